@@ -1,0 +1,52 @@
+# Everything that is run by hand or by CI is here. `make check` is what CI runs.
+
+SHELL := bash
+BIN   := bin/isogloss
+LINT  := $(shell go env GOPATH)/bin/golangci-lint
+LINT_VERSION := v2.13.0
+VERSION ?= dev
+FUZZTIME ?= 10s
+
+.PHONY: build check format vet lint test quickfuzz fuzz e2e generate tidy clean
+
+build: ## the binary
+	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
+
+check: format vet tidy lint test quickfuzz e2e ## all that must pass before a change lands
+
+format:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
+
+vet:
+	go vet ./...
+	cd e2e && go vet ./...
+
+tidy:
+	go mod tidy -diff
+	cd e2e && go mod tidy -diff
+
+$(LINT):
+	go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+lint: $(LINT)
+	$(LINT) run ./...
+	cd e2e && $(LINT) run --config ../.golangci.yml ./...
+
+test: ## everything but the SDKs, with the race detector
+	go test -race -shuffle=on ./...
+
+quickfuzz: ## every fuzz target for a short time
+	./fuzz.sh $(FUZZTIME)
+
+fuzz: ## every fuzz target for as long as FUZZTIME says, for example FUZZTIME=10m
+	./fuzz.sh $(FUZZTIME)
+
+e2e: build ## the vendors' SDKs against the built binary
+	./e2e/setup.sh
+	cd e2e && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m ./...
+
+generate: ## files that are made from code: the configuration reference
+	go test ./internal/config -run TestReference -update
+
+clean:
+	rm -rf bin

@@ -1,0 +1,135 @@
+// The test in this folder holds the layout: which way imports point, and that
+// every package says what it is for.
+package isogloss
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/isogloss-gateway/isogloss"
+
+// jsonSyntax is the one library that public packages may import.
+const jsonSyntax = "github.com/go-json-experiment/json"
+
+// allowed says, for each folder, which of our own folders it may import. A folder
+// stands for those below it; a package may always import those below itself. A
+// package that is not here fails the test: decide where it belongs.
+var allowed = map[string][]string{
+	"llm":                 {},
+	"sse":                 {},
+	"protocol":            {"llm"},
+	"protocol/wire":       {},
+	"protocol/all":        {"protocol", "protocol/openaichat"},
+	"protocol/openaichat": {"protocol", "protocol/wire", "llm", "sse"},
+
+	"internal/secret":       {},
+	"internal/upstreamtest": {},
+	"internal/provider":     {"internal/secret", "protocol"},
+	"internal/route":        {"internal/provider"},
+	"internal/access":       {"internal/secret", "llm"},
+	"internal/observe":      {"llm"},
+	"internal/config":       {"internal/provider", "internal/secret", "protocol"},
+	"internal/relay":        {"internal/access", "internal/observe", "internal/provider", "internal/route", "protocol", "protocol/openaichat", "llm", "sse"},
+	"internal/app":          {"internal/access", "internal/config", "internal/observe", "internal/provider", "internal/relay", "internal/route", "protocol", "protocol/openaichat"},
+	"cmd/isogloss":          {"internal/app", "internal/config"},
+}
+
+// public packages are of use without the gateway, so they bring nothing along.
+var public = []string{"llm", "sse", "protocol"}
+
+func TestImportsPointOneWay(t *testing.T) {
+	for dir, files := range packages(t) {
+		rules, known := allowed[dir]
+		if !known {
+			t.Errorf("%s: the package is not in the table of this test; decide what it may import", dir)
+			continue
+		}
+		for _, imp := range importsOf(files) {
+			own, ours := strings.CutPrefix(imp, module+"/")
+			switch {
+			case ours && !slices.Contains(rules, own) && !strings.HasPrefix(own, dir+"/"):
+				t.Errorf("%s imports %s, which points the wrong way; it may import %v", dir, own, rules)
+			case !ours && isPublic(dir) && strings.Contains(imp, ".") && !strings.HasPrefix(imp, jsonSyntax):
+				t.Errorf("%s is public and imports %s; public packages import the standard library and %s", dir, imp, jsonSyntax)
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for dir, files := range packages(t) {
+		docs := 0
+		for _, f := range files {
+			if f.Doc != nil {
+				docs++
+			}
+		}
+		if docs != 1 {
+			t.Errorf("%s has %d package comments, want one", dir, docs)
+		}
+	}
+}
+
+func TestTableHasNoLeftovers(t *testing.T) {
+	have := packages(t)
+	for dir := range allowed {
+		if _, ok := have[dir]; !ok {
+			t.Errorf("the table has %s, but there is no such package", dir)
+		}
+	}
+}
+
+func isPublic(dir string) bool {
+	return slices.ContainsFunc(public, func(p string) bool { return dir == p || strings.HasPrefix(dir, p+"/") })
+}
+
+// packages parses the packages of this module, without their tests.
+func packages(t *testing.T) map[string][]*ast.File {
+	t.Helper()
+	found := map[string][]*ast.File{}
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "e2e" || d.Name() == "node_modules" || path != "." && strings.HasPrefix(d.Name(), ".")):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		f, err := parser.ParseFile(fset, path, nil, parser.ImportsOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		found[dir] = append(found[dir], f)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 {
+		t.Fatal("no packages were found")
+	}
+	return found
+}
+
+func importsOf(files []*ast.File) []string {
+	var all []string
+	for _, f := range files {
+		for _, imp := range f.Imports {
+			if path, err := strconv.Unquote(imp.Path.Value); err == nil && !slices.Contains(all, path) {
+				all = append(all, path)
+			}
+		}
+	}
+	return all
+}
