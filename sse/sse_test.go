@@ -1,0 +1,179 @@
+package sse_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/sse"
+)
+
+var errCut = errors.New("the connection was cut")
+
+// pieces returns one of its elements per Read, then err.
+type pieces struct {
+	parts []string
+	err   error
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	for len(p.parts) > 0 && p.parts[0] == "" {
+		p.parts = p.parts[1:]
+	}
+	if len(p.parts) == 0 {
+		return 0, p.err
+	}
+	n := copy(b, p.parts[0])
+	p.parts[0] = p.parts[0][n:]
+	return n, nil
+}
+
+// bytewise is text in reads of one byte.
+func bytewise(text string) []string {
+	parts := make([]string, len(text))
+	for i := range parts {
+		parts[i] = text[i : i+1]
+	}
+	return parts
+}
+
+// result is all that a stream gave.
+type result struct {
+	events []string
+	raw    string
+	rest   string
+	last   string
+	err    error
+}
+
+// show writes an event so that two can be compared.
+func show(e sse.Event) string {
+	s := ""
+	if e.Name != nil {
+		s += fmt.Sprintf("event=%q ", e.Name)
+	}
+	if e.ID != nil {
+		s += fmt.Sprintf("id=%q ", e.ID)
+	}
+	if !e.HasData {
+		return s + "no data"
+	}
+	return s + fmt.Sprintf("data=%q", e.Data)
+}
+
+// readAll reads to the end by Batch and checks what must hold of every batch.
+func readAll(t testing.TB, src io.Reader, o sse.Options) result {
+	t.Helper()
+	var got result
+	var raw strings.Builder
+	r := sse.NewReader(src, o)
+	for {
+		b, err := r.Batch()
+		if err != nil {
+			got.err = err
+			break
+		}
+		if len(b.Raw) == 0 {
+			t.Fatal("a batch without bytes")
+		}
+		raw.Write(b.Raw)
+		end := 0
+		for e := range b.Events() {
+			if e.Start < end || string(b.Raw[e.Start:e.End]) != string(e.Raw) {
+				t.Fatalf("event %s at %d:%d, after one that ends at %d, has Raw %q", show(e), e.Start, e.End, end, e.Raw)
+			}
+			end = e.End
+			got.events = append(got.events, show(e))
+		}
+	}
+	got.raw, got.rest = raw.String(), string(r.Rest())
+	if e, ok := r.Last(); ok {
+		got.last = show(e)
+	}
+	if _, err := r.Batch(); !errors.Is(err, got.err) {
+		t.Fatalf("the error was %v and is now %v", got.err, err)
+	}
+	return got
+}
+
+// reference reads text by the standard's rules, a byte at a time and with no
+// thought for speed.
+func reference(text string, limit int) result {
+	var want result
+	var block []string // the fields of the open block
+	lineStart, released := 0, 0
+	if strings.HasPrefix(text, "\xEF\xBB\xBF") {
+		lineStart = 3
+	}
+	for i := lineStart; i < len(text); i++ {
+		if i+1-released > limit {
+			want.err = &sse.TooLongError{Limit: limit}
+			break
+		}
+		c := text[i]
+		if c != '\n' && c != '\r' {
+			continue
+		}
+		line := text[lineStart:i]
+		lineStart = i + 1
+		switch {
+		case c == '\n' && i > 0 && text[i-1] == '\r': // the rest of a CRLF
+		case line == "":
+			if block != nil {
+				want.events = append(want.events, referenceEvent(block))
+			}
+			block = nil
+		case line[0] != ':':
+			block = append(block, line)
+		}
+		if block == nil {
+			released = i + 1
+		}
+	}
+	want.raw, want.rest = text[:released], text[released:]
+	if want.err == nil {
+		want.err = io.EOF
+		if lineStart < len(text) && text[lineStart] != ':' {
+			block = append(block, text[lineStart:])
+		}
+		if last := referenceEvent(block); strings.Contains(last, "data=") {
+			want.last = last
+		}
+	}
+	return want
+}
+
+func referenceEvent(block []string) string {
+	var e sse.Event
+	var data []string
+	for _, line := range block {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch name {
+		case "event":
+			e.Name = []byte(value)
+		case "id":
+			if !strings.Contains(value, "\x00") {
+				e.ID = []byte(value)
+			}
+		case "data":
+			data = append(data, value)
+		}
+	}
+	e.HasData = data != nil
+	e.Data = []byte(strings.Join(data, "\n"))
+	return show(e)
+}
+
+func sameError(t testing.TB, how string, got, want error) {
+	t.Helper()
+	g, ok := errors.AsType[*sse.TooLongError](got)
+	if w, long := errors.AsType[*sse.TooLongError](want); ok != long || ok && *g != *w {
+		t.Fatalf("%s: error is %v, want %v", how, got, want)
+	}
+	if !ok && !errors.Is(got, want) {
+		t.Fatalf("%s: error is %v, want %v", how, got, want)
+	}
+}
