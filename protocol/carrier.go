@@ -1,0 +1,69 @@
+package protocol
+
+import (
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// CarrierMember is the member in which a dialect that has no place for a foreign
+// seal carries it, for the client to send back: on the block that it seals, as
+// Google's OpenAI-compatible surface does.
+const CarrierMember = "extra_content"
+
+// carried is the name that a seal has inside the carrier.
+var carried = map[Name]struct{ vendor, signature, encrypted, redacted string }{
+	OpenAIResponses: {"openai", "signature", "encrypted_content", "redacted"},
+	Anthropic:       {"anthropic", "signature", "encrypted_content", "redacted_thinking"},
+	Gemini:          {"google", "thought_signature", "encrypted_content", "redacted"},
+}
+
+// Carry writes the seals that other protocols have made as the value of
+// CarrierMember. It is empty where there are none.
+func Carry(seals []llm.Seal, own Name) llm.Raw {
+	out := map[string]map[string]string{}
+	for _, s := range seals {
+		c, ok := carried[Name(s.Origin)]
+		if !ok || Name(s.Origin) == own {
+			continue
+		}
+		member := map[llm.SealForm]string{llm.Signature: c.signature, llm.Encrypted: c.encrypted, llm.Redacted: c.redacted}[s.Form]
+		if out[c.vendor] == nil {
+			out[c.vendor] = map[string]string{}
+		}
+		out[c.vendor][member] = s.Data
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	// Strings in maps cannot fail to encode; the order is fixed for prompt caches.
+	b, _ := json.Marshal(out, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	return llm.Raw(b)
+}
+
+// Uncarry reads the seals that a client has sent back in CarrierMember. What is
+// not a seal is left alone.
+func Uncarry(raw llm.Raw) []llm.Seal {
+	var in map[string]map[string]jsontext.Value
+	if raw == "" || json.Unmarshal([]byte(raw), &in) != nil {
+		return nil
+	}
+	var seals []llm.Seal
+	for _, origin := range Names() {
+		c, ok := carried[origin]
+		if !ok {
+			continue
+		}
+		for _, f := range []struct {
+			form llm.SealForm
+			name string
+		}{{llm.Signature, c.signature}, {llm.Encrypted, c.encrypted}, {llm.Redacted, c.redacted}} {
+			var data string
+			if v, ok := in[c.vendor][f.name]; ok && json.Unmarshal(v, &data) == nil && data != "" {
+				seals = append(seals, llm.Seal{Form: f.form, Data: data, Origin: string(origin)})
+			}
+		}
+	}
+	return seals
+}
