@@ -1,0 +1,192 @@
+package wire
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Marshal writes v.
+func (s *Shape[T]) Marshal(v *T) ([]byte, error) { return s.Append(nil, v) }
+
+// Append writes v behind dst.
+func (s *Shape[T]) Append(dst []byte, v *T) ([]byte, error) {
+	return s.codec().append(dst, reflect.ValueOf(v).Elem())
+}
+
+func (o *object) append(dst []byte, v reflect.Value) ([]byte, error) {
+	w := writer{object: o, v: v, dst: append(dst, '{')}
+	var extra Extra
+	if o.extra >= 0 {
+		extra = *v.Field(o.extra).Addr().Interface().(*Extra)
+	}
+	added := 0 // unknown members from here on have no place of their own
+	for _, n := range extra.order {
+		if n >= 0 {
+			w.field(int(n))
+		} else {
+			w.unknown(extra.unknown[^n])
+			added++
+		}
+	}
+	for i := range o.fields {
+		w.field(i)
+	}
+	for _, m := range extra.unknown[added:] {
+		w.unknown(m)
+	}
+	return append(w.dst, '}'), w.err
+}
+
+// writer writes the members of one object.
+type writer struct {
+	*object
+	v       reflect.Value
+	dst     []byte
+	written uint64 // by field number
+	members int
+	err     error
+}
+
+// field writes a field unless it is absent or has been written.
+func (w *writer) field(i int) {
+	f := &w.fields[i]
+	if w.err != nil || w.written&(1<<i) != 0 || f.absent(w.v) {
+		return
+	}
+	w.written |= 1 << i
+	w.comma()
+	w.dst = append(w.dst, f.prefix...)
+	w.dst, w.err = f.append(w.dst, w.v)
+	if w.err != nil {
+		w.err = fmt.Errorf("%s: %w", f.name, w.err)
+	}
+}
+
+// unknown writes a member that has no field. One that has a field after all came
+// from a lenient decoder or was set by hand: the field goes first.
+func (w *writer) unknown(m Member) {
+	if i, ok := w.byName[m.Name]; ok {
+		w.field(i)
+		if w.written&(1<<i) != 0 {
+			return
+		}
+	}
+	if w.err != nil {
+		return
+	}
+	w.comma()
+	w.dst, w.err = appendMember(w.dst, m)
+}
+
+func (w *writer) comma() {
+	if w.members++; w.members > 1 {
+		w.dst = append(w.dst, ',')
+	}
+}
+
+func appendMember(dst []byte, m Member) ([]byte, error) {
+	dst, err := jsontext.AppendQuote(dst, m.Name)
+	if err != nil {
+		return dst, fmt.Errorf("member %q: %w", m.Name, err)
+	}
+	if len(m.Value) == 0 {
+		return dst, fmt.Errorf("member %q has no value; delete it or set it to null", m.Name)
+	}
+	return append(append(dst, ':'), m.Value...), nil
+}
+
+func (f *field) absent(v reflect.Value) bool {
+	if f.codec == nil {
+		return v.Field(f.index).Len() == 0
+	}
+	return v.Field(f.index).Addr().Interface().(optional).is() == absent
+}
+
+func (f *field) append(dst []byte, v reflect.Value) ([]byte, error) {
+	if f.codec == nil {
+		return append(dst, v.Field(f.index).Bytes()...), nil
+	}
+	opt := v.Field(f.index).Addr().Interface().(optional)
+	if opt.is() == null {
+		return append(dst, "null"...), nil
+	}
+	return f.codec.append(dst, reflect.ValueOf(opt.target()).Elem())
+}
+
+func (u *union) append(dst []byte, v reflect.Value) ([]byte, error) {
+	var form *field
+	for _, f := range u.all {
+		if f.absent(v) {
+			continue
+		}
+		if form != nil {
+			return dst, fmt.Errorf("%s holds two forms at once; set one", v.Type())
+		}
+		form = f
+	}
+	if form == nil {
+		return dst, fmt.Errorf("%s holds no value; set one of its forms", v.Type())
+	}
+	return form.append(dst, v)
+}
+
+func (stringCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+	return jsontext.AppendQuote(dst, v.String())
+}
+
+func (textCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+	return v.Addr().Interface().(*Text).appendLiteral(dst), nil
+}
+
+func (boolCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+	if v.Bool() {
+		return append(dst, "true"...), nil
+	}
+	return append(dst, "false"...), nil
+}
+
+func (numberCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+	n := Number(v.String())
+	if !n.valid() {
+		return dst, fmt.Errorf("%q is not a number", string(n))
+	}
+	return append(dst, n...), nil
+}
+
+func (rawCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+	raw := v.Bytes()
+	if len(raw) == 0 {
+		return append(dst, "null"...), nil // an element cannot be absent
+	}
+	return append(dst, raw...), nil
+}
+
+func (membersCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+	dst = append(dst, '{')
+	var err error
+	for i, m := range *v.Addr().Interface().(*Object) {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = appendMember(dst, m); err != nil {
+			return dst, err
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+func (l listCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+	dst = append(dst, '[')
+	var err error
+	for i := range v.Len() {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if dst, err = l.elem.append(dst, v.Index(i)); err != nil {
+			return dst, fmt.Errorf("%d: %w", i, err)
+		}
+	}
+	return append(dst, ']'), nil
+}
