@@ -1,0 +1,28 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// WithListen is the configuration with the command line's address in place of the
+// file's. The address is held to the same rules: without keys, only this machine
+// is served.
+func (c *Config) WithListen(address string) (*Config, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("--listen: %q is not an address; write host:port, such as 127.0.0.1:8080", address)
+	case !isLoopback(host) && len(c.Keys) == 0:
+		return nil, fmt.Errorf("--listen: %q can be reached from other machines and no key is asked for; add keys to the configuration, or listen on 127.0.0.1", address)
+	case address == c.Admin.Listen && port != "0":
+		return nil, fmt.Errorf("--listen: %q is the same address as admin.listen; choose another port", address)
+	}
+	changed := *c
+	changed.Listen = address
+	return &changed, nil
+}

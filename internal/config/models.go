@@ -1,0 +1,82 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+)
+
+func (f *modelFile) resolve(timeouts provider.Timeouts, byName map[string]*provider.Provider, ps *Problems) Model {
+	m := Model{Name: f.node.key, OwnedBy: f.OwnedBy}
+	f.checkName(ps)
+	if len(f.Targets) == 0 {
+		ps.addKey(&f.at, "targets", "is needed: nobody serves this model; write targets: [provider/model]")
+	}
+	// Read once for its mistakes; each target lays it over its own provider's.
+	f.Timeouts.over(timeouts, ps)
+	for i := range f.Targets {
+		t := f.Targets[i].resolve(strings.HasSuffix(m.Name, "*"), byName, ps)
+		if t.Provider != nil {
+			t.Timeouts = f.Timeouts.over(t.Provider.Timeouts, ps)
+			m.OwnedBy = or(m.OwnedBy, t.Provider.Name)
+		}
+		m.Targets = append(m.Targets, t)
+	}
+	return m
+}
+
+func (f *modelFile) checkName(ps *Problems) {
+	name := f.node.key
+	switch {
+	case strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		ps.add(f.node, "holds a space or a control character; write a name without")
+	case strings.Contains(strings.TrimSuffix(name, "*"), "*"):
+		ps.add(f.node, "has a \"*\" that is not its last character; write a name such as \"openai/*\"")
+	}
+}
+
+// maxWeight keeps sums of weights far from overflow.
+const maxWeight = 1000
+
+func (f *targetFile) resolve(pattern bool, byName map[string]*provider.Provider, ps *Problems) Target {
+	n := f.node
+	if c := n.child("target"); c != nil {
+		n = c
+	}
+	name, model, ok := strings.Cut(f.Target, "/")
+	t := Target{Model: model, Weight: f.Weight, Provider: byName[name]}
+	switch {
+	case f.Target == "":
+		ps.add(n, "is empty; write provider/model")
+	case !ok:
+		ps.add(n, "%q has no \"/\"; write provider/model", n.written)
+	case t.Provider == nil:
+		ps.add(n, "%q names a provider that is not there; %s", n.written, insteadOf(name, byName))
+	case model == "":
+		ps.add(n, "%q has no model after \"/\"; write provider/model", n.written)
+	case strings.ContainsFunc(model, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		ps.add(n, "%q holds a space or a control character; write a name without", n.written)
+	case !pattern && strings.Contains(model, "*"):
+		ps.add(n, "%q has a \"*\", but the model's own name does not end in one; write the model's name", n.written)
+	case strings.Count(model, "*") > 1:
+		ps.add(n, "%q has more than one \"*\"; keep one, which stands for the rest of the name", n.written)
+	}
+	if t.Weight == 0 && !f.has("weight") {
+		t.Weight = 1
+	}
+	if t.Weight < 1 || t.Weight > maxWeight {
+		ps.addKey(&f.at, "weight", "is not a weight; write a whole number from 1 to %d", maxWeight)
+	}
+	return t
+}
+
+// insteadOf offers the provider whose name is nearest.
+func insteadOf(name string, byName map[string]*provider.Provider) string {
+	names := make([]string, 0, len(byName))
+	for n := range byName {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return instead(name, names)
+}

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+)
+
+// methods are those that a forwarded path may have.
+func methods() []string { return []string{"GET", "POST", "PUT", "PATCH", "DELETE"} }
+
+// ownPaths are served by the gateway itself; one that ends in "/" stands for all
+// below it.
+func ownPaths() []string {
+	return []string{
+		"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens",
+		"/v1/embeddings", "/v1/rerank", "/v1/models", "/v1/models/", "/v1beta/models", "/v1beta/models/",
+		"/dynamo/alpha/list-models", "/health", "/live",
+	}
+}
+
+// paths reads the list "METHOD /path".
+func (f *providerFile) paths(ps *Problems) []provider.Path {
+	out := make([]provider.Path, 0, len(f.Paths))
+	for i, text := range f.Paths {
+		p, err := parsePath(text)
+		if err != nil {
+			n := f.node.child("paths").children[i]
+			ps.add(n, "%q %s", n.written, err)
+		}
+		out = append(out, p) // also a bad one: checkPaths counts along with the file
+	}
+	return out
+}
+
+func parsePath(text string) (provider.Path, error) {
+	method, p, ok := strings.Cut(text, " ")
+	if !ok || !strings.HasPrefix(p, "/") {
+		return provider.Path{}, fmt.Errorf("is not a method and a path; write \"POST /v1/audio/speech\"")
+	}
+	if !slices.Contains(methods(), method) {
+		return provider.Path{}, fmt.Errorf("has a method that is not forwarded; write one of %s", strings.Join(methods(), ", "))
+	}
+	if strings.ContainsAny(p, "*{}") {
+		return provider.Path{}, fmt.Errorf("holds a wildcard; write each path out")
+	}
+	if strings.ContainsFunc(p, notInHeader) || strings.ContainsAny(p, "?#%\\") || p == "/" || path.Clean(p) != p {
+		return provider.Path{}, fmt.Errorf("is not a plain path; write it without query, escapes, \"..\" and double or final slashes")
+	}
+	for _, own := range ownPaths() {
+		if p == own || strings.HasSuffix(own, "/") && strings.HasPrefix(p, own) {
+			return provider.Path{}, fmt.Errorf("is served by the gateway itself; take it out")
+		}
+	}
+	return provider.Path{Method: method, Path: p}, nil
+}
+
+// checkPaths finds a path that was claimed before, here or by another provider.
+func (f *providerFile) checkPaths(paths []provider.Path, claimed map[provider.Path]string, ps *Problems) {
+	for i, p := range paths {
+		if p.Path == "" {
+			continue
+		}
+		if by, ok := claimed[p]; ok {
+			ps.add(f.node.child("paths").children[i], "is listed by providers.%s too; keep one", by)
+			continue
+		}
+		claimed[p] = f.node.key
+	}
+}

@@ -1,0 +1,69 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+const canary = "CANARY"
+
+// TestSecretsAreNotPrinted puts a canary wherever a secret can stand and prints
+// the configuration in every way there is.
+func TestSecretsAreNotPrinted(t *testing.T) {
+	c, err := Parse("isogloss.yaml", []byte(`
+keys: ["${S}-client-key"]
+providers:
+  a: {preset: openai, api_key: "${S}-key", headers: {X-Token: "${S}-header"}}
+  b: {preset: azure, api_key: "${S}-key", base_url: "https://h/v1?sig=${S}"}
+models:
+  m: {targets: [a/x, b/x]}
+`), lookupIn("S="+canary))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logged bytes.Buffer
+	for _, log := range []*slog.Logger{slog.New(slog.NewJSONHandler(&logged, nil)), slog.New(slog.NewTextHandler(&logged, nil))} {
+		log.Info("m", "config", c, "value", *c, "provider", c.Providers[0], "model", c.Models[0], "target", c.Models[0].Targets[0])
+	}
+	printed := map[string]string{"slog": logged.String()}
+	values := map[string]any{
+		"config": c, "config value": *c, "model": c.Models[0], "target": c.Models[0].Targets[0],
+		"providers": c.Providers, "provider value": *c.Providers[0],
+	}
+	for name, v := range values {
+		// Not %p: fmt asks no method of a value that is printed as a pointer, and vet
+		// refuses such a line.
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t"} {
+			printed[name+" "+verb] = fmt.Sprintf(verb, v)
+		}
+		for format, marshal := range map[string]func(any) ([]byte, error){"json": json.Marshal, "yaml": yaml.Marshal} {
+			data, err := marshal(v)
+			if err != nil {
+				t.Errorf("%s as %s: %v", name, format, err)
+			}
+			printed[name+" "+format] = string(data)
+		}
+	}
+	hex := fmt.Sprintf("%x", canary)
+	for how, text := range printed {
+		if strings.Contains(text, canary) || strings.Contains(strings.ToLower(text), hex) {
+			t.Errorf("%s shows a secret:\n%s", how, text)
+		}
+	}
+}
+
+// TestNoCaseQuotesASecret goes through the messages of all cases: CANARY stands
+// there only where a secret was written.
+func TestNoCaseQuotesASecret(t *testing.T) {
+	forEachConfig(t, func(name string, data []byte, env string) {
+		if _, err := Parse("isogloss.yaml", data, lookupIn(env)); err != nil && strings.Contains(err.Error(), canary) {
+			t.Errorf("%s: %v", name, err)
+		}
+	})
+}

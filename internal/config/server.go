@@ -1,0 +1,187 @@
+package config
+
+import (
+	"log/slog"
+	"math"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/secret"
+)
+
+// resolve checks the whole file.
+func (f *file) resolve(ps *Problems) *Config {
+	c := f.resolveOwn(ps)
+	f.checkServing(ps)
+	byName := f.resolveProviders(c, ps)
+	for _, m := range f.Models {
+		c.Models = append(c.Models, m.resolve(c.Timeouts, byName, ps))
+	}
+	return c
+}
+
+// resolveOwn checks all but the providers and the models.
+func (f *file) resolveOwn(ps *Problems) *Config {
+	c := &Config{
+		Listen:    f.Listen,
+		Admin:     f.Admin.resolve(ps),
+		Keys:      f.resolveKeys(ps),
+		Timeouts:  f.Timeouts.over(provider.Timeouts{}, ps),
+		Limits:    f.Limits.resolve(ps),
+		KeepAlive: time.Duration(f.KeepAlive),
+		Log:       f.Log.resolve(),
+		Traces:    f.Traces.resolve(ps),
+	}
+	f.checkListen(ps)
+	return c
+}
+
+func (f *file) checkServing(ps *Problems) {
+	if len(f.Providers) == 0 {
+		ps.addKey(&f.at, "providers", "names nobody who serves models; write one, such as \"openai: {preset: openai, api_key: ${OPENAI_API_KEY}}\"")
+	}
+	if len(f.Models) == 0 {
+		ps.addKey(&f.at, "models", "has nothing to serve; write one, such as \"openai/*\": {targets: [\"openai/*\"]}")
+	}
+}
+
+func (f *file) checkListen(ps *Problems) {
+	host, ok := f.checkAddress("listen", f.Listen, ps)
+	if ok && !isLoopback(host) && len(f.Keys) == 0 {
+		ps.addKey(&f.at, "listen", "%q can be reached from other machines and no key is asked for; add keys, or listen on 127.0.0.1", f.node.writtenAt("listen", f.Listen))
+	}
+	if f.Listen == f.Admin.Listen && !strings.HasSuffix(f.Listen, ":0") {
+		ps.addKey(&f.at, "listen", "is the same address as admin.listen; write another port in one of them")
+	}
+}
+
+func (a *adminFile) resolve(ps *Problems) Admin {
+	host, ok := a.checkAddress("listen", a.Listen, ps)
+	if ok && !isLoopback(host) {
+		ps.addKey(&a.at, "listen", "%q can be reached from other machines and the admin listener asks for no key; write 127.0.0.1 and a port", a.node.writtenAt("listen", a.Listen))
+	}
+	return Admin{Listen: a.Listen, Explicit: a.has("listen")}
+}
+
+// checkAddress reads host:port and returns the host.
+func (a *at) checkAddress(key, value string, ps *Problems) (string, bool) {
+	host, port, err := net.SplitHostPort(value)
+	if err != nil {
+		ps.addKey(a, key, "%q is not an address; write host:port, such as 127.0.0.1:8080", a.node.writtenAt(key, value))
+		return "", false
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		ps.addKey(a, key, "%q has no port between 0 and 65535; write host:port, such as 127.0.0.1:8080", a.node.writtenAt(key, value))
+		return "", false
+	}
+	return host, true
+}
+
+// isLoopback says whether only this machine can reach the host. Other names are
+// not looked up: what they resolve to may change.
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// minKey is the length below which a key can be guessed.
+const minKey = 16
+
+func (f *file) resolveKeys(ps *Problems) []secret.String {
+	list := f.node.child("keys")
+	seen := map[secret.String]bool{}
+	for i, key := range f.Keys {
+		n := list.children[i]
+		switch {
+		case key == "":
+			ps.add(n, "is empty; write a key of at least %d characters, or take the line out", minKey)
+		case strings.ContainsFunc(key.Reveal(), notInHeader):
+			ps.add(n, "holds a space or a character that a header cannot carry; write letters, digits and signs")
+		case len(key) < minKey:
+			ps.add(n, "is shorter than %d characters; write a longer one, for example from \"openssl rand -hex 24\"", minKey)
+		case seen[key]:
+			ps.add(n, "is the same key as one before it; keep one")
+		}
+		seen[key] = true
+	}
+	return f.Keys
+}
+
+func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
+
+// over lays the timeouts that are written over others.
+func (t *timeoutsFile) over(base provider.Timeouts, ps *Problems) provider.Timeouts {
+	for _, f := range []struct {
+		key  string
+		from duration
+		to   *time.Duration
+	}{
+		{"connect", t.Connect, &base.Connect},
+		{"first_byte", t.FirstByte, &base.FirstByte},
+		{"idle", t.Idle, &base.Idle},
+		{"total", t.Total, &base.Total},
+	} {
+		switch {
+		case f.from > 0:
+			*f.to = time.Duration(f.from)
+		case t.has(f.key):
+			ps.addKey(&t.at, f.key, "is 0, which nothing can meet; write a duration such as 30s")
+		}
+	}
+	return base
+}
+
+// minSize is less than any request that is meant.
+const minSize = 1 << 10
+
+func (l *limitsFile) resolve(ps *Problems) Limits {
+	for _, f := range []struct {
+		key   string
+		value size
+	}{{"body", l.Body}, {"event", l.Event}, {"answer", l.Answer}} {
+		if f.value < minSize {
+			ps.addKey(&l.at, f.key, "is less than 1KiB, which no request fits in; write a size such as 64MiB")
+		}
+	}
+	if l.Event > l.Answer {
+		ps.addKey(&l.at, "event", "is more than limits.answer (%s), which holds it; write a smaller size, or a larger answer", l.Answer)
+	}
+	return Limits{Body: int64(l.Body), Event: int64(l.Event), Answer: int64(l.Answer)}
+}
+
+func (l *logFile) resolve() Log {
+	level := slog.LevelInfo
+	switch l.Level {
+	case "debug":
+		level = slog.LevelDebug
+	case "warn":
+		level = slog.LevelWarn
+	case "error":
+		level = slog.LevelError
+	}
+	return Log{Level: level, Format: string(l.Format)}
+}
+
+func (t *tracesFile) resolve(ps *Problems) Traces {
+	if !(t.Sample >= 0 && t.Sample <= 1) || math.IsNaN(t.Sample) {
+		ps.addKey(&t.at, "sample", "is not a share; write a number from 0 to 1, such as 0.1")
+	}
+	if t.Endpoint != "" {
+		u, err := url.Parse(t.Endpoint)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+			ps.addKey(&t.at, "endpoint", "%q is not a URL; write one such as \"http://127.0.0.1:4318\"", t.node.writtenAt("endpoint", ""))
+		case u.User != nil:
+			ps.addKey(&t.at, "endpoint", "holds a user name or password; take it out")
+		}
+	}
+	return Traces{Endpoint: t.Endpoint, Sample: t.Sample}
+}

@@ -1,0 +1,222 @@
+package config
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// resolveProviders builds every provider and returns them by name.
+func (f *file) resolveProviders(c *Config, ps *Problems) map[string]*provider.Provider {
+	byName := make(map[string]*provider.Provider, len(f.Providers))
+	claimed := map[provider.Path]string{}
+	for _, raw := range f.Providers {
+		p := raw.resolve(c.Timeouts, ps)
+		raw.checkPaths(p.Paths, claimed, ps)
+		raw.checkLoop(p, c.Listen, ps)
+		c.Providers = append(c.Providers, p)
+		byName[p.Name] = p
+	}
+	return byName
+}
+
+func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provider.Provider {
+	f.checkName(ps)
+	preset := f.preset(ps)
+	p := &provider.Provider{
+		Name:           f.node.key,
+		Protocol:       protocol.Name(or(f.Protocol, protocolName(preset.Protocol))),
+		Auth:           provider.Auth(or(f.Auth, authName(preset.Auth))),
+		Key:            f.APIKey,
+		UpstreamStream: provider.StreamMode(or(f.UpstreamStream, streamName(preset.UpstreamStream))),
+		IncludeUsage:   f.IncludeUsage,
+		NvExt:          provider.NvExt(or(f.NvExt, nvExtName(preset.NvExt))),
+		Quirks:         preset.Quirks,
+		Timeouts:       f.Timeouts.over(timeouts, ps),
+	}
+	p.BaseURL = f.baseURL(p.Protocol, preset, ps)
+	p.APIVersion = f.apiVersion(p.Protocol, ps)
+	p.Headers = f.headers(p.Auth, ps)
+	p.Paths = f.paths(ps)
+	f.checkKey(p, preset, ps)
+	return p
+}
+
+func or[T ~string](value, otherwise T) T {
+	if value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// checkName keeps "/" and "*" out: a target is split at its first "/".
+func (f *providerFile) checkName(ps *Problems) {
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(f.node.key) {
+		ps.add(f.node, "is not a name for a provider; write letters, digits, \"-\", \"_\" and \".\"")
+	}
+}
+
+func (f *providerFile) preset(ps *Problems) provider.Preset {
+	if preset, ok := provider.Lookup(string(f.Preset)); ok {
+		return preset
+	}
+	if f.Preset == "" && f.Protocol == "" {
+		hint := ""
+		if _, ok := provider.Lookup(f.node.key); ok {
+			hint = ", such as \"preset: " + f.node.key + "\""
+		}
+		ps.add(f.node, "has neither preset nor protocol; write one of them%s", hint)
+	}
+	return provider.Custom(protocol.Name(f.Protocol))
+}
+
+func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset, ps *Problems) *url.URL {
+	raw := or(f.BaseURL, preset.BaseURL)
+	n := f.node.child("base_url")
+	if raw == "" {
+		switch {
+		case preset.Protocol == "" || f.Preset != "" && preset.Name == "":
+			// no preset, or an unknown one: reported there
+		case f.Preset == "azure":
+			ps.addKey(&f.at, "base_url", "is needed for azure; write \"https://RESOURCE.openai.azure.com/openai/v1\"")
+		default:
+			ps.addKey(&f.at, "base_url", "is needed; write what the vendor's SDK takes, such as \"http://127.0.0.1:8000/v1\", or a preset")
+		}
+		return &url.URL{}
+	}
+	u, err := provider.ParseBaseURL(name, raw)
+	if err == nil {
+		return u
+	}
+	if n == nil { // the preset's own address under another protocol
+		ps.addKey(&f.at, "base_url", "of the preset does not fit the protocol: it %s", err)
+	} else {
+		f.badBaseURL(n, err, ps)
+	}
+	return &url.URL{}
+}
+
+// badBaseURL quotes the value as written, unless that may hold a password.
+func (f *providerFile) badBaseURL(n *node, err error, ps *Problems) {
+	text := strings.ReplaceAll(err.Error(), n.text, n.written)
+	if strings.Contains(n.written, "@") {
+		ps.add(n, "%s", text)
+		return
+	}
+	ps.add(n, "%q %s", n.written, text)
+}
+
+func (f *providerFile) apiVersion(name protocol.Name, ps *Problems) string {
+	if f.APIVersion == "" {
+		return ""
+	}
+	var pattern, write string
+	switch name {
+	case protocol.Anthropic:
+		pattern, write = `^\d{4}-\d{2}-\d{2}$`, "a date such as 2023-06-01"
+	case protocol.Gemini:
+		pattern, write = `^v\d+((alpha|beta)\d*)?$`, "v1 or v1beta"
+	default:
+		ps.addKey(&f.at, "api_version", "is not a part of the protocol %s; take it out, or write it into base_url as \"?api-version=...\"", name)
+		return ""
+	}
+	if !regexp.MustCompile(pattern).MatchString(f.APIVersion) {
+		ps.addKey(&f.at, "api_version", "%q is not a version of the protocol %s; write %s", f.node.writtenAt("api_version", ""), name, write)
+	}
+	return f.APIVersion
+}
+
+// ownHeaders are written by the gateway or the connection and by nobody else.
+func ownHeaders() []string {
+	return []string{
+		"Host", "Content-Length", "Content-Encoding", "Content-Type", "Accept-Encoding", "Connection", "Keep-Alive",
+		"Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Cookie",
+	}
+}
+
+func (f *providerFile) headers(auth provider.Auth, ps *Problems) http.Header {
+	if len(f.Headers) == 0 {
+		return nil
+	}
+	out := http.Header{}
+	for _, n := range f.node.child("headers").children {
+		name := http.CanonicalHeaderKey(n.key)
+		switch {
+		case !isToken(n.key):
+			ps.add(n, "is not the name of a header; write letters, digits and \"-\"")
+		case name == auth.Header():
+			ps.add(n, "carries the credential of auth %s; write it as api_key", auth)
+		case slices.Contains(ownHeaders(), name):
+			ps.add(n, "is written by the gateway itself; take it out")
+		case strings.ContainsFunc(n.text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+			ps.add(n, "holds a line break or another character that a header cannot carry; take it out")
+		case out[name] != nil:
+			ps.add(n, "stands twice in another spelling; keep one")
+		}
+		out[name] = []string{n.text}
+	}
+	return out
+}
+
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r > '~' || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
+	})
+}
+
+func (f *providerFile) checkKey(p *provider.Provider, preset provider.Preset, ps *Problems) {
+	private := preset.Local || isPrivate(p.BaseURL.Hostname())
+	switch {
+	case p.Auth == provider.NoneAuth && p.Key != "":
+		ps.addKey(&f.at, "api_key", "is never sent, because auth is none; take one of them out")
+	case p.Auth != provider.NoneAuth && p.Key == "" && !private && p.BaseURL.Host != "":
+		env := or(preset.EnvKey, "API_KEY")
+		ps.addKey(&f.at, "api_key", "is empty; write \"${%s}\", or \"auth: none\" if the provider asks for no key", env)
+	case strings.ContainsFunc(p.Key.Reveal(), notInHeader):
+		ps.addKey(&f.at, "api_key", "holds a space, a line break or another character that a header cannot carry; take it out")
+	case p.Key != "" && p.BaseURL.Scheme == "http" && !isPrivate(p.BaseURL.Hostname()):
+		ps.addKey(&f.at, "base_url", "would send api_key over the open network without encryption; write https://")
+	}
+}
+
+// isPrivate says whether a host is on this machine or in the operator's own
+// network: loopback, private and link-local addresses, and names that the public
+// name system does not have.
+func isPrivate(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		ip = ip.Unmap()
+		shared := netip.MustParsePrefix("100.64.0.0/10") // carriers' and overlay networks
+		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast() || shared.Contains(ip)
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "" {
+		return false
+	}
+	if !strings.Contains(host, ".") { // localhost, and a container's or a service's name
+		return true
+	}
+	for _, suffix := range []string{".localhost", ".local", ".internal", ".svc", ".lan", ".home.arpa"} {
+		if strings.HasSuffix(host, suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkLoop finds a provider that is the gateway itself.
+func (f *providerFile) checkLoop(p *provider.Provider, listen string, ps *Problems) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil || p.BaseURL.Port() != port || !isLoopback(p.BaseURL.Hostname()) {
+		return
+	}
+	if ip, err := netip.ParseAddr(host); host == "" || isLoopback(host) || err == nil && ip.IsUnspecified() {
+		ps.addKey(&f.at, "base_url", "is the address that the gateway itself listens on; write the engine's own, or another port in listen")
+	}
+}
