@@ -1,0 +1,191 @@
+package observe
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// message is what every exchange is logged under.
+const message = "exchange"
+
+// The attributes of the log line, in the order in which they are written.
+const (
+	attrID               = "id"
+	attrEndpoint         = "endpoint"
+	attrDialect          = "dialect"
+	attrModel            = "model"
+	attrRequested        = "requested"
+	attrProvider         = "provider"
+	attrTarget           = "target"
+	attrStream           = "stream"
+	attrUpstreamStream   = "upstream_stream"
+	attrStatus           = "status"
+	attrOutcome          = "outcome"
+	attrUpstreamStatus   = "upstream_status"
+	attrUpstreamID       = "upstream_id"
+	attrUpstreamProtocol = "upstream_protocol"
+	attrFinish           = "finish"
+	attrInput            = "input_tokens"
+	attrCacheRead        = "cache_read_tokens"
+	attrCacheWrite       = "cache_write_tokens"
+	attrOutput           = "output_tokens"
+	attrReasoning        = "reasoning_tokens"
+	attrFirstByteMS      = "first_byte_ms"
+	attrTTFTMS           = "ttft_ms"
+	attrDurationMS       = "duration_ms"
+	attrEvents           = "events"
+	attrBytesIn          = "bytes_in"
+	attrBytesOut         = "bytes_out"
+	attrAttempts         = "attempts"
+	attrFidelity         = "fidelity"
+	attrErrorKind        = "error_kind"
+	attrErrorCode        = "error_code"
+	attrErrorCause       = "error_cause"
+	attrError            = "error"
+	attrTraceID          = "trace_id"
+)
+
+const (
+	maxName = 128 // bytes of a name that a client or an upstream chose
+	maxText = 256 // bytes of a text that the gateway wrote
+)
+
+// log writes the exchange's line.
+func (x *Exchange) log(v verdict, now time.Time) {
+	level := slog.LevelInfo
+	if v.outcome == UpstreamError || v.outcome == GatewayError {
+		level = slog.LevelWarn
+	}
+	ctx, handler := context.Background(), x.observer.logger.Handler()
+	if !handler.Enabled(ctx, level) {
+		return
+	}
+	l := x.observer.lines.Get().(*line)
+	x.describe(l, v)
+	x.measure(l, now)
+	x.explain(l, v)
+	// Not Logger.LogAttrs: it looks up its caller and copies the attributes. A
+	// group without a name is written as if its attributes stood alone.
+	r := slog.NewRecord(now, level, message, 0)
+	r.AddAttrs(slog.Attr{Value: slog.GroupValue(*l...)})
+	_ = handler.Handle(ctx, r) // a log that cannot be written has nowhere to say so
+	clear(*l)
+	*l = (*l)[:0]
+	x.observer.lines.Put(l)
+}
+
+// describe says what was asked of whom, and what came of it.
+func (x *Exchange) describe(l *line, v verdict) {
+	route := x.labels()
+	l.text(attrID, cut(x.ID, maxName))
+	l.text(attrEndpoint, x.Endpoint)
+	l.text(attrDialect, x.Dialect)
+	l.text(attrModel, route.model)
+	if x.Requested != route.model {
+		l.text(attrRequested, cut(x.Requested, maxName))
+	}
+	l.text(attrProvider, route.provider)
+	l.text(attrTarget, cut(x.Target, maxName))
+	l.add(slog.Bool(attrStream, x.Stream))
+	if x.route != nil {
+		l.add(slog.Bool(attrUpstreamStream, x.UpstreamStream))
+	}
+	l.number(attrStatus, int64(v.status))
+	l.text(attrOutcome, string(v.outcome))
+	l.number(attrUpstreamStatus, int64(x.UpstreamStatus))
+	l.text(attrUpstreamID, word(x.UpstreamID))
+	l.text(attrUpstreamProtocol, word(x.UpstreamProtocol))
+	l.text(attrFinish, word(x.Finish))
+}
+
+// measure says how much, and how long it took.
+func (x *Exchange) measure(l *line, now time.Time) {
+	if u := x.Usage; u != nil {
+		l.add(slog.Int64(attrInput, u.Input))
+		l.add(slog.Int64(attrCacheRead, u.CacheRead))
+		l.add(slog.Int64(attrCacheWrite, u.CacheWrite))
+		l.add(slog.Int64(attrOutput, u.Output))
+		l.add(slog.Int64(attrReasoning, u.Reasoning))
+	}
+	// Whole milliseconds: slog marshals floats by reflection, and the
+	// histograms have the fractions.
+	if x.firstByte != 0 {
+		l.add(slog.Int64(attrFirstByteMS, x.firstByte.Milliseconds()))
+	}
+	if x.ttft != 0 {
+		l.add(slog.Int64(attrTTFTMS, x.ttft.Milliseconds()))
+	}
+	l.add(slog.Int64(attrDurationMS, now.Sub(x.start).Milliseconds()))
+	l.number(attrEvents, x.Events)
+	l.number(attrBytesIn, x.BytesIn)
+	l.number(attrBytesOut, x.BytesOut)
+	l.number(attrAttempts, int64(x.Attempts))
+	l.text(attrFidelity, cut(x.Fidelity, maxText))
+}
+
+// explain says what went wrong. Once an upstream has answered, a message may be
+// a copy of its text, which may quote the prompt or a key: then only the
+// gateway's own words for it are written.
+func (x *Exchange) explain(l *line, v verdict) {
+	l.text(attrErrorKind, string(v.kind))
+	if e := x.Err; e != nil {
+		l.text(attrErrorCode, word(e.Code))
+		l.text(attrErrorCause, causeWord(e.Cause))
+		if !x.answered() {
+			l.text(attrError, cut(e.Message, maxText))
+		}
+	}
+	if x.span != nil {
+		if id := x.span.SpanContext().TraceID(); id.IsValid() {
+			l.text(attrTraceID, id.String())
+		}
+	}
+}
+
+// line is a log line in the making. What is absent is left out.
+type line []slog.Attr
+
+func (l *line) add(a slog.Attr) { *l = append(*l, a) }
+
+func (l *line) text(name, value string) {
+	if value != "" {
+		l.add(slog.String(name, value))
+	}
+}
+
+func (l *line) number(name string, value int64) {
+	if value != 0 {
+		l.add(slog.Int64(name, value))
+	}
+}
+
+// cut shortens s to at most n bytes without splitting a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// word lets through an identifier of an upstream's choice and hides prose: a
+// finish reason or an error code with blanks in it is somebody's text.
+func word(s string) string {
+	if len(s) > maxName || strings.ContainsFunc(s, notInWord) {
+		return other
+	}
+	return s
+}
+
+func notInWord(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("_-.:/@+=", r)
+}

@@ -1,0 +1,217 @@
+package observe
+
+import (
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+const namespace = "isogloss"
+
+// maxLabelSets bounds each cache of label sets. The names come from the
+// configuration, so it is not reached unless a caller passes on what a client
+// sent; what is over it is counted together as "other".
+const maxLabelSets = 4096
+
+const other = "other"
+
+// metrics are the families and their registry.
+type metrics struct {
+	registry *prometheus.Registry
+
+	requests       *prometheus.CounterVec
+	inFlight       *prometheus.GaugeVec
+	duration       *prometheus.HistogramVec
+	firstToken     *prometheus.HistogramVec
+	interToken     *prometheus.HistogramVec
+	firstByte      *prometheus.HistogramVec
+	tokens         *prometheus.CounterVec
+	upstreamErrors *prometheus.CounterVec
+	cancels        *prometheus.CounterVec
+	reloads        *prometheus.CounterVec
+	bytes          *prometheus.CounterVec
+	bytesIn        prometheus.Counter
+	bytesOut       prometheus.Counter
+	events         prometheus.Counter
+	reloaded       prometheus.Gauge
+
+	routes *cache[routeKey, *routeSeries]
+	series *cache[seriesKey, *series]
+}
+
+func newMetrics(version string) *metrics {
+	// From the quickest local engine to a reasoning model behind a queue.
+	waits := []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
+	gaps := []float64{.001, .0025, .005, .01, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 5, 10}
+	durations := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800}
+
+	m := &metrics{
+		registry:       prometheus.NewRegistry(),
+		requests:       counter("requests_total", "Exchanges that ended.", "model", "provider", "dialect", "endpoint", "stream", "status", "outcome"),
+		inFlight:       gauge("requests_in_flight", "Exchanges that have a route and have not ended.", "model", "provider"),
+		duration:       histogram("request_duration_seconds", "From the request to the end of the exchange.", durations, "model", "provider", "endpoint", "stream"),
+		firstToken:     histogram("time_to_first_token_seconds", "From the request to the first event with content.", waits, "model", "provider"),
+		interToken:     histogram("inter_token_latency_seconds", "Between two events with content.", gaps, "model", "provider"),
+		firstByte:      histogram("upstream_first_byte_seconds", "From the start of an attempt to the upstream's answer headers.", waits, "model", "provider"),
+		tokens:         counter("tokens_total", "Tokens that upstreams reported, in kinds that do not overlap.", "model", "provider", "kind"),
+		upstreamErrors: counter("upstream_errors_total", "Attempts that an upstream failed.", "provider", "kind"),
+		cancels:        counter("cancels_total", "Exchanges whose client went away.", "model", "provider"),
+		reloads:        counter("config_reloads_total", "Reloads of the configuration.", "result"),
+		bytes:          counter("bytes_total", "Body bytes exchanged with clients.", "direction"),
+	}
+	events := counter("stream_events_total", "Server-sent events passed to clients.")
+	reloaded := gauge("config_last_reload_success_timestamp_seconds", "When the configuration in use was loaded.")
+	build := gauge("build_info", "Always 1; the labels say what is running.", "version", "goversion")
+	m.registry.MustRegister(
+		m.requests, m.inFlight, m.duration, m.firstToken, m.interToken, m.firstByte, m.tokens,
+		m.upstreamErrors, m.cancels, m.reloads, m.bytes, events, reloaded, build,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+
+	m.bytesIn, m.bytesOut = m.bytes.WithLabelValues("in"), m.bytes.WithLabelValues("out")
+	m.events = events.WithLabelValues()
+	m.reloaded = reloaded.WithLabelValues()
+	m.reloaded.SetToCurrentTime()
+	// A rate() needs the zero before the first failure.
+	m.reloads.WithLabelValues("ok")
+	m.reloads.WithLabelValues("error")
+	build.WithLabelValues(valid(version), runtime.Version()).Set(1)
+
+	m.routes = newCache(routeKey{other, other}, m.newRoute)
+	m.series = newCache(seriesKey{model: other, provider: other, dialect: other, endpoint: other}, m.newSeries)
+	return m
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}, labels)
+}
+
+func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// valid is a label value that the registry accepts: it panics on broken UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// add leaves out what is not positive, because a counter panics on a negative
+// count and upstreams have reported those.
+func add(c prometheus.Counter, n int64) {
+	if n > 0 {
+		c.Add(float64(n))
+	}
+}
+
+// routeKey is what most families are told apart by.
+type routeKey struct{ model, provider string }
+
+// routeSeries are the samples of one route.
+type routeSeries struct {
+	routeKey
+	inFlight   prometheus.Gauge
+	firstToken prometheus.Observer
+	interToken prometheus.Observer
+	firstByte  prometheus.Observer
+	cancels    prometheus.Counter
+
+	input, cacheRead, cacheWrite, output, reasoning prometheus.Counter
+}
+
+func (m *metrics) newRoute(k routeKey) *routeSeries {
+	k.model, k.provider = valid(k.model), valid(k.provider)
+	tokens := func(kind string) prometheus.Counter { return m.tokens.WithLabelValues(k.model, k.provider, kind) }
+	return &routeSeries{
+		routeKey:   k,
+		inFlight:   m.inFlight.WithLabelValues(k.model, k.provider),
+		firstToken: m.firstToken.WithLabelValues(k.model, k.provider),
+		interToken: m.interToken.WithLabelValues(k.model, k.provider),
+		firstByte:  m.firstByte.WithLabelValues(k.model, k.provider),
+		cancels:    m.cancels.WithLabelValues(k.model, k.provider),
+		input:      tokens("input"),
+		cacheRead:  tokens("cache_read"),
+		cacheWrite: tokens("cache_write"),
+		output:     tokens("output"),
+		reasoning:  tokens("reasoning"),
+	}
+}
+
+func (r *routeSeries) count(u *llm.Usage) {
+	add(r.input, u.Input)
+	add(r.cacheRead, u.CacheRead)
+	add(r.cacheWrite, u.CacheWrite)
+	add(r.output, u.Output)
+	add(r.reasoning, u.Reasoning)
+}
+
+// seriesKey is what an ended exchange is counted by.
+type seriesKey struct {
+	model, provider, dialect, endpoint string
+	stream                             bool
+}
+
+// series are the samples of ended exchanges.
+type series struct {
+	duration prometheus.Observer
+	requests *cache[result, prometheus.Counter]
+}
+
+// result is the part of requests_total that is known only at the end.
+type result struct {
+	status  int
+	outcome Outcome
+}
+
+func (m *metrics) newSeries(k seriesKey) *series {
+	model, provider, dialect, endpoint := valid(k.model), valid(k.provider), valid(k.dialect), valid(k.endpoint)
+	stream := strconv.FormatBool(k.stream)
+	return &series{
+		duration: m.duration.WithLabelValues(model, provider, endpoint, stream),
+		requests: newCache(result{}, func(r result) prometheus.Counter {
+			return m.requests.WithLabelValues(model, provider, dialect, endpoint, stream, strconv.Itoa(r.status), string(r.outcome))
+		}),
+	}
+}
+
+// cache remembers the samples of a label set, because a vector hashes all labels
+// and allocates on each look.
+type cache[K comparable, V any] struct {
+	build    func(K) V
+	overflow K // stands for every key over maxLabelSets
+
+	mu      sync.RWMutex
+	entries map[K]V
+}
+
+func newCache[K comparable, V any](overflow K, build func(K) V) *cache[K, V] {
+	return &cache[K, V]{build: build, overflow: overflow, entries: map[K]V{}}
+}
+
+func (c *cache[K, V]) get(k K) V {
+	c.mu.RLock()
+	v, ok := c.entries[k]
+	c.mu.RUnlock()
+	if ok {
+		return v
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.entries) >= maxLabelSets {
+		k = c.overflow
+	}
+	if v, ok = c.entries[k]; ok {
+		return v
+	}
+	v = c.build(k)
+	c.entries[k] = v
+	return v
+}

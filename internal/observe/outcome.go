@@ -1,0 +1,154 @@
+package observe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// Outcome says who an exchange's end is to be put down to.
+type Outcome string
+
+// The outcomes.
+const (
+	OK            Outcome = "ok"
+	ClientError   Outcome = "client_error"   // the request was wrong, or over the client's limits
+	UpstreamError Outcome = "upstream_error" // the upstream failed, refused the gateway or cut its answer
+	Cancelled     Outcome = "cancelled"      // the client went away
+	GatewayError  Outcome = "gateway_error"  // a fault of the gateway, or more load than it takes
+)
+
+const statusClientClosed = 499 // what an exchange that the client left is logged with
+
+// verdict is what an exchange came to.
+type verdict struct {
+	status  int // 0: nothing was answered
+	outcome Outcome
+	kind    llm.Kind // empty when all went well
+}
+
+// judge derives the verdict. heard says that an upstream answered in this
+// exchange, so that a limit or an overload is its own and not the gateway's.
+func judge(status, upstreamStatus int, heard bool, err *llm.Error) verdict {
+	v := verdict{status: status}
+	switch {
+	case err != nil:
+		v.kind = known(err.Kind)
+		if v.status == 0 {
+			v.status = err.HTTPStatus()
+		}
+	case upstreamStatus >= http.StatusBadRequest:
+		v.kind = upstreamKind(upstreamStatus)
+	case status == statusClientClosed:
+		v.kind = llm.Cancelled
+	case status == 0 || status >= http.StatusInternalServerError:
+		v.kind = llm.Internal // also an exchange that a panic ended before its answer
+	case status >= http.StatusBadRequest:
+		v.kind = llm.InvalidRequest
+	}
+	// An upstream may invent any number; a label may not take it on.
+	if v.status < 100 || v.status > 599 {
+		v.status = 0
+	}
+	v.outcome = outcome(v.kind, upstreamStatus, heard)
+	return v
+}
+
+func outcome(kind llm.Kind, upstreamStatus int, heard bool) Outcome {
+	switch kind {
+	case "":
+		return OK
+	case llm.Cancelled:
+		return Cancelled
+	case llm.Upstream, llm.UpstreamAuth, llm.Timeout:
+		return UpstreamError
+	case llm.RateLimit:
+		if heard {
+			return UpstreamError
+		}
+		return ClientError
+	case llm.Overloaded:
+		if heard {
+			return UpstreamError
+		}
+		return GatewayError
+	case llm.InvalidRequest, llm.Authentication, llm.Permission, llm.NotFound,
+		llm.MethodNotAllowed, llm.TooLarge, llm.UnsupportedMedia:
+		return ClientError
+	case llm.Internal:
+	}
+	if upstreamStatus >= http.StatusInternalServerError {
+		return UpstreamError
+	}
+	return GatewayError
+}
+
+// known keeps the open set of kinds from becoming an open set of labels.
+func known(k llm.Kind) llm.Kind {
+	switch k {
+	case llm.InvalidRequest, llm.Authentication, llm.Permission, llm.NotFound, llm.MethodNotAllowed,
+		llm.TooLarge, llm.UnsupportedMedia, llm.RateLimit, llm.Overloaded, llm.Timeout,
+		llm.Upstream, llm.UpstreamAuth, llm.Cancelled, llm.Internal:
+		return k
+	}
+	return llm.Internal
+}
+
+// upstreamKind reads a kind from a status alone, for an answer that was passed on
+// without being read.
+func upstreamKind(status int) llm.Kind {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return llm.UpstreamAuth
+	case http.StatusTooManyRequests:
+		return llm.RateLimit
+	case http.StatusServiceUnavailable, 529: // 529 is Anthropic's and Dynamo's overload
+		return llm.Overloaded
+	case http.StatusGatewayTimeout:
+		return llm.Timeout
+	}
+	if status >= http.StatusInternalServerError {
+		return llm.Upstream
+	}
+	return llm.InvalidRequest
+}
+
+// causeWord names a cause in a word of this list. The text of a cause is never
+// logged: a library's error may quote an address, a body or a header.
+func causeWord(err error) string {
+	var (
+		dns  *net.DNSError
+		cert *tls.CertificateVerificationError
+		tlsE tls.RecordHeaderError
+		netE net.Error
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection_refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection_reset"
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return "unreachable"
+	case errors.As(err, &dns):
+		return "dns"
+	case errors.As(err, &cert), errors.As(err, &tlsE):
+		return "tls"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
+		errors.As(err, &netE) && netE.Timeout():
+		return "timeout"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "eof"
+	}
+	return other
+}
