@@ -1,0 +1,46 @@
+package app
+
+import (
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/route"
+)
+
+// newState makes of a configuration what the request path works with. created is
+// when the process started, so that lists of models stay the same over reloads.
+func newState(cfg *config.Config, created time.Time) *relay.State {
+	return &relay.State{
+		Routes:    route.New(newRoutes(cfg.Models)),
+		Keys:      access.NewKeys(cfg.Keys),
+		Paths:     newPaths(cfg.Providers),
+		Limits:    relay.Limits(cfg.Limits),
+		KeepAlive: cfg.KeepAlive,
+		Created:   created,
+	}
+}
+
+func newRoutes(models []config.Model) []*route.Route {
+	routes := make([]*route.Route, 0, len(models))
+	for _, m := range models {
+		r := &route.Route{Name: m.Name, OwnedBy: m.OwnedBy}
+		for _, t := range m.Targets {
+			r.Targets = append(r.Targets, route.Target{Provider: t.Provider, Model: t.Model, Timeouts: t.Timeouts})
+		}
+		routes = append(routes, r)
+	}
+	return routes
+}
+
+func newPaths(providers []*provider.Provider) map[provider.Path]*provider.Provider {
+	paths := map[provider.Path]*provider.Provider{}
+	for _, p := range providers {
+		for _, path := range p.Paths {
+			paths[path] = p
+		}
+	}
+	return paths
+}

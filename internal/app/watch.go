@@ -1,0 +1,98 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/observe"
+	"github.com/isogloss-gateway/isogloss/internal/relay"
+)
+
+// stamp tells one version of a file from another. It is nil for a file that is
+// not there: it may be between two names.
+type stamp struct{ info os.FileInfo }
+
+func stampOf(path string) stamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info}
+}
+
+// same compares identity too: a file that was moved here may be as old and as
+// long as the one that it replaced.
+func (s stamp) same(as stamp) bool {
+	if s.info == nil || as.info == nil {
+		return s.info == as.info
+	}
+	return os.SameFile(s.info, as.info) && s.info.ModTime().Equal(as.info.ModTime()) && s.info.Size() == as.info.Size()
+}
+
+// watcher loads the file again whenever it has changed. A file with a mistake is
+// refused with all its mistakes, and what was loaded before stays.
+type watcher struct {
+	options  Options
+	first    *config.Config // what the process was started with
+	bound    net.Addr       // where it listens until it ends
+	started  time.Time
+	observer *observe.Observer
+	gateway  *relay.Relay
+}
+
+// watch returns when the context ends. A change counts when two looks in a row
+// see the same, because an editor may write a file in pieces.
+func (w *watcher) watch(ctx context.Context, loaded stamp) {
+	path := w.options.Config
+	if path == "" {
+		return
+	}
+	last := loaded
+	tick := time.NewTicker(w.options.pace.look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := stampOf(path)
+		settled := now.same(last)
+		last = now
+		if settled && !now.same(loaded) {
+			loaded = now
+			w.reload()
+		}
+	}
+}
+
+func (w *watcher) reload() {
+	cfg, err := w.options.LoadConfig()
+	if err == nil {
+		err = w.checkGuard(cfg)
+	}
+	w.observer.Reloaded(err)
+	log := w.observer.Logger()
+	if err != nil {
+		log.Error("the changed configuration is refused and the old one kept", "error", err.Error())
+		return
+	}
+	w.gateway.Use(newState(cfg, w.started))
+	log.Info("configuration loaded", "models", len(cfg.Models), "providers", len(cfg.Providers))
+	if cfg.Listen != w.first.Listen || cfg.Admin.Listen != w.first.Admin.Listen || cfg.Log != w.first.Log || cfg.Traces != w.first.Traces {
+		log.Warn("a change of listen, admin, log or traces takes effect at the next start")
+	}
+}
+
+// checkGuard keeps keys on an address that other machines can reach. The file may
+// well say another address by now, but this one is bound until the process ends.
+func (w *watcher) checkGuard(cfg *config.Config) error {
+	if tcp, ok := w.bound.(*net.TCPAddr); len(cfg.Keys) > 0 || ok && tcp.IP.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("%s: keys: the gateway still listens on %s, which other machines can reach; keep a key, or restart it on another address", w.options.Config, w.bound)
+}

@@ -1,0 +1,268 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+)
+
+const (
+	loaded  = `"msg":"configuration loaded"`
+	refused = `"msg":"the changed configuration is refused and the old one kept"`
+)
+
+// numbered is a configuration whose models tell which one it is: fast is
+// upstream's model-N, and the list has only-N.
+func numbered(up *upstreamtest.Server, n int) string {
+	return fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: { listen: 127.0.0.1:0 }
+providers:
+  up:        { protocol: openai-chat, base_url: %q }
+  streaming: { protocol: openai-chat, base_url: %q, upstream_stream: always }
+models:
+  fast:      { targets: [up/model-%d] }
+  collected: { targets: [streaming/model-%d] }
+  only-%d:   { targets: [up/model-%d] }
+`, up.BaseURL(), up.BaseURL(), n, n, n, n)
+}
+
+// load is a set of clients that ask all the time and want every answer whole, from
+// the configuration that is in use or, while it changes, from the one to come.
+type load struct {
+	g                *gateway
+	inUse, written   atomic.Int64 // the number of the configuration
+	streamed, wholes atomic.Int64 // answers
+	over             chan struct{}
+	wg               sync.WaitGroup
+}
+
+func (l *load) run(t *testing.T) {
+	for _, ask := range []struct {
+		model  string
+		stream bool
+	}{{"fast", false}, {"fast", true}, {"fast", true}, {"collected", false}} {
+		l.wg.Go(func() {
+			for {
+				select {
+				case <-l.over:
+					return
+				default:
+					l.once(t, ask.model, ask.stream)
+				}
+			}
+		})
+	}
+}
+
+func (l *load) once(t *testing.T, model string, stream bool) {
+	oldest := l.inUse.Load()
+	resp, err := l.g.ask(model, stream)
+	if err != nil {
+		t.Errorf("a request was lost: %v", err)
+		return
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("a request was lost: %v, status %d, %s", err, resp.StatusCode, body)
+		return
+	}
+	newest := l.written.Load()
+	count, end := &l.wholes, `"finish_reason":"stop"}]}`
+	if stream {
+		count, end = &l.streamed, "data: [DONE]\n\n"
+	}
+	count.Add(1)
+	if !strings.HasSuffix(strings.TrimSuffix(string(body), "\r\n"), end) {
+		t.Errorf("an answer is not whole: %s", body)
+	}
+	var n int64
+	if _, rest, ok := strings.Cut(string(body), `"model":"model-`); ok {
+		_, err = fmt.Sscanf(rest, "%d", &n)
+	}
+	if err != nil || n < oldest || n > newest {
+		t.Errorf("the answer is of configuration %d, and it should be of %d to %d: %s", n, oldest, newest, body)
+	}
+}
+
+// TestReload changes the file two hundred times under load.
+func TestReload(t *testing.T) {
+	const changes = 200
+	up := upstreamtest.New(t)
+	up.Answer(echo)
+	g := start(t, numbered(up, 0), quick())
+	l := &load{g: g, over: make(chan struct{})}
+	l.run(t)
+	for n := 1; n <= changes; n++ {
+		l.written.Store(int64(n))
+		if n%2 == 0 {
+			g.write(t, numbered(up, n))
+		} else {
+			g.replace(t, numbered(up, n))
+		}
+		g.log.waitFor(t, loaded, n)
+		l.inUse.Store(int64(n))
+		if got, want := g.models(t), fmt.Sprintf("fast collected only-%d", n); got != want {
+			t.Fatalf("after change %d the models are %s, want %s", n, got, want)
+		}
+	}
+	close(l.over)
+	l.wg.Wait()
+	t.Logf("%d streamed and %d whole answers during %d changes", l.streamed.Load(), l.wholes.Load(), changes)
+	if l.streamed.Load() < changes || l.wholes.Load() < changes {
+		t.Error("there was less than one request for each change")
+	}
+	if !strings.Contains(g.metrics(t), fmt.Sprintf("isogloss_config_reloads_total{result=\"ok\"} %d\n", changes)) {
+		t.Errorf("the metrics do not count %d reloads", changes)
+	}
+}
+
+// models are the ids that the gateway lists.
+func (g *gateway) models(t *testing.T) string {
+	t.Helper()
+	_, body := g.get(t, g.url+"/v1/models")
+	var list struct{ Data []struct{ ID string } }
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]string, 0, len(list.Data))
+	for _, m := range list.Data {
+		ids = append(ids, m.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+// TestReloadRefusesMistakes also shows that the file which mends them is loaded.
+func TestReloadRefusesMistakes(t *testing.T) {
+	up := upstreamtest.New(t)
+	up.Answer(echo)
+	g := start(t, numbered(up, 1), quick())
+	for i, c := range []struct{ name, text, want string }{
+		{"an unknown key", "listem: 127.0.0.1:0\n", `isogloss.yaml:1: listem: is not a known key; did you mean \"listen\"?`},
+		{"no provider", numbered(up, 2) + "  more: { targets: [upp/x] }\n", `isogloss.yaml:11: models.more.targets[0]: \"upp/x\" names a provider that is not there; did you mean \"up\"?`},
+		{"not YAML", "models: [\n", "isogloss.yaml:"},
+		{"truncated", "", "isogloss.yaml"},
+		{"a public address without keys", "listen: 0.0.0.0:0\n" + strings.Replace(numbered(up, 2), "listen: 127.0.0.1:0", "", 1), `add keys, or listen on 127.0.0.1`},
+	} {
+		g.write(t, c.text)
+		line := g.log.waitFor(t, refused, i+1)
+		if !strings.Contains(line, c.want) || !strings.Contains(line, `"level":"ERROR"`) {
+			t.Errorf("%s: the log lacks %s:\n%s", c.name, c.want, line)
+		}
+		if got := g.models(t); got != "fast collected only-1" {
+			t.Errorf("%s: the models are %s", c.name, got)
+		}
+		if n := i + 1; !strings.Contains(g.metrics(t), fmt.Sprintf("isogloss_config_reloads_total{result=\"error\"} %d\n", n)) {
+			t.Errorf("%s: the metrics do not count %d refusals", c.name, n)
+		}
+	}
+	g.write(t, numbered(up, 2))
+	g.log.waitFor(t, loaded, 1)
+	if got := g.models(t); got != "fast collected only-2" {
+		t.Errorf("after the mistakes were mended the models are %s", got)
+	}
+}
+
+func (g *gateway) metrics(t *testing.T) string {
+	t.Helper()
+	_, text := g.get(t, g.metricsURL)
+	return text
+}
+
+// TestReloadSlowEditor has an editor that pauses between truncating and writing,
+// and one that takes the file away for a while.
+func TestReloadSlowEditor(t *testing.T) {
+	up := upstreamtest.New(t)
+	up.Answer(echo)
+	g := start(t, numbered(up, 1), quick())
+	g.write(t, "")
+	g.log.waitFor(t, refused, 1)
+	if got := g.models(t); got != "fast collected only-1" {
+		t.Errorf("with an empty file the models are %s", got)
+	}
+	g.write(t, numbered(up, 2))
+	g.log.waitFor(t, loaded, 1)
+	if err := os.Remove(g.file); err != nil {
+		t.Fatal(err)
+	}
+	g.log.waitFor(t, refused, 2)
+	if got := g.models(t); got != "fast collected only-2" {
+		t.Errorf("without a file the models are %s", got)
+	}
+	g.replace(t, numbered(up, 3))
+	g.log.waitFor(t, loaded, 2)
+	if got := g.models(t); got != "fast collected only-3" {
+		t.Errorf("with the file back the models are %s", got)
+	}
+}
+
+// TestReloadSeesATwin replaces the file by one of the same age and length.
+func TestReloadSeesATwin(t *testing.T) {
+	up := upstreamtest.New(t)
+	g := start(t, numbered(up, 1), quick())
+	old, err := os.Stat(g.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twin := g.file + ".twin"
+	if err := os.WriteFile(twin, []byte(numbered(up, 2)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(twin, time.Time{}, old.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(twin, g.file); err != nil {
+		t.Fatal(err)
+	}
+	g.log.waitFor(t, loaded, 1)
+	if got := g.models(t); got != "fast collected only-2" {
+		t.Errorf("the models are %s", got)
+	}
+}
+
+// TestReloadKeepsTheGuard takes the keys away together with the address that
+// needed them, while that address is still bound.
+func TestReloadKeepsTheGuard(t *testing.T) {
+	up := upstreamtest.New(t)
+	up.Answer(echo)
+	const key = "a-client-key-of-some-length"
+	public := "keys: [" + key + "]\n" + strings.Replace(numbered(up, 1), "listen: 127.0.0.1:0", "listen: 0.0.0.0:0", 1)
+	g := start(t, public, quick())
+	g.write(t, numbered(up, 2))
+	line := g.log.waitFor(t, refused, 1)
+	if !strings.Contains(line, "keep a key, or restart it on another address") {
+		t.Errorf("the log does not say what to do: %s", line)
+	}
+	if status, _ := g.get(t, g.url+"/v1/models"); status != http.StatusUnauthorized {
+		t.Errorf("without a key the status is %d, want 401", status)
+	}
+	resp, err := g.ask("fast", false, "Authorization", "Bearer "+key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("with the key the status is %d, want 200", resp.StatusCode)
+	}
+}
+
+// TestReloadSaysWhatWaits changes what only a start can change.
+func TestReloadSaysWhatWaits(t *testing.T) {
+	up := upstreamtest.New(t)
+	g := start(t, numbered(up, 1), quick())
+	g.write(t, numbered(up, 2)+"log: { level: debug }\n")
+	g.log.waitFor(t, "a change of listen, admin, log or traces takes effect at the next start", 1)
+	if got := g.models(t); got != "fast collected only-2" {
+		t.Errorf("the models are %s", got)
+	}
+}

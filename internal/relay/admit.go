@@ -1,0 +1,8 @@
+package relay
+
+import "github.com/isogloss-gateway/isogloss/llm"
+
+// admit lets the caller in or not.
+func (r *Relay) admit(x *exchange) *llm.Error {
+	return x.state.Keys.Check(x.client)
+}

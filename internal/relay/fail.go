@@ -1,0 +1,38 @@
+package relay
+
+import (
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// fail tells the client in its own dialect what went wrong: with a status where
+// the answer has not begun, else with the event that ends a stream. A client that
+// has gone away is told nothing, and where a body has no place for an error the
+// connection is broken off.
+func (r *Relay) fail(x *exchange, err *llm.Error) {
+	x.seen.Err = err
+	x.cancel(err) // the upstream is not read any further
+	x.out.lock()
+	defer x.out.unlock()
+	if err.Kind == llm.Cancelled {
+		return
+	}
+	if x.out.committed {
+		if x.ask == nil || !x.ask.stream {
+			x.cut = true
+			return
+		}
+		if x.out.write(r.codec.EncodeStreamError(err), time.Now()) == nil {
+			_ = x.out.flush()
+		}
+		return
+	}
+	h := x.out.header()
+	x.answerHeaders(h)
+	setRetryAfter(h, err)
+	h["Content-Type"] = []string{"application/json"}
+	x.seen.Status = err.HTTPStatus()
+	x.out.commit(x.seen.Status)
+	_ = x.out.write(r.codec.EncodeError(err), time.Now())
+}

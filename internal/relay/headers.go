@@ -1,0 +1,113 @@
+package relay
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// Headers are never copied and then pruned: a new set is built from these lists,
+// so that what nobody thought of stays behind.
+
+// upstreamHeaders are a client's headers that a provider may see.
+var upstreamHeaders = []string{"Accept", "Content-Type", "Idempotency-Key", "Openai-Beta", "X-Client-Request-Id"}
+
+// clientHeaders are a provider's headers that a client may see.
+var clientHeaders = []string{
+	"Content-Type", "Retry-After", "Retry-After-Ms", "X-Should-Retry",
+	"Openai-Model", "Openai-Processing-Ms", "Openai-Version",
+}
+
+// clientHeaderPrefix is the beginning of the rate-limit headers, which differ
+// from provider to provider.
+const clientHeaderPrefix = "X-Ratelimit-"
+
+// copyHeaders copies the listed headers.
+func copyHeaders(to, from http.Header, names []string) {
+	for _, n := range names {
+		if v := from[n]; len(v) > 0 {
+			to[n] = v
+		}
+	}
+}
+
+// answerHeaders sets what the client is told about an answer and where it is from.
+func (x *exchange) answerHeaders(h http.Header) {
+	if x.seen.Target != "" {
+		h["Isogloss-Target"] = []string{headerText(x.seen.Target)}
+		h["Isogloss-Attempts"] = []string{strconv.Itoa(x.seen.Attempts)}
+		h["Isogloss-Fidelity"] = []string{x.fidelity}
+	}
+	if x.upstream == nil {
+		return
+	}
+	key := x.target.Provider.Key.Reveal()
+	for n, v := range x.upstream.Header {
+		if (slices.Contains(clientHeaders, n) || strings.HasPrefix(n, clientHeaderPrefix)) && !quotes(key, v...) {
+			h[n] = v
+		}
+	}
+	if id := x.seen.UpstreamID; id != "" && !quotes(key, id) {
+		h["Isogloss-Upstream-Request-Id"] = []string{id}
+	}
+}
+
+// quotes reports whether one of the values holds the gateway's own credential.
+func quotes(key string, values ...string) bool {
+	return key != "" && slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, key) })
+}
+
+// headerText is text as a header may hold it: where a route is a pattern, a
+// target's name is of the client's choice.
+func headerText(s string) string {
+	const most = 256
+	odd := func(c rune) bool { return c < ' ' || c > '~' }
+	if len(s) <= most && strings.IndexFunc(s, odd) < 0 {
+		return s
+	}
+	return strings.Map(func(c rune) rune {
+		if odd(c) {
+			return '?'
+		}
+		return c
+	}, s[:min(len(s), most)])
+}
+
+// streamHeaders sets what keeps the proxies in front of us from holding a stream
+// back.
+func streamHeaders(h http.Header) {
+	h["Cache-Control"] = []string{"no-cache"}
+	h["X-Accel-Buffering"] = []string{"no"}
+}
+
+// setRetryAfter tells the client when to come back, in whole seconds.
+func setRetryAfter(h http.Header, err *llm.Error) {
+	if err.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(err.RetryAfter.Seconds())), 10))
+	}
+}
+
+// sizeText writes a size as the configuration does.
+func sizeText(n int64) string {
+	if n >= 1<<20 && n%(1<<20) == 0 {
+		return strconv.FormatInt(n>>20, 10) + "MiB"
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}
+
+// durationText writes a duration as the configuration does: 2m, not 2m0s.
+func durationText(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = s[:len(s)-len("0s")]
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = s[:len(s)-len("0m")]
+	}
+	return s
+}

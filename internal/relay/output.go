@@ -1,0 +1,134 @@
+package relay
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/sse"
+)
+
+// A client that takes nothing for this long has gone away. A write is done in
+// pieces, so that a slow reader of a large event is not mistaken for one.
+const (
+	writePatience = 2 * time.Minute
+	writePiece    = 32 << 10
+	rearmAfter    = time.Second // how stale the deadline may be
+)
+
+// output is the way to the client.
+type output struct {
+	w         http.ResponseWriter
+	rc        *http.ResponseController
+	committed bool // the status line is written: what follows can only be body
+	written   int64
+	armed     time.Time // when the write deadline was last set
+
+	mu    sync.Mutex // against the keep-alive; unused without it
+	keep  *time.Timer
+	every time.Duration
+	over  bool
+}
+
+func newOutput(w http.ResponseWriter, id string) *output {
+	w.Header()["X-Request-Id"] = []string{id}
+	return &output{w: w, rc: http.NewResponseController(w)}
+}
+
+func (o *output) header() http.Header { return o.w.Header() }
+
+func (o *output) readDeadline(t time.Time) {
+	_ = o.rc.SetReadDeadline(t) // a test's recorder has no deadlines
+}
+
+// commit writes the status line, once.
+func (o *output) commit(status int) {
+	if !o.committed {
+		o.committed = true
+		o.w.WriteHeader(status)
+	}
+}
+
+// write sends bytes to the client and blocks while the client does not take
+// them: that is how back-pressure reaches the upstream.
+func (o *output) write(p []byte, now time.Time) error {
+	for len(p) > 0 {
+		o.arm(now)
+		n, err := o.w.Write(p[:min(len(p), writePiece)])
+		o.written += int64(n)
+		if err != nil {
+			return err
+		}
+		if p = p[n:]; len(p) > 0 {
+			now = time.Now()
+		}
+	}
+	return nil
+}
+
+// arm moves the write deadline on.
+func (o *output) arm(now time.Time) {
+	if now.Sub(o.armed) > rearmAfter {
+		o.armed = now
+		_ = o.rc.SetWriteDeadline(now.Add(writePatience))
+	}
+}
+
+// flush sends what is buffered.
+func (o *output) flush() error { return o.rc.Flush() }
+
+// lock keeps the keep-alive out while an answer is written.
+func (o *output) lock() {
+	if o.keep != nil {
+		o.mu.Lock()
+	}
+}
+
+func (o *output) unlock() {
+	if o.keep != nil {
+		if !o.over {
+			o.keep.Reset(o.every)
+		}
+		o.mu.Unlock()
+	}
+}
+
+// keepAlive sends a comment line whenever nothing else was sent for a while. The
+// line stands alone: a blank line after it would end an event that some clients
+// then take for one without data.
+func (o *output) keepAlive(every time.Duration, commit func()) {
+	o.every = every
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.keep = time.AfterFunc(every, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.over {
+			return
+		}
+		commit()
+		if o.write(sse.AppendComment(nil, "keep-alive"), time.Now()) == nil && o.flush() == nil {
+			o.keep.Reset(every)
+		}
+	})
+}
+
+// begun reports whether the status line is written, by us or the keep-alive.
+func (o *output) begun() bool {
+	o.lock()
+	defer o.unlock()
+	return o.committed
+}
+
+// close ends the keep-alive. What is still buffered is written by the server
+// after us, and needs a deadline that has not passed.
+func (o *output) close() {
+	o.arm(time.Now())
+	if o.keep == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.over = true
+	o.keep.Stop()
+}

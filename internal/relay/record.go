@@ -1,0 +1,40 @@
+package relay
+
+import (
+	"net/http"
+	"runtime/debug"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// record ends an exchange: it runs once, whatever happened, also after a panic.
+func (r *Relay) record(x *exchange) {
+	if fault := recover(); fault != nil {
+		r.fail(x, &llm.Error{Kind: llm.Internal, Message: "the gateway made a mistake with this request; its log has the place"})
+		r.observer.Logger().Error("panic", "id", x.seen.ID, "stack", string(debug.Stack()))
+	}
+	x.out.close()
+	x.release()
+	if x.tap != nil {
+		seen := x.tap.Summary()
+		x.seen.Finish, x.seen.Usage = seen.Finish, seen.Usage
+	}
+	x.seen.Fidelity = x.fidelity
+	x.seen.BytesOut = x.out.written
+	x.seen.End()
+	if x.cut {
+		panic(http.ErrAbortHandler) // the only way to tell the client that the body is not whole
+	}
+}
+
+// release lets go of the upstream and of the timers.
+func (x *exchange) release() {
+	if x.idle != nil {
+		x.idle.Stop()
+		x.total.Stop()
+	}
+	if x.upstream != nil {
+		_ = x.upstream.Body.Close() // nothing is read from it any more
+	}
+	x.cancel(errReturned)
+}

@@ -1,0 +1,133 @@
+// Package relay is the request path, from the client's socket to the upstream's
+// and back. It reads from top to bottom:
+//
+//	accept   read the body and index it
+//	admit    who is it, and may they
+//	plan     which upstream, and what is edited for it
+//	attempt  one try upstream
+//	answer   write to the client
+//	record   count it, log it, once
+//
+// Client and upstream speak the same dialect here, so that bytes are relayed and
+// not decoded: the request is edited only where the configuration says so, and
+// the answer passes unchanged while a tap reads usage, finish reason and errors
+// from it.
+package relay
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/observe"
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// State is what a configuration amounts to on the request path. It does not
+// change; a new configuration is a new State, and a request keeps the one that
+// it began with.
+type State struct {
+	Routes    *route.Table
+	Keys      *access.Keys
+	Paths     map[provider.Path]*provider.Provider // listed extra paths
+	Limits    Limits
+	KeepAlive time.Duration // comment lines on idle streams; 0 sends none
+	Created   time.Time     // what GET /v1/models reports
+}
+
+// Limits bound what comes from outside, in bytes.
+type Limits struct {
+	Body   int64 // a request's body
+	Event  int64 // one server-sent event
+	Answer int64 // an answer that is held whole
+}
+
+// Relay serves the data path.
+type Relay struct {
+	codec      protocol.Codec
+	observer   *observe.Observer
+	transports *transports
+	state      atomic.Pointer[State]
+	draining   atomic.Bool
+}
+
+// New returns a relay without a state: it is not ready until Use was called.
+func New(codec protocol.Codec, observer *observe.Observer) *Relay {
+	return &Relay{codec: codec, observer: observer, transports: newTransports()}
+}
+
+// Use makes a state the one that further requests begin with.
+func (r *Relay) Use(s *State) { r.state.Store(s) }
+
+// Drain makes /health say that no more requests should be sent here.
+func (r *Relay) Drain() { r.draining.Store(true) }
+
+// Close lets go of idle upstream connections.
+func (r *Relay) Close() { r.transports.close() }
+
+// ServeHTTP finds what a path is for. Requests to models go through the steps of
+// exchange; the rest of the surface is in surface.go.
+func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	s := r.state.Load()
+	if e, ok := endpoints[req.URL.Path]; ok {
+		r.exchange(s, e, w, req)
+		return
+	}
+	// A path that is not written as everyone writes it (%2F for a slash) is not
+	// the one that was listed.
+	if p, ok := s.Paths[provider.Path{Method: req.Method, Path: req.URL.Path}]; ok && req.URL.RawPath == "" {
+		r.forward(s, p, w, req)
+		return
+	}
+	// The deadline of an earlier answer on this connection may have passed.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writePatience))
+	r.serveSurface(s, w, req)
+}
+
+// exchange is one request to a model.
+func (r *Relay) exchange(s *State, e endpoint, w http.ResponseWriter, req *http.Request) {
+	x := r.begin(s, e, w, req)
+	defer r.record(x)
+	for _, step := range []func(*exchange) *llm.Error{r.accept, r.admit, r.plan, r.attempt, r.answer} {
+		if err := step(x); err != nil {
+			r.fail(x, err)
+			return
+		}
+	}
+}
+
+// exchange carries what a request has gathered on its way.
+type exchange struct {
+	state    *State
+	endpoint endpoint
+	client   *http.Request
+	out      *output
+	seen     *observe.Exchange
+	ctx      context.Context         // ends when the client goes away or a limit is reached
+	cancel   context.CancelCauseFunc // with the reason
+	ask      *projection
+	target   route.Target
+	body     []byte // what the upstream is sent
+	upstream *http.Response
+	idle     *time.Timer // ends ctx when the upstream is silent for too long
+	total    *time.Timer // ends ctx when the exchange has lasted for too long
+	tap      protocol.Tap
+	hide     bool // usage was asked for by us: the client does not see its event
+	cut      bool // the answer broke off where its form has no way to say so
+	fidelity string
+}
+
+func (r *Relay) begin(s *State, e endpoint, w http.ResponseWriter, req *http.Request) *exchange {
+	id := uuid.NewString()
+	ctx, seen := r.observer.Begin(req.Context(), id, e.name, string(r.codec.Name()), req.Header)
+	x := &exchange{state: s, endpoint: e, client: req, seen: seen, fidelity: "exact", out: newOutput(w, id)}
+	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	return x
+}

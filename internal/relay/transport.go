@@ -1,0 +1,56 @@
+package relay
+
+import (
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// maxResponseHeader bounds what an upstream can make us hold before its answer.
+const maxResponseHeader = 256 << 10
+
+// transports holds upstream connections. There is one pool for each connect
+// timeout, because that is all that a pool knows of a provider; it outlives a
+// change of configuration, and so do the connections in it.
+type transports struct {
+	mu sync.Mutex
+	by map[time.Duration]*http.Transport
+}
+
+func newTransports() *transports {
+	return &transports{by: map[time.Duration]*http.Transport{}}
+}
+
+func (t *transports) get(connect time.Duration) *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tr, ok := t.by[connect]
+	if !ok {
+		tr = newTransport(connect)
+		t.by[connect] = tr
+	}
+	return tr
+}
+
+func (t *transports) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, tr := range t.by {
+		tr.CloseIdleConnections()
+	}
+}
+
+func newTransport(connect time.Duration) *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}).DialContext,
+		TLSHandshakeTimeout:    connect,
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true, // the client's bytes are the upstream's bytes
+		MaxIdleConns:           4096,
+		MaxIdleConnsPerHost:    1024,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: maxResponseHeader,
+	}
+}
