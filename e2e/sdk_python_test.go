@@ -1,0 +1,22 @@
+package e2e
+
+import (
+	"path/filepath"
+	"testing"
+)
+
+func pythonSDK(major, version string) sdk {
+	return sdk{
+		name:     "python-openai-" + version,
+		language: "python",
+		start: func(t *testing.T) client {
+			return startProcess(t, "python", filepath.Join(cacheDir(t), "python-"+major, "bin", "python"), "client.py", version)
+		},
+		class: func(name string) string {
+			if name == "StatusError" {
+				return "APIStatusError"
+			}
+			return name
+		},
+	}
+}

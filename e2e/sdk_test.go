@@ -1,0 +1,299 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An sdk is a vendor's client in one version.
+type sdk struct {
+	name     string // language, package and version, as subtests show it
+	language string
+	start    func(t *testing.T) client
+	// class turns the name of an exception, as the SDKs for Python and Node have
+	// it, into what this SDK has; StatusError is a status without a class of its own.
+	class func(string) string
+}
+
+// A client does scenarios, one at a time.
+type client interface {
+	// do plays a scenario and returns its report, one JSON object. A scenario that
+	// waits for a cue gets it when cue is closed.
+	do(t *testing.T, scenario, baseURL, key string, cue <-chan struct{}) []byte
+}
+
+func sdks() []sdk {
+	return []sdk{goSDK(), pythonSDK("3", "3.49.0"), pythonSDK("2", "2.54.0"), nodeSDK("openai", "7.53.0"), nodeSDK("openai-6", "6.49.0")}
+}
+
+// TestSDKs plays every scenario with every SDK, first straight against the scripted
+// upstream and then through the gateway. The first run shows that the scenario
+// itself holds and what the SDK sends, which is what the upstream must get from the
+// gateway. E2E_DIRECT=1 leaves out the second run.
+func TestSDKs(t *testing.T) {
+	var bin string
+	if os.Getenv("E2E_DIRECT") == "" {
+		bin = buildGateway(t)
+	}
+	var table []string
+	for _, s := range sdks() {
+		passed, failed := 0, 0
+		ok := t.Run(s.name, func(t *testing.T) {
+			b := newBench(t, s, bin)
+			for _, sc := range scenarios() {
+				if sc.only != "" && sc.only != s.language {
+					continue
+				}
+				if t.Run(sc.name, func(t *testing.T) { b.play(t, sc) }) {
+					passed++
+				} else {
+					failed++
+				}
+			}
+		})
+		if ok && passed == 0 {
+			continue // left out by -run
+		}
+		table = append(table, fmt.Sprintf("%-24s %3d passed %3d failed", s.name, passed, failed))
+	}
+	fmt.Printf("scenarios by SDK (%s):\n%s\n", mode(bin), strings.Join(table, "\n"))
+}
+
+func mode(bin string) string {
+	if bin == "" {
+		return "without a gateway"
+	}
+	return "through the gateway"
+}
+
+// bench is one SDK with an upstream and, unless the run is direct, a gateway.
+type bench struct {
+	sdk     sdk
+	client  client
+	up      *upstream
+	bin     string // empty in a direct run
+	shared  *gateway
+	started []*gateway
+}
+
+func newBench(t *testing.T, s sdk, bin string) *bench {
+	b := &bench{sdk: s, client: s.start(t), up: newUpstream(t), bin: bin}
+	t.Cleanup(func() {
+		for _, g := range b.started {
+			g.waitEnd(t)
+		}
+	})
+	if bin != "" {
+		b.shared = b.startGateway(t)
+	}
+	return b
+}
+
+func (b *bench) startGateway(t *testing.T) *gateway {
+	t.Helper()
+	g := startGateway(t, b.bin, b.up.baseURL())
+	b.started = append(b.started, g)
+	g.waitLive(t)
+	return g
+}
+
+func (b *bench) play(t *testing.T, sc scenario) {
+	want := sc.want
+	if sc.direct != "" {
+		want = sc.direct
+	}
+	sent := b.run(t, sc, route{"straight to the upstream", b.up.baseURL()}, want)
+	if len(sent) != len(sc.steps) {
+		t.Fatalf("direct: the SDK sent %d requests, the scenario has %d", len(sent), len(sc.steps))
+	}
+	if b.bin == "" || t.Failed() {
+		return
+	}
+	g := b.shared
+	if sc.faulty {
+		g = b.startGateway(t)
+	}
+	got := b.run(t, sc, route{"through the gateway", g.baseURL}, sc.want)
+	if sc.local {
+		sent = nil
+	}
+	compareRequests(t, sent, got)
+}
+
+// route is the way that an SDK's requests take to the upstream.
+type route struct{ name, baseURL string }
+
+// run plays the scenario over a route, checks what the SDK reports, and returns
+// what the upstream got.
+func (b *bench) run(t *testing.T, sc scenario, over route, want string) []*received {
+	t.Helper()
+	b.up.play(sc.steps)
+	var cue chan struct{}
+	if sc.cancel == leavesOnCue {
+		cue = make(chan struct{})
+		arrived := b.up.arrived()
+		go func() {
+			defer close(cue)
+			select {
+			case <-arrived:
+			case <-time.After(patience):
+			}
+		}()
+	}
+	key := clientKey
+	if sc.key != "" {
+		key = sc.key
+	}
+	report := b.client.do(t, sc.name, over.baseURL, key, cue)
+	if diff := b.compareReport(t, want, report); diff != "" {
+		t.Errorf("%s, the SDK saw something else:\n%s\nreport: %.2000s\nwant:   %.2000s", over.name, diff, report, want)
+	}
+	got := b.up.requests()
+	if sc.cancel != stays {
+		checkAborted(t, got)
+	}
+	return got
+}
+
+// checkAborted holds that the upstream saw its peer go away within a second of the
+// client's leaving.
+func checkAborted(t *testing.T, got []*received) {
+	t.Helper()
+	if len(got) == 0 {
+		t.Fatal("the upstream got no request to cancel")
+	}
+	select {
+	case <-got[0].ended:
+		if !got[0].aborted {
+			t.Error("the upstream's answer ended, but not by its peer going away")
+		}
+	case <-time.After(time.Second):
+		t.Error("the upstream still had its connection 1 s after the client left")
+	}
+}
+
+// compareReport says where a report is not what is wanted, with the exception's
+// name put into the SDK's own terms.
+func (b *bench) compareReport(t *testing.T, want string, report []byte) string {
+	t.Helper()
+	var w, g any
+	if err := json.Unmarshal([]byte(want), &w); err != nil {
+		t.Fatalf("the scenario's report is not JSON: %v: %s", err, want)
+	}
+	if err := json.Unmarshal(report, &g); err != nil {
+		t.Fatalf("the client's report is not JSON: %v: %s", err, report)
+	}
+	if top, ok := w.(map[string]any); ok {
+		if e, ok := top["error"].(map[string]any); ok {
+			e["class"] = b.sdk.class(e["class"].(string))
+		}
+	}
+	return strings.Join(differences("", w, g), "\n")
+}
+
+// differences lists where got is not want. In want, "*" stands for any value that
+// says something and "*?" for any value at all.
+func differences(path string, want, got any) []string {
+	switch w := want.(type) {
+	case string:
+		if w == "*?" || w == "*" && got != nil && got != "" {
+			return nil
+		}
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			break
+		}
+		var out []string
+		for k := range w {
+			out = append(out, differences(path+"."+k, w[k], g[k])...)
+		}
+		for k := range g {
+			if _, ok := w[k]; !ok {
+				out = append(out, fmt.Sprintf("  %s.%s is not expected", path, k))
+			}
+		}
+		slices.Sort(out)
+		return out
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			break
+		}
+		var out []string
+		for i := range w {
+			out = append(out, differences(fmt.Sprintf("%s[%d]", path, i), w[i], g[i])...)
+		}
+		return out
+	}
+	if a, b := compact(want), compact(got); a != b {
+		return []string{fmt.Sprintf("  %s is %.300s, want %.300s", path, b, a)}
+	}
+	return nil
+}
+
+func compact(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// compareRequests holds that the gateway asked the upstream what the SDK asks when
+// there is no gateway: the same bytes, but for the model's name, with the
+// provider's key and without a trace of the client's.
+func compareRequests(t *testing.T, direct, got []*received) {
+	t.Helper()
+	if len(got) != len(direct) {
+		t.Errorf("the upstream got %d requests, want %d", len(got), len(direct))
+		return
+	}
+	for i, d := range direct {
+		g := got[i]
+		if g.target != d.target {
+			t.Errorf("request %d went to %s, want %s", i, g.target, d.target)
+		}
+		if want := renameModel(d.body); !bytes.Equal(g.body, want) {
+			t.Errorf("request %d has another body:\n%s", i, firstDifference(want, g.body))
+		}
+		if media := g.header.Get("Content-Type"); media != "application/json" {
+			t.Errorf("request %d has Content-Type %q", i, media)
+		}
+		if a := g.header.Values("Authorization"); !slices.Equal(a, []string{"Bearer " + upstreamKey}) {
+			t.Errorf("request %d has Authorization %q, want the provider's", i, a)
+		}
+		for name, values := range g.header {
+			if strings.Contains(strings.Join(values, "\n"), clientKey) {
+				t.Errorf("request %d carries the client's key in %s", i, name)
+			}
+		}
+	}
+}
+
+// renameModel makes of a body as sent by an SDK what the configuration makes of it.
+func renameModel(body []byte) []byte {
+	return modelMember.ReplaceAllFunc(body, func(m []byte) []byte {
+		part := modelMember.FindSubmatch(m)
+		return fmt.Appendf(nil, "%s%q", part[1], upstreamName(string(part[2])))
+	})
+}
+
+var modelMember = regexp.MustCompile(`("model": ?)"([^"]*)"`)
+
+func firstDifference(want, got []byte) string {
+	i := 0
+	for i < len(want) && i < len(got) && want[i] == got[i] {
+		i++
+	}
+	from := max(0, i-60)
+	around := func(b []byte) []byte { return b[min(from, len(b)):min(i+120, len(b))] }
+	return fmt.Sprintf("at byte %d (%d bytes sent, %d came)\n  sent: …%s\n  came: …%s", i, len(want), len(got), around(want), around(got))
+}
