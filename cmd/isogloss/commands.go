@@ -53,7 +53,19 @@ func options(cmd *cobra.Command) *app.Options {
 	o := &app.Options{Env: os.LookupEnv, Log: os.Stderr, Version: buildVersion()}
 	cmd.Flags().StringVarP(&o.Config, "config", "c", "", "configuration `FILE`; without one, keys in the environment say it all")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml") // only completion needs it
+	cmd.PreRunE = noEmptyFlags
 	return o
+}
+
+// noEmptyFlags refuses what a script's unset variable leaves behind: -c "" would
+// else mean that there is no file.
+func noEmptyFlags(cmd *cobra.Command, _ []string) error {
+	for _, name := range []string{"config", "listen"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return fmt.Errorf("--%s is empty; give it a value, or leave it out", name)
+		}
+	}
+	return nil
 }
 
 // noArguments refuses arguments. A file that was given as one is the common slip.

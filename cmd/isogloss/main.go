@@ -19,17 +19,32 @@ import (
 // version is set by the release build.
 var version = "dev"
 
-func main() {
+func main() { os.Exit(run()) }
+
+// run returns the exit code.
+func run() int {
 	// net/http writes an upstream's stray bytes to the standard logger, and those
 	// may be anybody's words. Our own log is internal/observe's.
 	log.SetOutput(io.Discard)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	defer stop()
-	if err := newRoot().ExecuteContext(ctx); err != nil {
+	if err := newRoot().ExecuteContext(untilSignal()); err != nil {
 		complain(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
+}
+
+// untilSignal is a context that ends with the first signal. The second one ends the
+// process at once.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx
 }
 
 // complain writes an error. The mistakes of a file begin with the file's name, as

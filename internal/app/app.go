@@ -76,7 +76,7 @@ func Run(ctx context.Context, o Options) error {
 	started := time.Now()
 	gateway.Use(newState(cfg, started))
 
-	servers, err := listen(cfg, gateway, observer)
+	servers, err := listen(ctx, cfg, gateway, observer)
 	if err != nil {
 		return err
 	}
@@ -105,9 +105,9 @@ func closeObserver(o *observe.Observer) {
 }
 
 // greet tells the operator where the gateway is and what it serves.
-func greet(log *slog.Logger, cfg *config.Config, s *servers, version string) {
-	log.Info("listening", "url", "http://"+s.data.addr(), "metrics", s.metricsURL(), "models", len(cfg.Models), "providers", len(cfg.Providers), "version", version)
+func greet(logger *slog.Logger, cfg *config.Config, s *servers, version string) {
+	logger.Info("listening", "url", "http://"+s.data.addr(), "metrics", s.metricsURL(), "models", len(cfg.Models), "providers", len(cfg.Providers), "version", version)
 	if len(cfg.Keys) == 0 {
-		log.Info("no keys are configured, so only this machine is served", "hint", "point an OpenAI SDK at http://"+s.data.addr()+"/v1")
+		logger.Info("no keys are configured, so only this machine is served", "hint", "point an OpenAI SDK at http://"+s.data.addr()+"/v1")
 	}
 }

@@ -40,15 +40,15 @@ type servers struct {
 
 // listen opens the ports. The data path's context carries the cause of a
 // shutdown to requests that outlast the drain.
-func listen(cfg *config.Config, gateway *relay.Relay, observer *observe.Observer) (*servers, error) {
+func listen(ctx context.Context, cfg *config.Config, gateway *relay.Relay, observer *observe.Observer) (*servers, error) {
 	base, abort := context.WithCancelCause(context.Background())
 	s := &servers{abort: abort}
 	var err error
-	if s.data, err = newServer(cfg.Listen, s.untilLeaving(gateway), observer); err != nil {
+	if s.data, err = newServer(ctx, cfg.Listen, s.untilLeaving(gateway), observer); err != nil {
 		return nil, fmt.Errorf("listen: %w; %s", err, remedy(err, "--listen"))
 	}
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
-	s.admin, err = newServer(cfg.Admin.Listen, newAdmin(observer), observer)
+	s.admin, err = newServer(ctx, cfg.Admin.Listen, newAdmin(observer), observer)
 	switch {
 	case err != nil && cfg.Admin.Explicit:
 		_ = s.data.listener.Close() // nothing was served on it
@@ -81,8 +81,8 @@ func (s *servers) untilLeaving(h http.Handler) http.Handler {
 	})
 }
 
-func newServer(address string, h http.Handler, observer *observe.Observer) (*server, error) {
-	l, err := net.Listen("tcp", address)
+func newServer(ctx context.Context, address string, h http.Handler, observer *observe.Observer) (*server, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (s *servers) metricsURL() string {
 }
 
 // run serves until the context ends or a listener breaks, then drains.
-func (s *servers) run(ctx context.Context, p pace, gateway *relay.Relay, log *slog.Logger) error {
+func (s *servers) run(ctx context.Context, p pace, gateway *relay.Relay, logger *slog.Logger) error {
 	broken := make(chan error, 2)
 	var wg sync.WaitGroup
 	for _, srv := range []*server{s.data, s.admin} {
@@ -125,12 +125,12 @@ func (s *servers) run(ctx context.Context, p pace, gateway *relay.Relay, log *sl
 	}
 	gateway.Drain()
 	s.leaving.Store(true)
-	log.Info("draining", "at_most", (p.notice + p.drain + p.lastWords).String())
+	logger.Info("draining", "at_most", (p.notice + p.drain + p.lastWords).String())
 	select {
 	case <-time.After(p.notice):
 	case err = <-broken:
 	}
-	s.drain(p, log)
+	s.drain(p, logger)
 	wg.Wait()
 	return err
 }
@@ -138,12 +138,12 @@ func (s *servers) run(ctx context.Context, p pace, gateway *relay.Relay, log *sl
 // drain closes the port and waits for open requests. Those that take too long end
 // with an error in their own dialect, not with a cut. The operator's side stays
 // until then.
-func (s *servers) drain(p pace, log *slog.Logger) {
+func (s *servers) drain(p pace, logger *slog.Logger) {
 	defer s.abort(nil)
 	ctx, cancel := context.WithTimeout(context.Background(), p.drain)
 	defer cancel()
 	if err := s.data.Shutdown(ctx); err != nil {
-		log.Warn("requests that are still open are ended")
+		logger.Warn("requests that are still open are ended")
 		s.abort(relay.ErrShutdown)
 		last, stop := context.WithTimeout(context.Background(), p.lastWords)
 		defer stop()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,15 +18,20 @@ const firstEvent = `data: {"id":"c1","object":"chat.completion.chunk","choices":
 
 const lastEvents = `data: {"id":"c1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 
-// held answers with a stream that goes on when it is told to.
-func held(release <-chan struct{}) upstreamtest.Script {
-	return func(c *upstreamtest.Conn) {
+// hold makes an upstream answer with a stream that goes on when it is told to, and
+// at the latest when the test ends.
+func hold(t *testing.T, up *upstreamtest.Server) (released <-chan struct{}, release func()) {
+	held := make(chan struct{})
+	release = sync.OnceFunc(func() { close(held) })
+	t.Cleanup(release)
+	up.Answer(func(c *upstreamtest.Conn) {
 		c.BeginStream()
 		c.Chunk(firstEvent)
-		<-release
+		<-held
 		c.Chunk(lastEvents)
 		c.EndStream()
-	}
+	})
+	return held, release
 }
 
 // openStream asks for a stream and reads its first event.
@@ -64,8 +70,7 @@ func refusesConnections(t *testing.T, address string) {
 
 func TestDrainLetsStreamsFinish(t *testing.T) {
 	up := upstreamtest.New(t)
-	release := make(chan struct{})
-	up.Answer(held(release))
+	_, release := hold(t, up)
 	p := quick()
 	p.notice = time.Second
 	g := start(t, numbered(up, 1), p)
@@ -90,7 +95,7 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 	if !strings.Contains(g.metrics(t), `isogloss_requests_in_flight{model="fast",provider="up"} 1`) {
 		t.Error("the metrics are gone, or do not show the stream that is open")
 	}
-	close(release)
+	release()
 	rest, err := io.ReadAll(r)
 	if err != nil || string(rest) != lastEvents {
 		t.Errorf("the stream ends with %q, %v", rest, err)
@@ -100,16 +105,14 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 
 func TestWhatOutlastsTheDrainEndsInAnError(t *testing.T) {
 	up := upstreamtest.New(t)
-	release := make(chan struct{})
-	defer close(release)
-	up.Answer(held(release))
+	released, _ := hold(t, up)
 	p := quick()
 	p.drain = 100 * time.Millisecond
 	g := start(t, numbered(up, 1), p)
 	resp, r := openStream(t, g)
 	defer resp.Body.Close()
 
-	up.Answer(func(*upstreamtest.Conn) { <-release }) // no answer at all
+	up.Answer(func(*upstreamtest.Conn) { <-released }) // no answer at all
 	type answer struct {
 		status int
 		retry  string

@@ -33,6 +33,21 @@ func (s stamp) same(as stamp) bool {
 	return os.SameFile(s.info, as.info) && s.info.ModTime().Equal(as.info.ModTime()) && s.info.Size() == as.info.Size()
 }
 
+// sightings are the versions of a file that were seen.
+type sightings struct{ loaded, last stamp }
+
+// changed takes a look at the file and reports whether it is to be loaded. It has
+// to look the same twice, because an editor may write a file in pieces.
+func (s *sightings) changed(now stamp) bool {
+	settled := now.same(s.last)
+	s.last = now
+	if !settled || now.same(s.loaded) {
+		return false
+	}
+	s.loaded = now
+	return true
+}
+
 // watcher loads the file again whenever it has changed. A file with a mistake is
 // refused with all its mistakes, and what was loaded before stays.
 type watcher struct {
@@ -44,14 +59,13 @@ type watcher struct {
 	gateway  *relay.Relay
 }
 
-// watch returns when the context ends. A change counts when two looks in a row
-// see the same, because an editor may write a file in pieces.
+// watch returns when the context ends.
 func (w *watcher) watch(ctx context.Context, loaded stamp) {
 	path := w.options.Config
 	if path == "" {
 		return
 	}
-	last := loaded
+	seen := sightings{loaded, loaded}
 	tick := time.NewTicker(w.options.pace.look)
 	defer tick.Stop()
 	for {
@@ -60,11 +74,7 @@ func (w *watcher) watch(ctx context.Context, loaded stamp) {
 			return
 		case <-tick.C:
 		}
-		now := stampOf(path)
-		settled := now.same(last)
-		last = now
-		if settled && !now.same(loaded) {
-			loaded = now
+		if seen.changed(stampOf(path)) {
 			w.reload()
 		}
 	}
@@ -76,15 +86,15 @@ func (w *watcher) reload() {
 		err = w.checkGuard(cfg)
 	}
 	w.observer.Reloaded(err)
-	log := w.observer.Logger()
+	logger := w.observer.Logger()
 	if err != nil {
-		log.Error("the changed configuration is refused and the old one kept", "error", err.Error())
+		logger.Error("the changed configuration is refused and the old one kept", "error", err.Error())
 		return
 	}
 	w.gateway.Use(newState(cfg, w.started))
-	log.Info("configuration loaded", "models", len(cfg.Models), "providers", len(cfg.Providers))
+	logger.Info("configuration loaded", "models", len(cfg.Models), "providers", len(cfg.Providers))
 	if cfg.Listen != w.first.Listen || cfg.Admin.Listen != w.first.Admin.Listen || cfg.Log != w.first.Log || cfg.Traces != w.first.Traces {
-		log.Warn("a change of listen, admin, log or traces takes effect at the next start")
+		logger.Warn("a change of listen, admin, log or traces takes effect at the next start")
 	}
 }
 

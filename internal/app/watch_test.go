@@ -266,3 +266,29 @@ func TestReloadSaysWhatWaits(t *testing.T) {
 		t.Errorf("the models are %s", got)
 	}
 }
+
+// TestChangeHasToSettle writes a file in pieces, with a look after each.
+func TestChangeHasToSettle(t *testing.T) {
+	file := t.TempDir() + "/isogloss.yaml"
+	write := func(text string) stamp {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return stampOf(file)
+	}
+	absent := stampOf(file)
+	first := write("1")
+	seen := sightings{first, first}
+	second, third := write("22"), write("333")
+	for i, look := range []struct {
+		at   stamp
+		want bool
+	}{
+		{first, false}, {first, false}, {second, false}, {third, false}, {third, true}, {third, false},
+		{absent, false}, {third, false}, {third, false}, {absent, false}, {absent, true}, {third, false}, {third, true},
+	} {
+		if got := seen.changed(look.at); got != look.want {
+			t.Errorf("look %d: to be loaded %t, want %t", i, got, look.want)
+		}
+	}
+}

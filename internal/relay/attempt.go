@@ -111,7 +111,7 @@ func (x *exchange) settle() *llm.Error {
 	}
 	x.out.close()
 	switch {
-	case !x.out.committed, good && x.endpoint.collect, status == http.StatusUnauthorized:
+	case !x.out.committed, good && x.endpoint.collect, status == http.StatusUnauthorized, !good && status < 400:
 		return nil
 	case good:
 		return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream did not stream its answer"}
@@ -131,7 +131,7 @@ func (x *exchange) settle() *llm.Error {
 // read. The client gets it plain.
 func (x *exchange) decompress() *llm.Error {
 	switch enc := x.upstream.Header.Get("Content-Encoding"); {
-	case enc == "", strings.EqualFold(enc, "identity"), x.upstream.ContentLength == 0:
+	case enc == "", strings.EqualFold(enc, "identity"), x.upstream.ContentLength == 0, x.client.Method == http.MethodHead:
 		return nil
 	case strings.EqualFold(enc, "gzip"):
 		plain, err := gzip.NewReader(x.upstream.Body)

@@ -136,7 +136,9 @@ func TestQuirksRenameOnlyNames(t *testing.T) {
 			g.provider.Quirks = []provider.Quirk{provider.RenameField("max_completion_tokens", "max_tokens")}
 		})
 		g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
-		g.post(t, chatPath, c.body)
+		if _, answer, err := g.post(t, chatPath, c.body); err != nil || answer != plainAnswer {
+			t.Fatalf("%s: %v %s", c.name, err, answer)
+		}
 		if got := string(g.up.Last(t).Body); got != c.want {
 			t.Errorf("%s: the upstream got\n%s\nwant\n%s", c.name, got, c.want)
 		}
@@ -165,7 +167,7 @@ func TestExpectContinue(t *testing.T) {
 	if line, err := r.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
 		t.Fatalf("%q %v", line, err)
 	}
-	io.WriteString(c, plainAsk)
+	fmt.Fprint(c, plainAsk)
 	rest, err := io.ReadAll(r)
 	if err != nil || !strings.HasPrefix(string(rest), "\r\nHTTP/1.1 200 ") || !strings.HasSuffix(string(rest), plainAnswer) {
 		t.Fatalf("%q %v", rest, err)
@@ -190,7 +192,7 @@ func (g *gateway) dial(t testing.TB) (net.Conn, *bufio.Reader) {
 func (g *gateway) raw(t testing.TB, request, want string) string {
 	t.Helper()
 	c, r := g.dial(t)
-	io.WriteString(c, request)
+	fmt.Fprint(c, request)
 	answer, err := io.ReadAll(r)
 	if err != nil || !strings.HasPrefix(string(answer), want) {
 		t.Fatalf("got %q (%v), want %q", answer, err, want)

@@ -19,14 +19,14 @@ func (r *Relay) collect(x *exchange) *llm.Error {
 	all := r.codec.NewCollector(x.state.Limits.Answer)
 	for over := false; !over; {
 		e, err := events.Next()
-		x.idle.Reset(x.target.Timeouts.Idle)
-		if errors.Is(err, io.EOF) {
-			if e, over = events.Last(); !over || !whole(e) {
-				break
+		switch {
+		case errors.Is(err, io.EOF):
+			if e, over = lastEvent(events); !over {
+				return x.writeCollected(all)
 			}
-		} else if err != nil && x.tap.Summary().Complete {
-			break // it was whole before the connection broke
-		} else if err != nil {
+		case err != nil && x.tap.Summary().Complete:
+			return x.writeCollected(all) // it was whole before the connection broke
+		case err != nil:
 			return x.streamError(err)
 		}
 		done, fault := x.add(all, e)
@@ -45,12 +45,13 @@ func (x *exchange) add(all protocol.Collector, e sse.Event) (bool, *llm.Error) {
 	case protocol.Keepalive:
 		return false, nil
 	case protocol.Failed:
-		return false, x.tap.Summary().Err
+		return false, x.failure()
 	case protocol.Done:
 		all.Done()
 		return true, nil
 	case protocol.Content:
 		x.seen.Token(time.Now())
+	case protocol.UsageOnly:
 	}
 	return false, collected(all.Add(e.Data))
 }

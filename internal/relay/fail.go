@@ -28,6 +28,7 @@ func (r *Relay) fail(x *exchange, err *llm.Error) {
 		}
 		return
 	}
+	x.out.hurry()
 	h := x.out.header()
 	x.answerHeaders(h)
 	setRetryAfter(h, err)

@@ -49,6 +49,9 @@ func (r *Relay) attemptForward(x *exchange) *llm.Error {
 	}
 	body := &upload{ReadCloser: http.MaxBytesReader(x.out.w, x.client.Body, limit), x: x}
 	req.ContentLength, req.Body = size, body
+	// The transport does not return while it waits for the client.
+	stop := context.AfterFunc(x.ctx, func() { x.out.readDeadline(time.Now()) })
+	defer stop()
 	err := r.send(x, req)
 	x.seen.BytesIn = body.read.Load()
 	if err == nil {
@@ -58,7 +61,7 @@ func (r *Relay) attemptForward(x *exchange) *llm.Error {
 	switch cause := context.Cause(x.ctx); {
 	case errors.As(cause, &broken):
 		return bodyError(x, broken.err, limit)
-	case errors.Is(cause, errSilent) && body.waiting.Load():
+	case errors.Is(cause, errSilent) && body.stalled.Load():
 		return bodyError(x, os.ErrDeadlineExceeded, limit)
 	}
 	return err
@@ -82,7 +85,7 @@ type upload struct {
 	io.ReadCloser
 	x       *exchange
 	read    atomic.Int64
-	waiting atomic.Bool // for the client
+	stalled atomic.Bool // it was waited for when the time was over
 }
 
 type uploadError struct{ err error }
@@ -90,12 +93,13 @@ type uploadError struct{ err error }
 func (e *uploadError) Error() string { return "the request's body broke off: " + e.err.Error() }
 
 func (u *upload) Read(p []byte) (int, error) {
-	u.waiting.Store(true)
 	n, err := u.ReadCloser.Read(p)
-	u.waiting.Store(false)
 	u.read.Add(int64(n))
 	if n > 0 && u.x.idle.Stop() { // it does not run once the upstream has answered
 		u.x.idle.Reset(u.x.target.Timeouts.FirstByte)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		u.stalled.Store(true)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		u.x.cancel(&uploadError{err})

@@ -14,6 +14,7 @@ const (
 	writePatience = 2 * time.Minute
 	writePiece    = 32 << 10
 	rearmAfter    = time.Second // how stale the deadline may be
+	lastRead      = 5 * time.Second
 )
 
 // output is the way to the client.
@@ -41,6 +42,10 @@ func (o *output) readDeadline(t time.Time) {
 	_ = o.rc.SetReadDeadline(t) // a test's recorder has no deadlines
 }
 
+// hurry bounds how long the server waits for the rest of a request that nobody
+// will read: it wants to have it before it sends a refusal.
+func (o *output) hurry() { o.readDeadline(time.Now().Add(lastRead)) }
+
 // commit writes the status line, once.
 func (o *output) commit(status int) {
 	if !o.committed {
@@ -66,7 +71,8 @@ func (o *output) write(p []byte, now time.Time) error {
 	return nil
 }
 
-// arm moves the write deadline on.
+// arm moves the write deadline on. It may be that of an earlier answer on the
+// same connection, and have passed.
 func (o *output) arm(now time.Time) {
 	if now.Sub(o.armed) > rearmAfter {
 		o.armed = now

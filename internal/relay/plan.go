@@ -82,6 +82,7 @@ func (x *exchange) nvext() ([]edit, *llm.Error) {
 		e, _ := x.ask.remove("nvext")
 		x.fidelity = `dropped;path="/nvext";code="nvext.unsupported"`
 		return []edit{e}, nil
+	case provider.NvExtRefuse:
 	}
 	return nil, &llm.Error{Kind: llm.InvalidRequest, Code: "unsupported_parameter", Param: "nvext",
 		Message: "the provider '" + p.Name + "' does not take nvext; leave it out, or set 'nvext: forward' or 'nvext: drop' for the provider"}

@@ -86,8 +86,9 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.forward(s, p, w, req)
 		return
 	}
-	// The deadline of an earlier answer on this connection may have passed.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writePatience))
+	out := &output{rc: http.NewResponseController(w)}
+	out.arm(time.Now())
+	out.hurry()
 	r.serveSurface(s, w, req)
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -24,12 +26,13 @@ var endpoints = map[string]endpoint{
 
 // serveSurface answers what needs no upstream.
 func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request) {
+	w.Header()["X-Request-Id"] = []string{uuid.NewString()}
 	path := req.URL.Path
-	switch {
-	case path == "/live":
+	switch path {
+	case "/live":
 		writeJSON(w, http.StatusOK, []byte(`{"status":"live"}`))
 		return
-	case path == "/health":
+	case "/health":
 		r.serveHealth(w)
 		return
 	}
@@ -100,5 +103,5 @@ func (r *Relay) refuse(w http.ResponseWriter, err *llm.Error) {
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that went away is told nothing
+	_, _ = w.Write(body) //nolint:gosec // G705: it is JSON and says so, and a client that went away is told nothing
 }

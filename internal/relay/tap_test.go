@@ -20,7 +20,7 @@ const (
 	nullUsage  = `,"usage":null`
 	earlyUsage = `,"usage":{"prompt_tokens":140,"completion_tokens":1,"total_tokens":141}`
 	lastUsage  = `,"usage":{"prompt_tokens":140,"completion_tokens":24,"total_tokens":164}`
-	usageChunk = `data: {"id":"c1","model":"m","choices":[]` + lastUsage + "}\n\n"
+	countChunk = `data: {"id":"c1","model":"m","choices":[]` + lastUsage + "}\n\n"
 )
 
 func TestUsageAndFinishAreRead(t *testing.T) {
@@ -31,8 +31,8 @@ func TestUsageAndFinishAreRead(t *testing.T) {
 		output string
 	}{
 		"on the finish chunk":   {weather("", lastUsage, ""), counted, "24"},
-		"in a chunk of its own": {weather(nullUsage, nullUsage, usageChunk), counted, "24"},
-		"in every chunk":        {weather(earlyUsage, lastUsage, usageChunk), counted, "24"},
+		"in a chunk of its own": {weather(nullUsage, nullUsage, countChunk), counted, "24"},
+		"in every chunk":        {weather(earlyUsage, lastUsage, countChunk), counted, "24"},
 		"without choices":       {weather("", "", `data: {"id":"c1"`+lastUsage+"}\n\n"), counted, "24"},
 		"absent":                {weather("", "", ""), []string{`"finish":"tool_calls","first_byte_ms"`}, "0"},
 	} {
@@ -51,7 +51,9 @@ func TestUsageAndFinishAreRead(t *testing.T) {
 func TestUsageOfAWholeAnswerIsRead(t *testing.T) {
 	g := newGateway(t)
 	g.up.Answer(upstreamtest.JSON(http.StatusOK, `{"choices":[{"index":0,"finish_reason":"length"}],"usage":{"prompt_tokens":10,"completion_tokens":"7","prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5.0}}}`))
-	g.post(t, chatPath, plainAsk)
+	if resp, got, err := g.post(t, chatPath, plainAsk); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(err, got)
+	}
 	g.wantLine(t, `"finish":"length","input_tokens":6,"cache_read_tokens":4,"cache_write_tokens":0,"output_tokens":2,"reasoning_tokens":5`)
 	g.wantMetrics(t,
 		`isogloss_tokens_total{kind="input",model="real-chat",provider="up"} 6`,
@@ -64,7 +66,7 @@ func includeUsage(g *gateway) { g.provider.IncludeUsage = true }
 
 func TestUsageIsAskedFor(t *testing.T) {
 	g := newGateway(t, includeUsage)
-	g.up.Answer(upstreamtest.Stream(weather(nullUsage, nullUsage, usageChunk)))
+	g.up.Answer(upstreamtest.Stream(weather(nullUsage, nullUsage, countChunk)))
 	for _, c := range []struct{ name, body, want string }{
 		{"absent", `{"stream":true,"model":"real-chat" }`, `{"stream":true,"model":"real-chat","stream_options":{"include_usage":true} }`},
 		{"null", `{"stream_options" : null ,"stream":true,"model":"real-chat"}`, `{"stream_options" : {"include_usage":true} ,"stream":true,"model":"real-chat"}`},
@@ -86,7 +88,7 @@ func TestUsageIsAskedFor(t *testing.T) {
 }
 
 func TestUsageIsNotAskedForTwice(t *testing.T) {
-	stream := weather(nullUsage, nullUsage, usageChunk)
+	stream := weather(nullUsage, nullUsage, countChunk)
 	for name, c := range map[string]struct {
 		ask     string
 		changes []func(*gateway)
@@ -116,11 +118,11 @@ func TestUsageIsNotAskedForTwice(t *testing.T) {
 // however the stream is cut.
 func TestUsageChunkIsTakenOut(t *testing.T) {
 	for name, chunk := range map[string]string{
-		"plain":         usageChunk,
+		"plain":         countChunk,
 		"spaces":        `data: { "choices" : [ ] ` + lastUsage + " }\n\n",
 		"null choices":  `data: {"choices":null` + lastUsage + "}\n\n",
 		"no choices":    `data: {"id":"c1"` + lastUsage + "}\n\n",
-		"named":         "event: x\nid: 1\n" + usageChunk,
+		"named":         "event: x\nid: 1\n" + countChunk,
 		"several lines": "data: {\"choices\":[],\ndata: \"usage\":{\"prompt_tokens\":140,\ndata: \"completion_tokens\":24}}\n\n",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -197,6 +197,14 @@ func (c *Conn) BeginStream(headers ...string) {
 // EndStream ends a chunked body properly.
 func (c *Conn) EndStream() { c.Send("0\r\n\r\n") }
 
+// Reset breaks the connection off so that the peer's next read fails.
+func (c *Conn) Reset() {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // Close then sends a reset
+	}
+	_ = c.Close()
+}
+
 // Gone waits until the peer has closed the connection, and reports whether it did
 // so in time.
 func (c *Conn) Gone(within time.Duration) bool {

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/isogloss-gateway/isogloss/conform"
+	"github.com/isogloss-gateway/isogloss/internal/app"
+)
+
+// conformFlags are what the command line says.
+type conformFlags struct {
+	base, listen, key, only, dump string
+	models, paths                 map[string]string
+	self, direct, asJSON          bool
+}
+
+func newConform() *cobra.Command {
+	var f conformFlags
+	cmd := &cobra.Command{
+		Use:   "conform",
+		Short: "Run the conformance corpus against this gateway or any other",
+		Long: `Conform plays a corpus of conversations through a gateway. It is the client on one
+side and the upstream on the other, in each of the four dialects, and checks that
+what was said on one side was understood on the other.
+
+Without flags it starts a gateway of its own. Another one has to be configured so
+that the names given with --model lead to the address of --upstream-listen in that
+dialect; docs/conform.md has an example.`,
+		Example: `  isogloss conform
+  isogloss conform --only situations
+  isogloss conform --base-url http://127.0.0.1:8080 --upstream-listen 127.0.0.1:9099 \
+    --model chat=on-chat --model responses=on-resp --model anthropic=on-anth --model gemini=on-gem
+  isogloss conform --direct              # the corpus against itself`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&f.self, "self", false, "start a gateway of this binary and test it; the default without --base-url")
+	flags.BoolVar(&f.direct, "direct", false, "no gateway: the client faces the scripted upstream, which tests the corpus")
+	flags.StringVar(&f.base, "base-url", "", "where the gateway is, without a path")
+	flags.StringVar(&f.listen, "upstream-listen", "127.0.0.1:0", "address that the gateway finds the scripted upstream at")
+	flags.StringToStringVar(&f.models, "model", nil, "DIALECT=NAME: the model that leads to the upstream in a dialect (chat, responses, anthropic, gemini)")
+	flags.StringToStringVar(&f.paths, "path", nil, "DIALECT=PATH: where the gateway serves a dialect, with {model} and {verb} for gemini")
+	flags.StringVar(&f.key, "key", "sk-conform-client-key", "the client's key")
+	flags.StringVar(&f.only, "only", "", "run the cases whose name, title or ids contain this text")
+	flags.StringVar(&f.dump, "dump", "", "folder for the bytes of what fails")
+	flags.BoolVar(&f.asJSON, "json", false, "print the result as JSON")
+	cmd.MarkFlagsMutuallyExclusive("self", "direct", "base-url")
+	return cmd
+}
+
+func (f *conformFlags) run(cmd *cobra.Command) (err error) {
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	cases, err := conform.Corpus()
+	if err != nil {
+		return err
+	}
+	listener, err := conform.Listen(ctx, f.listen)
+	if err != nil {
+		return fmt.Errorf("%w; choose another address with --upstream-listen", err)
+	}
+	upstream := conform.NewUpstream(listener)
+	defer func() { err = errors.Join(err, upstream.Close()) }()
+	target, stop, err := f.target(ctx, upstream.URL())
+	if err != nil {
+		return err
+	}
+	defer stop()
+	runner := &conform.Runner{Target: target, Upstream: upstream}
+	defer runner.Close()
+	progress := cmd.OutOrStdout()
+	if f.asJSON {
+		progress = cmd.ErrOrStderr()
+	}
+	report, err := f.play(ctx, runner, cases, progress)
+	if err != nil {
+		return err
+	}
+	return f.print(cmd.OutOrStdout(), report)
+}
+
+func (f *conformFlags) print(w io.Writer, report *conform.Report) error {
+	if f.asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		e.SetEscapeHTML(false)
+		if err := e.Encode(report.Summary()); err != nil {
+			return err
+		}
+	} else if err := report.WriteTable(w); err != nil {
+		return err
+	}
+	switch n := report.Failed(); {
+	case len(report.Results) == 0:
+		return errors.New("no case was run; look at --only and --model")
+	case n > 0:
+		return fmt.Errorf("%d of %d checks do not hold", n, len(report.Results))
+	}
+	return nil
+}
+
+// play runs the cases and prints each as it is done.
+func (f *conformFlags) play(ctx context.Context, runner *conform.Runner, cases []*conform.Case, w io.Writer) (*conform.Report, error) {
+	report := &conform.Report{}
+	for _, c := range cases {
+		if !f.wanted(c) {
+			continue
+		}
+		var failed []conform.Result
+		cells := runner.Cells(c)
+		for _, cell := range cells {
+			res := runner.Run(ctx, c, cell)
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			report.Results = append(report.Results, res)
+			if !res.Held() {
+				failed = append(failed, res)
+			}
+		}
+		if len(cells) == 0 {
+			continue
+		}
+		mark := "ok  "
+		if len(failed) > 0 {
+			mark = "FAIL"
+		}
+		_, _ = fmt.Fprintf(w, "%s %s %d/%d  %s\n", mark, c.Name, len(cells)-len(failed), len(cells), c.Title)
+		for _, res := range failed {
+			_, _ = fmt.Fprintf(w, "     %s: %s\n", res.Cell, strings.Join(res.Problems, "; "))
+			if err := f.keep(res); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return report, nil
+}
+
+func (f *conformFlags) wanted(c *conform.Case) bool {
+	return strings.Contains(c.Name+" "+c.Title+" "+strings.Join(c.IDs, " "), f.only)
+}
+
+// keep writes the bytes of a failure.
+func (f *conformFlags) keep(res conform.Result) error {
+	if f.dump == "" {
+		return nil
+	}
+	name := strings.NewReplacer("/", "-", ">", "-on-", " ", "-").Replace(res.Case.Name + " " + res.Cell.String())
+	if err := os.MkdirAll(f.dump, 0o750); err != nil {
+		return err
+	}
+	text := strings.Join(res.Problems, "\n") + "\n\n" + res.Bytes
+	return os.WriteFile(filepath.Join(f.dump, name+".txt"), []byte(text), 0o600)
+}
+
+// target is what is tested, and what stops it.
+func (f *conformFlags) target(ctx context.Context, upstream string) (t conform.Target, stop func(), err error) {
+	t = conform.Target{BaseURL: f.base, Key: f.key, Direct: f.direct, Models: map[conform.Dialect]string{}, Paths: map[conform.Dialect]string{}}
+	stop = func() {}
+	for to, from := range map[*map[conform.Dialect]string]map[string]string{&t.Models: f.models, &t.Paths: f.paths} {
+		for name, value := range from {
+			d, err := conform.ParseDialect(name)
+			if err != nil {
+				return t, stop, err
+			}
+			(*to)[d] = value
+		}
+	}
+	switch {
+	case f.direct:
+		t.BaseURL = upstream
+	case f.base != "":
+		if len(t.Models) == 0 {
+			return t, stop, errors.New("no model is named; write --model chat=NAME for each dialect that the gateway has an upstream for")
+		}
+		return t, stop, nil
+	default:
+		if t.BaseURL, stop, err = startSelf(ctx, upstream); err != nil {
+			return t, stop, err
+		}
+	}
+	for _, d := range conform.Dialects() {
+		t.Models[d] = "on-" + string(d)
+	}
+	return t, stop, nil
+}
+
+// selfConfig leads a model for each dialect to the upstream.
+const selfConfig = `listen: %[1]s
+admin: { listen: %[2]s }
+log: { level: error }
+providers:
+  chat: { protocol: openai-chat, base_url: "%[3]s/v1", api_key: sk-conform-upstream }
+  responses: { protocol: openai-responses, base_url: "%[3]s/v1", api_key: sk-conform-upstream }
+  anthropic: { protocol: anthropic, base_url: "%[3]s", api_key: sk-conform-upstream }
+  gemini: { protocol: gemini, base_url: "%[3]s", api_key: sk-conform-upstream }
+models:
+  on-chat: { targets: [chat/up] }
+  on-responses: { targets: [responses/up] }
+  on-anthropic: { targets: [anthropic/up] }
+  on-gemini: { targets: [gemini/up] }
+`
+
+// startSelf runs this binary's gateway and returns when it serves.
+func startSelf(ctx context.Context, upstream string) (base string, stop func(), err error) {
+	dir, err := os.MkdirTemp("", "isogloss-conform")
+	if err != nil {
+		return "", nil, err
+	}
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	admin, err := freeAddress(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	file := filepath.Join(dir, "isogloss.yaml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, selfConfig, address, admin, upstream), 0o600); err != nil {
+		return "", nil, err
+	}
+	running, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	var log strings.Builder
+	go func() {
+		ended <- app.Run(running, app.Options{Config: file, Env: os.LookupEnv, Log: &log, Version: buildVersion()})
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+		_ = os.RemoveAll(dir) // a folder for temporary files is cleared by the system too
+	}
+	base = "http://" + address
+	if err := untilLive(running, base, ended); err != nil {
+		cancel()
+		_ = os.RemoveAll(dir)
+		return "", func() {}, fmt.Errorf("the gateway did not start: %w", err)
+	}
+	return base, stop, nil
+}
+
+// freeAddress is a port of this machine that nobody holds right now.
+func freeAddress(ctx context.Context) (string, error) {
+	l, err := conform.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	address := l.Addr().String()
+	return address, l.Close()
+}
+
+func untilLive(ctx context.Context, base string, ended <-chan error) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(10 * time.Second)
+	for {
+		select {
+		case err := <-ended:
+			if err == nil {
+				err = errors.New("it ended")
+			}
+			return err
+		case <-limit:
+			return errors.New("it was not live after 10 seconds")
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			if live(ctx, base) {
+				return nil
+			}
+		}
+	}
+}
+
+func live(ctx context.Context, base string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/live", http.NoBody)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false // not yet
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+)
+
+// TestQuickstart does what the page tells a stranger to do. Each block of shell is
+// run as it stands, and the block after it, if that is no shell, is its output. A
+// word after "sh" says how:
+//
+//	install     not run: TestMain has built the program
+//	background  left running; its output is the beginning of its log
+//	retry       run again until the output is there
+//	fails       its exit code is not 0
+//
+// The ports are others, because those on the page may be taken here, and so is the
+// server behind them, which is scripted.
+func TestQuickstart(t *testing.T) {
+	text, err := os.ReadFile("../../docs/quickstart.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := upstreamtest.New(t)
+	up.Answer(sayHello)
+	s := &stranger{dir: t.TempDir(), ports: strings.NewReplacer(
+		"127.0.0.1:8000", up.Addr, "127.0.0.1:8080", freeAddress(t), "127.0.0.1:8081", freeAddress(t))}
+	blocks := fences(string(text))
+	ran := 0
+	for i, b := range blocks {
+		language, how, _ := strings.Cut(b.info, " ")
+		if language != "sh" || how == "install" {
+			continue
+		}
+		want := ""
+		if i+1 < len(blocks) && !strings.HasPrefix(blocks[i+1].info, "sh") && blocks[i+1].info != "python" {
+			want = blocks[i+1].text
+		}
+		s.do(t, how, s.ports.Replace(b.text), s.ports.Replace(want))
+		ran++
+	}
+	if ran < 10 || s.server == nil {
+		t.Fatalf("only %d blocks were run", ran)
+	}
+	s.server.signal(t, syscall.SIGINT)
+	if code := s.server.exit(t); code != 0 {
+		t.Errorf("after Ctrl-C the exit code is %d", code)
+	}
+}
+
+// sayHello is the server behind the gateway.
+func sayHello(c *upstreamtest.Conn) {
+	var ask struct {
+		Model  string
+		Stream bool
+	}
+	if err := json.Unmarshal(c.Request.Body, &ask); err != nil || ask.Model != "qwen3" {
+		c.Whole(http.StatusBadRequest, "text/plain", "this is not what the page asks for")
+		return
+	}
+	if !ask.Stream {
+		c.Whole(http.StatusOK, "application/json", `{"id":"chatcmpl-7","object":"chat.completion","created":1770000000,"model":"qwen3","choices":[{"index":0,"message":{"role":"assistant","content":"Hello!"},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,"completion_tokens":2,"total_tokens":13}}`)
+		return
+	}
+	c.BeginStream()
+	c.Chunk(`data: {"id":"chatcmpl-8","object":"chat.completion.chunk","created":1770000000,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":"Hello!"},"finish_reason":null}]}` + "\n\n")
+	c.Chunk(`data: {"id":"chatcmpl-8","object":"chat.completion.chunk","created":1770000000,"model":"qwen3","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n")
+	c.Chunk("data: [DONE]\n\n")
+	c.EndStream()
+}
+
+// fence is a block of a page.
+type fence struct{ info, text string }
+
+func fences(page string) []fence {
+	var all []fence
+	for _, m := range regexp.MustCompile("(?ms)^```(\\S[^\n]*)\n(.*?)^```$").FindAllStringSubmatch(page, -1) {
+		all = append(all, fence{m[1], m[2]})
+	}
+	return all
+}
+
+// stranger follows a page.
+type stranger struct {
+	dir    string
+	ports  *strings.Replacer
+	server *process
+}
+
+func (s *stranger) do(t *testing.T, how, script, want string) {
+	t.Helper()
+	if how == "background" {
+		s.server = launchShell(t, s.dir, script)
+		for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
+			s.server.log.waitFor(t, `"msg":"`+constantPart(line)+`"`, s.server.ended)
+		}
+		if got := s.server.log.String(); timeless(got) != timeless(want) {
+			t.Errorf("%s\nprints\n%s\nwant\n%s", script, got, want)
+		}
+		return
+	}
+	got, failed := s.shell(t, script)
+	for late := time.Now().Add(patience); how == "retry" && timeless(got) != timeless(want) && time.Now().Before(late); {
+		got, failed = s.shell(t, script)
+	}
+	if timeless(got) != timeless(want) {
+		t.Errorf("%s\nprints\n%s\nwant\n%s", script, got, want)
+	}
+	if failed != (how == "fails") {
+		t.Errorf("%s\nfails: %t", script, failed)
+	}
+}
+
+// constantPart is the message of a line of the log.
+func constantPart(line string) string {
+	var l struct{ Msg string }
+	_ = json.Unmarshal([]byte(line), &l) // an empty message is waited for in vain
+	return l.Msg
+}
+
+// shell runs a script and returns all that it prints.
+func (s *stranger) shell(t *testing.T, script string) (output string, failed bool) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+script)
+	cmd.Dir, cmd.Env = s.dir, shellEnvironment()
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("the page needs bash: %v", err)
+	}
+	return string(out), err != nil
+}
+
+// launchShell starts a script that goes on.
+func launchShell(t *testing.T, dir, script string) *process {
+	t.Helper()
+	cmd := exec.Command("bash", "-c", "exec "+script)
+	cmd.Dir, cmd.Env = dir, shellEnvironment()
+	return watch(t, cmd)
+}
+
+func shellEnvironment() []string {
+	return []string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")}
+}
+
+// timeless takes out of an output what differs from run to run.
+func timeless(s string) string {
+	for _, r := range []struct{ find, put string }{
+		{`\r\n`, "\n"},
+		{`"time":"[^"]*"`, `"time":"TIME"`},
+		{`"created":\d+`, `"created":0`},
+		{`"version":"[^"]*"`, `"version":"VERSION"`},
+		{`isogloss \S+ \(go\S+, \S+\)`, "isogloss VERSION"},
+	} {
+		s = regexp.MustCompile(r.find).ReplaceAllString(s, r.put)
+	}
+	return strings.TrimSpace(s)
+}

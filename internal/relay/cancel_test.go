@@ -1,0 +1,243 @@
+package relay
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+)
+
+const speechPath = "/v1/audio/speech"
+
+// listSpeech lists a path to be forwarded.
+func listSpeech(g *gateway) {
+	g.state.Paths = map[provider.Path]*provider.Provider{{Method: http.MethodPost, Path: speechPath}: g.provider}
+}
+
+func always(g *gateway) { g.provider.UpstreamStream = provider.Always }
+
+// rawPost is a request as bytes. A length beyond the body leaves it unfinished.
+func rawPost(path, body string, length int) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", path, length, body)
+}
+
+// eventually waits for what another goroutine is about to bring about.
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it never came to be that " + what)
+		}
+	}
+}
+
+// leave ends a client's connection: in order, or as a killed process does.
+func leave(c net.Conn, reset bool) {
+	if reset {
+		_ = c.(*net.TCPConn).SetLinger(0)
+	}
+	_ = c.Close()
+}
+
+// flood sends events until nobody takes them.
+func flood(c *upstreamtest.Conn) {
+	for text := strings.Repeat(textChunk, 100); c.Chunk(text); {
+	}
+}
+
+// The promise is 100 ms at any phase. A machine that is busy elsewhere may be
+// late once, but not three times in a row.
+func TestCancelReachesTheUpstream(t *testing.T) {
+	const promise, tries = 100 * time.Millisecond, 3
+	part := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 5000\r\n\r\n{"
+	cases := []struct {
+		name    string
+		change  func(*gateway)
+		request string
+		answer  func(*upstreamtest.Conn)
+		read    int // bytes that the client reads before it leaves
+	}{
+		{"waiting for headers", nil, rawPost(chatPath, streamAsk, len(streamAsk)), nil, 0},
+		{"waiting for headers with keep-alives", func(g *gateway) { g.state.KeepAlive = time.Millisecond }, rawPost(chatPath, streamAsk, len(streamAsk)), nil, 600},
+		{"waiting for headers of a whole answer", nil, rawPost(chatPath, plainAsk, len(plainAsk)), nil, 0},
+		{"silent stream", nil, rawPost(chatPath, streamAsk, len(streamAsk)), func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(textChunk) }, 300},
+		{"stream without an event yet", nil, rawPost(chatPath, streamAsk, len(streamAsk)), func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk("data: {") }, 0},
+		{"busy stream", nil, rawPost(chatPath, streamAsk, len(streamAsk)), func(c *upstreamtest.Conn) { c.BeginStream(); flood(c) }, 1 << 20},
+		{"busy stream that is not read", nil, rawPost(chatPath, streamAsk, len(streamAsk)), func(c *upstreamtest.Conn) { c.BeginStream(); flood(c) }, 300},
+		{"collecting", always, rawPost(chatPath, plainAsk, len(plainAsk)), func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(textChunk) }, 0},
+		{"reading a whole answer", nil, rawPost(chatPath, plainAsk, len(plainAsk)), func(c *upstreamtest.Conn) { c.Send(part) }, 0},
+		{"reading a whole answer for a stream", nil, rawPost(chatPath, streamAsk, len(streamAsk)), func(c *upstreamtest.Conn) { c.Send(part) }, 0},
+		{"reading an error", nil, rawPost(chatPath, plainAsk, len(plainAsk)), func(c *upstreamtest.Conn) { c.Send(strings.Replace(part, "200 OK", "500 No", 1)) }, 0},
+		{"forwarded, waiting for headers", listSpeech, rawPost(speechPath, "x", 1), nil, 0},
+		{"forwarded, silent", listSpeech, rawPost(speechPath, "x", 1), func(c *upstreamtest.Conn) { c.Send(part) }, 200},
+		{"forwarded, busy", listSpeech, rawPost(speechPath, "x", 1), func(c *upstreamtest.Conn) { c.BeginStream(); flood(c) }, 1 << 20},
+	}
+	for _, c := range cases {
+		for how, reset := range map[string]bool{"closed": false, "reset": true} {
+			t.Run(c.name+", "+how, func(t *testing.T) {
+				var took time.Duration
+				for range tries {
+					if took = cancelOnce(t, c.change, c.request, c.answer, c.read, reset); took <= promise {
+						return
+					}
+				}
+				t.Errorf("the upstream was let go after %v", took)
+			})
+		}
+	}
+}
+
+// cancelOnce returns how long the upstream's connection outlived the client's.
+func cancelOnce(t *testing.T, change func(*gateway), request string, answer func(*upstreamtest.Conn), read int, reset bool) time.Duration {
+	t.Helper()
+	changes := []func(*gateway){}
+	if change != nil {
+		changes = append(changes, change)
+	}
+	g := newGateway(t, changes...)
+	began, gone := make(chan bool, 1), make(chan time.Time, 1)
+	g.up.Answer(func(c *upstreamtest.Conn) {
+		began <- true
+		if answer != nil {
+			answer(c)
+		}
+		if !c.Gone(5 * time.Second) {
+			t.Error("the upstream's connection was kept")
+		}
+		gone <- time.Now()
+	})
+	c, r := g.dial(t)
+	_, _ = io.WriteString(c, request)
+	<-began
+	if _, err := io.CopyN(io.Discard, r, int64(read)); err != nil {
+		t.Fatal(err)
+	}
+	left := time.Now()
+	leave(c, reset)
+	took := (<-gone).Sub(left)
+	g.wantCancelled(t)
+	return took
+}
+
+func (g *gateway) wantCancelled(t testing.TB) {
+	t.Helper()
+	g.wantLine(t, `"outcome":"cancelled"`)
+	page := g.metrics()
+	if !strings.Contains(page, `outcome="cancelled"`) || !strings.Contains(page, "isogloss_cancels_total{") {
+		t.Error("the cancel was not counted")
+	}
+	if strings.Contains(page, "isogloss_upstream_errors_total{") {
+		t.Error("the cancel was counted as a failure of the upstream")
+	}
+	g.wantIdle(t)
+}
+
+func TestCancelDuringTheRequestBody(t *testing.T) {
+	for name, path := range map[string]string{"chat": chatPath, "forwarded": speechPath} {
+		t.Run(name, func(t *testing.T) {
+			g := newGateway(t, listSpeech)
+			c, _ := g.dial(t)
+			_, _ = io.WriteString(c, rawPost(path, plainAsk, 5000))
+			if path == speechPath {
+				eventually(t, "the upstream is called", func() bool { return g.up.Open() == 1 })
+			}
+			leave(c, false)
+			g.wantCancelled(t)
+			eventually(t, "the upstream is let go", func() bool { return g.up.Open() == 0 })
+			if len(g.up.Requests()) != 0 {
+				t.Error("the upstream was sent a request")
+			}
+		})
+	}
+}
+
+// What a thousand clients that went away leave behind is nothing.
+func TestThousandAbortedStreams(t *testing.T) {
+	const clients, each = 50, 20
+	g := newGateway(t)
+	g.up.Answer(func(c *upstreamtest.Conn) {
+		switch c.Request.Header.Get("Accept") {
+		case "wait":
+		case "busy":
+			c.BeginStream()
+			flood(c)
+		default:
+			c.BeginStream()
+			c.Chunk(textChunk)
+		}
+		if !c.Gone(30 * time.Second) {
+			t.Error("an upstream's connection was kept")
+		}
+	})
+	settled := func() bool {
+		g.relay.Close() // a connection that came too late for its request is idle
+		return g.up.Open() == 0
+	}
+	abortStream(t, g, "calm")
+	eventually(t, "no upstream connection is left", settled)
+	goroutines, heap := runtime.NumGoroutine(), heapInUse()
+
+	var wg sync.WaitGroup
+	for i := range clients {
+		wg.Go(func() {
+			for j := range each {
+				phase := "wait"
+				switch at := (i + j) % each; {
+				case at == 0:
+					phase = "busy" // few, because each is some megabytes
+				case at%2 == 0:
+					phase = "calm"
+				}
+				abortStream(t, g, phase)
+			}
+		})
+	}
+	wg.Wait()
+	eventually(t, "no upstream connection is left", settled)
+	eventually(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= goroutines+2 })
+	eventually(t, "all exchanges are logged", func() bool {
+		return strings.Count(g.log.String(), `"outcome":"cancelled"`) == clients*each+1
+	})
+	g.wantMetrics(t, fmt.Sprintf(`isogloss_cancels_total{model="real-chat",provider="up"} %d`, clients*each+1))
+	g.wantIdle(t)
+	if grown := heapInUse() - heap; grown > 8<<20 {
+		t.Errorf("%d KiB are still held", grown>>10)
+	}
+}
+
+// abortStream asks for a stream and leaves once its first bytes are here, or at
+// once where none will come.
+func abortStream(t testing.TB, g *gateway, phase string) {
+	c, err := net.Dial("tcp", strings.TrimPrefix(g.URL, "http://"))
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close()
+	request := rawPost(chatPath, streamAsk, len(streamAsk))
+	_, _ = io.WriteString(c, strings.Replace(request, "Host:", "Accept: "+phase+"\r\nHost:", 1))
+	if phase == "wait" {
+		return
+	}
+	if _, err := bufio.NewReader(c).ReadString('{'); err != nil {
+		t.Error(err)
+	}
+}
+
+// heapInUse is what the heap holds after a collection.
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the pools give up what they held in the second
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
