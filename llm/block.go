@@ -1,5 +1,7 @@
 package llm
 
+import "slices"
+
 // Block is a part of a turn: one of the types in this file.
 type Block interface {
 	// Common is what every block has.
@@ -16,6 +18,38 @@ type Meta struct {
 
 // Common returns m.
 func (m *Meta) Common() *Meta { return m }
+
+// CopyBlock returns a block of its own that can be filled without changing b. What
+// a block only refers to, such as the blocks of a tool result, is shared.
+func CopyBlock(b Block) Block {
+	var c Block
+	switch b := b.(type) {
+	case *Text:
+		c = ptrTo(*b)
+	case *Refusal:
+		c = ptrTo(*b)
+	case *Media:
+		c = ptrTo(*b)
+	case *Thought:
+		t := *b
+		t.Parts = slices.Clone(b.Parts)
+		c = &t
+	case *ToolCall:
+		c = ptrTo(*b)
+	case *ToolResult:
+		c = ptrTo(*b)
+	case *ServerCall:
+		c = ptrTo(*b)
+	case *Opaque:
+		c = ptrTo(*b)
+	default:
+		return b
+	}
+	c.Common().Seals = slices.Clone(b.Common().Seals)
+	return c
+}
+
+func ptrTo[T any](v T) *T { return &v }
 
 // Text is what is said.
 type Text struct {

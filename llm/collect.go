@@ -3,6 +3,7 @@ package llm
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,13 +13,16 @@ var ErrIncomplete = errors.New("llm: the stream has not come to its end")
 // ErrTooLarge is an answer that is larger than may be collected.
 var ErrTooLarge = errors.New("llm: the streamed answer is larger than the limit for collecting it")
 
+// maxParts bounds the parts of one thought, whose numbers an upstream chooses.
+const maxParts = 1 << 12
+
 // Collector makes a Response of a stream's events.
 type Collector struct {
 	// Limit bounds the bytes that are collected; 0 means no bound.
 	Limit int
 
 	response Response
-	choices  []*collected // by position in response.Choices
+	choices  []*collected // in the order in which they began
 	size     int
 	ended    bool
 	failure  *Error
@@ -42,13 +46,14 @@ func (c *Collector) Add(e Event) error {
 	switch e := e.(type) {
 	case Start:
 		c.response.ID, c.response.Model, c.response.Created = e.ID, e.Model, e.Created
-		c.response.Usage, c.response.Tier = e.Usage, e.Tier
+		c.response.Usage, c.response.Tier, c.response.Ext = e.Usage, e.Tier, e.Ext
 	case BlockStart:
 		g := c.choice(e.Choice)
 		if e.Index != len(g.choice.Blocks) {
 			return fmt.Errorf("llm: block %d begins where %d is next", e.Index, len(g.choice.Blocks))
 		}
-		g.choice.Blocks = append(g.choice.Blocks, e.Block)
+		// A copy, because the event may be for others too.
+		g.choice.Blocks = append(g.choice.Blocks, CopyBlock(e.Block))
 		g.texts = append(g.texts, &texts{})
 		c.size += 128 // so that a flood of empty blocks meets the limit too
 	case Delta:
@@ -75,7 +80,8 @@ func (c *Collector) Add(e Event) error {
 	case UsageUpdate:
 		c.response.Usage = &e.Usage
 	case ChoiceEnd:
-		c.choice(e.Choice).choice.Stop = e.Stop
+		g := c.choice(e.Choice)
+		g.choice.Stop, g.choice.Ext = e.Stop, e.Ext
 	case End:
 		c.ended = true
 	case Failure:
@@ -91,6 +97,9 @@ func (c *Collector) Add(e Event) error {
 func (c *Collector) delta(e Delta) error {
 	if c.size += len(e.Text); c.Limit > 0 && c.size > c.Limit {
 		return ErrTooLarge
+	}
+	if e.Part < 0 || e.Part > maxParts {
+		return fmt.Errorf("llm: a delta for part %d of a block", e.Part)
 	}
 	return c.inBlock(e.Choice, e.Index, func(_ Block, t *texts) {
 		for len(t.parts) <= e.Part {
@@ -117,7 +126,7 @@ func (c *Collector) choice(index int) *collected {
 
 func (c *Collector) inBlock(choice, index int, do func(Block, *texts)) error {
 	g := c.choice(choice)
-	if index >= len(g.texts) {
+	if index < 0 || index >= len(g.texts) {
 		return fmt.Errorf("llm: a delta for block %d, which has not begun", index)
 	}
 	do(g.choice.Blocks[index], g.texts[index])
@@ -133,11 +142,17 @@ func (c *Collector) Response() (*Response, error) {
 		return nil, ErrIncomplete
 	}
 	r := c.response
+	// Choices may begin in any order, and one that says nothing begins last.
+	slices.SortStableFunc(c.choices, func(a, b *collected) int { return a.choice.Index - b.choice.Index })
 	for _, g := range c.choices {
+		choice := g.choice
+		choice.Blocks = nil
 		for i, t := range g.texts {
-			t.fill(g.choice.Blocks[i])
+			b := CopyBlock(g.choice.Blocks[i])
+			t.fill(b)
+			choice.Blocks = append(choice.Blocks, b)
 		}
-		r.Choices = append(r.Choices, g.choice)
+		r.Choices = append(r.Choices, choice)
 	}
 	return &r, nil
 }

@@ -12,6 +12,7 @@ type Start struct {
 	Created int64
 	Usage   *Usage // what is known at the start
 	Tier    string
+	Ext     Ext // of the answer
 }
 
 // BlockStart opens a block. Block holds what is known from the beginning: its
@@ -61,6 +62,7 @@ type UsageUpdate struct{ Usage Usage }
 type ChoiceEnd struct {
 	Choice int
 	Stop   Stop
+	Ext    Ext // of the choice
 }
 
 // End comes last, once, where the answer came to its end.

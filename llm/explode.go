@@ -5,7 +5,7 @@ import "strings"
 // Explode makes the events of a stream from a whole answer. Collecting them gives
 // the answer back.
 func Explode(r *Response) []Event {
-	events := []Event{Start{ID: r.ID, Model: r.Model, Created: r.Created, Tier: r.Tier}}
+	events := []Event{Start{ID: r.ID, Model: r.Model, Created: r.Created, Tier: r.Tier, Ext: r.Ext}}
 	for _, c := range r.Choices {
 		for i, b := range c.Blocks {
 			events = explodeBlock(events, c.Index, i, b)
@@ -15,7 +15,7 @@ func Explode(r *Response) []Event {
 		events = append(events, UsageUpdate{*r.Usage})
 	}
 	for _, c := range r.Choices {
-		events = append(events, ChoiceEnd{c.Index, c.Stop})
+		events = append(events, ChoiceEnd{Choice: c.Index, Stop: c.Stop, Ext: c.Ext})
 	}
 	return append(events, End{})
 }

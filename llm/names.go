@@ -7,23 +7,30 @@ import (
 )
 
 // SafeName makes a name that a protocol accepts out of one that it may not: at
-// most limit bytes, all of which ok accepts. A good name stays as it is. What is
+// most limit bytes, all of which ok accepts; letters and digits it must accept. A good name stays as it is. What is
 // changed gets a part of its hash at the end, so that two names that look alike
 // after the change still differ; the same name gives the same result each time,
 // because prompt caches and earlier turns depend on it.
 func SafeName(name string, limit int, ok func(byte) bool) string {
+	filler, tail := '_', "_"
+	if !ok('_') {
+		filler, tail = 'x', ""
+	}
 	safe := strings.Map(func(r rune) rune {
 		if r < 0x80 && ok(byte(r)) {
 			return r
 		}
-		return '_'
+		return filler
 	}, name)
 	if safe == name && name != "" && len(name) <= limit {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
-	tail := "_" + hex.EncodeToString(sum[:5])
-	return safe[:min(len(safe), limit-len(tail))] + tail
+	tail += hex.EncodeToString(sum[:5])
+	if room := limit - len(tail); room > 0 {
+		return safe[:min(len(safe), room)] + tail
+	}
+	return tail[max(0, len(tail)-limit):] // no room for anything but the hash
 }
 
 // MintID makes an id for a call that has none. It depends only on what the call

@@ -26,10 +26,10 @@ const (
 
 // Loss is one thing that did not arrive as it was sent.
 type Loss struct {
-	Path    string // JSON pointer into the client's request, or a name of the neutral model
-	Verdict Verdict
-	Code    string // stable, such as temperature.clamped
-	Note    string // for people
+	Path    string  `json:"path"` // in the neutral model, such as sampling.temperature
+	Verdict Verdict `json:"verdict"`
+	Code    string  `json:"code"` // stable, such as temperature.clamped
+	Note    string  `json:"note"` // for people
 }
 
 // Report gathers losses while a value is written in another protocol. The zero

@@ -158,7 +158,7 @@ func (w *unwrapper) text(s string) string {
 		c := s[i]
 		switch {
 		case w.escape != "":
-			w.escape += string(c)
+			w.escape += s[i : i+1]
 			w.unescape(&b)
 		case c == '\\':
 			w.escape = `\`
@@ -185,7 +185,13 @@ func (w *unwrapper) unescape(b *strings.Builder) {
 		return
 	}
 	const whole = len(`\u0000`)
-	if len(w.escape) < whole && w.escape[1] == 'u' {
+	switch {
+	case w.escape[1] != 'u': // no escape of JSON's: a model's mistake, shown as it is
+		w.lone(b)
+		b.WriteString(w.escape)
+		w.escape = ""
+		return
+	case len(w.escape) < whole:
 		return
 	}
 	r := hexRune(w.escape[2:])

@@ -113,7 +113,7 @@ func (v *Validator) begin(e BlockStart) error {
 
 func (v *Validator) inside(e Event, choice, index int) error {
 	c := v.choice(choice)
-	if index >= len(c.open) || !c.open[index] {
+	if index < 0 || index >= len(c.open) || !c.open[index] {
 		return fmt.Errorf("%T for block %d of choice %d, which is not open", e, index, choice)
 	}
 	return nil

@@ -69,7 +69,7 @@ func outcome(kind llm.Kind, upstreamStatus int, heard bool) Outcome {
 		return Cancelled
 	case llm.Upstream, llm.UpstreamAuth, llm.Timeout:
 		return UpstreamError
-	case llm.RateLimit:
+	case llm.RateLimit, llm.Quota:
 		if heard {
 			return UpstreamError
 		}
@@ -94,7 +94,7 @@ func outcome(kind llm.Kind, upstreamStatus int, heard bool) Outcome {
 func known(k llm.Kind) llm.Kind {
 	switch k {
 	case llm.InvalidRequest, llm.Authentication, llm.Permission, llm.NotFound, llm.MethodNotAllowed,
-		llm.TooLarge, llm.UnsupportedMedia, llm.RateLimit, llm.Overloaded, llm.Timeout,
+		llm.TooLarge, llm.UnsupportedMedia, llm.RateLimit, llm.Quota, llm.Overloaded, llm.Timeout,
 		llm.Upstream, llm.UpstreamAuth, llm.Cancelled, llm.Internal:
 		return k
 	}

@@ -1,0 +1,256 @@
+package openairesponses
+
+import (
+	"encoding/base64"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// The MIME types of the audio formats.
+var (
+	audioMIME   = map[string]string{"wav": "audio/wav", "mp3": "audio/mpeg"}
+	audioFormat = map[string]string{"audio/wav": "wav", "audio/x-wav": "wav", "audio/wave": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+)
+
+func decodeImage(p *Part, meta llm.Meta) *llm.Media {
+	m := &llm.Media{Meta: meta, Kind: llm.Image, FileID: p.FileID.Value(), Detail: p.Detail.Value()}
+	link := p.ImageURL.Value().String()
+	var ok bool
+	if m.MIME, m.Data, ok = parseDataURL(link); !ok {
+		m.URL = link
+	} else if !strings.HasPrefix(m.MIME, "image/") && m.MIME != "" { // a PDF dressed as an image, CRQ-38
+		m.Kind = llm.File
+	}
+	if p.ImageURL.IsSet() && (imageURL(m) != link || p.ImageURL.Value().Object.IsSet() || m.Kind != llm.Image) {
+		raw, _ := json.Marshal(p.ImageURL.Value().value()) // a string or an object that was JSON before
+		keepSpelling(m, "image_url", llm.Raw(raw))
+	}
+	return m
+}
+
+// String is the address in either form.
+func (u ImageURL) String() string {
+	if u.URL.IsSet() {
+		return u.URL.Value()
+	}
+	var s string
+	if raw, ok := u.Object.Value().Get("url"); ok {
+		_ = json.Unmarshal(raw, &s, lenient) // no string, no address
+	}
+	return s
+}
+
+func (u ImageURL) value() any {
+	if u.URL.IsSet() {
+		return u.URL.Value()
+	}
+	return u.Object.Value()
+}
+
+func decodeFile(p *Part, meta llm.Meta) *llm.Media {
+	m := &llm.Media{Meta: meta, Kind: llm.File, FileID: p.FileID.Value(), URL: p.FileURL.Value(),
+		Name: p.Filename.Value(), Detail: p.Detail.Value()}
+	given, ok := p.FileData.Get()
+	if !ok {
+		return m
+	}
+	var isURL bool
+	if m.MIME, m.Data, isURL = parseDataURL(given); !isURL { // bare base64
+		m.Data = standardBase64(given)
+	}
+	m.MIME = mimeOfFile(m.MIME, m.Name)
+	if dataURL(m.MIME, m.Data) != given {
+		keepSpelling(m, "file_data", quote(given))
+	}
+	return m
+}
+
+// fileMIME are the types of the files that OpenAI's models read.
+var fileMIME = map[string]string{
+	".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/markdown", ".csv": "text/csv",
+	".json": "application/json", ".html": "text/html", ".xml": "application/xml",
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
+}
+
+// mimeOfFile is a file's type: as it was given, else by its name, and a PDF if
+// nothing else is said.
+func mimeOfFile(given, name string) string {
+	if given != "" && given != "application/octet-stream" {
+		return given
+	}
+	return orElse(fileMIME[strings.ToLower(path.Ext(name))], orElse(given, "application/pdf"))
+}
+
+func decodeAudio(p *Part, meta llm.Meta) *llm.Media {
+	a := p.InputAudio.Value()
+	m := &llm.Media{Meta: meta, Kind: llm.Audio}
+	var isURL bool
+	if m.MIME, m.Data, isURL = parseDataURL(a.Data.Value()); !isURL {
+		m.Data = standardBase64(a.Data.Value())
+	}
+	if known, ok := audioMIME[a.Format.Value()]; ok {
+		m.MIME = known
+	} else if m.MIME == "" {
+		m.MIME = "audio/" + a.Format.Value()
+	}
+	if m.Data != a.Data.Value() || len(a.Extra.All()) > 0 {
+		o := object{}
+		o.str("data", a.Data.Value())
+		o.str("format", a.Format.Value())
+		o.ext(extOf(a.Extra))
+		keepSpelling(m, "input_audio", o.end())
+	}
+	return m
+}
+
+// keepSpelling remembers a member that the encoder would write in another way.
+func keepSpelling(m *llm.Media, name string, as llm.Raw) {
+	m.Ext.Members = append(m.Ext.Members, llm.Member{Name: name, Value: as})
+}
+
+// parseDataURL reads a data: address, whatever its parameters and its case.
+func parseDataURL(link string) (mimeType, data string, ok bool) {
+	if len(link) < 5 || !strings.EqualFold(link[:5], "data:") {
+		return "", "", false
+	}
+	head, data, ok := strings.Cut(link[5:], ",")
+	if !ok {
+		return "", "", false
+	}
+	fields := strings.Split(strings.ToLower(head), ";")
+	mimeType = strings.TrimSpace(fields[0])
+	if mimeType == "image/jpg" {
+		mimeType = "image/jpeg"
+	}
+	if strings.TrimSpace(fields[len(fields)-1]) == "base64" {
+		return mimeType, standardBase64(data), true
+	}
+	plain, err := url.PathUnescape(data)
+	if err != nil {
+		plain = data
+	}
+	return mimeType, base64.StdEncoding.EncodeToString([]byte(plain)), true
+}
+
+// standardBase64 brings base64 to the standard alphabet, without breaks and with
+// its padding (JSN-19).
+func standardBase64(s string) string {
+	if strings.ContainsAny(s, "-_ \t\r\n%") {
+		s = strings.NewReplacer("-", "+", "_", "/", " ", "", "\t", "", "\r", "", "\n", "", "%3D", "=", "%3d", "=").Replace(s)
+	}
+	s = strings.TrimRight(s, "=")
+	return s + strings.Repeat("=", (4-len(s)%4)%4)
+}
+
+func dataURL(mimeType, data string) string { return "data:" + mimeType + ";base64," + data }
+
+func imageURL(m *llm.Media) string {
+	if m.URL != "" {
+		return m.URL
+	}
+	return dataURL(m.MIME, m.Data)
+}
+
+// media writes a medium into a part. It reports what cannot be written.
+func (w *requestWriter) media(o *object, m *llm.Media, path string) bool {
+	if m.FileID != "" && m.Ext.Protocol != own && m.Ext.Protocol != string(protocol.OpenAIChat) {
+		w.report.Refuse(path, "media.file_id", "the file was uploaded to another vendor; send it inline")
+		return false
+	}
+	wasImage := isOwn(m.Ext) && m.Ext.Get("image_url") != ""
+	switch {
+	case m.Kind == llm.Image, wasImage:
+		writeImage(o, m)
+	case m.Kind == llm.File:
+		w.file(o, m, path)
+	case m.Kind == llm.Audio:
+		return w.audio(o, m, path)
+	default:
+		w.report.Refuse(path, "media."+string(m.Kind), "the Responses API takes no "+string(m.Kind))
+		return false
+	}
+	return true
+}
+
+func writeImage(o *object, m *llm.Media) {
+	o.str("type", "input_image")
+	detail := m.Detail
+	if isOwn(m.Ext) {
+		o.raw("image_url", m.Ext.Get("image_url"))
+	} else if detail == "" {
+		detail = "auto" // the member is required
+	}
+	o.opt("detail", detail)
+	if m.FileID != "" {
+		o.str("file_id", m.FileID)
+		return
+	}
+	o.str("image_url", imageURL(m))
+}
+
+func (w *requestWriter) file(o *object, m *llm.Media, path string) {
+	o.str("type", "input_file")
+	name := m.Name
+	if name == "" && !isOwn(m.Ext) {
+		name = m.Title
+	}
+	switch {
+	case m.FileID != "":
+		o.str("file_id", m.FileID)
+	case m.URL != "":
+		o.str("file_url", m.URL)
+	case m.Text != "":
+		w.report.Approximate(path, "document.as_file", "the document's text is sent as a text file")
+		o.str("file_data", dataURL("text/plain", base64.StdEncoding.EncodeToString([]byte(m.Text))))
+	default:
+		if isOwn(m.Ext) {
+			o.raw("file_data", m.Ext.Get("file_data"))
+		}
+		o.str("file_data", dataURL(m.MIME, m.Data))
+	}
+	if name == "" && !isOwn(m.Ext) && m.FileID == "" && m.URL == "" {
+		name = "document" + extensionOf(m)
+	}
+	o.opt("filename", name)
+	o.opt("detail", m.Detail)
+	if m.Context != "" {
+		w.report.Drop(path+".context", "document.context", "a document has no context in the Responses API")
+	}
+}
+
+func extensionOf(m *llm.Media) string {
+	switch {
+	case m.Text != "", m.MIME == "text/plain":
+		return ".txt"
+	case m.MIME == "application/pdf", m.MIME == "":
+		return ".pdf"
+	}
+	_, sub, _ := strings.Cut(m.MIME, "/")
+	return "." + sub
+}
+
+func (w *requestWriter) audio(o *object, m *llm.Media, path string) bool {
+	format, ok := audioFormat[m.MIME]
+	if !ok && isOwn(m.Ext) {
+		_, format, ok = strings.Cut(m.MIME, "/")
+	}
+	if !ok || m.Data == "" {
+		w.report.Refuse(path, "media.audio_format", "the Responses API takes audio inline, as wav or mp3")
+		return false
+	}
+	o.str("type", "input_audio")
+	if isOwn(m.Ext) {
+		o.raw("input_audio", m.Ext.Get("input_audio"))
+	}
+	in := object{}
+	in.str("data", m.Data)
+	in.str("format", format)
+	o.raw("input_audio", in.end())
+	return true
+}
