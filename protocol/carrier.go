@@ -42,11 +42,14 @@ func Carry(seals []llm.Seal, own Name) llm.Raw {
 	return llm.Raw(b)
 }
 
+// lenient, because what a client sends back has been through its hands.
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // Uncarry reads the seals that a client has sent back in CarrierMember. What is
 // not a seal is left alone.
 func Uncarry(raw llm.Raw) []llm.Seal {
-	var in map[string]map[string]jsontext.Value
-	if raw == "" || json.Unmarshal([]byte(raw), &in) != nil {
+	var vendors map[string]jsontext.Value
+	if raw == "" || json.Unmarshal([]byte(raw), &vendors, lenient) != nil {
 		return nil
 	}
 	var seals []llm.Seal
@@ -55,12 +58,16 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 		if !ok {
 			continue
 		}
+		var in map[string]jsontext.Value
+		if json.Unmarshal(vendors[c.vendor], &in, lenient) != nil {
+			continue
+		}
 		for _, f := range []struct {
 			form llm.SealForm
 			name string
 		}{{llm.Signature, c.signature}, {llm.Encrypted, c.encrypted}, {llm.Redacted, c.redacted}} {
 			var data string
-			if v, ok := in[c.vendor][f.name]; ok && json.Unmarshal(v, &data) == nil && data != "" {
+			if json.Unmarshal(in[f.name], &data, lenient) == nil && data != "" {
 				seals = append(seals, llm.Seal{Form: f.form, Data: data, Origin: string(origin)})
 			}
 		}

@@ -27,7 +27,7 @@ changes.`,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
 	}
-	root.AddCommand(newServe(), newCheck(), newModels(), newVersion(), newCompletion())
+	root.AddCommand(newServe(), newCheck(), newModels(), newTranslate(), newConform(), newVersion(), newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true // ours is one page, not five
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; '%s --help' lists the flags", err, cmd.CommandPath())

@@ -138,14 +138,30 @@ func (f *conformFlags) play(ctx context.Context, runner *conform.Runner, cases [
 			mark = "FAIL"
 		}
 		_, _ = fmt.Fprintf(w, "%s %s %d/%d  %s\n", mark, c.Name, len(cells)-len(failed), len(cells), c.Title)
+		writeFailures(w, failed)
 		for _, res := range failed {
-			_, _ = fmt.Fprintf(w, "     %s: %s\n", res.Cell, strings.Join(res.Problems, "; "))
 			if err := f.keep(res); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return report, nil
+}
+
+// writeFailures prints what is wrong once for all cells in which it is the same.
+func writeFailures(w io.Writer, failed []conform.Result) {
+	var order []string
+	cells := map[string][]string{}
+	for _, res := range failed {
+		text := strings.Join(res.Problems, "; ")
+		if cells[text] == nil {
+			order = append(order, text)
+		}
+		cells[text] = append(cells[text], res.Cell.String())
+	}
+	for _, text := range order {
+		_, _ = fmt.Fprintf(w, "     %s: %s\n", strings.Join(cells[text], ", "), text)
+	}
 }
 
 func (f *conformFlags) wanted(c *conform.Case) bool {
@@ -219,11 +235,11 @@ func startSelf(ctx context.Context, upstream string) (base string, stop func(), 
 	if err != nil {
 		return "", nil, err
 	}
-	address, err := freeAddress(ctx)
+	address, err := unusedAddress(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	admin, err := freeAddress(ctx)
+	admin, err := unusedAddress(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -251,8 +267,8 @@ func startSelf(ctx context.Context, upstream string) (base string, stop func(), 
 	return base, stop, nil
 }
 
-// freeAddress is a port of this machine that nobody holds right now.
-func freeAddress(ctx context.Context) (string, error) {
+// unusedAddress is a port of this machine that nobody holds right now.
+func unusedAddress(ctx context.Context) (string, error) {
 	l, err := conform.Listen(ctx, "127.0.0.1:0")
 	if err != nil {
 		return "", err

@@ -11,7 +11,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
-	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
 // Options are what the command line says.
@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer closeObserver(observer)
-	gateway := relay.New(openaichat.Codec{}, observer)
+	gateway := relay.New(all.Codecs(), observer)
 	defer gateway.Close()
 	started := time.Now()
 	gateway.Use(newState(cfg, started))

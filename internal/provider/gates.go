@@ -7,29 +7,49 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// gate is a row: the models of a protocol that a pattern matches, and what they
-// refuse or want otherwise. Names are compared in lower case with dots as dashes.
-type gate struct {
-	protocol protocol.Name
-	patterns []string
-	gates    protocol.Gates
+// Gate is a row: the models of a protocol that one of the patterns matches, and
+// what they refuse or want otherwise. In a pattern * stands for anything. Names
+// are compared in lower case, with dots and slashes as dashes.
+type Gate struct {
+	Protocol protocol.Name
+	Patterns []string
+	Gates    protocol.Gates
 }
 
-// gateRows is what is known of models. The first row that matches counts, so
-// exceptions stand before the rule.
-func gateRows() []gate {
+// Gates is what is known of models. It does not change after it was built. A nil
+// Gates knows what is built in.
+type Gates struct{ rows []Gate }
+
+var builtIn = NewGates(nil)
+
+// NewGates returns a table in which the given rows come before those that are
+// built in. The first row that matches counts.
+func NewGates(first []Gate) *Gates {
+	g := &Gates{}
+	for _, row := range append(first[:len(first):len(first)], builtInRows()...) {
+		patterns := make([]string, len(row.Patterns))
+		for i, p := range row.Patterns {
+			patterns[i] = plain(p)
+		}
+		g.rows = append(g.rows, Gate{row.Protocol, patterns, row.Gates})
+	}
+	return g
+}
+
+// builtInRows is what the vendors have said. Exceptions stand before the rule.
+func builtInRows() []Gate {
 	modern := protocol.Gates{NoSampling: true, Adaptive: true, MidSystem: true, MaxOutput: 64000}
 	unforced := modern
 	unforced.NoForcedTool = true
-	return []gate{
+	return []Gate{
 		{protocol.Anthropic, []string{"*opus-5-5*", "*sonnet-5-5*", "*fable-5-*", "*mythos-5-*"}, unforced},
 		{protocol.Anthropic, []string{"*opus-4-8*", "*opus-5*", "*sonnet-5*", "*haiku-5*", "*fable*", "*mythos*"}, modern},
 		{protocol.Anthropic, []string{"*opus-4-7*"}, protocol.Gates{NoSampling: true, Adaptive: true, MaxOutput: 64000}},
 		{protocol.Anthropic, []string{"*opus-4-6*", "*sonnet-4-6*"}, protocol.Gates{Adaptive: true, MaxOutput: 64000}},
-		{protocol.Anthropic, []string{"*claude-3-5*", "*claude-3-*"}, protocol.Gates{Budget: true, MaxOutput: 8192}},
+		{protocol.Anthropic, []string{"*claude-3-*"}, protocol.Gates{Budget: true, MaxOutput: 8192}},
 		{protocol.Anthropic, []string{"*claude*"}, protocol.Gates{Budget: true, MaxOutput: 32000}},
 
-		{protocol.OpenAIChat, []string{"o1*", "o3*", "o4*", "gpt-5*", "gpt-6*", "*/o1*", "*/o3*", "*/o4*", "*/gpt-5*", "*/gpt-6*"},
+		{protocol.OpenAIChat, []string{"o1*", "o3*", "o4*", "gpt-5*", "gpt-6*", "*-o1*", "*-o3*", "*-o4*", "*-gpt-5*", "*-gpt-6*"},
 			protocol.Gates{NoSampling: true, NoStop: true}},
 		{protocol.OpenAIResponses, []string{"o1*", "o3*", "o4*", "gpt-5*", "gpt-6*"}, protocol.Gates{NoSampling: true}},
 		{protocol.OpenAIChat, []string{"*deepseek*", "*kimi*"}, protocol.Gates{SystemOnly: true, ReasoningHistory: "reasoning_content"}},
@@ -38,18 +58,30 @@ func gateRows() []gate {
 	}
 }
 
-// GatesFor is what a provider's model refuses or wants otherwise.
-func GatesFor(p *Provider, model string) protocol.Gates {
-	name := strings.ReplaceAll(strings.ToLower(model), ".", "-")
-	for _, row := range gateRows() {
-		if row.protocol != p.Protocol {
+// For is what a protocol's model refuses or wants otherwise.
+func (g *Gates) For(name protocol.Name, model string) protocol.Gates {
+	if g == nil {
+		g = builtIn
+	}
+	model = plain(model)
+	for _, row := range g.rows {
+		if row.Protocol != name {
 			continue
 		}
-		for _, pattern := range row.patterns {
-			if ok, err := path.Match(pattern, name); err == nil && ok {
-				return row.gates
+		for _, pattern := range row.Patterns {
+			if ok, err := path.Match(pattern, model); err == nil && ok {
+				return row.Gates
 			}
 		}
 	}
 	return protocol.Gates{}
 }
+
+var asDashes = strings.NewReplacer(".", "-", "/", "-")
+
+// plain is a name or a pattern as it is compared. A slash would end what * stands
+// for.
+func plain(name string) string { return asDashes.Replace(strings.ToLower(name)) }
+
+// GatesFor is what is built in for a provider's model.
+func GatesFor(p *Provider, model string) protocol.Gates { return builtIn.For(p.Protocol, model) }

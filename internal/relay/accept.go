@@ -34,7 +34,7 @@ func (r *Relay) accept(x *exchange) *llm.Error {
 	}
 	x.body = body
 	x.seen.BytesIn = int64(len(body))
-	ask, err := project(body)
+	ask, err := x.endpoint.project(body)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,9 @@ const maxErrorBody = 1 << 20
 // answer writes the upstream's answer to the client. An error that came inside it
 // is in the upstream's own words.
 func (r *Relay) answer(x *exchange) *llm.Error {
+	if x.translation != nil {
+		return r.answerTranslated(x)
+	}
 	err := r.passOn(x)
 	if err != nil && err.Relayed {
 		for _, text := range []*string{&err.Message, &err.Code, &err.Param} {
@@ -38,6 +41,8 @@ func (r *Relay) passOn(x *exchange) *llm.Error {
 		return r.answerStatus(x)
 	case x.ask.stream && events:
 		return r.relayStream(x)
+	case x.ask.stream != events && x.endpoint.generates && !x.endpoint.collect:
+		return r.otherForm(x)
 	case x.ask.stream && x.endpoint.collect:
 		return r.explode(x)
 	case events && x.endpoint.collect:
@@ -50,12 +55,17 @@ func (r *Relay) passOn(x *exchange) *llm.Error {
 func (r *Relay) answerStatus(x *exchange) *llm.Error {
 	switch status := x.upstream.StatusCode; {
 	case status == http.StatusUnauthorized: // the client's key was good enough for us
-		return &llm.Error{Kind: llm.UpstreamAuth, Message: "the provider '" + x.target.Provider.Name + "' refused the gateway's own credential; its api_key needs mending"}
+		return x.badCredential()
 	case status >= 400:
 		return r.relayError(x)
 	default:
 		return &llm.Error{Kind: llm.Upstream, Code: "upstream_redirect", Message: "the upstream answered with status " + strconv.Itoa(status) + ", which is no answer; check the provider's base_url"}
 	}
+}
+
+// badCredential is what a client is told when the upstream refuses us.
+func (x *exchange) badCredential() *llm.Error {
+	return &llm.Error{Kind: llm.UpstreamAuth, Message: "the provider '" + x.target.Provider.Name + "' refused the gateway's own credential; its api_key needs mending"}
 }
 
 // relayWhole passes on an answer that is not streamed. It is held until it is
@@ -110,7 +120,7 @@ func (r *Relay) explode(x *exchange) *llm.Error {
 	if err := x.tap.Body(body); err != nil {
 		return err
 	}
-	events, cause := r.codec.Explode(body)
+	events, cause := x.dialect.Explode(body)
 	if cause != nil {
 		return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream's answer cannot be streamed", Cause: cause}
 	}

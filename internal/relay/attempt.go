@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strconv"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/anthropic"
 )
 
 // Why a context was ended by us.
@@ -31,7 +34,7 @@ var ErrShutdown = errors.New("the gateway is shutting down")
 
 // attempt sends the request upstream and waits for the answer's headers.
 func (r *Relay) attempt(x *exchange) *llm.Error {
-	req := x.request(x.endpoint.path)
+	req := x.request(x.path)
 	req.ContentLength = int64(len(x.body))
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
 	req.Body, _ = req.GetBody()
@@ -47,6 +50,14 @@ func (x *exchange) request(path string) *http.Request {
 	p := x.target.Provider
 	h := make(http.Header, 8)
 	copyHeaders(h, x.client.Header, upstreamHeaders)
+	if x.translation != nil {
+		maps.Copy(h, x.translation.out.Header)
+	} else {
+		copyHeaders(h, x.client.Header, dialectHeaders[x.endpoint.dialect])
+		if x.endpoint.dialect == protocol.Anthropic && h.Get("Anthropic-Version") == "" {
+			h["Anthropic-Version"] = []string{anthropic.Versions()[0].Name} // the vendor refuses a request without it
+		}
+	}
 	for name, values := range p.Headers {
 		h[name] = values
 	}

@@ -16,7 +16,7 @@ func (r *Relay) collect(x *exchange) *llm.Error {
 	buf := buffers.Get().(*[streamBuffer]byte)
 	defer buffers.Put(buf)
 	events := sse.NewReader(x.upstream.Body, sse.Options{MaxEvent: int(x.state.Limits.Event), Buffer: buf[:]})
-	all := r.codec.NewCollector(x.state.Limits.Answer)
+	all := x.dialect.NewCollector(x.state.Limits.Answer)
 	for over := false; !over; {
 		e, err := events.Next()
 		switch {

@@ -23,7 +23,7 @@ func (r *Relay) fail(x *exchange, err *llm.Error) {
 			x.cut = true
 			return
 		}
-		if x.out.write(r.codec.EncodeStreamError(err), time.Now()) == nil {
+		if x.out.write(x.dialect.EncodeStreamError(err), time.Now()) == nil {
 			_ = x.out.flush()
 		}
 		return
@@ -33,7 +33,7 @@ func (r *Relay) fail(x *exchange, err *llm.Error) {
 	x.answerHeaders(h)
 	setRetryAfter(h, err)
 	h["Content-Type"] = []string{"application/json"}
-	x.seen.Status = err.HTTPStatus()
+	x.seen.Status = x.dialect.ErrorStatus(err)
 	x.out.commit(x.seen.Status)
-	_ = x.out.write(r.codec.EncodeError(err), time.Now())
+	_ = x.out.write(x.dialect.EncodeError(err), time.Now())
 }

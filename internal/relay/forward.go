@@ -21,7 +21,7 @@ import (
 // forward serves a path that a provider's configuration lists: exactly that
 // method and path, and nothing below it. The bodies are not looked at.
 func (r *Relay) forward(s *State, p *provider.Provider, w http.ResponseWriter, req *http.Request) {
-	x := r.begin(s, endpoint{name: "path", path: req.URL.EscapedPath()}, w, req)
+	x := r.begin(s, endpoint{name: "path", dialect: dialectOf(req), path: req.URL.EscapedPath()}, w, req)
 	defer r.record(x)
 	x.target = route.Target{Provider: p, Timeouts: p.Timeouts}
 	x.seen.Target = p.Name

@@ -9,13 +9,22 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Headers are never copied and then pruned: a new set is built from these lists,
 // so that what nobody thought of stays behind.
 
 // upstreamHeaders are a client's headers that a provider may see.
-var upstreamHeaders = []string{"Accept", "Content-Type", "Idempotency-Key", "Openai-Beta", "X-Client-Request-Id"}
+var upstreamHeaders = []string{"Accept", "Content-Type", "Idempotency-Key", "X-Client-Request-Id"}
+
+// dialectHeaders are those that mean something to providers of the same dialect
+// only.
+var dialectHeaders = map[protocol.Name][]string{
+	protocol.OpenAIChat:      {"Openai-Beta"},
+	protocol.OpenAIResponses: {"Openai-Beta"},
+	protocol.Anthropic:       {"Anthropic-Version", "Anthropic-Beta"},
+}
 
 // clientHeaders are a provider's headers that a client may see.
 var clientHeaders = []string{
@@ -23,9 +32,11 @@ var clientHeaders = []string{
 	"Openai-Model", "Openai-Processing-Ms", "Openai-Version",
 }
 
-// clientHeaderPrefix is the beginning of the rate-limit headers, which differ
-// from provider to provider.
-const clientHeaderPrefix = "X-Ratelimit-"
+// rateLimitHeader reports whether a header is about rate limits; their names
+// differ from provider to provider.
+func rateLimitHeader(name string) bool {
+	return strings.HasPrefix(name, "X-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Ratelimit-") || strings.HasPrefix(name, "Anthropic-Priority-")
+}
 
 // copyHeaders copies the listed headers.
 func copyHeaders(to, from http.Header, names []string) {
@@ -48,7 +59,7 @@ func (x *exchange) answerHeaders(h http.Header) {
 	}
 	key := x.target.Provider.Key.Reveal()
 	for n, v := range x.upstream.Header {
-		if (slices.Contains(clientHeaders, n) || strings.HasPrefix(n, clientHeaderPrefix)) && !quotes(key, v...) {
+		if (slices.Contains(clientHeaders, n) || rateLimitHeader(n)) && !quotes(key, v...) {
 			h[n] = v
 		}
 	}

@@ -3,27 +3,43 @@ package relay
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// listModels is OpenAI's list of models. A pattern is listed as it is configured,
-// so that its users can see what to write in place of the star.
-func listModels(s *State) []byte {
-	b := []byte(`{"object":"list","data":[`)
-	for i, route := range s.Routes.Routes() {
+// modelList is how a dialect lists models. A pattern is listed as it is
+// configured, so that its users can see what to write in place of the star.
+type modelList struct {
+	before, after string
+	one           func(b []byte, s *State, r *route.Route, id string) []byte
+}
+
+var openAIList = modelList{`{"object":"list","data":[`, `]}`, appendOpenAIModel}
+
+var modelLists = map[protocol.Name]modelList{
+	protocol.OpenAIChat:      openAIList,
+	protocol.OpenAIResponses: openAIList,
+	protocol.Anthropic:       {`{"data":[`, `],"has_more":false,"first_id":null,"last_id":null}`, appendAnthropicModel},
+	protocol.Gemini:          {`{"models":[`, `]}`, appendGeminiModel},
+}
+
+func (l modelList) list(s *State) []byte {
+	b := []byte(l.before)
+	for i, r := range s.Routes.Routes() {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendModel(b, s, route, route.Name)
+		b = l.one(b, s, r, r.Name)
 	}
-	return append(b, "]}"...)
+	return append(b, l.after...)
 }
 
-func appendModel(b []byte, s *State, r *route.Route, id string) []byte {
+func appendOpenAIModel(b []byte, s *State, r *route.Route, id string) []byte {
 	b = appendQuote(append(b, `{"id":`...), id)
 	b = append(b, `,"object":"model","created":`...)
 	b = strconv.AppendInt(b, s.Created.Unix(), 10)
@@ -31,18 +47,31 @@ func appendModel(b []byte, s *State, r *route.Route, id string) []byte {
 	return append(b, '}')
 }
 
+func appendAnthropicModel(b []byte, s *State, _ *route.Route, id string) []byte {
+	b = appendQuote(append(b, `{"type":"model","id":`...), id)
+	b = appendQuote(append(b, `,"display_name":`...), id)
+	b = appendQuote(append(b, `,"created_at":`...), s.Created.UTC().Format(time.RFC3339))
+	return append(b, '}')
+}
+
+func appendGeminiModel(b []byte, _ *State, _ *route.Route, id string) []byte {
+	b = appendQuote(append(b, `{"name":`...), "models/"+id)
+	b = appendQuote(append(b, `,"displayName":`...), id)
+	return append(b, `,"supportedGenerationMethods":["generateContent","streamGenerateContent"]}`...)
+}
+
 func appendQuote(b []byte, s string) []byte {
 	b, _ = jsontext.AppendQuote(b, s) // the error is about invalid UTF-8, which is replaced
 	return b
 }
 
-func (r *Relay) serveModel(s *State, w http.ResponseWriter, id string) {
+func (r *Relay) serveModel(s *State, w http.ResponseWriter, dialect protocol.Name, id string) {
 	m, ok := s.Routes.Find(id)
 	if !ok {
-		r.refuse(w, noSuchModel(id))
+		r.refuse(w, dialect, noSuchModel(id))
 		return
 	}
-	writeJSON(w, http.StatusOK, appendModel(nil, s, m.Route, id))
+	writeJSON(w, http.StatusOK, modelLists[dialect].one(nil, s, m.Route, id))
 }
 
 func noSuchModel(name string) *llm.Error {

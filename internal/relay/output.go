@@ -31,8 +31,8 @@ type output struct {
 	over  bool
 }
 
-func newOutput(w http.ResponseWriter, id string) *output {
-	w.Header()["X-Request-Id"] = []string{id}
+func newOutput(w http.ResponseWriter, header, id string) *output {
+	w.Header()[header] = []string{id}
 	return &output{w: w, rc: http.NewResponseController(w)}
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
 )
 
@@ -13,27 +14,35 @@ func (r *Relay) plan(x *exchange) *llm.Error {
 	if !ok {
 		return noSuchModel(x.ask.model)
 	}
-	target, ok := r.speaking(match.Targets)
+	target, ok := x.choose(match.Targets)
 	if !ok {
 		return &llm.Error{Kind: llm.InvalidRequest, Code: "unsupported_protocol", Param: "model",
-			Message: "the model '" + printable(x.ask.model) + "' is served over " + string(match.Targets[0].Provider.Protocol) + ", which cannot be called in " + string(r.codec.Name()) + " yet"}
+			Message: "the model '" + printable(x.ask.model) + "' is served over " + string(match.Targets[0].Provider.Protocol) + ", which has nothing like " + x.endpoint.path}
 	}
-	x.target = target
-	x.seen.Target = target.String()
+	x.target, x.speaks = target, r.codecs[target.Provider.Protocol]
+	x.seen.Target, x.seen.UpstreamProtocol = target.String(), string(target.Provider.Protocol)
 	x.seen.Route(match.Route.Name, target.Provider.Name)
+	if err := x.checkVersion(len(match.Targets)); err != nil {
+		return err
+	}
+	if !x.endpoint.verbatim(target.Provider) {
+		return r.translate(x)
+	}
+	x.path = x.endpoint.upstreamPath(target)
 	edits, err := x.edits()
 	if err != nil {
 		return err
 	}
 	x.body = patch(x.body, edits)
-	x.tap = r.codec.NewTap(x.ask.n)
+	x.tap = x.speaks.NewTap(x.ask.n)
 	return nil
 }
 
-// speaking is the first target whose provider speaks the client's dialect.
-func (r *Relay) speaking(targets []route.Target) (route.Target, bool) {
+// choose is the first target that can be asked: any for what every dialect can
+// say, else the first that speaks the client's dialect.
+func (x *exchange) choose(targets []route.Target) (route.Target, bool) {
 	for _, t := range targets {
-		if t.Provider.Protocol == r.codec.Name() {
+		if x.endpoint.generates || t.Provider.Protocol == x.endpoint.dialect {
 			return t, true
 		}
 	}
@@ -43,11 +52,14 @@ func (r *Relay) speaking(targets []route.Target) (route.Target, bool) {
 // edits lists what the configuration changes in the body.
 func (x *exchange) edits() ([]edit, *llm.Error) {
 	p := x.target.Provider
-	edits, err := x.nvext()
-	if err != nil {
-		return nil, err
+	var edits []edit
+	if x.endpoint.dialect == protocol.OpenAIChat {
+		var err *llm.Error
+		if edits, err = x.nvext(); err != nil {
+			return nil, err
+		}
 	}
-	if x.target.Model != x.ask.model {
+	if x.target.Model != x.ask.model && x.endpoint.model == "" {
 		edits = append(edits, x.ask.set("model", quote(x.target.Model)))
 	}
 	edits = append(edits, x.ask.applyQuirks(p.Quirks)...)
@@ -58,7 +70,7 @@ func (x *exchange) edits() ([]edit, *llm.Error) {
 	}
 	x.seen.UpstreamStream = stream
 	// A collected answer has its usage as the upstream's own whole answer has.
-	if stream && !x.ask.usage && (p.IncludeUsage || !x.ask.stream) {
+	if stream && x.endpoint.dialect == protocol.OpenAIChat && !x.ask.usage && (p.IncludeUsage || !x.ask.stream) {
 		edits = append(edits, x.ask.askUsage())
 		x.hide = true
 	}

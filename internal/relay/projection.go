@@ -28,6 +28,15 @@ var (
 
 // project indexes a body and reads the values that routing needs.
 func project(body []byte) (*projection, *llm.Error) {
+	p, err := scan(body)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.read()
+}
+
+// scan indexes a body.
+func scan(body []byte) (*projection, *llm.Error) {
 	if !utf8.Valid(body) {
 		return nil, badJSON("the body is not valid UTF-8")
 	}
@@ -35,8 +44,7 @@ func project(body []byte) (*projection, *llm.Error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &projection{object: o, n: 1}
-	return p, p.read()
+	return &projection{object: o, n: 1}, nil
 }
 
 func (p *projection) read() *llm.Error {

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // record ends an exchange: it runs once, whatever happened, also after a panic.
@@ -15,16 +16,25 @@ func (r *Relay) record(x *exchange) {
 	}
 	x.out.close()
 	x.release()
-	if x.tap != nil {
-		seen := x.tap.Summary()
-		x.seen.Finish, x.seen.Usage = seen.Finish, seen.Usage
-	}
+	seen := x.summary()
+	x.seen.Finish, x.seen.Usage, x.seen.ResponseModel = seen.Finish, seen.Usage, seen.Model
 	x.seen.Fidelity = x.fidelity
 	x.seen.BytesOut = x.out.written
 	x.seen.End()
 	if x.cut {
 		panic(http.ErrAbortHandler) // the only way to tell the client that the body is not whole
 	}
+}
+
+// summary is what was learned of the answer, in either lane.
+func (x *exchange) summary() protocol.Summary {
+	switch {
+	case x.translation != nil:
+		return x.translation.summary
+	case x.tap != nil:
+		return x.tap.Summary()
+	}
+	return protocol.Summary{}
 }
 
 // release lets go of the upstream and of the timers.

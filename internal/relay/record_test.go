@@ -93,7 +93,7 @@ func TestPanicIsRecordedOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGateway(t, c.change)
-			g.relay.codec = c.codec
+			g.relay.codecs[protocol.OpenAIChat] = c.codec
 			g.up.Answer(c.script)
 			resp := g.open(t, chatPath, c.ask)
 			defer resp.Body.Close()
@@ -130,7 +130,7 @@ func TestPanicIsRecordedOnce(t *testing.T) {
 				t.Errorf("counted %d times", n)
 			}
 
-			g.relay.codec = openaichat.Codec{}
+			g.relay.codecs[protocol.OpenAIChat] = openaichat.Codec{}
 			g.up.Answer(whole)
 			if _, body, err := g.post(t, chatPath, plainAsk); err != nil || (c.ask == plainAsk && body != plainAnswer) {
 				t.Errorf("the next request: %v %s", err, body)

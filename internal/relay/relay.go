@@ -8,10 +8,10 @@
 //	answer   write to the client
 //	record   count it, log it, once
 //
-// Client and upstream speak the same dialect here, so that bytes are relayed and
-// not decoded: the request is edited only where the configuration says so, and
-// the answer passes unchanged while a tap reads usage, finish reason and errors
-// from it.
+// Where client and upstream speak the same dialect, bytes are relayed and not
+// decoded: the request is edited only where the configuration says so, and the
+// answer passes unchanged while a tap reads usage, finish reason and errors from
+// it. Where they do not, translate.go takes both through the neutral model.
 package relay
 
 import (
@@ -39,6 +39,7 @@ type State struct {
 	Paths     map[provider.Path]*provider.Provider // listed extra paths
 	Limits    Limits
 	KeepAlive time.Duration // comment lines on idle streams; 0 sends none
+	Fidelity  llm.Mode      // what is done about losses between dialects
 	Created   time.Time     // what GET /v1/models reports
 }
 
@@ -51,7 +52,7 @@ type Limits struct {
 
 // Relay serves the data path.
 type Relay struct {
-	codec      protocol.Codec
+	codecs     map[protocol.Name]protocol.Translator
 	observer   *observe.Observer
 	transports *transports
 	state      atomic.Pointer[State]
@@ -59,8 +60,12 @@ type Relay struct {
 }
 
 // New returns a relay without a state: it is not ready until Use was called.
-func New(codec protocol.Codec, observer *observe.Observer) *Relay {
-	return &Relay{codec: codec, observer: observer, transports: newTransports()}
+func New(codecs []protocol.Translator, observer *observe.Observer) *Relay {
+	r := &Relay{codecs: map[protocol.Name]protocol.Translator{}, observer: observer, transports: newTransports()}
+	for _, c := range codecs {
+		r.codecs[c.Name()] = c
+	}
+	return r
 }
 
 // Use makes a state the one that further requests begin with.
@@ -76,7 +81,7 @@ func (r *Relay) Close() { r.transports.close() }
 // exchange; the rest of the surface is in surface.go.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	s := r.state.Load()
-	if e, ok := endpoints[req.URL.Path]; ok {
+	if e, ok := endpointOf(req); ok {
 		r.exchange(s, e, w, req)
 		return
 	}
@@ -108,6 +113,8 @@ func (r *Relay) exchange(s *State, e endpoint, w http.ResponseWriter, req *http.
 type exchange struct {
 	state    *State
 	endpoint endpoint
+	dialect  protocol.Translator // the client's
+	speaks   protocol.Translator // the upstream's
 	client   *http.Request
 	out      *output
 	seen     *observe.Exchange
@@ -116,19 +123,24 @@ type exchange struct {
 	ask      *projection
 	target   route.Target
 	body     []byte // what the upstream is sent
+	path     string // where, after its base URL
 	upstream *http.Response
 	idle     *time.Timer // ends ctx when the upstream is silent for too long
 	total    *time.Timer // ends ctx when the exchange has lasted for too long
 	tap      protocol.Tap
 	hide     bool // usage was asked for by us: the client does not see its event
 	cut      bool // the answer broke off where its form has no way to say so
+	token    bool // content has come that was not counted yet
 	fidelity string
+
+	translation *translation // nil in the verbatim lane
 }
 
 func (r *Relay) begin(s *State, e endpoint, w http.ResponseWriter, req *http.Request) *exchange {
 	id := uuid.NewString()
-	ctx, seen := r.observer.Begin(req.Context(), id, e.name, string(r.codec.Name()), req.Header)
-	x := &exchange{state: s, endpoint: e, client: req, seen: seen, fidelity: "exact", out: newOutput(w, id)}
+	ctx, seen := r.observer.Begin(req.Context(), id, e.name, string(e.dialect), req.Header)
+	x := &exchange{state: s, endpoint: e, dialect: r.codecs[e.dialect], path: e.path, client: req, seen: seen, fidelity: "exact",
+		out: newOutput(w, requestIDHeader(e.dialect), id)}
 	x.ctx, x.cancel = context.WithCancelCause(ctx)
 	return x
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
 const upstreamKey = "sk-upstream-canary"
@@ -62,7 +62,7 @@ func newGateway(t testing.TB, changes ...func(*gateway)) *gateway {
 		change(g)
 	}
 	g.state.Routes = route.New(g.routes())
-	g.relay = New(openaichat.Codec{}, g.observer)
+	g.relay = New(all.Codecs(), g.observer)
 	g.relay.Use(g.state)
 	srv := httptest.NewServer(g.relay)
 	t.Cleanup(func() {

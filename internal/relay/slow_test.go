@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
-	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
 func TestSlow(t *testing.T) {
@@ -148,7 +148,7 @@ func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
 func inBubble(t *testing.T, g *gateway, upstream func(net.Conn), client func(*testing.T, net.Conn, *bufio.Reader)) {
 	synctest.Test(t, func(t *testing.T) {
 		var upstreams sync.WaitGroup
-		relay := New(openaichat.Codec{}, g.observer)
+		relay := New(all.Codecs(), g.observer)
 		relay.Use(g.state)
 		relay.transports.by[g.provider.Timeouts.Connect] = &http.Transport{
 			DisableCompression: true,

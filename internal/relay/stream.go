@@ -152,7 +152,10 @@ func (x *exchange) commitStream() {
 	h := x.out.header()
 	x.answerHeaders(h)
 	streamHeaders(h)
-	if x.upstream == nil || mediaType(x.upstream.Header) != "text/event-stream" {
+	switch {
+	case x.endpoint.array:
+		h["Content-Type"] = []string{"application/json"}
+	case x.upstream == nil || mediaType(x.upstream.Header) != "text/event-stream":
 		h["Content-Type"] = []string{"text/event-stream"}
 	}
 	x.seen.Status = http.StatusOK

@@ -2,31 +2,18 @@ package relay
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
-
-// endpoint is a path that leads to a model.
-type endpoint struct {
-	name    string // in logs and metrics
-	path    string // on the gateway, and after the provider's base URL
-	collect bool   // a stream of it can be collected into one body
-}
-
-var endpoints = map[string]endpoint{
-	"/v1/chat/completions": {name: "chat_completions", path: "/v1/chat/completions", collect: true},
-	"/v1/completions":      {name: "completions", path: "/v1/completions"},
-	"/v1/embeddings":       {name: "embeddings", path: "/v1/embeddings"},
-	"/v1/rerank":           {name: "rerank", path: "/v1/rerank"},
-}
 
 // serveSurface answers what needs no upstream.
 func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request) {
-	w.Header()["X-Request-Id"] = []string{uuid.NewString()}
+	dialect := dialectOf(req)
+	w.Header()[requestIDHeader(dialect)] = []string{uuid.NewString()}
 	path := req.URL.Path
 	switch path {
 	case "/live":
@@ -37,30 +24,24 @@ func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request)
 		return
 	}
 	if err := s.Keys.Check(req); err != nil {
-		r.refuse(w, err)
+		r.refuse(w, dialect, err)
 		return
 	}
 	id, isModel := modelID(req.URL)
+	isList := id == "" && isModelPath(req.URL.Path)
 	switch {
-	case !isModel && path != "/v1/models" && path != "/dynamo/alpha/list-models":
-		r.refuse(w, noSuchPath(req))
+	case !isModel && !isList && path != "/dynamo/alpha/list-models":
+		r.refuse(w, dialect, noSuchPath(req))
 	case req.Method != http.MethodGet && req.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
-		r.refuse(w, wrongMethod(req, "GET"))
-	case path == "/v1/models":
-		writeJSON(w, http.StatusOK, listModels(s))
+		r.refuse(w, dialect, wrongMethod(req, "GET"))
+	case isList:
+		writeJSON(w, http.StatusOK, modelLists[dialect].list(s))
 	case isModel:
-		r.serveModel(s, w, id)
+		r.serveModel(s, w, dialect, id)
 	default:
 		writeJSON(w, http.StatusOK, listForDynamo(s))
 	}
-}
-
-// modelID is the model that a path under /v1/models/ names. Ids may hold slashes,
-// written as they are or escaped.
-func modelID(u *url.URL) (string, bool) {
-	id, ok := strings.CutPrefix(u.Path, "/v1/models/")
-	return id, ok && id != ""
 }
 
 func (r *Relay) serveHealth(w http.ResponseWriter) {
@@ -95,9 +76,10 @@ func printable(s string) string {
 }
 
 // refuse answers a request that never became an exchange.
-func (r *Relay) refuse(w http.ResponseWriter, err *llm.Error) {
+func (r *Relay) refuse(w http.ResponseWriter, dialect protocol.Name, err *llm.Error) {
+	c := r.codecs[dialect]
 	setRetryAfter(w.Header(), err)
-	writeJSON(w, err.HTTPStatus(), r.codec.EncodeError(err))
+	writeJSON(w, c.ErrorStatus(err), c.EncodeError(err))
 }
 
 func writeJSON(w http.ResponseWriter, status int, body []byte) {

@@ -245,7 +245,7 @@ func StreamCut(body string, n int) Script {
 // too short to slow a test down but long enough to part reads.
 func StreamRandom(body string, seed uint64) Script {
 	return func(c *Conn) {
-		r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // not for secrets
+		r := rand.New(rand.NewPCG(seed, 1))
 		c.BeginStream()
 		for b := body; len(b) > 0; {
 			k := min(1+r.IntN(80), len(b))

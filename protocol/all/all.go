@@ -3,10 +3,13 @@ package all
 
 import (
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/anthropic"
+	"github.com/isogloss-gateway/isogloss/protocol/gemini"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
+	"github.com/isogloss-gateway/isogloss/protocol/openairesponses"
 )
 
 // Codecs returns one codec for each protocol.
-func Codecs() []protocol.Codec {
-	return []protocol.Codec{openaichat.Codec{}}
+func Codecs() []protocol.Translator {
+	return []protocol.Translator{openaichat.Codec{}, openairesponses.Codec{}, anthropic.Codec{}, gemini.Codec{}}
 }

@@ -64,7 +64,8 @@ func (g *gathered) addDelta(d *Delta, length int) int {
 	g.details = concat(g.details, d.ReasoningDetails)
 	g.annotations = concat(g.annotations, d.Annotations)
 	for i := range d.ToolCalls.Value() {
-		grown += g.calls.add(&d.ToolCalls.Value()[i])
+		_, n := g.calls.add(&d.ToolCalls.Value()[i])
+		grown += n
 	}
 	if f := d.FunctionCall.Ptr(); f != nil {
 		grown += g.function.addFunction(f)

@@ -48,8 +48,8 @@ func fragmentOf(d *ToolCallDelta) fragment {
 	return f
 }
 
-// add returns by how many bytes the calls have grown.
-func (t *toolCalls) add(d *ToolCallDelta) int {
+// add returns by how many bytes the calls have grown, and the call that has.
+func (t *toolCalls) add(d *ToolCallDelta) (*call, int) {
 	f := fragmentOf(d)
 	c, grown := t.find(f)
 	if c.typ == "" {
@@ -63,7 +63,7 @@ func (t *toolCalls) add(d *ToolCallDelta) int {
 	if fn := d.Function.Ptr(); fn != nil {
 		grown += c.inner.merge(fn.Extra, "")
 	}
-	return grown + c.add(f)
+	return c, grown + c.add(f)
 }
 
 // find returns the call that f belongs to, which may be a new one.

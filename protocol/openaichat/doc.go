@@ -12,4 +12,24 @@
 //     of one Response.
 //   - [Validator] reports where a stream departs from the specification.
 //   - [Tap] reads usage, finish reason and errors from a passing answer.
+//   - [Codec] translates all of it to and from the neutral model of package llm.
 package openaichat
+
+import "github.com/isogloss-gateway/isogloss/protocol"
+
+// Codec is the Chat Completions protocol.
+type Codec struct{}
+
+var _ protocol.Translator = Codec{}
+
+// Name is "openai-chat".
+func (Codec) Name() protocol.Name { return protocol.OpenAIChat }
+
+// NewTap returns a tap for one answer.
+func (Codec) NewTap(choices int) protocol.Tap { return &Tap{open: choices} }
+
+// NewCollector returns an Aggregator.
+func (Codec) NewCollector(limit int64) protocol.Collector { return &Aggregator{MaxBytes: int(limit)} }
+
+// Explode is the function of the same name.
+func (Codec) Explode(body []byte) ([][]byte, error) { return Explode(body) }

@@ -1,6 +1,7 @@
 package openaichat
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
@@ -45,6 +47,80 @@ func decodeError(raw jsontext.Value) *llm.Error {
 	return e
 }
 
+// DecodeError reads an error answer. Most servers have OpenAI's envelope; others
+// put a message at the top, a list of details, or a page of HTML there.
+func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
+	e := bestError(body)
+	e.Relayed = true
+	switch kind, own := kindOfStatus(status); {
+	case status == http.StatusBadRequest && e.Kind == llm.Quota, status == http.StatusTooManyRequests && e.Kind == llm.Quota, status == http.StatusPaymentRequired:
+		e.Kind, e.Status = llm.Quota, 0
+	default:
+		e.Kind, e.Status = kind, own
+	}
+	switch status {
+	case http.StatusForbidden:
+		e.Kind = llm.Permission
+	case http.StatusNotFound:
+		e.Kind = llm.NotFound
+	case http.StatusRequestEntityTooLarge:
+		e.Kind = llm.TooLarge
+	}
+	if tooLong(e.Code, e.Message) && e.Kind == llm.InvalidRequest {
+		e.Code, e.Status = "context_length_exceeded", 0
+	}
+	e.RetryAfter = protocol.RetryAfter(header)
+	return e
+}
+
+// tooLong recognises a prompt that does not fit, in the words of many servers.
+func tooLong(code, message string) bool {
+	for _, w := range []string{"context_length", "exceed_context", "maximum context length", "prompt is too long", "context window"} {
+		if strings.Contains(code, w) || strings.Contains(message, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// bestError finds the error in a body of whatever shape.
+func bestError(body []byte) *llm.Error {
+	trimmed := bytes.TrimSpace(body)
+	if len(trimmed) > 0 && trimmed[0] == '[' { // some wrap it in a list
+		var list []jsontext.Value
+		if json.Unmarshal(trimmed, &list, lenient) == nil && len(list) > 0 {
+			trimmed = list[0]
+		}
+	}
+	var shape struct {
+		Error   jsontext.Value `json:"error"`
+		Errors  jsontext.Value `json:"errors"`
+		Message jsontext.Value `json:"message"`
+		Detail  jsontext.Value `json:"detail"`
+	}
+	if json.Unmarshal(trimmed, &shape, lenient) != nil {
+		return &llm.Error{Message: "the upstream answered with an error that is not JSON"}
+	}
+	switch {
+	case present(shape.Error):
+		return decodeError(shape.Error)
+	case present(shape.Message):
+		return decodeError(jsontext.Value(trimmed))
+	}
+	for _, v := range []jsontext.Value{shape.Detail, shape.Errors} {
+		if present(v) {
+			if text := scalar(v); text != "" {
+				return &llm.Error{Message: text}
+			}
+			return &llm.Error{Message: string(v)}
+		}
+	}
+	return &llm.Error{Message: "the upstream answered with an error without a message"}
+}
+
+// ErrorStatus is the kind's own status.
+func (Codec) ErrorStatus(e *llm.Error) int { return e.HTTPStatus() }
+
 // scalar is the text of a JSON string or number; anything else has none.
 func scalar(v jsontext.Value) string {
 	switch v.Kind() {
@@ -55,6 +131,7 @@ func scalar(v jsontext.Value) string {
 		}
 	case '0':
 		return string(v)
+	default:
 	}
 	return ""
 }

@@ -109,8 +109,8 @@ func explodeMessage(m Message) []Delta {
 	if c, ok := m.Content.Get(); ok && c.Text.IsSet() && c.Text.Value().IsEmpty() {
 		head.Content = m.Content
 	}
-	carry(&head.Extra, "name", m.Name)
-	carry(&head.Extra, "tool_call_id", m.ToolCallID)
+	carryMember(&head.Extra, "name", m.Name)
+	carryMember(&head.Extra, "tool_call_id", m.ToolCallID)
 	deltas := []Delta{head}
 	add := func(set bool, d Delta) {
 		if set {
@@ -149,8 +149,8 @@ func (t *ToolCall) delta(index int) ToolCallDelta {
 	}
 }
 
-// carry keeps a member that messages have a field for and deltas have not.
-func carry(extra *wire.Extra, name string, member wire.Opt[string]) {
+// carryMember keeps a member that messages have a field for and deltas have not.
+func carryMember(extra *wire.Extra, name string, member wire.Opt[string]) {
 	if raw, err := member.MarshalJSON(); err == nil && !member.IsAbsent() {
 		extra.Set(name, raw)
 	}

@@ -18,7 +18,7 @@ var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.Allo
 // Tap reads chat completions, text completions, embeddings and reranking
 // results: they share their id, model, usage and error members.
 type Tap struct {
-	seen     bool // an event has been read whole, so id and model are known
+	known    bool // the answer's id and model are; Azure's first event has none, CST-24
 	open     int  // choices that have not finished
 	finished map[int64]bool
 	summary  protocol.Summary
@@ -37,7 +37,7 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 	case data[0] == '[' && string(bytes.TrimSpace(data)) == "[DONE]":
 		t.summary.Complete = true
 		return protocol.Done
-	case t.seen && !telling(data):
+	case t.known && !telling(data):
 		return protocol.Content
 	}
 	return t.chunk(data)
@@ -128,8 +128,8 @@ func (t *Tap) chunk(data []byte) protocol.Mark {
 		return t.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response",
 			Message: "the upstream sent an event that is not a chunk of an answer", Cause: err})
 	}
-	t.seen = true
 	t.read(&a)
+	t.known = t.summary.ID != ""
 	switch {
 	case present(a.Error): // before choices: an error may come with an empty list, ERR-09
 		return t.fail(decodeError(a.Error))
@@ -141,13 +141,10 @@ func (t *Tap) chunk(data []byte) protocol.Mark {
 
 // empty reports whether a list is absent, null or without items.
 func empty(list jsontext.Value) bool {
-	switch list.Kind() {
-	case '[':
+	if list.Kind() == '[' {
 		return len(bytes.TrimSpace(list[1:len(list)-1])) == 0
-	case '{', '"', '0', 't', 'f':
-		return false
 	}
-	return true
+	return len(list) == 0 || list.Kind() == 'n'
 }
 
 func (t *Tap) fail(e *llm.Error) protocol.Mark {
@@ -214,6 +211,7 @@ func present(v jsontext.Value) bool {
 		return true
 	case '"':
 		return len(v) > len(`""`)
+	default:
+		return false
 	}
-	return false
 }

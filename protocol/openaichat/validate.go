@@ -39,7 +39,8 @@ const (
 	CodeUsageEarly        Code = "usage_early"            // usage before the last chunk
 	CodeUsageWithChoices  Code = "usage_with_choices"     // usage in a chunk that has choices
 	CodeChoiceIndexAbsent Code = "choice_index_missing"   // a choice without a usable index
-	CodeChoiceMissing     Code = "choice_missing"         // choice indices are not 0 to n-1
+	CodeChoiceMissing     Code = "choice_missing"         // no chunk for one of the choices 0 to n-1
+	CodeChoiceUnasked     Code = "choice_unasked"         // a choice beyond those asked for
 	CodeDoneMissing       Code = "done_missing"           // the stream does not end with [DONE]
 )
 
@@ -124,7 +125,7 @@ func (v *Validator) End(done bool) []Violation {
 	}
 	for _, index := range slices.Sorted(maps.Keys(v.choices)) {
 		if index < 0 || index >= int64(max(v.N, 1)) {
-			v.report(CodeChoiceMissing, "choice %d was not asked for", index)
+			v.report(CodeChoiceUnasked, "choice %d was not asked for", index)
 		}
 		v.endChoice(index, v.choices[index])
 	}

@@ -72,6 +72,8 @@ func TestRoundTrip(t *testing.T) {
 		`{"NAME":"x","Name":"y","name":"z"}`,
 		`{"note":"\u0041\/\ud83d\u2028<>&` + "\u2028" + `"}`,
 		`{"count":"12"}`,
+		// Brackets in a string are no nesting, whatever is escaped before them.
+		`{"q":"\"` + strings.Repeat("[", 2*wire.MaxDepth) + `","r":"\\"}`,
 		`{"stop":"a"}`, `{"stop":["a"]}`, `{"stop":true}`, `{"stop":{"k":1.0}}`, `{"stop":7}`,
 		`{"parent":[{"parent":[{"w":1,"name":"deep"}],"v":2}]}`,
 		`{"schema":{"type":"object","properties":{"z":{},"a":{}}}}`,
@@ -138,6 +140,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%d levels: %v", wire.MaxDepth, err)
 	}
 	for in, want := range map[string]string{
+		`{"q":"\\","x":` + deep + `}`:     "/x" + strings.Repeat("/x", wire.MaxDepth-1) + ": arrays",
 		`{"items":[{"id":"a"},{"id":5}]}`: "/items/1/id: want a string, got a number",
 		`{"items":{}}`:                    "/items: want an array, got an object",
 		`{"items":[null]}`:                "/items/0: want an object, got null",

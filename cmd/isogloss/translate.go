@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+func newTranslate() *cobra.Command {
+	var t app.Translation
+	var mode string
+	cmd := &cobra.Command{
+		Use:   "translate [FILE]",
+		Short: "Translate a body or a stream from one dialect to another, and say what was lost",
+		Long: `Translate reads a request, an answer or a stream in one dialect from a file, or
+from standard input, and writes it in another to standard output. What could not
+be carried over is listed on standard error. Nothing is sent anywhere.`,
+		Example: `  isogloss translate --from anthropic --to openai-chat request.json
+  curl -sN … | isogloss translate --kind stream --from openai-chat --to anthropic`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f := cmd.Flags()
+	f.StringVar(&t.From, "from", "", "dialect to read: openai-chat, openai-responses, anthropic or gemini")
+	f.StringVar(&t.To, "to", "", "dialect to write")
+	f.StringVar(&t.Kind, "kind", "request", "what it is: request, response or stream")
+	f.StringVar(&t.Model, "model", "", "what the upstream calls the model; its limits count too")
+	f.BoolVar(&t.Stream, "stream", false, "the request wants a stream")
+	f.StringVar(&mode, "fidelity", string(llm.Default), "what is done about losses: strict, default or loose")
+	asJSON := f.Bool("json", false, "print the report as JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		t.Mode = llm.Mode(mode)
+		in, err := readInput(cmd, args)
+		if err != nil {
+			return err
+		}
+		out, err := t.Run(in)
+		if out == nil {
+			return err
+		}
+		if len(out.Body) > 0 {
+			if _, err := cmd.OutOrStdout().Write(append(out.Body, '\n')); err != nil {
+				return err
+			}
+		}
+		if printErr := printReport(cmd.ErrOrStderr(), out, *asJSON); printErr != nil {
+			return printErr
+		}
+		return err
+	}
+	return cmd
+}
+
+func readInput(cmd *cobra.Command, args []string) ([]byte, error) {
+	if len(args) == 0 || args[0] == "-" {
+		return io.ReadAll(cmd.InOrStdin())
+	}
+	return os.ReadFile(args[0])
+}
+
+func printReport(w io.Writer, out *app.Translated, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, out)
+	}
+	if len(out.Losses) == 0 {
+		_, err := fmt.Fprintln(w, "exact: nothing was lost")
+		return err
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, l := range out.Losses {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", l.Verdict, l.Path, l.Code, l.Note)
+	}
+	return tw.Flush()
+}

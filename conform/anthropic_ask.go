@@ -1,0 +1,398 @@
+package conform
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// anthropic is Anthropic Messages.
+type anthropic struct{}
+
+func (anthropic) credential(h http.Header, key string) {
+	h.Set("X-Api-Key", key)
+	h.Set("Anthropic-Version", "2023-06-01")
+}
+
+// canAsk: everything that the lines can say has a place but the name of a schema.
+func (anthropic) canAsk(a Ask) Ask {
+	if a.Format != nil {
+		a.Format = &Format{Schema: a.Format.Schema}
+	}
+	if a.Max == "" {
+		a.Max = "1024"
+	}
+	a.Turns = mapTurns(a.Turns, func(role string, p *Piece) bool {
+		if p.Kind == kindRefusal {
+			p.Kind = kindText
+		}
+		return true
+	})
+	return a
+}
+
+func (v anthropic) writeAsk(a Ask, model string, stream bool) []byte {
+	o := object{"model": model}
+	if a.Max == "" {
+		a.Max = "1024"
+	}
+	number(o, "max_tokens", a.Max)
+	number(o, "temperature", a.Temperature)
+	number(o, "top_p", a.TopP)
+	if stream {
+		o["stream"] = true
+	}
+	turns := a.Turns
+	var system []any
+	for len(turns) > 0 && turns[0].Role == "system" {
+		system = append(system, object{"type": "text", "text": joined(turns[0].Pieces, kindText)})
+		turns = turns[1:]
+	}
+	if system != nil {
+		o["system"] = system
+	}
+	o["messages"] = v.messages(turns)
+	if len(a.Stop) > 0 {
+		o["stop_sequences"] = a.Stop
+	}
+	config := object{}
+	if a.Reasoning != "" {
+		o["thinking"] = object{"type": "adaptive"}
+		config["effort"] = a.Reasoning
+	}
+	if a.Format != nil {
+		config["format"] = object{"type": "json_schema", "schema": raw(a.Format.Schema)}
+	}
+	if len(config) > 0 {
+		o["output_config"] = config
+	}
+	v.tools(o, a)
+	return encode(o)
+}
+
+func (anthropic) tools(o object, a Ask) {
+	var tools []any
+	for _, t := range a.Tools {
+		schema := t.Schema
+		if schema == "" {
+			schema = `{"type":"object","properties":{}}`
+		}
+		tools = append(tools, object{"name": t.Name, "description": t.About, "input_schema": raw(schema)})
+	}
+	if tools != nil {
+		o["tools"] = tools
+	}
+	choice := object{}
+	switch a.Choice {
+	case "":
+		if a.Serial {
+			choice["type"] = "auto"
+		}
+	case "required":
+		choice["type"] = "any"
+	case "auto", "none":
+		choice["type"] = a.Choice
+	default:
+		choice["type"], choice["name"] = "tool", a.Choice
+	}
+	if a.Serial {
+		choice["disable_parallel_tool_use"] = true
+	}
+	if len(choice) > 0 {
+		o["tool_choice"] = choice
+	}
+}
+
+func (v anthropic) messages(turns []Turn) []any {
+	list := []any{}
+	for i := 0; i < len(turns); i++ {
+		t := turns[i]
+		if t.echo != nil {
+			list = append(list, object{"role": "assistant", "content": t.echo})
+			continue
+		}
+		var blocks []any
+		for _, p := range named(t.Pieces, Anthropic) {
+			blocks = append(blocks, v.block(p))
+		}
+		role := t.Role
+		if role == "tool" {
+			role = "user"
+			// What the user says next stands in the same message.
+			if i+1 < len(turns) && turns[i+1].Role == "user" {
+				i++
+				for _, p := range turns[i].Pieces {
+					blocks = append(blocks, v.block(p))
+				}
+			}
+		}
+		list = append(list, object{"role": role, "content": blocks})
+	}
+	return list
+}
+
+func (v anthropic) block(p Piece) object {
+	switch p.Kind {
+	case kindThink:
+		return object{"type": "thinking", "thinking": p.Text, "signature": p.Sig}
+	case kindImage:
+		return v.image(p.Image)
+	case kindCall:
+		return object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": raw(p.Args)}
+	case kindResult:
+		o := object{"type": "tool_result", "tool_use_id": p.ID, "content": p.Text}
+		if len(p.Images) > 0 {
+			parts := []any{object{"type": "text", "text": p.Text}}
+			for _, i := range p.Images {
+				parts = append(parts, v.image(i))
+			}
+			o["content"] = parts
+		}
+		if p.Failed {
+			o["is_error"] = true
+		}
+		return o
+	default:
+		return object{"type": "text", "text": p.Text}
+	}
+}
+
+func (anthropic) image(i Image) object {
+	return object{"type": "image", "source": object{"type": "base64", "media_type": i.Type, "data": i.Data}}
+}
+
+var anthropicFields = strings.Fields(`model max_tokens messages system stream temperature top_p top_k stop_sequences thinking
+	output_config tools tool_choice metadata service_tier speed cache_control container diagnostics inference_geo`)
+
+var (
+	anthropicToolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+	anthropicID       = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+)
+
+func (v anthropic) readAsk(body []byte, h http.Header, _ string) heard {
+	var out heard
+	var bad complaints
+	o, err := parse(body)
+	if err != nil || !o.isObject() {
+		return heard{problems: []string{fmt.Sprintf("the body is no JSON object: %v", err)}}
+	}
+	bad.unknown(o, anthropicFields, "")
+	if h.Get("X-Api-Key") == "" && h.Get("Authorization") == "" {
+		bad.say("no credential")
+	}
+	if h.Get("Anthropic-Version") == "" {
+		bad.say("no anthropic-version")
+	}
+	out.model, out.stream = o.at("model").str(), o.at("stream").yes()
+	out.Max, out.Temperature, out.TopP = o.at("max_tokens").number(), o.at("temperature").number(), o.at("top_p").number()
+	if out.Max == "" {
+		bad.say("no max_tokens")
+	}
+	out.Stop = oneOrMany(o.at("stop_sequences"))
+	for _, s := range out.Stop {
+		if strings.TrimSpace(s) == "" {
+			bad.say("a stop sequence of whitespace only")
+		}
+	}
+	v.readThinking(o, &out, &bad)
+	if f := o.at("output_config", "format"); f.isObject() {
+		out.Format = &Format{Schema: f.at("schema").text()}
+	}
+	v.readTools(o, &out, &bad)
+	if s := o.at("system"); s.isString() {
+		out.Turns = append(out.Turns, Turn{Role: "system", Pieces: []Piece{{Kind: kindText, Text: s.str()}}})
+	}
+	for _, b := range o.at("system").list() {
+		if b.at("type").str() != "text" || b.at("text").str() == "" {
+			bad.say("a system block that is no text: %s", b.text())
+		}
+		out.Turns = append(out.Turns, Turn{Role: "system", Pieces: []Piece{{Kind: kindText, Text: b.at("text").str()}}})
+	}
+	v.readMessages(o.at("messages").list(), &out, &bad)
+	out.problems = bad
+	return out
+}
+
+func (anthropic) readThinking(o value, out *heard, bad *complaints) {
+	kind := o.at("thinking", "type").str()
+	if kind == "enabled" || kind == "adaptive" {
+		out.Reasoning = kind
+		if out.Temperature != "" && out.Temperature != "1" && out.Temperature != "1.0" {
+			bad.say("temperature %s with thinking", out.Temperature)
+		}
+	}
+	if e := o.at("output_config", "effort").str(); e != "" && kind != "disabled" {
+		out.Reasoning = e
+	}
+	if kind == "enabled" {
+		budget, ok := o.at("thinking", "budget_tokens").count()
+		most, _ := o.at("max_tokens").count()
+		if !ok || budget < 1024 || budget >= most {
+			bad.say("thinking budget %s with max_tokens %d", o.at("thinking", "budget_tokens").text(), most)
+		}
+	}
+	var t float64
+	if _, err := fmt.Sscan(out.Temperature, &t); err == nil && (t < 0 || t > 1) {
+		bad.say("temperature %s", out.Temperature)
+	}
+}
+
+func (anthropic) readTools(o value, out *heard, bad *complaints) {
+	for _, t := range o.at("tools").list() {
+		s := t.at("input_schema")
+		if s.at("type").str() != "object" {
+			bad.say("input_schema of %s is not of type object", t.at("name").text())
+		}
+		tool := Tool{t.at("name").str(), t.at("description").str(), s.text()}
+		checkTool(tool, anthropicToolName, bad)
+		out.Tools = append(out.Tools, tool)
+	}
+	c := o.at("tool_choice")
+	out.Serial = c.at("disable_parallel_tool_use").yes()
+	switch kind := c.at("type").str(); kind {
+	case "any":
+		out.Choice = "required"
+	case "tool":
+		out.Choice = c.at("name").str()
+	default:
+		out.Choice = kind
+		if c.isString() {
+			bad.say("tool_choice is a string")
+		}
+	}
+	if c.here && len(out.Tools) == 0 {
+		bad.say("tool_choice without tools")
+	}
+}
+
+func (v anthropic) readMessages(list []value, out *heard, bad *complaints) {
+	if len(list) == 0 || list[0].at("role").str() != "user" {
+		bad.say("the first message is not the user's")
+	}
+	var open, used []string
+	before := ""
+	for i, m := range list {
+		role := m.at("role").str()
+		if role == "system" && before != "user" || role != "system" && role != "user" && role != "assistant" {
+			bad.say("messages[%d]: role %q after %q", i, role, before)
+		}
+		before = role
+		pieces := v.blocks(m.at("content"), role, bad)
+		results := 0
+		var tool, rest []Piece
+		for _, p := range pieces {
+			if p.Kind != kindResult {
+				rest = append(rest, p)
+				continue
+			}
+			if len(rest) > 0 {
+				bad.say("messages[%d]: a tool_result after other content", i)
+			}
+			results++
+			at := slices.Index(open, p.ID)
+			if at < 0 {
+				bad.say("messages[%d]: tool_use_id %q answers no call of the message before", i, p.ID)
+			} else {
+				open = slices.Delete(open, at, at+1)
+			}
+			tool = append(tool, p)
+		}
+		if len(open) > 0 {
+			bad.say("messages[%d]: no tool_result for %v", i, open)
+		}
+		open = nil
+		for _, p := range ofKind(rest, kindCall) {
+			if slices.Contains(used, p.ID) {
+				bad.say("two calls have the id %q", p.ID)
+			}
+			open, used = append(open, p.ID), append(used, p.ID)
+		}
+		if tool != nil {
+			out.Turns = append(out.Turns, Turn{Role: "tool", Pieces: tool})
+		}
+		if rest != nil {
+			out.Turns = append(out.Turns, Turn{Role: role, Pieces: rest})
+		}
+	}
+	if len(open) > 0 {
+		bad.say("no tool_result for %v", open)
+	}
+}
+
+func (v anthropic) blocks(content value, role string, bad *complaints) []Piece {
+	if content.isString() {
+		if strings.TrimSpace(content.str()) == "" {
+			bad.say("an empty message of the %s", role)
+		}
+		return []Piece{{Kind: kindText, Text: content.str()}}
+	}
+	if len(content.list()) == 0 {
+		bad.say("a message of the %s without content", role)
+	}
+	var out []Piece
+	for _, b := range content.list() {
+		kind := b.at("type").str()
+		switch {
+		case kind == "text":
+			if strings.TrimSpace(b.at("text").str()) == "" {
+				bad.say("an empty text block")
+			}
+			out = append(out, Piece{Kind: kindText, Text: b.at("text").str()})
+		case kind == "thinking" && role == "assistant":
+			if b.at("signature").str() == "" {
+				bad.say("a thinking block without signature")
+			}
+			out = append(out, Piece{Kind: kindThink, Text: b.at("thinking").str(), Sig: b.at("signature").str()})
+		case kind == "redacted_thinking" && role == "assistant":
+			out = append(out, Piece{Kind: kindThink, Sig: b.at("data").str()})
+		case kind == "tool_use" && role == "assistant":
+			out = append(out, v.readCall(b, bad))
+		case kind == "image" && role == "user":
+			out = append(out, Piece{Kind: kindImage, Image: v.readImage(b, bad)})
+		case kind == "tool_result" && role == "user":
+			out = append(out, v.readResult(b, bad))
+		case kind == "document" && role == "user":
+			out = append(out, Piece{Kind: "document", Text: b.at("source", "data").str()})
+		default:
+			bad.say("a block of type %q in a message of the %s", kind, role)
+		}
+	}
+	return out
+}
+
+func (anthropic) readCall(b value, bad *complaints) Piece {
+	p := Piece{Kind: kindCall, ID: b.at("id").str(), Name: b.at("name").str(), Args: b.at("input").text()}
+	if !anthropicID.MatchString(p.ID) || !anthropicToolName.MatchString(p.Name) || !b.at("input").isObject() {
+		bad.say("a tool_use that is not one: %s", b.text())
+	}
+	return p
+}
+
+func (anthropic) readImage(b value, bad *complaints) Image {
+	s := b.at("source")
+	i := Image{s.at("media_type").str(), s.at("data").str()}
+	if s.at("type").str() == "url" {
+		return Image{Data: s.at("url").str()}
+	}
+	if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"}, i.Type) || strings.Contains(i.Data, ",") {
+		bad.say("an image of type %q", i.Type)
+	}
+	return i
+}
+
+func (v anthropic) readResult(b value, bad *complaints) Piece {
+	p := Piece{Kind: kindResult, ID: b.at("tool_use_id").str(), Failed: b.at("is_error").yes(), Text: b.at("content").str()}
+	for _, c := range b.at("content").list() {
+		switch kind := c.at("type").str(); kind {
+		case "text":
+			p.Text += c.at("text").str()
+		case "image":
+			p.Images = append(p.Images, v.readImage(c, bad))
+		default:
+			bad.say("a tool_result holds a block of type %q", kind)
+		}
+	}
+	return p
+}

@@ -1,0 +1,300 @@
+package conform
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+)
+
+// Case is one file of the corpus.
+type Case struct {
+	Name  string   // group/file
+	Title string   // the first line without the ids
+	IDs   []string // such as CST-13
+
+	cells   cellSet
+	stream  bool
+	whole   bool
+	gateway bool // means nothing without a gateway
+	frame   framing
+	lose    []rule
+	free    []rule
+	headers [][2]string
+	rounds  []*round
+}
+
+// rule names features on cells.
+type rule struct {
+	features []string
+	cells    cellSet
+}
+
+func covers(rules []rule, feature string, c Cell) bool {
+	return slices.ContainsFunc(rules, func(r rule) bool { return slices.Contains(r.features, feature) && r.cells.has(c) })
+}
+
+// round is one request with its answer.
+type round struct {
+	ask      *asking
+	askRaw   map[Dialect]string
+	heard    map[Dialect]*asking // "" is for all
+	answer   *Reply
+	raw      map[Dialect]map[string]string // of the answer, by extension
+	seen     map[Dialect]*Reply            // "" is for all
+	heardRaw map[Dialect]string
+	seenRaw  map[Dialect]map[string]string
+	has      map[string][]string // "heard", "heard.DIALECT", "seen", …
+	lacks    map[string][]string
+}
+
+// Group is the folder of a case.
+func (c *Case) Group() string {
+	g, _, _ := strings.Cut(c.Name, "/")
+	return g
+}
+
+var caseID = regexp.MustCompile(`^[A-Z]{3}-\d+$`)
+
+// ParseCase reads a case. The name is for messages and reports.
+func ParseCase(name string, text []byte) (*Case, error) {
+	c := &Case{Name: name, cells: "all", stream: true, whole: true}
+	a := txtar.Parse(text)
+	first, _, _ := strings.Cut(string(a.Comment), "\n")
+	for word := range strings.FieldsSeq(first) {
+		if !caseID.MatchString(strings.Trim(word, ",:")) {
+			break
+		}
+		c.IDs = append(c.IDs, strings.Trim(word, ",:"))
+		first = strings.TrimSpace(strings.TrimPrefix(first, word))
+	}
+	if c.Title = first; c.Title == "" {
+		return nil, fmt.Errorf("%s: the first line is empty; write what the case is about", name)
+	}
+	for _, f := range a.Files {
+		if err := c.section(f.Name, string(f.Data)); err != nil {
+			return nil, fmt.Errorf("%s: section %s: %w", name, f.Name, err)
+		}
+	}
+	return c, c.check()
+}
+
+func (c *Case) check() error {
+	if len(c.rounds) == 0 {
+		return fmt.Errorf("%s: there is no ask; write a section ask", c.Name)
+	}
+	for i, r := range c.rounds {
+		switch {
+		case r.ask == nil && len(r.askRaw) == 0:
+			return fmt.Errorf("%s: round %d has no ask", c.Name, i+1)
+		case r.answer == nil && len(r.raw) == 0 && !r.refuses():
+			return fmt.Errorf("%s: round %d has no answer", c.Name, i+1)
+		case r.answer == nil && len(r.seen) == 0 && len(r.seenRaw) == 0:
+			return fmt.Errorf("%s: round %d has a raw answer and does not say what the client sees", c.Name, i+1)
+		}
+	}
+	return nil
+}
+
+// refuses says whether the upstream is never to be asked.
+func (r *round) refuses() bool {
+	for _, s := range r.seen {
+		if s.Fault != nil && s.Fault.Kind == refused {
+			return true
+		}
+	}
+	return false
+}
+
+// section takes NAME[.DIALECT][.EXTENSION][#ROUND].
+func (c *Case) section(name, text string) error {
+	if name == "run" {
+		return eachLine(text, c.setting)
+	}
+	name, number, _ := strings.Cut(name, "#")
+	n := 1
+	if number != "" {
+		var err error
+		if n, err = strconv.Atoi(number); err != nil || n < 1 || n > len(c.rounds)+1 {
+			return fmt.Errorf("round %q; rounds are numbered from 1 without gaps", number)
+		}
+	}
+	for len(c.rounds) < n {
+		c.rounds = append(c.rounds, &round{askRaw: map[Dialect]string{}, heard: map[Dialect]*asking{}, raw: map[Dialect]map[string]string{},
+			seen: map[Dialect]*Reply{}, heardRaw: map[Dialect]string{}, seenRaw: map[Dialect]map[string]string{}, has: map[string][]string{}, lacks: map[string][]string{}})
+	}
+	words := strings.Split(name, ".")
+	base, ext := words[0], ""
+	var d Dialect
+	if len(words) > 1 {
+		if parsed, err := ParseDialect(words[1]); err == nil {
+			d, words = parsed, words[1:]
+		}
+	}
+	if len(words) > 1 {
+		ext = words[1]
+	}
+	return c.rounds[n-1].take(base, d, ext, text, c.callsBefore(n))
+}
+
+// callsBefore counts the calls of earlier rounds.
+func (c *Case) callsBefore(n int) int {
+	calls := 0
+	for _, r := range c.rounds[:n-1] {
+		if r.ask != nil {
+			calls += r.ask.calls - calls
+		}
+		if r.answer != nil {
+			calls += len(r.answer.calls())
+		}
+	}
+	return calls
+}
+
+func (r *round) take(base string, d Dialect, ext, text string, before int) (err error) {
+	if r.ask != nil {
+		before = r.ask.calls
+	}
+	switch key := base + "/" + ext; {
+	case key == "ask/" && d == "":
+		var a asking
+		a, err = parseAsk(text, before)
+		r.ask = &a
+	case key == "ask/json" && d != "":
+		r.askRaw[d] = text
+	case key == "heard/":
+		var a asking
+		a, err = parseAsk(text, 0)
+		r.heard[d] = &a
+	case key == "heard/json" && d != "":
+		r.heardRaw[d] = text
+	case key == "answer/" && d == "":
+		var a Reply
+		a, err = parseReply(text, before)
+		r.answer = &a
+	case base == "answer" && d != "" && slices.Contains([]string{"sse", "json", "bytes", "http"}, ext):
+		put(r.raw, d, ext, text)
+	case key == "seen/":
+		var a Reply
+		a, err = parseSeen(text, before)
+		r.seen[d] = &a
+	case base == "seen" && d != "" && (ext == "sse" || ext == "json"):
+		put(r.seenRaw, d, ext, text)
+	case (base == "seen" || base == "heard") && ext == "has":
+		r.has[base+string(d)] = nonEmpty(text)
+	case (base == "seen" || base == "heard") && ext == "lacks":
+		r.lacks[base+string(d)] = nonEmpty(text)
+	default:
+		return fmt.Errorf("there is no such section")
+	}
+	return err
+}
+
+func put(m map[Dialect]map[string]string, d Dialect, ext, text string) {
+	if m[d] == nil {
+		m[d] = map[string]string{}
+	}
+	m[d][ext] = text
+}
+
+func nonEmpty(text string) []string {
+	return slices.DeleteFunc(strings.Split(text, "\n"), func(s string) bool { return s == "" })
+}
+
+// refused is the kind of an error that a gateway makes by itself, before it asks
+// anybody.
+const refused = "refused"
+
+// parseSeen is parseReply with one more line: refused WORDS.
+func parseSeen(text string, before int) (Reply, error) {
+	if rest, ok := strings.CutPrefix(strings.TrimSpace(text), refused); ok {
+		return Reply{Fault: &Fault{Kind: refused, Message: strings.TrimSpace(rest)}}, nil
+	}
+	return parseReply(text, before)
+}
+
+func (c *Case) setting(verb, rest string) error {
+	switch verb {
+	case "cells":
+		c.cells = cellSet(rest)
+		return c.cells.check()
+	case "modes":
+		c.stream, c.whole = strings.Contains(rest, "stream"), strings.Contains(rest, "whole")
+	case "gateway":
+		c.gateway = true
+	case "frame":
+		for _, f := range strings.Fields(rest) {
+			if !slices.Contains(frames(), f) {
+				return fmt.Errorf("there is no frame %q; write one of %v", f, frames())
+			}
+			c.frame.names = append(c.frame.names, f)
+		}
+	case "cut":
+		n, err := strconv.Atoi(rest)
+		c.frame.cut = n
+		return err
+	case "lose", "free":
+		features, cells, ok := strings.Cut(rest, " on ")
+		if !ok {
+			return fmt.Errorf("%s %q; write FEATURES on CELLS", verb, rest)
+		}
+		r := rule{strings.Fields(features), cellSet(cells)}
+		if verb == "lose" {
+			c.lose = append(c.lose, r)
+		} else {
+			c.free = append(c.free, r)
+		}
+		return r.cells.check()
+	case "header":
+		name, value, _ := strings.Cut(rest, ":")
+		c.headers = append(c.headers, [2]string{name, strings.TrimSpace(value)})
+	default:
+		return fmt.Errorf("there is no setting %q", verb)
+	}
+	return nil
+}
+
+// runs says whether the case has anything to say about a cell.
+func (c *Case) runs(cell Cell) bool {
+	if !c.cells.has(cell) || cell.Stream && !c.stream || !cell.Stream && !c.whole {
+		return false
+	}
+	for _, r := range c.rounds {
+		_, rawAsk := r.askRaw[cell.Client]
+		exts, rawAnswer := r.raw[cell.Upstream]
+		if r.ask == nil && !rawAsk || r.answer == nil && !rawAnswer && !r.refuses() {
+			return false
+		}
+		if !rawAnswer {
+			continue
+		}
+		want := map[bool]string{true: "sse", false: "json"}[cell.Stream]
+		if exts[want] == "" && exts["http"] == "" && exts["bytes"] == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// faulty cases come last: a gateway may rest an upstream that has failed.
+func (c *Case) faulty() bool {
+	for _, r := range c.rounds {
+		if r.answer != nil && (r.answer.Fault != nil || r.answer.breaks != "") {
+			return true
+		}
+		for _, exts := range r.raw {
+			if exts["http"] != "" || exts["bytes"] != "" {
+				return true
+			}
+		}
+		for _, s := range r.seen {
+			if s.Fault != nil || s.breaks != "" {
+				return true
+			}
+		}
+	}
+	return false
+}

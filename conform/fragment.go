@@ -1,0 +1,131 @@
+package conform
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// fragments cuts a text as a model's tokens would: unevenly, between characters,
+// but inside words, numbers and JSON escapes. Long texts are cut into few pieces.
+func fragments(s string) []string {
+	var out []string
+	sizes := []int{1, 4, 2, 7, 3, 5}
+	scale := 1 + utf8.RuneCountInString(s)/200
+	for i := 0; s != ""; i++ {
+		n := 0
+		for range sizes[i%len(sizes)] * scale {
+			_, size := utf8.DecodeRuneInString(s[n:])
+			n += size
+		}
+		out = append(out, s[:n])
+		s = s[n:]
+	}
+	return out
+}
+
+// step is one fragment of one piece.
+type step struct {
+	piece int
+	text  string
+	first bool // opens the piece
+	last  bool // nothing follows in the piece
+}
+
+// steps orders the fragments of all pieces: one piece after the other, or, where
+// weave says so, all calls opened first and their fragments in turns.
+func (r Reply) steps(body func(Piece) string) []step {
+	var out, calls [][]step
+	for i, p := range r.Pieces {
+		parts := append([]string{""}, fragments(body(p))...)
+		var l []step
+		for j, f := range parts {
+			l = append(l, step{piece: i, text: f, first: j == 0, last: j == len(parts)-1})
+		}
+		if r.weave && p.Kind == kindCall {
+			calls = append(calls, l)
+		} else {
+			out = append(out, l)
+		}
+	}
+	var flat []step
+	for _, l := range out {
+		flat = append(flat, l...)
+	}
+	for more := true; more; {
+		more = false
+		for i, l := range calls {
+			if len(l) > 0 {
+				flat, calls[i], more = append(flat, l[0]), l[1:], true
+			}
+		}
+	}
+	return flat
+}
+
+// callID is an id as the vendor makes them; Gemini's developer API makes none.
+func callID(d Dialect, number int) string {
+	switch d {
+	case Anthropic:
+		return fmt.Sprintf("toolu_01Cn%dKq7XvT", number)
+	case Gemini:
+		return ""
+	default:
+		return fmt.Sprintf("call_Cn%dKq7XvTb2", number)
+	}
+}
+
+// named gives calls and results the ids of a dialect where they have none yet.
+func named(list []Piece, d Dialect) []Piece {
+	out := append([]Piece(nil), list...)
+	for i, p := range out {
+		if (p.Kind == kindCall || p.Kind == kindResult) && p.ID == "" {
+			out[i].ID = callID(d, p.number)
+		}
+	}
+	return out
+}
+
+// filterPieces keeps the pieces that keep says yes to, changed as it wants.
+func filterPieces(list []Piece, keep func(*Piece) bool) []Piece {
+	var out []Piece
+	for _, p := range list {
+		if keep(&p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// mapTurns changes every turn's pieces and leaves out turns that become empty.
+func mapTurns(turns []Turn, keep func(role string, p *Piece) bool) []Turn {
+	var out []Turn
+	for _, t := range turns {
+		had := len(t.Pieces)
+		t.Pieces = filterPieces(t.Pieces, func(p *Piece) bool { return keep(t.Role, p) })
+		if len(t.Pieces) > 0 || had == 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// appendText joins text to the last piece of the same kind or opens one.
+func appendText(list []Piece, kind, text string) []Piece {
+	if text == "" {
+		return list
+	}
+	if n := len(list); n > 0 && list[n-1].Kind == kind && list[n-1].Cites == nil && list[n-1].Sig == "" {
+		list[n-1].Text += text
+		return list
+	}
+	return append(list, Piece{Kind: kind, Text: text})
+}
+
+// runes cuts out a span that is counted in code points.
+func runes(s string, from, to int) string {
+	r := []rune(s)
+	if from < 0 || to > len(r) || from > to {
+		return fmt.Sprintf("span %d-%d outside of %d characters", from, to, len(r))
+	}
+	return string(r[from:to])
+}

@@ -1,0 +1,141 @@
+package conform
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/sse"
+)
+
+// event is one server-sent event.
+type event struct{ name, data string }
+
+// frames are the ways in which servers in the field write a stream that means the
+// same.
+func frames() []string {
+	return []string{"crlf", "cr", "bom", "nospace", "comments", "colon", "data-colon", "keepalive", "fields", "multiline",
+		"no-event", "no-blank", "no-done", "two-done", "gzip", "json-instead", "sse-instead", "linger"}
+}
+
+// framing is how a case wants its streams written.
+type framing struct {
+	names []string
+	cut   int // bytes a write; 0 is one event a write, -1 all in one
+}
+
+func (f framing) has(name string) bool { return slices.Contains(f.names, name) }
+
+// chunks writes the events, cut as the case says.
+func (f framing) chunks(events []event) [][]byte {
+	var blocks [][]byte
+	for i, e := range events {
+		done := e.data == "[DONE]"
+		if done && f.has("no-done") {
+			continue
+		}
+		b := f.block(e)
+		if done && f.has("two-done") {
+			b = append(b, b...)
+		}
+		if i == 0 && f.has("bom") {
+			b = append([]byte("\xEF\xBB\xBF"), b...)
+		}
+		if i == len(events)-1 && f.has("no-blank") {
+			b = bytes.TrimRight(b, "\n")
+		}
+		blocks = append(blocks, f.lineEnds(b))
+	}
+	all := bytes.Join(blocks, nil)
+	switch {
+	case f.has("gzip"):
+		return [][]byte{zipped(all)}
+	case f.cut < 0:
+		return [][]byte{all}
+	case f.cut > 0:
+		return slices.Collect(slices.Chunk(all, f.cut))
+	}
+	return blocks
+}
+
+func (f framing) block(e event) []byte {
+	var b bytes.Buffer
+	space := " "
+	if f.has("nospace") {
+		space = ""
+	}
+	if f.has("comments") {
+		b.WriteString(": PROCESSING\n\n")
+	}
+	if f.has("colon") {
+		b.WriteString(":\n\n")
+	}
+	if f.has("data-colon") {
+		b.WriteString("data: : keepalive\n\n")
+	}
+	if f.has("keepalive") {
+		b.WriteString("event: keepalive\n\n")
+	}
+	if f.has("fields") {
+		b.WriteString("retry: 3000\nid: 7\nfoo: bar\n")
+	}
+	if e.name != "" && !f.has("no-event") {
+		fmt.Fprintf(&b, "event:%s%s\n", space, e.name)
+	}
+	data := e.data
+	if f.has("multiline") && json.Valid([]byte(data)) {
+		var wide bytes.Buffer
+		_ = json.Indent(&wide, []byte(data), "", " ") // the data was checked to be JSON
+		data = wide.String()
+	}
+	for line := range strings.SplitSeq(data, "\n") {
+		fmt.Fprintf(&b, "data:%s%s\n", space, line)
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}
+
+func (f framing) lineEnds(b []byte) []byte {
+	switch {
+	case f.has("crlf"):
+		return bytes.ReplaceAll(b, []byte("\n"), []byte("\r\n"))
+	case f.has("cr"):
+		return bytes.ReplaceAll(b, []byte("\n"), []byte("\r"))
+	}
+	return b
+}
+
+func zipped(b []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(b) // a buffer takes everything
+	_ = w.Close()
+	return out.Bytes()
+}
+
+// readEvents reads a stream as the standard says. A block that the end cut off is
+// dropped, as browsers and the strict SDKs do, and reported.
+func readEvents(body []byte) (events []event, rest string) {
+	r := sse.NewReader(bytes.NewReader(body), sse.Options{MaxEvent: 64 << 20})
+	for {
+		e, err := r.Next()
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				return events, err.Error()
+			}
+			break
+		}
+		if e.HasData {
+			events = append(events, event{string(e.Name), string(e.Data)})
+		}
+	}
+	if last, ok := r.Last(); ok {
+		rest = string(last.Data)
+	}
+	return events, rest
+}

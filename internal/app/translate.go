@@ -1,0 +1,115 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
+	"github.com/isogloss-gateway/isogloss/sse"
+)
+
+// Translation is what `isogloss translate` is asked: a body or a stream from one
+// dialect to another, without any network.
+type Translation struct {
+	From, To string
+	Kind     string // request, response or stream
+	Model    string // what the upstream calls the model; empty keeps the request's
+	Stream   bool   // the request wants a stream, where the dialect says so in the path
+	Mode     llm.Mode
+}
+
+// Translated is the outcome.
+type Translated struct {
+	Body   []byte     `json:"-"`
+	Path   string     `json:"path,omitempty"`
+	Losses []llm.Loss `json:"losses"`
+}
+
+// Run translates.
+func (t Translation) Run(in []byte) (*Translated, error) {
+	from, err := codecNamed(t.From)
+	if err != nil {
+		return nil, err
+	}
+	to, err := codecNamed(t.To)
+	if err != nil {
+		return nil, err
+	}
+	report := llm.Report{Mode: t.Mode}
+	out := &Translated{Losses: []llm.Loss{}}
+	var fault *llm.Error
+	switch t.Kind {
+	case "request":
+		fault = t.request(from, to, in, &report, out)
+	case "response":
+		resp, e := from.DecodeResponse(in)
+		if fault = e; e == nil {
+			out.Body = to.EncodeResponse(resp, &llm.Request{}, &report)
+		}
+	case "stream":
+		err = translateStream(from, to, in, out)
+	default:
+		return nil, fmt.Errorf("--kind is %q; write request, response or stream", t.Kind)
+	}
+	out.Losses = append(out.Losses, report.Losses...)
+	if fault != nil {
+		return out, fault
+	}
+	return out, err
+}
+
+func (t Translation) request(from, to protocol.Translator, in []byte, report *llm.Report, out *Translated) *llm.Error {
+	req, err := from.DecodeRequest(protocol.Incoming{Body: in, Stream: t.Stream})
+	if err != nil {
+		return err
+	}
+	if t.Stream {
+		req.Stream = true
+	}
+	model := req.Model
+	if t.Model != "" {
+		model = t.Model
+	}
+	sent, err := to.EncodeRequest(req, protocol.Target{Model: model, Gates: provider.GatesFor(&provider.Provider{Protocol: to.Name()}, model)}, report)
+	out.Body, out.Path = sent.Body, sent.Path
+	return err
+}
+
+func translateStream(from, to protocol.Translator, in []byte, out *Translated) error {
+	reader := sse.NewReader(bytes.NewReader(in), sse.Options{})
+	decoder, encoder := from.NewStreamDecoder(), to.NewStreamEncoder(&llm.Request{Stream: true, IncludeUsage: true})
+	var events []llm.Event
+	for {
+		e, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if e.HasData {
+			events = decoder.Decode(e.Name, e.Data, events)
+		}
+	}
+	if e, ok := reader.Last(); ok {
+		events = decoder.Decode(e.Name, e.Data, events)
+	}
+	for _, e := range decoder.Finish(events) {
+		out.Body = encoder.Encode(e, out.Body)
+	}
+	return nil
+}
+
+func codecNamed(name string) (protocol.Translator, error) {
+	for _, c := range all.Codecs() {
+		if string(c.Name()) == name {
+			return c, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no dialect %q; write one of %v", name, protocol.Names())
+}

@@ -1,0 +1,296 @@
+package gemini
+
+import (
+	"bytes"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/sse"
+)
+
+// DecodeError reads an upstream's error answer, whatever its shape.
+func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
+	e := &llm.Error{Relayed: true}
+	readError(e, body, 0)
+	e.Kind, e.Status = kindOfStatus(status)
+	refine(e)
+	if e.Message == "" {
+		e.Message = "the upstream answered with status " + strconv.Itoa(status) + " and no message"
+	}
+	if wait := protocol.RetryAfter(header); wait > 0 {
+		e.RetryAfter = wait
+	}
+	return e
+}
+
+// errorIn reads the error member of an answer whose status was good.
+func errorIn(raw jsontext.Value) *llm.Error {
+	e := &llm.Error{Kind: llm.Upstream, Relayed: true}
+	status := readError(e, raw, 0)
+	if status != 0 {
+		e.Kind, e.Status = kindOfStatus(status)
+	} else if k, ok := statusKinds[e.Code]; ok {
+		e.Kind = k
+	}
+	refine(e)
+	if e.Message == "" {
+		e.Message = "the upstream reported an error without a message"
+	}
+	return e
+}
+
+// errorBody holds the members in which servers put their errors.
+type errorBody struct {
+	Error   jsontext.Value   `json:"error"`
+	Errors  []jsontext.Value `json:"errors"`
+	Detail  jsontext.Value   `json:"detail"`
+	Message jsontext.Value   `json:"message"`
+	Code    jsontext.Value   `json:"code"`
+	Status  jsontext.Value   `json:"status"`
+	Type    jsontext.Value   `json:"type"`
+	Param   jsontext.Value   `json:"param"`
+	Details []struct {
+		RetryDelay string `json:"retryDelay"`
+		Reason     string `json:"reason"`
+	} `json:"details"`
+}
+
+// maxWraps bounds how often an error is looked for inside an error.
+const maxWraps = 4
+
+// readError fills in what can be found, and returns the status that the body
+// itself names. Google puts errors of streams into an array (GEM-21), proxies put
+// them into strings and other envelopes (ERR-04, ERR-17).
+func readError(e *llm.Error, body []byte, depth int) (status int) {
+	body = bytes.TrimSpace(body)
+	if len(body) == 0 || depth > maxWraps {
+		return 0
+	}
+	switch body[0] {
+	case '[':
+		if items, ok := elements(body); ok && len(items) > 0 {
+			return readError(e, items[0], depth+1)
+		}
+		return 0
+	case '"':
+		if s, err := unquote(body); err == nil {
+			setMessage(e, s, depth)
+		}
+		return 0
+	case '{':
+	default:
+		return 0 // a page or a plain text is not for the client (ERR-13)
+	}
+	var b errorBody
+	if json.Unmarshal(body, &b, lenient) != nil {
+		return 0
+	}
+	inner := b.Error
+	if len(b.Errors) > 0 {
+		inner = b.Errors[0]
+	}
+	if inner.Kind() == '{' || inner.Kind() == '[' || inner.Kind() == '"' {
+		status = readError(e, inner, depth+1)
+	}
+	if e.Message == "" {
+		for _, v := range []jsontext.Value{b.Message, b.Detail} {
+			if s := scalar(v); s != "" {
+				setMessage(e, s, depth)
+			} else if v.Kind() == '[' || v.Kind() == '{' {
+				readError(e, v, depth+1)
+			}
+		}
+		var item struct {
+			Msg string `json:"msg"`
+		}
+		if json.Unmarshal(body, &item, lenient) == nil && e.Message == "" {
+			e.Message = item.Msg
+		}
+	}
+	return readCodes(e, &b, status)
+}
+
+// setMessage takes a message, which may hold an error in JSON.
+func setMessage(e *llm.Error, s string, depth int) {
+	if strings.HasPrefix(strings.TrimSpace(s), "{") {
+		readError(e, []byte(s), depth+1)
+	}
+	if e.Message == "" {
+		e.Message = s
+	}
+}
+
+func readCodes(e *llm.Error, b *errorBody, status int) int {
+	if n, err := strconv.Atoi(scalar(b.Code)); err == nil && n >= 400 && n < 600 && status == 0 {
+		status = n
+	}
+	for _, v := range []jsontext.Value{b.Status, b.Type, b.Code} {
+		if s := scalar(v); s != "" && e.Code == "" {
+			if _, err := strconv.Atoi(s); err != nil && s != "error" {
+				e.Code = s
+			}
+		}
+	}
+	if s := scalar(b.Param); s != "" {
+		e.Param = s
+	}
+	for _, d := range b.Details {
+		if d.Reason != "" {
+			e.Code = d.Reason
+		}
+		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
+			e.RetryAfter = wholeSeconds(wait)
+		}
+	}
+	return status
+}
+
+// scalar is the text of a JSON string or number; anything else has none.
+func scalar(v jsontext.Value) string {
+	switch v.Kind() {
+	case '"':
+		s, _ := jsontext.AppendUnquote(nil, v)
+		return string(s)
+	case '0':
+		return string(v)
+	default:
+		return ""
+	}
+}
+
+func wholeSeconds(d time.Duration) time.Duration {
+	return time.Duration(math.Ceil(d.Seconds())) * time.Second
+}
+
+// statusOverloaded is Anthropic's number for it, which other servers use too.
+const statusOverloaded = 529
+
+// kindOfStatus sorts an HTTP status. The kinds' own statuses are not repeated.
+func kindOfStatus(status int) (llm.Kind, int) {
+	switch {
+	case status == http.StatusUnauthorized:
+		return llm.UpstreamAuth, 0
+	case status == http.StatusPaymentRequired:
+		return llm.Quota, 0
+	case status == http.StatusForbidden:
+		return llm.Permission, 0
+	case status == http.StatusNotFound:
+		return llm.NotFound, 0
+	case status == http.StatusRequestEntityTooLarge:
+		return llm.TooLarge, 0
+	case status == http.StatusTooManyRequests:
+		return llm.RateLimit, 0
+	case status == http.StatusServiceUnavailable, status == statusOverloaded:
+		return llm.Overloaded, 0
+	case status == http.StatusGatewayTimeout, status == http.StatusRequestTimeout:
+		return llm.Timeout, 0
+	case status >= 400 && status < 500:
+		return llm.InvalidRequest, status
+	}
+	return llm.Upstream, 0
+}
+
+// statusKinds leads from Google's status words to kinds, for errors that have no
+// number.
+var statusKinds = map[string]llm.Kind{
+	"INVALID_ARGUMENT": llm.InvalidRequest, "FAILED_PRECONDITION": llm.InvalidRequest, "OUT_OF_RANGE": llm.InvalidRequest,
+	"UNAUTHENTICATED": llm.UpstreamAuth, "PERMISSION_DENIED": llm.Permission, "NOT_FOUND": llm.NotFound,
+	"RESOURCE_EXHAUSTED": llm.RateLimit, "UNAVAILABLE": llm.Overloaded, "DEADLINE_EXCEEDED": llm.Timeout,
+}
+
+// refine looks at the words where the status says too little. Google's own word
+// for the status says no more than the kind, and is no code for other protocols.
+func refine(e *llm.Error) {
+	if statusWord(e.Code) {
+		e.Code = ""
+	}
+	message := strings.ToLower(e.Message)
+	switch {
+	case e.Code == "API_KEY_INVALID", strings.Contains(message, "api key not valid"):
+		e.Kind, e.Status = llm.UpstreamAuth, 0 // Google answers a bad key with 400
+	case e.Kind == llm.InvalidRequest && (strings.Contains(message, "exceeds the maximum number of tokens") ||
+		strings.Contains(message, "context length") || strings.Contains(message, "context_length") ||
+		strings.Contains(message, "prompt is too long")):
+		e.Code = "context_length_exceeded"
+	case strings.Contains(e.Code, quotaCode):
+		e.Kind, e.Status = llm.Quota, 0
+	}
+}
+
+// quotaCode tells that waiting will not help.
+const quotaCode = "insufficient_quota"
+
+func statusWord(code string) bool {
+	if _, ok := statusKinds[code]; ok {
+		return true
+	}
+	return slices.Contains([]string{"INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "ABORTED", "ALREADY_EXISTS", "CANCELLED", "DATA_LOSS"}, code)
+}
+
+// wireErrors is the status word that Google has for a kind.
+var wireErrors = map[llm.Kind]string{
+	llm.InvalidRequest:   "INVALID_ARGUMENT",
+	llm.Authentication:   "UNAUTHENTICATED",
+	llm.Permission:       "PERMISSION_DENIED",
+	llm.NotFound:         "NOT_FOUND",
+	llm.MethodNotAllowed: "UNIMPLEMENTED",
+	llm.TooLarge:         "INVALID_ARGUMENT",
+	llm.UnsupportedMedia: "INVALID_ARGUMENT",
+	llm.RateLimit:        "RESOURCE_EXHAUSTED",
+	llm.Quota:            "RESOURCE_EXHAUSTED",
+	llm.Overloaded:       "UNAVAILABLE",
+	llm.Timeout:          "DEADLINE_EXCEEDED",
+	llm.Cancelled:        "CANCELLED",
+}
+
+// ErrorStatus is the error's own status, or its kind's.
+func (Codec) ErrorStatus(e *llm.Error) int { return e.HTTPStatus() }
+
+// EncodeError writes Google's error envelope. The code, the parameter and the time
+// to wait are among its details.
+func (c Codec) EncodeError(e *llm.Error) []byte {
+	word, ok := wireErrors[e.Kind]
+	if !ok {
+		word = "INTERNAL"
+	}
+	b := strconv.AppendInt([]byte(`{"error":{"code":`), int64(c.ErrorStatus(e)), 10)
+	b = appendString(append(b, `,"message":`...), e.Message)
+	b = appendString(append(b, `,"status":`...), word)
+	code := e.Code
+	if code == "" && e.Kind == llm.Quota {
+		code = quotaCode // the status word is that of a rate limit
+	}
+	var details [][]byte
+	if code != "" {
+		d := appendString([]byte(`{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":`), code)
+		details = append(details, append(d, '}'))
+	}
+	if e.Param != "" {
+		d := appendString([]byte(`{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":`), e.Param)
+		details = append(details, append(d, "}]}"...))
+	}
+	if e.RetryAfter > 0 {
+		d := strconv.AppendInt([]byte(`{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"`), int64(wholeSeconds(e.RetryAfter)/time.Second), 10)
+		details = append(details, append(d, `s"}`...))
+	}
+	if len(details) > 0 {
+		b = append(b, `,"details":[`...)
+		b = append(b, bytes.Join(details, []byte(","))...)
+		b = append(b, ']')
+	}
+	return append(b, "}}"...)
+}
+
+// EncodeStreamError writes the event that ends a stream which has begun.
+func (c Codec) EncodeStreamError(e *llm.Error) []byte {
+	return sse.AppendEvent(nil, "", c.EncodeError(e))
+}

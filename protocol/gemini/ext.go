@@ -1,0 +1,66 @@
+package gemini
+
+import (
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// Members that the neutral model has no field for are kept under their path, so
+// that a report names what was lost: generationConfig.speechConfig.
+const (
+	atGeneration = "generationConfig."
+	atToolConfig = "toolConfig."
+	atCalling    = "toolConfig.functionCallingConfig."
+	atCall       = "functionCall."
+	atResponse   = "functionResponse."
+	atBlob       = "inlineData."
+	atFile       = "fileData."
+	atUsage      = "usageMetadata."
+	atFeedback   = "promptFeedback."
+)
+
+// levels are the prefixes above, the longer before the shorter.
+var levels = []string{atCalling, atToolConfig, atGeneration, atCall, atResponse, atBlob, atFile, atUsage, atFeedback}
+
+// keep adds the members that have no field.
+func keep(e *llm.Ext, level string, members wire.Object) {
+	e.Protocol = own
+	for _, m := range members {
+		keepRaw(e, level+m.Name, m.Value)
+	}
+}
+
+// keepRaw adds a member unless it is absent or null.
+func keepRaw(e *llm.Ext, name string, value wire.Raw) {
+	if len(value) > 0 && value.Kind() != 'n' {
+		e.Members = append(e.Members, llm.Member{Name: name, Value: llm.Raw(value)})
+	}
+}
+
+// kept returns the members of a level, empty if they are another protocol's.
+func kept(e llm.Ext, level string) wire.Object {
+	if e.Protocol != own {
+		return nil
+	}
+	var o wire.Object
+	for _, m := range e.Members {
+		if levelOf(m.Name) == level {
+			o = append(o, wire.Member{Name: m.Name[len(level):], Value: wire.Raw(m.Value)})
+		}
+	}
+	return o
+}
+
+func levelOf(name string) string {
+	for _, l := range levels {
+		if strings.HasPrefix(name, l) {
+			return l
+		}
+	}
+	return ""
+}
+
+// extra is kept as what a wire struct takes.
+func extra(e llm.Ext, level string) wire.Extra { return wire.NewExtra(kept(e, level)) }

@@ -1,0 +1,315 @@
+package gemini
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// NewStreamEncoder returns a *StreamEncoder, which writes server-sent events.
+func (Codec) NewStreamEncoder(*llm.Request) protocol.StreamEncoder { return &StreamEncoder{} }
+
+// StreamEncoder writes a stream. Every event is a whole answer in form; calls are
+// written when they are complete, and finish reasons with the last event, which
+// also has the usage. Another protocol's seals are in thoughtSignature, on an
+// empty part at the end of a text or a thought, and on the part of a call.
+type StreamEncoder struct {
+	form    form
+	begun   bool   // something has been written
+	over    bool   // nothing follows
+	tail    []byte // the members that every event ends with
+	choices []*written
+	usage   *llm.Usage
+}
+
+// form is what stands around the events.
+type form int
+
+const (
+	asEvents form = iota
+	asArray
+	asLines // one answer a line, for taking apart again
+)
+
+// Array makes the encoder write one JSON array instead of server-sent events,
+// which is what a client gets that asks for a stream without alt=sse. It is
+// called before the first event.
+func (s *StreamEncoder) Array() { s.form = asArray }
+
+// written is the state of one choice.
+type written struct {
+	index  int
+	blocks []*writtenBlock
+	stop   *llm.Stop
+	said   int // bytes of text in blocks before
+	cited  grounded
+}
+
+// writtenBlock is a block in the making.
+type writtenBlock struct {
+	llm.Block
+	prefix string // of a part with some of its text; empty for what comes whole
+	suffix string
+	args   strings.Builder
+	ruler  ruler
+	cites  []llm.Citation
+}
+
+// seal gives the block a seal; a later one of the same form replaces it.
+func (b *writtenBlock) seal(with llm.Seal) {
+	m := b.Common()
+	m.Seals = slices.DeleteFunc(slices.Clone(m.Seals), func(s llm.Seal) bool { return s.Form == with.Form && s.Origin == with.Origin })
+	m.Seals = append(m.Seals, with)
+}
+
+// Encode writes what an event means to a client, which may be nothing yet.
+func (s *StreamEncoder) Encode(e llm.Event, to []byte) []byte {
+	if s.over {
+		return to
+	}
+	switch e := e.(type) {
+	case llm.Start:
+		s.usage = e.Usage
+		s.start(e)
+	case llm.BlockStart:
+		return s.blockStart(e, to)
+	case llm.Delta:
+		return s.delta(e, to)
+	case llm.SealDelta:
+		if b := s.block(e.Choice, e.Index); b != nil {
+			b.seal(e.Seal)
+		}
+	case llm.Cite:
+		if b := s.block(e.Choice, e.Index); b != nil {
+			b.cites = append(b.cites, e.Citation)
+		}
+	case llm.BlockEnd:
+		return s.blockEnd(e, to)
+	case llm.UsageUpdate:
+		s.usage = &e.Usage
+	case llm.ChoiceEnd:
+		s.choice(e.Choice).stop = &e.Stop
+	case llm.End:
+		return s.end(to)
+	case llm.Failure:
+		s.over = true
+		to = s.open(to)
+		to = append(to, Codec{}.EncodeError(e.Err)...)
+		return s.last(s.shut(to))
+	case llm.Logprobs, llm.Ping: // a comment line breaks Google's own clients
+	}
+	return to
+}
+
+func (s *StreamEncoder) start(e llm.Start) {
+	s.tail = s.tail[:0]
+	if e.Model != "" {
+		s.tail = appendString(append(s.tail, `,"modelVersion":`...), e.Model)
+	}
+	if e.ID != "" {
+		s.tail = appendString(append(s.tail, `,"responseId":`...), e.ID)
+	}
+	s.tail = appendCreated(s.tail, e.Created)
+	s.tail = append(s.tail, '}')
+}
+
+func (s *StreamEncoder) choice(index int) *written {
+	for _, c := range s.choices {
+		if c.index == index {
+			return c
+		}
+	}
+	c := &written{index: index}
+	s.choices = append(s.choices, c)
+	return c
+}
+
+func (s *StreamEncoder) block(choice, index int) *writtenBlock {
+	c := s.choice(choice)
+	if index < 0 || index >= len(c.blocks) {
+		return nil
+	}
+	return c.blocks[index]
+}
+
+// open begins an answer, shut ends it.
+func (s *StreamEncoder) open(to []byte) []byte {
+	switch {
+	case s.form == asEvents:
+		to = append(to, "data: "...)
+	case s.form == asArray && !s.begun:
+		to = append(to, '[')
+	case s.form == asArray:
+		to = append(to, ",\n"...)
+	}
+	s.begun = true
+	return to
+}
+
+func (s *StreamEncoder) shut(to []byte) []byte {
+	switch s.form {
+	case asEvents:
+		return append(to, "\n\n"...)
+	case asLines:
+		return append(to, '\n')
+	case asArray:
+	}
+	return to
+}
+
+// last closes the array.
+func (s *StreamEncoder) last(to []byte) []byte {
+	if s.form == asArray {
+		return append(to, ']')
+	}
+	return to
+}
+
+// part begins an answer with one part.
+func (s *StreamEncoder) part(to []byte) []byte {
+	return append(s.open(to), `{"candidates":[{"content":{"parts":[`...)
+}
+
+func (s *StreamEncoder) partEnd(to []byte, choice int) []byte {
+	to = append(to, `],"role":"model"},"index":`...)
+	to = strconv.AppendInt(to, int64(choice), 10)
+	to = append(append(to, "}]"...), s.tail...)
+	if len(s.tail) == 0 { // no Start came
+		to = append(to, '}')
+	}
+	return s.shut(to)
+}
+
+func (s *StreamEncoder) blockStart(e llm.BlockStart, to []byte) []byte {
+	b := &writtenBlock{Block: e.Block}
+	c := s.choice(e.Choice)
+	c.blocks = append(c.blocks, b)
+	switch block := e.Block.(type) {
+	case *llm.Text:
+		// A copy: the caller's block belongs to whoever else reads the event.
+		b.Block, b.prefix, b.suffix = &llm.Text{Meta: llm.Meta{Seals: block.Seals}}, `{"text":`, "}"
+		return s.text(e.Choice, b, block.Text, to)
+	case *llm.Refusal:
+		b.Block, b.prefix, b.suffix = &llm.Refusal{}, `{"text":`, "}"
+		return s.text(e.Choice, b, block.Text, to)
+	case *llm.Thought:
+		b.Block, b.prefix, b.suffix = &llm.Thought{Meta: llm.Meta{Seals: block.Seals}}, `{"text":`, `,"thought":true}`
+		return s.text(e.Choice, b, block.Text(""), to)
+	case *llm.ToolCall:
+		call := *block
+		b.Block = &call
+		b.args.WriteString(call.Args)
+	default: // comes whole
+		with := appendBlock(s.part(to), e.Block)
+		if with[len(with)-1] == '[' {
+			return to // it has no form here
+		}
+		return s.partEnd(with, e.Choice)
+	}
+	return to
+}
+
+func (s *StreamEncoder) delta(e llm.Delta, to []byte) []byte {
+	b := s.block(e.Choice, e.Index)
+	switch {
+	case b == nil:
+		return to
+	case b.prefix == "":
+		b.args.WriteString(e.Text)
+		return to
+	}
+	return s.text(e.Choice, b, e.Text, to)
+}
+
+func (s *StreamEncoder) text(choice int, b *writtenBlock, text string, to []byte) []byte {
+	if text == "" {
+		return to
+	}
+	if b.suffix == "}" {
+		b.ruler.add(text)
+	}
+	to = append(s.part(to), b.prefix...)
+	to = append(appendString(to, text), b.suffix...)
+	return s.partEnd(to, choice)
+}
+
+func (s *StreamEncoder) blockEnd(e llm.BlockEnd, to []byte) []byte {
+	b := s.block(e.Choice, e.Index)
+	if b == nil {
+		return to
+	}
+	switch block := b.Block.(type) {
+	case *llm.ToolCall:
+		block.Args = b.args.String()
+		to = s.partEnd(appendBlock(s.part(to), block), e.Choice)
+	case *llm.Text, *llm.Thought:
+		if len(block.Common().Seals) > 0 {
+			to = s.partEnd(appendBlock(s.part(to), block), e.Choice)
+		}
+	}
+	s.settle(s.choice(e.Choice), b)
+	s.choice(e.Choice).blocks[e.Index] = nil // what it held is written
+	return to
+}
+
+// settle turns the sources of a text into positions in all of the choice's text.
+func (s *StreamEncoder) settle(c *written, b *writtenBlock) {
+	for _, cite := range b.cites {
+		start, end := b.ruler.byteOf(cite.Start), b.ruler.byteOf(cite.End)
+		if cite.Start == 0 && cite.End == 0 {
+			end = b.ruler.bytes
+		}
+		c.cited.add(cite, 0, c.said+start, c.said+end)
+	}
+	c.said += b.ruler.bytes
+}
+
+// end writes the last event: the finish reason of every choice, and the usage.
+func (s *StreamEncoder) end(to []byte) []byte {
+	s.over = true
+	to = s.open(to)
+	to = append(to, `{"candidates":[`...)
+	first, feedback := len(to), ""
+	for _, c := range s.choices {
+		stop := llm.Stop{Kind: llm.Other}
+		if c.stop != nil {
+			stop = *c.stop
+		}
+		if stop.Kind == llm.PromptBlocked && len(c.blocks) == 0 {
+			feedback = blockReason(stop)
+			continue
+		}
+		if len(to) > first {
+			to = append(to, ',')
+		}
+		to = append(to, `{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":`...)
+		to = appendString(to, finishReason(stop))
+		to = strconv.AppendInt(append(to, `,"index":`...), int64(c.index), 10)
+		if stop.Explanation != "" {
+			to = appendString(append(to, `,"finishMessage":`...), stop.Explanation)
+		}
+		to = append(c.cited.appendTo(to), '}')
+	}
+	switch {
+	case feedback == "":
+		to = append(to, ']')
+	case len(to) == first: // a blocked prompt has no candidate
+		to = to[:first-len(`"candidates":[`)]
+		to = appendString(append(to, `"promptFeedback":{"blockReason":`...), feedback)
+		to = append(to, '}')
+	default:
+		to = appendString(append(to, `],"promptFeedback":{"blockReason":`...), feedback)
+		to = append(to, '}')
+	}
+	if s.usage != nil {
+		to = appendUsage(append(to, `,"usageMetadata":`...), s.usage, llm.Ext{})
+	}
+	to = append(to, s.tail...)
+	if len(s.tail) == 0 {
+		to = append(to, '}')
+	}
+	return s.last(s.shut(to))
+}

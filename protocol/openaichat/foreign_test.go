@@ -1,0 +1,210 @@
+package openaichat
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
+)
+
+// What requests of other protocols bring: how it is written, and what is reported.
+func TestEncodeForeignRequest(t *testing.T) {
+	n := func(i int64) *int64 { return &i }
+	yes := true
+	say := func(blocks ...llm.Block) []llm.Turn { return []llm.Turn{{Role: llm.User, Blocks: blocks}} }
+	called := func(calls []llm.Block, results ...llm.Block) []llm.Turn {
+		return []llm.Turn{{Role: llm.Assistant, Blocks: calls}, {Role: llm.ToolRole, Blocks: results}}
+	}
+	call := func(id, name, args string) llm.Block {
+		return &llm.ToolCall{CallID: id, Kind: llm.FunctionTool, Name: name, Args: args}
+	}
+	png := &llm.Media{Kind: llm.Image, MIME: "image/png", Data: "AAAA"}
+	for name, c := range map[string]struct {
+		req    llm.Request
+		gates  protocol.Gates
+		want   string // a part of the body; empty: the request is refused
+		report string
+	}{
+		"top_k":              {req: llm.Request{Sampling: llm.Sampling{TopK: "40", Temperature: "1.50"}}, want: `"temperature":1.50`, report: "dropped sampling.top_k top_k.unsupported"},
+		"budget":             {req: llm.Request{Reasoning: llm.Reasoning{Budget: n(2048)}}, want: `"reasoning_effort":"low"`, report: "approximated reasoning.budget effort.from_budget"},
+		"budget of nothing":  {req: llm.Request{Reasoning: llm.Reasoning{Budget: n(0)}}, want: `"reasoning_effort":"none"`, report: "approximated reasoning.budget effort.from_budget"},
+		"budget of any size": {req: llm.Request{Reasoning: llm.Reasoning{Budget: n(-1)}}, want: `"messages":[]`},
+		"thinking off":       {req: llm.Request{Reasoning: llm.Reasoning{Mode: "off"}}, want: `"reasoning_effort":"none"`},
+		"no tokens":          {req: llm.Request{Output: llm.Output{MaxTokens: n(0)}}, report: "refused output.max_tokens max_tokens.zero"},
+		"enum":               {req: llm.Request{Output: llm.Output{Format: llm.Format{Kind: "enum", Schema: `{"enum":["a"]}`}}}, want: `"json_schema":{"name":"answer","schema":{"enum":["a"]}}`},
+		"state":              {req: llm.Request{State: llm.State{PreviousID: "resp_1"}}, report: "refused state.previous_id state.previous_response"},
+		"conversation":       {req: llm.Request{State: llm.State{Conversation: `"c"`}}, report: "refused state.conversation state.conversation"},
+		"background":         {req: llm.Request{State: llm.State{Background: &yes}}, report: "refused state.background state.background"},
+		"truncation":         {req: llm.Request{State: llm.State{Truncation: "auto"}}, want: `"messages":[]`, report: "dropped state.truncation truncation.unsupported"},
+		"speed":              {req: llm.Request{Service: llm.Service{Speed: "fast"}}, want: `"service_tier":"fast"`, report: "approximated service.speed speed.as_tier"},
+		"automatic cache":    {req: llm.Request{Cache: llm.Cache{Auto: &llm.CacheMark{TTL: "5m"}}}, want: `"messages":[]`, report: "dropped cache.auto cache.automatic"},
+		"members of others":  {req: llm.Request{Ext: llm.Ext{Protocol: "anthropic", Members: []llm.Member{{Name: "container", Value: "{}"}}}}, want: `"messages":[]`, report: "dropped ext.container ext.unknown_field"},
+		"stream with usage":  {req: llm.Request{Stream: true, IncludeUsage: true}, want: `"stream":true,"stream_options":{"include_usage":true}`},
+
+		"cache mark":       {req: llm.Request{Turns: say(&llm.Text{Text: "x", Meta: llm.Meta{Cache: &llm.CacheMark{TTL: "1h"}}})}, want: `"content":"x"`, report: "dropped turns[0].blocks[0] cache.mark"},
+		"several texts":    {req: llm.Request{Turns: say(&llm.Text{Text: "x"}, &llm.Text{Text: "y"})}, want: `"content":[{"type":"text","text":"x"},{"type":"text","text":"y"}]`},
+		"foreign file":     {req: llm.Request{Turns: say(&llm.Media{Kind: llm.File, FileID: "file_011"})}, report: "refused turns[0].blocks[0] media.foreign_file"},
+		"document":         {req: llm.Request{Turns: say(&llm.Media{Kind: llm.File, Text: "body", Title: "T", Context: "C"})}, want: `"content":"T\nC\nbody"`, report: "approximated turns[0].blocks[0] document.as_text"},
+		"PDF":              {req: llm.Request{Turns: say(&llm.Media{Kind: llm.File, MIME: "application/pdf", Data: "AAAA"})}, want: `"file":{"file_data":"data:application/pdf;base64,AAAA","filename":"document.pdf"}`},
+		"PDF with title":   {req: llm.Request{Turns: say(&llm.Media{Kind: llm.File, MIME: "application/pdf", Data: "AAAA", Title: "a.pdf"})}, want: `"filename":"a.pdf"`},
+		"PDF by address":   {req: llm.Request{Turns: say(&llm.Media{Kind: llm.File, URL: "https://e.x/a.pdf"})}, report: "refused turns[0].blocks[0] media.url"},
+		"sound":            {req: llm.Request{Turns: say(&llm.Media{Kind: llm.Audio, MIME: "audio/mpeg", Data: "AAAA"})}, want: `"input_audio":{"data":"AAAA","format":"mp3"}`},
+		"sound of no kind": {req: llm.Request{Turns: say(&llm.Media{Kind: llm.Audio, MIME: "audio/flac", Data: "AAAA"})}, report: "refused turns[0].blocks[0] media.unsupported"},
+		"video":            {req: llm.Request{Turns: say(&llm.Media{Kind: llm.Video, MIME: "video/mp4", Data: "AAAA"})}, report: "refused turns[0].blocks[0] media.unsupported"},
+		"unknown part":     {req: llm.Request{Turns: say(&llm.Opaque{Protocol: "anthropic", Type: "search_result", Raw: "{}"})}, report: "refused turns[0].blocks[0] block.unknown"},
+		"vendor's tool":    {req: llm.Request{Turns: []llm.Turn{{Role: llm.Assistant, Blocks: []llm.Block{&llm.ServerCall{Protocol: "anthropic", Digest: "[searched]"}}}}}, want: `"content":"[searched]"`, report: "approximated turns[0].blocks[0] server_tool.digest"},
+
+		"thought":          {req: llm.Request{Turns: []llm.Turn{{Role: llm.Assistant, Blocks: []llm.Block{&llm.Thought{Parts: []llm.ThoughtPart{{Text: "r"}}}, &llm.Text{Text: "x"}}}}}, want: `{"role":"assistant","content":"x"}`, report: "dropped turns[0].blocks[0] reasoning.foreign"},
+		"thought wanted":   {req: llm.Request{Turns: []llm.Turn{{Role: llm.Assistant, Blocks: []llm.Block{&llm.Thought{Parts: []llm.ThoughtPart{{Text: "r"}}}, call("a", "f", "")}}}}, gates: protocol.Gates{ReasoningHistory: "reasoning_content"}, want: `"reasoning_content":"r"`},
+		"redacted thought": {req: llm.Request{Turns: []llm.Turn{{Role: llm.Assistant, Blocks: []llm.Block{&llm.Thought{Meta: llm.Meta{Seals: []llm.Seal{{Form: llm.Redacted, Data: "d", Origin: "anthropic"}}}}}}}}, gates: protocol.Gates{ReasoningHistory: "reasoning"}, want: `{"role":"assistant","content":""}`, report: "dropped turns[0].blocks[0] reasoning.foreign"},
+		"sealed call": {req: llm.Request{Turns: []llm.Turn{{Role: llm.Assistant, Blocks: []llm.Block{&llm.ToolCall{CallID: "a", Kind: llm.FunctionTool, Name: "f", Args: "{}", Meta: llm.Meta{Seals: []llm.Seal{{Form: llm.Signature, Data: "s", Origin: "gemini"}}}}}}}},
+			want: `"extra_content":{"google":{"thought_signature":"s"}}`},
+
+		"failed result": {req: llm.Request{Turns: called([]llm.Block{call("a", "f", "{}")}, &llm.ToolResult{CallID: "a", Name: "f", Failed: true, Blocks: []llm.Block{&llm.Text{Text: "no"}}})},
+			want: `{"role":"tool","content":"[tool error]\nno","tool_call_id":"a"}`, report: "approximated turns[1].blocks[0] tool_result.error_as_text"},
+		"results in one turn": {req: llm.Request{Turns: called([]llm.Block{call("a", "f", "{}"), call("b", "f", "{}")}, &llm.ToolResult{CallID: "b", Blocks: []llm.Block{png}}, &llm.ToolResult{CallID: "a", Blocks: []llm.Block{&llm.Text{Text: "1"}, &llm.Text{Text: "2"}}})},
+			want:   `{"role":"tool","content":"[1 attachment(s) of this result follow in the next user message]","tool_call_id":"b"},{"role":"tool","content":"1\n2","tool_call_id":"a"},{"role":"user","content":[{"type":"text","text":"Attachment(s) of the result of tool call b:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}`,
+			report: "approximated turns[1].blocks[0] tool_result.media_split"},
+		"id out of the alphabet": {req: llm.Request{Turns: called([]llm.Block{call("a/b", "f", "{}")}, &llm.ToolResult{CallID: "a/b", Missing: true})},
+			want: `{"role":"tool","content":"","tool_call_id":"` + llm.SafeName("a/b", maxID, llm.WordByte) + `"}`},
+		"orphan":     {req: llm.Request{Turns: called(nil, &llm.ToolResult{CallID: "a"})}, report: "refused turns[1].blocks[0] tool_result.orphan"},
+		"unanswered": {req: llm.Request{Turns: append(called([]llm.Block{call("a", "f", "{}")}), say(&llm.Text{Text: "x"})...)}, report: "refused turns[0].blocks[0] tool_call.unanswered"},
+		"hosted tool": {req: llm.Request{Tools: []llm.Tool{{Kind: llm.HostedTool, Hosted: "web_search", Raw: `{"type":"web_search_20250305"}`}}, ToolChoice: llm.ToolChoice{Mode: "auto"}},
+			want: `"messages":[]}`, report: "dropped tools[0] tool.hosted"},
+		"hosted tool forced": {req: llm.Request{Tools: []llm.Tool{{Kind: llm.FunctionTool, Name: "f"}}, ToolChoice: llm.ToolChoice{Mode: "hosted", Raw: `{}`}},
+			want: `"tools":[{"type":"function","function":{"name":"f"}}]}`, report: "dropped tool_choice tool_choice.hosted"},
+		"validated choice": {req: llm.Request{Tools: []llm.Tool{{Kind: llm.FunctionTool, Name: "f"}}, ToolChoice: llm.ToolChoice{Mode: "validated"}},
+			want: `"tool_choice":"auto"`, report: "approximated tool_choice tool_choice.validated"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var report llm.Report
+			out, err := Codec{}.EncodeRequest(&c.req, protocol.Target{Model: "m", Gates: c.gates}, &report)
+			if got := strings.TrimSpace(protocoltest.DumpReport(&report)); got != c.report {
+				t.Errorf("report %q, want %q", got, c.report)
+			}
+			if (err != nil) != (c.want == "") || !strings.Contains(string(out.Body), c.want) {
+				t.Errorf("%v\n%s\nwant %s", err, out.Body, c.want)
+			}
+		})
+	}
+}
+
+// The names under which tools are sent lead back to the client's own.
+func TestEncodeToolNames(t *testing.T) {
+	long := strings.Repeat("x", 80)
+	req := &llm.Request{Tools: []llm.Tool{
+		{Kind: llm.FunctionTool, Name: "plain"}, {Kind: llm.FunctionTool, Name: "a.b"}, {Kind: llm.FunctionTool, Name: "a/b"},
+		{Kind: llm.FunctionTool, Name: "f", Namespace: "ns"}, {Kind: llm.CustomTool, Name: long},
+	}}
+	var report llm.Report
+	out, err := Codec{}.EncodeRequest(req, protocol.Target{Model: "m"}, &report)
+	if err != nil || len(report.Losses) > 0 {
+		t.Fatalf("%v %v", err, report.Losses)
+	}
+	back := map[llm.ToolRef]bool{}
+	for sent, ref := range out.Names {
+		back[ref] = true
+		if len(sent) > maxName || !strings.Contains(string(out.Body), `"name":"`+sent+`"`) {
+			t.Errorf("%q is not how it was sent: %s", sent, out.Body)
+		}
+	}
+	want := map[llm.ToolRef]bool{
+		{Kind: llm.FunctionTool, Name: "a.b"}: true, {Kind: llm.FunctionTool, Name: "a/b"}: true,
+		{Kind: llm.FunctionTool, Name: "f", Namespace: "ns"}: true, {Kind: llm.CustomTool, Name: long}: true,
+	}
+	if len(back) != len(want) || len(out.Names) != len(want) {
+		t.Errorf("%v, want %v", back, want)
+	}
+	for ref := range want {
+		if !back[ref] {
+			t.Errorf("%v is not in %v", ref, out.Names)
+		}
+	}
+}
+
+// What answers of other protocols bring: the whole answer and the stream say the
+// same (INV-1), and each reason has its word.
+func TestEncodeForeignAnswer(t *testing.T) {
+	text := func(s string) llm.Block { return &llm.Text{Text: s} }
+	seal := func(form llm.SealForm, origin string) llm.Meta {
+		return llm.Meta{Seals: []llm.Seal{{Form: form, Data: "d", Origin: origin}}}
+	}
+	for name, c := range map[string]struct {
+		blocks []llm.Block
+		stop   llm.StopKind
+		want   string // parts of the whole answer, between bars
+		report string
+	}{
+		"stop sequence":  {[]llm.Block{text("a")}, llm.StopSequence, `"finish_reason":"stop"`, "stop_reason.lossy"},
+		"context window": {[]llm.Block{text("a")}, llm.ContextWindow, `"finish_reason":"length"`, "stop_reason.lossy"},
+		"pause":          {[]llm.Block{text("a")}, llm.Pause, `"finish_reason":"length"`, "stop_reason.lossy"},
+		"malformed":      {nil, llm.Malformed, `"content":""|"finish_reason":"stop"`, "stop_reason.lossy"},
+		"other":          {[]llm.Block{text("a")}, llm.Other, `"finish_reason":"stop"`, "stop_reason.lossy"},
+		"blocked":        {nil, llm.PromptBlocked, `"content":""|"finish_reason":"content_filter"`, ""},
+		"filter":         {[]llm.Block{text("a")}, llm.ContentFilter, `"finish_reason":"content_filter"`, ""},
+		"refused":        {[]llm.Block{text("a")}, llm.Refused, `"finish_reason":"content_filter"`, ""},
+		"refused, words": {[]llm.Block{&llm.Refusal{Text: "no"}}, llm.Refused, `"content":null|"refusal":"no"|"finish_reason":"stop"`, ""},
+		"two texts":      {[]llm.Block{text("a"), text("b")}, llm.EndTurn, `"content":"ab"`, ""},
+		"citations": {[]llm.Block{text("äö"), &llm.Text{Text: "xyz", Citations: []llm.Citation{{URL: "u", Title: "t"}, {Start: 1, End: 2, URL: "v"}}}}, llm.EndTurn,
+			`"start_index":2,"end_index":5,"title":"t","url":"u"|"start_index":3,"end_index":4,"title":"","url":"v"`, ""},
+		"thought, signed":    {[]llm.Block{&llm.Thought{Meta: seal(llm.Signature, "anthropic"), Parts: []llm.ThoughtPart{{Form: llm.SummaryReasoning, Text: "r"}, {Form: llm.SummaryReasoning, Text: "s"}}}, text("a")}, llm.EndTurn, `"reasoning_content":"rs"|"signature":"d","format":"anthropic-claude-v1"`, ""},
+		"thought, redacted":  {[]llm.Block{&llm.Thought{Meta: seal(llm.Redacted, "anthropic")}, text("a")}, llm.EndTurn, `{"type":"reasoning.encrypted","data":"d","format":"anthropic-claude-v1","index":0}`, ""},
+		"thought, encrypted": {[]llm.Block{&llm.Thought{Meta: seal(llm.Encrypted, "openai-responses")}, text("a")}, llm.EndTurn, `"data":"d","format":"openai-responses-v1"`, ""},
+		"text, signed":       {[]llm.Block{&llm.Text{Text: "a", Meta: seal(llm.Signature, "gemini")}}, llm.EndTurn, `"extra_content":{"google":{"thought_signature":"d"}}`, ""},
+		"call, signed":       {[]llm.Block{&llm.ToolCall{CallID: "c", Kind: llm.FunctionTool, Name: "f", Meta: seal(llm.Signature, "gemini")}}, llm.ToolUse, `"arguments":"{}"|"extra_content":{"google":{"thought_signature":"d"}}|"finish_reason":"tool_calls"`, ""},
+		"custom call":        {[]llm.Block{&llm.ToolCall{CallID: "c", Kind: llm.CustomTool, Name: "f"}}, llm.ToolUse, `"type":"custom","custom":{"name":"f","input":""}`, ""},
+		"vendor's tool":      {[]llm.Block{&llm.ServerCall{Protocol: "anthropic", Type: "web_search_tool_result", Raw: "{}"}, text("a")}, llm.EndTurn, `"content":"a"`, "block.unknown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			resp := &llm.Response{ID: "r", Model: "m", Created: 7, Choices: []llm.Choice{{Blocks: c.blocks, Stop: llm.Stop{Kind: c.stop}}}}
+			var report llm.Report
+			body := Codec{}.EncodeResponse(resp, &llm.Request{}, &report)
+			for _, want := range strings.Split(c.want, "|") {
+				if !strings.Contains(string(body), want) {
+					t.Errorf("%s\nwant %s", body, want)
+				}
+			}
+			if got := protocoltest.DumpReport(&report); c.report == "" && got != "" || !strings.Contains(got, c.report) {
+				t.Errorf("report %q, want %q", got, c.report)
+			}
+			stream := protocoltest.WriteStream(Codec{}, &llm.Request{}, llm.Explode(resp))
+			if ending, err := protocoltest.CheckChat(stream); err != nil || ending != protocoltest.Completed {
+				t.Errorf("the stream ends %s: %v\n%s", ending, err, stream)
+			}
+			whole, lerr := Codec{}.DecodeResponse(body)
+			events, err := protocoltest.ReadStream(Codec{}, strings.NewReader(string(stream)))
+			if err != nil || lerr != nil {
+				t.Fatal(err, lerr)
+			}
+			collected, err := protocoltest.Collect(events)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a, b := agreed(whole), agreed(collected); a != b {
+				t.Errorf("whole:\n%s\nstreamed:\n%s", a, b)
+			}
+		})
+	}
+}
+
+// A client that declared functions gets one function_call, and not two.
+func TestEncodeLegacyAnswer(t *testing.T) {
+	ask, err := Codec{}.DecodeRequest(protocol.Incoming{Body: []byte(`{"model":"m","messages":[],"functions":[{"name":"f"}]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp := &llm.Response{ID: "r", Choices: []llm.Choice{{Stop: llm.Stop{Kind: llm.ToolUse}, Blocks: []llm.Block{
+		&llm.ToolCall{CallID: "a", Kind: llm.FunctionTool, Name: "f", Args: `{"x":1}`}, &llm.ToolCall{CallID: "b", Kind: llm.FunctionTool, Name: "g", Args: `{}`},
+	}}}}
+	var report llm.Report
+	body := string(Codec{}.EncodeResponse(resp, ask, &report))
+	if !strings.Contains(body, `"function_call":{"name":"f","arguments":"{\"x\":1}"}`) || strings.Contains(body, "tool_calls") || !strings.Contains(body, `"finish_reason":"function_call"`) || len(report.Losses) != 1 {
+		t.Errorf("%s %v", body, report.Losses)
+	}
+	stream := string(protocoltest.WriteStream(Codec{}, ask, llm.Explode(resp)))
+	if strings.Count(stream, `"name":`) != 1 || strings.Contains(stream, "tool_calls") || !strings.Contains(stream, `"finish_reason":"function_call"`) {
+		t.Error(stream)
+	}
+}

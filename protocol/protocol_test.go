@@ -1,0 +1,94 @@
+package protocol
+
+import (
+	"net/http"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+func TestCarry(t *testing.T) {
+	gem := llm.Seal{Form: llm.Signature, Data: "s<&\"", Origin: string(Gemini)}
+	redacted := llm.Seal{Form: llm.Redacted, Data: "r", Origin: string(Anthropic)}
+	signed := llm.Seal{Form: llm.Signature, Data: "a", Origin: string(Anthropic)}
+	encrypted := llm.Seal{Form: llm.Encrypted, Data: "e", Origin: string(OpenAIResponses)}
+	for _, c := range []struct {
+		own   Name
+		seals []llm.Seal
+		want  llm.Raw
+		back  []llm.Seal
+	}{
+		{OpenAIChat, nil, "", nil},
+		{OpenAIChat, []llm.Seal{gem}, `{"google":{"thought_signature":"s<&\""}}`, []llm.Seal{gem}},
+		{OpenAIChat, []llm.Seal{gem, redacted, signed, encrypted},
+			`{"anthropic":{"redacted_thinking":"r","signature":"a"},"google":{"thought_signature":"s<&\""},"openai":{"encrypted_content":"e"}}`,
+			[]llm.Seal{encrypted, signed, redacted, gem}},
+		{Gemini, []llm.Seal{gem}, "", nil}, // its own has a place of its own
+		{Gemini, []llm.Seal{gem, signed}, `{"anthropic":{"signature":"a"}}`, []llm.Seal{signed}},
+		{Gemini, []llm.Seal{{Form: llm.Signature, Data: "x", Origin: "unknown"}, {Form: llm.Signature, Data: "x", Origin: string(OpenAIChat)}}, "", nil},
+	} {
+		got := Carry(c.seals, c.own)
+		if got != c.want || got != Carry(c.seals, c.own) {
+			t.Errorf("%v: %s, want %s", c.seals, got, c.want)
+		}
+		if back := Uncarry(got); !reflect.DeepEqual(back, c.back) {
+			t.Errorf("%s: %v, want %v", got, back, c.back)
+		}
+	}
+}
+
+// What a client has made of the carrier does not cost the seals in it.
+func TestUncarryOddThings(t *testing.T) {
+	seal := []llm.Seal{{Form: llm.Signature, Data: "s", Origin: string(Gemini)}}
+	for raw, want := range map[llm.Raw][]llm.Seal{
+		``: nil, `null`: nil, `7`: nil, `[]`: nil, `{`: nil, `"x"`: nil, `{}`: nil,
+		`{"google":null}`:                      nil,
+		`{"google":{"thought_signature":""}}`:  nil,
+		`{"google":{"thought_signature":7}}`:   nil,
+		`{"google":{"thought_signature":"s"}}`: seal,
+		`{"google":{"thought_signature":"s","more":[1]},"openai":7,"anthropic":"x","other":{"a":1}}`: seal,
+		`{"google":{"thought_signature":"s"},"google":{"thought_signature":"s"}}`:                    seal,
+	} {
+		if got := Uncarry(raw); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, want %v", raw, got, want)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	for _, c := range []struct {
+		seconds, milliseconds string
+		want                  time.Duration
+	}{
+		{"", "", 0}, {"7", "", 7 * time.Second}, {"1.5", "", 1500 * time.Millisecond}, {"0", "", 0}, {"-3", "", 0},
+		{"7", "250", 250 * time.Millisecond}, {"7", "x", 7 * time.Second}, {"7", "0", 7 * time.Second},
+		{"Wed, 21 Oct 2026 07:28:00 GMT", "", 0}, {"NaN", "", 0}, {"Inf", "", longestWait}, {"1e300", "", longestWait},
+	} {
+		h := http.Header{}
+		h.Set("Retry-After", c.seconds)
+		h.Set("retry-after-ms", c.milliseconds)
+		if got := RetryAfter(h); got != c.want {
+			t.Errorf("%q, %q: %s, want %s", c.seconds, c.milliseconds, got, c.want)
+		}
+	}
+	if got := RetryAfter(nil); got != 0 {
+		t.Errorf("no headers: %s", got)
+	}
+}
+
+func TestNames(t *testing.T) {
+	seen := map[Name]bool{}
+	for _, n := range Names() {
+		if n == "" || seen[n] {
+			t.Errorf("%q is empty or twice in the list", n)
+		}
+		seen[n] = true
+	}
+	for n := range carried {
+		if !seen[n] {
+			t.Errorf("seals of %q are carried, and it is not in the list", n)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package protocoltest
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// CheckChat holds a stream of chat completions to INV-2 to INV-6 and INV-12.
+func CheckChat(stream []byte) (Ending, error) {
+	c := chatCheck{choices: map[int]*chatChoice{}, ending: Open}
+	for i, e := range eventsOf(stream, &c.faults) {
+		c.at = i
+		c.event(e)
+	}
+	if c.ending == Completed {
+		c.finished()
+	}
+	return c.ending, c.err()
+}
+
+type chatCheck struct {
+	faults
+	identity string
+	choices  map[int]*chatChoice
+	usage    int
+	ending   Ending
+}
+
+type chatChoice struct {
+	calls  int
+	ids    map[string]bool
+	finish string
+	legacy bool
+}
+
+type chatChunk struct {
+	ID      string         `json:"id"`
+	Object  string         `json:"object"`
+	Created jsontext.Value `json:"created"`
+	Model   string         `json:"model"`
+	Choices *[]struct {
+		Index        *int           `json:"index"`
+		Delta        *chatDelta     `json:"delta"`
+		FinishReason *string        `json:"finish_reason"`
+		Logprobs     jsontext.Value `json:"logprobs"`
+	} `json:"choices"`
+	Usage jsontext.Value `json:"usage"`
+	Error jsontext.Value `json:"error"`
+}
+
+type chatDelta struct {
+	Role         *string        `json:"role"`
+	Content      *string        `json:"content"`
+	Refusal      *string        `json:"refusal"`
+	ToolCalls    []chatCall     `json:"tool_calls"`
+	FunctionCall jsontext.Value `json:"function_call"`
+}
+
+type chatCall struct {
+	Index    *int   `json:"index"`
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function *struct {
+		Name      string  `json:"name"`
+		Arguments *string `json:"arguments"`
+	} `json:"function"`
+	Custom *struct {
+		Name  string  `json:"name"`
+		Input *string `json:"input"`
+	} `json:"custom"`
+}
+
+func (c *chatCheck) event(e event) {
+	if c.ending != Open {
+		c.add("INV-3", "output after the terminal: %s", e.data)
+		return
+	}
+	if e.name != "" {
+		c.add("INV-2", "an event name %q", e.name)
+	}
+	if string(e.data) == "[DONE]" {
+		c.ending = Completed
+		return
+	}
+	var chunk chatChunk
+	if !into(&c.faults, e.data, &chunk) {
+		return
+	}
+	if isSet(chunk.Error) {
+		c.ending = Failed
+		return
+	}
+	c.chunk(&chunk)
+}
+
+func (c *chatCheck) chunk(chunk *chatChunk) {
+	identity := chunk.ID + " " + string(chunk.Created) + " " + chunk.Model
+	if c.identity == "" {
+		c.identity = identity
+	}
+	if identity != c.identity || chunk.Object != "chat.completion.chunk" {
+		c.add("INV-4", "the chunk is of %q (%s), the stream of %q", identity, chunk.Object, c.identity)
+	}
+	if chunk.Choices == nil {
+		c.add("INV-4", "no choices member")
+		return
+	}
+	if isSet(chunk.Usage) {
+		c.usage++
+		if c.usage > 1 || len(*chunk.Choices) > 0 {
+			c.add("USE-07", "usage comes once, in a chunk without choices")
+		}
+	} else if len(*chunk.Choices) == 0 {
+		c.add("USE-07", "a chunk that holds nothing")
+	}
+	for _, choice := range *chunk.Choices {
+		if choice.Index == nil || choice.Delta == nil {
+			c.add("INV-4", "a choice without index or delta")
+			continue
+		}
+		c.choice(*choice.Index, choice.Delta, choice.FinishReason)
+	}
+}
+
+func (c *chatCheck) choice(index int, d *chatDelta, finish *string) {
+	have := c.choices[index]
+	if first := have == nil; first {
+		have = &chatChoice{ids: map[string]bool{}}
+		c.choices[index] = have
+		if d.Role == nil || *d.Role != "assistant" {
+			c.add("INV-4", "the first chunk of choice %d has no role", index)
+		}
+	} else if d.Role != nil {
+		c.add("INV-4", "the role of choice %d comes again", index)
+	}
+	if have.finish != "" {
+		c.add("INV-3", "choice %d goes on after its finish reason", index)
+	}
+	for i := range d.ToolCalls {
+		c.call(have, &d.ToolCalls[i])
+	}
+	have.legacy = have.legacy || isSet(d.FunctionCall)
+	if finish != nil {
+		have.finish = *finish
+		if *finish == "" {
+			c.add("INV-4", "an empty finish reason")
+		}
+	}
+}
+
+func (c *chatCheck) call(have *chatChoice, call *chatCall) {
+	if call.Index == nil {
+		c.add("INV-5", "a call without index")
+		return
+	}
+	name := ""
+	switch {
+	case call.Function != nil:
+		name = call.Function.Name
+	case call.Custom != nil:
+		name = call.Custom.Name
+	}
+	switch {
+	case *call.Index == have.calls:
+		have.calls++
+		if call.ID == "" || call.Type != "function" && call.Type != "custom" || name == "" {
+			c.add("INV-5", "call %d begins without id, type or name", *call.Index)
+		}
+		if have.ids[call.ID] {
+			c.add("INV-5", "the id %q is used twice", call.ID)
+		}
+		have.ids[call.ID] = true
+	case *call.Index > have.calls || *call.Index < 0:
+		c.add("INV-5", "call %d where %d is next", *call.Index, have.calls)
+	case call.ID != "" || call.Type != "" || name != "":
+		c.add("INV-5", "call %d repeats its id, type or name", *call.Index)
+	}
+}
+
+// finished looks at what a whole stream must have.
+func (c *chatCheck) finished() {
+	if len(c.choices) == 0 {
+		c.add("INV-2", "a success without an answer")
+	}
+	for _, index := range slices.Sorted(maps.Keys(c.choices)) {
+		have := c.choices[index]
+		called := have.calls > 0 || have.legacy
+		switch {
+		case have.finish == "":
+			c.add("INV-4", "choice %d has no finish reason", index)
+		case have.finish == "stop" && called, (have.finish == "tool_calls" || have.finish == "function_call") && !called:
+			c.add("INV-12", "choice %d finishes with %q and %d calls", index, have.finish, have.calls)
+		}
+	}
+}

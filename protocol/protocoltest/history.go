@@ -1,0 +1,44 @@
+package protocoltest
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// historyOf is the request that a client makes with an answer that it has got: it
+// sends back what the protocol's documentation tells it to.
+func historyOf(t *testing.T, name protocol.Name, answer []byte) []byte {
+	t.Helper()
+	var a struct {
+		Choices []struct {
+			Message jsontext.Value `json:"message"`
+		} `json:"choices"`
+		Output     []jsontext.Value `json:"output"`
+		Content    jsontext.Value   `json:"content"`
+		Candidates []struct {
+			Content jsontext.Value `json:"content"`
+		} `json:"candidates"`
+	}
+	if err := json.Unmarshal(answer, &a, lenient); err != nil {
+		t.Fatal(err)
+	}
+	switch name {
+	case protocol.OpenAIChat:
+		return fmt.Appendf(nil, `{"model":"m","messages":[{"role":"user","content":"x"},%s,{"role":"user","content":"y"}]}`, a.Choices[0].Message)
+	case protocol.OpenAIResponses:
+		items := []byte(`{"role":"user","content":"x"}`)
+		for _, item := range a.Output {
+			items = append(append(items, ','), item...)
+		}
+		return fmt.Appendf(nil, `{"model":"m","store":false,"input":[%s,{"role":"user","content":"y"}]}`, items)
+	case protocol.Anthropic:
+		return fmt.Appendf(nil, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":%s},{"role":"user","content":"y"}]}`, a.Content)
+	default:
+		return fmt.Appendf(nil, `{"contents":[{"role":"user","parts":[{"text":"x"}]},%s,{"role":"user","parts":[{"text":"y"}]}]}`, a.Candidates[0].Content)
+	}
+}
