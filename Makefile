@@ -5,7 +5,7 @@ BIN   := bin/isogloss
 LINT  := $(shell go env GOPATH)/bin/golangci-lint
 LINT_VERSION := v2.13.0
 VERSION ?= dev
-FUZZTIME ?= 10s
+FUZZTIME ?= 15s
 
 .PHONY: build check format vet lint test quickfuzz fuzz e2e generate tidy clean
 

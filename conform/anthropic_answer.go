@@ -31,7 +31,7 @@ func (anthropic) cite(c Cite) object {
 }
 
 func (v anthropic) writeWhole(r Reply) []byte {
-	blocks := []any{}
+	blocks := make([]any, 0, len(r.Pieces))
 	for _, p := range named(r.Pieces, Anthropic) {
 		b := v.block(p)
 		if p.Kind == kindText {

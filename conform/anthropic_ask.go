@@ -24,7 +24,7 @@ func (anthropic) canAsk(a Ask) Ask {
 	if a.Max == "" {
 		a.Max = "1024"
 	}
-	a.Turns = mapTurns(a.Turns, func(role string, p *Piece) bool {
+	a.Turns = mapTurns(a.Turns, func(_ string, p *Piece) bool {
 		if p.Kind == kindRefusal {
 			p.Kind = kindText
 		}
@@ -73,7 +73,7 @@ func (v anthropic) writeAsk(a Ask, model string, stream bool) []byte {
 }
 
 func (anthropic) tools(o object, a Ask) {
-	var tools []any
+	tools := make([]any, 0, len(a.Tools))
 	for _, t := range a.Tools {
 		schema := t.Schema
 		if schema == "" {
@@ -81,7 +81,7 @@ func (anthropic) tools(o object, a Ask) {
 		}
 		tools = append(tools, object{"name": t.Name, "description": t.About, "input_schema": raw(schema)})
 	}
-	if tools != nil {
+	if len(tools) > 0 {
 		o["tools"] = tools
 	}
 	choice := object{}
@@ -262,8 +262,12 @@ func (anthropic) readTools(o value, out *heard, bad *complaints) {
 			bad.say("tool_choice is a string")
 		}
 	}
-	if c.here && len(out.Tools) == 0 {
+	thinks := o.at("thinking", "type").str()
+	switch forced := c.at("type").str() == "any" || c.at("type").str() == "tool"; {
+	case c.here && len(out.Tools) == 0:
 		bad.say("tool_choice without tools")
+	case forced && (thinks == "enabled" || thinks == "adaptive"):
+		bad.say("a call is forced while thinking is on (CRQ-23)")
 	}
 }
 
@@ -271,7 +275,8 @@ func (v anthropic) readMessages(list []value, out *heard, bad *complaints) {
 	if len(list) == 0 || list[0].at("role").str() != "user" {
 		bad.say("the first message is not the user's")
 	}
-	var open, used []string
+	var used []string
+	open := []string{}
 	before := ""
 	for i, m := range list {
 		role := m.at("role").str()
@@ -302,7 +307,7 @@ func (v anthropic) readMessages(list []value, out *heard, bad *complaints) {
 		if len(open) > 0 {
 			bad.say("messages[%d]: no tool_result for %v", i, open)
 		}
-		open = nil
+		open = open[:0]
 		for _, p := range ofKind(rest, kindCall) {
 			if slices.Contains(used, p.ID) {
 				bad.say("two calls have the id %q", p.ID)
@@ -318,6 +323,9 @@ func (v anthropic) readMessages(list []value, out *heard, bad *complaints) {
 	}
 	if len(open) > 0 {
 		bad.say("no tool_result for %v", open)
+	}
+	if len(used) > 0 && len(out.Tools) == 0 {
+		bad.say("calls in the history without tools (CRQ-31)")
 	}
 }
 

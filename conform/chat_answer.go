@@ -1,5 +1,7 @@
 package conform
 
+import "slices"
+
 // canAnswer: text first, then calls; no signature, no stop sequence.
 func (chat) canAnswer(r Reply) Reply {
 	var head, calls []Piece
@@ -11,7 +13,7 @@ func (chat) canAnswer(r Reply) Reply {
 			head = append(head, p)
 		}
 	}
-	r.Pieces = append(head, calls...)
+	r.Pieces = slices.Concat(head, calls)
 	if r.Stop == "sequence" {
 		r.Stop, r.Match = "end", ""
 	}

@@ -40,7 +40,7 @@ func (v chat) writeAsk(a Ask, model string, stream bool) []byte {
 	if a.Format != nil {
 		o["response_format"] = object{"type": "json_schema", "json_schema": object{"name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": true}}
 	}
-	var tools []any
+	tools := make([]any, 0, len(a.Tools))
 	for _, t := range a.Tools {
 		f := object{"name": t.Name, "description": t.About}
 		if t.Schema != "" {
@@ -48,7 +48,7 @@ func (v chat) writeAsk(a Ask, model string, stream bool) []byte {
 		}
 		tools = append(tools, object{"type": "function", "function": f})
 	}
-	if tools != nil {
+	if len(tools) > 0 {
 		o["tools"] = tools
 	}
 	switch a.Choice {
@@ -112,11 +112,12 @@ func (chat) assistant(pieces []Piece) object {
 	if s := joined(pieces, kindRefusal); s != "" {
 		m["refusal"] = s
 	}
-	var calls []any
-	for _, p := range ofKind(pieces, kindCall) {
+	made := ofKind(pieces, kindCall)
+	calls := make([]any, 0, len(made))
+	for _, p := range made {
 		calls = append(calls, object{"id": p.ID, "type": "function", "function": object{"name": p.Name, "arguments": p.Args}})
 	}
-	if calls != nil {
+	if len(calls) > 0 {
 		m["tool_calls"] = calls
 	}
 	return m

@@ -132,7 +132,6 @@ type chatStream struct {
 	bad     *complaints
 	first   value
 	message object
-	calls   int
 	finish  string
 	done    bool
 }

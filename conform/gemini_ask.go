@@ -65,7 +65,7 @@ func (v gemini) writeAsk(a Ask, _ string, _ bool) []byte {
 	if len(c) > 0 {
 		o["generationConfig"] = c
 	}
-	var tools []any
+	tools := make([]any, 0, len(a.Tools))
 	for _, t := range a.Tools {
 		d := object{"name": t.Name, "description": t.About}
 		if t.Schema != "" {
@@ -73,7 +73,7 @@ func (v gemini) writeAsk(a Ask, _ string, _ bool) []byte {
 		}
 		tools = append(tools, d)
 	}
-	if tools != nil {
+	if len(tools) > 0 {
 		o["tools"] = []any{object{"functionDeclarations": tools}}
 	}
 	if m := map[string]string{"auto": "AUTO", "none": "NONE", "required": "ANY"}[a.Choice]; m != "" {
@@ -156,11 +156,11 @@ func (v gemini) part(p Piece) object {
 		if p.ID != "" {
 			f["id"] = p.ID
 		}
-		var media []any
+		media := make([]any, 0, len(p.Images))
 		for _, i := range p.Images {
 			media = append(media, object{"inlineData": object{"mimeType": i.Type, "data": i.Data}})
 		}
-		if media != nil {
+		if len(media) > 0 {
 			f["parts"] = media
 		}
 		o["functionResponse"] = f

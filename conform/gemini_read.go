@@ -165,7 +165,11 @@ func (g *geminiStream) cites() {
 				g.bad.say("groundingChunkIndices names chunk %d of %d", n, len(chunks))
 				continue
 			}
-			g.addCite(Cite{chunks[n].at("web", "uri").str(), chunks[n].at("web", "title").str(), span})
+			source := chunks[n].at("web")
+			if !source.here {
+				source = chunks[n].at("retrievedContext")
+			}
+			g.addCite(Cite{source.at("uri").str(), source.at("title").str(), span})
 		}
 	}
 }

@@ -191,7 +191,8 @@ func (a *asking) result(number, text string, failed bool) error {
 func (a *asking) resultImage(w []string) error {
 	for i, p := range a.last() {
 		if p.Kind == kindResult && strconv.Itoa(p.number) == w[0] {
-			a.last()[i].Images = append(p.Images, Image{w[1], w[2]})
+			p.Images = append(p.Images, Image{w[1], w[2]})
+			a.last()[i] = p
 			return nil
 		}
 	}

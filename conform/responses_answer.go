@@ -36,8 +36,9 @@ func (responses) outputs(r Reply) []output {
 }
 
 func (v responses) annotations(pieces []Piece) []any {
-	list := []any{}
-	for _, a := range (chat{}).annotations(pieces) {
+	nested := chat{}.annotations(pieces)
+	list := make([]any, 0, len(nested))
+	for _, a := range nested {
 		o, _ := a.(object)["url_citation"].(object)
 		o["type"] = "url_citation"
 		list = append(list, o)
@@ -96,9 +97,9 @@ func (responses) status(r Reply) string {
 }
 
 func (v responses) outputItems(r Reply) []any {
-	list := []any{}
 	status := v.status(r)
 	outputs := v.outputs(r)
+	list := make([]any, 0, len(outputs))
 	for i, o := range outputs {
 		s := "completed"
 		if i == len(outputs)-1 {

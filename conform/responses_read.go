@@ -133,8 +133,9 @@ func (responses) seePart(s *Seen, p value, bad *complaints) {
 		if !p.at("text").isString() || !p.at("annotations").isList() {
 			bad.say("an output_text without text or annotations: %.120s", p.text())
 		}
-		var cites []Cite
-		for _, a := range p.at("annotations").list() {
+		annotations := p.at("annotations").list()
+		cites := make([]Cite, 0, len(annotations))
+		for _, a := range annotations {
 			from, ok1 := a.at("start_index").count()
 			to, ok2 := a.at("end_index").count()
 			if a.at("type").str() != "url_citation" || !ok1 || !ok2 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -245,7 +246,7 @@ func (p *play) read(x *exchange, want Reply) (Seen, []string) {
 			s.Fault.Message = want.Fault.Message
 		}
 	}
-	return s, append(bad, s.Problems...)
+	return s, slices.Concat(bad, s.Problems)
 }
 
 // checkHeard looks at what the upstream got.

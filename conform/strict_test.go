@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -175,7 +174,7 @@ func TestCellSets(t *testing.T) {
 			}
 		}
 		if n != want {
-			t.Error(fmt.Sprintf("%q has %d cells, want %d", set, n, want))
+			t.Errorf("%q has %d cells, want %d", set, n, want)
 		}
 	}
 }

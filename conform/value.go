@@ -8,7 +8,6 @@ import (
 	"io"
 	"reflect"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -89,22 +88,6 @@ func (x value) at(path ...string) value {
 		x = value{v, here}
 	}
 	return x
-}
-
-// either finds camelCase or snake_case, as Gemini's services do.
-func (x value) either(name string) value {
-	if v := x.at(name); v.here {
-		return v
-	}
-	var b strings.Builder
-	for _, r := range name {
-		if r >= 'A' && r <= 'Z' {
-			b.WriteByte('_')
-			r += 'a' - 'A'
-		}
-		b.WriteRune(r)
-	}
-	return x.at(b.String())
 }
 
 func (x value) str() string { s, _ := x.v.(string); return s }

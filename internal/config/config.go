@@ -23,6 +23,8 @@ type Config struct {
 	Timeouts  provider.Timeouts // the file's own; a Target's are already resolved
 	Limits    Limits
 	KeepAlive time.Duration // between comment lines on an idle stream; 0 is off
+	Fidelity  string        // "strict", "default" or "loose"
+	Gates     []provider.Gate
 	Log       Log
 	Traces    Traces
 }

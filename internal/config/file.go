@@ -37,6 +37,16 @@ type file struct {
 	// Time after which an idle stream gets a comment line, so that proxies on the
 	// way do not cut it. The default, 0, is off.
 	KeepAlive duration `key:"keep_alive" example:"15s"`
+	// What is done where a request cannot be said in the upstream's protocol as the
+	// client has said it. With default, what would change its meaning is refused
+	// and the rest is approximated or left out; with strict, anything of the kind
+	// is refused; with loose, what can be left out is left out. What was done is in
+	// the header Isogloss-Fidelity. A client chooses for one request with the
+	// header Isogloss-Fidelity-Mode.
+	Fidelity fidelityName `key:"fidelity" example:"strict"`
+	// What models refuse or want otherwise, where requests are translated. The
+	// first row that matches counts, and these come before those that are built in.
+	Gates []gateFile `key:"gates"`
 	// What is logged and how.
 	Log logFile `key:"log"`
 	// Where spans are sent.
@@ -71,6 +81,13 @@ type providerFile struct {
 	// The version of the anthropic or gemini protocol to ask for. The default is
 	// the protocol's own.
 	APIVersion string `key:"api_version" example:"2023-06-01"`
+	// Further versions of the anthropic or gemini protocol that the upstream takes;
+	// a client that asks for one of them gets it. By default it is every known
+	// version, or only api_version where that is written.
+	AcceptedVersions []string `key:"accepted_versions" example:"[\"2023-06-01\"]"`
+	// Send requests on unread that ask for a version of the protocol which the
+	// gateway does not know. The default is false: they are refused.
+	ForwardUnknownVersion bool `key:"forward_unknown_version" example:"true"`
 	// Headers that are sent with every request.
 	Headers map[string]string `key:"headers" example:"{X-Team: search}"`
 	// Whether the upstream is always asked to stream or only where the client
@@ -88,6 +105,40 @@ type providerFile struct {
 	Paths []string `key:"paths" example:"[\"POST /v1/audio/speech\"]"`
 	// How long a request to this provider may take.
 	Timeouts timeoutsFile `key:"timeouts"`
+}
+
+// gateFile is what some models refuse or want otherwise.
+type gateFile struct {
+	at
+	// The models, by the upstream's own names for them. `*` stands for anything;
+	// letters may be of either case, and dots are dashes.
+	Match string `key:"match" example:"claude-x*"`
+	// The protocol that they are called over.
+	Protocol protocolName `key:"protocol" example:"anthropic"`
+	// What is sent as the longest answer where the protocol wants a number and the
+	// client gave none. The default is the protocol's own.
+	MaxOutput int `key:"max_output" example:"64000"`
+	// Leave temperature, top_p and top_k out. The default is false.
+	NoSampling bool `key:"no_sampling" example:"true"`
+	// Do not force a tool to be called. The default is false.
+	NoForcedTool bool `key:"no_forced_tool" example:"true"`
+	// Leave stop sequences out. The default is false.
+	NoStop bool `key:"no_stop" example:"true"`
+	// Reasoning is set by effort. The default is false.
+	Adaptive bool `key:"adaptive" example:"true"`
+	// Reasoning is set by a number of tokens. The default is false.
+	Budget bool `key:"budget" example:"true"`
+	// The levels of effort that are known. The default is all.
+	Efforts []string `key:"efforts" example:"[low, high]"`
+	// System text may stand in mid-conversation. The default is false.
+	MidSystem bool `key:"mid_system" example:"true"`
+	// The role developer is not known. The default is false.
+	SystemOnly bool `key:"system_only" example:"true"`
+	// The member that limits the answer, where the protocol has two names for it.
+	MaxTokensName string `key:"max_tokens_name" example:"max_tokens"`
+	// The member that an earlier answer's reasoning is sent back as. By default it
+	// is not sent back.
+	ReasoningHistory string `key:"reasoning_history" example:"reasoning_content"`
 }
 
 // modelFile is one name that clients use.
@@ -170,9 +221,10 @@ func defaultFile() file {
 			Idle:      duration(2 * time.Minute),
 			Total:     duration(30 * time.Minute),
 		},
-		Limits: limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20},
-		Log:    logFile{Level: "info", Format: "json"},
-		Traces: tracesFile{Sample: 1},
+		Limits:   limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20},
+		Fidelity: "default",
+		Log:      logFile{Level: "info", Format: "json"},
+		Traces:   tracesFile{Sample: 1},
 	}
 }
 
@@ -183,6 +235,7 @@ type (
 	authName     string
 	streamName   string
 	nvExtName    string
+	fidelityName string
 	levelName    string
 	formatName   string
 )
@@ -204,8 +257,9 @@ func (streamName) options() []string {
 func (nvExtName) options() []string {
 	return texts([]provider.NvExt{provider.NvExtForward, provider.NvExtDrop, provider.NvExtRefuse})
 }
-func (levelName) options() []string  { return []string{"debug", "info", "warn", "error"} }
-func (formatName) options() []string { return []string{"json", "text"} }
+func (fidelityName) options() []string { return []string{"strict", "default", "loose"} }
+func (levelName) options() []string    { return []string{"debug", "info", "warn", "error"} }
+func (formatName) options() []string   { return []string{"json", "text"} }
 
 func texts[T ~string](values []T) []string {
 	out := make([]string, len(values))

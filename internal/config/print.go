@@ -23,6 +23,10 @@ func (c Config) String() string {
 	line("timeouts %s", timeoutsText(c.Timeouts))
 	line("limits body=%s event=%s answer=%s", size(c.Limits.Body), size(c.Limits.Event), size(c.Limits.Answer))
 	line("keep_alive %s", duration(c.KeepAlive))
+	line("fidelity %s", c.Fidelity)
+	for _, g := range c.Gates {
+		line("gate %s %s %+v", g.Protocol, strings.Join(g.Patterns, " "), g.Gates)
+	}
 	line("log %s %s", strings.ToLower(c.Log.Level.String()), c.Log.Format)
 	if c.Traces.Endpoint != "" {
 		line("traces sample=%g", c.Traces.Sample)
@@ -50,6 +54,12 @@ func providerText(p *provider.Provider) string {
 		p, p.Auth, p.Key != "", p.UpstreamStream, p.IncludeUsage, p.NvExt)
 	if p.APIVersion != "" {
 		fmt.Fprintf(&b, " api_version=%s", p.APIVersion)
+	}
+	if len(p.AcceptedVersions) > 0 {
+		fmt.Fprintf(&b, " accepted_versions=%s", strings.Join(p.AcceptedVersions, ","))
+	}
+	if p.ForwardUnknownVersion {
+		b.WriteString(" forward_unknown_version=true")
 	}
 	for _, q := range p.Quirks {
 		fmt.Fprintf(&b, " rename=%s:%s", q.Rename, q.To)

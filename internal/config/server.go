@@ -34,6 +34,8 @@ func (f *file) resolveOwn(ps *Problems) *Config {
 		Timeouts:  f.Timeouts.over(provider.Timeouts{}, ps),
 		Limits:    f.Limits.resolve(ps),
 		KeepAlive: time.Duration(f.KeepAlive),
+		Fidelity:  string(f.Fidelity),
+		Gates:     f.resolveGates(ps),
 		Log:       f.Log.resolve(),
 		Traces:    f.Traces.resolve(ps),
 	}

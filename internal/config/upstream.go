@@ -43,6 +43,8 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provid
 	}
 	p.BaseURL = f.baseURL(p.Protocol, preset, ps)
 	p.APIVersion = f.apiVersion(p.Protocol, ps)
+	p.AcceptedVersions = f.acceptedVersions(p.Protocol, ps)
+	p.ForwardUnknownVersion = f.ForwardUnknownVersion
 	p.Headers = f.headers(p.Auth, ps)
 	p.Paths = f.paths(ps)
 	f.checkKey(p, preset, ps)
@@ -117,20 +119,47 @@ func (f *providerFile) apiVersion(name protocol.Name, ps *Problems) string {
 	if f.APIVersion == "" {
 		return ""
 	}
-	var pattern, write string
-	switch name {
-	case protocol.Anthropic:
-		pattern, write = `^\d{4}-\d{2}-\d{2}$`, "a date such as 2023-06-01"
-	case protocol.Gemini:
-		pattern, write = `^v\d+((alpha|beta)\d*)?$`, "v1 or v1beta"
-	default:
+	if !versioned(name) {
 		ps.addKey(&f.at, "api_version", "is not a part of the protocol %s; take it out, or write it into base_url as \"?api-version=...\"", name)
 		return ""
 	}
-	if !regexp.MustCompile(pattern).MatchString(f.APIVersion) {
-		ps.addKey(&f.at, "api_version", "%q is not a version of the protocol %s; write %s", f.node.writtenAt("api_version", ""), name, write)
+	if !isVersion(name, f.APIVersion) {
+		ps.addKey(&f.at, "api_version", "%q is not a version of the protocol %s; write %s", f.node.writtenAt("api_version", ""), name, versionText(name))
 	}
 	return f.APIVersion
+}
+
+func (f *providerFile) acceptedVersions(name protocol.Name, ps *Problems) []string {
+	for _, key := range []string{"accepted_versions", "forward_unknown_version"} {
+		if f.has(key) && !versioned(name) {
+			ps.addKey(&f.at, key, "is not a part of the protocol %s, which has no versions; take it out", name)
+			return nil
+		}
+	}
+	for i, v := range f.AcceptedVersions {
+		if !isVersion(name, v) {
+			n := f.node.child("accepted_versions").children[i]
+			ps.add(n, "%q is not a version of the protocol %s; write %s", n.written, name, versionText(name))
+		}
+	}
+	return f.AcceptedVersions
+}
+
+func versioned(name protocol.Name) bool { return name == protocol.Anthropic || name == protocol.Gemini }
+
+func isVersion(name protocol.Name, version string) bool {
+	pattern := `^\d{4}-\d{2}-\d{2}$`
+	if name == protocol.Gemini {
+		pattern = `^v\d+((alpha|beta)\d*)?$`
+	}
+	return regexp.MustCompile(pattern).MatchString(version)
+}
+
+func versionText(name protocol.Name) string {
+	if name == protocol.Gemini {
+		return "v1 or v1beta"
+	}
+	return "a date such as 2023-06-01"
 }
 
 // ownHeaders are written by the gateway or the connection and by nobody else.

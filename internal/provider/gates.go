@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"path"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -9,7 +8,7 @@ import (
 
 // Gate is a row: the models of a protocol that one of the patterns matches, and
 // what they refuse or want otherwise. In a pattern * stands for anything. Names
-// are compared in lower case, with dots and slashes as dashes.
+// are compared in lower case, with dots as dashes.
 type Gate struct {
 	Protocol protocol.Name
 	Patterns []string
@@ -18,7 +17,13 @@ type Gate struct {
 
 // Gates is what is known of models. It does not change after it was built. A nil
 // Gates knows what is built in.
-type Gates struct{ rows []Gate }
+type Gates struct{ rows []gateRow }
+
+type gateRow struct {
+	protocol protocol.Name
+	patterns [][]string // each split at its stars
+	gates    protocol.Gates
+}
 
 var builtIn = NewGates(nil)
 
@@ -27,11 +32,11 @@ var builtIn = NewGates(nil)
 func NewGates(first []Gate) *Gates {
 	g := &Gates{}
 	for _, row := range append(first[:len(first):len(first)], builtInRows()...) {
-		patterns := make([]string, len(row.Patterns))
+		patterns := make([][]string, len(row.Patterns))
 		for i, p := range row.Patterns {
-			patterns[i] = plain(p)
+			patterns[i] = strings.Split(plain(p), "*")
 		}
-		g.rows = append(g.rows, Gate{row.Protocol, patterns, row.Gates})
+		g.rows = append(g.rows, gateRow{row.Protocol, patterns, row.Gates})
 	}
 	return g
 }
@@ -49,7 +54,7 @@ func builtInRows() []Gate {
 		{protocol.Anthropic, []string{"*claude-3-*"}, protocol.Gates{Budget: true, MaxOutput: 8192}},
 		{protocol.Anthropic, []string{"*claude*"}, protocol.Gates{Budget: true, MaxOutput: 32000}},
 
-		{protocol.OpenAIChat, []string{"o1*", "o3*", "o4*", "gpt-5*", "gpt-6*", "*-o1*", "*-o3*", "*-o4*", "*-gpt-5*", "*-gpt-6*"},
+		{protocol.OpenAIChat, []string{"o1*", "o3*", "o4*", "gpt-5*", "gpt-6*", "*/o1*", "*/o3*", "*/o4*", "*/gpt-5*", "*/gpt-6*"},
 			protocol.Gates{NoSampling: true, NoStop: true}},
 		{protocol.OpenAIResponses, []string{"o1*", "o3*", "o4*", "gpt-5*", "gpt-6*"}, protocol.Gates{NoSampling: true}},
 		{protocol.OpenAIChat, []string{"*deepseek*", "*kimi*"}, protocol.Gates{SystemOnly: true, ReasoningHistory: "reasoning_content"}},
@@ -65,23 +70,41 @@ func (g *Gates) For(name protocol.Name, model string) protocol.Gates {
 	}
 	model = plain(model)
 	for _, row := range g.rows {
-		if row.Protocol != name {
+		if row.protocol != name {
 			continue
 		}
-		for _, pattern := range row.Patterns {
-			if ok, err := path.Match(pattern, model); err == nil && ok {
-				return row.Gates
+		for _, pattern := range row.patterns {
+			if matches(pattern, model) {
+				return row.gates
 			}
 		}
 	}
 	return protocol.Gates{}
 }
 
-var asDashes = strings.NewReplacer(".", "-", "/", "-")
+// matches reports whether a name consists of a pattern's parts in their order,
+// with anything between them.
+func matches(parts []string, name string) bool {
+	if len(parts) == 1 {
+		return name == parts[0]
+	}
+	first, last := parts[0], parts[len(parts)-1]
+	if len(name) < len(first)+len(last) || !strings.HasPrefix(name, first) || !strings.HasSuffix(name, last) {
+		return false
+	}
+	name = name[len(first) : len(name)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(name, part)
+		if i < 0 {
+			return false
+		}
+		name = name[i+len(part):]
+	}
+	return true
+}
 
-// plain is a name or a pattern as it is compared. A slash would end what * stands
-// for.
-func plain(name string) string { return asDashes.Replace(strings.ToLower(name)) }
+// plain is a name or a pattern as it is compared.
+func plain(name string) string { return strings.ReplaceAll(strings.ToLower(name), ".", "-") }
 
 // GatesFor is what is built in for a provider's model.
 func GatesFor(p *Provider, model string) protocol.Gates { return builtIn.For(p.Protocol, model) }

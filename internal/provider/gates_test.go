@@ -2,6 +2,7 @@ package provider
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -69,6 +70,32 @@ func TestGatesOfTheOperatorComeFirst(t *testing.T) {
 	}
 	if own[0].Patterns[0] != "Claude-X.1*" {
 		t.Error("the rows were changed")
+	}
+}
+
+func TestMatches(t *testing.T) {
+	for _, c := range []struct {
+		pattern string
+		yes, no []string
+	}{
+		{"a", []string{"a"}, []string{"", "aa", "ba"}},
+		{"*", []string{"", "a", "a/b"}, nil},
+		{"a*", []string{"a", "ab"}, []string{"ba", ""}},
+		{"*a", []string{"a", "ba"}, []string{"ab"}},
+		{"ab*ba", []string{"abba", "ab-ba"}, []string{"aba", "ab"}},
+		{"*a*b*", []string{"ab", "xaxbx"}, []string{"ba", "a"}},
+		{"a[b?", []string{"a[b?"}, []string{"abc"}},
+	} {
+		for _, name := range c.yes {
+			if !matches(strings.Split(c.pattern, "*"), name) {
+				t.Errorf("%q does not match %q", c.pattern, name)
+			}
+		}
+		for _, name := range c.no {
+			if matches(strings.Split(c.pattern, "*"), name) {
+				t.Errorf("%q matches %q", c.pattern, name)
+			}
+		}
 	}
 }
 

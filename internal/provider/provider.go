@@ -21,9 +21,15 @@ type Provider struct {
 	// APIVersion is the version of the protocol that this provider is sent where
 	// the client did not name one; empty means the protocol's own default.
 	APIVersion string
-	Auth       Auth
-	Key        secret.String
-	Headers    http.Header // sent with every request, on top of the protocol's own
+	// AcceptedVersions are further versions that it takes as they are. None, and
+	// no APIVersion, means every version that is known.
+	AcceptedVersions []string
+	// ForwardUnknownVersion sends on what asks for a version that nobody here
+	// knows, unread.
+	ForwardUnknownVersion bool
+	Auth                  Auth
+	Key                   secret.String
+	Headers               http.Header // sent with every request, on top of the protocol's own
 
 	UpstreamStream StreamMode
 	IncludeUsage   bool // ask for usage on streams where the client did not

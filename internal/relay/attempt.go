@@ -77,7 +77,7 @@ func (r *Relay) send(x *exchange, req *http.Request) *llm.Error {
 	if x.ask != nil && x.ask.stream && x.state.KeepAlive > 0 {
 		x.out.keepAlive(x.state.KeepAlive, x.commitStream)
 	}
-	resp, err := r.transports.get(limits.Connect).RoundTrip(req)
+	resp, err := r.transports.get(limits.Connect).RoundTrip(req) //nolint:bodyclose // release closes it
 	if err != nil {
 		return x.upstreamError(err)
 	}

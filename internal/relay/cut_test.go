@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -52,7 +53,7 @@ func readErrorEvent(t testing.TB, body, sent string) (code, message string) {
 		t.Fatalf("no event in %q: %v", rest, err)
 	}
 	code, message = readError(t, string(e.Data))
-	if e, err := events.Next(); err != io.EOF {
+	if e, err := events.Next(); !errors.Is(err, io.EOF) {
 		t.Fatalf("a further event: %q, %v", e.Raw, err)
 	}
 	return code, message

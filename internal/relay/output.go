@@ -71,8 +71,7 @@ func (o *output) write(p []byte, now time.Time) error {
 	return nil
 }
 
-// arm moves the write deadline on. It may be that of an earlier answer on the
-// same connection, and have passed.
+// arm moves the write deadline on.
 func (o *output) arm(now time.Time) {
 	if now.Sub(o.armed) > rearmAfter {
 		o.armed = now

@@ -109,7 +109,8 @@ func TestPanicIsRecordedOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			body := string(sent) + string(rest)
-			status, code := http.StatusInternalServerError, ""
+			var code string
+			status := http.StatusInternalServerError
 			if c.sent == "" {
 				code, _ = readError(t, body)
 			} else {

@@ -91,9 +91,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.forward(s, p, w, req)
 		return
 	}
-	out := &output{rc: http.NewResponseController(w)}
-	out.arm(time.Now())
-	out.hurry()
+	(&output{rc: http.NewResponseController(w)}).hurry()
 	r.serveSurface(s, w, req)
 }
 

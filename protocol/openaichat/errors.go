@@ -41,6 +41,9 @@ func decodeError(raw jsontext.Value) *llm.Error {
 	e.Code, e.Param = scalar(body.Code), scalar(body.Param)
 	if status, err := strconv.Atoi(e.Code); err == nil {
 		e.Kind, e.Status = kindOfStatus(status)
+		if tooLong(scalar(body.Type), "") { // llama.cpp says so in the type alone
+			e.Code = contextLength
+		}
 		return e
 	}
 	e.Kind = kindOfWords(scalar(body.Type) + " " + e.Code)
@@ -51,6 +54,12 @@ func decodeError(raw jsontext.Value) *llm.Error {
 // put a message at the top, a list of details, or a page of HTML there.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
 	e := bestError(body)
+	// Clouds that resell a model put its own error into their message, ERR-17.
+	if strings.HasPrefix(e.Message, "{") {
+		if inner := bestError([]byte(e.Message)); inner.Relayed {
+			e = inner
+		}
+	}
 	e.Relayed = true
 	switch kind, own := kindOfStatus(status); {
 	case status == http.StatusBadRequest && e.Kind == llm.Quota, status == http.StatusTooManyRequests && e.Kind == llm.Quota, status == http.StatusPaymentRequired:
@@ -67,11 +76,14 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 		e.Kind = llm.TooLarge
 	}
 	if tooLong(e.Code, e.Message) && e.Kind == llm.InvalidRequest {
-		e.Code, e.Status = "context_length_exceeded", 0
+		e.Code, e.Status = contextLength, 0
 	}
 	e.RetryAfter = protocol.RetryAfter(header)
 	return e
 }
+
+// contextLength is the code by which agents know that they must shorten a prompt.
+const contextLength = "context_length_exceeded"
 
 // tooLong recognises a prompt that does not fit, in the words of many servers.
 func tooLong(code, message string) bool {

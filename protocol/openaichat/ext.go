@@ -61,6 +61,9 @@ func extrasOf(e llm.Ext, name string) (outer, inner wire.Extra) {
 }
 
 func members(o wire.Object) []llm.Member {
+	if len(o) == 0 {
+		return nil
+	}
 	out := make([]llm.Member, 0, len(o))
 	for _, m := range o {
 		out = append(out, llm.Member{Name: m.Name, Value: llm.Raw(m.Value)})

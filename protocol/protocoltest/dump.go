@@ -70,10 +70,14 @@ func members(v reflect.Value) []member {
 }
 
 func unset(v reflect.Value) bool {
-	if k := v.Kind(); k == reflect.Slice || k == reflect.Map {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
 		return v.Len() == 0
+	case reflect.Struct:
+		return len(members(v)) == 0
+	default:
+		return v.IsZero()
 	}
-	return v.IsZero()
 }
 
 // snake is a field's name in lower case: MaxTokens is max_tokens, ID is id.

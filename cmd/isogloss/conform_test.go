@@ -1,0 +1,92 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/conform"
+)
+
+func runConform(t *testing.T, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	cmd := newConform()
+	var out, errs bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&errs)
+	cmd.SetArgs(args)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), errs.String(), err
+}
+
+func TestConformDirect(t *testing.T) {
+	out, _, err := runConform(t, "--direct", "--only", "situations")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !regexp.MustCompile(`\n[1-9]\d* passed, 0 failed\n$`).MatchString(out) {
+		t.Errorf("the last line is not the sum:\n%s", out)
+	}
+	if !strings.Contains(out, "ok   situations/plain-text 8/8  Plain text") {
+		t.Errorf("the progress does not name the cases:\n%s", out)
+	}
+}
+
+func TestConformJSON(t *testing.T) {
+	out, progress, err := runConform(t, "--direct", "--only", "CST-13", "--json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s conform.Summary
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if s.Passed == 0 || s.Failed != 0 || s.Cells["chat>chat stream"] == "" {
+		t.Errorf("%+v", s)
+	}
+	if !strings.Contains(progress, "parallel-tools") {
+		t.Errorf("no progress on standard error: %q", progress)
+	}
+}
+
+// TestConformFails: a gateway that knows none of the models holds nothing.
+func TestConformFails(t *testing.T) {
+	dump := t.TempDir()
+	out, _, err := runConform(t, "--base-url", "http://127.0.0.1:1", "--model", "chat=x", "--only", "situations/plain-text", "--dump", dump)
+	if err == nil || !strings.Contains(err.Error(), "do not hold") {
+		t.Errorf("%v, want a failure", err)
+	}
+	if !strings.Contains(out, "FAIL situations/plain-text 0/8") || !strings.Contains(out, "0 passed, 8 failed") {
+		t.Errorf("%s", out)
+	}
+	kept, err := os.ReadFile(filepath.Join(dump, "situations-plain-text-chat-on-chat-stream.txt"))
+	if err != nil || !strings.Contains(string(kept), ">>> client asks") {
+		t.Errorf("the bytes were not kept: %v %s", err, kept)
+	}
+}
+
+func TestConformMistakes(t *testing.T) {
+	for want, args := range map[string][]string{
+		"no model is named":           {"--base-url", "http://127.0.0.1:1"},
+		`there is no dialect "latin"`: {"--base-url", "http://127.0.0.1:1", "--model", "latin=x"},
+		"no case was run":             {"--direct", "--only", "there is no such case"},
+		"choose another address":      {"--direct", "--upstream-listen", "256.0.0.1:1"},
+	} {
+		if _, _, err := runConform(t, args...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want something with %q", args, err, want)
+		}
+	}
+}
+
+// TestConformSelf starts the gateway and tests the dialect that it has always had.
+func TestConformSelf(t *testing.T) {
+	out, _, _ := runConform(t, "--self", "--only", "situations/plain-text")
+	if !strings.Contains(out, "chat                1/1 1/1") {
+		t.Errorf("a Chat client on a Chat upstream does not hold:\n%s", out)
+	}
+}
