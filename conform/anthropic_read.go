@@ -44,11 +44,7 @@ func (anthropic) envelope(o value, bad *complaints) {
 // seeBlock reads a finished block.
 func (v anthropic) seeBlock(s *Seen, b value, bad *complaints) {
 	before := len(s.Pieces)
-	defer func() {
-		if carries(b) && len(s.Pieces) > before && s.Pieces[before].Sig == "" {
-			s.Pieces[before].Sig = "carried"
-		}
-	}()
+	defer func() { s.carry(before, carries(b)) }()
 	switch kind := b.at("type").str(); kind {
 	case "text":
 		p := Piece{Kind: kindText, Text: b.at("text").str()}

@@ -23,6 +23,7 @@ type Case struct {
 	frame   framing
 	lose    []rule
 	free    []rule
+	said    cellSet // something is lost there that the lines do not know, and it has to be said
 	headers [][2]string
 	rounds  []*round
 }
@@ -223,6 +224,9 @@ func (c *Case) setting(verb, rest string) error {
 		return c.cells.check()
 	case "modes":
 		c.stream, c.whole = strings.Contains(rest, "stream"), strings.Contains(rest, "whole")
+	case "said":
+		c.said = cellSet(strings.TrimPrefix(rest, "on "))
+		return c.said.check()
 	case "gateway":
 		c.gateway = true
 	case "frame":

@@ -76,6 +76,20 @@ func carries(x value) bool {
 	return x.at("reasoning_details").isList() || x.at("thinking_blocks").isList() || x.at("extra_content").isObject()
 }
 
+// carry marks the piece that was read at a place as one with a foreign seal. An
+// empty text leaves no piece, but may be there for the seal alone.
+func (s *Seen) carry(at int, sealed bool) {
+	if !sealed {
+		return
+	}
+	if len(s.Pieces) == at {
+		s.Pieces = append(s.Pieces, Piece{Kind: kindText})
+	}
+	if s.Pieces[at].Sig == "" {
+		s.Pieces[at].Sig = "carried"
+	}
+}
+
 func (chat) spans(text string, annotations value, bad *complaints) []Cite {
 	var out []Cite
 	for _, a := range annotations.list() {

@@ -79,18 +79,16 @@ func (responses) readUsage(s *Seen, u value, bad *complaints) {
 
 func (v responses) seeItem(s *Seen, item value, bad *complaints) {
 	before := len(s.Pieces)
-	defer func() {
-		if carries(item) && len(s.Pieces) > before && s.Pieces[before].Sig == "" {
-			s.Pieces[before].Sig = "carried"
-		}
-	}()
+	defer func() { s.carry(before, carries(item)) }()
 	switch kind := item.at("type").str(); kind {
 	case "message":
 		if item.at("role").str() != "assistant" || !item.at("content").isList() || !item.at("status").isString() {
 			bad.say("a message without role, content or status: %.120s", item.text())
 		}
 		for _, p := range item.at("content").list() {
+			at := len(s.Pieces)
 			v.seePart(s, p, bad)
+			s.carry(at, carries(p))
 		}
 	case "reasoning":
 		if !item.at("summary").isList() {

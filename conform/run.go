@@ -201,6 +201,9 @@ func (p *play) checkAnswer(rd *round, want Reply) []string {
 		want.Usage = nil // a stream has usage only for those who ask (USE-07)
 	}
 	problems := p.checkHeard(rd)
+	if p.cs.said.has(p.cell) && !x.says() {
+		problems = append(problems, fmt.Sprintf("something is lost in silence (fidelity %q)", x.header.Get("Isogloss-Fidelity")))
+	}
 	if p.cs.frame.has("linger") && x.took > lingerTime/2 {
 		problems = append(problems, fmt.Sprintf("the answer took %s, although the upstream was done at once (SSE-20)", x.took.Round(time.Millisecond)))
 	}

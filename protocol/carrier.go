@@ -1,6 +1,9 @@
 package protocol
 
 import (
+	"encoding/base64"
+	"strings"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -44,6 +47,34 @@ func Carry(seals []llm.Seal, own Name) llm.Raw {
 
 // lenient, because what a client sends back has been through its hands.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// wrapped is "isogloss:" in base64: how a seal of another protocol begins that
+// travels in the place of a dialect's own.
+const wrapped = "aXNvZ2xvc3M6"
+
+// Wrap writes the seals that other protocols have made as one opaque text, for a
+// dialect whose clients send such a text back but drop members that they do not
+// know. It is empty where there are none.
+func Wrap(seals []llm.Seal, own Name) string {
+	carried := Carry(seals, own)
+	if carried == "" {
+		return ""
+	}
+	return wrapped + base64.StdEncoding.EncodeToString([]byte(carried))
+}
+
+// Unwrap reads what Wrap has written. It reports whether the text is of that kind.
+func Unwrap(text string) ([]llm.Seal, bool) {
+	rest, ok := strings.CutPrefix(text, wrapped)
+	if !ok {
+		return nil, false
+	}
+	data, err := base64.StdEncoding.DecodeString(rest)
+	if err != nil {
+		return nil, true
+	}
+	return Uncarry(llm.Raw(data)), true
+}
 
 // Uncarry reads the seals that a client has sent back in CarrierMember. What is
 // not a seal is left alone.

@@ -76,6 +76,10 @@ func decodeThinking(meta llm.Meta, w *Block) *llm.Thought {
 		t.Parts = []llm.ThoughtPart{{Form: llm.FullReasoning, Text: text}}
 	}
 	if s := w.Signature.Value(); s != "" {
+		if foreign, ok := protocol.Unwrap(s); ok {
+			t.Seals = append(t.Seals, foreign...)
+			return t
+		}
 		t.Seals = append(t.Seals, llm.Seal{Form: llm.Signature, Data: s, Origin: own})
 	}
 	return t

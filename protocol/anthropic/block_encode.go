@@ -148,12 +148,12 @@ func (e *requestEncoder) thought(at string, t *llm.Thought) []wire.Raw {
 		e.report.Drop(at, "reasoning.foreign", "only reasoning that Anthropic has signed can be sent back to it")
 		return nil
 	}
-	return []wire.Raw{thoughtBlock(t, seal, "")}
+	return []wire.Raw{thoughtBlock(t, seal)}
 }
 
 // thoughtBlock writes reasoning with the vendor's seal, or without any.
-func thoughtBlock(t *llm.Thought, seal llm.Seal, carrier llm.Raw) wire.Raw {
-	w := Block{ExtraContent: wire.Raw(carrier), Extra: extraOf(t.Ext)}
+func thoughtBlock(t *llm.Thought, seal llm.Seal) wire.Raw {
+	w := Block{Extra: extraOf(t.Ext)}
 	if seal.Form == llm.Redacted {
 		w.Type, w.Data = wire.Some("redacted_thinking"), wire.Some(seal.Data)
 	} else {

@@ -145,10 +145,14 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		}
 	case *llm.Thought:
 		seal, sealed := b.SealFor(string(protocol.Anthropic))
-		if !sealed && carrier == "" && thoughtText(b) == "" {
+		if !sealed {
+			// The vendor's clients send a signature back, whoever made it.
+			seal.Data = protocol.Wrap(b.Seals, protocol.Anthropic)
+		}
+		if seal.Data == "" && thoughtText(b) == "" {
 			return nil
 		}
-		return thoughtBlock(b, seal, carrier)
+		return thoughtBlock(b, seal)
 	case *llm.ToolCall:
 		w.Type, w.ID, w.Name = wire.Some("tool_use"), wire.Some(answerCallID(b)), wire.Some(b.Name)
 		if w.Input = member("input", quoted(b.Args)); b.Kind != llm.CustomTool {

@@ -44,7 +44,7 @@ func (b *outBlock) skeleton() wire.Raw {
 		if !ok || seal.Form != llm.Redacted {
 			seal = llm.Seal{} // a signature comes as a delta
 		}
-		return thoughtBlock(&t, seal, carrier)
+		return thoughtBlock(&t, seal)
 	case *llm.ToolCall:
 		w.Type, w.ID, w.Name, w.Input = wire.Some("tool_use"), wire.Some(answerCallID(block)), wire.Some(block.Name), wire.Raw("{}")
 	default:
@@ -132,6 +132,9 @@ func (s *streamEncoder) close(to []byte, b *outBlock) []byte {
 		t := llm.Thought{Meta: *block.Common()}
 		if seal, ok := t.SealFor(own); ok && seal.Form == llm.Signature {
 			to = s.signature(to, b, seal) // it was known from the beginning
+		} else if w := protocol.Wrap(b.seals, protocol.Anthropic); w != "" && !ok {
+			to = s.signature(to, b, llm.Seal{Data: w}) // the vendor's clients send it back, whoever made it
+			b.sealed = len(b.seals)
 		}
 	case *llm.ToolCall:
 		to = s.closeCall(to, b, block)

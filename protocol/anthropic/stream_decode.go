@@ -46,8 +46,11 @@ type openBlock struct {
 // Decode reads one event.
 func (d *streamDecoder) Decode(name, data []byte, to []llm.Event) []llm.Event {
 	data = bytes.TrimSpace(data)
-	if d.over || len(data) == 0 || string(data) == "[DONE]" {
+	switch {
+	case d.over || string(data) == "[DONE]":
 		return to
+	case len(data) == 0, data[0] == ':': // a heartbeat dressed as data, SSE-08
+		return append(to, llm.Ping{})
 	}
 	if err := json.Unmarshal(data, &d.event, lenient); err != nil {
 		return d.fail(to, badAnswer("the upstream sent an event that is not JSON", err))

@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -122,14 +123,14 @@ func (g *grounded) appendTo(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		kind := `{"web":{"uri":`
-		if c.Quote != "" {
-			kind = `{"retrievedContext":{"uri":` // the kind of source that has words
+		kind, quote := `{"web":{"uri":`, ""
+		if c.Quote != "" && (c.Protocol == own || !strings.HasPrefix(c.URL, "http")) {
+			kind, quote = `{"retrievedContext":{"uri":`, c.Quote // the kind of source that has words
 		}
 		b = appendString(append(b, kind...), c.URL)
 		b = appendString(append(b, `,"title":`...), c.Title)
-		if c.Quote != "" {
-			b = appendString(append(b, `,"text":`...), c.Quote)
+		if quote != "" {
+			b = appendString(append(b, `,"text":`...), quote)
 		}
 		b = append(b, "}}"...)
 	}

@@ -64,6 +64,9 @@ func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Repo
 	if report == nil {
 		report = &llm.Report{}
 	}
+	if resp.Usage != nil && resp.Usage.CacheWrite > 0 {
+		report.Drop("usage.cache_write", "usage.cache_write", "tokens written to a cache are counted as read anew")
+	}
 	b := append([]byte(nil), `{"candidates":[`...)
 	feedback := ""
 	for i := range resp.Choices {

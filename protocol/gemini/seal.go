@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"encoding/base64"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -13,21 +12,12 @@ import (
 // from the third generation on a call without a signature is refused.
 const skipSignature = "skip_thought_signature_validator"
 
-// carrierHead is "isogloss:" in base64 of either alphabet. Seals of other
-// protocols travel inside thoughtSignature: it is opaque bytes to every client,
-// and Google's SDKs send it back but drop members that they do not know.
-const carrierHead = "aXNvZ2xvc3M6"
-
-// readSeals reads the seals of a part.
+// readSeals reads the seals of a part. Those of other protocols travel inside
+// thoughtSignature: it is opaque bytes to every client, and Google's SDKs send it
+// back but drop members that they do not know.
 func readSeals(signature string, extraContent wire.Raw) []llm.Seal {
-	var seals []llm.Seal
-	switch {
-	case signature == "":
-	case strings.HasPrefix(signature, carrierHead):
-		if data, err := base64.StdEncoding.DecodeString(standardBase64(signature)); err == nil {
-			seals = protocol.Uncarry(llm.Raw(data[len("isogloss:"):]))
-		}
-	default:
+	seals, foreign := protocol.Unwrap(standardBase64(signature))
+	if !foreign && signature != "" {
 		seals = []llm.Seal{{Form: llm.Signature, Data: signature, Origin: own}}
 	}
 	return append(seals, protocol.Uncarry(llm.Raw(extraContent))...)
@@ -36,15 +26,11 @@ func readSeals(signature string, extraContent wire.Raw) []llm.Seal {
 // carrySeals gives what a client has to hold for the next turn: the signature of
 // a part, and extra_content where the signature is taken by Google's own.
 func carrySeals(seals []llm.Seal) (signature string, extraContent llm.Raw) {
-	foreign := protocol.Carry(seals, protocol.Gemini)
 	m := llm.Meta{Seals: seals}
 	if s, ok := m.SealFor(own); ok && s.Data != "" {
-		return s.Data, foreign
+		return s.Data, protocol.Carry(seals, protocol.Gemini)
 	}
-	if foreign == "" {
-		return "", ""
-	}
-	return carrierHead + base64.StdEncoding.EncodeToString([]byte(foreign)), ""
+	return protocol.Wrap(seals, protocol.Gemini), ""
 }
 
 // standardBase64 gives base64 in the standard alphabet, padded and without line

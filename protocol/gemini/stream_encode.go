@@ -54,6 +54,7 @@ type writtenBlock struct {
 	prefix string // of a part with some of its text; empty for what comes whole
 	suffix string
 	args   strings.Builder
+	ended  bool // of a call: it is whole, and waits for those before it
 	ruler  ruler
 	cites  []llm.Citation
 }
@@ -243,8 +244,8 @@ func (s *StreamEncoder) blockEnd(e llm.BlockEnd, to []byte) []byte {
 	}
 	switch block := b.Block.(type) {
 	case *llm.ToolCall:
-		block.Args = b.args.String()
-		to = s.partEnd(appendBlock(s.part(to), block), e.Choice)
+		block.Args, b.ended = b.args.String(), true
+		return s.flushCalls(e.Choice, to)
 	case *llm.Text, *llm.Thought:
 		if len(block.Common().Seals) > 0 {
 			to = s.partEnd(appendBlock(s.part(to), block), e.Choice)
@@ -252,6 +253,27 @@ func (s *StreamEncoder) blockEnd(e llm.BlockEnd, to []byte) []byte {
 	}
 	s.settle(s.choice(e.Choice), b)
 	s.choice(e.Choice).blocks[e.Index] = nil // what it held is written
+	return to
+}
+
+// flushCalls writes the calls that are whole, in the order in which they began: a
+// client runs them in the order in which it gets them.
+func (s *StreamEncoder) flushCalls(choice int, to []byte) []byte {
+	c := s.choice(choice)
+	for i, b := range c.blocks {
+		if b == nil {
+			continue
+		}
+		call, ok := b.Block.(*llm.ToolCall)
+		switch {
+		case !ok:
+		case !b.ended:
+			return to
+		default:
+			to = s.partEnd(appendBlock(s.part(to), call), choice)
+			c.blocks[i] = nil // what it held is written
+		}
+	}
 	return to
 }
 

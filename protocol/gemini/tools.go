@@ -100,7 +100,7 @@ func (r *reader) toolConfig(c *ToolConfig) {
 // nameByte is what a function's name may hold after its first byte.
 func nameByte(b byte) bool { return llm.WordByte(b) || b == '.' || b == ':' }
 
-const nameLimit = 64
+const nameLimit = 128
 
 // toolName is the name that a tool is sent under.
 func toolName(ref llm.ToolRef) string {

@@ -52,7 +52,12 @@ func stopOf(reason FinishReason, called, refused bool) llm.Stop {
 // that it is to be run, and nothing else does (INV-12).
 func finishOf(s llm.Stop, refused, called bool) FinishReason {
 	f, ok := stopToFinish[s.Kind]
-	if !ok || s.Kind == llm.Refused && refused {
+	switch {
+	case s.Kind == llm.Refused && refused:
+		f = FinishStop
+	case !ok && s.Raw != "":
+		f = FinishReason(strings.ToLower(s.Raw)) // an end that is not clean must not look so
+	case !ok:
 		f = FinishStop
 	}
 	switch {

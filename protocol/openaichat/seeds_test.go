@@ -158,7 +158,7 @@ func TestSeedFinishReasons(t *testing.T) {
 		"tool_calls":     {call, llm.ToolUse, "tool_calls"},
 		"content_filter": {`"content":"x"`, llm.ContentFilter, "content_filter"},
 		"function_call":  {`"function_call":{"name":"f","arguments":"{}"}`, llm.ToolUse, "tool_calls"},
-		"of tomorrow":    {`"content":"x"`, llm.Other, "stop"},
+		"of tomorrow":    {`"content":"x"`, llm.Other, "of tomorrow"}, // GEM-14: never a clean end
 	} {
 		t.Run(finish, func(t *testing.T) {
 			resp, err := Codec{}.DecodeResponse([]byte(`{"choices":[{"index":0,"message":{"role":"assistant",` + want.said + `},"finish_reason":"` + finish + `"}]}`))

@@ -53,7 +53,9 @@ func (w *requestWriter) thought(t *llm.Thought, path string) {
 	o.opt("id", itemID(t.ID, thoughtID))
 	var summary, full list
 	for _, p := range t.Parts {
-		if p.Form == llm.SummaryReasoning {
+		// What another dialect's client has sent back was a summary when it
+		// left here.
+		if p.Form == llm.SummaryReasoning || !isOwn(t.Ext) {
 			summary.add(textPart("summary_text", p.Text))
 		} else {
 			full.add(textPart("reasoning_text", p.Text))

@@ -218,8 +218,13 @@ func appendErrorObject(b []byte, e *llm.Error) []byte {
 // disconnect without it (RSP-04); at a member "error" the vendor's SDKs raise. The
 // response's own id is not known here.
 func (Codec) EncodeStreamError(e *llm.Error) []byte {
+	return encodeFailed(e, llm.MintID("resp_", e.Message), 0)
+}
+
+// encodeFailed writes the last event of a response that has failed.
+func encodeFailed(e *llm.Error, id string, number int64) []byte {
 	s := newStreamEncoder(nil)
-	s.id = llm.MintID("resp_", e.Message)
+	s.id, s.seq = id, number
 	out := s.terminal(outcome{status: "failed", err: e}, nil)
 	out = append(out[:len(out)-len("}\n\n")], `,"error":`...)
 	return closeEvent(appendErrorObject(out, e))

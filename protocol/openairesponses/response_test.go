@@ -78,7 +78,7 @@ var foreignAnswers = []struct {
 		output: `[{"id":"msg_","type":"message","status":"completed","role":"assistant","content":[{"type":"refusal","refusal":"no"}]}]`, status: "completed",
 	},
 	{name: "a call that cannot be read", stop: llm.Stop{Kind: llm.Malformed, Raw: "MALFORMED_FUNCTION_CALL"}, output: `[]`, status: "failed server_error"},
-	{name: "a reason that nobody knows", stop: llm.Stop{Kind: llm.Other, Raw: "x"}, output: `[]`, status: "completed"},
+	{name: "a reason that nobody knows", stop: llm.Stop{Kind: llm.Other, Raw: "x"}, output: `[]`, status: "failed server_error"},
 	{
 		name: "citations: the whole block, a span, and one without an address, RSP-34",
 		blocks: []llm.Block{&llm.Text{Text: "héllo", Citations: []llm.Citation{

@@ -28,6 +28,11 @@ func (s *streamEncoder) outcome() outcome {
 	case llm.Malformed:
 		return outcome{status: "failed", err: &llm.Error{Kind: llm.Upstream, Code: "server_error",
 			Message: "the model has called a tool in a form that cannot be read (" + s.stop.Raw + ")"}}
+	case llm.Other:
+		if s.stop.Raw != "" { // an end that is not clean must not look so, GEM-14
+			return outcome{status: "failed", err: &llm.Error{Kind: llm.Upstream, Code: "server_error",
+				Message: "the model stopped for a reason that has no word here (" + s.stop.Raw + ")"}}
+		}
 	default:
 	}
 	return outcome{status: "completed"}

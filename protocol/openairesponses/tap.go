@@ -17,7 +17,10 @@ import (
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // Tap reads responses.
-type Tap struct{ summary protocol.Summary }
+type Tap struct {
+	summary protocol.Summary
+	next    int64 // the sequence number that would follow
+}
 
 // Summary is what has been seen so far.
 func (t *Tap) Summary() protocol.Summary { return t.summary }
@@ -32,6 +35,7 @@ type tapped struct {
 // Event sees the data of one event. Most hold one token, and they are not decoded.
 func (t *Tap) Event(data []byte) protocol.Mark {
 	data = bytes.TrimLeft(data, " \t")
+	t.number(data)
 	switch {
 	case len(data) == 0, data[0] == ':':
 		return protocol.Keepalive
@@ -65,6 +69,30 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 		return protocol.Done
 	}
 	return protocol.Content
+}
+
+// number notes an event's sequence number. It is looked for from the end, where
+// text cannot look like it, and not at all costs: only an error of ours needs it.
+func (t *Tap) number(data []byte) {
+	const member = `"sequence_number":`
+	at := bytes.LastIndex(data, []byte(member))
+	if at < 0 {
+		return
+	}
+	digits := bytes.TrimLeft(data[at+len(member):], " ")
+	end := bytes.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+	if end < 0 {
+		end = len(digits)
+	}
+	if n, err := strconv.ParseInt(string(digits[:end]), 10, 64); err == nil {
+		t.next = n + 1
+	}
+}
+
+// EncodeStreamError ends the stream that the tap has watched: with the response's
+// own id and the next number, without which clients do not take it.
+func (t *Tap) EncodeStreamError(e *llm.Error) []byte {
+	return encodeFailed(e, t.summary.ID, t.next)
 }
 
 // isDelta reports whether an event is a piece of text: its type comes first with
