@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"protocol/anthropic":       {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/gemini":          {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/gemini", "protocol/openaichat", "protocol/openairesponses"},
+	"protocol/loss":            {"protocol", "llm"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
 

@@ -105,3 +105,21 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 	}
 	return seals
 }
+
+// MarkPrefix begins the names that a codec gives to its own notes among a node's
+// unknown members: how something was spelled, where a border was. They are not
+// the client's, so no other codec reports them.
+const MarkPrefix = "isogloss."
+
+// DropExt reports the members of another protocol that an encoder has no place
+// for.
+func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
+	if e.Protocol == "" || Name(e.Protocol) == own {
+		return
+	}
+	for _, m := range e.Members {
+		if !strings.HasPrefix(m.Name, MarkPrefix) {
+			report.Drop(path+"."+m.Name, "ext.unknown_field", "the upstream's dialect has no place for it")
+		}
+	}
+}

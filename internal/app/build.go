@@ -8,6 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // newState makes of a configuration what the request path works with. created is
@@ -19,6 +20,8 @@ func newState(cfg *config.Config, created time.Time) *relay.State {
 		Paths:     newPaths(cfg.Providers),
 		Limits:    relay.Limits(cfg.Limits),
 		KeepAlive: cfg.KeepAlive,
+		Fidelity:  llm.Mode(cfg.Fidelity),
+		Gates:     provider.NewGates(cfg.Gates),
 		Created:   created,
 	}
 }

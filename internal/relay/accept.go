@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -94,7 +95,7 @@ func bodyError(x *exchange, err error, limit int64) *llm.Error {
 		return tooLarge(limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &llm.Error{Kind: llm.Timeout, Status: http.StatusRequestTimeout, Code: "request_timeout", Message: "the request's body took too long to arrive"}
-	case x.client.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF):
+	case x.client.Context().Err() != nil, errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return clientGone(err)
 	}
 	return &llm.Error{Kind: llm.InvalidRequest, Message: "the request's body could not be read", Cause: err}

@@ -21,15 +21,9 @@ const maxErrorBody = 1 << 20
 // is in the upstream's own words.
 func (r *Relay) answer(x *exchange) *llm.Error {
 	if x.translation != nil {
-		return r.answerTranslated(x)
+		return x.told(r.answerTranslated(x))
 	}
-	err := r.passOn(x)
-	if err != nil && err.Relayed {
-		for _, text := range []*string{&err.Message, &err.Code, &err.Param} {
-			*text = string(redact([]byte(*text), x.target.Provider))
-		}
-	}
-	return err
+	return x.told(r.passOn(x))
 }
 
 // passOn passes the answer on as it came where both sides agree on streaming, else
@@ -141,6 +135,9 @@ func (r *Relay) relayError(x *exchange) *llm.Error {
 		fault.Relayed = false
 		x.answerHeaders(x.out.header())
 		return fault
+	}
+	if x.speaks != nil { // a path that is only forwarded has no dialect of its own
+		x.discourage(x.speaks.DecodeError(status, x.upstream.Header, body))
 	}
 	x.seen.Err = fault
 	x.writeWhole(status, redact(body, x.target.Provider))

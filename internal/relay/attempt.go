@@ -62,6 +62,10 @@ func (x *exchange) request(path string) *http.Request {
 		h[name] = values
 	}
 	h["User-Agent"] = userAgent
+	// Nothing is sent for an empty list, but net/http then sends the request
+	// again where a connection that was kept open turns out to be dead before
+	// it brought a single byte: upstreams close idle ones whenever they like.
+	h["X-Idempotency-Key"] = []string{}
 	p.Authorize(h)
 	x.seen.Inject(h)
 	req := &http.Request{Method: x.client.Method, URL: p.URL(path), Header: h, ProtoMajor: 1, ProtoMinor: 1}
@@ -74,7 +78,7 @@ func (r *Relay) send(x *exchange, req *http.Request) *llm.Error {
 	x.idle = time.AfterFunc(limits.FirstByte, func() { x.cancel(errSilent) })
 	x.total = time.AfterFunc(limits.Total, func() { x.cancel(errTotal) })
 	x.seen.Attempts++
-	if x.ask != nil && x.ask.stream && x.state.KeepAlive > 0 {
+	if x.ask != nil && x.ask.stream && x.state.KeepAlive > 0 && x.endpoint.comments() {
 		x.out.keepAlive(x.state.KeepAlive, x.commitStream)
 	}
 	resp, err := r.transports.get(limits.Connect).RoundTrip(req) //nolint:bodyclose // release closes it
@@ -94,7 +98,20 @@ func (x *exchange) hear(resp *http.Response) {
 	x.upstream = resp
 	x.seen.FirstByte(time.Now())
 	x.seen.UpstreamStatus = resp.StatusCode
-	x.seen.UpstreamID = resp.Header.Get("X-Request-Id")
+	x.seen.UpstreamID = upstreamID(resp.Header, x.target.Provider.Key.Reveal())
+}
+
+// upstreamID is the upstream's own id for the request, by either name. It goes
+// into the log, so it must not be a way for our credential to get there.
+func upstreamID(h http.Header, key string) string {
+	id := h.Get("X-Request-Id")
+	if id == "" {
+		id = h.Get("Request-Id")
+	}
+	if quotes(key, id) {
+		return ""
+	}
+	return id
 }
 
 // timely is an answer's body that may be silent only for so long. The time runs
@@ -122,7 +139,7 @@ func (x *exchange) settle() *llm.Error {
 	}
 	x.out.close()
 	switch {
-	case !x.out.committed, good && x.endpoint.collect, status == http.StatusUnauthorized, !good && status < 400:
+	case !x.out.committed, good && x.endpoint.generates, x.translation != nil, status == http.StatusUnauthorized, !good && status < 400:
 		return nil
 	case good:
 		return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream did not stream its answer"}

@@ -68,16 +68,17 @@ func embedOverGemini(x *exchange) *llm.Error {
 
 // inputTexts reads the member input: one text or a list of them.
 func inputTexts(raw jsontext.Value) ([]string, *llm.Error) {
-	var one string
-	var many []string
-	switch {
-	case raw.Kind() == '"' && json.Unmarshal(raw, &one, scanOptions) == nil:
-		return []string{one}, nil
-	case raw.Kind() == '[' && json.Unmarshal(raw, &many, scanOptions) == nil && len(many) > 0:
-		return many, nil
+	if raw.Kind() == '"' {
+		raw = slices.Concat(jsontext.Value("["), raw, jsontext.Value("]"))
 	}
-	return nil, &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_type", Param: "input",
-		Message: `"input" must be a text or a list of texts; token ids mean nothing to a model of another vendor`}
+	var list []jsontext.Value
+	var texts []string
+	if json.Unmarshal(raw, &list, scanOptions) != nil || len(list) == 0 ||
+		slices.ContainsFunc(list, func(v jsontext.Value) bool { return v.Kind() != '"' }) || json.Unmarshal(raw, &texts, scanOptions) != nil {
+		return nil, &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_type", Param: "input",
+			Message: `"input" must be a text or a list of texts; token ids mean nothing to a model of another vendor`}
+	}
+	return texts, nil
 }
 
 func badVectors(cause error) *llm.Error {
@@ -141,10 +142,11 @@ func embedOverOpenAI(x *exchange) *llm.Error {
 	if len(ask.Inputs) == 0 {
 		return wrongType("requests", "a list of at least one")
 	}
-	for path, value := range map[string]string{"task_type": ask.Task, "title": ask.Title} {
-		if value != "" {
-			report.Drop(path, "embeddings."+path, "OpenAI's embeddings have no "+path)
-		}
+	if ask.Task != "" {
+		report.Drop("task_type", "embeddings.task_type", "OpenAI's embeddings have no task type")
+	}
+	if ask.Title != "" {
+		report.Drop("title", "embeddings.title", "OpenAI's embeddings have no title")
 	}
 	if err := report.Err(); err != nil {
 		return err
@@ -169,13 +171,16 @@ func embedOverOpenAI(x *exchange) *llm.Error {
 	return nil
 }
 
+// openAIVector is one vector of an answer.
+type openAIVector struct {
+	Index     int            `json:"index"`
+	Embedding jsontext.Value `json:"embedding"`
+}
+
 // decodeEmbeddings reads OpenAI's vectors, in the order of their indexes.
 func decodeEmbeddings(body []byte, want int) (*gemini.Vectors, *llm.Error) {
 	var in struct {
-		Data []struct {
-			Index     int            `json:"index"`
-			Embedding jsontext.Value `json:"embedding"`
-		} `json:"data"`
+		Data  []openAIVector `json:"data"`
 		Usage *struct {
 			Prompt int64 `json:"prompt_tokens"`
 		} `json:"usage"`
@@ -183,12 +188,7 @@ func decodeEmbeddings(body []byte, want int) (*gemini.Vectors, *llm.Error) {
 	if err := json.Unmarshal(body, &in, scanOptions); err != nil || len(in.Data) != want {
 		return nil, badVectors(err)
 	}
-	slices.SortStableFunc(in.Data, func(a, b struct {
-		Index     int            `json:"index"`
-		Embedding jsontext.Value `json:"embedding"`
-	}) int {
-		return cmp.Compare(a.Index, b.Index)
-	})
+	slices.SortStableFunc(in.Data, func(a, b openAIVector) int { return cmp.Compare(a.Index, b.Index) })
 	v := &gemini.Vectors{}
 	for _, d := range in.Data {
 		if d.Embedding.Kind() != '[' {

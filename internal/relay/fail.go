@@ -23,7 +23,7 @@ func (r *Relay) fail(x *exchange, err *llm.Error) {
 			x.cut = true
 			return
 		}
-		if x.out.write(x.dialect.EncodeStreamError(err), time.Now()) == nil {
+		if x.out.write(x.streamFailure(err), time.Now()) == nil {
 			_ = x.out.flush()
 		}
 		return
@@ -36,4 +36,13 @@ func (r *Relay) fail(x *exchange, err *llm.Error) {
 	x.seen.Status = x.dialect.ErrorStatus(err)
 	x.out.commit(x.seen.Status)
 	_ = x.out.write(x.dialect.EncodeError(err), time.Now())
+}
+
+// streamFailure is the event that ends a stream. In some dialects it must fit what
+// came before, which only the tap has seen.
+func (x *exchange) streamFailure(err *llm.Error) []byte {
+	if t, ok := x.tap.(interface{ EncodeStreamError(*llm.Error) []byte }); ok {
+		return t.EncodeStreamError(err)
+	}
+	return x.dialect.EncodeStreamError(err)
 }

@@ -32,6 +32,29 @@ var clientHeaders = []string{
 	"Openai-Model", "Openai-Processing-Ms", "Openai-Version",
 }
 
+// anyoneHeaders are those among them that mean the same in every dialect.
+var anyoneHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
+
+// vendorOf is whose headers a dialect has.
+func vendorOf(dialect protocol.Name) protocol.Name {
+	if dialect == protocol.OpenAIResponses {
+		return protocol.OpenAIChat
+	}
+	return dialect
+}
+
+// tells reports whether a client is told a header of its upstream. The content
+// type is that of the bytes: a translated answer has its own.
+func (x *exchange) tells(name string) bool {
+	if name == "Content-Type" {
+		return x.translation == nil
+	}
+	if x.speaks != nil && vendorOf(x.speaks.Name()) != vendorOf(x.endpoint.dialect) {
+		return slices.Contains(anyoneHeaders, name)
+	}
+	return slices.Contains(clientHeaders, name) || rateLimitHeader(name)
+}
+
 // rateLimitHeader reports whether a header is about rate limits; their names
 // differ from provider to provider.
 func rateLimitHeader(name string) bool {
@@ -54,12 +77,18 @@ func (x *exchange) answerHeaders(h http.Header) {
 		h["Isogloss-Attempts"] = []string{strconv.Itoa(x.seen.Attempts)}
 		h["Isogloss-Fidelity"] = []string{x.fidelity}
 	}
+	if x.translation != nil {
+		h["Content-Type"] = []string{"application/json"}
+		if x.ask.stream {
+			h["Content-Type"] = []string{"text/event-stream"}
+		}
+	}
 	if x.upstream == nil {
 		return
 	}
 	key := x.target.Provider.Key.Reveal()
 	for n, v := range x.upstream.Header {
-		if (slices.Contains(clientHeaders, n) || rateLimitHeader(n)) && !quotes(key, v...) {
+		if x.tells(n) && !quotes(key, v...) {
 			h[n] = v
 		}
 	}

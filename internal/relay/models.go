@@ -15,17 +15,18 @@ import (
 // modelList is how a dialect lists models. A pattern is listed as it is
 // configured, so that its users can see what to write in place of the star.
 type modelList struct {
-	before, after string
-	one           func(b []byte, s *State, r *route.Route, id string) []byte
+	before string
+	one    func(b []byte, s *State, r *route.Route, id string) []byte
+	after  func(b []byte, all []*route.Route) []byte
 }
 
-var openAIList = modelList{`{"object":"list","data":[`, `]}`, appendOpenAIModel}
+var openAIList = modelList{`{"object":"list","data":[`, appendOpenAIModel, appendEnd}
 
 var modelLists = map[protocol.Name]modelList{
 	protocol.OpenAIChat:      openAIList,
 	protocol.OpenAIResponses: openAIList,
-	protocol.Anthropic:       {`{"data":[`, `],"has_more":false,"first_id":null,"last_id":null}`, appendAnthropicModel},
-	protocol.Gemini:          {`{"models":[`, `]}`, appendGeminiModel},
+	protocol.Anthropic:       {`{"data":[`, appendAnthropicModel, appendPage},
+	protocol.Gemini:          {`{"models":[`, appendGeminiModel, appendEnd},
 }
 
 func (l modelList) list(s *State) []byte {
@@ -36,7 +37,19 @@ func (l modelList) list(s *State) []byte {
 		}
 		b = l.one(b, s, r, r.Name)
 	}
-	return append(b, l.after...)
+	return l.after(b, s.Routes.Routes())
+}
+
+func appendEnd(b []byte, _ []*route.Route) []byte { return append(b, "]}"...) }
+
+// appendPage ends a list that claims to be one page of several.
+func appendPage(b []byte, all []*route.Route) []byte {
+	if len(all) == 0 {
+		return append(b, `],"has_more":false,"first_id":null,"last_id":null}`...)
+	}
+	b = appendQuote(append(b, `],"has_more":false,"first_id":`...), all[0].Name)
+	b = appendQuote(append(b, `,"last_id":`...), all[len(all)-1].Name)
+	return append(b, '}')
 }
 
 func appendOpenAIModel(b []byte, s *State, r *route.Route, id string) []byte {

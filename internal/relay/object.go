@@ -169,7 +169,12 @@ func syntax(err error) *llm.Error {
 	}
 	at := " at byte " + strconv.FormatInt(se.ByteOffset, 10)
 	if errors.Is(err, jsontext.ErrDuplicateName) {
-		return badJSON("a JSON object has the same name twice" + at)
+		e := badJSON("a JSON object has the same name twice" + at)
+		// Only a name of ours is told: any other may be somebody's secret.
+		if name := se.JSONPointer.LastToken(); slices.Contains(actedOn, name) {
+			e.Param, e.Message = name, "\""+name+"\" stands twice in the body"+at
+		}
+		return e
 	}
 	return badJSON("the body is not valid JSON" + at)
 }

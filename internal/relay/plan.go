@@ -16,8 +16,7 @@ func (r *Relay) plan(x *exchange) *llm.Error {
 	}
 	target, ok := x.choose(match.Targets)
 	if !ok {
-		return &llm.Error{Kind: llm.InvalidRequest, Code: "unsupported_protocol", Param: "model",
-			Message: "the model '" + printable(x.ask.model) + "' is served over " + string(match.Targets[0].Provider.Protocol) + ", which has nothing like " + x.endpoint.path}
+		return x.endpoint.unserved(x.ask.model, match.Targets[0].Provider.Protocol)
 	}
 	x.target, x.speaks = target, r.codecs[target.Provider.Protocol]
 	x.seen.Target, x.seen.UpstreamProtocol = target.String(), string(target.Provider.Protocol)
@@ -26,23 +25,23 @@ func (r *Relay) plan(x *exchange) *llm.Error {
 		return err
 	}
 	if !x.endpoint.verbatim(target.Provider) {
-		return r.translate(x)
+		return r.convert(x)
 	}
-	x.path = x.endpoint.upstreamPath(target)
 	edits, err := x.edits()
 	if err != nil {
 		return err
 	}
+	x.path = x.endpoint.upstreamPath(target, x.seen.UpstreamStream)
 	x.body = patch(x.body, edits)
 	x.tap = x.speaks.NewTap(x.ask.n)
 	return nil
 }
 
 // choose is the first target that can be asked: any for what every dialect can
-// say, else the first that speaks the client's dialect.
+// say, else the first that speaks the client's dialect or one that has the like.
 func (x *exchange) choose(targets []route.Target) (route.Target, bool) {
 	for _, t := range targets {
-		if x.endpoint.generates || t.Provider.Protocol == x.endpoint.dialect {
+		if x.endpoint.servedBy(t.Provider) {
 			return t, true
 		}
 	}
@@ -64,9 +63,11 @@ func (x *exchange) edits() ([]edit, *llm.Error) {
 	}
 	edits = append(edits, x.ask.applyQuirks(p.Quirks)...)
 	stream := x.ask.stream
-	if !stream && x.endpoint.collect && p.UpstreamStream == provider.Always {
+	if !stream && x.endpoint.generates && p.UpstreamStream == provider.Always {
 		stream = true
-		edits = append(edits, x.ask.set("stream", "true"))
+		if x.endpoint.dialect != protocol.Gemini { // which has it in the path
+			edits = append(edits, x.ask.set("stream", "true"))
+		}
 	}
 	x.seen.UpstreamStream = stream
 	// A collected answer has its usage as the upstream's own whole answer has.

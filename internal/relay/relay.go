@@ -39,8 +39,9 @@ type State struct {
 	Paths     map[provider.Path]*provider.Provider // listed extra paths
 	Limits    Limits
 	KeepAlive time.Duration // comment lines on idle streams; 0 sends none
-	Fidelity  llm.Mode      // what is done about losses between dialects
-	Created   time.Time     // what GET /v1/models reports
+	Fidelity  llm.Mode      // what is done about losses between dialects; empty means llm.Default
+	Gates     *provider.Gates
+	Created   time.Time // what GET /v1/models reports
 }
 
 // Limits bound what comes from outside, in bytes.
@@ -55,13 +56,14 @@ type Relay struct {
 	codecs     map[protocol.Name]protocol.Translator
 	observer   *observe.Observer
 	transports *transports
+	seals      *sealStore
 	state      atomic.Pointer[State]
 	draining   atomic.Bool
 }
 
 // New returns a relay without a state: it is not ready until Use was called.
 func New(codecs []protocol.Translator, observer *observe.Observer) *Relay {
-	r := &Relay{codecs: map[protocol.Name]protocol.Translator{}, observer: observer, transports: newTransports()}
+	r := &Relay{codecs: map[protocol.Name]protocol.Translator{}, observer: observer, transports: newTransports(), seals: newSealStore()}
 	for _, c := range codecs {
 		r.codecs[c.Name()] = c
 	}
@@ -128,7 +130,6 @@ type exchange struct {
 	tap      protocol.Tap
 	hide     bool // usage was asked for by us: the client does not see its event
 	cut      bool // the answer broke off where its form has no way to say so
-	token    bool // content has come that was not counted yet
 	fidelity string
 
 	translation *translation // nil in the verbatim lane

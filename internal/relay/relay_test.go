@@ -33,6 +33,7 @@ type gateway struct {
 	provider *provider.Provider
 	log      *logBuffer
 	up       *upstreamtest.Server
+	extra    []string // further models that go to the upstream under their own name
 }
 
 // newGateway serves the models real-chat and alias-chat (which is real-chat
@@ -77,12 +78,16 @@ func (g *gateway) routes() []*route.Route {
 	target := func(model string) []route.Target {
 		return []route.Target{{Provider: g.provider, Model: model, Timeouts: g.provider.Timeouts}}
 	}
-	return []*route.Route{
+	routes := []*route.Route{
 		{Name: "real-chat", OwnedBy: "up", Targets: target("real-chat")},
 		{Name: "alias-chat", OwnedBy: "up", Targets: target("real-chat")},
 		{Name: "vendor/slashed", OwnedBy: "vendor", Targets: target("vendor/slashed")},
 		{Name: "any/*", OwnedBy: "up", Targets: target("*")},
 	}
+	for _, name := range g.extra {
+		routes = append(routes, &route.Route{Name: name, OwnedBy: "up", Targets: target(name)})
+	}
+	return routes
 }
 
 // post sends a body and reads the whole answer. The error is that of reading.

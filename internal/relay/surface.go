@@ -8,6 +8,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/gemini"
 )
 
 // serveSurface answers what needs no upstream.
@@ -27,15 +28,18 @@ func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request)
 		r.refuse(w, dialect, err)
 		return
 	}
+	if _, found, err := gemini.ParsePath(req.Method, req.URL.EscapedPath()); found && err != nil {
+		r.refuse(w, dialect, err)
+		return
+	}
 	id, isModel := modelID(req.URL)
-	isList := id == "" && isModelPath(req.URL.Path)
 	switch {
-	case !isModel && !isList && path != "/dynamo/alpha/list-models":
+	case !isModel && path != "/dynamo/alpha/list-models":
 		r.refuse(w, dialect, noSuchPath(req))
 	case req.Method != http.MethodGet && req.Method != http.MethodHead:
 		w.Header().Set("Allow", "GET, HEAD")
 		r.refuse(w, dialect, wrongMethod(req, "GET"))
-	case isList:
+	case isModel && id == "":
 		writeJSON(w, http.StatusOK, modelLists[dialect].list(s))
 	case isModel:
 		r.serveModel(s, w, dialect, id)

@@ -28,14 +28,14 @@ const (
 type Row struct {
 	Side   Side
 	Topic  string
-	Fields []string      // as Fields names them
+	Fields []string      // paths in the neutral model: sampling.top_p, media.url
 	When   string        // which values of the fields are meant; empty for all
 	Target protocol.Name // the protocol that is written
 
 	Verdict llm.Verdict
-	Code    string // what the encoder reports; empty where nothing is lost
-	Wire    string // the member that holds the value: messages[].content; "url" for the path
-	Note    string // for people
+	Codes   []string // what the encoder reports; none where nothing is lost
+	Wire    string   // the member that holds the value: messages[].content; "url" for the path
+	Note    string   // for people
 
 	// Silent is a loss that the encoder does not report. Nothing should be
 	// lost in silence: each such row is a fault that is known.
@@ -50,7 +50,7 @@ func Table() []Row {
 			for i, c := range []cell{e.chat, e.responses, e.anthropic, e.gemini} {
 				rows = append(rows, Row{
 					Side: t.side, Topic: t.name, Fields: strings.Fields(e.fields), When: e.when, Target: protocol.Names()[i],
-					Verdict: c.verdict, Code: c.code, Wire: c.wire, Note: c.note, Silent: c.silent,
+					Verdict: c.verdict, Codes: strings.Fields(c.code), Wire: c.wire, Note: c.note, Silent: c.silent,
 				})
 			}
 		}

@@ -1,6 +1,9 @@
 package loss
 
-import "github.com/isogloss-gateway/isogloss/llm"
+import (
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
 
 // answer is an answer without a value, and with it.
 type answer struct {
@@ -8,6 +11,7 @@ type answer struct {
 	base         func() *llm.Response // nil for a short text
 	set          func(r *llm.Response, s scene)
 	find         string
+	finds        map[protocol.Name]string   // where it is spelled otherwise
 	ask          func(s scene) *llm.Request // nil for hello
 }
 
@@ -29,6 +33,14 @@ func calling() *llm.Response {
 	return r
 }
 
+// musing is an answer with reasoning in it.
+func musing() *llm.Response {
+	r := short()
+	hm := &llm.Thought{Parts: []llm.ThoughtPart{{Form: llm.FullReasoning, Text: "hm"}}}
+	r.Choices[0].Blocks = append([]llm.Block{hm}, r.Choices[0].Blocks...)
+	return r
+}
+
 func spoken(r *llm.Response) *llm.Text { return r.Choices[0].Blocks[0].(*llm.Text) }
 
 func called(r *llm.Response) *llm.ToolCall { return r.Choices[0].Blocks[0].(*llm.ToolCall) }
@@ -47,9 +59,11 @@ func answerSamples() []answer {
 		return func(r *llm.Response, _ scene) { f(r.Usage) }
 	}
 	return append(list,
-		answer{fields: "id", set: func(r *llm.Response, _ scene) { r.ID = aNeedle }, find: aNeedle},
+		answer{fields: "id", set: func(r *llm.Response, _ scene) { r.ID = aNeedle }, find: aNeedle,
+			finds: map[protocol.Name]string{protocol.OpenAIResponses: "resp_"}},
 		answer{fields: "model", set: func(r *llm.Response, _ scene) { r.Model = aNeedle }, find: aNeedle},
-		answer{fields: "created", set: func(r *llm.Response, _ scene) { r.Created = 1234567 }, find: "1234567"},
+		answer{fields: "created", set: func(r *llm.Response, _ scene) { r.Created = 1234567 }, find: "1234567",
+			finds: map[protocol.Name]string{protocol.Gemini: "1970-01-15T06:56:07Z"}},
 		answer{fields: "tier", when: "default, priority", set: func(r *llm.Response, _ scene) { r.Tier = "priority" }, find: "priority"},
 		answer{fields: "tier", when: "another word", set: func(r *llm.Response, _ scene) { r.Tier = aNeedle }, find: aNeedle},
 		answer{fields: "ext", when: "of the same protocol", set: func(r *llm.Response, s scene) { r.Ext = member(s.own) }, find: aNeedle},
@@ -77,14 +91,6 @@ func answerBlockSamples() []answer {
 			spoken(r).Citations = []llm.Citation{c}
 		}
 	}
-	sealed := func(b llm.Block, form llm.SealForm, whose func(scene) string) func(*llm.Response, scene) {
-		return func(r *llm.Response, s scene) {
-			b := llm.CopyBlock(b)
-			b.Common().Seals = seal(form, whose(s))
-			r.Choices[0].Blocks = append([]llm.Block{b}, r.Choices[0].Blocks...)
-		}
-	}
-	hm := &llm.Thought{Parts: []llm.ThoughtPart{{Form: llm.FullReasoning, Text: "hm"}}}
 	raw := func(b func(whose string) llm.Block, whose func(scene) string) func(*llm.Response, scene) {
 		return func(r *llm.Response, s scene) { r.Choices[0].Blocks = append(r.Choices[0].Blocks, b(whose(s))) }
 	}
@@ -98,7 +104,8 @@ func answerBlockSamples() []answer {
 	return []answer{
 		{fields: "text.text", set: func(r *llm.Response, _ scene) { spoken(r).Text = aNeedle }, find: aNeedle},
 		{fields: citation, when: "of another protocol, with an address", set: cite(other, llm.Citation{End: 2, URL: "https://example.com/" + aNeedle, Title: "t"}), find: aNeedle},
-		{fields: "citation.file_id citation.quote", when: "of another protocol, without an address", set: cite(other, llm.Citation{FileID: "file-1", Quote: aNeedle})},
+		{fields: "citation.quote", when: "of another protocol, without an address", set: cite(other, llm.Citation{Quote: aNeedle}), find: aNeedle},
+		{fields: "citation.file_id", when: "of another protocol, without an address", set: cite(other, llm.Citation{FileID: aNeedle}), find: aNeedle},
 		{fields: "text.citations citation.protocol citation.raw", when: "of the same protocol", set: cite(own, llm.Citation{
 			End: 2, URL: "https://example.com/" + aNeedle, Title: "t", Raw: `{"type":"url_citation","url":"https://example.com/n33dle","title":"t","x_odd":1}`}), find: aNeedle},
 		{fields: "text.logprobs", set: func(r *llm.Response, _ scene) {
@@ -119,16 +126,24 @@ func answerBlockSamples() []answer {
 		{fields: "block.cache cache_mark.ttl cache_mark.ext", set: func(r *llm.Response, _ scene) { spoken(r).Cache = &llm.CacheMark{TTL: "5m"} }},
 		{fields: "block.ext", when: "of the same protocol", set: func(r *llm.Response, s scene) { spoken(r).Ext = member(s.own) }, find: aNeedle},
 		{fields: "block.ext", when: "of another protocol", set: func(r *llm.Response, s scene) { spoken(r).Ext = member(s.other) }},
-		{fields: "thought.parts.text thought.parts.form", when: "full", set: block(&llm.Thought{Parts: parts(llm.FullReasoning)}), find: aNeedle},
-		{fields: "thought.parts.text thought.parts.form", when: "summary", set: block(&llm.Thought{Parts: parts(llm.SummaryReasoning)}), find: aNeedle},
-		{fields: "thought block.seals seal.form seal.data seal.origin", when: "signature, of the same protocol", set: sealed(hm, llm.Signature, own), find: aNeedle},
-		{fields: "thought block.seals seal.form seal.data seal.origin", when: "encrypted, of the same protocol", set: sealed(hm, llm.Encrypted, own), find: aNeedle},
-		{fields: "thought block.seals seal.form seal.data seal.origin", when: "redacted, of the same protocol", set: sealed(&llm.Thought{}, llm.Redacted, own), find: aNeedle},
-		{fields: "thought block.seals seal.form seal.data seal.origin", when: "of another protocol", set: sealed(hm, llm.Signature, other)},
-		{fields: "tool_call block.seals seal.form seal.data seal.origin", when: "of another protocol", base: calling, set: func(r *llm.Response, s scene) {
+		{fields: "thought.parts.text", set: block(&llm.Thought{Parts: parts(llm.FullReasoning)}), find: aNeedle},
+		{fields: "thought.parts.form", base: musing, set: func(r *llm.Response, _ scene) {
+			r.Choices[0].Blocks[0].(*llm.Thought).Parts[0].Form = llm.SummaryReasoning
+		}},
+		{fields: "thought " + seals, when: "of the same protocol", base: musing, set: func(r *llm.Response, s scene) {
+			r.Choices[0].Blocks[0].Common().Seals = seal(nativeForm(s.own), s.own)
+		}, find: aNeedle},
+		{fields: "thought " + seals, when: "redacted by Anthropic", set: func(r *llm.Response, _ scene) {
+			b := &llm.Thought{Meta: llm.Meta{Seals: seal(llm.Redacted, string(protocol.Anthropic))}}
+			r.Choices[0].Blocks = append([]llm.Block{b}, r.Choices[0].Blocks...)
+		}},
+		{fields: "thought " + seals, when: "of another protocol", base: musing, set: func(r *llm.Response, s scene) {
+			r.Choices[0].Blocks[0].Common().Seals = seal(llm.Signature, s.other)
+		}},
+		{fields: "tool_call " + seals, when: "of another protocol", base: calling, set: func(r *llm.Response, s scene) {
 			called(r).Seals = seal(llm.Signature, s.other)
 		}},
-		{fields: "text block.seals seal.form seal.data seal.origin", when: "of another protocol", set: func(r *llm.Response, s scene) {
+		{fields: "text " + seals, when: "of another protocol", set: func(r *llm.Response, s scene) {
 			spoken(r).Seals = seal(llm.Signature, s.other)
 		}},
 		{fields: "media.kind media.mime media.data", when: "image", set: block(&llm.Media{Kind: llm.Image, MIME: "image/png", Data: aPicture}), find: aPicture},
@@ -162,7 +177,7 @@ func answerBlockSamples() []answer {
 func stopSamples() []answer {
 	var list []answer
 	for _, k := range []llm.StopKind{llm.StopSequence, llm.MaxTokens, llm.ContextWindow, llm.Refused, llm.ContentFilter,
-		llm.PromptBlocked, llm.Malformed, llm.Pause, llm.Other} {
+		llm.Malformed, llm.Pause, llm.Other} {
 		list = append(list, answer{fields: "choices.stop.kind", when: string(k), set: stop(llm.Stop{Kind: k})})
 	}
 	return append(list,
@@ -176,18 +191,13 @@ func stopSamples() []answer {
 			r.Choices[0].Blocks = []llm.Block{&llm.Refusal{Text: "no"}}
 			r.Choices[0].Stop.Kind = llm.Refused
 		}},
-		answer{fields: "choices.stop.matched", base: func() *llm.Response {
-			r := short()
-			r.Choices[0].Stop.Kind = llm.StopSequence
-			return r
-		}, set: func(r *llm.Response, _ scene) { r.Choices[0].Stop.Matched = aNeedle }, find: aNeedle},
+		answer{fields: "choices.stop.kind", when: string(llm.PromptBlocked), set: func(r *llm.Response, _ scene) {
+			r.Choices[0] = llm.Choice{Stop: llm.Stop{Kind: llm.PromptBlocked}}
+		}},
+		answer{fields: "choices.stop.matched", set: stop(llm.Stop{Kind: llm.StopSequence, Matched: aNeedle}), find: aNeedle},
 		answer{fields: "choices.stop.category", base: refusing, set: func(r *llm.Response, _ scene) { r.Choices[0].Stop.Category = aNeedle }, find: aNeedle},
 		answer{fields: "choices.stop.explanation", base: refusing, set: func(r *llm.Response, _ scene) { r.Choices[0].Stop.Explanation = aNeedle }, find: aNeedle},
-		answer{fields: "choices.stop.raw", base: func() *llm.Response {
-			r := short()
-			r.Choices[0].Stop.Kind = llm.Other
-			return r
-		}, set: func(r *llm.Response, _ scene) { r.Choices[0].Stop.Raw = "needle" }, find: "needle"},
+		answer{fields: "choices.stop.raw", set: stop(llm.Stop{Kind: llm.Other, Raw: "odd"}), find: "odd"},
 	)
 }
 

@@ -9,6 +9,30 @@ func seal(form llm.SealForm, origin string) []llm.Seal {
 	return []llm.Seal{{Form: form, Data: aNeedle, Origin: origin}}
 }
 
+// seals are the fields of a block's seals.
+const seals = "block.seals seal.form seal.data seal.origin"
+
+func sealedThought(form llm.SealForm, origin string) *llm.Thought {
+	return &llm.Thought{Meta: llm.Meta{Seals: seal(form, origin)}, Parts: []llm.ThoughtPart{{Form: llm.FullReasoning, Text: "hm"}}}
+}
+
+// ownThought is reasoning as the target itself has made it.
+func ownThought(r *llm.Request, s scene) {
+	t := sealedThought(nativeForm(s.own), s.own)
+	if s.own == string(protocol.OpenAIChat) { // it has no seals, but members
+		t.Seals = nil
+		t.Ext = llm.Ext{Protocol: s.own, Members: []llm.Member{{Name: "reasoning_content", Value: `"n33dle"`}}}
+	}
+	thought(r, t)
+}
+
+func nativeForm(protocolName string) llm.SealForm {
+	if protocolName == string(protocol.OpenAIResponses) {
+		return llm.Encrypted
+	}
+	return llm.Signature
+}
+
 // thought is an earlier answer's reasoning before its text.
 func thought(r *llm.Request, t *llm.Thought) {
 	r.Turns[1].Blocks = append([]llm.Block{t}, r.Turns[1].Blocks...)
@@ -21,14 +45,6 @@ func blockSamples() []sample {
 	other := func(s scene) string { return s.other }
 	mark := func(ttl string) func(*llm.Request, scene) {
 		return func(r *llm.Request, _ scene) { said(r).Cache = &llm.CacheMark{TTL: ttl} }
-	}
-	sealedThought := func(form llm.SealForm, whose func(scene) string) func(*llm.Request, scene) {
-		return func(r *llm.Request, s scene) {
-			thought(r, &llm.Thought{Meta: llm.Meta{Seals: seal(form, whose(s))}, Parts: []llm.ThoughtPart{{Form: llm.FullReasoning, Text: "hm"}}})
-		}
-	}
-	sealedCall := func(whose func(scene) string) func(*llm.Request, scene) {
-		return func(r *llm.Request, s scene) { call(r).Seals = seal(llm.Signature, whose(s)) }
 	}
 	cite := func(whose func(scene) string) func(*llm.Request, scene) {
 		return func(r *llm.Request, s scene) {
@@ -52,13 +68,13 @@ func blockSamples() []sample {
 		{fields: "text.text", when: "empty, of the assistant beside a call", base: working, set: func(r *llm.Request, _ scene) {
 			r.Turns[1].Blocks = append(text(""), r.Turns[1].Blocks...)
 		}},
-		{fields: "text.citations citation.start citation.end citation.url citation.title citation.file_id citation.quote citation.protocol citation.raw",
+		{fields: citations,
 			when: "of the same protocol", base: dialogue, set: cite(own), find: aNeedle},
-		{fields: "text.citations citation.start citation.end citation.url citation.title citation.file_id citation.quote citation.protocol citation.raw",
+		{fields: citations,
 			when: "of another protocol", base: dialogue, set: cite(other), find: aNeedle},
 		{fields: "text.citations", when: "on the user's text, 2026-10-21", set: func(r *llm.Request, s scene) {
-			said(r).Citations = []llm.Citation{{Protocol: s.own, Raw: `{"type":"char_location"}`}}
-		}, version: "2026-10-21"},
+			said(r).Citations = []llm.Citation{{Protocol: s.own, Raw: `{"type":"n33dle"}`}}
+		}, find: aNeedle, version: "2026-10-21"},
 		{fields: "text.logprobs refusal.logprobs", base: dialogue, set: func(r *llm.Request, _ scene) {
 			answered(r).Logprobs = `[{"token":"hi","logprob":-0.5,"bytes":null,"top_logprobs":[]}]`
 		}},
@@ -69,48 +85,48 @@ func blockSamples() []sample {
 
 		{fields: "block.id", base: dialogue, set: func(r *llm.Request, _ scene) { answered(r).ID = "msg_" + aNeedle }},
 		{fields: "block.cache cache_mark.ttl", when: "5m or 1h", set: mark("1h"), find: "1h"},
-		{fields: "block.cache cache_mark.ttl", when: "another lifetime", set: mark("30m")},
+		{fields: "block.cache cache_mark.ttl", when: "another lifetime", set: mark("30m"), find: "30m"},
 		{fields: "block.cache cache_mark.ttl", when: "of the same protocol", base: home, set: func(r *llm.Request, s scene) {
 			said(r).Cache = &llm.CacheMark{TTL: "1h", Ext: llm.Ext{Protocol: s.own, Members: []llm.Member{{Name: "prompt_cache_breakpoint", Value: `{"ttl":"1h"}`}}}}
 		}, find: "1h"},
-		{fields: "cache_mark.ext", when: "of another protocol", base: func(s scene) *llm.Request {
-			r := hello(s)
-			said(r).Cache = &llm.CacheMark{TTL: "1h"}
+		{fields: "cache_mark.ext", when: "of another protocol", set: func(r *llm.Request, s scene) {
+			said(r).Cache = &llm.CacheMark{TTL: "1h", Ext: member(s.other)}
+		}, find: aNeedle},
+		{fields: "block.ext", when: "of the same protocol", base: func(s scene) *llm.Request {
+			r := home(s)
+			r.Turns[0].List = true
 			return r
-		}, set: func(r *llm.Request, s scene) { said(r).Cache.Ext = member(s.other) }},
-		{fields: "block.ext", when: "of the same protocol", base: home, set: func(r *llm.Request, s scene) { said(r).Ext = member(s.own) }, find: aNeedle},
+		}, set: func(r *llm.Request, s scene) { said(r).Ext = member(s.own) }, find: aNeedle},
 		{fields: "block.ext", when: "of another protocol", set: func(r *llm.Request, s scene) { said(r).Ext = member(s.other) }},
 
-		{fields: "thought.parts.text thought.parts.form", when: "full, without a seal, of another protocol", base: dialogue, set: func(r *llm.Request, s scene) {
+		{fields: "thought.parts.text thought.parts.form", when: "without a seal, of another protocol", base: dialogue, set: func(r *llm.Request, s scene) {
 			thought(r, &llm.Thought{Parts: parts(llm.FullReasoning), Meta: llm.Meta{Ext: llm.Ext{Protocol: s.other}}})
-		}},
-		{fields: "thought.parts.text thought.parts.form", when: "summary, without a seal, of another protocol", base: dialogue, set: func(r *llm.Request, s scene) {
-			thought(r, &llm.Thought{Parts: parts(llm.SummaryReasoning), Meta: llm.Meta{Ext: llm.Ext{Protocol: s.other}}})
-		}},
+		}, find: aNeedle},
 		{fields: "thought.parts.text", when: "on a server that wants it back", base: dialogue, set: func(r *llm.Request, s scene) {
 			thought(r, &llm.Thought{Parts: parts(llm.FullReasoning), Meta: llm.Meta{Ext: llm.Ext{Protocol: s.other}}})
 		}, gates: gates{ReasoningHistory: "reasoning_content"}, find: aNeedle},
-		{fields: "thought block.seals seal.form seal.data seal.origin", when: "signature, of the same protocol", base: dialogue, set: sealedThought(llm.Signature, own), find: aNeedle},
-		{fields: "thought block.seals seal.form seal.data seal.origin", when: "encrypted, of the same protocol", base: dialogue, set: sealedThought(llm.Encrypted, own), find: aNeedle},
-		{fields: "thought block.seals seal.form seal.data seal.origin", when: "redacted, of the same protocol", base: dialogue, set: sealedThought(llm.Redacted, own), find: aNeedle},
-		{fields: "thought block.seals seal.form seal.data seal.origin", when: "of another protocol", base: dialogue, set: sealedThought(llm.Signature, other)},
-		{fields: "tool_call block.seals seal.form seal.data seal.origin", when: "of the same protocol", base: working, set: sealedCall(own), find: aNeedle},
-		{fields: "tool_call block.seals seal.form seal.data seal.origin", when: "of another protocol", base: working, set: sealedCall(other), find: aNeedle},
-		{fields: "tool_call block.seals", when: "none, on a model that wants one", base: dialogue, set: func(r *llm.Request, _ scene) {
-			r.Turns[1].Blocks = append(r.Turns[1].Blocks, &llm.ToolCall{CallID: "c", Kind: llm.FunctionTool, Name: "f", Args: "{}"})
-			r.Turns[2] = llm.Turn{Role: llm.ToolRole, Blocks: []llm.Block{&llm.ToolResult{CallID: "c", Blocks: text("r")}}}
-			r.Tools = []llm.Tool{{Kind: llm.FunctionTool, Name: "f"}}
-		}, model: "gemini-3-pro"},
-		{fields: "text block.seals seal.form seal.data seal.origin", when: "of the same protocol", base: dialogue, set: func(r *llm.Request, s scene) {
-			answered(r).Seals = seal(llm.Signature, s.own)
+		{fields: "thought " + seals, when: "of the same protocol", base: dialogue, set: ownThought, find: aNeedle},
+		{fields: "thought " + seals, when: "of another protocol", base: dialogue, set: func(r *llm.Request, s scene) {
+			thought(r, sealedThought(llm.Signature, s.other))
 		}, find: aNeedle},
-		{fields: "text block.seals seal.form seal.data seal.origin", when: "of another protocol", base: dialogue, set: func(r *llm.Request, s scene) {
-			answered(r).Seals = seal(llm.Signature, s.other)
+		{fields: "thought " + seals, when: "redacted by Anthropic", base: dialogue, set: func(r *llm.Request, _ scene) {
+			thought(r, &llm.Thought{Meta: llm.Meta{Seals: seal(llm.Redacted, string(protocol.Anthropic))}})
+		}, find: aNeedle},
+		{fields: "tool_call " + seals, when: "of Gemini", base: working, set: func(r *llm.Request, _ scene) {
+			call(r).Seals = seal(llm.Signature, string(protocol.Gemini))
+		}, find: aNeedle},
+		{fields: "tool_call block.seals", when: "none, on a Gemini model of the third generation", base: working,
+			set: func(r *llm.Request, _ scene) { r.Model = "gemini-3-pro" }},
+		{fields: "text " + seals, when: "of Gemini", base: dialogue, set: func(r *llm.Request, _ scene) {
+			answered(r).Seals = seal(llm.Signature, string(protocol.Gemini))
+		}, find: aNeedle},
+		{fields: "thought", when: "in the user's turn", set: func(r *llm.Request, _ scene) {
+			add(r, &llm.Thought{Parts: parts(llm.FullReasoning)})
 		}, find: aNeedle},
 
 		{fields: "server_call.protocol server_call.type server_call.raw", when: "of the same protocol", base: dialogue, set: served(own, "[search]"), find: aNeedle},
 		{fields: "server_call.digest", when: "of another protocol", base: dialogue, set: served(other, aNeedle+" digest"), find: aNeedle + " digest"},
-		{fields: "server_call.raw", when: "of another protocol, without a digest", base: dialogue, set: served(other, "")},
+		{fields: "server_call.raw", when: "of another protocol, without a digest", base: dialogue, set: served(other, ""), find: aNeedle},
 		{fields: "opaque.protocol opaque.type opaque.raw", when: "of the same protocol", base: home, set: opaque(0, own), find: aNeedle},
 		{fields: "opaque.protocol opaque.type opaque.raw", when: "of another protocol, in the user's turn", base: dialogue, set: opaque(0, other)},
 		{fields: "opaque.protocol opaque.type opaque.raw", when: "of another protocol, in the assistant's turn", base: dialogue, set: opaque(1, other)},

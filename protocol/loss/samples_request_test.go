@@ -13,7 +13,6 @@ type sample struct {
 	set          func(r *llm.Request, s scene)
 	find         string // what the member must hold, where the value is a text that stays
 	gates        protocol.Gates
-	model        string // of the upstream, where its name matters
 	version      string // of the protocol
 }
 

@@ -42,11 +42,7 @@ func limitSamples() []sample {
 		{fields: "output.modalities", when: "audio", set: output(func(o *llm.Output) { o.Modalities = []string{"text", "audio"} })},
 		{fields: "output.modalities", when: "image", set: output(func(o *llm.Output) { o.Modalities = []string{"text", "image"} })},
 		{fields: "output.logprobs", set: output(func(o *llm.Output) { o.Logprobs = new(true) })},
-		{fields: "output.top_logprobs", base: func(s scene) *llm.Request {
-			r := hello(s)
-			r.Output.Logprobs = new(true)
-			return r
-		}, set: output(func(o *llm.Output) { o.TopLogprobs = new(int64(3)) }), find: "3"},
+		{fields: "output.top_logprobs", set: output(func(o *llm.Output) { o.Logprobs, o.TopLogprobs = new(true), new(int64(3)) })},
 		{fields: "output.format.kind", when: "text", set: formatted(llm.Format{Kind: "text"})},
 		{fields: "output.format.kind", when: "json_object", set: formatted(llm.Format{Kind: "json_object"})},
 		{fields: "output.format.kind output.format.schema", when: "json_schema", set: formatted(llm.Format{Kind: "json_schema", Name: "a", Schema: aSchema}), find: aNeedle},
@@ -58,8 +54,8 @@ func limitSamples() []sample {
 			f.Schema = `{"type":"object","properties":{"a":{"$ref":"#"}}}`
 		})},
 		{fields: "output.format.kind", when: "enum", set: formatted(llm.Format{Kind: "enum", Schema: `{"type":"string","enum":["n33dle"]}`}), find: aNeedle},
-		{fields: "output.format.name", base: structured, set: format(func(f *llm.Format) { f.Name = aNeedle }), find: aNeedle},
-		{fields: "output.format.description", base: structured, set: format(func(f *llm.Format) { f.Description = aNeedle }), find: aNeedle},
+		{fields: "output.format.name", base: structured, set: format(func(f *llm.Format) { f.Name = "my_form" }), find: "my_form"},
+		{fields: "output.format.description", base: structured, set: format(func(f *llm.Format) { f.Description = "my form" }), find: "my form"},
 		{fields: "output.format.strict", when: "true", base: structured, set: format(func(f *llm.Format) { f.Strict = new(true) })},
 		{fields: "output.format.strict", when: "false", base: structured, set: format(func(f *llm.Format) { f.Strict = new(false) })},
 		{fields: "output.format.ext", when: "of the same protocol", base: func(s scene) *llm.Request {
@@ -113,9 +109,8 @@ func reasoningSamples() []sample {
 	show := func(s string) func(*llm.Request, scene) { return think(func(g *llm.Reasoning) { g.Show = s }) }
 	return []sample{
 		{fields: "reasoning.mode", when: "off", set: mode("off")},
-		{fields: "reasoning.mode", when: "on", set: mode("on")},
-		{fields: "reasoning.mode", when: "auto", set: mode("auto")},
-		{fields: "reasoning.mode", when: "auto, on a model set by effort", set: mode("auto"), gates: gates{Adaptive: true}},
+		{fields: "reasoning.mode", when: "on or auto", set: mode("auto")},
+		{fields: "reasoning.mode", when: "on or auto, on a model set by effort", set: mode("auto"), gates: gates{Adaptive: true}},
 		{fields: "reasoning.mode", when: "between_tools", set: mode("between_tools")},
 		{fields: "reasoning.mode", when: "between_tools, on a model set by effort", set: mode("between_tools"), gates: gates{Adaptive: true}},
 		{fields: "reasoning.effort", when: "none", set: effort("none")},
@@ -126,7 +121,7 @@ func reasoningSamples() []sample {
 		{fields: "reasoning.effort", when: "low to high, on a model set by a budget", set: effort("low"), gates: gates{Budget: true}},
 		{fields: "reasoning.effort", when: "xhigh or max", set: effort("xhigh")},
 		{fields: "reasoning.effort", when: "a level that the model does not know", set: effort("xhigh"), gates: gates{Efforts: []string{"low", "high"}, Adaptive: true}},
-		{fields: "reasoning.effort", when: "a word that nobody knows", set: effort(aNeedle)},
+		{fields: "reasoning.effort", when: "a word that nobody knows", set: effort(aNeedle), find: aNeedle},
 		{fields: "reasoning.budget", when: "1024 or more", set: budget(2048)},
 		{fields: "reasoning.budget", when: "1024 or more, on a model set by effort", set: budget(2048), gates: gates{Adaptive: true}},
 		{fields: "reasoning.budget", when: "1024 or more, on a model set by a budget", set: budget(2048), gates: gates{Budget: true}},
@@ -139,6 +134,7 @@ func reasoningSamples() []sample {
 		}, set: budget(2048)},
 		{fields: "reasoning.budget", when: "0", set: budget(0)},
 		{fields: "reasoning.budget", when: "-1: the model decides", set: budget(-1)},
+		{fields: "reasoning.budget", when: "-1: the model decides, on a model set by a budget", set: budget(-1), gates: gates{Budget: true}},
 		{fields: "reasoning.budget", when: "while a tool is forced", base: func(s scene) *llm.Request {
 			r := tooled(s)
 			r.ToolChoice.Mode = "required"

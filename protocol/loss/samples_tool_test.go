@@ -141,8 +141,7 @@ func toolSamples() []sample {
 		{fields: "tool_result.name", base: working, set: func(r *llm.Request, _ scene) { result(r).Name = aNeedle }, find: aNeedle},
 		{fields: "tool_result.listed", base: working, set: func(r *llm.Request, _ scene) { result(r).Listed = true }},
 		{fields: "tool_result.missing", base: working, set: func(r *llm.Request, _ scene) { result(r).Missing, result(r).Blocks = true, nil }},
-		{fields: "tool_call tool_result", when: "where none can stand", base: working, set: func(r *llm.Request, _ scene) {
-			r.Turns[0].Blocks = append(r.Turns[0].Blocks, &llm.Thought{Parts: parts(llm.FullReasoning)})
+		{fields: "tool_result", when: "in system text", base: working, set: func(r *llm.Request, _ scene) {
 			r.Turns = append([]llm.Turn{{Role: llm.System, Blocks: []llm.Block{&llm.ToolResult{CallID: "x"}}}}, r.Turns...)
 		}},
 	}

@@ -1,0 +1,41 @@
+package app
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/observe"
+	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
+)
+
+// K44 of docs/seeds.md: a model's time is that of the process, also after a reload.
+func TestSeedModelTimes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "isogloss.yaml")
+	if err := os.WriteFile(file, []byte("providers: { up: { preset: vllm } }\nmodels: { m: { targets: [up/m] } }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	observer, err := observe.New(observe.Options{Log: io.Discard})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway := relay.New(all.Codecs(), observer)
+	defer gateway.Close()
+	w := watcher{options: Options{Config: file, Env: noEnvironment}, first: &config.Config{}, bound: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
+		started: time.Unix(7, 0), observer: observer, gateway: gateway}
+	w.reload()
+	req := httptest.NewRequest(http.MethodGet, "http://localhost/v1/models", nil)
+	rec := httptest.NewRecorder()
+	gateway.ServeHTTP(rec, req)
+	if got := rec.Body.String(); !strings.Contains(got, `"id":"m","object":"model","created":7,`) {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,390 @@
+package relay
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
+)
+
+// wireFault is an error as a client reads it: what its dialect has for the kind,
+// the message and the code.
+type wireFault struct{ word, message, code string }
+
+// readFault wants a dialect's own error envelope.
+func readFault(t testing.TB, dialect protocol.Name, body string) wireFault {
+	t.Helper()
+	var e struct {
+		Type  string `json:"type"`
+		Error struct {
+			Type    string `json:"type"`
+			Message string `json:"message"`
+			Status  string `json:"status"`
+			Code    any    `json:"code"`
+			Details any    `json:"details"`
+		} `json:"error"`
+	}
+	if err := json.Unmarshal([]byte(body), &e); err != nil {
+		t.Fatalf("no error of %s: %v: %s", dialect, err, body)
+	}
+	f := wireFault{word: e.Error.Type, message: e.Error.Message}
+	switch dialect {
+	case anthropicDialect:
+		if d, ok := e.Error.Details.(map[string]any); ok {
+			f.code, _ = d["error_code"].(string)
+		}
+		if e.Type != "error" {
+			t.Errorf("not Anthropic's envelope: %s", body)
+		}
+	case geminiDialect:
+		f.word = e.Error.Status
+		if _, ok := e.Error.Code.(float64); !ok {
+			t.Errorf("not Google's envelope: %s", body)
+		}
+		if list, ok := e.Error.Details.([]any); ok {
+			for _, d := range list {
+				if reason, ok := d.(map[string]any)["reason"].(string); ok {
+					f.code = reason
+				}
+			}
+		}
+	default:
+		f.code, _ = e.Error.Code.(string)
+		if !strings.Contains(body, `"param":`) {
+			t.Errorf("not OpenAI's envelope: %s", body)
+		}
+	}
+	if f.word == "" || f.message == "" {
+		t.Errorf("the envelope lacks a member: %s", body)
+	}
+	return f
+}
+
+// errorBody is an upstream's error answer.
+func errorBody(dialect protocol.Name, word, code, message string) string {
+	switch dialect {
+	case anthropicDialect:
+		return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q,"details":{"error_code":%q}},"request_id":"req_1"}`, word, message, code)
+	case geminiDialect: // its words are others
+		status := 400
+		switch word {
+		case "authentication_error":
+			word, code = "INVALID_ARGUMENT", "API_KEY_INVALID"
+		case "overloaded_error":
+			word, status = "UNAVAILABLE", 503
+		}
+		return fmt.Sprintf(`{"error":{"code":%d,"message":%q,"status":%q,"details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":%q}]}}`, status, message, word, code)
+	}
+	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%q}}`, message, word, code)
+}
+
+// ERR-01, ERR-02, ERR-12, VER-25: the status and the words are kept, the envelope
+// is the client's.
+func TestTranslatedErrorAnswers(t *testing.T) {
+	words := map[int]map[protocol.Name]string{ // as the client reads them
+		400: {chatDialect: "invalid_request_error", responsesDialect: "invalid_request_error", anthropicDialect: "invalid_request_error", geminiDialect: "INVALID_ARGUMENT"},
+		404: {chatDialect: "invalid_request_error", responsesDialect: "invalid_request_error", anthropicDialect: "not_found_error", geminiDialect: "NOT_FOUND"},
+		413: {chatDialect: "invalid_request_error", responsesDialect: "invalid_request_error", anthropicDialect: "request_too_large", geminiDialect: "INVALID_ARGUMENT"},
+		429: {chatDialect: "rate_limit_error", responsesDialect: "rate_limit_error", anthropicDialect: "rate_limit_error", geminiDialect: "RESOURCE_EXHAUSTED"},
+		500: {chatDialect: "server_error", responsesDialect: "server_error", anthropicDialect: "api_error", geminiDialect: "INTERNAL"},
+		503: {chatDialect: "server_error", responsesDialect: "server_error", anthropicDialect: "overloaded_error", geminiDialect: "UNAVAILABLE"},
+		529: {chatDialect: "server_error", responsesDialect: "server_error", anthropicDialect: "overloaded_error", geminiDialect: "UNAVAILABLE"},
+	}
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		for status, word := range words {
+			for _, stream := range []bool{false, true} {
+				g := newGateway(t, speaking(upstream))
+				g.up.Answer(upstreamtest.JSON(status, errorBody(upstream, "some_error", "some_code", "what happened"), "Retry-After", "7", "X-Ratelimit-Limit-Requests", "5"))
+				path, ask := simpleAsk(client, stream)
+				resp, body, err := g.post(t, path, ask)
+				got := readFault(t, client, body)
+				want := wireFault{word[client], "what happened", "some_code"}
+				if err != nil || got != want || resp.StatusCode != clientStatus(client, status) {
+					t.Errorf("%d: %v %s %+v, want %+v", status, err, resp.Status, got, want)
+				}
+				h := resp.Header
+				if h.Get("Retry-After") != "7" || h.Get("Content-Type") != "application/json" || h.Get(requestIDHeader(client)) == "" {
+					t.Errorf("%d: %v", status, h)
+				}
+				if limits := h.Get("X-Ratelimit-Limit-Requests"); (limits != "") != (vendorOf(client) == vendorOf(upstream)) {
+					t.Errorf("ERR-10: the vendor's own headers are for its own dialect: %v", h)
+				}
+			}
+		}
+	})
+}
+
+// clientStatus is what a dialect has for an upstream's status.
+func clientStatus(client protocol.Name, status int) int {
+	switch {
+	case status == 500:
+		return http.StatusBadGateway
+	case (status == 503 || status == 529) && client == anthropicDialect:
+		return 529
+	case status == 529:
+		return http.StatusServiceUnavailable
+	}
+	return status
+}
+
+// ERR-14, ERR-15, ERR-19: what an upstream says of the gateway's own key stays
+// between the two, however it is said.
+func TestTranslatedCredentialTrouble(t *testing.T) {
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		for name, answer := range map[string]upstreamtest.Script{
+			"401":         upstreamtest.JSON(401, errorBody(upstream, "authentication_error", "invalid_api_key", "bad key "+upstreamKey)),
+			"200":         upstreamtest.JSON(200, errorBody(upstream, "authentication_error", "invalid_api_key", "bad key "+upstreamKey)),
+			"first event": upstreamtest.Stream(errorEvent(upstream, "authentication_error", "invalid_api_key", "bad key "+upstreamKey)),
+		} {
+			for _, stream := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
+					g := newGateway(t, speaking(upstream))
+					g.up.Answer(answer)
+					path, ask := simpleAsk(client, stream)
+					resp, body, _ := g.post(t, path, ask)
+					f := readFault(t, client, body)
+					if resp.StatusCode != http.StatusBadGateway || strings.Contains(body+fmt.Sprint(resp.Header)+g.line(t), upstreamKey) || !strings.Contains(f.message, "provider 'up'") {
+						t.Errorf("%s %s", resp.Status, body)
+					}
+				})
+			}
+		}
+	})
+}
+
+// errorEvent is an error in a stream.
+func errorEvent(dialect protocol.Name, word, code, message string) string {
+	switch dialect {
+	case anthropicDialect:
+		return "event: error\ndata: " + errorBody(dialect, word, code, message) + "\n\n"
+	case responsesDialect:
+		return fmt.Sprintf("event: error\ndata: {\"type\":\"error\",\"code\":%q,\"message\":%q,\"param\":null,\"sequence_number\":1}\n\n", code, message)
+	}
+	return "data: " + errorBody(dialect, word, code, message) + "\n\n"
+}
+
+func TestTranslatedErrorsDoNotShowTheKey(t *testing.T) {
+	begun := sharedCase(t, "text")
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		for name, answer := range map[string]upstreamtest.Script{
+			"status":      upstreamtest.JSON(400, errorBody(upstream, "x", upstreamKey, "with "+upstreamKey), "Retry-After", upstreamKey),
+			"first event": upstreamtest.Stream(errorEvent(upstream, "x", upstreamKey, "with "+upstreamKey)),
+			"mid-stream":  upstreamtest.Stream(beginning(begun, upstream) + errorEvent(upstream, "x", upstreamKey, "with "+upstreamKey)),
+		} {
+			t.Run(name, func(t *testing.T) {
+				g := newGateway(t, speaking(upstream))
+				g.up.Answer(answer)
+				path, ask := simpleAsk(client, true)
+				resp, body, err := g.post(t, path, ask)
+				if err != nil || strings.Contains(body+fmt.Sprint(resp.Header)+g.line(t), upstreamKey) || !strings.Contains(body, "with ***") {
+					t.Errorf("%v %s %v %s", err, resp.Status, resp.Header, body)
+				}
+			})
+		}
+	})
+}
+
+// beginning is an upstream's stream up to and with its first text.
+func beginning(c shared, dialect protocol.Name) string {
+	var b strings.Builder
+	for _, e := range strings.SplitAfter(c.stream(dialect), "\n\n") {
+		b.WriteString(e)
+		if spoken(e, dialect) {
+			return b.String()
+		}
+	}
+	return b.String()
+}
+
+func spoken(event string, dialect protocol.Name) bool {
+	word := map[protocol.Name]string{chatDialect: `"content":"`, responsesDialect: "response.output_text.delta", anthropicDialect: "text_delta", geminiDialect: `"text":"`}[dialect]
+	return strings.Contains(event, word)
+}
+
+// prelude is what an upstream sends before anything is said.
+func prelude(c shared, dialect protocol.Name) string {
+	var b strings.Builder
+	for _, e := range strings.SplitAfter(c.stream(dialect), "\n\n") {
+		if spoken(e, dialect) {
+			break
+		}
+		b.WriteString(e)
+	}
+	return b.String()
+}
+
+// ERR-06, LIF-08: a stream that fails before anything was said has a status.
+func TestTranslatedErrorBeforeTheFirstWord(t *testing.T) {
+	c := sharedCase(t, "text")
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		for name, before := range map[string]string{"first": "", "after the prelude": prelude(c, upstream), "after a comment": ": hello\n\n"} {
+			for _, stream := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
+					g := newGateway(t, speaking(upstream), always)
+					g.up.Answer(upstreamtest.Stream(before + errorEvent(upstream, "overloaded_error", "overloaded", "too busy")))
+					path, ask := simpleAsk(client, stream)
+					resp, body, err := g.post(t, path, ask)
+					f := readFault(t, client, body)
+					status := 503
+					if client == anthropicDialect {
+						status = 529
+					}
+					if err != nil || resp.StatusCode != status || f.message != "too busy" || resp.Header.Get("Content-Type") != "application/json" {
+						t.Errorf("%v %s %s", err, resp.Status, body)
+					}
+				})
+			}
+		}
+	})
+}
+
+// ERR-07, ERR-08, ERR-09, RSP-03, VER-24: after the first word, the dialect's own
+// form of a failure, and no success.
+func TestTranslatedErrorAfterTheFirstWord(t *testing.T) {
+	c := sharedCase(t, "text")
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		g := newGateway(t, speaking(upstream))
+		g.up.Answer(upstreamtest.Stream(beginning(c, upstream) + errorEvent(upstream, "overloaded_error", "overloaded", "too busy")))
+		path, ask := simpleAsk(client, true)
+		resp, body, err := g.post(t, path, ask)
+		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(body, "too busy") {
+			t.Errorf("%v %s %s", err, resp.Status, body)
+		}
+		wantFailed(t, client, body)
+		g.wantLine(t, `"outcome":"upstream_error"`)
+
+		// Collected, nothing of it is sent.
+		g = newGateway(t, speaking(upstream), always)
+		g.up.Answer(upstreamtest.Stream(beginning(c, upstream) + errorEvent(upstream, "overloaded_error", "overloaded", "too busy")))
+		path, ask = simpleAsk(client, false)
+		resp, body, _ = g.post(t, path, ask)
+		if f := readFault(t, client, body); resp.StatusCode < 400 || f.message != "too busy" {
+			t.Errorf("%s %s", resp.Status, body)
+		}
+	})
+}
+
+// wantFailed wants a stream that says something and ends in a failure.
+func wantFailed(t testing.TB, client protocol.Name, body string) {
+	t.Helper()
+	end, err := protocoltest.Check(client, []byte(body))
+	if err != nil || end != protocoltest.Failed {
+		t.Errorf("the stream is %s: %v\n%s", end, err, body)
+	}
+}
+
+// SSE-19, VER-27, LIF-09, RSP-03: a stream that is cut anywhere is a failure: with a
+// status where nothing was said, else in the stream.
+func TestTranslatedCut(t *testing.T) {
+	c := sharedCase(t, "tools")
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		events := strings.SplitAfter(strings.TrimSuffix(c.stream(upstream), "\n\n"), "\n\n")
+		for how, end := range ends {
+			g := newGateway(t, speaking(upstream))
+			for n := range len(events) - proofs[upstream] + 1 {
+				part := strings.Join(events[:n], "")
+				if n > 0 && n%2 == 1 { // in mid-event too
+					part += events[n][:len(events[n])/2]
+				}
+				g.up.Answer(streamEnd(part, end))
+				path, ask := c.ask(client, true)
+				resp, body, err := g.post(t, path, ask)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if resp.StatusCode == http.StatusOK {
+					wantFailed(t, client, body)
+				} else if f := readFault(t, client, body); resp.StatusCode != http.StatusBadGateway || f.code != "upstream_truncated" {
+					t.Errorf("%s after %d events: %s %s", how, n, resp.Status, body)
+				}
+				path, ask = c.ask(client, false) // JSON asked, a stream got
+				resp, body, _ = g.post(t, path, ask)
+				if f := readFault(t, client, body); resp.StatusCode != http.StatusBadGateway || f.code != "upstream_truncated" {
+					t.Errorf("%s after %d events, collected: %s %s", how, n, resp.Status, body)
+				}
+			}
+		}
+	})
+}
+
+// proofs is with how many events, counted from the end, a stream of the case is
+// proven to be whole.
+var proofs = map[protocol.Name]int{chatDialect: 3, responsesDialect: 1, anthropicDialect: 1, geminiDialect: 1}
+
+// SSE-18: what was whole before the connection broke is whole. Gemini is left out:
+// the end of the transfer is a part of its proof.
+func TestTranslatedWholeBeforeTheBreak(t *testing.T) {
+	c := sharedCase(t, "text")
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		for _, how := range []string{"clean", "closed"} {
+			if upstream == geminiDialect && how == "closed" {
+				continue
+			}
+			g := newGateway(t, speaking(upstream))
+			g.up.Answer(streamEnd(strings.TrimSuffix(c.stream(upstream), sentinel), ends[how]))
+			path, ask := c.ask(client, true)
+			_, body, err := g.post(t, path, ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			readStream(t, client, body)
+			g.wantSuccess(t)
+		}
+	})
+}
+
+// ERR-13: a page of some proxy.
+func TestTranslatedErrorPages(t *testing.T) {
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		for status, want := range map[int]int{502: 502, 504: 504, 404: 404} {
+			for _, page := range []string{"<html>secret host</html>", ""} {
+				g := newGateway(t, speaking(upstream))
+				g.up.Answer(func(c *upstreamtest.Conn) { c.Whole(status, "text/html", page) })
+				path, ask := simpleAsk(client, true)
+				resp, body, _ := g.post(t, path, ask)
+				if f := readFault(t, client, body); resp.StatusCode != want || strings.Contains(body, "secret") || f.message == "null" {
+					t.Errorf("%d: %s %s", status, resp.Status, body)
+				}
+			}
+		}
+	})
+}
+
+// ERR-11: the time to wait may stand in the body only.
+func TestTranslatedRetryInfo(t *testing.T) {
+	for _, client := range []protocol.Name{chatDialect, responsesDialect, anthropicDialect} {
+		g := newGateway(t, speaking(geminiDialect))
+		g.up.Answer(upstreamtest.JSON(429, `{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.6s"}]}}`))
+		path, ask := simpleAsk(client, true)
+		resp, body, _ := g.post(t, path, ask)
+		if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "35" {
+			t.Errorf("%s: %s %v %s", client, resp.Status, resp.Header, body)
+		}
+	}
+}
+
+// VER-26: what waiting does not help is not tried again.
+func TestSpendLimitIsNotRetried(t *testing.T) {
+	limit := errorBody(anthropicDialect, "rate_limit_error", "enforced_spend_limit_reached", "no money")
+	ramp := errorBody(anthropicDialect, "rate_limit_error", "ramp_limit_exceeded", "slower")
+	for _, client := range protocol.Names() {
+		g := newGateway(t, speaking(anthropicDialect))
+		g.up.Answer(upstreamtest.JSON(429, limit))
+		path, ask := simpleAsk(client, true)
+		resp, body, _ := g.post(t, path, ask)
+		if resp.Header.Get("X-Should-Retry") != "false" || !strings.Contains(body, "no money") {
+			t.Errorf("%s: %s %v", client, resp.Status, resp.Header)
+		}
+		g.up.Answer(upstreamtest.JSON(429, ramp, "Retry-After", "9"))
+		resp, _, _ = g.post(t, path, ask)
+		if resp.Header.Get("X-Should-Retry") != "" || resp.Header.Get("Retry-After") != "9" || resp.StatusCode != http.StatusTooManyRequests {
+			t.Errorf("%s: %s %v", client, resp.Status, resp.Header)
+		}
+	}
+}

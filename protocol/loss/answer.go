@@ -1,0 +1,246 @@
+package loss
+
+func answerTopics() []topic {
+	return []topic{
+		{"The answer itself", Response, "What stands at the top of an answer.", envelopeEntries()},
+		{"What the answer says", Response, "Text, its sources and its refusals.", spokenEntries()},
+		{"Reasoning and seals", Response, "Reasoning is shown to every client, and seals travel with it, for the client to send back.", shownEntries()},
+		{"Media, calls and other blocks", Response, "Everything in an answer that is not text.", answerBlockEntries()},
+		{"Why it ended", Response, "Stop reasons.", stopEntries()},
+		{"Token counts", Response, "Classes of tokens are disjoint in the neutral model; protocols count some of them twice.", usageEntries()},
+	}
+}
+
+func envelopeEntries() []entry {
+	return []entry{
+		{"id", "", exact("id"), renamed("id", "an id of OpenAI's form is made of it"), exact("id"), renamed("responseId", "")},
+		{"model", "", exact("model"), exact("model"), exact("model"), renamed("modelVersion", "")},
+		{"created", "", exact("created"), renamed("created_at", ""), lostQuietly(noMember), renamed("createTime", "")},
+		{"tier", "default, priority", exact("service_tier"), exact("service_tier"), exact("usage.service_tier"), lostQuietly(noMember)},
+		{"tier", "another word", exact("service_tier"), exact("service_tier"), nearQuietly("usage.service_tier", "standard"), lostQuietly(noMember)},
+		{"ext", "of the same protocol", exact("x_odd"), exact("x_odd"), exact("x_odd"), exact("x_odd")},
+		{"ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers), lostQuietly(noOddMembers), lostQuietly(noOddMembers)},
+		{
+			"choices.index", "several answers", exact("choices[].message.content"), dropped("choices.dropped", "the first only"),
+			lostQuietly("the first only"), exact("candidates[].content.parts[].text"),
+		},
+		{"choices.ext", "of the same protocol", exact("choices[].x_odd"), form("a choice is no object; its members are the answer's"), exact("x_odd"), exact("candidates[].x_odd")},
+		{"choices.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers), lostQuietly(noOddMembers), lostQuietly(noOddMembers)},
+	}
+}
+
+func spokenEntries() []entry {
+	const (
+		grounding = "candidates[].groundingMetadata"
+		notes     = "choices[].message.annotations"
+		foreign   = "clients can only read the vendor's own citations"
+	)
+	return []entry{
+		{"text.text", "", exact("choices[].message.content"), exact("output[].content[].text"), exact("content[].text"), exact("candidates[].content.parts[].text")},
+		{
+			"text.citations citation.start citation.end citation.url citation.title", "of another protocol, with an address",
+			renamed(notes, ""), renamed("output[].content[].annotations", ""), dropped("citation.foreign", foreign), renamed(grounding, "spans in bytes"),
+		},
+		{
+			"citation.quote", "of another protocol, without an address", nearQuietly(notes, "a citation without an address or words"),
+			dropped("citation.no_url", "only addresses can be cited"), dropped("citation.foreign", foreign), renamed(grounding, "retrievedContext"),
+		},
+		{
+			"citation.file_id", "of another protocol, without an address", nearQuietly(notes, "a citation without an address or words"),
+			dropped("citation.no_url", "only addresses can be cited"), dropped("citation.foreign", foreign), nearQuietly(grounding, "a source without an address or words"),
+		},
+		{
+			"text.citations citation.protocol citation.raw", "of the same protocol", nearQuietly(notes, "members that have no field are left out"),
+			exact("output[].content[].annotations"), exact("content[].citations"), renamed(grounding, ""),
+		},
+		{
+			"text.logprobs", "", renamed("choices[].logprobs.content", ""), exact("output[].content[].logprobs"), lostQuietly(noMember),
+			dropped("logprobs.form", "they have another form there"),
+		},
+		{"refusal.logprobs", "", renamed("choices[].logprobs.refusal", ""), lostQuietly(noMember), lostQuietly(noMember), lostQuietly(noMember)},
+		{"text.phase", "", lostQuietly(noMember), exact("output[].phase"), lostQuietly(noMember), lostQuietly(noMember)},
+		{
+			"refusal.text", "", exact("choices[].message.refusal"), exact("output[].content[].refusal"), nearQuietly("content[].text", "text"),
+			nearQuietly("candidates[].content.parts[].text", "text"),
+		},
+		{"block.id", "", form("blocks have none"), exact("output[].id"), form("blocks have none"), form("blocks have none")},
+		{
+			"block.cache cache_mark.ttl cache_mark.ext", "", form("an answer has no marks"), form("an answer has no marks"),
+			form("an answer has no marks"), form("an answer has no marks"),
+		},
+		{
+			"block.ext", "of the same protocol", lostQuietly("only while an answer is written in its own protocol again"), exact("output[].content[].x_odd"), exact("content[].x_odd"),
+			exact("candidates[].content.parts[].x_odd"),
+		},
+		{"block.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers), lostQuietly(noOddMembers), lostQuietly(noOddMembers)},
+	}
+}
+
+func shownEntries() []entry {
+	const (
+		seals     = "block.seals seal.form seal.data seal.origin"
+		carried   = "for the client to send back"
+		signature = "candidates[].content.parts[].thoughtSignature"
+		inside    = "inside, in a form of the gateway's own; " + carried
+	)
+	return []entry{
+		{
+			"thought.parts.text", "", renamed("choices[].message.reasoning_content", "the member that most servers use"), renamed("output[].summary[].text", ""),
+			renamed("content[].thinking", ""), renamed("candidates[].content.parts[].text", "thought: true"),
+		},
+		{
+			"thought.parts.form", "", lostQuietly("full text and summary look alike"), nearQuietly("output[].summary", "another vendor's is always a summary"),
+			lostQuietly("full text and summary look alike"), lostQuietly("full text and summary look alike"),
+		},
+		{
+			"thought " + seals, "of the same protocol", form("the protocol has no seals"), exact("output[].encrypted_content"), exact("content[].signature"), exact(signature),
+		},
+		{
+			"thought " + seals, "redacted by Anthropic", renamed("choices[].message.reasoning_details[].data", carried), renamed("output[].extra_content", carried),
+			exact("content[].data"), renamed(signature, inside),
+		},
+		{
+			"thought " + seals, "of another protocol", renamed("choices[].message.reasoning_details[].signature", carried), renamed("output[].extra_content", carried),
+			renamed("content[].signature", inside), renamed(signature, inside),
+		},
+		{
+			"tool_call " + seals, "of another protocol", renamed("choices[].message.tool_calls[].extra_content", carried), renamed("output[].extra_content", carried),
+			renamed("content[].extra_content", carried), renamed(signature, inside),
+		},
+		{
+			"text " + seals, "of another protocol", renamed("choices[].message.extra_content", carried), renamed("output[].content[].extra_content", carried),
+			renamed("content[].extra_content", carried), renamed(signature, inside),
+		},
+	}
+}
+
+func answerBlockEntries() []entry {
+	const (
+		call     = "candidates[].content.parts[].functionCall"
+		function = "choices[].message.tool_calls[].function"
+		noPlace  = "an answer has no place for it"
+		unknown  = "nobody else can read it"
+	)
+	return []entry{
+		{
+			"media.kind media.mime media.data", "image", dropped("block.unknown", noPlace), renamed("output[].result", "image_generation_call"),
+			near("media.unsupported", "content[].text", "a note that there was one"), exact("candidates[].content.parts[].inlineData.data"),
+		},
+		{
+			"media.kind media.mime media.data", "audio, video or file", dropped("block.unknown", noPlace), lostQuietly(noPlace),
+			near("media.unsupported", "content[].text", "a note that there was one"), exact("candidates[].content.parts[].inlineData.data"),
+		},
+		{
+			"media.url media.file_id", "", dropped("block.unknown", noPlace), lostQuietly(noPlace),
+			near("media.unsupported", "content[].text", "a note that there was one"), renamed("candidates[].content.parts[].fileData.fileUri", ""),
+		},
+		{
+			"media.text media.name media.title media.context media.detail", "", dropped("block.unknown", noPlace), lostQuietly(noPlace),
+			near("media.unsupported", "content[].text", "a note that there was one"), dropped("block.dropped", noPlace),
+		},
+		{"tool_call.call_id", "", exact("choices[].message.tool_calls[].id"), exact("output[].call_id"), exact("content[].id"), exact(call + ".id")},
+		{"tool_call.synthetic", "", form("the made id is sent"), form("the made id is sent"), form("the made id is sent"), form("the made id is left out")},
+		{
+			"tool_call.kind", "custom", exact("choices[].message.tool_calls[].custom.input"), exact("output[].input"),
+			renamed("content[].input.input", "its clients declare no such tools"), renamed(call+".args.input", "its clients declare no such tools"),
+		},
+		{"tool_call.name", "", exact(function + ".name"), exact("output[].name"), exact("content[].name"), exact(call + ".name")},
+		{
+			"tool_call.namespace", "", form("its clients declare no namespaces"), exact("output[].namespace"),
+			form("its clients declare no namespaces"), form("its clients declare no namespaces"),
+		},
+		{"tool_call.args", "an object", exact(function + ".arguments"), exact("output[].arguments"), renamed("content[].input", "as JSON, every digit kept"), renamed(call+".args", "as JSON, every digit kept")},
+		{
+			"tool_call.args", "no object", exact(function + ".arguments"), exact("output[].arguments"), near("args.wrapped", "content[].input", `in {"_raw":"…"}`),
+			nearQuietly(call+".args", `in {"_raw":"…"}`),
+		},
+		{
+			"tool_call", "a second call for a client of the deprecated functions", dropped("tool_call.parallel", "there is room for one"),
+			form("not deprecated there"), form("not deprecated there"), form("not deprecated there"),
+		},
+		{
+			"server_call.protocol server_call.type server_call.raw", "of the same protocol", dropped("block.unknown", noPlace), exact("output[].id"), exact("content[].id"),
+			exact("candidates[].content.parts[].id"),
+		},
+		{
+			"server_call.protocol server_call.type server_call.raw server_call.digest", "of another protocol", dropped("block.unknown", unknown),
+			dropped("server_tool.dropped", unknown), dropped("server_tool.digest", unknown), dropped("block.dropped", unknown),
+		},
+		{
+			"opaque.protocol opaque.type opaque.raw", "of the same protocol", dropped("block.unknown", noPlace), exact("output[].id"), exact("content[].id"),
+			exact("candidates[].content.parts[].id"),
+		},
+		{
+			"opaque.protocol opaque.type opaque.raw", "of another protocol", dropped("block.unknown", unknown), dropped("block.unknown", unknown),
+			dropped("block.unknown", unknown), dropped("block.dropped", unknown),
+		},
+	}
+}
+
+func stopEntries() []entry {
+	const (
+		finish = "choices[].finish_reason"
+		reason = "incomplete_details.reason"
+		gemini = "candidates[].finishReason"
+		lossy  = "stop_reason.lossy"
+	)
+	return []entry{
+		{"choices.stop.kind", "end_turn", renamed(finish, "stop"), renamed("status", "completed"), exact("stop_reason"), renamed(gemini, "STOP")},
+		{"choices.stop.kind", "tool_calls", exact(finish), form("completed, with calls"), renamed("stop_reason", "tool_use"), form("STOP, with calls")},
+		{"choices.stop.kind", "max_tokens", renamed(finish, "length"), renamed(reason, "max_output_tokens"), exact("stop_reason"), exact(gemini)},
+		{
+			"choices.stop.kind", "context_window", near(lossy, finish, "length"), nearQuietly(reason, "max_output_tokens"),
+			renamed("stop_reason", "model_context_window_exceeded"), nearQuietly(gemini, "MAX_TOKENS"),
+		},
+		{"choices.stop.kind", "stop_sequence", near(lossy, finish, "stop"), nearQuietly("status", "completed"), exact("stop_reason"), nearQuietly(gemini, "STOP")},
+		{
+			"choices.stop.kind", "refusal", nearQuietly(finish, "content_filter"), nearQuietly(reason, "content_filter"), exact("stop_reason"),
+			nearQuietly(gemini, "SAFETY"),
+		},
+		{
+			"choices.stop.kind", "refusal, with the refusal's words", renamed("choices[].message.refusal", "finish_reason is stop"),
+			renamed("output[].content[].refusal", "status is completed"), exact("stop_reason"), nearQuietly(gemini, "SAFETY"),
+		},
+		{"choices.stop.kind", "content_filter", exact(finish), exact(reason), nearQuietly("stop_reason", "refusal"), renamed(gemini, "SAFETY, or the source's own word")},
+		{
+			"choices.stop.kind", "prompt_blocked", nearQuietly(finish, "content_filter"), nearQuietly(reason, "content_filter"), nearQuietly("stop_reason", "refusal"),
+			renamed("promptFeedback.blockReason", ""),
+		},
+		{
+			"choices.stop.kind", "malformed_tool_call", near(lossy, finish, "stop"), nearQuietly("error.code", "failed, server_error"), nearQuietly("stop_reason", "end_turn"),
+			renamed(gemini, "MALFORMED_FUNCTION_CALL"),
+		},
+		{"choices.stop.kind", "pause", near(lossy, finish, "length"), nearQuietly(reason, "max_output_tokens"), renamed("stop_reason", "pause_turn"), nearQuietly(gemini, "OTHER")},
+		{"choices.stop.kind", "other", near(lossy, finish, "the source's word, or stop"), nearQuietly("status", "failed, or completed where the source has no word"), nearQuietly("stop_reason", "the source's word, or end_turn"), exact(gemini)},
+		{"choices.stop.matched", "", near(lossy, finish, "stop"), lostQuietly(noMember), renamed("stop_sequence", ""), lostQuietly(noMember)},
+		{"choices.stop.category", "", lostQuietly(noMember), lostQuietly(noMember), exact("stop_details.category"), lostQuietly(noMember)},
+		{"choices.stop.explanation", "", lostQuietly(noMember), lostQuietly(noMember), exact("stop_details.explanation"), renamed("candidates[].finishMessage", "")},
+		{"choices.stop.raw", "", near(lossy, finish, "the source's word"), renamed("error.message", "failed; the word is in the message"), exact("stop_reason"), lostQuietly(noMember)},
+	}
+}
+
+func usageEntries() []entry {
+	return []entry{
+		{
+			"usage.input", "", renamed("usage.prompt_tokens", "with what was cached"), renamed("usage.input_tokens", "with what was cached"),
+			exact("usage.input_tokens"), renamed("usageMetadata.promptTokenCount", "with what was cached"),
+		},
+		{
+			"usage.cache_read", "", renamed("usage.prompt_tokens_details.cached_tokens", ""), renamed("usage.input_tokens_details.cached_tokens", ""),
+			renamed("usage.cache_read_input_tokens", ""), renamed("usageMetadata.cachedContentTokenCount", ""),
+		},
+		{
+			"usage.cache_write", "", renamed("usage.prompt_tokens_details.cache_write_tokens", ""), renamed("usage.input_tokens_details.cache_write_tokens", ""),
+			renamed("usage.cache_creation_input_tokens", ""), dropped("usage.cache_write", "counted as read anew"),
+		},
+		{
+			"usage.output", "", renamed("usage.completion_tokens", "with reasoning"), renamed("usage.output_tokens", "with reasoning"),
+			renamed("usage.output_tokens", "with reasoning"), renamed("usageMetadata.candidatesTokenCount", ""),
+		},
+		{
+			"usage.reasoning", "", renamed("usage.completion_tokens_details.reasoning_tokens", ""), renamed("usage.output_tokens_details.reasoning_tokens", ""),
+			renamed("usage.output_tokens_details.thinking_tokens", ""), renamed("usageMetadata.thoughtsTokenCount", ""),
+		},
+		{"usage", "none", exact("usage"), exact("usage"), nearQuietly("usage", "zeros: clients add them up unasked"), exact("usageMetadata")},
+	}
+}
