@@ -1,18 +1,19 @@
 # Everything that is run by hand or by CI is here. `make check` is what CI runs.
 
 SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 BIN   := bin/isogloss
 LINT  := $(shell go env GOPATH)/bin/golangci-lint
 LINT_VERSION := v2.13.0
 VERSION ?= dev
 FUZZTIME ?= 15s
 
-.PHONY: build check format vet lint test quickfuzz fuzz e2e generate tidy clean
+.PHONY: build check format vet lint test fuzz conform e2e generate tidy clean
 
 build: ## the binary
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
 
-check: format vet tidy lint test quickfuzz e2e ## all that must pass before a change lands
+check: format vet tidy lint test conform fuzz e2e ## all that must pass before a change lands
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
@@ -35,18 +36,20 @@ lint: $(LINT)
 test: ## everything but the SDKs, with the race detector
 	go test -race -shuffle=on ./...
 
-quickfuzz: ## every fuzz target for a short time
-	./fuzz.sh $(FUZZTIME)
-
 fuzz: ## every fuzz target for as long as FUZZTIME says, for example FUZZTIME=10m
 	./fuzz.sh $(FUZZTIME)
+
+conform: build ## the corpus of conversations, on all sixteen cells
+	$(BIN) conform --direct | tail -n 1
+	$(BIN) conform
 
 e2e: build ## the vendors' SDKs against the built binary
 	./e2e/setup.sh
 	cd e2e && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m
 
-generate: ## files that are made from code: the configuration reference
+generate: ## files that are made from code: the configuration reference, the loss table
 	go test ./internal/config -run TestReference -update
+	go test ./protocol/loss -run TestPages -update
 
 clean:
 	rm -rf bin
