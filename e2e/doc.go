@@ -1,3 +1,3 @@
-// Package e2e runs the official OpenAI SDKs, unmodified but for their base URL,
-// against the built gateway with a scripted upstream behind it. See README.md.
+// Package e2e runs the vendors' own SDKs, unmodified but for their base URL, against
+// the built gateway with a scripted upstream behind it. See README.md.
 package e2e

@@ -32,12 +32,14 @@ func upstreamName(model string) string {
 	return model
 }
 
-const configuration = `
+// chatConfiguration has one provider, which speaks Chat.
+func chatConfiguration(upstreamURL string) string {
+	return `
 listen: %s
 admin: { listen: %s }
-keys: [ %s ]
+keys: [ ` + clientKey + ` ]
 providers:
-  up: { protocol: openai-chat, base_url: "%s", api_key: %s }
+  up: { protocol: openai-chat, base_url: "` + upstreamURL + `", api_key: ` + upstreamKey + ` }
 models:
   gpt-real: { targets: [up/gpt-real] }
   alias: { targets: [up/gpt-real] }
@@ -45,6 +47,7 @@ models:
   embed: { targets: [up/text-embedding-3-small] }
 limits: { body: 8MiB }
 `
+}
 
 // buildGateway returns the binary under test: the one that ISOGLOSS_BIN names, or
 // one built from the repository that this folder is in.
@@ -68,6 +71,7 @@ func buildGateway(t *testing.T) string {
 
 // gateway is a running gateway.
 type gateway struct {
+	listen  string
 	baseURL string // what an SDK is given
 	live    string
 	process *os.Process
@@ -75,14 +79,15 @@ type gateway struct {
 	log     *logBuffer
 }
 
-// startGateway starts a gateway in front of the upstream. It is asked to end when t
+// startGateway starts a gateway with a configuration that has places for its two
+// addresses. It is asked to end when t
 // does; its log is shown if t fails.
-func startGateway(t *testing.T, bin, upstreamURL string) *gateway {
+func startGateway(t *testing.T, bin, configuration string) *gateway {
 	t.Helper()
 	dir := t.TempDir()
 	listen, admin := freeAddresses(t)
 	config := filepath.Join(dir, "isogloss.yaml")
-	text := fmt.Sprintf(configuration, listen, admin, clientKey, upstreamURL, upstreamKey)
+	text := fmt.Sprintf(configuration, listen, admin)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +99,7 @@ func startGateway(t *testing.T, bin, upstreamURL string) *gateway {
 		t.Fatal(err)
 	}
 	g := &gateway{
-		baseURL: "http://" + listen + "/v1", live: "http://" + listen + "/live",
+		listen: listen, baseURL: "http://" + listen + "/v1", live: "http://" + listen + "/live",
 		process: cmd.Process, exited: make(chan error, 1), log: log,
 	}
 	go func() { g.exited <- cmd.Wait() }()
@@ -103,7 +108,7 @@ func startGateway(t *testing.T, bin, upstreamURL string) *gateway {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("the gateway's log:\n%s", log)
+			t.Logf("the end of the gateway's log:\n%s", log.tail())
 		}
 	})
 	return g
@@ -182,4 +187,18 @@ func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.TrimSpace(l.b.String())
+}
+
+// tail is the last of what was written: a gateway that served a whole matrix has much
+// to tell.
+func (l *logBuffer) tail() string {
+	const most = 16 << 10
+	s := l.String()
+	return s[max(0, len(s)-most):]
+}
+
+func (l *logBuffer) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b.Reset()
 }

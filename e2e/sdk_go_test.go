@@ -29,11 +29,11 @@ func goSDK() sdk {
 // goClient plays scenarios in the test's own process.
 type goClient struct{}
 
-func (goClient) do(t *testing.T, scenario, baseURL, key string, cue <-chan struct{}) []byte {
+func (goClient) do(t *testing.T, o order, cue <-chan struct{}) []byte {
 	t.Helper()
-	play, ok := goScenarios()[scenario]
+	play, ok := goScenarios()[o.scenario]
 	if !ok {
-		t.Fatalf("the Go client has no scenario %s", scenario)
+		t.Fatalf("the Go client has no scenario %s", o.scenario)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -45,7 +45,7 @@ func (goClient) do(t *testing.T, scenario, baseURL, key string, cue <-chan struc
 	}
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	c := openai.NewClient(option.WithBaseURL(baseURL), option.WithAPIKey(key), option.WithMaxRetries(0),
+	c := openai.NewClient(option.WithBaseURL(o.baseURL), option.WithAPIKey(o.key), option.WithMaxRetries(0),
 		option.WithHTTPClient(&http.Client{Transport: transport}))
 	report, err := play(ctx, c)
 	if err != nil {

@@ -29,7 +29,7 @@ func cacheDir(t *testing.T) string {
 }
 
 // process is a client in another language. It reads one line per scenario (its name,
-// the base URL and the key) and writes one line of JSON for each.
+// the base URL, the key and perhaps a model) and writes one line of JSON for each.
 type process struct {
 	in     io.Writer
 	lines  <-chan []byte
@@ -81,9 +81,9 @@ func readLines(r io.Reader, lines chan<- []byte) {
 	}
 }
 
-func (p *process) do(t *testing.T, scenario, baseURL, key string, cue <-chan struct{}) []byte {
+func (p *process) do(t *testing.T, o order, cue <-chan struct{}) []byte {
 	t.Helper()
-	if _, err := fmt.Fprintln(p.in, scenario, baseURL, key); err != nil {
+	if _, err := fmt.Fprintln(p.in, o.scenario, o.baseURL, o.key, o.model); err != nil {
 		t.Fatalf("the client is gone: %v\n%s", err, p.stderr)
 	}
 	if cue != nil {

@@ -26,11 +26,17 @@ type sdk struct {
 type client interface {
 	// do plays a scenario and returns its report, one JSON object. A scenario that
 	// waits for a cue gets it when cue is closed.
-	do(t *testing.T, scenario, baseURL, key string, cue <-chan struct{}) []byte
+	do(t *testing.T, o order, cue <-chan struct{}) []byte
+}
+
+// An order is what a client is told to do.
+type order struct {
+	scenario, baseURL, key string
+	model                  string // where the scenario does not name its own
 }
 
 func sdks() []sdk {
-	return []sdk{goSDK(), pythonSDK("3", "3.49.0"), pythonSDK("2", "2.54.0"), nodeSDK("openai", "7.53.0"), nodeSDK("openai-6", "6.49.0")}
+	return []sdk{goSDK(), pythonSDK("newest", "3.49.0"), pythonSDK("before", "2.54.0"), nodeSDK("openai", "7.53.0"), nodeSDK("openai-6", "6.49.0")}
 }
 
 // TestSDKs plays every scenario with every SDK, first straight against the scripted
@@ -98,7 +104,7 @@ func newBench(t *testing.T, s sdk, bin string) *bench {
 
 func (b *bench) startGateway(t *testing.T) *gateway {
 	t.Helper()
-	g := startGateway(t, b.bin, b.up.baseURL())
+	g := startGateway(t, b.bin, chatConfiguration(b.up.baseURL()))
 	b.started = append(b.started, g)
 	g.waitLive(t)
 	return g
@@ -151,7 +157,7 @@ func (b *bench) run(t *testing.T, sc scenario, over route, want string) []*recei
 	if sc.key != "" {
 		key = sc.key
 	}
-	report := b.client.do(t, sc.name, over.baseURL, key, cue)
+	report := b.client.do(t, order{scenario: sc.name, baseURL: over.baseURL, key: key}, cue)
 	if diff := b.compareReport(t, want, report); diff != "" {
 		t.Errorf("%s, the SDK saw something else:\n%s\nreport: %.2000s\nwant:   %.2000s", over.name, diff, report, want)
 	}

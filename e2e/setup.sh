@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs what the end-to-end tests need beyond Go: the OpenAI SDKs for Python
-# and Node at their pinned versions, and Node 22. Does nothing for a part that is
-# already there, so it is cheap to run before every test run.
+# Installs what the end-to-end tests need beyond Go: the vendors' SDKs for Python and
+# Node at their pinned versions, each at its newest major and at the one before, and
+# Node 22. Does nothing for a part that is already there, so it is cheap to run before
+# every test run.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -23,13 +24,13 @@ stamp() {
 }
 
 install_python() {
-  local major=$1 dir=$cache/python-$1 wanted=$here/python/requirements-$1.txt
+  local which=$1 dir=$cache/python-$1 wanted=$here/python/requirements-$1.txt
   fresh "$dir" "$wanted" && return
   rm -rf "$dir"
   python3 -m venv "$dir"
   "$dir/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted"
   stamp "$dir" "$wanted"
-  echo "installed python-$major in $dir"
+  echo "installed python-$which in $dir"
 }
 
 install_node() {
@@ -43,6 +44,6 @@ install_node() {
   echo "installed node in $dir"
 }
 
-install_python 3
-install_python 2
+install_python newest
+install_python before
 install_node

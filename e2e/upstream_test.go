@@ -31,7 +31,12 @@ type received struct {
 	aborted bool
 }
 
-// upstream plays an OpenAI server: it answers the n-th request with the n-th step
+func (r *received) path() string {
+	path, _, _ := strings.Cut(r.target, "?")
+	return path
+}
+
+// upstream plays a vendor's server: it answers the n-th request with the n-th step
 // of the script and remembers what it was sent.
 type upstream struct {
 	server *httptest.Server

@@ -85,8 +85,8 @@ type providerFile struct {
 	// a client that asks for one of them gets it. By default it is every known
 	// version, or only api_version where that is written.
 	AcceptedVersions []string `key:"accepted_versions" example:"[\"2023-06-01\"]"`
-	// Send requests on unread that ask for a version of the protocol which the
-	// gateway does not know. The default is false: they are refused.
+	// Send requests on unread that ask for a version of the anthropic protocol
+	// which the gateway does not know. The default is false: they are refused.
 	ForwardUnknownVersion bool `key:"forward_unknown_version" example:"true"`
 	// Headers that are sent with every request.
 	Headers map[string]string `key:"headers" example:"{X-Team: search}"`

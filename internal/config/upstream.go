@@ -130,11 +130,12 @@ func (f *providerFile) apiVersion(name protocol.Name, ps *Problems) string {
 }
 
 func (f *providerFile) acceptedVersions(name protocol.Name, ps *Problems) []string {
-	for _, key := range []string{"accepted_versions", "forward_unknown_version"} {
-		if f.has(key) && !versioned(name) {
-			ps.addKey(&f.at, key, "is not a part of the protocol %s, which has no versions; take it out", name)
-			return nil
-		}
+	if f.has("forward_unknown_version") && name != protocol.Anthropic {
+		ps.addKey(&f.at, "forward_unknown_version", "is not a part of the protocol %s, which has no version in its headers; take it out", name)
+	}
+	if f.has("accepted_versions") && !versioned(name) {
+		ps.addKey(&f.at, "accepted_versions", "is not a part of the protocol %s, which has no versions; take it out", name)
+		return nil
 	}
 	for i, v := range f.AcceptedVersions {
 		if !isVersion(name, v) {

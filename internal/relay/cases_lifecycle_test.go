@@ -80,7 +80,9 @@ func TestStaleConnections(t *testing.T) {
 		}
 	}
 	g = newGateway(t)
-	g.up.Answer(func(c *upstreamtest.Conn) { c.Send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{") })
+	g.up.Answer(func(c *upstreamtest.Conn) {
+		c.Send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{")
+	})
 	if resp, body, _ := g.post(t, chatPath, plainAsk); resp.StatusCode != http.StatusBadGateway || len(g.up.Requests()) != 1 {
 		t.Errorf("%s %s after %d requests", resp.Status, body, len(g.up.Requests()))
 	}
@@ -167,22 +169,46 @@ func TestUpstreamGoesAway(t *testing.T) {
 	tr.CloseIdleConnections()
 }
 
-// LIF-20: a model's requests go to the same one of its targets, so that what only
-// that one can read comes back to it.
-func TestSealedTurnsStayWithTheirUpstream(t *testing.T) {
-	g := newGateway(t, speaking(responsesDialect))
-	other := upstreamtest.New(t)
+// twoTargets serves the model m by two upstreams: the gateway's own, and another.
+func twoTargets(t testing.TB, g *gateway, dialect protocol.Name) (other *upstreamtest.Server) {
+	t.Helper()
+	other = upstreamtest.New(t)
 	base, err := url.Parse(other.BaseURL())
 	if err != nil {
 		t.Fatal(err)
 	}
 	second := *g.provider
-	second.Name, second.BaseURL = "other", base
+	second.Name, second.BaseURL, second.Protocol = "other", base, dialect
 	s := *g.state
 	s.Routes = route.New([]*route.Route{{Name: "m", Targets: []route.Target{
 		{Provider: g.provider, Model: "m", Timeouts: g.provider.Timeouts}, {Provider: &second, Model: "m", Timeouts: second.Timeouts},
 	}}})
 	g.relay.Use(&s)
+	return other
+}
+
+// LIF-10: what was written for one target goes to no other.
+func TestNoTargetGetsAnothersBody(t *testing.T) {
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		g := newGateway(t, speaking(upstream))
+		other := twoTargets(t, g, client)
+		g.up.Answer(upstreamtest.JSON(503, errorBody(upstream, "overloaded", "", "busy")))
+		path, ask := simpleAsk(client, false)
+		resp, body, err := g.post(t, path, ask)
+		if err != nil || resp.StatusCode != clientStatus(client, 503) || !strings.Contains(body, "busy") {
+			t.Errorf("%v %s %s", err, resp.Status, body)
+		}
+		if len(g.up.Requests()) != 1 || len(other.Requests()) != 0 {
+			t.Errorf("asked %d and %d times", len(g.up.Requests()), len(other.Requests()))
+		}
+	})
+}
+
+// LIF-20: a model's requests go to the same one of its targets, so that what only
+// that one can read comes back to it.
+func TestSealedTurnsStayWithTheirUpstream(t *testing.T) {
+	g := newGateway(t, speaking(responsesDialect))
+	other := twoTargets(t, g, responsesDialect)
 	const ask = `{"model":"m","store":false,"include":["reasoning.encrypted_content"],"input":[{"role":"user","content":"q"},` +
 		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA+/="},{"role":"assistant","content":"a"},{"role":"user","content":"r"}]}`
 	for status := range 8 {
@@ -191,7 +217,9 @@ func TestSealedTurnsStayWithTheirUpstream(t *testing.T) {
 			answer = upstreamtest.JSON(503, `{"error":{"message":"busy","type":"server_error","param":null,"code":null}}`)
 		}
 		g.up.Answer(answer)
-		g.post(t, "/v1/responses", ask)
+		if _, _, err := g.post(t, "/v1/responses", ask); err != nil {
+			t.Fatal(err)
+		}
 		if got := string(g.up.Last(t).Body); got != ask || len(g.up.Requests()) != status+1 {
 			t.Fatalf("request %d: %s", status, got)
 		}
@@ -203,19 +231,25 @@ func TestSealedTurnsStayWithTheirUpstream(t *testing.T) {
 
 // USE-19: what was counted before the client left is in the books, and that it left.
 func TestUsageOfAbandonedStreams(t *testing.T) {
-	for name, change := range map[string]func(*gateway){"relayed": func(g *gateway) { g.extra = append(g.extra, "m") }, "translated": speaking(chatDialect)} {
+	chat := `data: {"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":"a"},"finish_reason":null}],"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}}` + "\n\n"
+	messages := `data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":11,"output_tokens":7}}}` + "\n\n" +
+		`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + "\n\n" +
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}` + "\n\n"
+	for name, c := range map[string]struct {
+		client, upstream protocol.Name
+		stream           string
+	}{
+		"relayed":    {chatDialect, chatDialect, chat},
+		"translated": {chatDialect, anthropicDialect, messages},
+	} {
 		t.Run(name, func(t *testing.T) {
-			client := chatDialect
-			if name == "translated" {
-				client = anthropicDialect
-			}
-			g := newGateway(t, change)
-			g.up.Answer(func(c *upstreamtest.Conn) {
-				c.BeginStream()
-				c.Chunk(`data: {"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":"a"},"finish_reason":null}],"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}}` + "\n\n" + textChunk)
-				c.Gone(10 * time.Second)
+			g := newGateway(t, speaking(c.upstream))
+			g.up.Answer(func(conn *upstreamtest.Conn) {
+				conn.BeginStream()
+				conn.Chunk(c.stream)
+				conn.Gone(10 * time.Second)
 			})
-			path, ask := simpleAsk(client, true)
+			path, ask := simpleAsk(c.client, true)
 			resp := g.open(t, path, ask)
 			var got strings.Builder
 			for piece := make([]byte, 512); !strings.Contains(got.String(), `"a"`); {
@@ -228,5 +262,27 @@ func TestUsageOfAbandonedStreams(t *testing.T) {
 			_ = resp.Body.Close()
 			g.wantLine(t, `"outcome":"cancelled"`, `"input_tokens":11`, `"output_tokens":7`)
 		})
+	}
+}
+
+// SSE-28: bytes that are no UTF-8 cost one character, streamed or not; between equals
+// they pass.
+func TestBytesThatAreNoUTF8(t *testing.T) {
+	const bad = "a\xffb"
+	stream := strings.Replace(textChunk, `"a"`, `"`+bad+`"`, 1) + stopChunk + sentinel
+	whole := strings.Replace(chatAnswer, `"content":"Hi"`, `"content":"`+bad+`"`, 1)
+	for client, want := range map[protocol.Name]string{chatDialect: bad, anthropicDialect: "a\ufffdb", responsesDialect: "a\ufffdb", geminiDialect: "a\ufffdb"} {
+		g := newGateway(t, speaking(chatDialect))
+		for _, streamed := range []bool{true, false} {
+			g.up.Answer(upstreamtest.JSON(200, whole))
+			if streamed {
+				g.up.Answer(upstreamtest.Stream(stream))
+			}
+			path, ask := simpleAsk(client, streamed)
+			resp, body, err := g.post(t, path, ask)
+			if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(body, `"`+want+`"`) {
+				t.Errorf("%s, streamed %t: %v %s %q", client, streamed, err, resp.Status, body)
+			}
+		}
 	}
 }

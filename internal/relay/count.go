@@ -37,7 +37,7 @@ func translateCount(x *exchange) *llm.Error {
 	}
 	out, err := to.encode(ask, x.upstreamTarget(), report)
 	if err != nil {
-		return err
+		return x.refusal(report, err)
 	}
 	x.sendAs(&translation{ask: ask, out: out, losses: report.Losses, rewrite: func(body []byte) ([]byte, *llm.Error) {
 		n, err := to.read(body)

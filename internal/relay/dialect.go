@@ -140,7 +140,9 @@ func dialectOf(req *http.Request) protocol.Name {
 	if version != "v1" && isGeminiVersion(version) {
 		return protocol.Gemini
 	}
-	if _, found, _ := gemini.ParsePath(req.Method, req.URL.EscapedPath()); found {
+	// A version that nobody knows does not make it another's.
+	_, rest, _ := strings.Cut(strings.TrimPrefix(req.URL.EscapedPath(), "/"), "/")
+	if _, found, _ := gemini.ParsePath(req.Method, "/v1/"+rest); found {
 		return protocol.Gemini
 	}
 	return protocol.OpenAIChat

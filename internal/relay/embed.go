@@ -50,7 +50,7 @@ func embedOverGemini(x *exchange) *llm.Error {
 		report.Drop("user", "embeddings.user", "Gemini's embeddings have no user")
 	}
 	if err := report.Err(); err != nil {
-		return err
+		return x.refusal(report, err)
 	}
 	x.sendAs(&translation{out: gemini.EncodeEmbedding(&ask, x.upstreamTarget()), losses: report.Losses, rewrite: func(body []byte) ([]byte, *llm.Error) {
 		v, err := gemini.DecodeVectors(body)
@@ -149,7 +149,7 @@ func embedOverOpenAI(x *exchange) *llm.Error {
 		report.Drop("title", "embeddings.title", "OpenAI's embeddings have no title")
 	}
 	if err := report.Err(); err != nil {
-		return err
+		return x.refusal(report, err)
 	}
 	body, bad := json.Marshal(struct {
 		Model      string   `json:"model"`

@@ -79,7 +79,7 @@ func (x *exchange) answerHeaders(h http.Header) {
 	}
 	if x.translation != nil {
 		h["Content-Type"] = []string{"application/json"}
-		if x.ask.stream {
+		if x.ask.stream && x.translation.rewrite == nil {
 			h["Content-Type"] = []string{"text/event-stream"}
 		}
 	}

@@ -5,11 +5,15 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
+	"hash"
+	"io"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -26,8 +30,9 @@ const (
 // sealStore keeps the sealed reasoning of answers that call tools, for clients
 // that do not send it back: some vendors refuse the next turn without it. Clients
 // that do send it back need nothing of this. What is kept is encrypted with a key
-// that this process made up and never tells, and is found only with the id of a
-// call and the caller's own key.
+// that this process made up and never tells, and is found only with the caller's
+// own key, a call and the conversation before it: some servers use the same ids
+// in every conversation.
 type sealStore struct {
 	aead cipher.AEAD
 	now  func() time.Time
@@ -72,17 +77,65 @@ func (t *keptTurn) sealed() bool {
 
 // keyOf parts callers from each other: nobody finds another's reasoning with a
 // guessed id.
-func keyOf(caller, callID string) sealKey {
-	return sha256.Sum256([]byte(caller + "\x00" + callID))
+func keyOf(caller string, before [sha256.Size]byte, call *llm.ToolCall) sealKey {
+	args := jsontext.Value(call.Args)
+	if call.Args == "" {
+		args = jsontext.Value("{}") // which is what clients are told
+	}
+	if args.Canonicalize(scanOptions) != nil { // clients spell what they send back as they like
+		args = jsontext.Value(call.Args)
+	}
+	return sha256.Sum256([]byte(caller + "\x00" + string(before[:]) + call.CallID + "\x00" + call.Name + "\x00" + string(args)))
 }
 
-// put keeps a turn under the id of its first call.
-func (s *sealStore) put(caller, callID string, t *keptTurn) {
+// talk is a digest of a conversation as it goes on. System text is not in it:
+// clients put dates there.
+type talk struct{ hash hash.Hash }
+
+func newTalk() talk { return talk{sha256.New()} }
+
+func (t talk) sum() (digest [sha256.Size]byte) {
+	t.hash.Sum(digest[:0])
+	return digest
+}
+
+func (t talk) add(turn llm.Turn) {
+	if turn.Role == llm.System || turn.Role == llm.Developer {
+		return
+	}
+	t.write("turn", string(turn.Role))
+	t.blocks(turn.Blocks)
+}
+
+func (t talk) blocks(blocks []llm.Block) {
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case *llm.Text:
+			t.write("text", b.Text)
+		case *llm.Media:
+			t.write("media", b.Data, b.URL, b.FileID)
+		case *llm.ToolCall:
+			t.write("call", b.CallID, b.Name, b.Args)
+		case *llm.ToolResult:
+			t.write("result", b.CallID)
+			t.blocks(b.Blocks)
+		}
+	}
+}
+
+// write parts what it writes, so that two ways to cut a text differ.
+func (t talk) write(parts ...string) {
+	for _, p := range parts {
+		_, _ = io.WriteString(t.hash, strconv.Itoa(len(p))+":"+p) // a hash never fails
+	}
+}
+
+// put keeps a turn.
+func (s *sealStore) put(key sealKey, t *keptTurn) {
 	plain, err := json.Marshal(t)
 	if err != nil || len(plain) > maxSealSize {
 		return
 	}
-	key := keyOf(caller, callID)
 	nonce := make([]byte, s.aead.NonceSize())
 	_, _ = rand.Read(nonce)
 	data := s.aead.Seal(nonce, nonce, plain, key[:])
@@ -116,9 +169,8 @@ func (s *sealStore) drop(key sealKey) {
 	}
 }
 
-// get finds the turn of a call.
-func (s *sealStore) get(caller, callID string) (*keptTurn, bool) {
-	key := keyOf(caller, callID)
+// get finds a turn.
+func (s *sealStore) get(key sealKey) (*keptTurn, bool) {
 	s.mu.Lock()
 	e, ok := s.entries[key]
 	s.mu.Unlock()
@@ -140,13 +192,19 @@ func (s *sealStore) get(caller, callID string) (*keptTurn, bool) {
 // restore gives the model's earlier turns their reasoning back where the client
 // has not: turns that call tools and hold no seal of the upstream's protocol.
 func (s *sealStore) restore(caller, protocol string, turns []llm.Turn) []llm.Turn {
+	if s.empty() {
+		return turns
+	}
 	var out []llm.Turn
+	before := newTalk()
 	for i := range turns {
+		at := before.sum()
+		before.add(turns[i])
 		first := firstCall(turns[i].Blocks)
-		if turns[i].Role != llm.Assistant || first == "" || sealedBy(turns[i].Blocks, protocol) {
+		if turns[i].Role != llm.Assistant || first == nil || sealedBy(turns[i].Blocks, protocol) {
 			continue
 		}
-		kept, ok := s.get(caller, first)
+		kept, ok := s.get(keyOf(caller, at, first))
 		if !ok || !sealedBy(kept.blocks(), protocol) && !kept.callsSealedBy(protocol) {
 			continue
 		}
@@ -159,6 +217,12 @@ func (s *sealStore) restore(caller, protocol string, turns []llm.Turn) []llm.Tur
 		return turns
 	}
 	return out
+}
+
+func (s *sealStore) empty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.entries) == 0
 }
 
 func (t *keptTurn) blocks() []llm.Block {
@@ -202,13 +266,13 @@ func (t *keptTurn) apply(blocks []llm.Block) []llm.Block {
 	return out
 }
 
-func firstCall(blocks []llm.Block) string {
+func firstCall(blocks []llm.Block) *llm.ToolCall {
 	for _, b := range blocks {
 		if c, ok := b.(*llm.ToolCall); ok {
-			return c.CallID
+			return c
 		}
 	}
-	return ""
+	return nil
 }
 
 func sealedBy(blocks []llm.Block, protocol string) bool {
@@ -221,14 +285,14 @@ func sealedBy(blocks []llm.Block, protocol string) bool {
 // keeper gathers what of an answer is worth keeping while it passes.
 type keeper struct {
 	turn  keptTurn
-	first string // id of the first call
+	first *llm.ToolCall
 	open  map[int]*keptBlock
 	size  int
 }
 
 type keptBlock struct {
 	thought *llm.Thought
-	call    string
+	call    *llm.ToolCall
 	seals   []llm.Seal
 }
 
@@ -242,10 +306,14 @@ func (k *keeper) event(e llm.Event) {
 		k.begin(e)
 	case llm.Delta:
 		b := k.open[e.Index]
-		if e.Choice != 0 || b == nil || b.thought == nil {
+		if e.Choice != 0 || b == nil {
 			return
 		}
 		k.size += len(e.Text)
+		if b.thought == nil {
+			b.call.Args += e.Text
+			return
+		}
 		for len(b.thought.Parts) <= e.Part && e.Part < 64 {
 			b.thought.Parts = append(b.thought.Parts, llm.ThoughtPart{Form: e.Form})
 		}
@@ -276,9 +344,10 @@ func (k *keeper) begin(e llm.BlockStart) {
 	case *llm.Thought:
 		b.thought = &llm.Thought{Parts: slices.Clone(block.Parts)}
 	case *llm.ToolCall:
-		b.call = block.CallID
-		if k.first == "" {
-			k.first = block.CallID
+		call := *block
+		b.call = &call
+		if k.first == nil {
+			k.first = b.call
 		}
 	default:
 		return
@@ -300,22 +369,28 @@ func (k *keeper) end(index int) {
 		if k.turn.Calls == nil {
 			k.turn.Calls = map[string][]llm.Seal{}
 		}
-		k.turn.Calls[b.call] = b.seals
+		k.turn.Calls[b.call.CallID] = b.seals
 	}
 }
 
-// keep puts what was gathered into the store, if it is worth it.
-func (k *keeper) keep(s *sealStore, caller string) {
-	if k.first != "" && k.size <= maxSealSize && k.turn.sealed() {
-		s.put(caller, k.first, &k.turn)
+// keep puts what was gathered into the store, if it is worth it. ask is the
+// conversation that was answered.
+func (k *keeper) keep(s *sealStore, caller string, ask []llm.Turn) {
+	if k.first == nil || k.size > maxSealSize || !k.turn.sealed() {
+		return
 	}
+	before := newTalk()
+	for i := range ask {
+		before.add(ask[i])
+	}
+	s.put(keyOf(caller, before.sum(), k.first), &k.turn)
 }
 
 // keepAnswer keeps what is worth it of an answer that came whole.
-func (s *sealStore) keepAnswer(caller string, resp *llm.Response) {
+func (s *sealStore) keepAnswer(caller string, ask []llm.Turn, resp *llm.Response) {
 	var k keeper
 	for _, e := range llm.Explode(resp) {
 		k.event(e)
 	}
-	k.keep(s, caller)
+	k.keep(s, caller, ask)
 }

@@ -15,17 +15,22 @@ func thoughtful(callID, text, seal string) *llm.Response {
 	}}}}
 }
 
+var question = []llm.Turn{
+	{Role: llm.System, Blocks: []llm.Block{&llm.Text{Text: "It is Monday."}}},
+	{Role: llm.User, Blocks: []llm.Block{&llm.Text{Text: "go"}}},
+}
+
 // resent is the conversation as a client sends it that has dropped the reasoning.
 func resent(callID string) []llm.Turn {
 	return []llm.Turn{
-		{Role: llm.User, Blocks: []llm.Block{&llm.Text{Text: "go"}}},
+		{Role: llm.User, Blocks: []llm.Block{&llm.Text{Text: "go"}}}, // without the system text, which may change
 		{Role: llm.Assistant, Blocks: []llm.Block{&llm.ToolCall{CallID: callID, Kind: llm.FunctionTool, Name: "f", Args: "{}"}}},
 		{Role: llm.ToolRole, Blocks: []llm.Block{&llm.ToolResult{CallID: callID}}},
 	}
 }
 
 func thoughtOf(turns []llm.Turn) *llm.Thought {
-	for _, b := range turns[1].Blocks {
+	for _, b := range turns[len(turns)-2].Blocks {
 		if t, ok := b.(*llm.Thought); ok {
 			return t
 		}
@@ -35,7 +40,7 @@ func thoughtOf(turns []llm.Turn) *llm.Thought {
 
 func TestSealsComeBackToTheirOrigin(t *testing.T) {
 	s := newSealStore()
-	s.keepAnswer("alice", thoughtful("call_1", "hm, 北京", "SIG"))
+	s.keepAnswer("alice", question, thoughtful("call_1", "hm, 北京", "SIG"))
 	turns := resent("call_1")
 	got := thoughtOf(s.restore("alice", "anthropic", turns))
 	if got == nil || got.Text("") != "hm, 北京" || len(got.Seals) != 1 || got.Seals[0].Data != "SIG" {
@@ -48,6 +53,7 @@ func TestSealsComeBackToTheirOrigin(t *testing.T) {
 		"another caller":   s.restore("bob", "anthropic", resent("call_1")),
 		"another call":     s.restore("alice", "anthropic", resent("call_2")),
 		"another protocol": s.restore("alice", "gemini", resent("call_1")),
+		"another talk":     s.restore("alice", "anthropic", append([]llm.Turn{{Role: llm.User, Blocks: []llm.Block{&llm.Text{Text: "stop"}}}}, resent("call_1")...)),
 	} {
 		if thoughtOf(other) != nil {
 			t.Errorf("%s got it", name)
@@ -57,7 +63,7 @@ func TestSealsComeBackToTheirOrigin(t *testing.T) {
 
 func TestSealsThatTheClientSendsStay(t *testing.T) {
 	s := newSealStore()
-	s.keepAnswer("alice", thoughtful("call_1", "kept", "OLD"))
+	s.keepAnswer("alice", question, thoughtful("call_1", "kept", "OLD"))
 	turns := resent("call_1")
 	own := &llm.Thought{Meta: llm.Meta{Seals: []llm.Seal{{Form: llm.Signature, Data: "NEW", Origin: "anthropic"}}}}
 	turns[1].Blocks = append([]llm.Block{own}, turns[1].Blocks...)
@@ -69,7 +75,7 @@ func TestSealsThatTheClientSendsStay(t *testing.T) {
 func TestSealsOnCallsComeBack(t *testing.T) {
 	s := newSealStore()
 	seal := llm.Seal{Form: llm.Signature, Data: "S", Origin: "gemini"}
-	s.keepAnswer("", &llm.Response{Choices: []llm.Choice{{Blocks: []llm.Block{
+	s.keepAnswer("", question, &llm.Response{Choices: []llm.Choice{{Blocks: []llm.Block{
 		&llm.ToolCall{Meta: llm.Meta{Seals: []llm.Seal{seal}}, CallID: "call_1", Name: "f", Kind: llm.FunctionTool}}}}})
 	turns := s.restore("", "gemini", resent("call_1"))
 	if got, ok := turns[1].Blocks[0].Common().SealFor("gemini"); !ok || got != seal {
@@ -81,12 +87,12 @@ func TestSealsAreForgotten(t *testing.T) {
 	s := newSealStore()
 	clock := time.Unix(1_770_000_000, 0)
 	s.now = func() time.Time { return clock }
-	s.keepAnswer("alice", thoughtful("call_1", "x", "SIG"))
+	s.keepAnswer("alice", question, thoughtful("call_1", "x", "SIG"))
 	clock = clock.Add(sealLife + time.Second)
 	if thoughtOf(s.restore("alice", "anthropic", resent("call_1"))) != nil {
 		t.Error("it is too old")
 	}
-	s.keepAnswer("alice", thoughtful("call_2", "x", "SIG"))
+	s.keepAnswer("alice", question, thoughtful("call_2", "x", "SIG"))
 	if len(s.entries) != 1 || len(s.order) != 1 {
 		t.Errorf("%d entries, %d in order: the old one is still there", len(s.entries), len(s.order))
 	}
@@ -94,19 +100,19 @@ func TestSealsAreForgotten(t *testing.T) {
 
 func TestSealStoreIsBounded(t *testing.T) {
 	s := newSealStore()
-	s.keepAnswer("a", thoughtful("huge", strings.Repeat("x", maxSealSize+1), "SIG"))
+	s.keepAnswer("a", question, thoughtful("huge", strings.Repeat("x", maxSealSize+1), "SIG"))
 	if len(s.entries) != 0 {
 		t.Error("an answer above the limit was kept")
 	}
 	for i := range maxSeals + 10 {
-		s.keepAnswer("a", thoughtful("call_"+strings.Repeat("i", i%7)+time.Duration(i).String(), "x", "SIG"))
+		s.keepAnswer("a", question, thoughtful("call_"+strings.Repeat("i", i%7)+time.Duration(i).String(), "x", "SIG"))
 	}
 	if len(s.entries) > maxSeals {
 		t.Errorf("%d entries", len(s.entries))
 	}
 	text := strings.Repeat("y", maxSealSize/2)
 	for i := range 2 * maxSealRoom / len(text) {
-		s.keepAnswer("a", thoughtful("big_"+time.Duration(i).String(), text, "SIG"))
+		s.keepAnswer("a", question, thoughtful("big_"+time.Duration(i).String(), text, "SIG"))
 	}
 	if s.room > maxSealRoom {
 		t.Errorf("%d bytes", s.room)

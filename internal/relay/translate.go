@@ -56,7 +56,7 @@ func (r *Relay) translate(x *exchange) *llm.Error {
 	x.outOfVersion(ask, report)
 	out, err := x.speaks.EncodeRequest(&send, x.upstreamTarget(), report)
 	if err != nil {
-		return err
+		return x.refusal(report, err)
 	}
 	if out.Body, err = applyQuirks(out.Body, p.Quirks); err != nil {
 		return err
@@ -164,27 +164,39 @@ func (x *exchange) newReport() (*llm.Report, *llm.Error) {
 	return &llm.Report{Mode: llm.Default}, nil
 }
 
-// fidelityOf is the header that says what could not be carried: the worst verdict,
-// how many there are of each, and their codes.
-func fidelityOf(losses []llm.Loss) string {
-	if len(losses) == 0 {
-		return "exact"
+// refusal notes why a request is not sent.
+func (x *exchange) refusal(report *llm.Report, err *llm.Error) *llm.Error {
+	if len(report.Losses) > 0 {
+		x.fidelity = verdictOf("refused", report.Losses)
 	}
-	var approximated, dropped int
+	return err
+}
+
+// fidelityOf is the header that says what could not be carried.
+func fidelityOf(losses []llm.Loss) string {
+	switch {
+	case len(losses) == 0:
+		return "exact"
+	case slices.ContainsFunc(losses, func(l llm.Loss) bool { return l.Verdict == llm.Dropped }):
+		return verdictOf("dropped", losses)
+	}
+	return verdictOf("approximated", losses)
+}
+
+// verdictOf is a verdict with how many losses there are of each kind, and their
+// codes.
+func verdictOf(worst string, losses []llm.Loss) string {
+	count := map[llm.Verdict]int{}
 	var codes []string
 	for _, l := range losses {
-		if l.Verdict == llm.Dropped {
-			dropped++
-		} else {
-			approximated++
-		}
+		count[l.Verdict]++
 		if !slices.Contains(codes, l.Code) {
 			codes = append(codes, l.Code)
 		}
 	}
-	worst := "approximated"
-	if dropped > 0 {
-		worst = "dropped"
+	text := worst + ";a=" + strconv.Itoa(count[llm.Approximated]) + ";d=" + strconv.Itoa(count[llm.Dropped])
+	if n := count[llm.Rejected]; n > 0 {
+		text += ";r=" + strconv.Itoa(n)
 	}
-	return worst + ";a=" + strconv.Itoa(approximated) + ";d=" + strconv.Itoa(dropped) + `;codes="` + strings.Join(codes, " ") + `"`
+	return text + `;codes="` + strings.Join(codes, " ") + `"`
 }

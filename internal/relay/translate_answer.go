@@ -40,7 +40,7 @@ func (r *Relay) answerTranslated(x *exchange) *llm.Error {
 	if err != nil {
 		return err
 	}
-	resp, err := x.speaks.DecodeResponse(body)
+	resp, err := x.speaks.DecodeResponse(readable(body))
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (x *exchange) complete(resp *llm.Response) {
 
 func (r *Relay) writeResponse(x *exchange, resp *llm.Response) {
 	x.complete(resp)
-	r.seals.keepAnswer(access.Caller(x.client.Header), resp)
+	r.seals.keepAnswer(access.Caller(x.client.Header), x.translation.ask.Turns, resp)
 	t := x.translation
 	report := llm.Report{Losses: t.losses}
 	body := x.dialect.EncodeResponse(resp, t.ask, &report)

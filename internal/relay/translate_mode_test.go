@@ -62,6 +62,9 @@ func TestFidelityModes(t *testing.T) {
 		if resp.StatusCode != http.StatusBadRequest || f.word != "invalid_request_error" || !strings.Contains(body, c.param) || len(g.up.Requests()) > 0 {
 			t.Errorf("%+v: %s %s", c, resp.Status, body)
 		}
+		if got := resp.Header.Get("Isogloss-Fidelity"); c.param != modeHeader && !strings.HasPrefix(got, "refused;") {
+			t.Errorf("%+v: %s", c, got)
+		}
 	}
 }
 
@@ -102,13 +105,13 @@ func TestGatesAreUsed(t *testing.T) {
 		g.state.Gates = provider.NewGates([]provider.Gate{{Protocol: anthropicDialect, Patterns: []string{"m*"}, Gates: protocol.Gates{NoSampling: true, MaxOutput: 777}}})
 	})
 	g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
-	g.post(t, chatPath, ask)
+	_, _, _ = g.post(t, chatPath, ask)
 	if sent := string(g.up.Last(t).Body); strings.Contains(sent, "temperature") || !strings.Contains(sent, `"max_tokens":777`) {
 		t.Errorf("sent %s", sent)
 	}
 	g = newGateway(t, speaking(anthropicDialect))
 	g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
-	g.post(t, chatPath, ask)
+	_, _, _ = g.post(t, chatPath, ask)
 	if sent := string(g.up.Last(t).Body); !strings.Contains(sent, `"temperature":0.5`) {
 		t.Errorf("sent %s", sent)
 	}

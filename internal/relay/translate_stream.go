@@ -1,9 +1,11 @@
 package relay
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"time"
+	"unicode/utf8"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -84,9 +86,18 @@ func at(events []llm.Event, i int) llm.Event {
 // that its sender forgot to frame, SSE-27.
 func dataOf(e sse.Event) []byte {
 	if !e.HasData && len(e.Raw) > 0 && e.Raw[0] == '{' {
-		return e.Raw
+		return readable(e.Raw)
 	}
-	return e.Data
+	return readable(e.Data)
+}
+
+// readable replaces bytes that are not UTF-8, SSE-28: engines cut characters in
+// two, and one bad character is not worth an answer.
+func readable(data []byte) []byte {
+	if utf8.Valid(data) {
+		return data
+	}
+	return bytes.ToValidUTF8(data, []byte("\uFFFD"))
 }
 
 // translator writes neutral events to the client. What comes before the first
@@ -120,11 +131,11 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 		if s.over {
 			return nil
 		}
-		s.keeper.event(e)
 		e, ok := s.note(e)
 		if !ok {
 			continue
 		}
+		s.keeper.event(e) // as the client will know it
 		switch f := e.(type) {
 		case llm.Failure:
 			err := s.x.told(f.Err)
@@ -135,7 +146,7 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 			e = llm.Failure{Err: err}
 		case llm.End:
 			s.over = true
-			s.keeper.keep(s.seals, access.Caller(s.x.client.Header))
+			s.keeper.keep(s.seals, access.Caller(s.x.client.Header), s.x.translation.ask.Turns)
 		}
 		s.out = s.encoder.Encode(e, s.out)
 	}

@@ -49,7 +49,7 @@ func TestTranslatedStreamsShareNothing(t *testing.T) {
 				_, rest, _ := strings.Cut(string(c.Request.Body), "number ")
 				var n int
 				_, _ = fmt.Sscan(rest, &n)
-				upstreamtest.StreamRandom(numberedStream(t, upstream, n), uint64(n))(c)
+				upstreamtest.StreamCut(numberedStream(t, upstream, n), 1+n%60)(c)
 			})
 			ask := func(n int) string {
 				path, body := simpleAsk(client, true)
@@ -340,4 +340,93 @@ func TestTranslatedSlowReader(t *testing.T) {
 	if _, err := io.CopyN(io.Discard, conn, 24<<20); err != nil {
 		t.Errorf("the stream was given up: %v: %s", err, g.log)
 	}
+}
+
+// SSE-28: bytes that are not UTF-8 are replaced, the same in streams and in whole
+// answers, from every dialect.
+func TestTranslatedBadBytes(t *testing.T) {
+	c := sharedCase(t, "text")
+	bad := func(s string) string { return strings.ReplaceAll(s, "é", "\xff") }
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		want := strings.ReplaceAll(readWhole(t, upstream, c.whole(upstream)), "é", "\uFFFD")
+		if !strings.Contains(want, "\uFFFD") {
+			t.Fatalf("the case has no é: %s", want)
+		}
+		for _, stream := range []bool{true, false} {
+			g := newGateway(t, speaking(upstream))
+			g.up.Answer(upstreamtest.JSON(200, bad(c.whole(upstream))))
+			read := readWhole
+			if stream {
+				g.up.Answer(upstreamtest.Stream(bad(c.stream(upstream))))
+				read = readStream
+			}
+			path, ask := c.ask(client, stream)
+			_, body, err := g.post(t, path, ask)
+			if got := read(t, client, body); err != nil || got != want {
+				t.Errorf("stream %t: %v: the client reads\n%swant\n%s", stream, err, got, want)
+			}
+		}
+	})
+}
+
+// What the upstream may not do ends a stream in the client's own dialect.
+func TestTranslatedLimits(t *testing.T) {
+	c := sharedCase(t, "text")
+	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
+		silent := func(text string) upstreamtest.Script {
+			return func(u *upstreamtest.Conn) {
+				u.BeginStream()
+				u.Chunk(text)
+				u.Gone(10 * time.Second)
+			}
+		}
+		for name, l := range map[string]struct {
+			change func(*gateway)
+			answer upstreamtest.Script
+			code   string
+			status int
+		}{
+			"silence":             {within(time.Minute, 30*time.Millisecond, time.Minute), silent(beginning(c, upstream)), "timeout_idle", 200},
+			"silence at first":    {within(time.Minute, 30*time.Millisecond, time.Minute), silent(": hello\n\n"), "timeout_idle", 504},
+			"too long altogether": {within(time.Minute, time.Minute, 30*time.Millisecond), silent(beginning(c, upstream)), "timeout_total", 200},
+			"a large event": {func(g *gateway) { g.state.Limits.Event = 4 << 10 },
+				upstreamtest.Stream(beginning(c, upstream) + "data: " + strings.Repeat("x", 8<<10)), "upstream_event_too_large", 200},
+		} {
+			g := newGateway(t, speaking(upstream), l.change)
+			g.up.Answer(l.answer)
+			path, ask := simpleAsk(client, true)
+			resp, body, err := g.post(t, path, ask)
+			if err != nil || resp.StatusCode != l.status {
+				t.Errorf("%s: %v %s %s", name, err, resp.Status, body)
+			}
+			if l.status == http.StatusOK {
+				wantFailed(t, client, body)
+			} else {
+				readFault(t, client, body)
+			}
+			g.wantLine(t, `"error_code":"`+l.code+`"`)
+
+			path, ask = simpleAsk(client, false) // and a collected answer is none
+			resp, body, _ = g.post(t, path, ask)
+			if f := readFault(t, client, body); resp.StatusCode < 500 || f.code != l.code {
+				t.Errorf("%s, collected: %s %s", name, resp.Status, body)
+			}
+		}
+	})
+}
+
+// BenchmarkTranslateStream200 is a client of Messages on an upstream of Chat
+// Completions; an operation is a stream of 200 events.
+func BenchmarkTranslateStream200(b *testing.B) {
+	stream := strings.Repeat(textChunk, 200) + stopChunk + sentinel
+	g := newGateway(b, speaking(chatDialect))
+	g.up.Answer(upstreamtest.Stream(stream))
+	path, ask := simpleAsk(anthropicDialect, true)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, got, err := g.post(b, path, ask); err != nil || !strings.HasSuffix(got, "\"message_stop\"}\n\n") {
+			b.Fatal(err, got)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/200, "ns/event")
 }

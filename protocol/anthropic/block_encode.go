@@ -15,7 +15,6 @@ import (
 func (e *requestEncoder) turn(i int) []wire.Raw {
 	t := e.req.Turns[i]
 	at := path("turns", i)
-	e.dropIf(t.Name != "", at+".name", "turn.name")
 	marks := make([]*llm.CacheMark, len(t.Blocks))
 	last := -1
 	for k, b := range t.Blocks {
@@ -76,7 +75,7 @@ func (e *requestEncoder) block(at string, role llm.Role, b llm.Block, mark *llm.
 			return []wire.Raw{wire.Raw(b.Raw)}
 		}
 		if b.Digest == "" {
-			e.report.Drop(at, "server_tool.digest", "a call of another vendor's tool says nothing here")
+			e.report.Drop(at, "server_tool.dropped", "a call of another vendor's tool says nothing here")
 			return nil
 		}
 		e.report.Approximate(at, "server_tool.digest", "a call of another vendor's tool is sent as text")

@@ -211,6 +211,11 @@ func (e *requestEncoder) midSystem(i int, join bool) bool {
 		}
 		return join
 	}
+	for k, b := range t.Blocks {
+		if _, ok := b.(*llm.Media); ok {
+			e.report.Refuse(path(path("turns", i)+".blocks", k), "media.in_system", "system text cannot hold anything but text")
+		}
+	}
 	text := turnText(t)
 	if strings.TrimSpace(text) == "" {
 		return join

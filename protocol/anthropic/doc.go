@@ -7,9 +7,11 @@
 // streams are the same in all of them, and so there is one writer for those.
 //
 // Seals of other protocols, which a client has to send back in its next request,
-// travel as the member extra_content of the block that they seal. In a stream that
-// member stands in content_block_start if the seal was known by then, which is the
-// event that the vendor's SDKs keep, else in content_block_stop.
+// travel with the block that they seal. Those of reasoning are wrapped into its
+// signature, which every client sends back; those of text and calls are the member
+// extra_content. In a stream that member stands in content_block_start if the seal
+// was known by then, which is the event that the vendor's SDKs keep, else in
+// content_block_stop.
 package anthropic
 
 import "github.com/isogloss-gateway/isogloss/protocol"

@@ -2,8 +2,10 @@ package anthropic
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -28,10 +30,11 @@ func extraOf(ext llm.Ext) wire.Extra {
 	return wire.NewExtra(objectOf(ext.Members))
 }
 
+// objectOf is the members as they were: notes have their prefix for others only.
 func objectOf(members []llm.Member) wire.Object {
 	o := make(wire.Object, 0, len(members))
 	for _, m := range members {
-		o = append(o, wire.Member{Name: m.Name, Value: wire.Raw(m.Value)})
+		o = append(o, wire.Member{Name: strings.TrimPrefix(m.Name, protocol.MarkPrefix), Value: wire.Raw(m.Value)})
 	}
 	return o
 }
@@ -41,6 +44,10 @@ func keep(ext *llm.Ext, name string, value wire.Raw) {
 	ext.Protocol = own
 	ext.Members = append(ext.Members, llm.Member{Name: name, Value: llm.Raw(value)})
 }
+
+// note adds a member that a field stands for already, so that it comes home as it
+// was spelled.
+func note(ext *llm.Ext, name string, value wire.Raw) { keep(ext, protocol.MarkPrefix+name, value) }
 
 // keepRest adds what is left of an object whose known members have been read. It
 // is kept under the object's own name, where restOf finds it.

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -19,6 +20,7 @@ func (d *requestDecoder) format() {
 // format writes the form of the answer.
 func (e *requestEncoder) format() {
 	f := e.req.Output.Format
+	protocol.DropExt(e.report, "output.format", f.Ext, protocol.Anthropic)
 	switch f.Kind {
 	case "", "text":
 		return
@@ -38,9 +40,8 @@ func (e *requestEncoder) format() {
 	if f.Kind == "enum" {
 		e.report.Approximate("output.format", "format.enum", "the value comes as a JSON string")
 	}
-	if f.Description != "" {
-		e.report.Drop("output.format.description", "format.description", "the format has no description")
-	}
+	e.dropIf(f.Name != "", "output.format.name", "format.name")
+	e.dropIf(f.Description != "", "output.format.description", "format.description")
 	if f.Strict != nil && !*f.Strict {
 		e.report.Approximate("output.format.strict", "format.strict", "a schema is always strict")
 	}

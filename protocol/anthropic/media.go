@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -24,7 +25,7 @@ func decodeSearchResult(raw wire.Raw) *llm.Media {
 		CacheControl wire.Opt[CacheControl] `json:"cache_control"`
 	}
 	_ = json.Unmarshal(raw, &w, lenient) // what cannot be read is still in Ext
-	meta := llm.Meta{Cache: decodeCache(w.CacheControl), Ext: wholeBlock(raw)}
+	meta := llm.Meta{Cache: decodeCache(w.CacheControl), Ext: wholeBlock(raw, "source", "content")}
 	return &llm.Media{Meta: meta, Kind: llm.File, MIME: "text/plain", Title: w.Title, Text: innerText(raw)}
 }
 
@@ -55,7 +56,7 @@ func decodeMedia(meta llm.Meta, kind string, w *Block, raw wire.Raw) (*llm.Media
 		m.Text = s.Data.Value().String()
 	default:
 		m.MIME, m.Text = "text/plain", innerText(raw)
-		m.Ext = wholeBlock(raw)
+		m.Ext = wholeBlock(raw, "source")
 		return m, nil
 	}
 	if len(s.Extra.All()) > 0 {
@@ -64,15 +65,26 @@ func decodeMedia(meta llm.Meta, kind string, w *Block, raw wire.Raw) (*llm.Media
 	return m, nil
 }
 
-// wholeBlock keeps all members of a block, its type included.
-func wholeBlock(raw wire.Raw) llm.Ext {
+// wholeBlock keeps all members of a block, its type included. Those that have been
+// read are notes; which they are beside those of every block, the caller says.
+func wholeBlock(raw wire.Raw, read ...string) llm.Ext {
 	var o wire.Object
 	_ = o.UnmarshalJSON(raw) // it has been read before
-	return extOf(wire.NewExtra(o))
+	ext := llm.Ext{Protocol: own}
+	for _, m := range o {
+		if slices.Contains(read, m.Name) || slices.Contains([]string{"type", "title", "context", "cache_control"}, m.Name) {
+			note(&ext, m.Name, m.Value)
+		} else {
+			keep(&ext, m.Name, m.Value)
+		}
+	}
+	return ext
 }
 
 // isWhole reports whether an Ext holds a whole block of this protocol.
-func isWhole(ext llm.Ext) bool { return ext.Protocol == own && ext.Get("type") != "" }
+func isWhole(ext llm.Ext) bool {
+	return ext.Protocol == own && ext.Get(protocol.MarkPrefix+"type") != ""
+}
 
 // standardBase64 brings the URL alphabet, missing padding and line ends to the
 // standard form. JSN-19
@@ -120,7 +132,7 @@ func (e *requestEncoder) media(at string, m *llm.Media, w Block) wire.Raw {
 	switch m.Kind {
 	case llm.Image:
 		w.Type = wire.Some("image")
-		e.dropIf(m.Detail != "" && m.Detail != "auto", at+".detail", "detail.unsupported")
+		e.dropIf(m.Detail != "" && m.Detail != "auto", at+".detail", "media.detail")
 	case llm.File:
 		w.Type = wire.Some("document")
 		if m.Title == "" {
@@ -153,10 +165,14 @@ func (e *requestEncoder) source(at string, m *llm.Media) (Source, bool) {
 		return Source{Type: wire.Some("url"), URL: wire.Some(wire.NewText(m.URL))}, true
 	case m.FileID != "":
 		if m.Ext.Protocol != own { // CRQ-39
-			e.report.Refuse(at, "file.foreign", "file "+m.FileID+" is another vendor's; send its content")
+			e.report.Refuse(at, "media.foreign_file", "file "+m.FileID+" is another vendor's; send its content")
 			return Source{}, false
 		}
 		return Source{Type: wire.Some("file"), FileID: wire.Some(m.FileID)}, true
+	}
+	if !e.home && (m.Text == "" || m.Kind == llm.Image) {
+		e.report.Refuse(at, "media.empty", "there is nothing in it; send its content")
+		return Source{}, false
 	}
 	return Source{Type: wire.Some("text"), MediaType: wire.Some("text/plain"), Data: wire.Some(wire.NewText(m.Text))}, true
 }

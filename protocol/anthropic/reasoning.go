@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -35,6 +36,10 @@ var budgets = []struct {
 	{"max", 49152, 65536},
 }
 
+// displayMark is the note that says how a client of this protocol wants thinking
+// shown.
+const displayMark = protocol.MarkPrefix + "display"
+
 func (d *requestDecoder) reasoning() {
 	r := &d.req.Reasoning
 	c := d.wire.OutputConfig.Value()
@@ -53,7 +58,7 @@ func (d *requestDecoder) reasoning() {
 	r.Budget = d.integer("thinking.budget_tokens", w.BudgetTokens)
 	display, ok := w.Display.Get()
 	if ok {
-		keep(&r.Ext, "display", quoted(display))
+		note(&r.Ext, "display", quoted(display))
 	}
 	switch {
 	case display == "omitted":
@@ -66,6 +71,7 @@ func (d *requestDecoder) reasoning() {
 // reasoning writes thinking and effort. It needs max_tokens and the tool choice.
 func (e *requestEncoder) reasoning() {
 	r := e.req.Reasoning
+	protocol.DropExt(e.report, "reasoning", r.Ext, protocol.Anthropic)
 	off := r.Mode == "off" || r.Effort == "none" || r.Budget != nil && *r.Budget == 0
 	shown := r.Show != "" && r.Show != "none"
 	asked := r.Mode != "" || !e.home && (r.Effort != "" || r.Budget != nil || shown)
@@ -172,7 +178,7 @@ func (e *requestEncoder) effort(level string) {
 		fit = nearestEffort(fit, known)
 	}
 	if fit != level {
-		e.report.Approximate("reasoning.effort", "effort.mapped", level+" is sent as "+fit)
+		e.report.Approximate("reasoning.effort", "effort.nearest", level+" is sent as "+fit)
 	}
 	c := e.outputConfig()
 	c.Effort = optString(fit)
@@ -201,15 +207,25 @@ func (e *requestEncoder) thinking(typ string, budget int64) {
 		t.BudgetTokens = wire.Some(wire.Int(budget))
 	}
 	if r.Ext.Protocol == own {
-		t.Display = optString(strings.Trim(string(r.Ext.Get("display")), `"`))
-		t.Extra = extraOf(without(r.Ext, "display"))
-	} else if typ != "disabled" && r.Show != "" {
-		t.Display = wire.Some("summarized")
-		if r.Show == "none" {
-			t.Display = wire.Some("omitted")
-		}
+		t.Display = optString(strings.Trim(string(r.Ext.Get(displayMark)), `"`))
+		t.Extra = extraOf(without(r.Ext, displayMark))
+	} else if typ != "disabled" {
+		t.Display = e.display(r.Show)
 	}
 	e.out.Thinking = wire.Some(t)
+}
+
+// display is what of its thinking a model shows.
+func (e *requestEncoder) display(show string) wire.Opt[string] {
+	switch show {
+	case "":
+		return wire.Opt[string]{}
+	case "none":
+		return wire.Some("omitted")
+	case "full":
+		e.report.Approximate("reasoning.show", "reasoning.summary", "a summary is the most that is shown")
+	}
+	return wire.Some("summarized")
 }
 
 // thinkingConflicts leaves thinking out where the vendor would refuse it.

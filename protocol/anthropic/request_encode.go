@@ -74,6 +74,7 @@ func encodeRequest(req *llm.Request, target protocol.Target, report *llm.Report)
 	e.sampling()
 	e.cacheAndState()
 	e.identity()
+	e.unsaid()
 	e.conversation()
 	e.system()
 	return e, nil
@@ -101,9 +102,13 @@ func (e *requestEncoder) extra() wire.Extra {
 	}
 	names := make([]string, 0, len(ext.Members))
 	for _, m := range ext.Members {
-		names = append(names, m.Name)
+		if !strings.HasPrefix(m.Name, protocol.MarkPrefix) {
+			names = append(names, m.Name)
+		}
 	}
-	e.report.Drop("ext", "ext.unknown_field", strings.Join(names, ", "))
+	if len(names) > 0 {
+		e.report.Drop("ext", "ext.unknown_field", strings.Join(names, ", "))
+	}
 	return wire.Extra{}
 }
 
@@ -227,14 +232,17 @@ func wireNumber(n llm.Number) wire.Opt[wire.Number] {
 
 func (e *requestEncoder) cacheAndState() {
 	e.out.CacheControl = e.cache("cache.auto", e.req.Cache.Auto)
-	e.dropIf(e.req.Cache.Key != "", "cache.key", "cache_key.unsupported")
-	e.dropIf(e.req.Cache.Retention != "", "cache.retention", "cache_retention.unsupported")
+	e.dropIf(e.req.Cache.Key != "", "cache.key", "cache.key_unsupported")
+	e.dropIf(e.req.Cache.Retention != "", "cache.retention", "cache.retention_unsupported")
 	s := e.req.State
-	if s.PreviousID != "" || s.Conversation != "" {
-		e.report.Refuse("state.previous_id", "state.unsupported", "the vendor keeps no conversation; send all turns")
+	if s.PreviousID != "" {
+		e.report.Refuse("state.previous_id", "state.previous_response", "the vendor keeps no conversation; send all turns")
+	}
+	if s.Conversation != "" {
+		e.report.Refuse("state.conversation", "state.conversation", "the vendor keeps no conversation; send all turns")
 	}
 	if s.Background != nil && *s.Background {
-		e.report.Refuse("state.background", "background.unsupported", "the vendor answers at once or not at all")
+		e.report.Refuse("state.background", "state.background", "the vendor answers at once or not at all")
 	}
 	e.dropIf(s.Store != nil && *s.Store, "state.store", "store.unsupported")
 	e.dropIf(s.Truncation != "" && s.Truncation != "disabled", "state.truncation", "truncation.unsupported")
@@ -253,6 +261,7 @@ func (e *requestEncoder) cache(at string, mark *llm.CacheMark) wire.Opt[CacheCon
 	} else if !known || ttl != mark.TTL {
 		e.report.Approximate(at+".cache", "cache_ttl.rounded", mark.TTL+" is not among the lifetimes 5m and 1h")
 	}
+	protocol.DropExt(e.report, at+".cache", mark.Ext, protocol.Anthropic)
 	return wire.Some(CacheControl{Type: wire.Some("ephemeral"), TTL: optString(ttl), Extra: extraOf(mark.Ext)})
 }
 
@@ -262,6 +271,7 @@ func (e *requestEncoder) identity() {
 	if user == "" {
 		user = id.SafetyID
 	}
+	e.dropIf(id.SafetyID != "" && id.SafetyID != user, "identity.safety_id", "user.dropped")
 	if rest := restOf(e.req.Ext, "metadata"); user != "" || len(rest.All()) > 0 {
 		e.out.Metadata = wire.Some(Metadata{UserID: optText(user), Extra: rest})
 	}

@@ -61,6 +61,7 @@ func (Codec) EncodeResponse(resp *llm.Response, ask *llm.Request, report *llm.Re
 	if len(resp.Choices) > 0 {
 		choice = resp.Choices[0]
 	}
+	reportEnvelope(resp, choice, report)
 	for _, m := range extraOf(without(choice.Ext, "usage", "stop_details")).All() { // of a stream's end
 		w.Extra.Set(m.Name, m.Value)
 	}
@@ -75,6 +76,7 @@ func (Codec) EncodeResponse(resp *llm.Response, ask *llm.Request, report *llm.Re
 	}
 	w.Content = wire.Some(content)
 	reason := encodeStop(choice.Stop, called)
+	reportStop(reason, choice.Stop, report)
 	w.StopReason, w.StopDetails = wire.Some(reason), stopDetails(reason, choice.Stop)
 	if d := w.StopDetails.Ptr(); d != nil {
 		d.Extra = restOf(choice.Ext, "stop_details")
@@ -88,6 +90,21 @@ func (Codec) EncodeResponse(resp *llm.Response, ask *llm.Request, report *llm.Re
 		return Codec{}.EncodeError(&llm.Error{Kind: llm.Upstream, Message: "the upstream's answer cannot be written", Cause: err})
 	}
 	return body
+}
+
+// reportEnvelope says what around an answer's blocks the client does not get.
+func reportEnvelope(resp *llm.Response, choice llm.Choice, report *llm.Report) {
+	if len(resp.Choices) > 1 {
+		report.Drop("choices", "choices.dropped", "there is room for one answer; the first is given")
+	}
+	if tier := encodeTier(resp.Tier); tier != resp.Tier && resp.Tier != "default" {
+		report.Approximate("tier", "tier.mapped", resp.Tier+" is written as "+tier)
+	}
+	if resp.Usage == nil {
+		report.Approximate("usage", "usage.unknown", "nothing was counted; clients read zeros")
+	}
+	protocol.DropExt(report, "ext", resp.Ext, protocol.Anthropic)
+	protocol.DropExt(report, path("choices", choice.Index), choice.Ext, protocol.Anthropic)
 }
 
 func encodeUsage(resp *llm.Response, end llm.Ext) Usage {
@@ -130,11 +147,13 @@ func answeringModel(model string, ask *llm.Request) string {
 func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 	carrier := protocol.Carry(b.Common().Seals, protocol.Anthropic)
 	w := Block{ExtraContent: wire.Raw(carrier), Extra: extraOf(b.Common().Ext)}
+	protocol.DropExt(report, at, b.Common().Ext, protocol.Anthropic)
 	switch b := b.(type) {
 	case *llm.Text:
 		if b.Text == "" && carrier == "" {
 			return nil
 		}
+		reportText(b, at, report)
 		own := ownCitations(b.Citations)
 		if len(own) < len(b.Citations) {
 			report.Drop(at+".citations", "citation.foreign", "citations of another vendor")
@@ -151,6 +170,9 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		}
 		if seal.Data == "" && thoughtText(b) == "" {
 			return nil
+		}
+		if b.Text(llm.SummaryReasoning) != "" {
+			report.Approximate(at, "reasoning.summary", "a summary stands where all of the reasoning would")
 		}
 		return thoughtBlock(b, seal)
 	case *llm.ToolCall:
@@ -176,6 +198,20 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 	return raw
 }
 
+// reportText says what of a text the client does not get.
+func reportText(t *llm.Text, at string, report *llm.Report) {
+	if t.Phase != "" {
+		report.Drop(at+".phase", "text.phase", "the protocol does not tell commentary from answers")
+	}
+	reportLogprobs(t.Logprobs, at, report)
+}
+
+func reportLogprobs(list llm.Raw, at string, report *llm.Report) {
+	if list != "" {
+		report.Drop(at+".logprobs", "logprobs.unsupported", "the protocol has no log probabilities")
+	}
+}
+
 // answerCallID is the id of a call as a client may send it back.
 func answerCallID(c *llm.ToolCall) string { return llm.SafeName(c.CallID, maxName, llm.WordByte) }
 
@@ -184,6 +220,8 @@ func answerCallID(c *llm.ToolCall) string { return llm.SafeName(c.CallID, maxNam
 func answerText(b llm.Block, at string, report *llm.Report) (string, wire.Raw) {
 	switch b := b.(type) {
 	case *llm.Refusal:
+		report.Approximate(at, "refusal.as_text", "the protocol has no block for a refusal")
+		reportLogprobs(b.Logprobs, at, report)
 		return b.Text, nil
 	case *llm.Media:
 		report.Approximate(at, "media.unsupported", "an answer holds text only")
@@ -192,7 +230,7 @@ func answerText(b llm.Block, at string, report *llm.Report) (string, wire.Raw) {
 		if b.Protocol == own {
 			return "", wire.Raw(b.Raw)
 		}
-		report.Drop(at, "server_tool.digest", "a call of another vendor's tool")
+		report.Drop(at, "server_tool.dropped", "a call of another vendor's tool")
 	case *llm.Opaque:
 		if b.Protocol == own {
 			return "", wire.Raw(b.Raw)

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -67,6 +68,19 @@ func encodeStop(s llm.Stop, called bool) string {
 		return "end_turn"
 	}
 	return word
+}
+
+// lossyStops are the kinds that share another kind's word, or have none.
+var lossyStops = []llm.StopKind{llm.ContentFilter, llm.PromptBlocked, llm.Malformed, llm.Other}
+
+// reportStop says what of a stop the client does not get.
+func reportStop(reason string, s llm.Stop, report *llm.Report) {
+	if slices.Contains(lossyStops, s.Kind) {
+		report.Approximate("stop.kind", "stop_reason.lossy", string(s.Kind)+" is written as "+reason)
+	}
+	if reason != "refusal" && s.Category+s.Explanation != "" {
+		report.Drop("stop.explanation", "stop_reason.lossy", "only a refusal is explained")
+	}
 }
 
 // stopDetails says more about a refusal; other reasons have none.

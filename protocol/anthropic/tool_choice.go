@@ -10,7 +10,7 @@ func (e *requestEncoder) toolChoice() {
 	typ, name := e.choiceType()
 	if !e.out.Tools.IsSet() {
 		if typ == "any" || typ == "tool" {
-			e.report.Refuse("tool_choice", "tool_choice.no_tools", "a tool is to be called, but none is declared")
+			e.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but none is declared")
 		}
 		return
 	}

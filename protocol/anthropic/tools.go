@@ -7,6 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -65,7 +66,7 @@ func decodeTool(raw wire.Raw) (llm.Tool, error) {
 	}
 	t.Description, t.Schema, t.Ext = w.Description.Value().String(), llm.Raw(w.InputSchema), extOf(w.Extra)
 	if w.Type.IsSet() {
-		keep(&t.Ext, "type", quoted("custom"))
+		note(&t.Ext, "type", quoted("custom"))
 	}
 	t.Ext.Protocol = own
 	if strict, ok := w.Strict.Get(); ok {
@@ -136,6 +137,7 @@ func allowed(names []llm.ToolRef, t *llm.Tool) bool {
 }
 
 func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
+	protocol.DropExt(e.report, at, t.Ext, protocol.Anthropic)
 	w := Tool{CacheControl: e.cache(at, t.Cache)}
 	schema := wire.Raw(t.Schema)
 	switch t.Kind {
@@ -178,7 +180,7 @@ func (e *requestEncoder) rootObject(at string, schema wire.Raw) wire.Raw {
 	var o wire.Object
 	if schema.Kind() != '{' || o.UnmarshalJSON(schema) != nil || len(o) == 0 {
 		if k := schema.Kind(); k != '{' && k != 'n' && k != 0 {
-			e.report.Refuse(at+".schema", "tool.schema", "the schema of a tool's arguments is an object")
+			e.report.Refuse(at+".schema", "schema.not_object", "the schema of a tool's arguments is an object")
 		}
 		return wire.Raw(emptySchema)
 	}
@@ -188,7 +190,7 @@ func (e *requestEncoder) rootObject(at string, schema wire.Raw) wire.Raw {
 		return raw
 	}
 	if string(typ) != `"object"` {
-		e.report.Refuse(at+".schema", "tool.schema", "the arguments of a tool are an object; its schema says "+string(typ))
+		e.report.Refuse(at+".schema", "schema.not_object", "the arguments of a tool are an object; its schema says "+string(typ))
 	}
 	return schema
 }
@@ -236,7 +238,7 @@ func (e *requestEncoder) hosted(at string, t *llm.Tool) wire.Raw {
 	}
 	h, ok := hostedTools[t.Hosted]
 	if !ok {
-		e.report.Refuse(at, "tool.hosted", "there is no counterpart of the hosted tool "+t.Hosted)
+		e.report.Drop(at, "tool.hosted", "there is no counterpart of the hosted tool "+t.Hosted) // RSP-23
 		return nil
 	}
 	e.report.Approximate(at, "tool.hosted_mapped", "sent as "+h.typ+" without the settings of the original")

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -68,7 +69,7 @@ const (
 func readFormat(g *GenerationConfig) llm.Format {
 	f := llm.Format{Schema: llm.Raw(g.ResponseJSONSchema), Ext: llm.Ext{Protocol: own}}
 	if len(g.ResponseSchema) > 0 && g.ResponseSchema.Kind() != 'n' {
-		keepRaw(&f.Ext, "responseSchema", g.ResponseSchema) // for the way home
+		note(&f.Ext, "responseSchema", g.ResponseSchema) // for the way home
 		if f.Schema == "" {
 			f.Schema = llm.Raw(jsonSchema(g.ResponseSchema))
 		}
@@ -221,6 +222,7 @@ func (w *writer) stops(g *GenerationConfig) {
 
 func (w *writer) format(g *GenerationConfig) {
 	f := &w.req.Output.Format
+	protocol.DropExt(w.report, "output.format", f.Ext, protocol.Gemini)
 	mime := map[string]string{"json_object": mimeJSON, "json_schema": mimeJSON, "enum": mimeEnum}[f.Kind]
 	if f.Ext.Protocol == own {
 		w.ownFormat(g, mime)
@@ -235,8 +237,22 @@ func (w *writer) format(g *GenerationConfig) {
 	if f.Schema != "" {
 		g.ResponseJSONSchema = fitSchema(f.Schema, "output.format.schema", w.report)
 	}
+	w.formatLosses(f)
+}
+
+// formatLosses reports what a format has beside its schema.
+func (w *writer) formatLosses(f *llm.Format) {
+	if f.Schema == "" && f.Kind != "json_object" {
+		w.report.Approximate("output.format.schema", "format.schema", "without a schema any JSON will do")
+	}
+	if f.Name != "" {
+		w.report.Drop("output.format.name", "format.name", "a format has no name of its own")
+	}
 	if f.Description != "" {
 		w.report.Drop("output.format.description", "format.description", "a format has no description of its own")
+	}
+	if f.Strict != nil && *f.Strict {
+		w.report.Approximate("output.format.strict", "strict.best_effort", "the API follows a schema as well as it can")
 	}
 }
 

@@ -1,9 +1,11 @@
 package gemini
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -28,9 +30,20 @@ var levels = []string{atCalling, atToolConfig, atGeneration, atCall, atResponse,
 func keep(e *llm.Ext, level string, members wire.Object) {
 	e.Protocol = own
 	for _, m := range members {
-		keepRaw(e, level+m.Name, m.Value)
+		if slices.Contains(read, level+m.Name) {
+			note(e, level+m.Name, m.Value)
+		} else {
+			keepRaw(e, level+m.Name, m.Value)
+		}
 	}
 }
+
+// read are members that a field of the neutral model stands for, and that are kept
+// nevertheless, so that they come home as they were spelled.
+var read = []string{"createTime", "finishMessage", "citationMetadata", atBlob + "displayName", atFile + "displayName"}
+
+// note adds a member that is no news to other protocols.
+func note(e *llm.Ext, name string, value wire.Raw) { keepRaw(e, protocol.MarkPrefix+name, value) }
 
 // keepRaw adds a member unless it is absent or null.
 func keepRaw(e *llm.Ext, name string, value wire.Raw) {
@@ -46,8 +59,8 @@ func kept(e llm.Ext, level string) wire.Object {
 	}
 	var o wire.Object
 	for _, m := range e.Members {
-		if levelOf(m.Name) == level {
-			o = append(o, wire.Member{Name: m.Name[len(level):], Value: wire.Raw(m.Value)})
+		if name := strings.TrimPrefix(m.Name, protocol.MarkPrefix); levelOf(name) == level {
+			o = append(o, wire.Member{Name: name[len(level):], Value: wire.Raw(m.Value)})
 		}
 	}
 	return o

@@ -84,7 +84,7 @@ func TestForeignTurns(t *testing.T) {
 			turns: []llm.Turn{say(llm.System, "s"), hi, say(llm.Developer, "rule"), say(llm.User, "Go"), say(llm.Assistant, "a"), say(llm.Assistant, "b")},
 			want: `[{"role":"user","parts":[{"text":"Hi"},{"text":"<system>rule</system>"},{"text":"Go"}]},` +
 				`{"role":"model","parts":[{"text":"a"},{"text":"b"}]}]`,
-			report: "approximated system.mid_folded turns[2].blocks[0]\n",
+			report: "approximated turn.developer turns[2].role\napproximated system.mid_folded turns[2].blocks[0]\n",
 		},
 		"system text between call and result": {
 			turns: []llm.Turn{hi, calls(&llm.ToolCall{CallID: "a", Name: "f"}), say(llm.System, "rule"), results(result("a", "1"))},
@@ -95,7 +95,7 @@ func TestForeignTurns(t *testing.T) {
 		"CRQ-13 the assistant begins": {
 			turns:  []llm.Turn{say(llm.Assistant, "Hello"), hi},
 			want:   `[{"role":"user","parts":[{"text":"(the conversation begins)"}]},{"role":"model","parts":[{"text":"Hello"}]},{"role":"user","parts":[{"text":"Hi"}]}]`,
-			report: "approximated turns.user_first turns\n",
+			report: "approximated turns.user_inserted turns\n",
 		},
 		"GEM-28 turns that lose everything": {
 			turns: []llm.Turn{hi, {Role: llm.Assistant, Blocks: []llm.Block{&llm.Thought{Parts: []llm.ThoughtPart{{Text: "x"}}}, &llm.Text{}}}, say(llm.User, "Go")},
@@ -130,7 +130,7 @@ func TestForeignTurns(t *testing.T) {
 				&llm.Media{Kind: llm.Image, URL: "https://example.com/a.png"}, &llm.Media{Kind: llm.File, FileID: "file-abc"},
 				&llm.Opaque{Protocol: "anthropic", Type: "novelty"}, &llm.Media{Kind: llm.Image},
 			}}},
-			report: "refused media.url turns[0].blocks[0]\nrefused media.file_id turns[0].blocks[1]\nrefused block.unknown turns[0].blocks[2]\nrefused media.empty turns[0].blocks[3]\nrefused turns.empty turns\n",
+			report: "refused media.url turns[0].blocks[0]\nrefused media.foreign_file turns[0].blocks[1]\nrefused block.unknown turns[0].blocks[2]\nrefused media.empty turns[0].blocks[3]\nrefused turns.empty turns\n",
 		},
 		"CRQ-35 CRQ-38 CRQ-40 media": {
 			turns: []llm.Turn{{Role: llm.User, Blocks: []llm.Block{
@@ -140,7 +140,7 @@ func TestForeignTurns(t *testing.T) {
 			}}},
 			want: `[{"role":"user","parts":[{"inlineData":{"mimeType":"image/jpeg","data":"aGk="}},{"inlineData":{"mimeType":"application/pdf","data":"aGk="}},` +
 				`{"inlineData":{"mimeType":"audio/wav","data":"aGk="}},{"inlineData":{"mimeType":"text/plain","data":"ZG9j"}},{"fileData":{"fileUri":"https://youtu.be/x"}},{"inlineData":{"mimeType":"image/png","data":"iVBORw0KGgo="}}]}]`,
-			report: "dropped media.name turns[0].blocks[1].name\napproximated media.text_as_data turns[0].blocks[3]\napproximated media.type_guessed turns[0].blocks[5]\n",
+			report: "dropped media.name turns[0].blocks[1].name\napproximated document.as_file turns[0].blocks[3]\napproximated media.type_guessed turns[0].blocks[5]\n",
 		},
 		"CRQ-43 media in results": {
 			turns: []llm.Turn{
@@ -230,13 +230,14 @@ func TestForeignRequest(t *testing.T) {
 			target: protocol.Target{Gates: protocol.Gates{NoForcedTool: true}},
 			want:   weatherSent + `,"toolConfig":{"functionCallingConfig":{"mode":"AUTO"}}}`,
 			report: "approximated tool_choice.forced_unsupported tool_choice\ndropped parallel.unsupported parallel\n"},
-		"CRQ-29 a choice without tools": {req: llm.Request{ToolChoice: llm.ToolChoice{Mode: "required"}}, report: "refused tool_choice.no_tools tool_choice\n"},
+		"CRQ-29 a choice without tools": {req: llm.Request{ToolChoice: llm.ToolChoice{Mode: "required"}}, report: "refused tool_choice.without_tools tool_choice\n"},
 		"auto without tools":            {req: llm.Request{ToolChoice: llm.ToolChoice{Mode: "auto"}, Parallel: ptr(true)}, want: "}"},
 		"custom tool": {req: llm.Request{Tools: []llm.Tool{{Kind: llm.CustomTool, Name: "sh", Description: "runs", Grammar: `{"type":"grammar","syntax":"lark","definition":"start: X"}`}}},
 			want:   `,"tools":[{"functionDeclarations":[{"name":"sh","description":"runs\nThe input must follow this lark grammar:\nstart: X","parametersJsonSchema":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}}]}]}`,
 			report: "approximated custom_tool.as_function tools[0]\napproximated grammar.lost tools[0].grammar\n"},
 		"hosted tools": {req: llm.Request{Tools: []llm.Tool{{Kind: llm.HostedTool, Name: "web_search", Hosted: "web_search", Raw: `{}`}, {Kind: llm.HostedTool, Name: "computer", Hosted: "computer"}}},
-			report: "approximated tool.hosted_replaced tools[0]\nrefused tool.hosted_unsupported tools[1]\n"},
+			want:   `,"tools":[{"googleSearch":{}}]}`,
+			report: "approximated tool.hosted_mapped tools[0]\ndropped tool.hosted tools[1]\n"},
 		"settings": {req: llm.Request{
 			Sampling: llm.Sampling{Temperature: "0", TopP: "0.90", TopK: "40", Seed: "3000000000", LogitBias: `{"1":1}`},
 			Output:   llm.Output{MaxTokens: ptr(int64(100)), Choices: ptr(int64(1)), Stops: []string{"END", ""}, Verbosity: "low", Modalities: []string{"text"}},
@@ -245,20 +246,20 @@ func TestForeignRequest(t *testing.T) {
 		},
 			want: `,"generationConfig":{"temperature":0,"topP":0.90,"topK":40,"maxOutputTokens":100,"stopSequences":["END"],"seed":852516352},"serviceTier":"standard"}`,
 			report: "approximated seed.folded sampling.seed\ndropped logit_bias.unsupported sampling.logit_bias\ndropped verbosity.unsupported output.verbosity\n" +
-				"dropped cache.key_dropped cache.key\ndropped user.dropped identity.user\ndropped ext.unknown_field ext\n"},
+				"dropped cache.key_unsupported cache.key\ndropped user.dropped identity.user\ndropped ext.unknown_field ext\n"},
 		"CRQ-20 CRQ-25 what the model or the API refuses": {req: llm.Request{Sampling: llm.Sampling{Temperature: "1", TopK: "1"}, Output: llm.Output{Stops: []string{"1", "2", "3", "4", "5", "6"}, Choices: ptr(int64(9))}, State: llm.State{PreviousID: "r"}},
 			target: protocol.Target{Gates: protocol.Gates{NoSampling: true}},
-			report: "dropped temperature.unsupported_by_model sampling.temperature\ndropped top_k.unsupported_by_model sampling.top_k\nrefused choices.too_many output.choices\nrefused stop.too_many output.stops\nrefused state.unsupported state.previous_id\n"},
+			report: "dropped temperature.unsupported_by_model sampling.temperature\ndropped top_k.unsupported_by_model sampling.top_k\nrefused choices.too_many output.choices\nrefused stop.too_many output.stops\nrefused state.previous_response state.previous_id\n"},
 		"json object": {req: llm.Request{Output: llm.Output{Format: llm.Format{Kind: "json_object"}}}, want: `,"generationConfig":{"responseMimeType":"application/json"}}`},
 		"json schema": {req: llm.Request{Output: llm.Output{Format: llm.Format{Kind: "json_schema", Name: "x", Schema: `{"type":"object","properties":{"a":{"type":"string","minLength":1}},"additionalProperties":false}`}}},
 			want:   `,"generationConfig":{"responseMimeType":"application/json","responseJsonSchema":{"type":"object","properties":{"a":{"type":"string","description":"minLength: 1"}},"additionalProperties":false}}}`,
-			report: "approximated schema.keyword_moved output.format.schema\n"},
+			report: "approximated schema.keyword_moved output.format.schema\ndropped format.name output.format.name\n"},
 		"effort, newer model": {req: llm.Request{Reasoning: llm.Reasoning{Effort: "medium"}}, target: protocol.Target{Model: "gemini-3-pro"},
 			want: `,"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"MEDIUM"}}}`},
 		"effort, model without it": {req: llm.Request{Reasoning: llm.Reasoning{Effort: "medium"}}, target: protocol.Target{Model: "gemini-3-pro", Gates: protocol.Gates{Efforts: []string{"low", "high"}}},
-			want: `,"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"HIGH"}}}`, report: "approximated effort.rounded reasoning.effort\n"},
+			want: `,"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"HIGH"}}}`, report: "approximated effort.nearest reasoning.effort\n"},
 		"effort, older model": {req: llm.Request{Reasoning: llm.Reasoning{Effort: "high", Show: "none"}}, target: protocol.Target{Model: "gemini-2.5-flash"},
-			want: `,"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingBudget":16384}}}`, report: "approximated budget.from_effort reasoning.effort\n"},
+			want: `,"generationConfig":{"thinkingConfig":{"includeThoughts":false,"thinkingBudget":16384}}}`, report: "approximated effort.to_budget reasoning.effort\n"},
 		"budget, newer model": {req: llm.Request{Reasoning: llm.Reasoning{Mode: "on", Budget: ptr(int64(5000))}}, target: protocol.Target{Model: "gemini-3-flash"},
 			want: `,"generationConfig":{"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"MEDIUM"}}}`, report: "approximated effort.from_budget reasoning.budget\n"},
 		"budget, older model": {req: llm.Request{Reasoning: llm.Reasoning{Mode: "on", Budget: ptr(int64(50000))}}, target: protocol.Target{Model: "gemini-2.5-flash"},

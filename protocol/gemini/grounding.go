@@ -97,6 +97,9 @@ type grounded struct {
 
 type support struct{ part, start, end, chunk int }
 
+// citable reports whether anything of a source can be named here.
+func citable(c llm.Citation) bool { return c.URL+c.Title+c.Quote != "" }
+
 func (g *grounded) add(c llm.Citation, part, start, end int) {
 	chunk := -1
 	for i, have := range g.chunks {

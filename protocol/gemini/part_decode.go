@@ -39,10 +39,11 @@ func readPart(p *Part) llm.Block {
 	case p.Text.IsSet():
 		return &llm.Text{Meta: meta, Text: textOf(p.Text.Value())}
 	}
-	kind := "empty"
-	if unknown := p.Extra.All(); len(unknown) > 0 {
-		kind = unknown[0].Name
+	unknown := p.Extra.All()
+	if len(unknown) == 0 { // Google's Go SDK writes an empty text so
+		return &llm.Text{Meta: meta}
 	}
+	kind := unknown[0].Name
 	return &llm.Opaque{Meta: llm.Meta{Ext: llm.Ext{Protocol: own}}, Protocol: own, Type: kind, Raw: rawPart(p)}
 }
 
@@ -172,7 +173,7 @@ func (r *reader) result(p *Part) *llm.ToolResult {
 	res := &llm.ToolResult{Meta: readMeta(p), Name: f.Name.Value(), Kind: llm.FunctionTool}
 	keep(&res.Ext, atResponse, f.Extra.All())
 	if res.CallID = r.answers(f.ID.Value(), res.Name); f.ID.Value() != "" && res.CallID != f.ID.Value() {
-		keepRaw(&res.Ext, atResponse+"id", quote(f.ID.Value())) // the call has none
+		note(&res.Ext, atResponse+"id", quote(f.ID.Value())) // the call has none
 	}
 	var text string
 	text, res.Failed = readOutput(f.Response)
@@ -190,7 +191,7 @@ func (r *reader) result(p *Part) *llm.ToolResult {
 	}
 	// The way home has to bring the same object again.
 	if !res.Missing && string(writeOutput(text, res.Failed)) != string(f.Response) {
-		keepRaw(&res.Ext, atResponse+"response", f.Response)
+		note(&res.Ext, atResponse+"response", f.Response)
 	}
 	return res
 }

@@ -100,7 +100,7 @@ func (w *writer) media(b *llm.Media, p *Part, path string) bool {
 		}
 		p.FileData = wire.Some(f)
 	case b.FileID != "":
-		w.report.Refuse(path, "media.file_id", "the file is another vendor's; send its data")
+		w.report.Refuse(path, "media.foreign_file", "the file is another vendor's; send its data")
 		return false
 	default:
 		w.report.Refuse(path, "media.url", "the API does not fetch addresses; send the data itself")
@@ -126,7 +126,7 @@ func (w *writer) mediaLosses(b *llm.Media, path string) {
 func (w *writer) blob(b *llm.Media, path string) Blob {
 	mime, data := b.MIME, b.Data
 	if b.Data == "" {
-		w.report.Approximate(path, "media.text_as_data", "a document in text is sent as a file")
+		w.report.Approximate(path, "document.as_file", "a document in text is sent as a file")
 		mime, data = mimeText, base64.StdEncoding.EncodeToString([]byte(b.Text))
 	}
 	switch mime {
@@ -211,12 +211,12 @@ func (w *writer) result(r *llm.ToolResult, call *llm.ToolCall, path string) (p P
 	if id := w.sent[call]; id != "" {
 		f.ID = wire.Some(id)
 	}
-	text := ""
+	var texts []string
 	var inside []FunctionOutput
 	for _, b := range r.Blocks {
 		switch b := b.(type) {
 		case *llm.Text:
-			text += b.Text
+			texts = append(texts, b.Text)
 		case *llm.Media:
 			part := Part{Extra: extra(b.Ext, "")}
 			if !w.media(b, &part, path) {
@@ -231,6 +231,7 @@ func (w *writer) result(r *llm.ToolResult, call *llm.ToolCall, path string) (p P
 			w.report.Refuse(path, "block.unknown", "a result holds text and media only")
 		}
 	}
+	text := strings.Join(texts, "\n")
 	if len(media) > 0 {
 		w.report.Approximate(path, "tool_result.media_split", "media in a result follow it as the user's")
 		text = strings.TrimSpace(text + " [the media follow]")

@@ -97,7 +97,7 @@ func (r *reader) system(c *Content) {
 	t := llm.Turn{Role: llm.System}
 	keep(&t.Ext, "", c.Extra.All())
 	if role, ok := c.Role.Get(); ok {
-		keepRaw(&t.Ext, "role", quote(role))
+		note(&t.Ext, "role", quote(role))
 	}
 	parts := c.Parts.Value()
 	for _, p := range parts.Items() {

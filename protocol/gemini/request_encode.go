@@ -44,6 +44,7 @@ type writer struct {
 	sent     map[*llm.ToolCall]string // the id that a call was sent with, "" for none
 	answered map[*llm.ToolResult]bool // results that stand behind their calls
 	cached   bool                     // something was marked for the cache
+	tooled   bool                     // tools are sent
 }
 
 // content is a content in the making.
@@ -58,6 +59,7 @@ func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 func (w *writer) body() *Request {
 	body := &Request{Extra: extra(w.req.Ext, "")}
+	w.unsaid()
 	first := w.system(body)
 	w.turns(first)
 	contents := make([]Content, 0, len(w.contents))
@@ -71,7 +73,7 @@ func (w *writer) body() *Request {
 	}
 	body.Contents = listOf(contents)
 	if tools := w.tools(); len(tools) > 0 {
-		body.Tools = listOf(tools)
+		body.Tools, w.tooled = listOf(tools), true
 	}
 	body.ToolConfig = w.toolChoice()
 	body.GenerationConfig = w.generation()
@@ -115,7 +117,7 @@ func (w *writer) service(body *Request) {
 		if w.req.Ext.Protocol == own {
 			body.ServiceTier = wire.Some(s.Tier)
 		} else {
-			w.report.Drop("service.tier", "tier.unknown", "there is no such tier")
+			w.report.Drop("service.tier", "tier.unsupported", "there is no such tier")
 		}
 	}
 	if s.Speed == "fast" {
@@ -145,21 +147,24 @@ func (w *writer) rest() {
 			w.report.Refuse(path, code, note)
 		}
 	}
-	drop(w.cached || r.Cache.Auto != nil, "cache", "cache.dropped", "the API caches by itself and takes no marks")
-	drop(r.Cache.Key != "", "cache.key", "cache.key_dropped", "there is no cache key")
-	drop(r.Cache.Retention != "", "cache.retention", "cache.retention_dropped", "there is no such setting")
+	drop(w.cached, "cache", "cache.mark", "the API caches by itself and takes no marks")
+	drop(r.Cache.Auto != nil, "cache.auto", "cache.automatic", "the API caches by itself")
+	drop(r.Cache.Key != "", "cache.key", "cache.key_unsupported", "there is no cache key")
+	drop(r.Cache.Retention != "", "cache.retention", "cache.retention_unsupported", "there is no such setting")
 	drop(r.Identity.User != "", "identity.user", "user.dropped", "there is no place for the user's id")
 	drop(r.Identity.SafetyID != "", "identity.safety_id", "user.dropped", "there is no place for the user's id")
-	drop(len(r.Identity.Metadata) > 0, "identity.metadata", "metadata.dropped", "there is no place for metadata")
+	drop(len(r.Identity.Metadata) > 0, "identity.metadata", "metadata.unsupported", "there is no place for metadata")
 	drop(r.State.Truncation == "auto", "state.truncation", "truncation.unsupported", "nothing is cut off by itself")
-	refuse(r.State.PreviousID != "", "state.previous_id", "state.unsupported", "send the whole conversation; the upstream keeps none")
-	refuse(r.State.Conversation != "", "state.conversation", "state.unsupported", "send the whole conversation; the upstream keeps none")
-	refuse(r.State.Background != nil && *r.State.Background, "state.background", "background.unsupported", "there is no background mode")
+	refuse(r.State.PreviousID != "", "state.previous_id", "state.previous_response", "send the whole conversation; the upstream keeps none")
+	refuse(r.State.Conversation != "", "state.conversation", "state.conversation", "send the whole conversation; the upstream keeps none")
+	refuse(r.State.Background != nil && *r.State.Background, "state.background", "state.background", "there is no background mode")
 	if r.Ext.Protocol != own && len(r.Ext.Members) > 0 {
 		names := make([]string, 0, len(r.Ext.Members))
 		for _, m := range r.Ext.Members {
-			names = append(names, m.Name)
+			if !strings.HasPrefix(m.Name, protocol.MarkPrefix) {
+				names = append(names, m.Name)
+			}
 		}
-		w.report.Drop("ext", "ext.unknown_field", strings.Join(names, ", "))
+		drop(len(names) > 0, "ext", "ext.unknown_field", strings.Join(names, ", "))
 	}
 }

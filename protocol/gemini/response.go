@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -47,7 +48,7 @@ func readExtras(r *llm.Response, body []byte) {
 	}
 	if u := w.UsageMetadata.Ptr(); u != nil {
 		keep(&r.Ext, atUsage, u.Extra.All())
-		keepRaw(&r.Ext, atUsage+"toolUsePromptTokenCount", wire.Raw(u.ToolUsePromptTokenCount.Value()))
+		note(&r.Ext, atUsage+"toolUsePromptTokenCount", wire.Raw(u.ToolUsePromptTokenCount.Value()))
 	}
 	for _, c := range w.Candidates.Value() {
 		index, _ := c.Index.Value().Int64()
@@ -64,15 +65,14 @@ func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Repo
 	if report == nil {
 		report = &llm.Report{}
 	}
-	if resp.Usage != nil && resp.Usage.CacheWrite > 0 {
-		report.Drop("usage.cache_write", "usage.cache_write", "tokens written to a cache are counted as read anew")
-	}
+	reportEnvelope(resp, report)
 	b := append([]byte(nil), `{"candidates":[`...)
 	feedback := ""
 	for i := range resp.Choices {
 		c := &resp.Choices[i]
 		if c.Stop.Kind == llm.PromptBlocked && len(c.Blocks) == 0 {
 			feedback = blockReason(c.Stop)
+			reportBlocked(c, feedback, report)
 			continue
 		}
 		if b[len(b)-1] != '[' {
@@ -100,7 +100,7 @@ func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Repo
 	if resp.ID != "" {
 		b = appendString(append(b, `,"responseId":`...), resp.ID)
 	}
-	if resp.Ext.Protocol != own || resp.Ext.Get("createTime") == "" {
+	if resp.Ext.Protocol != own || resp.Ext.Get(protocol.MarkPrefix+"createTime") == "" {
 		b = appendCreated(b, resp.Created)
 	}
 	b = appendKept(b, resp.Ext, "")
@@ -119,28 +119,27 @@ func appendCandidate(b []byte, c *llm.Choice, report *llm.Report) []byte {
 	b = append(b, `{"content":{"parts":[`...)
 	parts := 0
 	for j, block := range c.Blocks {
-		before := len(b)
+		before, path := len(b), at("choices", c.Index)+"."+at("blocks", j)
 		if parts > 0 {
 			b = append(b, ',')
 		}
 		with := appendBlock(b, block)
 		if len(with) == len(b) {
 			b = b[:before]
-			report.Drop(at("choices", c.Index)+"."+at("blocks", j), "block.dropped", "another vendor's block has no form here")
+			reportFormless(block, path, report)
 			continue
 		}
 		b = with
 		if t, ok := block.(*llm.Text); ok {
 			citeWhole(&g, t, parts)
-			if t.Logprobs != "" {
-				report.Drop(at("choices", c.Index)+"."+at("blocks", j)+".logprobs", "logprobs.form", "log probabilities have another form here")
-			}
 		}
+		reportBlock(block, path, report)
 		parts++
 	}
 	if parts == 0 { // SDKs take a content without parts for no answer at all
 		b = append(b, `{"text":""}`...)
 	}
+	reportStop(c, report)
 	b = appendString(append(b, `],"role":"model"},"finishReason":`...), finishReason(c.Stop))
 	b = strconv.AppendInt(append(b, `,"index":`...), int64(c.Index), 10)
 	members := kept(c.Ext, "")
@@ -162,6 +161,9 @@ func citeWhole(g *grounded, t *llm.Text, part int) {
 	var r ruler
 	r.add(t.Text)
 	for _, c := range t.Citations {
+		if !citable(c) {
+			continue
+		}
 		start, end := r.byteOf(c.Start), r.byteOf(c.End)
 		if c.Start == 0 && c.End == 0 {
 			end = r.bytes
@@ -182,7 +184,7 @@ func appendKept(b []byte, e llm.Ext, level string) []byte {
 // appendUsage writes token counts. What was written to a cache was read as well
 // and has no count of its own here.
 func appendUsage(b []byte, u *llm.Usage, e llm.Ext) []byte {
-	tools, _ := wire.Number(e.Get(atUsage + "toolUsePromptTokenCount")).Int64()
+	tools, _ := wire.Number(e.Get(protocol.MarkPrefix + atUsage + "toolUsePromptTokenCount")).Int64()
 	b = strconv.AppendInt(append(b, `{"promptTokenCount":`...), max(0, u.TotalInput()-tools), 10)
 	b = strconv.AppendInt(append(b, `,"candidatesTokenCount":`...), u.Output, 10)
 	b = strconv.AppendInt(append(b, `,"totalTokenCount":`...), u.TotalInput()+u.TotalOutput(), 10)

@@ -68,7 +68,7 @@ func TestForeignAnswer(t *testing.T) {
 	want := `{"candidates":[{"content":{"parts":[{"text":"hm","thought":true},{"text":"In 北京: "},{"text":"no"},{"functionCall":{"id":"call_1","name":"f","args":{"a":1.10}}},{"functionCall":{"id":"call_2","name":"f","args":{}}}],"role":"model"},"finishReason":"STOP","index":0,` +
 		`"groundingMetadata":{"groundingChunks":[{"web":{"uri":"u","title":"t"}}],"groundingSupports":[{"segment":{"partIndex":1,"startIndex":3,"endIndex":9},"groundingChunkIndices":[0]}]}}],` +
 		`"usageMetadata":{"promptTokenCount":110,"candidatesTokenCount":17,"totalTokenCount":167,"cachedContentTokenCount":75,"thoughtsTokenCount":40},"modelVersion":"gpt-x","responseId":"chatcmpl-1"}`
-	if got != want || losses(report) != "dropped usage.cache_write usage.cache_write\ndropped block.dropped choices[0].blocks[3]\n" {
+	if got != want || losses(report) != "dropped usage.cache_write usage.cache_write\napproximated refusal.as_text choices[0].blocks[2]\ndropped server_tool.dropped choices[0].blocks[3]\n" {
 		t.Errorf("\n got %s\nwant %s\n%s", got, want, losses(report))
 	}
 	var enc StreamEncoder

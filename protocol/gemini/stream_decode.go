@@ -321,7 +321,7 @@ func (c *choice) other(p *part) {
 		return
 	}
 	b := readPart(&w)
-	if o, ok := b.(*llm.Opaque); ok && o.Type == "empty" {
+	if t, ok := b.(*llm.Text); ok && t.Text == "" && len(t.Seals) == 0 {
 		return
 	}
 	c.close()

@@ -280,6 +280,9 @@ func (s *StreamEncoder) flushCalls(choice int, to []byte) []byte {
 // settle turns the sources of a text into positions in all of the choice's text.
 func (s *StreamEncoder) settle(c *written, b *writtenBlock) {
 	for _, cite := range b.cites {
+		if !citable(cite) {
+			continue
+		}
 		start, end := b.ruler.byteOf(cite.Start), b.ruler.byteOf(cite.End)
 		if cite.Start == 0 && cite.End == 0 {
 			end = b.ruler.bytes

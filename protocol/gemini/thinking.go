@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -36,6 +37,13 @@ var thinkingLevels = map[string]string{
 func (w *writer) thinking() wire.Opt[ThinkingConfig] {
 	g := &w.req.Reasoning
 	t := ThinkingConfig{Extra: extra(g.Ext, "")}
+	protocol.DropExt(w.report, "reasoning", g.Ext, protocol.Gemini)
+	if g.Mode == "between_tools" {
+		w.report.Approximate("reasoning.mode", "reasoning.default", "the model decides when it thinks")
+	}
+	if g.Show == "full" {
+		w.report.Approximate("reasoning.show", "reasoning.summary", "a summary is the most that is shown")
+	}
 	switch {
 	case g.Ext.Protocol == own:
 		if g.Budget != nil {
@@ -111,7 +119,7 @@ func (w *writer) budget(t *ThinkingConfig) {
 			w.report.Drop("reasoning.effort", "effort.unknown", "there is no effort called "+g.Effort)
 			return
 		}
-		w.report.Approximate("reasoning.effort", "budget.from_effort", "the model takes a number of tokens")
+		w.report.Approximate("reasoning.effort", "effort.to_budget", "the model takes a number of tokens")
 	default:
 		return
 	}
@@ -147,7 +155,7 @@ func (w *writer) level(t *ThinkingConfig) {
 		level = "HIGH"
 	}
 	if !strings.EqualFold(level, effort) && !off(g) {
-		w.report.Approximate("reasoning.effort", "effort.rounded", "the nearest level is "+level)
+		w.report.Approximate("reasoning.effort", "effort.nearest", "the nearest level is "+level)
 	}
 	t.ThinkingLevel = wire.Some(level)
 }

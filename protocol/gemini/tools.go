@@ -6,6 +6,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -50,7 +51,7 @@ func readFunction(f *FunctionDeclaration) llm.Tool {
 	keepRaw(&t.Ext, "response", f.Response)
 	keepRaw(&t.Ext, "responseJsonSchema", f.ResponseJSONSchema)
 	if len(f.Parameters) > 0 && f.Parameters.Kind() != 'n' {
-		keepRaw(&t.Ext, "parameters", f.Parameters) // for the way home
+		note(&t.Ext, "parameters", f.Parameters) // for the way home
 		if t.Schema == "" {
 			t.Schema = llm.Raw(jsonSchema(f.Parameters))
 		}
@@ -160,13 +161,14 @@ func (w *writer) function(t *llm.Tool, path string) FunctionDeclaration {
 	if t.Strict != nil && *t.Strict {
 		w.report.Approximate(path+".strict", "strict.best_effort", "the API follows a schema as well as it can")
 	}
+	protocol.DropExt(w.report, path, t.Ext, protocol.Gemini)
 	f.Extra = extra(t.Ext, "")
 	description := t.Description
 	switch {
 	case t.Kind == llm.CustomTool:
 		f.ParametersJSONSchema, description = w.customTool(t, path)
 	case t.Ext.Protocol == own:
-		if t.Ext.Get("parameters") == "" {
+		if t.Ext.Get(protocol.MarkPrefix+"parameters") == "" {
 			f.ParametersJSONSchema = wire.Raw(t.Schema)
 		}
 	case emptySchema(t.Schema):
@@ -216,10 +218,10 @@ func (w *writer) hosted(t *llm.Tool, path string) (Tool, bool) {
 	}
 	name, ok := hostedTools[t.Hosted]
 	if !ok {
-		w.report.Refuse(path, "tool.hosted_unsupported", "the API has no tool of its own for "+t.Hosted+t.Name)
+		w.report.Drop(path, "tool.hosted", "the API has no tool of its own for "+t.Hosted+t.Name)
 		return Tool{}, false
 	}
-	w.report.Approximate(path, "tool.hosted_replaced", "the vendor's own "+name+" is used, without the settings of "+t.Hosted)
+	w.report.Approximate(path, "tool.hosted_mapped", "the vendor's own "+name+" is used, without the settings of "+t.Hosted)
 	return Tool{Extra: wire.NewExtra(wire.Object{{Name: name, Value: wire.Raw("{}")}})}, true
 }
 
@@ -236,9 +238,9 @@ func (w *writer) toolChoice() wire.Opt[ToolConfig] {
 	switch {
 	case c.Mode == "hosted":
 		w.report.Drop("tool_choice", "tool_choice.hosted", "a tool of the vendor cannot be forced")
-	case len(w.req.Tools) == 0 && (mode == "ANY" || mode == "VALIDATED"):
-		w.report.Refuse("tool_choice", "tool_choice.no_tools", "a tool is to be called, but there are none")
-	case len(w.req.Tools) == 0 && w.req.Ext.Protocol != own:
+	case !w.tooled && (mode == "ANY" || mode == "VALIDATED"):
+		w.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but there are none")
+	case !w.tooled && w.req.Ext.Protocol != own:
 	case w.target.Gates.NoForcedTool && mode == "ANY":
 		w.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be forced; it may call the tool")
 		f.Mode = wire.Some("AUTO")
@@ -254,7 +256,7 @@ func (w *writer) toolChoice() wire.Opt[ToolConfig] {
 			f.AllowedFunctionNames = wire.Some(names)
 		}
 	}
-	if p := w.req.Parallel; p != nil && !*p {
+	if p := w.req.Parallel; p != nil && !*p && w.tooled {
 		w.report.Drop("parallel", "parallel.unsupported", "the model may call several tools at once")
 	}
 	f.Extra = extra(w.req.Ext, atCalling)

@@ -35,9 +35,6 @@ func (w *writer) turn(i int) {
 	t := &w.req.Turns[i]
 	path := at("turns", i)
 	c := content{own: t.Ext.Protocol == own, Content: Content{Role: wire.Some(roleUser), Extra: extra(t.Ext, "")}}
-	if t.Name != "" {
-		w.report.Drop(path+".name", "turn.name", "participants have no names here")
-	}
 	for j, b := range t.Blocks {
 		at := path + "." + at("blocks", j)
 		switch b := b.(type) {
@@ -75,7 +72,7 @@ func (w *writer) add(c content) {
 		return
 	}
 	if len(w.contents) == 0 && c.Role.Value() == roleModel && !c.own {
-		w.report.Approximate("turns", "turns.user_first", "a text of the user stands before the assistant's first")
+		w.report.Approximate("turns", "turns.user_inserted", "a text of the user stands before the assistant's first")
 		w.contents = append(w.contents, content{Content: Content{Role: wire.Some(roleUser)},
 			parts: []Part{{Text: wire.Some(wire.NewText(opening))}}})
 	}

@@ -42,7 +42,7 @@ func turnEntries() []entry {
 		},
 		{
 			"turns.role", "developer, at the beginning", exact("messages[].content"), exact("input[].content"),
-			nearQuietly("system", "the same as system text"), nearQuietly("systemInstruction", "the same as system text"),
+			near("turn.developer", "system", "the same as system text"), near("turn.developer", "systemInstruction", "the same as system text"),
 		},
 		{
 			"turns.role", "system, in mid-conversation", exact("messages[].content"), exact("input[].content"),
@@ -68,12 +68,12 @@ func turnEntries() []entry {
 		{"turns.ext", "of the same protocol", exact("messages[].x_odd"), exact("input[].x_odd"), exact("messages[].x_odd"), exact("contents[].x_odd")},
 		{
 			"turns.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers),
-			lostQuietly(noOddMembers), lostQuietly(noOddMembers),
+			dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 		},
 		{
 			"turns", "the assistant speaks first", exact("messages[].content"), exact("input[].content"),
 			near("turns.user_inserted", "messages[].content", "a short text of the user is put before it"),
-			near("turns.user_first", "contents[].parts[].text", "a short text of the user is put before it"),
+			near("turns.user_inserted", "contents[].parts[].text", "a short text of the user is put before it"),
 		},
 		{
 			"turns", "the assistant speaks last, with white space at its end", exact("messages[].content"), exact("input[].content"),
@@ -132,7 +132,7 @@ func textEntries() []entry {
 		},
 		{
 			"text.phase", "", lostQuietly("there is no member for it"), exact("input[].phase"),
-			lostQuietly("there is no member for it"), lostQuietly("there is no member for it"),
+			dropped("text.phase", "there is no member for it"), dropped("text.phase", "there is no member for it"),
 		},
 		{
 			"refusal.text", "", exact("messages[].refusal"), exact("input[].content[].refusal"),
@@ -148,7 +148,7 @@ func textEntries() []entry {
 		},
 		{
 			"block.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers),
-			lostQuietly(noOddMembers), lostQuietly(noOddMembers),
+			dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 		},
 	}
 }

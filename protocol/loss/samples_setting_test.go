@@ -17,7 +17,7 @@ func formatted(f llm.Format) func(*llm.Request, scene) {
 // structured is a request whose answer has a schema.
 func structured(s scene) *llm.Request {
 	r := hello(s)
-	r.Output.Format = llm.Format{Kind: "json_schema", Name: "a", Schema: aSchema}
+	r.Output.Format = llm.Format{Kind: "json_schema", Schema: aSchema}
 	return r
 }
 
@@ -45,8 +45,8 @@ func limitSamples() []sample {
 		{fields: "output.top_logprobs", set: output(func(o *llm.Output) { o.Logprobs, o.TopLogprobs = new(true), new(int64(3)) })},
 		{fields: "output.format.kind", when: "text", set: formatted(llm.Format{Kind: "text"})},
 		{fields: "output.format.kind", when: "json_object", set: formatted(llm.Format{Kind: "json_object"})},
-		{fields: "output.format.kind output.format.schema", when: "json_schema", set: formatted(llm.Format{Kind: "json_schema", Name: "a", Schema: aSchema}), find: aNeedle},
-		{fields: "output.format.schema", when: "missing", set: formatted(llm.Format{Kind: "json_schema", Name: "a"})},
+		{fields: "output.format.kind output.format.schema", when: "json_schema", set: formatted(llm.Format{Kind: "json_schema", Schema: aSchema}), find: aNeedle},
+		{fields: "output.format.schema", when: "missing", set: formatted(llm.Format{Kind: "json_schema"})},
 		{fields: "output.format.schema", when: "keywords beyond the vendor's", base: structured, set: format(func(f *llm.Format) {
 			f.Schema = `{"type":"object","properties":{"a":{"type":"integer","multipleOf":3}}}`
 		})},

@@ -98,7 +98,7 @@ func formatEntries() []entry {
 		},
 		{
 			"output.format.schema", "missing", exact("response_format.type"), exact("text.format.type"), refused("format.schema", "a structured answer needs one"),
-			nearQuietly("generationConfig.responseMimeType", "JSON of any form"),
+			near("format.schema", "generationConfig.responseMimeType", "JSON of any form"),
 		},
 		{
 			"output.format.schema", "keywords beyond the vendor's", exact(schema + ".schema"), exact("text.format.schema"),
@@ -113,7 +113,7 @@ func formatEntries() []entry {
 			near("format.enum", "output_config.format.schema", "a schema: the word comes as JSON"), renamed("generationConfig.responseJsonSchema", "text/x.enum"),
 		},
 		{
-			"output.format.name", "", exact(schema + ".name"), exact("text.format.name"), lostQuietly(noMember), lostQuietly(noMember),
+			"output.format.name", "", exact(schema + ".name"), exact("text.format.name"), dropped("format.name", noMember), dropped("format.name", noMember),
 		},
 		{
 			"output.format.description", "", exact(schema + ".description"), exact("text.format.description"),
@@ -121,7 +121,7 @@ func formatEntries() []entry {
 		},
 		{
 			"output.format.strict", "true", exact(schema + ".strict"), exact("text.format.strict"), form("a schema is always strict"),
-			lostQuietly("schemas are followed as well as the model can"),
+			near("strict.best_effort", "", "schemas are followed as well as the model can"),
 		},
 		{
 			"output.format.strict", "false", exact(schema + ".strict"), exact("text.format.strict"),
@@ -133,7 +133,7 @@ func formatEntries() []entry {
 		},
 		{
 			"output.format.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers),
-			lostQuietly(noOddMembers), lostQuietly(noOddMembers),
+			dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 		},
 	}
 }
@@ -229,11 +229,11 @@ func effortEntries() []entry {
 		},
 		{
 			"reasoning.mode", "between_tools", lostQuietly(byItself), near("reasoning.default", "", byItself),
-			near("effort.to_budget", "thinking.budget_tokens", "a medium budget"), nearQuietly(shown, byItself),
+			near("effort.to_budget", "thinking.budget_tokens", "a medium budget"), near("reasoning.default", shown, byItself),
 		},
 		{
 			"reasoning.mode", "between_tools, on a model set by effort", lostQuietly(byItself), near("reasoning.default", "", byItself),
-			exact("thinking.type"), nearQuietly(shown, byItself),
+			exact("thinking.type"), near("reasoning.default", shown, byItself),
 		},
 		{
 			"reasoning.effort", "none", renamed("reasoning_effort", ""), exact("reasoning.effort"), renamed("thinking.type", "disabled"),
@@ -241,7 +241,7 @@ func effortEntries() []entry {
 		},
 		{
 			"reasoning.effort", "minimal", renamed("reasoning_effort", ""), exact("reasoning.effort"),
-			near("effort.to_budget", "thinking.budget_tokens", tokens), near("effort.rounded", level, nearest),
+			near("effort.to_budget", "thinking.budget_tokens", tokens), near("effort.nearest", level, nearest),
 		},
 		{
 			"reasoning.effort", "low to high", renamed("reasoning_effort", ""), exact("reasoning.effort"),
@@ -249,7 +249,7 @@ func effortEntries() []entry {
 		},
 		{
 			"reasoning.effort", "xhigh or max", renamed("reasoning_effort", ""), exact("reasoning.effort"),
-			near("effort.to_budget", "thinking.budget_tokens", tokens), near("effort.rounded", level, nearest),
+			near("effort.to_budget", "thinking.budget_tokens", tokens), near("effort.nearest", level, nearest),
 		},
 		{
 			"reasoning.effort", "low to high, on a model set by effort", renamed("reasoning_effort", ""), exact("reasoning.effort"),
@@ -257,15 +257,15 @@ func effortEntries() []entry {
 		},
 		{
 			"reasoning.effort", "minimal, on a model set by effort", renamed("reasoning_effort", ""), exact("reasoning.effort"),
-			near("effort.mapped", "output_config.effort", "low"), near("effort.rounded", level, nearest),
+			near("effort.nearest", "output_config.effort", "low"), near("effort.nearest", level, nearest),
 		},
 		{
 			"reasoning.effort", "low to high, on a model set by a budget", renamed("reasoning_effort", ""), exact("reasoning.effort"),
-			near("effort.to_budget", "thinking.budget_tokens", tokens), near("budget.from_effort", thinkingConfig+".thinkingBudget", tokens),
+			near("effort.to_budget", "thinking.budget_tokens", tokens), near("effort.to_budget", thinkingConfig+".thinkingBudget", tokens),
 		},
 		{
 			"reasoning.effort", "a level that the model does not know", near("effort.nearest", "reasoning_effort", nearest), near("effort.nearest", "reasoning.effort", nearest),
-			near("effort.mapped", "output_config.effort", nearest), near("effort.rounded", level, nearest),
+			near("effort.nearest", "output_config.effort", nearest), near("effort.nearest", level, nearest),
 		},
 		{
 			"reasoning.effort", "a word that nobody knows", renamed("reasoning_effort", "as it is"), exact("reasoning.effort"),
@@ -292,7 +292,7 @@ func budgetEntries() []entry {
 		{"reasoning.budget", "1024 or more, on a model set by a budget", chat, responses, renamed(tokens, ""), renamed(budget, "")},
 		{
 			"reasoning.budget", "less than 1024", chat, responses, near("budget.clamped", tokens, "1024"),
-			near("effort.from_budget effort.rounded", level, band),
+			near("effort.from_budget effort.nearest", level, band),
 		},
 		{
 			"reasoning.budget", "beyond the model's, on a model set by a budget", chat, responses, near("budget.clamped", tokens, "what max_tokens has room for"),
@@ -326,7 +326,7 @@ func budgetEntries() []entry {
 		},
 		{
 			"reasoning.show", "full", lostQuietly(noMember), near("reasoning.summary", "reasoning.summary", "detailed"),
-			nearQuietly("thinking.display", "summarized"), nearQuietly(shown, "a summary"),
+			near("reasoning.summary", "thinking.display", "summarized"), near("reasoning.summary", shown, "a summary"),
 		},
 		{
 			"reasoning.ext", "of the same protocol", form("reasoning is no object; its members are the request's"), exact("reasoning.x_odd"),
@@ -334,7 +334,7 @@ func budgetEntries() []entry {
 		},
 		{
 			"reasoning.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers),
-			lostQuietly(noOddMembers), lostQuietly(noOddMembers),
+			dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 		},
 	}
 }
@@ -346,15 +346,15 @@ func stateEntries() []entry {
 		{"state.store", "false", exact("store"), form("sent where it is unset, too"), form("nothing is kept"), form("nothing is kept")},
 		{
 			"state.previous_id", "", refused("state.previous_response", sendAll), renamed("previous_response_id", ""),
-			refused("state.unsupported", sendAll), refused("state.unsupported", sendAll),
+			refused("state.previous_response", sendAll), refused("state.previous_response", sendAll),
 		},
 		{
 			"state.conversation", "", refused("state.conversation", sendAll), exact("conversation"),
-			refused("state.unsupported", sendAll), refused("state.unsupported", sendAll),
+			refused("state.conversation", sendAll), refused("state.conversation", sendAll),
 		},
 		{
 			"state.background", "", refused("state.background", "answers come at once"), exact("background"),
-			refused("background.unsupported", "answers come at once"), refused("background.unsupported", "answers come at once"),
+			refused("state.background", "answers come at once"), refused("state.background", "answers come at once"),
 		},
 		{
 			"state.truncation", "", dropped("truncation.unsupported", "nothing is cut off"), exact("truncation"),
@@ -371,12 +371,12 @@ func serviceEntries() []entry {
 			dropped("user.dropped", noMember),
 		},
 		{
-			"identity.safety_id", "beside a user", renamed("safety_identifier", ""), renamed("safety_identifier", ""), lostQuietly("there is room for one"),
+			"identity.safety_id", "beside a user", renamed("safety_identifier", ""), renamed("safety_identifier", ""), dropped("user.dropped", "there is room for one"),
 			dropped("user.dropped", noMember),
 		},
 		{
 			"identity.metadata", "", exact("metadata.team"), exact("metadata.team"), dropped("metadata.unsupported", noMember),
-			dropped("metadata.dropped", noMember),
+			dropped("metadata.unsupported", noMember),
 		},
 		{"service.tier", "auto", exact("service_tier"), exact("service_tier"), exact("service_tier"), form("what is done unasked")},
 		{"service.tier", "default", exact("service_tier"), exact("service_tier"), renamed("service_tier", "standard_only"), renamed("serviceTier", "standard")},
@@ -384,11 +384,11 @@ func serviceEntries() []entry {
 		{"service.tier", "flex", exact("service_tier"), exact("service_tier"), dropped("tier.unsupported", "there is no such tier"), exact("serviceTier")},
 		{
 			"service.tier", "scale", exact("service_tier"), exact("service_tier"), dropped("tier.unsupported", "there is no such tier"),
-			dropped("tier.unknown", "there is no such tier"),
+			dropped("tier.unsupported", "there is no such tier"),
 		},
 		{
 			"service.tier", "another word", exact("service_tier"), dropped("service_tier.unknown", "there is no such tier"),
-			dropped("tier.unsupported", "there is no such tier"), dropped("tier.unknown", "there is no such tier"),
+			dropped("tier.unsupported", "there is no such tier"), dropped("tier.unsupported", "there is no such tier"),
 		},
 		{
 			"service.speed", "", near("speed.as_tier", "service_tier", "fast"), near("speed.as_tier", "service_tier", "priority"), exact("speed"),

@@ -1,12 +1,43 @@
 package openaichat
 
 import (
+	"strings"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
+
+// Notes that this codec leaves among the members of a node for its own encoder.
+// Other notes keep how something was spelled and are written again.
+const (
+	// legacyMark is on a tool, a call or a result that came in the deprecated form.
+	legacyMark = protocol.MarkPrefix + "functions"
+
+	// partMark keeps a part as it was, where writing what it means would give
+	// another.
+	partMark = protocol.MarkPrefix + "part"
+
+	// refusalMark is on a refusal that was the message's own member and no part
+	// of its content.
+	refusalMark = protocol.MarkPrefix + "refusal"
+)
+
+// spelled is the note that keeps a member as it was spelled, where the neutral
+// model has what it says.
+func spelled(name string) string { return protocol.MarkPrefix + name }
+
+// wireName is the name that a member goes by on the wire; none for a mere note.
+func wireName(name string) (string, bool) {
+	switch name {
+	case legacyMark, partMark, refusalMark:
+		return "", false
+	}
+	return strings.TrimPrefix(name, protocol.MarkPrefix), true
+}
 
 // keep puts a member that is there into e.
 func keep[T any](e *llm.Ext, name string, v wire.Opt[T]) {
@@ -57,7 +88,7 @@ func extrasOf(e llm.Ext, name string) (outer, inner wire.Extra) {
 			rest = append(rest, m)
 		}
 	}
-	return wire.NewExtra(objectOf(rest)), inner
+	return wire.NewExtra(ownMembers(rest)), inner
 }
 
 func members(o wire.Object) []llm.Member {
@@ -76,7 +107,18 @@ func extraOf(e llm.Ext) wire.Extra {
 	if e.Protocol != own {
 		return wire.Extra{}
 	}
-	return wire.NewExtra(objectOf(e.Members))
+	return wire.NewExtra(ownMembers(e.Members))
+}
+
+// ownMembers are the members of this protocol's own Ext as they are on the wire.
+func ownMembers(list []llm.Member) wire.Object {
+	o := make(wire.Object, 0, len(list))
+	for _, m := range list {
+		if name, ok := wireName(m.Name); ok {
+			o = append(o, wire.Member{Name: name, Value: wire.Raw(m.Value)})
+		}
+	}
+	return o
 }
 
 func objectOf(list []llm.Member) wire.Object {

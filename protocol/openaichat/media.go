@@ -1,15 +1,13 @@
 package openaichat
 
 import (
+	"encoding/base64"
+	"net/http"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
-
-// partMark is the member that keeps a part as it was, where writing what it means
-// would give another.
-const partMark = "part"
 
 // decodeMedia reads what is not text.
 func decodeMedia(meta llm.Meta, p Part) *llm.Media {
@@ -40,11 +38,10 @@ func decodeMedia(meta llm.Meta, p Part) *llm.Media {
 // keepOdd keeps a part whose spelling its meaning does not tell: a bare address, a
 // media type in capitals, members that have no field.
 func keepOdd(m *llm.Media, p Part) {
-	m.Ext = llm.Ext{}
 	e := requestEncoder{in: &llm.Request{Ext: llm.Ext{Protocol: own}}, report: &llm.Report{}}
 	was := rawOf(p)
 	if again, ok := e.part(m, ""); !ok || rawOf(again) != was {
-		m.Ext = llm.Ext{Protocol: own, Members: []llm.Member{{Name: partMark, Value: was}}}
+		m.Ext = llm.Ext{Protocol: own, Members: append(m.Ext.Members, llm.Member{Name: partMark, Value: was})}
 	}
 }
 
@@ -99,9 +96,12 @@ func (e *requestEncoder) media(m *llm.Media, p Part, path string) (Part, bool) {
 	}
 	p.Extra = wire.Extra{}
 	switch {
+	case m.Data == "" && m.URL == "" && m.FileID == "" && m.Text == "":
+		e.report.Refuse(path, "media.empty", "there is nothing in it")
 	case m.FileID != "" && e.in.Ext.Protocol != own:
 		e.report.Refuse(path, "media.foreign_file", "a file of another vendor cannot be reached from here; send its content")
 	case m.Kind == llm.Image && m.FileID == "":
+		m = e.typed(m, path)
 		p.Type = wire.Some(PartImageURL)
 		p.ImageURL = wire.Some(Image{Object: wire.Some(ImageURL{URL: wire.Some(wire.NewText(imageAddress(m))), Detail: text(m.Detail)})})
 		return p, true
@@ -114,6 +114,9 @@ func (e *requestEncoder) media(m *llm.Media, p Part, path string) (Part, bool) {
 		p.Type, p.Text = wire.Some(PartText), wire.Some(wire.NewText(documentText(m)))
 		return p, true
 	case m.Kind == llm.File && (m.Data != "" || m.FileID != ""):
+		if m.Context != "" {
+			e.report.Drop(path+".context", "document.context", "a file has no context in chat completions")
+		}
 		p.Type, p.File = wire.Some(PartFile), wire.Some(file(m))
 		return p, true
 	case m.URL != "":
@@ -122,6 +125,19 @@ func (e *requestEncoder) media(m *llm.Media, p Part, path string) (Part, bool) {
 		e.report.Refuse(path, "media.unsupported", "chat completions do not take "+string(m.Kind)+" "+m.MIME)
 	}
 	return p, false
+}
+
+// typed is an image with a type: what its bytes say, where nothing else does.
+func (e *requestEncoder) typed(m *llm.Media, path string) *llm.Media {
+	if m.MIME != "" || m.Data == "" {
+		return m
+	}
+	const head = 512 // bytes that tell it, and as many as base64 needs for them
+	begin, _ := base64.StdEncoding.DecodeString(m.Data[:min(len(m.Data)/4*4, head*4/3/4*4)])
+	guessed := *m
+	guessed.MIME, _, _ = strings.Cut(http.DetectContentType(begin), ";")
+	e.report.Approximate(path, "media.type_guessed", "nothing says what it is; sent as "+guessed.MIME)
+	return &guessed
 }
 
 // audioFormats are the formats that the API takes, by media type.

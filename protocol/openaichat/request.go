@@ -218,6 +218,10 @@ func (e *requestEncoder) stops(stops []string) {
 
 func (e *requestEncoder) format(f llm.Format) {
 	outer, inner := extrasOf(f.Ext, "json_schema")
+	protocol.DropExt(e.report, "output.format", f.Ext, protocol.OpenAIChat)
+	if f.Kind == "enum" {
+		e.report.Approximate("output.format", "format.enum", "the words are sent as a schema; the answer is one of them as JSON")
+	}
 	switch f.Kind {
 	case "":
 	case "json_schema", "enum":
@@ -243,6 +247,10 @@ var bands = []struct {
 
 func (e *requestEncoder) effort() {
 	r := e.in.Reasoning
+	protocol.DropExt(e.report, "reasoning", r.Ext, protocol.OpenAIChat)
+	if r.Show != "" && r.Show != "none" {
+		e.report.Drop("reasoning.show", "reasoning.show_unsupported", "what of the reasoning is shown cannot be said in chat completions")
+	}
 	effort := r.Effort
 	switch {
 	case effort != "":
@@ -260,6 +268,8 @@ func (e *requestEncoder) effort() {
 			effort = "none"
 		}
 		e.report.Approximate("reasoning.budget", "effort.from_budget", "a budget of "+strconv.FormatInt(*r.Budget, 10)+" tokens became the effort "+effort)
+	case r.Mode != "" || r.Budget != nil:
+		e.report.Approximate("reasoning.mode", "reasoning.default", "how much to think is left to the model")
 	}
 	if effort == "" {
 		return

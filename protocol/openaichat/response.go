@@ -207,11 +207,12 @@ func logprobsOf(list wire.Opt[[]TokenLogprob]) llm.Raw {
 // EncodeResponse writes a whole answer.
 func (Codec) EncodeResponse(resp *llm.Response, ask *llm.Request, report *llm.Report) []byte {
 	r := Response{
-		ID: wire.Some(resp.ID), Object: wire.Some(ObjectCompletion), Created: wire.Some(wire.Int(resp.Created)), Model: wire.Some(resp.Model),
+		ID: wire.Some(valid(resp.ID)), Object: wire.Some(ObjectCompletion), Created: wire.Some(wire.Int(resp.Created)), Model: wire.Some(valid(resp.Model)),
 		Extra: extraOf(resp.Ext),
 	}
+	protocol.DropExt(report, "response", resp.Ext, protocol.OpenAIChat)
 	if resp.Tier != "" {
-		r.ServiceTier = wire.Some(ServiceTier(resp.Tier))
+		r.ServiceTier = wire.Some(ServiceTier(valid(resp.Tier)))
 	}
 	choices := make([]Choice, 0, len(resp.Choices))
 	for i := range resp.Choices {
@@ -267,7 +268,8 @@ func encodeAnswer(c *llm.Choice, ask *llm.Request, report *llm.Report) Choice {
 	if out.FinishReason.Value() == FinishToolCalls && s.message.FunctionCall.IsSet() {
 		out.FinishReason = wire.Some(FinishFunctionCall)
 	}
-	reportStop(c.Stop, report)
+	protocol.DropExt(report, "choices", c.Ext, protocol.OpenAIChat)
+	reportStop(c.Stop, s.refused, report)
 	return out
 }
 
@@ -276,9 +278,11 @@ func (s *speech) add(b llm.Block, ask *llm.Request, report *llm.Report) {
 	case *llm.Text:
 		s.spoke = true
 		s.said.WriteString(b.Text)
-		for _, cite := range b.Citations {
-			s.notes = append(s.notes, annotation(cite, s.runes, b.Text))
+		protocol.DropExt(report, "choices.blocks", b.Ext, "") // a text is no object, so it has no members of its own either
+		if b.Phase != "" {
+			report.Drop("choices.blocks.phase", "text.phase", "chat completions do not tell comments from answers")
 		}
+		s.cite(b, report)
 		s.runes += utf8.RuneCountInString(b.Text)
 		if c := protocol.Carry(b.Seals, protocol.OpenAIChat); c != "" {
 			s.message.Extra.Set(protocol.CarrierMember, wire.Raw(c))
@@ -286,9 +290,14 @@ func (s *speech) add(b llm.Block, ask *llm.Request, report *llm.Report) {
 		setLogprobs(&s.probs.Content, b.Logprobs)
 	case *llm.Refusal:
 		s.refused = true
+		protocol.DropExt(report, "choices.blocks", b.Ext, "")
 		s.message.Refusal = wire.Some(wire.NewText(s.message.Refusal.Value().String() + b.Text))
 		setLogprobs(&s.probs.Refusal, b.Logprobs)
 	case *llm.Thought:
+		protocol.DropExt(report, "choices.blocks", b.Ext, protocol.OpenAIChat)
+		if b.Text(llm.SummaryReasoning) != "" {
+			report.Approximate("choices.blocks", "reasoning.summary", "a summary of the reasoning looks like all of it here")
+		}
 		s.reasoning.WriteString(b.Text(""))
 		s.details = append(s.details, detailsOf(b.Seals, len(s.details))...)
 	case *llm.ToolCall:
@@ -315,11 +324,42 @@ func (s *speech) whole() Message {
 	return m
 }
 
+// cite writes the citations of a text that is being said.
+func (s *speech) cite(t *llm.Text, report *llm.Report) {
+	for _, c := range t.Citations {
+		switch a, ok := sameAnnotation(c); {
+		case ok && s.runes == 0:
+			s.notes = append(s.notes, a)
+		case c.URL != "":
+			s.notes = append(s.notes, annotation(c, s.runes, t.Text))
+		default:
+			report.Drop("choices.blocks.citations", "citation.no_url", "a citation without an address has no place in chat completions")
+		}
+	}
+}
+
+// sameAnnotation writes a citation of this protocol's own again as it was.
+func sameAnnotation(c llm.Citation) (Annotation, bool) {
+	var a Annotation
+	return a, c.Protocol == own && c.Raw != "" && annotationShape.UnmarshalLenient([]byte(c.Raw), &a) == nil
+}
+
 // reportStop says where a reason has no word of its own here.
-func reportStop(s llm.Stop, report *llm.Report) {
+func reportStop(s llm.Stop, refused bool, report *llm.Report) {
 	switch s.Kind {
-	case llm.StopSequence, llm.ContextWindow, llm.Pause, llm.Other, llm.Malformed:
+	case llm.Refused:
+		if refused {
+			break
+		}
+		fallthrough
+	case llm.StopSequence, llm.ContextWindow, llm.Pause, llm.Other, llm.Malformed, llm.PromptBlocked:
 		report.Approximate("choices.stop", "stop_reason.lossy", "the reason "+string(s.Kind)+" has no word of its own here")
+	}
+	if s.Category != "" {
+		report.Drop("choices.stop.category", "stop_reason.lossy", "the kind of a refusal is not said here")
+	}
+	if s.Explanation != "" {
+		report.Drop("choices.stop.explanation", "stop_reason.lossy", "why an answer was refused is not said here")
 	}
 }
 
@@ -342,6 +382,9 @@ func setLogprobs(to *wire.Opt[[]TokenLogprob], raw llm.Raw) {
 	}
 }
 
+// valid is a text that JSON can hold.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
 // legacy reports whether the client declared its tools in the deprecated form and
 // so waits for a function_call.
 func legacy(ask *llm.Request) bool {
@@ -350,7 +393,11 @@ func legacy(ask *llm.Request) bool {
 
 // answerCall writes a call into an answer. The deprecated form has room for one.
 func answerCall(m *Message, c *llm.ToolCall, ask *llm.Request, report *llm.Report) {
-	out := encodeCall(c, c.CallID, c.Name)
+	protocol.DropExt(report, "choices.blocks", c.Ext, protocol.OpenAIChat)
+	if !utf8.ValidString(c.CallID) || !utf8.ValidString(c.Name) {
+		report.Approximate("choices.blocks", "block.invalid", "a call's id or name is no UTF-8; what is broken in it was replaced")
+	}
+	out := encodeCall(c, valid(c.CallID), valid(c.Name))
 	switch {
 	case !legacy(ask):
 		m.ToolCalls = wire.Some(append(m.ToolCalls.Value(), out))

@@ -221,6 +221,13 @@ func (s *streamEncoder) args(choice int, b *block, text string, to []byte) []byt
 func (s *streamEncoder) cite(e llm.Cite, to []byte) []byte {
 	b := s.block(e.Choice, e.Index)
 	c := e.Citation
+	switch same, ok := sameAnnotation(c); {
+	case ok && b.start == 0:
+		to = append(append(s.open(e.Choice, to), `"annotations":[`...), rawOf(same)...)
+		return s.shut(append(to, ']'))
+	case c.URL == "":
+		return to // there is no place for it
+	}
 	if c.End == 0 {
 		c.End = s.choice(e.Choice).runes - b.start
 	}
@@ -262,7 +269,11 @@ func (s *streamEncoder) end(e llm.BlockEnd, to []byte) []byte {
 	to = s.open(e.Choice, to)
 	if b.kind == callBlock {
 		to = append(appendIndex(to, b), `,"`+protocol.CarrierMember+`":`...)
-		return s.shut(append(append(to, carried...), "}]"...))
+		to = append(to, carried...)
+		if b.callKind == llm.CustomTool { // some SDKs want every fragment to have one
+			return s.shut(append(to, `,"custom":{"input":""}}]`...))
+		}
+		return s.shut(append(to, `,"function":{"arguments":""}}]`...))
 	}
 	return s.shut(append(append(to, `"`+protocol.CarrierMember+`":`...), carried...))
 }

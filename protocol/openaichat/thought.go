@@ -18,14 +18,14 @@ func decodeThought(m *Message) *llm.Thought {
 		text wire.Opt[wire.Text]
 	}{{"reasoning_content", m.ReasoningContent}, {"reasoning", m.Reasoning}, {"thinking", m.Thinking}} {
 		if v, ok := r.text.Get(); ok {
-			t.Ext.Members = append(t.Ext.Members, llm.Member{Name: r.name, Value: rawOf(v)})
+			t.Ext.Members = append(t.Ext.Members, llm.Member{Name: spelled(r.name), Value: rawOf(v)})
 			if text == "" {
 				text = v.String()
 			}
 		}
 	}
 	if details, ok := m.ReasoningDetails.Get(); ok {
-		t.Ext.Members = append(t.Ext.Members, llm.Member{Name: "reasoning_details", Value: rawOf(details)})
+		t.Ext.Members = append(t.Ext.Members, llm.Member{Name: spelled("reasoning_details"), Value: rawOf(details)})
 		t.Seals = sealsOf(details)
 	}
 	if len(t.Ext.Members) == 0 {
@@ -107,10 +107,11 @@ func (e *requestEncoder) thought(m *Message, t *llm.Thought, path string) {
 	name := e.target.Gates.ReasoningHistory
 	switch {
 	case t.Ext.Protocol == own:
-		for _, x := range t.Ext.Members {
-			m.Extra.Set(x.Name, wire.Raw(x.Value))
+		for _, x := range ownMembers(t.Ext.Members) {
+			m.Extra.Set(x.Name, x.Value)
 		}
 	case name != "" && t.Text("") != "":
+		e.sealed(t.Seals, path)
 		m.Extra.Set(name, wire.Raw(rawOf(t.Text(""))))
 	default:
 		e.report.Drop(path, "reasoning.foreign", "reasoning of another protocol cannot be sent back here")

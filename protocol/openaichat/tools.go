@@ -2,15 +2,15 @@ package openaichat
 
 import (
 	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
-
-// legacyMark is the member that marks a tool, a call or a result as having come in
-// the deprecated form.
-const legacyMark = "functions"
 
 // maxName is the longest name of a tool, and maxID of a call, that servers take.
 const (
@@ -96,7 +96,7 @@ func decodeCall(c *ToolCall, at, j int) *llm.ToolCall {
 	if out.CallID == "" {
 		out.CallID, out.Synthetic = llm.MintID("call_", strconv.Itoa(at), strconv.Itoa(j), out.Name), true
 	}
-	out.Seals = protocol.Uncarry(out.Ext.Get(protocol.CarrierMember))
+	out.Seals = unseal(&out.Ext)
 	return out
 }
 
@@ -104,10 +104,14 @@ func (e *requestEncoder) tools() {
 	var tools []Tool
 	for i, t := range e.in.Tools {
 		path := "tools[" + strconv.Itoa(i) + "]"
+		protocol.DropExt(e.report, path, t.Ext, protocol.OpenAIChat)
+		if t.Cache != nil {
+			e.report.Drop(path, "cache.mark", "this protocol's servers cache by themselves")
+		}
 		switch t.Kind {
 		case llm.FunctionTool:
 			outer, inner := extrasOf(t.Ext, "function")
-			f := e.function(t, inner)
+			f := e.function(t, inner, path)
 			if isLegacy(t.Ext) {
 				e.out.Functions = wire.Some(append(e.out.Functions.Value(), f))
 				continue
@@ -158,13 +162,26 @@ func (e *requestEncoder) name(r llm.ToolRef) string {
 
 func isLegacy(e llm.Ext) bool { return e.Protocol == own && e.Get(legacyMark) != "" }
 
-func (e *requestEncoder) function(t llm.Tool, extra wire.Extra) Function {
+func (e *requestEncoder) function(t llm.Tool, extra wire.Extra, path string) Function {
+	if e.in.Ext.Protocol != own && !describesObject(t.Schema) {
+		e.report.Refuse(path+".schema", "schema.not_object", "the schema of a function's arguments must be that of an object")
+		t.Schema = ""
+	}
 	f := Function{Name: wire.Some(e.name(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace})),
 		Parameters: wire.Raw(t.Schema), Strict: opt(t.Strict), Extra: extra}
 	if t.Description != "" {
 		f.Description = wire.Some(wire.NewText(t.Description))
 	}
 	return f
+}
+
+// describesObject reports whether a schema is one that arguments can follow.
+func describesObject(schema llm.Raw) bool {
+	var s struct {
+		Type jsontext.Value `json:"type"`
+	}
+	return schema == "" || json.Unmarshal([]byte(schema), &s, lenient) == nil &&
+		(s.Type == nil || strings.Contains(string(s.Type), `"object"`))
 }
 
 func (e *requestEncoder) custom(t llm.Tool) Tool {

@@ -22,10 +22,10 @@ func (d *requestDecoder) turns() {
 			t.Blocks, t.List = decodeContent(m.Content)
 		case RoleAssistant:
 			t.Role = llm.Assistant
-			t.Blocks, t.List = d.assistant(i, &m)
+			t.Blocks, t.List = d.assistant(i, &m, unseal(&t.Ext))
 			if (m.ToolCalls.IsSet() || m.FunctionCall.IsSet()) && hollowContent(m.Content) {
 				// Nothing to the model, but templates look at how it is spelled.
-				t.Ext.Protocol, t.Ext.Members = own, append(t.Ext.Members, llm.Member{Name: "content", Value: rawOf(m.Content)})
+				t.Ext.Protocol, t.Ext.Members = own, append(t.Ext.Members, llm.Member{Name: spelled("content"), Value: rawOf(m.Content)})
 			}
 		case RoleTool, RoleFunction:
 			t.Role, t.Name, t.Ext = llm.ToolRole, "", llm.Ext{}
@@ -62,7 +62,8 @@ func decodeContent(content wire.Opt[Content]) ([]llm.Block, bool) {
 func decodePart(p Part) llm.Block {
 	meta := llm.Meta{Ext: extOf(p.Extra)}
 	if b, ok := p.PromptCacheBreakpoint.Get(); ok {
-		meta.Cache = &llm.CacheMark{TTL: b.TTL.Value(), Ext: llm.Ext{Protocol: own, Members: []llm.Member{{Name: "prompt_cache_breakpoint", Value: rawOf(b)}}}}
+		meta.Cache = &llm.CacheMark{TTL: b.TTL.Value(), Ext: llm.Ext{Protocol: own, Members: members(b.Extra.All())}}
+		keep(&meta.Cache.Ext, "mode", b.Mode)
 	}
 	switch p.Type.Value() {
 	case PartText:
@@ -79,13 +80,13 @@ func decodePart(p Part) llm.Block {
 
 // assistant reads what the model said in an earlier turn: its reasoning, its
 // text, its refusal, its calls.
-func (d *requestDecoder) assistant(at int, m *Message) ([]llm.Block, bool) {
+func (d *requestDecoder) assistant(at int, m *Message, carried []llm.Seal) ([]llm.Block, bool) {
 	var blocks []llm.Block
 	if t := decodeThought(m); t != nil {
 		blocks = append(blocks, t)
 	}
 	said, list := decodeContent(m.Content)
-	if carried := protocol.Uncarry(extraRaw(m.Extra, protocol.CarrierMember)); len(carried) > 0 {
+	if len(carried) > 0 {
 		said = seal(said, carried)
 	}
 	if len(said) == 1 && m.ToolCalls.IsSet() {
@@ -95,7 +96,7 @@ func (d *requestDecoder) assistant(at int, m *Message) ([]llm.Block, bool) {
 	}
 	blocks = append(blocks, said...)
 	if r, ok := m.Refusal.Get(); ok {
-		blocks = append(blocks, &llm.Refusal{Text: r.String(), Meta: llm.Meta{Ext: refusalMember}})
+		blocks = append(blocks, &llm.Refusal{Text: r.String(), Meta: llm.Meta{Ext: llm.Ext{Protocol: own, Members: []llm.Member{{Name: refusalMark, Value: "true"}}}}})
 	}
 	for j, c := range m.ToolCalls.Value() {
 		blocks = append(blocks, decodeCall(&c, at, j))
@@ -116,9 +117,16 @@ func (d *requestDecoder) assistant(at int, m *Message) ([]llm.Block, bool) {
 	return blocks, list
 }
 
-// refusalMember marks a refusal that was the message's own member and no part of
-// its content.
-var refusalMember = llm.Ext{Protocol: own, Members: []llm.Member{{Name: "refusal", Value: "true"}}}
+// unseal reads the seals that a client has sent back, and notes how they came.
+func unseal(e *llm.Ext) []llm.Seal {
+	seals := protocol.Uncarry(e.Get(protocol.CarrierMember))
+	for i := range e.Members {
+		if len(seals) > 0 && e.Members[i].Name == protocol.CarrierMember {
+			e.Members[i].Name = spelled(protocol.CarrierMember)
+		}
+	}
+	return seals
+}
 
 // seal puts seals on the last text; they had no other place on the wire.
 func seal(blocks []llm.Block, seals []llm.Seal) []llm.Block {
@@ -154,6 +162,7 @@ func (d *requestDecoder) result(m *Message) *llm.ToolResult {
 // hold beside text follows all of them in a message of the user (CRQ-43).
 func (e *requestEncoder) messages() {
 	e.ids = pair(e.in.Turns, e.report)
+	e.foreign()
 	out := make([]Message, 0, len(e.in.Turns))
 	for i := range e.in.Turns {
 		switch t := &e.in.Turns[i]; t.Role {
@@ -248,9 +257,16 @@ func (e *requestEncoder) part(b llm.Block, path string) (Part, bool) {
 		}
 		e.report.Refuse(path, "block.unknown", "chat completions have no content part like "+strconv.Quote(b.Type))
 	case *llm.ServerCall:
+		if b.Digest == "" {
+			e.report.Drop(path, "server_tool.dropped", "what a tool that the vendor ran did is left out")
+			return p, false
+		}
 		e.report.Approximate(path, "server_tool.digest", "a tool that the vendor ran is told as text")
 		p.Type, p.Text = wire.Some(PartText), wire.Some(wire.NewText(b.Digest))
-		return p, b.Digest != ""
+		return p, true
+	case *llm.ToolResult: // it stands behind its call
+	default:
+		e.report.Refuse(path, "block.misplaced", "only the assistant can think and call tools")
 	}
 	return p, false
 }
@@ -258,9 +274,8 @@ func (e *requestEncoder) part(b llm.Block, path string) (Part, bool) {
 // breakpoint asks for caching only where this protocol's own client did; most
 // servers refuse the member.
 func (e *requestEncoder) breakpoint(c *llm.CacheMark, path string) wire.Opt[PromptCacheOptions] {
-	var same PromptCacheOptions
-	if raw := c.Ext.Get("prompt_cache_breakpoint"); c.Ext.Protocol == own && promptCacheOptionsShape.Unmarshal([]byte(raw), &same) == nil {
-		return wire.Some(same)
+	if c.Ext.Protocol == own {
+		return wire.Some(PromptCacheOptions{TTL: text(c.TTL), Extra: extraOf(c.Ext)})
 	}
 	e.report.Drop(path, "cache.mark", "this protocol's servers cache by themselves")
 	return wire.Opt[PromptCacheOptions]{}
@@ -277,7 +292,7 @@ func (e *requestEncoder) assistant(t *llm.Turn, turn int) Message {
 		case *llm.Thought:
 			e.thought(&m, b, at)
 		case *llm.Refusal:
-			if t.List && b.Ext.Get("refusal") == "" {
+			if t.List && b.Ext.Get(refusalMark) == "" {
 				parts = append(parts, Part{Type: wire.Some(PartRefusal), Refusal: wire.Some(wire.NewText(b.Text)), Extra: extraOf(b.Ext)})
 				continue
 			}
@@ -300,6 +315,12 @@ func (e *requestEncoder) assistant(t *llm.Turn, turn int) Message {
 				continue
 			}
 			e.report.Drop(at, "block.unknown", "chat completions have nothing like "+strconv.Quote(b.Type))
+		case *llm.Media:
+			if p, ok := e.part(b, at); ok && e.in.Ext.Protocol == own {
+				parts = append(parts, p)
+			} else if ok {
+				e.report.Drop(at, "media.assistant", "an answer of the assistant can hold no media here")
+			}
 		default:
 			if p, ok := e.part(b, at); ok {
 				said.WriteString(p.Text.Value().String())
@@ -323,7 +344,6 @@ func (e *requestEncoder) result(a answered) (Message, []Part) {
 	r, path := a.result, a.path
 	m := Message{Role: wire.Some(RoleTool), ToolCallID: wire.Some(a.id), Extra: extraOf(r.Ext)}
 	if isLegacy(r.Ext) {
-		m.Extra.Delete(legacyMark)
 		m.Role, m.ToolCallID = wire.Some(RoleFunction), wire.Opt[string]{}
 	}
 	if e.in.Ext.Protocol == own { // elsewhere it is the tool's name, and not the participant's

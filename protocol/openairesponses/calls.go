@@ -178,7 +178,7 @@ func (w *requestWriter) result(r *llm.ToolResult, path string) {
 func (w *requestWriter) output(r *llm.ToolResult, path string) llm.Raw {
 	blocks := r.Blocks
 	if r.Failed && !isOwn(r.Ext) {
-		w.report.Approximate(path, "tool_result.failed", "there is no flag for a failed tool; the text says so")
+		w.report.Approximate(path, "tool_result.error_as_text", "there is no flag for a failed tool; the text says so")
 		blocks = failedBlocks(blocks)
 	}
 	if len(blocks) == 0 && !r.Listed {

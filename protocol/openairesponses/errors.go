@@ -225,7 +225,5 @@ func (Codec) EncodeStreamError(e *llm.Error) []byte {
 func encodeFailed(e *llm.Error, id string, number int64) []byte {
 	s := newStreamEncoder(nil)
 	s.id, s.seq = id, number
-	out := s.terminal(outcome{status: "failed", err: e}, nil)
-	out = append(out[:len(out)-len("}\n\n")], `,"error":`...)
-	return closeEvent(appendErrorObject(out, e))
+	return withError(s.terminal(outcome{status: "failed", err: e}, nil), e)
 }

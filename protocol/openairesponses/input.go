@@ -9,12 +9,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Members that this codec puts into a turn's Ext for its own encoder.
-const (
-	instructionsMember = "instructions" // the turn was the request's instructions
-	inputMember        = "input"        // the turn was an input that is one string
-)
-
 var roles = map[string]llm.Role{"user": llm.User, "assistant": llm.Assistant, "system": llm.System, "developer": llm.Developer}
 
 // inputReader makes turns of items.
@@ -22,11 +16,11 @@ type inputReader struct{ turns []llm.Turn }
 
 func (r *inputReader) read(w *Request) *llm.Error {
 	if s, ok := w.Instructions.Get(); ok {
-		r.plain(llm.System, s, instructionsMember)
+		r.plain(llm.System, s, instructionsMark)
 	}
 	in := w.Input.Value()
 	if s, ok := in.Text.Get(); ok {
-		r.plain(llm.User, s, inputMember)
+		r.plain(llm.User, s, inputMark)
 	}
 	for i, raw := range in.Items.Value() {
 		if err := r.item(raw); err != nil {
@@ -129,13 +123,13 @@ func markMessage(it *Item, blocks []llm.Block) []llm.Block {
 		m := b.Common()
 		m.ID = it.ID.Value()
 		if i == 0 {
-			m.Ext.Members = append(m.Ext.Members, llm.Member{Name: itemMember, Value: o.end()})
+			m.Ext.Members = append(m.Ext.Members, llm.Member{Name: itemMark, Value: o.end()})
 		}
 		switch b := b.(type) {
 		case *llm.Text:
 			b.Phase = it.Phase.Value()
 		case *llm.Opaque:
-			m.Ext.Members = append(m.Ext.Members, llm.Member{Name: partMember, Value: "true"})
+			m.Ext.Members = append(m.Ext.Members, llm.Member{Name: partMark, Value: "true"})
 		}
 	}
 	return blocks
@@ -144,11 +138,12 @@ func markMessage(it *Item, blocks []llm.Block) []llm.Block {
 // input writes the turns: instructions, and the items that follow them.
 func (w *requestWriter) input(o *object) {
 	turns := w.req.Turns
+	w.foreign(turns)
 	if s, ok := w.instructions(turns); ok {
 		o.str("instructions", s)
 		w.first, turns = 1, turns[1:]
 	}
-	if len(turns) == 1 && isOwn(turns[0].Ext) && turns[0].Ext.Get(inputMember) != "" {
+	if len(turns) == 1 && isOwn(turns[0].Ext) && turns[0].Ext.Get(inputMark) != "" {
 		if t, ok := onlyText(turns[0]); ok {
 			o.str("input", t.Text)
 			return
@@ -175,7 +170,7 @@ func (w *requestWriter) instructions(turns []llm.Turn) (string, bool) {
 	case !ok || t.Cache != nil && isOwn(t.Cache.Ext):
 		return "", false
 	case isOwn(turns[0].Ext):
-		return t.Text, turns[0].Ext.Get(instructionsMember) != ""
+		return t.Text, turns[0].Ext.Get(instructionsMark) != ""
 	case len(turns) > 1 && (turns[1].Role == llm.System || turns[1].Role == llm.Developer):
 		return "", false
 	}
@@ -194,15 +189,18 @@ func onlyText(t llm.Turn) (*llm.Text, bool) {
 func (w *requestWriter) turn(t *llm.Turn, index int) {
 	path := "turns[" + strconv.Itoa(index) + "]"
 	if t.Name != "" {
-		w.report.Drop(path+".name", "name.dropped", "messages have no name in the Responses API")
+		w.report.Drop(path+".name", "turn.name", "messages have no name in the Responses API")
 	}
 	switch t.Role {
 	case llm.Assistant:
 		w.assistant(t, path, index)
 	case llm.ToolRole:
 		for i, b := range t.Blocks {
+			at := path + ".blocks[" + strconv.Itoa(i) + "]"
 			if r, ok := b.(*llm.ToolResult); ok {
-				w.result(r, path+".blocks["+strconv.Itoa(i)+"]")
+				w.result(r, at)
+			} else {
+				w.report.Refuse(at, "block.misplaced", "a turn of tools holds results and nothing else")
 			}
 		}
 	default:
@@ -213,7 +211,7 @@ func (w *requestWriter) turn(t *llm.Turn, index int) {
 func (w *requestWriter) message(t *llm.Turn, path string) {
 	o := object{}
 	if isOwn(t.Ext) {
-		o.raw("type", t.Ext.Get("type"))
+		o.raw("type", t.Ext.Get(spelled("type")))
 	} else {
 		o.str("type", "message")
 	}
@@ -227,7 +225,7 @@ func (w *requestWriter) message(t *llm.Turn, path string) {
 	} else {
 		o.raw("content", w.parts(t.Blocks, path))
 	}
-	o.ext(t.Ext, instructionsMember, inputMember)
+	o.ext(t.Ext)
 	w.items.add(o.end())
 }
 
@@ -254,7 +252,7 @@ type assistantMessage struct {
 func (m *assistantMessage) begins(b llm.Block) bool {
 	meta := b.Common()
 	t, isText := b.(*llm.Text)
-	return m == nil || isOwn(meta.Ext) && meta.Ext.Get(itemMember) != "" || meta.ID != m.id || isText && t.Phase != m.phase
+	return m == nil || isOwn(meta.Ext) && meta.Ext.Get(itemMark) != "" || meta.ID != m.id || isText && t.Phase != m.phase
 }
 
 func (w *requestWriter) assistant(t *llm.Turn, path string, index int) {
@@ -275,7 +273,7 @@ func (w *requestWriter) assistant(t *llm.Turn, path string, index int) {
 			w.endMessage(msg)
 			msg = &assistantMessage{id: b.Common().ID}
 			if isOwn(b.Common().Ext) {
-				msg.head = b.Common().Ext.Get(itemMember)
+				msg.head = b.Common().Ext.Get(itemMark)
 			}
 			if isText {
 				msg.phase = text.Phase
@@ -296,7 +294,7 @@ func isMessagePart(b llm.Block) bool {
 	case *llm.Text, *llm.Refusal, *llm.Media:
 		return true
 	case *llm.Opaque:
-		return b.Protocol == own && b.Ext.Get(partMember) != ""
+		return b.Protocol == own && b.Ext.Get(partMark) != ""
 	}
 	return false
 }

@@ -6,17 +6,42 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Members that this codec puts into a block's Ext for its own encoder.
+// Notes that this codec puts into an Ext for its own encoder. Other notes keep how
+// a member was spelled and are written again.
 const (
-	// itemMember, on the first block of an assistant's message, is that message
-	// with an empty content: it begins an item.
-	itemMember = "item"
+	// instructionsMark: the turn was the request's instructions.
+	instructionsMark = protocol.MarkPrefix + "is_instructions"
 
-	// partMember tells an opaque part of a message from an opaque item.
-	partMember = "part"
+	// inputMark: the turn was an input that is one string.
+	inputMark = protocol.MarkPrefix + "is_input"
+
+	// itemMark, on the first block of an assistant's message, is that message
+	// with an empty content: it begins an item.
+	itemMark = protocol.MarkPrefix + "item"
+
+	// partMark tells an opaque part of a message from an opaque item.
+	partMark = protocol.MarkPrefix + "is_part"
+
+	// namespaceMark, on the first tool of a namespace, is that namespace without
+	// its tools.
+	namespaceMark = protocol.MarkPrefix + "of_namespace"
 )
+
+// spelled is the note that keeps a member as it was spelled, where the neutral
+// model has what it says.
+func spelled(name string) string { return protocol.MarkPrefix + name }
+
+// wireName is the name that a member goes by on the wire; none for a mere note.
+func wireName(name string) (string, bool) {
+	switch name {
+	case instructionsMark, inputMark, itemMark, partMark, namespaceMark:
+		return "", false
+	}
+	return strings.TrimPrefix(name, protocol.MarkPrefix), true
+}
 
 // The prefixes of item ids. OpenAI refuses an id with another one (RSP-10).
 const (
@@ -113,7 +138,7 @@ func decodeResult(it *Item) *llm.ToolResult {
 
 func keepMember(e *llm.Ext, name, as string) {
 	if as != "" {
-		e.Members = append(e.Members, llm.Member{Name: name, Value: quote(as)})
+		e.Members = append(e.Members, llm.Member{Name: spelled(name), Value: quote(as)})
 	}
 }
 

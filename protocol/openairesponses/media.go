@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"encoding/base64"
+	"net/http"
 	"net/url"
 	"path"
 	"strings"
@@ -111,7 +112,7 @@ func decodeAudio(p *Part, meta llm.Meta) *llm.Media {
 
 // keepSpelling remembers a member that the encoder would write in another way.
 func keepSpelling(m *llm.Media, name string, as llm.Raw) {
-	m.Ext.Members = append(m.Ext.Members, llm.Member{Name: name, Value: as})
+	m.Ext.Members = append(m.Ext.Members, llm.Member{Name: spelled(name), Value: as})
 }
 
 // parseDataURL reads a data: address, whatever its parameters and its case.
@@ -159,30 +160,47 @@ func imageURL(m *llm.Media) string {
 
 // media writes a medium into a part. It reports what cannot be written.
 func (w *requestWriter) media(o *object, m *llm.Media, path string) bool {
-	if m.FileID != "" && m.Ext.Protocol != own && m.Ext.Protocol != string(protocol.OpenAIChat) {
-		w.report.Refuse(path, "media.file_id", "the file was uploaded to another vendor; send it inline")
+	if m.Data == "" && m.URL == "" && m.FileID == "" && m.Text == "" && !isOwn(m.Ext) {
+		w.report.Refuse(path, "media.empty", "there is nothing in it")
 		return false
 	}
-	wasImage := isOwn(m.Ext) && m.Ext.Get("image_url") != ""
+	if m.FileID != "" && m.Ext.Protocol != own && m.Ext.Protocol != string(protocol.OpenAIChat) {
+		w.report.Refuse(path, "media.foreign_file", "the file was uploaded to another vendor; send it inline")
+		return false
+	}
+	wasImage := isOwn(m.Ext) && m.Ext.Get(spelled("image_url")) != ""
 	switch {
 	case m.Kind == llm.Image, wasImage:
-		writeImage(o, m)
+		writeImage(o, w.typed(m, path))
 	case m.Kind == llm.File:
 		w.file(o, m, path)
 	case m.Kind == llm.Audio:
 		return w.audio(o, m, path)
 	default:
-		w.report.Refuse(path, "media."+string(m.Kind), "the Responses API takes no "+string(m.Kind))
+		w.report.Refuse(path, "media.unsupported", "the Responses API takes no "+string(m.Kind))
 		return false
 	}
 	return true
+}
+
+// typed is an image with a type: what its bytes say, where nothing else does.
+func (w *requestWriter) typed(m *llm.Media, path string) *llm.Media {
+	if m.MIME != "" || m.Data == "" || isOwn(m.Ext) {
+		return m
+	}
+	const head = 512 // bytes that tell it, and as many as base64 needs for them
+	begin, _ := base64.StdEncoding.DecodeString(m.Data[:min(len(m.Data)/4*4, head*4/3/4*4)])
+	guessed := *m
+	guessed.MIME, _, _ = strings.Cut(http.DetectContentType(begin), ";")
+	w.report.Approximate(path, "media.type_guessed", "nothing says what it is; sent as "+guessed.MIME)
+	return &guessed
 }
 
 func writeImage(o *object, m *llm.Media) {
 	o.str("type", "input_image")
 	detail := m.Detail
 	if isOwn(m.Ext) {
-		o.raw("image_url", m.Ext.Get("image_url"))
+		o.raw("image_url", m.Ext.Get(spelled("image_url")))
 	} else if detail == "" {
 		detail = "auto" // the member is required
 	}
@@ -210,7 +228,7 @@ func (w *requestWriter) file(o *object, m *llm.Media, path string) {
 		o.str("file_data", dataURL("text/plain", base64.StdEncoding.EncodeToString([]byte(m.Text))))
 	default:
 		if isOwn(m.Ext) {
-			o.raw("file_data", m.Ext.Get("file_data"))
+			o.raw("file_data", m.Ext.Get(spelled("file_data")))
 		}
 		o.str("file_data", dataURL(m.MIME, m.Data))
 	}
@@ -241,12 +259,12 @@ func (w *requestWriter) audio(o *object, m *llm.Media, path string) bool {
 		_, format, ok = strings.Cut(m.MIME, "/")
 	}
 	if !ok || m.Data == "" {
-		w.report.Refuse(path, "media.audio_format", "the Responses API takes audio inline, as wav or mp3")
+		w.report.Refuse(path, "media.unsupported", "the Responses API takes audio inline, as wav or mp3")
 		return false
 	}
 	o.str("type", "input_audio")
 	if isOwn(m.Ext) {
-		o.raw("input_audio", m.Ext.Get("input_audio"))
+		o.raw("input_audio", m.Ext.Get(spelled("input_audio")))
 	}
 	in := object{}
 	in.str("data", m.Data)

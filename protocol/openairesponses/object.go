@@ -78,13 +78,13 @@ func (o *object) boolean(name string, value *bool) {
 
 // ext writes the members that no field stands for, where they are of this
 // protocol.
-func (o *object) ext(e llm.Ext, except ...string) {
+func (o *object) ext(e llm.Ext) {
 	if !isOwn(e) {
 		return
 	}
 	for _, m := range e.Members {
-		if !slices.Contains(except, m.Name) {
-			o.raw(m.Name, m.Value)
+		if name, ok := wireName(m.Name); ok {
+			o.raw(name, m.Value)
 		}
 	}
 }

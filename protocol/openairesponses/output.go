@@ -50,7 +50,9 @@ func newItem(b llm.Block) *writtenItem {
 	it := &writtenItem{}
 	if isOwn(ext) {
 		for _, m := range ext.Members {
-			it.ext = append(it.ext, wire.Member{Name: m.Name, Value: wire.Raw(m.Value)})
+			if name, ok := wireName(m.Name); ok {
+				it.ext = append(it.ext, wire.Member{Name: name, Value: wire.Raw(m.Value)})
+			}
 		}
 	}
 	switch b := b.(type) {
@@ -202,7 +204,7 @@ func (p *writtenPart) render() llm.Raw {
 		o.raw("text", p.text())
 	}
 	o.raw(protocol.CarrierMember, protocol.Carry(p.seals, protocol.OpenAIResponses))
-	o.ext(p.ext, itemMember)
+	o.ext(p.ext)
 	return o.end()
 }
 

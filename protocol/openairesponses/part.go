@@ -53,7 +53,7 @@ func decodeText(p *Part, meta llm.Meta) *llm.Text {
 		t.Citations = append(t.Citations, decodeAnnotation(llm.Raw(a)))
 	}
 	if p.Annotations.IsSet() && len(annotations) == 0 {
-		t.Ext.Members = append(t.Ext.Members, llm.Member{Name: "annotations", Value: "[]"})
+		t.Ext.Members = append(t.Ext.Members, llm.Member{Name: spelled("annotations"), Value: "[]"})
 	}
 	return t
 }
@@ -135,7 +135,7 @@ func (w *requestWriter) part(b llm.Block, path string, assistant bool) llm.Raw {
 		return ""
 	}
 	w.cacheMark(&o, b.Common().Cache)
-	o.ext(b.Common().Ext, itemMember)
+	o.ext(b.Common().Ext)
 	return o.end()
 }
 
@@ -172,7 +172,7 @@ func (w *requestWriter) cacheMark(o *object, c *llm.CacheMark) {
 	}
 	if !isOwn(c.Ext) {
 		if !w.marked {
-			w.report.Drop("cache", "cache.breakpoint", "cache marks on blocks are not sent; OpenAI caches prompts by itself")
+			w.report.Drop("cache", "cache.mark", "cache marks on blocks are not sent; OpenAI caches prompts by itself")
 		}
 		w.marked = true
 		return

@@ -97,6 +97,7 @@ func (w *requestWriter) limits(o *object) {
 
 func (w *requestWriter) format(o *object) {
 	f := &w.req.Output.Format
+	protocol.DropExt(w.report, "output.format", f.Ext, protocol.OpenAIResponses)
 	text := object{}
 	if f.Kind == "enum" {
 		w.report.Drop("output.format", "format.enum", "an answer cannot be held to a list of words; use a schema")
@@ -195,7 +196,7 @@ func (w *requestWriter) identity(o *object) {
 	o.opt("prompt_cache_key", req.Cache.Key)
 	o.opt("prompt_cache_retention", req.Cache.Retention)
 	if req.Cache.Auto != nil {
-		w.report.Drop("cache.auto", "cache.auto", "OpenAI caches prompts by itself")
+		w.report.Drop("cache.auto", "cache.automatic", "OpenAI caches prompts by itself")
 	}
 	switch tier, known := tiers[req.Service.Tier]; {
 	case req.Service.Tier == "" && req.Service.Speed == "fast":
@@ -207,7 +208,7 @@ func (w *requestWriter) identity(o *object) {
 	case known:
 		o.str("service_tier", tier)
 	default:
-		w.report.Drop("service.tier", "service_tier.unknown", "OpenAI has no tier "+req.Service.Tier)
+		w.report.Drop("service.tier", "tier.unsupported", "OpenAI has no tier "+req.Service.Tier)
 	}
 }
 
@@ -222,6 +223,7 @@ var efforts = []level{{"none", 0}, {"minimal", 1}, {"low", 1024}, {"medium", 409
 
 func (w *requestWriter) reasoning(o *object) {
 	r := &w.req.Reasoning
+	protocol.DropExt(w.report, "reasoning", r.Ext, protocol.OpenAIResponses)
 	out := object{}
 	out.opt("effort", w.effort())
 	switch {

@@ -66,7 +66,7 @@ var foreignRequests = []struct {
 		body: `{"input":[{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"type":"custom_tool_call","call_id":"c2","name":"p","input":"*** x"},
 			{"type":"function_call_output","call_id":"c1","output":[{"type":"input_text","text":"Error: disk full"},{"type":"input_image","detail":"auto","image_url":"data:image/png;base64,AA=="}]},
 			{"type":"custom_tool_call_output","call_id":"c2","output":"ok"}]}`,
-		losses: "approximated turns[1].blocks[0] tool_result.failed",
+		losses: "approximated turns[1].blocks[0] tool_result.error_as_text",
 	},
 	{
 		name: "flat tools and choice, strict only if asked, names in OpenAI's alphabet, RSP-30, CRQ-32, CRQ-46, CRQ-53",
@@ -97,14 +97,14 @@ var foreignRequests = []struct {
 			Ext:      llm.Ext{Protocol: "openai-chat", Members: []llm.Member{{Name: "chat_template_kwargs", Value: "{}"}}},
 		},
 		body: `{"input":[{"type":"message","role":"user","content":"u"}],"max_output_tokens":9,"top_logprobs":2,"temperature":0.50}`,
-		losses: `dropped turns[0].name name.dropped
+		losses: `dropped turns[0].name turn.name
 dropped output.stops stop.unsupported
 dropped sampling.presence_penalty presence_penalty.unsupported
 dropped sampling.frequency_penalty frequency_penalty.unsupported
 dropped sampling.top_k top_k.unsupported
 dropped sampling.seed seed.unsupported
 dropped sampling.logit_bias logit_bias.unsupported
-dropped cache.auto cache.auto
+dropped cache.auto cache.automatic
 dropped ext ext.unknown_field`,
 	},
 	{
@@ -146,8 +146,8 @@ refused turns[1].blocks[0] tool_call.unanswered`, code: "unsupported_parameter",
 			&llm.Opaque{Protocol: "gemini", Type: "x"},
 		)}},
 		losses: `approximated turns[0].blocks[1] document.as_file
-refused turns[0].blocks[3] media.file_id
-refused turns[0].blocks[4] media.video
+refused turns[0].blocks[3] media.foreign_file
+refused turns[0].blocks[4] media.unsupported
 refused turns[0].blocks[5] block.unknown`, code: "unsupported_parameter",
 	},
 	{
@@ -159,7 +159,7 @@ refused turns[0].blocks[5] block.unknown`, code: "unsupported_parameter",
 		body: `{"input":[{"type":"message","role":"user","content":"u"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"searched q"}]},
 			{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a","annotations":[]}]},{"type":"message","role":"user","content":"v"}],"tools":[{"type":"web_search"}]}`,
 		losses: `approximated turns[1].blocks[0] server_tool.digest
-approximated tools[0] tool.hosted
+approximated tools[0] tool.hosted_mapped
 dropped tools[1] tool.hosted`,
 	},
 	{
@@ -197,7 +197,7 @@ dropped tools[1] tool.hosted`,
 			Output: llm.Output{MaxTokens: ptr(int64(0)), Modalities: []string{"text", "IMAGE"}, Format: llm.Format{Kind: "enum"}}, Sampling: llm.Sampling{TopP: "0.5"}, Service: llm.Service{Speed: "fast"}},
 		gates: protocol.Gates{NoSampling: true},
 		body:  `{"instructions":"s","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"u"}]}],"prompt_cache_options":{"prewarm":true},"service_tier":"priority"}`,
-		losses: `dropped cache cache.breakpoint
+		losses: `dropped cache cache.mark
 dropped output.modalities modality.image
 dropped output.format format.enum
 dropped sampling.top_p top_p.unsupported_by_model
@@ -217,7 +217,7 @@ approximated service.speed speed.as_tier`,
 	{
 		name: "tools: none, CRQ-29; a forced choice without tools is refused",
 		req:  llm.Request{Turns: []llm.Turn{turn(llm.User, text("u"))}, ToolChoice: llm.ToolChoice{Mode: "required"}, Parallel: ptr(true)},
-		body: "", losses: "refused tool_choice tool_choice.no_tools", code: "unsupported_parameter",
+		body: "", losses: "refused tool_choice tool_choice.without_tools", code: "unsupported_parameter",
 	},
 }
 

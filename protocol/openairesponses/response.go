@@ -41,7 +41,11 @@ func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 	}
 	r.Ext.Protocol = own
 	for _, m := range membersOf(llm.Raw(body)) {
-		if !modelled[m.Name] {
+		switch {
+		case modelled[m.Name]:
+		case isEcho(m.Name): // the client's own words: no loss to another protocol
+			r.Ext.Members = append(r.Ext.Members, llm.Member{Name: spelled(m.Name), Value: llm.Raw(m.Value)})
+		default:
 			r.Ext.Members = append(r.Ext.Members, llm.Member{Name: m.Name, Value: llm.Raw(m.Value)})
 		}
 	}
@@ -52,37 +56,10 @@ func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 // it.
 func (Codec) EncodeResponse(resp *llm.Response, ask *llm.Request, report *llm.Report) []byte {
 	s := newStreamEncoder(ask)
-	if len(resp.Choices) > 1 {
-		report.Drop("choices", "choices.dropped", "a response has one answer; the others are left out")
-	}
 	reportLosses(resp, report)
 	var scratch []byte
 	for _, e := range llm.Explode(resp) {
 		scratch = s.Encode(e, scratch[:0])
 	}
 	return s.last
-}
-
-// reportLosses notes what of an answer has no place.
-func reportLosses(resp *llm.Response, report *llm.Report) {
-	for _, c := range resp.Choices {
-		for _, b := range c.Blocks {
-			switch b := b.(type) {
-			case *llm.Text:
-				for _, cite := range b.Citations {
-					if _, ok := encodeAnnotation(cite, 0); !ok {
-						report.Drop("citations", "citation.no_url", "a citation without an address has no place in a response")
-					}
-				}
-			case *llm.ServerCall:
-				if b.Protocol != own {
-					report.Drop("blocks", "server_tool.dropped", "the item "+b.Type+" of another vendor is left out")
-				}
-			case *llm.Opaque:
-				if b.Protocol != own {
-					report.Drop("blocks", "block.unknown", "the block "+b.Type+" of another vendor is left out")
-				}
-			}
-		}
-	}
 }

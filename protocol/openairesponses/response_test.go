@@ -69,16 +69,16 @@ var foreignAnswers = []struct {
 			{"id":"fc_","type":"function_call","status":"incomplete","call_id":"c1","name":"f","arguments":"{\"a\""}]`,
 		status: "incomplete max_output_tokens",
 	},
-	{name: "the context is full", stop: llm.Stop{Kind: llm.ContextWindow}, output: `[]`, status: "incomplete max_output_tokens"},
-	{name: "paused", stop: llm.Stop{Kind: llm.Pause}, output: `[]`, status: "incomplete max_output_tokens"},
-	{name: "the prompt was blocked", stop: llm.Stop{Kind: llm.PromptBlocked}, output: `[]`, status: "incomplete content_filter"},
-	{name: "refused without words", stop: llm.Stop{Kind: llm.Refused}, output: `[]`, status: "incomplete content_filter"},
+	{name: "the context is full", stop: llm.Stop{Kind: llm.ContextWindow}, output: `[]`, status: "incomplete max_output_tokens", losses: "approximated choices.stop stop_reason.lossy"},
+	{name: "paused", stop: llm.Stop{Kind: llm.Pause}, output: `[]`, status: "incomplete max_output_tokens", losses: "approximated choices.stop stop_reason.lossy"},
+	{name: "the prompt was blocked", stop: llm.Stop{Kind: llm.PromptBlocked}, output: `[]`, status: "incomplete content_filter", losses: "approximated choices.stop stop_reason.lossy"},
+	{name: "refused without words", stop: llm.Stop{Kind: llm.Refused}, output: `[]`, status: "incomplete content_filter", losses: "approximated choices.stop stop_reason.lossy"},
 	{
 		name: "refused in words, RSP-35", blocks: []llm.Block{&llm.Refusal{Text: "no"}}, stop: llm.Stop{Kind: llm.Refused},
 		output: `[{"id":"msg_","type":"message","status":"completed","role":"assistant","content":[{"type":"refusal","refusal":"no"}]}]`, status: "completed",
 	},
-	{name: "a call that cannot be read", stop: llm.Stop{Kind: llm.Malformed, Raw: "MALFORMED_FUNCTION_CALL"}, output: `[]`, status: "failed server_error"},
-	{name: "a reason that nobody knows", stop: llm.Stop{Kind: llm.Other, Raw: "x"}, output: `[]`, status: "failed server_error"},
+	{name: "a call that cannot be read", stop: llm.Stop{Kind: llm.Malformed, Raw: "MALFORMED_FUNCTION_CALL"}, output: `[]`, status: "failed server_error", losses: "approximated choices.stop stop_reason.lossy"},
+	{name: "a reason that nobody knows", stop: llm.Stop{Kind: llm.Other, Raw: "x"}, output: `[]`, status: "failed server_error", losses: "approximated choices.stop stop_reason.lossy"},
 	{
 		name: "citations: the whole block, a span, and one without an address, RSP-34",
 		blocks: []llm.Block{&llm.Text{Text: "héllo", Citations: []llm.Citation{
@@ -86,7 +86,19 @@ var foreignAnswers = []struct {
 		stop: llm.Stop{Kind: llm.EndTurn},
 		output: `[{"id":"msg_","type":"message","status":"completed","role":"assistant","content":[{"type":"output_text","text":"héllo","logprobs":[],"annotations":[
 			{"type":"url_citation","start_index":0,"end_index":5,"url":"https://example.com/a","title":"A"},{"type":"url_citation","start_index":1,"end_index":3,"url":"https://example.com/b","title":""}]}]}]`,
-		status: "completed", losses: "dropped citations citation.no_url",
+		status: "completed", losses: "dropped choices.blocks.citations citation.no_url",
+	},
+	{
+		name:   "media that are no picture, a picture by its address, and what a refusal has beside its words",
+		blocks: []llm.Block{&llm.Media{Kind: llm.Audio, MIME: "audio/wav", Data: "AA=="}, &llm.Media{Kind: llm.Image, URL: "https://example.com/a.png"}, &llm.Refusal{Text: "no", Logprobs: `[{"token":"no"}]`}},
+		stop:   llm.Stop{Kind: llm.Refused, Category: "c", Explanation: "e"},
+		output: `[{"id":"msg_","type":"message","status":"completed","role":"assistant","content":[{"type":"refusal","refusal":"no"}]}]`,
+		status: "completed",
+		losses: `dropped choices.blocks media.unsupported
+dropped choices.blocks media.unsupported
+dropped choices.blocks.logprobs logprobs.unsupported
+dropped choices.stop.category stop_reason.lossy
+dropped choices.stop.explanation stop_reason.lossy`,
 	},
 	{
 		name:   "items of other vendors are left out, a picture is an item",
@@ -94,8 +106,8 @@ var foreignAnswers = []struct {
 		stop:   llm.Stop{Kind: llm.EndTurn},
 		output: `[{"id":"ig_","type":"image_generation_call","status":"completed","result":"AA=="}]`,
 		status: "completed",
-		losses: `dropped blocks server_tool.dropped
-dropped blocks block.unknown`,
+		losses: `dropped choices.blocks server_tool.dropped
+dropped choices.blocks block.unknown`,
 	},
 }
 

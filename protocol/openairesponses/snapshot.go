@@ -1,6 +1,7 @@
 package openairesponses
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -117,9 +118,7 @@ func echo(ask *llm.Request) []byte {
 // echoOf writes the members that an upstream has answered with.
 func echoOf(members []llm.Member) []byte {
 	o := object{}
-	for _, m := range members {
-		o.raw(m.Name, m.Value)
-	}
+	o.ext(llm.Ext{Protocol: own, Members: members})
 	return withDefaults(&o)
 }
 
@@ -190,6 +189,15 @@ var defaults = []llm.Member{
 	{Name: "tool_choice", Value: `"auto"`}, {Name: "tools", Value: "[]"}, {Name: "truncation", Value: `"disabled"`},
 	{Name: "user", Value: "null"}, {Name: "safety_identifier", Value: "null"}, {Name: "prompt_cache_key", Value: "null"},
 	{Name: "metadata", Value: "{}"},
+}
+
+// isEcho reports whether a member of a response repeats the request.
+func isEcho(name string) bool {
+	switch name {
+	case "conversation", "prompt", "prompt_cache_retention", "prompt_cache_options", "include":
+		return true
+	}
+	return slices.ContainsFunc(defaults, func(m llm.Member) bool { return m.Name == name })
 }
 
 func withDefaults(o *object) []byte {

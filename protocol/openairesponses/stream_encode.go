@@ -177,7 +177,7 @@ func (s *streamEncoder) startPart(typ, phase string, b llm.Block, to []byte) (pl
 	if item == nil {
 		item = &writtenItem{typ: "message", phase: phase, source: m.ID}
 		if isOwn(m.Ext) {
-			item.ext = membersOf(m.Ext.Get(itemMember))
+			item.ext = membersOf(m.Ext.Get(itemMark))
 		}
 		to = s.addItem(item, m.ID, s.flush(to))
 	}
@@ -197,7 +197,7 @@ func (s *streamEncoder) openMessage(m *llm.Meta, phase string) *writtenItem {
 		return nil
 	}
 	it := s.items[len(s.items)-1]
-	if it.typ != "message" || it.done != "" || it.source != m.ID || it.phase != phase || isOwn(m.Ext) && m.Ext.Get(itemMember) != "" {
+	if it.typ != "message" || it.done != "" || it.source != m.ID || it.phase != phase || isOwn(m.Ext) && m.Ext.Get(itemMark) != "" {
 		return nil
 	}
 	s.pending = without(s.pending, it)
@@ -337,7 +337,14 @@ func (s *streamEncoder) fail(e *llm.Error, to []byte) []byte {
 	for _, it := range s.items {
 		to = s.closeItem(it, "incomplete", to)
 	}
-	return s.terminal(outcome{status: "failed", err: e}, to)
+	return withError(s.terminal(outcome{status: "failed", err: e}, to), e)
+}
+
+// withError gives the last event a member at which the vendor's SDKs raise: one
+// inside of the response is not looked at by those who read event by event.
+func withError(event []byte, e *llm.Error) []byte {
+	event = append(event[:len(event)-len("}\n\n")], `,"error":`...)
+	return closeEvent(appendErrorObject(event, e))
 }
 
 func (s *streamEncoder) terminal(o outcome, to []byte) []byte {

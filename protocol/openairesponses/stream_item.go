@@ -86,7 +86,7 @@ func (d *streamDecoder) beginPart(it *readItem, p *readPart, to []llm.Event) []l
 	if len(it.head.Members) > 0 && p == it.parts[0] {
 		o := object{}
 		o.ext(it.head)
-		meta.Ext.Members = append(meta.Ext.Members, llm.Member{Name: itemMember, Value: o.end()})
+		meta.Ext.Members = append(meta.Ext.Members, llm.Member{Name: itemMark, Value: o.end()})
 	}
 	if p.refusal {
 		d.refused = true

@@ -5,14 +5,12 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
-
-// namespaceMember, on the first tool of a namespace, is that namespace without its
-// tools.
-const namespaceMember = "namespace"
 
 // hostedTools are the neutral names of tools that the vendor runs, by the words
 // that their types begin with.
@@ -96,7 +94,7 @@ func decodeNamespace(w *Tool, raw wire.Raw) ([]llm.Tool, error) {
 		o.str("description", w.Description.Value())
 	}
 	o.ext(extOf(w.Extra))
-	tools[0].Ext.Members = append(tools[0].Ext.Members, llm.Member{Name: namespaceMember, Value: o.end()})
+	tools[0].Ext.Members = append(tools[0].Ext.Members, llm.Member{Name: namespaceMark, Value: o.end()})
 	return tools, nil
 }
 
@@ -187,7 +185,7 @@ func namespaceLength(tools []llm.Tool) int {
 		return 0
 	}
 	n := 1
-	for n < len(tools) && tools[n].Namespace == tools[0].Namespace && tools[n].Ext.Get(namespaceMember) == "" {
+	for n < len(tools) && tools[n].Namespace == tools[0].Namespace && tools[n].Ext.Get(namespaceMark) == "" {
 		n++
 	}
 	return n
@@ -195,7 +193,7 @@ func namespaceLength(tools []llm.Tool) int {
 
 func namespace(first *llm.Tool, tools llm.Raw) llm.Raw {
 	o := object{}
-	for _, m := range membersOf(first.Ext.Get(namespaceMember)) {
+	for _, m := range membersOf(first.Ext.Get(namespaceMark)) {
 		o.raw(m.Name, llm.Raw(m.Value))
 	}
 	o.str("type", "namespace")
@@ -209,6 +207,12 @@ func (w *requestWriter) tool(t *llm.Tool, path string) llm.Raw {
 	if t.Kind == llm.HostedTool {
 		return w.hosted(t, path)
 	}
+	protocol.DropExt(w.report, path, t.Ext, protocol.OpenAIResponses)
+	schema := t.Schema
+	if !isOwn(w.req.Ext) && !describesObject(schema) {
+		w.report.Refuse(path+".schema", "schema.not_object", "the schema of a function's arguments must be that of an object")
+		schema = ""
+	}
 	o := object{}
 	name := w.toolName(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace})
 	if t.Kind == llm.CustomTool {
@@ -220,7 +224,7 @@ func (w *requestWriter) tool(t *llm.Tool, path string) llm.Raw {
 		o.str("type", "function")
 		o.str("name", name)
 		o.opt("description", t.Description)
-		o.raw("parameters", t.Schema)
+		o.raw("parameters", schema)
 		o.boolean("strict", t.Strict)
 		if w.echo { // a response says all of them
 			o.nullable("description", "")
@@ -235,8 +239,17 @@ func (w *requestWriter) tool(t *llm.Tool, path string) llm.Raw {
 	if t.Cache != nil {
 		w.cacheMark(&object{}, &llm.CacheMark{}) // tools take no mark here
 	}
-	o.ext(t.Ext, namespaceMember)
+	o.ext(t.Ext)
 	return o.end()
+}
+
+// describesObject reports whether a schema is one that arguments can follow.
+func describesObject(schema llm.Raw) bool {
+	var s struct {
+		Type jsontext.Value `json:"type"`
+	}
+	return schema == "" || json.Unmarshal([]byte(schema), &s, lenient) == nil &&
+		(s.Type == nil || strings.Contains(string(s.Type), `"object"`))
 }
 
 func (w *requestWriter) hosted(t *llm.Tool, path string) llm.Raw {
@@ -248,7 +261,7 @@ func (w *requestWriter) hosted(t *llm.Tool, path string) llm.Raw {
 		w.report.Drop(path, "tool.hosted", "the Responses API has no tool for "+t.Hosted)
 		return ""
 	}
-	w.report.Approximate(path, "tool.hosted", "OpenAI's own tool for "+t.Hosted+" is used, without the settings of the other vendor's")
+	w.report.Approximate(path, "tool.hosted_mapped", "OpenAI's own tool for "+t.Hosted+" is used, without the settings of the other vendor's")
 	return raw
 }
 
@@ -278,7 +291,7 @@ func (w *requestWriter) toolChoice(o *object) {
 		w.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be made to call a tool; it may")
 		o.str("tool_choice", "auto")
 	case forced && len(w.req.Tools) == 0 && !isOwn(w.req.Ext):
-		w.report.Refuse("tool_choice", "tool_choice.no_tools", "a tool is to be called, but there are none")
+		w.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but there are none")
 	case len(w.req.Tools) == 0 && !isOwn(w.req.Ext): // CRQ-29
 	case c.Mode == "auto", c.Mode == "none", c.Mode == "required":
 		o.str("tool_choice", c.Mode)
