@@ -34,7 +34,7 @@ func (k *Keys) Check(r *http.Request) *llm.Error {
 	if len(k.digests) == 0 {
 		return checkBrowser(r)
 	}
-	key := presented(r.Header)
+	key := presented(r)
 	if key == "" {
 		return &llm.Error{Kind: llm.Authentication, Message: "no API key was sent; send one as 'Authorization: Bearer KEY', 'x-api-key: KEY' or 'x-goog-api-key: KEY'"}
 	}
@@ -50,15 +50,16 @@ func (k *Keys) Check(r *http.Request) *llm.Error {
 }
 
 // Caller tells one caller from another, without telling their keys.
-func Caller(h http.Header) string {
-	sum := sha256.Sum256([]byte(presented(h)))
+func Caller(r *http.Request) string {
+	sum := sha256.Sum256([]byte(presented(r)))
 	return string(sum[:])
 }
 
 // presented is the key a request carries. Every dialect's header is read on
 // every path, because SDKs of one vendor are pointed at paths of another; where
 // two differ, x-api-key wins, as it does with the vendor that has both.
-func presented(h http.Header) string {
+func presented(r *http.Request) string {
+	h := r.Header
 	if k := h.Get("X-Api-Key"); k != "" {
 		return k
 	}

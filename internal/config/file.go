@@ -144,7 +144,7 @@ type gateFile struct {
 // modelFile is one name that clients use.
 type modelFile struct {
 	at
-	// Who serves it, tried in order. Each is `provider/model`, or a mapping with a
+	// Who serves it. Today the first one is asked; trying the others is being built. Each is `provider/model`, or a mapping with a
 	// weight. Where the model's name ends in `*`, one `*` in a target stands for
 	// the rest of the name.
 	Targets []targetFile `key:"targets" example:"[openai/gpt-5-mini]"`

@@ -51,7 +51,7 @@ func (r *Relay) translate(x *exchange) *llm.Error {
 	p := x.target.Provider
 	send := *ask
 	send.Stream = ask.Stream || p.UpstreamStream == provider.Always
-	send.Turns = r.seals.restore(access.Caller(x.client.Header), string(p.Protocol), ask.Turns)
+	send.Turns = r.seals.restore(access.Caller(x.client), string(p.Protocol), ask.Turns)
 	send.IncludeUsage = true // for the books; the client's own wish decides what it sees
 	x.outOfVersion(ask, report)
 	out, err := x.speaks.EncodeRequest(&send, x.upstreamTarget(), report)

@@ -146,7 +146,7 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 			e = llm.Failure{Err: err}
 		case llm.End:
 			s.over = true
-			s.keeper.keep(s.seals, access.Caller(s.x.client.Header), s.x.translation.ask.Turns)
+			s.keeper.keep(s.seals, access.Caller(s.x.client), s.x.translation.ask.Turns)
 		}
 		s.out = s.encoder.Encode(e, s.out)
 	}

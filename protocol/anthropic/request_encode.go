@@ -74,7 +74,7 @@ func encodeRequest(req *llm.Request, target protocol.Target, report *llm.Report)
 	e.sampling()
 	e.cacheAndState()
 	e.identity()
-	e.unsaid()
+	e.foreign()
 	e.conversation()
 	e.system()
 	return e, nil

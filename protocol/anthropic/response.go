@@ -103,7 +103,7 @@ func reportEnvelope(resp *llm.Response, choice llm.Choice, report *llm.Report) {
 	if resp.Usage == nil {
 		report.Approximate("usage", "usage.unknown", "nothing was counted; clients read zeros")
 	}
-	protocol.DropExt(report, "ext", resp.Ext, protocol.Anthropic)
+	protocol.DropExt(report, "response", resp.Ext, protocol.Anthropic)
 	protocol.DropExt(report, path("choices", choice.Index), choice.Ext, protocol.Anthropic)
 }
 

@@ -30,7 +30,7 @@ func readPart(p *Part) llm.Block {
 		return readFile(p.FileData.Ptr(), meta)
 	case serverPart(p) != "":
 		return &llm.ServerCall{Meta: meta, Protocol: own, Type: serverPart(p), Raw: rawPart(p), Digest: digest(p)}
-	case p.Thought.Value() && p.Text.IsSet():
+	case p.Thought.Value(): // Google's Go SDK leaves an empty text out
 		t := &llm.Thought{Meta: meta}
 		if s := textOf(p.Text.Value()); s != "" {
 			t.Parts = []llm.ThoughtPart{{Form: llm.SummaryReasoning, Text: s}}

@@ -59,7 +59,7 @@ func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 func (w *writer) body() *Request {
 	body := &Request{Extra: extra(w.req.Ext, "")}
-	w.unsaid()
+	w.foreign()
 	first := w.system(body)
 	w.turns(first)
 	contents := make([]Content, 0, len(w.contents))

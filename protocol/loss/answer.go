@@ -19,13 +19,13 @@ func envelopeEntries() []entry {
 		{"tier", "default, priority", exact("service_tier"), exact("service_tier"), exact("usage.service_tier"), dropped("tier.unsupported", noMember)},
 		{"tier", "another word", exact("service_tier"), exact("service_tier"), near("tier.mapped", "usage.service_tier", "standard"), dropped("tier.unsupported", noMember)},
 		{"ext", "of the same protocol", exact("x_odd"), exact("x_odd"), exact("x_odd"), exact("x_odd")},
-		{"ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers), dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers)},
+		{"ext", "of another protocol", dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers)},
 		{
 			"choices.index", "several answers", exact("choices[].message.content"), dropped("choices.dropped", "the first only"),
 			dropped("choices.dropped", "the first only"), exact("candidates[].content.parts[].text"),
 		},
 		{"choices.ext", "of the same protocol", exact("choices[].x_odd"), form("a choice is no object; its members are the answer's"), exact("x_odd"), exact("candidates[].x_odd")},
-		{"choices.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers), dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers)},
+		{"choices.ext", "of another protocol", dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers)},
 	}
 }
 
@@ -42,23 +42,23 @@ func spokenEntries() []entry {
 			renamed(notes, ""), renamed("output[].content[].annotations", ""), dropped("citation.foreign", foreign), renamed(grounding, "spans in bytes"),
 		},
 		{
-			"citation.quote", "of another protocol, without an address", nearQuietly(notes, "a citation without an address or words"),
+			"citation.quote", "of another protocol, without an address", dropped("citation.no_url", "only addresses can be cited"),
 			dropped("citation.no_url", "only addresses can be cited"), dropped("citation.foreign", foreign), renamed(grounding, "retrievedContext"),
 		},
 		{
-			"citation.file_id", "of another protocol, without an address", nearQuietly(notes, "a citation without an address or words"),
+			"citation.file_id", "of another protocol, without an address", dropped("citation.no_url", "only addresses can be cited"),
 			dropped("citation.no_url", "only addresses can be cited"), dropped("citation.foreign", foreign), dropped("citation.no_url", "a source has an address or words"),
 		},
 		{
-			"text.citations citation.protocol citation.raw", "of the same protocol", nearQuietly(notes, "members that have no field are left out"),
+			"text.citations citation.protocol citation.raw", "of the same protocol", exact(notes),
 			exact("output[].content[].annotations"), exact("content[].citations"), renamed(grounding, ""),
 		},
 		{
 			"text.logprobs", "", renamed("choices[].logprobs.content", ""), exact("output[].content[].logprobs"), dropped("logprobs.unsupported", noMember),
 			dropped("logprobs.form", "they have another form there"),
 		},
-		{"refusal.logprobs", "", renamed("choices[].logprobs.refusal", ""), lostQuietly(noMember), dropped("logprobs.unsupported", noMember), dropped("logprobs.form", "they have another form there")},
-		{"text.phase", "", lostQuietly(noMember), exact("output[].phase"), dropped("text.phase", noMember), dropped("text.phase", noMember)},
+		{"refusal.logprobs", "", renamed("choices[].logprobs.refusal", ""), dropped("logprobs.unsupported", noMember), dropped("logprobs.unsupported", noMember), dropped("logprobs.form", "they have another form there")},
+		{"text.phase", "", dropped("text.phase", noMember), exact("output[].phase"), dropped("text.phase", noMember), dropped("text.phase", noMember)},
 		{
 			"refusal.text", "", exact("choices[].message.refusal"), exact("output[].content[].refusal"), near("refusal.as_text", "content[].text", "text"),
 			near("refusal.as_text", "candidates[].content.parts[].text", "text"),
@@ -69,10 +69,10 @@ func spokenEntries() []entry {
 			form("an answer has no marks"), form("an answer has no marks"),
 		},
 		{
-			"block.ext", "of the same protocol", lostQuietly("only while an answer is written in its own protocol again"), exact("output[].content[].x_odd"), exact("content[].x_odd"),
+			"block.ext", "of the same protocol", dropped("ext.unknown_field", "a text is no object here"), exact("output[].content[].x_odd"), exact("content[].x_odd"),
 			exact("candidates[].content.parts[].x_odd"),
 		},
-		{"block.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers), dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers)},
+		{"block.ext", "of another protocol", dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers)},
 	}
 }
 
@@ -89,7 +89,7 @@ func shownEntries() []entry {
 			renamed("content[].thinking", ""), renamed("candidates[].content.parts[].text", "thought: true"),
 		},
 		{
-			"thought.parts.form", "", lostQuietly("full text and summary look alike"), nearQuietly("output[].summary", "another vendor's is always a summary"),
+			"thought.parts.form", "", near("reasoning.summary", "choices[].message.reasoning_content", "looks like the full text"), form("another vendor's reasoning is shown as a summary, word by word"),
 			near("reasoning.summary", "content[].thinking", "a summary stands where all of it would"), form("what is shown is called a summary there in any case"),
 		},
 		{
@@ -127,15 +127,15 @@ func answerBlockEntries() []entry {
 			near("media.unsupported", "content[].text", "a note that there was one"), exact("candidates[].content.parts[].inlineData.data"),
 		},
 		{
-			"media.kind media.mime media.data", "audio, video or file", dropped("block.unknown", noPlace), lostQuietly(noPlace),
+			"media.kind media.mime media.data", "audio, video or file", dropped("block.unknown", noPlace), dropped("media.unsupported", noPlace),
 			near("media.unsupported", "content[].text", "a note that there was one"), exact("candidates[].content.parts[].inlineData.data"),
 		},
 		{
-			"media.url media.file_id", "", dropped("block.unknown", noPlace), lostQuietly(noPlace),
+			"media.url media.file_id", "", dropped("block.unknown", noPlace), dropped("media.unsupported", noPlace),
 			near("media.unsupported", "content[].text", "a note that there was one"), renamed("candidates[].content.parts[].fileData.fileUri", ""),
 		},
 		{
-			"media.text media.name media.title media.context media.detail", "", dropped("block.unknown", noPlace), lostQuietly(noPlace),
+			"media.text media.name media.title media.context media.detail", "", dropped("block.unknown", noPlace), dropped("media.unsupported", noPlace),
 			near("media.unsupported", "content[].text", "a note that there was one"), dropped("media.unsupported", noPlace),
 		},
 		{"tool_call.call_id", "", exact("choices[].message.tool_calls[].id"), exact("output[].call_id"), exact("content[].id"), exact(call + ".id")},
@@ -189,12 +189,12 @@ func stopEntries() []entry {
 		{"choices.stop.kind", "tool_calls", exact(finish), form("completed, with calls"), renamed("stop_reason", "tool_use"), form("STOP, with calls")},
 		{"choices.stop.kind", "max_tokens", renamed(finish, "length"), renamed(reason, "max_output_tokens"), exact("stop_reason"), exact(gemini)},
 		{
-			"choices.stop.kind", "context_window", near(lossy, finish, "length"), nearQuietly(reason, "max_output_tokens"),
+			"choices.stop.kind", "context_window", near(lossy, finish, "length"), near(lossy, reason, "max_output_tokens"),
 			renamed("stop_reason", "model_context_window_exceeded"), near(lossy, gemini, "MAX_TOKENS"),
 		},
-		{"choices.stop.kind", "stop_sequence", near(lossy, finish, "stop"), nearQuietly("status", "completed"), exact("stop_reason"), near(lossy, gemini, "STOP")},
+		{"choices.stop.kind", "stop_sequence", near(lossy, finish, "stop"), near(lossy, "status", "completed"), exact("stop_reason"), near(lossy, gemini, "STOP")},
 		{
-			"choices.stop.kind", "refusal", nearQuietly(finish, "content_filter"), nearQuietly(reason, "content_filter"), exact("stop_reason"),
+			"choices.stop.kind", "refusal", near(lossy, finish, "content_filter"), near(lossy, reason, "content_filter"), exact("stop_reason"),
 			near(lossy, gemini, "SAFETY"),
 		},
 		{
@@ -203,19 +203,19 @@ func stopEntries() []entry {
 		},
 		{"choices.stop.kind", "content_filter", exact(finish), exact(reason), near(lossy, "stop_reason", "refusal"), renamed(gemini, "SAFETY, or the source's own word")},
 		{
-			"choices.stop.kind", "prompt_blocked", nearQuietly(finish, "content_filter"), nearQuietly(reason, "content_filter"), near(lossy, "stop_reason", "refusal"),
+			"choices.stop.kind", "prompt_blocked", near(lossy, finish, "content_filter"), near(lossy, reason, "content_filter"), near(lossy, "stop_reason", "refusal"),
 			renamed("promptFeedback.blockReason", ""),
 		},
 		{
-			"choices.stop.kind", "malformed_tool_call", near(lossy, finish, "stop"), nearQuietly("error.code", "failed, server_error"), near(lossy, "stop_reason", "the source's word, or end_turn"),
+			"choices.stop.kind", "malformed_tool_call", near(lossy, finish, "stop"), near(lossy, "error.code", "failed, server_error"), near(lossy, "stop_reason", "the source's word, or end_turn"),
 			renamed(gemini, "MALFORMED_FUNCTION_CALL"),
 		},
-		{"choices.stop.kind", "pause", near(lossy, finish, "length"), nearQuietly(reason, "max_output_tokens"), renamed("stop_reason", "pause_turn"), near(lossy, gemini, "OTHER")},
-		{"choices.stop.kind", "other", near(lossy, finish, "the source's word, or stop"), nearQuietly("status", "failed, or completed where the source has no word"), near(lossy, "stop_reason", "the source's word, or end_turn"), exact(gemini)},
-		{"choices.stop.matched", "", near(lossy, finish, "stop"), lostQuietly(noMember), renamed("stop_sequence", ""), near(lossy, gemini, "STOP")},
-		{"choices.stop.category", "", lostQuietly(noMember), lostQuietly(noMember), exact("stop_details.category"), dropped(lossy, noMember)},
-		{"choices.stop.explanation", "", lostQuietly(noMember), lostQuietly(noMember), exact("stop_details.explanation"), renamed("candidates[].finishMessage", "")},
-		{"choices.stop.raw", "", near(lossy, finish, "the source's word"), renamed("error.message", "failed; the word is in the message"), near(lossy, "stop_reason", "the source's word"), near(lossy, gemini, "OTHER")},
+		{"choices.stop.kind", "pause", near(lossy, finish, "length"), near(lossy, reason, "max_output_tokens"), renamed("stop_reason", "pause_turn"), near(lossy, gemini, "OTHER")},
+		{"choices.stop.kind", "other", near(lossy, finish, "the source's word, or stop"), near(lossy, "status", "failed, or completed where the source has no word"), near(lossy, "stop_reason", "the source's word, or end_turn"), exact(gemini)},
+		{"choices.stop.matched", "", near(lossy, finish, "stop"), near(lossy, "status", "completed"), renamed("stop_sequence", ""), near(lossy, gemini, "STOP")},
+		{"choices.stop.category", "", dropped(lossy, noMember), dropped(lossy, noMember), exact("stop_details.category"), dropped(lossy, noMember)},
+		{"choices.stop.explanation", "", dropped(lossy, noMember), dropped(lossy, noMember), exact("stop_details.explanation"), renamed("candidates[].finishMessage", "")},
+		{"choices.stop.raw", "", near(lossy, finish, "the source's word"), near(lossy, "error.message", "failed; the word is in the message"), near(lossy, "stop_reason", "the source's word"), near(lossy, gemini, "OTHER")},
 	}
 }
 

@@ -54,7 +54,7 @@ func turnEntries() []entry {
 			exact("messages[].content"), near("system.mid_folded", "contents[].parts[].text", "text of the user, marked <system>"),
 		},
 		{
-			"turns.name", "", exact("messages[].name"), dropped("name.dropped", "there is no member for it"),
+			"turns.name", "", exact("messages[].name"), dropped("turn.name", "there is no member for it"),
 			dropped("turn.name", "there is no member for it"), dropped("turn.name", "there is no member for it"),
 		},
 		{
@@ -67,7 +67,7 @@ func turnEntries() []entry {
 		},
 		{"turns.ext", "of the same protocol", exact("messages[].x_odd"), exact("input[].x_odd"), exact("messages[].x_odd"), exact("contents[].x_odd")},
 		{
-			"turns.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers),
+			"turns.ext", "of another protocol", dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 			dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 		},
 		{
@@ -116,14 +116,14 @@ func textEntries() []entry {
 			exact("messages[].content[].citations"), dropped("citation.history", "an earlier answer goes without its sources"),
 		},
 		{
-			citations, "of another protocol", lostQuietly("an earlier answer goes without its sources"),
+			citations, "of another protocol", dropped("citation.history", "an earlier answer goes without its sources"),
 			renamed("input[].content[].annotations", "those with an address"),
 			dropped("citation.foreign", "only the vendor's own citations can be sent back"),
 			dropped("citation.history", "an earlier answer goes without its sources"),
 		},
 		{
-			"text.citations", "on the user's text, 2026-10-21", lostQuietly("the user's text has no citations"),
-			lostQuietly("the user's text has no citations"), dropped("citations.user_text", "that version refuses them"),
+			"text.citations", "on the user's text, 2026-10-21", dropped("citation.history", "the user's text has no citations"),
+			dropped("citation.history", "the user's text has no citations"), dropped("citations.user_text", "that version refuses them"),
 			dropped("citation.history", "the text goes without its sources"),
 		},
 		{
@@ -131,7 +131,7 @@ func textEntries() []entry {
 			form("of no use in an earlier answer"), form("of no use in an earlier answer"),
 		},
 		{
-			"text.phase", "", lostQuietly("there is no member for it"), exact("input[].phase"),
+			"text.phase", "", dropped("text.phase", "there is no member for it"), exact("input[].phase"),
 			dropped("text.phase", "there is no member for it"), dropped("text.phase", "there is no member for it"),
 		},
 		{
@@ -147,7 +147,7 @@ func textEntries() []entry {
 			exact("messages[].content[].x_odd"), exact("contents[].parts[].x_odd"),
 		},
 		{
-			"block.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers),
+			"block.ext", "of another protocol", dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 			dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 		},
 	}

@@ -36,10 +36,6 @@ type Row struct {
 	Codes   []string // what the encoder reports; none where nothing is lost
 	Wire    string   // the member that holds the value: messages[].content; "url" for the path
 	Note    string   // for people
-
-	// Silent is a loss that the encoder does not report. Nothing should be
-	// lost in silence: each such row is a fault that is known.
-	Silent bool
 }
 
 // Table lists all rows by topic, then by field, then by target.
@@ -50,7 +46,7 @@ func Table() []Row {
 			for i, c := range []cell{e.chat, e.responses, e.anthropic, e.gemini} {
 				rows = append(rows, Row{
 					Side: t.side, Topic: t.name, Fields: strings.Fields(e.fields), When: e.when, Target: protocol.Names()[i],
-					Verdict: c.verdict, Codes: strings.Fields(c.code), Wire: c.wire, Note: c.note, Silent: c.silent,
+					Verdict: c.verdict, Codes: strings.Fields(c.code), Wire: c.wire, Note: c.note,
 				})
 			}
 		}
@@ -86,7 +82,6 @@ type entry struct {
 type cell struct {
 	verdict          llm.Verdict
 	code, wire, note string
-	silent           bool
 }
 
 func topics() []topic {
@@ -113,11 +108,3 @@ func dropped(code, note string) cell { return cell{verdict: llm.Dropped, code: c
 
 // refused is a value for which a request is not sent.
 func refused(code, note string) cell { return cell{verdict: llm.Rejected, code: code, note: note} }
-
-// lostQuietly is a value that does not arrive, and nobody is told.
-func lostQuietly(note string) cell { return cell{verdict: llm.Dropped, note: note, silent: true} }
-
-// nearQuietly is a value for which something like it arrives, and nobody is told.
-func nearQuietly(wire, note string) cell {
-	return cell{verdict: llm.Approximated, wire: wire, note: note, silent: true}
-}

@@ -66,7 +66,8 @@ The header of a streamed answer is sent before the answer is known, so it tells 
 with ` + "`fidelity`" + ` in the [configuration](../configuration.md), or by a client with the header ` + "`Isogloss-Fidelity-Mode`" + `: ` + "`strict`" + `
 refuses every loss, ` + "`default`" + ` what is marked refused below, and ` + "`loose`" + ` leaves that out too and sends the rest.
 
-*Unreported* marks a loss that the gateway does not report today. It should: each is a known fault.
+Nothing is lost in silence: a value that is approximated, dropped or refused has a code, and the report of the request or
+the answer has it.
 
 Values have the names that reports use, those of the neutral model: ` + "`sampling.top_p`" + `, ` + "`media.url`" + `. *Of the same protocol*
 are values that come home: the client speaks the upstream's protocol, and is translated only because its version differs.
@@ -94,7 +95,7 @@ func overview() string {
 		for _, e := range t.entries {
 			b.WriteString("| " + value(e.fields, e.when))
 			for _, c := range []cell{e.chat, e.responses, e.anthropic, e.gemini} {
-				b.WriteString(" | " + verdict(c.verdict, strings.Fields(c.code), c.silent))
+				b.WriteString(" | " + verdict(c.verdict, strings.Fields(c.code)))
 			}
 			b.WriteString(" |\n")
 		}
@@ -128,7 +129,7 @@ func value(fields, when string) string {
 	return text
 }
 
-func verdict(v llm.Verdict, codes []string, silent bool) string {
+func verdict(v llm.Verdict, codes []string) string {
 	text := string(v)
 	if v != llm.Exact && v != llm.Renamed {
 		text = "**" + text + "**"
@@ -136,30 +137,23 @@ func verdict(v llm.Verdict, codes []string, silent bool) string {
 	for _, c := range codes {
 		text += " `" + c + "`"
 	}
-	if silent {
-		text += ", *unreported*"
-	}
 	return text
 }
 
 // tally counts the verdicts of each target.
 func tally() string {
 	var b strings.Builder
-	b.WriteString("| target | exact | renamed | approximated | dropped | refused | of these unreported |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| target | exact | renamed | approximated | dropped | refused |\n|---|---|---|---|---|---|\n")
 	for _, target := range protocol.Names() {
 		count := map[llm.Verdict]int{}
-		silent := 0
 		for _, r := range Table() {
 			if r.Target != target {
 				continue
 			}
 			count[r.Verdict]++
-			if r.Silent {
-				silent++
-			}
 		}
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d | %d |\n", target, count[llm.Exact], count[llm.Renamed],
-			count[llm.Approximated], count[llm.Dropped], count[llm.Rejected], silent)
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %d |\n", target, count[llm.Exact], count[llm.Renamed],
+			count[llm.Approximated], count[llm.Dropped], count[llm.Rejected])
 	}
 	return b.String()
 }
@@ -183,7 +177,7 @@ func targetPage(target protocol.Name) string {
 			topic = r.Topic
 			b.WriteString("\n### " + topic + "\n\n| value | verdict | member | note |\n|---|---|---|---|\n")
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", value(strings.Join(r.Fields, " "), r.When), verdict(r.Verdict, r.Codes, r.Silent), wire(r), escape(r.Note))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", value(strings.Join(r.Fields, " "), r.When), verdict(r.Verdict, r.Codes), wire(r), escape(r.Note))
 	}
 	return b.String()
 }

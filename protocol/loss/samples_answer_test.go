@@ -164,7 +164,7 @@ func answerBlockSamples() []answer {
 			r.Choices[0].Blocks = append(r.Choices[0].Blocks, &llm.ToolCall{CallID: "call_2", Kind: llm.FunctionTool, Name: "g", Args: "{}"})
 		}, find: `"g"`, ask: func(s scene) *llm.Request {
 			r := tooled(s)
-			r.Tools[0].Ext = llm.Ext{Protocol: "openai-chat", Members: []llm.Member{{Name: "functions", Value: "true"}}}
+			r.Tools[0].Ext = llm.Ext{Protocol: "openai-chat", Members: []llm.Member{{Name: protocol.MarkPrefix + "functions", Value: "true"}}}
 			return r
 		}},
 		{fields: "server_call.protocol server_call.type server_call.raw", when: "of the same protocol", set: raw(served, own), find: aNeedle},

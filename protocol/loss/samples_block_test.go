@@ -21,7 +21,7 @@ func ownThought(r *llm.Request, s scene) {
 	t := sealedThought(nativeForm(s.own), s.own)
 	if s.own == string(protocol.OpenAIChat) { // it has no seals, but members
 		t.Seals = nil
-		t.Ext = llm.Ext{Protocol: s.own, Members: []llm.Member{{Name: "reasoning_content", Value: `"n33dle"`}}}
+		t.Ext = llm.Ext{Protocol: s.own, Members: []llm.Member{{Name: protocol.MarkPrefix + "reasoning_content", Value: `"n33dle"`}}}
 	}
 	thought(r, t)
 }

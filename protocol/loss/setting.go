@@ -109,7 +109,7 @@ func formatEntries() []entry {
 			exact("generationConfig.responseJsonSchema"),
 		},
 		{
-			"output.format.kind", "enum", nearQuietly(schema+".schema", "a schema: the word comes as JSON"), dropped("format.enum", "use a schema"),
+			"output.format.kind", "enum", near("format.enum", schema+".schema", "a schema: the word comes as JSON"), dropped("format.enum", "use a schema"),
 			near("format.enum", "output_config.format.schema", "a schema: the word comes as JSON"), renamed("generationConfig.responseJsonSchema", "text/x.enum"),
 		},
 		{
@@ -132,7 +132,7 @@ func formatEntries() []entry {
 			form("a format is no object; its members are the request's"),
 		},
 		{
-			"output.format.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers),
+			"output.format.ext", "of another protocol", dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 			dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 		},
 	}
@@ -220,19 +220,19 @@ func effortEntries() []entry {
 			near("effort.cannot_be_off", level, "the least"),
 		},
 		{
-			"reasoning.mode", "on or auto", lostQuietly(byItself), near("reasoning.default", "", byItself),
+			"reasoning.mode", "on or auto", near("reasoning.default", "", byItself), near("reasoning.default", "", byItself),
 			near("effort.to_budget", "thinking.budget_tokens", "a medium budget"), renamed(shown, byItself),
 		},
 		{
-			"reasoning.mode", "on or auto, on a model set by effort", lostQuietly(byItself), near("reasoning.default", "", byItself),
+			"reasoning.mode", "on or auto, on a model set by effort", near("reasoning.default", "", byItself), near("reasoning.default", "", byItself),
 			renamed("thinking.type", "adaptive"), renamed(shown, byItself),
 		},
 		{
-			"reasoning.mode", "between_tools", lostQuietly(byItself), near("reasoning.default", "", byItself),
+			"reasoning.mode", "between_tools", near("reasoning.default", "", byItself), near("reasoning.default", "", byItself),
 			near("effort.to_budget", "thinking.budget_tokens", "a medium budget"), near("reasoning.default", shown, byItself),
 		},
 		{
-			"reasoning.mode", "between_tools, on a model set by effort", lostQuietly(byItself), near("reasoning.default", "", byItself),
+			"reasoning.mode", "between_tools, on a model set by effort", near("reasoning.default", "", byItself), near("reasoning.default", "", byItself),
 			exact("thinking.type"), near("reasoning.default", shown, byItself),
 		},
 		{
@@ -304,11 +304,11 @@ func budgetEntries() []entry {
 		},
 		{"reasoning.budget", "0", chat, responses, renamed("thinking.type", "disabled"), near("effort.cannot_be_off", level, "the least")},
 		{
-			"reasoning.budget", "-1: the model decides", lostQuietly(byItself), near("reasoning.default", "", byItself),
+			"reasoning.budget", "-1: the model decides", near("reasoning.default", "", byItself), near("reasoning.default", "", byItself),
 			near("effort.to_budget", tokens, "a medium budget"), renamed(shown, byItself),
 		},
 		{
-			"reasoning.budget", "-1: the model decides, on a model set by a budget", lostQuietly(byItself), near("reasoning.default", "", byItself),
+			"reasoning.budget", "-1: the model decides, on a model set by a budget", near("reasoning.default", "", byItself), near("reasoning.default", "", byItself),
 			near("effort.to_budget", tokens, "a medium budget"), renamed(budget, ""),
 		},
 		{
@@ -321,11 +321,11 @@ func budgetEntries() []entry {
 		},
 		{"reasoning.show", "none", form("nothing is asked for"), form("nothing is asked for"), renamed("thinking.display", "omitted"), renamed(shown, "")},
 		{
-			"reasoning.show", "auto, concise or detailed", lostQuietly(noMember), renamed("reasoning.summary", ""), renamed("thinking.display", "summarized"),
+			"reasoning.show", "auto, concise or detailed", dropped("reasoning.show_unsupported", noMember), renamed("reasoning.summary", ""), renamed("thinking.display", "summarized"),
 			form("shown in any case while thinking is asked for"),
 		},
 		{
-			"reasoning.show", "full", lostQuietly(noMember), near("reasoning.summary", "reasoning.summary", "detailed"),
+			"reasoning.show", "full", dropped("reasoning.show_unsupported", noMember), near("reasoning.summary", "reasoning.summary", "detailed"),
 			near("reasoning.summary", "thinking.display", "summarized"), near("reasoning.summary", shown, "a summary"),
 		},
 		{
@@ -333,7 +333,7 @@ func budgetEntries() []entry {
 			exact("thinking.x_odd"), exact(thinkingConfig + ".x_odd"),
 		},
 		{
-			"reasoning.ext", "of another protocol", lostQuietly(noOddMembers), lostQuietly(noOddMembers),
+			"reasoning.ext", "of another protocol", dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 			dropped("ext.unknown_field", noOddMembers), dropped("ext.unknown_field", noOddMembers),
 		},
 	}
@@ -387,7 +387,7 @@ func serviceEntries() []entry {
 			dropped("tier.unsupported", "there is no such tier"),
 		},
 		{
-			"service.tier", "another word", exact("service_tier"), dropped("service_tier.unknown", "there is no such tier"),
+			"service.tier", "another word", exact("service_tier"), dropped("tier.unsupported", "there is no such tier"),
 			dropped("tier.unsupported", "there is no such tier"), dropped("tier.unsupported", "there is no such tier"),
 		},
 		{

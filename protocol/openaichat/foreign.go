@@ -58,3 +58,22 @@ func (e *requestEncoder) sealed(seals []llm.Seal, path string) {
 		e.report.Drop(path, "seal.foreign", "a signature that only its maker can read is left out")
 	}
 }
+
+// reportStop says where a reason has no word of its own here.
+func reportStop(s llm.Stop, refused bool, report *llm.Report) {
+	switch s.Kind {
+	case llm.Refused:
+		if refused {
+			break
+		}
+		fallthrough
+	case llm.StopSequence, llm.ContextWindow, llm.Pause, llm.Other, llm.Malformed, llm.PromptBlocked:
+		report.Approximate("choices.stop", "stop_reason.lossy", "the reason "+string(s.Kind)+" has no word of its own here")
+	}
+	if s.Category != "" {
+		report.Drop("choices.stop.category", "stop_reason.lossy", "the kind of a refusal is not said here")
+	}
+	if s.Explanation != "" {
+		report.Drop("choices.stop.explanation", "stop_reason.lossy", "why an answer was refused is not said here")
+	}
+}

@@ -78,6 +78,8 @@ func TestEncodeForeignRequest(t *testing.T) {
 			want: `"messages":[]}`, report: "dropped tools[0] tool.hosted"},
 		"hosted tool forced": {req: llm.Request{Tools: []llm.Tool{{Kind: llm.FunctionTool, Name: "f"}}, ToolChoice: llm.ToolChoice{Mode: "hosted", Raw: `{}`}},
 			want: `"tools":[{"type":"function","function":{"name":"f"}}]}`, report: "dropped tool_choice tool_choice.hosted"},
+		"hosted tool alone": {req: llm.Request{Tools: []llm.Tool{{Kind: llm.HostedTool, Hosted: "x"}}, ToolChoice: llm.ToolChoice{Mode: "hosted", Raw: `{}`}},
+			want: `"messages":[]}`, report: "dropped tools[0] tool.hosted\ndropped tool_choice tool_choice.hosted"},
 		"validated choice": {req: llm.Request{Tools: []llm.Tool{{Kind: llm.FunctionTool, Name: "f"}}, ToolChoice: llm.ToolChoice{Mode: "validated"}},
 			want: `"tool_choice":"auto"`, report: "approximated tool_choice tool_choice.validated"},
 	} {

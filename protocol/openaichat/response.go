@@ -344,25 +344,6 @@ func sameAnnotation(c llm.Citation) (Annotation, bool) {
 	return a, c.Protocol == own && c.Raw != "" && annotationShape.UnmarshalLenient([]byte(c.Raw), &a) == nil
 }
 
-// reportStop says where a reason has no word of its own here.
-func reportStop(s llm.Stop, refused bool, report *llm.Report) {
-	switch s.Kind {
-	case llm.Refused:
-		if refused {
-			break
-		}
-		fallthrough
-	case llm.StopSequence, llm.ContextWindow, llm.Pause, llm.Other, llm.Malformed, llm.PromptBlocked:
-		report.Approximate("choices.stop", "stop_reason.lossy", "the reason "+string(s.Kind)+" has no word of its own here")
-	}
-	if s.Category != "" {
-		report.Drop("choices.stop.category", "stop_reason.lossy", "the kind of a refusal is not said here")
-	}
-	if s.Explanation != "" {
-		report.Drop("choices.stop.explanation", "stop_reason.lossy", "why an answer was refused is not said here")
-	}
-}
-
 // annotation writes a citation. Spans count code points of the whole content, in
 // which the block's text begins at offset.
 func annotation(c llm.Citation, offset int, text string) Annotation {

@@ -141,9 +141,11 @@ func (e *requestEncoder) tools() {
 
 // withoutTools leaves out what servers refuse where there is no tool.
 func (e *requestEncoder) withoutTools() {
-	switch e.in.ToolChoice.Mode {
-	case "required", "named":
+	switch c := e.in.ToolChoice; {
+	case c.Mode == "required", c.Mode == "named", c.Mode == "allowed" && c.Allowed == "required":
 		e.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called and none can be")
+	case c.Mode == "hosted":
+		e.report.Drop("tool_choice", "tool_choice.hosted", "a tool that its vendor runs cannot be chosen here")
 	}
 }
 

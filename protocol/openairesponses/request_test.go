@@ -130,6 +130,18 @@ approximated reasoning.effort effort.nearest
 approximated reasoning.show reasoning.summary`,
 	},
 	{
+		name: "what stands beside the words and has no member",
+		req: llm.Request{Turns: []llm.Turn{
+			turn(llm.User, &llm.Text{Text: "u", Citations: []llm.Citation{{URL: "https://example.com"}}}),
+			turn(llm.Assistant, &llm.Text{Text: "a", Citations: []llm.Citation{{Quote: "q"}}, Meta: llm.Meta{Seals: []llm.Seal{{Form: llm.Signature, Data: "s", Origin: "gemini"}}}}),
+			turn(llm.ToolRole, text("t")),
+		}},
+		losses: `dropped turns[0].blocks[0].citations citation.history
+dropped turns[1].blocks[0].citations citation.no_url
+dropped turns[1].blocks[0] seal.foreign
+refused turns[2].blocks[0] block.misplaced`, code: "unsupported_parameter",
+	},
+	{
 		name: "a call without a result and a result without a call, CRQ-04, CRQ-05",
 		req:  llm.Request{Turns: []llm.Turn{turn(llm.User, text("u")), turn(llm.Assistant, call("c1", "f", "{}")), turn(llm.ToolRole, result("c2", text("2"))), turn(llm.User, text("v"))}},
 		losses: `refused turns[2].blocks[0] tool_result.orphan

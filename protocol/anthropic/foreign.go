@@ -5,9 +5,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// unsaid reports what the conversation holds beside its words and has no place in
+// foreign reports what the conversation holds beside its words and has no place in
 // the protocol, wherever its turns and blocks go.
-func (e *requestEncoder) unsaid() {
+func (e *requestEncoder) foreign() {
 	for i, t := range e.req.Turns {
 		at := path("turns", i)
 		if t.Role == llm.Developer {
@@ -15,11 +15,11 @@ func (e *requestEncoder) unsaid() {
 		}
 		e.dropIf(t.Name != "", at+".name", "turn.name")
 		protocol.DropExt(e.report, at, t.Ext, protocol.Anthropic)
-		e.unsaidIn(at, t.Blocks)
+		e.foreignBlocks(at, t.Blocks)
 	}
 }
 
-func (e *requestEncoder) unsaidIn(at string, blocks []llm.Block) {
+func (e *requestEncoder) foreignBlocks(at string, blocks []llm.Block) {
 	for k, b := range blocks {
 		at := path(at+".blocks", k)
 		switch b := b.(type) {
@@ -28,7 +28,7 @@ func (e *requestEncoder) unsaidIn(at string, blocks []llm.Block) {
 		case *llm.Text:
 			e.dropIf(b.Phase != "", at+".phase", "text.phase")
 		case *llm.ToolResult:
-			e.unsaidIn(at, b.Blocks)
+			e.foreignBlocks(at, b.Blocks)
 		}
 		protocol.DropExt(e.report, at, b.Common().Ext, protocol.Anthropic)
 	}

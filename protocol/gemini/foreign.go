@@ -5,9 +5,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// unsaid reports what the conversation holds beside its words and has no place in
+// foreign reports what the conversation holds beside its words and has no place in
 // the protocol, wherever its turns and blocks go.
-func (w *writer) unsaid() {
+func (w *writer) foreign() {
 	for i, t := range w.req.Turns {
 		path := at("turns", i)
 		if t.Role == llm.Developer {
@@ -17,11 +17,11 @@ func (w *writer) unsaid() {
 			w.report.Drop(path+".name", "turn.name", "participants have no names here")
 		}
 		protocol.DropExt(w.report, path, t.Ext, protocol.Gemini)
-		w.unsaidIn(path, t.Blocks)
+		w.foreignBlocks(path, t.Blocks)
 	}
 }
 
-func (w *writer) unsaidIn(path string, blocks []llm.Block) {
+func (w *writer) foreignBlocks(path string, blocks []llm.Block) {
 	for j, b := range blocks {
 		path := path + "." + at("blocks", j)
 		switch b := b.(type) {
@@ -30,7 +30,7 @@ func (w *writer) unsaidIn(path string, blocks []llm.Block) {
 		case *llm.Text:
 			reportPhase(b, path, w.report)
 		case *llm.ToolResult:
-			w.unsaidIn(path, b.Blocks)
+			w.foreignBlocks(path, b.Blocks)
 		}
 		protocol.DropExt(w.report, path, b.Common().Ext, protocol.Gemini)
 	}
@@ -52,7 +52,7 @@ func reportEnvelope(resp *llm.Response, report *llm.Report) {
 	default:
 		report.Drop("tier", "tier.unsupported", "an answer does not say by which tier it was served")
 	}
-	protocol.DropExt(report, "ext", resp.Ext, protocol.Gemini)
+	protocol.DropExt(report, "response", resp.Ext, protocol.Gemini)
 	for i := range resp.Choices {
 		c := &resp.Choices[i]
 		protocol.DropExt(report, at("choices", c.Index), c.Ext, protocol.Gemini)
