@@ -76,6 +76,7 @@ type Gates struct {
 	Budget           bool     // thinking is set by a budget, not by a level
 	Efforts          []string // the levels of effort that are known; empty: all
 	NoStop           bool     // stop sequences are refused
+	NoCustom         bool     // tools that take free text are not known
 	MidSystem        bool     // system text may stand in mid-conversation
 	MaxTokensName    string   // what the limit is called, where it has two names
 	SystemOnly       bool     // the role developer is not known

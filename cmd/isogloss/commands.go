@@ -15,9 +15,10 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "isogloss",
 		Short: "An LLM gateway that loses nothing on the way, or says what it lost",
-		Long: `Isogloss is an LLM gateway: clients call it as they would call OpenAI, and it
-passes every byte on to the model's provider but those that its configuration
-changes.`,
+		Long: `Isogloss is an LLM gateway: clients speak the dialect of OpenAI, Anthropic or
+Gemini to any model. Where the model's provider speaks the same, every byte
+passes but those that the configuration changes; where it does not, the gateway
+translates and says what it could not carry.`,
 		Example: `  OPENAI_API_KEY=... isogloss serve      # no file needed
   isogloss serve -c isogloss.yaml`,
 		Args:                       knownCommand,

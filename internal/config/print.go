@@ -3,10 +3,12 @@ package config
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // The printing methods have value receivers, so that neither a Config nor a
@@ -25,7 +27,7 @@ func (c Config) String() string {
 	line("keep_alive %s", duration(c.KeepAlive))
 	line("fidelity %s", c.Fidelity)
 	for _, g := range c.Gates {
-		line("gate %s %s %+v", g.Protocol, strings.Join(g.Patterns, " "), g.Gates)
+		line("gate %s %s%s", g.Protocol, strings.Join(g.Patterns, " "), gatesText(g.Gates))
 	}
 	line("log %s %s", strings.ToLower(c.Log.Level.String()), c.Log.Format)
 	if c.Traces.Endpoint != "" {
@@ -38,6 +40,17 @@ func (c Config) String() string {
 		line("model %s owned_by=%s", m.Name, m.OwnedBy)
 		for _, t := range m.Targets {
 			line("  target %s/%s weight=%d %s", t.Provider.Name, t.Model, t.Weight, timeoutsText(t.Timeouts))
+		}
+	}
+	return b.String()
+}
+
+// gatesText lists what is set.
+func gatesText(g protocol.Gates) string {
+	var b strings.Builder
+	for field, value := range reflect.ValueOf(g).Fields() {
+		if !value.IsZero() {
+			fmt.Fprintf(&b, " %s=%v", field.Name, value)
 		}
 	}
 	return b.String()

@@ -108,3 +108,10 @@ func plain(name string) string { return strings.ReplaceAll(strings.ToLower(name)
 
 // GatesFor is what is built in for a provider's model.
 func GatesFor(p *Provider, model string) protocol.Gates { return builtIn.For(p.Protocol, model) }
+
+// KnowsCustomTools reports whether a provider takes tools with free text. OpenAI
+// made them; other servers that speak its dialect refuse them.
+func (p *Provider) KnowsCustomTools() bool {
+	host := p.BaseURL.Hostname()
+	return strings.HasSuffix(host, ".openai.com") || strings.HasSuffix(host, ".openai.azure.com")
+}

@@ -105,6 +105,7 @@ func (x *exchange) incoming() protocol.Incoming {
 func (x *exchange) upstreamTarget() protocol.Target {
 	p := x.target.Provider
 	t := protocol.Target{Model: x.target.Model, Version: upstreamVersion(p), Gates: x.state.Gates.For(p.Protocol, x.target.Model)}
+	t.Gates.NoCustom = !p.KnowsCustomTools()
 	if p.Protocol == protocol.Anthropic && !samples(p) {
 		t.Gates.NoSampling = true
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 
@@ -227,7 +228,15 @@ func TestTranslatedErrorBeforeTheFirstWord(t *testing.T) {
 			for _, stream := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
 					g := newGateway(t, speaking(upstream), always)
-					g.up.Answer(upstreamtest.Stream(before + errorEvent(upstream, "overloaded_error", "overloaded", "too busy")))
+					g.up.Answer(func(c *upstreamtest.Conn) {
+						c.BeginStream()
+						if before != "" {
+							c.Chunk(before)
+							time.Sleep(2 * time.Millisecond) // so that it is a read by itself
+						}
+						c.Chunk(errorEvent(upstream, "overloaded_error", "overloaded", "too busy"))
+						c.EndStream()
+					})
 					path, ask := simpleAsk(client, stream)
 					resp, body, err := g.post(t, path, ask)
 					f := readFault(t, client, body)

@@ -54,6 +54,7 @@ func toolSamples() []sample {
 	return []sample{
 		{fields: "tools.kind", when: "function", set: declare(llm.Tool{Kind: llm.FunctionTool, Name: aNeedle, Schema: aSchema}), find: aNeedle},
 		{fields: "tools.kind", when: "custom", set: declare(llm.Tool{Kind: llm.CustomTool, Name: aNeedle}), find: aNeedle},
+		{fields: "tools.kind", when: "custom, to a server that knows only functions", set: declare(llm.Tool{Kind: llm.CustomTool, Name: aNeedle}), find: aNeedle, gates: gates{NoCustom: true}},
 		{fields: "tools.kind tools.hosted tools.raw", when: "hosted, of the same protocol", base: home, set: func(r *llm.Request, s scene) {
 			r.Tools = []llm.Tool{{Kind: llm.HostedTool, Name: "x", Hosted: "x", Raw: `{"type":"n33dle"}`, Ext: llm.Ext{Protocol: s.own}}}
 		}, find: aNeedle},
@@ -75,6 +76,7 @@ func toolSamples() []sample {
 		{fields: "tools.strict", when: "true, with a schema that refers to itself", base: tooled, set: strict(true, `{"type":"object","properties":{"a":{"$ref":"#"}}}`)},
 		{fields: "tools.grammar", when: "regular expression", base: custom, set: grammar(`{"type":"grammar","grammar":{"syntax":"regex","definition":"n33dle"}}`), find: aNeedle},
 		{fields: "tools.grammar", when: "other", base: custom, set: grammar(`{"type":"grammar","grammar":{"syntax":"lark","definition":"n33dle"}}`), find: aNeedle},
+		{fields: "tools.grammar", when: "other, to a server that knows only functions", base: custom, set: grammar(`{"type":"grammar","grammar":{"syntax":"lark","definition":"n33dle"}}`), find: aNeedle, gates: gates{NoCustom: true}},
 		{fields: "tools.cache", base: tooled, set: func(r *llm.Request, _ scene) { r.Tools[0].Cache = &llm.CacheMark{TTL: "5m"} }, find: "5m"},
 		{fields: "tools.ext", when: "of the same protocol", base: func(s scene) *llm.Request {
 			r := tooled(s)

@@ -26,6 +26,12 @@ func toolEntries() []entry {
 			near("custom_tool.as_function", "tools[].name", "a function with the one argument input; undone in the answer"),
 			near("custom_tool.as_function", "tools[].functionDeclarations[].name", "a function with the one argument input; undone in the answer"),
 		},
+		{
+			"tools.kind", "custom, to a server that knows only functions",
+			near("custom_tool.as_function", "tools[].function.name", "a function with the one argument input; undone in the answer"), exact("tools[].name"),
+			near("custom_tool.as_function", "tools[].name", "a function with the one argument input; undone in the answer"),
+			near("custom_tool.as_function", "tools[].functionDeclarations[].name", "a function with the one argument input; undone in the answer"),
+		},
 		{hosted, "hosted, of the same protocol", exact("tools[].type"), exact("tools[].type"), exact("tools[].type"), exact("tools[].type")},
 		{
 			hosted, "another vendor's web search", dropped("tool.hosted", "nobody would run it"), near("tool.hosted_mapped", "tools[].type", ownTool),
@@ -94,6 +100,10 @@ func toolEntries() []entry {
 		{
 			"tools.grammar", "regular expression", exact("tools[].custom.format"), exact("tools[].format"),
 			renamed("tools[].input_schema.properties.input.pattern", ""), near("grammar.lost", "tools[].functionDeclarations[].description", "told in the description"),
+		},
+		{
+			"tools.grammar", "other, to a server that knows only functions", near("grammar.lost", "tools[].function.description", "told in the description"), exact("tools[].format"),
+			near("grammar.lost", "tools[].description", "told in the description"), near("grammar.lost", "tools[].functionDeclarations[].description", "told in the description"),
 		},
 		{
 			"tools.grammar", "other", exact("tools[].custom.format"), exact("tools[].format"),

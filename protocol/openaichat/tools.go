@@ -118,6 +118,10 @@ func (e *requestEncoder) tools() {
 			}
 			tools = append(tools, Tool{Type: wire.Some(ToolTypeFunction), Function: wire.Some(f), Extra: outer})
 		case llm.CustomTool:
+			if e.target.Gates.NoCustom {
+				tools = append(tools, e.wrapped(t, path))
+				continue
+			}
 			tools = append(tools, e.custom(t))
 		case llm.HostedTool:
 			var same Tool
@@ -156,7 +160,7 @@ func (e *requestEncoder) name(r llm.ToolRef) string {
 		full = r.Namespace + "__" + r.Name
 	}
 	sent := llm.SafeName(full, maxName, llm.WordByte)
-	if sent != r.Name || r.Namespace != "" {
+	if sent != r.Name || r.Namespace != "" || e.wraps(r.Kind) {
 		e.names[sent] = r
 	}
 	return sent
@@ -184,6 +188,30 @@ func describesObject(schema llm.Raw) bool {
 	}
 	return schema == "" || json.Unmarshal([]byte(schema), &s, lenient) == nil &&
 		(s.Type == nil || strings.Contains(string(s.Type), `"object"`))
+}
+
+// wraps reports whether a tool that takes free text is sent as a function.
+func (e *requestEncoder) wraps(kind llm.ToolKind) bool {
+	return kind == llm.CustomTool && e.target.Gates.NoCustom
+}
+
+// wrappedSchema is that of a function with the text as its one argument.
+const wrappedSchema = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`
+
+// wrapped makes a function of a tool that takes free text: most servers besides
+// OpenAI's own know no other kind.
+func (e *requestEncoder) wrapped(t llm.Tool, path string) Tool {
+	e.report.Approximate(path, "custom_tool.as_function", "a tool that takes free text is sent as a function with one argument")
+	text := t.Description
+	if t.Grammar != "" && !strings.Contains(string(t.Grammar), `"type":"text"`) {
+		e.report.Approximate(path+".grammar", "grammar.lost", "the grammar is in the description only")
+		text = strings.TrimSpace(text + "\n\nThe input follows this grammar:\n" + string(t.Grammar))
+	}
+	f := Function{Name: wire.Some(e.name(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace})), Parameters: wire.Raw(wrappedSchema)}
+	if text != "" {
+		f.Description = wire.Some(wire.NewText(text))
+	}
+	return Tool{Type: wire.Some(ToolTypeFunction), Function: wire.Some(f)}
 }
 
 func (e *requestEncoder) custom(t llm.Tool) Tool {
@@ -236,7 +264,7 @@ func (e *requestEncoder) choice(c llm.ToolChoice) {
 
 func (e *requestEncoder) ref(r llm.ToolRef) NamedChoice {
 	n := wire.Some(Named{Name: wire.Some(e.name(r))})
-	if r.Kind == llm.CustomTool {
+	if r.Kind == llm.CustomTool && !e.wraps(r.Kind) {
 		return NamedChoice{Type: wire.Some(ToolTypeCustom), Custom: n}
 	}
 	return NamedChoice{Type: wire.Some(ToolTypeFunction), Function: n}
@@ -249,7 +277,13 @@ func (e *requestEncoder) call(m *Message, c *llm.ToolCall) {
 		m.FunctionCall = wire.Some(FunctionCall{Name: wire.Some(name), Arguments: wire.Some(NewArguments(c.Args))})
 		return
 	}
-	m.ToolCalls = wire.Some(append(m.ToolCalls.Value(), encodeCall(c, e.ids.of(c), name)))
+	sent := c
+	if e.wraps(c.Kind) {
+		function := *c
+		function.Kind, function.Args = llm.FunctionTool, `{"input":`+string(appendString(nil, c.Args))+"}"
+		sent = &function
+	}
+	m.ToolCalls = wire.Some(append(m.ToolCalls.Value(), encodeCall(sent, e.ids.of(c), name)))
 }
 
 // encodeCall writes a call, of an answer or of an earlier one.
