@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -183,6 +184,9 @@ func (x *Exchange) count(v verdict, running bool, took time.Duration) {
 	}
 	if v.outcome == Cancelled {
 		m.routes.get(route).cancels.Inc()
+	}
+	if verdict, _, _ := strings.Cut(x.Fidelity, ";"); verdict == "approximated" || verdict == "dropped" || verdict == "refused" {
+		m.losses.WithLabelValues(route.model, route.provider, verdict).Inc()
 	}
 	add(m.bytesIn, x.BytesIn)
 	add(m.bytesOut, x.BytesOut)

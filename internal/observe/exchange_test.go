@@ -225,3 +225,14 @@ func TestBrokenTextInLabels(t *testing.T) {
 	x.End()
 	has(t, o, "requests_total{dialect=\"d\uFFFD\",endpoint=\"e\uFFFD\",model=\"m\uFFFD\",outcome=\"gateway_error\",provider=\"p\uFFFD\",status=\"500\",stream=\"false\"} 1")
 }
+
+func TestLossesAreCounted(t *testing.T) {
+	o, _ := open(t, Options{})
+	for _, fidelity := range []string{"exact", "", "dropped;a=1;d=2;codes=\"x\"", "dropped;a=0;d=1;codes=\"y\"", "refused;codes=\"z\"", "made up"} {
+		_, x := o.Begin(t.Context(), "id", "messages", "anthropic", nil)
+		x.Route("m", "p")
+		x.Fidelity, x.Status = fidelity, 200
+		x.End()
+	}
+	has(t, o, `losses_total{model="m",provider="p",verdict="dropped"} 2`, `losses_total{model="m",provider="p",verdict="refused"} 1`)
+}

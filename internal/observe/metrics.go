@@ -34,6 +34,7 @@ type metrics struct {
 	tokens         *prometheus.CounterVec
 	upstreamErrors *prometheus.CounterVec
 	cancels        *prometheus.CounterVec
+	losses         *prometheus.CounterVec
 	reloads        *prometheus.CounterVec
 	bytes          *prometheus.CounterVec
 	bytesIn        prometheus.Counter
@@ -62,6 +63,7 @@ func newMetrics(version string) *metrics {
 		tokens:         counter("tokens_total", "Tokens that upstreams reported, in kinds that do not overlap.", "model", "provider", "kind"),
 		upstreamErrors: counter("upstream_errors_total", "Attempts that an upstream failed.", "provider", "kind"),
 		cancels:        counter("cancels_total", "Exchanges whose client went away.", "model", "provider"),
+		losses:         counter("losses_total", "Exchanges between dialects in which something could not be carried.", "model", "provider", "verdict"),
 		reloads:        counter("config_reloads_total", "Reloads of the configuration.", "result"),
 		bytes:          counter("bytes_total", "Body bytes exchanged with clients.", "direction"),
 	}
@@ -70,7 +72,7 @@ func newMetrics(version string) *metrics {
 	build := gauge("build_info", "Always 1; the labels say what is running.", "version", "goversion")
 	m.registry.MustRegister(
 		m.requests, m.inFlight, m.duration, m.firstToken, m.interToken, m.firstByte, m.tokens,
-		m.upstreamErrors, m.cancels, m.reloads, m.bytes, events, reloaded, build,
+		m.upstreamErrors, m.cancels, m.losses, m.reloads, m.bytes, events, reloaded, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

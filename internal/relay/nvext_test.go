@@ -99,7 +99,7 @@ func TestNvExtIsDropped(t *testing.T) {
 	} {
 		g := newGateway(t, nvExt(provider.NvExtDrop))
 		resp, got, _ := g.post(t, chatPath, c.body)
-		if want := `dropped;path="/nvext";code="nvext.unsupported"`; resp.StatusCode != http.StatusOK || resp.Header.Get("Isogloss-Fidelity") != want {
+		if want := `dropped;a=0;d=1;codes="nvext.unsupported"`; resp.StatusCode != http.StatusOK || resp.Header.Get("Isogloss-Fidelity") != want {
 			t.Errorf("%s: %s %v", c.name, got, resp.Header)
 			continue
 		}

@@ -93,7 +93,7 @@ func (x *exchange) nvext() ([]edit, *llm.Error) {
 		return x.ask.applyNvExtQuirks(p.Quirks), nil
 	case provider.NvExtDrop:
 		e, _ := x.ask.remove("nvext")
-		x.fidelity = `dropped;path="/nvext";code="nvext.unsupported"`
+		x.fidelity = fidelityOf([]llm.Loss{{Path: "nvext", Verdict: llm.Dropped, Code: "nvext.unsupported"}})
 		return []edit{e}, nil
 	case provider.NvExtRefuse:
 	}
