@@ -106,7 +106,7 @@ func families(t *testing.T) map[string][]string {
 	whole(o).End()
 	x := begin(o)
 	x.Route("m", "p")
-	x.Err = &llm.Error{Kind: llm.Upstream}
+	x.Err, x.Fidelity = &llm.Error{Kind: llm.Upstream}, "dropped;a=0;d=1"
 	x.End()
 	gathered, err := o.metrics.registry.Gather()
 	if err != nil {
