@@ -101,6 +101,10 @@ func (t *tree) parse(tokens token.Tokens) ast.Node {
 // entry adds a top-level key and its value to the root. A long block mapping is
 // parsed in runs; see runs.
 func (t *tree) entry(root *node, tokens token.Tokens) {
+	if len(root.children) > 0 && nesting(tokens[0]) > 0 {
+		t.problem(tokens[0], "begins with a bracket in the column of the keys; write it behind a key")
+		return
+	}
 	key, parts := runs(tokens)
 	if key == nil {
 		if len(tokens) > maxPiece {
