@@ -100,6 +100,11 @@ type providerFile struct {
 	// reported, or answered with an error. The default is refuse, and forward for
 	// the preset dynamo.
 	NvExt nvExtName `key:"nvext" example:"forward"`
+	// The form in which this provider takes `/v1/rerank`: as the client wrote it,
+	// or Cohere's or Jina's own, which requests and answers are translated to and
+	// from. The default is same. Cohere's address for it is
+	// `https://api.cohere.com`, Jina's `https://api.jina.ai/v1`.
+	Rerank rerankName `key:"rerank" example:"cohere"`
 	// Other requests that are sent on to this provider, each exactly, as a method
 	// and a path.
 	Paths []string `key:"paths" example:"[\"POST /v1/audio/speech\"]"`
@@ -235,6 +240,7 @@ type (
 	authName     string
 	streamName   string
 	nvExtName    string
+	rerankName   string
 	fidelityName string
 	levelName    string
 	formatName   string
@@ -256,6 +262,9 @@ func (streamName) options() []string {
 }
 func (nvExtName) options() []string {
 	return texts([]provider.NvExt{provider.NvExtForward, provider.NvExtDrop, provider.NvExtRefuse})
+}
+func (rerankName) options() []string {
+	return texts([]provider.Rerank{provider.RerankSame, provider.RerankCohere, provider.RerankJina})
 }
 func (fidelityName) options() []string { return []string{"strict", "default", "loose"} }
 func (levelName) options() []string    { return []string{"debug", "info", "warn", "error"} }

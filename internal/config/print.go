@@ -65,6 +65,9 @@ func providerText(p *provider.Provider) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s auth=%s key=%t upstream_stream=%s include_usage=%t nvext=%s",
 		p, p.Auth, p.Key != "", p.UpstreamStream, p.IncludeUsage, p.NvExt)
+	if p.Rerank != provider.RerankSame {
+		fmt.Fprintf(&b, " rerank=%s", p.Rerank)
+	}
 	if p.APIVersion != "" {
 		fmt.Fprintf(&b, " api_version=%s", p.APIVersion)
 	}

@@ -45,6 +45,7 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provid
 	p.APIVersion = f.apiVersion(p.Protocol, ps)
 	p.AcceptedVersions = f.acceptedVersions(p.Protocol, ps)
 	p.ForwardUnknownVersion = f.ForwardUnknownVersion
+	p.Rerank = f.rerank(p.Protocol, ps)
 	p.Headers = f.headers(p.Auth, ps)
 	p.Paths = f.paths(ps)
 	f.checkKey(p, preset, ps)
@@ -144,6 +145,13 @@ func (f *providerFile) acceptedVersions(name protocol.Name, ps *Problems) []stri
 		}
 	}
 	return f.AcceptedVersions
+}
+
+func (f *providerFile) rerank(name protocol.Name, ps *Problems) provider.Rerank {
+	if f.has("rerank") && name != protocol.OpenAIChat {
+		ps.addKey(&f.at, "rerank", "is not a part of the protocol %s; take it out, or write a provider of its own with \"protocol: openai-chat\"", name)
+	}
+	return provider.Rerank(or(f.Rerank, rerankName(provider.RerankSame)))
 }
 
 func versioned(name protocol.Name) bool { return name == protocol.Anthropic || name == protocol.Gemini }

@@ -34,6 +34,7 @@ type Provider struct {
 	UpstreamStream StreamMode
 	IncludeUsage   bool // ask for usage on streams where the client did not
 	NvExt          NvExt
+	Rerank         Rerank
 	Quirks         []Quirk
 	Paths          []Path // other paths that are forwarded, each exactly
 	Timeouts       Timeouts
@@ -68,6 +69,16 @@ const (
 	NvExtForward NvExt = "forward"
 	NvExtRefuse  NvExt = "refuse"
 	NvExtDrop    NvExt = "drop" // taken out, and reported in Isogloss-Fidelity
+)
+
+// Rerank is the form in which a provider is asked to order documents.
+type Rerank string
+
+// The forms of reranking.
+const (
+	RerankSame   Rerank = "same"   // as the client wrote it
+	RerankCohere Rerank = "cohere" // version 2 of Cohere's API
+	RerankJina   Rerank = "jina"
 )
 
 // Quirk is a habit of a provider that its requests are edited for.

@@ -26,6 +26,9 @@ type endpoint struct {
 	// into translates what only some dialects have, by the upstream's.
 	into map[protocol.Name]func(*exchange) *llm.Error
 
+	// otherwise says which providers of the same dialect need it translated too.
+	otherwise func(*provider.Provider) bool
+
 	// Gemini has these in the path.
 	model, verb string
 	stream      bool
@@ -36,7 +39,7 @@ var endpoints = map[string]endpoint{
 	"/v1/chat/completions":      {name: "chat_completions", dialect: protocol.OpenAIChat, path: "/v1/chat/completions", generates: true, collect: true},
 	"/v1/completions":           {name: "completions", dialect: protocol.OpenAIChat, path: "/v1/completions"},
 	"/v1/embeddings":            {name: "embeddings", dialect: protocol.OpenAIChat, path: "/v1/embeddings", into: embedders[protocol.OpenAIChat]},
-	"/v1/rerank":                {name: "rerank", dialect: protocol.OpenAIChat, path: "/v1/rerank"},
+	"/v1/rerank":                {name: "rerank", dialect: protocol.OpenAIChat, path: "/v1/rerank", otherwise: reranksOtherwise, into: map[protocol.Name]func(*exchange) *llm.Error{protocol.OpenAIChat: rerankOver}},
 	"/v1/responses":             {name: "responses", dialect: protocol.OpenAIResponses, path: "/v1/responses", generates: true},
 	"/v1/messages":              {name: "messages", dialect: protocol.Anthropic, path: "/v1/messages", generates: true},
 	"/v1/messages/count_tokens": {name: "count_tokens", dialect: protocol.Anthropic, path: "/v1/messages/count_tokens", optional: true, into: counting},
@@ -117,7 +120,7 @@ func (e endpoint) upstreamPath(t route.Target, stream bool) string {
 // speaks the same dialect, in the version that the client speaks, and streams in
 // the form that the client reads.
 func (e endpoint) verbatim(p *provider.Provider) bool {
-	if p.Protocol != e.dialect || e.array {
+	if p.Protocol != e.dialect || e.array || e.otherwise != nil && e.otherwise(p) {
 		return false
 	}
 	return e.dialect != protocol.Anthropic || acceptsVersion(p, e.version)

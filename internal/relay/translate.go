@@ -22,6 +22,9 @@ type translation struct {
 	summary protocol.Summary
 	created int64 // for dialects that want a time, where the upstream gave none
 
+	// badKey is a further status by which the upstream refuses the credential.
+	badKey int
+
 	// rewrite makes the client's answer of the upstream's, for what is not
 	// generated text.
 	rewrite func(body []byte) ([]byte, *llm.Error)

@@ -59,6 +59,9 @@ func (r *Relay) translateError(x *exchange) *llm.Error {
 	if status < 400 || status == http.StatusUnauthorized {
 		return r.answerStatus(x)
 	}
+	if status == x.translation.badKey {
+		return x.badCredential()
+	}
 	body, err := io.ReadAll(io.LimitReader(x.upstream.Body, maxErrorBody))
 	if err != nil {
 		return x.upstreamError(err)
