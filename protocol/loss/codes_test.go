@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,8 +21,9 @@ var folders = map[protocol.Name]string{
 	protocol.OpenAIChat: "openaichat", protocol.OpenAIResponses: "openairesponses", protocol.Anthropic: "anthropic", protocol.Gemini: "gemini",
 }
 
-// gateway is where reports are made beside those of the codecs.
-const gateway = "../internal/relay" // as seen from the folder of the codecs
+// others are where reports are made beside those of the codecs, as seen from the
+// folder of the codecs.
+var others = []string{"../internal/relay", "completions"}
 
 // reporters are the functions that take a path, a code and a note, by the place of
 // the code among their arguments. Those after the first three are the codecs' own
@@ -129,10 +131,12 @@ func TestEveryCodeThatACodecReportsHasARow(t *testing.T) {
 	}
 }
 
-func TestEveryCodeOfTheGatewayIsKnown(t *testing.T) {
-	for _, w := range writtenCodes(t, gateway) {
-		if !slices.ContainsFunc(Codes(), func(c Code) bool { return matches(w.code, c.Name) }) {
-			t.Errorf("%s: nothing says what %s means", w.where, w.code)
+func TestEveryCodeOfTheOthersIsKnown(t *testing.T) {
+	for _, folder := range others {
+		for _, w := range writtenCodes(t, folder) {
+			if !slices.ContainsFunc(Codes(), func(c Code) bool { return matches(w.code, c.Name) }) {
+				t.Errorf("%s: nothing says what %s means", w.where, w.code)
+			}
 		}
 	}
 }
@@ -159,8 +163,8 @@ func TestCodesAreThoseThatAreReported(t *testing.T) {
 			t.Errorf("%s is in the table, but nothing says what it means", code)
 		}
 	}
-	sources := writtenCodes(t, gateway)
-	for _, folder := range folders {
+	var sources []written
+	for _, folder := range slices.Concat(others, slices.Collect(maps.Values(folders))) {
 		sources = append(sources, writtenCodes(t, folder)...)
 	}
 	for _, code := range known {
