@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"protocol/anthropic":       {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/gemini":          {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/rerank":          {"protocol", "llm"},
+	"protocol/completions":     {"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"}, // no codec of its own: the older neighbour of openaichat, whose errors it has
 	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/gemini", "protocol/openaichat", "protocol/openairesponses"},
 	"protocol/loss":            {"protocol", "llm"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
@@ -45,7 +46,7 @@ var allowed = map[string][]string{
 	"internal/observe":      {"llm"},
 	"internal/config":       {"internal/provider", "internal/secret", "protocol"},
 	"internal/relay": {"internal/access", "internal/observe", "internal/provider", "internal/route",
-		"protocol", "protocol/anthropic", "protocol/gemini", "protocol/openaichat", "protocol/rerank", "llm", "sse"},
+		"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/rerank", "llm", "sse"},
 	"internal/app": {"internal/access", "internal/config", "internal/observe", "internal/provider", "internal/relay", "internal/route",
 		"protocol", "protocol/all", "llm", "sse"},
 	"cmd/isogloss": {"internal/app", "internal/config", "llm", "conform"},

@@ -10,6 +10,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/completions"
 	"github.com/isogloss-gateway/isogloss/protocol/gemini"
 )
 
@@ -28,6 +29,10 @@ type endpoint struct {
 
 	// otherwise says which providers of the same dialect need it translated too.
 	otherwise func(*provider.Provider) bool
+	// form reads and writes in place of the dialect's own codec where no
+	// target has the endpoint and a model of another dialect is asked as a
+	// chat.
+	form protocol.Translator
 
 	// Gemini has these in the path.
 	model, verb string
@@ -37,7 +42,7 @@ type endpoint struct {
 
 var endpoints = map[string]endpoint{
 	"/v1/chat/completions":      {name: "chat_completions", dialect: protocol.OpenAIChat, path: "/v1/chat/completions", generates: true, collect: true},
-	"/v1/completions":           {name: "completions", dialect: protocol.OpenAIChat, path: "/v1/completions"},
+	"/v1/completions":           {name: "completions", dialect: protocol.OpenAIChat, path: "/v1/completions", form: completions.Codec{}},
 	"/v1/embeddings":            {name: "embeddings", dialect: protocol.OpenAIChat, path: "/v1/embeddings", into: embedders[protocol.OpenAIChat]},
 	"/v1/rerank":                {name: "rerank", dialect: protocol.OpenAIChat, path: "/v1/rerank", otherwise: reranksOtherwise, into: map[protocol.Name]func(*exchange) *llm.Error{protocol.OpenAIChat: rerankOver}},
 	"/v1/responses":             {name: "responses", dialect: protocol.OpenAIResponses, path: "/v1/responses", generates: true},

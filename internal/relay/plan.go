@@ -39,13 +39,14 @@ func (r *Relay) plan(x *exchange) *llm.Error {
 
 // choose is the first target that can be asked: any for what every dialect can
 // say, else the first that speaks the client's dialect or one that has the like.
+// What only resembles a chat is asked as one where nobody has it.
 func (x *exchange) choose(targets []route.Target) (route.Target, bool) {
 	for _, t := range targets {
 		if x.endpoint.servedBy(t.Provider) {
 			return t, true
 		}
 	}
-	return route.Target{}, false
+	return targets[0], x.endpoint.form != nil
 }
 
 // edits lists what the configuration changes in the body.

@@ -35,6 +35,9 @@ func (r *Relay) convert(x *exchange) *llm.Error {
 	if into := x.endpoint.into[x.target.Provider.Protocol]; into != nil {
 		return into(x)
 	}
+	if x.endpoint.form != nil {
+		x.dialect = x.endpoint.form
+	}
 	return r.translate(x)
 }
 
@@ -57,6 +60,9 @@ func (r *Relay) translate(x *exchange) *llm.Error {
 	send.Turns = r.seals.restore(access.Caller(x.client), string(p.Protocol), ask.Turns)
 	send.IncludeUsage = true // for the books; the client's own wish decides what it sees
 	x.outOfVersion(ask, report)
+	if f, ok := x.dialect.(interface{ ReportForm(*llm.Report) }); ok {
+		f.ReportForm(report)
+	}
 	out, err := x.speaks.EncodeRequest(&send, x.upstreamTarget(), report)
 	if err != nil {
 		return x.refusal(report, err)

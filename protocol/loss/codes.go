@@ -26,6 +26,8 @@ func Codes() []Code {
 		{Name: "citation.history", Meaning: "An earlier answer is sent without its citations."},
 		{Name: "citation.no_url", Meaning: "A citation without an address is left out; the text is whole."},
 		{Name: "citations.user_text", Meaning: "This version of the protocol refuses citations on the user's text."},
+		{Name: "completion.as_chat", Meaning: "A text completion was asked for as a chat: the model answers the prompt and does not continue it.", General: true},
+		{Name: "completion.text_only", Meaning: "A text completion has room for text only; reasoning, citations and other parts of the answer were left out.", General: true},
 		{Name: "custom_tool.as_function", Meaning: "A tool that takes free text was sent as a function with the one argument `input`. The answer's calls are turned back."},
 		{Name: "document.as_file", Meaning: "A document that came as text was sent as a text file."},
 		{Name: "document.as_text", Meaning: "A document was sent as plain text in the message."},

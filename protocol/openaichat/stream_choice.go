@@ -184,7 +184,7 @@ func (r *reading) annotate(raw, logprobs jsontext.Value, to []llm.Event) []llm.E
 	if r.kind == refusalBlock {
 		list = l.Refusal
 	}
-	if inner := bytes.TrimSpace(list); len(inner) > 2 && inner[0] == '[' {
+	if inner := bytes.TrimSpace(list); len(inner) > 2 && inner[0] == '[' && list.IsValid() { // a name twice is nothing to pass on
 		to = append(to, llm.Logprobs{Choice: r.choice, Index: r.prose, Raw: llm.Raw(inner[1 : len(inner)-1])})
 	}
 	return to

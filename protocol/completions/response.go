@@ -1,0 +1,124 @@
+package completions
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// finishes is why an answer ended. The endpoint has three words; a reason that is
+// not here is no clean end and must not look like one.
+var finishes = map[llm.StopKind]string{
+	llm.EndTurn: "stop", llm.StopSequence: "stop", llm.ToolUse: "stop",
+	llm.Refused: "content_filter", llm.ContentFilter: "content_filter", llm.PromptBlocked: "content_filter",
+}
+
+func finishOf(s llm.Stop) string {
+	f, ok := finishes[s.Kind]
+	switch {
+	case ok:
+		return f
+	case s.Kind == llm.Other && s.Raw == "": // nobody said that it was not
+		return "stop"
+	}
+	return "length"
+}
+
+// EncodeResponse writes a whole answer.
+func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Report) []byte {
+	protocol.DropExt(report, "response", resp.Ext, own)
+	if resp.Tier != "" && resp.Tier != "default" && resp.Tier != "standard" {
+		report.Drop("tier", "tier.unsupported", "a text completion does not say by which tier it was served")
+	}
+	b := appendHead(nil, resp.ID, resp.Created, resp.Model)
+	for i, c := range resp.Choices {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendChoice(b, c.Index, textOf(&c, report), finishOf(c.Stop))
+		protocol.DropExt(report, "choices", c.Ext, own)
+		reportStop(c.Stop, report)
+	}
+	b = append(b, ']')
+	if resp.Usage != nil {
+		b = appendUsage(b, resp.Usage)
+	}
+	return append(b, '}')
+}
+
+// textOf is what a choice says. A refusal is said too: the finish reason tells it
+// from an answer.
+func textOf(c *llm.Choice, report *llm.Report) string {
+	var said strings.Builder
+	for _, b := range c.Blocks {
+		protocol.DropExt(report, "choices.blocks", b.Common().Ext, own)
+		switch b := b.(type) {
+		case *llm.Text:
+			said.WriteString(b.Text)
+			if len(b.Citations) > 0 {
+				report.Drop("choices.blocks.citations", "completion.text_only", "a text completion has no place for citations")
+			}
+			if b.Phase != "" {
+				report.Drop("choices.blocks.phase", "text.phase", "text completions do not tell comments from answers")
+			}
+		case *llm.Refusal:
+			said.WriteString(b.Text)
+			report.Approximate("choices.blocks", "refusal.as_text", "a text completion has no place of its own for a refusal")
+		case *llm.Thought:
+			report.Drop("choices.blocks", "completion.text_only", "a text completion has no place for reasoning")
+		default:
+			report.Drop("choices.blocks", "completion.text_only", "a text completion has no place for a part of the answer")
+		}
+	}
+	return said.String()
+}
+
+func reportStop(s llm.Stop, report *llm.Report) {
+	switch s.Kind {
+	case llm.EndTurn, llm.MaxTokens, llm.ContentFilter:
+	default:
+		report.Approximate("choices.stop", "stop_reason.lossy", "the reason "+string(s.Kind)+" has no word of its own here")
+	}
+	if s.Category != "" || s.Explanation != "" {
+		report.Drop("choices.stop", "stop_reason.lossy", "why an answer was refused is not said here")
+	}
+}
+
+// appendHead writes a completion, or a part of one, up to its choices.
+func appendHead(b []byte, id string, created int64, model string) []byte {
+	b = appendString(append(b, `{"id":`...), id)
+	b = strconv.AppendInt(append(b, `,"object":"text_completion","created":`...), created, 10)
+	b = appendString(append(b, `,"model":`...), model)
+	return append(b, `,"choices":[`...)
+}
+
+// appendChoice writes a choice, or a part of one; finish is empty where more comes.
+func appendChoice(b []byte, index int, text, finish string) []byte {
+	b = appendString(append(b, `{"text":`...), text)
+	b = strconv.AppendInt(append(b, `,"index":`...), int64(index), 10)
+	b = append(b, `,"logprobs":null,"finish_reason":`...)
+	if finish == "" {
+		return append(b, "null}"...)
+	}
+	return append(appendString(b, finish), '}')
+}
+
+func appendUsage(b []byte, u *llm.Usage) []byte {
+	in, out := u.TotalInput(), u.TotalOutput()
+	b = strconv.AppendInt(append(b, `,"usage":{"prompt_tokens":`...), in, 10)
+	b = strconv.AppendInt(append(b, `,"completion_tokens":`...), out, 10)
+	b = strconv.AppendInt(append(b, `,"total_tokens":`...), in+out, 10)
+	b = strconv.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), u.CacheRead, 10)
+	b = strconv.AppendInt(append(b, `},"completion_tokens_details":{"reasoning_tokens":`...), u.Reasoning, 10)
+	return append(b, "}}"...)
+}
+
+func appendString(b []byte, s string) []byte {
+	// The error is about invalid UTF-8, which is replaced; the text is complete.
+	b, _ = jsontext.AppendQuote(b, s)
+	return b
+}
