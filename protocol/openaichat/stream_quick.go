@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -54,7 +55,7 @@ func escaped(b []byte) bool {
 // arguments, without decoding the rest of them. It takes nothing on where a chunk
 // is anything else.
 func (s *streamDecoder) quick(data []byte, to []llm.Event) ([]llm.Event, bool) {
-	if !s.started {
+	if !s.started || !utf8.Valid(data) {
 		return to, false
 	}
 	var choice []byte
