@@ -290,9 +290,12 @@ type keeper struct {
 	size  int
 }
 
+// keptBlock is a block in the making. Its text grows in bytes: a string would be
+// copied with every delta.
 type keptBlock struct {
-	thought *llm.Thought
+	thought *llm.Thought // nil for a call
 	call    *llm.ToolCall
+	texts   [][]byte // of the thought's parts, or of the call's arguments
 	seals   []llm.Seal
 }
 
@@ -310,16 +313,7 @@ func (k *keeper) event(e llm.Event) {
 			return
 		}
 		k.size += len(e.Text)
-		if b.thought == nil {
-			b.call.Args += e.Text
-			return
-		}
-		for len(b.thought.Parts) <= e.Part && e.Part < 64 {
-			b.thought.Parts = append(b.thought.Parts, llm.ThoughtPart{Form: e.Form})
-		}
-		if e.Part < len(b.thought.Parts) {
-			b.thought.Parts[e.Part].Text += e.Text
-		}
+		b.add(e)
 	case llm.SealDelta:
 		if b := k.open[e.Index]; e.Choice == 0 && b != nil {
 			k.size += len(e.Seal.Data)
@@ -329,6 +323,30 @@ func (k *keeper) event(e llm.Event) {
 		if e.Choice == 0 {
 			k.end(e.Index)
 		}
+	}
+}
+
+// add appends a delta's text to its part.
+func (b *keptBlock) add(e llm.Delta) {
+	for len(b.texts) <= e.Part && e.Part < 64 {
+		b.texts = append(b.texts, nil)
+		if b.thought != nil && len(b.thought.Parts) < len(b.texts) {
+			b.thought.Parts = append(b.thought.Parts, llm.ThoughtPart{Form: e.Form})
+		}
+	}
+	if e.Part < len(b.texts) {
+		b.texts[e.Part] = append(b.texts[e.Part], e.Text...)
+	}
+}
+
+// fill puts the text where it belongs.
+func (b *keptBlock) fill() {
+	for i, text := range b.texts {
+		if b.thought == nil {
+			b.call.Args += string(text)
+			continue
+		}
+		b.thought.Parts[i].Text += string(text)
 	}
 }
 
@@ -361,6 +379,7 @@ func (k *keeper) end(index int) {
 		return
 	}
 	delete(k.open, index)
+	b.fill()
 	switch {
 	case b.thought != nil:
 		b.thought.Seals = b.seals
