@@ -97,8 +97,9 @@ type Path struct {
 
 // Timeouts bound one request to a provider.
 type Timeouts struct {
-	Connect   time.Duration // until the connection stands
-	FirstByte time.Duration // until the answer's headers are here
-	Idle      time.Duration // between two reads of the answer
-	Total     time.Duration // the whole exchange
+	Connect    time.Duration // until the connection stands
+	FirstByte  time.Duration // until the answer's headers are here
+	FirstToken time.Duration // until a stream has said something; 0 sets no limit of its own
+	Idle       time.Duration // between two reads of the answer
+	Total      time.Duration // the whole exchange, all attempts together
 }

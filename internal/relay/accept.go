@@ -33,7 +33,6 @@ func (r *Relay) accept(x *exchange) *llm.Error {
 	if err != nil {
 		return err
 	}
-	x.body = body
 	x.seen.BytesIn = int64(len(body))
 	ask, err := x.endpoint.project(body)
 	if err != nil {

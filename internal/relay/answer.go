@@ -100,6 +100,7 @@ func (x *exchange) writeWhole(status int, body []byte) {
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	x.seen.Status = status
 	x.out.commit(status)
+	x.out.said = true
 	if err := x.out.write(body, time.Now()); err != nil {
 		x.seen.Err = clientGone(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +20,7 @@ import (
 // Why a context was ended by us.
 var (
 	errSilent   = errors.New("the upstream was silent for too long")
+	errNoToken  = errors.New("the upstream took too long to say anything")
 	errTotal    = errors.New("the exchange took longer than it may")
 	errReturned = errors.New("the exchange is over")
 )
@@ -32,16 +32,23 @@ var userAgent = []string{"isogloss"}
 // time to drain is over.
 var ErrShutdown = errors.New("the gateway is shutting down")
 
-// attempt sends the request upstream and waits for the answer's headers.
+// attempt asks the target and waits for the first sign of an answer.
 func (r *Relay) attempt(x *exchange) *llm.Error {
 	req := x.request(x.path)
-	req.ContentLength = int64(len(x.body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
+	body := x.body
+	req.ContentLength = int64(len(body))
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body, _ = req.GetBody()
 	if err := r.send(x, req); err != nil {
 		return err
 	}
-	return x.settle()
+	if x.upstream.StatusCode >= http.StatusBadRequest {
+		return x.declined()
+	}
+	if err := x.settle(); err != nil {
+		return err
+	}
+	return x.await()
 }
 
 // request builds the upstream request without its body. The credential is the
@@ -69,18 +76,17 @@ func (x *exchange) request(path string) *http.Request {
 	p.Authorize(h)
 	x.seen.Inject(h)
 	req := &http.Request{Method: x.client.Method, URL: p.URL(path), Header: h, ProtoMajor: 1, ProtoMinor: 1}
-	return req.WithContext(x.ctx)
+	x.call, x.hangUp = context.WithCancelCause(x.ctx)
+	return req.WithContext(x.call)
 }
 
 // send makes the call. From here on the exchange has its deadlines.
 func (r *Relay) send(x *exchange, req *http.Request) *llm.Error {
-	limits := x.target.Timeouts
-	x.idle = time.AfterFunc(limits.FirstByte, func() { x.cancel(errSilent) })
-	x.total = time.AfterFunc(limits.Total, func() { x.cancel(errTotal) })
+	limits, hangUp := x.target.Timeouts, x.hangUp
+	x.idle = time.AfterFunc(limits.FirstByte, func() { hangUp(errSilent) })
+	x.total = time.AfterFunc(limits.Total-x.lasted(), func() { hangUp(errTotal) })
 	x.seen.Attempts++
-	if x.ask != nil && x.ask.stream && x.state.KeepAlive > 0 && x.endpoint.comments() {
-		x.out.keepAlive(x.state.KeepAlive, x.commitStream)
-	}
+	x.keepAlive()
 	resp, err := r.transports.get(limits.Connect).RoundTrip(req) //nolint:bodyclose // release closes it
 	if err != nil {
 		return x.upstreamError(err)
@@ -92,8 +98,6 @@ func (r *Relay) send(x *exchange, req *http.Request) *llm.Error {
 
 // hear notes that the upstream has begun to answer.
 func (x *exchange) hear(resp *http.Response) {
-	x.out.lock() // the keep-alive tells the client some of it
-	defer x.out.unlock()
 	resp.Body = &timely{resp.Body, x.idle, x.target.Timeouts.Idle}
 	x.upstream = resp
 	x.seen.FirstByte(time.Now())
@@ -128,31 +132,37 @@ func (t *timely) Read(p []byte) (int, error) {
 	return t.ReadCloser.Read(p)
 }
 
-// settle ends the keep-alive of a stream that will not come. Where it has begun
-// the answer, there is no status left to tell, and what is no stream can only be
-// told as the stream's error.
-func (x *exchange) settle() *llm.Error {
+// declined is the error that the upstream's status tells of. The answer's body is
+// kept: if nobody else is asked, the client may get it as it is.
+func (x *exchange) declined() *llm.Error {
 	status := x.upstream.StatusCode
-	good := status >= 200 && status < 300
-	if x.out.keep == nil || good && mediaType(x.upstream.Header) == "text/event-stream" {
-		return nil
-	}
-	x.out.close()
-	switch {
-	case !x.out.committed, good && x.endpoint.generates, x.translation != nil, status == http.StatusUnauthorized, !good && status < 400:
-		return nil
-	case good:
-		return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream did not stream its answer"}
-	}
 	body, err := io.ReadAll(io.LimitReader(x.upstream.Body, maxErrorBody))
 	if err != nil {
 		return x.upstreamError(err)
 	}
-	fault := &llm.Error{Kind: kindOf(status), Code: "upstream_status", Message: "the upstream answered with status " + strconv.Itoa(status)}
-	if told := x.tap.Body(redact(body, x.target.Provider)); told != nil && told.Relayed {
-		told.Kind, fault = fault.Kind, told
+	x.upstream.Body = struct {
+		io.Reader
+		io.Closer
+	}{bytes.NewReader(body), x.upstream.Body}
+	x.refused = true
+	if status == http.StatusUnauthorized || x.translation != nil && status == x.translation.badKey {
+		return x.badCredential()
 	}
-	return fault
+	return x.told(x.speaks.DecodeError(status, x.upstream.Header, body))
+}
+
+// settle ends the keep-alive of a stream that will not come. Where it has begun
+// the answer, there is no status left to tell, and what is no stream can only be
+// told as the stream's error.
+func (x *exchange) settle() *llm.Error {
+	if x.out.keep == nil || mediaType(x.upstream.Header) == "text/event-stream" {
+		return nil
+	}
+	x.out.close()
+	if !x.out.committed || x.endpoint.generates || x.translation != nil {
+		return nil
+	}
+	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream did not stream its answer"}
 }
 
 // decompress undoes an encoding that nobody asked for, so that the answer can be
@@ -187,9 +197,11 @@ func (x *exchange) upstreamError(err error) *llm.Error {
 	}
 	limits := x.target.Timeouts
 	var dial *net.OpError
-	switch cause := context.Cause(x.ctx); {
+	switch cause := context.Cause(x.call); {
 	case errors.Is(cause, errTotal):
 		return timeout("timeout_total", "the exchange took longer than "+durationText(limits.Total), err)
+	case errors.Is(cause, errNoToken):
+		return timeout("timeout_first_token", "the upstream said nothing within "+durationText(limits.FirstToken), err)
 	case errors.Is(cause, errSilent) && x.upstream == nil:
 		return timeout("timeout_first_byte", "the upstream did not begin to answer within "+durationText(limits.FirstByte), err)
 	case errors.Is(cause, errSilent):

@@ -12,7 +12,7 @@ import (
 // connection is broken off.
 func (r *Relay) fail(x *exchange, err *llm.Error) {
 	x.seen.Err = err
-	x.cancel(err) // the upstream is not read any further
+	x.stop(err) // the upstream is not read any further
 	x.out.lock()
 	defer x.out.unlock()
 	if err.Kind == llm.Cancelled {

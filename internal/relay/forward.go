@@ -50,7 +50,7 @@ func (r *Relay) attemptForward(x *exchange) *llm.Error {
 	body := &upload{ReadCloser: http.MaxBytesReader(x.out.w, x.client.Body, limit), x: x}
 	req.ContentLength, req.Body = size, body
 	// The transport does not return while it waits for the client.
-	stop := context.AfterFunc(x.ctx, func() { x.out.readDeadline(time.Now()) })
+	stop := context.AfterFunc(x.call, func() { x.out.readDeadline(time.Now()) })
 	defer stop()
 	err := r.send(x, req)
 	x.seen.BytesIn = body.read.Load()
@@ -58,7 +58,7 @@ func (r *Relay) attemptForward(x *exchange) *llm.Error {
 		return nil
 	}
 	var broken *uploadError
-	switch cause := context.Cause(x.ctx); {
+	switch cause := context.Cause(x.call); {
 	case errors.As(cause, &broken):
 		return bodyError(x, broken.err, limit)
 	case errors.Is(cause, errSilent) && body.stalled.Load():
@@ -102,7 +102,7 @@ func (u *upload) Read(p []byte) (int, error) {
 		u.stalled.Store(true)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		u.x.cancel(&uploadError{err})
+		u.x.hangUp(&uploadError{err})
 	}
 	return n, err
 }

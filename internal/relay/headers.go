@@ -74,7 +74,7 @@ func copyHeaders(to, from http.Header, names []string) {
 func (x *exchange) answerHeaders(h http.Header) {
 	if x.seen.Target != "" {
 		h["Isogloss-Target"] = []string{headerText(x.seen.Target)}
-		h["Isogloss-Attempts"] = []string{strconv.Itoa(x.seen.Attempts)}
+		h["Isogloss-Attempts"] = []string{x.attempts()}
 		h["Isogloss-Fidelity"] = []string{x.fidelity}
 	}
 	if x.translation != nil {

@@ -43,9 +43,9 @@ func TestKeepAliveRhythm(t *testing.T) {
 	inBubble(t, g, func(c net.Conn) {
 		time.Sleep(40 * time.Second) // before the headers: at 15 s and 30 s
 		_, _ = io.WriteString(c, beginPiped)
-		time.Sleep(20 * time.Second) // the headers came at 40 s: at 55 s
+		time.Sleep(20 * time.Second) // the headers bring nothing for the client: at 45 s and 60 s
 		_, _ = io.WriteString(c, textChunk[:30])
-		time.Sleep(20 * time.Second) // half an event is not sent: at 70 s
+		time.Sleep(20 * time.Second) // nor does half an event: at 75 s
 		_, _ = io.WriteString(c, textChunk[30:])
 		for range 10 {
 			time.Sleep(14 * time.Second) // never idle for long enough
@@ -60,7 +60,7 @@ func TestKeepAliveRhythm(t *testing.T) {
 			t.Errorf("the answer began after %v: %v", took, resp.Header)
 		}
 		body, err := io.ReadAll(resp.Body)
-		want := strings.Repeat(comment, 4) + strings.Repeat(textChunk, 11) + strings.Repeat(comment, 2) + stopChunk + sentinel
+		want := strings.Repeat(comment, 5) + strings.Repeat(textChunk, 11) + strings.Repeat(comment, 2) + stopChunk + sentinel
 		if err != nil || string(body) != want {
 			t.Errorf("%v\n got %q\nwant %q", err, body, want)
 		}
@@ -118,8 +118,8 @@ func TestFailureAfterKeepAlive(t *testing.T) {
 		"no answer":             {func(*upstreamtest.Conn) {}, "upstream_no_answer", "upstream"},
 		"an error":              {upstreamtest.JSON(429, `{"error":{"message":"slow down","type":"x","code":"busy"}}`), "busy", "rate_limit"},
 		"an error with our key": {upstreamtest.JSON(500, `{"error":{"message":"`+upstreamKey+`","code":"`+upstreamKey+`"}}`), "***", "upstream"},
-		"an odd error":          {upstreamtest.JSON(503, `{"detail":"x"}`), "upstream_status", "overloaded"},
-		"a page":                {func(c *upstreamtest.Conn) { c.Whole(502, "text/html", "<html>") }, "upstream_status", "upstream"},
+		"an odd error":          {upstreamtest.JSON(503, `{"detail":"x"}`), "overloaded", "overloaded"},
+		"a page":                {func(c *upstreamtest.Conn) { c.Whole(502, "text/html", "<html>") }, "upstream_error", "upstream"},
 		"our credential":        {upstreamtest.JSON(401, `{}`), "upstream_auth", "upstream_auth"},
 		"elsewhere":             {upstreamtest.JSON(302, ``), "upstream_redirect", "upstream"},
 		"half an error":         {func(c *upstreamtest.Conn) { c.Send("HTTP/1.1 500 No\r\nContent-Length: 9\r\n\r\n{") }, "upstream_truncated", "upstream"},

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type output struct {
 	w         http.ResponseWriter
 	rc        *http.ResponseController
 	committed bool // the status line is written: what follows can only be body
+	said      bool // a part of an answer is written, not only the status line or a keep-alive
 	written   int64
 	armed     time.Time // when the write deadline was last set
 
@@ -101,7 +103,7 @@ func (o *output) unlock() {
 // keepAlive sends a comment line whenever nothing else was sent for a while. The
 // line stands alone: a blank line after it would end an event that some clients
 // then take for one without data.
-func (o *output) keepAlive(every time.Duration, commit func()) {
+func (o *output) keepAlive(every time.Duration, early http.Header) {
 	o.every = every
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -111,7 +113,10 @@ func (o *output) keepAlive(every time.Duration, commit func()) {
 		if o.over {
 			return
 		}
-		commit()
+		if !o.committed {
+			maps.Copy(o.header(), early)
+			o.commit(http.StatusOK)
+		}
 		if o.write(sse.AppendComment(nil, "keep-alive"), time.Now()) == nil && o.flush() == nil {
 			o.keep.Reset(every)
 		}

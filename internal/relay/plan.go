@@ -8,47 +8,61 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
 )
 
-// plan chooses the upstream and edits the body for it.
+// plan finds who can be asked, and in which order.
 func (r *Relay) plan(x *exchange) *llm.Error {
 	match, ok := x.state.Routes.Find(x.ask.model)
 	if !ok {
 		return noSuchModel(x.ask.model)
 	}
-	target, ok := x.choose(match.Targets)
-	if !ok {
+	x.route = match.Route
+	x.line = x.candidates(match.Targets)
+	if len(x.line) == 0 {
 		return x.endpoint.unserved(x.ask.model, match.Targets[0].Provider.Protocol)
 	}
-	x.target, x.speaks = target, r.codecs[target.Provider.Protocol]
-	x.seen.Target, x.seen.UpstreamProtocol = target.String(), string(target.Provider.Protocol)
-	x.seen.Route(match.Route.Name, target.Provider.Name)
-	if err := x.checkVersion(len(match.Targets)); err != nil {
+	return nil
+}
+
+// candidates are the targets that can be asked: all for what every dialect can
+// say, else those that speak the client's dialect or one that has the like. What
+// only resembles a chat is asked as one where nobody has it.
+func (x *exchange) candidates(targets []route.Target) []candidate {
+	line := x.nearest[:0]
+	for _, t := range targets {
+		if x.endpoint.servedBy(t.Provider) {
+			line = append(line, candidate{target: t})
+		}
+	}
+	if len(line) > 0 || x.endpoint.form == nil {
+		return line
+	}
+	for _, t := range targets {
+		line = append(line, candidate{target: t})
+	}
+	return line
+}
+
+// prepare writes the request for a target: the client's own bytes with the
+// configured edits, or a translation. Each attempt begins with what the client
+// sent.
+func (r *Relay) prepare(x *exchange, t route.Target) *llm.Error {
+	x.target, x.speaks, x.dialect = t, r.codecs[t.Provider.Protocol], r.codecs[x.endpoint.dialect]
+	x.seen.Target, x.seen.UpstreamProtocol = t.String(), string(t.Provider.Protocol)
+	x.seen.Route(x.route.Name, t.Provider.Name)
+	if err := x.checkVersion(len(x.route.Targets)); err != nil {
 		return err
 	}
-	if !x.endpoint.verbatim(target.Provider) {
+	if !x.endpoint.verbatim(t.Provider) {
 		return r.convert(x)
 	}
 	edits, err := x.edits()
 	if err != nil {
 		return err
 	}
-	x.path = x.endpoint.upstreamPath(target, x.seen.UpstreamStream)
-	x.body = patch(x.body, edits)
+	x.path = x.endpoint.upstreamPath(t, x.seen.UpstreamStream)
+	x.body = patch(x.ask.body, edits)
 	x.tap = x.speaks.NewTap(x.ask.n)
 	return nil
 }
-
-// choose is the first target that can be asked: any for what every dialect can
-// say, else the first that speaks the client's dialect or one that has the like.
-// What only resembles a chat is asked as one where nobody has it.
-func (x *exchange) choose(targets []route.Target) (route.Target, bool) {
-	for _, t := range targets {
-		if x.endpoint.servedBy(t.Provider) {
-			return t, true
-		}
-	}
-	return targets[0], x.endpoint.form != nil
-}
-
 // edits lists what the configuration changes in the body.
 func (x *exchange) edits() ([]edit, *llm.Error) {
 	p := x.target.Provider

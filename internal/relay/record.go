@@ -38,13 +38,20 @@ func (x *exchange) summary() protocol.Summary {
 }
 
 // release lets go of the upstream and of the timers.
-func (x *exchange) release() {
-	if x.idle != nil {
-		x.idle.Stop()
-		x.total.Stop()
+func (a *attempt) release() {
+	if a.idle != nil {
+		a.idle.Stop()
+		a.total.Stop()
 	}
-	if x.upstream != nil {
-		_ = x.upstream.Body.Close() // nothing is read from it any more
+	if a.upstream != nil {
+		_ = a.upstream.Body.Close() // nothing is read from it any more
 	}
-	x.cancel(errReturned)
+	a.stop(errReturned)
+}
+
+// stop gives the call up, if there is one.
+func (a *attempt) stop(cause error) {
+	if a.hangUp != nil {
+		a.hangUp(cause)
+	}
 }

@@ -3,10 +3,13 @@
 //
 //	accept   read the body and index it
 //	admit    who is it, and may they
-//	plan     which upstream, and what is edited for it
-//	attempt  one try upstream
+//	plan     which upstreams, and in which order
+//	attempt  one try upstream: its body, its call, its first sign of an answer
 //	answer   write to the client
 //	record   count it, log it, once
+//
+// An attempt that fails before the client has seen anything of an answer may be
+// followed by another: serve.go decides.
 //
 // Where client and upstream speak the same dialect, bytes are relayed and not
 // decoded: the request is edited only where the configuration says so, and the
@@ -40,8 +43,14 @@ type State struct {
 	Limits    Limits
 	KeepAlive time.Duration // comment lines on idle streams; 0 sends none
 	Fidelity  llm.Mode      // what is done about losses between dialects; empty means llm.Default
+	Retries   Retries
 	Gates     *provider.Gates
 	Created   time.Time // what GET /v1/models reports
+}
+
+// Retries bound what is done for a request that an upstream has failed.
+type Retries struct {
+	Attempts int // in all; less than two means that nothing is tried again
 }
 
 // Limits bound what comes from outside, in bytes.
@@ -101,7 +110,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (r *Relay) exchange(s *State, e endpoint, w http.ResponseWriter, req *http.Request) {
 	x := r.begin(s, e, w, req)
 	defer r.record(x)
-	for _, step := range []func(*exchange) *llm.Error{r.accept, r.admit, r.plan, r.attempt, r.answer} {
+	for _, step := range []func(*exchange) *llm.Error{r.accept, r.admit, r.plan, r.serve} {
 		if err := step(x); err != nil {
 			r.fail(x, err)
 			return
@@ -109,27 +118,42 @@ func (r *Relay) exchange(s *State, e endpoint, w http.ResponseWriter, req *http.
 	}
 }
 
-// exchange carries what a request has gathered on its way.
+// exchange carries what a request has gathered on its way: what is true of it
+// whoever answers, and the attempt that is under way.
 type exchange struct {
 	state    *State
 	endpoint endpoint
 	dialect  protocol.Translator // the client's
-	speaks   protocol.Translator // the upstream's
 	client   *http.Request
 	out      *output
 	seen     *observe.Exchange
-	ctx      context.Context         // ends when the client goes away or a limit is reached
-	cancel   context.CancelCauseFunc // with the reason
+	ctx      context.Context // ends when the client goes away
 	ask      *projection
+	route    *route.Route
+	line     []candidate // who can be asked, in the order in which they are
+	trials   []trial     // what came of the attempts that failed
+	began    time.Time   // when the first attempt was made
+	cut      bool        // the answer broke off where its form has no way to say so
+
+	*attempt
+	first   attempt      // most exchanges need only this one
+	nearest [2]candidate // and no more than these
+}
+
+// attempt is one try upstream, with what was made for it and what came of it.
+type attempt struct {
 	target   route.Target
+	speaks   protocol.Translator // the upstream's dialect
+	call     context.Context     // ends with the client's, or when a limit is reached
+	hangUp   context.CancelCauseFunc
 	body     []byte // what the upstream is sent
 	path     string // where, after its base URL
 	upstream *http.Response
-	idle     *time.Timer // ends ctx when the upstream is silent for too long
-	total    *time.Timer // ends ctx when the exchange has lasted for too long
+	idle     *time.Timer // hangs up when the upstream is silent for too long
+	total    *time.Timer // hangs up when the exchange has lasted for too long
 	tap      protocol.Tap
+	refused  bool // the upstream's status is that of an error
 	hide     bool // usage was asked for by us: the client does not see its event
-	cut      bool // the answer broke off where its form has no way to say so
 	fidelity string
 
 	translation *translation // nil in the verbatim lane
@@ -138,8 +162,9 @@ type exchange struct {
 func (r *Relay) begin(s *State, e endpoint, w http.ResponseWriter, req *http.Request) *exchange {
 	id := uuid.NewString()
 	ctx, seen := r.observer.Begin(req.Context(), id, e.name, string(e.dialect), req.Header)
-	x := &exchange{state: s, endpoint: e, dialect: r.codecs[e.dialect], path: e.path, client: req, seen: seen, fidelity: "exact",
+	x := &exchange{state: s, endpoint: e, dialect: r.codecs[e.dialect], ctx: ctx, client: req, seen: seen,
 		out: newOutput(w, requestIDHeader(e.dialect), id)}
-	x.ctx, x.cancel = context.WithCancelCause(ctx)
+	x.attempt = &x.first
+	x.fidelity = "exact"
 	return x
 }

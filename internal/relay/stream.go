@@ -138,6 +138,7 @@ func (x *exchange) send(p []byte, now time.Time) error {
 	x.out.lock()
 	defer x.out.unlock()
 	x.commitStream()
+	x.out.said = true
 	if err := x.out.write(p, now); err != nil {
 		return err
 	}
@@ -147,6 +148,7 @@ func (x *exchange) send(p []byte, now time.Time) error {
 // commitStream begins the answer of a stream.
 func (x *exchange) commitStream() {
 	if x.out.committed {
+		x.seen.Status = http.StatusOK // the keep-alive may have been before us
 		return
 	}
 	h := x.out.header()
@@ -155,11 +157,26 @@ func (x *exchange) commitStream() {
 	switch {
 	case x.endpoint.array:
 		h["Content-Type"] = []string{"application/json"}
-	case x.upstream == nil || mediaType(x.upstream.Header) != "text/event-stream":
+	case mediaType(x.upstream.Header) != "text/event-stream":
 		h["Content-Type"] = []string{"text/event-stream"}
 	}
 	x.seen.Status = http.StatusOK
 	x.out.commit(http.StatusOK)
+}
+
+// keepAlive lets comment lines be sent from now on, if they are configured. They
+// may begin the answer before anybody has answered: its headers then say who was
+// asked, if only one can be.
+func (x *exchange) keepAlive() {
+	if x.out.keep != nil || x.ask == nil || !x.ask.stream || x.state.KeepAlive <= 0 || !x.endpoint.comments() {
+		return
+	}
+	early := http.Header{"Content-Type": {"text/event-stream"}}
+	streamHeaders(early)
+	if len(x.line) == 1 {
+		x.answerHeaders(early)
+	}
+	x.out.keepAlive(x.state.KeepAlive, early)
 }
 
 // end judges a stream that has come to its end. Its last event may lack the blank
