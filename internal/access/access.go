@@ -14,45 +14,55 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
+// Key is a client's key and what its holder may.
+type Key struct {
+	Secret      secret.String
+	Criticality string // the most that its requests may say of themselves
+	Concurrency int    // open requests; 0 is the gateway's own limit
+}
+
+// Caller is who sends a request.
+type Caller struct {
+	ID          string // tells one caller from another, and not their keys
+	Criticality string // empty where no keys are configured: anything may be said
+	Concurrency int
+}
+
 // Keys is the set of client keys. Digests are compared rather than the keys
 // themselves, all of them each time, so that timing tells nothing.
 type Keys struct {
+	keys    []Key
 	digests [][sha256.Size]byte
 }
 
 // NewKeys returns the set of the given keys.
-func NewKeys(keys []secret.String) *Keys {
-	k := &Keys{}
-	for _, s := range keys {
-		k.digests = append(k.digests, sha256.Sum256([]byte(s.Reveal())))
+func NewKeys(keys []Key) *Keys {
+	k := &Keys{keys: keys}
+	for _, key := range keys {
+		k.digests = append(k.digests, sha256.Sum256([]byte(key.Secret.Reveal())))
 	}
 	return k
 }
 
-// Check admits a request or says why not.
-func (k *Keys) Check(r *http.Request) *llm.Error {
-	if len(k.digests) == 0 {
-		return checkBrowser(r)
-	}
+// Check says who sends a request, or why it is not admitted.
+func (k *Keys) Check(r *http.Request) (Caller, *llm.Error) {
 	key := presented(r)
-	if key == "" {
-		return &llm.Error{Kind: llm.Authentication, Message: "no API key was sent; send one as 'Authorization: Bearer KEY', 'x-api-key: KEY' or 'x-goog-api-key: KEY'"}
-	}
 	got := sha256.Sum256([]byte(key))
-	found := 0
+	if len(k.digests) == 0 {
+		return Caller{ID: string(got[:])}, checkBrowser(r)
+	}
+	if key == "" {
+		return Caller{}, &llm.Error{Kind: llm.Authentication, Message: "no API key was sent; send one as 'Authorization: Bearer KEY', 'x-api-key: KEY' or 'x-goog-api-key: KEY'"}
+	}
+	found := -1
 	for i := range k.digests {
-		found |= subtle.ConstantTimeCompare(got[:], k.digests[i][:])
+		same := subtle.ConstantTimeCompare(got[:], k.digests[i][:])
+		found = subtle.ConstantTimeSelect(same, i, found)
 	}
-	if found == 0 {
-		return &llm.Error{Kind: llm.Authentication, Message: "this API key is not known to the gateway"}
+	if found < 0 {
+		return Caller{}, &llm.Error{Kind: llm.Authentication, Message: "this API key is not known to the gateway"}
 	}
-	return nil
-}
-
-// Caller tells one caller from another, without telling their keys.
-func Caller(r *http.Request) string {
-	sum := sha256.Sum256([]byte(presented(r)))
-	return string(sum[:])
+	return Caller{ID: string(got[:]), Criticality: k.keys[found].Criticality, Concurrency: k.keys[found].Concurrency}, nil
 }
 
 // presented is the key a request carries. Every dialect's header is read on

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 func TestKeys(t *testing.T) {
-	keys := NewKeys([]secret.String{"sk-one", "sk-two"})
+	keys := NewKeys([]Key{{Secret: "sk-one"}, {Secret: "sk-two"}})
 	for _, c := range []struct {
 		name   string
 		header http.Header
@@ -41,7 +40,7 @@ func TestKeys(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodPost, "http://gateway.example/v1/models?key=sk-one", nil)
 		r.Header = c.header
-		err := keys.Check(r)
+		_, err := keys.Check(r)
 		switch {
 		case c.says == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -58,7 +57,7 @@ func TestKeysLiftTheHostRule(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "http://gateway.example/", nil)
 	r.Header.Set("Origin", "https://app.example")
 	r.Header.Set("X-Api-Key", "k")
-	if err := NewKeys([]secret.String{"k"}).Check(r); err != nil {
+	if _, err := NewKeys([]Key{{Secret: "k"}}).Check(r); err != nil {
 		t.Error(err)
 	}
 }
@@ -98,7 +97,7 @@ func TestWithoutKeys(t *testing.T) {
 		if c.origin != "" {
 			r.Header.Set("Origin", c.origin)
 		}
-		err := NewKeys(nil).Check(r)
+		_, err := NewKeys(nil).Check(r)
 		switch {
 		case c.code == "" && err != nil:
 			t.Errorf("%q from %q: %v", c.host, c.origin, err)
@@ -109,13 +108,32 @@ func TestWithoutKeys(t *testing.T) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	keys := NewKeys([]secret.String{"sk-one", "sk-two", "sk-three"})
+	keys := NewKeys([]Key{{Secret: "sk-one"}, {Secret: "sk-two"}, {Secret: "sk-three"}})
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/", nil)
 	r.Header.Set("Authorization", "Bearer sk-three")
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := keys.Check(r); err != nil {
+		if _, err := keys.Check(r); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A caller is known by the key, with what the key allows.
+func TestCaller(t *testing.T) {
+	keys := NewKeys([]Key{{Secret: "sk-one", Criticality: "critical", Concurrency: 3}, {Secret: "sk-two", Criticality: "normal"}})
+	callers := map[string]Caller{}
+	for _, key := range []string{"sk-one", "sk-two"} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header.Set("X-Api-Key", key)
+		c, err := keys.Check(r)
+		if err != nil || strings.Contains(c.ID, key) {
+			t.Fatalf("%s: %q, %v", key, c.ID, err)
+		}
+		callers[key] = c
+	}
+	one, two := callers["sk-one"], callers["sk-two"]
+	if one.ID == two.ID || one.Criticality != "critical" || one.Concurrency != 3 || two.Criticality != "normal" || two.Concurrency != 0 {
+		t.Errorf("%+v %+v", one, two)
 	}
 }

@@ -16,14 +16,23 @@ import (
 func newState(cfg *config.Config, created time.Time) *relay.State {
 	return &relay.State{
 		Routes:    route.New(newRoutes(cfg.Models)),
-		Keys:      access.NewKeys(cfg.Keys),
+		Keys:      access.NewKeys(newKeys(cfg.Keys)),
 		Paths:     newPaths(cfg.Providers),
+		Retries:   relay.Retries(cfg.Retries),
 		Limits:    relay.Limits(cfg.Limits),
 		KeepAlive: cfg.KeepAlive,
 		Fidelity:  llm.Mode(cfg.Fidelity),
 		Gates:     provider.NewGates(cfg.Gates),
 		Created:   created,
 	}
+}
+
+func newKeys(keys []config.Key) []access.Key {
+	out := make([]access.Key, len(keys))
+	for i, k := range keys {
+		out[i] = access.Key(k)
+	}
+	return out
 }
 
 func newRoutes(models []config.Model) []*route.Route {

@@ -17,10 +17,12 @@ import (
 type Config struct {
 	Listen    string // host:port of the gateway
 	Admin     Admin
-	Keys      []secret.String // static client keys; none means that no key is asked for
+	Keys      []Key // static client keys; none means that no key is asked for
 	Providers []*provider.Provider
 	Models    []Model
 	Timeouts  provider.Timeouts // the file's own; a Target's are already resolved
+	Retries   Retries
+	Overload  Overload
 	Limits    Limits
 	KeepAlive time.Duration // between comment lines on an idle stream; 0 is off
 	Fidelity  string        // "strict", "default" or "loose"
@@ -35,12 +37,42 @@ type Admin struct {
 	Explicit bool // the operator wrote it, so a port that is taken is an error
 }
 
+// Key is a client's key.
+type Key struct {
+	Secret      secret.String
+	Criticality string // "critical", "normal" or "sheddable"
+	Concurrency int    // 0 is Overload's
+}
+
+// Retries bound what is done for a request that a provider has failed.
+type Retries struct {
+	Attempts int
+	Budget   float64
+}
+
+// Overload bounds what is served at once; 0 is what its key's comment says.
+type Overload struct {
+	Requests, PerKey, PerTarget int
+	Queue                       int
+	Wait                        time.Duration
+	Adaptive                    bool
+	Memory                      int64
+}
+
+// Hedge is when a second target is asked; a Percentile of 0 is never.
+type Hedge struct {
+	Percentile, Share float64
+}
+
 // Model is a name that clients use and who serves it. A Name that ends in "*" is
 // a prefix pattern; a "*" in a target's model then stands for the rest.
 type Model struct {
-	Name    string
-	OwnedBy string // owned_by in lists of models
-	Targets []Target
+	Name     string
+	OwnedBy  string // owned_by in lists of models
+	Targets  []Target
+	Balance  string
+	Hedge    Hedge
+	Continue bool
 }
 
 // Target is one model of one provider.

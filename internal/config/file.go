@@ -23,8 +23,9 @@ type file struct {
 	// The second listener.
 	Admin adminFile `key:"admin"`
 	// Keys that clients may use, each of at least 16 characters. Without any, no
-	// key is asked for, and only loopback addresses can be listened on.
-	Keys []secret.String `key:"keys" example:"[\"${TEAM_KEY}\"]"`
+	// key is asked for, and only loopback addresses can be listened on. Each is the
+	// key alone, or a mapping.
+	Keys []keyFile `key:"keys" example:"[\"${TEAM_KEY}\"]"`
 	// Who serves models, by a name of your own.
 	Providers table[providerFile] `key:"providers"`
 	// What clients may ask for, by the name that they use. A name that ends in
@@ -32,6 +33,10 @@ type file struct {
 	Models table[modelFile] `key:"models"`
 	// How long a request may take; a provider or a model may have its own.
 	Timeouts timeoutsFile `key:"timeouts"`
+	// What is done for a request that a provider has failed.
+	Retries retriesFile `key:"retries"`
+	// How much is taken on at once.
+	Overload overloadFile `key:"overload"`
 	// What is held in memory at most.
 	Limits limitsFile `key:"limits"`
 	// Time after which an idle stream gets a comment line, so that proxies on the
@@ -52,6 +57,22 @@ type file struct {
 	// Where spans are sent.
 	Traces tracesFile `key:"traces"`
 }
+
+// keyFile is a client's key that is written as a mapping.
+type keyFile struct {
+	at
+	// The key.
+	Key secret.String `key:"key" example:"${TEAM_KEY}"`
+	// How much its requests matter when there are more than can be served. A
+	// request may say less of itself with the header Isogloss-Criticality, not
+	// more. The default is normal.
+	Criticality className `key:"criticality" example:"critical"`
+	// How many requests it may have open at once. The default is overload.per_key.
+	Concurrency int `key:"concurrency" example:"8"`
+}
+
+// fromText lets a key be written alone.
+func (k *keyFile) fromText(text string) { k.Key = secret.String(text) }
 
 // adminFile is the listener for metrics and administration.
 type adminFile struct {
@@ -110,6 +131,29 @@ type providerFile struct {
 	Paths []string `key:"paths" example:"[\"POST /v1/audio/speech\"]"`
 	// How long a request to this provider may take.
 	Timeouts timeoutsFile `key:"timeouts"`
+	// How many requests each of its models may have open at once. The default is
+	// overload.per_target.
+	Concurrency int `key:"concurrency" example:"64"`
+	// What a rate limit of this provider counts for: the model that was asked, or
+	// all models of the credential. The default is model.
+	Quota quotaName `key:"quota" example:"provider"`
+	// Asking whether it is well, where a model has somebody else to turn to.
+	Health healthFile `key:"health"`
+	// How an answer that broke off is taken up again, for models with continue:
+	// with the beginning of the answer as a last message of the assistant
+	// (trailing), with that and vLLM's continue_final_message (vllm), or with that
+	// and a prefix mark (prefix). The default is the preset's, or none.
+	Continuation continuationName `key:"continuation" example:"vllm"`
+}
+
+// healthFile is a check that is made now and then.
+type healthFile struct {
+	at
+	// The path that is asked with GET, on the provider's origin; an answer below 500
+	// is well. The default is /health for engines and none for all else.
+	Path string `key:"path" example:"/health"`
+	// How often. The default is 5s.
+	Every duration `key:"every" example:"2s"`
 }
 
 // gateFile is what some models refuse or want otherwise.
@@ -149,15 +193,69 @@ type gateFile struct {
 // modelFile is one name that clients use.
 type modelFile struct {
 	at
-	// Who serves it. Today the first one is asked; trying the others is being built. Each is `provider/model`, or a mapping with a
-	// weight. Where the model's name ends in `*`, one `*` in a target stands for
-	// the rest of the name.
+	// Who serves it. Each is `provider/model`, or a mapping with a weight. Where one
+	// fails before it has said anything, the next is asked. Where the model's name
+	// ends in `*`, one `*` in a target stands for the rest of the name.
 	Targets []targetFile `key:"targets" example:"[openai/gpt-5-mini]"`
 	// The owner that lists of models show. The default is the first target's
 	// provider.
 	OwnedBy string `key:"owned_by" example:"search-team"`
+	// Who is asked first: the targets in their order; by weight, at random; the less
+	// busy of two; the one that answers sooner; or the one that is likely to have the
+	// conversation in its prompt cache. The default is order, and weight where a
+	// target has a weight.
+	Balance balanceName `key:"balance" example:"least-busy"`
+	// Asking a second target where the first is slow to begin. Off by default.
+	Hedge hedgeFile `key:"hedge"`
+	// Whether a stream that breaks off is taken up by asking for the rest of it, where
+	// a target has a continuation. The default is false: it ends with an error.
+	Continue bool `key:"continue" example:"true"`
 	// How long a request for this model may take.
 	Timeouts timeoutsFile `key:"timeouts"`
+}
+
+// hedgeFile is when a second target is asked for the same answer. The first to say
+// something is taken, the other is given up.
+type hedgeFile struct {
+	at
+	// After how long: this percentile of the time that the first target lately took
+	// to its first token. It turns hedging on.
+	Percentile float64 `key:"percentile" example:"95"`
+	// The share of requests, and of what they send, that may be asked twice. The
+	// default is 0.05.
+	Share float64 `key:"share" example:"0.02"`
+}
+
+// retriesFile bounds what is done for one request.
+type retriesFile struct {
+	at
+	// How often a request is sent in all, to whomever.
+	Attempts int `key:"attempts" example:"2"`
+	// The share of a provider's requests that may be repeated on it.
+	Budget float64 `key:"budget" example:"0.1"`
+}
+
+// overloadFile bounds what is served at once. What is above waits for its turn or
+// is refused at once, with a time after which to come again.
+type overloadFile struct {
+	at
+	// Open requests of the whole process. The default, 0, is what its file
+	// descriptors allow.
+	Requests int `key:"requests" example:"2000"`
+	// Open requests of one key. The default, 0, sets no limit.
+	PerKey int `key:"per_key" example:"64"`
+	// Open requests of one target. The default, 0, sets no limit.
+	PerTarget int `key:"per_target" example:"256"`
+	// How many requests may wait.
+	Queue int `key:"queue" example:"200"`
+	// How long each may wait.
+	Wait duration `key:"wait" example:"2s"`
+	// Lower a target's limit when its first token slows down, and raise it again.
+	// The default is false.
+	Adaptive bool `key:"adaptive" example:"true"`
+	// Memory near which requests are refused. The default, 0, is four fifths of the
+	// container's limit, where there is one.
+	Memory size `key:"memory" example:"2GiB"`
 }
 
 // targetFile is a target that is written as a mapping.
@@ -179,6 +277,8 @@ type timeoutsFile struct {
 	Connect duration `key:"connect" example:"2s"`
 	// Until the first byte of the answer.
 	FirstByte duration `key:"first_byte" example:"5m"`
+	// Until a stream has said something. The default, 0, leaves it to idle.
+	FirstToken duration `key:"first_token" example:"30s"`
 	// Between two reads of the answer.
 	Idle duration `key:"idle" example:"1m"`
 	// The whole exchange.
@@ -226,6 +326,8 @@ func defaultFile() file {
 			Idle:      duration(2 * time.Minute),
 			Total:     duration(30 * time.Minute),
 		},
+		Retries:  retriesFile{Attempts: 3, Budget: 0.2},
+		Overload: overloadFile{Queue: 1000, Wait: duration(5 * time.Second)},
 		Limits:   limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20},
 		Fidelity: "default",
 		Log:      logFile{Level: "info", Format: "json"},
@@ -235,15 +337,19 @@ func defaultFile() file {
 
 // The types below are strings of which only some are known.
 type (
-	presetName   string
-	protocolName string
-	authName     string
-	streamName   string
-	nvExtName    string
-	rerankName   string
-	fidelityName string
-	levelName    string
-	formatName   string
+	presetName       string
+	protocolName     string
+	authName         string
+	streamName       string
+	nvExtName        string
+	rerankName       string
+	fidelityName     string
+	className        string
+	quotaName        string
+	balanceName      string
+	continuationName string
+	levelName        string
+	formatName       string
 )
 
 func (presetName) options() []string {
@@ -267,8 +373,18 @@ func (rerankName) options() []string {
 	return texts([]provider.Rerank{provider.RerankSame, provider.RerankCohere, provider.RerankJina})
 }
 func (fidelityName) options() []string { return []string{"strict", "default", "loose"} }
-func (levelName) options() []string    { return []string{"debug", "info", "warn", "error"} }
-func (formatName) options() []string   { return []string{"json", "text"} }
+func (className) options() []string    { return []string{"critical", "normal", "sheddable"} }
+func (quotaName) options() []string {
+	return texts([]provider.Quota{provider.QuotaModel, provider.QuotaProvider})
+}
+func (balanceName) options() []string {
+	return []string{"order", "weight", "least-busy", "fastest", "cache"}
+}
+func (continuationName) options() []string {
+	return texts([]provider.Continuation{provider.NoContinuation, provider.ContinueTrailing, provider.ContinueVLLM, provider.ContinuePrefix})
+}
+func (levelName) options() []string  { return []string{"debug", "info", "warn", "error"} }
+func (formatName) options() []string { return []string{"json", "text"} }
 
 func texts[T ~string](values []T) []string {
 	out := make([]string, len(values))

@@ -117,7 +117,7 @@ func TestEveryKeyExample(t *testing.T) {
 		}
 	}
 	walk(root)
-	for _, s := range []any{file{}, adminFile{}, providerFile{}, modelFile{}, targetFile{}, timeoutsFile{}, limitsFile{}, gateFile{}, logFile{}, tracesFile{}} {
+	for _, s := range []any{file{}, adminFile{}, providerFile{}, modelFile{}, targetFile{}, timeoutsFile{}, limitsFile{}, keyFile{}, healthFile{}, hedgeFile{}, retriesFile{}, overloadFile{}, gateFile{}, logFile{}, tracesFile{}} {
 		for _, key := range keyNames(reflect.TypeOf(s)) {
 			if !used[key] {
 				t.Errorf("%T: the example does not use %s", s, key)

@@ -23,7 +23,34 @@ func (f *modelFile) resolve(timeouts provider.Timeouts, byName map[string]*provi
 		}
 		m.Targets = append(m.Targets, t)
 	}
+	m.Balance, m.Hedge, m.Continue = f.balance(), f.Hedge.resolve(ps), f.Continue
 	return m
+}
+
+// balance is by weight where a weight was written: it would mean nothing
+// otherwise.
+func (f *modelFile) balance() string {
+	if f.Balance == "" && slices.ContainsFunc(f.Targets, func(t targetFile) bool { return t.has("weight") }) {
+		return "weight"
+	}
+	return string(or(f.Balance, "order"))
+}
+
+// defaultHedgeShare keeps hedging from costing much by mistake.
+const defaultHedgeShare = 0.05
+
+func (h *hedgeFile) resolve(ps *Problems) Hedge {
+	if h.has("percentile") && !(h.Percentile > 0 && h.Percentile < 100) {
+		ps.addKey(&h.at, "percentile", "is not a percentile; write a number between 0 and 100, such as 95")
+	}
+	if h.has("share") && !h.has("percentile") {
+		ps.addKey(&h.at, "percentile", "is needed: without it nothing is hedged; write one such as 95")
+	}
+	h.checkShare("share", h.Share, ps)
+	if !h.has("share") {
+		h.Share = defaultHedgeShare
+	}
+	return Hedge{Percentile: h.Percentile, Share: h.Share}
 }
 
 func (f *modelFile) checkName(ps *Problems) {

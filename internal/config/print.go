@@ -22,7 +22,15 @@ func (c Config) String() string {
 	line("listen %s", c.Listen)
 	line("admin %s explicit=%t", c.Admin.Listen, c.Admin.Explicit)
 	line("keys %d", len(c.Keys))
+	for i, k := range c.Keys {
+		if k.Criticality != "normal" || k.Concurrency > 0 {
+			line("  key %d criticality=%s concurrency=%d", i+1, k.Criticality, k.Concurrency)
+		}
+	}
 	line("timeouts %s", timeoutsText(c.Timeouts))
+	line("retries attempts=%d budget=%g", c.Retries.Attempts, c.Retries.Budget)
+	line("overload requests=%d per_key=%d per_target=%d queue=%d wait=%s adaptive=%t memory=%s", c.Overload.Requests, c.Overload.PerKey,
+		c.Overload.PerTarget, c.Overload.Queue, duration(c.Overload.Wait), c.Overload.Adaptive, size(c.Overload.Memory))
 	line("limits body=%s event=%s answer=%s", size(c.Limits.Body), size(c.Limits.Event), size(c.Limits.Answer))
 	line("keep_alive %s", duration(c.KeepAlive))
 	line("fidelity %s", c.Fidelity)
@@ -37,10 +45,26 @@ func (c Config) String() string {
 		line("provider %s", providerText(p))
 	}
 	for _, m := range c.Models {
-		line("model %s owned_by=%s", m.Name, m.OwnedBy)
+		line("model %s owned_by=%s%s", m.Name, m.OwnedBy, routingText(&m))
 		for _, t := range m.Targets {
 			line("  target %s/%s weight=%d %s", t.Provider.Name, t.Model, t.Weight, timeoutsText(t.Timeouts))
 		}
+	}
+	return b.String()
+}
+
+// routingText is how a model's targets are used, where that is not by their order
+// alone.
+func routingText(m *Model) string {
+	var b strings.Builder
+	if m.Balance != "order" {
+		fmt.Fprintf(&b, " balance=%s", m.Balance)
+	}
+	if m.Hedge.Percentile > 0 {
+		fmt.Fprintf(&b, " hedge=p%g share=%g", m.Hedge.Percentile, m.Hedge.Share)
+	}
+	if m.Continue {
+		b.WriteString(" continue=true")
 	}
 	return b.String()
 }
@@ -58,7 +82,11 @@ func gatesText(g protocol.Gates) string {
 
 func timeoutsText(t provider.Timeouts) string {
 	text := func(d time.Duration) string { return duration(d).String() }
-	return fmt.Sprintf("connect=%s first_byte=%s idle=%s total=%s", text(t.Connect), text(t.FirstByte), text(t.Idle), text(t.Total))
+	first := ""
+	if t.FirstToken > 0 {
+		first = " first_token=" + text(t.FirstToken)
+	}
+	return fmt.Sprintf("connect=%s first_byte=%s%s idle=%s total=%s", text(t.Connect), text(t.FirstByte), first, text(t.Idle), text(t.Total))
 }
 
 func providerText(p *provider.Provider) string {
@@ -76,6 +104,18 @@ func providerText(p *provider.Provider) string {
 	}
 	if p.ForwardUnknownVersion {
 		b.WriteString(" forward_unknown_version=true")
+	}
+	if p.Concurrency > 0 {
+		fmt.Fprintf(&b, " concurrency=%d", p.Concurrency)
+	}
+	if p.Quota != provider.QuotaModel {
+		fmt.Fprintf(&b, " quota=%s", p.Quota)
+	}
+	if p.Health.Path != "" {
+		fmt.Fprintf(&b, " health=%s every=%s", p.Health.Path, duration(p.Health.Every))
+	}
+	if p.Continuation != provider.NoContinuation && p.Continuation != "" {
+		fmt.Fprintf(&b, " continuation=%s", p.Continuation)
 	}
 	for _, q := range p.Quirks {
 		fmt.Fprintf(&b, " rename=%s:%s", q.Rename, q.To)

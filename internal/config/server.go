@@ -2,7 +2,6 @@ package config
 
 import (
 	"log/slog"
-	"math"
 	"net"
 	"net/netip"
 	"net/url"
@@ -32,6 +31,8 @@ func (f *file) resolveOwn(ps *Problems) *Config {
 		Admin:     f.Admin.resolve(ps),
 		Keys:      f.resolveKeys(ps),
 		Timeouts:  f.Timeouts.over(provider.Timeouts{}, ps),
+		Retries:   f.Retries.resolve(ps),
+		Overload:  f.Overload.resolve(ps),
 		Limits:    f.Limits.resolve(ps),
 		KeepAlive: time.Duration(f.KeepAlive),
 		Fidelity:  string(f.Fidelity),
@@ -97,11 +98,15 @@ func isLoopback(host string) bool {
 // minKey is the length below which a key can be guessed.
 const minKey = 16
 
-func (f *file) resolveKeys(ps *Problems) []secret.String {
-	list := f.node.child("keys")
+func (f *file) resolveKeys(ps *Problems) []Key {
 	seen := map[secret.String]bool{}
-	for i, key := range f.Keys {
-		n := list.children[i]
+	var keys []Key
+	for i := range f.Keys {
+		raw := &f.Keys[i]
+		key, n := raw.Key, raw.node
+		if c := n.child("key"); c != nil {
+			n = c
+		}
 		switch {
 		case key == "":
 			ps.add(n, "is empty; write a key of at least %d characters, or take the line out", minKey)
@@ -113,8 +118,43 @@ func (f *file) resolveKeys(ps *Problems) []secret.String {
 			ps.add(n, "is the same key as one before it; keep one")
 		}
 		seen[key] = true
+		raw.checkCount("concurrency", raw.Concurrency, ps)
+		keys = append(keys, Key{Secret: key, Criticality: string(or(raw.Criticality, "normal")), Concurrency: raw.Concurrency})
 	}
-	return f.Keys
+	return keys
+}
+
+// checkCount reports a number that cannot be how many.
+func (a *at) checkCount(key string, n int, ps *Problems) {
+	if n < 0 {
+		ps.addKey(a, key, "is negative; write how many, or 0 for the default")
+	}
+}
+
+// maxAttempts keeps a request from being sent to half the world.
+const maxAttempts = 10
+
+func (r *retriesFile) resolve(ps *Problems) Retries {
+	if r.Attempts < 1 || r.Attempts > maxAttempts {
+		ps.addKey(&r.at, "attempts", "is not a number of attempts; write a whole number from 1, which never repeats a request, to %d", maxAttempts)
+	}
+	r.checkShare("budget", r.Budget, ps)
+	return Retries{Attempts: r.Attempts, Budget: r.Budget}
+}
+
+func (a *at) checkShare(key string, share float64, ps *Problems) {
+	if !(share >= 0 && share <= 1) {
+		ps.addKey(a, key, "is not a share; write a number from 0 to 1, such as 0.1")
+	}
+}
+
+func (o *overloadFile) resolve(ps *Problems) Overload {
+	o.checkCount("requests", o.Requests, ps)
+	o.checkCount("per_key", o.PerKey, ps)
+	o.checkCount("per_target", o.PerTarget, ps)
+	o.checkCount("queue", o.Queue, ps)
+	return Overload{Requests: o.Requests, PerKey: o.PerKey, PerTarget: o.PerTarget, Queue: o.Queue, Wait: time.Duration(o.Wait),
+		Adaptive: o.Adaptive, Memory: int64(o.Memory)}
 }
 
 func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
@@ -128,6 +168,7 @@ func (t *timeoutsFile) over(base provider.Timeouts, ps *Problems) provider.Timeo
 	}{
 		{"connect", t.Connect, &base.Connect},
 		{"first_byte", t.FirstByte, &base.FirstByte},
+		{"first_token", t.FirstToken, &base.FirstToken},
 		{"idle", t.Idle, &base.Idle},
 		{"total", t.Total, &base.Total},
 	} {
@@ -173,9 +214,7 @@ func (l *logFile) resolve() Log {
 }
 
 func (t *tracesFile) resolve(ps *Problems) Traces {
-	if !(t.Sample >= 0 && t.Sample <= 1) || math.IsNaN(t.Sample) {
-		ps.addKey(&t.at, "sample", "is not a share; write a number from 0 to 1, such as 0.1")
-	}
+	t.checkShare("sample", t.Sample, ps)
 	if t.Endpoint != "" {
 		u, err := url.Parse(t.Endpoint)
 		switch {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -48,8 +49,28 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provid
 	p.Rerank = f.rerank(p.Protocol, ps)
 	p.Headers = f.headers(p.Auth, ps)
 	p.Paths = f.paths(ps)
+	p.Concurrency = f.Concurrency
+	f.checkCount("concurrency", f.Concurrency, ps)
+	p.Quota = provider.Quota(or(f.Quota, quotaName(provider.QuotaModel)))
+	p.Continuation = provider.Continuation(or(f.Continuation, continuationName(preset.Continuation)))
+	p.Health = f.Health.resolve(preset, ps)
 	f.checkKey(p, preset, ps)
 	return p
+}
+
+// healthEvery is often enough to notice a dead engine before its users do.
+const healthEvery = 5 * time.Second
+
+func (h *healthFile) resolve(preset provider.Preset, ps *Problems) provider.Check {
+	path := or(h.Path, preset.HealthPath)
+	if path != "" && !strings.HasPrefix(path, "/") {
+		ps.addKey(&h.at, "path", "%q does not begin with \"/\"; write a path such as /health", h.node.writtenAt("path", ""))
+	}
+	every := time.Duration(h.Every)
+	if every == 0 {
+		every = healthEvery
+	}
+	return provider.Check{Path: path, Every: every}
 }
 
 func or[T ~string](value, otherwise T) T {

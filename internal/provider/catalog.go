@@ -19,6 +19,8 @@ type Preset struct {
 	NvExt          NvExt
 	Quirks         []Quirk
 	Local          bool   // an engine on the operator's own machines: a key is optional
+	HealthPath     string // where it says that it is well
+	Continuation   Continuation
 	Docs           string // where its API is described
 }
 
@@ -30,7 +32,8 @@ func Catalog() []Preset {
 			Docs: "https://platform.openai.com/docs/api-reference"},
 		{Name: "anthropic", Title: "Anthropic", Protocol: protocol.Anthropic, BaseURL: "https://api.anthropic.com",
 			EnvKey: "ANTHROPIC_API_KEY", Auth: XAPIKey, UpstreamStream: Mirror, NvExt: NvExtRefuse,
-			Docs: "https://docs.anthropic.com/en/api"},
+			Continuation: ContinueTrailing,
+			Docs:         "https://docs.anthropic.com/en/api"},
 		{Name: "gemini", Title: "Google Gemini", Protocol: protocol.Gemini, BaseURL: "https://generativelanguage.googleapis.com",
 			EnvKey: "GEMINI_API_KEY", Auth: XGoogKey, UpstreamStream: Mirror, NvExt: NvExtRefuse,
 			Docs: "https://ai.google.dev/api"},
@@ -46,8 +49,9 @@ func Catalog() []Preset {
 			Docs:   "https://api-docs.deepseek.com"},
 		{Name: "mistral", Title: "Mistral", Protocol: protocol.OpenAIChat, BaseURL: "https://api.mistral.ai/v1",
 			EnvKey: "MISTRAL_API_KEY", Auth: Bearer, UpstreamStream: Mirror, NvExt: NvExtRefuse,
-			Quirks: []Quirk{RenameField("max_completion_tokens", "max_tokens")},
-			Docs:   "https://docs.mistral.ai/api"},
+			Quirks:       []Quirk{RenameField("max_completion_tokens", "max_tokens")},
+			Continuation: ContinuePrefix,
+			Docs:         "https://docs.mistral.ai/api"},
 		{Name: "groq", Title: "Groq", Protocol: protocol.OpenAIChat, BaseURL: "https://api.groq.com/openai/v1",
 			EnvKey: "GROQ_API_KEY", Auth: Bearer, UpstreamStream: Mirror, NvExt: NvExtRefuse,
 			Docs: "https://console.groq.com/docs/api-reference"},
@@ -56,7 +60,8 @@ func Catalog() []Preset {
 			Docs: "https://docs.together.ai/reference"},
 		{Name: "openrouter", Title: "OpenRouter", Protocol: protocol.OpenAIChat, BaseURL: "https://openrouter.ai/api/v1",
 			EnvKey: "OPENROUTER_API_KEY", Auth: Bearer, UpstreamStream: Mirror, NvExt: NvExtRefuse,
-			Docs: "https://openrouter.ai/docs"},
+			Continuation: ContinueTrailing,
+			Docs:         "https://openrouter.ai/docs"},
 		{Name: "xai", Title: "xAI", Protocol: protocol.OpenAIChat, BaseURL: "https://api.x.ai/v1",
 			EnvKey: "XAI_API_KEY", Auth: Bearer, UpstreamStream: Mirror, NvExt: NvExtRefuse,
 			Docs: "https://docs.x.ai"},
@@ -77,20 +82,25 @@ func Catalog() []Preset {
 
 		{Name: "vllm", Title: "vLLM", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:8000/v1",
 			Auth: Bearer, UpstreamStream: Always, NvExt: NvExtRefuse, Local: true,
+			HealthPath: "/health", Continuation: ContinueVLLM,
 			Docs: "https://docs.vllm.ai"},
 		{Name: "sglang", Title: "SGLang", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:30000/v1",
 			Auth: Bearer, UpstreamStream: Always, NvExt: NvExtRefuse, Local: true,
+			HealthPath: "/health", Continuation: ContinueVLLM,
 			Docs: "https://docs.sglang.ai"},
 		// Dynamo reads greed_sampling; its early documents said greedy_sampling.
 		{Name: "dynamo", Title: "NVIDIA Dynamo", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:8000/v1",
 			Auth: Bearer, UpstreamStream: Always, NvExt: NvExtForward, Local: true,
-			Quirks: []Quirk{RenameField("nvext.greedy_sampling", "nvext.greed_sampling")},
-			Docs:   "https://docs.nvidia.com/dynamo"},
+			Quirks:     []Quirk{RenameField("nvext.greedy_sampling", "nvext.greed_sampling")},
+			HealthPath: "/health",
+			Docs:       "https://docs.nvidia.com/dynamo"},
 		{Name: "llamacpp", Title: "llama.cpp", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:8080/v1",
 			Auth: Bearer, UpstreamStream: Always, NvExt: NvExtRefuse, Local: true,
+			HealthPath: "/health", Continuation: ContinueTrailing,
 			Docs: "https://github.com/ggml-org/llama.cpp/tree/master/tools/server"},
 		{Name: "ollama", Title: "Ollama", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:11434/v1",
 			Auth: Bearer, UpstreamStream: Always, NvExt: NvExtRefuse, Local: true,
+			HealthPath: "/api/version", Continuation: ContinueTrailing,
 			Docs: "https://docs.ollama.com"},
 		{Name: "lmstudio", Title: "LM Studio", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:1234/v1",
 			Auth: Bearer, UpstreamStream: Always, NvExt: NvExtRefuse, Local: true,

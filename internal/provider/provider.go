@@ -38,7 +38,39 @@ type Provider struct {
 	Quirks         []Quirk
 	Paths          []Path // other paths that are forwarded, each exactly
 	Timeouts       Timeouts
+
+	Concurrency  int // requests that each model may have open at once; 0 is the gateway's own limit
+	Quota        Quota
+	Health       Check
+	Continuation Continuation
 }
+
+// Quota says what a rate limit counts for.
+type Quota string
+
+// What a rate limit may count for.
+const (
+	QuotaModel    Quota = "model"    // the model that was asked
+	QuotaProvider Quota = "provider" // every model of the credential
+)
+
+// Check is how a provider is asked whether it is well; an empty Path is never.
+type Check struct {
+	Path  string // on the provider's origin
+	Every time.Duration
+}
+
+// Continuation is how a provider is asked for the rest of an answer.
+type Continuation string
+
+// The ways to ask for the rest of an answer. All end the conversation with the
+// answer's beginning, as a message of the assistant.
+const (
+	NoContinuation   Continuation = "none"
+	ContinueTrailing Continuation = "trailing" // and nothing else: such a message is always continued
+	ContinueVLLM     Continuation = "vllm"     // and continue_final_message without a generation prompt
+	ContinuePrefix   Continuation = "prefix"   // and "prefix": true on the message
+)
 
 // Auth is how a credential is put on a request.
 type Auth string

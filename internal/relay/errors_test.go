@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -66,7 +65,7 @@ func (g *gateway) request(t testing.TB, method, path, body string, header http.H
 	return resp, string(b)
 }
 
-func withKeys(g *gateway) { g.state.Keys = access.NewKeys([]secret.String{"sk-client"}) }
+func withKeys(g *gateway) { g.state.Keys = access.NewKeys([]access.Key{{Secret: "sk-client"}}) }
 
 func TestOwnErrors(t *testing.T) {
 	asJSON := http.Header{"Content-Type": {"application/json"}}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
@@ -79,7 +78,7 @@ func TestForwardLeavesBodiesAlone(t *testing.T) {
 // The upstream is called with the provider's credential, and not with the client's.
 func TestForwardCredentialsAndQuery(t *testing.T) {
 	g := newGateway(t, listSpeech, func(g *gateway) {
-		g.state.Keys = access.NewKeys([]secret.String{"client-canary"})
+		g.state.Keys = access.NewKeys([]access.Key{{Secret: "client-canary"}})
 		g.provider.BaseURL.RawQuery = "api-version=1"
 	})
 	g.up.Answer(upstreamtest.JSON(http.StatusOK, "{}"))

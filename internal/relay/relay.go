@@ -50,7 +50,8 @@ type State struct {
 
 // Retries bound what is done for a request that an upstream has failed.
 type Retries struct {
-	Attempts int // in all; less than two means that nothing is tried again
+	Attempts int     // in all; less than two means that nothing is tried again
+	Budget   float64 // share of a provider's requests that may be repeated on it
 }
 
 // Limits bound what comes from outside, in bytes.
@@ -128,6 +129,7 @@ type exchange struct {
 	out      *output
 	seen     *observe.Exchange
 	ctx      context.Context // ends when the client goes away
+	caller   access.Caller
 	ask      *projection
 	route    *route.Route
 	line     []candidate // who can be asked, in the order in which they are

@@ -24,7 +24,7 @@ func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request)
 		r.serveHealth(w)
 		return
 	}
-	if err := s.Keys.Check(req); err != nil {
+	if _, err := s.Keys.Check(req); err != nil {
 		r.refuse(w, dialect, err)
 		return
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -57,7 +56,7 @@ func (r *Relay) translate(x *exchange) *llm.Error {
 	p := x.target.Provider
 	send := *ask
 	send.Stream = ask.Stream || p.UpstreamStream == provider.Always
-	send.Turns = r.seals.restore(access.Caller(x.client), string(p.Protocol), ask.Turns)
+	send.Turns = r.seals.restore(x.caller.ID, string(p.Protocol), ask.Turns)
 	send.IncludeUsage = true // for the books; the client's own wish decides what it sees
 	x.outOfVersion(ask, report)
 	if f, ok := x.dialect.(interface{ ReportForm(*llm.Report) }); ok {

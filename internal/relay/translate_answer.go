@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -119,7 +118,7 @@ func (x *exchange) complete(resp *llm.Response) {
 
 func (r *Relay) writeResponse(x *exchange, resp *llm.Response) {
 	x.complete(resp)
-	r.seals.keepAnswer(access.Caller(x.client), x.translation.ask.Turns, resp)
+	r.seals.keepAnswer(x.caller.ID, x.translation.ask.Turns, resp)
 	t := x.translation
 	report := llm.Report{Losses: t.losses}
 	body := x.dialect.EncodeResponse(resp, t.ask, &report)

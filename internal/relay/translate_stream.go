@@ -7,7 +7,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/sse"
@@ -146,7 +145,7 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 			e = llm.Failure{Err: err}
 		case llm.End:
 			s.over = true
-			s.keeper.keep(s.seals, access.Caller(s.x.client), s.x.translation.ask.Turns)
+			s.keeper.keep(s.seals, s.x.caller.ID, s.x.translation.ask.Turns)
 		}
 		s.out = s.encoder.Encode(e, s.out)
 	}

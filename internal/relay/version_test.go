@@ -11,7 +11,6 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/route"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -211,7 +210,7 @@ func TestVER12BetaQueryAndHeader(t *testing.T) {
 
 func TestVER13And14ClientKeysStayHere(t *testing.T) {
 	keys := func(g *gateway) {
-		g.state.Keys = access.NewKeys([]secret.String{"sk-client"})
+		g.state.Keys = access.NewKeys([]access.Key{{Secret: "sk-client"}})
 		g.up.Answer(upstreamtest.JSON(200, answers[g.provider.Protocol]))
 	}
 	for name, c := range map[string]struct {
