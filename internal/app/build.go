@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/balance"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/route"
@@ -19,6 +21,7 @@ func newState(cfg *config.Config, created time.Time) *relay.State {
 		Keys:      access.NewKeys(newKeys(cfg.Keys)),
 		Paths:     newPaths(cfg.Providers),
 		Retries:   relay.Retries(cfg.Retries),
+		Overload:  limit.Config(cfg.Overload),
 		Limits:    relay.Limits(cfg.Limits),
 		KeepAlive: cfg.KeepAlive,
 		Fidelity:  llm.Mode(cfg.Fidelity),
@@ -38,9 +41,10 @@ func newKeys(keys []config.Key) []access.Key {
 func newRoutes(models []config.Model) []*route.Route {
 	routes := make([]*route.Route, 0, len(models))
 	for _, m := range models {
-		r := &route.Route{Name: m.Name, OwnedBy: m.OwnedBy}
+		r := &route.Route{Name: m.Name, OwnedBy: m.OwnedBy, Balance: balance.Policy(m.Balance), Continue: m.Continue,
+			Hedge: route.Hedge{Quantile: m.Hedge.Percentile / 100, Share: m.Hedge.Share}}
 		for _, t := range m.Targets {
-			r.Targets = append(r.Targets, route.Target{Provider: t.Provider, Model: t.Model, Timeouts: t.Timeouts})
+			r.Targets = append(r.Targets, route.Target{Provider: t.Provider, Model: t.Model, Weight: t.Weight, Timeouts: t.Timeouts})
 		}
 		routes = append(routes, r)
 	}

@@ -30,6 +30,7 @@ type Exchange struct {
 	UpstreamProtocol string // the protocol of the attempt
 	ResponseModel    string // the model that the upstream says has answered
 	Attempts         int
+	Hedge            string // which of two upstreams that were asked at once was sooner: "first", "second"; empty where one was asked
 	Fidelity         string // what could not be carried over
 
 	Finish string     // the finish reason on the wire
@@ -128,6 +129,25 @@ func (x *Exchange) Token(t time.Time) {
 		x.route.interToken.Observe(t.Sub(x.last).Seconds())
 	}
 	x.last = t
+}
+
+// FirstToken is when the first event with content passed; zero where none did.
+func (x *Exchange) FirstToken() time.Time {
+	if x.last.IsZero() {
+		return time.Time{}
+	}
+	return x.start.Add(x.ttft)
+}
+
+// Hedged notes that two upstreams were asked at once and one was given up. What
+// the loser has cost is counted apart: the client does not pay for it.
+func (x *Exchange) Hedged(loser, result string, usage *llm.Usage) {
+	x.Hedge = result
+	m := x.observer.metrics
+	m.hedges.WithLabelValues(loser, result).Inc()
+	if usage != nil {
+		m.hedgeTokens.WithLabelValues(loser).Add(float64(usage.Input + usage.CacheRead + usage.CacheWrite + usage.Output + usage.Reasoning))
+	}
 }
 
 // End counts, logs and traces the exchange. Only the first call does anything. A

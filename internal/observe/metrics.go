@@ -35,6 +35,8 @@ type metrics struct {
 	upstreamErrors *prometheus.CounterVec
 	cancels        *prometheus.CounterVec
 	losses         *prometheus.CounterVec
+	hedges         *prometheus.CounterVec
+	hedgeTokens    *prometheus.CounterVec
 	reloads        *prometheus.CounterVec
 	bytes          *prometheus.CounterVec
 	bytesIn        prometheus.Counter
@@ -64,6 +66,8 @@ func newMetrics(version string) *metrics {
 		upstreamErrors: counter("upstream_errors_total", "Attempts that an upstream failed.", "provider", "kind"),
 		cancels:        counter("cancels_total", "Exchanges whose client went away.", "model", "provider"),
 		losses:         counter("losses_total", "Exchanges between dialects in which something could not be carried.", "model", "provider", "verdict"),
+		hedges:         counter("hedges_total", "Exchanges for which two upstreams were asked at once, by the one that was given up and which was sooner.", "provider", "sooner"),
+		hedgeTokens:    counter("hedge_lost_tokens_total", "Tokens that upstreams reported before they were given up for a sooner one.", "provider"),
 		reloads:        counter("config_reloads_total", "Reloads of the configuration.", "result"),
 		bytes:          counter("bytes_total", "Body bytes exchanged with clients.", "direction"),
 	}
@@ -72,7 +76,7 @@ func newMetrics(version string) *metrics {
 	build := gauge("build_info", "Always 1; the labels say what is running.", "version", "goversion")
 	m.registry.MustRegister(
 		m.requests, m.inFlight, m.duration, m.firstToken, m.interToken, m.firstByte, m.tokens,
-		m.upstreamErrors, m.cancels, m.losses, m.reloads, m.bytes, events, reloaded, build,
+		m.upstreamErrors, m.cancels, m.losses, m.hedges, m.hedgeTokens, m.reloads, m.bytes, events, reloaded, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

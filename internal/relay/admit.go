@@ -1,10 +1,48 @@
 package relay
 
-import "github.com/isogloss-gateway/isogloss/llm"
+import (
+	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
 
-// admit lets the caller in or not.
+// criticalityHeader is how a client says how much a request matters.
+const criticalityHeader = "Isogloss-Criticality"
+
+// admit lets the caller in or not, and takes a place for the request.
 func (r *Relay) admit(x *exchange) *llm.Error {
 	caller, err := x.state.Keys.Check(x.client)
+	if err != nil {
+		return err
+	}
 	x.caller = caller
-	return err
+	if x.class, err = x.classify(); err != nil {
+		return err
+	}
+	permit, refusal := r.live.limits.Enter(x.ctx, caller.ID, x.class)
+	if refusal != nil {
+		return refused(refusal)
+	}
+	x.permit = permit
+	return nil
+}
+
+// classify is how much the request matters: what its key allows, or less where it
+// says so itself. Without keys anything may be said.
+func (x *exchange) classify() (limit.Class, *llm.Error) {
+	most := limit.Critical
+	class := limit.Normal
+	if x.caller.Criticality != "" {
+		most, _ = limit.ParseClass(x.caller.Criticality)
+		class = most
+	}
+	said := x.client.Header.Get(criticalityHeader)
+	if said == "" {
+		return class, nil
+	}
+	class, ok := limit.ParseClass(said)
+	if !ok {
+		return 0, &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: criticalityHeader,
+			Message: criticalityHeader + " is '" + printable(said) + "'; send critical, normal or sheddable"}
+	}
+	return max(class, most), nil
 }

@@ -25,6 +25,13 @@ var (
 	errReturned = errors.New("the exchange is over")
 )
 
+// Codes of errors that decide who is asked next.
+const (
+	codeTotal       = "timeout_total"
+	codeConnect     = "timeout_connect"
+	codeUnreachable = "upstream_unreachable"
+)
+
 // userAgent says who calls; the client's own is not passed on.
 var userAgent = []string{"isogloss"}
 
@@ -32,9 +39,9 @@ var userAgent = []string{"isogloss"}
 // time to drain is over.
 var ErrShutdown = errors.New("the gateway is shutting down")
 
-// attempt asks the target and waits for the first sign of an answer.
-func (r *Relay) attempt(x *exchange) *llm.Error {
-	req := x.request(x.path)
+// attempt asks the target and waits for the first sign of an answer. It writes
+// nothing but its own attempt, so that two can be made at once.
+func (r *Relay) attempt(x *exchange, req *http.Request) *llm.Error {
 	body := x.body
 	req.ContentLength = int64(len(body))
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
@@ -44,9 +51,6 @@ func (r *Relay) attempt(x *exchange) *llm.Error {
 	}
 	if x.upstream.StatusCode >= http.StatusBadRequest {
 		return x.declined()
-	}
-	if err := x.settle(); err != nil {
-		return err
 	}
 	return x.await()
 }
@@ -85,24 +89,24 @@ func (r *Relay) send(x *exchange, req *http.Request) *llm.Error {
 	limits, hangUp := x.target.Timeouts, x.hangUp
 	x.idle = time.AfterFunc(limits.FirstByte, func() { hangUp(errSilent) })
 	x.total = time.AfterFunc(limits.Total-x.lasted(), func() { hangUp(errTotal) })
-	x.seen.Attempts++
-	x.keepAlive()
 	resp, err := r.transports.get(limits.Connect).RoundTrip(req) //nolint:bodyclose // release closes it
 	if err != nil {
 		return x.upstreamError(err)
 	}
 	x.idle.Stop()
-	x.hear(resp)
+	resp.Body = &timely{resp.Body, x.idle, limits.Idle}
+	x.upstream, x.heard = resp, time.Now()
 	return x.decompress()
 }
 
-// hear notes that the upstream has begun to answer.
-func (x *exchange) hear(resp *http.Response) {
-	resp.Body = &timely{resp.Body, x.idle, x.target.Timeouts.Idle}
-	x.upstream = resp
-	x.seen.FirstByte(time.Now())
-	x.seen.UpstreamStatus = resp.StatusCode
-	x.seen.UpstreamID = upstreamID(resp.Header, x.target.Provider.Key.Reveal())
+// hear notes that the upstream has begun to answer, if it has.
+func (x *exchange) hear() {
+	if x.upstream == nil {
+		return
+	}
+	x.seen.FirstByte(x.heard)
+	x.seen.UpstreamStatus = x.upstream.StatusCode
+	x.seen.UpstreamID = upstreamID(x.upstream.Header, x.target.Provider.Key.Reveal())
 }
 
 // upstreamID is the upstream's own id for the request, by either name. It goes
@@ -199,7 +203,7 @@ func (x *exchange) upstreamError(err error) *llm.Error {
 	var dial *net.OpError
 	switch cause := context.Cause(x.call); {
 	case errors.Is(cause, errTotal):
-		return timeout("timeout_total", "the exchange took longer than "+durationText(limits.Total), err)
+		return timeout(codeTotal, "the exchange took longer than "+durationText(limits.Total), err)
 	case errors.Is(cause, errNoToken):
 		return timeout("timeout_first_token", "the upstream said nothing within "+durationText(limits.FirstToken), err)
 	case errors.Is(cause, errSilent) && x.upstream == nil:
@@ -207,9 +211,9 @@ func (x *exchange) upstreamError(err error) *llm.Error {
 	case errors.Is(cause, errSilent):
 		return timeout("timeout_idle", "the upstream was silent for "+durationText(limits.Idle), err)
 	case errors.As(err, &dial) && dial.Op == "dial" && dial.Timeout():
-		return timeout("timeout_connect", "the upstream could not be reached within "+durationText(limits.Connect), err)
+		return timeout(codeConnect, "the upstream could not be reached within "+durationText(limits.Connect), err)
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return &llm.Error{Kind: llm.Upstream, Code: "upstream_unreachable", Message: "the upstream could not be reached", Cause: err}
+		return &llm.Error{Kind: llm.Upstream, Code: codeUnreachable, Message: "the upstream could not be reached", Cause: err}
 	case x.upstream != nil:
 		return &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream broke off its answer", Cause: err}
 	}

@@ -203,6 +203,7 @@ func TestCompletionsPreferATargetThatHasThem(t *testing.T) {
 		return route.Target{Provider: p, Model: "m", Timeouts: p.Timeouts}
 	}
 	g.state.Routes = route.New([]*route.Route{{Name: "m", Targets: []route.Target{target(&chats), target(g.provider)}}})
+	g.relay.Use(g.state)
 	const answer = `{"id":"t1", "object":"text_completion","choices":[{"index":0,"text":"x","finish_reason":"stop"}]}`
 	g.up.Answer(upstreamtest.JSON(200, answer))
 	ask := `{"model":"m", "prompt":[[1,2]],"echo":true}`

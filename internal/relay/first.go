@@ -36,7 +36,7 @@ func (x *exchange) await() *llm.Error {
 // holds reports whether a stream's beginning is worth holding back.
 func (x *exchange) holds() bool {
 	return x.ask.stream && mediaType(x.upstream.Header) == "text/event-stream" &&
-		(len(x.line) > 1 && x.state.Retries.Attempts > 1 || x.target.Timeouts.FirstToken > 0)
+		(len(x.line) > 1 && x.state.Retries.Attempts > 1 || x.target.Timeouts.FirstToken > 0 || x.route.Hedge.Quantile > 0)
 }
 
 // watch reads a stream up to the first part of an answer, or so far that it is
@@ -103,6 +103,8 @@ func (f *firstDecoded) end() *llm.Error {
 func (f *firstDecoded) judge() (bool, *llm.Error) {
 	for _, e := range f.events {
 		switch e := e.(type) {
+		case llm.Start:
+			f.x.early = e.Usage
 		case llm.Delta, llm.ChoiceEnd, llm.End:
 			return true, nil
 		case llm.Failure:

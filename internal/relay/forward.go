@@ -45,6 +45,8 @@ func (r *Relay) attemptForward(x *exchange) *llm.Error {
 		return tooLarge(limit)
 	}
 	if size == 0 {
+		x.seen.Attempts++
+		defer x.hear()
 		return r.send(x, req)
 	}
 	body := &upload{ReadCloser: http.MaxBytesReader(x.out.w, x.client.Body, limit), x: x}
@@ -52,7 +54,9 @@ func (r *Relay) attemptForward(x *exchange) *llm.Error {
 	// The transport does not return while it waits for the client.
 	stop := context.AfterFunc(x.call, func() { x.out.readDeadline(time.Now()) })
 	defer stop()
+	x.seen.Attempts++
 	err := r.send(x, req)
+	x.hear()
 	x.seen.BytesIn = body.read.Load()
 	if err == nil {
 		return nil

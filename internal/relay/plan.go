@@ -19,6 +19,9 @@ func (r *Relay) plan(x *exchange) *llm.Error {
 	if len(x.line) == 0 {
 		return x.endpoint.unserved(x.ask.model, match.Targets[0].Provider.Protocol)
 	}
+	if len(x.line) > 1 {
+		x.order()
+	}
 	return nil
 }
 
@@ -46,8 +49,6 @@ func (x *exchange) candidates(targets []route.Target) []candidate {
 // sent.
 func (r *Relay) prepare(x *exchange, t route.Target) *llm.Error {
 	x.target, x.speaks, x.dialect = t, r.codecs[t.Provider.Protocol], r.codecs[x.endpoint.dialect]
-	x.seen.Target, x.seen.UpstreamProtocol = t.String(), string(t.Provider.Protocol)
-	x.seen.Route(x.route.Name, t.Provider.Name)
 	if err := x.checkVersion(len(x.route.Targets)); err != nil {
 		return err
 	}
@@ -58,11 +59,12 @@ func (r *Relay) prepare(x *exchange, t route.Target) *llm.Error {
 	if err != nil {
 		return err
 	}
-	x.path = x.endpoint.upstreamPath(t, x.seen.UpstreamStream)
+	x.path = x.endpoint.upstreamPath(t, x.streams)
 	x.body = patch(x.ask.body, edits)
 	x.tap = x.speaks.NewTap(x.ask.n)
 	return nil
 }
+
 // edits lists what the configuration changes in the body.
 func (x *exchange) edits() ([]edit, *llm.Error) {
 	p := x.target.Provider
@@ -84,7 +86,7 @@ func (x *exchange) edits() ([]edit, *llm.Error) {
 			edits = append(edits, x.ask.set("stream", "true"))
 		}
 	}
-	x.seen.UpstreamStream = stream
+	x.streams = stream
 	// A collected answer has its usage as the upstream's own whole answer has.
 	if stream && x.endpoint.dialect == protocol.OpenAIChat && !x.ask.usage && (p.IncludeUsage || !x.ask.stream) {
 		edits = append(edits, x.ask.askUsage())

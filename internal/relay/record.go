@@ -16,6 +16,7 @@ func (r *Relay) record(x *exchange) {
 	}
 	x.out.close()
 	x.release()
+	x.permit.Release()
 	seen := x.summary()
 	x.seen.Finish, x.seen.Usage, x.seen.ResponseModel = seen.Finish, seen.Usage, seen.Model
 	x.seen.Fidelity = x.fidelity
@@ -43,6 +44,11 @@ func (a *attempt) release() {
 		a.idle.Stop()
 		a.total.Stop()
 	}
+	if a.busy {
+		a.busy = false
+		a.target.Live.End()
+	}
+	a.place.Release()
 	if a.upstream != nil {
 		_ = a.upstream.Body.Close() // nothing is read from it any more
 	}

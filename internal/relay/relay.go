@@ -26,6 +26,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
@@ -44,6 +46,7 @@ type State struct {
 	KeepAlive time.Duration // comment lines on idle streams; 0 sends none
 	Fidelity  llm.Mode      // what is done about losses between dialects; empty means llm.Default
 	Retries   Retries
+	Overload  limit.Config
 	Gates     *provider.Gates
 	Created   time.Time // what GET /v1/models reports
 }
@@ -66,6 +69,7 @@ type Relay struct {
 	codecs     map[protocol.Name]protocol.Translator
 	observer   *observe.Observer
 	transports *transports
+	live       *live
 	seals      *sealStore
 	state      atomic.Pointer[State]
 	draining   atomic.Bool
@@ -73,7 +77,7 @@ type Relay struct {
 
 // New returns a relay without a state: it is not ready until Use was called.
 func New(codecs []protocol.Translator, observer *observe.Observer) *Relay {
-	r := &Relay{codecs: map[protocol.Name]protocol.Translator{}, observer: observer, transports: newTransports(), seals: newSealStore()}
+	r := &Relay{codecs: map[protocol.Name]protocol.Translator{}, observer: observer, transports: newTransports(), live: newLive(), seals: newSealStore()}
 	for _, c := range codecs {
 		r.codecs[c.Name()] = c
 	}
@@ -81,13 +85,19 @@ func New(codecs []protocol.Translator, observer *observe.Observer) *Relay {
 }
 
 // Use makes a state the one that further requests begin with.
-func (r *Relay) Use(s *State) { r.state.Store(s) }
+func (r *Relay) Use(s *State) {
+	r.live.bind(s)
+	r.state.Store(s)
+}
 
 // Drain makes /health say that no more requests should be sent here.
 func (r *Relay) Drain() { r.draining.Store(true) }
 
-// Close lets go of idle upstream connections.
-func (r *Relay) Close() { r.transports.close() }
+// Close ends the checks of targets and lets go of idle upstream connections.
+func (r *Relay) Close() {
+	r.live.fleet.Close()
+	r.transports.close()
+}
 
 // ServeHTTP finds what a path is for. Requests to models go through the steps of
 // exchange; the rest of the surface is in surface.go.
@@ -122,20 +132,26 @@ func (r *Relay) exchange(s *State, e endpoint, w http.ResponseWriter, req *http.
 // exchange carries what a request has gathered on its way: what is true of it
 // whoever answers, and the attempt that is under way.
 type exchange struct {
-	state    *State
-	endpoint endpoint
-	dialect  protocol.Translator // the client's
-	client   *http.Request
-	out      *output
-	seen     *observe.Exchange
-	ctx      context.Context // ends when the client goes away
-	caller   access.Caller
-	ask      *projection
-	route    *route.Route
-	line     []candidate // who can be asked, in the order in which they are
-	trials   []trial     // what came of the attempts that failed
-	began    time.Time   // when the first attempt was made
-	cut      bool        // the answer broke off where its form has no way to say so
+	state     *State
+	endpoint  endpoint
+	dialect   protocol.Translator // the client's
+	client    *http.Request
+	out       *output
+	seen      *observe.Exchange
+	ctx       context.Context // ends when the client goes away
+	caller    access.Caller
+	class     limit.Class
+	permit    limit.Permit // for the exchange, given back at its end
+	ask       *projection
+	route     *route.Route
+	line      []candidate     // who can be asked, in the order in which they are
+	session   balance.Session // what it shares with others
+	skipped   []trial         // who is not, and why
+	trials    []trial         // what came of the attempts that failed
+	taken     limit.Permit    // for the next attempt
+	began     time.Time       // when the first attempt was made
+	unwritten *llm.Error      // why the request could not be written for the first target
+	cut       bool            // the answer broke off where its form has no way to say so
 
 	*attempt
 	first   attempt      // most exchanges need only this one
@@ -154,8 +170,14 @@ type attempt struct {
 	idle     *time.Timer // hangs up when the upstream is silent for too long
 	total    *time.Timer // hangs up when the exchange has lasted for too long
 	tap      protocol.Tap
-	refused  bool // the upstream's status is that of an error
-	hide     bool // usage was asked for by us: the client does not see its event
+	place    limit.Permit
+	busy     bool       // the target's live state counts it
+	asked    time.Time  // when it was sent
+	heard    time.Time  // when the answer's headers came
+	early    *llm.Usage // what was told before anything was said
+	streams  bool       // the upstream was asked for a stream
+	refused  bool       // the upstream's status is that of an error
+	hide     bool       // usage was asked for by us: the client does not see its event
 	fidelity string
 
 	translation *translation // nil in the verbatim lane
@@ -167,6 +189,6 @@ func (r *Relay) begin(s *State, e endpoint, w http.ResponseWriter, req *http.Req
 	x := &exchange{state: s, endpoint: e, dialect: r.codecs[e.dialect], ctx: ctx, client: req, seen: seen,
 		out: newOutput(w, requestIDHeader(e.dialect), id)}
 	x.attempt = &x.first
-	x.fidelity = "exact"
+	x.fidelity = exact
 	return x
 }

@@ -70,7 +70,7 @@ func (r *Relay) translate(x *exchange) *llm.Error {
 		return err
 	}
 	x.sendAs(&translation{ask: ask, out: out, undo: llm.Undo{Names: out.Names}, losses: report.Losses})
-	x.seen.UpstreamStream = send.Stream
+	x.streams = send.Stream
 	return nil
 }
 
@@ -181,11 +181,14 @@ func (x *exchange) refusal(report *llm.Report, err *llm.Error) *llm.Error {
 	return err
 }
 
+// exact is said of an answer that lost nothing.
+const exact = "exact"
+
 // fidelityOf is the header that says what could not be carried.
 func fidelityOf(losses []llm.Loss) string {
 	switch {
 	case len(losses) == 0:
-		return "exact"
+		return exact
 	case slices.ContainsFunc(losses, func(l llm.Loss) bool { return l.Verdict == llm.Dropped }):
 		return verdictOf("dropped", losses)
 	}

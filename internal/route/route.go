@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/health"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 )
 
@@ -14,7 +17,13 @@ import (
 type Target struct {
 	Provider *provider.Provider
 	Model    string // the upstream's own name for the model
+	Weight   int    // its share; less than 1 is 1
 	Timeouts provider.Timeouts
+
+	// What is known of it at present; the relay fills it in.
+	Live   *health.Target
+	Slots  *limit.Target
+	Budget *health.Budget // of its provider, for retries
 }
 
 // String is the target as operators write it: provider/model.
@@ -24,7 +33,22 @@ func (t Target) String() string { return t.Provider.Name + "/" + t.Model }
 type Route struct {
 	Name    string // as configured; a name that ends in "*" stands for all names that begin with what is before it
 	OwnedBy string
-	Targets []Target // in the order in which they are tried
+	Targets []Target // as configured
+	Balance balance.Policy
+	Hedge   Hedge
+	// Continue says that a stream which breaks off is taken up again.
+	Continue bool
+
+	// History is what answers have told of the targets' prompt caches; nil where
+	// the balance does not ask for it.
+	History *balance.History
+}
+
+// Hedge is when a second target is asked for the same answer.
+type Hedge struct {
+	Quantile float64 // of the first one's time to first token; 0 is never
+	Share    float64 // of requests, and of what they send
+	Budget   *Share  // what is left of it; the relay fills it in
 }
 
 // Pattern reports whether the route stands for many names.

@@ -1,0 +1,53 @@
+package health
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Cool-down of a quota group.
+const (
+	coolBase = time.Second      // where the upstream says nothing
+	coolMax  = 60 * time.Second // where the upstream says nothing
+	coolTold = 10 * time.Minute // the most that is believed
+)
+
+// quota is a group of targets that share a rate limit.
+type quota struct {
+	until   atomic.Int64
+	repeats atomic.Int32 // limits without a told time, since the last success
+
+	mu   sync.Mutex
+	last instant // when the last such cool-down ended
+}
+
+// limited sets the group aside for as long as was told, or else for a time that
+// doubles while it repeats.
+func (q *quota) limited(now instant, told time.Duration, f *Fleet) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if told > 0 {
+		later(&q.until, now.add(min(told, coolTold)))
+		return
+	}
+	if int64(now) < q.until.Load() { // many requests in flight are limited once
+		return
+	}
+	if now.since(q.last) > coolMax {
+		q.repeats.Store(0)
+	}
+	n := q.repeats.Add(1)
+	wait := min(f.jitter(min(coolBase<<min(n-1, 6), coolMax)), coolMax)
+	q.last = now.add(wait)
+	later(&q.until, q.last)
+}
+
+func (q *quota) rest(until instant) { later(&q.until, until) }
+
+func (q *quota) succeeded(now instant) {
+	// A success during the cool-down was sent before it.
+	if q.repeats.Load() != 0 && int64(now) >= q.until.Load() {
+		q.repeats.Store(0)
+	}
+}

@@ -1,0 +1,301 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bench seats waiters in front of a full process and notes the order in which
+// they come in and what refuses them. Use it in a bubble.
+type bench struct {
+	l     *Limiter
+	mu    sync.Mutex
+	order []string
+	lost  map[string]string // why
+	after map[string]time.Duration
+	all   sync.WaitGroup
+}
+
+func newBench(c Config) *bench {
+	return &bench{l: use(c), lost: map[string]string{}, after: map[string]time.Duration{}}
+}
+
+// wait sends in one who holds its place for a second.
+func (b *bench) wait(ctx context.Context, name, key string, class Class) {
+	start := time.Now()
+	b.all.Go(func() {
+		p, refusal := b.l.Enter(ctx, key, class)
+		b.mu.Lock()
+		b.after[name] = time.Since(start)
+		if refusal != nil {
+			b.lost[name] = refusal.Reason
+			b.mu.Unlock()
+			return
+		}
+		b.order = append(b.order, name)
+		b.mu.Unlock()
+		time.Sleep(time.Second)
+		p.Release()
+	})
+	synctest.Wait()
+}
+
+// came is who came in so far, lose why one did not, and took for how long it
+// waited for either.
+func (b *bench) came() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.order)
+}
+
+func (b *bench) lose(name string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lost[name]
+}
+
+func (b *bench) took(name string) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.after[name]
+}
+
+// end waits for all and checks that nothing is left.
+func (b *bench) end(t *testing.T) {
+	t.Helper()
+	b.all.Wait()
+	s := b.l.Snapshot().Process
+	if s.Open != 0 || s.Waiting != 0 {
+		t.Errorf("at the end %d are open and %d wait", s.Open, s.Waiting)
+	}
+	for c := range b.l.process.queue.lines {
+		l := &b.l.process.queue.lines[c]
+		if l.ready != 0 || l.turns.Len() != 0 || l.all.Len() != 0 {
+			t.Errorf("at the end the queue of %s has %d, %d and %d left", Class(c), l.ready, l.turns.Len(), l.all.Len())
+		}
+	}
+}
+
+func (b *bench) want(t *testing.T, order string) {
+	t.Helper()
+	if got := strings.Join(b.came(), " "); got != order {
+		t.Errorf("they came in as %s, want %s", got, order)
+	}
+}
+
+func TestQueueOrder(t *testing.T) {
+	cases := []struct {
+		name  string
+		come  string // name:key:class, in the order they come
+		order string
+	}{
+		{"first come, first served", "1:a:normal 2:a:normal 3:a:normal", "1 2 3"},
+		{"by class", "1:a:sheddable 2:a:normal 3:a:critical 4:b:normal 5:b:critical", "3 5 2 4 1"},
+		{"keys take turns", "1:a:normal 2:a:normal 3:a:normal 4:b:normal 5:c:normal 6:b:normal", "1 4 5 2 6 3"},
+		{"turns in each class", "1:a:normal 2:a:normal 3:b:normal 4:a:critical 5:a:critical 6:b:critical", "4 6 5 1 3 2"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(Config{Requests: 1, Queue: 20, Wait: time.Minute})
+				b.wait(context.Background(), "0", "a", Normal)
+				for _, w := range strings.Fields(c.come) {
+					f := strings.Split(w, ":")
+					class, _ := ParseClass(f[2])
+					b.wait(context.Background(), f[0], f[1], class)
+				}
+				b.end(t)
+				b.want(t, "0 "+c.order)
+			})
+		})
+	}
+}
+
+// A key with all of its places taken waits for its own, and holds up nobody.
+func TestKeyWaitsForItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Config{Requests: 10, PerKey: 1, Queue: 8, Wait: time.Minute})
+		for _, name := range []string{"a1", "a2", "a3"} {
+			b.wait(context.Background(), name, "a", Critical)
+		}
+		b.wait(context.Background(), "b1", "b", Sheddable)
+		b.want(t, "a1 b1")
+		b.end(t)
+		b.want(t, "a1 b1 a2 a3")
+		if b.took("a2") != time.Second || b.took("a3") != 2*time.Second {
+			t.Errorf("the key waited %v and %v for its own places", b.took("a2"), b.took("a3"))
+		}
+	})
+}
+
+func TestKeysShareOfTheQueueIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Config{Requests: 1, Queue: 30, Wait: time.Hour})
+		b.wait(context.Background(), "0", "x", Normal)
+		for i := range 30 {
+			b.wait(context.Background(), fmt.Sprint("a", i), "a", Normal)
+		}
+		if got := b.l.Snapshot().Process.Waiting; got != 20 {
+			t.Errorf("one key has %d of 30 places in the queue, want two thirds", got)
+		}
+		if b.lose("a29") != Queue {
+			t.Errorf("its last request was refused for %q", b.lose("a29"))
+		}
+		for i := range 5 { // keys that have nobody waiting still find room
+			b.wait(context.Background(), fmt.Sprint("q", i), fmt.Sprint("q", i), Normal)
+		}
+		b.end(t)
+		if !slices.Equal(b.came()[:7], []string{"0", "a0", "q0", "q1", "q2", "q3", "q4"}) {
+			t.Errorf("they came in as %v", b.came())
+		}
+	})
+}
+
+func TestFullQueuePushesOutALesserClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Config{Requests: 1, Queue: 3, Wait: time.Hour})
+		b.wait(context.Background(), "0", "x", Normal)
+		for i, class := range []Class{Sheddable, Sheddable, Normal, Normal, Critical, Critical, Sheddable, Critical} {
+			b.wait(context.Background(), fmt.Sprint(i+1), fmt.Sprint(i), class)
+		}
+		b.end(t)
+		// The sheddable ones go first, then the newest of the normal ones.
+		b.want(t, "0 5 6 8")
+		for _, name := range []string{"1", "2", "3", "4", "7"} {
+			if b.lose(name) != Queue || b.took(name) >= 5*time.Millisecond {
+				t.Errorf("%s was refused for %q after %v", name, b.lose(name), b.took(name))
+			}
+		}
+	})
+}
+
+func TestWaitEnds(t *testing.T) {
+	const wait = 8 * time.Second
+	cases := []struct {
+		name   string
+		class  Class
+		cancel time.Duration // when the client goes; 0 means never
+		reason string
+		after  time.Duration
+	}{
+		{"at the end of its wait", Normal, 0, Process, wait},
+		{"sheddable earlier", Sheddable, 0, Process, wait / hurry},
+		{"when the client goes", Normal, time.Second, Cancelled, time.Second},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(Config{Requests: 1, Queue: 3, Wait: wait})
+				p := enter(t, b.l, "a", Normal)
+				ctx, cancel := context.WithCancel(context.Background())
+				defer cancel()
+				if c.cancel > 0 {
+					time.AfterFunc(c.cancel, cancel)
+				}
+				b.wait(ctx, "1", "a", c.class)
+				b.all.Wait()
+				if b.lose("1") != c.reason || b.took("1") != c.after {
+					t.Errorf("refused for %q after %v, want %s after %v", b.lose("1"), b.took("1"), c.reason, c.after)
+				}
+				p.Release()
+				b.end(t)
+			})
+		})
+	}
+}
+
+// learnHold lets a gate see that places are held for a second each.
+func learnHold(t *testing.T, l *Limiter) {
+	t.Helper()
+	p := enter(t, l, "x", Normal)
+	time.Sleep(time.Second)
+	p.Release()
+}
+
+func TestHopelessWaitIsRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Config{Requests: 1, Queue: 100, Wait: 10 * time.Second})
+		learnHold(t, b.l)
+		b.wait(context.Background(), "0", "x", Normal)
+		for i := range 10 {
+			b.wait(context.Background(), fmt.Sprint(i+1), fmt.Sprint(i), Normal)
+		}
+		// A second each: with the margin of two, five may wait for ten seconds.
+		for i := range 10 {
+			name := fmt.Sprint(i + 1)
+			if refused := b.lose(name) != ""; refused != (i >= 5) || refused && b.took(name) > 0 {
+				t.Errorf("request %s: refused %v after %v", name, refused, b.took(name))
+			}
+		}
+		// Nor can a client be served who has not the time.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		b.wait(ctx, "hurry", "h", Critical)
+		if b.lose("hurry") != Process || b.took("hurry") > 0 {
+			t.Errorf("a request with a second left was refused for %q after %v", b.lose("hurry"), b.took("hurry"))
+		}
+		b.end(t)
+	})
+}
+
+// A target that hangs gives no places back. Who comes then is refused at once
+// and not after the whole wait.
+func TestStalledQueueRefusesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Config{Requests: 1, Queue: 100, Wait: 10 * time.Second})
+		p := enter(t, b.l, "x", Normal)
+		b.wait(context.Background(), "1", "a", Normal)
+		time.Sleep(6 * time.Second)
+		r := refused(t, b.l, "b", Normal, Process)
+		if r.RetryAfter < 6*time.Second {
+			t.Errorf("after 6 s without a place the client is told to return in %v", r.RetryAfter)
+		}
+		p.Release()
+		b.end(t)
+	})
+}
+
+// A queue that does not empty for longer than Wait serves the newest first.
+func TestCrowdedQueueServesTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(Config{Requests: 1, Queue: 100, Wait: 20 * time.Second})
+		for i := range 40 {
+			b.wait(context.Background(), fmt.Sprint(i), "a", Normal)
+			time.Sleep(700 * time.Millisecond)
+		}
+		served := b.came()
+		b.end(t)
+		// 22 is the last that is served before the queue is crowded.
+		at := slices.Index(served, "22")
+		if at < 0 || len(served) < at+5 {
+			t.Fatalf("they came in as %v", served)
+		}
+		for i := range served[1:] {
+			x, _ := strconv.Atoi(served[i])
+			y, _ := strconv.Atoi(served[i+1])
+			if i < at && x > y || i > at && x < y {
+				t.Fatalf("they came in as %v", served)
+			}
+		}
+	})
+}
+
+func TestIdleKeysAreForgotten(t *testing.T) {
+	l := use(Config{Requests: 10, PerKey: 1})
+	held := enter(t, l, "held", Normal)
+	for i := range 3 * keepShares {
+		enter(t, l, fmt.Sprint(i), Normal).Release()
+	}
+	if n := len(l.process.queue.shares); n > keepShares+1 {
+		t.Errorf("%d keys are remembered", n)
+	}
+	_ = refused(t, l, "held", Normal, Key)
+	held.Release()
+}
