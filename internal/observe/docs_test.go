@@ -82,6 +82,8 @@ func TestAttributesAreInUse(t *testing.T) {
 	r := newReceiver(t)
 	o, log := open(t, Options{TraceEndpoint: r.URL})
 	x := whole(o)
+	x.Continued = 1
+	x.Hedged("p", "first", &llm.Usage{Input: 1})
 	x.End()
 	x = begin(o)
 	x.Err = &llm.Error{Kind: llm.Upstream, Code: "c", Message: "m", Cause: os.ErrDeadlineExceeded}
@@ -107,6 +109,7 @@ func families(t *testing.T) map[string][]string {
 	x := begin(o)
 	x.Route("m", "p")
 	x.Err, x.Fidelity = &llm.Error{Kind: llm.Upstream}, "dropped;a=0;d=1"
+	x.Hedged("p", "first", &llm.Usage{Input: 1})
 	x.End()
 	gathered, err := o.metrics.registry.Gather()
 	if err != nil {

@@ -30,6 +30,7 @@ type Exchange struct {
 	UpstreamProtocol string // the protocol of the attempt
 	ResponseModel    string // the model that the upstream says has answered
 	Attempts         int
+	Continued        int    // how often a stream that broke off was taken up again
 	Hedge            string // which of two upstreams that were asked at once was sooner: "first", "second"; empty where one was asked
 	Fidelity         string // what could not be carried over
 

@@ -40,6 +40,8 @@ const (
 	attrBytesIn          = "bytes_in"
 	attrBytesOut         = "bytes_out"
 	attrAttempts         = "attempts"
+	attrHedge            = "hedge"
+	attrContinued        = "continued"
 	attrFidelity         = "fidelity"
 	attrErrorKind        = "error_kind"
 	attrErrorCode        = "error_code"
@@ -123,6 +125,8 @@ func (x *Exchange) measure(l *line, now time.Time) {
 	l.number(attrBytesIn, x.BytesIn)
 	l.number(attrBytesOut, x.BytesOut)
 	l.number(attrAttempts, int64(x.Attempts))
+	l.text(attrHedge, x.Hedge)
+	l.number(attrContinued, int64(x.Continued))
 	l.text(attrFidelity, cut(x.Fidelity, maxText))
 }
 

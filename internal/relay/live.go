@@ -22,6 +22,7 @@ type live struct {
 	histories map[string]*balance.History // by route
 	hedges    map[string]*route.Share
 	bound     map[string]bool // ids of the targets in use
+	pins      pins
 }
 
 func newLive() *live {
@@ -36,6 +37,7 @@ func (l *live) bind(s *State) {
 	var kept []string
 	known := map[*provider.Provider]identity{}
 	for _, r := range s.Routes.Routes() {
+		credentials := map[string]bool{}
 		for i := range r.Targets {
 			t := &r.Targets[i]
 			who, ok := known[t.Provider]
@@ -43,9 +45,11 @@ func (l *live) bind(s *State) {
 				who = identify(t.Provider)
 				known[t.Provider] = who
 			}
+			credentials[who.credential] = true
 			kept = append(kept, l.bindTarget(t, who, len(r.Targets) > 1))
 			t.Budget = l.fleet.Budget(t.Provider.Name)
 		}
+		r.Credentials = len(credentials)
 		if r.Balance == balance.CacheAware {
 			r.History = fetch(l.histories, r.Name)
 		}

@@ -1,15 +1,19 @@
 package relay
 
 import (
+	"bytes"
+	"slices"
+
 	"github.com/isogloss-gateway/isogloss/internal/balance"
 	"github.com/isogloss-gateway/isogloss/internal/health"
+	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // order puts the candidates into the order in which they are asked: those that may
 // be asked as the route's balance wants it, then those that are likely to fail. Who
 // must not be asked at all is left out.
-func (x *exchange) order() {
+func (r *Relay) order(x *exchange) {
 	var targets [8]*health.Target
 	pool := targets[:0]
 	for _, c := range x.line {
@@ -34,7 +38,7 @@ func (x *exchange) order() {
 		}
 	}
 	x.line = x.line[:0]
-	x.session = x.newSession()
+	x.session = r.newSession(x)
 	for _, i := range balance.Order(x.route.Balance, choices, x.session) {
 		x.line = append(x.line, line[i])
 	}
@@ -42,13 +46,50 @@ func (x *exchange) order() {
 }
 
 // newSession is what the request shares with others, where that decides who is
-// asked.
-func (x *exchange) newSession() balance.Session {
+// asked: what prompt caches know, and whose credential has sealed its reasoning.
+func (r *Relay) newSession(x *exchange) balance.Session {
 	s := balance.Session{History: x.route.History}
-	if x.route.Balance == balance.CacheAware {
+	if x.route.Balance == balance.CacheAware || x.route.Credentials > 1 {
 		s.Prefixes = balance.AppendPrefixes(nil, x.parts())
 	}
+	if len(s.Prefixes) > 0 && x.route.Credentials > 1 && sealed(x.ask.body) {
+		s.Pin = r.live.pins.find(x.talkKey(s))
+	}
 	return s
+}
+
+// talkKey is what a conversation is known by.
+func (x *exchange) talkKey(s balance.Session) pinKey {
+	return pinKey{x.caller.ID, x.route.Name, s.Prefixes[len(s.Prefixes)-1]}
+}
+
+// sealMarks are the members that hold sealed reasoning in one dialect or another.
+// Inside a JSON string a quote is escaped, so text cannot look like one.
+var sealMarks = [][]byte{
+	[]byte(`"encrypted_content"`), []byte(`"signature"`), []byte(`"thoughtSignature"`), []byte(`"thought_signature"`),
+	[]byte(`"redacted_thinking"`), []byte(`"reasoning_details"`), []byte(`"previous_response_id"`),
+}
+
+func sealed(body []byte) bool {
+	return slices.ContainsFunc(sealMarks, func(mark []byte) bool { return bytes.Contains(body, mark) })
+}
+
+// answered remembers who has answered a conversation, and what that says of the
+// target's prompt cache.
+func (r *Relay) answered(x *exchange) {
+	if len(x.session.Prefixes) == 0 {
+		return
+	}
+	if x.route.Credentials > 1 {
+		r.live.pins.put(x.talkKey(x.session), x.target.String())
+	}
+	if h := x.route.History; h != nil {
+		u := x.summary().Usage
+		if u == nil {
+			u = &llm.Usage{}
+		}
+		h.Seen(x.target.String(), x.session, int(u.TotalInput()), int(u.CacheRead))
+	}
 }
 
 // parts are the pieces of a request that prompt caches are made of.

@@ -20,7 +20,7 @@ func (r *Relay) plan(x *exchange) *llm.Error {
 		return x.endpoint.unserved(x.ask.model, match.Targets[0].Provider.Protocol)
 	}
 	if len(x.line) > 1 {
-		x.order()
+		r.order(x)
 	}
 	return nil
 }
@@ -52,7 +52,7 @@ func (r *Relay) prepare(x *exchange, t route.Target) *llm.Error {
 	if err := x.checkVersion(len(x.route.Targets)); err != nil {
 		return err
 	}
-	if !x.endpoint.verbatim(t.Provider) {
+	if !x.endpoint.verbatim(t.Provider) || x.continues() {
 		return r.convert(x)
 	}
 	edits, err := x.edits()

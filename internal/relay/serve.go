@@ -53,6 +53,9 @@ func (r *Relay) ask(x *exchange, c *candidate) *llm.Error {
 	c.tried++
 	err := r.try(x, c)
 	x.report(err)
+	if err == nil && x.seen.Err == nil {
+		r.answered(x)
+	}
 	return err
 }
 

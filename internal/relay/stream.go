@@ -154,6 +154,9 @@ func (x *exchange) commitStream() {
 	h := x.out.header()
 	x.answerHeaders(h)
 	streamHeaders(h)
+	if x.continues() {
+		h["Trailer"] = []string{continuedTrailer}
+	}
 	switch {
 	case x.endpoint.array:
 		h["Content-Type"] = []string{"application/json"}

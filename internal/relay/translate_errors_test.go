@@ -196,14 +196,14 @@ func beginning(c shared, dialect protocol.Name) string {
 	var b strings.Builder
 	for _, e := range strings.SplitAfter(c.stream(dialect), "\n\n") {
 		b.WriteString(e)
-		if spoken(e, dialect) {
+		if saysSomething(e, dialect) {
 			return b.String()
 		}
 	}
 	return b.String()
 }
 
-func spoken(event string, dialect protocol.Name) bool {
+func saysSomething(event string, dialect protocol.Name) bool {
 	word := map[protocol.Name]string{chatDialect: `"content":"`, responsesDialect: "response.output_text.delta", anthropicDialect: "text_delta", geminiDialect: `"text":"`}[dialect]
 	return strings.Contains(event, word)
 }
@@ -212,7 +212,7 @@ func spoken(event string, dialect protocol.Name) bool {
 func prelude(c shared, dialect protocol.Name) string {
 	var b strings.Builder
 	for _, e := range strings.SplitAfter(c.stream(dialect), "\n\n") {
-		if spoken(e, dialect) {
+		if saysSomething(e, dialect) {
 			break
 		}
 		b.WriteString(e)

@@ -18,15 +18,33 @@ const heldBack = 64 << 10
 // translateStream passes a stream on in the client's dialect.
 func (r *Relay) translateStream(x *exchange) *llm.Error {
 	s := r.newTranslator(x)
-	err := r.eachEvent(x, func(events []llm.Event, now time.Time) (bool, *llm.Error) {
+	pass := func(events []llm.Event, now time.Time) (bool, *llm.Error) {
 		if err := s.encode(events); err != nil {
 			return true, err
 		}
-		return s.over, s.flush(now)
-	})
+		return s.over || s.broken != nil, s.flush(now)
+	}
+	err := r.eachEvent(x, pass)
+	for err == nil && s.broken != nil {
+		err = r.carryOn(x, s, pass)
+	}
 	if err == nil && x.seen.Err == nil {
 		x.linger()
 	}
+	return err
+}
+
+// carryOn takes up a stream that broke off, or ends it with the error.
+func (r *Relay) carryOn(x *exchange, s *translator, pass func([]llm.Event, time.Time) (bool, *llm.Error)) *llm.Error {
+	fault := s.broken
+	x.report(fault)
+	s.spoken.usage = x.translation.summary.Usage
+	s.broken = nil
+	if r.resume(x, s) {
+		return r.eachEvent(x, pass)
+	}
+	s.spoken = nil
+	_, err := pass([]llm.Event{llm.Failure{Err: fault}}, time.Now())
 	return err
 }
 
@@ -113,6 +131,10 @@ type translator struct {
 	kept    int64 // what the encoder keeps of the answer
 	seals   *sealStore
 	keeper  keeper
+
+	spoken *spoken // nil unless the stream can be continued
+	joined []llm.Event
+	broken *llm.Error // why it has to be
 }
 
 func (r *Relay) newTranslator(x *exchange) *translator {
@@ -120,14 +142,17 @@ func (r *Relay) newTranslator(x *exchange) *translator {
 	if a, ok := s.encoder.(interface{ Array() }); ok && x.endpoint.array {
 		a.Array()
 	}
+	if x.continues() {
+		s.spoken = &spoken{limit: int(x.state.Limits.Answer)}
+	}
 	return s
 }
 
 // encode takes events to the client's dialect. A failure before anything was
 // visible is returned.
 func (s *translator) encode(events []llm.Event) *llm.Error {
-	for _, e := range events {
-		if s.over {
+	for _, e := range s.join(events) {
+		if s.over || s.broken != nil {
 			return nil
 		}
 		e, ok := s.note(e)
@@ -141,15 +166,39 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 			if !s.visible && !s.x.out.begun() {
 				return err
 			}
+			if s.spoken.resumable() && elsewhere(err, nil) {
+				s.broken = err
+				return nil
+			}
 			s.x.seen.Err, s.over = err, true
 			e = llm.Failure{Err: err}
 		case llm.End:
 			s.over = true
 			s.keeper.keep(s.seals, s.x.caller.ID, s.x.translation.ask.Turns)
 		}
+		if s.spoken != nil {
+			s.spoken.hear(e)
+		}
 		s.out = s.encoder.Encode(e, s.out)
 	}
 	return nil
+}
+
+// join makes the events of a stream's later part go on from its first.
+func (s *translator) join(events []llm.Event) []llm.Event {
+	if s.spoken == nil || s.x.seen.Continued == 0 {
+		return events
+	}
+	s.joined = s.joined[:0]
+	for _, e := range events {
+		var ok bool
+		if s.joined, ok = s.spoken.join(e, s.joined); !ok {
+			s.spoken = nil
+			return append(s.joined, llm.Failure{Err: &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated",
+				Message: "the upstream broke off its answer, and the rest could not be had"}})
+		}
+	}
+	return s.joined
 }
 
 // note learns from an event what the exchange is measured by, and completes it.

@@ -39,6 +39,9 @@ type Route struct {
 	// Continue says that a stream which breaks off is taken up again.
 	Continue bool
 
+	// Credentials is how many different ones the targets have; the relay fills it
+	// in.
+	Credentials int
 	// History is what answers have told of the targets' prompt caches; nil where
 	// the balance does not ask for it.
 	History *balance.History

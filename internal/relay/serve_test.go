@@ -1,0 +1,438 @@
+package relay
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+)
+
+// pair is a gateway with a model "m" that two upstreams serve: "up", which is the
+// gateway's usual one, and "two".
+type pair struct {
+	*gateway
+	two      *upstreamtest.Server
+	provider *provider.Provider // of two
+	route    *route.Route
+}
+
+func newPair(t testing.TB, changes ...func(*pair)) *pair {
+	t.Helper()
+	p := &pair{two: upstreamtest.New(t)}
+	base, err := url.Parse(p.two.BaseURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.gateway = newGateway(t, func(g *gateway) { g.state.Retries = Retries{Attempts: 3, Budget: 0.2} })
+	second := *p.gateway.provider
+	second.Name, second.BaseURL = "two", base
+	p.provider = &second
+	p.route = &route.Route{Name: "m", Balance: balance.InOrder}
+	for _, change := range changes {
+		change(p)
+	}
+	for _, who := range []*provider.Provider{p.gateway.provider, p.provider} {
+		p.route.Targets = append(p.route.Targets, route.Target{Provider: who, Model: "x", Weight: 1, Timeouts: who.Timeouts})
+	}
+	only := &route.Route{Name: "only", Balance: balance.InOrder, Continue: p.route.Continue, Targets: p.route.Targets[:1:1]}
+	p.state.Routes = route.New([]*route.Route{p.route, only})
+	p.relay.Use(p.state)
+	return p
+}
+
+const (
+	pairStream = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+	pairPlain  = `{"model":"m","messages":[{"role":"user","content":"hi"}]}`
+)
+
+func chunkOf(text string) string {
+	return fmt.Sprintf("data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", text)
+}
+
+func good(text string) upstreamtest.Script {
+	return upstreamtest.Stream(chunkOf(text) + stopChunk + sentinel)
+}
+
+// Until something was said, a stream can be another's.
+func TestFailover(t *testing.T) {
+	role := "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"},\"finish_reason\":null}]}\n\n"
+	for name, c := range map[string]struct {
+		first upstreamtest.Script
+		why   string
+	}{
+		"an error status":     {upstreamtest.JSON(500, `{"error":{"message":"x"}}`), "500"},
+		"our credential":      {upstreamtest.JSON(401, `{"error":{"message":"x"}}`), "401"},
+		"closed":              {func(*upstreamtest.Conn) {}, "upstream_no_answer"},
+		"an error event":      {upstreamtest.Stream(role + "data: {\"error\":{\"message\":\"x\",\"code\":\"c\"}}\n\n"), "c"},
+		"a role and an end":   {upstreamtest.Stream(role), "upstream_truncated"},
+		"a role and a cut":    {upstreamtest.Break(role), "upstream_truncated"},
+		"nothing":             {upstreamtest.Stream(""), "upstream_truncated"},
+		"a page":              {func(c *upstreamtest.Conn) { c.Whole(200, "text/html", "<html>") }, "upstream_invalid_response"},
+		"garbage in an event": {upstreamtest.Stream("data: {{{\n\n"), "upstream_invalid_response"},
+		"elsewhere":           {upstreamtest.JSON(302, ""), "302"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			p.up.Answer(c.first)
+			p.two.Answer(good("fine"))
+			resp, body, err := p.post(t, chatPath, pairStream)
+			if err != nil || body != chunkOf("fine")+stopChunk+sentinel {
+				t.Errorf("%v %q", err, body)
+			}
+			if got, want := resp.Header.Get("Isogloss-Attempts"), `2;failed="up/x=`+c.why+`"`; got != want || resp.Header.Get("Isogloss-Target") != "two/x" {
+				t.Errorf("%s %s, want %s", got, resp.Header.Get("Isogloss-Target"), want)
+			}
+			if strings.Contains(fmt.Sprint(resp.Header)+body, upstreamKey) {
+				t.Error("the client sees the key")
+			}
+		})
+	}
+}
+
+// What the client did wrong is wrong everywhere.
+func TestNoFailover(t *testing.T) {
+	for _, status := range []int{400, 404, 413, 422} {
+		p := newPair(t)
+		refusal := fmt.Sprintf(`{"error":{"message":"no %d","type":"invalid_request_error"}}`, status)
+		p.up.Answer(upstreamtest.JSON(status, refusal))
+		resp, body, _ := p.post(t, chatPath, pairPlain)
+		if resp.StatusCode != status || body != refusal || len(p.two.Requests()) != 0 || len(p.up.Requests()) != 1 {
+			t.Errorf("%d: %s %s, %d asked", status, resp.Status, body, len(p.two.Requests()))
+		}
+	}
+}
+
+// After a word of the answer nobody else is asked.
+func TestNoFailoverAfterTheFirstWord(t *testing.T) {
+	p := newPair(t)
+	p.up.Answer(upstreamtest.Break(chunkOf("half")))
+	_, body, _ := p.post(t, chatPath, pairStream)
+	if code, _ := readErrorEvent(t, body, chunkOf("half")); code != "upstream_truncated" || len(p.two.Requests()) != 0 {
+		t.Errorf("%s, %d asked", code, len(p.two.Requests()))
+	}
+}
+
+// A request that may have begun a job is not begun twice; one that was refused is.
+func TestNotRepeatable(t *testing.T) {
+	p := newPair(t, func(p *pair) {
+		p.gateway.provider.Protocol = responsesDialect
+		p.provider.Protocol = responsesDialect
+	})
+	p.up.Answer(func(*upstreamtest.Conn) {})
+	ask := `{"model":"m","input":"hi","background":true}`
+	if resp, _, _ := p.post(t, "/v1/responses", ask); resp.StatusCode != http.StatusBadGateway || len(p.two.Requests()) != 0 {
+		t.Errorf("%s, %d asked", resp.Status, len(p.two.Requests()))
+	}
+	p.up.Answer(upstreamtest.JSON(503, `{"error":{"message":"x"}}`))
+	p.two.Answer(upstreamtest.JSON(200, `{"id":"r","object":"response","status":"queued","model":"x","output":[]}`))
+	if resp, body, _ := p.post(t, "/v1/responses", ask); resp.StatusCode != http.StatusOK || len(p.two.Requests()) != 1 {
+		t.Errorf("%s %s, %d asked", resp.Status, body, len(p.two.Requests()))
+	}
+}
+
+// The same target is asked again where it has certainly done nothing, and not for
+// longer than a client waits.
+func TestSameTargetAgain(t *testing.T) {
+	ask := strings.Replace(pairPlain, `"m"`, `"only"`, 1)
+	for name, c := range map[string]struct {
+		first upstreamtest.Script
+		asked int
+	}{
+		"busy":           {upstreamtest.JSON(503, `{}`), 3},
+		"limited":        {upstreamtest.JSON(429, `{}`), 3},
+		"limited for 9s": {upstreamtest.JSON(429, `{}`, "Retry-After", "9"), 1},
+		"no credential":  {upstreamtest.JSON(401, `{}`), 1},
+		"closed":         {func(*upstreamtest.Conn) {}, 1},
+		"a page":         {func(c *upstreamtest.Conn) { c.Whole(200, "text/html", "<html>") }, 1},
+		"wrong":          {upstreamtest.JSON(400, `{}`), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t)
+			p.up.Answer(c.first)
+			resp, body, _ := p.post(t, chatPath, ask)
+			if got := len(p.up.Requests()); got != c.asked || resp.StatusCode < 400 {
+				t.Errorf("asked %d times, want %d: %s %s %s", got, c.asked, resp.Status, body, resp.Header.Get("Isogloss-Attempts"))
+			}
+		})
+	}
+	p := newPair(t)
+	tries := 0
+	p.up.Answer(func(c *upstreamtest.Conn) {
+		if tries++; tries < 3 {
+			c.Whole(503, "application/json", "{}")
+			return
+		}
+		c.Whole(200, "application/json", plainAnswer)
+	})
+	if resp, body, _ := p.post(t, chatPath, ask); body != plainAnswer || resp.Header.Get("Isogloss-Attempts") != `3;failed="up/x=503 up/x=503"` {
+		t.Errorf("%s %s", body, resp.Header.Get("Isogloss-Attempts"))
+	}
+}
+
+// A credential that was refused is set aside: the client never hears of it, and
+// the provider is not asked again at once.
+func TestRefusedCredentialIsSetAside(t *testing.T) {
+	p := newPair(t)
+	p.up.Answer(upstreamtest.JSON(401, `{}`))
+	p.two.Answer(upstreamtest.JSON(200, plainAnswer))
+	for i := range 3 {
+		resp, body, _ := p.post(t, chatPath, pairPlain)
+		if body != plainAnswer {
+			t.Fatalf("%d: %s %s", i, resp.Status, body)
+		}
+		if i > 0 && resp.Header.Get("Isogloss-Attempts") != `1;skipped="up/x=credential_refused"` {
+			t.Errorf("%d: %s", i, resp.Header.Get("Isogloss-Attempts"))
+		}
+	}
+	if n := len(p.up.Requests()); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+// A target that fails again and again is not asked for a while, also after a
+// change of the configuration.
+func TestEjection(t *testing.T) {
+	p := newPair(t)
+	p.up.Answer(upstreamtest.JSON(500, `{}`))
+	p.two.Answer(upstreamtest.JSON(200, plainAnswer))
+	for range 8 {
+		if _, body, _ := p.post(t, chatPath, pairPlain); body != plainAnswer {
+			t.Fatal(body)
+		}
+	}
+	p.relay.Use(p.state)
+	resp, _, _ := p.post(t, chatPath, pairPlain)
+	if n := len(p.up.Requests()); n != 5 || resp.Header.Get("Isogloss-Attempts") != `1;skipped="up/x=ejected"` {
+		t.Errorf("asked %d times, %s", n, resp.Header.Get("Isogloss-Attempts"))
+	}
+}
+
+// Headers and then silence is no answer.
+func TestFirstTokenTimeout(t *testing.T) {
+	p := newPair(t, func(p *pair) { p.gateway.provider.Timeouts.FirstToken = soon })
+	p.up.Answer(func(c *upstreamtest.Conn) {
+		c.BeginStream()
+		c.Gone(never)
+	})
+	p.two.Answer(good("fine"))
+	resp, body, _ := p.post(t, chatPath, pairStream)
+	if resp.Header.Get("Isogloss-Attempts") != `2;failed="up/x=timeout_first_token"` {
+		t.Errorf("%s %q", resp.Header.Get("Isogloss-Attempts"), body)
+	}
+}
+
+// A target that is full is passed over; where all are, the request waits for its
+// turn or is told when to come again.
+func TestFullTargets(t *testing.T) {
+	p := newPair(t, func(p *pair) {
+		p.gateway.provider.Concurrency, p.provider.Concurrency = 1, 1
+		p.state.Overload = limit.Config{Queue: 1, Wait: never}
+	})
+	release := make(chan bool)
+	hold := func(c *upstreamtest.Conn) {
+		<-release
+		c.Whole(200, "application/json", plainAnswer)
+	}
+	p.up.Answer(hold)
+	p.two.Answer(hold)
+	answers := make(chan string, 3)
+	ask := func() {
+		resp, body, _ := p.post(t, chatPath, pairPlain)
+		answers <- fmt.Sprintf("%d %s %t", resp.StatusCode, resp.Header.Get("Isogloss-Target"), body == plainAnswer)
+	}
+	go ask()
+	waitFor(t, func() bool { return len(p.up.Requests()) == 1 })
+	go ask()
+	waitFor(t, func() bool { return len(p.two.Requests()) == 1 })
+	go ask()
+	waitFor(t, func() bool { return waiting(p) == 1 })
+	start := time.Now()
+	resp, body, _ := p.post(t, chatPath, pairPlain)
+	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || readFault(t, chatDialect, body).message == "" || time.Since(start) > time.Second {
+		t.Errorf("%s after %s: %v %s", resp.Status, time.Since(start), resp.Header, body)
+	}
+	close(release)
+	got := map[string]int{<-answers: 1}
+	got[<-answers]++
+	got[<-answers]++
+	if got["200 up/x true"]+got["200 two/x true"] != 3 || got["200 up/x true"] == 0 || got["200 two/x true"] == 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func waiting(p *pair) int {
+	n := 0
+	for _, s := range p.relay.live.limits.Snapshot().Targets {
+		n += s.Waiting
+	}
+	return n
+}
+
+func waitFor(t testing.TB, done func() bool) {
+	t.Helper()
+	for range 5000 {
+		if done() {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("it does not come")
+}
+
+// The class of a request is its own word, unless a key says otherwise.
+func TestCriticality(t *testing.T) {
+	p := newPair(t)
+	p.up.Answer(upstreamtest.JSON(200, plainAnswer))
+	if resp, body, _ := p.post(t, chatPath, pairPlain, criticalityHeader, "urgent"); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "sheddable") {
+		t.Errorf("%s %s", resp.Status, body)
+	}
+	if resp, _, _ := p.post(t, chatPath, pairPlain, criticalityHeader, "critical"); resp.StatusCode != http.StatusOK {
+		t.Error(resp.Status)
+	}
+}
+
+// A first token that is late is asked for elsewhere, and the slow one is given up.
+func TestHedge(t *testing.T) {
+	p := newPair(t, func(p *pair) {
+		p.route.Hedge = route.Hedge{Quantile: 0.9, Share: 1}
+	})
+	p.up.Answer(good("quick"))
+	p.two.Answer(good("second"))
+	for range 25 { // so many that their usual time is known
+		if _, body, _ := p.post(t, chatPath, pairStream); !strings.Contains(body, "quick") && !strings.Contains(body, "second") {
+			t.Fatal(body)
+		}
+	}
+	gone := make(chan bool, 1)
+	p.up.Answer(func(c *upstreamtest.Conn) {
+		c.BeginStream()
+		gone <- c.Gone(never)
+	})
+	before := len(p.two.Requests())
+	resp, body, _ := p.post(t, chatPath, pairStream)
+	if body != chunkOf("second")+stopChunk+sentinel || resp.Header.Get("Isogloss-Target") != "two/x" || len(p.two.Requests()) != before+1 {
+		t.Errorf("%q %v", body, resp.Header)
+	}
+	if !<-gone {
+		t.Error("the slow one was not given up")
+	}
+	if m := p.metrics(); !strings.Contains(m, `isogloss_hedges_total{provider="up",sooner="second"} 1`) {
+		t.Error("it was not counted")
+	}
+}
+
+// Without a share left, nothing is asked twice.
+func TestHedgeHasAShare(t *testing.T) {
+	p := newPair(t, func(p *pair) { p.route.Hedge = route.Hedge{Quantile: 0.5, Share: 0.05} })
+	p.up.Answer(good("quick"))
+	p.two.Answer(good("second"))
+	for range 200 {
+		p.post(t, chatPath, pairStream)
+	}
+	if n := len(p.two.Requests()); n > 10 {
+		t.Errorf("%d of 200 were hedged", n)
+	}
+}
+
+// A stream that breaks off is taken up where that is wanted, without a word twice.
+func TestContinue(t *testing.T) {
+	for name, c := range map[string]struct{ said, rest, want string }{
+		"the rest":               {"The answer is ", "forty-two.", "The answer is forty-two."},
+		"with the blank":         {"The answer is ", " forty-two.", "The answer is  forty-two."},
+		"the whole again":        {"The answer to it all is ", "The answer to it all is forty-two.", "The answer to it all is forty-two."},
+		"a word alike by chance": {"The answer is ", "The rest", "The answer is The rest"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, func(p *pair) {
+				p.route.Continue = true
+				p.provider.Continuation = provider.ContinueVLLM
+			})
+			p.up.Answer(upstreamtest.Break(chunkOf(c.said[:4]) + chunkOf(c.said[4:])))
+			p.two.Answer(upstreamtest.Stream(chunkOf(c.rest[:3]) + chunkOf(c.rest[3:]) + stopChunk + sentinel))
+			resp := p.open(t, chatPath, pairStream)
+			defer resp.Body.Close()
+			b, err := io.ReadAll(resp.Body)
+			body := string(b)
+			want := strings.Replace(c.want, "is  forty", "is forty", 1)
+			if got := textOf(t, body); err != nil || got != want || !strings.HasSuffix(body, sentinel) {
+				t.Errorf("%v %q in %s", err, got, body)
+			}
+			if got := resp.Trailer.Get(continuedTrailer); got != fmt.Sprintf("two/x;at=%d", len(c.said)) || !strings.Contains(body, ": continued by two/x") {
+				t.Errorf("the mark is %q in %q", got, body)
+			}
+			sent := string(p.two.Last(t).Body)
+			if !strings.Contains(sent, `"continue_final_message":true`) || !strings.Contains(sent, `{"role":"assistant","content":"`+strings.TrimRight(c.said, " ")+`"}`) {
+				t.Errorf("the rest was asked for with %s", sent)
+			}
+		})
+	}
+}
+
+// What cannot be continued ends with the error.
+func TestNotContinued(t *testing.T) {
+	tool := "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"t\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]},\"finish_reason\":null}]}\n\n"
+	for name, c := range map[string]struct {
+		said, rest string
+		how        provider.Continuation
+	}{
+		"nobody can":     {chunkOf("half"), chunkOf("x"), provider.NoContinuation},
+		"a tool call":    {chunkOf("half") + tool, chunkOf("x"), provider.ContinueTrailing},
+		"in other words": {chunkOf("The answer to it all is forty"), chunkOf("The answer to it all, my friend, is"), provider.ContinueTrailing},
+		"cut again":      {chunkOf("half"), "", provider.ContinueTrailing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, func(p *pair) {
+				p.route.Continue = true
+				p.provider.Continuation = c.how
+			})
+			p.up.Answer(upstreamtest.Break(c.said))
+			p.two.Answer(upstreamtest.Stream(c.rest))
+			_, body, _ := p.post(t, chatPath, pairStream)
+			if strings.Contains(body, "[DONE]") || !strings.Contains(body, `"error"`) || strings.Contains(body, "my friend") {
+				t.Errorf("%q", body)
+			}
+		})
+	}
+}
+
+// textOf is the text of a stream of chat chunks.
+func textOf(t testing.TB, body string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, piece := range strings.Split(body, `"content":"`)[1:] {
+		text, _, _ := strings.Cut(piece, `"`)
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// Sealed reasoning goes back to whoever sealed it, whatever the balance says.
+func TestSealedConversationsArePinned(t *testing.T) {
+	p := newPair(t, func(p *pair) {
+		p.route.Balance = balance.Weighted
+		p.gateway.provider.Protocol, p.provider.Protocol = anthropicDialect, anthropicDialect
+	})
+	answer := upstreamtest.JSON(200, sharedCase(t, "text").whole(anthropicDialect))
+	p.up.Answer(answer)
+	p.two.Answer(answer)
+	for i := range 12 {
+		first := fmt.Sprintf(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"question %d"}`, i)
+		resp, _, _ := p.post(t, "/v1/messages", first+`]}`)
+		who := resp.Header.Get("Isogloss-Target")
+		for range 4 {
+			resp, _, _ = p.post(t, "/v1/messages", first+`,{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},{"type":"text","text":"x"}]},{"role":"user","content":"on"}]}`)
+			if got := resp.Header.Get("Isogloss-Target"); got != who {
+				t.Fatalf("conversation %d went to %s and then to %s", i, who, got)
+			}
+		}
+	}
+}
