@@ -52,7 +52,7 @@ var allowed = map[string][]string{
 		"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/rerank", "llm", "sse"},
 	"internal/app": {"internal/access", "internal/balance", "internal/config", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route",
 		"protocol", "protocol/all", "llm", "sse"},
-	"cmd/isogloss": {"internal/app", "internal/config", "llm", "conform"},
+	"cmd/isogloss": {"internal/app", "internal/config", "internal/relay", "llm", "conform"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -48,7 +48,7 @@ func listen(ctx context.Context, cfg *config.Config, gateway *relay.Relay, obser
 		return nil, fmt.Errorf("listen: %w; %s", err, remedy(err, "--listen"))
 	}
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
-	s.admin, err = newServer(ctx, cfg.Admin.Listen, newAdmin(observer), observer)
+	s.admin, err = newServer(ctx, cfg.Admin.Listen, newAdmin(observer, gateway), observer)
 	switch {
 	case err != nil && cfg.Admin.Explicit:
 		_ = s.data.listener.Close() // nothing was served on it
@@ -95,10 +95,11 @@ func newServer(ctx context.Context, address string, h http.Handler, observer *ob
 	}}, nil
 }
 
-// newAdmin is the operator's side: metrics.
-func newAdmin(observer *observe.Observer) http.Handler {
+// newAdmin is the operator's side: metrics, and who would be asked.
+func newAdmin(observer *observe.Observer, gateway *relay.Relay) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", observer.Metrics())
+	mux.Handle("POST "+explainPath, serveExplain(gateway))
 	return mux
 }
 

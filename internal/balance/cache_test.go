@@ -13,7 +13,7 @@ func homeOf(choices []Choice, key uint64) string {
 
 // The order of the configuration does not matter, nor do the other choices.
 func TestHomesMoveOnlyWithTheirTarget(t *testing.T) {
-	const n = 20_000
+	const n = 5000
 	before := fleet(8)
 	without := slices.Delete(fleet(8), 3, 4)
 	with := append(fleet(8), Choice{ID: "pool/new"})
@@ -86,7 +86,7 @@ func TestRarePrefixHasTwoHomes(t *testing.T) {
 // The bound, for any load: the pick has room, and is the first in its order that has.
 func TestPickHasRoom(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
-	for range 5000 {
+	for range 1000 {
 		choices := fleet(1 + r.IntN(20))
 		total, weights := 1, 0
 		scale := 1 + r.IntN(60)

@@ -2,6 +2,7 @@ package balance
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -22,7 +23,7 @@ func roundRobin(s *simulation, gw, _ int) int {
 
 func by(p Policy) pick {
 	return func(s *simulation, gw, conv int) int {
-		return Order(p, s.choices(gw), s.session(gw, conv))[0]
+		return Order(p, s.gateways[gw].choices, s.session(gw, conv))[0]
 	}
 }
 
@@ -51,7 +52,7 @@ func (r result) check(t *testing.T, roundRobin result) {
 }
 
 func TestReplayedConversations(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(2) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			w := chat().make(seed)
 			base := replay(w, 0.5, 1, roundRobin).run()
@@ -69,18 +70,14 @@ func TestReplayedConversations(t *testing.T) {
 }
 
 func TestReplayWhileEnginesComeAndGo(t *testing.T) {
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			w := chat().make(seed)
-			base := churn(replay(w, 0.5, 1, roundRobin)).run()
-			t.Log(header)
-			t.Log(base.row("round-robin", base))
-			for _, gateways := range []int{1, 3} {
-				got := churn(replay(w, 0.5, gateways, by(CacheAware))).run()
-				t.Log(got.row(fmt.Sprint("cache, gateways: ", gateways), base))
-				got.check(t, base)
-			}
-		})
+	w := chat().make(0)
+	base := churn(replay(w, 0.5, 1, roundRobin)).run()
+	t.Log(header)
+	t.Log(base.row("round-robin", base))
+	for _, gateways := range []int{1, 3} {
+		got := churn(replay(w, 0.5, gateways, by(CacheAware))).run()
+		t.Log(got.row(fmt.Sprint("cache, gateways: ", gateways), base))
+		got.check(t, base)
 	}
 }
 
@@ -92,8 +89,8 @@ func TestThreeGatewaysAgree(t *testing.T) {
 		var picks, homes [3]int
 		for g := range picks {
 			session := s.session(g, conv)
-			picks[g] = Order(CacheAware, s.choices(g), session)[0]
-			idle := s.choices(g)
+			picks[g] = Order(CacheAware, s.gateways[g].choices, session)[0]
+			idle := slices.Clone(s.gateways[g].choices)
 			for i := range idle {
 				idle[i].Load = nil
 			}
@@ -123,7 +120,7 @@ func TestThreeGatewaysAgree(t *testing.T) {
 func TestReplayedVariants(t *testing.T) {
 	for name, sh := range map[string]shape{"chat": chat(), "jobs": jobs()} {
 		w := sh.make(0)
-		for _, part := range []float64{0.25, 0.5, 1} {
+		for _, part := range []float64{0.25, 1} {
 			t.Run(fmt.Sprint(name, ", caches of ", part), func(t *testing.T) {
 				base := replay(w, part, 1, roundRobin).run()
 				t.Log(header)

@@ -71,6 +71,7 @@ func (s *simulation) change(at float64, how func()) {
 	s.push(event{at: at, happen: func() {
 		s.endPhase()
 		how()
+		s.know()
 		s.beginPhase()
 	}})
 }

@@ -140,6 +140,7 @@ type simulation struct {
 
 type gateway struct {
 	turn    int // of round-robin
+	choices []Choice
 	history *History
 }
 
@@ -154,6 +155,7 @@ func newSimulation(w workload, room, gateways int, pick func(s *simulation, gate
 	for i := range 8 {
 		s.add(fmt.Sprintf("pool/engine-%d", i))
 	}
+	s.know()
 	for i, c := range w.conversations {
 		s.push(event{at: c.start, conv: i})
 	}
@@ -223,15 +225,18 @@ func (s *simulation) session(gw, conv int) Session {
 	return Session{Prefixes: []uint64{s.sharedKey(conv), s.ownKey(conv)}, History: s.gateways[gw].history, Random: s.rand.Uint64}
 }
 
-// choices are the engines as one gateway knows them.
-func (s *simulation) choices(gw int) []Choice {
-	all := make([]Choice, len(s.engines))
-	for i, e := range s.engines {
-		all[i] = Choice{ID: e.id, Load: view{e, gw}}
+// know tells the gateways which engines there are.
+func (s *simulation) know() {
+	for gw := range s.gateways {
+		choices := make([]Choice, len(s.engines))
+		for i, e := range s.engines {
+			choices[i] = Choice{ID: e.id, Load: view{e, gw}}
+		}
+		s.gateways[gw].choices = choices
 	}
-	return all
 }
 
+// view is an engine as one gateway knows it.
 type view struct {
 	*engine
 	gateway int

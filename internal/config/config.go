@@ -47,7 +47,6 @@ type Key struct {
 // Retries bound what is done for a request that a provider has failed.
 type Retries struct {
 	Attempts int
-	Budget   float64
 }
 
 // Overload bounds what is served at once; 0 is what its key's comment says.

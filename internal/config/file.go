@@ -229,10 +229,9 @@ type hedgeFile struct {
 // retriesFile bounds what is done for one request.
 type retriesFile struct {
 	at
-	// How often a request is sent in all, to whomever.
+	// How often a request is sent in all, to whomever; 1 never repeats one. Whatever
+	// it is, no more than a fifth of a provider's requests are repeated on it.
 	Attempts int `key:"attempts" example:"2"`
-	// The share of a provider's requests that may be repeated on it.
-	Budget float64 `key:"budget" example:"0.1"`
 }
 
 // overloadFile bounds what is served at once. What is above waits for its turn or
@@ -326,7 +325,7 @@ func defaultFile() file {
 			Idle:      duration(2 * time.Minute),
 			Total:     duration(30 * time.Minute),
 		},
-		Retries:  retriesFile{Attempts: 3, Budget: 0.2},
+		Retries:  retriesFile{Attempts: 3},
 		Overload: overloadFile{Queue: 1000, Wait: duration(5 * time.Second)},
 		Limits:   limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20},
 		Fidelity: "default",

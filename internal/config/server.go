@@ -138,8 +138,7 @@ func (r *retriesFile) resolve(ps *Problems) Retries {
 	if r.Attempts < 1 || r.Attempts > maxAttempts {
 		ps.addKey(&r.at, "attempts", "is not a number of attempts; write a whole number from 1, which never repeats a request, to %d", maxAttempts)
 	}
-	r.checkShare("budget", r.Budget, ps)
-	return Retries{Attempts: r.Attempts, Budget: r.Budget}
+	return Retries{Attempts: r.Attempts}
 }
 
 func (a *at) checkShare(key string, share float64, ps *Problems) {

@@ -9,14 +9,17 @@ const (
 	retryShare  = 5                // one retry for this many requests: 20 %
 	retryMin    = 3                // in a window, however few requests there are
 	retryWindow = 10 * time.Second // what "recent" means
+	retryLoan   = 2 * time.Second  // of requests, about as many as wait for a first token
 	retryForget = 60 * time.Second // after which retries count no longer
 )
 
 // Budget bounds what retries add to the load of a provider: a fifth of what is
-// offered, or three in ten seconds where that is more. A burst of failures may
-// take a fifth of the last ten seconds at once, on loan: it is earned back before
-// there are more. So an upstream that begins to fail gets at most 1.2 times what
-// it is offered from then on. It is safe for concurrent use.
+// offered, or three in ten seconds where that is more. Requests that fail all at
+// once may take a fifth of what comes in two seconds on loan: it is earned back
+// before there are more. So an upstream that begins to fail gets at most 1.2 times
+// what it is offered in any time from there that is longer than two seconds. Only
+// where retries have been denied just before, what was earned since then comes on
+// top, at most the fifth of two seconds. It is safe for concurrent use.
 //
 // failsafe-go's budget was weighed. It compares retries in flight with requests
 // in flight and always lets three fly: an upstream that fails within a
@@ -32,12 +35,11 @@ type Budget struct {
 	offered, retried int // in this window
 	before           int // offered in the window before it
 
-	// An episode begins with a retry and ends when all was paid back and as much
-	// again was offered as the loan stands for, or when it is forgotten.
-	spent   int // retries; 0: there is no episode
-	loan    int // retries that need not be earned first
-	balance int // requests offered less those that the retries stand for, at most one retry's worth
-	spare   int // the same without that bound, since a retry was last denied
+	// An episode is some retries and what was offered since the first of them.
+	spent   int  // retries
+	loan    int  // retries that need not be earned first
+	balance int  // requests offered, less retryShare for each retry; below zero while it owes
+	denied  bool // the loan was not enough: there is no new one before all is calm
 	last    instant
 }
 
@@ -49,13 +51,8 @@ func (b *Budget) Offered() {
 	defer b.mu.Unlock()
 	b.turn(now)
 	b.offered++
-	if b.spent == 0 {
-		return
-	}
-	b.balance = min(b.balance+1, retryShare)
-	b.spare++
-	if b.spare >= retryShare*b.loan {
-		b.spent = 0
+	if b.balance++; b.balance >= retryShare*b.loan {
+		b.denied = false
 	}
 }
 
@@ -67,21 +64,22 @@ func (b *Budget) Retry() bool {
 	defer b.mu.Unlock()
 	b.turn(now)
 	recent := b.recent(now)
-	if b.spent == 0 || now.since(b.last) > retryForget {
-		b.spent, b.balance, b.spare = 0, 0, 0
-		b.loan = max(recent/retryShare, retryMin)
+	if b.balance >= 0 && !b.denied || now.since(b.last) > retryForget {
+		// What was earned before is not taken along, so that the retries since
+		// now are never more than the loan or a fifth of the requests since now.
+		b.spent, b.balance, b.denied = 0, 0, false
+		b.loan = max(int(retryLoan*time.Duration(recent)/retryWindow)/retryShare, retryMin)
 	}
 	switch {
 	case b.spent < b.loan, b.balance >= retryShare:
 		b.spent++
 		b.balance -= retryShare
-		b.spare -= retryShare
 		b.last = now
 	case recent < retryShare*retryMin && b.retried < retryMin:
 		// The minimum is for providers with few requests. With more of them a
 		// fifth is more than it, and it must not come on top.
 	default:
-		b.spare = 0 // the failures go on, so the episode does
+		b.denied = true
 		return false
 	}
 	b.retried++

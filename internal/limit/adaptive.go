@@ -14,7 +14,8 @@ type adaptive struct {
 	seek  bool // no limit was too high yet: go up in large steps
 
 	base    float64       // logarithm of the usual time to first token, in seconds
-	known   bool          // base is
+	unsure  float64       // variance of base
+	windows int           // that base was learned from
 	settled time.Duration // when a lowered limit shows in what is seen
 
 	failing    time.Duration // when the last failures began, and the limit then
@@ -35,6 +36,7 @@ const (
 	windowTime    = time.Second
 	windowSamples = 16
 	windowStale   = 30 * time.Second // older samples say nothing of now
+	baseWindows   = 8
 
 	tolerated = 0.2 // of the usual time to first token, before tokens are late
 	doubt     = 2.5 // standard errors, before a difference is taken for one
@@ -87,12 +89,13 @@ func (a *adaptive) restart(now time.Duration) {
 func (a *adaptive) move(now time.Duration) {
 	n := float64(a.n)
 	recent := a.sum / n
-	if !a.known {
-		a.base, a.known = recent, true
+	variance := max(a.sum2/n-recent*recent, 0) / n
+	if a.windows == 0 {
+		a.base, a.unsure = recent, variance
 	}
 	// Prompts differ more than servers do: the fewer and the more unlike the
 	// samples, the less of a difference is believed.
-	err := doubt * math.Sqrt(max(a.sum2/n-recent*recent, 0)/n)
+	err := doubt * math.Sqrt(variance+a.unsure)
 	excess := recent - a.base - err
 	late := excess > 0 && recent-a.base > math.Log1p(tolerated)
 	limit := float64(a.places())
@@ -108,7 +111,16 @@ func (a *adaptive) move(now time.Duration) {
 	case !late && full:
 		a.limit = min(a.limit+max(1, limit*step), a.max)
 	}
-	a.learn(recent, err, !busy || limit <= adaptiveFloor)
+	// What is usual is learned in the beginning, and later where so few are open
+	// that they are not what makes tokens late. It goes down at any time, as far as
+	// the difference is believed; were it to follow a full target up, it would take
+	// overload for usual.
+	switch {
+	case !busy || limit <= adaptiveFloor || !late && a.windows < baseWindows:
+		a.learn(recent, variance)
+	case recent+err < a.base:
+		a.base += (recent + err - a.base) / 4
+	}
 }
 
 // lowerTo lowers the limit. At the floor it begins to seek again.
@@ -117,14 +129,10 @@ func (a *adaptive) lowerTo(limit float64) {
 	a.seek = a.limit <= adaptiveFloor
 }
 
-// learn moves what is usual: down quickly, as far as the difference is believed,
-// and up only where so few are open that they are not what makes tokens late. A
-// baseline that followed a full target up would take its overload for usual.
-func (a *adaptive) learn(recent, err float64, free bool) {
-	switch {
-	case free:
-		a.base += (recent - a.base) / 8
-	case recent+err < a.base:
-		a.base += (recent + err - a.base) / 4
-	}
+// learn moves what is usual towards a window.
+func (a *adaptive) learn(recent, variance float64) {
+	a.windows = min(a.windows+1, baseWindows)
+	part := 1 / float64(a.windows)
+	a.base += (recent - a.base) * part
+	a.unsure = a.unsure*(1-part)*(1-part) + variance*part*part
 }

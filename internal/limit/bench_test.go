@@ -12,7 +12,7 @@ import (
 var roomy = Config{Requests: 8192, PerKey: 1024, PerTarget: 1024, Queue: 1024, Wait: 5 * time.Second, Memory: 1 << 40}
 
 func pass(b testing.TB, l *Limiter, t *Target, key string) {
-	p, refusal := l.Enter(context.Background(), key, Normal)
+	p, refusal := l.Enter(context.Background(), Caller{Key: key, Class: Normal})
 	if refusal != nil {
 		b.Fatal(refusal)
 	}
@@ -75,19 +75,19 @@ func BenchmarkFirstToken(b *testing.B) {
 func BenchmarkRefused(b *testing.B) {
 	l := New()
 	l.Use(Config{Requests: 1, Queue: 64, Wait: time.Hour, Memory: -1})
-	p, _ := l.Enter(context.Background(), "", Normal)
+	p, _ := l.Enter(context.Background(), Caller{Key: "", Class: Normal})
 	defer p.Release()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for i := range 64 {
-		go func() { _, _ = l.Enter(ctx, strconv.Itoa(i), Normal) }()
+		go func() { _, _ = l.Enter(ctx, Caller{Key: strconv.Itoa(i), Class: Normal}) }()
 	}
 	for l.Snapshot().Process.Waiting < 64 {
 		time.Sleep(time.Millisecond)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, refusal := l.Enter(ctx, "x", Normal); refusal == nil {
+		if _, refusal := l.Enter(ctx, Caller{Key: "x", Class: Normal}); refusal == nil {
 			b.Fatal("let in")
 		}
 	}

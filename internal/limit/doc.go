@@ -6,10 +6,10 @@
 // refused with a time to come back. Refusals are made early: a request that is
 // expected to wait in vain is told so when it comes.
 //
-//	place, refusal := limiter.Enter(ctx, key, class)
+//	place, refusal := limiter.Enter(ctx, caller)
 //	defer place.Release()
 //	slot, ok := limiter.Target(id, max).TryEnter(class)   // then the next target
-//	slot, refusal = target.Enter(ctx, key, class)         // then wait for one
+//	slot, refusal = target.Enter(ctx, caller)             // then wait for one
 //	slot.FirstToken(d)
 //	slot.Release()
 //
@@ -26,20 +26,23 @@
 // The expected wait is the number of requests before this one times how long
 // places are held, or the pace at which the class is served, or for how long
 // nobody was: whichever is most. Whoever cannot have twice that is refused.
-// A queue that was not empty for as long as Wait is crowded. It is kept to a
-// quarter of Wait and serves the newest first, because the oldest waiter's client
-// is the one most likely to be gone. In the simulation of this package's tests, at
-// five times the capacity and with clients that leave after three seconds, the
-// oldest first gave 42 good answers a second of 50 possible, the newest first 50.
+// A queue that was not empty for as long as Wait is crowded and kept to a quarter
+// of Wait: a burst may fill a queue, but a queue that stays only makes everybody
+// late. In the simulation of this package's tests, at five times the capacity and
+// with clients that leave after three seconds, the whole of Wait gave 30 good
+// answers a second of 50 possible, half of it 41, and a short queue 50. To serve
+// the newest first, as others do in overload, mends a queue that is too long; it
+// added nothing to a short one.
 //
 // # Adaptive limits
 //
 // A target's limit can follow its time to first token: up while the limit is used
-// and tokens come as early as usual, down when they come late, by a place for each
-// request that the target could not take. It stays between 4 places and its
-// configured limit. What is usual is learned from when few requests are open; a
-// target that is full from the gateway's first minute on is measured against that
-// minute.
+// and tokens come as early as usual, down when they come a fifth later, and by half
+// a place for each request that the target could not take. It stays between 4
+// places and its configured limit. What is usual is learned in the first seconds
+// and from when few requests are open. A server that is slower with every request
+// it has, long before it is full, is held where it is a fifth slower than when
+// quiet; give such a one a fixed limit.
 //
 // # Memory
 //
@@ -52,8 +55,8 @@
 // one line in order of arrival: priorities decide who is rejected, not who is
 // next, and there are no turns between keys. A permit's latency is the time until
 // it is given back, so it can either be a place for a whole stream or measure the
-// first token. Released at the first token it lets streams pile up: 18 good
+// first token. Released at the first token it lets streams pile up: 17 good
 // answers a second of 50 in the same simulation. Held to the end it measures how
-// long answers are, and gave 38 where all were equally long; the one here gives
-// 46. Dropping a permit does not lower its limit.
+// long answers are, and gave 40 where they differ by half; the one here gives 46.
+// Dropping a permit does not lower its limit.
 package limit

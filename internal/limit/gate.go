@@ -12,7 +12,6 @@ import (
 type gate struct {
 	reason string // of a refusal for want of a place
 	clock  func() time.Duration
-	onces  *sync.Pool
 
 	mu      sync.Mutex
 	bounds  bounds
@@ -21,6 +20,7 @@ type gate struct {
 	hold    time.Duration // for how long places are held, smoothed; 0 means not known
 	queue   queue
 	refused map[string]uint64
+	onces   []*once // of places that were given back
 }
 
 // bounds is what a configuration means to one gate.
@@ -40,8 +40,8 @@ const (
 	smooth = 16
 )
 
-func newGate(reason string, clock func() time.Duration, onces *sync.Pool) *gate {
-	return &gate{reason: reason, clock: clock, onces: onces, refused: map[string]uint64{}, queue: newQueue()}
+func newGate(reason string, clock func() time.Duration) *gate {
+	return &gate{reason: reason, clock: clock, refused: map[string]uint64{}, queue: newQueue()}
 }
 
 func (g *gate) use(b bounds) {
@@ -54,8 +54,12 @@ func (g *gate) use(b bounds) {
 // also in a queue that is now too long.
 func (g *gate) set(b bounds) {
 	g.bounds = b
+	if g.queue.waiting == 0 {
+		return
+	}
+	now := g.clock()
 	for _, s := range g.queue.shares {
-		g.queue.unpark(s, g.clock())
+		g.queue.unpark(s, now)
 	}
 	g.serve()
 }
@@ -71,18 +75,19 @@ func (g *gate) try(class Class) (place, bool) {
 }
 
 // enter takes a place or waits for one.
-func (g *gate) enter(ctx context.Context, key string, class Class) (place, *Refusal) {
+func (g *gate) enter(ctx context.Context, c Caller) (place, *Refusal) {
 	g.mu.Lock()
 	var s *share
-	if g.bounds.perKey > 0 && key != "" {
-		s = g.queue.share(key)
+	if (g.bounds.perKey > 0 || c.Max > 0) && c.Key != "" {
+		s = g.queue.share(c.Key)
+		s.max = c.Max
 	}
-	if g.room(class) && g.fits(s) {
+	if g.room(c.Class) && g.fits(s) {
 		p := g.take(s)
 		g.mu.Unlock()
 		return p, nil
 	}
-	w, refusal := g.join(ctx, g.queue.share(key), class)
+	w, refusal := g.join(ctx, g.queue.share(c.Key), c.Class)
 	g.mu.Unlock()
 	if refusal != nil {
 		return place{}, refusal
@@ -122,6 +127,7 @@ func (g *gate) leave(p place) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open--
+	g.onces = append(g.onces, p.once)
 	if p.since != 0 {
 		g.held(g.clock() - p.since)
 	}
@@ -149,7 +155,8 @@ func (g *gate) held(d time.Duration) {
 func (g *gate) take(s *share) place {
 	g.open++
 	g.entered++
-	p := place{gate: g, share: s}
+	o := g.once()
+	p := place{gate: g, once: o, turn: o.turn.Load(), share: s}
 	if s != nil {
 		s.open++
 	}
@@ -159,13 +166,24 @@ func (g *gate) take(s *share) place {
 	return p
 }
 
+// once is one that no place has.
+func (g *gate) once() *once {
+	last := len(g.onces) - 1
+	if last < 0 {
+		return new(once)
+	}
+	o := g.onces[last]
+	g.onces = g.onces[:last]
+	return o
+}
+
 // worthTiming reports whether to measure how long a place is held: only where
 // somebody may have to wait for it soon.
 func (g *gate) worthTiming(s *share) bool {
 	if g.bounds.queue == 0 || g.hold != 0 && g.entered%timed != 0 {
 		return false
 	}
-	return g.open*2 > g.bounds.limit && g.bounds.limit > 0 || s != nil && s.open*2 > g.bounds.perKey
+	return g.open*2 > g.bounds.limit && g.bounds.limit > 0 || s != nil && s.open*2 > g.most(s)
 }
 
 func (g *gate) room(class Class) bool {
@@ -182,19 +200,27 @@ func (g *gate) places(class Class) int {
 
 // counted is the share that a place counts for, nil where keys have no limit.
 func (g *gate) counted(s *share) *share {
-	if g.bounds.perKey == 0 || s.key == "" {
+	if g.most(s) == 0 || s.key == "" {
 		return nil
 	}
 	return s
 }
 
+// most is how many places a key may have: its own figure, or everybody's.
+func (g *gate) most(s *share) int {
+	if s.max > 0 {
+		return s.max
+	}
+	return g.bounds.perKey
+}
+
 // fits reports whether a key may have one more place.
 func (g *gate) fits(s *share) bool {
-	return s == nil || s.key == "" || g.bounds.perKey == 0 || s.open < g.bounds.perKey
+	return s == nil || s.key == "" || g.most(s) == 0 || s.open < g.most(s)
 }
 
 // serve gives the free places to those who wait: the most important class first,
-// within it one to each key in turn.
+// within it one to each key in turn, of a key the oldest.
 func (g *gate) serve() {
 	for c := range Class(classes) {
 		for g.room(c) {
@@ -206,12 +232,7 @@ func (g *gate) serve() {
 				g.queue.park(s)
 				continue
 			}
-			now := g.clock()
-			w := s.oldest(c)
-			if g.crowded(c, now) {
-				w = s.newest(c)
-			}
-			g.queue.serve(w, now)
+			w := g.queue.serve(s, c, g.clock())
 			w.place = g.take(g.counted(s))
 			close(w.done)
 		}

@@ -60,7 +60,7 @@ func (g *gate) patience(ctx context.Context, class Class, now time.Duration) tim
 
 // crowded reports that a class's queue has not been empty for as long as Wait. A
 // burst may fill a queue; one that stays only makes everybody late. Then it is
-// kept short and the newest are served first: their clients are still there.
+// kept short.
 func (g *gate) crowded(class Class, now time.Duration) bool {
 	l := &g.queue.lines[class]
 	return l.ready > 0 && now-l.began > g.bounds.wait
@@ -71,7 +71,7 @@ func (g *gate) crowded(class Class, now time.Duration) bool {
 // count only as far as their turns come before its own.
 func (g *gate) expect(s *share, class Class, now time.Duration) time.Duration {
 	if !g.fits(s) {
-		return g.hold * time.Duration(s.waiting+1) / time.Duration(g.bounds.perKey)
+		return g.hold * time.Duration(s.waiting+1) / time.Duration(g.most(s))
 	}
 	if g.bounds.limit == 0 {
 		return 0

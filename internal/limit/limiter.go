@@ -10,7 +10,6 @@ import (
 // outlives reloads: what is open stays counted.
 type Limiter struct {
 	clock   func() time.Duration
-	onces   *sync.Pool
 	process *gate
 	memory  *memory
 
@@ -23,11 +22,9 @@ type Limiter struct {
 func New() *Limiter {
 	start := time.Now()
 	clock := func() time.Duration { return time.Since(start) + 1 } // never 0, which stands for no time
-	onces := &sync.Pool{New: func() any { return new(once) }}
 	return &Limiter{
 		clock:   clock,
-		onces:   onces,
-		process: newGate(Process, clock, onces),
+		process: newGate(Process, clock),
 		memory:  newMemory(),
 		config:  Config{Requests: -1, Memory: -1},
 		targets: map[string]*Target{},
@@ -47,19 +44,25 @@ func (l *Limiter) Use(c Config) {
 	}
 }
 
+// Caller is who asks for a place.
+type Caller struct {
+	Key   string // empty is nobody in particular, without a limit of its own
+	Max   int    // how many requests this key may have open; 0 means Config.PerKey
+	Class Class
+}
+
 // Enter takes a place in the process for a caller, and waits for one where the
-// queue allows it. An empty key is nobody in particular and has no limit of its
-// own. The end of the context ends the wait.
-func (l *Limiter) Enter(ctx context.Context, key string, class Class) (Permit, *Refusal) {
-	class = class.known()
-	if l.memory.refuses(class, l.clock) {
+// queue allows it. The end of the context ends the wait.
+func (l *Limiter) Enter(ctx context.Context, c Caller) (Permit, *Refusal) {
+	c.Class = c.Class.known()
+	if l.memory.refuses(c.Class, l.clock) {
 		return Permit{}, l.process.refuse(Memory, memoryRetry)
 	}
-	p, refusal := l.process.enter(ctx, key, class)
+	p, refusal := l.process.enter(ctx, c)
 	if refusal != nil {
 		return Permit{}, refusal
 	}
-	return newPermit(l.onces, p, nil), nil
+	return Permit{place: p}, nil
 }
 
 // Target is the limit of one target, made where there is none yet. max is how
@@ -74,7 +77,7 @@ func (l *Limiter) Target(id string, max int) *Target {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t = l.targets[id]; t == nil {
-		t = &Target{gate: newGate(Upstream, l.clock, l.onces)}
+		t = &Target{gate: newGate(Upstream, l.clock)}
 		l.targets[id] = t
 	}
 	t.max.Store(int64(max))

@@ -12,7 +12,7 @@ import (
 // enter takes a place that must be had at once.
 func enter(t *testing.T, l *Limiter, key string, class Class) Permit {
 	t.Helper()
-	p, refusal := l.Enter(context.Background(), key, class)
+	p, refusal := l.Enter(context.Background(), Caller{Key: key, Class: class})
 	if refusal != nil {
 		t.Fatalf("%s of %q was refused: %v", class, key, refusal)
 	}
@@ -23,7 +23,7 @@ func enter(t *testing.T, l *Limiter, key string, class Class) Permit {
 func refused(t *testing.T, l *Limiter, key string, class Class, reason string) *Refusal {
 	t.Helper()
 	start := time.Now()
-	p, refusal := l.Enter(context.Background(), key, class)
+	p, refusal := l.Enter(context.Background(), Caller{Key: key, Class: class})
 	if refusal == nil {
 		p.Release()
 		t.Fatalf("%s of %q was let in, want a refusal for %s", class, key, reason)
@@ -153,7 +153,7 @@ func TestTargets(t *testing.T) {
 	if _, ok := a.TryEnter(Critical); ok {
 		t.Error("a target with one place gave two")
 	}
-	if _, refusal := a.Enter(context.Background(), "k", Normal); refusal == nil || refusal.Reason != Upstream {
+	if _, refusal := a.Enter(context.Background(), Caller{Key: "k", Class: Normal}); refusal == nil || refusal.Reason != Upstream {
 		t.Errorf("the refusal is %v", refusal)
 	}
 	if l.Target("a", 2) != a {

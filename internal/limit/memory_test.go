@@ -22,12 +22,12 @@ func TestMemoryShedsByClass(t *testing.T) {
 			used = s.used
 			time.Sleep(memoryEvery)
 			for range memoryAsk { // the clock is not looked at for each
-				if p, refusal := l.Enter(context.Background(), "a", Critical); refusal == nil {
+				if p, refusal := l.Enter(context.Background(), Caller{Key: "a", Class: Critical}); refusal == nil {
 					p.Release()
 				}
 			}
 			for c := range Class(classes) {
-				p, refusal := l.Enter(context.Background(), "a", c)
+				p, refusal := l.Enter(context.Background(), Caller{Key: "a", Class: c})
 				p.Release()
 				if want := int(c) >= classes-s.refused; (refusal != nil) != want || want && refusal.Reason != Memory {
 					t.Errorf("at %d of 1000 %s gets %v, want refused %v", s.used, c, refusal, want)
@@ -47,7 +47,7 @@ func TestMemoryIsLookedAtFourTimesASecond(t *testing.T) {
 		l.memory.read = func(int64) usage { looks++; return usage{bytes: 870, cycles: uint64(looks)} }
 		l.Use(Config{Requests: -1, Memory: 1000})
 		for range 10_000 {
-			p, _ := l.Enter(context.Background(), "a", Normal)
+			p, _ := l.Enter(context.Background(), Caller{Key: "a", Class: Normal})
 			p.Release()
 			time.Sleep(time.Millisecond)
 		}
@@ -68,7 +68,7 @@ func TestShedderRunsTheCollector(t *testing.T) {
 		l.Use(Config{Requests: -1, Memory: 1000})
 		start := time.Now()
 		for {
-			p, refusal := l.Enter(context.Background(), "a", Normal)
+			p, refusal := l.Enter(context.Background(), Caller{Key: "a", Class: Normal})
 			if refusal == nil {
 				p.Release()
 				break

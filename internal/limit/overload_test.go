@@ -42,14 +42,14 @@ func TestOverload(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			peak := 50.0 // what the engine can do
-			for _, rate := range []float64{45, 75} {
+			peak := 0.0
+			for _, rate := range []float64{45, 50, 75} {
 				peak = max(peak, goodput(overload(c.adaptive, rate, c.patience).run(t), simLength))
 			}
 			out := overload(c.adaptive, 250, c.patience).run(t)
 			got := goodput(out, simLength)
-			if got < 0.9*peak {
-				t.Errorf("goodput is %.1f a second, the peak was %.1f", got, peak)
+			if got < 0.9*peak || got < 0.85*50 {
+				t.Errorf("goodput is %.1f a second, the peak was %.1f and the engine can do 50", got, peak)
 			}
 			critical := filter(out, func(o outcome) bool { return o.class == Critical })
 			served := filter(critical, func(o outcome) bool { return o.good })

@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -9,36 +8,29 @@ import (
 // Permit is a place that was given. It is a value: copies are the same permit,
 // and the zero Permit is one that was released. Whoever has one releases it.
 type Permit struct {
-	once   *once
-	turn   uint64
 	place  place
 	target *Target // nil for a place in the process
 }
 
-// once lets a permit be released one time only. It is used again by a later
-// permit, with the next turn, so that a permit costs no allocation.
-type once struct{ turn atomic.Uint64 }
-
 // place is what a gate gave and gets back.
 type place struct {
 	gate  *gate
+	once  *once
+	turn  uint64
 	share *share        // nil where keys are not counted
 	since time.Duration // 0 where the time is not taken
 }
 
-func newPermit(pool *sync.Pool, p place, t *Target) Permit {
-	o := pool.Get().(*once)
-	return Permit{once: o, turn: o.turn.Load(), place: p, target: t}
-}
+// once lets a place be given back one time only. The gate uses it again for a
+// later place, with the next turn, so that a permit costs no allocation.
+type once struct{ turn atomic.Uint64 }
 
 // Release gives the place back. Only the first call does, whatever the order of
 // calls and copies.
 func (p Permit) Release() {
-	if p.once == nil || !p.once.turn.CompareAndSwap(p.turn, p.turn+1) {
-		return
+	if o := p.place.once; o != nil && o.turn.CompareAndSwap(p.place.turn, p.place.turn+1) {
+		p.place.gate.leave(p.place)
 	}
-	p.place.gate.onces.Put(p.once)
-	p.place.gate.leave(p.place)
 }
 
 // FirstToken tells how long the target took for the first token, counted from
@@ -60,5 +52,5 @@ func (p Permit) Failed() {
 }
 
 func (p Permit) held() bool {
-	return p.target != nil && p.once.turn.Load() == p.turn
+	return p.target != nil && p.place.once.turn.Load() == p.place.turn
 }

@@ -28,6 +28,7 @@ type line struct {
 // share is what one key has: open in the gate, and waiting.
 type share struct {
 	key     string
+	max     int // its own figure, 0 where it has none
 	open    int // where keys are counted
 	waiting int
 	lists   [classes]list.List     // of *waiter
@@ -118,20 +119,18 @@ func (q *queue) remove(w *waiter) {
 	}
 }
 
-// oldest and newest are a key's waiters of a class at the two ends.
-func (s *share) oldest(c Class) *waiter { return s.lists[c].Front().Value.(*waiter) }
-func (s *share) newest(c Class) *waiter { return s.lists[c].Back().Value.(*waiter) }
-
-// serve takes out a waiter who gets a place. The key's next turn comes after
-// everybody else's.
-func (q *queue) serve(w *waiter, now time.Duration) {
+// serve takes out a key's oldest waiter of a class, who gets a place. The key's
+// next turn comes after everybody else's.
+func (q *queue) serve(s *share, c Class, now time.Duration) *waiter {
+	w := s.lists[c].Front().Value.(*waiter)
 	q.remove(w)
-	l := &q.lines[w.class]
-	if turn := w.share.turns[w.class]; turn != nil {
+	l := &q.lines[c]
+	if turn := s.turns[c]; turn != nil {
 		l.turns.MoveToBack(turn)
 	}
 	l.pace += (now - l.moved - l.pace) / smooth
 	l.moved = now
+	return w
 }
 
 // park takes a key's turns away.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +30,7 @@ func newBench(c Config) *bench {
 func (b *bench) wait(ctx context.Context, name, key string, class Class) {
 	start := time.Now()
 	b.all.Go(func() {
-		p, refusal := b.l.Enter(ctx, key, class)
+		p, refusal := b.l.Enter(ctx, Caller{Key: key, Class: class})
 		b.mu.Lock()
 		b.after[name] = time.Since(start)
 		if refusal != nil {
@@ -262,28 +261,28 @@ func TestStalledQueueRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// A queue that does not empty for longer than Wait serves the newest first.
-func TestCrowdedQueueServesTheNewest(t *testing.T) {
+// A queue may be long for as long as Wait. When it has not emptied by then it is
+// kept short.
+func TestCrowdedQueueIsKeptShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Config{Requests: 1, Queue: 100, Wait: 20 * time.Second})
-		for i := range 40 {
-			b.wait(context.Background(), fmt.Sprint(i), "a", Normal)
-			time.Sleep(700 * time.Millisecond)
-		}
-		served := b.came()
-		b.end(t)
-		// 22 is the last that is served before the queue is crowded.
-		at := slices.Index(served, "22")
-		if at < 0 || len(served) < at+5 {
-			t.Fatalf("they came in as %v", served)
-		}
-		for i := range served[1:] {
-			x, _ := strconv.Atoi(served[i])
-			y, _ := strconv.Atoi(served[i+1])
-			if i < at && x > y || i > at && x < y {
-				t.Fatalf("they came in as %v", served)
+		learnHold(t, b.l)
+		longest := func(n int) (longest int) {
+			for i := range n {
+				b.wait(context.Background(), fmt.Sprint(b.l.clock()), fmt.Sprint("k", i%5), Normal)
+				time.Sleep(250 * time.Millisecond)
+				longest = max(longest, b.l.Snapshot().Process.Waiting)
 			}
+			return longest
 		}
+		if got := longest(4 * 20); got < 9 || got > 12 {
+			t.Errorf("in a burst up to %d wait, want half of 20 s, a second each", got)
+		}
+		_ = longest(4 * 10) // the queue goes down
+		if got := longest(4 * 10); got < 1 || got > 4 {
+			t.Errorf("in a crowded queue %d wait, want half of 5 s, a second each", got)
+		}
+		b.end(t)
 	})
 }
 

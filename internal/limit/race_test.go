@@ -29,7 +29,7 @@ func TestManyAtOnce(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.IntN(30))*time.Millisecond)
 		defer cancel()
 		k, class := random.IntN(4), Class(random.IntN(classes))
-		p, refusal := l.Enter(ctx, fmt.Sprint(k), class)
+		p, refusal := l.Enter(ctx, Caller{Key: fmt.Sprint(k), Class: class})
 		if refusal != nil {
 			return
 		}
@@ -40,7 +40,7 @@ func TestManyAtOnce(t *testing.T) {
 		target := l.Target(fmt.Sprint(i), 0)
 		slot, ok := target.TryEnter(class)
 		if !ok {
-			if slot, refusal = target.Enter(ctx, fmt.Sprint(k), class); refusal != nil {
+			if slot, refusal = target.Enter(ctx, Caller{Key: fmt.Sprint(k), Class: class}); refusal != nil {
 				return
 			}
 		}

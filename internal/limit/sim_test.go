@@ -131,7 +131,7 @@ func (w *world) request(l *Limiter, patience time.Duration, o *outcome) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	defer time.AfterFunc(patience, cancel).Stop() // the gateway does not know when a client will go
-	place, refusal := l.Enter(ctx, o.key, o.class)
+	place, refusal := l.Enter(ctx, Caller{Key: o.key, Class: o.class})
 	if refusal != nil {
 		o.waited, o.refused = time.Since(start), refusal
 		return
@@ -140,7 +140,7 @@ func (w *world) request(l *Limiter, patience time.Duration, o *outcome) {
 	target := l.Target("engine", w.max)
 	slot, ok := target.TryEnter(o.class)
 	if !ok {
-		slot, refusal = target.Enter(ctx, o.key, o.class)
+		slot, refusal = target.Enter(ctx, Caller{Key: o.key, Class: o.class})
 	}
 	o.waited, o.refused = time.Since(start), refusal
 	if refusal != nil {

@@ -23,17 +23,17 @@ func (t *Target) TryEnter(class Class) (Permit, bool) {
 	if !ok {
 		return Permit{}, false
 	}
-	return newPermit(t.gate.onces, p, t), true
+	return Permit{place: p, target: t}, true
 }
 
 // Enter takes a place and waits for one in the target's queue, where callers take
-// turns as they do for the process.
-func (t *Target) Enter(ctx context.Context, key string, class Class) (Permit, *Refusal) {
-	p, refusal := t.gate.enter(ctx, key, class.known())
+// turns as they do for the process. A caller's own figure is the process's.
+func (t *Target) Enter(ctx context.Context, c Caller) (Permit, *Refusal) {
+	p, refusal := t.gate.enter(ctx, Caller{Key: c.Key, Class: c.Class.known()})
 	if refusal != nil {
 		return Permit{}, refusal
 	}
-	return newPermit(t.gate.onces, p, t), nil
+	return Permit{place: p, target: t}, nil
 }
 
 func (t *Target) use(c Config) {

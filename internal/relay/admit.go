@@ -18,12 +18,22 @@ func (r *Relay) admit(x *exchange) *llm.Error {
 	if x.class, err = x.classify(); err != nil {
 		return err
 	}
-	permit, refusal := r.live.limits.Enter(x.ctx, caller.ID, x.class)
+	permit, refusal := r.live.limits.Enter(x.ctx, x.limited())
 	if refusal != nil {
 		return refused(refusal)
 	}
 	x.permit = permit
 	return nil
+}
+
+// limited is the caller as limits know it. Where no keys are configured nobody is
+// told apart.
+func (x *exchange) limited() limit.Caller {
+	c := limit.Caller{Max: x.caller.Concurrency, Class: x.class}
+	if x.caller.Criticality != "" {
+		c.Key = x.caller.ID
+	}
+	return c
 }
 
 // classify is how much the request matters: what its key allows, or less where it

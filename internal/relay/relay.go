@@ -53,8 +53,7 @@ type State struct {
 
 // Retries bound what is done for a request that an upstream has failed.
 type Retries struct {
-	Attempts int     // in all; less than two means that nothing is tried again
-	Budget   float64 // share of a provider's requests that may be repeated on it
+	Attempts int // in all; less than two means that nothing is tried again
 }
 
 // Limits bound what comes from outside, in bytes.

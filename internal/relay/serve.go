@@ -131,7 +131,7 @@ func (r *Relay) next(x *exchange) (*candidate, *llm.Error) {
 	if c == nil {
 		return nil, nil
 	}
-	place, refusal := c.target.Slots.Enter(x.ctx, x.caller.ID, x.class)
+	place, refusal := c.target.Slots.Enter(x.ctx, x.limited())
 	if refusal != nil {
 		return nil, refused(refusal)
 	}
@@ -189,7 +189,7 @@ func (x *exchange) pause(c *candidate, err *llm.Error) bool {
 	if c.tried == 0 {
 		return true
 	}
-	wait := health.Backoff(c.tried, err.RetryAfter, rand.Float64)
+	wait := health.Backoff(c.tried-1, err.RetryAfter, rand.Float64)
 	if wait > patience || x.lasted()+wait >= c.target.Timeouts.Total {
 		return false
 	}
@@ -250,6 +250,8 @@ func elsewhere(err *llm.Error, upstream *http.Response) bool {
 	}
 	switch status := upstream.StatusCode; status {
 	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
+		return true
+	case http.StatusForbidden: // it is us who may not; another's credential may
 		return true
 	default:
 		return status >= http.StatusInternalServerError

@@ -32,7 +32,7 @@ func newPair(t testing.TB, changes ...func(*pair)) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.gateway = newGateway(t, func(g *gateway) { g.state.Retries = Retries{Attempts: 3, Budget: 0.2} })
+	p.gateway = newGateway(t, func(g *gateway) { g.state.Retries = Retries{Attempts: 3} })
 	second := *p.gateway.provider
 	second.Name, second.BaseURL = "two", base
 	p.provider = &second
