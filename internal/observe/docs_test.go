@@ -111,6 +111,9 @@ func families(t *testing.T) map[string][]string {
 	x.Err, x.Fidelity = &llm.Error{Kind: llm.Upstream}, "dropped;a=0;d=1"
 	x.Hedged("p", "first", &llm.Usage{Input: 1})
 	x.End()
+	o.Watch(func() Live {
+		return Live{Targets: []LiveTarget{{Target: "p/m", Prompt: 2, Cached: 1}}, Refused: map[string]uint64{"key": 1}}
+	})
 	gathered, err := o.metrics.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -50,7 +51,7 @@ func (r *Relay) Explain(dialect protocol.Name, model string, body []byte) (*Expl
 	if dialect == protocol.Gemini {
 		path = "/v1beta/models/" + model + ":generateContent"
 	}
-	req, err := http.NewRequest(http.MethodPost, "http://localhost"+path, http.NoBody)
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://localhost"+path, http.NoBody)
 	if err != nil {
 		return nil, noSuchModel(model)
 	}

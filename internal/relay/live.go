@@ -4,11 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/balance"
 	"github.com/isogloss-gateway/isogloss/internal/health"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -19,6 +22,7 @@ import (
 type live struct {
 	fleet     *health.Fleet
 	limits    *limit.Limiter
+	mu        sync.Mutex                  // for histories
 	histories map[string]*balance.History // by route
 	hedges    map[string]*route.Share
 	bound     map[string]bool // ids of the targets in use
@@ -51,7 +55,9 @@ func (l *live) bind(s *State) {
 		}
 		r.Credentials = len(credentials)
 		if r.Balance == balance.CacheAware {
+			l.mu.Lock()
 			r.History = fetch(l.histories, r.Name)
+			l.mu.Unlock()
 		}
 		if r.Hedge.Quantile > 0 {
 			r.Hedge.Budget = fetch(l.hedges, r.Name)
@@ -187,4 +193,42 @@ func failureOf(err *llm.Error, upstream *http.Response) (health.Failure, bool) {
 		return f, false
 	}
 	return f, true
+}
+
+// snapshot is what operators see of it. Targets that were never asked are left
+// out: a table may have very many.
+func (r *Relay) snapshot() observe.Live {
+	limits := r.live.limits.Snapshot()
+	out := observe.Live{Open: limits.Process.Open, Waiting: limits.Process.Waiting, Refused: limits.Process.Refused}
+	tokens := r.live.tokens()
+	for _, s := range r.live.fleet.Snapshot() {
+		l := limits.Targets[s.ID]
+		for reason, n := range l.Refused {
+			out.Refused[reason] += n
+		}
+		if s.Succeeded == 0 && len(s.Failed) == 0 && l.Waiting == 0 && s.InFlight == 0 {
+			continue
+		}
+		name, _, _ := strings.Cut(s.ID, "@")
+		t := observe.LiveTarget{Target: name, Ready: s.Ready, Open: s.InFlight, Waiting: l.Waiting, Limit: l.Limit}
+		t.Prompt, t.Cached = tokens[name].Prompt, tokens[name].Cached
+		out.Targets = append(out.Targets, t)
+	}
+	return out
+}
+
+// tokens is what targets have said of their prompt caches, by target.
+func (l *live) tokens() map[string]balance.Tokens {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := map[string]balance.Tokens{}
+	for _, h := range l.histories {
+		for _, t := range h.Targets() {
+			sum := all[t.ID]
+			sum.Prompt += t.Prompt
+			sum.Cached += t.Cached
+			all[t.ID] = sum
+		}
+	}
+	return all
 }

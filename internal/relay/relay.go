@@ -80,6 +80,7 @@ func New(codecs []protocol.Translator, observer *observe.Observer) *Relay {
 	for _, c := range codecs {
 		r.codecs[c.Name()] = c
 	}
+	observer.Watch(r.snapshot)
 	return r
 }
 

@@ -336,7 +336,9 @@ func TestHedgeHasAShare(t *testing.T) {
 	p.up.Answer(good("quick"))
 	p.two.Answer(good("second"))
 	for range 200 {
-		p.post(t, chatPath, pairStream)
+		if _, _, err := p.post(t, chatPath, pairStream); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if n := len(p.two.Requests()); n > 10 {
 		t.Errorf("%d of 200 were hedged", n)

@@ -153,7 +153,7 @@ func (r *Relay) newTranslator(x *exchange) *translator {
 func (s *translator) encode(events []llm.Event) *llm.Error {
 	for _, e := range s.join(events) {
 		if s.over || s.broken != nil {
-			return nil
+			break
 		}
 		e, ok := s.note(e)
 		if !ok {
@@ -168,7 +168,7 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 			}
 			if s.spoken.resumable() && elsewhere(err, nil) {
 				s.broken = err
-				return nil
+				continue
 			}
 			s.x.seen.Err, s.over = err, true
 			e = llm.Failure{Err: err}
