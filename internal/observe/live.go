@@ -1,6 +1,10 @@
 package observe
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // Live is what is true at the moment of a scrape.
 type Live struct {
@@ -23,23 +27,24 @@ type LiveTarget struct {
 }
 
 // Watch makes the metrics tell what snapshot returns.
-func (o *Observer) Watch(snapshot func() Live) {
-	o.metrics.registry.MustRegister(&liveMetrics{
-		snapshot: snapshot,
-		ready:    liveDesc("target_ready", "Whether a target may be asked: 0 while it is ejected, cools down or refuses the credential.", "target"),
-		open:     liveDesc("target_requests_open", "Requests that a target is busy with.", "target"),
-		waiting:  liveDesc("target_requests_waiting", "Requests that wait for a place at a target.", "target"),
-		limit:    liveDesc("target_requests_limit", "How many requests a target may have open; 0 is no limit.", "target"),
-		prompt:   liveDesc("target_prompt_tokens_total", "Prompt tokens of models that are balanced by cache, and whether they were cached.", "target", "cached"),
-		process:  liveDesc("requests_open", "Requests that have a place in the gateway.", "state"),
-		refused:  liveDesc("requests_refused_total", "Requests that were turned away for want of a place.", "reason"),
-	})
+func (o *Observer) Watch(snapshot func() Live) { o.metrics.live.snapshot.Store(&snapshot) }
+
+func newLiveMetrics() *liveMetrics {
+	return &liveMetrics{
+		ready:   liveDesc("target_ready", "Whether a target may be asked: 0 while it is ejected, cools down or refuses the credential.", "target"),
+		open:    liveDesc("target_requests_open", "Requests that a target is busy with.", "target"),
+		waiting: liveDesc("target_requests_waiting", "Requests that wait for a place at a target.", "target"),
+		limit:   liveDesc("target_requests_limit", "How many requests a target may have open; 0 is no limit.", "target"),
+		prompt:  liveDesc("target_prompt_tokens_total", "Prompt tokens of models that are balanced by cache, and whether they were cached.", "target", "cached"),
+		process: liveDesc("requests_open", "Requests that have a place in the gateway.", "state"),
+		refused: liveDesc("requests_refused_total", "Requests that were turned away for want of a place.", "reason"),
+	}
 }
 
 // liveMetrics reads the gauges when they are asked for: keeping them up to date
 // with each request would cost every request.
 type liveMetrics struct {
-	snapshot                                              func() Live
+	snapshot                                              atomic.Pointer[func() Live]
 	ready, open, waiting, limit, prompt, process, refused *prometheus.Desc
 }
 
@@ -62,7 +67,11 @@ func (m *liveMetrics) Collect(to chan<- prometheus.Metric) {
 	counter := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
-	live := m.snapshot()
+	snapshot := m.snapshot.Load()
+	if snapshot == nil {
+		return
+	}
+	live := (*snapshot)()
 	gauge(m.process, float64(live.Open), "open")
 	gauge(m.process, float64(live.Waiting), "waiting")
 	for reason, n := range live.Refused {

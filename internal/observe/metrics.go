@@ -44,6 +44,8 @@ type metrics struct {
 	events         prometheus.Counter
 	reloaded       prometheus.Gauge
 
+	live *liveMetrics
+
 	routes *cache[routeKey, *routeSeries]
 	series *cache[seriesKey, *series]
 }
@@ -69,6 +71,7 @@ func newMetrics(version string) *metrics {
 		hedges:         counter("hedges_total", "Exchanges for which two upstreams were asked at once, by the one that was given up and which was sooner.", "provider", "sooner"),
 		hedgeTokens:    counter("hedge_lost_tokens_total", "Tokens that upstreams reported before they were given up for a sooner one.", "provider"),
 		reloads:        counter("config_reloads_total", "Reloads of the configuration.", "result"),
+		live:           newLiveMetrics(),
 		bytes:          counter("bytes_total", "Body bytes exchanged with clients.", "direction"),
 	}
 	events := counter("stream_events_total", "Server-sent events passed to clients.")
@@ -76,7 +79,7 @@ func newMetrics(version string) *metrics {
 	build := gauge("build_info", "Always 1; the labels say what is running.", "version", "goversion")
 	m.registry.MustRegister(
 		m.requests, m.inFlight, m.duration, m.firstToken, m.interToken, m.firstByte, m.tokens,
-		m.upstreamErrors, m.cancels, m.losses, m.hedges, m.hedgeTokens, m.reloads, m.bytes, events, reloaded, build,
+		m.upstreamErrors, m.cancels, m.losses, m.hedges, m.hedgeTokens, m.reloads, m.bytes, events, reloaded, build, m.live,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

@@ -22,7 +22,7 @@ func (r *Relay) translateStream(x *exchange) *llm.Error {
 		if err := s.encode(events); err != nil {
 			return true, err
 		}
-		return s.over || s.broken != nil, s.flush(now)
+		return s.done(), s.flush(now)
 	}
 	err := r.eachEvent(x, pass)
 	for err == nil && s.broken != nil {
@@ -152,7 +152,7 @@ func (r *Relay) newTranslator(x *exchange) *translator {
 // visible is returned.
 func (s *translator) encode(events []llm.Event) *llm.Error {
 	for _, e := range s.join(events) {
-		if s.over || s.broken != nil {
+		if s.done() {
 			break
 		}
 		e, ok := s.note(e)
@@ -162,16 +162,13 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 		s.keeper.event(e) // as the client will know it
 		switch f := e.(type) {
 		case llm.Failure:
-			err := s.x.told(f.Err)
-			if !s.visible && !s.x.out.begun() {
-				return err
+			if f.Err = s.x.told(f.Err); !s.visible && !s.x.out.begun() {
+				return f.Err
 			}
-			if s.spoken.resumable() && elsewhere(err, nil) {
-				s.broken = err
+			if s.fail(f.Err); s.broken != nil {
 				continue
 			}
-			s.x.seen.Err, s.over = err, true
-			e = llm.Failure{Err: err}
+			e = f
 		case llm.End:
 			s.over = true
 			s.keeper.keep(s.seals, s.x.caller.ID, s.x.translation.ask.Turns)
@@ -183,6 +180,18 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 	}
 	return nil
 }
+
+// fail ends the stream with an error, unless it can be taken up again.
+func (s *translator) fail(err *llm.Error) {
+	if s.spoken.resumable() && elsewhere(err, nil) {
+		s.broken = err
+		return
+	}
+	s.x.seen.Err, s.over = err, true
+}
+
+// done reports whether nothing more of this upstream's stream is passed on.
+func (s *translator) done() bool { return s.over || s.broken != nil }
 
 // join makes the events of a stream's later part go on from its first.
 func (s *translator) join(events []llm.Event) []llm.Event {
