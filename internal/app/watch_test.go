@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -278,7 +279,7 @@ func TestChangeHasToSettle(t *testing.T) {
 	}
 	absent := stampOf(file)
 	first := write("1")
-	seen := sightings{first, first}
+	seen := sightings{loaded: first, last: first}
 	second, third := write("22"), write("333")
 	for i, look := range []struct {
 		at   stamp
@@ -290,5 +291,26 @@ func TestChangeHasToSettle(t *testing.T) {
 		if got := seen.changed(look.at); got != look.want {
 			t.Errorf("look %d: to be loaded %t, want %t", i, got, look.want)
 		}
+	}
+}
+
+// TestRestlessFileIsLoaded has a file that is another one at each look.
+func TestRestlessFileIsLoaded(t *testing.T) {
+	file := t.TempDir() + "/isogloss.yaml"
+	var seen sightings
+	var loads []int
+	for i := 1; i <= 9; i++ {
+		if err := os.WriteFile(file, make([]byte, i), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if seen.changed(stampOf(file)) {
+			loads = append(loads, i)
+		}
+	}
+	if want := []int{3, 6, 9}; !slices.Equal(loads, want) {
+		t.Errorf("looks %v led to a load, want %v", loads, want)
+	}
+	if last := stampOf(file); seen.changed(last) || seen.changed(last) {
+		t.Error("what was loaded is loaded again")
 	}
 }
