@@ -2,6 +2,7 @@ package restart
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -17,8 +18,8 @@ type health struct {
 	r    *bufio.Reader
 }
 
-func dialHealth(url string) (*health, error) {
-	c, err := net.DialTimeout("tcp", strings.TrimPrefix(url, "http://"), patience)
+func dialHealth(ctx context.Context, url string) (*health, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		return nil, err
 	}

@@ -196,7 +196,7 @@ func (s *scenario) restart(ctx context.Context) (Handover, error) {
 	if err != nil {
 		return Handover{}, err
 	}
-	probe, err := dialHealth(g.URL)
+	probe, err := dialHealth(ctx, g.URL)
 	if err != nil {
 		return Handover{}, err
 	}

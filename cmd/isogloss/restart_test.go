@@ -29,7 +29,7 @@ func TestRestartLosesNothing(t *testing.T) {
 		t.Error("there was hardly any load")
 	}
 	for _, h := range r.Handovers {
-		if h.Draining > 500*time.Millisecond {
+		if h.Draining > time.Second {
 			t.Errorf("/health of the old process says so only after %s", h.Draining)
 		}
 		if h.Files > 100 {

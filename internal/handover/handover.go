@@ -121,7 +121,7 @@ func (p *Process) restart(logger *slog.Logger) {
 		return
 	}
 	logger.Info("a new process is started", "at_most", p.options.Patience.String())
-	if err := p.upgrader.Upgrade(); err != nil {
+	if err := p.upgrader.Upgrade(); err != nil { //nolint:staticcheck // SA4023 takes what comes out of a channel for never nil
 		logger.Error("the restart has failed and this process goes on serving", "error", err.Error())
 		return
 	}
