@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
 
+	"internal/handover":     {},
 	"internal/secret":       {},
 	"internal/upstreamtest": {},
 	"internal/provider":     {"internal/secret", "protocol"},
@@ -52,7 +53,11 @@ var allowed = map[string][]string{
 		"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/rerank", "llm", "sse"},
 	"internal/app": {"internal/access", "internal/balance", "internal/config", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route",
 		"protocol", "protocol/all", "llm", "sse"},
-	"cmd/isogloss": {"internal/app", "internal/config", "internal/relay", "llm", "conform"},
+	"chaos/rig":     {}, // the built binary and the wire, nothing of ours
+	"chaos/restart": {"chaos/rig"},
+	"chaos/reload":  {"chaos/rig"},
+
+	"cmd/isogloss": {"internal/app", "internal/config", "internal/handover", "internal/relay", "llm", "conform"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -61,7 +61,7 @@ func options(cmd *cobra.Command) *app.Options {
 // noEmptyFlags refuses what a script's unset variable leaves behind: -c "" would
 // else mean that there is no file.
 func noEmptyFlags(cmd *cobra.Command, _ []string) error {
-	for _, name := range []string{"config", "listen"} {
+	for _, name := range []string{"config", "listen", "pid-file"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
 			return fmt.Errorf("--%s is empty; give it a value, or leave it out", name)
 		}
@@ -98,17 +98,24 @@ prompt or an answer.
 
 On a signal the gateway says "draining" at /health, closes its port, and waits
 for open requests; what takes longer than 25 seconds ends with an error that
-clients can read. A second signal ends it at once.`,
+clients can read. A second signal ends it at once.
+
+SIGHUP starts this program's file anew, which may be another version by then, and
+hands the ports over to the new process. The old one says "draining", finishes
+what is open within ten minutes, and ends. If the new one does not get ready, the
+old one goes on.`,
 		Example: `  OPENAI_API_KEY=... isogloss serve
   isogloss serve -c isogloss.yaml
   isogloss serve -c isogloss.yaml --listen 127.0.0.1:9000
+  isogloss serve -c isogloss.yaml --pid-file /run/isogloss.pid
 
   curl http://127.0.0.1:8080/v1/models`,
 		Args: noArguments,
 	}
 	o := options(cmd)
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "listen on `HOST:PORT` and not on the configuration's (127.0.0.1:8080 if it has none)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return app.Run(cmd.Context(), *o) }
+	pidFile := cmd.Flags().String("pid-file", "", "write the pid of the process that serves to `FILE`; it is another one after SIGHUP")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), *o, *pidFile) }
 	return cmd
 }
 

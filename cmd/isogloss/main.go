@@ -3,15 +3,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log"
 	"os"
-	"os/signal"
 	"runtime/debug"
-	"syscall"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
 )
@@ -31,20 +28,6 @@ func run() int {
 		return 1
 	}
 	return 0
-}
-
-// untilSignal is a context that ends with the first signal. The second one ends the
-// process at once.
-func untilSignal() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		<-signals
-		signal.Stop(signals)
-		cancel()
-	}()
-	return ctx
 }
 
 // complain writes an error. The mistakes of a file begin with the file's name, as

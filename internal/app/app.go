@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
@@ -21,9 +22,33 @@ type Options struct {
 	Env     func(string) (string, bool)
 	Log     io.Writer
 	Version string
+	Process Process // nil: nobody takes this one's place
 
 	pace pace // the zero value is usualPace
 }
+
+// Process is this process as the last so far of those that serve on the same
+// ports.
+type Process interface {
+	// Listen takes a listener over from the process before, or opens the address.
+	Listen(ctx context.Context, name, address string) (net.Listener, error)
+	// Ready tells the process before that this one serves. The context ends when
+	// this one is to end.
+	Ready(ctx context.Context, logger *slog.Logger) error
+	// Replaced is closed when the next process serves.
+	Replaced() <-chan struct{}
+}
+
+// alone is a process that is never replaced.
+type alone struct{}
+
+func (alone) Listen(ctx context.Context, _, address string) (net.Listener, error) {
+	return new(net.ListenConfig).Listen(ctx, "tcp", address)
+}
+
+func (alone) Ready(context.Context, *slog.Logger) error { return nil }
+
+func (alone) Replaced() <-chan struct{} { return nil }
 
 // pace is how long the steps of the process's own life take.
 type pace struct {
@@ -31,12 +56,20 @@ type pace struct {
 	notice    time.Duration // between /health saying "draining" and the port being closed
 	drain     time.Duration // for requests that are open then
 	lastWords time.Duration // for the errors that end those that are left
+
+	// Of a process that was replaced:
+	lameDuck time.Duration // without a request, before connections that are kept are closed
+	finish   time.Duration // for requests that are open
 }
 
 // usualPace fits a shutdown into the 30 seconds that Kubernetes leaves between
-// SIGTERM and SIGKILL.
+// SIGTERM and SIGKILL. Nobody waits for a process that was replaced, so it has ten
+// minutes: longer than nearly every stream, and short enough that a forgotten one
+// does not keep an old version alive, and the next restart waiting, for the half
+// hour that a stream may take.
 func usualPace() pace {
-	return pace{look: 250 * time.Millisecond, notice: 400 * time.Millisecond, drain: 25 * time.Second, lastWords: 2 * time.Second}
+	return pace{look: 250 * time.Millisecond, notice: 400 * time.Millisecond, drain: 25 * time.Second, lastWords: 2 * time.Second,
+		lameDuck: 2 * time.Second, finish: 10 * time.Minute}
 }
 
 // LoadConfig reads the configuration that the options name.
@@ -60,6 +93,9 @@ func Run(ctx context.Context, o Options) error {
 	if o.pace == (pace{}) {
 		o.pace = usualPace()
 	}
+	if o.Process == nil {
+		o.Process = alone{}
+	}
 	seen := stampOf(o.Config) // before it is read, so that no change falls in between
 	cfg, err := o.LoadConfig()
 	if err != nil {
@@ -76,21 +112,24 @@ func Run(ctx context.Context, o Options) error {
 	started := time.Now()
 	gateway.Use(newState(cfg, started))
 
-	servers, err := listen(ctx, cfg, gateway, observer)
+	servers, err := listen(ctx, o.Process, cfg, gateway, observer)
 	if err != nil {
 		return err
 	}
 	greet(observer.Logger(), cfg, servers, o.Version)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
+	l := life{servers: servers, process: o.Process, pace: o.pace, gateway: gateway, logger: observer.Logger(), leave: stop}
+	if err := l.begin(ctx); err != nil {
+		return err
+	}
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
 		w := watcher{options: o, first: cfg, bound: servers.data.listener.Addr(), started: started, observer: observer, gateway: gateway}
 		w.watch(watching, seen)
 	}()
-	err = servers.run(ctx, o.pace, gateway, observer.Logger())
-	stop()
+	err = l.last(ctx)
 	<-watched
 	return err
 }

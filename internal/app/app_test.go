@@ -28,7 +28,7 @@ const patience = 20 * time.Second
 // quick is a pace at which a test need not wait. Two looks are further apart than
 // the clock of any file system is coarse.
 func quick() pace {
-	return pace{look: 10 * time.Millisecond, notice: time.Millisecond, drain: patience, lastWords: patience}
+	return pace{look: 10 * time.Millisecond, notice: time.Millisecond, drain: patience, lastWords: patience, lameDuck: time.Millisecond, finish: patience}
 }
 
 // gateway is a Run in this process.
@@ -45,6 +45,12 @@ type gateway struct {
 // stopped when the test ends.
 func start(t *testing.T, configuration string, p pace) *gateway {
 	t.Helper()
+	return startIn(t, nil, configuration, p)
+}
+
+// startIn does the same in a process that may be replaced.
+func startIn(t *testing.T, process Process, configuration string, p pace) *gateway {
+	t.Helper()
 	g := &gateway{
 		file:   filepath.Join(t.TempDir(), "isogloss.yaml"),
 		log:    newLogBuffer(),
@@ -54,7 +60,7 @@ func start(t *testing.T, configuration string, p pace) *gateway {
 	g.write(t, configuration)
 	ctx, stop := context.WithCancel(context.Background())
 	g.stop = stop
-	options := Options{Config: g.file, Env: noEnvironment, Log: g.log, Version: "test", pace: p}
+	options := Options{Config: g.file, Env: noEnvironment, Log: g.log, Version: "test", Process: process, pace: p}
 	go func() { g.ended <- Run(ctx, options) }()
 	t.Cleanup(func() {
 		g.client.CloseIdleConnections()

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -34,26 +33,31 @@ func (s *server) addr() string { return s.listener.Addr().String() }
 // servers are the data path and, where it could be opened, the operator's side.
 type servers struct {
 	data, admin *server
+	conns       conns                   // of the data path
 	leaving     atomic.Bool             // connections are not to be used again
 	abort       context.CancelCauseFunc // ends every request that is left
 }
 
 // listen opens the ports. The data path's context carries the cause of a
 // shutdown to requests that outlast the drain.
-func listen(ctx context.Context, cfg *config.Config, gateway *relay.Relay, observer *observe.Observer) (*servers, error) {
+func listen(ctx context.Context, p Process, cfg *config.Config, gateway *relay.Relay, observer *observe.Observer) (*servers, error) {
 	base, abort := context.WithCancelCause(context.Background())
 	s := &servers{abort: abort}
-	var err error
-	if s.data, err = newServer(ctx, cfg.Listen, s.untilLeaving(gateway), observer); err != nil {
+	data, err := p.Listen(ctx, "data", cfg.Listen)
+	if err != nil {
 		return nil, fmt.Errorf("listen: %w; %s", err, remedy(err, "--listen"))
 	}
+	s.data = newServer(data, s.untilLeaving(gateway), observer)
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
-	s.admin, err = newServer(ctx, cfg.Admin.Listen, newAdmin(observer, gateway), observer)
+	s.data.ConnState = s.conns.note
+	admin, err := p.Listen(ctx, "admin", cfg.Admin.Listen)
 	switch {
-	case err != nil && cfg.Admin.Explicit:
-		_ = s.data.listener.Close() // nothing was served on it
+	case err == nil:
+		s.admin = newServer(admin, s.untilLeaving(newAdmin(observer, gateway)), observer)
+	case cfg.Admin.Explicit:
+		_ = data.Close() // nothing was served on it
 		return nil, fmt.Errorf("admin.listen: %w; %s", err, remedy(err, "admin.listen"))
-	case err != nil: // the default port is a convenience, not a reason to stay down
+	default: // the default port is a convenience, not a reason to stay down
 		observer.Logger().Warn("no metrics are served: their default address cannot be used", "error", err.Error(), "hint", "write another as admin.listen")
 	}
 	return s, nil
@@ -81,18 +85,14 @@ func (s *servers) untilLeaving(h http.Handler) http.Handler {
 	})
 }
 
-func newServer(ctx context.Context, address string, h http.Handler, observer *observe.Observer) (*server, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
+func newServer(l net.Listener, h http.Handler, observer *observe.Observer) *server {
 	return &server{listener: l, Server: http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(observer.Logger().Handler(), slog.LevelDebug),
-	}}, nil
+	}}
 }
 
 // newAdmin is the operator's side: metrics, and who would be asked.
@@ -110,48 +110,10 @@ func (s *servers) metricsURL() string {
 	return "http://" + s.admin.addr() + "/metrics"
 }
 
-// run serves until the context ends or a listener breaks, then drains.
-func (s *servers) run(ctx context.Context, p pace, gateway *relay.Relay, logger *slog.Logger) error {
-	broken := make(chan error, 2)
-	var wg sync.WaitGroup
-	for _, srv := range []*server{s.data, s.admin} {
-		if srv != nil {
-			wg.Go(func() { broken <- srv.Serve(srv.listener) })
-		}
+// each are the servers that there are.
+func (s *servers) each() []*server {
+	if s.admin == nil {
+		return []*server{s.data}
 	}
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-broken:
-	}
-	gateway.Drain()
-	s.leaving.Store(true)
-	logger.Info("draining", "at_most", (p.notice + p.drain + p.lastWords).String())
-	select {
-	case <-time.After(p.notice):
-	case err = <-broken:
-	}
-	s.drain(p, logger)
-	wg.Wait()
-	return err
-}
-
-// drain closes the port and waits for open requests. Those that take too long end
-// with an error in their own dialect, not with a cut. The operator's side stays
-// until then.
-func (s *servers) drain(p pace, logger *slog.Logger) {
-	defer s.abort(nil)
-	ctx, cancel := context.WithTimeout(context.Background(), p.drain)
-	defer cancel()
-	if err := s.data.Shutdown(ctx); err != nil {
-		logger.Warn("requests that are still open are ended")
-		s.abort(relay.ErrShutdown)
-		last, stop := context.WithTimeout(context.Background(), p.lastWords)
-		defer stop()
-		_ = s.data.Shutdown(last)
-		_ = s.data.Close()
-	}
-	if s.admin != nil {
-		_ = s.admin.Close()
-	}
+	return []*server{s.data, s.admin}
 }

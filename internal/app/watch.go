@@ -34,17 +34,28 @@ func (s stamp) same(as stamp) bool {
 }
 
 // sightings are the versions of a file that were seen.
-type sightings struct{ loaded, last stamp }
+type sightings struct {
+	loaded, last stamp
+	restless     int // looks in a row that each saw another version
+}
+
+// enoughLooks is after how many looks a file that is written all the time is
+// loaded as it is: else it never would be.
+const enoughLooks = 3
 
 // changed takes a look at the file and reports whether it is to be loaded. It has
 // to look the same twice, because an editor may write a file in pieces.
 func (s *sightings) changed(now stamp) bool {
-	settled := now.same(s.last)
+	if now.same(s.last) {
+		s.restless = 0
+	} else {
+		s.restless++
+	}
 	s.last = now
-	if !settled || now.same(s.loaded) {
+	if now.same(s.loaded) || s.restless > 0 && s.restless < enoughLooks {
 		return false
 	}
-	s.loaded = now
+	s.loaded, s.restless = now, 0
 	return true
 }
 
@@ -65,7 +76,7 @@ func (w *watcher) watch(ctx context.Context, loaded stamp) {
 	if path == "" {
 		return
 	}
-	seen := sightings{loaded, loaded}
+	seen := sightings{loaded: loaded, last: loaded}
 	tick := time.NewTicker(w.options.pace.look)
 	defer tick.Stop()
 	for {
