@@ -42,10 +42,7 @@ var ErrShutdown = errors.New("the gateway is shutting down")
 // attempt asks the target and waits for the first sign of an answer. It writes
 // nothing but its own attempt, so that two can be made at once.
 func (r *Relay) attempt(x *exchange, req *http.Request) *llm.Error {
-	body := x.body
-	req.ContentLength = int64(len(body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	req.Body, _ = req.GetBody()
+	x.setBody(req)
 	if err := r.send(x, req); err != nil {
 		return err
 	}
@@ -53,6 +50,25 @@ func (r *Relay) attempt(x *exchange, req *http.Request) *llm.Error {
 		return x.declined()
 	}
 	return x.await()
+}
+
+// errReplayed ends net/http's own repetitions.
+var errReplayed = errors.New("two connections that were kept open turned out to be dead")
+
+// setBody gives a request its body. Where a connection that was kept open turns out
+// to be dead before it brought a single byte, net/http sends the request again, on
+// each such connection that it has; here it may do so once.
+func (x *exchange) setBody(req *http.Request) {
+	body, again := x.body, false
+	req.ContentLength = int64(len(body))
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	req.GetBody = func() (io.ReadCloser, error) {
+		if again {
+			return nil, errReplayed
+		}
+		again = true
+		return io.NopCloser(bytes.NewReader(body)), nil
+	}
 }
 
 // request builds the upstream request without its body. The credential is the
@@ -148,11 +164,12 @@ func (x *exchange) declined() *llm.Error {
 		io.Reader
 		io.Closer
 	}{bytes.NewReader(body), x.upstream.Body}
-	x.refused = true
-	if status == http.StatusUnauthorized || x.translation != nil && status == x.translation.badKey {
-		return x.badCredential()
+	fault := x.speaks.DecodeError(status, x.upstream.Header, body)
+	if fault.Kind == llm.UpstreamAuth || x.translation != nil && status == x.translation.badKey {
+		return x.badCredential() // which is not for the client to read
 	}
-	return x.told(x.speaks.DecodeError(status, x.upstream.Header, body))
+	x.refused = true
+	return x.told(fault)
 }
 
 // settle ends the keep-alive of a stream that will not come. Where it has begun

@@ -20,7 +20,7 @@ func (x *exchange) await() *llm.Error {
 	}
 	if limit := x.target.Timeouts.FirstToken; limit > 0 {
 		hangUp := x.hangUp
-		late := time.AfterFunc(limit-min(limit, x.lasted()), func() { hangUp(errNoToken) })
+		late := time.AfterFunc(limit-time.Since(x.asked), func() { hangUp(errNoToken) })
 		defer late.Stop()
 	}
 	var held bytes.Buffer
@@ -33,10 +33,16 @@ func (x *exchange) await() *llm.Error {
 	return err
 }
 
-// holds reports whether a stream's beginning is worth holding back.
+// holds reports whether a stream's beginning is worth holding back. One that is
+// collected is held back anyway.
 func (x *exchange) holds() bool {
-	return x.ask.stream && mediaType(x.upstream.Header) == "text/event-stream" &&
-		(len(x.line) > 1 && x.state.Retries.Attempts > 1 || x.target.Timeouts.FirstToken > 0 || x.route.Hedge.Quantile > 0)
+	switch {
+	case mediaType(x.upstream.Header) != "text/event-stream":
+		return false
+	case x.target.Timeouts.FirstToken > 0, x.route.Hedge.Quantile > 0:
+		return true
+	}
+	return x.ask.stream && len(x.line) > 1 && x.state.Retries.Attempts > 1
 }
 
 // watch reads a stream up to the first part of an answer, or so far that it is

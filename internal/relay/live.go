@@ -165,7 +165,7 @@ func failureOf(err *llm.Error, upstream *http.Response) (health.Failure, bool) {
 	if upstream != nil {
 		f.Header = upstream.Header
 		switch status := upstream.StatusCode; {
-		case status == http.StatusUnauthorized:
+		case err.Kind == llm.UpstreamAuth:
 			f.Kind = health.Credential
 			return f, true
 		case status == http.StatusTooManyRequests, status == 529:

@@ -175,7 +175,7 @@ func kindOf(status int, words string) llm.Kind {
 	switch {
 	case status == 0, status == http.StatusOK, byWords == llm.Quota:
 		return byWords
-	case status == http.StatusUnauthorized:
+	case status == http.StatusUnauthorized, byWords == llm.UpstreamAuth && (status == http.StatusBadRequest || status == http.StatusForbidden):
 		return llm.UpstreamAuth
 	case status == http.StatusPaymentRequired:
 		return llm.Quota

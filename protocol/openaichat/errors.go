@@ -64,12 +64,14 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 	switch kind, own := kindOfStatus(status); {
 	case status == http.StatusBadRequest && e.Kind == llm.Quota, status == http.StatusTooManyRequests && e.Kind == llm.Quota, status == http.StatusPaymentRequired:
 		e.Kind, e.Status = llm.Quota, 0
+	case e.Kind == llm.UpstreamAuth && (status == http.StatusBadRequest || status == http.StatusForbidden):
+		e.Status = 0 // some do not say it with 401
+	case status == http.StatusForbidden:
+		e.Kind, e.Status = llm.Permission, 0
 	default:
 		e.Kind, e.Status = kind, own
 	}
 	switch status {
-	case http.StatusForbidden:
-		e.Kind = llm.Permission
 	case http.StatusNotFound:
 		e.Kind = llm.NotFound
 	case http.StatusRequestEntityTooLarge:

@@ -110,6 +110,8 @@ func (s said) sorted(status int) *llm.Error {
 		e.Kind, e.Status, e.Code = llm.InvalidRequest, 0, "context_length_exceeded"
 	case strings.Contains(words, "insufficient_quota"):
 		e.Kind, e.Status = llm.Quota, 0
+	case (status == http.StatusBadRequest || status == http.StatusForbidden) && (strings.Contains(words, "invalid_api_key") || strings.Contains(words, "authentication")):
+		e.Kind, e.Status = llm.UpstreamAuth, 0 // some do not say it with 401
 	case status >= http.StatusInternalServerError:
 		if kind, ok := kindOfWords(words); ok {
 			e.Kind, e.Status = kind, 0
