@@ -14,7 +14,8 @@ const (
 	margin = 2
 	// greed is how many times the free part of the queue one key may hold of it.
 	// One key alone gets two thirds, three of them two sevenths each, and there is
-	// always room for a key that has nobody waiting.
+	// always room for a key that has nobody waiting. What lesser classes hold is
+	// free for a more important one. Nobody in particular is many.
 	greed = 2
 )
 
@@ -31,14 +32,13 @@ func (g *gate) join(ctx context.Context, s *share, class Class) (*waiter, *Refus
 	if g.bounds.queue == 0 || wait > patience/margin {
 		return nil, g.refuseLocked(reason, wait)
 	}
-	free := g.bounds.queue - g.queue.waiting
-	if s.waiting > 0 && s.waiting >= greed*free {
+	if mine := s.upTo(class); s.key != "" && mine > 0 && mine >= greed*(g.bounds.queue-g.queue.upTo(class)) {
 		if reason != Key {
 			reason = Queue
 		}
 		return nil, g.refuseLocked(reason, wait)
 	}
-	if free <= 0 && !g.pushOut(class, now) {
+	if g.queue.waiting >= g.bounds.queue && !g.pushOut(class, now) {
 		return nil, g.refuseLocked(Queue, wait)
 	}
 	w := &waiter{share: s, class: class, since: now, until: now + patience, done: make(chan struct{})}

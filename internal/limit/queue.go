@@ -75,6 +75,24 @@ func (q *queue) share(key string) *share {
 	return s
 }
 
+// upTo is how many wait of a class and of those before it.
+func (q *queue) upTo(class Class) int {
+	n := 0
+	for c := range class + 1 {
+		n += q.lines[c].all.Len()
+	}
+	return n
+}
+
+// upTo is how many of them are the share's.
+func (s *share) upTo(class Class) int {
+	n := 0
+	for c := range class + 1 {
+		n += s.lists[c].Len()
+	}
+	return n
+}
+
 // next is the share whose turn it is in a class, nil where nobody waits.
 func (q *queue) next(c Class) *share {
 	e := q.lines[c].turns.Front()

@@ -53,20 +53,22 @@ func (r *Relay) attempt(x *exchange, req *http.Request) *llm.Error {
 }
 
 // errReplayed ends net/http's own repetitions.
-var errReplayed = errors.New("two connections that were kept open turned out to be dead")
+var errReplayed = errors.New("several connections that were kept open turned out to be dead")
+
+// maxReplays is enough for an HTTP/2 upstream that leaves, which takes two.
+const maxReplays = 3
 
 // setBody gives a request its body. Where a connection that was kept open turns out
 // to be dead before it brought a single byte, net/http sends the request again, on
-// each such connection that it has; here it may do so once.
+// each such connection that it has; here it may not do so without end.
 func (x *exchange) setBody(req *http.Request) {
-	body, again := x.body, false
+	body, replays := x.body, 0
 	req.ContentLength = int64(len(body))
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	req.GetBody = func() (io.ReadCloser, error) {
-		if again {
+		if replays++; replays > maxReplays {
 			return nil, errReplayed
 		}
-		again = true
 		return io.NopCloser(bytes.NewReader(body)), nil
 	}
 }

@@ -187,23 +187,6 @@ func twoTargets(t testing.TB, g *gateway, dialect protocol.Name) (other *upstrea
 	return other
 }
 
-// LIF-10: what was written for one target goes to no other.
-func TestNoTargetGetsAnothersBody(t *testing.T) {
-	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
-		g := newGateway(t, speaking(upstream))
-		other := twoTargets(t, g, client)
-		g.up.Answer(upstreamtest.JSON(503, errorBody(upstream, "overloaded", "", "busy")))
-		path, ask := simpleAsk(client, false)
-		resp, body, err := g.post(t, path, ask)
-		if err != nil || resp.StatusCode != clientStatus(client, 503) || !strings.Contains(body, "busy") {
-			t.Errorf("%v %s %s", err, resp.Status, body)
-		}
-		if len(g.up.Requests()) != 1 || len(other.Requests()) != 0 {
-			t.Errorf("asked %d and %d times", len(g.up.Requests()), len(other.Requests()))
-		}
-	})
-}
-
 // LIF-20: a model's requests go to the same one of its targets, so that what only
 // that one can read comes back to it.
 func TestSealedTurnsStayWithTheirUpstream(t *testing.T) {

@@ -438,3 +438,27 @@ func TestSealedConversationsArePinned(t *testing.T) {
 		}
 	}
 }
+
+// LIF-10: what was written for one target, and what was lost on it, is not the
+// next one's.
+func TestEachTargetGetsABodyOfItsOwn(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		p := newPair(t, func(p *pair) { p.gateway.provider.Protocol = anthropicDialect })
+		p.up.Answer(upstreamtest.JSON(529, `{"type":"error","error":{"type":"overloaded_error","message":"later"}}`))
+		p.two.Answer(upstreamtest.JSON(200, plainAnswer))
+		if stream {
+			p.two.Answer(good("fine"))
+		}
+		ask := fmt.Sprintf(`{"model":"m", "seed":7,"logit_bias":{"1":2},"stream":%t,"odd":1e2,"messages":[{"role":"user","content":"hi"}]}`, stream)
+		resp, _, _ := p.post(t, chatPath, ask)
+		if sent := string(p.two.Last(t).Body); sent != strings.Replace(ask, `"m"`, `"x"`, 1) {
+			t.Errorf("the second target was sent %s", sent)
+		}
+		if first := string(p.up.Last(t).Body); !strings.Contains(first, "max_tokens") || strings.Contains(first, "logit_bias") {
+			t.Errorf("the first target was sent %s", first)
+		}
+		if resp.Header.Get("Isogloss-Fidelity") != exact || resp.Header.Get("Isogloss-Target") != "two/x" {
+			t.Errorf("%v", resp.Header)
+		}
+	}
+}
