@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,22 +15,16 @@ import (
 )
 
 const (
-	streamBuffer  = 16 << 10
 	afterDone     = 100 * time.Millisecond // how long the upstream may take to close after its last event
 	afterDoneRead = 4 << 10
 )
-
-// buffers are what streams read into. A stream that grows its buffer keeps the
-// larger one to itself.
-var buffers = sync.Pool{New: func() any { return new([streamBuffer]byte) }}
 
 // relayStream passes the upstream's bytes on, event by event, while the tap looks
 // at each. An event is passed on when it is here whole, so that a stream which is
 // cut can still be ended with an error that the client can read.
 func (r *Relay) relayStream(x *exchange) *llm.Error {
-	buf := buffers.Get().(*[streamBuffer]byte)
-	defer buffers.Put(buf)
-	events := sse.NewReader(x.upstream.Body, sse.Options{MaxEvent: int(x.state.Limits.Event), Buffer: buf[:]})
+	events, buf := x.events()
+	defer buf.release()
 	for {
 		batch, err := events.Batch()
 		now := time.Now()
@@ -52,6 +45,7 @@ func (r *Relay) relayStream(x *exchange) *llm.Error {
 		case err != nil:
 			return x.streamError(err)
 		}
+		buf.fit(events, batch)
 	}
 }
 

@@ -34,9 +34,8 @@ func (r *Relay) translateStream(x *exchange) *llm.Error {
 // eachEvent decodes the upstream's stream and hands out what each read has
 // brought. It ends when do says so; the last event is an End or a Failure.
 func (r *Relay) eachEvent(x *exchange, do func([]llm.Event, time.Time) (bool, *llm.Error)) *llm.Error {
-	buf := buffers.Get().(*[streamBuffer]byte)
-	defer buffers.Put(buf)
-	reader := sse.NewReader(x.upstream.Body, sse.Options{MaxEvent: int(x.state.Limits.Event), Buffer: buf[:]})
+	reader, buf := x.events()
+	defer buf.release()
 	decoder := x.speaks.NewStreamDecoder()
 	var events []llm.Event
 	for {
@@ -56,6 +55,7 @@ func (r *Relay) eachEvent(x *exchange, do func([]llm.Event, time.Time) (bool, *l
 		if err != nil {
 			return truncated(err)
 		}
+		buf.fit(reader, batch)
 	}
 }
 
