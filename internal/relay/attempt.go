@@ -124,8 +124,9 @@ type timely struct {
 
 func (t *timely) Read(p []byte) (int, error) {
 	t.idle.Reset(t.limit)
-	defer t.idle.Stop()
-	return t.ReadCloser.Read(p)
+	n, err := t.ReadCloser.Read(p)
+	t.idle.Stop()
+	return n, err
 }
 
 // settle ends the keep-alive of a stream that will not come. Where it has begun
