@@ -44,7 +44,7 @@ func listen(ctx context.Context, cfg *config.Config, gateway *relay.Relay, obser
 	base, abort := context.WithCancelCause(context.Background())
 	s := &servers{abort: abort}
 	var err error
-	if s.data, err = newServer(ctx, cfg.Listen, s.untilLeaving(gateway), observer); err != nil {
+	if s.data, err = newServer(ctx, cfg.Listen, &untilLeaving{gateway, &s.leaving}, observer); err != nil {
 		return nil, fmt.Errorf("listen: %w; %s", err, remedy(err, "--listen"))
 	}
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
@@ -72,13 +72,16 @@ func remedy(err error, setting string) string {
 
 // untilLeaving asks clients to leave their connections once the process is about
 // to end: a request that comes on one that is being closed would be lost.
-func (s *servers) untilLeaving(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.leaving.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		h.ServeHTTP(w, r)
-	})
+type untilLeaving struct {
+	http.Handler
+	leaving *atomic.Bool
+}
+
+func (u *untilLeaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if u.leaving.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	u.Handler.ServeHTTP(w, r)
 }
 
 func newServer(ctx context.Context, address string, h http.Handler, observer *observe.Observer) (*server, error) {

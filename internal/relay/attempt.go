@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -36,8 +35,8 @@ var ErrShutdown = errors.New("the gateway is shutting down")
 func (r *Relay) attempt(x *exchange) *llm.Error {
 	req := x.request(x.path)
 	req.ContentLength = int64(len(x.body))
-	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(x.body)), nil }
-	req.Body, _ = req.GetBody()
+	req.GetBody = x.newBody
+	req.Body, _ = x.newBody()
 	if err := r.send(x, req); err != nil {
 		return err
 	}

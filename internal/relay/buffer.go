@@ -49,7 +49,8 @@ func (b *eventBuffer) fit(r *sse.Reader, batch sse.Batch) {
 	}
 }
 
-// release ends the use of both buffers.
+// release ends the use of both buffers. After a panic they are better not used
+// again, so it need not be deferred.
 func (b *eventBuffer) release() {
 	if b.large != nil {
 		buffers.Put(b.large)

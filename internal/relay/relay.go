@@ -102,11 +102,14 @@ func (r *Relay) serveRest(s *State, w http.ResponseWriter, req *http.Request) {
 	r.serveSurface(s, w, req)
 }
 
+// steps are what is done for a request to a model, in this order.
+var steps = []func(*Relay, *exchange) *llm.Error{(*Relay).accept, (*Relay).admit, (*Relay).plan, (*Relay).attempt, (*Relay).answer}
+
 // exchange is one request to a model. A stream waits below it, and thousands do:
 // what stands on the stack from here on is kept small, so that 8 KiB are enough.
 func (r *Relay) exchange(x *exchange) {
 	defer r.record(x)
-	for _, step := range [...]func(*Relay, *exchange) *llm.Error{(*Relay).accept, (*Relay).admit, (*Relay).plan, (*Relay).attempt, (*Relay).answer} {
+	for _, step := range steps {
 		if err := step(r, x); err != nil {
 			r.fail(x, err)
 			return

@@ -24,10 +24,10 @@ const (
 // cut can still be ended with an error that the client can read.
 func (r *Relay) relayStream(x *exchange) *llm.Error {
 	events, buf := x.events()
-	defer buf.release()
 	for {
 		batch, err := events.Batch()
 		if over, fault := x.passOrEnd(events, batch, err); over {
+			buf.release()
 			return fault
 		}
 		buf.fit(events, batch)
@@ -150,6 +150,7 @@ func (x *exchange) send(p []byte, now time.Time) error {
 	x.out.lock()
 	defer x.out.unlock()
 	x.commitStream()
+	x.letGo()
 	if err := x.out.write(p, now); err != nil {
 		return err
 	}

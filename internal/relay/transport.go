@@ -10,6 +10,13 @@ import (
 // maxResponseHeader bounds what an upstream can make us hold before its answer.
 const maxResponseHeader = 256 << 10
 
+// What each connection keeps for as long as it is open. Few requests fit into the
+// usual 4 KiB, and most of what streams bring does not need it.
+const (
+	writeBuffer = 1 << 10
+	readBuffer  = 2 << 10
+)
+
 // transports holds upstream connections. There is one pool for each connect
 // timeout, because that is all that a pool knows of a provider; it outlives a
 // change of configuration, and so do the connections in it.
@@ -52,5 +59,7 @@ func newTransport(connect time.Duration) *http.Transport {
 		MaxIdleConnsPerHost:    1024,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxResponseHeader,
+		WriteBufferSize:        writeBuffer,
+		ReadBufferSize:         readBuffer,
 	}
 }

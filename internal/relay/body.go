@@ -1,0 +1,50 @@
+package relay
+
+import (
+	"bytes"
+	"io"
+	"sync"
+)
+
+// sentBody is a request's body on its way upstream. A transport keeps the request
+// for as long as it is answered, and the bytes are not to stay with it: a stream
+// may last for half an hour, and its prompt may be of megabytes.
+type sentBody struct {
+	mu sync.Mutex // a transport may close what it still reads
+	r  bytes.Reader
+}
+
+func (x *exchange) newBody() (io.ReadCloser, error) {
+	b := new(sentBody)
+	b.r.Reset(x.body)
+	return b, nil
+}
+
+func (b *sentBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.r.Read(p)
+}
+
+// Close lets go of the bytes.
+func (b *sentBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.r.Reset(nil)
+	return nil
+}
+
+// letGo forgets the request's body and what was made of it, once the client has
+// some of the answer: from then on nobody else will be asked.
+func (x *exchange) letGo() {
+	if x.body == nil {
+		return
+	}
+	x.body = nil
+	if x.ask != nil {
+		x.ask.object = object{}
+	}
+	if x.translation != nil {
+		x.translation.out.Body = nil
+	}
+}
