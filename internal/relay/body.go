@@ -2,7 +2,9 @@ package relay
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -32,6 +34,28 @@ func (b *sentBody) Close() error {
 	defer b.mu.Unlock()
 	b.r.Reset(nil)
 	return nil
+}
+
+// readSized reads to the end. A size that the sender has told is believed up to
+// firstBodyCap, and as a whole once so much has come: a buffer that only grows
+// would hold a large body several times over.
+func readSized(r io.Reader, size int64) ([]byte, error) {
+	if size <= 0 {
+		return io.ReadAll(r)
+	}
+	b := make([]byte, 0, min(size, firstBodyCap)+bytes.MinRead)
+	for {
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case err != nil:
+			return b, err
+		case len(b) == cap(b):
+			b = slices.Grow(b, max(int(size)-len(b), 0)+bytes.MinRead)
+		}
+	}
 }
 
 // letGo forgets the request's body and what was made of it, once the client has
