@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
 	"sync"
 )
 
@@ -53,7 +52,8 @@ func readSized(r io.Reader, size int64) ([]byte, error) {
 		case err != nil:
 			return b, err
 		case len(b) == cap(b):
-			b = slices.Grow(b, max(int(size)-len(b), 0)+bytes.MinRead)
+			room := max(int(size), 2*len(b)) + bytes.MinRead
+			b = append(make([]byte, 0, room), b...)
 		}
 	}
 }

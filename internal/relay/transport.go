@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -51,7 +50,7 @@ func (t *transports) close() {
 func newTransport(connect time.Duration) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:            dialer(connect),
 		TLSHandshakeTimeout:    connect,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // the client's bytes are the upstream's bytes
