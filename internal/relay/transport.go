@@ -9,10 +9,11 @@ import (
 // maxResponseHeader bounds what an upstream can make us hold before its answer.
 const maxResponseHeader = 256 << 10
 
-// What each connection keeps for as long as it is open. Few requests fit into the
-// usual 4 KiB, and most of what streams bring does not need it.
+// What each connection keeps for as long as it is open. A request of up to 2.5 KB
+// goes out in one write, larger ones take several either way, and most of what a
+// stream brings does not need the usual 4 KiB.
 const (
-	writeBuffer = 1 << 10
+	writeBuffer = 3 << 10
 	readBuffer  = 2 << 10
 )
 
