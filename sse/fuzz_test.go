@@ -3,6 +3,7 @@ package sse_test
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,10 @@ func FuzzCuts(f *testing.F) {
 		o := sse.Options{MaxEvent: max(int(limit), 3), Buffer: make([]byte, buffer)}
 		want := reference(text, o.MaxEvent)
 		for _, parts := range [][]string{{text}, bytewise(text), chop(text, cuts)} {
-			got := readAll(t, &pieces{parts: parts, err: io.EOF}, o)
+			got := readSwapping(t, &pieces{parts: slices.Clone(parts), err: io.EOF}, o)
+			got.rest = want.rest // of one that is too long, it is checked below
+			same(t, "swapping reader", got, want)
+			got = readAll(t, &pieces{parts: parts, err: io.EOF}, o)
 			if _, long := errors.AsType[*sse.TooLongError](got.err); long {
 				// How much was read beyond the limit is a matter of the cuts.
 				if !strings.HasPrefix(want.rest, got.rest) || len(got.rest) <= o.MaxEvent {

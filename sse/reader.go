@@ -143,6 +143,20 @@ func (r *Reader) Rest() []byte {
 	return r.buf[r.done:]
 }
 
+// Use makes b the buffer in place of Options.Buffer, so that a stream which waits
+// need not keep the large buffer that a busy one wants. Call it when done with the
+// last batch: its bytes are given up, and an unfinished block is moved to b. It
+// returns false and changes nothing where b has no room beyond that block, or
+// while Next has events left.
+func (r *Reader) Use(b []byte) bool {
+	if len(r.Rest()) >= cap(b) || len(r.events.rest()) > 0 {
+		return false
+	}
+	r.home = b[:0]
+	r.move(r.home)
+	return true
+}
+
 func (r *Reader) parser(raw []byte, start int) parser {
 	return parser{lines: lines{buf: raw, lf: -1}, pos: start, joined: &r.joined}
 }
@@ -156,16 +170,23 @@ func (r *Reader) discard() {
 	if r.done == 0 {
 		return
 	}
-	held := r.buf[r.done:]
 	to := r.buf[:0]
-	if cap(to) > max(keepBuffer, cap(r.home)) && len(held) < cap(r.home) {
+	if cap(to) > max(keepBuffer, cap(r.home)) && len(r.Rest()) < cap(r.home) {
 		to = r.home
 	}
+	r.move(to)
+}
+
+// move takes the bytes that were not released to another buffer.
+func (r *Reader) move(to []byte) {
+	if r.done > 0 {
+		r.mark = 0
+	}
+	held := r.Rest()
 	r.buf = to[:copy(to[:len(held)], held)]
 	r.line -= r.done
 	r.seen -= r.done
 	r.done = 0
-	r.mark = 0
 }
 
 // read appends the bytes of one Read that brings some and returns their number,

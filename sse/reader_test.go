@@ -34,6 +34,44 @@ func TestNextGivesTheEventsOfBatch(t *testing.T) {
 	}
 }
 
+func TestUseKeepsWhatWasNotReturned(t *testing.T) {
+	for _, c := range cases {
+		o := sse.Options{Buffer: make([]byte, 16)}
+		for _, parts := range [][]string{{c.in}, bytewise(c.in)} {
+			got := readSwapping(t, &pieces{parts: parts, err: io.EOF}, o)
+			same(t, c.name, got, reference(c.in, 16<<20))
+		}
+	}
+}
+
+func TestUseRefusesWhatDoesNotFit(t *testing.T) {
+	r := sse.NewReader(strings.NewReader("data: a\n\ndata: b\n\ndata: c"), sse.Options{})
+	if _, err := r.Next(); err != nil {
+		t.Fatal(err)
+	}
+	if r.Use(make([]byte, 100)) {
+		t.Error("the events that Next has not returned were given up")
+	}
+	if e, err := r.Next(); err != nil || show(e) != `data="b"` {
+		t.Fatalf("got %s, %v", show(e), err)
+	}
+	if r.Use(make([]byte, len("data: c"))) {
+		t.Error("a buffer was taken that leaves no room to read")
+	}
+	if !r.Use(make([]byte, len("data: c")+1)) {
+		t.Error("a buffer with room was not taken")
+	}
+	if e, ok := r.Last(); ok {
+		t.Errorf("last is %s before the end", show(e))
+	}
+	if _, err := r.Next(); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	if e, ok := r.Last(); !ok || show(e) != `data="c"` {
+		t.Errorf("last is %s, %v", show(e), ok)
+	}
+}
+
 func TestBatchAfterNextReturnsWhatNextLeft(t *testing.T) {
 	const in = "\xEF\xBB\xBFdata: a\n\ndata: b\ndata: c\n\n: x\n\ndata: d"
 	r := sse.NewReader(strings.NewReader(in), sse.Options{})

@@ -66,6 +66,27 @@ func show(e sse.Event) string {
 // readAll reads to the end by Batch and checks what must hold of every batch.
 func readAll(t testing.TB, src io.Reader, o sse.Options) result {
 	t.Helper()
+	return readWith(t, src, o, func(*sse.Reader) {})
+}
+
+// readSwapping reads to the end with another buffer after each batch. What is left
+// behind in a buffer is scratched out.
+func readSwapping(t testing.TB, src io.Reader, o sse.Options) result {
+	t.Helper()
+	used, spare := o.Buffer, make([]byte, 24)
+	return readWith(t, src, o, func(r *sse.Reader) {
+		if r.Use(spare) {
+			used, spare = spare, used
+			for i := range spare {
+				spare[i] = '!'
+			}
+		}
+	})
+}
+
+// readWith reads to the end by Batch and does something after each.
+func readWith(t testing.TB, src io.Reader, o sse.Options, after func(*sse.Reader)) result {
+	t.Helper()
 	var got result
 	var raw strings.Builder
 	r := sse.NewReader(src, o)
@@ -87,6 +108,7 @@ func readAll(t testing.TB, src io.Reader, o sse.Options) result {
 			end = e.End
 			got.events = append(got.events, show(e))
 		}
+		after(r)
 	}
 	got.raw, got.rest = raw.String(), string(r.Rest())
 	if e, ok := r.Last(); ok {

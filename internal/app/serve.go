@@ -47,13 +47,13 @@ func listen(ctx context.Context, p Process, cfg *config.Config, gateway *relay.R
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w; %s", err, remedy(err, "--listen"))
 	}
-	s.data = newServer(data, s.untilLeaving(gateway), observer)
+	s.data = newServer(data, &untilLeaving{gateway, &s.leaving}, observer)
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
 	s.data.ConnState = s.conns.note
 	admin, err := p.Listen(ctx, "admin", cfg.Admin.Listen)
 	switch {
 	case err == nil:
-		s.admin = newServer(admin, s.untilLeaving(newAdmin(observer, gateway)), observer)
+		s.admin = newServer(admin, &untilLeaving{newAdmin(observer, gateway), &s.leaving}, observer)
 	case cfg.Admin.Explicit:
 		_ = data.Close() // nothing was served on it
 		return nil, fmt.Errorf("admin.listen: %w; %s", err, remedy(err, "admin.listen"))
@@ -76,13 +76,16 @@ func remedy(err error, setting string) string {
 
 // untilLeaving asks clients to leave their connections once the process is about
 // to end: a request that comes on one that is being closed would be lost.
-func (s *servers) untilLeaving(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.leaving.Load() {
-			w.Header().Set("Connection", "close")
-		}
-		h.ServeHTTP(w, r)
-	})
+type untilLeaving struct {
+	http.Handler
+	leaving *atomic.Bool
+}
+
+func (u *untilLeaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if u.leaving.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	u.Handler.ServeHTTP(w, r)
 }
 
 func newServer(l net.Listener, h http.Handler, observer *observe.Observer) *server {

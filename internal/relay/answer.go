@@ -79,18 +79,14 @@ func (r *Relay) relayWhole(x *exchange) *llm.Error {
 // readAnswer reads an answer whole.
 func (x *exchange) readAnswer() ([]byte, *llm.Error) {
 	limit := x.state.Limits.Answer
-	var buf bytes.Buffer
-	if n := x.upstream.ContentLength; n > 0 && n <= firstBodyCap {
-		buf.Grow(int(n) + bytes.MinRead)
-	}
-	n, err := buf.ReadFrom(io.LimitReader(x.upstream.Body, limit+1))
+	body, err := readSized(io.LimitReader(x.upstream.Body, limit+1), min(x.upstream.ContentLength, limit))
 	switch {
 	case err != nil:
 		return nil, x.upstreamError(err)
-	case n > limit:
+	case int64(len(body)) > limit:
 		return nil, &llm.Error{Kind: llm.Upstream, Code: "upstream_too_large", Message: "the upstream's answer is larger than limits.answer, " + sizeText(limit)}
 	}
-	return buf.Bytes(), nil
+	return body, nil
 }
 
 // writeWhole sends a body that is known to its end.

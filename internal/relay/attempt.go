@@ -52,27 +52,6 @@ func (r *Relay) attempt(x *exchange, req *http.Request) *llm.Error {
 	return x.await()
 }
 
-// errReplayed ends net/http's own repetitions.
-var errReplayed = errors.New("several connections that were kept open turned out to be dead")
-
-// maxReplays is enough for an HTTP/2 upstream that leaves, which takes two.
-const maxReplays = 3
-
-// setBody gives a request its body. Where a connection that was kept open turns out
-// to be dead before it brought a single byte, net/http sends the request again, on
-// each such connection that it has; here it may not do so without end.
-func (x *exchange) setBody(req *http.Request) {
-	body, replays := x.body, 0
-	req.ContentLength = int64(len(body))
-	req.Body = io.NopCloser(bytes.NewReader(body))
-	req.GetBody = func() (io.ReadCloser, error) {
-		if replays++; replays > maxReplays {
-			return nil, errReplayed
-		}
-		return io.NopCloser(bytes.NewReader(body)), nil
-	}
-}
-
 // request builds the upstream request without its body. The credential is the
 // provider's.
 func (x *exchange) request(path string) *http.Request {
@@ -150,8 +129,9 @@ type timely struct {
 
 func (t *timely) Read(p []byte) (int, error) {
 	t.idle.Reset(t.limit)
-	defer t.idle.Stop()
-	return t.ReadCloser.Read(p)
+	n, err := t.ReadCloser.Read(p)
+	t.idle.Stop()
+	return n, err
 }
 
 // declined is the error that the upstream's status tells of. The answer's body is

@@ -2,7 +2,7 @@ package relay
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -114,7 +114,7 @@ type identity struct{ address, credential string }
 
 func identify(p *provider.Provider) identity {
 	sum := sha256.Sum256([]byte(p.Key.Reveal()))
-	return identity{p.BaseURL.Scheme + "://" + p.BaseURL.Host, p.Name + "#" + hex.EncodeToString(sum[:6])}
+	return identity{p.BaseURL.Scheme + "://" + p.BaseURL.Host, p.Name + "#" + fmt.Sprintf("%x", sum[:6])}
 }
 
 // report tells the target's live state what came of an attempt. Nothing is known

@@ -47,6 +47,14 @@ type object struct {
 // from one of acted only in case are refused: some servers fold case, and then
 // policy would see one model and the upstream another.
 func index(body []byte, at span, acted []string) (object, *llm.Error) {
+	if o, ok := quickIndex(body, at, acted); ok {
+		return o, nil
+	}
+	return slowIndex(body, at, acted)
+}
+
+// slowIndex takes what the scanner gave up on and says what is wrong with it.
+func slowIndex(body []byte, at span, acted []string) (object, *llm.Error) {
 	o := object{body: body}
 	dec := jsontext.NewDecoder(bytes.NewBuffer(body[at.start:at.end:at.end]), scanOptions)
 	if dec.PeekKind() != '{' {

@@ -103,10 +103,15 @@ func (r *Relay) Close() {
 // exchange; the rest of the surface is in surface.go.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	s := r.state.Load()
-	if e, ok := endpointOf(req); ok {
-		r.exchange(s, e, w, req)
+	if x := r.open(s, w, req); x != nil {
+		r.exchange(x)
 		return
 	}
+	r.serveRest(s, w, req)
+}
+
+// serveRest serves what does not lead to a model.
+func (r *Relay) serveRest(s *State, w http.ResponseWriter, req *http.Request) {
 	// A path that is not written as everyone writes it (%2F for a slash) is not
 	// the one that was listed.
 	if p, ok := s.Paths[provider.Path{Method: req.Method, Path: req.URL.Path}]; ok && req.URL.RawPath == "" {
@@ -117,12 +122,15 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.serveSurface(s, w, req)
 }
 
-// exchange is one request to a model.
-func (r *Relay) exchange(s *State, e endpoint, w http.ResponseWriter, req *http.Request) {
-	x := r.begin(s, e, w, req)
+// steps are what is done for a request to a model, in this order.
+var steps = []func(*Relay, *exchange) *llm.Error{(*Relay).accept, (*Relay).admit, (*Relay).plan, (*Relay).serve}
+
+// exchange is one request to a model. A stream waits below it, and thousands do:
+// what stands on the stack from here on is kept small, so that 8 KiB are enough.
+func (r *Relay) exchange(x *exchange) {
 	defer r.record(x)
-	for _, step := range []func(*exchange) *llm.Error{r.accept, r.admit, r.plan, r.serve} {
-		if err := step(x); err != nil {
+	for _, step := range steps {
+		if err := step(r, x); err != nil {
 			r.fail(x, err)
 			return
 		}
@@ -181,6 +189,15 @@ type attempt struct {
 	fidelity string
 
 	translation *translation // nil in the verbatim lane
+}
+
+// open begins an exchange where a request's path leads to a model.
+func (r *Relay) open(s *State, w http.ResponseWriter, req *http.Request) *exchange {
+	e, ok := endpointOf(req)
+	if !ok {
+		return nil
+	}
+	return r.begin(s, e, w, req)
 }
 
 func (r *Relay) begin(s *State, e endpoint, w http.ResponseWriter, req *http.Request) *exchange {

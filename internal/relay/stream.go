@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -16,47 +15,63 @@ import (
 )
 
 const (
-	streamBuffer  = 16 << 10
 	afterDone     = 100 * time.Millisecond // how long the upstream may take to close after its last event
 	afterDoneRead = 4 << 10
 )
-
-// buffers are what streams read into. A stream that grows its buffer keeps the
-// larger one to itself.
-var buffers = sync.Pool{New: func() any { return new([streamBuffer]byte) }}
 
 // relayStream passes the upstream's bytes on, event by event, while the tap looks
 // at each. An event is passed on when it is here whole, so that a stream which is
 // cut can still be ended with an error that the client can read.
 func (r *Relay) relayStream(x *exchange) *llm.Error {
-	buf := buffers.Get().(*[streamBuffer]byte)
-	defer buffers.Put(buf)
-	events := sse.NewReader(x.upstream.Body, sse.Options{MaxEvent: int(x.state.Limits.Event), Buffer: buf[:]})
+	events, buf := x.events()
 	for {
 		batch, err := events.Batch()
-		now := time.Now()
-		over, fault := x.pass(batch, now)
-		switch {
-		case fault != nil:
+		if over, fault := x.passOrEnd(events, batch, err); over {
+			buf.release()
 			return fault
-		case over:
-			rest := x.linger()
-			if bytes.HasSuffix(batch.Raw, []byte("\r")) && bytes.HasPrefix(rest, []byte("\n")) {
-				_ = x.send(rest[:1], now) // the other half of a line end; the answer is whole without it
-			}
-			return nil
-		case errors.Is(err, io.EOF):
-			return x.end(events, now)
-		case err != nil && x.tap.Summary().Complete:
-			return nil // it was whole before the connection broke
-		case err != nil:
-			return x.streamError(err)
 		}
+		buf.fit(events, batch)
 	}
+}
+
+// passOrEnd relays what a read has brought, or ends the answer. It reports whether
+// the answer is over.
+func (x *exchange) passOrEnd(events *sse.Reader, batch sse.Batch, err error) (bool, *llm.Error) {
+	now := time.Now()
+	over, fault := x.pass(batch, now)
+	switch {
+	case fault != nil:
+		return true, fault
+	case over:
+		rest := x.linger()
+		if bytes.HasSuffix(batch.Raw, []byte("\r")) && bytes.HasPrefix(rest, []byte("\n")) {
+			_ = x.send(rest[:1], now) // the other half of a line end; the answer is whole without it
+		}
+		return true, nil
+	case errors.Is(err, io.EOF):
+		return true, x.end(events, now)
+	case err != nil && x.tap.Summary().Complete:
+		return true, nil // it was whole before the connection broke
+	case err != nil:
+		return true, x.streamError(err)
+	}
+	return false, nil
 }
 
 // pass relays one batch. It reports whether the answer is over.
 func (x *exchange) pass(batch sse.Batch, now time.Time) (over bool, fault *llm.Error) {
+	left, over, fault := x.look(batch, now)
+	if fault != nil {
+		return true, fault
+	}
+	if err := x.send(left, now); err != nil {
+		return true, clientGone(err)
+	}
+	return over, nil
+}
+
+// look shows the events of a batch to the tap and returns what is left to be sent.
+func (x *exchange) look(batch sse.Batch, now time.Time) (left []byte, over bool, fault *llm.Error) {
 	raw, from, to, token := batch.Raw, 0, len(batch.Raw), false
 	for e := range batch.Events() {
 		x.seen.Events++
@@ -66,12 +81,12 @@ func (x *exchange) pass(batch sse.Batch, now time.Time) (over bool, fault *llm.E
 		case protocol.UsageOnly:
 			if x.hide {
 				if err := x.send(raw[from:e.Start], now); err != nil {
-					return true, clientGone(err)
+					return nil, true, clientGone(err)
 				}
 				from = e.End
 			}
 		case protocol.Failed:
-			return true, x.passError(raw[from:e.Start], e, token, now)
+			return nil, true, x.passError(raw[from:e.Start], e, token, now)
 		case protocol.Done:
 			to, over = e.End, true
 		}
@@ -82,10 +97,7 @@ func (x *exchange) pass(batch sse.Batch, now time.Time) (over bool, fault *llm.E
 	if token {
 		x.seen.Token(now)
 	}
-	if err := x.send(raw[from:to], now); err != nil {
-		return true, clientGone(err)
-	}
-	return over, nil
+	return raw[from:to], over, nil
 }
 
 // passError ends a stream with the error that the upstream sent in it. A client
@@ -139,6 +151,7 @@ func (x *exchange) send(p []byte, now time.Time) error {
 	defer x.out.unlock()
 	x.commitStream()
 	x.out.said = true
+	x.letGo()
 	if err := x.out.write(p, now); err != nil {
 		return err
 	}

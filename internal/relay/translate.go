@@ -20,6 +20,7 @@ type translation struct {
 	losses  []llm.Loss
 	summary protocol.Summary
 	created int64 // for dialects that want a time, where the upstream gave none
+	hearing *hearing
 
 	// badKey is a further status by which the upstream refuses the credential.
 	badKey int

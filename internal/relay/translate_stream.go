@@ -51,28 +51,51 @@ func (r *Relay) carryOn(x *exchange, s *translator, pass func([]llm.Event, time.
 // eachEvent decodes the upstream's stream and hands out what each read has
 // brought. It ends when do says so; the last event is an End or a Failure.
 func (r *Relay) eachEvent(x *exchange, do func([]llm.Event, time.Time) (bool, *llm.Error)) *llm.Error {
-	buf := buffers.Get().(*[streamBuffer]byte)
-	defer buffers.Put(buf)
-	reader := sse.NewReader(x.upstream.Body, sse.Options{MaxEvent: int(x.state.Limits.Event), Buffer: buf[:]})
-	decoder := x.speaks.NewStreamDecoder()
-	var events []llm.Event
+	reader, buf := x.events()
+	h := &hearing{x: x, reader: reader, decoder: x.speaks.NewStreamDecoder(), do: do}
+	x.translation.hearing = h
 	for {
 		batch, err := reader.Batch()
-		now := time.Now()
-		events = events[:0]
-		for e := range batch.Events() {
-			x.seen.Events++
-			events = decoder.Decode(e.Name, dataOf(e), events)
-		}
-		if err != nil {
-			events = x.lastEvents(reader, decoder, err, events)
-		}
-		if over, fault := do(events, now); fault != nil || over {
+		if over, fault := h.hear(batch, err); over {
+			buf.release()
 			return fault
 		}
-		if err != nil {
-			return truncated(err)
-		}
+		buf.fit(reader, batch)
+	}
+}
+
+// hearing is a stream that is being decoded. It belongs to the translation and not
+// to the loop, so that a stream does not wait on a larger stack than it needs.
+type hearing struct {
+	x       *exchange
+	reader  *sse.Reader
+	decoder protocol.StreamDecoder
+	events  []llm.Event
+	do      func([]llm.Event, time.Time) (bool, *llm.Error)
+}
+
+// hear hands out what one read has brought. It reports whether that was all.
+func (h *hearing) hear(batch sse.Batch, err error) (over bool, fault *llm.Error) {
+	now := time.Now()
+	h.decode(batch)
+	if err != nil {
+		h.events = h.x.lastEvents(h.reader, h.decoder, err, h.events)
+	}
+	over, fault = h.do(h.events, now)
+	switch {
+	case fault != nil || over:
+		return true, fault
+	case err != nil:
+		return true, truncated(err)
+	}
+	return false, nil
+}
+
+func (h *hearing) decode(batch sse.Batch) {
+	h.events = h.events[:0]
+	for e := range batch.Events() {
+		h.x.seen.Events++
+		h.events = h.decoder.Decode(e.Name, dataOf(e), h.events)
 	}
 }
 

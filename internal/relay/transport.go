@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -9,6 +8,14 @@ import (
 
 // maxResponseHeader bounds what an upstream can make us hold before its answer.
 const maxResponseHeader = 256 << 10
+
+// What each connection keeps for as long as it is open. A request of up to 2.5 KB
+// goes out in one write, larger ones take several either way, and most of what a
+// stream brings does not need the usual 4 KiB.
+const (
+	writeBuffer = 3 << 10
+	readBuffer  = 2 << 10
+)
 
 // transports holds upstream connections. There is one pool for each connect
 // timeout, because that is all that a pool knows of a provider; it outlives a
@@ -44,7 +51,7 @@ func (t *transports) close() {
 func newTransport(connect time.Duration) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second}).DialContext,
+		DialContext:            dialer(connect),
 		TLSHandshakeTimeout:    connect,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // the client's bytes are the upstream's bytes
@@ -52,5 +59,7 @@ func newTransport(connect time.Duration) *http.Transport {
 		MaxIdleConnsPerHost:    1024,
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxResponseHeader,
+		WriteBufferSize:        writeBuffer,
+		ReadBufferSize:         readBuffer,
 	}
 }
