@@ -1,0 +1,3 @@
+package main
+
+func writePage(string, *report) error                    { return nil }
