@@ -25,7 +25,7 @@ type endless struct {
 }
 
 // times is how many times its limit a request may hold: an event twice, and a body
-// eight times, as the security page says.
+// eight times, since it is copied while it grows and read where it is.
 func (e endless) times() int {
 	if e.stream {
 		return 2
