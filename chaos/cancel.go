@@ -92,7 +92,7 @@ func runCancel(ctx context.Context, b *bench) error {
 	}
 	each(4, all, func(o *one) {
 		began := time.Now()
-		took, wrong := leave(ctx, g, o.pair.client, o.model, o.leaving, o.target)
+		took, wrong := leave(ctx, g, o.client, o.model, o.leaving, o.target)
 		b.check(o.name, fmt.Sprintf("noticed after %v", took.Round(time.Millisecond)), began, wrong)
 	})
 	b.up.hangUp()

@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -125,7 +128,7 @@ func (b *bench) endlessOnce(ctx context.Context, g *gateway, p pair, e endless) 
 		return fmt.Sprintf("it was not cut; it took %v and %d bytes", took, n)
 	case err != nil:
 		return fmt.Sprintf("the transfer broke off after %d bytes: %v", n, err)
-	case e.cut && resp.StatusCode != 200, !e.cut && resp.StatusCode < 500:
+	case e.cut && resp.StatusCode != http.StatusOK, !e.cut && resp.StatusCode < http.StatusInternalServerError:
 		return fmt.Sprintf("status %d: %s", resp.StatusCode, clip(string(last), 300))
 	}
 	h := heard{status: resp.StatusCode, header: resp.Header, body: last}
@@ -142,7 +145,7 @@ func (b *bench) endlessOnce(ctx context.Context, g *gateway, p pair, e endless) 
 }
 
 // lastOf reads to the end and keeps the last bytes.
-func lastOf(r interface{ Read([]byte) (int, error) }, keep int) (last []byte, n int64, err error) {
+func lastOf(r io.Reader, keep int) (last []byte, n int64, err error) {
 	buf := make([]byte, 32<<10)
 	for {
 		k, err := r.Read(buf)
@@ -152,7 +155,7 @@ func lastOf(r interface{ Read([]byte) (int, error) }, keep int) (last []byte, n 
 			last = append(last[:0], last[over:]...)
 		}
 		if err != nil {
-			if err.Error() == "EOF" {
+			if errors.Is(err, io.EOF) {
 				err = nil
 			}
 			return last, n, err

@@ -99,7 +99,7 @@ func start(ctx context.Context, bin string, s *setup) (*gateway, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, bin, "serve", "-c", file) //nolint:gosec // the binary under test
+	cmd := exec.CommandContext(ctx, bin, "serve", "-c", file)
 	cmd.Env = append(os.Environ(), s.env...)
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
@@ -171,7 +171,7 @@ func (g *gateway) alive() error {
 	select {
 	case err := <-g.ended:
 		g.ended <- err
-		return fmt.Errorf("the gateway has ended: %v\n%s", err, clip(g.log.String(), 4000))
+		return fmt.Errorf("the gateway has ended: %w\n%s", err, clip(g.log.String(), 4000))
 	default:
 		return nil
 	}

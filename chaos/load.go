@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"math"
 	"net/http"
@@ -104,17 +105,17 @@ func (g *gateway) measure(ctx context.Context, q query) sample {
 	buf := make([]byte, 4<<10)
 	n, err := resp.Body.Read(buf)
 	s.first = time.Since(began)
-	var rest bytes.Buffer
+	all := bytes.NewBuffer(buf[:n])
 	if err == nil {
-		_, err = io.Copy(&rest, resp.Body)
+		_, err = all.ReadFrom(resp.Body)
 	}
 	s.took = time.Since(began)
-	body := append(buf[:n:n], rest.Bytes()...)
+	body := all.Bytes()
 	if s.status != http.StatusOK {
 		s.body = body[:min(len(body), 300)]
 		return s
 	}
-	s.whole = (err == nil || err == io.EOF) && bytes.Contains(body, []byte(`"finish_reason":"stop"`)) //nolint:errorlint // Read returns it as it is
+	s.whole = (err == nil || errors.Is(err, io.EOF)) && bytes.Contains(body, []byte(`"finish_reason":"stop"`))
 	return s
 }
 

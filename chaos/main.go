@@ -42,7 +42,7 @@ func run(args []string, out io.Writer) (int, error) {
 	flags.DurationVar(&o.soak, "soak", 0, "run the soak for so long, and nothing else")
 	flags.StringVar(&o.write, "write", "", "write the results into this page, between its marks")
 	if err := flags.Parse(args); err != nil {
-		return 2, nil //nolint:nilerr // flag has told the user
+		return 2, nil
 	}
 	if only != "" {
 		expression, err := regexp.Compile(only)

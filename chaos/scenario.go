@@ -83,7 +83,9 @@ func scenarios() []*scenario {
 func connections() []*scenario {
 	return []*scenario{
 		{name: "refused", says: "the connection is refused", sees: "502", statuses: gatewayFault,
-			url: func(u *upstream, name string, d dialect) string { return "http://" + u.refusing + "/" + name + d.base() }},
+			url: func(u *upstream, name string, d dialect) string {
+				return "http://" + u.refusing + "/" + name + d.base()
+			}},
 		{name: "reset", says: "the connection is reset when the request was read", sees: "502", statuses: gatewayFault, play: (*call).reset},
 		{name: "tls-failure", says: "the certificate is signed by nobody", sees: "502", statuses: gatewayFault, play: answerAs("bad"),
 			url: func(u *upstream, name string, d dialect) string { return "https://" + u.secure + "/" + name + d.base() }},

@@ -85,26 +85,27 @@ func playCut(end script) script {
 }
 
 func playSlowButHealthy(c *call) bool {
-	step := limit * 6 / 10
 	a := c.good("bad")
-	if !c.wait(step) {
+	if !c.wait(limit * 4 / 10) {
 		return false
 	}
 	if !c.stream {
 		body := a.whole()
 		c.head(200, jsonMedia, len(body))
-		c.wait(step)
+		c.wait(limit * 7 / 10)
 		c.write(body[:20])
-		c.wait(step)
+		c.wait(limit * 7 / 10)
 		return c.write(body[20:])
 	}
 	s := a.stream()
 	c.head(200, eventMedia, -1)
 	c.chunks(s.head...)
-	c.wait(step)
+	c.wait(limit * 3 / 10)
 	c.chunks(s.words[:3]...)
-	c.wait(step)
-	c.chunks(append(s.words[3:], s.tail...)...)
+	c.wait(limit * 7 / 10)
+	c.chunks(s.words[3:6]...)
+	c.wait(limit * 7 / 10)
+	c.chunks(append(s.words[6:], s.tail...)...)
 	return c.end()
 }
 

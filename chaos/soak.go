@@ -97,7 +97,7 @@ func (g *gateway) soakOnce(ctx context.Context, models []string, i int) {
 	}
 	most := 30 * time.Second
 	if i%10 == 3 {
-		most = time.Duration(rand.IntN(40)) * time.Millisecond //nolint:gosec // no secret
+		most = time.Duration(rand.IntN(40)) * time.Millisecond
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
