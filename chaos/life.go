@@ -61,7 +61,7 @@ func idleConnections(ctx context.Context, g *gateway, n int) []net.Conn {
 			continue
 		}
 		all = append(all, c)
-		_, _ = fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: chaos\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body) // else the answer is missing
+		_, _ = fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body) // else the answer is missing
 		if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body) // it is only to be read
 			_ = resp.Body.Close()                 // likewise

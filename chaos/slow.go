@@ -125,7 +125,7 @@ func dialSlow(ctx context.Context, g *gateway, model string) (net.Conn, error) {
 		_ = tcp.SetReadBuffer(4 << 10) // a wish
 	}
 	body := chat.ask(model, true)
-	_, err = fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: chaos\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	_, err = fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	return c, err
 }
 
