@@ -49,21 +49,33 @@ func endlessOnes() []endless {
 	}
 }
 
-// runEndless is R13. One scenario at a time, so that the memory is its own.
+// runEndless is R13. Each has a gateway of its own, so that the memory is its own,
+// and an upstream.
 func runEndless(ctx context.Context, b *bench) error {
+	type one struct {
+		endless
+		pair
+	}
+	var all []one
 	for _, p := range []pair{{chat, chat}, {messages, chat}} {
 		for _, e := range endlessOnes() {
-			if name := "r13/" + e.name + "/" + p.String(); b.wants(name) {
-				if err := b.endless(ctx, name, p, e); err != nil {
-					return err
-				}
+			if b.wants(endlessName(p, e)) {
+				all = append(all, one{e, p})
 			}
 		}
 	}
+	each(4, all, func(o one) {
+		err := b.alone(ctx, func(ctx context.Context, own *bench) error { return own.endless(ctx, o.pair, o.endless) })
+		if err != nil {
+			b.failed(endlessName(o.pair, o.endless), err.Error(), 0)
+		}
+	})
 	return nil
 }
 
-func (b *bench) endless(ctx context.Context, name string, p pair, e endless) error {
+func endlessName(p pair, e endless) string { return "r13/" + e.name + "/" + p.String() }
+
+func (b *bench) endless(ctx context.Context, p pair, e endless) error {
 	began := time.Now()
 	s := &setup{top: []string{fmt.Sprintf("timeouts: { connect: 2s, first_byte: 3s, idle: 3s, total: %s }", cutAfter),
 		fmt.Sprintf("limits: { event: %d, answer: %d }", lineLimit, answerLimit)}}
@@ -107,7 +119,7 @@ func (b *bench) endless(ctx context.Context, name string, p pair, e endless) err
 	}) {
 		wrong = append(wrong, fmt.Sprintf("%.0f goroutines, before it were %.0f", after.goroutines, before.goroutines))
 	}
-	b.check(name, fmt.Sprintf("memory +%.0f MB, upstream got rid of %.1f MB", grown/1e6, float64(t.sent.Load())/1e6), began, wrong...)
+	b.check(endlessName(p, e), fmt.Sprintf("memory +%.0f MB, upstream got rid of %.1f MB", grown/1e6, float64(t.sent.Load())/1e6), began, wrong...)
 	_, err = g.stop()
 	return err
 }

@@ -70,10 +70,9 @@ func idleConnections(ctx context.Context, g *gateway, n int) []net.Conn {
 	return all
 }
 
-// startSlowStreams opens one slow and healthy stream for each pair, on a gateway
-// whose timeouts are the defaults. They run beside everything else; the function
-// that is returned waits for their end.
-func startSlowStreams(ctx context.Context, b *bench) (wait func() error, err error) {
+// runSlowStreams opens one slow and healthy stream for each pair, on a gateway
+// whose timeouts are the defaults.
+func runSlowStreams(ctx context.Context, b *bench) error {
 	s := &setup{}
 	var pairs []pair
 	for i, p := range allPairs(b.short) {
@@ -85,32 +84,24 @@ func startSlowStreams(ctx context.Context, b *bench) (wait func() error, err err
 		}
 	}
 	if len(pairs) == 0 {
-		return func() error { return nil }, nil
+		return nil
 	}
 	g, err := start(ctx, b.bin, s)
 	if err != nil {
-		return nil, err
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		each(len(pairs), pairs, func(p pair) {
-			began := time.Now()
-			h := g.ask(ctx, p.client, fmt.Sprintf("%s-%s", p.client, p.upstream), true)
-			v := judge(p.client, h, true)
-			wrong := ""
-			if h.broken != nil || !v.whole() || v.text != textOf("good") {
-				wrong = fmt.Sprintf("status %d, transfer %v, %s", h.status, h.broken, v)
-			}
-			b.check(slowName(p), fmt.Sprintf("%d events, %d s", slowEvents, int(time.Since(began).Seconds())), began, wrong)
-		})
-	}()
-	return func() error {
-		<-done
-		b.up.hangUp()
-		_, err := g.stop()
 		return err
-	}, nil
+	}
+	each(len(pairs), pairs, func(p pair) {
+		began := time.Now()
+		h := g.ask(ctx, p.client, fmt.Sprintf("%s-%s", p.client, p.upstream), true)
+		v := judge(p.client, h, true)
+		wrong := ""
+		if h.broken != nil || !v.whole() || v.text != textOf("good") {
+			wrong = fmt.Sprintf("status %d, transfer %v, %s", h.status, h.broken, v)
+		}
+		b.check(slowName(p), fmt.Sprintf("%d events, %d s", slowEvents, int(time.Since(began).Seconds())), began, wrong)
+	})
+	_, err = g.stop()
+	return err
 }
 
 func slowName(p pair) string { return "life/event-a-second/" + p.String() }

@@ -83,6 +83,18 @@ type bench struct {
 	can abilities
 }
 
+// alone runs checks with an upstream of their own.
+func (b *bench) alone(ctx context.Context, run func(context.Context, *bench) error) error {
+	up, err := newUpstream(ctx)
+	if err != nil {
+		return err
+	}
+	defer up.close()
+	own := *b
+	own.up = up
+	return run(ctx, &own)
+}
+
 func groups() []group {
 	return []group{
 		{name: "board", run: runBoard},
@@ -100,22 +112,16 @@ func groups() []group {
 
 // runAll runs what was asked for, one group after the other.
 func runAll(ctx context.Context, o options, r *report) error {
-	up, err := newUpstream(ctx)
-	if err != nil {
-		return err
-	}
-	defer up.close()
-	b := &bench{options: o, report: r, up: up}
+	b := &bench{options: o, report: r}
+	var err error
 	if b.can, err = probe(ctx, b); err != nil {
 		return err
 	}
 	if o.soak > 0 {
-		return runSoak(ctx, b)
+		return b.alone(ctx, runSoak)
 	}
-	waitSlow, err := startSlowStreams(ctx, b)
-	if err != nil {
-		return err
-	}
+	slow := make(chan error, 1) // what takes longest runs beside all else and costs nearly nothing
+	go func() { slow <- b.alone(ctx, runSlowStreams) }()
 	for _, g := range groups() {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -125,12 +131,12 @@ func runAll(ctx context.Context, o options, r *report) error {
 		}
 		r.progress("%s", g.name)
 		began := time.Now()
-		if err := g.run(ctx, b); err != nil {
+		if err := b.alone(ctx, g.run); err != nil {
 			r.failed(g.name, err.Error(), time.Since(began))
 		}
 	}
 	r.progress("waiting for the slow streams")
-	if err := waitSlow(); err != nil {
+	if err := <-slow; err != nil {
 		r.failed("life/event-a-second", err.Error(), 0)
 	}
 	return ctx.Err()

@@ -118,7 +118,9 @@ func judgeOverload(l *load, peak float64, during time.Duration) []string {
 	say(good >= 0.9*peak, "goodput %.0f/s, want at least 90 %% of %.0f/s", good, peak)
 	critical := l.pick(func(s sample) bool { return s.class == "critical" })
 	served := l.pick(func(s sample) bool { return s.class == "critical" && isGood(s) })
-	say(float64(len(served)) >= 0.99*float64(len(critical)), "%d of %d critical requests were served, want 99 %%", len(served), len(critical))
+	unserved := l.pick(func(s sample) bool { return s.class == "critical" && !isGood(s) })
+	say(float64(len(served)) >= 0.99*float64(len(critical)), "%d of %d critical requests were served, want 99 %%; one got status %d after %s: %s", len(served), len(critical),
+		first(unserved).status, ms(first(unserved).took), first(unserved).body)
 	refused := l.pick(isRefused)
 	say(len(refused) > 0, "nothing was refused")
 	p50 := quantile(tooks(refused), 0.5)
