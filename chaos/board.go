@@ -35,15 +35,15 @@ func (c *boardCase) targets() string {
 // runBoard runs every scenario, one gateway for each pair of dialects.
 func runBoard(ctx context.Context, b *bench) error {
 	var done atomic.Int64
-	for _, p := range allPairs(b.short) {
-		if err := b.boardPair(ctx, p, &done); err != nil {
-			return fmt.Errorf("%s: %w", p, err)
+	each(2, allPairs(b.short), func(p pair) {
+		err := b.alone(ctx, func(ctx context.Context, own *bench) error { return own.boardPair(ctx, p, &done) })
+		if err != nil {
+			b.failed("board/"+p.String(), err.Error(), 0)
 		}
-		if done.Load() == 0 {
-			continue
+		if done.Load() > 0 {
+			b.progress("board %s: %d cases so far", p, done.Load())
 		}
-		b.progress("board %s: %d cases so far", p, done.Load())
-	}
+	})
 	return nil
 }
 
