@@ -43,13 +43,19 @@ func runBudget(ctx context.Context, b *bench) error {
 		var l load
 		offered := offer(ctx, rate, during, func(int) { l.add(g.measure(ctx, query{model: "m"})) })
 		measured, wrong := fmt.Sprintf("%d requests", offered), []string(nil)
+		told, calls := 0, int64(0)
+		for _, s := range l.all {
+			told += s.tries
+		}
 		for _, t := range targets {
+			calls += t.calls.Load()
 			share := float64(t.calls.Load()) / float64(offered)
 			measured += fmt.Sprintf(", %s was asked %.3f times each", t.name, share)
 			if share > most {
 				wrong = append(wrong, fmt.Sprintf("%s was asked %.3f times for each request, want at most %.1f", t.name, share, most))
 			}
 		}
+		measured += fmt.Sprintf("; %d attempts told, %d seen", told, calls)
 		if odd := l.pick(func(s sample) bool { return s.status < 500 }); len(odd) > 0 {
 			wrong = append(wrong, fmt.Sprintf("%d answers are no server errors; one has status %d: %s", len(odd), odd[0].status, odd[0].body))
 		}

@@ -8,6 +8,8 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -18,6 +20,7 @@ type sample struct {
 	status int // 0 where there was no answer
 	whole  bool
 	hint   bool          // a Retry-After was there
+	tries  int           // as the gateway tells them
 	first  time.Duration // until the first byte of the answer
 	took   time.Duration
 	body   []byte // of an error, the beginning
@@ -102,6 +105,8 @@ func (g *gateway) measure(ctx context.Context, q query) sample {
 	}
 	defer resp.Body.Close()
 	s.status, s.hint = resp.StatusCode, resp.Header.Get("Retry-After") != ""
+	tries, _, _ := strings.Cut(resp.Header.Get("Isogloss-Attempts"), ";")
+	s.tries, _ = strconv.Atoi(tries) // none where nobody was asked
 	buf := make([]byte, 4<<10)
 	n, err := resp.Body.Read(buf)
 	s.first = time.Since(began)
