@@ -203,7 +203,8 @@ func (g *gateway) open(ctx context.Context, d dialect, model string, stream bool
 
 // vitals are what a process must not leak.
 type vitals struct {
-	rss, heap   float64 // bytes
+	rss         float64 // bytes
+	live        float64 // bytes that the last collection of garbage has kept, about
 	goroutines  float64
 	descriptors float64
 	cpu         float64 // seconds
@@ -225,7 +226,7 @@ func (g *gateway) vitals(ctx context.Context) (vitals, error) {
 		return vitals{}, err
 	}
 	v := vitals{goroutines: metric(page, "go_goroutines"), descriptors: metric(page, "process_open_fds"),
-		heap: metric(page, "go_memstats_heap_alloc_bytes"), rss: metric(page, "process_resident_memory_bytes"), cpu: metric(page, "process_cpu_seconds_total")}
+		live: metric(page, "go_memstats_next_gc_bytes") / 2, rss: metric(page, "process_resident_memory_bytes"), cpu: metric(page, "process_cpu_seconds_total")}
 	if v.goroutines == 0 || v.descriptors == 0 || v.rss == 0 {
 		return v, errors.New("the metrics page lacks go_goroutines, process_open_fds or process_resident_memory_bytes")
 	}

@@ -113,16 +113,18 @@ func playOncePerSecond(c *call) bool {
 	c.head(200, eventMedia, -1)
 	c.chunks(s.head...)
 	gap := slowEvents / len(s.words)
+	words := s.words
 	for i := range slowEvents {
 		if !c.wait(time.Second) {
 			return false
 		}
-		if i%gap == 0 && i/gap < len(s.words)-1 {
-			c.chunks(s.words[i/gap])
+		if i%gap == 0 && len(words) > 1 {
+			c.chunks(words[0])
+			words = words[1:]
 		} else {
 			c.chunks(c.d.idleEvent())
 		}
 	}
-	c.chunks(append(s.words[(slowEvents-1)/gap+1:], s.tail...)...)
+	c.chunks(append(words, s.tail...)...)
 	return c.end()
 }

@@ -124,6 +124,12 @@ func (g *gateway) measure(ctx context.Context, q query) sample {
 	return s
 }
 
+// direct asks a target itself, as if there were no gateway: what that takes is the
+// machine's.
+func (g *gateway) direct(u *upstream, name string) *gateway {
+	return &gateway{url: "http://" + u.plain + "/" + name, client: g.client}
+}
+
 // query is what a load asks for, always in OpenAI Chat.
 type query struct {
 	model    string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -47,7 +48,7 @@ func runOverload(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	return nil
+	return b.refusedAtOnce(ctx)
 }
 
 // classOf mixes one critical request, three sheddable ones and six others.
@@ -103,9 +104,53 @@ func isRefused(s sample) bool {
 	return s.status == http.StatusTooManyRequests || s.status == http.StatusServiceUnavailable
 }
 
-// refusedAtOnce is how soon a request is told that there is no room. Those that
-// waited in the queue first are told later, so it is the median that is held.
-const refusedAtOnce = 5 * time.Millisecond
+// atOnce is how soon a request is told that there is no room. Those that waited in
+// the queue first are told later, so it is the median that is held where there is one.
+const atOnce = 5 * time.Millisecond
+
+// refusedAtOnce is about refusals where nothing waits: a full target and a trickle
+// of requests beyond it. Every other request goes to an upstream that refuses by
+// itself: what that takes is the machine's.
+func (b *bench) refusedAtOnce(ctx context.Context) error {
+	const name = "r18/refused-at-once"
+	if !b.wants(name) || !b.can["overload"] {
+		return nil
+	}
+	began := time.Now()
+	s := &setup{top: []string{"overload: { per_target: 4, queue: 0, adaptive: false }"}}
+	b.up.add("full", (*call).hold)
+	b.up.add("direct", playStatus(503, "Retry-After: 1"))
+	s.model("m", []string{s.provider("full", chat, b.up.url("full", chat))})
+	g, err := start(ctx, b.bin, s)
+	if err != nil {
+		return err
+	}
+	holding, release := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() { g.measure(holding, query{model: "m"}) })
+	}
+	eventually(5*time.Second, func() bool { return b.up.openNow() == 4 })
+	var l, direct load
+	bare := g.direct(b.up, "direct")
+	offer(ctx, 200, 5*time.Second, func(i int) {
+		if i%2 == 0 {
+			l.add(g.measure(ctx, query{model: "m", patience: 3 * time.Second}))
+		} else {
+			direct.add(bare.measure(ctx, query{model: "m"}))
+		}
+	})
+	release()
+	wg.Wait()
+	p99, machine := quantile(tooks(l.all), 0.99), quantile(tooks(direct.all), 0.99)
+	odd := l.pick(func(s sample) bool { return !isRefused(s) || !s.hint })
+	b.check(name, fmt.Sprintf("%d refusals, p50 %s, p99 %s; of a bare upstream p99 %s", len(l.all), ms(quantile(tooks(l.all), 0.5)), ms(p99), ms(machine)), began,
+		over(p99-machine >= atOnce, "p99 of the refusals is %s, and %s of it the machine's, want less than %s", ms(p99), ms(machine), atOnce),
+		over(len(odd) > 0, "%d answers are no refusals with Retry-After; one has status %d: %s", len(odd), first(odd).status, first(odd).body))
+	b.up.hangUp()
+	_, err = g.stop()
+	return err
+}
 
 func judgeOverload(l *load, peak float64, during time.Duration) []string {
 	var wrong []string
@@ -124,7 +169,7 @@ func judgeOverload(l *load, peak float64, during time.Duration) []string {
 	refused := l.pick(isRefused)
 	say(len(refused) > 0, "nothing was refused")
 	p50 := quantile(tooks(refused), 0.5)
-	say(p50 < refusedAtOnce, "half of the refusals took more than %s, want less than %s", ms(p50), refusedAtOnce)
+	say(p50 < atOnce, "half of the refusals took more than %s, want less than %s", ms(p50), atOnce)
 	silent := l.pick(func(s sample) bool { return isRefused(s) && !s.hint })
 	say(len(silent) == 0, "%d refusals have no Retry-After", len(silent))
 	odd := l.pick(func(s sample) bool { return !isGood(s) && !isRefused(s) })

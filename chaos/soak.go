@@ -39,20 +39,24 @@ func runSoak(ctx context.Context, b *bench) error {
 	}
 	warm := min(b.soak/3, 5*time.Minute)
 	b.progress("soak: %v, the first %v do not count", b.soak, warm)
-	watch := make(chan []point, 1)
+	watch := make(chan [2][]point, 1)
 	watching, stop := context.WithCancel(ctx)
 	go func() { watch <- b.watch(watching, g, warm) }()
 	keep(ctx, soakClients, rush, func(i int) { g.soakOnce(ctx, models, i) })
 	keep(ctx, soakClients, b.soak-rush, paced(soakClients, soakRate, func(i int) { g.soakOnce(ctx, models, i) }))
 	stop()
-	points := <-watch
+	seen := <-watch
+	points, live := seen[0], seen[1]
 	after, err := g.rest(ctx, b.up, before)
 	if err != nil {
 		return err
 	}
 	slope := theilSen(floors(points))
 	b.check("soak/memory", fmt.Sprintf("%+.2f MB/min over %v, %.0f MB at the end", slope/1e6, b.soak, after.rss/1e6), began,
-		over(slope > mostSlope, "memory grows by %.2f MB a minute, want at most %.0f", slope/1e6, mostSlope/1e6))
+		over(slope > mostSlope, "resident memory grows by %.2f MB a minute, want at most %.0f", slope/1e6, mostSlope/1e6))
+	slope = theilSen(live)
+	b.check("soak/live-memory", fmt.Sprintf("%+.2f MB/min, %.1f MB at the end", slope/1e6, after.live/1e6), began,
+		over(slope > mostSlope, "live memory grows by %.2f MB a minute, want at most %.0f", slope/1e6, mostSlope/1e6))
 	b.check("soak/goroutines", fmt.Sprintf("%.0f before, %.0f after", before.goroutines, after.goroutines), began,
 		over(after.goroutines > before.goroutines+strayRoutine, "%.0f goroutines, before it were %.0f", after.goroutines, before.goroutines))
 	b.check("soak/descriptors", fmt.Sprintf("%.0f before, %.0f after", before.descriptors, after.descriptors), began,
@@ -146,10 +150,10 @@ func (u *upstream) openNow() (n int64) {
 // point is one look at the memory.
 type point struct{ minutes, bytes float64 }
 
-// watch looks twice a second, once the warm-up is over.
-func (b *bench) watch(ctx context.Context, g *gateway, warm time.Duration) []point {
+// watch looks twice a second, once the warm-up is over, at what is resident and at
+// what is live of it.
+func (b *bench) watch(ctx context.Context, g *gateway, warm time.Duration) (all [2][]point) {
 	began := time.Now()
-	var all []point
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for said := 0; ; {
@@ -164,10 +168,11 @@ func (b *bench) watch(ctx context.Context, g *gateway, warm time.Duration) []poi
 		}
 		if gone := time.Since(began); int(gone.Seconds())/30 > said {
 			said = int(gone.Seconds()) / 30
-			b.progress("soak: %.0f MB, %.0f goroutines, %.0f descriptors", v.rss/1e6, v.goroutines, v.descriptors)
+			b.progress("soak: %.0f MB, %.1f of them live, %.0f goroutines, %.0f descriptors", v.rss/1e6, v.live/1e6, v.goroutines, v.descriptors)
 		}
 		if since := time.Since(began); since > warm {
-			all = append(all, point{since.Minutes(), v.rss})
+			all[0] = append(all[0], point{since.Minutes(), v.rss})
+			all[1] = append(all[1], point{since.Minutes(), v.live})
 		}
 	}
 }
@@ -182,11 +187,11 @@ func paced(clients int, rate float64, do func(int)) func(int) {
 	}
 }
 
-// floors are the least of each ten looks: what lies above is garbage that waits
+// floors are the least of each twenty looks: what lies above is garbage that waits
 // for its collector.
 func floors(points []point) []point {
 	var all []point
-	for chunk := range slices.Chunk(points, 10) {
+	for chunk := range slices.Chunk(points, 20) {
 		all = append(all, slices.MinFunc(chunk, func(a, b point) int { return cmp.Compare(a.bytes, b.bytes) }))
 	}
 	return all
