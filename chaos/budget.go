@@ -12,7 +12,7 @@ func runBudget(ctx context.Context, b *bench) error {
 	const rate, most = 500, 1.2
 	during := 60 * time.Second
 	if b.short {
-		during = 8 * time.Second
+		during = 6 * time.Second
 	}
 	for _, c := range []struct {
 		name    string
@@ -65,7 +65,7 @@ func runBudget(ctx context.Context, b *bench) error {
 			return err
 		}
 		if b.short {
-			during = 4 * time.Second
+			during = 3 * time.Second
 		} else {
 			during = 20 * time.Second
 		}

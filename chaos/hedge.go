@@ -34,7 +34,7 @@ func runHedge(ctx context.Context, b *bench) error {
 	}
 	during := 40 * time.Second
 	if b.short {
-		during = 12 * time.Second
+		during = 10 * time.Second
 	}
 	var warm, l load
 	run := func(to *load, during time.Duration) int {

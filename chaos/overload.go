@@ -73,7 +73,7 @@ func (b *bench) overload(ctx context.Context, name, top string) error {
 	}
 	calm, storm := 10*time.Second, 60*time.Second
 	if b.short {
-		calm, storm = 5*time.Second, 12*time.Second
+		calm, storm = 4*time.Second, 8*time.Second
 	}
 	var peak, l load
 	ask := func(to *load) func(int) {
