@@ -6,69 +6,75 @@ import (
 	"time"
 )
 
+// storm is one way to fail always.
+type storm struct {
+	name    string
+	targets int
+	play    script
+	during  time.Duration
+}
+
 // runBudget is R11: an upstream that fails always is not asked much more often
 // than clients ask.
 func runBudget(ctx context.Context, b *bench) error {
-	const rate, most = 500, 1.2
-	during := 60 * time.Second
-	if b.short {
-		during = 6 * time.Second
-	}
-	for _, c := range []struct {
-		name    string
-		targets int
-		play    script
-	}{
-		{"r11/one-target/500", 1, playStatus(500)},
-		{"r11/one-target/reset", 1, (*call).reset},
-		{"r11/two-targets/503", 2, playStatus(503)},
+	for _, s := range []storm{
+		{"r11/one-target/500", 1, playStatus(500), 60 * time.Second},
+		{"r11/one-target/reset", 1, (*call).reset, 20 * time.Second},
+		{"r11/two-targets/503", 2, playStatus(503), 20 * time.Second},
 	} {
-		if !b.wants(c.name) {
+		if b.short {
+			s.during /= 8
+		}
+		if !b.wants(s.name) {
 			continue
 		}
-		began := time.Now()
-		s := &setup{}
-		var names []string
-		var targets []*target
-		for i := range c.targets {
-			tag := fmt.Sprintf("storm%d", i)
-			targets = append(targets, b.up.add(tag, c.play))
-			names = append(names, s.provider(tag, chat, b.up.url(tag, chat)))
-		}
-		s.model("m", names)
-		g, err := start(ctx, b.bin, s)
-		if err != nil {
+		if err := b.storm(ctx, s); err != nil {
 			return err
-		}
-		var l load
-		offered := offer(ctx, rate, during, func(int) { l.add(g.measure(ctx, query{model: "m"})) })
-		measured, wrong := fmt.Sprintf("%d requests", offered), []string(nil)
-		told, calls := 0, int64(0)
-		for _, s := range l.all {
-			told += s.tries
-		}
-		for _, t := range targets {
-			calls += t.calls.Load()
-			share := float64(t.calls.Load()) / float64(offered)
-			measured += fmt.Sprintf(", %s was asked %.3f times each", t.name, share)
-			if share > most {
-				wrong = append(wrong, fmt.Sprintf("%s was asked %.3f times for each request, want at most %.1f", t.name, share, most))
-			}
-		}
-		measured += fmt.Sprintf("; %d attempts told, %d seen", told, calls)
-		if odd := l.pick(func(s sample) bool { return s.status < 500 }); len(odd) > 0 {
-			wrong = append(wrong, fmt.Sprintf("%d answers are no server errors; one has status %d: %s", len(odd), odd[0].status, odd[0].body))
-		}
-		b.check(c.name, measured, began, wrong...)
-		b.up.hangUp()
-		if _, err := g.stop(); err != nil {
-			return err
-		}
-		if b.short {
-			during = 3 * time.Second
-		} else {
-			during = 20 * time.Second
 		}
 	}
 	return nil
+}
+
+func (b *bench) storm(ctx context.Context, s storm) error {
+	const rate = 500
+	began := time.Now()
+	set := &setup{}
+	var names []string
+	var targets []*target
+	for i := range s.targets {
+		tag := fmt.Sprintf("storm%d", i)
+		targets = append(targets, b.up.add(tag, s.play))
+		names = append(names, set.provider(tag, chat, b.up.url(tag, chat)))
+	}
+	set.model("m", names)
+	g, err := start(ctx, b.bin, set)
+	if err != nil {
+		return err
+	}
+	var l load
+	offered := offer(ctx, rate, s.during, func(int) { l.add(g.measure(ctx, query{model: "m"})) })
+	measured, wrong := judgeStorm(&l, targets, offered)
+	b.check(s.name, measured, began, wrong...)
+	b.up.hangUp()
+	_, err = g.stop()
+	return err
+}
+
+// judgeStorm compares what each target was asked with what was offered.
+func judgeStorm(l *load, targets []*target, offered int) (measured string, wrong []string) {
+	const most = 1.2
+	told, calls := 0, int64(0)
+	for _, s := range l.all {
+		told += s.tries
+	}
+	measured = fmt.Sprintf("%d requests", offered)
+	for _, t := range targets {
+		calls += t.calls.Load()
+		share := float64(t.calls.Load()) / float64(offered)
+		measured += fmt.Sprintf(", %s was asked %.3f times each", t.name, share)
+		wrong = append(wrong, over(share > most, "%s was asked %.3f times for each request, want at most %.1f", t.name, share, most))
+	}
+	odd := l.pick(func(s sample) bool { return s.status < 500 })
+	wrong = append(wrong, over(len(odd) > 0, "%d answers are no server errors; one has status %d: %s", len(odd), first(odd).status, first(odd).body))
+	return measured + fmt.Sprintf("; %d attempts told, %d seen", told, calls), wrong
 }
