@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"protocol/loss":            {"protocol", "llm"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
-	"chaos":                    {"sse"}, // likewise
+	"chaos":                    {"sse"}, // likewise, and those below it
 
 	"internal/handover":     {},
 	"internal/secret":       {},

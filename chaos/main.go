@@ -106,6 +106,8 @@ func groups() []group {
 		{name: "hedge", run: runHedge},
 		{name: "r18", run: runOverload},
 		{name: "r19", run: runNoisy},
+		{name: "r15", run: runRestart},
+		{name: "r16", run: runReload},
 		{name: "r14", run: runSlowClients, full: true},
 	}
 }
