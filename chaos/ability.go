@@ -25,7 +25,7 @@ func probe(ctx context.Context, b *bench) (abilities, error) {
 	for _, s := range []struct{ name, top, model string }{
 		{"nothing", "", ""},
 		{"first_token", "timeouts: { first_token: 1s }", ""},
-		{"retries", "retries: { attempts: 3, budget: 0.2 }", ""},
+		{"retries", "retries: { attempts: 3 }", ""},
 		{"balance", "", "balance: order"},
 		{"hedge", "", "hedge: { percentile: 95, share: 0.05 }"},
 		{"overload", "overload: { requests: 100, per_key: 10, per_target: 20, queue: 40, wait: 1s, adaptive: false }", ""},
@@ -51,7 +51,7 @@ func probe(ctx context.Context, b *bench) (abilities, error) {
 		}
 		can[s.name] = err == nil
 		if name := "config/" + s.name; err != nil && b.wants(name) {
-			b.failed(name, strings.TrimSpace(string(said)), time.Since(began))
+			b.failed(name, strings.TrimSpace(strings.ReplaceAll(string(said), dir+string(filepath.Separator), "")), time.Since(began))
 		}
 	}
 	return can, nil
