@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,7 +33,42 @@ func runBudget(ctx context.Context, b *bench) error {
 			return err
 		}
 	}
-	return nil
+	return b.keptConnections(ctx)
+}
+
+// keptConnections is about an upstream that dies with many connections kept open.
+// A client library may send a request again where a kept connection is dead; that
+// must not go on through all of them.
+func (b *bench) keptConnections(ctx context.Context) error {
+	const name = "r11/kept-connections"
+	if !b.wants(name) {
+		return nil
+	}
+	began := time.Now()
+	var dead atomic.Bool
+	healthy := playAfter(100 * time.Millisecond)
+	t := b.up.add("kept", func(c *call) bool {
+		if dead.Load() {
+			return c.reset()
+		}
+		return healthy(c)
+	})
+	s := &setup{}
+	s.model("m", []string{s.provider("kept", chat, b.up.url("kept", chat))})
+	g, err := start(ctx, b.bin, s)
+	if err != nil {
+		return err
+	}
+	each(40, make([]struct{}, 40), func(struct{}) { g.measure(ctx, query{model: "m"}) })
+	dead.Store(true)
+	before := t.calls.Load()
+	one := g.measure(ctx, query{model: "m"})
+	asked := t.calls.Load() - before
+	b.check(name, fmt.Sprintf("one request, %d attempts told, %d seen", one.tries, asked), began,
+		over(asked > 3, "one request was sent %d times, want at most 3", asked))
+	b.up.hangUp()
+	_, err = g.stop()
+	return err
 }
 
 func (b *bench) storm(ctx context.Context, s storm) error {
