@@ -7,8 +7,9 @@ LINT  := $(shell go env GOPATH)/bin/golangci-lint
 LINT_VERSION := v2.13.0
 VERSION ?= dev
 FUZZTIME ?= 15s
+SOAK ?= 2m
 
-.PHONY: build check format vet lint test fuzz fuzz-crashes conform e2e generate tidy clean
+.PHONY: build check format vet lint test fuzz fuzz-crashes conform e2e chaos chaos-short soak generate tidy clean
 
 build: ## the binary
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
@@ -49,6 +50,15 @@ conform: build ## the corpus of conversations, on all sixteen cells
 e2e: build ## the vendors' SDKs against the built binary
 	./e2e/setup.sh
 	cd e2e && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m
+
+chaos: build ## every way to fail, against the built binary; writes docs/reliability.md
+	go run ./chaos --bin $(BIN) --write docs/reliability.md
+
+chaos-short: build ## the same in less than three minutes
+	go run ./chaos --bin $(BIN) --short
+
+soak: build ## mixed failures for as long as SOAK says, for example SOAK=30m
+	go run ./chaos --bin $(BIN) --soak $(SOAK)
 
 generate: ## files that are made from code: the configuration reference, the loss table
 	go test ./internal/config -run TestReference -update

@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"protocol/loss":            {"protocol", "llm"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
+	"chaos":                    {"sse"}, // likewise, and those below it
 
 	"internal/handover":     {},
 	"internal/secret":       {},
