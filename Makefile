@@ -8,12 +8,12 @@ LINT_VERSION := v2.13.0
 VERSION ?= dev
 FUZZTIME ?= 15s
 
-.PHONY: build check format vet lint test fuzz fuzz-crashes conform e2e generate tidy clean
+.PHONY: build check format vet lint test fuzz fuzz-crashes conform e2e bench bench-quick generate tidy clean
 
 build: ## the binary
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
 
-check: format vet tidy lint test conform e2e fuzz-crashes ## all that must pass before a change lands
+check: format vet tidy lint test conform e2e bench-quick fuzz-crashes ## all that must pass before a change lands
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
@@ -49,6 +49,15 @@ conform: build ## the corpus of conversations, on all sixteen cells
 e2e: build ## the vendors' SDKs against the built binary
 	./e2e/setup.sh
 	cd e2e && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -timeout 15m
+
+bench: build ## what it costs, beside others, into docs/performance.md; PEERS="--peer NAME=URL,PID" adds one
+	./bench/setup.sh
+	go build -o bin/bench ./bench
+	bin/bench --page docs $(PEERS)
+
+bench-quick: build ## the ratios only, held to bench/limits.go
+	go build -o bin/bench ./bench
+	bin/bench --quick
 
 generate: ## files that are made from code: the configuration reference, the loss table
 	go test ./internal/config -run TestReference -update
