@@ -35,8 +35,10 @@ func costsOf(r *report, lane string) (costs, bool) {
 	c := costs{requestBytes: 4 << 10, eventBytes: float64(len(chatWire().event(100))) + 90} // with a packet's and a chunk's frame
 	var ok [4]bool
 	c.request, ok[0] = r.value("request-2k-1k", lane, 0)
-	c.event, ok[1] = lastOf("paced", lane)(r)
-	c.stream, ok[2] = lastOf("memory", lane)(r)
+	if open, found := inTime(r, bareChat, ours); found {
+		c.event, ok[1] = r.value("paced", lane, open)
+	}
+	c.stream, ok[2] = memoryOf(lane)(r)
 	c.logLine, ok[3] = r.value("log-line", ours, 0)
 	return c, ok == [4]bool{true, true, true, true}
 }

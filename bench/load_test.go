@@ -37,8 +37,8 @@ func play(t *testing.T, j job, h http.Handler) []result {
 
 func upstreamMux() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /v1/chat/completions", newPlayer(chatWire()))
-	mux.Handle("POST /v1/messages", newPlayer(messagesWire()))
+	mux.Handle("POST /v1/chat/completions", newPlayer(chatWire(), ""))
+	mux.Handle("POST /v1/messages", newPlayer(messagesWire(), "-a"))
 	return mux
 }
 
@@ -106,6 +106,15 @@ func TestCutAnswersFail(t *testing.T) {
 		if r := got[1]; r.Failed < 10 || r.Error == "" {
 			t.Errorf("%s: %+v", name, r)
 		}
+	}
+}
+
+// A proxy that does not translate must not pass for one that does.
+func TestUpstreamRefusesTheOtherDialect(t *testing.T) {
+	m := messagesClient()
+	j := job{Mode: "closed", Path: m.path, Body: m.body("whole-1024", 100, false), Bytes: 1024, Conns: 1, Total: 1}
+	if r := play(t, j, upstreamMux())[1]; r.Failed == 0 || !strings.Contains(r.Error, "dialect") {
+		t.Errorf("%+v", r)
 	}
 }
 

@@ -19,12 +19,13 @@ func (b *bench) pacedPart() error {
 	if b.o.quick {
 		return b.paced(b.choose(bareChat, ours), 250, 5)
 	}
-	for _, open := range []int{100, 250, 500} {
-		if err := b.paced(b.choose(bareChat, nginxArm, ours, oursMessages, "peers"), open, 2); err != nil {
+	arms := b.choose(bareChat, nginxArm, ours, oursMessages, bareMessages, oursAnswers, "peers")
+	for _, s := range []struct{ open, rounds int }{{100, 2}, {250, 3}, {500, 4}, {1000, 3}} {
+		if err := b.paced(arms, s.open, s.rounds); err != nil {
 			return err
 		}
 	}
-	return b.paced(b.choose(bareChat, nginxArm, ours, oursMessages, bareMessages, oursAnswers, "peers"), 1000, 4)
+	return nil
 }
 
 func (b *bench) paced(arms []*arm, open, rounds int) error {
@@ -32,7 +33,7 @@ func (b *bench) paced(arms []*arm, open, rounds int) error {
 	for round := range rounds {
 		for _, a := range arms {
 			j := b.held(a, 20)
-			j.Stages, j.Seconds = []int{open}, 2
+			j.Stages, j.Seconds = []int{open}, 1.5
 			s, err := b.drive(a, j)
 			if err != nil {
 				return err

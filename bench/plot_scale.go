@@ -53,6 +53,9 @@ func roundStep(length float64) float64 {
 
 // ceil is the end of an axis that holds v: a whole number of steps.
 func ceil(v float64) float64 {
+	if v <= 0 {
+		return 0
+	}
 	step := roundStep(v)
 	return math.Ceil(v/step) * step
 }

@@ -33,8 +33,8 @@ type bar struct {
 
 // The picture's measures.
 const (
-	width, height           = 760, 400
-	left, right, top, below = 80, 220, 48, 56
+	width, height           = 820, 400
+	left, right, top, below = 80, 272, 48, 56
 )
 
 // style has colours for both modes; the lines also differ in their marks, for readers
@@ -191,7 +191,7 @@ func (p plot) scales() (x, y scale) {
 		}
 	}
 	x = scale{lowX, highX, left + 10, width - right - 10, p.logX}
-	y = scale{min(0, lowY), ceil(highY), height - below, top, p.logY}
+	y = scale{-ceil(max(0, -lowY)), ceil(highY), height - below, top, p.logY}
 	if p.logY {
 		y.from, y.to = math.Pow(10, math.Floor(math.Log10(lowY))), math.Pow(10, math.Ceil(math.Log10(highY)))
 	}
@@ -215,7 +215,10 @@ func (p plot) xTicks() []float64 {
 
 // tick is a number on an axis.
 func tick(x float64) string {
-	if x >= 1000 {
+	switch {
+	case x == 0:
+		return "0" // also where a step from below has come to -0
+	case x >= 1000:
 		return thousands(x)
 	}
 	return fmt.Sprintf("%.4g", x)

@@ -26,6 +26,8 @@ func sampleReport() *report {
 	for _, lane := range []string{bareChat, ours} {
 		add("paced", lane, bareChat, 100, 20, 22)
 		add("paced", lane, bareChat, 1000, 10, 14)
+		add("paced-delivered", lane, bareChat, 100, 100, 100)
+		add("paced-delivered", lane, bareChat, 1000, 99, 98)
 		add("memory", lane, bareChat, 1000, 60)
 		add("memory", lane, bareChat, 9000, 50)
 	}
@@ -54,6 +56,25 @@ func TestFigures(t *testing.T) {
 	}
 	if _, ok := latencyRatio().of(r); ok {
 		t.Error("a figure that was not measured has a value")
+	}
+}
+
+// A column in which the machine was full does not count.
+func TestPacedFiguresAreOfStreamsThatCameInTime(t *testing.T) {
+	r := sampleReport()
+	if x, ok := inTime(r, bareChat, ours); !ok || x != 1000 {
+		t.Errorf("all came in time, and %v streams count", x)
+	}
+	r.cell("paced-delivered", ours, 1000).Rounds = map[int]float64{0: 80, 1: 99, 2: 70}
+	if x, ok := inTime(r, bareChat, ours); !ok || x != 100 {
+		t.Errorf("with 1,000 streams events were late, and %v streams count", x)
+	}
+	r.cell("paced-delivered", bareChat, 100).Rounds = map[int]float64{0: 60}
+	if x, ok := inTime(r, bareChat, ours); !ok || x != 100 {
+		t.Errorf("where all are late, %v streams count", x)
+	}
+	if _, ok := inTime(&report{}, ours); ok {
+		t.Error("there are streams where nothing was measured")
 	}
 }
 

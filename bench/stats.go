@@ -41,9 +41,10 @@ func ratios(of, to map[int]float64) []float64 {
 	return all
 }
 
-// highest is the highest rate that holds, searched by doubling and then by halving
-// the step; steps is how often. A rate that fails is tried once more, because one
-// hiccup of the machine says nothing about what can be carried.
+// highest is the highest rate that holds: searched by doubling, or by halving where not
+// even the first one holds, and then between the two by as many steps. A rate that
+// fails is tried once more, because one hiccup of the machine says nothing about what
+// can be carried. It is 0 if nothing holds.
 func highest(start float64, steps int, holds func(rate float64) bool) float64 {
 	twice := func(rate float64) bool {
 		if holds(rate) {
@@ -51,17 +52,11 @@ func highest(start float64, steps int, holds func(rate float64) bool) float64 {
 		}
 		return holds(rate)
 	}
-	low, high := 0.0, start
-	for twice(high) {
-		low, high = high, high*2
-		if high > start*64 {
-			return low
-		}
-	}
-	if low == 0 {
-		low = start / 8
-	}
+	low, high := bracket(start, twice)
 	for range steps {
+		if low == 0 || low == high {
+			break
+		}
 		middle := math.Sqrt(low * high)
 		if twice(middle) {
 			low = middle
@@ -70,4 +65,23 @@ func highest(start float64, steps int, holds func(rate float64) bool) float64 {
 		}
 	}
 	return low
+}
+
+// bracket finds a rate that holds and, a factor of two above it, one that does not. It
+// gives up after six steps either way.
+func bracket(start float64, holds func(rate float64) bool) (low, high float64) {
+	if holds(start) {
+		for low = start; low < start*64; low *= 2 {
+			if !holds(low * 2) {
+				return low, low * 2
+			}
+		}
+		return low, low
+	}
+	for high = start; high > start/64; high /= 2 {
+		if holds(high / 2) {
+			return high / 2, high
+		}
+	}
+	return 0, high
 }

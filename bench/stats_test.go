@@ -59,14 +59,17 @@ func TestRatiosAreTakenWithinRounds(t *testing.T) {
 }
 
 func TestHighestFindsTheRate(t *testing.T) {
-	for _, capacity := range []float64{300, 1500, 4321, 9000} {
+	for _, capacity := range []float64{40, 300, 1500, 4321, 9000} {
 		got := highest(1000, 6, func(rate float64) bool { return rate <= capacity })
 		if got > capacity || got < capacity*0.94 {
 			t.Errorf("a capacity of %v was found as %v", capacity, got)
 		}
 	}
-	if got := highest(1000, 3, func(float64) bool { return true }); got > 64000 {
+	if got := highest(1000, 3, func(float64) bool { return true }); got != 64000 {
 		t.Errorf("a search without end went to %v", got)
+	}
+	if got := highest(1000, 3, func(float64) bool { return false }); got != 0 {
+		t.Errorf("where nothing holds it found %v", got)
 	}
 }
 

@@ -56,7 +56,8 @@ func (b *bench) startNginx(ctx context.Context, upstream string) (*process, erro
 		user = "user root;" // the workers have to reach the folder
 	}
 	conf := filepath.Join(dir, "nginx.conf")
-	text := fmt.Sprintf(nginxConf, user, runtime.NumCPU(), b.files, dir, upstream, addr)
+	connections := min(b.files, 20000) // nginx holds memory for each from the start
+	text := fmt.Sprintf(nginxConf, user, runtime.NumCPU(), connections, dir, upstream, addr)
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,8 +20,8 @@ func newUpstreamCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{Use: "upstream", Hidden: true, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		mux := http.NewServeMux()
-		mux.Handle("POST /v1/chat/completions", newPlayer(chatWire()))
-		mux.Handle("POST /v1/messages", newPlayer(messagesWire()))
+		mux.Handle("POST /v1/chat/completions", newPlayer(chatWire(), ""))
+		mux.Handle("POST /v1/messages", newPlayer(messagesWire(), "-a"))
 		mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 		return serve(cmd.Context(), listen, mux)
 	}}
@@ -32,20 +36,24 @@ func serve(ctx context.Context, addr string, h http.Handler) error {
 		<-ctx.Done()
 		_ = s.Close()
 	}()
-	return s.ListenAndServe()
+	if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 // player answers in one dialect. What it says is made once, so that it costs little
 // of the machine that the others are measured on.
 type player struct {
 	wire   wire
+	suffix string // of its models
 	mu     sync.Mutex
 	wholes map[int][]byte
 	events [][]byte
 }
 
-func newPlayer(w wire) *player {
-	p := &player{wire: w, wholes: map[int][]byte{}}
+func newPlayer(w wire, suffix string) *player {
+	p := &player{wire: w, suffix: suffix, wholes: map[int][]byte{}}
 	for i := range 1000 {
 		p.events = append(p.events, []byte(w.event(i)))
 	}
@@ -57,14 +65,20 @@ func (p *player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	s, err := parseScript(modelOf(body))
+	model := modelOf(body)
+	s, err := parseScript(model)
+	if err == nil && strings.HasSuffix(model, "-a") != (p.suffix == "-a") {
+		err = fmt.Errorf("model %q is not served in this dialect", model) // a proxy that does not translate
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	if s.kind == "whole" {
+		answer := p.whole(s.n)
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(p.whole(s.n))
+		w.Header().Set("Content-Length", strconv.Itoa(len(answer))) // as engines do
+		_, _ = w.Write(answer)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -30,7 +30,7 @@ func tables() []table {
 		{key: "half-p99", title: "Latency added, p99, at half of bare's highest rate", unit: "ms"},
 		{key: "first-p50", title: "Time to first token added, p50, 200 streams a second", unit: "ms"},
 		{key: "first-p99", title: "Time to first token added, p99, 200 streams a second", unit: "ms"},
-		{key: "rate", title: "Highest rate with p99 under 5 ms", unit: "requests/s"},
+		{key: "rate", title: "Highest rate with p99 under 5 ms (more is better)", unit: "requests/s"},
 		{key: "memory", title: "Resident memory per open stream", unit: "KiB", column: "%s open"},
 		{key: "memory-go", title: "The Go runtime's own count per open stream: heap and stacks in use, untouched pages included", unit: "KiB", column: "%s open"},
 		{key: "request-2k-1k-allocs", title: "Allocations per request: 2 KB in, 1 KB out", unit: "allocations"},
