@@ -45,7 +45,7 @@ func (v verdict) String() string {
 		word = "passed"
 	}
 	if !v.Measured {
-		return fmt.Sprintf("%s  %s: not measured", word, v.name)
+		return fmt.Sprintf("%s  %s: no figure", word, v.name)
 	}
 	return fmt.Sprintf("%s  %s: %s (at most %s)", word, v.name, withUnit(v.Value, v.unit), withUnit(v.most, v.unit))
 }
@@ -161,8 +161,14 @@ func answersEventRatio() figure {
 	return figure{"the same to bare, Responses client on Messages upstream", "×", ratioOf("burst", oursAnswers)}
 }
 
+// latencyRatio is no figure where others used the machine: it would be theirs.
 func latencyRatio() figure {
-	return figure{"added latency, p99, at half of bare's highest rate", "×", ratioOf("half-p99", ours)}
+	return figure{"added latency, p99, at half of bare's highest rate", "×", func(r *report) (float64, bool) {
+		if r.Busy > quiet {
+			return 0, false
+		}
+		return r.ratio("half-p99", ours, 0)
+	}}
 }
 
 func verbatimMemory() figure {

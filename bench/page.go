@@ -56,7 +56,7 @@ func page(r *report, all []picture) []byte {
 func goalGrid(r *report) [][]string {
 	grid := [][]string{{"figure", "goal", "measured", "held"}}
 	for _, v := range judge(r, goals()) {
-		row := []string{v.name, "≤ " + withUnit(v.most, v.unit), "not measured", "–"}
+		row := []string{v.name, "≤ " + withUnit(v.most, v.unit), "no figure", "–"}
 		if v.Measured {
 			row[2], row[3] = withUnit(v.Value, v.unit), "**no**"
 		}

@@ -102,7 +102,7 @@ func (b *bench) eventsPart() error {
 	const events = 200
 	streams := 150
 	b.say("  bursts of %d, %d streams a round", events, streams)
-	for round := range b.size(9, 7) {
+	for round := range b.size(9, 11) {
 		for _, a := range arms {
 			if err := b.oneBurst(a, "burst", 0, round, job{Events: events, Total: streams}); err != nil {
 				return err

@@ -18,6 +18,7 @@ const latencyBound = 5
 
 // ratePart searches the highest rate whose 99th percentile is below the bound.
 func (b *bench) ratePart() error {
+	b.look()
 	for round := range 2 {
 		for _, a := range b.choose(direct, bareChat, nginxArm, ours, oursMessages, "peers") {
 			asked := 0

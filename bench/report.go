@@ -19,6 +19,7 @@ type report struct {
 	When    time.Time `json:"when"`
 	Took    float64   `json:"took_seconds"`
 	Quick   bool      `json:"quick"`
+	Busy    float64   `json:"busy_share"` // of the machine, used by others; the most that was seen
 	Machine machine   `json:"machine"`
 	Cells   []*cell   `json:"cells"`
 	Remarks []string  `json:"remarks"` // what was left out, and why
@@ -195,9 +196,36 @@ func thisMachine() machine {
 	return m
 }
 
-// loadAverage is how many others wanted a core in the last minute.
-func loadAverage() float64 {
-	text, _ := os.ReadFile("/proc/loadavg")
-	n, _ := strconv.ParseFloat(strings.SplitN(string(text), " ", 2)[0], 64)
-	return n
+// busyShare is how much of the machine others use, read over a while in which we do
+// nothing ourselves.
+func busyShare(while time.Duration) float64 {
+	busy0, all0 := cpuTicks()
+	time.Sleep(while)
+	busy1, all1 := cpuTicks()
+	if all1 <= all0 {
+		return 0
+	}
+	return (busy1 - busy0) / (all1 - all0)
+}
+
+// cpuTicks are the first line of /proc/stat: what was worked, and all.
+func cpuTicks() (busy, all float64) {
+	text, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(text), "\n")
+	return parseTicks(line)
+}
+
+func parseTicks(line string) (busy, all float64) {
+	const idle, iowait = 4, 5
+	for i, f := range strings.Fields(line) {
+		n, err := strconv.ParseFloat(f, 64)
+		if err != nil || i > 8 { // guests are counted with users already
+			continue
+		}
+		all += n
+		if i != idle && i != iowait {
+			busy += n
+		}
+	}
+	return busy, all
 }
