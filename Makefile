@@ -9,12 +9,12 @@ VERSION ?= dev
 FUZZTIME ?= 15s
 SOAK ?= 2m
 
-.PHONY: build check format vet lint test fuzz fuzz-crashes conform e2e chaos chaos-short soak generate tidy clean
+.PHONY: build check format vet lint test fuzz fuzz-crashes conform e2e chaos chaos-short soak bench bench-quick generate tidy clean
 
 build: ## the binary
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
 
-check: format vet tidy lint test conform e2e fuzz-crashes ## all that must pass before a change lands
+check: format vet tidy lint test conform e2e chaos-short soak bench-quick fuzz-crashes ## all that must pass before a change lands
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
@@ -59,6 +59,14 @@ chaos-short: build ## the same in less than three minutes
 
 soak: build ## mixed failures for as long as SOAK says, for example SOAK=30m
 	go run ./chaos --bin $(BIN) --soak $(SOAK)
+bench: build ## what it costs, beside others, into docs/performance.md; PEERS="--peer NAME=URL,PID" adds one
+	./bench/setup.sh
+	go build -o bin/bench ./bench
+	bin/bench --page docs $(PEERS)
+
+bench-quick: build ## the ratios only, held to bench/limits.go
+	go build -o bin/bench ./bench
+	bin/bench --quick
 
 generate: ## files that are made from code: the configuration reference, the loss table
 	go test ./internal/config -run TestReference -update

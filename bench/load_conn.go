@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// conn is one client connection. It speaks HTTP/1.1 by itself, one exchange after the
+// other: http.Client would cost as much as what is measured, on the same two cores.
+type conn struct {
+	job    *job
+	dialed net.Conn
+	in     *bufio.Reader
+	head   []byte
+	body   []byte
+	digits []byte // the part of the body that tells the models of a table apart
+}
+
+// exchanged is what one exchange was like.
+type exchanged struct {
+	events int
+	first  time.Time // the first event with text
+}
+
+func newConn(j *job) *conn {
+	c := &conn{job: j, body: bytes.Clone(j.Body), in: bufio.NewReaderSize(nil, 4096)}
+	c.head = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAuthorization: Bearer sk-bench\r\n%sContent-Length: %d\r\n\r\n",
+		j.Path, j.Addr, j.Head, len(j.Body))
+	if j.Models > 0 {
+		name := tableModel(0)
+		if i := bytes.Index(c.body, []byte(name)); i >= 0 {
+			c.digits = c.body[i+len(name)-6 : i+len(name)]
+		}
+	}
+	return c
+}
+
+// send asks. The n-th request of a job has a model of its own where there are many.
+func (c *conn) send(ctx context.Context, n int) error {
+	if c.dialed == nil {
+		d, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", c.job.Addr)
+		if err != nil {
+			return err
+		}
+		c.dialed = d
+		c.in.Reset(d)
+	}
+	if c.digits != nil {
+		// A stride that shares no factor with the number of models visits all of them.
+		copy(c.digits, fmt.Sprintf("%06d", n*7919%c.job.Models))
+	}
+	out := net.Buffers{c.head, c.body}
+	_, err := out.WriteTo(c.dialed)
+	return err
+}
+
+// exchange asks and reads the answer to its end.
+func (c *conn) exchange(ctx context.Context, n int) (x exchanged, err error) {
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	if err := c.send(ctx, n); err != nil {
+		return x, err
+	}
+	_ = c.dialed.SetReadDeadline(time.Now().Add(30 * time.Second))
+	resp, err := c.receive()
+	if err != nil {
+		return x, err
+	}
+	defer resp.Body.Close()
+	if c.job.Stream {
+		x, err = c.readEvents(resp.Body)
+	} else {
+		err = c.readWhole(resp.Body)
+	}
+	if resp.Close {
+		c.close()
+	}
+	return x, err
+}
+
+func (c *conn) receive() (*http.Response, error) {
+	resp, err := http.ReadResponse(c.in, nil)
+	if err != nil {
+		return nil, fmt.Errorf("no answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 300))
+		resp.Body.Close()
+		return nil, fmt.Errorf("status %d: %s", resp.StatusCode, said)
+	}
+	return resp, nil
+}
+
+func (c *conn) readWhole(body io.Reader) error {
+	n, err := io.Copy(io.Discard, body)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the answer was cut: %w", err)
+	case n < int64(c.job.Bytes):
+		return fmt.Errorf("the answer has %d bytes, and %d were due", n, c.job.Bytes)
+	}
+	return nil
+}
+
+// readEvents reads a stream to its end, and makes sure that it is the end.
+func (c *conn) readEvents(body io.Reader) (x exchanged, err error) {
+	lines := bufio.NewReaderSize(body, 4096)
+	ended := false
+	for {
+		line, err := lines.ReadSlice('\n')
+		if bytes.HasPrefix(line, []byte("data:")) {
+			x.events++
+		}
+		if x.first.IsZero() && bytes.Contains(line, []byte(word)) {
+			x.first = time.Now()
+		}
+		ended = ended || bytes.HasPrefix(line, []byte(c.job.End))
+		switch {
+		case err == nil || errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case !errors.Is(err, io.EOF):
+			return x, fmt.Errorf("the stream was cut after %d events: %w", x.events, err)
+		case !ended || x.events < c.job.Events:
+			return x, fmt.Errorf("the stream ended after %d events, and %d and %q were due", x.events, c.job.Events, c.job.End)
+		}
+		return x, nil
+	}
+}
+
+func (c *conn) close() {
+	if c.dialed != nil {
+		_ = c.dialed.Close()
+		c.dialed = nil
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/spf13/cobra"
+)
+
+// job is what the load is told, as one line of JSON.
+type job struct {
+	Mode string `json:"mode"` // closed, rate or hold
+	Addr string `json:"addr"`
+	Path string `json:"path"`
+	Head string `json:"head"` // a header line of the dialect
+	Body []byte `json:"body"`
+
+	Stream bool   `json:"stream"`
+	Bytes  int    `json:"bytes"`  // an answer has at least so many
+	Events int    `json:"events"` // and so many events
+	End    string `json:"end"`    // and ends with this line
+	Models int    `json:"models"` // ask for so many models of a large table in turn
+
+	Conns   int     `json:"conns"`
+	Warm    int     `json:"warm"`    // exchanges before it counts
+	Total   int     `json:"total"`   // closed: exchanges
+	Rate    float64 `json:"rate"`    // rate: exchanges a second
+	Seconds float64 `json:"seconds"` // rate, hold: how long
+	Stages  []int   `json:"stages"`  // hold: streams to have open, one after the other
+}
+
+// result is what it says of it. Times are in milliseconds.
+type result struct {
+	Ready   bool    `json:"ready"` // the work may begin
+	Asked   int     `json:"asked"`
+	Failed  int     `json:"failed"`
+	Error   string  `json:"error"`
+	Seconds float64 `json:"seconds"`
+	Events  int     `json:"events"`
+	P50     float64 `json:"p50"`
+	P99     float64 `json:"p99"`
+	First50 float64 `json:"first50"` // to the first event with text
+	First99 float64 `json:"first99"`
+}
+
+// newLoadCommand drives one job: a line of JSON comes in, and a line "go" each time
+// that it has said that it is ready. It ends when its input does.
+func newLoadCommand() *cobra.Command {
+	return &cobra.Command{Use: "load", Hidden: true, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		in := bufio.NewReader(os.Stdin)
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return err
+		}
+		var j job
+		if err := json.Unmarshal(line, &j); err != nil {
+			return err
+		}
+		l := &loader{job: j, in: in, out: json.NewEncoder(cmd.OutOrStdout())}
+		return l.run(cmd.Context())
+	}}
+}
+
+// loader is a job at work.
+type loader struct {
+	job
+	in  *bufio.Reader
+	out *json.Encoder
+
+	tally tally
+}
+
+func (l *loader) run(ctx context.Context) error {
+	switch l.Mode {
+	case "closed":
+		return l.closed(ctx)
+	case "rate":
+		return l.atRate(ctx)
+	case "hold":
+		return l.hold(ctx)
+	}
+	return fmt.Errorf("there is no mode %q", l.Mode)
+}
+
+// await says that all is warm and waits to be told to go on.
+func (l *loader) await() error {
+	if err := l.out.Encode(result{Ready: true, Failed: l.tally.failed, Error: l.tally.first}); err != nil {
+		return err
+	}
+	_, err := l.in.ReadString('\n')
+	if err == io.EOF {
+		return fmt.Errorf("the job was called off")
+	}
+	return err
+}
+
+// tally counts what went wrong.
+type tally struct {
+	mu     sync.Mutex
+	failed int
+	first  string
+}
+
+func (t *tally) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failed == 0 {
+		t.first = err.Error()
+	}
+	t.failed++
+}
+
+// add writes the count into a result.
+func (t *tally) add(r *result) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.Failed, r.Error = t.failed, t.first
+}

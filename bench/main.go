@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() { os.Exit(run()) }
+
+// run returns the exit code.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := newRoot().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		return 1
+	}
+	return 0
+}
+
+// options are what the flags say.
+type options struct {
+	bin   string
+	peers []string
+	only  []string
+	quick bool
+	json  string
+	page  string
+	from  string
+}
+
+func newRoot() *cobra.Command {
+	o := &options{}
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure the gateway beside a bare reverse proxy, nginx and others",
+		Long: `Measure the gateway beside a bare reverse proxy, nginx and others: CPU for each
+request and each event, latency, memory of open streams, allocations.
+
+A peer is a gateway that is already running. It has to answer these models, with
+http://127.0.0.1:7000 as its Chat Completions upstream (/v1) and its Messages
+upstream: whole-1024, whole-102400, burst-N, paced-20, paced-5000, and the same
+with the suffix -a for the Messages upstream. What it does not answer is left out.`,
+		Args:          cobra.NoArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.bin, "bin", "bin/isogloss", "the gateway's `FILE`")
+	f.StringArrayVar(&o.peers, "peer", nil, "another gateway, as `NAME=URL,PID`; may be given several times")
+	f.StringSliceVar(&o.only, "only", nil, "run these `PARTS` only: "+strings.Join(partNames(), ", "))
+	f.BoolVar(&o.quick, "quick", false, "measure the ratios only, and hold them to the limits of limits.go")
+	f.StringVar(&o.json, "json", "", "write what was measured to `FILE`; - is standard output")
+	f.StringVar(&o.page, "page", "", "write performance.md and its plots into the folder `DIR`")
+	f.StringVar(&o.from, "from", "", "do not measure; read what --json wrote to `FILE`")
+	cmd.AddCommand(newUpstreamCommand(), newBareCommand(), newLoadCommand())
+	cmd.CompletionOptions.DisableDefaultCmd = true
+	return cmd
+}
+
+func (o *options) run(cmd *cobra.Command) error {
+	for _, p := range o.only {
+		if !slices.Contains(partNames(), p) {
+			return fmt.Errorf("--only: there is no part %q; the parts are %s", p, strings.Join(partNames(), ", "))
+		}
+	}
+	r, err := o.report(cmd)
+	if err != nil {
+		return err
+	}
+	if err := o.write(cmd, r); err != nil {
+		return err
+	}
+	return o.verdict(cmd, r)
+}
+
+// report measures, or reads what was measured before.
+func (o *options) report(cmd *cobra.Command) (*report, error) {
+	if o.from != "" {
+		return readReport(o.from)
+	}
+	b, err := newBench(cmd.Context(), o, cmd.ErrOrStderr())
+	if err != nil {
+		return nil, err
+	}
+	defer b.close()
+	return b.run()
+}
+
+func (o *options) write(cmd *cobra.Command, r *report) error {
+	out := cmd.OutOrStdout()
+	if o.json == "-" {
+		return r.writeJSON(out)
+	}
+	writeConsole(out, r)
+	if o.json != "" {
+		if err := r.saveJSON(o.json); err != nil {
+			return err
+		}
+	}
+	if o.page == "" {
+		return nil
+	}
+	return writePage(o.page, r)
+}
+
+// verdict prints the last line. A quick run fails with its limits; a full one says
+// which goals are held, and that some are not is news and not an error.
+func (o *options) verdict(cmd *cobra.Command, r *report) error {
+	out := cmd.OutOrStdout()
+	if o.json == "-" {
+		out = cmd.ErrOrStderr()
+	}
+	rows := judge(r, goals())
+	if o.quick {
+		rows = judge(r, limits())
+	}
+	passed, failed := 0, 0
+	for _, v := range rows {
+		switch {
+		case !v.Measured && len(o.only) > 0:
+			continue // it was not asked for
+		case v.Held:
+			passed++
+		default:
+			failed++
+		}
+		fmt.Fprintln(out, v)
+	}
+	fmt.Fprintf(out, "%d passed, %d failed\n", passed, failed)
+	if o.quick && failed > 0 {
+		return errors.New("above a limit of bench/limits.go; run it again alone on the machine before you believe it")
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// notes is what a program cannot know: why a figure is what it is.
+//
+//go:embed notes.md
+var notes string
+
+// method is how it is measured, for readers of the page.
+//
+//go:embed method.md
+var method string
+
+// writePage writes performance.md and its plots.
+func writePage(dir string, r *report) error {
+	all := pictures(r)
+	if err := writePictures(filepath.Join(dir, "performance"), all); err != nil {
+		return err
+	}
+	if err := r.saveJSON(filepath.Join(dir, "performance", "results.json")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "performance.md"), page(r, all), 0o644) //nolint:gosec // a page for everyone
+}
+
+// page is the results page.
+func page(r *report, all []picture) []byte {
+	w := &bytes.Buffer{}
+	fmt.Fprint(w, "# Performance\n\n<!-- Written by `make bench`; do not edit. The texts are bench/method.md and bench/notes.md. -->\n\n")
+	fmt.Fprintf(w, "What the gateway costs, measured beside `httputil.ReverseProxy` with nothing in it (**bare**) in the same run, with metrics and access log on as they are by default. Measured on %s in %.0f minutes; `make bench` does it again on your machine.\n\n", r.When.Format("2 January 2006"), r.Took/60)
+	fmt.Fprint(w, "## Goals\n\n")
+	markdown(w, goalGrid(r))
+	for _, remark := range r.Remarks {
+		fmt.Fprintf(w, "- %s\n", remark)
+	}
+	fmt.Fprintf(w, "\n## What limits it\n\n%s\n", strings.TrimSpace(notes))
+	fmt.Fprint(w, "\n## The machine and the method\n\n")
+	writeMachine(w, r.Machine)
+	fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(method))
+	for _, s := range sections() {
+		writeSection(w, r, s, all)
+	}
+	writeCapacity(w, r)
+	writePeers(w)
+	return append(bytes.TrimRight(w.Bytes(), "\n"), '\n')
+}
+
+func goalGrid(r *report) [][]string {
+	grid := [][]string{{"figure", "goal", "measured", "held"}}
+	for _, v := range judge(r, goals()) {
+		row := []string{v.name, "≤ " + withUnit(v.most, v.unit), "no figure", "–"}
+		if v.Measured {
+			row[2], row[3] = withUnit(v.Value, v.unit), "**no**"
+		}
+		if v.Held {
+			row[3] = "yes"
+		}
+		grid = append(grid, row)
+	}
+	return grid
+}
+
+func writeMachine(w *bytes.Buffer, m machine) {
+	markdown(w, [][]string{
+		{"what", "which"}, {"CPU", fmt.Sprintf("%d × %s", m.Cores, m.CPU)}, {"memory", fmt.Sprintf("%.0f GiB", m.Memory)},
+		{"kernel", "Linux " + m.Kernel}, {"Go", m.Go}, {"gateway", m.Version}, {"nginx", m.Nginx},
+	})
+}
+
+// section is a heading, its tables and plots.
+type section struct {
+	title, text string
+	tables      []string
+	plots       []string
+}
+
+func sections() []section {
+	return []section{
+		{"CPU per request", "", []string{"request-2k-1k", "request-200k-1k", "request-2k-100k"}, []string{"request.svg"}},
+		{"CPU per event", "The cost of a stream by its events with text, the request included. Where not all events came in time the machine was full, and whoever is furthest behind handles the most events at once and looks cheapest: the goal and the capacity below take the largest number of streams for which nearly all came in time (97 %), and so should you.", []string{"burst", "paced", "paced-delivered"}, []string{"burst.svg"}},
+		{"Latency", "Added to that of the upstream asked directly in the same round; the row *direct* is that latency itself. The load, the upstream and the proxy share the cores.", []string{"latency-p50", "latency-p99", "half-p50", "half-p99", "first-p50", "first-p99", "rate"}, []string{"latency.svg"}},
+		{"Memory", "Streams with an event every five seconds, on a process that has done little else.", []string{"memory", "memory-go"}, []string{"memory.svg"}},
+		{"Allocations", "", []string{"request-2k-1k-allocs", "request-2k-1k-bytes", "request-200k-1k-bytes", "request-2k-100k-bytes", "burst-allocs"}, nil},
+		{"How cost grows", "", []string{"stream-events", "body", "models", "start"}, []string{"events.svg", "streams.svg", "body.svg", "models.svg"}},
+	}
+}
+
+func writeSection(w *bytes.Buffer, r *report, s section, all []picture) {
+	fmt.Fprintf(w, "## %s\n\n", s.title)
+	if s.text != "" {
+		fmt.Fprintf(w, "%s\n\n", s.text)
+	}
+	for _, key := range s.tables {
+		t := findTable(key)
+		if grid := t.grid(r); grid != nil {
+			fmt.Fprintf(w, "**%s**\n\n", t.title)
+			markdown(w, grid)
+		}
+	}
+	for _, file := range s.plots {
+		for _, p := range all {
+			if p.file == file {
+				fmt.Fprintf(w, "![%s](performance/%s)\n\n", p.plot.title, file)
+			}
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// writeCapacity computes what nodes carry from what was measured.
+func writeCapacity(w *bytes.Buffer, r *report) {
+	c, ok := costsOf(r, ours)
+	if !ok {
+		return
+	}
+	n := aNode()
+	fmt.Fprintf(w, "## What a node carries\n\nComputed from the figures above, not measured: a node's resource by what a request or a stream takes of it. It takes for granted that cost per request stays the same with more cores, which %d cores cannot show.\n\n", r.Machine.Cores)
+	fmt.Fprintf(w, "The node: %.0f cores, %.0f GiB, %.0f Gbit/s each way, %s descriptors, a disk that takes %.0f MB/s of log, %.0f upstream addresses. Of CPU, memory, network and disk %.0f %% are planned with.\n\n",
+		n.cores, n.memory, n.network, thousands(n.files), n.disk, n.upstreams, n.use*100)
+	fmt.Fprint(w, "**Requests a second**, 2 KB in and 1 KB out, verbatim\n\n")
+	markdown(w, boundGrid(requestBounds(c, n), "requests/s"))
+	for _, events := range []float64{50, 10} {
+		fmt.Fprintf(w, "**Open streams** with %.0f events a second, verbatim\n\n", events)
+		markdown(w, boundGrid(streamBounds(c, n, events), "streams"))
+	}
+	writeDemand(w, r)
+	fmt.Fprint(w, "Descriptors have to be raised on the node (`LimitNOFILE`), and with HTTP/1.1 one upstream address takes no more streams from one node than there are ports.\n\n")
+}
+
+func boundGrid(all []bound, unit string) [][]string {
+	grid := [][]string{{"what gives way", "how it is computed", unit}}
+	least := first(all)
+	for _, b := range all {
+		row := []string{b.what, b.formula, thousands(b.most)}
+		if b.what == least.what {
+			row[0], row[2] = "**"+b.what+", first**", "**"+row[2]+"**"
+		}
+		grid = append(grid, row)
+	}
+	return grid
+}
+
+// writeDemand turns the question around: how many nodes for so much.
+func writeDemand(w *bytes.Buffer, r *report) {
+	n := aNode()
+	grid := [][]string{{"to carry", "lane", "what gives way first", "a node carries", "nodes"}}
+	for _, lane := range []string{ours, oursMessages, oursAnswers} {
+		c, ok := costsOf(r, lane)
+		if !ok {
+			continue
+		}
+		add := func(what string, wanted float64, all []bound) {
+			b := first(all)
+			grid = append(grid, []string{what, lane, b.what, thousands(b.most), thousands(nodes(wanted, b))})
+		}
+		add("1 million requests/s", 1e6, requestBounds(c, n))
+		for _, events := range []float64{50, 10, 1} {
+			add(fmt.Sprintf("10 million streams, %.0f events/s each", events), 1e7, streamBounds(c, n, events))
+		}
+	}
+	fmt.Fprint(w, "**Nodes**: what is wanted ÷ what a node carries, rounded up\n\n")
+	markdown(w, grid)
+}
+
+// writePeers shows figures of others that are not of this run.
+func writePeers(w *bytes.Buffer) {
+	fmt.Fprint(w, "## Other gateways\n\n**Not of this run**: measured in the same way in November 2026 on another machine with two cores, CPU as a multiple of the bare proxy beside it. `make bench PEERS=\"--peer NAME=URL,PID\"` puts a running gateway into every table above.\n\n")
+	markdown(w, [][]string{
+		{"", "version", "per request, 2 KB in, 1.2 KB out", "per event, bursts of 200"},
+		{"nginx", "1.22", "0.2 ×", "0.8 ×"},
+		{"aisix (Rust)", "0.10.0, without LTO", "1.0–1.4 ×", "4.8–7.7 ×"},
+		{"agentgateway (Rust)", "1.3.1, without LTO", "1.6–2.0 ×", "4.3–6.0 ×"},
+		{"TensorZero (Rust)", "2026.4.1", "4.6 ×", "7.2 ×"},
+		{"Envoy AI Gateway (Envoy, Go)", "1.1.0", "5.7–7.5 ×", "3.7–5.5 ×"},
+		{"Bifrost (Go)", "HEAD of August 2026", "5.2–5.7 ×", "20–29 ×"},
+		{"Portkey (Node)", "1.15.2", "12–17 ×", "10–16 ×"},
+		{"LiteLLM (Python)", "1.106.2", "116–146 ×", "290–418 ×"},
+	})
+	fmt.Fprint(w, "Translated events (Messages client on a Chat upstream) took Envoy AI Gateway 11.5 µs, aisix 12.9 µs and agentgateway 13.5 µs there.\n")
+}

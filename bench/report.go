@@ -1,0 +1,231 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// report is all that was measured.
+type report struct {
+	When    time.Time `json:"when"`
+	Took    float64   `json:"took_seconds"`
+	Quick   bool      `json:"quick"`
+	Busy    float64   `json:"busy_share"` // of the machine, used by others; the most that was seen
+	Machine machine   `json:"machine"`
+	Cells   []*cell   `json:"cells"`
+	Remarks []string  `json:"remarks"` // what was left out, and why
+}
+
+type machine struct {
+	CPU     string  `json:"cpu"`
+	Cores   int     `json:"cores"`
+	Memory  float64 `json:"memory_gib"`
+	Kernel  string  `json:"kernel"`
+	Go      string  `json:"go"`
+	Nginx   string  `json:"nginx"`
+	Version string  `json:"isogloss"`
+}
+
+// cell is one figure of one arm: its value in each round.
+type cell struct {
+	Table  string          `json:"table"`
+	Arm    string          `json:"arm"`
+	Base   string          `json:"base"` // the arm that it is compared with
+	X      float64         `json:"x"`    // where a table has several columns
+	Rounds map[int]float64 `json:"rounds"`
+	Asked  int             `json:"asked"`
+	Failed int             `json:"failed"`
+	Why    string          `json:"why,omitempty"` // of the first failure
+}
+
+func (c *cell) values() []float64 { return slices.Sorted(maps.Values(c.Rounds)) }
+
+func (c *cell) median() float64 { return median(c.values()) }
+
+// spread is the lowest and the highest round.
+func (c *cell) spread() (low, high float64) {
+	v := c.values()
+	if len(v) == 0 {
+		return 0, 0
+	}
+	return v[0], v[len(v)-1]
+}
+
+// cell finds a cell; nil if it was not measured.
+func (r *report) cell(table, arm string, x float64) *cell {
+	for _, c := range r.Cells {
+		if c.Table == table && c.Arm == arm && c.X == x {
+			return c
+		}
+	}
+	return nil
+}
+
+// of finds a cell or makes it.
+func (r *report) of(table string, a *arm, x float64) *cell {
+	if c := r.cell(table, a.name, x); c != nil {
+		return c
+	}
+	c := &cell{Table: table, Arm: a.name, Base: a.base, X: x, Rounds: map[int]float64{}}
+	r.Cells = append(r.Cells, c)
+	return c
+}
+
+// value is the median of a cell.
+func (r *report) value(table, arm string, x float64) (float64, bool) {
+	c := r.cell(table, arm, x)
+	if c == nil || len(c.Rounds) == 0 {
+		return 0, false
+	}
+	return c.median(), true
+}
+
+// ratio is that of a cell to what it is compared with.
+func (r *report) ratio(table, arm string, x float64) (float64, bool) {
+	c := r.cell(table, arm, x)
+	if c == nil {
+		return 0, false
+	}
+	base := r.cell(table, c.Base, x)
+	if base == nil {
+		return 0, false
+	}
+	all := ratios(c.Rounds, base.Rounds)
+	return median(all), len(all) > 0
+}
+
+// growth is the ratio of the last column to the first, of one arm.
+func (r *report) growth(table, arm string) (float64, bool) {
+	xs := r.columns(table)
+	if len(xs) < 2 {
+		return 0, false
+	}
+	first, last := r.cell(table, arm, xs[0]), r.cell(table, arm, xs[len(xs)-1])
+	if first == nil || last == nil {
+		return 0, false
+	}
+	all := ratios(last.Rounds, first.Rounds)
+	return median(all), len(all) > 0
+}
+
+// columns are the values of x that a table has.
+func (r *report) columns(table string) []float64 {
+	seen := map[float64]bool{}
+	for _, c := range r.Cells {
+		if c.Table == table {
+			seen[c.X] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// arms of a table, in the order in which they were measured.
+func (r *report) arms(table string) []string {
+	var all []string
+	for _, c := range r.Cells {
+		if c.Table == table && !slices.Contains(all, c.Arm) {
+			all = append(all, c.Arm)
+		}
+	}
+	return all
+}
+
+// failures counts the failed answers of the arms whose name begins so.
+func (r *report) failures(prefix string) (failed, asked int) {
+	for _, c := range r.Cells {
+		if strings.HasPrefix(c.Arm, prefix) {
+			failed += c.Failed
+			asked += c.Asked
+		}
+	}
+	return failed, asked
+}
+
+func (r *report) writeJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", " ")
+	return e.Encode(r)
+}
+
+func (r *report) saveJSON(path string) error {
+	f, err := os.Create(path) //nolint:gosec // the user named it
+	if err != nil {
+		return err
+	}
+	if err := r.writeJSON(f); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func readReport(path string) (*report, error) {
+	text, err := os.ReadFile(path) //nolint:gosec // the user named it
+	if err != nil {
+		return nil, err
+	}
+	r := &report{}
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("%s: %w; is it what --json wrote?", filepath.Base(path), err)
+	}
+	return r, nil
+}
+
+// thisMachine reads /proc.
+func thisMachine() machine {
+	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version(), CPU: "unknown"}
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		_, rest, _ := strings.Cut(string(text), "model name")
+		line, _, _ := strings.Cut(rest, "\n")
+		m.CPU = strings.TrimSpace(strings.TrimLeft(line, "\t :"))
+	}
+	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+		m.Memory = kilobytes(string(text), "MemTotal:") / (1 << 20)
+	}
+	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = strings.TrimSpace(string(text))
+	}
+	return m
+}
+
+// busyShare is how much of the machine others use, read over a while in which we do
+// nothing ourselves.
+func busyShare(while time.Duration) float64 {
+	busy0, all0 := cpuTicks()
+	time.Sleep(while)
+	busy1, all1 := cpuTicks()
+	if all1 <= all0 {
+		return 0
+	}
+	return (busy1 - busy0) / (all1 - all0)
+}
+
+// cpuTicks are the first line of /proc/stat: what was worked, and all.
+func cpuTicks() (busy, all float64) {
+	text, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(text), "\n")
+	return parseTicks(line)
+}
+
+func parseTicks(line string) (busy, all float64) {
+	const idle, iowait = 4, 5
+	for i, f := range strings.Fields(line) {
+		n, err := strconv.ParseFloat(f, 64)
+		if err != nil || i > 8 { // guests are counted with users already
+			continue
+		}
+		all += n
+		if i != idle && i != iowait {
+			busy += n
+		}
+	}
+	return busy, all
+}
