@@ -154,7 +154,9 @@ func (c *boardCase) judge(h heard, request int, tried int64) []string {
 	say(h.broken == nil, "the transfer broke off: %v", h.broken)
 	say(tried <= c.mayTry(), "the target was asked %d times for one request, want at most %d", tried, c.mayTry())
 	say(c.secret == "" || !strings.Contains(string(h.body), c.secret), "the client sees our credential")
-	if c.aside && request > 0 {
+	// The last target is always asked: a vendor that mends our account should not
+	// have to wait for our clock.
+	if c.aside && request > 0 && c.both {
 		say(tried == 0, "the target was asked again though its credential was refused")
 	}
 	switch {

@@ -40,7 +40,8 @@ type scenario struct {
 	asks int
 	// final means that the answer is the client's business: no other target is asked.
 	final bool
-	// aside means that the target is not asked again by the next request.
+	// aside means that the target is not asked again by the next request, if there
+	// is another.
 	aside bool
 	// retryAfter is the header that has to reach the client.
 	retryAfter string

@@ -20,7 +20,7 @@ type sentBody struct {
 var errReplayed = errors.New("several connections that were kept open turned out to be dead")
 
 // maxReplays is enough for an HTTP/2 upstream that leaves, which takes two.
-const maxReplays = 3
+const maxReplays = 2
 
 // setBody gives a request its body. Where a connection that was kept open turns out
 // to be dead before it brought a single byte, net/http sends the request again, on
