@@ -42,7 +42,7 @@ func runNoisy(ctx context.Context, b *bench) error {
 	}
 	rounds := 10
 	if b.short {
-		rounds = 2
+		rounds = 4
 	}
 	var warm, calm, beside, noise load
 	b.quiet(ctx, g, &warm)
