@@ -3,6 +3,7 @@ package relay
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"syscall"
 	"time"
@@ -12,14 +13,19 @@ import (
 // idle connections whenever they like, and net/http sends a request again where
 // reading finds that out, but not where the second part of a request cannot be
 // written any more. A refusal that the peer sent before it went is read, too.
-type upstreamConn struct{ net.Conn }
+type upstreamConn struct{ *net.TCPConn }
 
-func (c upstreamConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
+func (c *upstreamConn) Write(p []byte) (int, error) {
+	n, err := c.TCPConn.Write(p)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
 		return len(p), nil
 	}
 	return n, err
+}
+
+// ReadFrom copies by way of Write.
+func (c *upstreamConn) ReadFrom(r io.Reader) (int64, error) {
+	return io.Copy(struct{ io.Writer }{c}, r)
 }
 
 // dialer opens connections to upstreams.
@@ -30,6 +36,9 @@ func dialer(connect time.Duration) func(ctx context.Context, network, address st
 		if err != nil {
 			return nil, err
 		}
-		return upstreamConn{c}, nil
+		if tcp, ok := c.(*net.TCPConn); ok {
+			return &upstreamConn{tcp}, nil
+		}
+		return c, nil
 	}
 }

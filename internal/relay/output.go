@@ -12,7 +12,7 @@ import (
 // A client that takes nothing for this long has gone away. A write is done in
 // pieces, so that a slow reader of a large event is not mistaken for one.
 const (
-	writePatience = 2 * time.Minute
+	writePatience = 30 * time.Second
 	writePiece    = 32 << 10
 	rearmAfter    = time.Second // how stale the deadline may be
 	lastRead      = 5 * time.Second

@@ -51,17 +51,22 @@ func (r *Relay) carryOn(x *exchange, s *translator, pass func([]llm.Event, time.
 // eachEvent decodes the upstream's stream and hands out what each read has
 // brought. It ends when do says so; the last event is an End or a Failure.
 func (r *Relay) eachEvent(x *exchange, do func([]llm.Event, time.Time) (bool, *llm.Error)) *llm.Error {
-	reader, buf := x.events()
-	h := &hearing{x: x, reader: reader, decoder: x.speaks.NewStreamDecoder(), do: do}
-	x.translation.hearing = h
+	h := x.listen(do)
 	for {
-		batch, err := reader.Batch()
+		batch, err := h.reader.Batch()
 		if over, fault := h.hear(batch, err); over {
-			buf.release()
+			h.buf.release()
 			return fault
 		}
-		buf.fit(reader, batch)
+		h.buf.fit(h.reader, batch)
 	}
+}
+
+func (x *exchange) listen(do func([]llm.Event, time.Time) (bool, *llm.Error)) *hearing {
+	reader, buf := x.events()
+	h := &hearing{x: x, reader: reader, buf: buf, decoder: x.speaks.NewStreamDecoder(), do: do}
+	x.translation.hearing = h
+	return h
 }
 
 // hearing is a stream that is being decoded. It belongs to the translation and not
@@ -69,6 +74,7 @@ func (r *Relay) eachEvent(x *exchange, do func([]llm.Event, time.Time) (bool, *l
 type hearing struct {
 	x       *exchange
 	reader  *sse.Reader
+	buf     *eventBuffer
 	decoder protocol.StreamDecoder
 	events  []llm.Event
 	do      func([]llm.Event, time.Time) (bool, *llm.Error)

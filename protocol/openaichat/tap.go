@@ -46,18 +46,24 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 // telling reports whether an event may hold a finish reason, usage or an error.
 // Inside a JSON string a quote is escaped, so text cannot look like a member.
 func telling(data []byte) bool {
-	return hasMember(data, `"finish_reason"`) || hasMember(data, `"usage"`) || hasMember(data, `"error"`)
+	return hasMember(data, `"`, `finish_reason"`) || hasMember(data, `"`, `usage"`) || hasMember(data, `"er`, `ror"`)
 }
 
 // hasMember reports whether an object in data has the member with a value other
-// than null.
-func hasMember(data []byte, quoted string) bool {
+// than null. The quoted name is given in two parts: the search is for the second,
+// and is the quicker the rarer its first letter is. Quotes are not rare.
+func hasMember(data []byte, first, second string) bool {
 	for {
-		i := bytes.Index(data, []byte(quoted))
+		i := bytes.Index(data, []byte(second))
 		if i < 0 {
 			return false
 		}
-		data = bytes.TrimLeft(data[i+len(quoted):], " \t\r\n")
+		end := i + len(second)
+		if !bytes.HasSuffix(data[:i], []byte(first)) {
+			data = data[end-1:] // its quote may begin the name
+			continue
+		}
+		data = bytes.TrimLeft(data[end:], " \t\r\n")
 		if len(data) == 0 || data[0] != ':' {
 			continue
 		}

@@ -191,3 +191,27 @@ func BenchmarkTapEvent(b *testing.B) {
 		})
 	}
 }
+
+func TestHasMember(t *testing.T) {
+	for data, want := range map[string]bool{
+		`{"usage":{}}`:                   true,
+		`{"usage" : 1}`:                  true,
+		`{"usage":null}`:                 false,
+		`{"usage":null,"a":{"usage":1}}`: true,
+		`{"xusage":1}`:                   false,
+		`{"a":"usage","usage":1}`:        true,
+		`{"a":"usage"}`:                  false,
+		`{"a":"x usage","b":1}`:          false,
+		`{"a":"\"usage\":1"}`:            false,
+		`"xusage"usage":1`:               true, // no JSON, and looked at more closely for it
+		`usage":1`:                       false,
+		``:                               false,
+	} {
+		if got := hasMember([]byte(data), `"`, `usage"`); got != want {
+			t.Errorf("%s: got %v", data, got)
+		}
+		if got := hasMember([]byte(data), `"us`, `age"`); got != want {
+			t.Errorf("%s in other parts: got %v", data, got)
+		}
+	}
+}
