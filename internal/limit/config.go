@@ -56,7 +56,11 @@ func (c Config) memory() int64 {
 
 func (c Config) process() bounds {
 	n := c.requests()
-	return bounds{limit: n, reserve: n / 5, perKey: max(c.PerKey, 0), queue: c.Queue, wait: c.wait()}
+	reserve := n / 5
+	if c.Requests == 0 { // what the descriptors allow is nobody's estimate of what is too much
+		reserve = n / 50
+	}
+	return bounds{limit: n, reserve: reserve, perKey: max(c.PerKey, 0), queue: c.Queue, wait: c.wait()}
 }
 
 func (c Config) target(limit int) bounds {

@@ -13,7 +13,7 @@ import (
 // pieces, so that a slow reader of a large event is not mistaken for one.
 const (
 	writePatience = 30 * time.Second
-	writePiece    = 32 << 10
+	writePiece    = 8 << 10
 	rearmAfter    = time.Second // how stale the deadline may be
 	lastRead      = 5 * time.Second
 )
