@@ -9,8 +9,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// A client that takes nothing for this long has gone away. A write is done in
-// pieces, so that a slow reader of a large event is not mistaken for one.
+// A client that does not take a piece in this time has gone away. A write is done
+// in pieces, so that a slow reader of a large event is not mistaken for one. Smaller
+// pieces would let slower ones pass, and cost a system call each.
 const (
 	writePatience = 30 * time.Second
 	writePiece    = 8 << 10
@@ -26,6 +27,7 @@ type output struct {
 	said      bool // a part of an answer is written, not only the status line or a keep-alive
 	written   int64
 	armed     time.Time // when the write deadline was last set
+	pieces    bool      // several were written since the last flush
 
 	mu    sync.Mutex // against the keep-alive; unused without it
 	keep  *time.Timer
@@ -59,18 +61,15 @@ func (o *output) commit(status int) {
 // write sends bytes to the client and blocks while the client does not take
 // them: that is how back-pressure reaches the upstream.
 func (o *output) write(p []byte, now time.Time) error {
-	for len(p) > 0 {
+	for {
 		o.arm(now)
 		n, err := o.w.Write(p[:min(len(p), writePiece)])
 		o.written += int64(n)
-		if err != nil {
+		if err != nil || n == len(p) {
 			return err
 		}
-		if p = p[n:]; len(p) > 0 {
-			now = time.Now()
-		}
+		p, now, o.pieces = p[n:], time.Now(), true
 	}
-	return nil
 }
 
 // arm moves the write deadline on.
@@ -81,8 +80,15 @@ func (o *output) arm(now time.Time) {
 	}
 }
 
-// flush sends what is buffered.
-func (o *output) flush() error { return o.rc.Flush() }
+// flush sends what is buffered. What was written before it in pieces may have
+// taken long.
+func (o *output) flush() error {
+	if o.pieces {
+		o.pieces = false
+		o.arm(time.Now())
+	}
+	return o.rc.Flush()
+}
 
 // lock keeps the keep-alive out while an answer is written.
 func (o *output) lock() {
