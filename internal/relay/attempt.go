@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -84,15 +85,17 @@ func (x *exchange) request(path string) *http.Request {
 // send makes the call. From here on the exchange has its deadlines.
 func (r *Relay) send(x *exchange, req *http.Request) *llm.Error {
 	limits, hangUp := x.target.Timeouts, x.hangUp
-	x.idle = time.AfterFunc(limits.FirstByte, func() { hangUp(errSilent) })
+	x.idle = time.AfterFunc(limits.FirstByte, x.attempt.silent)
 	x.total = time.AfterFunc(limits.Total-x.lasted(), func() { hangUp(errTotal) })
 	resp, err := r.transports.get(limits.Connect).RoundTrip(req) //nolint:bodyclose // release closes it
 	if err != nil {
 		return x.upstreamError(err)
 	}
 	x.idle.Stop()
-	resp.Body = &timely{resp.Body, x.idle, limits.Idle}
-	x.upstream, x.heard = resp, time.Now()
+	x.heard = time.Now()
+	body := &timely{ReadCloser: resp.Body, idle: x.idle, limit: limits.Idle, start: x.heard}
+	x.reading.Store(body)
+	resp.Body, x.upstream = body, resp
 	return x.decompress()
 }
 
@@ -119,19 +122,51 @@ func upstreamID(h http.Header, key string) string {
 	return id
 }
 
+// silent is called when the upstream may have been silent for too long.
+func (a *attempt) silent() {
+	if a.call.Err() != nil {
+		return // it is over: the timer fired while it was being stopped
+	}
+	if body := a.reading.Load(); body == nil || body.waitedOut() {
+		a.hangUp(errSilent)
+	}
+}
+
 // timely is an answer's body that may be silent only for so long. The time runs
 // while a read waits, so that a slow client is not taken for a silent upstream.
+// Reads only note when they began; the timer is set anew when it fires, which is
+// once for thousands of reads.
 type timely struct {
 	io.ReadCloser
 	idle  *time.Timer
 	limit time.Duration
+	start time.Time
+	armed bool
+	since atomic.Int64 // when the read that waits began, from start on; 0 while none does
 }
 
 func (t *timely) Read(p []byte) (int, error) {
-	t.idle.Reset(t.limit)
+	t.since.Store(int64(time.Since(t.start)) + 1)
+	if !t.armed {
+		t.armed = true
+		t.idle.Reset(t.limit)
+	}
 	n, err := t.ReadCloser.Read(p)
-	t.idle.Stop()
+	t.since.Store(0)
 	return n, err
+}
+
+// waitedOut reports whether a read has waited for too long, and else looks again
+// when one could have.
+func (t *timely) waitedOut() bool {
+	left := t.limit
+	if since := t.since.Load(); since != 0 {
+		left -= time.Since(t.start) + 1 - time.Duration(since)
+	}
+	if left > 0 {
+		t.idle.Reset(left)
+	}
+	return left <= 0
 }
 
 // declined is the error that the upstream's status tells of. The answer's body is

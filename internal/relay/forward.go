@@ -99,7 +99,7 @@ func (e *uploadError) Error() string { return "the request's body broke off: " +
 func (u *upload) Read(p []byte) (int, error) {
 	n, err := u.ReadCloser.Read(p)
 	u.read.Add(int64(n))
-	if n > 0 && u.x.idle.Stop() { // it does not run once the upstream has answered
+	if n > 0 && u.x.reading.Load() == nil && u.x.idle.Stop() { // the upstream has not answered yet
 		u.x.idle.Reset(u.x.target.Timeouts.FirstByte)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -176,6 +176,7 @@ type attempt struct {
 	path     string // where, after its base URL
 	upstream *http.Response
 	idle     *time.Timer // hangs up when the upstream is silent for too long
+	reading  atomic.Pointer[timely]
 	total    *time.Timer // hangs up when the exchange has lasted for too long
 	tap      protocol.Tap
 	place    limit.Permit
