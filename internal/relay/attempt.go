@@ -85,7 +85,7 @@ func (x *exchange) request(path string) *http.Request {
 // send makes the call. From here on the exchange has its deadlines.
 func (r *Relay) send(x *exchange, req *http.Request) *llm.Error {
 	limits, hangUp := x.target.Timeouts, x.hangUp
-	x.idle = time.AfterFunc(limits.FirstByte, x.attempt.silent)
+	x.idle = time.AfterFunc(limits.FirstByte, x.silent)
 	x.total = time.AfterFunc(limits.Total-x.lasted(), func() { hangUp(errTotal) })
 	resp, err := r.transports.get(limits.Connect).RoundTrip(req) //nolint:bodyclose // release closes it
 	if err != nil {
