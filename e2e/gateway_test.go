@@ -46,6 +46,7 @@ models:
   "vendor/slashed": { targets: [up/vendor/slashed] }
   embed: { targets: [up/text-embedding-3-small] }
 limits: { body: 8MiB }
+retries: { attempts: 1 } # so that an upstream's answer can be compared with and without the gateway
 `
 }
 

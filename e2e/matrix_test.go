@@ -50,7 +50,7 @@ func newMatrix(t *testing.T) *matrix {
 		return m
 	}
 	var b strings.Builder
-	b.WriteString("listen: %s\nadmin: { listen: %s }\nkeys: [ " + clientKey + " ]\nproviders:\n")
+	b.WriteString("listen: %s\nadmin: { listen: %s }\nkeys: [ " + clientKey + " ]\nretries: { attempts: 1 }\nproviders:\n")
 	for _, d := range dialects() {
 		for _, kind := range []string{"on", "faulty"} {
 			fmt.Fprintf(&b, "  %s-%s: { protocol: %s, base_url: %q, api_key: %s }\n", kind, d.name, d.name, m.up.server.URL+d.prefix, upstreamKey)
