@@ -61,8 +61,8 @@ func (r *Relay) ask(x *exchange, c *candidate) *llm.Error {
 
 func (r *Relay) try(x *exchange, c *candidate) *llm.Error {
 	x.place, x.taken = x.taken, limit.Permit{}
-	x.name(c.target)
-	if err := r.prepare(x, c.target); err != nil {
+	x.name(&c.target)
+	if err := r.prepare(x, &c.target); err != nil {
 		return err
 	}
 	x.begin()
@@ -87,7 +87,7 @@ func (r *Relay) call(x *exchange, c *candidate) *llm.Error {
 }
 
 // name notes whom the exchange turns to.
-func (x *exchange) name(t route.Target) {
+func (x *exchange) name(t *route.Target) {
 	x.seen.Target, x.seen.UpstreamProtocol = t.String(), string(t.Provider.Protocol)
 	x.seen.Route(x.route.Name, t.Provider.Name)
 }
