@@ -31,10 +31,11 @@ func (x *exchange) events() (*sse.Reader, *eventBuffer) {
 	return sse.NewReader(x.upstream.Body, sse.Options{MaxEvent: int(x.state.Limits.Event), Buffer: b.small[:]}), b
 }
 
-// fit chooses the buffer for the next read by what the last one has brought: a
-// small buffer that is full says that there is more.
-func (b *eventBuffer) fit(r *sse.Reader, batch sse.Batch) {
-	got := len(batch.Raw) + len(r.Rest())
+// fit chooses the buffer for the next read by what the last one has brought, which
+// is the bytes of whole events and the rest: a small buffer that is full says that
+// there is more.
+func (b *eventBuffer) fit(r *sse.Reader, whole int) {
+	got := whole + len(r.Rest())
 	switch {
 	case b.large == nil && got >= waitBuffer:
 		large := buffers.Get().(*[streamBuffer]byte)

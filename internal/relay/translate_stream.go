@@ -53,12 +53,12 @@ func (r *Relay) carryOn(x *exchange, s *translator, pass func([]llm.Event, time.
 func (r *Relay) eachEvent(x *exchange, do func([]llm.Event, time.Time) (bool, *llm.Error)) *llm.Error {
 	h := x.listen(do)
 	for {
-		batch, err := h.reader.Batch()
-		if over, fault := h.hear(batch, err); over {
+		h.batch, h.err = h.reader.Batch()
+		if over, fault := h.hear(); over {
 			h.buf.release()
 			return fault
 		}
-		h.buf.fit(h.reader, batch)
+		h.buf.fit(h.reader, len(h.batch.Raw))
 	}
 }
 
@@ -75,31 +75,33 @@ type hearing struct {
 	x       *exchange
 	reader  *sse.Reader
 	buf     *eventBuffer
+	batch   sse.Batch // what the last read has brought
+	err     error
 	decoder protocol.StreamDecoder
 	events  []llm.Event
 	do      func([]llm.Event, time.Time) (bool, *llm.Error)
 }
 
 // hear hands out what one read has brought. It reports whether that was all.
-func (h *hearing) hear(batch sse.Batch, err error) (over bool, fault *llm.Error) {
+func (h *hearing) hear() (over bool, fault *llm.Error) {
 	now := time.Now()
-	h.decode(batch)
-	if err != nil {
-		h.events = h.x.lastEvents(h.reader, h.decoder, err, h.events)
+	h.decode()
+	if h.err != nil {
+		h.events = h.x.lastEvents(h.reader, h.decoder, h.err, h.events)
 	}
 	over, fault = h.do(h.events, now)
 	switch {
 	case fault != nil || over:
 		return true, fault
-	case err != nil:
-		return true, truncated(err)
+	case h.err != nil:
+		return true, truncated(h.err)
 	}
 	return false, nil
 }
 
-func (h *hearing) decode(batch sse.Batch) {
+func (h *hearing) decode() {
 	h.events = h.events[:0]
-	for e := range batch.Events() {
+	for e := range h.batch.Events() {
 		h.x.seen.Events++
 		h.events = h.decoder.Decode(e.Name, dataOf(e), h.events)
 	}
