@@ -18,6 +18,18 @@ const (
 // to itself.
 var buffers = sync.Pool{New: func() any { return new([streamBuffer]byte) }}
 
+// outs are what translated events are written into. The first ones of a stream may
+// be large, and so a stream has one only while there is something to send.
+var outs = sync.Pool{New: func() any { return new([]byte) }}
+
+// putOut gives one back. One that grew very large is not worth keeping.
+func putOut(b *[]byte) {
+	if cap(*b) <= heldBack {
+		*b = (*b)[:0]
+		outs.Put(b)
+	}
+}
+
 var eventBuffers = sync.Pool{New: func() any { return new(eventBuffer) }}
 
 // eventBuffer is what the events of one stream are read into.

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"time"
@@ -155,13 +156,14 @@ type translator struct {
 	x       *exchange
 	encoder protocol.StreamEncoder
 	undo    *llm.Undo
-	out     []byte
+	out     *[]byte // what was encoded and not sent; nil if there is nothing
 	visible bool
 	over    bool
 	token   bool  // something was said that was not counted yet
 	kept    int64 // what the encoder keeps of the answer
 	seals   *sealStore
 	keeper  keeper
+	talk    [sha256.Size]byte // digest of the conversation, once that is forgotten
 
 	spoken *spoken // nil unless the stream can be continued
 	joined []llm.Event
@@ -202,12 +204,15 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 			e = f
 		case llm.End:
 			s.over = true
-			s.keeper.keep(s.seals, s.x.caller.ID, s.x.translation.ask.Turns)
+			s.keeper.keep(s.seals, s.x.caller.ID, s.before)
 		}
 		if s.spoken != nil {
 			s.spoken.hear(e)
 		}
-		s.out = s.encoder.Encode(e, s.out)
+		if s.out == nil {
+			s.out = outs.Get().(*[]byte)
+		}
+		*s.out = s.encoder.Encode(e, *s.out)
 	}
 	return nil
 }
@@ -304,7 +309,7 @@ func (s *translator) tooLong(n int) bool {
 
 // flush sends what was encoded, once something is visible.
 func (s *translator) flush(now time.Time) *llm.Error {
-	if !s.visible && !s.over && len(s.out) < heldBack {
+	if s.out == nil || !s.visible && !s.over && len(*s.out) < heldBack {
 		return nil
 	}
 	s.visible = true
@@ -312,10 +317,34 @@ func (s *translator) flush(now time.Time) *llm.Error {
 		s.token = false
 		s.x.seen.Token(now)
 	}
-	err := s.x.send(s.out, now)
-	s.out = s.out[:0]
+	s.forget()
+	err := s.x.send(*s.out, now)
+	putOut(s.out)
+	s.out = nil
 	if err != nil {
 		return clientGone(err)
 	}
 	return nil
+}
+
+// forget lets go of what the client asked, once it has some of the answer, unless
+// the rest may have to be asked for. The sealed reasoning of an answer that calls
+// tools is kept by the conversation before it; whoever has no tools calls none.
+func (s *translator) forget() {
+	t := s.x.translation
+	if t.ask == nil || s.spoken != nil {
+		return
+	}
+	if len(t.ask.Tools) > 0 {
+		s.talk = digestOf(t.ask.Turns)
+	}
+	t.ask = nil
+}
+
+// before is the digest of the conversation that is answered.
+func (s *translator) before() [sha256.Size]byte {
+	if ask := s.x.translation.ask; ask != nil {
+		return digestOf(ask.Turns)
+	}
+	return s.talk
 }
