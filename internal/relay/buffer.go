@@ -10,7 +10,7 @@ import (
 // are many of them. While more comes than that holds, it reads into a large one,
 // and each read and write is worth its system call.
 const (
-	waitBuffer   = 1 << 10
+	waitBuffer   = 1<<10 - 8 // an eventBuffer is then 1 KiB with its pointer
 	streamBuffer = 16 << 10
 )
 
