@@ -83,10 +83,16 @@ type untilLeaving struct {
 
 func (u *untilLeaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if u.leaving.Load() {
-		w.Header().Set("Connection", "close")
+		askToLeave(w.Header())
 	}
 	u.Handler.ServeHTTP(w, r)
 }
+
+// askToLeave is apart so that a stream, which waits below ServeHTTP, does not wait
+// on its frame.
+//
+//go:noinline
+func askToLeave(h http.Header) { h.Set("Connection", "close") }
 
 func newServer(l net.Listener, h http.Handler, observer *observe.Observer) *server {
 	return &server{listener: l, Server: http.Server{

@@ -23,9 +23,12 @@ func (c *upstreamConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom copies by way of Write.
+// ReadFrom copies by way of Write. It is how a request's body is sent, and the
+// buffer is not left to io.Copy, which makes one for each.
 func (c *upstreamConn) ReadFrom(r io.Reader) (int64, error) {
-	return io.Copy(struct{ io.Writer }{c}, r)
+	buf := buffers.Get().(*[streamBuffer]byte)
+	defer buffers.Put(buf)
+	return io.CopyBuffer(struct{ io.Writer }{c}, r, buf[:])
 }
 
 // dialer opens connections to upstreams.

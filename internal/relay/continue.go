@@ -60,7 +60,7 @@ func (r *Relay) askRest(x *exchange, t route.Target, place limit.Permit, s *spok
 	before := x.translation
 	x.renew()
 	x.translation, x.place = before, place
-	x.name(t)
+	x.name(&t)
 	x.target, x.speaks = t, r.codecs[t.Provider.Protocol]
 	if err := r.translateRest(x, before, s.prefill()); err != nil {
 		return err

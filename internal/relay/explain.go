@@ -114,7 +114,7 @@ func (r *Relay) explainTarget(x *exchange, target route.Target) ExplainedTarget 
 		return t
 	}
 	x.attempt = &attempt{fidelity: exact}
-	err := r.prepare(x, target)
+	err := r.prepare(x, &target)
 	t.Fidelity = x.fidelity
 	if err != nil {
 		t.Fidelity, t.Refusal = "", err.Message

@@ -73,7 +73,7 @@ func (r *Relay) second(x *exchange, other *candidate) (*exchange, *http.Request)
 	}
 	y := &exchange{state: x.state, endpoint: x.endpoint, client: x.client, out: x.out, seen: x.seen, ctx: x.ctx, caller: x.caller,
 		ask: x.ask, route: x.route, line: x.line, began: x.began, attempt: &attempt{fidelity: exact, place: place}}
-	if r.prepare(y, other.target) != nil {
+	if r.prepare(y, &other.target) != nil {
 		place.Release()
 		return nil, nil
 	}
@@ -130,7 +130,7 @@ func (x *exchange) adopt(winner, loser *exchange) {
 	lost := x.attempt
 	x.attempt, x.dialect = winner.attempt, winner.dialect
 	lost.release()
-	x.name(x.target)
+	x.name(&x.target)
 	x.seen.UpstreamStream = x.streams
 	x.seen.Attempts++
 	x.hear()

@@ -47,8 +47,8 @@ func (x *exchange) candidates(targets []route.Target) []candidate {
 // prepare writes the request for a target: the client's own bytes with the
 // configured edits, or a translation. Each attempt begins with what the client
 // sent.
-func (r *Relay) prepare(x *exchange, t route.Target) *llm.Error {
-	x.target, x.speaks, x.dialect = t, r.codecs[t.Provider.Protocol], r.codecs[x.endpoint.dialect]
+func (r *Relay) prepare(x *exchange, t *route.Target) *llm.Error {
+	x.target, x.speaks, x.dialect = *t, r.codecs[t.Provider.Protocol], r.codecs[x.endpoint.dialect]
 	if err := x.checkVersion(len(x.route.Targets)); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (r *Relay) prepare(x *exchange, t route.Target) *llm.Error {
 	if err != nil {
 		return err
 	}
-	x.path = x.endpoint.upstreamPath(t, x.streams)
+	x.path = x.endpoint.upstreamPath(*t, x.streams)
 	x.body = patch(x.ask.body, edits)
 	x.tap = x.speaks.NewTap(x.ask.n)
 	return nil

@@ -122,19 +122,30 @@ func (r *Relay) serveRest(s *State, w http.ResponseWriter, req *http.Request) {
 	r.serveSurface(s, w, req)
 }
 
-// steps are what is done for a request to a model, in this order.
-var steps = []func(*Relay, *exchange) *llm.Error{(*Relay).accept, (*Relay).admit, (*Relay).plan, (*Relay).serve}
-
 // exchange is one request to a model. A stream waits below it, and thousands do:
-// what stands on the stack from here on is kept small, so that 8 KiB are enough.
+// what stands on the stack from here on is kept small, so that 8 KiB are enough,
+// and that a stack which had to be larger for a while is made smaller again. That
+// is done where less than a quarter of it is in use, see TestWaitingStream.
 func (r *Relay) exchange(x *exchange) {
 	defer r.record(x)
-	for _, step := range steps {
-		if err := step(r, x); err != nil {
-			r.fail(x, err)
-			return
-		}
+	err := r.ready(x)
+	if err == nil {
+		err = r.serve(x)
 	}
+	if err != nil {
+		r.fail(x, err)
+	}
+}
+
+// ready takes the steps before anybody is asked.
+func (r *Relay) ready(x *exchange) *llm.Error {
+	if err := r.accept(x); err != nil {
+		return err
+	}
+	if err := r.admit(x); err != nil {
+		return err
+	}
+	return r.plan(x)
 }
 
 // exchange carries what a request has gathered on its way: what is true of it

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"hash"
-	"io"
 	"slices"
 	"strconv"
 	"sync"
@@ -90,16 +89,28 @@ func keyOf(caller string, before [sha256.Size]byte, call *llm.ToolCall) sealKey 
 
 // talk is a digest of a conversation as it goes on. System text is not in it:
 // clients put dates there.
-type talk struct{ hash hash.Hash }
+type talk struct {
+	hash    hash.Hash
+	scratch []byte
+}
 
-func newTalk() talk { return talk{sha256.New()} }
+func newTalk() *talk { return &talk{hash: sha256.New()} }
 
-func (t talk) sum() (digest [sha256.Size]byte) {
+// digestOf is the digest of a whole conversation.
+func digestOf(turns []llm.Turn) [sha256.Size]byte {
+	t := newTalk()
+	for i := range turns {
+		t.add(turns[i])
+	}
+	return t.sum()
+}
+
+func (t *talk) sum() (digest [sha256.Size]byte) {
 	t.hash.Sum(digest[:0])
 	return digest
 }
 
-func (t talk) add(turn llm.Turn) {
+func (t *talk) add(turn llm.Turn) {
 	if turn.Role == llm.System || turn.Role == llm.Developer {
 		return
 	}
@@ -107,7 +118,7 @@ func (t talk) add(turn llm.Turn) {
 	t.blocks(turn.Blocks)
 }
 
-func (t talk) blocks(blocks []llm.Block) {
+func (t *talk) blocks(blocks []llm.Block) {
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case *llm.Text:
@@ -124,9 +135,11 @@ func (t talk) blocks(blocks []llm.Block) {
 }
 
 // write parts what it writes, so that two ways to cut a text differ.
-func (t talk) write(parts ...string) {
+func (t *talk) write(parts ...string) {
 	for _, p := range parts {
-		_, _ = io.WriteString(t.hash, strconv.Itoa(len(p))+":"+p) // a hash never fails
+		t.scratch = append(strconv.AppendInt(t.scratch[:0], int64(len(p)), 10), ':')
+		t.scratch = append(t.scratch, p...)
+		_, _ = t.hash.Write(t.scratch) // a hash never fails
 	}
 }
 
@@ -392,17 +405,13 @@ func (k *keeper) end(index int) {
 	}
 }
 
-// keep puts what was gathered into the store, if it is worth it. ask is the
-// conversation that was answered.
-func (k *keeper) keep(s *sealStore, caller string, ask []llm.Turn) {
+// keep puts what was gathered into the store, if it is worth it. before is the
+// digest of the conversation that was answered.
+func (k *keeper) keep(s *sealStore, caller string, before func() [sha256.Size]byte) {
 	if k.first == nil || k.size > maxSealSize || !k.turn.sealed() {
 		return
 	}
-	before := newTalk()
-	for i := range ask {
-		before.add(ask[i])
-	}
-	s.put(keyOf(caller, before.sum(), k.first), &k.turn)
+	s.put(keyOf(caller, before(), k.first), &k.turn)
 }
 
 // keepAnswer keeps what is worth it of an answer that came whole.
@@ -411,5 +420,5 @@ func (s *sealStore) keepAnswer(caller string, ask []llm.Turn, resp *llm.Response
 	for _, e := range llm.Explode(resp) {
 		k.event(e)
 	}
-	k.keep(s, caller, ask)
+	k.keep(s, caller, func() [sha256.Size]byte { return digestOf(ask) })
 }

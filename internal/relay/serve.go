@@ -51,7 +51,10 @@ func (r *Relay) serve(x *exchange) *llm.Error {
 // ask makes one attempt and passes its answer on.
 func (r *Relay) ask(x *exchange, c *candidate) *llm.Error {
 	c.tried++
-	err := r.try(x, c)
+	err := r.reach(x, c)
+	if err == nil {
+		err = r.answer(x)
+	}
 	x.report(err)
 	if err == nil && x.seen.Err == nil {
 		r.answered(x)
@@ -59,20 +62,18 @@ func (r *Relay) ask(x *exchange, c *candidate) *llm.Error {
 	return err
 }
 
-func (r *Relay) try(x *exchange, c *candidate) *llm.Error {
+// reach makes an attempt up to where its answer can be passed on.
+func (r *Relay) reach(x *exchange, c *candidate) *llm.Error {
 	x.place, x.taken = x.taken, limit.Permit{}
-	x.name(c.target)
-	if err := r.prepare(x, c.target); err != nil {
+	x.name(&c.target)
+	if err := r.prepare(x, &c.target); err != nil {
 		return err
 	}
 	x.begin()
 	if err := r.call(x, c); err != nil {
 		return err
 	}
-	if err := x.settle(); err != nil {
-		return err
-	}
-	return r.answer(x)
+	return x.settle()
 }
 
 // call makes the attempt, or two of them where the model is hedged.
@@ -87,7 +88,7 @@ func (r *Relay) call(x *exchange, c *candidate) *llm.Error {
 }
 
 // name notes whom the exchange turns to.
-func (x *exchange) name(t route.Target) {
+func (x *exchange) name(t *route.Target) {
 	x.seen.Target, x.seen.UpstreamProtocol = t.String(), string(t.Provider.Protocol)
 	x.seen.Route(x.route.Name, t.Provider.Name)
 }

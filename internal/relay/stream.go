@@ -26,11 +26,12 @@ func (r *Relay) relayStream(x *exchange) *llm.Error {
 	events, buf := x.events()
 	for {
 		batch, err := events.Batch()
+		whole := len(batch.Raw)
 		if over, fault := x.passOrEnd(events, batch, err); over {
 			buf.release()
 			return fault
 		}
-		buf.fit(events, batch)
+		buf.fit(events, whole)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // translation is what an exchange between two dialects gathers.
 type translation struct {
-	ask     *llm.Request // what the client asked, in no dialect
+	ask     *llm.Request // what the client asked, in no dialect; nil once a stream has let go of it
 	out     protocol.Outgoing
 	undo    llm.Undo
 	losses  []llm.Loss

@@ -23,18 +23,22 @@ func (r *Relay) otherForm(x *exchange) *llm.Error {
 
 // answerTranslated writes the upstream's answer in the client's dialect.
 func (r *Relay) answerTranslated(x *exchange) *llm.Error {
-	t := x.translation
 	events := mediaType(x.upstream.Header) == "text/event-stream"
 	switch status := x.upstream.StatusCode; {
 	case status < 200 || status >= 300:
 		return r.translateError(x)
-	case t.rewrite != nil:
+	case x.translation.rewrite != nil:
 		return r.writeRewritten(x)
-	case events && t.ask.Stream:
+	case events && x.translation.ask.Stream:
 		return r.translateStream(x)
 	case events:
 		return r.translateCollected(x)
 	}
+	return r.translateWhole(x)
+}
+
+// translateWhole writes an answer that came whole.
+func (r *Relay) translateWhole(x *exchange) *llm.Error {
 	body, err := x.readAnswer()
 	if err != nil {
 		return err
@@ -43,7 +47,7 @@ func (r *Relay) answerTranslated(x *exchange) *llm.Error {
 	if err != nil {
 		return err
 	}
-	if t.ask.Stream {
+	if x.translation.ask.Stream {
 		x.complete(resp)
 		return r.writeExploded(x, resp)
 	}

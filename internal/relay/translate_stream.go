@@ -2,6 +2,7 @@ package relay
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"time"
@@ -53,12 +54,12 @@ func (r *Relay) carryOn(x *exchange, s *translator, pass func([]llm.Event, time.
 func (r *Relay) eachEvent(x *exchange, do func([]llm.Event, time.Time) (bool, *llm.Error)) *llm.Error {
 	h := x.listen(do)
 	for {
-		batch, err := h.reader.Batch()
-		if over, fault := h.hear(batch, err); over {
+		h.batch, h.err = h.reader.Batch()
+		if over, fault := h.hear(); over {
 			h.buf.release()
 			return fault
 		}
-		h.buf.fit(h.reader, batch)
+		h.buf.fit(h.reader, len(h.batch.Raw))
 	}
 }
 
@@ -75,31 +76,33 @@ type hearing struct {
 	x       *exchange
 	reader  *sse.Reader
 	buf     *eventBuffer
+	batch   sse.Batch // what the last read has brought
+	err     error
 	decoder protocol.StreamDecoder
 	events  []llm.Event
 	do      func([]llm.Event, time.Time) (bool, *llm.Error)
 }
 
 // hear hands out what one read has brought. It reports whether that was all.
-func (h *hearing) hear(batch sse.Batch, err error) (over bool, fault *llm.Error) {
+func (h *hearing) hear() (over bool, fault *llm.Error) {
 	now := time.Now()
-	h.decode(batch)
-	if err != nil {
-		h.events = h.x.lastEvents(h.reader, h.decoder, err, h.events)
+	h.decode()
+	if h.err != nil {
+		h.events = h.x.lastEvents(h.reader, h.decoder, h.err, h.events)
 	}
 	over, fault = h.do(h.events, now)
 	switch {
 	case fault != nil || over:
 		return true, fault
-	case err != nil:
-		return true, truncated(err)
+	case h.err != nil:
+		return true, truncated(h.err)
 	}
 	return false, nil
 }
 
-func (h *hearing) decode(batch sse.Batch) {
+func (h *hearing) decode() {
 	h.events = h.events[:0]
-	for e := range batch.Events() {
+	for e := range h.batch.Events() {
 		h.x.seen.Events++
 		h.events = h.decoder.Decode(e.Name, dataOf(e), h.events)
 	}
@@ -153,13 +156,14 @@ type translator struct {
 	x       *exchange
 	encoder protocol.StreamEncoder
 	undo    *llm.Undo
-	out     []byte
+	out     *[]byte // what was encoded and not sent; nil if there is nothing
 	visible bool
 	over    bool
 	token   bool  // something was said that was not counted yet
 	kept    int64 // what the encoder keeps of the answer
 	seals   *sealStore
 	keeper  keeper
+	talk    [sha256.Size]byte // digest of the conversation, once that is forgotten
 
 	spoken *spoken // nil unless the stream can be continued
 	joined []llm.Event
@@ -200,12 +204,15 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 			e = f
 		case llm.End:
 			s.over = true
-			s.keeper.keep(s.seals, s.x.caller.ID, s.x.translation.ask.Turns)
+			s.keeper.keep(s.seals, s.x.caller.ID, s.before)
 		}
 		if s.spoken != nil {
 			s.spoken.hear(e)
 		}
-		s.out = s.encoder.Encode(e, s.out)
+		if s.out == nil {
+			s.out = outs.Get().(*[]byte)
+		}
+		*s.out = s.encoder.Encode(e, *s.out)
 	}
 	return nil
 }
@@ -302,7 +309,7 @@ func (s *translator) tooLong(n int) bool {
 
 // flush sends what was encoded, once something is visible.
 func (s *translator) flush(now time.Time) *llm.Error {
-	if !s.visible && !s.over && len(s.out) < heldBack {
+	if s.out == nil || !s.visible && !s.over && len(*s.out) < heldBack {
 		return nil
 	}
 	s.visible = true
@@ -310,10 +317,34 @@ func (s *translator) flush(now time.Time) *llm.Error {
 		s.token = false
 		s.x.seen.Token(now)
 	}
-	err := s.x.send(s.out, now)
-	s.out = s.out[:0]
+	s.forget()
+	err := s.x.send(*s.out, now)
+	putOut(s.out)
+	s.out = nil
 	if err != nil {
 		return clientGone(err)
 	}
 	return nil
+}
+
+// forget lets go of what the client asked, once it has some of the answer, unless
+// the rest may have to be asked for. The sealed reasoning of an answer that calls
+// tools is kept by the conversation before it; whoever has no tools calls none.
+func (s *translator) forget() {
+	t := s.x.translation
+	if t.ask == nil || s.spoken != nil {
+		return
+	}
+	if len(t.ask.Tools) > 0 {
+		s.talk = digestOf(t.ask.Turns)
+	}
+	t.ask = nil
+}
+
+// before is the digest of the conversation that is answered.
+func (s *translator) before() [sha256.Size]byte {
+	if ask := s.x.translation.ask; ask != nil {
+		return digestOf(ask.Turns)
+	}
+	return s.talk
 }

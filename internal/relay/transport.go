@@ -9,11 +9,11 @@ import (
 // maxResponseHeader bounds what an upstream can make us hold before its answer.
 const maxResponseHeader = 256 << 10
 
-// What each connection keeps for as long as it is open. A request of up to 2.5 KB
-// goes out in one write, larger ones take several either way, and most of what a
-// stream brings does not need the usual 4 KiB.
+// What each connection keeps for as long as it is open. Only a request's head goes
+// through the first: net/http sends it before the body, which has a buffer of its
+// own. Most of what a stream brings does not need the usual 4 KiB.
 const (
-	writeBuffer = 3 << 10
+	writeBuffer = 1 << 10
 	readBuffer  = 2 << 10
 )
 

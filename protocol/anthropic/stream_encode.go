@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -11,13 +12,13 @@ import (
 
 // NewStreamEncoder writes a stream for the client that asked.
 func (Codec) NewStreamEncoder(ask *llm.Request) protocol.StreamEncoder {
-	return &streamEncoder{ask: ask}
+	return &streamEncoder{asked: answeringModel("", ask)}
 }
 
 // streamEncoder writes the blocks of an answer one after the other. What comes for
 // a later block while one is open has to wait.
 type streamEncoder struct {
-	ask           *llm.Request
+	asked         string // the model's name, for an upstream that does not say which answers
 	started, over bool
 	blocks        []*outBlock // of the first choice; finished ones are nil
 	active        int         // the block that is being written
@@ -88,7 +89,7 @@ func (s *streamEncoder) start(to []byte, e llm.Start) []byte {
 	s.usage = e.Usage
 	to = head(to, "message_start")
 	to = appendString(append(to, `,"message":{"id":`...), messageID(e.ID, e.Model))
-	to = appendString(append(to, `,"type":"message","role":"assistant","model":`...), answeringModel(e.Model, s.ask))
+	to = appendString(append(to, `,"type":"message","role":"assistant","model":`...), cmp.Or(e.Model, s.asked))
 	to = append(to, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`...)
 	to = appendUsage(to, e.Usage)
 	rest := restOf(e.Ext, "usage").All()

@@ -1,6 +1,7 @@
 package openairesponses
 
 import (
+	"cmp"
 	"strconv"
 	"unicode/utf8"
 
@@ -11,7 +12,7 @@ import (
 // streamEncoder writes one stream. It keeps the items, because the last event
 // repeats them all.
 type streamEncoder struct {
-	ask     *llm.Request
+	asked   string // the model's name, for an upstream that does not say which answers
 	echo    []byte // the members of a snapshot that repeat the request
 	seq     int64
 	started bool
@@ -35,7 +36,11 @@ type place struct {
 }
 
 func newStreamEncoder(ask *llm.Request) *streamEncoder {
-	return &streamEncoder{ask: ask, echo: echo(ask)}
+	s := &streamEncoder{echo: echo(ask)}
+	if ask != nil {
+		s.asked = ask.Model
+	}
+	return s
 }
 
 // Encode writes one event.
@@ -94,12 +99,9 @@ func (s *streamEncoder) start(e llm.Start, to []byte) []byte {
 		return to
 	}
 	s.started = true
-	s.id, s.model, s.created, s.tier, s.usage = responseID(e), e.Model, e.Created, e.Tier, e.Usage
+	s.id, s.model, s.created, s.tier, s.usage = responseID(e), cmp.Or(e.Model, s.asked), e.Created, e.Tier, e.Usage
 	if isOwn(e.Ext) { // what the upstream has echoed is nearer to the truth
 		s.echo = echoOf(e.Ext.Members)
-	}
-	if s.model == "" && s.ask != nil {
-		s.model = s.ask.Model
 	}
 	for _, typ := range []string{"response.created", "response.in_progress"} {
 		to = append(s.open(typ, to), `,"response":`...)

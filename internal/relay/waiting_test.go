@@ -1,0 +1,115 @@
+//go:build !race
+
+package relay
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// A stream that waits has the stacks of four goroutines, three of them net/http's
+// own with 10 KiB. The fourth is to wait on 8 KiB, also where a translation needed
+// more before. A frame too many on the way to the read doubles it: see exchange.
+func TestWaitingStream(t *testing.T) {
+	const streams, most = 400, 22 << 10
+	for _, tt := range []struct {
+		name, path, body string
+		upstream         protocol.Name
+	}{
+		{"verbatim", chatPath, streamAsk, protocol.OpenAIChat},
+		{"Messages on Chat", "/v1/messages", `{"model":"real-chat","max_tokens":16,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`, protocol.OpenAIChat},
+		{"Responses on Messages", "/v1/responses", `{"model":"real-chat","stream":true,"store":false,"input":"Hi"}`, protocol.Anthropic},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			up := newSilent(t, tt.upstream)
+			g := newGateway(t, func(g *gateway) {
+				g.provider.Protocol = tt.upstream
+				g.provider.BaseURL.Host = up.Addr().String()
+			})
+			hold(t, g, tt.path, tt.body) // what the first one makes is no stream's
+			before := stackBytes()
+			for range streams {
+				hold(t, g, tt.path, tt.body)
+			}
+			each := (stackBytes() - before) / streams
+			t.Logf("%d bytes of stack for each stream", each)
+			if each > most {
+				t.Errorf("a stream waits on %d bytes of stack, want at most %d", each, most)
+			}
+		})
+	}
+}
+
+// newSilent is an upstream that begins every stream and never ends it. It has no
+// goroutine for each connection, whose stack would be counted.
+func newSilent(t *testing.T, dialect protocol.Name) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, piece := flow(t, dialect)
+	var conns []net.Conn
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, c)
+			if req, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				_, _ = io.Copy(io.Discard, req.Body)
+			}
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(begin+piece), begin+piece)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-done
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	})
+	return l
+}
+
+// hold opens a stream and reads until the upstream has nothing more to say.
+func hold(t *testing.T, g *gateway, path, body string) {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(g.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := io.WriteString(c, rawPost(path, body, len(body))); err != nil {
+		t.Fatal(err)
+	}
+	var got []byte
+	for piece := make([]byte, 4<<10); !bytes.Contains(got, []byte("data:")); {
+		n, err := c.Read(piece)
+		if got = append(got, piece[:n]...); err != nil {
+			t.Fatalf("%v after %q", err, got)
+		}
+	}
+}
+
+// stackBytes is what all stacks take after the collector has seen to them.
+func stackBytes() int {
+	runtime.GC()
+	runtime.GC()
+	s := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(s)
+	return int(s[0].Value.Uint64())
+}
