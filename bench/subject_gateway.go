@@ -22,9 +22,6 @@ type setting struct {
 func gatewayConfig(listen, admin, upstream string, s setting) []byte {
 	var w bytes.Buffer
 	fmt.Fprintf(&w, "listen: %s\nadmin: { listen: %q }\n", listen, admin)
-	// More than 9,000 streams need, also where a process has few descriptors: of
-	// what those allow, a part is kept for critical requests.
-	fmt.Fprintln(&w, "overload: { requests: 13000 }")
 	if s.quiet {
 		fmt.Fprintln(&w, "log: { level: warn }")
 	}

@@ -39,9 +39,6 @@ func runSlowClients(ctx context.Context, b *bench) error {
 func (b *bench) slowReaders(ctx context.Context, name string) error {
 	began := time.Now()
 	s := &setup{}
-	if b.can["overload"] {
-		s.top = []string{"overload: { requests: 13000 }"} // more than the descriptors would allow: a part is kept for critical requests
-	}
 	slow := b.up.add("slowly", playRefill)
 	b.up.add("normal", answerAs("good"))
 	s.model("slow", []string{s.provider("slowly", chat, b.up.url("slowly", chat))})
