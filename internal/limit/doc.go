@@ -51,8 +51,8 @@
 // A server that is slower with every request it has, long before it is full, is
 // held where it is a fifth slower than when quiet; give such a one a fixed limit.
 // Gateways that share a target each take the others' requests for its work: in the
-// simulation two of them kept it busy and had a third of it each at least, with up
-// to three times as many open as it works on.
+// simulation two of them kept it busy and had a third of it each at least, but had
+// up to four times as many open as it works on.
 //
 // # Memory
 //
