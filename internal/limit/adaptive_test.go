@@ -8,12 +8,18 @@ import (
 )
 
 // drive feeds an adaptive limit for some seconds, with as many open as are
-// offered or allowed, and the first token after as long as late says.
+// offered or allowed, the first token after as long as late says, and the others
+// two seconds later.
 func drive(a *adaptive, now *time.Duration, seconds, offered int, late func(open int) time.Duration) {
-	for range seconds * 50 {
-		*now += 20 * time.Millisecond
+	const tick = 20 * time.Millisecond
+	due := 0.0
+	for range seconds * int(time.Second/tick) {
+		*now += tick
 		open := min(offered, a.places())
-		a.firstToken(late(open), *now, open)
+		d := late(open)
+		for due += float64(open) * float64(tick) / float64(d+2*time.Second); due >= 1; due-- {
+			a.firstToken(d, *now-d, *now, open)
+		}
 	}
 }
 

@@ -36,13 +36,23 @@
 //
 // # Adaptive limits
 //
-// A target's limit can follow its time to first token: up while the limit is used
-// and tokens come as early as usual, down when they come a fifth later, and by half
-// a place for each request that the target could not take. It stays between 4
-// places and its configured limit. What is usual is learned in the first seconds
-// and from when few requests are open. A server that is slower with every request
-// it has, long before it is full, is held where it is a fifth slower than when
-// quiet; give such a one a fixed limit.
+// A target's limit can follow its time to first token. How many requests wait at
+// the target is known from how much later than usual tokens come, and how many a
+// second: where tokens are a fifth late and more than one waits, the limit goes
+// down by those who do. It goes up while it is used and nobody waits, and down by
+// half a place for each request that the target could not take. It stays between
+// 4 places and its configured limit.
+//
+// A lower limit that brings fewer tokens and none earlier is taken back: they are
+// late for another reason. What is usual is learned in the first seconds, from
+// when few requests are open, and from a limit that is lowered by a fifth after
+// every thirty windows (of a second or more) in which it was used.
+//
+// A server that is slower with every request it has, long before it is full, is
+// held where it is a fifth slower than when quiet; give such a one a fixed limit.
+// Gateways that share a target each take the others' requests for its work: in the
+// simulation two of them kept it busy and had a third of it each at least, but had
+// up to four times as many open as it works on.
 //
 // # Memory
 //
@@ -57,6 +67,6 @@
 // it is given back, so it can either be a place for a whole stream or measure the
 // first token. Released at the first token it lets streams pile up: 17 good
 // answers a second of 50 in the same simulation. Held to the end it measures how
-// long answers are, and gave 40 where they differ by half; the one here gives 46.
+// long answers are, and gave 40 where they differ by half; the one here gives 44.
 // Dropping a permit does not lower its limit.
 package limit

@@ -30,6 +30,7 @@ type bounds struct {
 	perKey  int // places of one key; 0 means no limit
 	queue   int
 	wait    time.Duration
+	timed   bool // take the time of every entry: an adaptive limit must know it
 }
 
 const (
@@ -148,7 +149,11 @@ func (g *gate) held(d time.Duration) {
 		g.hold = d
 		return
 	}
-	g.hold += (d - g.hold) / smooth
+	n := time.Duration(smooth)
+	if g.bounds.timed {
+		n *= timed
+	}
+	g.hold += (d - g.hold) / n
 }
 
 // take is only called where there is room.
@@ -178,8 +183,11 @@ func (g *gate) once() *once {
 }
 
 // worthTiming reports whether to measure how long a place is held: only where
-// somebody may have to wait for it soon.
+// somebody may have to wait for it soon, or an adaptive limit asks for it.
 func (g *gate) worthTiming(s *share) bool {
+	if g.bounds.timed {
+		return true
+	}
 	if g.bounds.queue == 0 || g.hold != 0 && g.entered%timed != 0 {
 		return false
 	}

@@ -38,7 +38,7 @@ func (p Permit) Release() {
 // place in the process, and after Release.
 func (p Permit) FirstToken(d time.Duration) {
 	if p.held() {
-		p.target.adapt(func(a *adaptive, now time.Duration, open int) { a.firstToken(d, now, open) })
+		p.target.adapt(func(a *adaptive, now time.Duration, open int) { a.firstToken(d, p.place.since, now, open) })
 	}
 }
 

@@ -55,7 +55,9 @@ func (t *Target) use(c Config) {
 		t.adaptive = newAdaptive()
 	}
 	t.adaptive.max = float64(limit)
-	t.gate.set(c.target(t.adaptive.places()))
+	b := c.target(t.adaptive.places())
+	b.timed = true
+	t.gate.set(b)
 }
 
 // adapt changes the adaptive limit, and lets in who now has room.
