@@ -59,6 +59,7 @@ chaos-short: build ## the same in less than three minutes
 
 soak: build ## mixed failures for as long as SOAK says, for example SOAK=30m
 	go run ./chaos --bin $(BIN) --soak $(SOAK)
+
 bench: build ## what it costs, beside others, into docs/performance.md; PEERS="--peer NAME=URL,PID" adds one
 	./bench/setup.sh
 	go build -o bin/bench ./bench

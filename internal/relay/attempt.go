@@ -177,10 +177,7 @@ func (x *exchange) declined() *llm.Error {
 	if err != nil {
 		return x.upstreamError(err)
 	}
-	x.upstream.Body = struct {
-		io.Reader
-		io.Closer
-	}{bytes.NewReader(body), x.upstream.Body}
+	x.upstream.Body = readCloser{bytes.NewReader(body), x.upstream.Body}
 	fault := x.speaks.DecodeError(status, x.upstream.Header, body)
 	if fault.Kind == llm.UpstreamAuth || x.translation != nil && status == x.translation.badKey {
 		return x.badCredential() // which is not for the client to read
@@ -214,10 +211,7 @@ func (x *exchange) decompress() *llm.Error {
 		if err != nil {
 			return x.upstreamError(err)
 		}
-		x.upstream.Body = struct {
-			io.Reader
-			io.Closer
-		}{plain, x.upstream.Body}
+		x.upstream.Body = readCloser{plain, x.upstream.Body}
 		x.upstream.ContentLength = -1
 		return nil
 	}

@@ -57,6 +57,13 @@ func (b *sentBody) Close() error {
 	return nil
 }
 
+// readCloser reads from one thing and closes another: an answer's body that is read
+// in some other way than it came.
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
 // readSized reads to the end. A size that the sender has told is believed up to
 // firstBodyCap, and as a whole once so much has come: a buffer that only grows
 // would hold a large body several times over.

@@ -29,7 +29,7 @@ func (x *exchange) continues() bool {
 // so. It reports whether the stream goes on.
 func (r *Relay) resume(x *exchange, s *translator) bool {
 	for i := range x.line {
-		c := &x.line[(i+1)%len(x.line)] // the one that has just failed comes last
+		c := &x.line[(i+1)%len(x.line)] // the first in line comes last: mostly it is the one that has just failed
 		if !continuable(c.target) || x.seen.Attempts >= x.state.Retries.Attempts || x.ctx.Err() != nil {
 			continue
 		}

@@ -26,10 +26,7 @@ func (x *exchange) await() *llm.Error {
 	var held bytes.Buffer
 	body := x.upstream.Body
 	err := x.watch(io.TeeReader(body, &held))
-	x.upstream.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(&held, body), body}
+	x.upstream.Body = readCloser{io.MultiReader(&held, body), body}
 	return err
 }
 

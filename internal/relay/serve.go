@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"net/http"
@@ -119,16 +120,16 @@ func (r *Relay) next(x *exchange) (*candidate, *llm.Error) {
 		switch c := &x.line[i]; {
 		case c.done:
 		case c.tried > 0:
-			again = cmpOr(again, c)
+			again = cmp.Or(again, c)
 		default:
 			if place, ok := c.target.Slots.TryEnter(x.class); ok {
 				x.taken = place
 				return c, nil
 			}
-			fresh = cmpOr(fresh, c)
+			fresh = cmp.Or(fresh, c)
 		}
 	}
-	c := cmpOr(fresh, again)
+	c := cmp.Or(fresh, again)
 	if c == nil {
 		return nil, nil
 	}
@@ -138,13 +139,6 @@ func (r *Relay) next(x *exchange) (*candidate, *llm.Error) {
 	}
 	x.taken = place
 	return c, nil
-}
-
-func cmpOr(a, b *candidate) *candidate {
-	if a != nil {
-		return a
-	}
-	return b
 }
 
 // refused tells the client that there is more to do than can be done.
