@@ -149,8 +149,8 @@ type providerFile struct {
 // healthFile is a check that is made now and then.
 type healthFile struct {
 	at
-	// The path that is asked with GET, on the provider's origin; an answer below 500
-	// is well. The default is /health for engines and none for all else.
+	// The path that is asked with GET, on the provider's origin; a status of 2xx is
+	// well. The default is /health for engines and none for all else.
 	Path string `key:"path" example:"/health"`
 	// How often. The default is 5s.
 	Every duration `key:"every" example:"2s"`
