@@ -9,7 +9,7 @@ VERSION ?= dev
 FUZZTIME ?= 15s
 SOAK ?= 2m
 
-.PHONY: build check format vet lint test fuzz fuzz-crashes conform e2e chaos chaos-short soak bench bench-quick generate tidy clean
+.PHONY: build check format vet lint stores test fuzz fuzz-crashes conform e2e chaos chaos-short soak bench bench-quick generate tidy clean
 
 build: ## the binary
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
@@ -34,7 +34,10 @@ lint: $(LINT)
 	$(LINT) run ./...
 	cd e2e && $(LINT) run --config ../.golangci.yml ./...
 
-test: ## everything but the SDKs, with the race detector
+stores: ## the stores that tests run, where they are not installed
+	./internal/storetest/setup.sh
+
+test: stores ## everything but the SDKs, with the race detector
 	go test -race -shuffle=on ./...
 
 fuzz: ## every fuzz target for as long as FUZZTIME says, for example FUZZTIME=10m

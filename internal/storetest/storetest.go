@@ -1,0 +1,212 @@
+// Package storetest runs the real stores for tests: Redis, PostgreSQL and etcd as
+// Debian packages them, each on a free loopback port with a folder of its own. They
+// can be frozen, killed, started again and emptied, because that is what happens to
+// stores. A store that is not installed is an error and never a skipped test.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is far more than any of them takes to start on a busy machine.
+const patience = 30 * time.Second
+
+// Server is a store in a process of its own.
+type Server struct {
+	Addr string // host:port
+	URL  string // as the gateway's configuration has it
+
+	kind kind
+	dir  string
+	cmd  *exec.Cmd
+	out  *os.File
+	done chan struct{} // closed when the process has ended
+}
+
+// kind is what tells one store from another.
+type kind struct {
+	name    string
+	command func(s *Server) *exec.Cmd
+	prepare func(s *Server) error // makes an empty folder ready
+	url     func(addr string) string
+	ready   func(ctx context.Context, addr string) error
+}
+
+// start runs a store for a test and ends it with the test.
+func start(t testing.TB, k kind) *Server {
+	t.Helper()
+	s, err := run(k, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// run starts a store in a folder.
+func run(k kind, dir string) (*Server, error) {
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Addr: addr, URL: k.url(addr), kind: k, dir: dir}
+	if err := s.fill(); err != nil {
+		return nil, err
+	}
+	return s, s.Start()
+}
+
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+func (s *Server) fill() error {
+	if err := os.MkdirAll(s.data(), 0o700); err != nil {
+		return err
+	}
+	if s.kind.prepare == nil {
+		return nil
+	}
+	return s.kind.prepare(s)
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, s.kind.name) }
+
+func (s *Server) port() string {
+	_, port, _ := net.SplitHostPort(s.Addr)
+	return port
+}
+
+// Start runs the store again after Kill, on the same port and with what it had
+// written.
+func (s *Server) Start() error {
+	out, err := os.OpenFile(filepath.Join(s.dir, s.kind.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	cmd := s.kind.command(s)
+	cmd.Stdout, cmd.Stderr = out, out
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true // PostgreSQL is many processes
+	if err := cmd.Start(); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w; install it with apt-get", s.kind.name, err), out.Close())
+	}
+	s.cmd, s.out, s.done = cmd, out, make(chan struct{})
+	go func(done chan struct{}) {
+		defer close(done)
+		_ = cmd.Wait() // it is killed; its log says the rest
+	}(s.done)
+	return s.await()
+}
+
+// await returns when the store answers.
+func (s *Server) await() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		err := s.kind.ready(ctx, s.Addr)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-s.done:
+			return fmt.Errorf("%s ended before it answered: %s", s.kind.name, s.log())
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer: %w: %s", s.kind.name, err, s.log())
+		}
+	}
+}
+
+func (s *Server) log() string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, s.kind.name+".log"))
+	return string(text[max(0, len(text)-2000):])
+}
+
+// Freeze stops the store without closing its connections: it takes requests and
+// does not answer.
+func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
+
+// Thaw lets it go on.
+func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
+
+// Kill ends the store at once. What it had not written is lost.
+func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	s.signal(syscall.SIGKILL)
+	<-s.done
+	_ = s.out.Close() // nothing writes to it any more
+	s.cmd = nil
+}
+
+func (s *Server) signal(sig syscall.Signal) {
+	if s.cmd != nil {
+		_ = syscall.Kill(-s.cmd.Process.Pid, sig) // it may have ended
+	}
+}
+
+// Wipe removes what a killed store had written.
+func (s *Server) Wipe() error {
+	if s.cmd != nil {
+		return errors.New("kill it before its folder is emptied")
+	}
+	if err := os.RemoveAll(s.data()); err != nil {
+		return err
+	}
+	return s.fill()
+}
+
+// Dir is where the store keeps its data; copy it only while the store is killed.
+func (s *Server) Dir() string { return s.data() }
+
+// PID is the store's process.
+func (s *Server) PID() int { return s.cmd.Process.Pid }
+
+// Close ends the store.
+func (s *Server) Close() { s.Kill() }
+
+// dial is how a store that speaks no simple protocol is asked whether it is there.
+func dial(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.SetDeadline(time.Now().Add(time.Second))
+	return conn, nil
+}
+
+// nobody is the account that a program is run as which refuses to be root.
+func nobody(name string) (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	uid, gid, err := lookUp(name)
+	if err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
+}
