@@ -132,6 +132,9 @@ func (x *Exchange) Token(t time.Time) {
 	x.last = t
 }
 
+// Began is when the request came.
+func (x *Exchange) Began() time.Time { return x.start }
+
 // FirstToken is when the first event with content passed; zero where none did.
 func (x *Exchange) FirstToken() time.Time {
 	if x.last.IsZero() {

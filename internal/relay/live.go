@@ -51,7 +51,7 @@ func (l *live) bind(s *State) {
 			}
 			credentials[who.credential] = true
 			kept = append(kept, l.bindTarget(t, who, len(r.Targets) > 1))
-			t.Budget = l.fleet.Budget(t.Provider.Name)
+			t.Budget = l.fleet.Budget(t.Provider.Pool())
 		}
 		r.Credentials = len(credentials)
 		if r.Balance == balance.CacheAware {
