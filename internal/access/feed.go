@@ -15,7 +15,7 @@ const (
 )
 
 // Run follows the store's changes until ctx ends, and keeps the snapshot. A change is
-// known here within a second and the time that one question takes.
+// known here within a second and the time that two questions take.
 func (d *Directory) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	s := &saver{d: d}
