@@ -13,7 +13,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // A snapshot is a line that names the format, an image, and a MAC over both. Without
@@ -25,11 +29,44 @@ const (
 	snapshotMost   = 1 << 30
 )
 
-// image is what a snapshot holds.
+// image is what a snapshot holds. The records are in parts, so that they can be read
+// on all cores.
 type image struct {
 	Contact time.Time // when all changes were known
 	Cursor  int64
-	Records []Record
+	Parts   [][]byte // each a list of records
+}
+
+const partSize = 4096
+
+func newImage(contact time.Time, cursor int64, records []Record) (*image, error) {
+	img := &image{Contact: contact, Cursor: cursor}
+	for part := range slices.Chunk(records, partSize) {
+		var buf bytes.Buffer
+		if err := gob.NewEncoder(&buf).Encode(part); err != nil {
+			return nil, err
+		}
+		img.Parts = append(img.Parts, buf.Bytes())
+	}
+	return img, nil
+}
+
+// table has the image's keys.
+func (img *image) table(most int) (*table, error) {
+	t := newTable(most)
+	var parts errgroup.Group
+	parts.SetLimit(runtime.GOMAXPROCS(0))
+	for _, part := range img.Parts {
+		parts.Go(func() error {
+			var records []Record
+			if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&records); err != nil {
+				return err
+			}
+			t.apply(records, img.Cursor)
+			return nil
+		})
+	}
+	return t, parts.Wait()
 }
 
 // restore reads the snapshot. One that cannot be trusted is left alone, and told of.
@@ -41,49 +78,54 @@ func (d *Directory) restore() {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
+	var t *table
+	if err == nil {
+		t, err = img.table(d.o.Most)
+	}
 	if err != nil {
 		d.o.Logger.Warn("the snapshot of keys is not used", "path", d.o.Snapshot, "error", err)
 		return
 	}
-	d.table.Load().apply(img.Records, img.Cursor)
+	t.cursor.Store(img.Cursor)
+	d.table.Store(t)
 	age := max(0, d.began.Sub(img.Contact)) // never from the future, whatever the clocks say
 	d.contact.Store(-int64(age))
 	d.heard.Store(true)
 	d.restored = true
-	d.o.Logger.Info("keys were read from the snapshot", "path", d.o.Snapshot, "known", len(img.Records), "age", age)
+	d.o.Logger.Info("keys were read from the snapshot", "path", d.o.Snapshot, "known", t.size.Load(), "age", age)
 }
 
 func (d *Directory) sealing() []byte { return d.o.Peppers.list[len(d.o.Peppers.list)-1].sealing }
 
-func readSnapshot(path string, key []byte) (image, error) {
+func readSnapshot(path string, key []byte) (*image, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's own path
 	if err != nil {
-		return image{}, err
+		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
-		return image{}, err
+		return nil, err
 	}
 	if info.Size() > snapshotMost {
-		return image{}, fmt.Errorf("it is over %d bytes", snapshotMost)
+		return nil, fmt.Errorf("it is over %d bytes", snapshotMost)
 	}
 	all := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, all); err != nil {
-		return image{}, err
+		return nil, err
 	}
 	if !bytes.HasPrefix(all, []byte(snapshotFormat)) || len(all) < len(snapshotFormat)+sha256.Size {
-		return image{}, errors.New("it is of another format")
+		return nil, errors.New("it is of another format")
 	}
 	body, sum := all[:len(all)-sha256.Size], all[len(all)-sha256.Size:]
 	mac := hmac.New(sha256.New, key)
 	mac.Write(body)
 	if !hmac.Equal(mac.Sum(nil), sum) {
-		return image{}, errors.New("it was not written with this pepper, or it was changed since")
+		return nil, errors.New("it was not written with this pepper, or it was changed since")
 	}
-	var img image
-	if err := gob.NewDecoder(bytes.NewReader(body[len(snapshotFormat):])).Decode(&img); err != nil {
-		return image{}, err
+	img := &image{}
+	if err := gob.NewDecoder(bytes.NewReader(body[len(snapshotFormat):])).Decode(img); err != nil {
+		return nil, err
 	}
 	return img, nil
 }
@@ -155,8 +197,11 @@ func (s *saver) save() {
 		return
 	}
 	s.sweep()
-	img := image{Contact: d.began.Add(time.Duration(contact)), Cursor: cursor, Records: t.records()}
-	if err := writeSnapshot(d.o.Snapshot, d.sealing(), &img); err != nil {
+	img, err := newImage(d.began.Add(time.Duration(contact)), cursor, t.records())
+	if err == nil {
+		err = writeSnapshot(d.o.Snapshot, d.sealing(), img)
+	}
+	if err != nil {
 		d.o.Logger.Warn("the snapshot of keys was not written", "path", d.o.Snapshot, "error", err)
 		return
 	}

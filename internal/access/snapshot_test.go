@@ -40,16 +40,28 @@ func TestSnapshotHoldsAllOfARecord(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "s")
-	want := image{Contact: r.Created, Cursor: 12, Records: []Record{r}}
-	if err := writeSnapshot(path, p.list[0].sealing, &want); err != nil {
-		t.Fatal(err)
+	write(t, path, p, r.Created, 12, []Record{r})
+	img, err := readSnapshot(path, p.list[0].sealing)
+	if err != nil || !img.Contact.Equal(r.Created) || img.Cursor != 12 {
+		t.Fatalf("%v, %+v", err, img)
 	}
-	got, err := readSnapshot(path, p.list[0].sealing)
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v\n%+v\n%+v", err, got, want)
+	keys, err := img.table(10)
+	if err != nil || !reflect.DeepEqual(keys.records(), []Record{r}) {
+		t.Errorf("%v\n%+v\n%+v", err, keys.records(), r)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+func write(t testing.TB, path string, p Peppers, contact time.Time, cursor int64, records []Record) {
+	t.Helper()
+	img, err := newImage(contact, cursor, records)
+	if err == nil {
+		err = writeSnapshot(path, p.list[0].sealing, img)
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -113,9 +125,7 @@ func TestSnapshotFromTheFuture(t *testing.T) {
 		p := peppers(t)
 		r, key := minted(p)
 		path := filepath.Join(t.TempDir(), "s")
-		if err := writeSnapshot(path, p.list[0].sealing, &image{Contact: time.Now().Add(1000 * time.Hour), Records: []Record{r}}); err != nil {
-			t.Fatal(err)
-		}
+		write(t, path, p, time.Now().Add(1000*time.Hour), 0, []Record{r})
 		d := NewDirectory(DirectoryOptions{Source: newSource(), Peppers: p, Snapshot: path, Stale: time.Hour})
 		wants(t, d, key, "200")
 		time.Sleep(time.Hour + 1)
@@ -128,9 +138,7 @@ func TestSnapshotThatCannotBeTrusted(t *testing.T) {
 	p := peppers(t)
 	r, key := minted(p)
 	path := filepath.Join(t.TempDir(), "s")
-	if err := writeSnapshot(path, p.list[0].sealing, &image{Contact: time.Now(), Cursor: 1, Records: []Record{r}}); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, p, time.Now(), 1, []Record{r})
 	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -222,25 +230,25 @@ func TestSnapshotOfTwoProcesses(t *testing.T) {
 		r, _ := minted(p)
 		records = append(records, r)
 	}
-	write := func(n int) {
-		if err := writeSnapshot(path, key, &image{Cursor: int64(n), Records: records[:n]}); err != nil {
-			t.Error(err)
-		}
-	}
-	write(1)
+	save := func(n int) { write(t, path, p, time.Now(), int64(n), records[:n]) }
+	save(1)
 	var wg sync.WaitGroup
 	for w := range 3 {
 		wg.Go(func() {
 			for i := range 20 {
-				write(1 + (w*67+i*31)%200)
+				save(1 + (w*67+i*31)%200)
 			}
 		})
 	}
 	wg.Go(func() {
 		for range 100 {
-			if img, err := readSnapshot(path, key); err != nil || int(img.Cursor) != len(img.Records) {
-				t.Errorf("%v, %d of %d", err, len(img.Records), img.Cursor)
+			img, err := readSnapshot(path, key)
+			if err != nil {
+				t.Error(err)
 				return
+			}
+			if keys, err := img.table(1000); err != nil || keys.size.Load() != img.Cursor {
+				t.Errorf("%v, %d of %d", err, keys.size.Load(), img.Cursor)
 			}
 		}
 	})
@@ -297,18 +305,17 @@ func TestSnapshotOfAnotherStore(t *testing.T) {
 func BenchmarkSnapshot(b *testing.B) {
 	p := peppers(b)
 	path := filepath.Join(b.TempDir(), "s")
-	img := image{Contact: time.Now(), Cursor: 1}
+	var records []Record
 	for i := range 100_000 {
 		r, _ := full(p)
 		r.Revision = int64(i)
-		img.Records = append(img.Records, r)
+		records = append(records, r)
 	}
+	write(b, path, p, time.Now(), 1, records)
 	b.Run("write-100000", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := writeSnapshot(path, p.list[0].sealing, &img); err != nil {
-				b.Fatal(err)
-			}
+			write(b, path, p, time.Now(), 1, records)
 		}
 		if info, err := os.Stat(path); err == nil {
 			b.ReportMetric(float64(info.Size()), "file-bytes")

@@ -79,10 +79,14 @@ func (t *table) mark() mark {
 
 // apply takes a page of changes, and with them the cursor.
 func (t *table) apply(records []Record, next int64) {
+	entries := make([]*entry, len(records))
+	for i := range records {
+		entries[i] = newEntry(records[i])
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, r := range records {
-		t.put(newEntry(r))
+	for _, e := range entries {
+		t.put(e)
 	}
 	t.cursor.Store(next)
 }
