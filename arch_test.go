@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 	"internal/usage":        {"llm"},
 	"internal/quota":        {"internal/usage"},
 	"internal/discover":     {},
+	"internal/cache":        {},
 	"internal/access":       {"internal/quota", "internal/secret", "llm"},
 	"internal/observe":      {"llm"},
 	"internal/config":       {"internal/provider", "internal/secret", "protocol"},

@@ -166,3 +166,16 @@ func (r *Run) leave() {
 	r.held, r.last = 0, nil
 	delete(n.open, r)
 }
+
+// OnceState is what there is to know about a Once.
+type OnceState struct {
+	Open    int   // runs that are under way, or whose end is not stored yet
+	Waiting int64 // bytes of ends that are not stored yet
+}
+
+// Snapshot is for metrics.
+func (n *Once) Snapshot() OnceState {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return OnceState{Open: len(n.open), Waiting: n.waiting}
+}
