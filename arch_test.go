@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 	"internal/usage":        {"llm"},
 	"internal/quota":        {"internal/usage"},
 	"internal/discover":     {},
+	"internal/cache":        {},
 	"internal/access":       {"internal/quota", "internal/secret", "llm"},
 	"internal/store":        {"internal/access", "internal/quota", "internal/usage", "llm"},
 	"internal/observe":      {"llm"},

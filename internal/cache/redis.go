@@ -1,0 +1,154 @@
+package cache
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+const (
+	redisWait    = 20 * time.Millisecond  // for an answer that a request waits for
+	redisWrite   = 500 * time.Millisecond // for one that nobody waits for
+	redisProbe   = 250 * time.Millisecond // between two looks at a Redis that is down
+	redisStart   = 250 * time.Millisecond // for the first connection
+	redisDial    = time.Second
+	redisBuffers = 64 << 10 // of a connection, each way
+	redisQueued  = 16 << 20 // bytes that wait to be written
+	answerPrefix = "isogloss:answer:"
+	oncePrefix   = "isogloss:once:"
+)
+
+// errDown says that Redis was not asked, because it did not answer lately.
+var errDown = errors.New("cache: redis does not answer")
+
+// claimScript is Claim at the server. What it returns says whose it is: own values
+// begin with the key and the token, so that a reply to another request is noticed.
+const claimScript = `local v = redis.call('GET', KEYS[1])
+if v and string.sub(v, 1, #ARGV[1]) ~= ARGV[1] then return v end
+if ARGV[2] == '' then redis.call('DEL', KEYS[1]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return ARGV[1]`
+
+// RedisOptions are those of a Redis.
+type RedisOptions struct {
+	URL    string       // redis://, rediss://, unix://
+	Logger *slog.Logger // nil: none
+}
+
+// Redis keeps values where all nodes find them. While it does not answer it is not
+// asked: whoever meets the failure first waits for 20 ms, the others not at all, and
+// a probe in the background finds out when it is back.
+type Redis struct {
+	option rueidis.ClientOption
+	claim  *rueidis.Lua
+	client atomic.Pointer[rueidis.Client]
+	up     atomic.Bool
+	log    *slog.Logger
+
+	puts    chan put
+	queued  atomic.Int64
+	dropped atomic.Int64
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+	first   chan struct{} // closed after the first try
+}
+
+type put struct {
+	key   Key
+	value []byte
+	ttl   time.Duration
+}
+
+// NewRedis connects in the background. It fails only where the address makes no
+// sense, and not because nobody is there. Close it at the end.
+func NewRedis(o RedisOptions) (*Redis, error) {
+	option, err := rueidis.ParseURL(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("cache: redis.url: %w", withoutURL(err))
+	}
+	option.Dialer = net.Dialer{Timeout: redisDial, KeepAlive: time.Second}
+	option.ConnWriteTimeout = redisDial
+	option.ReadBufferEachConn, option.WriteBufferEachConn = redisBuffers, redisBuffers
+	option.DisableRetry, option.DisableCache = true, true
+	option.ClientName = cmp.Or(option.ClientName, "isogloss-cache")
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &Redis{option: option, claim: rueidis.NewLuaScript(claimScript), log: o.Logger, stop: cancel,
+		puts: make(chan put, 1024), first: make(chan struct{})}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	r.done.Go(func() { r.watch(ctx) })
+	r.done.Go(func() { r.write(ctx) })
+	select {
+	case <-r.first:
+	case <-time.After(redisStart):
+	}
+	return r, nil
+}
+
+// withoutURL takes the address out of an error, because it may hold a password.
+func withoutURL(err error) error {
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner
+	}
+	return errors.New("write redis://HOST:PORT/DB, or rediss:// for TLS")
+}
+
+// Get returns the value at a key, or nil where there is none or nobody to ask.
+func (r *Redis) Get(ctx context.Context, k Key) []byte {
+	c := r.ask()
+	if c == nil {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, redisWait)
+	defer cancel()
+	b, err := c.Do(call, c.B().Get().Key(answerPrefix+k.text()).Build()).AsBytes()
+	if err != nil {
+		r.failed(err)
+		return nil
+	}
+	return b
+}
+
+// Put writes a value in the background. Where too much waits already, or Redis is
+// down, it is let go.
+func (r *Redis) Put(k Key, value []byte, ttl time.Duration) {
+	if !r.up.Load() || r.queued.Load() > redisQueued {
+		r.dropped.Add(1)
+		return
+	}
+	select {
+	case r.puts <- put{key: k, value: value, ttl: ttl}:
+		r.queued.Add(int64(len(value)))
+	default:
+		r.dropped.Add(1)
+	}
+}
+
+// Claim is that of Records, for all nodes.
+func (r *Redis) Claim(ctx context.Context, k Key, c Claim) (there []byte, err error) {
+	client := r.ask()
+	if client == nil {
+		return nil, errDown
+	}
+	ttl := strconv.FormatInt(max(1, c.TTL.Milliseconds()), 10)
+	there, err = r.claim.Exec(ctx, client, []string{oncePrefix + k.text()},
+		[]string{rueidis.BinaryString(c.Mine), rueidis.BinaryString(c.Value), ttl}).AsBytes()
+	switch {
+	case err != nil:
+		r.failed(err)
+		return nil, err
+	case bytes.Equal(there, c.Mine):
+		return nil, nil
+	}
+	return there, nil
+}
