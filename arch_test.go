@@ -50,7 +50,7 @@ var allowed = map[string][]string{
 	"internal/storetest":    {},
 	"internal/usage":        {"llm"},
 	"internal/quota":        {"internal/usage"},
-	"internal/discover":     {},
+	"internal/discover":     {"internal/secret"},
 	"internal/access":       {"internal/quota", "internal/secret", "llm"},
 	"internal/observe":      {"llm"},
 	"internal/config":       {"internal/provider", "internal/secret", "protocol"},
