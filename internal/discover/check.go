@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -34,8 +35,8 @@ func (r rules) check(w Worker) error {
 		}
 	}
 	for _, f := range []struct{ field, text string }{{"id", w.ID}, {"model", w.Model}, {"name", w.Name}} {
-		if len(f.text) > maxText || strings.ContainsFunc(f.text, unprintable) {
-			return fmt.Errorf("its %s is longer than %d bytes or has control characters", f.field, maxText)
+		if len(f.text) > maxText || !utf8.ValidString(f.text) || strings.ContainsFunc(f.text, unprintable) {
+			return fmt.Errorf("its %s is longer than %d bytes or is not printable text", f.field, maxText)
 		}
 	}
 	if !slices.Contains(r.protocols, w.Protocol) {

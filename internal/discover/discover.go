@@ -66,6 +66,7 @@ type Discovery struct {
 	options Options
 	rules   rules
 	status  atomic.Pointer[Status]
+	refused atomic.Int64
 }
 
 // Status is for metrics and the admin API.
@@ -87,8 +88,12 @@ func New(o Options) (*Discovery, error) {
 	return d, nil
 }
 
-// Status is what was published last.
-func (d *Discovery) Status() Status { return *d.status.Load() }
+// Status is what was published last, and who was refused by now.
+func (d *Discovery) Status() Status {
+	s := *d.status.Load()
+	s.Refused = d.refused.Load()
+	return s
+}
 
 // Run publishes until the context ends: first within half a second, with what is
 // on the disk for sources that have not answered by then, and after that whenever

@@ -80,6 +80,9 @@ func (g *guard) leave(ids []string, now time.Time) {
 // lose takes workers away that went in any other way. Those that were the last of
 // their model are kept for sure, and all are if they are more than half.
 func (g *guard) lose(ids []string, now time.Time) {
+	if len(ids) == 0 {
+		return
+	}
 	for _, id := range ids {
 		g.take(id, now)
 	}

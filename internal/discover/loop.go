@@ -41,7 +41,7 @@ func newLoop(d *Discovery, disk *disk, publish func(Snapshot)) *loop {
 	l := &loop{
 		d: d, disk: disk, publish: publish,
 		states: map[string]*state{}, view: view{models: map[string]string{}},
-		refused: refusals{logger: d.options.Logger}, began: time.Now(), due: true,
+		refused: refusals{logger: d.options.Logger, total: &d.refused}, began: time.Now(), due: true,
 	}
 	for _, s := range d.options.Sources {
 		g := newGuard(d.options.Confirm, d.options.Window)
@@ -224,7 +224,7 @@ func (l *loop) flush(now time.Time) {
 
 // sum describes what is published. It is as old as the oldest answer in it.
 func (l *loop) sum() Status {
-	s := Status{Snapshot: Snapshot{Workers: l.view.list}, Refused: l.refused.total}
+	s := Status{Snapshot: Snapshot{Workers: l.view.list}}
 	for _, name := range l.order {
 		st := l.states[name]
 		s.Kept += len(st.kept)

@@ -2,6 +2,7 @@ package discover
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,13 +14,13 @@ const refusalEvery = time.Minute
 // them, and logs the first at once and then a sum.
 type refusals struct {
 	logger *slog.Logger
-	total  int64
+	total  *atomic.Int64
 	since  int64 // not logged yet
 	logged time.Time
 }
 
 func (r *refusals) add(source, id string, why error, now time.Time) {
-	r.total++
+	r.total.Add(1)
 	r.since++
 	if !r.logged.IsZero() && now.Sub(r.logged) < refusalEvery {
 		return
