@@ -1,0 +1,24 @@
+// Package access knows who the caller is and what they may use.
+//
+// A caller holds one of two sorts of key. [Keys] are those of the configuration
+// file, for small set-ups; with none configured, everyone who can reach the
+// loopback interface is a caller. A [Directory] has the keys of a store, in memory:
+// it asks the store only for an id that it has never seen, follows the store's
+// changes every second, and serves what it knows while the store is away. That is
+// why a store that is slow or dead never makes a good key a wrong one: what cannot
+// be known is answered with 503, and 401 only where the key is known to be wrong.
+//
+// # What timing tells
+//
+// A wrong secret, a secret that begins rightly and an id that is known not to exist
+// take the same steps: one HMAC for each pepper and comparisons in constant time.
+// The first request with an id that no node has heard of waits for the store, and
+// that can be seen. It tells whether an id exists, which is no secret: ids are in
+// lists and logs. Who tries many is stopped by the limit on wrong keys.
+//
+// # What is not cached
+//
+// Secrets that were found right are not remembered. The HMAC costs a third of a
+// microsecond, so there is nothing to win, and nothing that a revocation or a
+// rotation would have to reach.
+package access
