@@ -66,7 +66,7 @@ var allowed = map[string][]string{
 	"chaos/reload":  {"chaos/rig"},
 	"bench":         {}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/access", "internal/app", "internal/config", "internal/discover", "internal/secret", "internal/usage", "internal/handover", "internal/relay", "llm", "conform"},
+	"cmd/isogloss": {"internal/access", "internal/app", "internal/config", "internal/discover", "internal/usage", "internal/handover", "internal/relay", "llm", "conform"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/discover"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
 func newRegister() *cobra.Command {
@@ -47,9 +46,8 @@ ETCD_PASSWORD is the password of --username.`,
 		if len(o.Etcd.Endpoints) == 0 || o.Worker.Model == "" || o.Worker.URL == "" {
 			return errors.New("--etcd, --model and --url are needed; 'isogloss register --help' has an example")
 		}
-		o.Etcd.Password = secret.String(os.Getenv("ETCD_PASSWORD"))
-		o.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-		o.Etcd.Logger = o.Logger
+		o.Etcd.SetPassword(os.Getenv("ETCD_PASSWORD"))
+		o.Etcd.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
 		return discover.Register(cmd.Context(), o)
 	}
 	return cmd

@@ -29,12 +29,19 @@ func newCaller(r *Record) Caller {
 	if c.Criticality == "" { // an empty one would be taken for a gateway without keys
 		c.Criticality = "normal"
 	}
+	c.Accounts = r.Accounts()
+	return c
+}
+
+// Accounts are those of the key, its team and its organisation that have a limit.
+func (r *Record) Accounts() []quota.Account {
+	var out []quota.Account
 	for _, a := range []quota.Account{{ID: "key:" + r.ID, Limit: r.Limit}, {ID: "team:" + r.Org + "/" + r.Team, Limit: r.TeamLimit}, {ID: "org:" + r.Org, Limit: r.OrgLimit}} {
 		if !a.Limit.IsZero() {
-			c.Accounts = append(c.Accounts, a)
+			out = append(out, a)
 		}
 	}
-	return c
+	return out
 }
 
 // May says whether the caller may use an endpoint with a model; nil is yes. The

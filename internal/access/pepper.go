@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
 	"hash"
 	"sync"
@@ -129,3 +130,12 @@ func (h *hasher) sum(id string, sec secret.String) {
 
 // past reports whether an end has come; a zero one never does.
 func past(end, now time.Time) bool { return !end.IsZero() && !now.Before(end) }
+
+// Derive makes a key for another use of what all nodes share. It is made from the
+// first pepper, so that it stays when peppers are added.
+func (p Peppers) Derive(use string) ([]byte, error) {
+	if len(p.list) == 0 {
+		return nil, errors.New("there is no pepper to make a key from")
+	}
+	return hkdf.Expand(sha256.New, p.list[0].sealing, "isogloss "+use, sha256.Size)
+}

@@ -156,7 +156,7 @@ func (k *Keyring) Rotate(ctx context.Context, id string, keep time.Duration) (Ma
 	if r.Role != "" {
 		env = access.EnvAdmin
 	}
-	hidden, text := access.MintSecret(env, id)
+	hidden, text := access.MintAgain(env, id)
 	if _, err := k.store.RotateKey(ctx, id, k.peppers.Digest(id, hidden), time.Now().Add(keep)); err != nil {
 		return MadeKey{}, err
 	}
@@ -168,4 +168,35 @@ func known(err error, id string) error {
 		return fmt.Errorf("there is no key with the id %q; 'isogloss keys list' shows them", id)
 	}
 	return err
+}
+
+// ensure makes the organisation and the team of a key, if they are new.
+func (k *Keyring) ensure(ctx context.Context, org, team string) error {
+	if _, err := k.store.Org(ctx, org); errors.Is(err, store.ErrNoOrg) {
+		if err := k.store.CreateOrg(ctx, store.Org{ID: org, Name: org, Created: time.Now()}); err != nil && !errors.Is(err, store.ErrExists) {
+			return err
+		}
+	} else if err != nil {
+		return err
+	}
+	if team == "" {
+		return nil
+	}
+	if _, err := k.store.Team(ctx, org, team); !errors.Is(err, store.ErrNoTeam) {
+		return err
+	}
+	err := k.store.CreateTeam(ctx, store.Team{Org: org, ID: team, Name: team, Created: time.Now()})
+	if errors.Is(err, store.ErrExists) {
+		return nil
+	}
+	return err
+}
+
+// note writes down who did what. What was done stays done if that fails, and the
+// operator is told.
+func (k *Keyring) note(ctx context.Context, action, id string) error {
+	if err := k.store.Audit(ctx, store.Entry{At: time.Now(), Actor: k.actor, Action: action, Object: "key:" + id}); err != nil {
+		return fmt.Errorf("it is done, but could not be written to the audit log: %w", err)
+	}
+	return nil
 }

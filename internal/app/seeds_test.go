@@ -30,7 +30,7 @@ func TestSeedModelTimes(t *testing.T) {
 	gateway := relay.New(all.Codecs(), observer)
 	defer gateway.Close()
 	w := watcher{options: Options{Config: file, Env: noEnvironment}, first: &config.Config{}, bound: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
-		started: time.Unix(7, 0), observer: observer, gateway: gateway}
+		observer: observer, current: &current{gateway: gateway, stores: &stores{}, started: time.Unix(7, 0)}}
 	w.reload()
 	req := httptest.NewRequest(http.MethodGet, "http://localhost/v1/models", nil)
 	rec := httptest.NewRecorder()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/cache"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
@@ -18,6 +19,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
+
+// firstContact is how long a start without anything on the disk waits for the store.
+const firstContact = 10 * time.Second
 
 // lastDrain is how long the end of the process waits for usage to reach the store.
 // What does not is on the disk, and goes there with the next start.
@@ -32,6 +36,9 @@ type stores struct {
 	keys      *access.Directory
 	quotas    *quota.Keeper
 	spool     *usage.Spool
+	answers   *cache.Cache
+	once      *cache.Once
+	shut      []func() // of what these are kept in
 	discovery *discover.Discovery
 
 	running sync.WaitGroup
@@ -89,7 +96,42 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	}
 	s.keys = access.NewDirectory(access.DirectoryOptions{Source: s.store, Peppers: s.peppers, Snapshot: filepath.Join(cfg.Data, "keys.snapshot"),
 		Stale: cfg.Store.Stale, Logger: logger})
-	return nil
+	return s.openAnswers(cfg)
+}
+
+// onceMemory bounds what is kept for Idempotency-Keys on one node.
+const onceMemory = 64 << 20
+
+// openAnswers opens what answers are kept in: Redis where there is one, for all
+// nodes, else memory.
+func (s *stores) openAnswers(cfg *config.Config) error {
+	hidden, err := s.peppers.Derive("cache")
+	if err != nil {
+		return err
+	}
+	var kept cache.Store
+	var locks cache.Locks = cache.NewRecords(onceMemory)
+	switch {
+	case cfg.Redis != "":
+		r, err := cache.NewRedis(cache.RedisOptions{URL: cfg.Redis.Reveal()})
+		if err != nil {
+			return err
+		}
+		s.shut = append(s.shut, r.Close)
+		kept, locks = r, r
+	case cfg.Cache.TTL > 0:
+		m, err := cache.NewMemory(cfg.Cache.Size)
+		if err != nil {
+			return err
+		}
+		s.shut = append(s.shut, m.Close)
+		kept = m
+	}
+	if s.once, err = cache.NewOnce(locks, cache.OnceOptions{Secret: hidden}); err != nil || cfg.Cache.TTL == 0 {
+		return err
+	}
+	s.answers, err = cache.New(kept, cache.Options{Secret: hidden, TTL: cfg.Cache.TTL})
+	return err
 }
 
 // ready waits until keys can be told apart: from the store, or from what was kept of
@@ -98,7 +140,18 @@ func (s *stores) ready(ctx context.Context) error {
 	if s.keys == nil {
 		return nil
 	}
-	return s.keys.Ready(ctx)
+	ctx, cancel := context.WithTimeout(ctx, firstContact)
+	defer cancel()
+	for s.keys.Ready() != nil && ctx.Err() == nil {
+		if s.keys.Refresh(ctx) == nil {
+			break
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return s.keys.Ready()
 }
 
 // run keeps everything going until close. publish is told of the workers that are
@@ -121,11 +174,13 @@ func (s *stores) chargeLost(row usage.Row) {
 	if row.Cost == nil || row.Key == "" {
 		return
 	}
-	caller, err := s.keys.Caller(context.Background(), row.Key)
+	ctx, cancel := context.WithTimeout(context.Background(), lastDrain)
+	defer cancel()
+	record, err := s.store.Key(ctx, row.Key)
 	if err != nil {
-		return // budgets are seeded from the ledger, which has the row
+		return // a budget that is not known is read from the ledger, which has the row
 	}
-	s.quotas.Charge(row.ID, row.Org, caller.Accounts, row.Usage.TotalInput()+row.Usage.TotalOutput(), *row.Cost)
+	s.quotas.Charge(row.ID, row.Org, record.Accounts(), row.Usage.TotalInput()+row.Usage.TotalOutput(), *row.Cost)
 }
 
 // join gives a state what it is checked and counted by.
@@ -133,9 +188,8 @@ func (s *stores) join(state *relay.State, cfg *config.Config, prices *usage.Book
 	if s.store == nil {
 		return
 	}
-	s.keys.UseStatic(access.NewKeys(newKeys(cfg.Keys)))
-	state.Keys = s.keys
-	state.Books = relay.Books{Node: s.node, Prices: prices, Ledger: s.spool, Quotas: s.quotas}
+	state.Keys = s.keys.With(access.NewKeys(newKeys(cfg.Keys)))
+	state.Books = relay.Books{Node: s.node, Prices: prices, Ledger: s.spool, Quotas: s.quotas, Answers: s.answers, Once: s.once}
 }
 
 // close ends everything, the ledger last. No request is open any more.
@@ -147,6 +201,12 @@ func (s *stores) close() {
 	}
 	s.end()
 	s.running.Wait()
+	if s.once != nil {
+		s.once.Close()
+	}
+	for _, shut := range s.shut {
+		shut()
+	}
 	if s.quotas != nil {
 		s.quotas.Close()
 	}

@@ -36,9 +36,13 @@ func newDiscovery(cfg *config.Config, snapshot string, logger *slog.Logger) (*di
 	if len(d.DNS) > 0 {
 		names := make([]discover.Name, len(d.DNS))
 		for i, n := range d.DNS {
-			names[i] = discover.Name(n)
+			names[i] = discover.Name{Name: n.Name, Port: n.Port, Model: n.Model, Protocol: n.Protocol}
 		}
-		sources = append(sources, discover.DNS(names, logger))
+		source, err := discover.DNS(discover.DNSOptions{Names: names, Logger: logger})
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, source)
 	}
 	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Snapshot: snapshot, Logger: logger})
 }

@@ -52,6 +52,9 @@ type etcd struct {
 	tls *tls.Config
 }
 
+// SetPassword is for a password that comes as plain text.
+func (o *EtcdOptions) SetPassword(text string) { o.Password = secret.String(text) }
+
 func newEtcd(o EtcdOptions) (*etcd, error) {
 	o.Name = cmp.Or(o.Name, "etcd")
 	o.Prefix = "/" + strings.Trim(cmp.Or(o.Prefix, "/isogloss/"), "/") + "/"

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"errors"
+	"math"
 	"strconv"
 	"time"
 
@@ -113,7 +114,7 @@ func (x *exchange) dearest(a *account) bool {
 func (x *exchange) worst(p usage.Price, a *account) usage.Money {
 	cost, err := p.Cost(llm.Usage{Input: a.prompt, Output: a.allowed})
 	if err != nil {
-		return usage.MaxMoney
+		return math.MaxInt64
 	}
 	return cost
 }
@@ -126,7 +127,7 @@ func (x *exchange) hold(a *account, part string, prompt, output int64) (quota.Ho
 	}
 	cost, err := a.price.Cost(llm.Usage{Input: prompt, Output: output})
 	if err != nil {
-		cost = usage.MaxMoney
+		cost = math.MaxInt64
 	}
 	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Org: x.caller.Org, Accounts: x.caller.Accounts,
 		Tokens: prompt + output, Cost: cost})
@@ -151,7 +152,12 @@ func overQuota(why *quota.Refusal) *llm.Error {
 // what is not in the store yet, the least important requests are not taken on.
 func (x *exchange) openRow(known bool) *llm.Error {
 	a := x.account
-	o := usage.Opening{Row: x.row(), Prompt: a.prompt}
+	row := x.row()
+	o := usage.Opening{ID: row.ID, Node: row.Node, Key: row.Key, Team: row.Team, Org: row.Org, Began: row.Began, Endpoint: row.Endpoint, Dialect: row.Dialect,
+		Model: row.Model, Stream: row.Stream, Prompt: a.prompt}
+	if len(x.line) > 0 {
+		o.Target = x.line[0].target.String()
+	}
 	if known {
 		o.Price = &a.price
 	}
