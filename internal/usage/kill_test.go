@@ -3,6 +3,7 @@ package usage
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -163,7 +164,7 @@ func runChild(t *testing.T, dir string, requests map[string]*told, to *ledger) {
 	for line := first; ; {
 		hear(t, strings.TrimSuffix(line, "\n"), requests, to)
 		if line, err = lines.ReadString('\n'); err != nil {
-			if err != io.EOF || line != "" {
+			if !errors.Is(err, io.EOF) || line != "" {
 				t.Fatalf("the child's last line is %q: %v", line, err)
 			}
 			break

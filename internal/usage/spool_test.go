@@ -523,3 +523,69 @@ func TestSlotsGrow(t *testing.T) {
 	drain(t, s, to, nil)
 	flush(t, s)
 }
+
+// Drain may end and begin again. It goes on where it was.
+func TestDrainAgain(t *testing.T) {
+	s, to := openSpool(t, SpoolOptions{}), newLedger()
+	for i := range 3 {
+		stop := drain(t, s, to, nil)
+		end(t, begin(t, s, fmt.Sprint(i)), 1)
+		flush(t, s)
+		stop()
+	}
+	if rows := to.all(); len(rows) != 3 || to.calls != 3 {
+		t.Errorf("%d rows in %d calls, want 3 in 3", len(rows), to.calls)
+	}
+	if b := s.Snapshot(); b.Rows != 0 {
+		t.Errorf("the backlog is %+v", b)
+	}
+}
+
+// A row that breaks on the disk while the process lives is passed over and counted.
+func TestOwnRowBreaks(t *testing.T) {
+	s, to := openSpool(t, SpoolOptions{}), newLedger()
+	for i := range 5 {
+		end(t, begin(t, s, fmt.Sprint(i)), 1)
+		if i == 1 || i == 4 {
+			seg := s.segs[0]
+			if _, err := seg.file.WriteAt([]byte{0xff}, seg.size-1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	drain(t, s, to, nil)
+	flush(t, s)
+	if rows := to.all(); len(rows) != 3 {
+		t.Errorf("%d rows came, want 3", len(rows))
+	}
+	if b := s.Snapshot(); b.Rows != 0 || b.Corrupt != 2 {
+		t.Errorf("the backlog is %+v", b)
+	}
+	end(t, begin(t, s, "next"), 1)
+	flush(t, s)
+	if rows := to.all(); len(rows) != 4 {
+		t.Errorf("%d rows came, want 4", len(rows))
+	}
+}
+
+// A stalled sink is left when Drain has to end.
+func TestCloseEndsDrain(t *testing.T) {
+	s, to := openSpool(t, SpoolOptions{}), newLedger()
+	to.setDown(errors.New("no connection"))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Drain(context.Background(), to, nil)
+	}()
+	end(t, begin(t, s, "a"), 1)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if err := s.Flush(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("Flush after Close: %v", err)
+	}
+	if names := folders(t, s.o.Dir); len(names) != 1 {
+		t.Errorf("left are %v, want the folder with the row", names)
+	}
+}
