@@ -10,7 +10,9 @@ import (
 	"time"
 )
 
-// Sink is where rows go. A row that it has already changes nothing.
+// Sink is where rows go. A row that it has already changes nothing. An error is about
+// the whole batch, which is given again until it is taken: a sink must not refuse a row
+// for what is in it, or nothing behind it gets through.
 type Sink interface {
 	Append(ctx context.Context, rows []Row) error
 }

@@ -91,7 +91,9 @@ func TestKilledProcesses(t *testing.T) {
 	for round := range rounds {
 		runChild(t, dir, requests, to)
 		if round%3 == 0 || round == rounds-1 {
-			adoptAll(t, dir, to)
+			if b := adoptFolders(t, dir, bare{to}); b.Corrupt != 0 {
+				t.Errorf("a kill has left %d places that cannot be read", b.Corrupt)
+			}
 		}
 	}
 	if names := folders(t, dir); len(names) != 0 {
@@ -206,24 +208,6 @@ func hear(t *testing.T, line string, requests map[string]*told, to *ledger) {
 		r.ending = true
 	case "ended":
 		r.ended = true
-	}
-}
-
-// adoptAll takes over what is there, once.
-func adoptAll(t *testing.T, dir string, to *ledger) {
-	t.Helper()
-	s, err := OpenSpool(SpoolOptions{Dir: dir, Node: "parent"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := adopter{s: s, to: bare{to}, turn: make(chan struct{}, 1)}
-	a.look(t.Context())
-	a.work.Wait()
-	if b := s.Snapshot(); b.Corrupt != 0 {
-		t.Errorf("a kill has left %d places that cannot be read", b.Corrupt)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
 
