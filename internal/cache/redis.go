@@ -59,6 +59,7 @@ type Redis struct {
 	dropped atomic.Int64
 	stop    context.CancelFunc
 	done    sync.WaitGroup
+	wake    chan struct{} // says that it has failed just now
 	first   chan struct{} // closed after the first try
 }
 
@@ -79,10 +80,16 @@ func NewRedis(o RedisOptions) (*Redis, error) {
 	option.ConnWriteTimeout = redisDial
 	option.ReadBufferEachConn, option.WriteBufferEachConn = redisBuffers, redisBuffers
 	option.DisableRetry, option.DisableCache = true, true
+	// A cluster is given by several addresses, as redis://A?addr=B&addr=C. To ask every
+	// server whether it is one is a question more that can go unanswered.
+	option.ForceSingleClient = len(option.InitAddress) == 1
+	// One connection, on which requests do not wait for each other: it is the one that
+	// the probe has tried, and a reply that comes too late does not break it.
+	option.PipelineMultiplex, option.AlwaysPipelining = -1, true
 	option.ClientName = cmp.Or(option.ClientName, "isogloss-cache")
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Redis{option: option, claim: rueidis.NewLuaScript(claimScript), log: o.Logger, stop: cancel,
-		puts: make(chan put, 1024), first: make(chan struct{})}
+		puts: make(chan put, 1024), wake: make(chan struct{}, 1), first: make(chan struct{})}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

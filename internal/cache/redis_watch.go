@@ -28,6 +28,10 @@ func (r *Redis) failed(err error) {
 	}
 	if r.up.CompareAndSwap(true, false) {
 		r.log.Warn("redis does not answer; the cache is left out until it does", "error", err)
+		select {
+		case r.wake <- struct{}{}: // it may only have been slow
+		default:
+		}
 	}
 }
 
@@ -44,6 +48,7 @@ func (r *Redis) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-r.wake:
 		case <-time.After(redisProbe):
 		}
 	}
@@ -54,6 +59,9 @@ func (r *Redis) probe(ctx context.Context) bool {
 	if r.client.Load() == nil {
 		c, err := rueidis.NewClient(r.option)
 		if err != nil {
+			if c != nil {
+				c.Close()
+			}
 			r.log.Debug("redis cannot be reached", "error", err)
 			return false
 		}
