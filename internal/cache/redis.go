@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
@@ -53,6 +52,8 @@ type Redis struct {
 	client atomic.Pointer[rueidis.Client]
 	up     atomic.Bool
 	log    *slog.Logger
+	told   atomic.Int64 // when the log was last told of a failure, in nanoseconds since 1970
+	loud   atomic.Bool  // the log waits for the end of it
 
 	puts    chan put
 	queued  atomic.Int64
@@ -74,7 +75,8 @@ type put struct {
 func NewRedis(o RedisOptions) (*Redis, error) {
 	option, err := rueidis.ParseURL(o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("cache: redis.url: %w", withoutURL(err))
+		// What the parser says may hold a part of the password.
+		return nil, errors.New("cache: redis.url is not an address; write redis://HOST:PORT/DB, or rediss:// for TLS")
 	}
 	option.Dialer = net.Dialer{Timeout: redisDial, KeepAlive: time.Second}
 	option.ConnWriteTimeout = redisDial
@@ -99,15 +101,10 @@ func NewRedis(o RedisOptions) (*Redis, error) {
 	case <-r.first:
 	case <-time.After(redisStart):
 	}
-	return r, nil
-}
-
-// withoutURL takes the address out of an error, because it may hold a password.
-func withoutURL(err error) error {
-	if inner := errors.Unwrap(err); inner != nil {
-		return inner
+	if !r.up.Load() {
+		r.complain(errDown)
 	}
-	return errors.New("write redis://HOST:PORT/DB, or rediss:// for TLS")
+	return r, nil
 }
 
 // Get returns the value at a key, or nil where there is none or nobody to ask.

@@ -131,7 +131,7 @@ func TestRedisFrozenAtStart(t *testing.T) {
 }
 
 func TestRedisURL(t *testing.T) {
-	for _, url := range []string{"http://x", "redis://user:hunter2@h:1/x", "redis://user:hunter2@h:%zz"} {
+	for _, url := range []string{"http://x", "redis://user:hunter2@h:1/x", "redis://user:hunter2@h:%zz", "redis://user:hunter2#@h"} {
 		r, err := NewRedis(RedisOptions{URL: url})
 		if err == nil {
 			r.Close()
@@ -141,6 +141,29 @@ func TestRedisURL(t *testing.T) {
 		if text := err.Error(); len(text) == 0 || strings.Contains(text, "hunter2") {
 			t.Errorf("the error tells the password: %s", text)
 		}
+	}
+}
+
+// A Redis that refuses to write has answered: what it holds is still given.
+func TestRedisFull(t *testing.T) {
+	s := storetest.Redis(t)
+	r := openRedis(t, s.URL)
+	c := newCache(t, r, nil)
+	held, more := c.Key("t", request("a")), c.Key("t", request("b"))
+	eventually(t, "the hit", func() bool { c.Put(held, answer("x")); return c.Get(t.Context(), held) != nil })
+	client := *r.client.Load()
+	if err := client.Do(t.Context(), client.B().ConfigSet().ParameterValue().ParameterValue("maxmemory", "1").Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	before := r.Snapshot().Dropped
+	c.Put(more, answer("y"))
+	eventually(t, "the refusal", func() bool { return r.Snapshot().Dropped > before })
+	eventually(t, "the hit", func() bool { return c.Get(t.Context(), held) != nil })
+	if c.Get(t.Context(), more) != nil {
+		t.Error("a full Redis has kept an answer")
+	}
+	if v := newOnce(t, r, nil).Begin(t.Context(), "c", "k", request("a")); v.State != Unavailable {
+		t.Errorf("the state is %v where nothing can be recorded", v.State)
 	}
 }
 
