@@ -63,8 +63,9 @@ type OnceOptions struct {
 const (
 	defaultKeep  = 24 * time.Hour
 	defaultLease = time.Minute
-	onceTick     = time.Second
-	onceBegin    = 20 * time.Millisecond  // that a request waits for Begin
+	onceRetry    = time.Second            // that a client is asked to wait
+	onceTick     = 250 * time.Millisecond // between two looks at what runs
+	onceBegin    = 50 * time.Millisecond  // that a request waits for Begin: more than for a cache, because it is refused then
 	onceEnd      = 100 * time.Millisecond // that an exchange which is over waits at most
 	onceWaiting  = 64 << 20               // bytes of answers that could not be stored yet
 )
@@ -122,7 +123,7 @@ func (n *Once) Begin(ctx context.Context, caller, key string, q *Request) Verdic
 	switch {
 	case err != nil:
 		n.unsure(r, err)
-		return Verdict{State: Unavailable, RetryAfter: onceTick}
+		return Verdict{State: Unavailable, RetryAfter: onceRetry}
 	case there == nil:
 		n.add(r)
 		return Verdict{State: First, Run: r}
@@ -145,13 +146,13 @@ func (n *Once) judge(r *Run, there []byte) Verdict {
 	old, err := decode(there, r.key)
 	switch {
 	case err != nil: // of another version of the gateway, or of another key
-		return Verdict{State: Unavailable, RetryAfter: onceTick}
+		return Verdict{State: Unavailable, RetryAfter: onceRetry}
 	case old.digest != r.digest:
 		return Verdict{State: Mismatch}
 	case old.kind == full:
 		return Verdict{State: Done, Answer: old.answer}
 	case old.kind == running && r.at.Sub(old.at) < n.lease:
-		return Verdict{State: Running, RetryAfter: onceTick}
+		return Verdict{State: Running, RetryAfter: onceRetry}
 	}
 	return Verdict{State: Spent}
 }

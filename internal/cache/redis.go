@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"strconv"
@@ -53,12 +52,15 @@ type Redis struct {
 	client atomic.Pointer[rueidis.Client]
 	up     atomic.Bool
 	log    *slog.Logger
+	told   atomic.Int64 // when the log was last told of a failure, in nanoseconds since 1970
+	loud   atomic.Bool  // the log waits for the end of it
 
 	puts    chan put
 	queued  atomic.Int64
 	dropped atomic.Int64
 	stop    context.CancelFunc
 	done    sync.WaitGroup
+	wake    chan struct{} // says that it has failed just now
 	first   chan struct{} // closed after the first try
 }
 
@@ -73,16 +75,23 @@ type put struct {
 func NewRedis(o RedisOptions) (*Redis, error) {
 	option, err := rueidis.ParseURL(o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("cache: redis.url: %w", withoutURL(err))
+		// What the parser says may hold a part of the password.
+		return nil, errors.New("cache: redis.url is not an address; write redis://HOST:PORT/DB, or rediss:// for TLS")
 	}
 	option.Dialer = net.Dialer{Timeout: redisDial, KeepAlive: time.Second}
 	option.ConnWriteTimeout = redisDial
 	option.ReadBufferEachConn, option.WriteBufferEachConn = redisBuffers, redisBuffers
 	option.DisableRetry, option.DisableCache = true, true
+	// A cluster is given by several addresses, as redis://A?addr=B&addr=C. To ask every
+	// server whether it is one is a question more that can go unanswered.
+	option.ForceSingleClient = len(option.InitAddress) == 1
+	// One connection, on which requests do not wait for each other: it is the one that
+	// the probe has tried, and a reply that comes too late does not break it.
+	option.PipelineMultiplex, option.AlwaysPipelining = -1, true
 	option.ClientName = cmp.Or(option.ClientName, "isogloss-cache")
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &Redis{option: option, claim: rueidis.NewLuaScript(claimScript), log: o.Logger, stop: cancel,
-		puts: make(chan put, 1024), first: make(chan struct{})}
+		puts: make(chan put, 1024), wake: make(chan struct{}, 1), first: make(chan struct{})}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -92,15 +101,10 @@ func NewRedis(o RedisOptions) (*Redis, error) {
 	case <-r.first:
 	case <-time.After(redisStart):
 	}
-	return r, nil
-}
-
-// withoutURL takes the address out of an error, because it may hold a password.
-func withoutURL(err error) error {
-	if inner := errors.Unwrap(err); inner != nil {
-		return inner
+	if !r.up.Load() {
+		r.complain(errDown)
 	}
-	return errors.New("write redis://HOST:PORT/DB, or rediss:// for TLS")
+	return r, nil
 }
 
 // Get returns the value at a key, or nil where there is none or nobody to ask.

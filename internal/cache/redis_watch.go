@@ -27,8 +27,24 @@ func (r *Redis) failed(err error) {
 		return
 	}
 	if r.up.CompareAndSwap(true, false) {
-		r.log.Warn("redis does not answer; the cache is left out until it does", "error", err)
+		r.complain(err)
+		select {
+		case r.wake <- struct{}{}: // it may only have been slow
+		default:
+		}
 	}
+}
+
+// quiet is how long the log is not told again: a Redis that is slow comes and goes.
+const quiet = 10 * time.Second
+
+func (r *Redis) complain(err error) {
+	now, last := time.Now().UnixNano(), r.told.Load()
+	if now-last < int64(quiet) || !r.told.CompareAndSwap(last, now) {
+		return
+	}
+	r.loud.Store(true)
+	r.log.Warn("redis does not answer; the cache is left out until it does", "error", err)
 }
 
 // watch connects, and looks after a Redis that is down.
@@ -36,7 +52,9 @@ func (r *Redis) watch(ctx context.Context) {
 	for first := true; ; first = false {
 		if !r.up.Load() && r.probe(ctx) {
 			r.up.Store(true)
-			r.log.Info("redis answers; the cache is in use")
+			if r.loud.Swap(false) {
+				r.log.Info("redis answers; the cache is in use")
+			}
 		}
 		if first {
 			close(r.first)
@@ -44,6 +62,7 @@ func (r *Redis) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-r.wake:
 		case <-time.After(redisProbe):
 		}
 	}
@@ -54,6 +73,9 @@ func (r *Redis) probe(ctx context.Context) bool {
 	if r.client.Load() == nil {
 		c, err := rueidis.NewClient(r.option)
 		if err != nil {
+			if c != nil {
+				c.Close()
+			}
 			r.log.Debug("redis cannot be reached", "error", err)
 			return false
 		}
