@@ -118,7 +118,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := now.load(cfg); err != nil {
 		return err
 	}
-	shared.run(now.found)
+	shared.run(observer, now.found)
 	if err := shared.ready(ctx); err != nil {
 		return err
 	}

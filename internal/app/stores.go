@@ -156,7 +156,7 @@ func (s *stores) ready(ctx context.Context) error {
 
 // run keeps everything going until close. publish is told of the workers that are
 // found.
-func (s *stores) run(publish func(discover.Snapshot)) {
+func (s *stores) run(observer *observe.Observer, publish func(discover.Snapshot)) {
 	ctx, end := context.WithCancel(context.Background())
 	s.end = end
 	if s.store != nil {
@@ -164,9 +164,25 @@ func (s *stores) run(publish func(discover.Snapshot)) {
 		s.running.Go(func() { s.quotas.Run(ctx) })
 		s.running.Go(func() { s.spool.Drain(ctx, s.store, s.chargeLost) })
 	}
+	observer.WatchStores(s.snapshot)
 	if s.discovery != nil {
 		s.running.Go(func() { s.discovery.Run(ctx, publish) })
 	}
+}
+
+// snapshot is what the metrics show.
+func (s *stores) snapshot() (out observe.Stores) {
+	if s.store != nil {
+		b, k, q := s.spool.Snapshot(), s.keys.Snapshot(), s.quotas.Snapshot()
+		out.Ledger = &observe.LedgerState{Rows: b.Rows, Bytes: b.Bytes, Oldest: b.Oldest, Failed: b.Failed, Lost: b.Lost}
+		out.Keys = observe.KeysState{Known: k.Known, Age: k.Age}
+		out.Quota = observe.QuotaState{Lost: q.Lost, Nodes: q.Nodes, Waiting: q.Queued + q.Merged, Outages: q.Outages}
+	}
+	if s.discovery != nil {
+		d := s.discovery.Status()
+		out.Workers = &observe.WorkersState{Known: len(d.Snapshot.Workers), Stale: d.Snapshot.Stale || len(d.Silent) > 0, Refused: d.Refused}
+	}
+	return out
 }
 
 // chargeLost charges what a process that died has served.

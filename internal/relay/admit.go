@@ -15,6 +15,7 @@ const everyModel = "*"
 // identify finds out who sends the request. Nothing of it was read until now.
 func (r *Relay) identify(x *exchange) (err *llm.Error) {
 	x.caller, err = x.state.Keys.Check(x.client)
+	x.seen.Key = x.caller.Key
 	return err
 }
 

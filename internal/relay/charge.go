@@ -25,6 +25,7 @@ func (x *exchange) charge() {
 	var cost usage.Money
 	if row.Cost != nil {
 		cost = *row.Cost
+		x.seen.Cost = (*int64)(row.Cost)
 	}
 	a.hold.Settle(row.Usage.TotalInput()+row.Usage.TotalOutput(), cost)
 	for _, h := range a.more {

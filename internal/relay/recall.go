@@ -35,6 +35,7 @@ func (r *Relay) recall(x *exchange) (bool, *llm.Error) {
 		answer, err := x.runOnce(key)
 		if answer != nil {
 			x.out.header()["Idempotent-Replayed"] = []string{"true"}
+			x.seen.Recalled = "replay"
 			x.replay(answer)
 		}
 		if answer != nil || err != nil {
@@ -91,7 +92,7 @@ func (x *exchange) lookUp() (bool, *llm.Error) {
 	m.keep, m.place = true, answers.Key(cache.Tenant(x.caller.Org, x.caller.Key), x.question())
 	if control == cache.Normal {
 		if answer := answers.Get(x.ctx, m.place); answer != nil {
-			m.keep, m.cached = false, true
+			m.keep, m.cached, x.seen.Recalled = false, true, "hit"
 			h := x.out.header()
 			h[cacheHeader], h["Age"] = []string{"hit"}, []string{strconv.Itoa(answer.Age(time.Now()))}
 			x.account = &account{}
