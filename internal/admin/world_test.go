@@ -94,17 +94,25 @@ func (fakeLimits) Use(_ context.Context, _ string, a quota.Account) (Use, error)
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	file := filepath.Join(t.TempDir(), "isogloss.db")
+	w := newWorldAt(t, "sqlite:"+file)
+	w.file = file
+	return w
+}
+
+// newWorldAt is one with another store.
+func newWorldAt(t *testing.T, url string) *world {
+	t.Helper()
 	peppers, err := access.NewPeppers([]secret.String{pepperText})
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "isogloss.db")
-	st, err := store.Open(t.Context(), "sqlite:"+file, store.Options{Migrate: true})
+	st, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	w := &world{t: t, file: file, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}}
+	w := &world{t: t, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.options = Options{
 		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),
