@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"internal/discover":     {"internal/secret"},
 	"internal/access":       {"internal/quota", "internal/secret", "llm"},
 	"internal/store":        {"internal/access", "internal/quota", "internal/usage", "llm"},
+	"internal/admin":        {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"},
 	"internal/observe":      {"llm"},
 	"internal/config":       {"internal/provider", "internal/secret", "protocol"},
 	"internal/cache":        {},

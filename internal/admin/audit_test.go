@@ -34,7 +34,7 @@ func (w *world) entries(action string) []store.Entry {
 // Every change has an entry with who, whence, what, and the hashes before and after.
 func TestEveryChangeIsInTheLog(t *testing.T) {
 	w := newWorld(t).serve()
-	owner := w.operator(access.Owner, "default")
+	owner := w.operator(access.Owner, "")
 	id, _, _ := access.Parse(owner)
 	key := w.client("a")
 	for _, c := range []struct {
@@ -88,7 +88,7 @@ func (brokenAudit) Audit(context.Context, store.Entry) error { return errors.New
 // helps.
 func TestNoChangeWithoutLog(t *testing.T) {
 	w := newWorld(t)
-	owner, key := w.operator(access.Owner, "default"), w.client("a")
+	owner, key := w.operator(access.Owner, ""), w.client("a")
 	w.options.Audit = brokenAudit{w.store}
 	w.serve()
 	for _, c := range []struct{ method, path, body string }{

@@ -1,11 +1,15 @@
 package admin
 
 import (
+	"bytes"
+	"errors"
+	"fmt"
 	"io"
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // strict is JSON as it is read and written here. Members that stand twice, that are
@@ -18,8 +22,28 @@ var strict = huma.Format{
 		return json.MarshalWrite(w, v, json.Deterministic(true))
 	},
 	Unmarshal: func(data []byte, v any) error {
+		if err := refuseNull(data); err != nil {
+			return err
+		}
 		return json.Unmarshal(data, v, json.RejectUnknownMembers(true))
 	},
+}
+
+// refuseNull refuses null, which no member takes. The library would take it for a
+// member that was left out, and who writes "expires": null means something else.
+func refuseNull(data []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(data))
+	for {
+		t, err := d.ReadToken()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		case t.Kind() == jsontext.KindNull:
+			return fmt.Errorf("null is not taken (%s); leave the member out, or send a value", d.StackPointer())
+		}
+	}
 }
 
 // problemResponse describes every answer but the good one.

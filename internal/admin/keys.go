@@ -12,10 +12,6 @@ import (
 // keyStore is what errors call it.
 const keyStore = "the store of keys"
 
-// defaultOrg is the organisation that every store has. The keys of owners and admins
-// are kept there, because every key is kept in one.
-const defaultOrg = "default"
-
 type listKeysIn struct {
 	Page
 	Org  string `query:"org" maxLength:"64" doc:"Only those of an organisation."`
@@ -155,13 +151,14 @@ func (s *server) place(ctx context.Context, c *call, r *access.Record) error {
 	switch {
 	case !c.changes(*r):
 		return forbidden("owner_only", "only an owner may make operators' keys; leave role out for a client's key")
-	case above && (org != "" || r.Team != ""):
-		return invalid("body.org", "owners and admins are above organisations; leave org and team out, or choose another role")
-	case above:
-		r.Org = defaultOrg
-		return nil
+	case above && org != "":
+		return invalid("body.org", "owners and admins are above organisations; leave org out, or choose another role")
+	case org == "" && r.Role == "":
+		return invalid("body.org", "a client's key belongs to an organisation; send its id")
+	case org == "" && r.Team != "":
+		return invalid("body.team", "a team is named by its organisation too; send org")
 	case org == "":
-		return invalid("body.org", "a key belongs to an organisation; send its id")
+		return nil
 	}
 	r.Org = org
 	if _, err := s.org(ctx, c, org); err != nil {

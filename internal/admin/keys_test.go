@@ -12,7 +12,7 @@ import (
 // A key is made, used, changed, rotated and revoked.
 func TestKeyLife(t *testing.T) {
 	w := newWorld(t).serve()
-	owner := w.operator(access.Owner, "default")
+	owner := w.operator(access.Owner, "")
 
 	made := read[keyMade](t, w.send(owner, "POST", "/api/v1/keys", `{"name":"ci","org":"a","team":"t","models":["fast","openai/*"],
 		"endpoints":["chat_completions"],"networks":["127.0.0.0/8"],"criticality":"normal","expires":"2099-01-31T00:00:00Z",
@@ -61,7 +61,7 @@ func TestKeyLife(t *testing.T) {
 
 func TestOperatorsKeys(t *testing.T) {
 	w := newWorld(t).serve()
-	owner, admin := w.operator(access.Owner, "default"), w.operator(access.Admin, "default")
+	owner, admin := w.operator(access.Owner, ""), w.operator(access.Admin, "")
 	auditor, keeper := w.operator(access.Auditor, "a"), w.operator(access.KeyManager, "a")
 
 	made := read[keyMade](t, w.send(owner, "POST", "/api/v1/keys", `{"name":"ann","role":"billing","org":"a"}`), http.StatusCreated)
@@ -98,7 +98,7 @@ func TestOperatorsKeys(t *testing.T) {
 // Lists come in pages, in an order, to their end.
 func TestPages(t *testing.T) {
 	w := newWorld(t).serve()
-	owner := w.operator(access.Owner, "default")
+	owner := w.operator(access.Owner, "")
 	want := map[string]bool{}
 	for range 7 {
 		want[w.client("a")] = true
@@ -129,7 +129,7 @@ func TestPages(t *testing.T) {
 // Somebody else's change is not overwritten.
 func TestChangedMeanwhile(t *testing.T) {
 	w := newWorld(t)
-	owner, id := w.operator(access.Owner, "default"), w.client("a")
+	owner, id := w.operator(access.Owner, ""), w.client("a")
 	w.options.Keys = meddler{w.store, func() {
 		_, err := w.store.UpdateKey(t.Context(), id, func(r *access.Record) error { r.Name = "other"; return nil })
 		w.must(err)

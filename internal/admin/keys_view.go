@@ -11,7 +11,7 @@ import (
 type keyView struct {
 	ID          string       `json:"id" doc:"The public part of the key."`
 	Name        string       `json:"name" doc:"What operators call it."`
-	Org         string       `json:"org"`
+	Org         string       `json:"org,omitempty" doc:"Absent: an operator of the whole gateway."`
 	Team        string       `json:"team,omitempty"`
 	Role        string       `json:"role,omitempty" doc:"Of an operator; clients have none."`
 	State       string       `json:"state" enum:"active,blocked,expired,revoked" doc:"Blocked: its team or its organisation is."`
@@ -71,7 +71,7 @@ func state(r access.Record, now time.Time) string {
 // keyBody is what may be said of a new key.
 type keyBody struct {
 	Name        string        `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" doc:"What operators call it."`
-	Org         string        `json:"org,omitempty" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"Default: the operator's own."`
+	Org         string        `json:"org,omitempty" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"Default: the one that the operator is held to. An operator's key may name none and is then held to none."`
 	Team        string        `json:"team,omitempty" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$"`
 	Role        string        `json:"role,omitempty" enum:"owner,admin,billing,auditor,key-manager" doc:"Makes an operator's key, which only owners may. Clients have none."`
 	Expires     string        `json:"expires,omitempty" maxLength:"40" doc:"A time as in RFC 3339, or never. Default: never for clients, 90 days for operators."`

@@ -118,8 +118,8 @@ type updateOrgIn struct {
 }
 
 func (s *server) updateOrg(ctx context.Context, c *call, in *updateOrgIn) (*answer[orgView], error) {
-	if in.Org == defaultOrg && in.Body.Blocked != nil && *in.Body.Blocked {
-		return nil, conflict("owners_inside", "the organisation %q holds the keys of owners and admins, who would be locked out; block its teams, or revoke keys", defaultOrg)
+	if in.Org == c.operator.Org && in.Body.Blocked != nil && *in.Body.Blocked {
+		return nil, conflict("own_key_inside", "your own key names this organisation and would be blocked with it; use a key that names none")
 	}
 	return s.editOrg(ctx, c, in.Org, func(o *store.Org) error {
 		set(&o.Name, in.Body.Name)

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -38,29 +39,11 @@ type world struct {
 	t       *testing.T
 	store   *store.Store
 	peppers access.Peppers
-	source  *source
 	config  *fakeConfig
 	options Options
 	log     *syncBuffer
 	url     string
-}
-
-// source is the store, and operators' keys that no store can have: those that name
-// no organisation.
-type source struct {
-	*store.Store
-	mu   sync.Mutex
-	more map[string]access.Record
-}
-
-func (s *source) Key(ctx context.Context, id string) (access.Record, error) {
-	s.mu.Lock()
-	r, ok := s.more[id]
-	s.mu.Unlock()
-	if ok {
-		return r, nil
-	}
-	return s.Store.Key(ctx, id)
+	file    string // of the store
 }
 
 type syncBuffer struct {
@@ -111,19 +94,28 @@ func (fakeLimits) Use(_ context.Context, _ string, a quota.Account) (Use, error)
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	file := filepath.Join(t.TempDir(), "isogloss.db")
+	w := newWorldAt(t, "sqlite:"+file)
+	w.file = file
+	return w
+}
+
+// newWorldAt is one with another store.
+func newWorldAt(t *testing.T, url string) *world {
+	t.Helper()
 	peppers, err := access.NewPeppers([]secret.String{pepperText})
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := store.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "isogloss.db"), store.Options{Migrate: true})
+	st, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	w := &world{t: t, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}, source: &source{Store: st, more: map[string]access.Record{}}}
+	w := &world{t: t, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.options = Options{
-		Operators: access.NewDirectory(access.DirectoryOptions{Source: w.source, Peppers: peppers, Logger: logger}),
+		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),
 		Peppers:   peppers, Keys: st, Orgs: st, Teams: st, Ledger: st, Audit: st,
 		Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Loopback: true, Logger: logger,
 	}
@@ -139,7 +131,11 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func requestOf(org string) string { return "00000000-0000-4000-8000-00000000000" + org }
+// requestOf is the id of an organisation's request; there is none of nobody.
+func requestOf(org string) string {
+	n := map[string]string{"a": "1", "b": "2"}[org]
+	return "00000000-0000-4000-8000-00000000000" + cmp.Or(n, "0")
+}
 
 func (w *world) must(err error) {
 	w.t.Helper()
@@ -171,13 +167,7 @@ func (w *world) key(r access.Record) (id, text string) {
 	if r.Name == "" {
 		r.Name = "test"
 	}
-	if r.Org == "" {
-		w.source.mu.Lock()
-		w.source.more[id] = r
-		w.source.mu.Unlock()
-	} else {
-		w.must(w.store.CreateKey(w.t.Context(), r))
-	}
+	w.must(w.store.CreateKey(w.t.Context(), r))
 	return id, whole.Reveal()
 }
 

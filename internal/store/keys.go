@@ -85,6 +85,9 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 	if err := checkID("key", r.ID); err != nil {
 		return err
 	}
+	if r.Org == "" && r.Role == "" { // only operators may name none
+		return ErrNoOrg
+	}
 	if n := len(r.Digests); n < 1 || n > 2 {
 		return &Error{"a key has one digest, or two while it is rotated"}
 	}

@@ -84,7 +84,7 @@ const (
 func (s *Store) prepare(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	have, err := s.version(short, conn{s.write, s.kind.rewrite})
+	have, err := s.version(short, conn{s.write, &s.kind})
 	need := int64(len(s.steps))
 	switch {
 	case err != nil:
@@ -168,7 +168,7 @@ func (s *Store) migratePostgres(ctx context.Context) error {
 		_ = link.Raw(func(any) error { return driver.ErrBadConn })
 		_ = link.Close() // it is closed already
 	}()
-	c := conn{link, s.kind.rewrite}
+	c := conn{link, &s.kind}
 	if err := lockSteps(ctx, c); err != nil {
 		return err
 	}
@@ -210,14 +210,14 @@ func lockSteps(ctx context.Context, c conn) error {
 func (s *Store) takePostgres(ctx context.Context, link *sql.Conn, st step) error {
 	for _, statement := range st.statements {
 		if strings.Contains(statement, concurrently) {
-			return s.take(ctx, conn{link, s.kind.rewrite}, st)
+			return s.take(ctx, conn{link, &s.kind}, st)
 		}
 	}
 	tx, err := link.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := s.take(ctx, conn{tx, s.kind.rewrite}, st); err != nil {
+	if err := s.take(ctx, conn{tx, &s.kind}, st); err != nil {
 		_ = tx.Rollback() // the error of the step says more
 		return err
 	}

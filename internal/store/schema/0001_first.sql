@@ -170,3 +170,7 @@ INSERT INTO revision (one, revision, keys) VALUES (1, 0, 0);
 INSERT INTO audit_head (one, n, hash) VALUES (1, 0, '');
 INSERT INTO orgs (id, name, blocked, created, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, base, top)
   VALUES ('default', 'default', FALSE, 0, 0, 0, 0, 0, 0, 0, 0);
+-- Operators of the whole gateway name no organisation. Every key is in one all the same,
+-- so theirs are in this one, which is in no list.
+INSERT INTO orgs (id, name, blocked, created, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, base, top)
+  VALUES ('', '', FALSE, 0, 0, 0, 0, 0, 0, 0, 0);
