@@ -123,10 +123,12 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
-	servers, err := listen(ctx, o.Process, cfg, gateway, observer)
+	watcher := &watcher{options: o, first: cfg, current: now, observer: observer}
+	servers, err := listen(ctx, o.Process, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, watcher: watcher, version: o.Version})
 	if err != nil {
 		return err
 	}
+	watcher.bound = servers.data.listener.Addr()
 	greet(observer.Logger(), cfg, servers, o.Version)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -137,8 +139,7 @@ func Run(ctx context.Context, o Options) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		w := watcher{options: o, first: cfg, bound: servers.data.listener.Addr(), current: now, observer: observer}
-		w.watch(watching, seen)
+		watcher.watch(watching, seen)
 	}()
 	err = l.last(ctx)
 	<-watched

@@ -19,6 +19,7 @@ type current struct {
 
 	mu      sync.Mutex
 	cfg     *config.Config
+	loaded  time.Time
 	prices  *usage.Book
 	workers []discover.Worker
 }
@@ -31,7 +32,7 @@ func (c *current) load(cfg *config.Config) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cfg, c.prices = cfg, prices
+	c.cfg, c.prices, c.loaded = cfg, prices, time.Now()
 	c.use()
 	return nil
 }
@@ -50,11 +51,11 @@ func (c *current) use() {
 	c.gateway.Use(state)
 }
 
-// config is the configuration that is in use.
-func (c *current) config() *config.Config {
+// config is the configuration that is in use, and since when.
+func (c *current) config() (*config.Config, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.cfg
+	return c.cfg, c.loaded
 }
 
 // newBook is the price book of a configuration.

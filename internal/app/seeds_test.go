@@ -31,7 +31,9 @@ func TestSeedModelTimes(t *testing.T) {
 	defer gateway.Close()
 	w := watcher{options: Options{Config: file, Env: noEnvironment}, first: &config.Config{}, bound: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
 		observer: observer, current: &current{gateway: gateway, stores: &stores{}, started: time.Unix(7, 0)}}
-	w.reload()
+	if err := w.reload(); err != nil {
+		t.Fatal(err)
+	}
 	req := httptest.NewRequest(http.MethodGet, "http://localhost/v1/models", nil)
 	rec := httptest.NewRecorder()
 	gateway.ServeHTTP(rec, req)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
@@ -65,6 +66,7 @@ type watcher struct {
 	first    *config.Config // what the process was started with
 	bound    net.Addr       // where it listens until it ends
 	current  *current
+	mu       sync.Mutex // against the file's change and an operator's wish at once
 	observer *observe.Observer
 }
 
@@ -84,12 +86,15 @@ func (w *watcher) watch(ctx context.Context, loaded stamp) {
 		case <-tick.C:
 		}
 		if seen.changed(stampOf(path)) {
-			w.reload()
+			_ = w.reload() // it is logged
 		}
 	}
 }
 
-func (w *watcher) reload() {
+// reload reads the file and takes it into use, or says what is wrong with it.
+func (w *watcher) reload() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	cfg, err := w.options.LoadConfig()
 	if err == nil {
 		err = w.checkGuard(cfg)
@@ -101,12 +106,13 @@ func (w *watcher) reload() {
 	logger := w.observer.Logger()
 	if err != nil {
 		logger.Error("the changed configuration is refused and the old one kept", "error", err.Error())
-		return
+		return err
 	}
 	logger.Info("configuration loaded", "models", len(cfg.Models), "providers", len(cfg.Providers))
 	if cfg.StartsOtherwise(w.first) {
 		logger.Warn("a change of listen, admin, log, traces, node, data, store, redis, cache or discover takes effect at the next start")
 	}
+	return nil
 }
 
 // checkGuard keeps keys on an address that other machines can reach. The file may
