@@ -132,6 +132,9 @@ func (d *Directory) authenticate(r *http.Request, id string, sec secret.String) 
 		against = d.nobody
 	}
 	found := d.o.Peppers.check(id, sec, against.record.Digests, now)
+	if e != nil && found == wrong {
+		d.missing.has(id, now) // as it was asked for ids that do not exist, so that it takes as long
+	}
 	switch {
 	case err != nil:
 		return nil, err
