@@ -23,7 +23,7 @@ type samples [3][]float64 // ns
 
 const (
 	wrongSecret = iota // of a key that exists
-	almostRight        // the same, and only the last character is another
+	almostRight        // the same, and its first 36 characters are right
 	unknownID
 	classesOf = 3
 )
@@ -31,13 +31,15 @@ const (
 var classNames = [classesOf]string{"a wrong secret", "a secret that is almost right", "an id that does not exist"}
 
 // measure takes n samples, the classes in random order, so that whatever else the
-// machine does falls on all of them alike.
-func measure(n int, classes []int, once func(class, i int)) samples {
+// machine does falls on all of them alike. Every sample is of a new key: with a stock
+// of them the caches would know one class better than another.
+func measure(n int, classes []int, prepare func(class, i int), once func()) samples {
 	var out samples
 	for i := range n + n/20 {
 		class := classes[rand.IntN(len(classes))]
+		prepare(class, i)
 		began := time.Now()
-		once(class, i)
+		once()
 		took := float64(time.Since(began))
 		if i >= n/20 { // the first ones warm up
 			out[class] = append(out[class], took)
@@ -136,11 +138,10 @@ func TestKolmogorovSmirnov(t *testing.T) {
 	}
 }
 
-// timed is a directory with a key, and texts to try on it.
+// timed is a directory with a key, and one that is not in it.
 type timed struct {
-	d     *Directory
-	right string
-	texts [classesOf][]string
+	d             *Directory
+	right, absent string
 }
 
 func newTimed(t *testing.T) *timed {
@@ -151,23 +152,19 @@ func newTimed(t *testing.T) *timed {
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := &timed{d: d, right: keys[0]}
 	_, absent := minted(p)
-	for range 512 {
-		x.texts[wrongSecret] = append(x.texts[wrongSecret], otherSecret(x.right, 0))
-		x.texts[almostRight] = append(x.texts[almostRight], almost(x.right))
-		x.texts[unknownID] = append(x.texts[unknownID], otherSecret(absent, 0))
-	}
-	return x
+	return &timed{d: d, right: keys[0], absent: absent}
 }
 
-// almost is a key of which the last character of the secret is wrong.
-func almost(right string) string {
-	for {
-		if text := otherSecret(right, secretLen-1); text != right {
-			return text
-		}
+// key is a new key of a class.
+func (x *timed) key(class int) string {
+	switch class {
+	case wrongSecret:
+		return otherSecret(x.right, 0)
+	case almostRight:
+		return otherSecret(x.right, 36)
 	}
+	return otherSecret(x.absent, 0)
 }
 
 // from gives every request an address that has not sent too many wrong keys.
@@ -179,18 +176,14 @@ func from(r *http.Request, i int) {
 // How much of a secret is right cannot be seen, even from within the process.
 func TestTimingOfSecrets(t *testing.T) {
 	x := newTimed(t)
-	var requests samplesOf[*http.Request]
-	for class, texts := range x.texts {
-		for i, text := range texts {
-			r := request(text)
-			from(r, i)
-			requests[class] = append(requests[class], r)
-		}
-	}
 	pair := []int{wrongSecret, almostRight}
+	r := request("")
 	if !holds(t, func() bool {
 		return alike(t, measure(200_000, pair, func(class, i int) {
-			if _, err := x.d.Check(requests[class][i%512]); err == nil {
+			r.Header["Authorization"] = []string{"Bearer " + x.key(class)}
+			from(r, i)
+		}, func() {
+			if _, err := x.d.Check(r); err == nil {
 				t.Fatal("a wrong key was admitted")
 			}
 		}), almostRight)
@@ -200,25 +193,19 @@ func TestTimingOfSecrets(t *testing.T) {
 
 	// Proof that the test can see a comparison that stops at the first difference.
 	_, sec, _ := Parse(x.right)
-	leaky := func(text string) bool {
+	var text string
+	leaky := func() {
 		_, got, _ := Parse(text)
 		for i := range secretLen {
 			if got[i] != sec[i] {
-				return false
+				return
 			}
 		}
-		return true
 	}
-	if alike(t, measure(200_000, pair, func(class, i int) {
-		if leaky(x.texts[class][i%512]) {
-			t.Fatal("a wrong key was admitted")
-		}
-	}), almostRight) {
+	if alike(t, measure(200_000, pair, func(class, _ int) { text = x.key(class) }, leaky), almostRight) {
 		t.Error("a comparison that stops at the first difference was not seen: the test proves nothing")
 	}
 }
-
-type samplesOf[T any] [classesOf][]T
 
 // A client on the same machine cannot tell by the time of an answer whether an id
 // exists, nor how much of a secret is right. The id that does not exist is one that
@@ -228,10 +215,12 @@ func TestTimingOfAnswers(t *testing.T) {
 		t.Skip("it takes some seconds")
 	}
 	x := newTimed(t)
-	all := []int{wrongSecret, almostRight, unknownID}
+	// As many ids that exist as ids that do not, or the processor would guess one of
+	// them better.
+	all := []int{wrongSecret, almostRight, unknownID, unknownID}
 	honest := newClient(t, x, func(r *http.Request) bool { _, err := x.d.Check(r); return err == nil })
 	if !holds(t, func() bool {
-		s := measure(200_000, all, honest.once)
+		s := measure(200_000, all, honest.prepare, honest.once)
 		a, b := alike(t, s, almostRight), alike(t, s, unknownID)
 		return a && b
 	}) {
@@ -248,17 +237,18 @@ func TestTimingOfAnswers(t *testing.T) {
 		_, err := x.d.Check(r)
 		return err == nil
 	})
-	if alike(t, measure(60_000, []int{wrongSecret, unknownID}, leaky.once), unknownID) {
+	if alike(t, measure(60_000, []int{wrongSecret, unknownID}, leaky.prepare, leaky.once), unknownID) {
 		t.Error("a check without the HMAC was not seen: the test proves nothing")
 	}
 }
 
 // client sends wrong keys over one connection.
 type client struct {
-	t        *testing.T
-	conn     net.Conn
-	requests samplesOf[[]byte]
-	buf      [4096]byte
+	t    *testing.T
+	x    *timed
+	conn net.Conn
+	out  []byte
+	in   [4096]byte
 }
 
 func newClient(t *testing.T, x *timed, check func(*http.Request) bool) *client {
@@ -284,21 +274,19 @@ func newClient(t *testing.T, x *timed, check func(*http.Request) bool) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close(); _ = server.Close(); <-done })
-	c := &client{t: t, conn: conn}
-	for class, texts := range x.texts {
-		for _, text := range texts {
-			c.requests[class] = append(c.requests[class], fmt.Appendf(nil, "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", text))
-		}
-	}
-	return c
+	return &client{t: t, x: x, conn: conn}
 }
 
-func (c *client) once(class, i int) {
-	if _, err := c.conn.Write(c.requests[class][i%512]); err != nil {
+func (c *client) prepare(class, _ int) {
+	c.out = fmt.Appendf(c.out[:0], "GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", c.x.key(class))
+}
+
+func (c *client) once() {
+	if _, err := c.conn.Write(c.out); err != nil {
 		c.t.Fatal(err)
 	}
-	for n := 0; !bytes.HasSuffix(c.buf[:n], []byte("\nend.")); {
-		more, err := c.conn.Read(c.buf[n:])
+	for n := 0; !bytes.HasSuffix(c.in[:n], []byte("\nend.")); {
+		more, err := c.conn.Read(c.in[n:])
 		if err != nil {
 			c.t.Fatal(err)
 		}
