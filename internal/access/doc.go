@@ -12,9 +12,10 @@
 //
 // A wrong secret, a secret that begins rightly and an id that is known not to exist
 // take the same steps: one HMAC for each pepper and comparisons in constant time.
-// The first request with an id that no node has heard of waits for the store, and
-// that can be seen. It tells whether an id exists, which is no secret: ids are in
-// lists and logs. Who tries many is stopped by the limit on wrong keys.
+// The first wrong key with an id in a second waits for the store, whether the id
+// exists or not; the store may take longer for one than for the other. That would tell
+// whether an id exists, which is no secret: ids are in lists and logs. Who tries many
+// is stopped by the limit on wrong keys.
 //
 // # What is not cached
 //

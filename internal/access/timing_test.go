@@ -207,6 +207,19 @@ func TestTimingOfSecrets(t *testing.T) {
 	}
 }
 
+// A check of a known key makes nothing. (The race detector makes pools forget.)
+func TestCheckMakesNothing(t *testing.T) {
+	x := newTimed(t)
+	r := request(x.right)
+	if n := testing.AllocsPerRun(1000, func() {
+		if _, err := x.d.Check(r); err != nil {
+			t.Fatal(err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
 // A client on the same machine cannot tell by the time of an answer whether an id
 // exists, nor how much of a secret is right. The id that does not exist is one that
 // the store was asked for in the last second: see the package comment.
