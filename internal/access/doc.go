@@ -3,7 +3,7 @@
 // A caller holds one of two sorts of key. [Keys] are those of the configuration
 // file, for small set-ups; with none configured, everyone who can reach the
 // loopback interface is a caller. A [Directory] has the keys of a store, in memory:
-// it asks the store only for an id that it has never seen, follows the store's
+// it asks the store only about a key that it cannot find right, follows the store's
 // changes every second, and serves what it knows while the store is away. That is
 // why a store that is slow or dead never makes a good key a wrong one: what cannot
 // be known is answered with 503, and 401 only where the key is known to be wrong.
