@@ -221,3 +221,23 @@ func TestRevocationWhileReloading(t *testing.T) {
 		wants(t, d, keys[40], "200")
 	})
 }
+
+// A new table takes the place of the known one only with all that that one knows.
+func TestReplaceCatchesUp(t *testing.T) {
+	s, p := newSource(), peppers(t)
+	ids, keys := s.stored(p, 2)
+	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
+	fresh := newTable(10)
+	if err := d.readAll(t.Context(), fresh); err != nil {
+		t.Fatal(err)
+	}
+	s.change(ids[0], func(r *Record) { r.Revoked = time.Now() })
+	if err := d.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.replace(t.Context(), fresh); err != nil || d.table.Load() != fresh {
+		t.Fatal(err)
+	}
+	wants(t, d, keys[0], "401 revoked_api_key")
+	wants(t, d, keys[1], "200")
+}

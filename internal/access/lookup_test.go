@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -301,6 +302,25 @@ func TestMoreKeysThanFit(t *testing.T) {
 	}
 	if st := d.Snapshot(); st.Known != 100 || st.Revision != 2500 {
 		t.Errorf("%+v", st)
+	}
+}
+
+// Who missed a key in memory and comes to ask when the answer is already there does not
+// ask again.
+func TestAnswerThatIsThereIsUsed(t *testing.T) {
+	s, p := newSource(), peppers(t)
+	ids, _ := s.stored(p, 1)
+	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
+	for range 3 {
+		if e, err := d.ask(ids[0], unseen); err != nil || e.record.ID != ids[0] {
+			t.Fatal(err)
+		}
+		if _, err := d.ask("nobody's", unseen); !errors.Is(err, ErrUnknown) {
+			t.Fatal(err)
+		}
+	}
+	if asked, _ := s.questions(); asked != 2 {
+		t.Errorf("asked %d times", asked)
 	}
 }
 
