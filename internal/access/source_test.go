@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -151,7 +153,9 @@ func says(d *Directory, key string) string {
 	return fmt.Sprintf("%d %s", err.HTTPStatus(), err.Code)
 }
 
-func wants(t *testing.T, d *Directory, key, want string) {
+func wants(t *testing.T, d interface {
+	Check(*http.Request) (Caller, *llm.Error)
+}, key, want string) {
 	t.Helper()
 	if got := says(d, key); got != want {
 		t.Fatalf("%s, want %s", got, want)
