@@ -145,7 +145,9 @@ func request(key string) *http.Request {
 }
 
 // says is the status and the code that a key gets.
-func says(d interface{ Check(*http.Request) (Caller, *llm.Error) }, key string) string {
+func says(d interface {
+	Check(*http.Request) (Caller, *llm.Error)
+}, key string) string {
 	_, err := d.Check(request(key))
 	if err == nil {
 		return "200"
