@@ -91,6 +91,7 @@ func BenchmarkLarge(b *testing.B) {
 			no(b, s.Append(bg(), batch(500, i)))
 		}
 		b.Logf("%d rows in %s", total, time.Since(start))
+		logSizes(b, s)
 		b.Run("hours", func(b *testing.B) { spent(b, s, noon) })
 		b.Run("parts", func(b *testing.B) { spent(b, s, noon.Add(time.Millisecond)) })
 		b.Run("usage", func(b *testing.B) {
@@ -100,6 +101,19 @@ func BenchmarkLarge(b *testing.B) {
 			}
 		})
 	})
+}
+
+func logSizes(b *testing.B, s *Store) {
+	if s.kind.name != "postgres" {
+		return
+	}
+	no(b, conn{s.read, &s.kind}.rows(bg(), func(row scan) error {
+		var name string
+		var table, indexes int64
+		err := row(&name, &table, &indexes)
+		b.Logf("%s: %d bytes, indexes %d", name, table, indexes)
+		return err
+	}, `SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class WHERE relname IN ('requests', 'attempts', 'spent', 'hours')`))
 }
 
 func spent(b *testing.B, s *Store, since time.Time) {

@@ -102,7 +102,7 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 		}
 		args := append([]any{r.ID, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
 		args = append(args, digestArgs(r.Digests)...)
-		_, err := c.exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
+		err := c.exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
 			name, team, expires, models, endpoints, networks, criticality, limit_requests, limit_tokens, limit_concurrency, budget, budget_window,
 			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+marks(1, len(args)), args...)
 		if err != nil && s.kind.is(err, duplicate) {
@@ -156,18 +156,16 @@ func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Reco
 		if err := belongs(ctx, c, org, r.Team); err != nil {
 			return err
 		}
-		_, err = c.exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
+		return c.exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
 			limit_requests = $10, limit_tokens = $11, limit_concurrency = $12, budget = $13, budget_window = $14 WHERE id = $1`,
 			append([]any{id, revision}, fields...)...)
-		return err
 	})
 }
 
 // RevokeKey ends a key. The first time stays where it is revoked again.
 func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (access.Record, error) {
 	return s.editKey(ctx, id, func(ctx context.Context, c conn, _ access.Record, revision int64) error {
-		_, err := c.exec(ctx, `UPDATE keys SET revision = $2, revoked = CASE WHEN revoked = 0 THEN $3 ELSE revoked END WHERE id = $1`, id, revision, nanos(at))
-		return err
+		return c.exec(ctx, `UPDATE keys SET revision = $2, revoked = CASE WHEN revoked = 0 THEN $3 ELSE revoked END WHERE id = $1`, id, revision, nanos(at))
 	})
 }
 
@@ -186,9 +184,8 @@ func (s *Store) RotateKey(ctx context.Context, id string, next access.Digest, ol
 			}
 			digests = append(digests, old)
 		}
-		_, err := c.exec(ctx, `UPDATE keys SET revision = $2, pepper = $3, digest = $4, until = $5, old_pepper = $6, old_digest = $7, old_until = $8 WHERE id = $1`,
+		return c.exec(ctx, `UPDATE keys SET revision = $2, pepper = $3, digest = $4, until = $5, old_pepper = $6, old_digest = $7, old_until = $8 WHERE id = $1`,
 			append([]any{id, revision}, digestArgs(digests)...)...)
-		return err
 	})
 }
 
