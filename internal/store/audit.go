@@ -141,7 +141,7 @@ func (s *Store) verifyPage(ctx context.Context, v *Verdict, hash []byte, head in
 			}
 			v.Entries, hash = e.N, sum[:]
 			return nil
-		}, `SELECT `+auditColumns+` FROM audit WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`, start, head, int64(MostKeys))
+		}, `SELECT `+auditColumns+` FROM audit WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`, start, head, int64(MostPerPage))
 	})
 	if err == nil && v.Broken == 0 && v.Entries == start { // the rest is missing
 		v.Broken = start + 1

@@ -49,8 +49,8 @@ const (
 	Operators     // keys with one
 )
 
-// MostKeys is the most that Keys, Orgs, Teams, Rows and AuditLog return at once.
-const MostKeys = 1000
+// MostPerPage is the most that Keys, Orgs, Teams, Rows and AuditLog return at once.
+const MostPerPage = 1000
 
 // Keys lists keys in the order of their ids, after one of them.
 func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) (keys []access.Record, err error) {
@@ -73,8 +73,8 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) 
 }
 
 func most(limit int) int64 {
-	if limit <= 0 || limit > MostKeys {
-		return MostKeys
+	if limit <= 0 || limit > MostPerPage {
+		return MostPerPage
 	}
 	return int64(limit)
 }
@@ -112,6 +112,9 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 	})
 }
 
+// mostScope is the most bytes of a key's lists. Every node holds them in memory.
+const mostScope = 64 << 10
+
 // keyArgs are the columns that an operator may change, in the order of UpdateKey.
 func keyArgs(r access.Record) ([]any, error) {
 	models, err := toJSON(r.Models)
@@ -125,6 +128,9 @@ func keyArgs(r access.Record) ([]any, error) {
 	networks, err := toJSON(r.Networks)
 	if err != nil {
 		return nil, &Error{"networks: " + err.Error()}
+	}
+	if len(models)+len(endpoints)+len(networks) > mostScope {
+		return nil, &Error{"the lists of models, endpoints and networks have more than 64 KiB; use patterns that end in *"}
 	}
 	var team any
 	if r.Team != "" {
@@ -142,15 +148,12 @@ func keyArgs(r access.Record) ([]any, error) {
 // its end. It may be called again when another transaction was in the way.
 func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Record) error) (r access.Record, err error) {
 	return s.editKey(ctx, id, func(ctx context.Context, c conn, r access.Record, revision int64) error {
+		org := r.Org // which edit cannot change
 		if err := edit(&r); err != nil {
 			return err
 		}
 		fields, err := keyArgs(r)
 		if err != nil {
-			return err
-		}
-		var org string
-		if err := c.row(ctx, `SELECT org FROM keys WHERE id = $1`, id).Scan(&org); err != nil {
 			return err
 		}
 		if err := belongs(ctx, c, org, r.Team); err != nil {
