@@ -95,6 +95,25 @@ func whole(t testing.TB, d *Discovery, within time.Duration, n int) time.Duratio
 	})
 }
 
+// resynced waits until etcd is followed again: a worker that is new is there, and
+// so are all the others, none of them only kept. It returns the time since etcd
+// answered.
+func resynced(t testing.TB, c *clientv3.Client, d *Discovery, n int) time.Duration {
+	t.Helper()
+	probe := worker("probe", "m")
+	text, err := json.Marshal(probe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 10*time.Second, "an etcd that takes a worker", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.Put(ctx, "/isogloss/workers/probe", string(text))
+		return err == nil
+	})
+	return whole(t, d, resync, n+1)
+}
+
 // never fails the test if fewer workers than that were ever published since.
 func (a *audience) never(t testing.TB, since, fewer int) {
 	t.Helper()
@@ -253,6 +272,7 @@ func TestEtcdCompactedPastTheWatch(t *testing.T) {
 
 func TestEtcdWiped(t *testing.T) {
 	s := storetest.Etcd(t)
+	c := client(t, s.URL)
 	a, d := follow(t, at(s.URL), Options{})
 	register(t, at(s.URL), 10*time.Second, fleet(10, "m")...)
 	whole(t, d, 10*time.Second, 10)
@@ -264,8 +284,11 @@ func TestEtcdWiped(t *testing.T) {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("resync after %v", whole(t, d, resync, 10))
+	t.Logf("resync after %v", resynced(t, c, d, 10))
 	a.never(t, since, 10)
+	if all, err := c.Get(t.Context(), "/isogloss/workers/", clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil || all.Count != 11 {
+		t.Errorf("etcd has %v workers, %v", all, err)
+	}
 }
 
 // Workers that came after the backup are in no list until they put themselves
@@ -273,6 +296,7 @@ func TestEtcdWiped(t *testing.T) {
 // long as their lease.
 func TestEtcdRestoredToAnOlderState(t *testing.T) {
 	s := storetest.Etcd(t)
+	c := client(t, s.URL)
 	a, d := follow(t, at(s.URL), Options{})
 	all := fleet(12, "m")
 	register(t, at(s.URL), 10*time.Second, all[:4]...)
@@ -298,13 +322,14 @@ func TestEtcdRestoredToAnOlderState(t *testing.T) {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("resync after %v", whole(t, d, resync, 12))
+	t.Logf("resync after %v", resynced(t, c, d, 12))
 	a.never(t, since, 12)
 }
 
 // It stands still for longer than the leases, and ends them all when it goes on.
 func TestEtcdFrozen(t *testing.T) {
 	s := storetest.Etcd(t)
+	c := client(t, s.URL)
 	a, d := follow(t, at(s.URL), Options{})
 	register(t, at(s.URL), 5*time.Second, fleet(2, "m")...)
 	register(t, at(s.URL), 5*time.Second, fleet(1, "alone")...)
@@ -314,7 +339,7 @@ func TestEtcdFrozen(t *testing.T) {
 	eventually(t, resync, "the news that it is away", func() bool { return d.Status().Snapshot.Stale })
 	time.Sleep(10 * time.Second) // this is what is tested
 	s.Thaw()
-	t.Logf("resync after %v", whole(t, d, resync, 3))
+	t.Logf("resync after %v", resynced(t, c, d, 3))
 	a.never(t, since, 3)
 }
 
@@ -363,7 +388,7 @@ func TestEtcdWithoutALeader(t *testing.T) {
 	if err := cluster[0].Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("resync after %v", whole(t, d, resync, 10))
+	t.Logf("resync after %v", resynced(t, c, d, 10))
 	a.never(t, since, 10)
 }
 

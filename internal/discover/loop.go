@@ -210,12 +210,12 @@ func (l *loop) flush(now time.Time) {
 			clear(st.changed)
 		}
 	}
+	status := l.sum()
+	l.d.status.Store(&status) // who is kept may be another also where the list is the same
 	if !different && !l.due {
 		return
 	}
 	l.due, l.last = false, now
-	status := l.sum()
-	l.d.status.Store(&status)
 	if different {
 		l.disk.offer(status.Snapshot)
 	}
