@@ -232,8 +232,8 @@ func (w *wire) carry(in net.Conn) {
 	}
 	w.conns = append(w.conns, in, out)
 	w.mu.Unlock()
-	go func() { io.Copy(out, in); out.Close() }()
-	io.Copy(in, out)
+	go func() { _, _ = io.Copy(out, in); out.Close() }()
+	_, _ = io.Copy(in, out)
 }
 
 // The watch is cut off, and etcd forgets what it missed: with and without a pulse

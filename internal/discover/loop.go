@@ -92,7 +92,7 @@ func (l *loop) run(ctx context.Context, changes <-chan told) {
 func (l *loop) hear(t told, now time.Time) {
 	st := l.states[t.source]
 	l.due = l.due || st.stale != t.Stale
-	st.guard.hear(t.Stale, now)
+	st.answer(t.Stale, now)
 	if t.Stale {
 		return
 	}

@@ -58,7 +58,7 @@ func TestKilledRegistrarIsGoneWithItsLease(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	cmd.Wait()
+	_ = cmd.Wait() // it says that it was killed
 	t.Logf("gone after %v with a lease of %v", whole(t, d, shortLease+time.Second, 0), shortLease)
 }
 

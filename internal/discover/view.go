@@ -56,8 +56,8 @@ func (v *view) apply(ids map[string]struct{}, lookup func(id string) (Worker, bo
 			next = append(next, e.Worker)
 		}
 	}
-	if different {
-		v.list = append(next, rest...)
+	if next = append(next, rest...); different {
+		v.list = next
 	}
 	return different
 }
