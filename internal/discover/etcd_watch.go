@@ -195,7 +195,7 @@ func (w *watching) follow(ctx context.Context, relist *time.Timer, pulse *time.T
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Progress notifications only keep the stream talking. They do not move the
-	// revision: older servers send them before the events that they speak for.
+	// revision: servers have sent them before the events that they speak for.
 	events := w.client.Watch(clientv3.WithRequireLeader(ctx), w.workers(),
 		clientv3.WithPrefix(), clientv3.WithRev(w.seen+1), clientv3.WithProgressNotify(), clientv3.WithFragment())
 	pulses := make(chan beat, 1)

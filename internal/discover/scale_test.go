@@ -106,7 +106,7 @@ func BenchmarkRenew(b *testing.B) {
 	b.ReportMetric(float64(after-before)/float64(len(list))/1024, "etcd-KiB/worker")
 }
 
-// What the list of 10,000 workers costs etcd, whole and only its keys.
+// What the list of 10,000 workers costs etcd, whole and only its keys, and a pulse.
 func BenchmarkListCost(b *testing.B) {
 	s := storetest.Etcd(b)
 	c := client(b, s.URL)
@@ -116,7 +116,8 @@ func BenchmarkListCost(b *testing.B) {
 		b.Fatal(err)
 	}
 	w := &watching{etcd: e, client: c, tell: func(Change) {}}
-	for name, do := range map[string]func(context.Context) error{"list": w.list, "compare": w.compare} {
+	pulse := func(ctx context.Context) error { return w.beat(ctx, w.any(), 0).err }
+	for name, do := range map[string]func(context.Context) error{"list": w.list, "compare": w.compare, "pulse": pulse} {
 		b.Run(name, func(b *testing.B) {
 			if err := w.list(b.Context()); err != nil {
 				b.Fatal(err)
