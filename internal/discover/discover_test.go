@@ -230,9 +230,11 @@ func TestStartFromTheDisk(t *testing.T) {
 		src := newScript("x")
 		o := Options{Sources: []Source{src}, Snapshot: path}
 		_, _, stop := begin(t, o)
-		src.say <- Change{All: true, Put: fleet(5, "m"), At: time.Now()}
+		src.say <- Change{All: true, Put: fleet(4, "m"), At: time.Now()}
 		settle(2 * time.Second)
-		stop()
+		src.say <- Change{Put: fleet(5, "m")}
+		synctest.Wait()
+		stop() // what it was told last is saved, too
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatalf("the file: %v, %v", info, err)
 		}

@@ -95,12 +95,14 @@ func TestDNS(t *testing.T) {
 			t.Errorf("with no answer: %+v", s)
 		}
 
-		// One address less is believed at the next look, and a name that is gone after a while.
+		// One address less is believed at the next look. A name that is gone, when that
+		// is not taken together with it any more, is believed after a while.
 		z.set(func() { z.err, z.hosts["vllm.svc"] = nil, []string{"10.0.0.2"} })
 		settle(7 * time.Second)
 		if s := d.Status(); len(s.Snapshot.Workers) != 3 || s.Snapshot.Stale {
 			t.Errorf("with one address less: %+v", s)
 		}
+		settle(10 * time.Second)
 		z.set(func() { delete(z.srv, "_llm._tcp.svc") })
 		settle(20 * time.Second)
 		if s := d.Status(); len(s.Snapshot.Workers) != 3 || s.Kept != 2 {

@@ -319,6 +319,9 @@ func parse(id string, value []byte) (Worker, error) {
 	if err := json.Unmarshal(value, &w); err != nil {
 		return Worker{}, fmt.Errorf("its value is not the JSON of a worker: %w", err)
 	}
+	if max(len(w.Model), len(w.Name)) > maxText || len(w.URL) > maxURL {
+		return Worker{}, errors.New("its fields are too long") // a list must not hold them until they are checked
+	}
 	if w.ID != id {
 		return Worker{}, fmt.Errorf("its id is %.80q, but its key ends in another", w.ID)
 	}
