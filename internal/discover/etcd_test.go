@@ -95,6 +95,7 @@ func TestEtcdCompactedPastTheWatch(t *testing.T) {
 }
 
 func TestEtcdWiped(t *testing.T) {
+	t.Parallel()
 	s := storetest.Etcd(t)
 	c := client(t, s.URL)
 	a, d := follow(t, at(s.URL), Options{})
@@ -119,6 +120,7 @@ func TestEtcdWiped(t *testing.T) {
 // there again; those of the backup that have left since are there again for as
 // long as their lease.
 func TestEtcdRestoredToAnOlderState(t *testing.T) {
+	t.Parallel()
 	s := storetest.Etcd(t)
 	c := client(t, s.URL)
 	a, d := follow(t, at(s.URL), Options{})
@@ -152,6 +154,7 @@ func TestEtcdRestoredToAnOlderState(t *testing.T) {
 
 // It stands still for longer than the leases, and ends them all when it goes on.
 func TestEtcdFrozen(t *testing.T) {
+	t.Parallel()
 	s := storetest.Etcd(t)
 	c := client(t, s.URL)
 	a, d := follow(t, at(s.URL), Options{})
@@ -168,6 +171,7 @@ func TestEtcdFrozen(t *testing.T) {
 }
 
 func TestEtcdLeaderKilled(t *testing.T) {
+	t.Parallel()
 	cluster := storetest.EtcdCluster(t, 3)
 	var urls []string
 	for _, s := range cluster {
@@ -196,6 +200,7 @@ func TestEtcdLeaderKilled(t *testing.T) {
 
 // Without most of its members etcd has no leader; what is known stays.
 func TestEtcdWithoutALeader(t *testing.T) {
+	t.Parallel()
 	cluster := storetest.EtcdCluster(t, 3)
 	var urls []string
 	for _, s := range cluster {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "workers.json")
 	a, d, _ := begin(t, Options{Sources: []Source{File(path, nil)}, Confirm: 300 * time.Millisecond})
 	write := func(text string) {

@@ -43,6 +43,7 @@ func TestRegisterAndLeave(t *testing.T) {
 // The last worker of a model that dies is gone with its lease: nothing is wrong
 // with etcd, and its end is its own.
 func TestKilledRegistrarIsGoneWithItsLease(t *testing.T) {
+	t.Parallel()
 	s := storetest.Etcd(t)
 	_, d := follow(t, at(s.URL), Options{})
 	exe, err := os.Executable()
@@ -63,6 +64,7 @@ func TestKilledRegistrarIsGoneWithItsLease(t *testing.T) {
 }
 
 func TestRegisterFollowsTheCheck(t *testing.T) {
+	t.Parallel()
 	var well atomic.Bool
 	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !well.Load() {
