@@ -25,7 +25,7 @@ func TestFile(t *testing.T) {
 	whole(t, d, 2*time.Second, 1)
 	write("[" + one + "," + two + "]")
 	whole(t, d, 2*time.Second, 2)
-	if w := a.last().Workers[1]; w != (Worker{ID: "file/b", Model: "m", Protocol: "anthropic", URL: "http://10.0.0.2:8000", Name: "n", Capacity: 4, Weight: 2}) {
+	if w := d.Status().Snapshot.Workers[1]; w != (Worker{ID: "file/b", Model: "m", Protocol: "anthropic", URL: "http://10.0.0.2:8000", Name: "n", Capacity: 4, Weight: 2}) {
 		t.Errorf("read %+v", w)
 	}
 	since := a.count()
