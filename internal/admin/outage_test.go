@@ -14,7 +14,7 @@ import (
 // goes on for operators who are known.
 func TestStoreAway(t *testing.T) {
 	server := storetest.Postgres(t)
-	w := newWorldAt(t, server.URL).serve()
+	w := newWorldAt(t, server.URL, 500*time.Millisecond).serve()
 	owner, stranger, client := w.operator(access.Owner, ""), w.operator(access.Owner, ""), w.client("a")
 	read[whoView](t, w.send(owner, "GET", "/api/v1/whoami", ""), 200) // this one is known from here on
 

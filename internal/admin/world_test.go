@@ -95,19 +95,19 @@ func (fakeLimits) Use(_ context.Context, _ string, a quota.Account) (Use, error)
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "isogloss.db")
-	w := newWorldAt(t, "sqlite:"+file)
+	w := newWorldAt(t, "sqlite:"+file, 5*time.Second)
 	w.file = file
 	return w
 }
 
-// newWorldAt is one with another store.
-func newWorldAt(t *testing.T, url string) *world {
+// newWorldAt is one with another store, and how long that may take.
+func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 	t.Helper()
 	peppers, err := access.NewPeppers([]secret.String{pepperText})
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: 2 * time.Second})
+	st, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
