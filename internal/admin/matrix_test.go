@@ -92,7 +92,12 @@ func (w *world) ask(op operation, key, tenant string, n int) got {
 	}
 	target := strings.Repeat("0", 22)
 	if strings.Contains(op.path, "{key}") && tenant != nobody {
-		target = w.client(tenant)
+		if w.keys[tenant] == "" {
+			w.keys[tenant] = w.client(tenant)
+		}
+		if target = w.keys[tenant]; op.name == "revoke-key" {
+			target = w.client(tenant)
+		}
 	}
 	path := strings.NewReplacer("{org}", tenant, "{team}", "t", "{key}", target, "{request}", requestOf(tenant)).Replace(op.path)
 	if tenant != unsaid && slices.Contains(op.query, "org") {

@@ -43,7 +43,8 @@ type world struct {
 	options Options
 	log     *syncBuffer
 	url     string
-	file    string // of the store
+	file    string            // of the store
+	keys    map[string]string // a client's key of each organisation, where any will do
 }
 
 type syncBuffer struct {
@@ -112,7 +113,7 @@ func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	w := &world{t: t, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}}
+	w := &world{t: t, keys: map[string]string{}, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.options = Options{
 		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),
