@@ -3,7 +3,7 @@
 // A caller holds one of two sorts of key. [Keys] are those of the configuration
 // file, for small set-ups; with none configured, everyone who can reach the
 // loopback interface is a caller. A [Directory] has the keys of a store, in memory:
-// it asks the store only for an id that it has never seen, follows the store's
+// it asks the store only about a key that it cannot find right, follows the store's
 // changes every second, and serves what it knows while the store is away. That is
 // why a store that is slow or dead never makes a good key a wrong one: what cannot
 // be known is answered with 503, and 401 only where the key is known to be wrong.
@@ -12,9 +12,10 @@
 //
 // A wrong secret, a secret that begins rightly and an id that is known not to exist
 // take the same steps: one HMAC for each pepper and comparisons in constant time.
-// The first request with an id that no node has heard of waits for the store, and
-// that can be seen. It tells whether an id exists, which is no secret: ids are in
-// lists and logs. Who tries many is stopped by the limit on wrong keys.
+// The first wrong key with an id in a second waits for the store, whether the id
+// exists or not; the store may take longer for one than for the other. That would tell
+// whether an id exists, which is no secret: ids are in lists and logs. Who tries many
+// is stopped by the limit on wrong keys.
 //
 // # What is not cached
 //

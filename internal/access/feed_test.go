@@ -107,6 +107,38 @@ func TestLoadInPages(t *testing.T) {
 	})
 }
 
+// half answers one page and no more.
+type half struct{ *source }
+
+func (s half) Changes(ctx context.Context, since int64, limit int) ([]Record, int64, error) {
+	if since > 0 {
+		return nil, 0, errAway
+	}
+	return s.source.Changes(ctx, since, limit)
+}
+
+// A first load that breaks off leaves keys that are as good as any. After a snapshot
+// it is no contact: a revocation may be on the page that did not come.
+func TestLoadThatBreaksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newSource(), peppers(t)
+		_, keys := s.stored(p, pageSize+1)
+		o := DirectoryOptions{Source: half{s}, Peppers: p, Snapshot: t.TempDir() + "/s", Stale: time.Hour}
+		d := NewDirectory(o)
+		if err := d.Refresh(t.Context()); err == nil || d.Ready() != nil {
+			t.Errorf("%v, %v", err, d.Ready())
+		}
+		wants(t, d, keys[0], "200")
+
+		write(t, o.Snapshot, p, time.Now(), 0, nil)
+		time.Sleep(30 * time.Minute)
+		d = NewDirectory(o)
+		if err := d.Refresh(t.Context()); err == nil || d.Snapshot().Age != 30*time.Minute {
+			t.Errorf("%v, %+v", err, d.Snapshot())
+		}
+	})
+}
+
 // The store that is away is told of once, and once when it is back.
 func TestOutageIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -188,4 +220,24 @@ func TestRevocationWhileReloading(t *testing.T) {
 		}
 		wants(t, d, keys[40], "200")
 	})
+}
+
+// A new table takes the place of the known one only with all that that one knows.
+func TestReplaceCatchesUp(t *testing.T) {
+	s, p := newSource(), peppers(t)
+	ids, keys := s.stored(p, 2)
+	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
+	fresh := newTable(10)
+	if err := d.readAll(t.Context(), fresh); err != nil {
+		t.Fatal(err)
+	}
+	s.change(ids[0], func(r *Record) { r.Revoked = time.Now() })
+	if err := d.Refresh(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.replace(t.Context(), fresh); err != nil || d.table.Load() != fresh {
+		t.Fatal(err)
+	}
+	wants(t, d, keys[0], "401 revoked_api_key")
+	wants(t, d, keys[1], "200")
 }
