@@ -46,8 +46,11 @@ func (a *adopter) look(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if strings.HasPrefix(name, newPrefix) {
+		switch {
+		case strings.HasPrefix(name, newPrefix):
 			a.clear(name)
+		case strings.HasPrefix(name, oldPrefix):
+			_ = os.RemoveAll(filepath.Join(a.s.o.Dir, name))
 		}
 		if !strings.HasPrefix(name, runPrefix) || name == filepath.Base(a.s.dir) {
 			continue
@@ -241,7 +244,7 @@ func (o *orphan) scanSegment(f *frames, open map[string]begun) {
 }
 
 func (o *orphan) read(id uint64) (*frames, error) {
-	b, err := os.ReadFile(filepath.Join(o.dir, segmentName(id))) //nolint:gosec // our own folder
+	b, err := os.ReadFile(filepath.Join(o.dir, segmentName(id)))
 	return &frames{rest: b}, err
 }
 
@@ -252,7 +255,7 @@ func (o *orphan) remove() {
 		_ = os.Rename(o.dir, filepath.Join(filepath.Dir(o.dir), "unread-"+filepath.Base(o.dir)))
 		return
 	}
-	_ = os.RemoveAll(o.dir)
+	_ = removeFolder(o.dir)
 }
 
 // lost is the row of a request that a dead process had begun.

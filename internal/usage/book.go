@@ -39,25 +39,29 @@ type BookOptions struct {
 
 // Book finds the price of a model. It does not change, so anyone may read it.
 type Book struct {
-	own     rules            // by provider/model
-	vendors map[string]rules // by preset, then by model
+	own     rules             // by provider/model
+	vendors map[string]*rules // by preset, then by model
 	ceiling *Price
 }
 
-type rule struct {
+// rules are prices by name. A whole name is longer than any pattern that fits it.
+type rules struct {
+	whole map[string]Price
+	open  []prefix // the longest first
+}
+
+type prefix struct {
 	name  string // without the *
-	whole bool
 	price Price
 }
 
-// rules are in the order in which they are tried: the longest first, and a whole name
-// before a pattern of its length.
-type rules []rule
-
-func (r rules) find(name string) (Price, bool) {
-	for i := range r {
-		if r[i].name == name || !r[i].whole && strings.HasPrefix(name, r[i].name) {
-			return r[i].price, true
+func (r *rules) find(name string) (Price, bool) {
+	if p, ok := r.whole[name]; ok {
+		return p, true
+	}
+	for i := range r.open {
+		if strings.HasPrefix(name, r.open[i].name) {
+			return r.open[i].price, true
 		}
 	}
 	return Price{}, false
@@ -101,8 +105,10 @@ func (b *Book) Find(preset, target string) (p Price, known bool) {
 		return p, true
 	}
 	if _, model, ok := strings.Cut(target, "/"); ok {
-		if p, ok := b.vendors[preset].find(model); ok {
-			return p, true
+		if v := b.vendors[preset]; v != nil {
+			if p, ok := v.find(model); ok {
+				return p, true
+			}
 		}
 	}
 	if b.ceiling != nil {
@@ -120,22 +126,19 @@ func (r *rules) add(pattern string, t Tariff) error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", pattern, err)
 	}
-	*r = append(*r, rule{name: name, whole: !open, price: p})
+	if open {
+		r.open = append(r.open, prefix{name, p})
+		return nil
+	}
+	if r.whole == nil {
+		r.whole = make(map[string]Price)
+	}
+	r.whole[name] = p
 	return nil
 }
 
-func (r rules) sort() {
-	slices.SortFunc(r, func(a, b rule) int {
-		switch {
-		case len(a.name) != len(b.name):
-			return len(b.name) - len(a.name)
-		case a.whole != b.whole && a.whole:
-			return -1
-		case a.whole != b.whole:
-			return 1
-		}
-		return strings.Compare(a.name, b.name)
-	})
+func (r *rules) sort() {
+	slices.SortFunc(r.open, func(a, b prefix) int { return len(b.name) - len(a.name) })
 }
 
 // Price reads the text.
@@ -208,16 +211,16 @@ type vendor struct {
 	} `yaml:"prices"`
 }
 
-func readTable(text []byte) (map[string]rules, error) {
+func readTable(text []byte) (map[string]*rules, error) {
 	var file struct {
 		Vendors []vendor `yaml:"vendors"`
 	}
 	if err := yaml.UnmarshalWithOptions(text, &file, yaml.Strict()); err != nil {
 		return nil, err
 	}
-	vendors := make(map[string]rules)
+	vendors := make(map[string]*rules)
 	for _, v := range file.Vendors {
-		var list rules
+		list := new(rules)
 		for _, row := range v.Prices {
 			for _, model := range row.Models {
 				if err := list.add(model, row.Tariff); err != nil {

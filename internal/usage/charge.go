@@ -23,6 +23,8 @@ func Charge(f Facts) (u llm.Usage, estimated bool, cost *Money) {
 	switch {
 	case f.Outcome == Refused, f.Outcome == Cached, f.Outcome == Failed && f.Delivered <= 0:
 		return llm.Usage{}, false, new(Money)
+	case f.Outcome == Left && f.Reported == nil && f.Prompt <= 0 && f.Delivered <= 0:
+		return llm.Usage{}, false, new(Money)
 	case f.Outcome == Lost && f.Delivered <= 0:
 		// The gateway died before it said anything. The client has nothing.
 		return llm.Usage{}, true, new(Money)

@@ -9,6 +9,7 @@ import (
 
 func TestCharge(t *testing.T) {
 	price := &Price{Input: 1e9, CacheRead: 1e8, Output: 1e10, Reasoning: 1e10} // $1 and $10 a million: 1,000 and 10,000 a token
+	fee := &Price{Request: Dollar}
 	said := func(u llm.Usage) *llm.Usage { return &u }
 	money := func(m Money) *Money { return &m }
 	for _, c := range []struct {
@@ -27,7 +28,10 @@ func TestCharge(t *testing.T) {
 		{"answered, more than money can say", Facts{Answered, said(llm.Usage{Output: math.MaxInt64}), 0, 0, price}, llm.Usage{Output: math.MaxInt64}, false, nil},
 		{"left in mid-answer", Facts{Left, nil, 10, 3, price}, llm.Usage{Input: 10, Output: 3}, true, money(40_000)},
 		{"left before the first token", Facts{Left, nil, 10, 0, price}, llm.Usage{Input: 10}, true, money(10_000)},
-		{"left before anyone was asked", Facts{Left, nil, 0, 0, price}, llm.Usage{}, true, money(0)},
+		{"left before anyone was asked", Facts{Left, nil, 0, 0, fee}, llm.Usage{}, false, money(0)},
+		{"left before anyone was asked, no price", Facts{Left, nil, 0, 0, nil}, llm.Usage{}, false, money(0)},
+		{"left, with a fee", Facts{Left, nil, 10, 0, fee}, llm.Usage{Input: 10}, true, money(Dollar)},
+		{"failed before the first token, with a fee", Facts{Failed, nil, 10, 0, fee}, llm.Usage{}, false, money(0)},
 		{"left after the provider told the prompt", Facts{Left, said(llm.Usage{Input: 4, CacheRead: 20, Output: 1}), 10, 3, price},
 			llm.Usage{Input: 4, CacheRead: 20, Output: 3}, true, money(4000 + 2000 + 30_000)},
 		{"left, and the provider counts more than passed", Facts{Left, said(llm.Usage{Input: 4, Output: 9}), 10, 3, price}, llm.Usage{Input: 4, Output: 9}, true, money(94_000)},

@@ -10,7 +10,9 @@ import (
 	"time"
 )
 
-// Sink is where rows go. A row that it has already changes nothing.
+// Sink is where rows go. A row that it has already changes nothing. An error is about
+// the whole batch, which is given again until it is taken: a sink must not refuse a row
+// for what is in it, or nothing behind it gets through.
 type Sink interface {
 	Append(ctx context.Context, rows []Row) error
 }
@@ -27,7 +29,8 @@ const (
 // process, and those that dead ones left. A request that had begun in a dead process
 // and not ended there becomes a row with the outcome Lost, made from what is on disk;
 // settled is called with each such row as soon as it is made, whether or not the sink
-// takes it, and again if this process dies before the sink has.
+// takes it, and again if this process dies before the sink has. A second Drain waits for
+// the first.
 func (s *Spool) Drain(ctx context.Context, to Sink, settled func(Row)) {
 	s.mu.Lock()
 	if s.closed {
@@ -40,6 +43,12 @@ func (s *Spool) Drain(ctx context.Context, to Sink, settled func(Row)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
+	select {
+	case s.draining <- struct{}{}:
+		defer func() { <-s.draining }()
+	case <-ctx.Done():
+		return
+	}
 
 	a := adopter{s: s, to: to, settled: settled, turn: make(chan struct{}, 1)}
 	a.work.Go(func() { a.run(ctx) })
@@ -56,7 +65,9 @@ func (s *Spool) signal(rows int64) {
 }
 
 func (s *Spool) drainOwn(ctx context.Context, to Sink) {
-	at := cursor{s: s}
+	s.mu.Lock()
+	at := cursor{s: s, position: s.drained, frames: frames{off: s.drained.off}}
+	s.mu.Unlock()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -185,6 +196,7 @@ func (s *Spool) acknowledge(at *cursor, batch []Row) {
 		// Rows that are broken on disk are not waited for.
 		s.acked.Store(s.ended.Load())
 	}
+	s.drained = at.position
 	close(s.progress)
 	s.progress = make(chan struct{})
 	s.mu.Unlock()

@@ -3,6 +3,7 @@ package usage
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -90,7 +91,9 @@ func TestKilledProcesses(t *testing.T) {
 	for round := range rounds {
 		runChild(t, dir, requests, to)
 		if round%3 == 0 || round == rounds-1 {
-			adoptAll(t, dir, to)
+			if b := adoptFolders(t, dir, bare{to}); b.Corrupt != 0 {
+				t.Errorf("a kill has left %d places that cannot be read", b.Corrupt)
+			}
 		}
 	}
 	if names := folders(t, dir); len(names) != 0 {
@@ -163,7 +166,7 @@ func runChild(t *testing.T, dir string, requests map[string]*told, to *ledger) {
 	for line := first; ; {
 		hear(t, strings.TrimSuffix(line, "\n"), requests, to)
 		if line, err = lines.ReadString('\n'); err != nil {
-			if err != io.EOF || line != "" {
+			if !errors.Is(err, io.EOF) || line != "" {
 				t.Fatalf("the child's last line is %q: %v", line, err)
 			}
 			break
@@ -205,24 +208,6 @@ func hear(t *testing.T, line string, requests map[string]*told, to *ledger) {
 		r.ending = true
 	case "ended":
 		r.ended = true
-	}
-}
-
-// adoptAll takes over what is there, once.
-func adoptAll(t *testing.T, dir string, to *ledger) {
-	t.Helper()
-	s, err := OpenSpool(SpoolOptions{Dir: dir, Node: "parent"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := adopter{s: s, to: bare{to}, turn: make(chan struct{}, 1)}
-	a.look(t.Context())
-	a.work.Wait()
-	if b := s.Snapshot(); b.Corrupt != 0 {
-		t.Errorf("a kill has left %d places that cannot be read", b.Corrupt)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -71,6 +71,8 @@ type Spool struct {
 	tag      int64    // of the last entry
 	closed   bool
 	progress chan struct{} // closed at the next acknowledgement
+	drained  position      // up to where the sink has the rows
+	draining chan struct{} // held by the one Drain that runs
 
 	syncMu   sync.Mutex // held while the disk is waited for; before mu
 	synced   int64
@@ -107,6 +109,7 @@ const (
 	positionName = "position"
 	runPrefix    = "run-"
 	newPrefix    = ".new-"
+	oldPrefix    = ".old-"
 )
 
 // OpenSpool makes a folder for this process, which no other one touches while it lives.
@@ -115,7 +118,8 @@ func OpenSpool(o SpoolOptions) (*Spool, error) {
 	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<30)
 	o.segment = cmp.Or(o.segment, 8<<20)
 	o.adopt = cmp.Or(o.adopt, 5*time.Second)
-	s := &Spool{o: o, progress: make(chan struct{}), syncWake: make(chan struct{}, 1), wake: make(chan struct{}, 1), full: make(chan struct{}, 1)}
+	s := &Spool{o: o, progress: make(chan struct{}), draining: make(chan struct{}, 1),
+		syncWake: make(chan struct{}, 1), wake: make(chan struct{}, 1), full: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.make(); err != nil {
 		s.stop()
@@ -154,6 +158,16 @@ func (s *Spool) make() (err error) {
 	}
 	s.dir = filepath.Join(s.o.Dir, runPrefix+name)
 	return os.Rename(temp, s.dir)
+}
+
+// removeFolder takes the folder out of sight first: of one that is half removed, the
+// next process would read that requests have begun and not that they have ended.
+func removeFolder(dir string) error {
+	old := filepath.Join(filepath.Dir(dir), oldPrefix+filepath.Base(dir))
+	if err := os.Rename(dir, old); err != nil {
+		return err
+	}
+	return os.RemoveAll(old)
 }
 
 func create(path string) (*os.File, error) {
@@ -324,7 +338,7 @@ func (s *Spool) Close() error {
 		s.slots.close()
 	}
 	if open == 0 && s.ended.Load() == s.acked.Load() {
-		err = errors.Join(err, os.RemoveAll(s.dir))
+		err = errors.Join(err, removeFolder(s.dir))
 	}
 	s.release()
 	return err
@@ -345,14 +359,14 @@ func (s *Spool) release() {
 // state remembers whether something works, so that only changes are logged.
 type state struct{ broken atomic.Bool }
 
-func (st *state) fail(log *slog.Logger, message string, err error) {
+func (st *state) fail(logger *slog.Logger, message string, err error) {
 	if st.broken.CompareAndSwap(false, true) {
-		log.Error(message, "error", err)
+		logger.Error(message, "error", err)
 	}
 }
 
-func (st *state) pass(log *slog.Logger, message string) {
+func (st *state) pass(logger *slog.Logger, message string) {
 	if st.broken.Load() && st.broken.CompareAndSwap(true, false) {
-		log.Info(message)
+		logger.Info(message)
 	}
 }

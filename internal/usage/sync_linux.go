@@ -9,7 +9,7 @@ import (
 // syncData makes what was written outlive a loss of power.
 func syncData(f *os.File) error {
 	for {
-		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR { //nolint:errorlint // it is a bare number
+		if err := unix.Fdatasync(int(f.Fd())); err != unix.EINTR {
 			return err
 		}
 	}
