@@ -105,7 +105,7 @@ func (r *remote) probe() bool {
 	if client.Do(ctx, client.B().Ping().Build()).Error() != nil {
 		return false
 	}
-	return r.join(ctx)
+	return r.teach() && r.join(ctx)
 }
 
 // recover tells a Redis that is back what happened without it, before anybody else

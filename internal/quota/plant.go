@@ -18,8 +18,35 @@ const (
 // plant seeds an account that Redis does not know: because it is new, or because
 // Redis was emptied. A node that saw it shortly before knows all that was spent until
 // then, and the nodes' queues have the rest. Otherwise it is the ledger's sum, or the
-// node's if that is more. It reports whether Redis knows the account now.
+// node's if that is more. It reports whether Redis knows the account now. Requests
+// that come at once do it once.
 func (r *remote) plant(ctx context.Context, org string, of Account, now int64) bool {
+	name := key(org, "a:", of.ID)
+	r.planting.Lock()
+	f := r.plants[name]
+	if f != nil {
+		r.planting.Unlock()
+		select {
+		case <-f.done:
+			return f.err == nil
+		case <-ctx.Done():
+			return false
+		}
+	}
+	f = &flight{done: make(chan struct{})}
+	r.plants[name] = f
+	r.planting.Unlock()
+	if !r.plantOne(ctx, org, of, now) {
+		f.err = errBusy
+	}
+	r.planting.Lock()
+	delete(r.plants, name)
+	r.planting.Unlock()
+	close(f.done)
+	return f.err == nil
+}
+
+func (r *remote) plantOne(ctx context.Context, org string, of Account, now int64) bool {
 	spent, fresh, seen := r.recall(org, of)
 	if fresh && of.Limit.Window == 0 {
 		return r.sow(org, of, parts{spent}, fromNode)

@@ -24,19 +24,23 @@ type remote struct {
 	name    string // of this process among all
 	serial  atomic.Int64
 
-	breaker *breaker
-	calls   chan struct{} // on the way to Redis; the client's queue must not fill up
-	book    *book
-	queue   *queue
-	seeds   *seeder
-	clock   func() time.Time
-	stats   *stats
+	breaker  *breaker
+	born     time.Time
+	answered atomic.Int64  // when Redis did last, in ns since born
+	calls    chan struct{} // on the way to Redis; the client's queue must not fill up
+	book     *book
+	queue    *queue
+	seeds    *seeder
+	clock    func() time.Time
+	stats    *stats
 
-	local   atomic.Pointer[engine] // counts this node's share
-	started atomic.Int64           // when, in ms
-	lost    atomic.Int64           // when Redis was lost last, in ms
-	members atomic.Int64
-	sending sync.Mutex // one at a time sends settlements, or writes down what is open
+	local    atomic.Pointer[engine] // counts this node's share
+	started  atomic.Int64           // when, in ms
+	lost     atomic.Int64           // when Redis was lost last, in ms
+	members  atomic.Int64
+	planting sync.Mutex
+	plants   map[string]*flight // seeds that are under way
+	sending  sync.Mutex         // one at a time sends settlements, or writes down what is open
 }
 
 const (
@@ -65,7 +69,7 @@ func NewRedis(o Options) (*Keeper, error) {
 	k := &Keeper{}
 	r := &remote{
 		o: o, options: options, scripts: loadScripts(), name: o.Node + "." + rand.Text()[:10], breaker: newBreaker(), calls: make(chan struct{}, maxCalls),
-		book: newBook(), queue: newQueue(o.Queue), seeds: newSeeder(o.Ledger), clock: steady(o.Clock), stats: &k.stats,
+		born: time.Now(), book: newBook(), queue: newQueue(o.Queue), seeds: newSeeder(o.Ledger), plants: map[string]*flight{}, clock: steady(o.Clock), stats: &k.stats,
 	}
 	r.members.Store(1)
 	r.local.Store(newEngine())
@@ -94,6 +98,24 @@ func (r *remote) connect() bool {
 		return false
 	}
 	r.client.Store(&client)
+	return r.teach()
+}
+
+// teach sends Redis the scripts, so that requests need not.
+func (r *remote) teach() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	for _, client := range (*r.client.Load()).Nodes() {
+		var cmds []rueidis.Completed
+		for _, s := range r.scripts.all() {
+			cmds = append(cmds, client.B().ScriptLoad().Script(s.text).Build())
+		}
+		for _, resp := range client.DoMulti(ctx, cmds...) {
+			if resp.Error() != nil {
+				return false
+			}
+		}
+	}
 	return true
 }
 
@@ -102,7 +124,9 @@ func (r *remote) now() int64 { return r.clock().UnixMilli() }
 // mark is an id that nobody else has.
 func (r *remote) mark() string { return r.name + "." + strconv.FormatInt(r.serial.Add(1), 36) }
 
-// ask sends a call on the way of a request, and waits for 50 ms at most.
+// ask sends a call on the way of a request, and waits for 50 ms at most: not for its
+// own answer, but for any. Answers come in order, so where others come the own one is
+// only a matter of time, and to go on without Redis while it works would overdraw.
 func (r *remote) ask(c *call) ([]int64, error) {
 	select {
 	case r.calls <- struct{}{}:
@@ -114,15 +138,72 @@ func (r *remote) ask(c *call) ([]int64, error) {
 	if client == nil {
 		return nil, errBusy
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.o.Timeout)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	w := r.watch(cancel)
+	defer w.stop()
 	values, err := c.run(ctx, *client)
 	r.heard(err)
 	return values, err
 }
 
+// watch gives up a call when Redis answers nobody any more.
+type watch struct {
+	r      *remote
+	cancel context.CancelFunc
+	began  int64
+	doubt  bool // there was no answer; once more is looked
+
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+const (
+	// patience is how many times the timeout a call waits while others are answered.
+	patience = 10
+	// doubtPart is the last part of the timeout: a process that had no time to run finds
+	// in it the answers that have come meanwhile.
+	doubtPart = 5
+)
+
+func (r *remote) watch(cancel context.CancelFunc) *watch {
+	w := &watch{r: r, cancel: cancel, began: r.uptime()}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer = time.AfterFunc(r.o.Timeout-r.o.Timeout/doubtPart, w.look)
+	return w
+}
+
+func (w *watch) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, timeout := w.r.uptime(), w.r.o.Timeout
+	quiet := time.Duration(now - max(w.began, w.r.answered.Load()))
+	soon := timeout - timeout/doubtPart
+	switch {
+	case time.Duration(now-w.began) > patience*timeout:
+		w.cancel()
+	case quiet < soon:
+		w.doubt = false
+		w.timer.Reset(soon - quiet)
+	case !w.doubt:
+		w.doubt = true
+		w.timer.Reset(timeout / doubtPart)
+	default:
+		w.cancel()
+	}
+}
+
+func (w *watch) stop() { w.timer.Stop() }
+
+// uptime is a clock for measuring, in ns.
+func (r *remote) uptime() int64 { return int64(time.Since(r.born)) }
+
 // heard counts how a call went.
 func (r *remote) heard(err error) {
+	if _, answered := rueidis.IsRedisErr(err); answered || err == nil {
+		r.answered.Store(r.uptime())
+	}
 	if r.breaker.done(err != nil, isBroken(err)) {
 		r.open(err)
 	}
@@ -160,7 +241,7 @@ func (r *remote) reserve(ctx context.Context, a *Ask, h *held) *Refusal {
 		return nil
 	}
 	for range maxAccounts + 1 { // each account may have to be seeded once
-		got, err := r.take(a, a.ID, a.take(), 0)
+		got, err := r.take(a, r.mark(), a.take(), 0)
 		if err != nil {
 			break
 		}

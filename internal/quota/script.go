@@ -39,6 +39,8 @@ func loadScripts() scripts {
 	}
 }
 
+func (s *scripts) all() []script { return []script{s.reserve, s.settle, s.seed, s.renew, s.members} }
+
 func newScript(text string) script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // Redis names scripts by it
 	return script{text, hex.EncodeToString(sum[:])}
@@ -119,5 +121,5 @@ func isBroken(err error) bool {
 	if _, ok := rueidis.IsRedisErr(err); ok {
 		return false
 	}
-	return err != nil && !errors.Is(err, context.DeadlineExceeded)
+	return err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }

@@ -13,11 +13,30 @@ type share struct {
 	of     usage.Money // the whole budget
 	budget usage.Money
 	closed bool
+	blind  bool
 }
 
 // closedPart is the tenth of a budget that is not used without Redis: an account that
 // has less left is closed.
 const closedPart = 10
+
+// While Redis is silent it may only be slow, and others may be given what is left of
+// a budget. So a node uses a fiftieth of its share in the first second, and the whole
+// of it after ten. A budget is overdrawn by a hiccup by a fiftieth at most, and one for
+// few requests not at all.
+const (
+	trustAll   = 1000
+	trustFirst = 20
+)
+
+// trust is how much of its share a node may use, of a thousand.
+func (r *remote) trust() usage.Money {
+	lasts := r.now() - r.started.Load()
+	if !r.breaker.lost.Load() || lasts < second {
+		return trustFirst
+	}
+	return usage.Money(min(trustAll, trustFirst+(lasts-second)*(trustAll-trustFirst)/(9*second)))
+}
 
 // away is when to come back where only Redis is in the way.
 const away = 2 * time.Second
@@ -74,7 +93,10 @@ func (r *remote) part(ctx context.Context, e *engine, a *Ask, i int, nodes int64
 	l := of.Limit
 	part := Limit{Requests: split(l.Requests, nodes), Tokens: split(l.Tokens, nodes), Concurrency: split(l.Concurrency, nodes)}
 	if l.Budget > 0 {
-		part.Budget = sh.budget
+		part.Budget = max(1, sh.budget*r.trust()/trustAll)
+		if sh.blind {
+			part.Budget = sh.budget
+		}
 	}
 	return Account{ID: of.ID, Limit: part}, !sh.closed
 }
@@ -116,8 +138,8 @@ func (r *remote) divide(ctx context.Context, e *engine, org string, of Account, 
 	k.share = share{in: e, of: of.Limit.Budget}
 	if l := of.Limit; l.Budget > 0 {
 		left := l.Budget - spent - k.reserved
-		k.share.closed = left < usage.Money(nodes) || spent > l.Budget-l.Budget/closedPart
-		k.share.budget = max(1, left/usage.Money(nodes))
+		k.share.closed = left < max(l.Budget/closedPart, usage.Money(nodes))
+		k.share.budget, k.share.blind = max(1, left/usage.Money(nodes)), blind
 	}
 	e.shard(org).begin(now, of.ID, beginning{k.requests / nodes, k.tokens / nodes, blind})
 	return k.share
