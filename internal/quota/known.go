@@ -93,29 +93,32 @@ func (l *lease) isEmpty() bool { return l.open == 0 && l.reserved == 0 }
 
 // hold finds the lease of a name. A newer name means that Redis has forgotten what
 // there was under older ones.
-func (k *known) hold(born int64) *lease {
+func (k *known) hold(born int64) (l *lease, orphans bool) {
 	for _, l := range k.leases {
 		switch {
 		case l.born == born:
-			return l
+			return l, false
 		case l.born > born: // the answer was overtaken
-			return k.spare()
+			return k.spare(), true
 		}
 	}
-	k.forgotten(born, born)
-	l := &lease{born: born}
+	orphans = k.forgotten(born, born)
+	l = &lease{born: born}
 	k.leases = append(k.leases, l)
-	return l
+	return l, orphans
 }
 
 // forgotten marks the leases that Redis no longer has: those of other names than the
 // present one, if they are older than the answer that says so.
-func (k *known) forgotten(born, asOf int64) {
+// It reports whether there was something in them.
+func (k *known) forgotten(born, asOf int64) (orphans bool) {
 	for _, l := range k.leases {
 		if l.born != born && l.born < asOf {
 			l.born = 0
+			orphans = orphans || !l.isEmpty()
 		}
 	}
+	return orphans
 }
 
 // spare finds the lease for what is not in Redis.

@@ -34,6 +34,7 @@ type remote struct {
 	clock    func() time.Time
 	stats    *stats
 
+	orphaned chan struct{}          // has one in it when something is to be written down
 	local    atomic.Pointer[engine] // counts this node's share
 	started  atomic.Int64           // when, in ms
 	lost     atomic.Int64           // when Redis was lost last, in ms
@@ -69,7 +70,7 @@ func NewRedis(o Options) (*Keeper, error) {
 	k := &Keeper{}
 	r := &remote{
 		o: o, options: options, scripts: loadScripts(), name: o.Node + "." + rand.Text()[:10], breaker: newBreaker(), calls: make(chan struct{}, maxCalls),
-		born: time.Now(), book: newBook(), queue: newQueue(o.Queue), seeds: newSeeder(o.Ledger), plants: map[string]*flight{}, clock: steady(o.Clock), stats: &k.stats,
+		born: time.Now(), book: newBook(), queue: newQueue(o.Queue), seeds: newSeeder(o.Ledger), plants: map[string]*flight{}, orphaned: make(chan struct{}, 1), clock: steady(o.Clock), stats: &k.stats,
 	}
 	r.members.Store(1)
 	r.local.Store(newEngine())
@@ -350,8 +351,12 @@ func (r *remote) granted(a *Ask, want take, got reply, h *held) {
 	for i := range a.Accounts {
 		k := p.account(a.Org, a.Accounts[i], now)
 		lost[i] = r.learn(k, got.state(i), now)
-		h.leases[i] = k.hold(got.state(i)[stateBorn])
-		h.leases[i].add(want.open, want.cost)
+		l, orphans := k.hold(got.state(i)[stateBorn])
+		l.add(want.open, want.cost)
+		h.leases[i] = l
+		if orphans {
+			r.orphan()
+		}
 	}
 	p.mu.Unlock()
 	r.remind(a, lost)

@@ -78,6 +78,9 @@ func (r *remote) fallBack(ctx context.Context, a *Ask, h *held) *Refusal {
 		h.leases[i].add(1, a.Cost)
 	}
 	p.mu.Unlock()
+	if !r.breaker.lost.Load() {
+		r.orphan()
+	}
 	r.stats.fallback.Add(1)
 	return nil
 }
