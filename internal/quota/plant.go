@@ -51,7 +51,7 @@ func (r *remote) plantOne(ctx context.Context, org string, of Account, now int64
 	if fresh && of.Limit.Window == 0 {
 		return r.sow(org, of, parts{spent}, fromNode)
 	}
-	p, err := r.seeds.ask(ctx, of, time.UnixMilli(now))
+	p, err := r.seeds.ask(ctx, of, time.UnixMilli(now), ignore)
 	if err != nil && !seen {
 		return false
 	}
@@ -65,6 +65,9 @@ func (r *remote) plantOne(ctx context.Context, org string, of Account, now int64
 	}
 	return r.sow(org, of, p, from)
 }
+
+// ignore is for those who wait for the answer.
+func ignore(parts) {}
 
 // recall says what is known here of an account's spending.
 func (r *remote) recall(org string, of Account) (spent usage.Money, fresh, seen bool) {

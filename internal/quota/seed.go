@@ -61,13 +61,14 @@ func (s *seeder) close() {
 	s.wg.Wait()
 }
 
-// ask waits for what an account has spent until now. A query that takes longer goes
-// on for those who ask next.
-func (s *seeder) ask(ctx context.Context, a Account, now time.Time) (parts, error) {
+// ask waits for what an account has spent until now, and for it to be applied. A
+// query that takes longer goes on, and so is applied later.
+func (s *seeder) ask(ctx context.Context, a Account, now time.Time, apply func(parts)) (parts, error) {
 	if s.ledger == nil {
+		apply(parts{})
 		return parts{}, nil
 	}
-	f := s.fly(a, now)
+	f := s.fly(a, now, apply)
 	timer := time.NewTimer(seedWait)
 	defer timer.Stop()
 	select {
@@ -81,7 +82,7 @@ func (s *seeder) ask(ctx context.Context, a Account, now time.Time) (parts, erro
 }
 
 // fly starts a query, or joins the one that is under way.
-func (s *seeder) fly(a Account, now time.Time) *flight {
+func (s *seeder) fly(a Account, now time.Time, apply func(parts)) *flight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.flights[a.ID]
@@ -91,7 +92,9 @@ func (s *seeder) fly(a Account, now time.Time) *flight {
 	f = &flight{done: make(chan struct{})}
 	s.flights[a.ID] = f
 	s.wg.Go(func() {
-		f.parts, f.err = s.query(a, now)
+		if f.parts, f.err = s.query(a, now); f.err == nil {
+			apply(f.parts)
+		}
 		s.mu.Lock()
 		delete(s.flights, a.ID)
 		s.mu.Unlock()

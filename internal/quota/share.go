@@ -127,7 +127,7 @@ func (r *remote) divide(ctx context.Context, e *engine, org string, of Account, 
 	spent, _, seen := r.recall(org, of)
 	blind := false
 	if !seen && of.Limit.Budget > 0 {
-		p, err := r.seeds.ask(ctx, of, r.clock())
+		p, err := r.seeds.ask(ctx, of, r.clock(), ignore)
 		spent, blind = p.sum(), err != nil
 	}
 	now := r.now()

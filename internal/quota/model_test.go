@@ -1,0 +1,144 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+)
+
+// model is what a Keeper should do, as plainly as it can be said: no windows, no
+// nodes, no queues.
+type model struct {
+	limits   map[string]Limit
+	open     map[string]map[string]Ask // by account, by request
+	spent    map[string]usage.Money
+	requests map[string]int64
+	tokens   map[string]int64
+	charged  map[string]bool
+}
+
+func newModel() *model {
+	return &model{map[string]Limit{}, map[string]map[string]Ask{}, map[string]usage.Money{}, map[string]int64{}, map[string]int64{}, map[string]bool{}}
+}
+
+// refuses lists the reasons for which a request may be refused.
+func (m *model) refuses(a Ask) map[Reason]bool {
+	why := map[Reason]bool{}
+	for _, of := range a.Accounts {
+		reserved := usage.Money(0)
+		for _, o := range m.open[of.ID] {
+			reserved += o.Cost
+		}
+		l := of.Limit
+		why[Requests] = why[Requests] || l.Requests > 0 && m.requests[of.ID]+1 > l.Requests
+		why[Tokens] = why[Tokens] || l.Tokens > 0 && a.Tokens > 0 && m.tokens[of.ID]+a.Tokens > l.Tokens
+		why[Concurrency] = why[Concurrency] || l.Concurrency > 0 && int64(len(m.open[of.ID]))+1 > l.Concurrency
+		why[Budget] = why[Budget] || l.Budget > 0 && a.Cost > 0 && m.spent[of.ID]+reserved+a.Cost > l.Budget
+	}
+	for r, is := range why {
+		if !is {
+			delete(why, r)
+		}
+	}
+	return why
+}
+
+func (m *model) reserve(a Ask) {
+	for _, of := range a.Accounts {
+		if m.open[of.ID] == nil {
+			m.open[of.ID] = map[string]Ask{}
+		}
+		m.open[of.ID][a.ID] = a
+		m.requests[of.ID]++
+		m.tokens[of.ID] += a.Tokens
+	}
+}
+
+func (m *model) settle(a Ask, tokens int64, cost usage.Money) {
+	for _, of := range a.Accounts {
+		delete(m.open[of.ID], a.ID)
+		m.tokens[of.ID] += tokens - a.Tokens
+		m.spent[of.ID] += cost
+	}
+	m.charged[a.ID] = true
+}
+
+func (m *model) charge(a Ask, cost usage.Money) {
+	if m.charged[a.ID] {
+		return
+	}
+	m.charged[a.ID] = true
+	for _, of := range a.Accounts {
+		m.spent[of.ID] += cost
+	}
+}
+
+// Random requests, ends of them and charges do what the model says. In Redis they go
+// through several nodes.
+func TestModel(t *testing.T) {
+	s := storetest.Redis(t)
+	nodes := redisNodes(t, s, 3, Options{HotRate: -1})
+	for seed := range uint64(12) {
+		t.Run(fmt.Sprint("memory/", seed), func(t *testing.T) {
+			compare(t, []*node{start(t, NewMemory(Options{Clock: newClock().now}), nil)}, seed)
+		})
+		t.Run(fmt.Sprint("redis/", seed), func(t *testing.T) { compare(t, nodes, seed) })
+	}
+}
+
+func compare(t *testing.T, nodes []*node, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 7))
+	org := fmt.Sprint("o", seed)
+	// Limits of a minute are far away in Redis, whose clock is not ours to stop.
+	_, still := nodes[0].back.(*memory)
+	limit := func(scale int64) Limit {
+		l := Limit{Concurrency: 3 * scale, Budget: usage.Money(800 * scale)}
+		if still {
+			l.Requests, l.Tokens = 25*scale, 4000*scale
+		}
+		return l
+	}
+	keys := []Account{{"key:" + org + "/1", limit(1)}, {"key:" + org + "/2", limit(2)}}
+	team := Account{"team:" + org + "/t", limit(2)}
+	m, open := newModel(), map[string]Hold{}
+	asks := map[string]Ask{}
+	for i := range 300 {
+		n := nodes[random.IntN(len(nodes))]
+		switch random.IntN(5) {
+		case 0, 1, 2:
+			a := Ask{ID: fmt.Sprint(org, "-", i), Org: org, Accounts: []Account{keys[random.IntN(2)], team}, Tokens: random.Int64N(200), Cost: usage.Money(random.Int64N(60))}
+			h, refusal := n.Reserve(context.Background(), a)
+			why := m.refuses(a)
+			if refusal == nil && len(why) > 0 || refusal != nil && !why[refusal.Reason] {
+				t.Fatalf("step %d: refused for %+v, the model says %v", i, refusal, why)
+			}
+			if refusal == nil {
+				m.reserve(a)
+				open[a.ID], asks[a.ID] = h, a
+			}
+		case 3:
+			for id, h := range open { // any
+				a := asks[id]
+				tokens, cost := random.Int64N(a.Tokens+1), usage.Money(random.Int64N(int64(a.Cost)+1))
+				h.Settle(tokens, cost)
+				m.settle(a, tokens, cost)
+				delete(open, id)
+				break
+			}
+		case 4:
+			a := Ask{ID: fmt.Sprint(org, "-lost-", random.IntN(10)), Accounts: []Account{keys[0], team}}
+			if m.requests[keys[0].ID] > 0 { // it is known
+				n.Charge(a.ID, org, a.Accounts, 5, 3)
+				m.charge(a, 3)
+			}
+		}
+		for _, n := range nodes {
+			n.settled(t)
+		}
+	}
+	t.Logf("%d were admitted, %v spent", len(asks), m.spent)
+}
