@@ -69,7 +69,7 @@ var table = map[string]struct {
 
 func TestSteps(t *testing.T) {
 	s := storetest.Redis(t)
-	r := redisNode(t, s, Options{})
+	r := redisNode(t, s, Options{Timeout: patient})
 	for name, c := range table {
 		t.Run("memory/"+name, func(t *testing.T) { steps(t, start(t, NewMemory(Options{}), nil), name, c.key, c.org, c.steps) })
 		t.Run("redis/"+name, func(t *testing.T) { steps(t, r, name, c.key, c.org, c.steps) })

@@ -181,3 +181,6 @@ func inRedis(t testing.TB, n *node, org, account string) (open, reserved, spent 
 	}
 	return values[0], values[1], values[2]
 }
+
+// patient is a timeout for tests that are not about it: the machine may be busy.
+const patient = 5 * time.Second

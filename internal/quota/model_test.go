@@ -81,7 +81,7 @@ func (m *model) charge(a Ask, cost usage.Money) {
 // through several nodes.
 func TestModel(t *testing.T) {
 	s := storetest.Redis(t)
-	nodes := redisNodes(t, s, 3, Options{HotRate: -1})
+	nodes := redisNodes(t, s, 3, Options{HotRate: -1, Timeout: patient})
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("memory/", seed), func(t *testing.T) {
 			compare(t, []*node{start(t, NewMemory(Options{Clock: newClock().now}), nil)}, seed)

@@ -20,7 +20,7 @@ func TestDeadNodeHoldsNothing(t *testing.T) {
 	s := storetest.Redis(t)
 	const price = usage.Money(1000)
 	account := Account{ID: "key:k", Limit: Limit{Concurrency: 600, Budget: 600 * price}}
-	nodes := redisNodes(t, s, 3, Options{Lease: 600 * time.Millisecond, HotRate: -1})
+	nodes := redisNodes(t, s, 3, Options{Lease: 600 * time.Millisecond, HotRate: -1, Timeout: patient})
 	ask := func(n int) Ask { return Ask{ID: fmt.Sprint(n), Org: "o", Accounts: []Account{account}, Cost: price} }
 	for n := range 500 {
 		reserve(t, nodes[0], ask(n))
@@ -52,7 +52,7 @@ func TestDeadNodeHoldsNothing(t *testing.T) {
 // A charge for a request that was settled before its process died does nothing.
 func TestChargeAfterSettle(t *testing.T) {
 	s := storetest.Redis(t)
-	nodes := redisNodes(t, s, 2, Options{})
+	nodes := redisNodes(t, s, 2, Options{Timeout: patient})
 	a := Ask{ID: "one", Org: "o", Accounts: []Account{{"key:k", Limit{Budget: 1000}}}, Cost: 100}
 	reserve(t, nodes[0], a).Settle(0, 70)
 	nodes[0].settled(t)
@@ -67,7 +67,7 @@ func TestChargeAfterSettle(t *testing.T) {
 // is counted again, and settled once.
 func TestForgottenNodeIsRemembered(t *testing.T) {
 	s := storetest.Redis(t)
-	n := redisNode(t, s, Options{Lease: 300 * time.Millisecond, HotRate: -1})
+	n := redisNode(t, s, Options{Lease: 300 * time.Millisecond, HotRate: -1, Timeout: patient})
 	a := Ask{ID: "one", Org: "o", Accounts: []Account{{"key:k", Limit{Budget: 1000, Concurrency: 5}}}, Cost: 100}
 	h := reserve(t, n, a)
 	client := *n.back.(*remote).client.Load()
