@@ -18,7 +18,7 @@ import (
 // budget, and nobody is refused for whom there is room.
 func TestBudgetIsNeverOverdrawn(t *testing.T) {
 	s := storetest.Redis(t)
-	for name, o := range map[string]Options{"plain": {HotRate: -1}, "slices": {HotRate: 20}} {
+	for name, o := range map[string]Options{"plain": {HotRate: -1, Timeout: patient}, "slices": {HotRate: 20, Timeout: patient}} {
 		t.Run(name, func(t *testing.T) { testBudget(t, redisNodes(t, s, 3, o), name) })
 	}
 	t.Run("memory", func(t *testing.T) {
@@ -39,8 +39,8 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 	for n := range 1000 {
 		wg.Go(func() {
 			h, refusal := ask(n, price)
-			for tries := 0; refusal != nil && refusal.RetryAfter > 0 && tries < 100; tries++ {
-				time.Sleep(rand.N(20 * time.Millisecond)) // it is told to come again
+			for tries := 0; refusal != nil && refusal.RetryAfter > 0 && tries < 30; tries++ {
+				time.Sleep(rand.N(100 * time.Millisecond)) // it is told to come again
 				h, refusal = ask(n, price)
 			}
 			if refusal != nil {
@@ -68,6 +68,10 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 	wg.Wait()
 	for _, n := range nodes {
 		n.settled(t)
+	}
+	for _, n := range nodes {
+		s := n.Snapshot()
+		t.Logf("%d reserved, %d from a slice, %d from a share, %d outages", s.Reserved, s.Sliced, s.Fallback, s.Outages)
 	}
 	t.Logf("%d admitted, %d refused, %d of %d spent", admitted.Load(), refused.Load(), spent.Load(), account.Limit.Budget)
 	if spent.Load() <= int64(account.Limit.Budget-price) {

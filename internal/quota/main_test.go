@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,7 +16,10 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// The client looks at a cluster's nodes once more some time after it was closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+}
 
 // clock is a time that a test sets.
 type clock struct {
@@ -184,3 +188,7 @@ func inRedis(t testing.TB, n *node, org, account string) (open, reserved, spent 
 
 // patient is a timeout for tests that are not about it: the machine may be busy.
 const patient = 5 * time.Second
+
+func splitLines(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == '\r' || r == '\n' })
+}

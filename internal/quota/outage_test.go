@@ -242,7 +242,7 @@ func TestRedisIsLost(t *testing.T) {
 			if l.refusals() > 0 {
 				t.Errorf("%d were refused", l.refusals())
 			}
-			if first > 60*time.Millisecond*slow {
+			if first > before+60*time.Millisecond*slow {
 				t.Errorf("the first second has a p99 of %v", first)
 			}
 			if later > time.Millisecond*slow {
@@ -256,12 +256,16 @@ func TestRedisIsLost(t *testing.T) {
 			for _, n := range nodes {
 				n.settled(t)
 			}
-			if open, held, spent := inRedis(t, nodes[0], "o", "key:k"); open != 0 || held != 0 || spent != l.spent.Load()+12000 {
+			if open, held, spent := inRedis(t, nodes[0], "o", "key:k"); open != 0 || held != 0 || spent < l.spent.Load()+12000 || spent > l.spent.Load()+12000+onTheWay {
 				t.Errorf("at the end %d are open for %d, %d is spent, want %d", open, held, spent, l.spent.Load()+12000)
 			}
 		})
 	}
 }
+
+// onTheWay is what may be counted twice when Redis is killed and comes back empty: what
+// it had done but not yet said. It is never counted too little.
+const onTheWay = 20 * 500
 
 // checkOpen looks for the two requests that are open since before and since the
 // outage, beside what was spent.
@@ -271,7 +275,7 @@ func checkOpen(t *testing.T, nodes []*node, account string, want int64) {
 	if open != 2 || held != 12000 {
 		t.Errorf("%s: %d are open for %d, want 2 for 12000", account, open, held)
 	}
-	if spent != want {
+	if spent < want || spent > want+onTheWay {
 		t.Errorf("%s: %d is spent, want %d (%+d)", account, spent, want, spent-want)
 	}
 }

@@ -153,6 +153,7 @@ type watch struct {
 	r      *remote
 	cancel context.CancelFunc
 	began  int64
+	due    int64
 	doubt  bool // there was no answer; once more is looked
 
 	mu    sync.Mutex
@@ -171,7 +172,8 @@ func (r *remote) watch(cancel context.CancelFunc) *watch {
 	w := &watch{r: r, cancel: cancel, began: r.uptime()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer = time.AfterFunc(r.o.Timeout-r.o.Timeout/doubtPart, w.look)
+	w.due = w.began + int64(r.o.Timeout-r.o.Timeout/doubtPart)
+	w.timer = time.AfterFunc(time.Duration(w.due-w.began), w.look)
 	return w
 }
 
@@ -180,19 +182,27 @@ func (w *watch) look() {
 	defer w.mu.Unlock()
 	now, timeout := w.r.uptime(), w.r.o.Timeout
 	quiet := time.Duration(now - max(w.began, w.r.answered.Load()))
+	late := time.Duration(now - w.due)
 	soon := timeout - timeout/doubtPart
 	switch {
 	case time.Duration(now-w.began) > patience*timeout:
 		w.cancel()
+	case late > timeout/doubtPart: // the machine is too busy to say who is slow
+		w.again(now, soon)
 	case quiet < soon:
 		w.doubt = false
-		w.timer.Reset(soon - quiet)
+		w.again(now, soon-quiet)
 	case !w.doubt:
 		w.doubt = true
-		w.timer.Reset(timeout / doubtPart)
+		w.again(now, timeout/doubtPart)
 	default:
 		w.cancel()
 	}
+}
+
+func (w *watch) again(now int64, in time.Duration) {
+	w.due = now + int64(in)
+	w.timer.Reset(in)
 }
 
 func (w *watch) stop() { w.timer.Stop() }
@@ -346,7 +356,7 @@ func (c *call) limits(accounts []Account) {
 func (r *remote) granted(a *Ask, want take, got reply, h *held) {
 	h.minute = got.now / minute
 	p, now := r.book.page(a.Org), r.now()
-	var lost [maxAccounts]*usage.Money
+	var lost [maxAccounts]*memo
 	p.mu.Lock()
 	for i := range a.Accounts {
 		k := p.account(a.Org, a.Accounts[i], now)
@@ -365,7 +375,7 @@ func (r *remote) granted(a *Ask, want take, got reply, h *held) {
 // learnAll notes what the accounts have left.
 func (r *remote) learnAll(a *Ask, got reply) {
 	p, now := r.book.page(a.Org), r.now()
-	var lost [maxAccounts]*usage.Money
+	var lost [maxAccounts]*memo
 	p.mu.Lock()
 	for i := range a.Accounts {
 		lost[i] = r.learn(p.account(a.Org, a.Accounts[i], now), got.state(i), now)
@@ -376,10 +386,11 @@ func (r *remote) learnAll(a *Ask, got reply) {
 
 // learn notes what an account has left. Where another node has seeded its record
 // after Redis lost it, it returns what was known here before.
-func (r *remote) learn(k *known, state []int64, now int64) *usage.Money {
+func (r *remote) learn(k *known, state []int64, now int64) *memo {
 	fresh := r.isFresh(k, now)
 	k.requests, k.tokens = state[stateRequests], state[stateTokens]
-	before, lost := k.learn(state[stateSeeded], usage.Money(state[stateSpent]), usage.Money(state[stateReserved]), now)
+	before := memo{k.spent, k.seeded, fresh}
+	lost := k.learn(state[stateSeeded], usage.Money(state[stateSpent]), usage.Money(state[stateReserved]), now)
 	if !lost || !fresh {
 		return nil
 	}
@@ -402,10 +413,10 @@ func (r *remote) isFresh(k *known, now int64) bool {
 }
 
 // remind tells Redis what was known of accounts that it has lost.
-func (r *remote) remind(a *Ask, lost [maxAccounts]*usage.Money) {
+func (r *remote) remind(a *Ask, lost [maxAccounts]*memo) {
 	for i, before := range lost {
 		if before != nil {
-			_ = r.sow(a.Org, a.Accounts[i], parts{*before}, fromNode) // the next one who knows does it otherwise
+			_ = r.sow(a.Org, a.Accounts[i], seed{parts{before.spent}, fromNode, before.seeded}) // the next one who knows does it otherwise
 		}
 	}
 }

@@ -113,7 +113,9 @@ func TestShare(t *testing.T) {
 		return 0, nil
 	}}
 	nodes := redisNodes(t, s, 4, Options{Ledger: l})
-	ask := func(id string, l Limit) Ask { return Ask{ID: id, Org: "o", Accounts: []Account{{"key:" + id, l}}, Tokens: 10, Cost: 10} }
+	ask := func(id string, l Limit) Ask {
+		return Ask{ID: id, Org: "o", Accounts: []Account{{"key:" + id, l}}, Tokens: 10, Cost: 10}
+	}
 	rates := ask("rates", Limit{Requests: 40})
 	budget := ask("budget", Limit{Budget: 100000})
 	little := ask("little", Limit{Budget: 100000})

@@ -124,9 +124,9 @@ func split(limit, nodes int64) int64 {
 
 // divide finds a node's share of what an account has left, and starts to count it.
 func (r *remote) divide(ctx context.Context, e *engine, org string, of Account, nodes int64) share {
-	spent, _, seen := r.recall(org, of)
-	blind := false
-	if !seen && of.Limit.Budget > 0 {
+	m := r.recall(org, of)
+	spent, blind := m.spent, false
+	if m.seeded == 0 && of.Limit.Budget > 0 {
 		p, err := r.seeds.ask(ctx, of, r.clock(), ignore)
 		spent, blind = p.sum(), err != nil
 	}
