@@ -46,7 +46,7 @@ func (m *memory) reserve(ctx context.Context, a *Ask, h *held) *Refusal {
 
 // seed asks the ledger for an account that is seen for the first time.
 func (m *memory) seed(ctx context.Context, s *shard, a Account, now time.Time) {
-	_, err := m.seeds.ask(ctx, a, now, func(p parts) { s.know(now.UnixMilli(), a, p) })
+	_, err := m.seeds.ask(ctx, a, now, place{s, a, now.UnixMilli()})
 	if err != nil {
 		s.guess(now.UnixMilli(), a)
 	}
@@ -56,7 +56,7 @@ func (m *memory) seed(ctx context.Context, s *shard, a Account, now time.Time) {
 func (m *memory) see(s *shard, h *held, now time.Time) {
 	for _, of := range h.ask.Accounts {
 		if of.Limit.Budget > 0 {
-			m.seeds.fly(of, now, func(p parts) { s.know(now.UnixMilli(), of, p) })
+			m.seeds.fly(of, now, place{s, of, now.UnixMilli()})
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (r *remote) plantOne(ctx context.Context, org string, of Account, now int64
 	if m.fresh && of.Limit.Window == 0 {
 		return r.sow(org, of, seed{parts{m.spent}, fromNode, m.seeded})
 	}
-	p, err := r.seeds.ask(ctx, of, time.UnixMilli(now), ignore)
+	p, err := r.seeds.ask(ctx, of, time.UnixMilli(now), nowhere{})
 	if err != nil && m.seeded == 0 {
 		return false
 	}
@@ -66,8 +66,11 @@ func (r *remote) plantOne(ctx context.Context, org string, of Account, now int64
 	return r.sow(org, of, seed{p, from, m.seeded})
 }
 
-// ignore is for those who wait for the answer.
-func ignore(parts) {}
+// nowhere is for those who wait for the answer themselves.
+type nowhere struct{}
+
+func (nowhere) isKnown() bool { return false }
+func (nowhere) apply(parts)   {}
 
 // memo is what is known here of an account's spending.
 type memo struct {

@@ -242,3 +242,65 @@ func TestCluster(t *testing.T) {
 		t.Errorf("the cluster was not used: %+v", s)
 	}
 }
+
+// A Redis that takes connections and does not answer keeps nobody from starting, nor
+// from ending.
+func TestFrozenFromTheStart(t *testing.T) {
+	s := storetest.Redis(t)
+	s.Freeze()
+	defer s.Thaw()
+	began := time.Now()
+	k, err := NewRedis(Options{Redis: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := time.Since(began)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { k.Run(ctx) })
+	h, refusal := k.Reserve(ctx, Ask{ID: "a", Org: "o", Accounts: []Account{{"key:k", Limit{Budget: 1000}}}, Cost: 1})
+	if refusal != nil {
+		t.Error(refusal)
+	}
+	h.Settle(0, 1)
+	began = time.Now()
+	cancel()
+	wg.Wait()
+	k.Close()
+	ended := time.Since(began)
+	t.Logf("it started in %v and ended in %v", started, ended)
+	if started > time.Second || ended > 2*time.Second {
+		t.Errorf("it started in %v and ended in %v", started, ended)
+	}
+}
+
+// The same where Redis freezes later.
+func TestCloseWhileFrozen(t *testing.T) {
+	s := storetest.Redis(t)
+	n := redisNode(t, s, Options{})
+	a := Ask{ID: "a", Org: "o", Accounts: []Account{{"key:k", Limit{Budget: 1000}}}, Cost: 1}
+	h := reserve(t, n, a)
+	s.Freeze()
+	defer s.Thaw()
+	h.Settle(0, 1)
+	began := time.Now()
+	n.stop()
+	n.Close()
+	if ended := time.Since(began); ended > 4*time.Second {
+		t.Errorf("it ended in %v", ended)
+	}
+}
+
+// A ledger that does not answer costs a wait once, not for every request.
+func TestLedgerIsDown(t *testing.T) {
+	s := storetest.Redis(t)
+	n := redisNode(t, s, Options{Ledger: &ledger{}, Timeout: patient})
+	began := time.Now()
+	for i := range 50 {
+		a := Ask{ID: fmt.Sprint(i), Org: "o", Accounts: []Account{{fmt.Sprint("key:", i), Limit{Budget: 1e6}}}, Cost: 100}
+		reserve(t, n, a).Settle(0, 100)
+	}
+	if took := time.Since(began); took > 2*time.Second*slow {
+		t.Errorf("fifty took %v", took)
+	}
+}

@@ -127,7 +127,7 @@ func (r *remote) divide(ctx context.Context, e *engine, org string, of Account, 
 	m := r.recall(org, of)
 	spent, blind := m.spent, false
 	if m.seeded == 0 && of.Limit.Budget > 0 {
-		p, err := r.seeds.ask(ctx, of, r.clock(), ignore)
+		p, err := r.seeds.ask(ctx, of, r.clock(), nowhere{})
 		spent, blind = p.sum(), err != nil
 	}
 	now := r.now()
@@ -144,7 +144,11 @@ func (r *remote) divide(ctx context.Context, e *engine, org string, of Account, 
 		k.share.closed = left < max(l.Budget/closedPart, usage.Money(nodes))
 		k.share.budget, k.share.blind = max(1, left/usage.Money(nodes)), blind
 	}
-	e.shard(org).begin(now, of.ID, beginning{k.requests / nodes, k.tokens / nodes, blind})
+	b := beginning{blind: blind}
+	if now-k.at < minute {
+		b.requests, b.tokens = k.requests/nodes, k.tokens/nodes
+	}
+	e.shard(org).begin(now, of.ID, b)
 	return k.share
 }
 
