@@ -304,3 +304,29 @@ func TestLedgerIsDown(t *testing.T) {
 		t.Errorf("fifty took %v", took)
 	}
 }
+
+// The slice of a node that dies is free after its lease.
+func TestDeadNodeHoldsNoSlice(t *testing.T) {
+	s := storetest.Redis(t)
+	nodes := redisNodes(t, s, 2, Options{Timeout: patient, Lease: 400 * time.Millisecond, HotRate: 1, Slice: time.Minute})
+	ask := func(id int) Ask {
+		return Ask{ID: fmt.Sprint(id), Org: "o", Accounts: []Account{{"key:k", Limit{Concurrency: 1e6, Budget: 1e9}}}, Cost: 1000}
+	}
+	id := 0
+	eventually(t, 5*time.Second, "there is a slice", func() bool {
+		id++
+		reserve(t, nodes[0], ask(id)).Settle(0, 0)
+		return nodes[0].Snapshot().Sliced > 0
+	})
+	nodes[0].settled(t)
+	if open, reserved, _ := inRedis(t, nodes[1], "o", "key:k"); open == 0 || reserved == 0 {
+		t.Fatalf("the slice holds %d requests for %d", open, reserved)
+	}
+	nodes[0].stop()
+	eventually(t, 5*time.Second, "it is free", func() bool {
+		nodes[1].Charge(fmt.Sprint("touch", time.Now()), "o", ask(0).Accounts, 0, 1)
+		nodes[1].settled(t)
+		open, reserved, _ := inRedis(t, nodes[1], "o", "key:k")
+		return open == 0 && reserved == 0
+	})
+}
