@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -188,7 +187,3 @@ func inRedis(t testing.TB, n *node, org, account string) (open, reserved, spent 
 
 // patient is a timeout for tests that are not about it: the machine may be busy.
 const patient = 5 * time.Second
-
-func splitLines(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == '\r' || r == '\n' })
-}

@@ -3,6 +3,8 @@ package quota
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -29,7 +31,7 @@ func benchRedis(b *testing.B, rate float64, accounts int) {
 	var ids atomic.Int64
 	b.ReportAllocs()
 	b.SetParallelism(32)
-	cpu, calls := cpuTime(), scriptsRun(b, n)
+	cpu, calls, busy := cpuTime(), scriptsRun(b, n), redisTime(b, n)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			ask := a
@@ -46,6 +48,7 @@ func benchRedis(b *testing.B, rate float64, accounts int) {
 	count := float64(b.N)
 	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/count, "cpu-ns/op")
 	b.ReportMetric(float64(scriptsRun(b, n)-calls)/count, "calls/op")
+	b.ReportMetric(float64(redisTime(b, n)-busy)/count, "redis-ns/op")
 	b.ReportMetric(float64(n.Snapshot().Sliced)/count, "sliced/op")
 }
 
@@ -56,18 +59,34 @@ func cpuTime() time.Duration {
 }
 
 // scriptsRun is how many scripts Redis has run.
-func scriptsRun(t testing.TB, n *node) int64 {
+func scriptsRun(t testing.TB, n *node) (calls int64) {
+	for _, line := range info(t, n, "commandstats") {
+		_, _ = fmt.Sscanf(line, "cmdstat_evalsha:calls=%d,", &calls) // the others are of other commands
+	}
+	return calls
+}
+
+// redisTime is the processor time that Redis has used.
+func redisTime(t testing.TB, n *node) (all time.Duration) {
+	for _, line := range info(t, n, "cpu") {
+		name, value, _ := strings.Cut(line, ":")
+		if name == "used_cpu_sys" || name == "used_cpu_user" {
+			seconds, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += time.Duration(seconds * float64(time.Second))
+		}
+	}
+	return all
+}
+
+func info(t testing.TB, n *node, section string) []string {
+	t.Helper()
 	client := *n.back.(*remote).client.Load()
-	text, err := client.Do(context.Background(), client.B().Info().Section("commandstats").Build()).ToString()
+	text, err := client.Do(context.Background(), client.B().Info().Section(section).Build()).ToString()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var calls int64
-	for _, line := range splitLines(text) {
-		var n int64
-		if _, err := fmt.Sscanf(line, "cmdstat_evalsha:calls=%d,", &n); err == nil {
-			calls += n
-		}
-	}
-	return calls
+	return strings.Fields(text)
 }
