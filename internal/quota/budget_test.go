@@ -80,7 +80,10 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 	// Whoever fits now is admitted, to the last unit.
 	left := int64(account.Limit.Budget) - spent.Load()
 	n := 1000
-	eventually(t, 5*time.Second, "there is no slice out", func() bool { return reservedOf(t, nodes[0], org, account.ID) == 0 })
+	eventually(t, 5*time.Second, "there is no slice out", func() bool {
+		_, reserved, _ := inRedis(t, nodes[0], org, account.ID)
+		return reserved == 0
+	})
 	for ; left > 0; n++ {
 		cost := min(left, int64(price))
 		h, refusal := ask(n, usage.Money(cost))
@@ -94,15 +97,4 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 	if _, refusal := ask(n, 1); refusal == nil || refusal.RetryAfter != 0 {
 		t.Errorf("one more than the budget: %+v", refusal)
 	}
-}
-
-func reservedOf(t *testing.T, n *node, org, account string) int64 {
-	if m, ok := n.back.(*memory); ok {
-		s := m.engine.shard(org)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return int64(s.accounts[account].reserved)
-	}
-	_, reserved, _ := inRedis(t, n, org, account)
-	return reserved
 }

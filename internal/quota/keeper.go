@@ -21,6 +21,7 @@ type backend interface {
 	charge(a *Ask)
 	run(ctx context.Context)
 	fill(s *Snapshot)
+	count(ctx context.Context, org, account string) (Count, error)
 	close()
 }
 

@@ -171,18 +171,13 @@ func (n *node) settled(t testing.TB) {
 // inRedis reads an account as Redis has it.
 func inRedis(t testing.TB, n *node, org, account string) (open, reserved, spent int64) {
 	t.Helper()
-	client := *n.back.(*remote).client.Load()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	all, err := client.Do(ctx, client.B().Hmget().Key(key(org, "a:", account)).Field("o", "r", "T").Build()).ToArray()
+	c, err := n.Count(ctx, org, account)
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := make([]int64, 3)
-	for i := range all {
-		values[i], _ = all[i].AsInt64()
-	}
-	return values[0], values[1], values[2]
+	return c.Open, int64(c.Reserved), int64(c.Spent)
 }
 
 // patient is a timeout for tests that are not about it: the machine may be busy.

@@ -332,7 +332,7 @@ func parse(values []int64, accounts int) (reply, error) {
 }
 
 func (r *remote) reservation(a *Ask, id string, want take) *call {
-	c := &call{script: &r.scripts.reserve, keys: make([]string, 0, 1+2*len(a.Accounts)), args: make([]string, 0, 9+5*len(a.Accounts))}
+	c := &call{script: &r.scripts.reserve, keys: make([]string, 0, 1+3*len(a.Accounts)), args: make([]string, 0, 9+5*len(a.Accounts))}
 	c.keys = append(c.keys, key(a.Org, "r:", id))
 	for i := range a.Accounts {
 		c.account(a.Org, a.Accounts[i].ID)

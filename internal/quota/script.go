@@ -61,7 +61,7 @@ func (c *call) arg(values ...int64) {
 // account adds the keys of one.
 func (c *call) account(org, id string) {
 	key := key(org, "a:", id)
-	c.keys = append(c.keys, key, key+":n")
+	c.keys = append(c.keys, key, key+":n", key+":b")
 }
 
 // key is a name in Redis. What is in braces decides on the slot in a cluster: all of

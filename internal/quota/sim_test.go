@@ -29,8 +29,8 @@ const (
 	simStep  = 10 * time.Millisecond
 	simTime  = 8 * time.Second
 	simRoom  = 5370 * time.Millisecond // of all nodes' load, when it begins
-	simLimit = 30 * time.Second // likewise
-	simRate  = 1000.0           // requests a second of a node, on average
+	simLimit = 30 * time.Second        // likewise
+	simRate  = 1000.0                  // requests a second of a node, on average
 )
 
 // outcome is what a fleet did.
