@@ -96,7 +96,7 @@ func (r *remote) probeLoop(ctx context.Context) {
 }
 
 func (r *remote) probe() bool {
-	if !r.connect() {
+	if r.connect() != nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
@@ -105,7 +105,7 @@ func (r *remote) probe() bool {
 	if client.Do(ctx, client.B().Ping().Build()).Error() != nil {
 		return false
 	}
-	return r.teach() && r.join(ctx)
+	return r.teach() == nil && r.join(ctx)
 }
 
 // recover tells a Redis that is back what happened without it, before anybody else

@@ -278,3 +278,38 @@ func checkOpen(t *testing.T, nodes []*node, account string, want int64) {
 
 // pauseFor lets a load run for a time.
 func pauseFor(d time.Duration) { time.Sleep(d) }
+
+// A reservation whose answer did not come is undone once, whether it came before the
+// undo, after it, or never.
+func TestUndo(t *testing.T) {
+	s := storetest.Redis(t)
+	n := redisNode(t, s, Options{Timeout: patient})
+	r := n.back.(*remote)
+	a := &Ask{ID: "a", Org: "o", Accounts: []Account{{"key:k", Limit{Requests: 100, Tokens: 1000, Budget: 1000}}}, Tokens: 10, Cost: 100}
+	reserve(t, n, Ask{ID: "first", Org: "o", Accounts: a.Accounts, Tokens: 1, Cost: 7})
+	tell := func(id string) {
+		r.queue.put(undo(a, id, a.take()))
+		n.settled(t)
+	}
+	check := func(when string) {
+		t.Helper()
+		c, err := n.Count(context.Background(), "o", "key:k")
+		if err != nil || c.Open != 1 || c.Reserved != 7 {
+			t.Errorf("%s: %+v, %v", when, c, err)
+		}
+	}
+	if got, err := r.take(a, "early", a.take(), 0); err != nil || got.status != taken {
+		t.Fatal(got, err)
+	}
+	tell("early")
+	check("after the undo")
+	tell("early")
+	check("after the second undo")
+	tell("late")
+	if got, err := r.take(a, "late", a.take(), 0); err != nil || got.status != overtaken {
+		t.Fatal(got, err)
+	}
+	check("after the reservation that came late")
+	tell("never")
+	check("after the undo of what never came")
+}

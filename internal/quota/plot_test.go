@@ -66,7 +66,7 @@ func (p plot) svg() []byte {
 	label(&w, "soft", (plotLeft+plotWidth-plotRight)/2, plotHeight-14, "middle", p.xLabel)
 	fmt.Fprintf(&w, `  <text class="soft" transform="translate(20 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", (plotTop+plotHeight-plotBelow)/2, html.EscapeString(p.yLabel))
 	for i, l := range p.lines {
-		w.WriteString(fmt.Sprintf(`  <polyline class="c%d line" points="`, i%4))
+		fmt.Fprintf(&w, `  <polyline class="c%d line" points="`, i%4)
 		for _, q := range l.points {
 			fmt.Fprintf(&w, "%.1f,%.1f ", x(q.x), y(q.y))
 		}

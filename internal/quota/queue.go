@@ -30,12 +30,8 @@ type item struct {
 func undo(a *Ask, id string, want take) *item {
 	return &item{
 		id: id, org: a.Org, accounts: a.Accounts, undo: true, requests: -want.requests, tokens: -want.tokens, open: want.open, reserved: want.cost,
-		born: [maxAccounts]int64{present, present, present},
 	}
 }
-
-// present stands for the lease that a node has now.
-const present = -1
 
 // queue has what Redis was not told yet. It is bounded: beyond that, settlements of
 // the same accounts are added up and become one. Nothing is dropped.

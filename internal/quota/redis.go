@@ -74,8 +74,8 @@ func NewRedis(o Options) (*Keeper, error) {
 	}
 	r.members.Store(1)
 	r.local.Store(newEngine())
-	if !r.connect() {
-		r.open(errors.New("there is no connection"))
+	if err := r.connect(); err != nil {
+		r.open(err)
 	}
 	k.back = r
 	return k, nil
@@ -90,20 +90,20 @@ func redact(err error) error {
 }
 
 // connect makes the client, which needs to reach Redis once.
-func (r *remote) connect() bool {
+func (r *remote) connect() error {
 	if r.client.Load() != nil {
-		return true
+		return nil
 	}
 	client, err := rueidis.NewClient(r.options)
 	if err != nil {
-		return false
+		return err
 	}
 	r.client.Store(&client)
 	return r.teach()
 }
 
 // teach sends Redis the scripts, so that requests need not.
-func (r *remote) teach() bool {
+func (r *remote) teach() error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 	for _, client := range (*r.client.Load()).Nodes() {
@@ -112,12 +112,12 @@ func (r *remote) teach() bool {
 			cmds = append(cmds, client.B().ScriptLoad().Script(s.text).Build())
 		}
 		for _, resp := range client.DoMulti(ctx, cmds...) {
-			if resp.Error() != nil {
-				return false
+			if err := resp.Error(); err != nil {
+				return err
 			}
 		}
 	}
-	return true
+	return nil
 }
 
 func (r *remote) now() int64 { return r.clock().UnixMilli() }
@@ -343,7 +343,7 @@ func (r *remote) reservation(a *Ask, id string, want take) *call {
 }
 
 // reserveMark is for how long a reservation can be undone: longer than its lease.
-func (r *remote) reserveMark() int64 { return (r.o.Lease + r.o.Lease/3).Milliseconds() }
+func (r *remote) reserveMark() int64 { return (2 * r.o.Lease).Milliseconds() }
 
 func (c *call) limits(accounts []Account) {
 	for i := range accounts {

@@ -59,9 +59,15 @@ for n = 1, (#KEYS - 1) / 3 do
     end
   end
 end
-if not worst and not redis.call('SET', KEYS[1], 'o', 'PX', mark_ms, 'NX') then return {-3} end
-for _, a in ipairs(all) do
-  local l = lease(a, node)
+-- The mark has the leases' names, so that an undo gives back to these alone.
+local leases, names = {}, {}
+for n, a in ipairs(all) do
+  leases[n] = lease(a, node)
+  names[n] = int(leases[n] and leases[n].born or stamp)
+end
+if not worst and not redis.call('SET', KEYS[1], table.concat(names, ' '), 'PX', mark_ms, 'NX') then return {-3} end
+for n, a in ipairs(all) do
+  local l = leases[n]
   if not worst then
     local new = not l
     l = l or {born = stamp, open = 0, held = 0, ends = 0}

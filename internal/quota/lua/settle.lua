@@ -1,7 +1,7 @@
 -- KEYS: for each account its value and the hashes beside it, then a mark for each item
 -- ARGV: node, mark in ms, number of accounts; for each account budget, window;
 --   for each item undo, requests, tokens, minute (0: the present), open, reserved, cost, and for each
---   account the lease that it was taken from (0: none, -1: the present)
+--   account the name of the lease that it was taken from (0: none; an undo finds it in the mark)
 -- An item is done once, by its mark. That of an undo is the reservation's: it takes back
 --   what was taken, and where the reservation has not come yet it keeps it from coming.
 -- Answers for each account seeded, spent, reserved
@@ -28,7 +28,15 @@ for n = 3 * accounts + 1, #KEYS do
   at = at + 7 + accounts
   local first
   if undo then
-    first = redis.call('SET', KEYS[n], 'u', 'PX', mark_ms, 'GET') == 'o'
+    local names = redis.call('SET', KEYS[n], 'u', 'PX', mark_ms, 'GET')
+    first = names and names ~= 'u'
+    if first then
+      local m = 7
+      for name in string.gmatch(names, '%d+') do
+        m = m + 1
+        v[m] = tonumber(name)
+      end
+    end
   else
     first = redis.call('SET', KEYS[n], 'd', 'PX', mark_ms, 'NX')
   end
@@ -37,7 +45,7 @@ for n = 3 * accounts + 1, #KEYS do
       correct(a, v[4], v[2], v[3])
       spend(a, v[7])
       local l, born = leases[m], v[7 + m]
-      if l and (born == l.born or born == -1) then
+      if l and born == l.born then
         a.o, a.r = a.o - v[5], a.r - v[6]
         l.open, l.held = l.open - v[5], l.held - v[6]
         touched[m] = true
