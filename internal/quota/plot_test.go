@@ -91,7 +91,7 @@ func (p plot) scales() (x, y func(float64) float64, top float64) {
 		}
 	}
 	step := math.Pow(10, math.Floor(math.Log10(max(top, 1e-3))))
-	top = math.Ceil(top/step) * step
+	top = math.Ceil(math.Round(top/step*1e6)/1e6) * step
 	of := func(v float64) float64 { return v }
 	if p.logX {
 		of = math.Log10

@@ -31,7 +31,7 @@ func benchRedis(b *testing.B, rate float64, accounts int) {
 	var ids atomic.Int64
 	b.ReportAllocs()
 	b.SetParallelism(32)
-	cpu, calls, busy := cpuTime(), scriptsRun(b, n), redisTime(b, n)
+	cpu, calls, busy, memory := cpuTime(), scriptsRun(b, n), redisTime(b, n), redisMemory(b, n)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			ask := a
@@ -49,6 +49,7 @@ func benchRedis(b *testing.B, rate float64, accounts int) {
 	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/count, "cpu-ns/op")
 	b.ReportMetric(float64(scriptsRun(b, n)-calls)/count, "calls/op")
 	b.ReportMetric(float64(redisTime(b, n)-busy)/count, "redis-ns/op")
+	b.ReportMetric(float64(redisMemory(b, n)-memory)/count, "redis-B/op")
 	b.ReportMetric(float64(n.Snapshot().Sliced)/count, "sliced/op")
 }
 
@@ -79,6 +80,14 @@ func redisTime(t testing.TB, n *node) (all time.Duration) {
 		}
 	}
 	return all
+}
+
+// redisMemory is what Redis keeps. Marks are in it until they expire.
+func redisMemory(t testing.TB, n *node) (bytes int64) {
+	for _, line := range info(t, n, "memory") {
+		_, _ = fmt.Sscanf(line, "used_memory:%d", &bytes) // the others are of other things
+	}
+	return bytes
 }
 
 func info(t testing.TB, n *node, section string) []string {
