@@ -67,6 +67,13 @@ func (m *model) settle(a Ask, tokens int64, cost usage.Money) {
 	m.charged[a.ID] = true
 }
 
+// die is what happens to what a dead node had open, when its lease has run out.
+func (m *model) die(a Ask) {
+	for _, of := range a.Accounts {
+		delete(m.open[of.ID], a.ID)
+	}
+}
+
 func (m *model) charge(a Ask, cost usage.Money) {
 	if m.charged[a.ID] {
 		return
@@ -77,20 +84,22 @@ func (m *model) charge(a Ask, cost usage.Money) {
 	}
 }
 
-// Random requests, ends of them and charges do what the model says. In Redis they go
-// through several nodes.
+// Random requests, ends of them, deaths of nodes and charges do what the model says. In
+// Redis they go through several nodes.
 func TestModel(t *testing.T) {
 	s := storetest.Redis(t)
-	nodes := redisNodes(t, s, 3, Options{HotRate: -1, Timeout: patient})
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("memory/", seed), func(t *testing.T) {
-			compare(t, []*node{start(t, NewMemory(Options{Clock: newClock().now}), nil)}, seed)
+			compare(t, []*node{start(t, NewMemory(Options{Clock: newClock().now}), nil)}, seed, nil)
 		})
-		t.Run(fmt.Sprint("redis/", seed), func(t *testing.T) { compare(t, nodes, seed) })
+		t.Run(fmt.Sprint("redis/", seed), func(t *testing.T) {
+			another := func() *node { return redisNode(t, s, Options{HotRate: -1, Timeout: patient}) }
+			compare(t, []*node{another(), another(), another()}, seed, another)
+		})
 	}
 }
 
-func compare(t *testing.T, nodes []*node, seed uint64) {
+func compare(t *testing.T, nodes []*node, seed uint64, another func() *node) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	org := fmt.Sprint("o", seed)
 	// Limits of a minute are far away in Redis, whose clock is not ours to stop.
@@ -105,10 +114,15 @@ func compare(t *testing.T, nodes []*node, seed uint64) {
 	keys := []Account{{"key:" + org + "/1", limit(1)}, {"key:" + org + "/2", limit(2)}}
 	team := Account{"team:" + org + "/t", limit(2)}
 	m, open := newModel(), map[string]Hold{}
-	asks := map[string]Ask{}
+	asks, at := map[string]Ask{}, map[string]*node{}
 	for i := range 300 {
-		n := nodes[random.IntN(len(nodes))]
-		switch random.IntN(5) {
+		which := random.IntN(len(nodes))
+		n := nodes[which]
+		what := random.IntN(5)
+		if another != nil && i%75 == 74 {
+			what = 5
+		}
+		switch what {
 		case 0, 1, 2:
 			a := Ask{ID: fmt.Sprint(org, "-", i), Org: org, Accounts: []Account{keys[random.IntN(2)], team}, Tokens: random.Int64N(200), Cost: usage.Money(random.Int64N(60))}
 			h, refusal := n.Reserve(context.Background(), a)
@@ -118,7 +132,7 @@ func compare(t *testing.T, nodes []*node, seed uint64) {
 			}
 			if refusal == nil {
 				m.reserve(a)
-				open[a.ID], asks[a.ID] = h, a
+				open[a.ID], asks[a.ID], at[a.ID] = h, a, n
 			}
 		case 3:
 			for id, h := range open { // any
@@ -135,10 +149,45 @@ func compare(t *testing.T, nodes []*node, seed uint64) {
 				n.Charge(a.ID, org, a.Accounts, 5, 3)
 				m.charge(a, 3)
 			}
+		case 5:
+			n.stop()
+			expire(t, n, org, append(keys[:2:2], team))
+			nodes[which] = another()
+			for id := range open {
+				if at[id] != n {
+					continue
+				}
+				delete(open, id)
+				m.die(asks[id])
+				if random.IntN(2) == 0 { // its row was found
+					nodes[which].Charge(id, org, asks[id].Accounts, 1, asks[id].Cost/2)
+					m.charge(asks[id], asks[id].Cost/2)
+				}
+			}
 		}
 		for _, n := range nodes {
 			n.settled(t)
 		}
 	}
 	t.Logf("%d were admitted, %v spent", len(asks), m.spent)
+}
+
+// expire lets a node's leases run out.
+func expire(t *testing.T, n *node, org string, accounts []Account) {
+	t.Helper()
+	const text = `
+local lease = redis.call('HGET', KEYS[2], ARGV[1])
+if not lease then return 0 end
+redis.call('HSET', KEYS[2], ARGV[1], string.sub(lease, 1, 24) .. struct.pack('<d', 1))
+local a = redis.call('GET', KEYS[1])
+redis.call('SET', KEYS[1], string.sub(a, 1, 72) .. struct.pack('<d', 1) .. string.sub(a, 81), 'KEEPTTL')
+return 1`
+	r := n.back.(*remote)
+	client := *r.client.Load()
+	for _, of := range accounts {
+		name := key(org, "a:", of.ID)
+		if err := client.Do(context.Background(), client.B().Eval().Script(text).Numkeys(2).Key(name, name+":n").Arg(r.name).Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -53,8 +53,6 @@ const (
 	stuckTimeout = time.Second
 )
 
-var errBusy = errors.New("too many calls are on the way to Redis")
-
 // NewRedis is a Keeper for processes that share a Redis. It only fails for a URL that
 // cannot be read: a Redis that is down is found when it is up.
 func NewRedis(o Options) (*Keeper, error) {
@@ -125,101 +123,6 @@ func (r *remote) now() int64 { return r.clock().UnixMilli() }
 // mark is an id that nobody else has.
 func (r *remote) mark() string { return r.name + "." + strconv.FormatInt(r.serial.Add(1), 36) }
 
-// ask sends a call on the way of a request, and waits for 50 ms at most: not for its
-// own answer, but for any. Answers come in order, so where others come the own one is
-// only a matter of time, and to go on without Redis while it works would overdraw.
-func (r *remote) ask(c *call) ([]int64, error) {
-	select {
-	case r.calls <- struct{}{}:
-		defer func() { <-r.calls }()
-	default:
-		return nil, errBusy
-	}
-	client := r.client.Load()
-	if client == nil {
-		return nil, errBusy
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	w := r.watch(cancel)
-	defer w.stop()
-	values, err := c.run(ctx, *client)
-	r.heard(err)
-	return values, err
-}
-
-// watch gives up a call when Redis answers nobody any more.
-type watch struct {
-	r      *remote
-	cancel context.CancelFunc
-	began  int64
-	due    int64
-	doubt  bool // there was no answer; once more is looked
-
-	mu    sync.Mutex
-	timer *time.Timer
-}
-
-const (
-	// patience is how many times the timeout a call waits while others are answered.
-	patience = 10
-	// doubtPart is the last part of the timeout: a process that had no time to run finds
-	// in it the answers that have come meanwhile.
-	doubtPart = 5
-)
-
-func (r *remote) watch(cancel context.CancelFunc) *watch {
-	w := &watch{r: r, cancel: cancel, began: r.uptime()}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.due = w.began + int64(r.o.Timeout-r.o.Timeout/doubtPart)
-	w.timer = time.AfterFunc(time.Duration(w.due-w.began), w.look)
-	return w
-}
-
-func (w *watch) look() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now, timeout := w.r.uptime(), w.r.o.Timeout
-	quiet := time.Duration(now - max(w.began, w.r.answered.Load()))
-	late := time.Duration(now - w.due)
-	soon := timeout - timeout/doubtPart
-	switch {
-	case time.Duration(now-w.began) > patience*timeout:
-		w.cancel()
-	case late > timeout/doubtPart: // the machine is too busy to say who is slow
-		w.again(now, soon)
-	case quiet < soon:
-		w.doubt = false
-		w.again(now, soon-quiet)
-	case !w.doubt:
-		w.doubt = true
-		w.again(now, timeout/doubtPart)
-	default:
-		w.cancel()
-	}
-}
-
-func (w *watch) again(now int64, in time.Duration) {
-	w.due = now + int64(in)
-	w.timer.Reset(in)
-}
-
-func (w *watch) stop() { w.timer.Stop() }
-
-// uptime is a clock for measuring, in ns.
-func (r *remote) uptime() int64 { return int64(time.Since(r.born)) }
-
-// heard counts how a call went.
-func (r *remote) heard(err error) {
-	if _, answered := rueidis.IsRedisErr(err); answered || err == nil {
-		r.answered.Store(r.uptime())
-	}
-	if r.breaker.done(err != nil, isBroken(err)) {
-		r.open(err)
-	}
-}
-
 // open begins an outage: this node's share is counted anew, from what is known now.
 func (r *remote) open(err error) {
 	r.breaker.trip()
@@ -234,15 +137,6 @@ func (r *remote) restart(now int64) {
 	r.started.Store(now)
 	r.local.Store(newEngine())
 }
-
-// The answers of the script.
-const (
-	taken     = 1
-	refused   = 0
-	unknown   = -1
-	tooMuch   = -2
-	overtaken = -3
-)
 
 func (r *remote) reserve(ctx context.Context, a *Ask, h *held) *Refusal {
 	if r.breaker.lost.Load() {
@@ -273,34 +167,6 @@ func (r *remote) reserve(ctx context.Context, a *Ask, h *held) *Refusal {
 	return r.fallBack(ctx, a, h)
 }
 
-// reply is what the script for reservations says.
-type reply struct {
-	status  int64
-	account int
-	reason  int64
-	wait    int64
-	now     int64
-	states  []int64
-}
-
-// Each account's state is so many numbers.
-const (
-	stateBorn = iota
-	stateSeeded
-	stateSpent
-	stateReserved
-	stateRequests
-	stateTokens
-	stateSize
-)
-
-func (g reply) state(i int) []int64 { return g.states[i*stateSize : (i+1)*stateSize] }
-
-func (g reply) refusal(a *Ask) *Refusal {
-	reasons := [...]Reason{1: Requests, 2: Tokens, 3: Concurrency, 4: Budget}
-	return &Refusal{Account: a.Accounts[g.account].ID, Reason: reasons[g.reason], RetryAfter: time.Duration(max(0, g.wait)) * time.Millisecond}
-}
-
 // take asks Redis for something of all accounts. Where its answer does not come in
 // time, what it may have taken is given back later.
 func (r *remote) take(a *Ask, id string, want take, of int64) (reply, error) {
@@ -315,20 +181,6 @@ func (r *remote) take(a *Ask, id string, want take, of int64) (reply, error) {
 		return reply{}, err
 	}
 	return parse(values, len(a.Accounts))
-}
-
-func parse(values []int64, accounts int) (reply, error) {
-	if len(values) == 0 {
-		return reply{}, errors.New("redis answers nothing")
-	}
-	g := reply{status: values[0]}
-	if len(values) >= 5 {
-		g.account, g.reason, g.wait, g.now, g.states = int(values[1]), values[2], values[3], values[4], values[5:]
-	}
-	if (g.status == taken || g.status == refused) && len(g.states) != accounts*stateSize {
-		return reply{}, errors.New("redis answers with too little")
-	}
-	return g, nil
 }
 
 func (r *remote) reservation(a *Ask, id string, want take) *call {

@@ -21,8 +21,8 @@ type share struct {
 const closedPart = 10
 
 // While Redis is silent it may only be slow, and others may be given what is left of
-// a budget. So a node uses a fiftieth of its share in the first second, and the whole
-// of it after ten. A budget is overdrawn by a hiccup by a fiftieth at most, and one for
+// a budget. So a node uses a fiftieth of its share in the first two seconds, and the
+// whole of it after ten. A budget is overdrawn by a hiccup by a fiftieth at most, and one for
 // few requests not at all.
 const (
 	trustAll   = 1000
@@ -32,10 +32,10 @@ const (
 // trust is how much of its share a node may use, of a thousand.
 func (r *remote) trust() usage.Money {
 	lasts := r.now() - r.started.Load()
-	if !r.breaker.lost.Load() || lasts < second {
+	if !r.breaker.lost.Load() || lasts < 2*second {
 		return trustFirst
 	}
-	return usage.Money(min(trustAll, trustFirst+(lasts-second)*(trustAll-trustFirst)/(9*second)))
+	return usage.Money(min(trustAll, trustFirst+(lasts-2*second)*(trustAll-trustFirst)/(8*second)))
 }
 
 // away is when to come back where only Redis is in the way.
