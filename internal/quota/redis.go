@@ -142,8 +142,11 @@ func (r *remote) reserve(ctx context.Context, a *Ask, h *held) *Refusal {
 	if r.breaker.lost.Load() {
 		return r.fallBack(ctx, a, h)
 	}
-	if r.fromSlice(a, h) {
+	switch r.useSlice(a, h) {
+	case fromSlice:
 		return nil
+	case lostSlice:
+		return r.fallBack(ctx, a, h)
 	}
 	for range maxAccounts + 1 { // each account may have to be seeded once
 		got, err := r.take(a, r.mark(), a.take(), 0)

@@ -67,10 +67,19 @@ func (s *slice) use(now int64, a *Ask) bool {
 	return true
 }
 
-// fromSlice reserves from the slice of a hot key, and takes one where there is none.
-func (r *remote) fromSlice(a *Ask, h *held) bool {
+// sliced is how it went with a slice.
+type sliced int
+
+const (
+	noSlice   sliced = iota // there is none; ask for the request alone
+	fromSlice               // the request is reserved
+	lostSlice               // Redis did not answer; do not ask again
+)
+
+// useSlice reserves from the slice of a hot key, and takes one where there is none.
+func (r *remote) useSlice(a *Ask, h *held) sliced {
 	if r.o.HotRate < 0 {
-		return false
+		return noSlice
 	}
 	now := r.now()
 	p := r.book.page(a.Org)
@@ -81,11 +90,11 @@ func (r *remote) fromSlice(a *Ask, h *held) bool {
 		h.minute, h.leases = t.slice.minute, t.slice.leases
 		p.mu.Unlock()
 		r.stats.sliced.Add(1)
-		return true
+		return fromSlice
 	}
 	if t.rate < r.o.HotRate || t.taking || now < t.resting {
 		p.mu.Unlock()
-		return false
+		return noSlice
 	}
 	t.taking = true
 	rest := t.drop()
@@ -96,7 +105,7 @@ func (r *remote) fromSlice(a *Ask, h *held) bool {
 }
 
 // takeSlice takes one, and the request's part out of it.
-func (r *remote) takeSlice(a *Ask, t *tuple, want take, h *held) bool {
+func (r *remote) takeSlice(a *Ask, t *tuple, want take, h *held) sliced {
 	got, err := r.take(a, r.mark(), want, slicePart*max(1, r.members.Load()))
 	ok := err == nil && got.status == taken
 	s := &slice{left: want}
@@ -109,17 +118,20 @@ func (r *remote) takeSlice(a *Ask, t *tuple, want take, h *held) bool {
 	defer p.mu.Unlock()
 	now := r.now()
 	t.taking = false
-	if !ok {
+	switch {
+	case err != nil:
+		return lostSlice
+	case !ok:
 		t.resting = now + sliceRest
-		return false
+		return noSlice
 	}
 	s.ends = now + r.o.Slice.Milliseconds()
 	t.slice = s
 	if s.use(now, a) {
 		r.stats.sliced.Add(1)
-		return true
+		return fromSlice
 	}
-	return false // the slice is for so short that it is over
+	return noSlice // the slice is for so short that it is over
 }
 
 func (p *page) tuple(a *Ask, now int64) *tuple {
