@@ -98,3 +98,42 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 		t.Errorf("one more than the budget: %+v", refusal)
 	}
 }
+
+// A key that is hot enough for slices runs into its budget: not one over, and nothing
+// is left that a request would fit in.
+func TestSlicesEndAtTheBudget(t *testing.T) {
+	const price = usage.Money(1000)
+	nodes := redisNodes(t, storetest.Redis(t), 2, Options{Timeout: patient, HotRate: 50})
+	account := Account{ID: "key:k", Limit: Limit{Budget: 6000 * price}}
+	var out, ids atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for {
+				h, refusal := nodes[i%2].Reserve(context.Background(), Ask{ID: fmt.Sprint(ids.Add(1)), Org: "o", Accounts: []Account{account}, Cost: price})
+				switch {
+				case refusal != nil && refusal.RetryAfter == 0:
+					return
+				case refusal != nil: // others may settle at less
+					time.Sleep(rand.N(5 * time.Millisecond))
+					continue
+				}
+				if all := out.Add(int64(price)); all > int64(account.Limit.Budget) {
+					t.Errorf("%d of %d are out", all, account.Limit.Budget)
+				}
+				cost := price/2 + rand.N(price/2+1)
+				out.Add(int64(cost - price))
+				h.Settle(0, cost)
+			}
+		})
+	}
+	wg.Wait()
+	sliced := nodes[0].Snapshot().Sliced + nodes[1].Snapshot().Sliced
+	t.Logf("%d of %d were from slices, %d of %d is spent", sliced, ids.Load(), out.Load(), account.Limit.Budget)
+	if sliced < 100 {
+		t.Errorf("%d were from slices, so this says nothing of them", sliced)
+	}
+	if left := int64(account.Limit.Budget) - out.Load(); left < 0 || left >= int64(price) {
+		t.Errorf("%d is left", left)
+	}
+}
