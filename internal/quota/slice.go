@@ -18,7 +18,8 @@ type tuple struct {
 	meanCost     usage.Money
 	slice        *slice
 	taking       bool
-	resting      int64 // until then there is not enough left for slices
+	shrink       float64 // what slices are divided by, because there is not so much left
+	resting      int64   // until then there is not enough left for slices at all
 	lastAccounts []Account
 }
 
@@ -33,6 +34,7 @@ type slice struct {
 const (
 	rateWindow = 250 // ms over which requests are counted
 	sliceRest  = second
+	sliceLeast = 8 // requests, for which a slice is worth it
 	// slicePart is the part of what is left that the slices of all nodes may be.
 	slicePart = 8
 )
@@ -51,7 +53,7 @@ func (t *tuple) seen(now int64, a *Ask) {
 
 // size is what a slice for so many ms takes, and at least what is asked for now.
 func (t *tuple) size(ms int64, a *Ask) take {
-	n := max(1, int64(t.rate*float64(ms)/second))
+	n := max(1, int64(t.rate*float64(ms)/second/max(1, t.shrink)))
 	return take{requests: n, open: n, tokens: max(a.Tokens, n*t.meanTokens), cost: max(a.Cost, usage.Money(n)*t.meanCost)}
 }
 
@@ -122,9 +124,10 @@ func (r *remote) takeSlice(a *Ask, t *tuple, want take, h *held) sliced {
 	case err != nil:
 		return lostSlice
 	case !ok:
-		t.resting = now + sliceRest
+		t.tooMuch(now, want)
 		return noSlice
 	}
+	t.shrink /= 2
 	s.ends = now + r.o.Slice.Milliseconds()
 	t.slice = s
 	if s.use(now, a) {
@@ -132,6 +135,14 @@ func (r *remote) takeSlice(a *Ask, t *tuple, want take, h *held) sliced {
 		return fromSlice
 	}
 	return noSlice // the slice is for so short that it is over
+}
+
+// tooMuch makes the next slice smaller, or there is none for a while.
+func (t *tuple) tooMuch(now int64, want take) {
+	t.shrink = 4 * max(1, t.shrink)
+	if want.requests < 4*sliceLeast {
+		t.shrink, t.resting = 1, now+sliceRest
+	}
 }
 
 func (p *page) tuple(a *Ask, now int64) *tuple {
