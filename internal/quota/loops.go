@@ -206,15 +206,16 @@ func (r *remote) renew() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	var failed error
 	well := true
 	for i, a := range run(ctx, *r.client.Load(), calls) {
-		r.heard(a.err)
 		if a.err == nil && len(a.values) == 1+len(held[i]) {
 			r.renewed(held[i], a.values)
 		} else {
-			well = false
+			well, failed = false, a.err
 		}
 	}
+	r.heard(failed)
 	return well
 }
 
