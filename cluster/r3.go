@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// What a frozen Redis may cost.
+const (
+	firstSecond  = 60 * time.Millisecond
+	afterwards   = time.Millisecond
+	comesBack    = 2 * time.Second
+	linesOfALog  = 10
+	loadRate     = 300
+	warmUp       = 3 * time.Second
+	frozenRate   = 90  // requests in a minute
+	frozenBudget = 900 // tokens
+)
+
+// runFrozenRedis is R3.
+func runFrozenRedis(ctx context.Context, s *stage) error {
+	began := time.Now()
+	free, err := s.newKey(ctx, "r3-load", limits{requests: 10_000_000, tokens: 1_000_000_000, budget: 10_000_000})
+	if err != nil {
+		return err
+	}
+	rate, err := s.newKey(ctx, "r3-rate", limits{requests: frozenRate})
+	if err != nil {
+		return err
+	}
+	money, err := s.newKey(ctx, "r3-budget", limits{budget: frozenBudget})
+	if err != nil {
+		return err
+	}
+	for _, k := range []key{free, money} {
+		if err := s.useEverywhere(ctx, k, cheap); err != nil {
+			return err
+		}
+	}
+	end := s.background(ctx, loadRate, func(int) (key, string) { return free, cheap })
+	pause(ctx, warmUp)
+	from := time.Now()
+	pause(ctx, of(s, 10*time.Second, 4*time.Second))
+	loud := s.warnings()
+	frozen := time.Now()
+	s.redis.Freeze()
+	pause(ctx, of(s, 20*time.Second, 3*time.Second))
+	shares := s.frozenShares(ctx, rate, money)
+	quiet := time.Now()
+	pause(ctx, time.Until(frozen.Add(of(s, 60*time.Second, 8*time.Second))))
+	thawed := time.Now()
+	s.redis.Thaw()
+	loud = s.warnings() - loud
+	used := nodes + count(s.clients.history.list(), func(a asked) bool { return a.key == money.ID && a.good() && strings.HasPrefix(a.tag, "share") })*shareTokens
+	back, wrong := s.exactly(ctx, money, frozenBudget-used, comesBack)
+	s.check("r3/back", fmt.Sprintf("the whole budget was there again %v after the thaw", back.Round(time.Millisecond)), thawed, wrong...)
+	pause(ctx, 2*time.Second)
+	seen := end()
+
+	before, first := p99(between(seen, from, frozen)), p99(between(seen, frozen, frozen.Add(time.Second)))
+	// The requests that try the shares take the processors' time as well.
+	rest := p99(append(between(seen, frozen.Add(time.Second), quiet.Add(-shareTime)), between(seen, quiet, thawed)...))
+	s.check("r3/latency", fmt.Sprintf("p99 %v before, %v in the first second, %v after it", before.Round(10*time.Microsecond), first.Round(10*time.Microsecond), rest.Round(10*time.Microsecond)), began,
+		unless(first-before <= firstSecond, "p99 +%v in the first second, want at most %v", first-before, firstSecond),
+		unless(rest-before <= afterwards, "p99 +%v afterwards, want at most %v", rest-before, afterwards))
+	s.check("r3/no-errors", fmt.Sprintf("%d requests, %d warnings logged", len(seen), loud), began,
+		append(bad(seen, asked.good), unless(loud <= linesOfALog*nodes, "%d lines were logged by %d nodes, want at most %d each", loud, nodes, linesOfALog))...)
+	s.check("r3/shares", shares.measured, began, shares.wrong...)
+	rows, err := s.settled(ctx, settleTime)
+	if err != nil {
+		return err
+	}
+	s.check("r3/ledger", fmt.Sprintf("%d rows", len(rows)), began, s.compared(ctx, rows)...)
+	return nil
+}
+
+// What is tried while Redis is frozen.
+const (
+	shareTokens = 10
+	shareTime   = 3 * time.Second // more than the tries take
+)
+
+type finding struct {
+	measured string
+	wrong    []string
+}
+
+// frozenShares asks every node for more than its share.
+func (s *stage) frozenShares(ctx context.Context, rate, money key) (f finding) {
+	began := time.Now()
+	ask := func(k key, node, say int) asked {
+		return s.ask(ctx, wish{key: k, model: cheap, node: node, script: script{Tag: tag("share"), Say: say}})
+	}
+	var requests, tokens [nodes]int
+	var answers []asked
+	for node := range nodes {
+		for range frozenRate * 2 / 3 {
+			a := ask(rate, node, 1)
+			answers = append(answers, a)
+			requests[node] += count([]asked{a}, asked.good)
+		}
+	}
+	for range frozenBudget / shareTokens { // only the first node: the others' shares are left
+		a := ask(money, 0, shareTokens)
+		answers = append(answers, a)
+		tokens[0] += count([]asked{a}, asked.good) * shareTokens
+	}
+	f.wrong = bad(answers, func(a asked) bool { return a.good() || a.refused() })
+	for node, n := range requests {
+		f.wrong = append(f.wrong, unless(n <= frozenRate/nodes, "node %d admitted %d requests, its share is %d", node+1, n, frozenRate/nodes),
+			unless(n > 0, "node %d admitted nothing", node+1))
+	}
+	f.wrong = append(f.wrong, unless(tokens[0] <= frozenBudget/nodes, "node 1 admitted %d tokens, its share is %d", tokens[0], frozenBudget/nodes),
+		unless(tokens[0] > 0, "node 1 admitted no tokens"))
+	f.measured = fmt.Sprintf("%v of %d requests a minute, %d of %d tokens on one node, in %v", requests, frozenRate, tokens[0], frozenBudget, time.Since(began).Round(time.Millisecond))
+	return f
+}
+
+// warnings are the lines that the nodes have logged above the usual.
+func (s *stage) warnings() (n int) {
+	for _, g := range s.nodes {
+		for line := range strings.Lines(g.log()) {
+			if up := strings.ToUpper(line); strings.Contains(up, "WARN") || strings.Contains(up, "ERROR") && !strings.Contains(up, "INFO") {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// runWipedRedis is R4.
+func runWipedRedis(ctx context.Context, s *stage) error {
+	const budget = 3000
+	began := time.Now()
+	free, err := s.newKey(ctx, "r4-load", limits{requests: 10_000_000, budget: 10_000_000})
+	if err != nil {
+		return err
+	}
+	money, err := s.newKey(ctx, "r4-budget", limits{budget: budget})
+	if err != nil {
+		return err
+	}
+	if err := s.useEverywhere(ctx, free, cheap); err != nil {
+		return err
+	}
+	for i := range 10 {
+		if a := s.spend(ctx, i%nodes, money, 100+i); !a.good() {
+			return fmt.Errorf("a request within its budget: %v", a)
+		}
+	}
+	end := s.background(ctx, loadRate/2, func(int) (key, string) { return free, cheap })
+	pause(ctx, 2*time.Second)
+	s.redis.Kill()
+	pause(ctx, of(s, 10*time.Second, 2*time.Second))
+	var down []asked
+	for i := range 60 { // as much as is left, three times over
+		down = append(down, s.spend(ctx, i%nodes, money, 100))
+	}
+	if err := s.redis.Wipe(); err != nil {
+		return err
+	}
+	if err := s.redis.Start(); err != nil {
+		return err
+	}
+	started := time.Now()
+	rows, err := s.settled(ctx, settleTime)
+	if err != nil {
+		return err
+	}
+	used := spent(rows, money) / outputCost
+	took, wrong := s.exactly(ctx, money, budget-used, comesBack)
+	s.check("r4/budget-from-the-ledger", fmt.Sprintf("%d of %d tokens were spent, %d of them while Redis was down; the rest could be spent %v after its start", used, budget,
+		count(down, asked.good)*100, took.Round(time.Millisecond)), started, append(wrong, bad(down, func(a asked) bool { return a.good() || a.refused() })...)...)
+	pause(ctx, 2*time.Second)
+	seen := end()
+	s.check("r4/no-errors", fmt.Sprintf("%d requests", len(seen)), began, bad(seen, asked.good)...)
+	if rows, err = s.settled(ctx, settleTime); err != nil {
+		return err
+	}
+	s.check("r4/ledger", fmt.Sprintf("%d rows", len(rows)), began, s.compared(ctx, rows)...)
+	return nil
+}
