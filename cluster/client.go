@@ -29,10 +29,10 @@ func (c *clients) close() { c.http.CloseIdleConnections() }
 
 // ask sends one request to a gateway and stays to its end, or goes away after so
 // many tokens as the wish says.
-func (c *clients) ask(ctx context.Context, base string, w wish) asked {
+func (c *clients) ask(ctx context.Context, base string, w wish) (a asked) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a := asked{tag: w.Tag, node: w.node, key: w.key.ID, stream: w.stream, most: w.most, at: time.Now()}
+	a = asked{tag: w.Tag, node: w.node, key: w.key.ID, stream: w.stream, most: w.most, at: time.Now()}
 	defer func() {
 		a.took = time.Since(a.at)
 		c.history.add(a)

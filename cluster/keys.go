@@ -68,7 +68,7 @@ func (c *cluster) useEverywhere(ctx context.Context, k key, model string) error 
 	for i := range c.nodes {
 		a := c.ask(ctx, wish{key: k, model: model, node: i, script: script{Tag: fmt.Sprintf("hello-%s-%d", k.ID, i), Say: 1}})
 		if !a.good() {
-			return fmt.Errorf("the first request of a key on %s: status %d, %s %v", c.nodes[i].name, a.status, a.body, a.broken)
+			return fmt.Errorf("the first request of a key: %v", a)
 		}
 	}
 	return nil

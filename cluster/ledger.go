@@ -100,6 +100,16 @@ func (c *cluster) settled(ctx context.Context, within time.Duration) ([]row, err
 	}
 }
 
+// settledFor is the same a little later, for rows of requests that delivered nothing
+// and for rows that come twice.
+func (c *cluster) settledFor(ctx context.Context, within time.Duration) ([]row, error) {
+	if _, err := c.settled(ctx, within); err != nil {
+		return nil, err
+	}
+	pause(ctx, time.Second)
+	return c.ledger(ctx)
+}
+
 // sums returns a complaint for each account whose sum is not that of its rows.
 func (c *cluster) sums(ctx context.Context) []string {
 	fields, err := c.query(ctx, sumsSQL)

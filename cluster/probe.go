@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -85,29 +83,6 @@ func bad(all []asked, ok func(asked) bool) (wrong []string) {
 		}
 	}
 	return wrong
-}
-
-// between are those that began in a span of time.
-func between(all []asked, from, to time.Time) (some []asked) {
-	for _, a := range all {
-		if !a.at.Before(from) && a.at.Before(to) {
-			some = append(some, a)
-		}
-	}
-	return some
-}
-
-// p99 is that of the times that requests took.
-func p99(all []asked) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	times := make([]time.Duration, len(all))
-	for i, a := range all {
-		times[i] = a.took
-	}
-	slices.Sort(times)
-	return times[int(math.Ceil(0.99*float64(len(times))))-1]
 }
 
 // pause waits, or ends with the scenario.

@@ -57,12 +57,8 @@ func runOneCharge(ctx context.Context, s *stage) error {
 	}
 	all := purposes(k)
 	each(len(all), 32, func(i int) { s.pursue(ctx, all[i]) })
-	rows, err := s.settled(ctx, settleTime)
+	rows, err := s.settledFor(ctx, settleTime)
 	if err != nil {
-		return err
-	}
-	pause(ctx, time.Second) // for rows of requests that delivered nothing
-	if rows, err = s.ledger(ctx); err != nil {
 		return err
 	}
 	byID := map[string]row{}

@@ -36,12 +36,8 @@ func runKills(ctx context.Context, s *stage) error {
 			s.progress("r8: %d kills", round+1)
 		}
 	}
-	rows, err := s.settled(ctx, 30*time.Second)
+	rows, err := s.settledFor(ctx, 30*time.Second)
 	if err != nil {
-		return err
-	}
-	pause(ctx, time.Second) // for rows that come twice
-	if rows, err = s.ledger(ctx); err != nil {
 		return err
 	}
 	all := s.clients.history.list()
