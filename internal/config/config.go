@@ -27,14 +27,23 @@ type Config struct {
 	KeepAlive time.Duration // between comment lines on an idle stream; 0 is off
 	Fidelity  string        // "strict", "default" or "loose"
 	Gates     []provider.Gate
+	Node      string // empty is the host's name
+	Data      string // the folder for what outlives the process
+	Store     Store
+	Redis     secret.String // the URL; empty is none
+	Prices    Prices
+	Cache     Cache
+	Discover  Discover
 	Log       Log
 	Traces    Traces
 }
 
 // Admin is the second listener: metrics and administration.
 type Admin struct {
-	Listen   string
-	Explicit bool // the operator wrote it, so a port that is taken is an error
+	Listen    string
+	Explicit  bool   // the operator wrote it, so a port that is taken is an error
+	Open      bool   // other machines can reach it
+	Cert, Key string // files; empty is plain HTTP
 }
 
 // Key is a client's key.
@@ -74,9 +83,9 @@ type Model struct {
 	Continue bool
 }
 
-// Target is one model of one provider.
+// Target is one model of one provider, or all workers of a model that are found.
 type Target struct {
-	Provider *provider.Provider
+	Provider *provider.Provider // nil for workers that are found
 	Model    string
 	Weight   int               // 1 or more
 	Timeouts provider.Timeouts // the model's, else the provider's, else the file's

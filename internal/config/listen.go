@@ -17,8 +17,8 @@ func (c *Config) WithListen(address string) (*Config, error) {
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("--listen: %q is not an address; write host:port, such as 127.0.0.1:8080", address)
-	case !isLoopback(host) && len(c.Keys) == 0:
-		return nil, fmt.Errorf("--listen: %q can be reached from other machines and no key is asked for; add keys to the configuration, or listen on 127.0.0.1", address)
+	case !isLoopback(host) && !c.needsKey():
+		return nil, fmt.Errorf("--listen: %q can be reached from other machines and no key is asked for; add keys or a store to the configuration, or listen on 127.0.0.1", address)
 	case address == c.Admin.Listen && port != "0":
 		return nil, fmt.Errorf("--listen: %q is the same address as admin.listen; choose another port", address)
 	}

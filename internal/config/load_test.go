@@ -117,7 +117,8 @@ func TestEveryKeyExample(t *testing.T) {
 		}
 	}
 	walk(root)
-	for _, s := range []any{file{}, adminFile{}, providerFile{}, modelFile{}, targetFile{}, timeoutsFile{}, limitsFile{}, keyFile{}, healthFile{}, hedgeFile{}, retriesFile{}, overloadFile{}, gateFile{}, logFile{}, tracesFile{}} {
+	for _, s := range []any{file{}, adminFile{}, providerFile{}, modelFile{}, targetFile{}, timeoutsFile{}, limitsFile{}, keyFile{}, healthFile{}, hedgeFile{}, retriesFile{}, overloadFile{}, gateFile{}, logFile{}, tracesFile{},
+		tlsFile{}, storeFile{}, redisFile{}, pricesFile{}, priceFile{}, cacheFile{}, discoverFile{}, etcdFile{}, nameFile{}} {
 		for _, key := range keyNames(reflect.TypeOf(s)) {
 			if !used[key] {
 				t.Errorf("%T: the example does not use %s", s, key)
@@ -185,7 +186,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if len(c.Providers) == 0 || len(c.Models) == 0 {
+		if !c.Discover.On() && (len(c.Providers) == 0 || len(c.Models) == 0) {
 			t.Error("nothing to serve")
 		}
 		for _, p := range c.Providers {
@@ -195,7 +196,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, m := range c.Models {
 			for _, target := range m.Targets {
-				if target.Provider == nil || target.Model == "" || target.Weight < 1 || target.Timeouts.Total <= 0 {
+				if target.Provider == nil && !c.Discover.On() || target.Model == "" || target.Weight < 1 || target.Timeouts.Total <= 0 {
 					t.Errorf("model %s has the target %+v", m.Name, target)
 				}
 			}

@@ -7,16 +7,17 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 )
 
-func (f *modelFile) resolve(timeouts provider.Timeouts, byName map[string]*provider.Provider, ps *Problems) Model {
+func (f *modelFile) resolve(c *Config, byName map[string]*provider.Provider, ps *Problems) Model {
 	m := Model{Name: f.node.key, OwnedBy: f.OwnedBy}
 	f.checkName(ps)
 	if len(f.Targets) == 0 {
 		ps.addKey(&f.at, "targets", "is needed: nobody serves this model; write targets: [provider/model]")
 	}
 	// Read once for its mistakes; each target lays it over its own provider's.
-	f.Timeouts.over(timeouts, ps)
+	own := f.Timeouts.over(c.Timeouts, ps)
 	for i := range f.Targets {
-		t := f.Targets[i].resolve(strings.HasSuffix(m.Name, "*"), byName, ps)
+		t := f.Targets[i].resolve(strings.HasSuffix(m.Name, "*"), c.Discover.On(), byName, ps)
+		t.Timeouts = own
 		if t.Provider != nil {
 			t.Timeouts = f.Timeouts.over(t.Provider.Timeouts, ps)
 			m.OwnedBy = or(m.OwnedBy, t.Provider.Name)
@@ -66,7 +67,7 @@ func (f *modelFile) checkName(ps *Problems) {
 // maxWeight keeps sums of weights far from overflow.
 const maxWeight = 1000
 
-func (f *targetFile) resolve(pattern bool, byName map[string]*provider.Provider, ps *Problems) Target {
+func (f *targetFile) resolve(pattern, found bool, byName map[string]*provider.Provider, ps *Problems) Target {
 	n := f.node
 	if c := n.child("target"); c != nil {
 		n = c
@@ -78,6 +79,7 @@ func (f *targetFile) resolve(pattern bool, byName map[string]*provider.Provider,
 		ps.add(n, "is empty; write provider/model")
 	case !ok:
 		ps.add(n, "%q has no \"/\"; write provider/model", n.written)
+	case name == discovered && found:
 	case t.Provider == nil:
 		ps.add(n, "%q names a provider that is not there; %s", n.written, insteadOf(name, byName))
 	case model == "":

@@ -20,7 +20,7 @@ func (c Config) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("listen %s", c.Listen)
-	line("admin %s explicit=%t", c.Admin.Listen, c.Admin.Explicit)
+	line("admin %s explicit=%t%s", c.Admin.Listen, c.Admin.Explicit, tlsText(c.Admin.Cert))
 	line("keys %d", len(c.Keys))
 	for i, k := range c.Keys {
 		if k.Criticality != "normal" || k.Concurrency > 0 {
@@ -37,6 +37,7 @@ func (c Config) String() string {
 	for _, g := range c.Gates {
 		line("gate %s %s%s", g.Protocol, strings.Join(g.Patterns, " "), gatesText(g.Gates))
 	}
+	c.storesText(line)
 	line("log %s %s", strings.ToLower(c.Log.Level.String()), c.Log.Format)
 	if c.Traces.Endpoint != "" {
 		line("traces sample=%g", c.Traces.Sample)
@@ -47,7 +48,7 @@ func (c Config) String() string {
 	for _, m := range c.Models {
 		line("model %s owned_by=%s%s", m.Name, m.OwnedBy, routingText(&m))
 		for _, t := range m.Targets {
-			line("  target %s/%s weight=%d %s", t.Provider.Name, t.Model, t.Weight, timeoutsText(t.Timeouts))
+			line("  target %s weight=%d %s", t, t.Weight, timeoutsText(t.Timeouts))
 		}
 	}
 	return b.String()
@@ -137,4 +138,61 @@ func (c Config) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("listen", c.Listen), slog.String("admin", c.Admin.Listen), slog.Int("keys", len(c.Keys)),
 		slog.Int("providers", len(c.Providers)), slog.Int("models", len(c.Models)))
+}
+
+// String is the target as operators write it.
+func (t Target) String() string {
+	if t.Provider == nil {
+		return discovered + "/" + t.Model
+	}
+	return t.Provider.Name + "/" + t.Model
+}
+
+// storesText prints what outlives the process, where anything does.
+func (c Config) storesText(line func(format string, args ...any)) {
+	if c.Store.URL != "" {
+		kind := "postgres"
+		if c.Store.SQLite() {
+			kind = "sqlite"
+		}
+		line("store %s data=%s peppers=%d stale=%s", kind, c.Data, len(c.Store.Peppers), duration(c.Store.Stale))
+	}
+	if c.Node != "" {
+		line("node %s", c.Node)
+	}
+	if c.Redis != "" {
+		line("redis on")
+	}
+	if p := c.Prices.Ceiling; p != nil {
+		line("price ceiling %s", p)
+	}
+	for _, r := range c.Prices.Models {
+		line("price %s %s", r.Pattern, &r.Price)
+	}
+	if c.Cache.TTL > 0 {
+		line("cache ttl=%s size=%s", duration(c.Cache.TTL), size(c.Cache.Size))
+	}
+	if d := &c.Discover; d.On() {
+		line("discover etcd=%s file=%q dns=%d networks=%v key=%t", strings.Join(d.Etcd.Endpoints, ","), d.File, len(d.DNS), d.Networks, d.APIKey != "")
+	}
+}
+
+// String is the price as it was written.
+func (p *Price) String() string {
+	var b strings.Builder
+	for _, f := range []struct{ name, value string }{
+		{"input", p.Input}, {"cache_read", p.CacheRead}, {"cache_write", p.CacheWrite}, {"output", p.Output}, {"reasoning", p.Reasoning},
+	} {
+		if f.value != "" {
+			fmt.Fprintf(&b, " %s=%s", f.name, f.value)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+func tlsText(cert string) string {
+	if cert == "" {
+		return ""
+	}
+	return " tls=" + cert
 }

@@ -16,10 +16,10 @@ import (
 // resolve checks the whole file.
 func (f *file) resolve(ps *Problems) *Config {
 	c := f.resolveOwn(ps)
-	f.checkServing(ps)
+	f.checkServing(c, ps)
 	byName := f.resolveProviders(c, ps)
 	for _, m := range f.Models {
-		c.Models = append(c.Models, m.resolve(c.Timeouts, byName, ps))
+		c.Models = append(c.Models, m.resolve(c, byName, ps))
 	}
 	return c
 }
@@ -28,7 +28,7 @@ func (f *file) resolve(ps *Problems) *Config {
 func (f *file) resolveOwn(ps *Problems) *Config {
 	c := &Config{
 		Listen:    f.Listen,
-		Admin:     f.Admin.resolve(ps),
+		Admin:     f.Admin.resolve(f.has("store"), ps),
 		Keys:      f.resolveKeys(ps),
 		Timeouts:  f.Timeouts.over(provider.Timeouts{}, ps),
 		Retries:   f.Retries.resolve(ps),
@@ -40,11 +40,15 @@ func (f *file) resolveOwn(ps *Problems) *Config {
 		Log:       f.Log.resolve(),
 		Traces:    f.Traces.resolve(ps),
 	}
+	f.resolveStores(c, ps)
 	f.checkListen(ps)
 	return c
 }
 
-func (f *file) checkServing(ps *Problems) {
+func (f *file) checkServing(c *Config, ps *Problems) {
+	if c.Discover.On() {
+		return
+	}
 	if len(f.Providers) == 0 {
 		ps.addKey(&f.at, "providers", "names nobody who serves models; write one, such as \"openai: {preset: openai, api_key: ${OPENAI_API_KEY}}\"")
 	}
@@ -55,20 +59,23 @@ func (f *file) checkServing(ps *Problems) {
 
 func (f *file) checkListen(ps *Problems) {
 	host, ok := f.checkAddress("listen", f.Listen, ps)
-	if ok && !isLoopback(host) && len(f.Keys) == 0 {
-		ps.addKey(&f.at, "listen", "%q can be reached from other machines and no key is asked for; add keys, or listen on 127.0.0.1", f.node.writtenAt("listen", f.Listen))
+	if ok && !isLoopback(host) && len(f.Keys) == 0 && !f.has("store") {
+		ps.addKey(&f.at, "listen", "%q can be reached from other machines and no key is asked for; add keys or a store, or listen on 127.0.0.1", f.node.writtenAt("listen", f.Listen))
 	}
 	if f.Listen == f.Admin.Listen && !strings.HasSuffix(f.Listen, ":0") {
 		ps.addKey(&f.at, "listen", "is the same address as admin.listen; write another port in one of them")
 	}
 }
 
-func (a *adminFile) resolve(ps *Problems) Admin {
+func (a *adminFile) resolve(store bool, ps *Problems) Admin {
 	host, ok := a.checkAddress("listen", a.Listen, ps)
-	if ok && !isLoopback(host) {
-		ps.addKey(&a.at, "listen", "%q can be reached from other machines and the admin listener asks for no key; write 127.0.0.1 and a port", a.node.writtenAt("listen", a.Listen))
+	if ok && !isLoopback(host) && (!store || a.TLS.Cert == "") {
+		ps.addKey(&a.at, "listen", "%q can be reached from other machines; write admin.tls and a store with operators' keys, or 127.0.0.1 and a port", a.node.writtenAt("listen", a.Listen))
 	}
-	return Admin{Listen: a.Listen, Explicit: a.has("listen")}
+	if (a.TLS.Cert == "") != (a.TLS.Key == "") {
+		ps.addKey(&a.TLS.at, "cert", "and key belong together; write both files, or neither")
+	}
+	return Admin{Listen: a.Listen, Explicit: a.has("listen"), Cert: a.TLS.Cert, Key: a.TLS.Key, Open: ok && !isLoopback(host)}
 }
 
 // checkAddress reads host:port and returns the host.

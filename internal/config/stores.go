@@ -1,0 +1,255 @@
+package config
+
+import (
+	"errors"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/secret"
+)
+
+// Store is where keys and the ledger are. An empty URL is none: then nothing is
+// written to disk.
+type Store struct {
+	URL     secret.String   // sqlite:PATH or postgres://…
+	Peppers []secret.String // versions 1, 2, …; empty is one in the data folder
+	Stale   time.Duration   // how long known keys are served without it
+}
+
+// SQLite reports whether the store is a file of this machine.
+func (s Store) SQLite() bool { return strings.HasPrefix(s.URL.Reveal(), "sqlite:") }
+
+// Prices is what tokens cost, beyond what is built in. Numbers are dollars for a
+// million tokens, as they were written: money is not rounded on the way.
+type Prices struct {
+	Ceiling *Price // for what has no price; nil refuses it
+	Models  []PriceRule
+}
+
+// PriceRule is the price of the targets that a pattern names.
+type PriceRule struct {
+	Pattern string
+	Price   Price
+}
+
+// Price is dollars for a million tokens of each class; an empty one is not known.
+type Price struct{ Input, CacheRead, CacheWrite, Output, Reasoning string }
+
+// Cache is what is kept of answers. A TTL of 0 is off.
+type Cache struct {
+	TTL  time.Duration
+	Size int64
+}
+
+// Discover is where workers are found.
+type Discover struct {
+	Etcd     Etcd
+	File     string
+	DNS      []Name
+	Networks []netip.Prefix // where they may be
+	APIKey   secret.String  // that they are called with; empty is none
+}
+
+// On reports whether there is anywhere to look.
+func (d *Discover) On() bool { return len(d.Etcd.Endpoints) > 0 || d.File != "" || len(d.DNS) > 0 }
+
+// Etcd is a cluster that workers register in.
+type Etcd struct {
+	Endpoints     []string
+	Prefix        string
+	Username      string
+	Password      secret.String
+	CA, Cert, Key string // files
+}
+
+// Name is a name in the DNS behind which workers are.
+type Name struct {
+	Name     string
+	Port     int
+	Model    string
+	Protocol string
+}
+
+func (f *file) resolveStores(c *Config, ps *Problems) {
+	c.Node, c.Data = f.Node, f.Data
+	c.Store = f.Store.resolve(f.Data, ps)
+	c.Redis = f.Redis.resolve(ps)
+	c.Prices = f.Prices.resolve(ps)
+	c.Cache = f.Cache.resolve(ps)
+	c.Discover = f.Discover.resolve(ps)
+	if !nodeForm.MatchString(f.Node) {
+		ps.addKey(&f.at, "node", "is not a name of up to 64 letters, digits, \".\", \"-\" and \"_\"; write one such as gw-1")
+	}
+	if f.has("redis") && c.Store.URL == "" {
+		ps.addKey(&f.at, "redis", "holds the limits of keys, and there are none without a store; write store, or take redis out")
+	}
+	if f.has("cache") && c.Store.URL == "" {
+		ps.addKey(&f.at, "cache", "keeps answers apart by who asked, which only a store knows; write store, or take cache out")
+	}
+}
+
+var nodeForm = regexp.MustCompile(`^[A-Za-z0-9._-]{0,64}$`)
+
+// minPepper is what a brute force cannot reach.
+const minPepper = 32
+
+func (s *storeFile) resolve(data string, ps *Problems) Store {
+	if s.node == nil || s.node.kind == null {
+		return Store{}
+	}
+	out := Store{URL: s.URL, Stale: time.Duration(s.Stale), Peppers: s.Peppers}
+	text := s.URL.Reveal()
+	switch scheme, _, _ := strings.Cut(text, ":"); {
+	case text == "" || text == "sqlite":
+		out.URL = secret.String("sqlite:" + filepath.Join(data, "isogloss.db"))
+	case scheme == "sqlite" && len(text) > len("sqlite:"):
+	case scheme == "postgres", scheme == "postgresql":
+		if u, err := url.Parse(text); err != nil || u.Host == "" {
+			ps.addKey(&s.at, "url", "is not an address of PostgreSQL; write one such as \"postgres://user:${PASSWORD}@host:5432/isogloss\"")
+		}
+	default:
+		ps.addKey(&s.at, "url", "is no store; write sqlite, \"sqlite:/path/to/file.db\" or \"postgres://…\"")
+	}
+	for i, p := range s.Peppers {
+		if len(p) < minPepper {
+			ps.addKey(&s.at, "peppers", "has a pepper, number %d, of less than %d characters; write one from \"openssl rand -hex 32\"", i+1, minPepper)
+		}
+	}
+	return out
+}
+
+func (r *redisFile) resolve(ps *Problems) secret.String {
+	if r.node == nil || r.node.kind == null {
+		return ""
+	}
+	u, err := url.Parse(r.URL.Reveal())
+	if err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss" {
+		ps.addKey(&r.at, "url", "is not an address of Redis; write one such as \"redis://127.0.0.1:6379/0\", or rediss:// for TLS")
+	}
+	return r.URL
+}
+
+// decimal is a number that is kept as it was written.
+type decimal string
+
+var decimalForm = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9})?$`)
+
+func (d *decimal) parse(text string) error {
+	if !decimalForm.MatchString(text) {
+		return errors.New("is not a price; write dollars for a million tokens, such as 2.50")
+	}
+	*d = decimal(text)
+	return nil
+}
+
+func (p *pricesFile) resolve(ps *Problems) Prices {
+	var out Prices
+	switch {
+	case p.Unknown == "ceiling" && !p.has("ceiling"):
+		ps.addKey(&p.at, "ceiling", "is needed with unknown: ceiling; write one such as {input: 15, output: 75}")
+	case p.Unknown == "ceiling":
+		ceiling := p.Ceiling.resolve(ps)
+		out.Ceiling = &ceiling
+	case p.has("ceiling"):
+		ps.addKey(&p.at, "ceiling", "is not used with unknown: refuse; write unknown: ceiling, or take it out")
+	}
+	for _, m := range p.Models {
+		pattern := m.node.key
+		switch {
+		case !strings.Contains(pattern, "/"):
+			ps.add(m.node, "names no target; write provider/model, or provider/*")
+		case strings.Contains(strings.TrimSuffix(pattern, "*"), "*"):
+			ps.add(m.node, "has a \"*\" that is not its last character; write a name such as \"local/*\"")
+		}
+		out.Models = append(out.Models, PriceRule{Pattern: pattern, Price: m.resolve(ps)})
+	}
+	return out
+}
+
+func (p *priceFile) resolve(ps *Problems) Price {
+	for _, f := range []struct {
+		key   string
+		value decimal
+	}{{"input", p.Input}, {"output", p.Output}} {
+		if f.value == "" {
+			ps.addKey(&p.at, f.key, "is needed; write dollars for a million tokens, 0 where it costs nothing")
+		}
+	}
+	return Price{Input: string(p.Input), CacheRead: string(p.CacheRead), CacheWrite: string(p.CacheWrite), Output: string(p.Output), Reasoning: string(p.Reasoning)}
+}
+
+func (c *cacheFile) resolve(ps *Problems) Cache {
+	if c.node == nil || c.node.kind == null {
+		return Cache{}
+	}
+	if c.TTL <= 0 {
+		ps.addKey(&c.at, "ttl", "is needed: it is how long an answer is kept; write a duration such as 10m")
+	}
+	if c.Size < minSize {
+		ps.addKey(&c.at, "size", "is less than 1KiB, which holds no answer; write a size such as 256MiB")
+	}
+	return Cache{TTL: time.Duration(c.TTL), Size: int64(c.Size)}
+}
+
+func (d *discoverFile) resolve(ps *Problems) Discover {
+	out := Discover{Etcd: d.Etcd.resolve(ps), File: d.File, APIKey: d.APIKey}
+	for i := range d.DNS {
+		out.DNS = append(out.DNS, d.DNS[i].resolve(ps))
+	}
+	for _, text := range d.Networks {
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			ps.addKey(&d.at, "networks", "has %q, which is no network; write one such as 10.0.0.0/8", text)
+			continue
+		}
+		out.Networks = append(out.Networks, prefix.Masked())
+	}
+	if out.On() && len(d.Networks) == 0 {
+		ps.addKey(&d.at, "networks", "is needed: it says where workers may be; write a list such as [10.0.0.0/8]")
+	}
+	return out
+}
+
+func (e *etcdFile) resolve(ps *Problems) Etcd {
+	for _, text := range e.Endpoints {
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+			ps.addKey(&e.at, "endpoints", "has %q, which is no address of etcd; write one such as \"http://127.0.0.1:2379\"", text)
+			continue
+		}
+		if u.Scheme == "http" && !isLoopback(u.Hostname()) && e.Password != "" {
+			ps.addKey(&e.at, "endpoints", "has %q, over which the password would travel in the clear; write https", text)
+		}
+	}
+	if e.node != nil && len(e.Endpoints) == 0 {
+		ps.addKey(&e.at, "endpoints", "is needed; write a list such as [\"http://127.0.0.1:2379\"]")
+	}
+	if (e.Cert == "") != (e.Key == "") {
+		ps.addKey(&e.at, "cert", "and key belong together; write both files, or neither")
+	}
+	return Etcd{Endpoints: e.Endpoints, Prefix: e.Prefix, Username: e.Username, Password: e.Password, CA: e.CA, Cert: e.Cert, Key: e.Key}
+}
+
+func (n *nameFile) resolve(ps *Problems) Name {
+	if n.Name == "" || n.Model == "" || n.Protocol == "" {
+		ps.add(n.node, "lacks name, model or protocol; write {name: vllm.svc, port: 8000, model: m, protocol: openai-chat}")
+	}
+	if n.Port < 0 || n.Port > 65535 {
+		ps.addKey(&n.at, "port", "is not a port; write a number from 1 to 65535, or take it out where the name has SRV records")
+	}
+	return Name{Name: n.Name, Port: n.Port, Model: n.Model, Protocol: string(n.Protocol)}
+}
+
+type unknownName string
+
+func (unknownName) options() []string { return []string{"refuse", "ceiling"} }
+
+// discovered is the provider's name that stands for the workers that were found.
+const discovered = "discovered"
+
+// needsKey reports whether clients have to say who they are.
+func (c *Config) needsKey() bool { return len(c.Keys) > 0 || c.Store.URL != "" }
