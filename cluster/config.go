@@ -40,6 +40,9 @@ func (g *gateway) yaml(s settings, u *upstream) string {
 	provider := func(name, more string) string {
 		return fmt.Sprintf("  %s: { protocol: openai-chat, base_url: %q, api_key: %s, include_usage: true%s }", name, u.url(name), providerSecret, more)
 	}
+	price := func(target string) string {
+		return fmt.Sprintf("    %q: { input: %d, output: %d }", target, inputPrice, outputPrice)
+	}
 	impatient := fmt.Sprintf(", timeouts: { connect: 1s, first_byte: %[1]s, first_token: %[1]s, idle: %[1]s, total: 20s }", impatientTime)
 	lines := []string{
 		"listen: " + strings.TrimPrefix(g.url, "http://"),
@@ -53,7 +56,7 @@ func (g *gateway) yaml(s settings, u *upstream) string {
 		"  unknown: refuse",
 		"  models:",
 		fmt.Sprintf("    \"cheap/*\": { input: 0, output: %d }", outputPrice),
-		fmt.Sprintf("    \"*\": { input: %d, output: %d }", inputPrice, outputPrice),
+		price("dear/*"), price("first/*"), price("second/*"), price("discovered/*"),
 		"providers:",
 		provider("cheap", ""),
 		provider("dear", ""),
