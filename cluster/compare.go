@@ -86,6 +86,11 @@ func judge(a asked, r row, tries []served) []string {
 		told = told || s.told
 	}
 	switch {
+	case r.outcome == "cached":
+		if r.cost > 0 {
+			add("an answer that was given again costs %d", r.cost)
+		}
+		return wrong
 	case a.status != http.StatusOK:
 		if r.cost > 0 || r.output > 0 {
 			add("the client got status %d and is charged for %d tokens, %d", a.status, r.output, r.cost)

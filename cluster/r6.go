@@ -14,7 +14,7 @@ import (
 func runColdStart(ctx context.Context, s *stage) error {
 	const limit = 2 * time.Second
 	began := time.Now()
-	k, err := s.newKey(ctx, "r6", limits{budget: 10_000_000})
+	k, err := s.newKey(ctx, "r6", limits{requests: 1_000_000})
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,9 @@ func runDiscovery(ctx context.Context, s *stage) error {
 			return fmt.Errorf("%s: %w", step.name, err)
 		}
 		s.comes(ctx, k, step.name, inStep, "r7/"+step.name)
+		if step.name == "compacted" {
+			s.check("r7/missed", "a worker that came while the way was cut is served", began, unless(s.serves(ctx, k, "unseen", 0), "a worker that came while the way was cut is not served"))
+		}
 	}
 	seen := end()
 	s.check("r7/no-errors", fmt.Sprintf("%d requests while etcd was killed, compacted, emptied and put back", len(seen)), began, bad(seen, asked.good)...)

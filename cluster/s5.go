@@ -87,7 +87,7 @@ func (s *stage) traffic(ctx context.Context, client, operator key) error {
 		case 7:
 			w.model = "no-such-model"
 		case 8:
-			w.once = promptCanary + fmt.Sprint(i%nodes)
+			w.once = w.Tag
 		}
 		s.ask(ctx, w)
 	}

@@ -199,6 +199,7 @@ func (c *call) stream() {
 	if fails && c.Fault == resets {
 		c.fault = string(c.Fault)
 		_ = rc.Flush() // the head
+		c.reset()
 		return
 	}
 	for i := range c.Say {
