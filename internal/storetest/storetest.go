@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -152,16 +153,37 @@ func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
 	}
+	s.signal(syscall.SIGSTOP) // so that it starts no more children
 	s.signal(syscall.SIGKILL)
 	<-s.done
 	_ = s.out.Close() // nothing writes to it any more
 	s.cmd = nil
 }
 
+// signal reaches all processes of a store. Those that PostgreSQL runs for its
+// connections have groups of their own: without them a frozen one would still answer
+// on every connection that is open.
 func (s *Server) signal(sig syscall.Signal) {
-	if s.cmd != nil {
-		_ = syscall.Kill(-s.cmd.Process.Pid, sig) // it may have ended
+	if s.cmd == nil {
+		return
 	}
+	pid := s.cmd.Process.Pid
+	if sig == syscall.SIGSTOP {
+		_ = syscall.Kill(-pid, sig) // first, so that it starts no more of them; it may have ended
+	}
+	for _, child := range children(pid) {
+		_ = syscall.Kill(child, sig) // it may have ended
+	}
+	_ = syscall.Kill(-pid, sig) // likewise
+}
+
+// children are the processes that a process has started.
+func children(pid int) (all []int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid)) // none where it has ended
+	for _, field := range strings.Fields(string(text)) {
+		all = append(all, atoi(field))
+	}
+	return all
 }
 
 // Wipe removes what a killed store had written.
