@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -67,13 +68,19 @@ func run(k kind, dir string) (*Server, error) {
 	return s, s.Start()
 }
 
+// freeAddress is below the ports that systems give to connections: while a store is
+// killed, none of them may take its port.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-	if err != nil {
-		return "", err
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))) //nolint:noctx,gosec // it is closed at once, and chance is no secret
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return l.Addr().String(), l.Close()
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 func (s *Server) fill() error {
