@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -48,12 +49,19 @@ func newGateway(bin, dir, name string) (*gateway, error) {
 	return g, os.MkdirAll(g.data, 0o700)
 }
 
+// freeAddress is below the ports that systems give to connections: while a node is
+// killed, none of them may take its port.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(10_000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return l.Addr().String(), l.Close()
 	}
-	return l.Addr().String(), l.Close()
 }
 
 // launch starts the process and does not wait for it.
