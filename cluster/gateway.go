@@ -180,11 +180,16 @@ func (g *gateway) close() {
 	}
 }
 
-// alive reports whether a process is there and has not ended.
+// alive reports whether a process is there and has not ended. One whose first thread
+// has ended may still hold its ports by another.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, found := strings.Cut(string(stat), ") ")
-	return err == nil && found && !strings.HasPrefix(state, "Z")
+	if err != nil || !found {
+		return false
+	}
+	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	return !strings.HasPrefix(state, "Z") || len(threads) > 1
 }
 
 // replace asks for a new process and returns when it serves.

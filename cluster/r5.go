@@ -36,7 +36,7 @@ func runPostgresDown(ctx context.Context, s *stage) error {
 	s.postgres.Kill()
 	pause(ctx, half)
 	down := between(s.clients.history.list(), frozen, time.Now()) // those that have ended
-	isDown.Store(false) // too many wrong keys from one address would have it shut out
+	isDown.Store(false)                                           // too many wrong keys from one address would have it shut out
 	if err := s.postgres.Start(); err != nil {
 		return err
 	}
