@@ -10,6 +10,9 @@ import (
 // runLimits holds that limits count on all nodes together. In each part far more is
 // asked for than there is, all at once.
 func runLimits(ctx context.Context, s *stage) error {
+	if err := s.warm(ctx); err != nil {
+		return err
+	}
 	for _, part := range []func(context.Context, *stage) error{limitRequests, limitTokens, limitConcurrency, limitTenants} {
 		if err := part(ctx, s); err != nil {
 			return err
@@ -40,7 +43,7 @@ func limitRequests(ctx context.Context, s *stage) error {
 	}
 	answers := s.rush(ctx, asks, script{Say: 1}, k)
 	admitted := count(answers, asked.good)
-	s.check("limits/requests", fmt.Sprintf("%d of %d admitted, the limit is %d in a minute", admitted, asks, limit), began,
+	s.check("limits/requests", fmt.Sprintf("%d of %d admitted, the limit is %d in a minute%s", admitted, asks, limit, s.outages()), began,
 		append(bad(answers, goodOrRefused), unless(admitted == limit, "%d were admitted, the limit is %d", admitted, limit))...)
 	return nil
 }
@@ -56,7 +59,7 @@ func limitTokens(ctx context.Context, s *stage) error {
 	}
 	answers := s.rush(ctx, asks, script{Say: say}, k)
 	used := count(answers, asked.good) * (say + promptTokens)
-	s.check("limits/tokens", fmt.Sprintf("%d of %d admitted with %d tokens, the limit is %d in a minute", count(answers, asked.good), asks, used, limit), began,
+	s.check("limits/tokens", fmt.Sprintf("%d of %d admitted with %d tokens, the limit is %d in a minute%s", count(answers, asked.good), asks, used, limit, s.outages()), began,
 		append(bad(answers, goodOrRefused), unless(used <= limit, "%d tokens were used, the limit is %d", used, limit), unless(used >= limit/2, "only %d tokens were used of %d", used, limit))...)
 	return nil
 }
@@ -77,7 +80,7 @@ func limitConcurrency(ctx context.Context, s *stage) error {
 		last = again[0]
 		return count(again, asked.good) == limit
 	})
-	s.check("limits/concurrency", fmt.Sprintf("%d of %d admitted, at most %d open at once, the limit is %d", admitted, asks, peak, limit), began,
+	s.check("limits/concurrency", fmt.Sprintf("%d of %d admitted, at most %d open at once, the limit is %d%s", admitted, asks, peak, limit, s.outages()), began,
 		append(bad(answers, goodOrRefused), unless(peak <= limit, "%d were open at once, the limit is %d", peak, limit), unless(admitted >= limit, "%d were admitted, the limit is %d", admitted, limit),
 			late, unless(late == "", "%v", last))...)
 	return nil
@@ -111,7 +114,7 @@ func limitTenants(ctx context.Context, s *stage) error {
 	wrong := bad(answers, func(a asked) bool { return a.good() || a.refused() })
 	ours, theirs := s.tokensOf(small), s.tokensOf(large)
 	wrong = append(wrong, unless(ours == team, "the team has used %d tokens of %d", ours, team), unless(ours+theirs == org, "the organisation has used %d tokens of %d", ours+theirs, org))
-	s.check("limits/teams-and-organisations", fmt.Sprintf("the team used %d of %d tokens, the organisation %d of %d", ours, team, ours+theirs, org), began, wrong...)
+	s.check("limits/teams-and-organisations", fmt.Sprintf("the team used %d of %d tokens, the organisation %d of %d%s", ours, team, ours+theirs, org, s.outages()), began, wrong...)
 	return nil
 }
 

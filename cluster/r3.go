@@ -168,6 +168,19 @@ func (s *stage) frozenShares(ctx context.Context, rate, money key) (f finding) {
 	return f
 }
 
+// outages says how often a node has found Redis too slow, where nothing was done to
+// it: on a machine that is too busy for its timeouts, limits are shares.
+func (s *stage) outages() string {
+	n := 0
+	for _, g := range s.nodes {
+		n += strings.Count(g.log(), "redis is lost")
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; Redis was too slow %d times", n)
+}
+
 // warnings are the lines that the nodes have logged above the usual.
 func (s *stage) warnings() (n int) {
 	for _, g := range s.nodes {
