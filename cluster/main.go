@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -87,23 +88,30 @@ func (o *options) resolve() error {
 
 func (o *options) wants(name string) bool { return len(o.only) == 0 || slices.Contains(o.only, name) }
 
-// runAll runs the scenarios one after the other: they measure time, and the machine
-// may be small.
+// runAll runs the scenarios one after the other, since they measure time and the
+// machine may be small, but for those that mostly wait.
 func runAll(ctx context.Context, o options, r *report) error {
+	var beside sync.WaitGroup
+	defer beside.Wait()
 	for _, s := range scenarios() {
-		if !o.wants(s.name) {
+		if !o.wants(s.name) || ctx.Err() != nil {
 			continue
 		}
-		r.progress("%s: %s", s.name, s.says)
-		began := time.Now()
-		if err := runOne(ctx, o, r, s); err != nil {
-			r.failed(s.name, err.Error(), time.Since(began))
+		do := func() {
+			r.progress("%s: %s", s.name, s.says)
+			began := time.Now()
+			if err := runOne(ctx, o, r, s); err != nil {
+				r.failed(s.name, err.Error(), time.Since(began))
+			}
 		}
-		if ctx.Err() != nil {
-			return ctx.Err()
+		if s.beside {
+			beside.Go(do)
+		} else {
+			do()
 		}
 	}
-	return nil
+	beside.Wait()
+	return ctx.Err()
 }
 
 // runOne runs a scenario in a folder that is removed afterwards.
