@@ -51,20 +51,24 @@ var allowed = map[string][]string{
 	"internal/storetest":    {},
 	"internal/usage":        {"llm"},
 	"internal/quota":        {"internal/usage"},
-	"internal/discover":     {},
+	"internal/discover":     {"internal/secret"},
 	"internal/access":       {"internal/quota", "internal/secret", "llm"},
+	"internal/store":        {"internal/access", "internal/quota", "internal/usage", "llm"},
+	"internal/admin":        {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"},
 	"internal/observe":      {"llm"},
 	"internal/config":       {"internal/provider", "internal/secret", "protocol"},
-	"internal/relay": {"internal/access", "internal/balance", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
+	"internal/cache":        {},
+	"internal/admin":        {"internal/access", "internal/quota", "internal/secret", "internal/store", "internal/usage", "llm"},
+	"internal/relay": {"internal/access", "internal/balance", "internal/cache", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/rerank", "llm", "sse"},
-	"internal/app": {"internal/access", "internal/balance", "internal/config", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route",
+	"internal/app": {"internal/access", "internal/admin", "internal/balance", "internal/cache", "internal/config", "internal/discover", "internal/quota", "internal/secret", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route",
 		"protocol", "protocol/all", "llm", "sse"},
 	"chaos/rig":     {}, // the built binary and the wire, nothing of ours
 	"chaos/restart": {"chaos/rig"},
 	"chaos/reload":  {"chaos/rig"},
 	"bench":         {}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/app", "internal/config", "internal/handover", "internal/relay", "llm", "conform"},
+	"cmd/isogloss": {"internal/access", "internal/app", "internal/config", "internal/discover", "internal/usage", "internal/handover", "internal/relay", "llm", "conform"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -56,11 +56,20 @@ func modelRows(cfg *config.Config) []modelRow {
 	for _, m := range cfg.Models {
 		row := modelRow{Model: m.Name, OwnedBy: m.OwnedBy}
 		for _, t := range m.Targets {
-			row.Targets = append(row.Targets, targetRow{t.Provider.Name + "/" + t.Model, string(t.Provider.Protocol), address(t.Provider.BaseURL), t.Weight})
+			row.Targets = append(row.Targets, newTargetRow(t))
 		}
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// newTargetRow shows a target. Which workers will be found is not known here.
+func newTargetRow(t config.Target) targetRow {
+	row := targetRow{Target: t.String(), Weight: t.Weight}
+	if t.Provider != nil {
+		row.Protocol, row.BaseURL = string(t.Provider.Protocol), address(t.Provider.BaseURL)
+	}
+	return row
 }
 
 // address is a URL without its query, which may hold a credential.

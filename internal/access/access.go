@@ -1,6 +1,3 @@
-// Package access knows who the caller is. Today a caller is whoever holds one of
-// the keys in the configuration; with none configured, everyone who can reach
-// the loopback interface is one.
 package access
 
 import (
@@ -19,13 +16,6 @@ type Key struct {
 	Secret      secret.String
 	Criticality string // the most that its requests may say of themselves
 	Concurrency int    // open requests; 0 is the gateway's own limit
-}
-
-// Caller is who sends a request.
-type Caller struct {
-	ID          string // tells one caller from another, and not their keys
-	Criticality string // empty where no keys are configured: anything may be said
-	Concurrency int
 }
 
 // Keys is the set of client keys. Digests are compared rather than the keys
@@ -49,10 +39,10 @@ func (k *Keys) Check(r *http.Request) (Caller, *llm.Error) {
 	key := presented(r)
 	got := sha256.Sum256([]byte(key))
 	if len(k.digests) == 0 {
-		return Caller{ID: string(got[:])}, checkBrowser(r)
+		return Caller{ID: string(got[:]), everything: true}, checkBrowser(r)
 	}
 	if key == "" {
-		return Caller{}, &llm.Error{Kind: llm.Authentication, Message: "no API key was sent; send one as 'Authorization: Bearer KEY', 'x-api-key: KEY' or 'x-goog-api-key: KEY'"}
+		return Caller{}, errNoKey()
 	}
 	found := -1
 	for i := range k.digests {
@@ -60,9 +50,9 @@ func (k *Keys) Check(r *http.Request) (Caller, *llm.Error) {
 		found = subtle.ConstantTimeSelect(same, i, found)
 	}
 	if found < 0 {
-		return Caller{}, &llm.Error{Kind: llm.Authentication, Message: "this API key is not known to the gateway"}
+		return Caller{}, errWrongKey()
 	}
-	return Caller{ID: string(got[:]), Criticality: k.keys[found].Criticality, Concurrency: k.keys[found].Concurrency}, nil
+	return Caller{ID: string(got[:]), Criticality: k.keys[found].Criticality, Concurrency: k.keys[found].Concurrency, everything: true}, nil
 }
 
 // presented is the key a request carries. Every dialect's header is read on

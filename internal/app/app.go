@@ -107,15 +107,28 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer closeObserver(observer)
-	gateway := relay.New(all.Codecs(), observer)
-	defer gateway.Close()
-	started := time.Now()
-	gateway.Use(newState(cfg, started))
-
-	servers, err := listen(ctx, o.Process, cfg, gateway, observer)
+	shared, err := openStores(cfg, observer)
 	if err != nil {
 		return err
 	}
+	defer shared.close()
+	gateway := relay.New(all.Codecs(), observer)
+	defer gateway.Close()
+	now := &current{gateway: gateway, stores: shared, started: time.Now()}
+	if err := now.load(cfg); err != nil {
+		return err
+	}
+	shared.run(observer, now.found)
+	if err := shared.ready(ctx); err != nil {
+		return err
+	}
+
+	watcher := &watcher{options: o, first: cfg, current: now, observer: observer}
+	servers, err := listen(ctx, o.Process, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, watcher: watcher, version: o.Version})
+	if err != nil {
+		return err
+	}
+	watcher.bound = servers.data.listener.Addr()
 	greet(observer.Logger(), cfg, servers, o.Version)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
@@ -126,8 +139,7 @@ func Run(ctx context.Context, o Options) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		w := watcher{options: o, first: cfg, bound: servers.data.listener.Addr(), started: started, observer: observer, gateway: gateway}
-		w.watch(watching, seen)
+		watcher.watch(watching, seen)
 	}()
 	err = l.last(ctx)
 	<-watched
@@ -146,7 +158,7 @@ func closeObserver(o *observe.Observer) {
 // greet tells the operator where the gateway is and what it serves.
 func greet(logger *slog.Logger, cfg *config.Config, s *servers, version string) {
 	logger.Info("listening", "url", "http://"+s.data.addr(), "metrics", s.metricsURL(), "models", len(cfg.Models), "providers", len(cfg.Providers), "version", version)
-	if len(cfg.Keys) == 0 {
+	if len(cfg.Keys) == 0 && cfg.Store.URL == "" {
 		logger.Info("no keys are configured, so only this machine is served", "hint", "point an OpenAI SDK at http://"+s.data.addr()+"/v1")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/balance"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
@@ -15,9 +16,9 @@ import (
 
 // newState makes of a configuration what the request path works with. created is
 // when the process started, so that lists of models stay the same over reloads.
-func newState(cfg *config.Config, created time.Time) *relay.State {
+func newState(cfg *config.Config, workers []discover.Worker, created time.Time) *relay.State {
 	return &relay.State{
-		Routes:    route.New(newRoutes(cfg.Models)),
+		Routes:    route.New(newPools(workers, cfg).fill(newRoutes(cfg.Models), cfg.Models)),
 		Keys:      access.NewKeys(newKeys(cfg.Keys)),
 		Paths:     newPaths(cfg.Providers),
 		Retries:   relay.Retries(cfg.Retries),
@@ -38,17 +39,19 @@ func newKeys(keys []config.Key) []access.Key {
 	return out
 }
 
+// newRoutes are the rows of the configuration, without their targets.
 func newRoutes(models []config.Model) []*route.Route {
 	routes := make([]*route.Route, 0, len(models))
 	for _, m := range models {
 		r := &route.Route{Name: m.Name, OwnedBy: m.OwnedBy, Balance: balance.Policy(m.Balance), Continue: m.Continue,
 			Hedge: route.Hedge{Quantile: m.Hedge.Percentile / 100, Share: m.Hedge.Share}}
-		for _, t := range m.Targets {
-			r.Targets = append(r.Targets, route.Target{Provider: t.Provider, Model: t.Model, Weight: t.Weight, Timeouts: t.Timeouts})
-		}
 		routes = append(routes, r)
 	}
 	return routes
+}
+
+func newTarget(t config.Target) route.Target {
+	return route.Target{Provider: t.Provider, Model: t.Model, Weight: t.Weight, Timeouts: t.Timeouts}
 }
 
 func newPaths(providers []*provider.Provider) map[provider.Path]*provider.Provider {

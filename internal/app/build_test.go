@@ -22,7 +22,7 @@ func TestStateHasWhatTranslationNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newState(cfg, time.Now())
+		s := newState(cfg, nil, time.Now())
 		if got := s.Gates.For(protocol.Anthropic, "claude-sonnet-4").MaxOutput; s.Fidelity != want.mode || got != want.output {
 			t.Errorf("%s %d, want %+v", s.Fidelity, got, want)
 		}

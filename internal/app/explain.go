@@ -82,7 +82,7 @@ func explainFresh(cfg *config.Config, dialect, model string, body []byte) (*rela
 	defer closeObserver(observer)
 	gateway := relay.New(all.Codecs(), observer)
 	defer gateway.Close()
-	gateway.Use(newState(cfg, time.Now()))
+	gateway.Use(newState(cfg, nil, time.Now()))
 	e, fault := gateway.Explain(protocol.Name(dialect), model, body)
 	if fault != nil {
 		return nil, fault

@@ -30,8 +30,10 @@ func TestSeedModelTimes(t *testing.T) {
 	gateway := relay.New(all.Codecs(), observer)
 	defer gateway.Close()
 	w := watcher{options: Options{Config: file, Env: noEnvironment}, first: &config.Config{}, bound: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
-		started: time.Unix(7, 0), observer: observer, gateway: gateway}
-	w.reload()
+		observer: observer, current: &current{gateway: gateway, stores: &stores{}, started: time.Unix(7, 0)}}
+	if err := w.reload(); err != nil {
+		t.Fatal(err)
+	}
 	req := httptest.NewRequest(http.MethodGet, "http://localhost/v1/models", nil)
 	rec := httptest.NewRecorder()
 	gateway.ServeHTTP(rec, req)

@@ -11,9 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
 )
 
 const (
@@ -40,7 +38,8 @@ type servers struct {
 
 // listen opens the ports. The data path's context carries the cause of a
 // shutdown to requests that outlast the drain.
-func listen(ctx context.Context, p Process, cfg *config.Config, gateway *relay.Relay, observer *observe.Observer) (*servers, error) {
+func listen(ctx context.Context, p Process, o *operations) (*servers, error) {
+	cfg, gateway, observer := o.cfg, o.gateway, o.observer
 	base, abort := context.WithCancelCause(context.Background())
 	s := &servers{abort: abort}
 	data, err := p.Listen(ctx, "data", cfg.Listen)
@@ -51,9 +50,15 @@ func listen(ctx context.Context, p Process, cfg *config.Config, gateway *relay.R
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
 	s.data.ConnState = s.conns.note
 	admin, err := p.Listen(ctx, "admin", cfg.Admin.Listen)
+	if err == nil {
+		if admin, err = secured(admin, cfg.Admin); err != nil {
+			_ = data.Close() // nothing was served on it
+			return nil, err
+		}
+	}
 	switch {
 	case err == nil:
-		s.admin = newServer(admin, &untilLeaving{newAdmin(observer, gateway), &s.leaving}, observer)
+		s.admin = newServer(admin, &untilLeaving{o.handler(), &s.leaving}, observer)
 	case cfg.Admin.Explicit:
 		_ = data.Close() // nothing was served on it
 		return nil, fmt.Errorf("admin.listen: %w; %s", err, remedy(err, "admin.listen"))
@@ -102,14 +107,6 @@ func newServer(l net.Listener, h http.Handler, observer *observe.Observer) *serv
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(observer.Logger().Handler(), slog.LevelDebug),
 	}}
-}
-
-// newAdmin is the operator's side: metrics, and who would be asked.
-func newAdmin(observer *observe.Observer, gateway *relay.Relay) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", observer.Metrics())
-	mux.Handle("POST "+explainPath, serveExplain(gateway))
-	return mux
 }
 
 func (s *servers) metricsURL() string {

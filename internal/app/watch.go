@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
 )
 
 // stamp tells one version of a file from another. It is nil for a file that is
@@ -65,9 +65,9 @@ type watcher struct {
 	options  Options
 	first    *config.Config // what the process was started with
 	bound    net.Addr       // where it listens until it ends
-	started  time.Time
+	current  *current
+	mu       sync.Mutex // against the file's change and an operator's wish at once
 	observer *observe.Observer
-	gateway  *relay.Relay
 }
 
 // watch returns when the context ends.
@@ -86,33 +86,39 @@ func (w *watcher) watch(ctx context.Context, loaded stamp) {
 		case <-tick.C:
 		}
 		if seen.changed(stampOf(path)) {
-			w.reload()
+			_ = w.reload() // it is logged
 		}
 	}
 }
 
-func (w *watcher) reload() {
+// reload reads the file and takes it into use, or says what is wrong with it.
+func (w *watcher) reload() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	cfg, err := w.options.LoadConfig()
 	if err == nil {
 		err = w.checkGuard(cfg)
+	}
+	if err == nil {
+		err = w.current.load(cfg)
 	}
 	w.observer.Reloaded(err)
 	logger := w.observer.Logger()
 	if err != nil {
 		logger.Error("the changed configuration is refused and the old one kept", "error", err.Error())
-		return
+		return err
 	}
-	w.gateway.Use(newState(cfg, w.started))
 	logger.Info("configuration loaded", "models", len(cfg.Models), "providers", len(cfg.Providers))
-	if cfg.Listen != w.first.Listen || cfg.Admin.Listen != w.first.Admin.Listen || cfg.Log != w.first.Log || cfg.Traces != w.first.Traces {
-		logger.Warn("a change of listen, admin, log or traces takes effect at the next start")
+	if cfg.StartsOtherwise(w.first) {
+		logger.Warn("a change of listen, admin, log, traces, node, data, store, redis, cache or discover takes effect at the next start")
 	}
+	return nil
 }
 
 // checkGuard keeps keys on an address that other machines can reach. The file may
 // well say another address by now, but this one is bound until the process ends.
 func (w *watcher) checkGuard(cfg *config.Config) error {
-	if tcp, ok := w.bound.(*net.TCPAddr); len(cfg.Keys) > 0 || ok && tcp.IP.IsLoopback() {
+	if tcp, ok := w.bound.(*net.TCPAddr); len(cfg.Keys) > 0 || w.first.Store.URL != "" || ok && tcp.IP.IsLoopback() {
 		return nil
 	}
 	return fmt.Errorf("%s: keys: the gateway still listens on %s, which other machines can reach; keep a key, or restart it on another address", w.options.Config, w.bound)

@@ -180,7 +180,7 @@ func TestReloadRefusesMistakes(t *testing.T) {
 		{"no provider", numbered(up, 2) + "  more: { targets: [upp/x] }\n", `isogloss.yaml:11: models.more.targets[0]: \"upp/x\" names a provider that is not there; did you mean \"up\"?`},
 		{"not YAML", "models: [\n", "isogloss.yaml:"},
 		{"truncated", "", "isogloss.yaml"},
-		{"a public address without keys", "listen: 0.0.0.0:0\n" + strings.Replace(numbered(up, 2), "listen: 127.0.0.1:0", "", 1), `add keys, or listen on 127.0.0.1`},
+		{"a public address without keys", "listen: 0.0.0.0:0\n" + strings.Replace(numbered(up, 2), "listen: 127.0.0.1:0", "", 1), `add keys or a store, or listen on 127.0.0.1`},
 	} {
 		g.write(t, c.text)
 		line := g.log.waitFor(t, refused, i+1)
@@ -289,7 +289,7 @@ func TestReloadSaysWhatWaits(t *testing.T) {
 	up := upstreamtest.New(t)
 	g := start(t, numbered(up, 1), quick())
 	g.write(t, numbered(up, 2)+"log: { level: debug }\n")
-	g.log.waitFor(t, "a change of listen, admin, log or traces takes effect at the next start", 1)
+	g.log.waitFor(t, "a change of listen, admin, log, traces, node, data, store, redis, cache or discover takes effect at the next start", 1)
 	if got := g.models(t); got != "fast collected only-2" {
 		t.Errorf("the models are %s", got)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"reflect"
 	"strconv"
 )
 
@@ -25,4 +26,11 @@ func (c *Config) WithListen(address string) (*Config, error) {
 	changed := *c
 	changed.Listen = address
 	return &changed, nil
+}
+
+// StartsOtherwise reports whether a configuration differs from another in what is
+// set up once, when the process starts.
+func (c *Config) StartsOtherwise(from *Config) bool {
+	return c.Listen != from.Listen || c.Admin != from.Admin || c.Log != from.Log || c.Traces != from.Traces || c.Node != from.Node || c.Data != from.Data ||
+		c.Redis != from.Redis || c.Cache != from.Cache || !reflect.DeepEqual(c.Store, from.Store) || !reflect.DeepEqual(c.Discover, from.Discover)
 }

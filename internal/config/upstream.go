@@ -33,6 +33,7 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provid
 	preset := f.preset(ps)
 	p := &provider.Provider{
 		Name:           f.node.key,
+		Preset:         preset.Name,
 		Protocol:       protocol.Name(or(f.Protocol, protocolName(preset.Protocol))),
 		Auth:           provider.Auth(or(f.Auth, authName(preset.Auth))),
 		Key:            f.APIKey,

@@ -82,7 +82,7 @@ func TestAttributesAreInUse(t *testing.T) {
 	r := newReceiver(t)
 	o, log := open(t, Options{TraceEndpoint: r.URL})
 	x := whole(o)
-	x.Continued = 1
+	x.Continued, x.Key, x.Recalled, x.Cost = 1, "k", "hit", new(int64)
 	x.Hedged("p", "first", &llm.Usage{Input: 1})
 	x.End()
 	x = begin(o)
@@ -114,6 +114,7 @@ func families(t *testing.T) map[string][]string {
 	o.Watch(func() Live {
 		return Live{Targets: []LiveTarget{{Target: "p/m", Prompt: 2, Cached: 1}}, Refused: map[string]uint64{"key": 1}}
 	})
+	o.WatchStores(func() Stores { return Stores{Ledger: &LedgerState{}, Workers: &WorkersState{}} })
 	gathered, err := o.metrics.registry.Gather()
 	if err != nil {
 		t.Fatal(err)

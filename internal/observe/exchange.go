@@ -18,6 +18,7 @@ type Exchange struct {
 	ID       string // the request's id, as the client is told
 	Endpoint string // a name from the gateway's own list: chat_completions, embeddings, path
 	Dialect  string // the client's protocol
+	Key      string // the id of the client's key, which opens nothing; empty for keys of the configuration file
 
 	Requested string // the model name as the client sent it; only ever logged
 	Target    string // provider/model of the attempt
@@ -33,9 +34,11 @@ type Exchange struct {
 	Continued        int    // how often a stream that broke off was taken up again
 	Hedge            string // which of two upstreams that were asked at once was sooner: "first", "second"; empty where one was asked
 	Fidelity         string // what could not be carried over
+	Recalled         string // where the answer is an earlier one: "hit" of the cache, "replay" of an Idempotency-Key
 
 	Finish string     // the finish reason on the wire
 	Usage  *llm.Usage // nil where none was reported
+	Cost   *int64     // billionths of a dollar; nil where it is not known or not counted
 	Err    *llm.Error // nil where all went well
 
 	BytesIn  int64 // of the request's body
@@ -131,6 +134,9 @@ func (x *Exchange) Token(t time.Time) {
 	}
 	x.last = t
 }
+
+// Began is when the request came.
+func (x *Exchange) Began() time.Time { return x.start }
 
 // FirstToken is when the first event with content passed; zero where none did.
 func (x *Exchange) FirstToken() time.Time {

@@ -16,6 +16,7 @@ const (
 	attrID               = "id"
 	attrEndpoint         = "endpoint"
 	attrDialect          = "dialect"
+	attrKey              = "key"
 	attrModel            = "model"
 	attrRequested        = "requested"
 	attrProvider         = "provider"
@@ -33,6 +34,7 @@ const (
 	attrCacheWrite       = "cache_write_tokens"
 	attrOutput           = "output_tokens"
 	attrReasoning        = "reasoning_tokens"
+	attrCost             = "cost_nanodollars"
 	attrFirstByteMS      = "first_byte_ms"
 	attrTTFTMS           = "ttft_ms"
 	attrDurationMS       = "duration_ms"
@@ -40,6 +42,7 @@ const (
 	attrBytesIn          = "bytes_in"
 	attrBytesOut         = "bytes_out"
 	attrAttempts         = "attempts"
+	attrRecalled         = "recalled"
 	attrHedge            = "hedge"
 	attrContinued        = "continued"
 	attrFidelity         = "fidelity"
@@ -85,6 +88,7 @@ func (x *Exchange) describe(l *line, v verdict) {
 	l.text(attrID, cut(x.ID, maxName))
 	l.text(attrEndpoint, x.Endpoint)
 	l.text(attrDialect, x.Dialect)
+	l.text(attrKey, x.Key)
 	l.text(attrModel, route.model)
 	if x.Requested != route.model {
 		l.text(attrRequested, cut(x.Requested, maxName))
@@ -112,6 +116,9 @@ func (x *Exchange) measure(l *line, now time.Time) {
 		l.add(slog.Int64(attrOutput, u.Output))
 		l.add(slog.Int64(attrReasoning, u.Reasoning))
 	}
+	if x.Cost != nil {
+		l.add(slog.Int64(attrCost, *x.Cost))
+	}
 	// Whole milliseconds: slog marshals floats by reflection, and the
 	// histograms have the fractions.
 	if x.firstByte != 0 {
@@ -125,6 +132,7 @@ func (x *Exchange) measure(l *line, now time.Time) {
 	l.number(attrBytesIn, x.BytesIn)
 	l.number(attrBytesOut, x.BytesOut)
 	l.number(attrAttempts, int64(x.Attempts))
+	l.text(attrRecalled, x.Recalled)
 	l.text(attrHedge, x.Hedge)
 	l.number(attrContinued, int64(x.Continued))
 	l.text(attrFidelity, cut(x.Fidelity, maxText))

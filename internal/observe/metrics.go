@@ -44,7 +44,8 @@ type metrics struct {
 	events         prometheus.Counter
 	reloaded       prometheus.Gauge
 
-	live *liveMetrics
+	live   *liveMetrics
+	stores *storeMetrics
 
 	routes *cache[routeKey, *routeSeries]
 	series *cache[seriesKey, *series]
@@ -72,6 +73,7 @@ func newMetrics(version string) *metrics {
 		hedgeTokens:    counter("hedge_lost_tokens_total", "Tokens that upstreams reported before they were given up for a sooner one.", "provider"),
 		reloads:        counter("config_reloads_total", "Reloads of the configuration.", "result"),
 		live:           newLiveMetrics(),
+		stores:         newStoreMetrics(),
 		bytes:          counter("bytes_total", "Body bytes exchanged with clients.", "direction"),
 	}
 	events := counter("stream_events_total", "Server-sent events passed to clients.")
@@ -79,7 +81,7 @@ func newMetrics(version string) *metrics {
 	build := gauge("build_info", "Always 1; the labels say what is running.", "version", "goversion")
 	m.registry.MustRegister(
 		m.requests, m.inFlight, m.duration, m.firstToken, m.interToken, m.firstByte, m.tokens,
-		m.upstreamErrors, m.cancels, m.losses, m.hedges, m.hedgeTokens, m.reloads, m.bytes, events, reloaded, build, m.live,
+		m.upstreamErrors, m.cancels, m.losses, m.hedges, m.hedgeTokens, m.reloads, m.bytes, events, reloaded, build, m.live, m.stores,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

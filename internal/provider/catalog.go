@@ -144,6 +144,7 @@ func (p Preset) Provider(name string) (*Provider, error) {
 	}
 	return &Provider{
 		Name:           name,
+		Preset:         p.Name,
 		Protocol:       p.Protocol,
 		BaseURL:        base,
 		Auth:           p.Auth,

@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"time"
@@ -16,6 +17,8 @@ import (
 // operator's settings laid over it. It does not change after it was built.
 type Provider struct {
 	Name     string // the operator's name for it
+	Preset   string // the row of the catalogue that it is; empty where it is none
+	Workers  string // the pool that it belongs to, where it was found; empty where it is written
 	Protocol protocol.Name
 	BaseURL  *url.URL // as the vendor's own SDK takes it; may carry a query
 	// APIVersion is the version of the protocol that this provider is sent where
@@ -44,6 +47,10 @@ type Provider struct {
 	Health       Check
 	Continuation Continuation
 }
+
+// Pool is whose retries are counted together: those of all workers that serve the
+// same, or the provider's own.
+func (p *Provider) Pool() string { return cmp.Or(p.Workers, p.Name) }
 
 // Quota says what a rate limit counts for.
 type Quota string

@@ -8,13 +8,26 @@ import (
 // criticalityHeader is how a client says how much a request matters.
 const criticalityHeader = "Isogloss-Criticality"
 
+// everyModel is what a key has to open for a path that is only forwarded: which
+// model it leads to is not known.
+const everyModel = "*"
+
+// identify finds out who sends the request. Nothing of it was read until now.
+func (r *Relay) identify(x *exchange) (err *llm.Error) {
+	x.caller, err = x.state.Keys.Check(x.client)
+	x.seen.Key = x.caller.Key
+	return err
+}
+
 // admit lets the caller in or not, and takes a place for the request.
-func (r *Relay) admit(x *exchange) *llm.Error {
-	caller, err := x.state.Keys.Check(x.client)
-	if err != nil {
+func (r *Relay) admit(x *exchange) (err *llm.Error) {
+	model := everyModel
+	if x.ask != nil {
+		model = x.ask.model
+	}
+	if err := x.caller.May(x.endpoint.name, model); err != nil {
 		return err
 	}
-	x.caller = caller
 	if x.class, err = x.classify(); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 func (r *Relay) fail(x *exchange, err *llm.Error) {
 	x.seen.Err = err
 	x.stop(err) // the upstream is not read any further
+	x.charge()
 	x.out.lock()
 	defer x.out.unlock()
 	if err.Kind == llm.Cancelled {

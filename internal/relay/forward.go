@@ -25,7 +25,7 @@ func (r *Relay) forward(s *State, p *provider.Provider, w http.ResponseWriter, r
 	defer r.record(x)
 	x.target = route.Target{Provider: p, Timeouts: p.Timeouts}
 	x.seen.Target = p.Name
-	for _, step := range []func(*exchange) *llm.Error{r.admit, r.attemptForward, r.answerForward} {
+	for _, step := range []func(*exchange) *llm.Error{r.identify, r.admit, r.reserveForward, r.attemptForward, r.answerForward} {
 		if err := step(x); err != nil {
 			r.fail(x, err)
 			return

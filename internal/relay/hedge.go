@@ -122,6 +122,7 @@ func (x *exchange) adopt(winner, loser *exchange) {
 		result = "second"
 	}
 	x.seen.Hedged(loser.target.Provider.Name, result, loser.early)
+	x.gaveUp(loser)
 	if winner == x {
 		loser.release()
 		x.hear()

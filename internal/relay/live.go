@@ -51,7 +51,7 @@ func (l *live) bind(s *State) {
 			}
 			credentials[who.credential] = true
 			kept = append(kept, l.bindTarget(t, who, len(r.Targets) > 1))
-			t.Budget = l.fleet.Budget(t.Provider.Name)
+			t.Budget = l.fleet.Budget(t.Provider.Pool())
 		}
 		r.Credentials = len(credentials)
 		if r.Balance == balance.CacheAware {
@@ -91,7 +91,7 @@ func fetch[T any](m map[string]*T, name string) *T {
 // bindTarget returns the id under which a target is known. Where it has company,
 // it is asked from time to time whether it is well.
 func (l *live) bindTarget(t *route.Target, who identity, company bool) string {
-	id := t.String() + "@" + who.address
+	id := targetID(t, who)
 	group := who.credential
 	if t.Provider.Quota != provider.QuotaProvider {
 		group += "/" + t.Model
@@ -107,6 +107,9 @@ func (l *live) bindTarget(t *route.Target, who identity, company bool) string {
 	}
 	return id
 }
+
+// targetID is the id under which a target is known.
+func targetID(t *route.Target, who identity) string { return t.String() + "@" + who.address }
 
 // identity tells one address and one credential from another without telling the
 // key.

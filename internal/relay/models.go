@@ -3,10 +3,12 @@ package relay
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -29,15 +31,31 @@ var modelLists = map[protocol.Name]modelList{
 	protocol.Gemini:          {`{"models":[`, appendGeminiModel, appendEnd},
 }
 
-func (l modelList) list(s *State) []byte {
+// visible are the routes that a caller may use. A key that opens a part of a
+// pattern sees the pattern.
+func (s *State) visible(caller access.Caller) []*route.Route {
+	all := s.Routes.Routes()
+	if caller.Sees(everyModel) {
+		return all
+	}
+	var out []*route.Route
+	for _, r := range all {
+		if caller.Sees(r.Name) || r.Pattern() && caller.SeesWithin(strings.TrimSuffix(r.Name, "*")) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func (l modelList) list(s *State, routes []*route.Route) []byte {
 	b := []byte(l.before)
-	for i, r := range s.Routes.Routes() {
+	for i, r := range routes {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = l.one(b, s, r, r.Name)
 	}
-	return l.after(b, s.Routes.Routes())
+	return l.after(b, routes)
 }
 
 func appendEnd(b []byte, _ []*route.Route) []byte { return append(b, "]}"...) }
@@ -78,9 +96,9 @@ func appendQuote(b []byte, s string) []byte {
 	return b
 }
 
-func (r *Relay) serveModel(s *State, w http.ResponseWriter, dialect protocol.Name, id string) {
+func (r *Relay) serveModel(s *State, w http.ResponseWriter, dialect protocol.Name, caller access.Caller, id string) {
 	m, ok := s.Routes.Find(id)
-	if !ok {
+	if !ok || !caller.Sees(id) {
 		r.refuse(w, dialect, noSuchModel(id))
 		return
 	}
@@ -93,18 +111,18 @@ func noSuchModel(name string) *llm.Error {
 }
 
 // listForDynamo is the list that Dynamo's first releases served beside OpenAI's.
-func listForDynamo(s *State) []byte {
+func listForDynamo(routes []*route.Route) []byte {
 	b := []byte(`{"chat_completion_models":`)
-	names := appendNames(nil, s)
+	names := appendNames(nil, routes)
 	b = append(b, names...)
 	b = append(b, `,"completion_models":`...)
 	b = append(b, names...)
 	return append(b, '}')
 }
 
-func appendNames(b []byte, s *State) []byte {
+func appendNames(b []byte, routes []*route.Route) []byte {
 	b = append(b, '[')
-	for i, route := range s.Routes.Routes() {
+	for i, route := range routes {
 		if i > 0 {
 			b = append(b, ',')
 		}

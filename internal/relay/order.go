@@ -32,7 +32,7 @@ func (r *Relay) order(x *exchange) {
 			continue
 		}
 		state := c.target.Live.State()
-		x.skipped = append(x.skipped, trial{c.target.String(), state.Reason})
+		x.skipped = append(x.skipped, trial{target: c.target.String(), why: state.Reason})
 		if state.Reason == health.Ejected || state.Reason == health.CheckFailed {
 			last = append(last, c)
 		}

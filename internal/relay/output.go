@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/cache"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
@@ -26,8 +27,9 @@ type output struct {
 	committed bool // the status line is written: what follows can only be body
 	said      bool // a part of an answer is written, not only the status line or a keep-alive
 	written   int64
-	armed     time.Time // when the write deadline was last set
-	pieces    bool      // several were written since the last flush
+	armed     time.Time       // when the write deadline was last set
+	pieces    bool            // several were written since the last flush
+	tape      *cache.Recorder // of what is written, where it is to be given again
 
 	mu    sync.Mutex // against the keep-alive; unused without it
 	keep  *time.Timer
@@ -65,6 +67,9 @@ func (o *output) write(p []byte, now time.Time) error {
 		o.arm(now)
 		n, err := o.w.Write(p[:min(len(p), writePiece)])
 		o.written += int64(n)
+		if o.tape != nil {
+			_, _ = o.tape.Write(p[:n]) // it never fails
+		}
 		if err != nil || n == len(p) {
 			return err
 		}

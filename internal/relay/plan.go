@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"time"
+
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -15,6 +17,10 @@ func (r *Relay) plan(x *exchange) *llm.Error {
 		return noSuchModel(x.ask.model)
 	}
 	x.route = match.Route
+	if len(match.Targets) == 0 {
+		return &llm.Error{Kind: llm.Overloaded, Code: "no_worker", Param: "model", RetryAfter: time.Second,
+			Message: "no worker serves the model '" + printable(x.ask.model) + "' at present; try again when one has registered"}
+	}
 	x.line = x.candidates(match.Targets)
 	if len(x.line) == 0 {
 		return x.endpoint.unserved(x.ask.model, match.Targets[0].Provider.Protocol)
@@ -88,7 +94,7 @@ func (x *exchange) edits() ([]edit, *llm.Error) {
 	}
 	x.streams = stream
 	// A collected answer has its usage as the upstream's own whole answer has.
-	if stream && x.endpoint.dialect == protocol.OpenAIChat && !x.ask.usage && (p.IncludeUsage || !x.ask.stream) {
+	if stream && x.endpoint.dialect == protocol.OpenAIChat && !x.ask.usage && (p.IncludeUsage || x.account != nil || !x.ask.stream) {
 		edits = append(edits, x.ask.askUsage())
 		x.hide = true
 	}

@@ -14,6 +14,8 @@ func (r *Relay) record(x *exchange) {
 		r.fail(x, &llm.Error{Kind: llm.Internal, Message: "the gateway made a mistake with this request; its log has the place"})
 		r.observer.Logger().Error("panic", "id", x.seen.ID, "stack", string(debug.Stack()))
 	}
+	x.charge()
+	x.remember()
 	x.out.close()
 	x.release()
 	x.permit.Release()

@@ -1,9 +1,12 @@
 // Package relay is the request path, from the client's socket to the upstream's
 // and back. It reads from top to bottom:
 //
+//	identify who is it
 //	accept   read the body and index it
-//	admit    who is it, and may they
+//	admit    may they, and is there room
 //	plan     which upstreams, and in which order
+//	recall   was it answered before
+//	reserve  what it may cost
 //	attempt  one try upstream: its body, its call, its first sign of an answer
 //	answer   write to the client
 //	record   count it, log it, once
@@ -40,7 +43,8 @@ import (
 // it began with.
 type State struct {
 	Routes    *route.Table
-	Keys      *access.Keys
+	Keys      Keys
+	Books     Books
 	Paths     map[provider.Path]*provider.Provider // listed extra paths
 	Limits    Limits
 	KeepAlive time.Duration // comment lines on idle streams; 0 sends none
@@ -49,6 +53,11 @@ type State struct {
 	Overload  limit.Config
 	Gates     *provider.Gates
 	Created   time.Time // what GET /v1/models reports
+}
+
+// Keys knows who sends a request, or why it is not admitted.
+type Keys interface {
+	Check(r *http.Request) (access.Caller, *llm.Error)
 }
 
 // Retries bound what is done for a request that an upstream has failed.
@@ -128,8 +137,8 @@ func (r *Relay) serveRest(s *State, w http.ResponseWriter, req *http.Request) {
 // is done where less than a quarter of it is in use, see TestWaitingStream.
 func (r *Relay) exchange(x *exchange) {
 	defer r.record(x)
-	err := r.ready(x)
-	if err == nil {
+	done, err := r.ready(x)
+	if err == nil && !done {
 		err = r.serve(x)
 	}
 	if err != nil {
@@ -137,15 +146,17 @@ func (r *Relay) exchange(x *exchange) {
 	}
 }
 
-// ready takes the steps before anybody is asked.
-func (r *Relay) ready(x *exchange) *llm.Error {
-	if err := r.accept(x); err != nil {
-		return err
+// ready takes the steps before anybody is asked. It reports whether nobody need be.
+func (r *Relay) ready(x *exchange) (done bool, err *llm.Error) {
+	for _, step := range [...]func(*exchange) *llm.Error{r.identify, r.accept, r.admit, r.plan} {
+		if err := step(x); err != nil {
+			return false, err
+		}
 	}
-	if err := r.admit(x); err != nil {
-		return err
+	if done, err = r.recall(x); done || err != nil {
+		return done, err
 	}
-	return r.plan(x)
+	return false, r.reserve(x)
 }
 
 // exchange carries what a request has gathered on its way: what is true of it
@@ -171,6 +182,8 @@ type exchange struct {
 	began     time.Time       // when the first attempt was made
 	unwritten *llm.Error      // why the request could not be written for the first target
 	cut       bool            // the answer broke off where its form has no way to say so
+	account   *account        // nil where nothing is counted
+	memory    memory
 
 	*attempt
 	first   attempt      // most exchanges need only this one

@@ -24,7 +24,13 @@ type candidate struct {
 }
 
 // trial is a target that did not answer, and why.
-type trial struct{ target, why string }
+type trial struct {
+	target, why string
+	pool        string    // whose retries are counted with its own
+	began       time.Time // zero where it was not sent
+	took        time.Duration
+	status      int
+}
 
 // serve asks one candidate after another until one has answered. The client gets
 // what the last one said.
@@ -99,8 +105,8 @@ func (x *exchange) begin() {
 	x.seen.UpstreamStream = x.streams
 	x.seen.Attempts++
 	x.open()
-	p := x.target.Provider
-	if !slices.ContainsFunc(x.trials, func(t trial) bool { return strings.HasPrefix(t.target, p.Name+"/") }) {
+	pool := x.target.Provider.Pool()
+	if !slices.ContainsFunc(x.trials, func(t trial) bool { return t.pool == pool }) {
 		x.target.Budget.Offered()
 	}
 }
@@ -174,8 +180,8 @@ func (x *exchange) mayRepeat(c *candidate, err *llm.Error) bool {
 // pause waits before a target is asked again, and asks whether its provider can
 // bear it. Another provider is asked at once.
 func (x *exchange) pause(c *candidate, err *llm.Error) bool {
-	p := c.target.Provider.Name
-	if !slices.ContainsFunc(x.line, func(o candidate) bool { return o.tried > 0 && o.target.Provider.Name == p }) {
+	pool := c.target.Provider.Pool()
+	if !slices.ContainsFunc(x.line, func(o candidate) bool { return o.tried > 0 && o.target.Provider.Pool() == pool }) {
 		return true
 	}
 	if !c.target.Budget.Retry() {
@@ -283,7 +289,11 @@ func (x *exchange) failed(c *candidate, err *llm.Error) {
 	case why == "":
 		why = string(err.Kind)
 	}
-	x.trials = append(x.trials, trial{c.target.String(), why})
+	t := trial{target: c.target.String(), why: why, pool: c.target.Provider.Pool(), began: x.asked, status: x.seen.UpstreamStatus}
+	if !t.began.IsZero() {
+		t.took = time.Since(t.began)
+	}
+	x.trials = append(x.trials, t)
 	x.seen.Failed(err.Kind)
 }
 

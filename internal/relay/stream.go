@@ -65,10 +65,13 @@ func (x *exchange) pass(batch sse.Batch, now time.Time) (over bool, fault *llm.E
 	if fault != nil {
 		return true, fault
 	}
+	if over {
+		x.charge()
+	}
 	if err := x.send(left, now); err != nil {
 		return true, clientGone(err)
 	}
-	return over, nil
+	return over, x.passed()
 }
 
 // look shows the events of a batch to the tap and returns what is left to be sent.
@@ -79,6 +82,9 @@ func (x *exchange) look(batch sse.Batch, now time.Time) (left []byte, over bool,
 		switch x.mark(e) {
 		case protocol.Content:
 			token = true
+			if x.account != nil {
+				x.account.spoken.event(len(e.Data))
+			}
 		case protocol.UsageOnly:
 			if x.hide {
 				if err := x.send(raw[from:e.Start], now); err != nil {
@@ -116,6 +122,7 @@ func (x *exchange) passError(before []byte, e sse.Event, token bool, now time.Ti
 		return fault
 	}
 	x.seen.Err = fault
+	x.charge()
 	if err := x.send(redact(e.Raw, x.target.Provider), now); err != nil {
 		return clientGone(err)
 	}
@@ -278,6 +285,7 @@ func (x *exchange) writeEvents(events [][]byte) *llm.Error {
 		x.seen.Events++
 	}
 	b = sse.AppendEvent(b, "", []byte("[DONE]"))
+	x.charge()
 	if err := x.send(b, time.Now()); err != nil {
 		return clientGone(err)
 	}

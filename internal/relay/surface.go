@@ -24,7 +24,8 @@ func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request)
 		r.serveHealth(w)
 		return
 	}
-	if _, err := s.Keys.Check(req); err != nil {
+	caller, err := s.Keys.Check(req)
+	if err != nil {
 		r.refuse(w, dialect, err)
 		return
 	}
@@ -40,11 +41,11 @@ func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request)
 		w.Header().Set("Allow", "GET, HEAD")
 		r.refuse(w, dialect, wrongMethod(req, "GET"))
 	case isModel && id == "":
-		writeJSON(w, http.StatusOK, modelLists[dialect].list(s))
+		writeJSON(w, http.StatusOK, modelLists[dialect].list(s, s.visible(caller)))
 	case isModel:
-		r.serveModel(s, w, dialect, id)
+		r.serveModel(s, w, dialect, caller, id)
 	default:
-		writeJSON(w, http.StatusOK, listForDynamo(s))
+		writeJSON(w, http.StatusOK, listForDynamo(s.visible(caller)))
 	}
 }
 

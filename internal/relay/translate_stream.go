@@ -254,6 +254,9 @@ func (s *translator) note(e llm.Event) (llm.Event, bool) {
 		return s.start(e), true
 	case llm.Delta:
 		s.visible, s.token = true, true
+		if s.x.account != nil {
+			s.x.account.spoken.text(len(e.Text))
+		}
 		if s.tooLong(len(e.Text)) {
 			return llm.Failure{Err: &llm.Error{Kind: llm.Upstream, Code: "upstream_too_large",
 				Message: "the answer is larger than limits.answer, " + sizeText(s.x.state.Limits.Answer) + ", and the last event of this dialect has to repeat it"}}, true
@@ -318,13 +321,16 @@ func (s *translator) flush(now time.Time) *llm.Error {
 		s.x.seen.Token(now)
 	}
 	s.forget()
+	if s.over {
+		s.x.charge()
+	}
 	err := s.x.send(*s.out, now)
 	putOut(s.out)
 	s.out = nil
 	if err != nil {
 		return clientGone(err)
 	}
-	return nil
+	return s.x.passed()
 }
 
 // forget lets go of what the client asked, once it has some of the answer, unless

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/http"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -17,13 +19,54 @@ func Etcd(t testing.TB) *Server {
 // RunEtcd runs one in a folder until it is closed.
 func RunEtcd(dir string) (*Server, error) { return run(etcd(), dir) }
 
-func etcd() kind {
+// EtcdCluster runs one of several members for a test.
+func EtcdCluster(t testing.TB, members int) []*Server {
+	t.Helper()
+	cluster := make([]*Server, members)
+	peers := make([]string, members)
+	var all []string
+	for i := range cluster {
+		addr, err := freeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers[i] = "http://" + addr
+		all = append(all, memberName(i)+"="+peers[i])
+	}
+	for i := range cluster {
+		addr, err := freeAddress()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := member(memberName(i), peers[i], strings.Join(all, ","))
+		cluster[i] = &Server{Addr: addr, URL: k.url(addr), kind: k, dir: t.TempDir()}
+		t.Cleanup(cluster[i].Close)
+	}
+	// A member answers when most of them do, so that none can be waited for first.
+	errs := make(chan error, members)
+	for _, s := range cluster {
+		go func() { errs <- errors.Join(s.fill(), s.Start()) }()
+	}
+	for range cluster {
+		if err := <-errs; err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cluster
+}
+
+func memberName(i int) string { return "member" + strconv.Itoa(i) }
+
+func etcd() kind { return member("one", "http://127.0.0.1:0", "one=http://127.0.0.1:0") }
+
+// member is an etcd by a name of its own among others.
+func member(name, peer, cluster string) kind {
 	return kind{
 		name: "etcd",
 		command: func(s *Server) *exec.Cmd {
-			return exec.Command("etcd", "--name", "one", "--data-dir", s.data(), //nolint:noctx,gosec // it is killed by its group, and the arguments are ours
+			return exec.Command("etcd", "--name", name, "--data-dir", s.data(), //nolint:noctx,gosec // it is killed by its group, and the arguments are ours
 				"--listen-client-urls", s.URL, "--advertise-client-urls", s.URL,
-				"--listen-peer-urls", "http://127.0.0.1:0", "--initial-advertise-peer-urls", "http://127.0.0.1:0", "--initial-cluster", "one=http://127.0.0.1:0",
+				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
 				"--log-level", "error", "--unsafe-no-fsync=false")
 		},
 		url: func(addr string) string { return "http://" + addr },

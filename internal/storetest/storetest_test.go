@@ -3,11 +3,8 @@ package storetest
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 )
@@ -99,11 +96,4 @@ func TestFrozenPostgresIsSilent(t *testing.T) {
 			}
 		}
 	}
-}
-
-// running is false for a process that has ended, also where nobody has asked how.
-func running(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return err == nil && !strings.HasPrefix(state, "Z")
 }

@@ -1,0 +1,73 @@
+package access
+
+import (
+	"errors"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// ErrUnknown is what a [Source] answers where there is no key with an id.
+var ErrUnknown = errors.New("there is no such key")
+
+// What callers are told. No message holds a key or a part of one. Who has not shown
+// the right secret learns nothing but that the key is wrong.
+
+func errNoKey() *llm.Error {
+	return &llm.Error{Kind: llm.Authentication, Message: "no API key was sent; send one as 'Authorization: Bearer KEY', 'x-api-key: KEY' or 'x-goog-api-key: KEY'"}
+}
+
+func errWrongKey() *llm.Error {
+	return &llm.Error{Kind: llm.Authentication, Code: "invalid_api_key",
+		Message: "this API key is not known to the gateway; check that it was copied whole, or ask the gateway's operator for one"}
+}
+
+func errExpired() *llm.Error {
+	return &llm.Error{Kind: llm.Authentication, Code: "expired_api_key", Message: "this API key has expired; ask the gateway's operator for a new one"}
+}
+
+func errRotated() *llm.Error {
+	return &llm.Error{Kind: llm.Authentication, Code: "expired_api_key", Message: "this API key was replaced by a newer one; use that, or ask the gateway's operator for it"}
+}
+
+func errRevoked() *llm.Error {
+	return &llm.Error{Kind: llm.Authentication, Code: "revoked_api_key", Message: "this API key was revoked; ask the gateway's operator for a new one"}
+}
+
+func errBlocked() *llm.Error {
+	return &llm.Error{Kind: llm.Permission, Code: "blocked", Message: "the team or organisation of this API key is blocked; ask the gateway's operator to lift it"}
+}
+
+func errAddress() *llm.Error {
+	return &llm.Error{Kind: llm.Permission, Code: "address_not_allowed",
+		Message: "this API key may not be used from your address; send from a network that it allows, or ask the gateway's operator to add yours"}
+}
+
+func errEndpoint() *llm.Error {
+	return &llm.Error{Kind: llm.Permission, Code: "endpoint_not_allowed",
+		Message: "this API key may not use this endpoint; ask the gateway's operator to allow it"}
+}
+
+func errModel() *llm.Error {
+	return &llm.Error{Kind: llm.Permission, Code: "model_not_allowed", Param: "model",
+		Message: "this API key may not use this model; GET /v1/models lists those that it may, and the gateway's operator can allow more"}
+}
+
+func errOperatorKey() *llm.Error {
+	return &llm.Error{Kind: llm.Permission, Code: "operator_key", Message: "this is an operator's key, which opens the admin API and no model; send a client's key"}
+}
+
+func errClientKey() *llm.Error {
+	return &llm.Error{Kind: llm.Permission, Code: "client_key", Message: "this is a client's key, which does not open the admin API; send an operator's key"}
+}
+
+// errUnsure is for keys of which nothing can be known now. It is never 401: clients
+// throw a key away that they are told is wrong.
+func errUnsure(message string, cause error) *llm.Error {
+	return &llm.Error{Kind: llm.Overloaded, Code: "keys_unavailable", RetryAfter: time.Second, Message: message, Cause: cause}
+}
+
+func errTooManyWrong(wait time.Duration) *llm.Error {
+	return &llm.Error{Kind: llm.RateLimit, Code: "too_many_wrong_keys", RetryAfter: wait,
+		Message: "too many wrong API keys came from your address; wait, and send a key that the gateway knows"}
+}

@@ -1,0 +1,84 @@
+package access
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestWrongKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newSource(), peppers(t)
+		_, keys := s.stored(p, 2)
+		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
+		wants(t, d, keys[0], "200")
+		bad := []func() string{
+			func() string { return otherSecret(keys[0], 10) },
+			func() string { return "sk-junk" },
+			func() string { _, k := minted(p); return k },
+		}
+		for i := range wrongPerMinute {
+			wants(t, d, bad[i%3](), "401 invalid_api_key")
+			wants(t, d, "", "401 ") // no key is not a wrong one
+		}
+		asked, _ := s.questions()
+		for i := range 30 {
+			_, err := d.Check(request(bad[i%3]()))
+			if err == nil || err.HTTPStatus() != 429 || err.RetryAfter <= 0 || err.RetryAfter > wrongEvery {
+				t.Fatalf("%v", err)
+			}
+		}
+		if again, _ := s.questions(); again != asked {
+			t.Errorf("the store was asked %d times for who tries keys", again-asked)
+		}
+		wants(t, d, keys[0], "200") // from the same address
+		elsewhere := request(bad[0]())
+		elsewhere.RemoteAddr = "198.51.100.7:1"
+		if _, err := d.Check(elsewhere); err == nil || err.HTTPStatus() != 401 {
+			t.Errorf("from elsewhere: %v", err)
+		}
+		// A good key that is not in memory waits as the others do, and is not called wrong.
+		wants(t, d, keys[1], "429 too_many_wrong_keys")
+		time.Sleep(wrongEvery)
+		wants(t, d, keys[1], "200")
+		wants(t, d, bad[0](), "401 invalid_api_key")
+		wants(t, d, bad[0](), "429 too_many_wrong_keys")
+		time.Sleep(time.Minute)
+		for range wrongPerMinute {
+			wants(t, d, bad[0](), "401 invalid_api_key")
+		}
+		wants(t, d, bad[0](), "429 too_many_wrong_keys")
+	})
+}
+
+// All of an IPv6 /64 is one customer; an IPv4 address is one by itself.
+func TestWrongKeysByHousehold(t *testing.T) {
+	w, now := newWrongKeys(), time.Now()
+	at := netip.MustParseAddr
+	for i := range wrongPerMinute {
+		w.add(netip.AddrFrom16([16]byte{0x20, 1, 15: byte(i)}), now)
+		w.add(at("192.0.2.1"), now)
+	}
+	for addr, limited := range map[string]bool{"2001::ffff:1": true, "2001:0:0:1::": false, "192.0.2.1": true, "192.0.2.2": false} {
+		if got := w.wait(at(addr), now) > 0; got != limited {
+			t.Errorf("%s: %v", addr, got)
+		}
+	}
+	if w.wait(netip.Addr{}, now) != 0 || w.add(netip.Addr{}, now) != 0 {
+		t.Error("who has no address is limited from the start")
+	}
+}
+
+func TestWrongKeysHasABound(t *testing.T) {
+	w, now := newWrongKeys(), time.Now()
+	for i := range uint32(10 * wrongAddresses) {
+		var a [4]byte
+		binary.BigEndian.PutUint32(a[:], i)
+		w.add(netip.AddrFrom4(a), now)
+	}
+	if n := len(w.until.young) + len(w.until.old); n > 2*wrongAddresses {
+		t.Errorf("%d addresses are remembered", n)
+	}
+}

@@ -1,0 +1,146 @@
+package admin
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+)
+
+// A key is made, used, changed, rotated and revoked.
+func TestKeyLife(t *testing.T) {
+	w := newWorld(t).serve()
+	owner := w.operator(access.Owner, "")
+
+	made := read[keyMade](t, w.send(owner, "POST", "/api/v1/keys", `{"name":"ci","org":"a","team":"t","models":["fast","openai/*"],
+		"endpoints":["chat_completions"],"networks":["127.0.0.0/8"],"criticality":"normal","expires":"2099-01-31T00:00:00Z",
+		"limits":{"requests_per_minute":60,"budget":"12.5","window_seconds":86400}}`), http.StatusCreated)
+	k := made.Key
+	if id, _, ok := access.Parse(made.Text); !ok || id != k.ID || !strings.HasPrefix(made.Text, "gw_live_") {
+		t.Errorf("%q is not the key %s", made.Text, k.ID)
+	}
+	if k.Name != "ci" || k.Org != "a" || k.Team != "t" || k.State != "active" || len(k.Models) != 2 || len(k.Networks) != 1 || len(k.Secrets) != 1 ||
+		k.Limits != (limits{Requests: 60, Budget: "12.5", Window: 86400}) || k.Expires.Year() != 2099 || k.Revision == 0 {
+		t.Errorf("%+v", k)
+	}
+	path := "/api/v1/keys/" + k.ID
+
+	k = read[keyView](t, w.send(owner, "PATCH", path, `{"name":"ci 2","models":["fast"],"expires":"never","limits":{"tokens_per_minute":7}}`), 200)
+	if k.Name != "ci 2" || len(k.Models) != 1 || !k.Expires.IsZero() || k.Limits != (limits{Requests: 60, Tokens: 7, Budget: "12.5", Window: 86400}) || k.Criticality != "normal" || len(k.Endpoints) != 1 {
+		t.Errorf("%+v", k)
+	}
+	k = read[keyView](t, w.send(owner, "PUT", path+"/budget", `{"budget":"0.000000001","window_seconds":0}`), 200)
+	if k.Limits != (limits{Requests: 60, Tokens: 7, Budget: "0.000000001"}) {
+		t.Errorf("%+v", k.Limits)
+	}
+
+	again := read[keyMade](t, w.send(owner, "POST", path+"/rotate", `{"overlap_seconds":3600}`), 200)
+	if id, _, ok := access.Parse(again.Text); !ok || id != k.ID || again.Text == made.Text || len(again.Key.Secrets) != 2 {
+		t.Errorf("%+v", again)
+	}
+	for _, text := range []string{made.Text, again.Text} {
+		w.refusal(w.send(text, "GET", "/api/v1/whoami", ""), http.StatusForbidden, "client_key") // it is known
+	}
+	third := read[keyMade](t, w.send(owner, "POST", path+"/rotate", `{"overlap_seconds":0}`), 200)
+	if len(third.Key.Secrets) != 1 {
+		t.Errorf("%+v", third.Key.Secrets)
+	}
+
+	k = read[keyView](t, w.send(owner, "POST", path+"/revoke", ""), 200)
+	if k.State != "revoked" || k.Revoked.IsZero() {
+		t.Errorf("%+v", k)
+	}
+	w.refusal(w.send(owner, "POST", path+"/rotate", `{"overlap_seconds":0}`), http.StatusConflict, "revoked")
+	w.refusal(w.send(owner, "PATCH", path, `{"name":"x"}`), http.StatusConflict, "revoked")
+	if got := read[keyView](t, w.send(owner, "GET", path, ""), 200); got.State != "revoked" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestOperatorsKeys(t *testing.T) {
+	w := newWorld(t).serve()
+	owner, admin := w.operator(access.Owner, ""), w.operator(access.Admin, "")
+	auditor, keeper := w.operator(access.Auditor, "a"), w.operator(access.KeyManager, "a")
+
+	made := read[keyMade](t, w.send(owner, "POST", "/api/v1/keys", `{"name":"ann","role":"billing","org":"a"}`), http.StatusCreated)
+	if !strings.HasPrefix(made.Text, "gw_admin_") || made.Key.Role != "billing" {
+		t.Errorf("%+v", made.Key)
+	}
+	if left := time.Until(made.Key.Expires); left < 89*24*time.Hour || left > 91*24*time.Hour {
+		t.Errorf("an operator's key lives %s", left)
+	}
+	who := read[whoView](t, w.send(made.Text, "GET", "/api/v1/whoami", ""), 200)
+	if who.Key.ID != made.Key.ID || who.Held != "a" || len(who.May) == 0 {
+		t.Errorf("%+v", who)
+	}
+	path := "/api/v1/keys/" + made.Key.ID
+	for name, key := range map[string]string{"admin": admin, "keeper": keeper} {
+		w.refusal(w.send(key, "POST", "/api/v1/keys", `{"name":"x","role":"owner"}`), http.StatusForbidden, "owner_only")
+		w.refusal(w.send(key, "POST", "/api/v1/keys", `{"name":"x","role":"auditor","org":"a"}`), http.StatusForbidden, "owner_only")
+		for _, g := range []got{
+			w.send(key, "GET", path, ""), w.send(key, "PATCH", path, `{"name":"x"}`), w.send(key, "POST", path+"/revoke", ""),
+			w.send(key, "POST", path+"/rotate", `{"overlap_seconds":0}`),
+		} {
+			w.refusal(g, http.StatusNotFound, "not_found")
+		}
+		if list := w.send(key, "GET", "/api/v1/keys", ""); strings.Contains(list.body, made.Key.ID) {
+			t.Errorf("%s sees operators' keys in the list", name)
+		}
+	}
+	read[keyView](t, w.send(auditor, "GET", path, ""), 200)
+	w.refusal(w.send(owner, "POST", "/api/v1/keys", `{"name":"x","role":"owner","org":"a"}`), http.StatusUnprocessableEntity, "invalid")
+	second := read[keyMade](t, w.send(owner, "POST", "/api/v1/keys", `{"name":"x","role":"owner"}`), http.StatusCreated)
+	read[whoView](t, w.send(second.Text, "GET", "/api/v1/whoami", ""), 200)
+}
+
+// Lists come in pages, in an order, to their end.
+func TestPages(t *testing.T) {
+	w := newWorld(t).serve()
+	owner := w.operator(access.Owner, "")
+	want := map[string]bool{}
+	for range 7 {
+		want[w.client("a")] = true
+	}
+	w.client("b")
+	after, pages := "", 0
+	for {
+		list := read[keyList](t, w.send(owner, "GET", "/api/v1/keys?org=a&team=t&limit=3&after="+after, ""), 200)
+		for _, k := range list.Keys {
+			if !want[k.ID] {
+				t.Errorf("%s is not wanted, or came twice", k.ID)
+			}
+			delete(want, k.ID)
+		}
+		pages++
+		if after = list.Next; after == "" {
+			break
+		}
+	}
+	if len(want) != 0 || pages != 3 {
+		t.Errorf("%d pages, and %d are missing", pages, len(want))
+	}
+	for _, query := range []string{"limit=0", "limit=1001", "limit=-1", "limit=x", "unknown=1", "team=t"} {
+		w.refusal(w.send(owner, "GET", "/api/v1/keys?"+query, ""), http.StatusUnprocessableEntity, "invalid")
+	}
+}
+
+// Somebody else's change is not overwritten.
+func TestChangedMeanwhile(t *testing.T) {
+	w := newWorld(t)
+	owner, id := w.operator(access.Owner, ""), w.client("a")
+	w.options.Keys = meddler{w.store, func() {
+		_, err := w.store.UpdateKey(t.Context(), id, func(r *access.Record) error { r.Name = "other"; return nil })
+		w.must(err)
+	}}
+	w.serve()
+	w.refusal(w.send(owner, "PATCH", "/api/v1/keys/"+id, `{"name":"mine"}`), http.StatusConflict, "changed")
+	if r, err := w.store.Key(t.Context(), id); err != nil || r.Name != "other" {
+		t.Errorf("%s, %v", r.Name, err)
+	}
+	entries := w.entries("update-key")
+	if len(entries) != 2 || entries[1].Detail != "allowed" || entries[0].Detail != "failed: changed" {
+		t.Errorf("%+v", entries)
+	}
+}

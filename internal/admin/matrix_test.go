@@ -1,0 +1,312 @@
+package admin
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+)
+
+var update = flag.Bool("update", false, "write docs/admin-api.md")
+
+// operation is one that the running API says it has.
+type operation struct {
+	name, method, path, summary string
+	query                       []string
+	body                        bool
+}
+
+// operations reads them from the document that is served.
+func (w *world) operations() []operation {
+	w.t.Helper()
+	type described struct {
+		OperationID string `json:"operationId"`
+		Summary     string `json:"summary"`
+		Parameters  []struct {
+			Name string `json:"name"`
+			In   string `json:"in"`
+		} `json:"parameters"`
+		RequestBody *struct{} `json:"requestBody"`
+	}
+	document := read[struct {
+		Paths map[string]map[string]described `json:"paths"`
+	}](w.t, w.send("", "GET", openapiPath, ""), 200)
+	var list []operation
+	for path, methods := range document.Paths {
+		for method, d := range methods {
+			op := operation{name: d.OperationID, method: strings.ToUpper(method), path: path, summary: d.Summary, body: d.RequestBody != nil}
+			for _, p := range d.Parameters {
+				if p.In == "query" {
+					op.query = append(op.query, p.Name)
+				}
+			}
+			list = append(list, op)
+		}
+	}
+	order := map[string]int{}
+	for i, r := range (&server{}).routes() {
+		order[r.op.OperationID] = i
+	}
+	slices.SortFunc(list, func(a, b operation) int { return order[a.name] - order[b.name] })
+	return list
+}
+
+// bodies are good ones, where TENANT is an organisation and N is new each time.
+var bodies = map[string]string{
+	"create-key":      `{"name":"n","org":"TENANT","models":["*"]}`,
+	"update-key":      `{"name":"N"}`,
+	"rotate-key":      `{"overlap_seconds":1}`,
+	"set-key-budget":  `{"budget":"1","window_seconds":0}`,
+	"create-org":      `{"id":"new-N"}`,
+	"update-org":      `{"name":"N"}`,
+	"set-org-budget":  `{"budget":"1","window_seconds":0}`,
+	"create-team":     `{"id":"new-N"}`,
+	"update-team":     `{"name":"N"}`,
+	"set-team-budget": `{"budget":"1","window_seconds":0}`,
+}
+
+const (
+	nobody = "zzz" // an organisation that there is not
+	unsaid = ""    // none is named, where one need not be
+)
+
+// about reports whether an operation is about an organisation, or something in one,
+// that the request names.
+func (op operation) about() bool {
+	return strings.Contains(op.path, "{") || slices.Contains(op.query, "org") || strings.Contains(bodies[op.name], "TENANT")
+}
+
+// ask sends an operation that is about something of a tenant.
+func (w *world) ask(op operation, key, tenant string, n int) got {
+	w.t.Helper()
+	if tenant == unsaid && (strings.Contains(op.path, "{") || op.body) {
+		tenant = "a"
+	}
+	target := strings.Repeat("0", 22)
+	if strings.Contains(op.path, "{key}") && tenant != nobody {
+		target = w.client(tenant)
+	}
+	path := strings.NewReplacer("{org}", tenant, "{team}", "t", "{key}", target, "{request}", requestOf(tenant)).Replace(op.path)
+	if tenant != unsaid && slices.Contains(op.query, "org") {
+		path += "?org=" + tenant
+	}
+	body, ok := bodies[op.name]
+	if ok != op.body {
+		w.t.Fatalf("%s: the test needs a good body for it, or has one too many", op.name)
+	}
+	body = strings.NewReplacer("TENANT", tenant, "N", fmt.Sprint(n)).Replace(body)
+	return w.send(key, op.method, path, body)
+}
+
+// who is an operator in the matrix.
+type who struct {
+	role access.Role
+	org  string // that the key names
+	keys map[string]string
+}
+
+// states are those of a key. Each has the status that every route answers, whatever
+// the role and the tenant; 0 is left to the role.
+var states = map[string]int{"valid": 0, "expired": 401, "revoked": 401, "client": 403, "none": 401}
+
+func (w *world) operators() []who {
+	w.t.Helper()
+	past := time.Now().Add(-time.Hour)
+	var list []who
+	for _, role := range roles {
+		for _, org := range []string{"a", ""} {
+			o := who{role: role, org: org, keys: map[string]string{"none": ""}}
+			_, o.keys["valid"] = w.key(access.Record{Role: role, Org: org})
+			_, o.keys["expired"] = w.key(access.Record{Role: role, Org: org, Expires: past})
+			_, o.keys["revoked"] = w.key(access.Record{Role: role, Org: org, Revoked: past})
+			_, o.keys["client"] = w.key(access.Record{Org: "a", Models: []string{"*"}})
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+func (o who) isHeld() bool { return o.org != "" && o.role != access.Owner && o.role != access.Admin }
+
+// leaks reports whether an answer has something of the organisation b. Problems may
+// quote its id, because that was in the request.
+func leaks(body string) bool {
+	for _, sign := range []string{`"Org b"`, `"org":"b"`, `"id":"b"`, `"kb"`, `"object":"org:b`, `"object":"team:b`} {
+		if strings.Contains(body, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// want is the status that a valid key gets: first the role, then whether the operator
+// is held to an organisation, then whether the thing exists for it.
+func want(op operation, o who, tenant string) int {
+	rule := rules[op.name]
+	isHeld := o.isHeld()
+	filtered := !strings.Contains(op.path, "{") && slices.Contains(op.query, "org") // a list that may be empty
+	switch {
+	case !slices.Contains(rule.roles, o.role), rule.scope == gateway && isHeld:
+		return http.StatusForbidden
+	case !op.about():
+	case isHeld && tenant != o.org && tenant != unsaid, tenant == nobody && !filtered:
+		return http.StatusNotFound
+	}
+	if strings.HasPrefix(op.name, "create-") {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+// Every route, in the name of every role, held to an organisation and not, about its
+// own organisation, another one and none, with a key in every state.
+func TestMatrix(t *testing.T) {
+	w := newWorld(t).serve()
+	ops, people := w.operations(), w.operators()
+	seen := map[string]int{} // name, role, held, tenant: the status that a valid key got
+	cells := 0
+	for _, op := range ops {
+		if _, ok := rules[op.name]; !ok {
+			t.Errorf("%s has no row in the table of roles", op.name)
+		}
+		for _, o := range people {
+			for _, tenant := range []string{"a", "b", nobody, unsaid} {
+				for state, status := range states {
+					cells++
+					g := w.ask(op, o.keys[state], tenant, cells)
+					if status == 0 {
+						status = want(op, o, tenant)
+						seen[cell(op.name, o, tenant)] = g.status
+					}
+					if g.status != status {
+						t.Errorf("%s for %s of %q about %s with a key that is %s: %d, want %d: %s", op.name, o.role, o.org, tenant, state, g.status, status, g.body)
+					}
+					if o.isHeld() && leaks(g.body) {
+						t.Errorf("%s for %s of %q about %s tells of another organisation: %s", op.name, o.role, o.org, tenant, g.body)
+					}
+					if g.status >= 400 && g.header.Get("Content-Type") != "application/problem+json" {
+						t.Errorf("%s: %s", op.name, g.header.Get("Content-Type"))
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d routes, %d cells", len(ops), cells)
+	writePage(t, ops, seen)
+}
+
+func cell(name string, o who, tenant string) string {
+	return fmt.Sprint(name, "/", o.role, "/", o.org, "/", tenant)
+}
+
+// The table, the routes and what is served are the same set.
+func TestTableIsComplete(t *testing.T) {
+	w := newWorld(t).serve()
+	served := map[string]bool{}
+	for _, op := range w.operations() {
+		served[op.name] = true
+		if !strings.HasPrefix(op.path, prefix+"/") {
+			t.Errorf("%s is served at %s", op.name, op.path)
+		}
+	}
+	for _, r := range (&server{}).routes() {
+		if !served[r.op.OperationID] {
+			t.Errorf("%s is not served", r.op.OperationID)
+		}
+	}
+	for name := range rules {
+		if !served[name] {
+			t.Errorf("%s has a row and is not served", name)
+		}
+	}
+	if p := permit(access.Record{Role: access.Owner}, "new-route"); p == nil || p.Status != http.StatusForbidden {
+		t.Error("a route without a row is not refused")
+	}
+	if p := permit(access.Record{Role: "surprise"}, "whoami"); p == nil || p.Status != http.StatusForbidden {
+		t.Error("a role that is not known is not refused")
+	}
+}
+
+// writePage writes what was seen into the manual, or checks that it is there.
+func writePage(t *testing.T, ops []operation, seen map[string]int) {
+	t.Helper()
+	const page, begin, end = "../../docs/admin-api.md", "<!-- generated: go test ./internal/admin -update -->\n", "<!-- end -->"
+	old, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(old), begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatal("the page has lost its marks")
+	}
+	var b strings.Builder
+	b.WriteString("| operation | | what it does | owner | admin | billing | auditor | key-manager |\n|---|---|---|---|---|---|---|---|\n")
+	for _, op := range ops {
+		fmt.Fprintf(&b, "| `%s` | `%s %s` | %s |", op.name, op.method, op.path, op.summary)
+		for _, role := range roles {
+			fmt.Fprintf(&b, " %s |", reach(op, role, seen))
+		}
+		b.WriteString("\n")
+	}
+	text := head + begin + b.String() + end + tail
+	if *update {
+		if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if text != string(old) {
+		t.Error("docs/admin-api.md is not what the API does; run go test ./internal/admin -update and read the difference")
+	}
+}
+
+// reach is how far a role got by a route.
+func reach(op operation, role access.Role, seen map[string]int) string {
+	status := func(org, tenant string) int { return seen[cell(op.name, who{role: role, org: org}, tenant)] }
+	free, own, other := status("", "b")/100 == 2, status("a", "a")/100 == 2, status("a", "b")/100 == 2
+	switch {
+	case rules[op.name].scope == self && free && own:
+		return "itself"
+	case free && other && (op.about() || rules[op.name].scope == gateway || role == access.Owner || role == access.Admin):
+		return "all"
+	case free && own:
+		return "all, or own"
+	case free:
+		return "all, not held"
+	case own:
+		return "own"
+	}
+	return "–"
+}
+
+// What is served without a key is the document and nothing else.
+func TestOnlyTheDocumentIsOpen(t *testing.T) {
+	w := newWorld(t).serve()
+	g := w.send("", "GET", openapiPath, "")
+	var document map[string]any
+	if err := json.Unmarshal([]byte(g.body), &document); err != nil || document["openapi"] != "3.1.0" {
+		t.Errorf("%v: %.100s", err, g.body)
+	}
+	for path, status := range map[string]int{
+		"/": 404, "/api": 404, "/api/": 404, "/api/v1": 404, "/api/v1/": 404, "/api/v2/keys": 404, "/docs": 404, "/schemas/KeyView.json": 404,
+		"/openapi.json": 404, "/api/openapi.yaml": 404, "/api/openapi-3.0.json": 404, "/metrics": 404, "/debug/pprof/": 404,
+		"/api/v1/whoami": 401, "/api/v1/keys": 401, "/api/v1/targets": 401, "/api/v1/keys/": 404, "/api/v1/KEYS": 404,
+	} {
+		if g := w.send("", "GET", path, ""); g.status != status {
+			t.Errorf("%s: %d, want %d", path, g.status, status)
+		}
+	}
+	g = w.send("", "DELETE", "/api/v1/keys", "")
+	if g.status != http.StatusMethodNotAllowed || g.header.Get("Allow") != "GET, POST" {
+		t.Errorf("%d %q %s", g.status, g.header.Get("Allow"), g.body)
+	}
+}

@@ -1,0 +1,72 @@
+package admin
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
+)
+
+// A store that is frozen or dead is 503 and never 401 or 404, and what needs no store
+// goes on for operators who are known.
+func TestStoreAway(t *testing.T) {
+	server := storetest.Postgres(t)
+	w := newWorldAt(t, server.URL).serve()
+	owner, stranger, client := w.operator(access.Owner, ""), w.operator(access.Owner, ""), w.client("a")
+	read[whoView](t, w.send(owner, "GET", "/api/v1/whoami", ""), 200) // this one is known from here on
+
+	check := func(how string) {
+		t.Helper()
+		for _, path := range []string{"/whoami", "/targets", "/config"} {
+			if g := w.send(owner, "GET", prefix+path, ""); g.status != 200 {
+				t.Errorf("%s: %s: %d %s", how, path, g.status, g.body)
+			}
+		}
+		if g := w.send(owner, "POST", prefix+"/config/reload", ""); g.status != 200 {
+			t.Errorf("%s: reload: %d %s", how, g.status, g.body)
+		}
+		for _, c := range []struct{ method, path, body, store string }{
+			{"GET", "/keys", "", "store of keys"},
+			{"GET", "/keys/" + client, "", "store of keys"},
+			{"POST", "/keys", `{"name":"n","org":"a"}`, "store of keys"},
+			{"POST", "/orgs", `{"id":"c"}`, "audit log"},
+			{"GET", "/orgs/a/teams/t", "", "store of keys"},
+			{"GET", "/usage", "", "store of the ledger"},
+			{"GET", "/requests", "", "store of the ledger"},
+			{"GET", "/audit", "", "audit log"},
+			{"GET", "/audit/verify", "", "audit log"},
+		} {
+			g := w.send(owner, c.method, prefix+c.path, c.body)
+			if g.status != http.StatusServiceUnavailable || g.header.Get("Retry-After") == "" || !strings.Contains(g.body, c.store) {
+				t.Errorf("%s: %s %s: %d %s", how, c.method, c.path, g.status, g.body)
+			}
+		}
+		if g := w.send(stranger, "GET", prefix+"/whoami", ""); g.status != http.StatusServiceUnavailable || g.header.Get("Retry-After") == "" {
+			t.Errorf("%s: a key that is not known: %d %s", how, g.status, g.body)
+		}
+	}
+	server.Freeze()
+	check("frozen")
+	server.Thaw()
+	server.Kill()
+	check("dead")
+	w.must(server.Start())
+	for deadline := time.Now().Add(20 * time.Second); w.send(owner, "GET", "/api/v1/keys", "").status != 200; {
+		if time.Now().After(deadline) {
+			t.Fatal("it does not come back")
+		}
+	}
+	read[whoView](t, w.send(stranger, "GET", "/api/v1/whoami", ""), 200)
+	read[orgView](t, w.send(owner, "POST", "/api/v1/orgs", `{"id":"c"}`), http.StatusCreated)
+	if v := read[verdictView](t, w.send(owner, "GET", "/api/v1/audit/verify", ""), 200); !v.Whole {
+		t.Errorf("%+v", v)
+	}
+	for _, canary := range []string{owner, stranger, pepperText} {
+		if strings.Contains(w.log.String(), canary) {
+			t.Error("the log has a secret")
+		}
+	}
+}

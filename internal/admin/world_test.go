@@ -1,0 +1,240 @@
+package admin
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.uber.org/goleak"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	pepperText   = "pepper-canary-0123456789abcdef-0123456789abcdef"
+	providerText = "sk-provider-canary-0123456789"
+)
+
+// world is a gateway's admin API over a real store, with two organisations that have
+// a team, a client's key and a request each.
+type world struct {
+	t       *testing.T
+	store   *store.Store
+	peppers access.Peppers
+	config  *fakeConfig
+	options Options
+	log     *syncBuffer
+	url     string
+	file    string // of the store
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// fakeConfig is a configuration that holds a provider's key, as the app's does.
+type fakeConfig struct {
+	key      secret.String
+	mistakes []Mistake
+	err      error
+	reloads  int
+}
+
+func (c *fakeConfig) Effective() Configuration {
+	return Configuration{Path: "isogloss.yaml", Loaded: time.Unix(1, 0).UTC(), Text: fmt.Sprintf("providers: { up: { api_key: %q } }", c.key)}
+}
+
+func (c *fakeConfig) Reload(context.Context) ([]Mistake, error) {
+	c.reloads++
+	return c.mistakes, c.err
+}
+
+type fakeTargets struct{}
+
+func (fakeTargets) Targets() []Target {
+	return []Target{{Target: "up/model", Models: []string{"m"}, State: "up", Open: 2}}
+}
+
+type fakeLimits struct{}
+
+func (fakeLimits) Use(_ context.Context, _ string, a quota.Account) (Use, error) {
+	return Use{Requests: 3, Tokens: 40, Concurrency: 1, Spent: a.Limit.Budget / 2}, nil
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "isogloss.db")
+	w := newWorldAt(t, "sqlite:"+file)
+	w.file = file
+	return w
+}
+
+// newWorldAt is one with another store.
+func newWorldAt(t *testing.T, url string) *world {
+	t.Helper()
+	peppers, err := access.NewPeppers([]secret.String{pepperText})
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: 2 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() })
+	w := &world{t: t, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}}
+	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	w.options = Options{
+		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),
+		Peppers:   peppers, Keys: st, Orgs: st, Teams: st, Ledger: st, Audit: st,
+		Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Loopback: true, Logger: logger,
+	}
+	for _, org := range []string{"a", "b"} {
+		w.must(st.CreateOrg(t.Context(), store.Org{ID: org, Name: "Org " + org, Created: time.Now()}))
+		w.must(st.CreateTeam(t.Context(), store.Team{Org: org, ID: "t", Created: time.Now()}))
+		w.must(st.Append(t.Context(), []usage.Row{{
+			ID: requestOf(org), Node: "n", Org: org, Team: "t", Key: "k" + org, Began: time.Now().Add(-time.Minute), Took: time.Second,
+			Model: "m", Target: "up/model", Status: 200, Outcome: usage.Answered, Usage: llm.Usage{Input: 10, Output: 5}, Cost: new(usage.Money(1_500)),
+			Attempts: []usage.Attempt{{Target: "up/other", Status: 503, Fault: "unavailable"}, {Target: "up/model", Status: 200, Charged: true, Usage: llm.Usage{Input: 10, Output: 5}}},
+		}}))
+	}
+	return w
+}
+
+// requestOf is the id of an organisation's request; there is none of nobody.
+func requestOf(org string) string {
+	n := map[string]string{"a": "1", "b": "2"}[org]
+	return "00000000-0000-4000-8000-00000000000" + cmp.Or(n, "0")
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// serve starts the API; options may be changed before.
+func (w *world) serve() *world {
+	server := httptest.NewServer(New(w.options))
+	w.t.Cleanup(func() {
+		server.Close()
+		http.DefaultClient.CloseIdleConnections()
+	})
+	w.url = server.URL
+	return w
+}
+
+// key makes a key and returns its id and its text.
+func (w *world) key(r access.Record) (id, text string) {
+	w.t.Helper()
+	env := access.EnvLive
+	if r.Role != "" {
+		env = access.EnvAdmin
+	}
+	id, sec, whole := access.Mint(env)
+	r.ID, r.Digests, r.Created = id, []access.Digest{w.peppers.Digest(id, sec)}, time.Now()
+	if r.Name == "" {
+		r.Name = "test"
+	}
+	w.must(w.store.CreateKey(w.t.Context(), r))
+	return id, whole.Reveal()
+}
+
+func (w *world) operator(role access.Role, org string) string {
+	w.t.Helper()
+	_, text := w.key(access.Record{Role: role, Org: org})
+	return text
+}
+
+func (w *world) client(org string) string {
+	w.t.Helper()
+	id, _ := w.key(access.Record{Org: org, Team: "t", Models: []string{"*"}})
+	return id
+}
+
+// got is an answer.
+type got struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// send asks the API; an empty body sends none.
+func (w *world) send(key, method, path, body string, edit ...func(*http.Request)) got {
+	w.t.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, reader)
+	w.must(err)
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, e := range edit {
+		e(r)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	w.must(err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	w.must(err)
+	return got{resp.StatusCode, resp.Header, string(text)}
+}
+
+// read decodes an answer that has to have a status.
+func read[T any](t *testing.T, g got, status int) T {
+	t.Helper()
+	var v T
+	if g.status != status {
+		t.Fatalf("status %d, want %d: %s", g.status, status, g.body)
+	}
+	if err := json.Unmarshal([]byte(g.body), &v); err != nil {
+		t.Fatalf("%v: %s", err, g.body)
+	}
+	return v
+}
+
+// refusal checks that an answer is a problem with a status and a code that says what
+// to do.
+func (w *world) refusal(g got, status int, code string) {
+	w.t.Helper()
+	p := read[Problem](w.t, g, status)
+	if p.Code != code || p.Status != status || p.Detail == "" || p.Title == "" || g.header.Get("Content-Type") != "application/problem+json" {
+		w.t.Errorf("%s %s, want code %s", g.header.Get("Content-Type"), g.body, code)
+	}
+}

@@ -1,0 +1,113 @@
+package app
+
+import (
+	"cmp"
+	"log/slog"
+	"net/url"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// newDiscovery looks for workers where the configuration says; nil where it does
+// not.
+func newDiscovery(cfg *config.Config, snapshot string, logger *slog.Logger) (*discover.Discovery, error) {
+	d := &cfg.Discover
+	if !d.On() {
+		return nil, nil
+	}
+	var sources []discover.Source
+	if len(d.Etcd.Endpoints) > 0 {
+		source, err := discover.Etcd(discover.EtcdOptions{Endpoints: d.Etcd.Endpoints, Prefix: d.Etcd.Prefix, Username: d.Etcd.Username, Password: d.Etcd.Password,
+			CA: d.Etcd.CA, Cert: d.Etcd.Cert, Key: d.Etcd.Key, Logger: logger})
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, source)
+	}
+	if d.File != "" {
+		sources = append(sources, discover.File(d.File, logger))
+	}
+	if len(d.DNS) > 0 {
+		names := make([]discover.Name, len(d.DNS))
+		for i, n := range d.DNS {
+			names[i] = discover.Name{Name: n.Name, Port: n.Port, Model: n.Model, Protocol: n.Protocol}
+		}
+		source, err := discover.DNS(discover.DNSOptions{Names: names, Logger: logger})
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, source)
+	}
+	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Snapshot: snapshot, Logger: logger})
+}
+
+// pools are the workers that were found, as targets, by the model that they serve.
+type pools struct {
+	names  []string // of the models, in the snapshot's order
+	byName map[string][]route.Target
+}
+
+// newPools makes targets of workers. They were checked when they were found; what
+// cannot be called all the same is left out.
+func newPools(workers []discover.Worker, cfg *config.Config) pools {
+	p := pools{byName: map[string][]route.Target{}}
+	for _, w := range workers {
+		base, err := provider.ParseBaseURL(protocol.Name(w.Protocol), w.URL)
+		if err != nil {
+			continue
+		}
+		if p.byName[w.Model] == nil {
+			p.names = append(p.names, w.Model)
+		}
+		p.byName[w.Model] = append(p.byName[w.Model], route.Target{Provider: newWorker(w, base, cfg), Model: cmp.Or(w.Name, w.Model), Weight: max(w.Weight, 1), Timeouts: cfg.Timeouts})
+	}
+	return p
+}
+
+// newWorker is a worker as a provider. Workers are engines, and are asked as those
+// are.
+func newWorker(w discover.Worker, base *url.URL, cfg *config.Config) *provider.Provider {
+	p := &provider.Provider{
+		Name: strings.ReplaceAll(w.ID, "/", ":"), Workers: "discovered/" + w.Model, Protocol: protocol.Name(w.Protocol), BaseURL: base, Auth: provider.NoneAuth,
+		UpstreamStream: provider.Always, NvExt: provider.NvExtRefuse, Rerank: provider.RerankSame, Quota: provider.QuotaModel,
+		Timeouts: cfg.Timeouts, Concurrency: w.Capacity, Continuation: provider.NoContinuation,
+	}
+	if key := cfg.Discover.APIKey; key != "" {
+		p.Key, p.Auth = key, provider.Bearer
+	}
+	return p
+}
+
+// fill puts workers where a configured model names them, and adds the models that
+// only they serve. What the file says is not changed by what is found.
+func (p pools) fill(routes []*route.Route, models []config.Model) []*route.Route {
+	written := map[string]bool{}
+	for i, m := range models {
+		written[m.Name] = true
+		r := routes[i]
+		r.Targets = nil
+		for _, t := range m.Targets {
+			if t.Provider != nil {
+				r.Targets = append(r.Targets, newTarget(t))
+				continue
+			}
+			for _, w := range p.byName[t.Model] {
+				w.Weight *= t.Weight
+				w.Timeouts = t.Timeouts
+				r.Targets = append(r.Targets, w)
+			}
+		}
+	}
+	for _, name := range p.names {
+		if !written[name] {
+			routes = append(routes, &route.Route{Name: name, OwnedBy: "discovered", Targets: p.byName[name], Balance: balance.LeastBusy})
+		}
+	}
+	return routes
+}

@@ -1,0 +1,181 @@
+package discover
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/isogloss-gateway/isogloss/internal/secret"
+)
+
+// EtcdOptions says where etcd is and how it is asked. Workers are the keys
+// PREFIX/workers/ID.
+type EtcdOptions struct {
+	Name      string   // of the source; default etcd
+	Endpoints []string // http://host:port or https://host:port; required
+	Prefix    string   // default /isogloss/
+
+	Username      string
+	Password      secret.String
+	CA, Cert, Key string // files in PEM; a certificate is read again for every connection
+
+	Relist time.Duration // how often the list is compared as a whole; default 30 s
+	Pulse  time.Duration // how often it is asked whether it is still the same; default 1 s
+	Logger *slog.Logger  // default: nothing is logged
+}
+
+const (
+	etcdPatience = 2 * time.Second        // for one answer
+	pageSize     = 1000                   // keys in one answer
+	maxValue     = 64 << 10               // bytes of one worker
+	retryLeast   = 100 * time.Millisecond // between two tries
+	retryMost    = time.Second
+)
+
+// etcd is what the source and the registrar share.
+type etcd struct {
+	o   EtcdOptions
+	tls *tls.Config
+}
+
+// SetPassword is for a password that comes as plain text.
+func (o *EtcdOptions) SetPassword(text string) { o.Password = secret.String(text) }
+
+func newEtcd(o EtcdOptions) (*etcd, error) {
+	o.Name = cmp.Or(o.Name, "etcd")
+	o.Prefix = "/" + strings.Trim(cmp.Or(o.Prefix, "/isogloss/"), "/") + "/"
+	o.Relist = cmp.Or(o.Relist, 30*time.Second)
+	o.Pulse = cmp.Or(o.Pulse, time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if len(o.Endpoints) == 0 {
+		return nil, errors.New("etcd: endpoints: none is given; write http://127.0.0.1:2379 or the like")
+	}
+	secure := 0
+	for _, e := range o.Endpoints {
+		u, err := url.Parse(e)
+		if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, errors.New("etcd: endpoints: write each as http://host:port or https://host:port, without a user")
+		}
+		if u.Scheme == "https" {
+			secure++
+		}
+	}
+	if secure != 0 && secure != len(o.Endpoints) {
+		return nil, errors.New("etcd: endpoints: some are http and some are https; they are one cluster")
+	}
+	config, err := o.tlsConfig(secure > 0)
+	return &etcd{o: o, tls: config}, err
+}
+
+// tlsConfig fails on a file that it cannot read: a missing CA must not become a
+// connection without one.
+func (o EtcdOptions) tlsConfig(secure bool) (*tls.Config, error) {
+	if !secure {
+		if o.CA != "" || o.Cert != "" || o.Key != "" {
+			return nil, errors.New("etcd: there are certificates, but the endpoints are http; write https")
+		}
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if o.CA != "" {
+		pem, err := os.ReadFile(o.CA)
+		if err != nil {
+			return nil, fmt.Errorf("etcd: ca: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("etcd: ca: %s has no certificate in PEM", o.CA)
+		}
+	}
+	if (o.Cert == "") != (o.Key == "") {
+		return nil, errors.New("etcd: cert and key go together")
+	}
+	if o.Cert != "" {
+		if _, err := tls.LoadX509KeyPair(o.Cert, o.Key); err != nil {
+			return nil, fmt.Errorf("etcd: cert, key: %w", err)
+		}
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(o.Cert, o.Key) // they are renewed while we run
+			return &pair, err
+		}
+	}
+	return config, nil
+}
+
+func (e *etcd) workers() string { return e.o.Prefix + "workers/" }
+
+// connect makes a client. With a password it fails while etcd is away, without
+// one it does not.
+func (e *etcd) connect(ctx context.Context) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Context:   ctx,
+		Endpoints: e.o.Endpoints,
+		Username:  e.o.Username, Password: e.o.Password.Reveal(),
+		TLS:         e.tls,
+		DialTimeout: etcdPatience,
+		// A connection to a frozen machine looks well until it is asked for a sign.
+		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 3 * time.Second, PermitWithoutStream: true,
+		// gRPC waits up to two minutes between two tries, which is how long workers
+		// would be unknown after etcd is back.
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: retryLeast, Multiplier: 1.6, Jitter: 0.2, MaxDelay: retryMost},
+			MinConnectTimeout: etcdPatience,
+		})},
+		MaxCallRecvMsgSize: pageSize*maxValue + 1<<20,
+		Logger:             zap.NewNop(), // it would write to stderr; what matters we log ourselves
+	})
+}
+
+// use runs work with a client until the context ends, and makes a new client
+// after work returned.
+func (e *etcd) use(ctx context.Context, work func(*clientv3.Client)) {
+	var often sometimes
+	for ctx.Err() == nil {
+		c, err := e.connect(ctx)
+		if err != nil {
+			if often.now() {
+				e.o.Logger.Warn("etcd does not answer", "error", err.Error())
+			}
+			pause(ctx, retryMost)
+			continue
+		}
+		work(c)
+		_ = c.Close() // it says that its context has ended
+	}
+}
+
+// pause waits for between a tenth and all of a time, so that those who failed
+// together do not come back together.
+func pause(ctx context.Context, most time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(most/10 + rand.N(most-most/10)): //nolint:gosec // not a secret
+	}
+}
+
+// sometimes says when a line is due that would else be logged at every try.
+type sometimes struct{ last time.Time }
+
+func (s *sometimes) now() bool {
+	if !s.last.IsZero() && time.Since(s.last) < 30*time.Second {
+		return false
+	}
+	s.last = time.Now()
+	return true
+}

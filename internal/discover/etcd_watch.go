@@ -1,0 +1,326 @@
+package discover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// etcdSource lists the workers, watches them from that revision, and does not
+// trust the watch: watches of etcd have lost events and gone back in time.
+type etcdSource struct{ *etcd }
+
+// Etcd is the source of workers that register under a lease.
+func Etcd(o EtcdOptions) (Source, error) {
+	e, err := newEtcd(o)
+	if err != nil {
+		return nil, err
+	}
+	return etcdSource{e}, nil
+}
+
+func (s etcdSource) Name() string { return s.o.Name }
+
+// calm is how long after trouble the end of a worker is not taken for its own.
+// A store that stood still ends the leases of workers that are well.
+const calm = 30 * time.Second
+
+// Watch follows etcd from one session to the next.
+func (s etcdSource) Watch(ctx context.Context, tell func(Change)) {
+	var trouble time.Time
+	var often sometimes
+	s.use(ctx, func(c *clientv3.Client) {
+		for ctx.Err() == nil {
+			w := &watching{etcd: s.etcd, client: c, tell: tell, trouble: trouble}
+			err := w.run(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if !errors.Is(err, errAgain) || errors.Is(err, errHistory) {
+				trouble = time.Now()
+			}
+			if errors.Is(err, errAgain) {
+				s.o.Logger.Info("the workers in etcd are listed anew", "why", err.Error())
+				continue
+			}
+			tell(Change{Stale: true})
+			if often.now() {
+				s.o.Logger.Warn("etcd cannot be followed; the workers that are known are kept", "error", err.Error())
+			}
+			if errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrInvalidAuthToken) {
+				return // a new client logs in anew
+			}
+			pause(ctx, retryMost)
+		}
+	})
+}
+
+var (
+	// errAgain ends a session that is to be begun anew at once.
+	errAgain = errors.New("the list is not what the watch said")
+	// errHistory means that this is not the etcd that was listed: it was emptied,
+	// or an older state was put back. That is no error of etcd, but a new beginning.
+	errHistory = errors.New("etcd has another history")
+)
+
+// watching is one list and the watch that follows it.
+type watching struct {
+	*etcd
+	client  *clientv3.Client
+	tell    func(Change)
+	trouble time.Time // when etcd last failed; zero: never
+
+	known   map[string]int64 // the revision of each key
+	seen    int64            // the newest revision that was taken in
+	cluster uint64
+	doubt   struct { // a key that was not what it should be at the last pulse
+		key string
+		rev int64
+	}
+}
+
+// run returns why the session ended; it always does.
+func (w *watching) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := w.list(ctx); err != nil {
+		return err
+	}
+	relist := time.NewTimer(jitter(w.o.Relist))
+	defer relist.Stop()
+	pulse := time.NewTicker(w.o.Pulse)
+	defer pulse.Stop()
+	for {
+		err := w.follow(ctx, relist, pulse)
+		if err != nil {
+			return err
+		}
+		if err := w.compare(ctx); err != nil {
+			return err
+		}
+		relist.Reset(jitter(w.o.Relist))
+	}
+}
+
+// jitter is within a fifth of a time.
+func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5+1) } //nolint:gosec // not a secret
+
+// list takes everything in, page by page at one revision.
+func (w *watching) list(ctx context.Context) error {
+	w.known = map[string]int64{}
+	b := batch{Change: Change{All: true, At: time.Now()}}
+	rev, err := w.pages(ctx, 0, nil, func(kv *mvccpb.KeyValue) {
+		w.known[string(kv.Key)] = kv.ModRevision
+		w.read(&b, kv)
+	})
+	if err != nil {
+		return err
+	}
+	w.seen, b.Revision = rev, rev
+	w.tell(b.Change)
+	return nil
+}
+
+// pages reads all keys at a revision; 0 is the newest, which is then returned.
+func (w *watching) pages(ctx context.Context, rev int64, opts []clientv3.OpOption, each func(*mvccpb.KeyValue)) (int64, error) {
+	from, end := w.workers(), clientv3.GetPrefixRangeEnd(w.workers())
+	for n := 0; ; {
+		page, err := w.page(ctx, from, append([]clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(rev)}, opts...))
+		if err != nil {
+			return 0, err
+		}
+		if rev == 0 {
+			rev, w.cluster = page.Header.Revision, page.Header.ClusterId
+		}
+		for _, kv := range page.Kvs {
+			each(kv)
+		}
+		if n += len(page.Kvs); !page.More || len(page.Kvs) == 0 {
+			return rev, nil
+		}
+		if n > maxWorkers+pageSize { // the rest would be refused one by one
+			w.o.Logger.Error("etcd has more workers than are taken", "limit", maxWorkers)
+			return rev, nil
+		}
+		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+	}
+}
+
+func (w *watching) page(ctx context.Context, from string, opts []clientv3.OpOption) (*clientv3.GetResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
+	defer cancel()
+	resp, err := w.client.Get(ctx, from, opts...)
+	if err != nil {
+		return nil, fmt.Errorf("list: %w", err)
+	}
+	return resp, nil
+}
+
+// compare asks for the keys as they were at the revision that the watch has
+// reached. They have to be just the same, whatever is under way: if not, the
+// watch has lost something. The watch is then begun anew from there, which also
+// mends one that is stuck.
+func (w *watching) compare(ctx context.Context) error {
+	same, n := true, 0
+	_, err := w.pages(ctx, w.seen, []clientv3.OpOption{clientv3.WithKeysOnly()}, func(kv *mvccpb.KeyValue) {
+		n++
+		same = same && w.known[string(kv.Key)] == kv.ModRevision
+	})
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return fmt.Errorf("%w: it is compacted past the watch", errAgain)
+	case errors.Is(err, rpctypes.ErrFutureRev):
+		return fmt.Errorf("%w: %w", errAgain, errHistory)
+	case err != nil:
+		return err
+	case !same || n != len(w.known):
+		return fmt.Errorf("%w: the watch has lost events", errAgain)
+	}
+	return nil
+}
+
+// follow takes events in until it is time to compare.
+func (w *watching) follow(ctx context.Context, relist *time.Timer, pulse *time.Ticker) error {
+	var beats sync.WaitGroup
+	defer beats.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// Progress notifications only keep the stream talking. They do not move the
+	// revision: older servers send them before the events that they speak for.
+	events := w.client.Watch(clientv3.WithRequireLeader(ctx), w.workers(),
+		clientv3.WithPrefix(), clientv3.WithRev(w.seen+1), clientv3.WithProgressNotify(), clientv3.WithFragment())
+	pulses := make(chan beat, 1)
+	beating := false
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-relist.C:
+			return nil
+		case r, ok := <-events:
+			if err := w.take(r, ok); err != nil {
+				return err
+			}
+		case <-pulse.C:
+			if !beating {
+				beating = true
+				key, seen := w.any(), w.seen
+				beats.Go(func() { pulses <- w.beat(ctx, key, seen) })
+			}
+		case b := <-pulses:
+			beating = false
+			if err := w.judge(b); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// take takes the events of one response in.
+func (w *watching) take(r clientv3.WatchResponse, ok bool) error {
+	switch err := r.Err(); {
+	case !ok:
+		return errors.New("the watch has ended")
+	case errors.Is(err, rpctypes.ErrCompacted), r.CompactRevision != 0:
+		return fmt.Errorf("%w: it is compacted past the watch", errAgain)
+	case err != nil:
+		return fmt.Errorf("watch: %w", err)
+	}
+	together := map[int64]int{} // how many ended in one stroke
+	for _, e := range r.Events {
+		if e.Type == clientv3.EventTypeDelete {
+			together[e.Kv.ModRevision]++
+		}
+	}
+	b := batch{Change: Change{At: time.Now()}}
+	for _, e := range r.Events {
+		if e.Kv.ModRevision < w.seen {
+			continue // it goes back in time
+		}
+		if id := w.id(e.Kv); b.has(id) {
+			w.tell(b.Change)
+			b = batch{Change: Change{At: b.At}}
+		}
+		w.seen = e.Kv.ModRevision
+		b.Revision = w.seen
+		w.event(&b, e, together[e.Kv.ModRevision] > 1)
+	}
+	if len(b.ids) > 0 {
+		w.tell(b.Change)
+	}
+	return nil
+}
+
+// batch is a change that knows whom it speaks of: one change has one thing to say
+// about a worker.
+type batch struct {
+	Change
+	ids map[string]struct{}
+}
+
+func (b *batch) has(id string) bool { _, ok := b.ids[id]; return ok }
+
+func (b *batch) note(id string) {
+	if b.ids == nil {
+		b.ids = map[string]struct{}{}
+	}
+	b.ids[id] = struct{}{}
+}
+
+func (w *watching) id(kv *mvccpb.KeyValue) string {
+	return strings.TrimPrefix(string(kv.Key), w.workers())
+}
+
+func (w *watching) event(b *batch, e *clientv3.Event, bulk bool) {
+	if e.Type == clientv3.EventTypePut {
+		w.known[string(e.Kv.Key)] = e.Kv.ModRevision
+		w.read(b, e.Kv)
+		return
+	}
+	id := w.id(e.Kv)
+	b.note(id)
+	delete(w.known, string(e.Kv.Key))
+	if bulk || !w.trouble.IsZero() && time.Since(w.trouble) < calm {
+		b.Lost = append(b.Lost, id)
+	} else {
+		b.Left = append(b.Left, id)
+	}
+}
+
+// read adds what a key holds.
+func (w *watching) read(b *batch, kv *mvccpb.KeyValue) {
+	id := w.id(kv)
+	b.note(id)
+	worker, err := parse(id, kv.Value)
+	if err == nil {
+		b.Put = append(b.Put, worker)
+		return
+	}
+	if b.Bad == nil {
+		b.Bad = map[string]error{}
+	}
+	b.Bad[id] = err
+}
+
+func parse(id string, value []byte) (Worker, error) {
+	if len(value) > maxValue {
+		return Worker{}, fmt.Errorf("its value has more than %d bytes", maxValue)
+	}
+	var w Worker
+	if err := json.Unmarshal(value, &w); err != nil {
+		return Worker{}, fmt.Errorf("its value is not the JSON of a worker: %w", err)
+	}
+	if w.ID != id {
+		return Worker{}, fmt.Errorf("its id is %.80q, but its key ends in another", w.ID)
+	}
+	return w, nil
+}

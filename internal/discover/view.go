@@ -1,0 +1,63 @@
+package discover
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// view is the ordered list of workers. It is changed by making the next list from
+// the last one, because the last one was handed out.
+type view struct {
+	list   []Worker
+	models map[string]string // of each id in the list: where to find it
+}
+
+func byModel(a, b Worker) int {
+	return cmp.Or(strings.Compare(a.Model, b.Model), strings.Compare(a.ID, b.ID))
+}
+
+// edit is one difference between two lists.
+type edit struct {
+	Worker
+	gone bool
+}
+
+// apply makes the next list. lookup says what is published by an id now. It
+// returns false if nothing is different. Its cost is one copy of the list and a
+// search for each change; nothing is sorted but the changes.
+func (v *view) apply(ids map[string]struct{}, lookup func(id string) (Worker, bool)) bool {
+	edits := make([]edit, 0, len(ids))
+	for id := range ids {
+		model, known := v.models[id]
+		w, there := lookup(id)
+		if known && (!there || w.Model != model) {
+			edits = append(edits, edit{Worker{ID: id, Model: model}, true})
+		}
+		if there {
+			edits = append(edits, edit{w, false})
+			v.models[id] = w.Model
+		} else {
+			delete(v.models, id)
+		}
+	}
+	slices.SortFunc(edits, func(a, b edit) int { return byModel(a.Worker, b.Worker) })
+	next := make([]Worker, 0, len(v.list)+len(edits))
+	rest, different := v.list, false
+	for _, e := range edits {
+		i, found := slices.BinarySearchFunc(rest, e.Worker, byModel)
+		different = different || found && e.gone || !e.gone && (!found || rest[i] != e.Worker)
+		next = append(next, rest[:i]...)
+		rest = rest[i:]
+		if found {
+			rest = rest[1:]
+		}
+		if !e.gone {
+			next = append(next, e.Worker)
+		}
+	}
+	if different {
+		v.list = append(next, rest...)
+	}
+	return different
+}

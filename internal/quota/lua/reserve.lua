@@ -1,0 +1,76 @@
+-- KEYS: the reservation's mark, then for each account its hash and that of its nodes
+-- ARGV: node, requests, tokens, cost, open, lease in ms, mark in ms, of, force;
+--   then for each account requests, tokens, concurrency, budget, window
+-- of: a slice may be that part of what is left, at most; 0 for a request
+-- force: 1 for what is open already and is only written down
+-- Answers status (1 taken, 0 refused, -1 the account is not known, -2 too much for a
+--   slice, -3 undone before it came), account, reason, ms to wait (-1 never), time;
+--   then for each account born, seeded, spent, reserved, requests used, tokens used
+local node, lease_ms, mark_ms = ARGV[1], tonumber(ARGV[6]), ARGV[7]
+local want = {tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[4])}
+local of, force = tonumber(ARGV[8]), ARGV[9] == '1'
+
+-- wait says how long until so many more fit under a limit of a minute.
+local function wait(prev, cur, part, n, limit)
+  if n > limit then return -1 end
+  if cur + n <= limit then return (1 - (limit - cur - n) / prev - part) * minute end
+  return (1 - part + 1 - (limit - n) / cur) * minute
+end
+
+-- leave says how long until so much has left the window of a budget.
+local function leave(a, cost, limit)
+  if cost > limit then return -1 end
+  if a.T + cost <= limit then return 1000 end -- only what is open is in the way
+  if a.W == 0 then return -1 end
+  local over = a.T + cost - limit
+  for n = a.i - buckets + 1, a.i do
+    over = over - (redis.call('HGET', a.key, bucket(a, n)) or 0)
+    if over <= 0 then return (n + buckets) * a.W / buckets - now end
+  end
+  return a.W
+end
+
+if redis.call('EXISTS', KEYS[1]) == 1 then return {-3} end
+local all = {}
+local worst, answer = nil, {1, 0, 0, 0, now}
+for n = 1, (#KEYS - 1) / 2 do
+  local at = 4 + 5 * n
+  local l = {tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])}
+  local a = load(KEYS[2 * n], KEYS[2 * n + 1], l[4], ARGV[at + 5])
+  if l[4] > 0 and not a.known and not force then return {-1, n - 1, 0, 0, now} end
+  all[n] = a
+  local requests, tokens = used(a)
+  local have = {requests, tokens, a.o, a.T + a.r}
+  for reason = 1, 4 do
+    local left = l[reason] - have[reason]
+    if l[reason] > 0 and want[reason] > 0 and not force then
+      if of > 0 and want[reason] * of > left then return {-2} end
+      if want[reason] > left then
+        local ms = 1000
+        if reason == 1 then ms = wait(a.p, a.c, a.part, want[1], l[1])
+        elseif reason == 2 then ms = wait(a.q, a.k, a.part, want[2], l[2])
+        elseif reason == 4 then ms = leave(a, want[4], l[4]) end
+        if ms >= 0 then ms = math.max(1, math.ceil(ms)) end
+        -- The longest wait is the cause that the client is told.
+        if not worst or (worst ~= -1 and (ms == -1 or ms > worst)) then
+          worst = ms
+          answer = {0, n - 1, reason, ms, now}
+        end
+      end
+    end
+  end
+end
+for n, a in ipairs(all) do
+  local l = lease(a, node)
+  if not worst then
+    l = l or {born = stamp, open = 0, held = 0}
+    l.open, l.held = l.open + want[3], l.held + want[4]
+    a.o, a.r, a.c, a.k = a.o + want[3], a.r + want[4], a.c + want[1], a.k + want[2]
+    keep(a, node, l, lease_ms)
+    save(a)
+  end
+  local requests, tokens = used(a)
+  for _, v in ipairs({l and l.born or 0, a.g, a.T, a.r, requests, tokens}) do answer[#answer + 1] = v end
+end
+if not worst then redis.call('SET', KEYS[1], 'o', 'PX', mark_ms) end
+return answer

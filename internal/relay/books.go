@@ -1,0 +1,214 @@
+package relay
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/cache"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// Books are what exchanges are counted in. Without a ledger nothing is counted.
+type Books struct {
+	Node    string
+	Prices  *usage.Book
+	Ledger  *usage.Spool
+	Quotas  *quota.Keeper
+	Answers *cache.Cache // nil where none are kept
+	Once    *cache.Once  // nil where Idempotency-Key is left to the upstream
+}
+
+// account is what is kept of an exchange for the ledger.
+type account struct {
+	entry    *usage.Entry
+	hold     quota.Hold
+	more     []quota.Hold // for an answer that goes on beyond what was reserved
+	prompt   int64        // tokens, estimated
+	allowed  int64        // tokens of the answer that are reserved for
+	bounded  bool         // the answer cannot be longer than that
+	budgeted bool         // money is limited
+	price    usage.Price  // the highest of those that can be asked
+	spoken   spokenTokens
+	told     int64 // of them, those that the client has
+	others   []usage.Attempt
+	closed   bool
+}
+
+// reserveForward opens the row of a request whose body is not looked at. What it
+// costs is not known, so that a key with a budget cannot send it.
+func (r *Relay) reserveForward(x *exchange) *llm.Error {
+	if x.state.Books.Ledger == nil {
+		return nil
+	}
+	if budgeted(x.caller.Accounts) {
+		return &llm.Error{Kind: llm.Permission, Code: "price_unknown",
+			Message: "what this path costs is not known, and this key has a budget; use a key without one"}
+	}
+	a := &account{}
+	hold, refusal := x.hold(a, "", 0, 0)
+	if refusal != nil {
+		return refusal
+	}
+	a.hold = hold
+	x.account = a
+	return x.openRow(false)
+}
+
+// reserve takes what the request can cost at most from what the caller may use, and
+// opens its row in the ledger.
+func (r *Relay) reserve(x *exchange) *llm.Error {
+	b := &x.state.Books
+	if b.Ledger == nil {
+		return nil
+	}
+	a := &account{prompt: x.ask.prompt(), budgeted: budgeted(x.caller.Accounts)}
+	a.allowed, a.bounded = x.most()
+	known := x.dearest(a)
+	if !known && a.budgeted {
+		return &llm.Error{Kind: llm.Permission, Code: "price_unknown", Param: "model",
+			Message: "the model '" + printable(x.ask.model) + "' has no price, and this key has a budget; its operator can write one under prices"}
+	}
+	if a.price.Context > 0 {
+		a.prompt = min(a.prompt, a.price.Context)
+	}
+	hold, refusal := x.hold(a, "", a.prompt, a.allowed)
+	if refusal != nil {
+		return refusal
+	}
+	a.hold = hold
+	x.account = a
+	return x.openRow(known)
+}
+
+func budgeted(accounts []quota.Account) bool {
+	for _, a := range accounts {
+		if a.Limit.Budget > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// dearest finds the highest price among those that can be asked. It reports whether
+// all of them have one.
+func (x *exchange) dearest(a *account) bool {
+	for i := range x.line {
+		t := &x.line[i].target
+		p, known := x.state.Books.Prices.Find(t.Provider.Preset, t.String())
+		if !known {
+			return false
+		}
+		if i == 0 || x.worst(p, a) > x.worst(a.price, a) {
+			a.price = p
+		}
+	}
+	return true
+}
+
+// worst is what the request costs at most at a price.
+func (x *exchange) worst(p usage.Price, a *account) usage.Money {
+	cost, err := p.Cost(llm.Usage{Input: a.prompt, Output: a.allowed})
+	if err != nil {
+		return math.MaxInt64
+	}
+	return cost
+}
+
+// hold reserves for so many tokens. The part tells the reservations of one request
+// apart.
+func (x *exchange) hold(a *account, part string, prompt, output int64) (quota.Hold, *llm.Error) {
+	if len(x.caller.Accounts) == 0 {
+		return quota.Hold{}, nil
+	}
+	cost, err := a.price.Cost(llm.Usage{Input: prompt, Output: output})
+	if err != nil {
+		cost = math.MaxInt64
+	}
+	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Org: x.caller.Org, Accounts: x.caller.Accounts,
+		Tokens: prompt + output, Cost: cost})
+	if refusal != nil {
+		return quota.Hold{}, overQuota(refusal)
+	}
+	return hold, nil
+}
+
+// overQuota tells the client which of its limits it has reached.
+func overQuota(why *quota.Refusal) *llm.Error {
+	e := &llm.Error{Kind: llm.RateLimit, Code: "rate_limit_" + string(why.Reason), RetryAfter: why.RetryAfter,
+		Message: "the limit of " + why.Account + " on " + string(why.Reason) + " is reached; wait, or ask its operator for more"}
+	if why.Reason == quota.Budget {
+		e.Kind, e.Code = llm.Quota, "budget_exceeded"
+		e.Message = "the budget of " + why.Account + " does not cover this request; ask its operator for more, or send a smaller one"
+	}
+	return e
+}
+
+// openRow writes down that the request was begun. Where there is no more room for
+// what is not in the store yet, the least important requests are not taken on.
+func (x *exchange) openRow(known bool) *llm.Error {
+	a := x.account
+	row := x.row()
+	o := usage.Opening{ID: row.ID, Node: row.Node, Key: row.Key, Team: row.Team, Org: row.Org, Began: row.Began, Endpoint: row.Endpoint, Dialect: row.Dialect,
+		Model: row.Model, Stream: row.Stream, Prompt: a.prompt}
+	if len(x.line) > 0 {
+		o.Target = x.line[0].target.String()
+	}
+	if known {
+		o.Price = &a.price
+	}
+	entry, err := x.state.Books.Ledger.Begin(o)
+	switch {
+	case err == nil:
+		a.entry = entry
+	case errors.Is(err, usage.ErrFull) && x.class == limit.Sheddable:
+		a.hold.Settle(0, 0)
+		x.account = nil
+		return &llm.Error{Kind: llm.Overloaded, Code: "ledger_full", RetryAfter: 10 * time.Second,
+			Message: "the gateway cannot write down more usage at present; requests that matter more are served"}
+	}
+	return nil // the spool has logged it; a disk that fails is no reason to fail the client
+}
+
+// row is what is known of the request before it is answered.
+func (x *exchange) row() usage.Row {
+	row := usage.Row{ID: x.seen.ID, Node: x.state.Books.Node, Key: x.caller.Key, Team: x.caller.Team, Org: x.caller.Org,
+		Began: x.seen.Began(), Endpoint: x.endpoint.name, Dialect: string(x.endpoint.dialect)}
+	if x.route != nil { // a path that is only forwarded has no model
+		row.Model, row.Stream = x.route.Name, x.ask.stream
+	}
+	return row
+}
+
+// passed counts what the client has been sent. Where an answer goes on beyond what
+// was reserved, more is; an answer that nobody pays for is ended.
+func (x *exchange) passed() *llm.Error {
+	a := x.account
+	if a == nil || a.spoken.n == a.told {
+		return nil
+	}
+	if a.entry != nil {
+		a.entry.Delivered(a.spoken.n - a.told)
+	}
+	a.told = a.spoken.n
+	if a.told <= a.allowed || a.bounded || !a.budgeted {
+		return nil
+	}
+	return x.extend()
+}
+
+// extend reserves for the next part of an answer that has no bound.
+func (x *exchange) extend() *llm.Error {
+	a := x.account
+	hold, refusal := x.hold(a, "/"+strconv.Itoa(len(a.more)+2), 0, unboundedMost)
+	if refusal != nil {
+		return refusal
+	}
+	a.more = append(a.more, hold)
+	a.allowed += unboundedMost
+	return nil
+}

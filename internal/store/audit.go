@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"time"
+)
+
+// Entry is one line of the audit log.
+type Entry struct {
+	N       int64 // its number, from 1 without gaps; given by the store
+	At      time.Time
+	Actor   string // id of the operator's key
+	Org     string // whose thing was changed; empty for none
+	Address string // where the operator called from
+	Action  string
+	Object  string
+	Before  string // digests of what was changed
+	After   string
+	Detail  string // at most 4 KiB, and no secrets
+	Hash    [sha256.Size]byte
+}
+
+const mostDetail = 4096
+
+// hash is the digest of an entry and of the one before it. Every field goes in with
+// its length, so that no two entries are the same bytes.
+func (e *Entry) hash(before []byte) [sha256.Size]byte {
+	b := binary.BigEndian.AppendUint64(nil, uint64(len(before)))
+	b = append(b, before...)
+	b = binary.BigEndian.AppendUint64(b, uint64(e.N))
+	b = binary.BigEndian.AppendUint64(b, uint64(nanos(e.At)))
+	for _, text := range []string{e.Actor, e.Org, e.Address, e.Action, e.Object, e.Before, e.After, e.Detail} {
+		b = binary.BigEndian.AppendUint64(b, uint64(len(text)))
+		b = append(b, text...)
+	}
+	return sha256.Sum256(b)
+}
+
+// Audit appends to the log. The head of the chain is one row, and whoever appends
+// holds it, so that entries of several nodes form one chain.
+func (s *Store) Audit(ctx context.Context, e Entry) error {
+	for _, text := range []*string{&e.Actor, &e.Org, &e.Address, &e.Action, &e.Object, &e.Before, &e.After} {
+		*text = cut(*text)
+	}
+	e.Detail = cutTo(e.Detail, mostDetail)
+	return s.change(ctx, func(ctx context.Context, c conn) error {
+		var before []byte
+		if err := c.row(ctx, `UPDATE audit_head SET n = n + 1 WHERE one = 1 RETURNING n, hash`).Scan(&e.N, &before); err != nil {
+			return err
+		}
+		e.Hash = e.hash(before)
+		args := []any{e.N, nanos(e.At), e.Actor, e.Org, e.Address, e.Action, e.Object, e.Before, e.After, e.Detail, e.Hash[:]}
+		if _, err := c.exec(ctx, `INSERT INTO audit (`+auditColumns+`) VALUES `+marks(1, len(args)), args...); err != nil {
+			return err
+		}
+		_, err := c.exec(ctx, `UPDATE audit_head SET hash = $1 WHERE one = 1`, e.Hash[:])
+		return err
+	})
+}
+
+const auditColumns = `n, at, actor, org, address, action, object, before, after, detail, hash`
+
+func scanEntry(row scan) (e Entry, err error) {
+	var at int64
+	var hash []byte
+	err = row(&e.N, &at, &e.Actor, &e.Org, &e.Address, &e.Action, &e.Object, &e.Before, &e.After, &e.Detail, &hash)
+	e.At = fromNanos(at)
+	copy(e.Hash[:], hash)
+	return e, err
+}
+
+// AuditQuery says which entries are wanted. Empty fields want all.
+type AuditQuery struct {
+	Org, Actor, Action string
+	Before             int64 // the number of the last entry of the page before; 0 for the first page
+	Limit              int
+}
+
+// AuditLog lists the log, the newest first.
+func (s *Store) AuditLog(ctx context.Context, q AuditQuery) (list []Entry, err error) {
+	var w where
+	w.addIf(q.Org != "", "org = ", q.Org)
+	w.addIf(q.Actor != "", "actor = ", q.Actor)
+	w.addIf(q.Action != "", "action = ", q.Action)
+	w.addIf(q.Before != 0, "n < ", q.Before)
+	query := `SELECT ` + auditColumns + ` FROM audit` + w.text() + ` ORDER BY n DESC LIMIT ` + w.arg(most(q.Limit))
+	err = s.look(ctx, func(ctx context.Context, c conn) error {
+		return c.rows(ctx, func(row scan) error {
+			e, err := scanEntry(row)
+			list = append(list, e)
+			return err
+		}, query, w.args...)
+	})
+	return list, err
+}
+
+// Verdict is what VerifyAudit found.
+type Verdict struct {
+	Entries int64 // that were checked and are right
+	Broken  int64 // the number of the first that is wrong or missing; 0: none
+}
+
+// VerifyAudit checks the whole chain: every entry, that none is missing, and that the
+// last one is the head. Entries that are added meanwhile do not disturb it. The chain
+// shows that somebody has changed a part of it. Who can write the whole of it can make
+// a new one; keep a hash elsewhere against that.
+func (s *Store) VerifyAudit(ctx context.Context) (v Verdict, err error) {
+	var head int64
+	var want, hash []byte
+	err = s.look(ctx, func(ctx context.Context, c conn) error {
+		return c.row(ctx, `SELECT n, hash FROM audit_head WHERE one = 1`).Scan(&head, &want)
+	})
+	if errors.Is(err, sql.ErrNoRows) { // somebody has removed it
+		return Verdict{Broken: 1}, nil
+	}
+	for err == nil && v.Broken == 0 && v.Entries < head {
+		hash, err = s.verifyPage(ctx, &v, hash, head)
+	}
+	if err == nil && v.Broken == 0 && string(hash) != string(want) {
+		v.Broken, v.Entries = head, max(0, head-1)
+	}
+	return v, err
+}
+
+// verifyPage checks the entries after those that were, up to the head.
+func (s *Store) verifyPage(ctx context.Context, v *Verdict, hash []byte, head int64) ([]byte, error) {
+	start := v.Entries
+	err := s.look(ctx, func(ctx context.Context, c conn) error {
+		return c.rows(ctx, func(row scan) error {
+			e, err := scanEntry(row)
+			if err != nil || v.Broken != 0 {
+				return err
+			}
+			sum := e.hash(hash)
+			if e.N != v.Entries+1 || sum != e.Hash {
+				v.Broken = v.Entries + 1
+				return nil
+			}
+			v.Entries, hash = e.N, sum[:]
+			return nil
+		}, `SELECT `+auditColumns+` FROM audit WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`, start, head, int64(MostKeys))
+	})
+	if err == nil && v.Broken == 0 && v.Entries == start { // the rest is missing
+		v.Broken = start + 1
+	}
+	return hash, err
+}

@@ -1,0 +1,227 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// Rows come back as they were sent, the newest first, page by page.
+func TestRows(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s := open()
+		ctx := t.Context()
+		sent := rows("aa", 25)
+		for i := range sent {
+			sent[i].Began = noon.Add(time.Duration(i/3) * time.Second) // several at once
+		}
+		sent[3].Cost, sent[3].Outcome, sent[3].Attempts = nil, usage.Refused, nil
+		no(t, s.Append(ctx, sent))
+		no(t, s.Append(ctx, nil))
+		want := slices.Clone(sent)
+		slices.SortFunc(want, func(a, b usage.Row) int {
+			if c := b.Began.Compare(a.Began); c != 0 {
+				return c
+			}
+			return strings.Compare(b.ID, a.ID)
+		})
+		var got []usage.Row
+		q := RowQuery{Org: "default", From: noon, To: noon.Add(time.Hour), Limit: 4}
+		for {
+			page, err := s.Rows(ctx, q)
+			no(t, err)
+			if len(page) == 0 {
+				break
+			}
+			got = append(got, page...)
+			last := page[len(page)-1]
+			q.Before = &RowMark{last.Began, last.ID}
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+		for name, q := range map[string]RowQuery{
+			"id": {ID: sent[3].ID}, "outcome": {Outcome: usage.Refused},
+			"key": {Key: sent[3].Key, From: sent[3].Began, To: sent[4].Began.Add(1), Outcome: usage.Refused},
+		} {
+			if got, err := s.Rows(ctx, q); err != nil || len(got) != 1 || !reflect.DeepEqual(got[0], sent[3]) {
+				t.Errorf("%s: %+v, %v", name, got, err)
+			}
+		}
+	})
+}
+
+// Two nodes send the same rows at the same time, in batches that overlap, in any
+// order and several times. Every row is counted once.
+func TestAppendOnce(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		nodes := []*Store{open(), open()}
+		all := rows("bb", 2000)
+		var senders sync.WaitGroup
+		for g := range 8 {
+			senders.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(g), 0))
+				for from := 0; from < len(all); from += 250 {
+					batch := slices.Clone(all[from:min(len(all), from+400)])
+					batch = append(batch, all[random.IntN(len(all))], batch[0])
+					random.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
+					// SQLite's lock is not fair between processes: one may wait for too long,
+					// and sends again, as the drain does.
+					err := nodes[g%2].Append(bg(), batch)
+					for try := 0; err != nil && try < 10; try++ {
+						err = nodes[g%2].Append(bg(), batch)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		senders.Wait()
+		checkSums(t, nodes[1], all)
+	})
+}
+
+// checkSums compares everything that the store says of rows with the rows.
+func checkSums(t *testing.T, s *Store, all []usage.Row) {
+	t.Helper()
+	want := map[string]int64{}
+	var sum llm.Usage
+	attempts := 0
+	for _, r := range all {
+		for _, account := range accounts(r) {
+			want[account] += int64(*r.Cost)
+		}
+		sum.Input += r.Usage.Input
+		sum.CacheRead += r.Usage.CacheRead
+		sum.CacheWrite += r.Usage.CacheWrite
+		sum.Output += r.Usage.Output
+		sum.Reasoning += r.Usage.Reasoning
+		attempts += len(r.Attempts)
+	}
+	for account, cost := range want {
+		if got, err := s.Spent(bg(), account, time.Time{}); err != nil || int64(got) != cost {
+			t.Errorf("%s has spent %d, %v; want %d", account, got, err, cost)
+		}
+	}
+	sums, err := s.Usage(bg(), UsageQuery{})
+	no(t, err)
+	if len(sums) != 1 || sums[0].Requests != int64(len(all)) || sums[0].Usage != sum || int64(sums[0].Cost) != want["org:default"] {
+		t.Errorf("usage is %+v; want %d requests, %+v, %d", sums, len(all), sum, want["org:default"])
+	}
+	if n := count(t, s, "requests"); n != len(all) {
+		t.Errorf("%d rows, want %d", n, len(all))
+	}
+	if n := count(t, s, "attempts"); n != attempts {
+		t.Errorf("%d attempts, want %d", n, attempts)
+	}
+}
+
+func count(t *testing.T, s *Store, table string) (n int) {
+	t.Helper()
+	no(t, s.read.QueryRowContext(bg(), "SELECT count(*) FROM "+table).Scan(&n))
+	return n
+}
+
+// Spent is exact also when the time is not the start of an hour.
+func TestSpentSince(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s := open()
+		all := rows("cc", 600)
+		for i := range all {
+			all[i].Began = noon.Add(time.Duration(i) * time.Minute)
+		}
+		all[7].Cost = nil // is not zero, and not in the sum
+		no(t, s.Append(t.Context(), all))
+		for _, since := range []time.Duration{-time.Hour, 0, 1, time.Minute, 59 * time.Minute, time.Hour, 61*time.Minute + 1, 9*time.Hour + 59*time.Minute, 24 * time.Hour} {
+			want := map[string]usage.Money{"org:default": 0, "team:default/blue": 0, "key:" + all[0].Key: 0, "key:nobody": 0}
+			for _, r := range all {
+				for _, account := range accounts(r) {
+					if _, asked := want[account]; asked && r.Cost != nil && !r.Began.Before(noon.Add(since)) {
+						want[account] += *r.Cost
+					}
+				}
+			}
+			for account, cost := range want {
+				if got, err := s.Spent(t.Context(), account, noon.Add(since)); err != nil || got != cost {
+					t.Errorf("%s since %s: %d, %v; want %d", account, since, got, err, cost)
+				}
+			}
+		}
+		if _, err := s.Spent(t.Context(), "moon:1", noon.Add(1)); err == nil {
+			t.Error("an account of no kind")
+		}
+	})
+}
+
+func TestUsage(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s := open()
+		ctx := t.Context()
+		all := rows("dd", 72)
+		for i := range all {
+			all[i].Began = noon.Add(time.Duration(i) * time.Hour)
+			all[i].Model = fmt.Sprint("m", i%2)
+			all[i].Estimated = i%3 == 0
+		}
+		all[1].Cost = nil
+		no(t, s.Append(ctx, all))
+		day := noon.Truncate(24 * time.Hour)
+		sums, err := s.Usage(ctx, UsageQuery{GroupBy: []Group{ByDay, ByModel}, From: day, To: day.AddDate(0, 0, 2), Org: "default"})
+		no(t, err)
+		var short []string
+		for _, x := range sums {
+			short = append(short, fmt.Sprint(x.Start.Format("01-02 "), x.Model, " ", x.Requests, " ", x.Unknown, " ", x.Estimated, " ", int64(x.Cost), " ", x.Usage.TotalInput()))
+		}
+		want := []string{"11-15 m0 6 0 2 30 36", "11-15 m1 6 1 2 35 36", "11-16 m0 12 0 4 276 72", "11-16 m1 12 0 4 288 72"}
+		if !reflect.DeepEqual(short, want) {
+			t.Errorf("got %q\nwant %q", short, want)
+		}
+		sums, err = s.Usage(ctx, UsageQuery{GroupBy: []Group{ByHour, ByTeam, ByOrg, ByKey, ByTarget}, Model: "m1", Key: all[1].Key})
+		no(t, err)
+		first := Sum{Start: all[1].Began, Org: "default", Team: "blue", Key: all[1].Key, Target: all[1].Target, Requests: 1, Unknown: 1, Usage: all[1].Usage}
+		if len(sums) != 6 || sums[0] != first {
+			t.Errorf("%d sums, the first is %+v", len(sums), sums)
+		}
+		for _, by := range [][]Group{{"cost; DROP TABLE hours"}, {ByHour, ByDay}} {
+			if _, err := s.Usage(ctx, UsageQuery{GroupBy: by}); err == nil {
+				t.Errorf("grouped by %q", by)
+			}
+		}
+	})
+}
+
+// What no database takes, or what would overflow a sum, must not hold up the ledger.
+func TestAbsurdRows(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s := open()
+		ctx := t.Context()
+		long := strings.Repeat("é", 1000)
+		absurd := usage.Row{ID: "x", Node: long, Key: "a\x00b", Team: "\xff\xfe", Org: long, Model: "m\xc3", Target: long, Outcome: usage.Outcome(long),
+			Began: time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), Took: math.MinInt64, Status: math.MaxInt, Cost: new(usage.Money(math.MaxInt64)),
+			Usage: llm.Usage{Input: math.MaxInt64, Output: math.MinInt64}}
+		other := absurd
+		other.ID, other.Cost, other.Began = "y", new(usage.Money(-1)), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+		other.Attempts = slices.Repeat([]usage.Attempt{{Fault: long, Status: -1, Cost: new(usage.Money(-1))}}, 1000)
+		third := absurd
+		third.ID = "z"
+		no(t, s.Append(ctx, []usage.Row{absurd, other, third}))
+		got, err := s.Rows(ctx, RowQuery{})
+		no(t, err)
+		if len(got) != 3 || len(got[0].Node) > 256 || got[0].Key != "ab" || got[0].Cost != nil || *got[1].Cost != mostMoney || got[1].Usage.Input != mostTokens || len(got[0].Attempts) != mostAttempts {
+			t.Errorf("%+v", got)
+		}
+		if err := s.Append(ctx, []usage.Row{{}}); err == nil {
+			t.Error("a row without an id")
+		}
+	})
+}

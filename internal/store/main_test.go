@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(&serverAround{m: m}) }
+
+// serverAround runs one PostgreSQL for the tests that do no harm to it, because to
+// make one takes seconds. Each has a database of its own.
+type serverAround struct{ m *testing.M }
+
+func (a *serverAround) Run() int {
+	defer func() {
+		if shared.server != nil {
+			shared.server.Close()
+		}
+		_ = os.RemoveAll(shared.dir)
+	}()
+	return a.m.Run()
+}
+
+var shared struct {
+	sync.Mutex
+	server *storetest.Server
+	dir    string
+	made   int
+}
+
+// database is an empty database on the shared server.
+func database(t testing.TB) string {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server == nil {
+		var err error
+		shared.dir, err = os.MkdirTemp("", "store")
+		no(t, err)
+		shared.server, err = storetest.RunPostgres(shared.dir)
+		no(t, err)
+	}
+	shared.made++
+	name := fmt.Sprint("test", shared.made)
+	db, err := openPostgres(shared.server.URL)
+	no(t, err)
+	defer db.Close()
+	_, err = db.ExecContext(bg(), "SET statement_timeout = 0")
+	no(t, err)
+	_, err = db.ExecContext(bg(), "CREATE DATABASE "+name)
+	no(t, err)
+	return strings.Replace(shared.server.URL, "/postgres?", "/"+name+"?", 1)
+}
+
+// each runs a test on an empty database of each kind.
+func each(t *testing.T, test func(t *testing.T, url string)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "a b?c%#.db")) })
+	t.Run("postgres", func(t *testing.T) { test(t, database(t)) })
+}
+
+// both does so with a function that opens it, as one more node each time.
+func both(t *testing.T, test func(t *testing.T, open func() *Store)) {
+	each(t, func(t *testing.T, url string) {
+		test(t, func() *Store { return opened(t, url, Options{Migrate: true}) })
+	})
+}
+
+func opened(t testing.TB, url string, o Options) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func no(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
+
+// sampleKey has something in every field that is stored.
+func sampleKey(id string) access.Record {
+	return access.Record{
+		ID: id, Name: "laptop of " + id, Org: "default",
+		Digests: []access.Digest{{Pepper: 1, Sum: [32]byte{1, 2, 3}}},
+		Created: noon, Expires: noon.Add(90 * 24 * time.Hour),
+		Models: []string{"gpt-5", "local/*"}, Endpoints: []string{"chat_completions"},
+		Networks:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")},
+		Criticality: "high",
+		Limit:       quota.Limit{Requests: 60, Tokens: 1e6, Concurrency: 8, Budget: 100 * usage.Dollar, Window: 30 * 24 * time.Hour},
+	}
+}
+
+// rows returns n rows with ids of their own, ten milliseconds apart.
+func rows(prefix string, n int) []usage.Row {
+	list := make([]usage.Row, n)
+	for i := range list {
+		list[i] = row(prefix, i)
+	}
+	return list
+}
+
+func row(prefix string, i int) usage.Row {
+	r := usage.Row{
+		ID: uuidOf(prefix, i), Node: "gw-1", Key: "0123456789abcdefghijk" + string(rune('a'+i%7)), Team: "blue", Org: "default",
+		Began: noon.Add(time.Duration(i) * 10 * time.Millisecond), Took: time.Second, Endpoint: "chat_completions", Dialect: "openai-chat",
+		Model: "gpt-5", Target: "openai/gpt-5", Stream: true, Status: 200, Outcome: usage.Answered, Cost: new(usage.Money(i)),
+	}
+	r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning = 1, 2, 3, 4, 5
+	r.Attempts = []usage.Attempt{
+		{Target: "local/m", Began: r.Began, Took: time.Millisecond, Fault: "refused", Cost: new(usage.Money(0))},
+		{Target: "openai/gpt-5", Began: r.Began, Took: time.Second, Status: 200, Usage: r.Usage, Cost: r.Cost, Charged: true},
+	}
+	return r
+}
+
+func uuidOf(prefix string, i int) string {
+	id := []byte("00000000-0000-4000-8000-000000000000")
+	for at := len(id) - 1; i > 0; at, i = at-1, i/10 {
+		id[at] = byte('0' + i%10)
+	}
+	copy(id, prefix)
+	return strings.ToLower(string(id))
+}
+
+func bg() context.Context { return context.Background() }

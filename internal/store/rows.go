@@ -1,0 +1,98 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+)
+
+// RowQuery says which rows of the ledger are wanted. Empty fields want all. From is
+// inclusive and To is not.
+type RowQuery struct {
+	ID                            string // of one request
+	From, To                      time.Time
+	Org, Team, Key, Model, Target string
+	Outcome                       usage.Outcome
+	Before                        *RowMark // the last row of the page before; nil for the first page
+	Limit                         int
+}
+
+// RowMark is where a page ends.
+type RowMark struct {
+	Began time.Time
+	ID    string
+}
+
+// Rows lists the ledger, the newest first.
+func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err error) {
+	var w where
+	w.addIf(q.ID != "", "id = ", q.ID)
+	w.addIf(!q.From.IsZero(), "began >= ", nanos(q.From))
+	w.addIf(!q.To.IsZero(), "began < ", nanos(q.To))
+	w.addIf(q.Org != "", "org = ", q.Org)
+	w.addIf(q.Team != "", "team = ", q.Team)
+	w.addIf(q.Key != "", "key_id = ", q.Key)
+	w.addIf(q.Model != "", "model = ", q.Model)
+	w.addIf(q.Target != "", "target = ", q.Target)
+	w.addIf(q.Outcome != "", "outcome = ", string(q.Outcome))
+	if q.Before != nil {
+		w.conditions = append(w.conditions, "(began, id) < ("+w.arg(nanos(q.Before.Began))+", "+w.arg(q.Before.ID)+")")
+	}
+	query := `SELECT ` + rowColumns + ` FROM requests` + w.text() + ` ORDER BY began DESC, id DESC LIMIT ` + w.arg(most(q.Limit))
+	err = s.look(ctx, func(ctx context.Context, c conn) error {
+		err := c.rows(ctx, func(row scan) error {
+			r, err := scanRow(row)
+			rows = append(rows, r)
+			return err
+		}, query, w.args...)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		return readAttempts(ctx, c, rows)
+	})
+	return rows, err
+}
+
+func scanRow(row scan) (r usage.Row, err error) {
+	var began, took int64
+	var cost sql.NullInt64
+	u := &r.Usage
+	err = row(&r.ID, &began, &took, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &cost, &r.Status, &r.Stream, &r.Estimated,
+		&r.Node, &r.Key, &r.Team, &r.Org, &r.Endpoint, &r.Dialect, &r.Model, &r.Target, &r.Outcome)
+	r.Began, r.Took, r.Cost = fromNanos(began), time.Duration(took), money(cost)
+	return r, err
+}
+
+// readAttempts fills in the attempts of rows. They were committed with their row, so
+// they are there.
+func readAttempts(ctx context.Context, c conn, rows []usage.Row) error {
+	var w where
+	places := make(map[string]int, len(rows))
+	var ids []string
+	for i, r := range rows {
+		places[r.ID] = i
+		ids = append(ids, w.arg(r.ID))
+	}
+	return c.rows(ctx, func(row scan) error {
+		var id string
+		var n, began, took int64
+		var cost sql.NullInt64
+		var a usage.Attempt
+		u := &a.Usage
+		err := row(&id, &n, &began, &took, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &cost, &a.Status, &a.Charged, &a.Target, &a.Fault)
+		a.Began, a.Took, a.Cost = fromNanos(began), time.Duration(took), money(cost)
+		r := &rows[places[id]]
+		r.Attempts = append(r.Attempts, a)
+		return err
+	}, `SELECT `+attemptColumns+` FROM attempts WHERE request_id IN (`+strings.Join(ids, ", ")+`) ORDER BY request_id, n`, w.args...)
+}
+
+func money(n sql.NullInt64) *usage.Money {
+	if !n.Valid {
+		return nil
+	}
+	return new(usage.Money(n.Int64))
+}

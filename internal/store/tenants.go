@@ -1,0 +1,226 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+)
+
+// Org is an organisation. One with the id "default" always exists.
+type Org struct {
+	ID      string
+	Name    string
+	Blocked bool // none of its keys works
+	Limit   quota.Limit
+	Created time.Time
+}
+
+// Team is a part of an organisation.
+type Team struct {
+	Org     string
+	ID      string // unique in the organisation
+	Name    string
+	Blocked bool // none of its keys works
+	Limit   quota.Limit
+	Created time.Time
+}
+
+// ErrNothing says that there is no organisation or team to change.
+var ErrNothing = &Error{"there is no such organisation or team"}
+
+const tenantColumns = `name, blocked, created, limit_requests, limit_tokens, limit_concurrency, budget, budget_window`
+
+// CreateOrg adds an organisation.
+func (s *Store) CreateOrg(ctx context.Context, o Org) error {
+	if err := checkID("organisation", o.ID); err != nil {
+		return err
+	}
+	if err := checkLimit(o.Limit); err != nil {
+		return err
+	}
+	args := append([]any{o.ID, cut(o.Name), o.Blocked, nanos(o.Created)}, limitArgs(o.Limit)...)
+	return s.create(ctx, `INSERT INTO orgs (id, `+tenantColumns+`, base, top) VALUES `, args)
+}
+
+// CreateTeam adds a team to an organisation.
+func (s *Store) CreateTeam(ctx context.Context, t Team) error {
+	if err := checkID("team", t.ID); err != nil {
+		return err
+	}
+	if err := checkLimit(t.Limit); err != nil {
+		return err
+	}
+	if !storable(t.Org) {
+		return ErrNoOrg
+	}
+	args := append([]any{t.Org, t.ID, cut(t.Name), t.Blocked, nanos(t.Created)}, limitArgs(t.Limit)...)
+	return s.create(ctx, `INSERT INTO teams (org, id, `+tenantColumns+`, base, top) VALUES `, args)
+}
+
+// create takes a revision too, though no key has changed yet: every change has one.
+func (s *Store) create(ctx context.Context, insert string, args []any) error {
+	return s.change(ctx, func(ctx context.Context, c conn) error {
+		span, err := takeSpan(ctx, c)
+		if err != nil {
+			return err
+		}
+		_, err = c.exec(ctx, insert+marks(1, len(args)+2), append(args[:len(args):len(args)], span.base, span.top)...)
+		switch {
+		case err != nil && s.kind.is(err, duplicate):
+			return ErrExists
+		case err != nil && s.kind.is(err, orphan):
+			return ErrNoOrg
+		}
+		return err
+	})
+}
+
+// takeSpan takes a revision for every key that there is.
+func takeSpan(ctx context.Context, c conn) (sp span, err error) {
+	var keys int64
+	err = c.row(ctx, `UPDATE revision SET revision = revision + keys + 1 WHERE one = 1 RETURNING revision, keys`).Scan(&sp.top, &keys)
+	sp.base = sp.top - keys
+	return sp, err
+}
+
+// UpdateOrg lets edit change an organisation's name, limit, and whether it is
+// blocked. It may be called again when another transaction was in the way.
+func (s *Store) UpdateOrg(ctx context.Context, id string, edit func(*Org) error) (o Org, err error) {
+	err = s.change(ctx, func(ctx context.Context, c conn) error {
+		span, err := takeSpan(ctx, c)
+		if err != nil {
+			return err
+		}
+		list, err := orgs(ctx, c, ` WHERE id = $1`, id)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			return ErrNothing
+		}
+		o = list[0]
+		if err := edit(&o); err != nil {
+			return err
+		}
+		o.ID, o.Created, o.Name = id, list[0].Created, cut(o.Name)
+		if err := checkLimit(o.Limit); err != nil {
+			return err
+		}
+		_, err = c.exec(ctx, `UPDATE orgs SET base = $2, top = $3, name = $4, blocked = $5,
+			limit_requests = $6, limit_tokens = $7, limit_concurrency = $8, budget = $9, budget_window = $10 WHERE id = $1`,
+			append([]any{id, span.base, span.top, o.Name, o.Blocked}, limitArgs(o.Limit)...)...)
+		return err
+	})
+	return o, err
+}
+
+// UpdateTeam does for a team what UpdateOrg does for an organisation.
+func (s *Store) UpdateTeam(ctx context.Context, org, id string, edit func(*Team) error) (t Team, err error) {
+	err = s.change(ctx, func(ctx context.Context, c conn) error {
+		span, err := takeSpan(ctx, c)
+		if err != nil {
+			return err
+		}
+		list, err := teams(ctx, c, ` WHERE org = $1 AND id = $2`, org, id)
+		if err != nil {
+			return err
+		}
+		if len(list) == 0 {
+			return ErrNothing
+		}
+		t = list[0]
+		if err := edit(&t); err != nil {
+			return err
+		}
+		t.Org, t.ID, t.Created, t.Name = org, id, list[0].Created, cut(t.Name)
+		if err := checkLimit(t.Limit); err != nil {
+			return err
+		}
+		_, err = c.exec(ctx, `UPDATE teams SET base = $3, top = $4, name = $5, blocked = $6,
+			limit_requests = $7, limit_tokens = $8, limit_concurrency = $9, budget = $10, budget_window = $11 WHERE org = $1 AND id = $2`,
+			append([]any{org, id, span.base, span.top, t.Name, t.Blocked}, limitArgs(t.Limit)...)...)
+		return err
+	})
+	return t, err
+}
+
+// Org returns an organisation, or ErrNothing.
+func (s *Store) Org(ctx context.Context, id string) (o Org, err error) {
+	err = s.look(ctx, func(ctx context.Context, c conn) error {
+		list, err := orgs(ctx, c, ` WHERE id = $1`, id)
+		if err == nil && len(list) == 0 {
+			err = ErrNothing
+		}
+		if err == nil {
+			o = list[0]
+		}
+		return err
+	})
+	return o, err
+}
+
+// Team returns a team, or ErrNothing.
+func (s *Store) Team(ctx context.Context, org, id string) (t Team, err error) {
+	err = s.look(ctx, func(ctx context.Context, c conn) error {
+		list, err := teams(ctx, c, ` WHERE org = $1 AND id = $2`, org, id)
+		if err == nil && len(list) == 0 {
+			err = ErrNothing
+		}
+		if err == nil {
+			t = list[0]
+		}
+		return err
+	})
+	return t, err
+}
+
+// Orgs lists organisations in the order of their ids, after one of them.
+func (s *Store) Orgs(ctx context.Context, after string, limit int) (list []Org, err error) {
+	err = s.look(ctx, func(ctx context.Context, c conn) error {
+		list, err = orgs(ctx, c, ` WHERE id > $1 ORDER BY id LIMIT $2`, after, most(limit))
+		return err
+	})
+	return list, err
+}
+
+// Teams lists the teams of an organisation in the order of their ids, after one of
+// them.
+func (s *Store) Teams(ctx context.Context, org, after string, limit int) (list []Team, err error) {
+	err = s.look(ctx, func(ctx context.Context, c conn) error {
+		list, err = teams(ctx, c, ` WHERE org = $1 AND id > $2 ORDER BY id LIMIT $3`, org, after, most(limit))
+		return err
+	})
+	return list, err
+}
+
+func orgs(ctx context.Context, c conn, which string, args ...any) (list []Org, err error) {
+	err = c.rows(ctx, func(row scan) error {
+		var o Org
+		var created int64
+		err := row(append([]any{&o.ID, &o.Name, &o.Blocked, &created}, limitDest(&o.Limit)...)...)
+		o.Created = fromNanos(created)
+		list = append(list, o)
+		return err
+	}, `SELECT id, `+tenantColumns+` FROM orgs`+which, args...)
+	return list, err
+}
+
+func teams(ctx context.Context, c conn, which string, args ...any) (list []Team, err error) {
+	err = c.rows(ctx, func(row scan) error {
+		var t Team
+		var created int64
+		err := row(append([]any{&t.Org, &t.ID, &t.Name, &t.Blocked, &created}, limitDest(&t.Limit)...)...)
+		t.Created = fromNanos(created)
+		list = append(list, t)
+		return err
+	}, `SELECT org, id, `+tenantColumns+` FROM teams`+which, args...)
+	return list, err
+}
+
+func checkLimit(l quota.Limit) error {
+	if min(l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), int64(l.Window)) < 0 {
+		return &Error{"a limit cannot be negative; 0 is no limit"}
+	}
+	return nil
+}

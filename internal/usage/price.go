@@ -1,0 +1,81 @@
+package usage
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// Rate is a price of tokens: billionths of a dollar for a million of them, which is
+// millionths of a billionth for one. Published prices are exact in it.
+type Rate int64
+
+const million = 1_000_000
+
+// ParseRate reads dollars per million tokens as decimal text, such as "0.0375".
+func ParseRate(dollars string) (Rate, error) {
+	n, err := parseDecimal(dollars)
+	if err == nil && n < 0 {
+		return 0, fmt.Errorf("%q is negative; a price is 0 or more", dollars)
+	}
+	return Rate(n), err
+}
+
+// Price is what a model costs, by class of token.
+type Price struct {
+	Input, CacheRead, CacheWrite, Output, Reasoning Rate
+	Request                                         Money // for each request, whatever it used
+	Context                                         int64 // window of the model in tokens; 0 is not known
+	// Above is how much the model may read at these rates; 0 is any amount. A longer
+	// prompt has the rates of Long, for all of its tokens.
+	Above int64
+	Long  *Price
+	// Ceiling says that the price is not known, and this is the operator's guess.
+	Ceiling bool
+}
+
+// Cost is what the tokens cost. It is exact until the end, and then rounded up once
+// to a billionth of a dollar. A count or a rate below zero is an error, and so is an
+// amount that does not fit: a charge is never negative.
+func (p Price) Cost(u llm.Usage) (Money, error) {
+	if p.Long != nil && readsMore(u, p.Above) {
+		return p.Long.Cost(u)
+	}
+	classes := [...]struct {
+		tokens int64
+		rate   Rate
+	}{{u.Input, p.Input}, {u.CacheRead, p.CacheRead}, {u.CacheWrite, p.CacheWrite}, {u.Output, p.Output}, {u.Reasoning, p.Reasoning}}
+	var hi, lo uint64
+	for _, c := range classes {
+		if c.tokens < 0 || c.rate < 0 {
+			return 0, fmt.Errorf("usage: %d tokens at a rate of %d: neither may be negative", c.tokens, c.rate)
+		}
+		// Five products of 63 bits by 63 bits are far from 128 bits.
+		h, l := bits.Mul64(uint64(c.tokens), uint64(c.rate))
+		var carry uint64
+		lo, carry = bits.Add64(lo, l, 0)
+		hi, _ = bits.Add64(hi, h, carry)
+	}
+	lo, carry := bits.Add64(lo, million-1, 0)
+	hi += carry
+	if hi >= million {
+		return 0, ErrOverflow
+	}
+	sum, _ := bits.Div64(hi, lo, million)
+	if sum > math.MaxInt64 || p.Request < 0 {
+		return 0, ErrOverflow
+	}
+	return Money(sum).Add(p.Request)
+}
+
+// readsMore reports whether the prompt is longer than n. The classes may be any
+// numbers that a provider wrote, so their sum is not taken without care.
+func readsMore(u llm.Usage, n int64) bool {
+	if n < 0 || u.Input < 0 || u.CacheRead < 0 || u.CacheWrite < 0 {
+		return false
+	}
+	two := uint64(u.Input) + uint64(u.CacheRead)
+	return two > uint64(n) || two+uint64(u.CacheWrite) > uint64(n)
+}
