@@ -41,6 +41,9 @@ func (c *cluster) manyKeys(ctx context.Context, n int) ([]key, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := c.newKey(ctx, "first", limits{}); err != nil { // with it comes the organisation of those that name none
+		return nil, err
+	}
 	keys, errs := make([]key, n), make([]error, n)
 	each(n, 4, func(i int) { keys[i], errs[i] = c.apiKey(ctx, i%nodes, operator, fmt.Sprintf("key-%d", i)) })
 	for _, err := range errs {
@@ -52,7 +55,7 @@ func (c *cluster) manyKeys(ctx context.Context, n int) ([]key, error) {
 }
 
 func (c *cluster) apiKey(ctx context.Context, node int, operator key, name string) (key, error) {
-	status, said, err := c.api(ctx, node, operator, http.MethodPost, apiKeys, fmt.Sprintf(`{"name":%q,"models":["*"]}`, name))
+	status, said, err := c.api(ctx, node, operator, http.MethodPost, apiKeys, fmt.Sprintf(`{"name":%q,"org":"default","models":["*"]}`, name))
 	if err != nil {
 		return key{}, err
 	}

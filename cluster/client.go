@@ -55,6 +55,7 @@ func (c *clients) ask(ctx context.Context, base string, w wish) (a asked) {
 	}
 	defer resp.Body.Close()
 	a.status, a.id, a.hint = resp.StatusCode, resp.Header.Get("X-Request-Id"), resp.Header.Get("Retry-After")
+	a.again = resp.Header.Get("Idempotent-Replayed") != ""
 	body := &counted{r: resp.Body, n: &a.bytes, first: func() { a.first = time.Since(a.at) }}
 	switch {
 	case a.status != http.StatusOK:

@@ -14,8 +14,9 @@ type books struct {
 }
 
 // delivered reports whether a request must be in the ledger: at least one byte of
-// an upstream's answer has reached the client.
-func (a asked) delivered() bool { return a.status == http.StatusOK && a.bytes > 0 }
+// an upstream's answer has reached the client. An answer that is given again is in it
+// already.
+func (a asked) delivered() bool { return a.status == http.StatusOK && a.bytes > 0 && !a.again }
 
 // missing are the delivered requests that the ledger has no row for.
 func missing(all []asked, rows []row) (some []asked) {
@@ -86,7 +87,7 @@ func judge(a asked, r row, tries []served) []string {
 		told = told || s.told
 	}
 	switch {
-	case r.outcome == "cached":
+	case r.outcome == "cached" || a.again:
 		if r.cost > 0 {
 			add("an answer that was given again costs %d", r.cost)
 		}

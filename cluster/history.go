@@ -20,6 +20,7 @@ type asked struct {
 	tokens int    // words that arrived
 	bytes  int64
 	whole  bool  // the answer came to its end
+	again  bool  // it is an earlier request's, under the same Idempotency-Key
 	left   bool  // the client went away, as it was told to
 	broken error // the connection failed
 	body   string
