@@ -58,7 +58,6 @@ var allowed = map[string][]string{
 	"internal/observe":      {"llm"},
 	"internal/config":       {"internal/provider", "internal/secret", "protocol"},
 	"internal/cache":        {},
-	"internal/admin":        {"internal/access", "internal/quota", "internal/secret", "internal/store", "internal/usage", "llm"},
 	"internal/relay": {"internal/access", "internal/balance", "internal/cache", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/rerank", "llm", "sse"},
 	"internal/app": {"internal/access", "internal/admin", "internal/balance", "internal/cache", "internal/config", "internal/discover", "internal/quota", "internal/secret", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route",

@@ -31,7 +31,6 @@ type Source interface {
 type DirectoryOptions struct {
 	Source   Source
 	Peppers  Peppers
-	Static   *Keys         // those of the configuration file; may be nil
 	Snapshot string        // file that keys are kept in for a start without the store; empty: none
 	Stale    time.Duration // how long known keys are served with the store away; 0 is 24 hours
 	Most     int           // keys in memory; 0 is 100,000. What is over that is asked for again
@@ -83,11 +82,6 @@ func NewDirectory(o DirectoryOptions) *Directory {
 func (d *Directory) Check(r *http.Request) (Caller, *llm.Error) {
 	text := presented(r)
 	id, sec, minted := Parse(text)
-	if !minted && d.o.Static != nil && len(d.o.Static.keys) > 0 { // an empty set would let everybody in
-		if c, err := d.o.Static.Check(r); err == nil {
-			return c, nil
-		}
-	}
 	if !minted {
 		return Caller{}, d.refuse(r, text, time.Now())
 	}

@@ -135,7 +135,7 @@ func TestWhatAKeyOpens(t *testing.T) {
 
 func TestOperator(t *testing.T) {
 	s, p := newSource(), peppers(t)
-	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, Static: NewKeys([]Key{{Secret: "sk-file"}})})
+	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
 	for _, role := range []Role{Owner, Admin, Billing, Auditor, KeyManager} {
 		r, key := minted(p)
 		r.Role = role
@@ -165,7 +165,7 @@ func TestOperator(t *testing.T) {
 func TestStaticKeys(t *testing.T) {
 	s, p := newSource(), peppers(t)
 	_, keys := s.stored(p, 1)
-	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, Static: NewKeys([]Key{{Secret: "sk-file", Criticality: "critical"}})})
+	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p}).With(NewKeys([]Key{{Secret: "sk-file", Criticality: "critical"}}))
 	c, err := d.Check(request("sk-file"))
 	if err != nil || c.Criticality != "critical" || c.Key != "" || c.Accounts != nil || c.May("chat_completions", "m") != nil {
 		t.Errorf("%+v, %v", c, err)
@@ -174,7 +174,7 @@ func TestStaticKeys(t *testing.T) {
 	wants(t, d, "sk-other", "401 invalid_api_key")
 	wants(t, d, "", "401 ")
 	for _, static := range []*Keys{nil, NewKeys(nil)} {
-		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, Static: static})
+		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p}).With(static)
 		wants(t, d, "", "401 ")
 		wants(t, d, "sk-file", "401 invalid_api_key")
 		wants(t, d, keys[0], "200")

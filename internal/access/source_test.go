@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -143,7 +145,9 @@ func request(key string) *http.Request {
 }
 
 // says is the status and the code that a key gets.
-func says(d *Directory, key string) string {
+func says(d interface {
+	Check(*http.Request) (Caller, *llm.Error)
+}, key string) string {
 	_, err := d.Check(request(key))
 	if err == nil {
 		return "200"
@@ -151,7 +155,9 @@ func says(d *Directory, key string) string {
 	return fmt.Sprintf("%d %s", err.HTTPStatus(), err.Code)
 }
 
-func wants(t *testing.T, d *Directory, key, want string) {
+func wants(t *testing.T, d interface {
+	Check(*http.Request) (Caller, *llm.Error)
+}, key, want string) {
 	t.Helper()
 	if got := says(d, key); got != want {
 		t.Fatalf("%s, want %s", got, want)

@@ -50,7 +50,7 @@ func (s *server) listTargets(context.Context, *call, *nothing) (*answer[targetLi
 type Configuration struct {
 	Path   string    `json:"path,omitempty" doc:"The file. Absent: none, all is default."`
 	Loaded time.Time `json:"loaded" doc:"When it was read."`
-	Text   string    `json:"text" doc:"The configuration in effect as YAML, defaults written out and secrets as ***."`
+	Text   string    `json:"text" doc:"The configuration in effect, one fact a line, defaults written out and without secrets."`
 }
 
 func (s *server) getConfig(context.Context, *call, *nothing) (*answer[Configuration], error) {
