@@ -51,13 +51,14 @@ func runWipedRedis(ctx context.Context, s *stage) error {
 	// While Redis is lost each node gives its share of what it knew to be left, and not
 	// all know of the same requests: that may be too much by a share.
 	left := budget - used
-	if slice := (budget - before) / nodes; left < 0 && -left <= slice {
+	slice := (budget - before) / nodes
+	if left < 0 && -left <= slice {
 		left = 0
 	}
 	_, more := s.exactly(ctx, money, left, settleTime)
 	wrong = append(wrong, more...)
-	s.check("r4/budget-from-the-ledger", fmt.Sprintf("%d of %d tokens were spent, %d of them while Redis was down; the rest could be spent; all nodes gave more than their share %v after its start", used, budget,
-		count(down, asked.good)*small, back.Round(time.Millisecond)), started, append(append(wrong, unless(count(down, asked.good) > 0, "nothing was admitted while Redis was down, and most of the budget was left")),
+	s.check("r4/budget-from-the-ledger", fmt.Sprintf("%d of %d tokens were spent, %d of them while Redis was down, when a node's share was %d; nothing but the rest could be spent; all nodes gave more than their share %v after its start", used, budget,
+		count(down, asked.good)*small, slice, back.Round(time.Millisecond)), started, append(append(wrong, unless(count(down, asked.good) > 0, "nothing was admitted while Redis was down, and most of the budget was left")),
 		bad(down, func(a asked) bool { return a.good() || a.refused() })...)...)
 	pause(ctx, 2*time.Second)
 	seen := end()
