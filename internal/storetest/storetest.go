@@ -56,17 +56,26 @@ func start(t testing.TB, k kind) *Server {
 	return s
 }
 
-// run starts a store in a folder.
+// run starts a store in a folder. A port that was free may be taken by somebody else
+// before the store has it, and then another one is tried.
 func run(k kind, dir string) (*Server, error) {
-	addr, err := freeAddress()
-	if err != nil {
-		return nil, err
+	for tries := 1; ; tries++ {
+		addr, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		s := &Server{Addr: addr, URL: k.url(addr), kind: k, dir: dir}
+		if err := s.fill(); err != nil {
+			return nil, err
+		}
+		if err = s.Start(); err == nil || tries == 3 || !strings.Contains(strings.ToLower(s.log()), "already in use") {
+			return s, err
+		}
+		s.Kill()
+		if err := os.RemoveAll(s.data()); err != nil {
+			return nil, err
+		}
 	}
-	s := &Server{Addr: addr, URL: k.url(addr), kind: k, dir: dir}
-	if err := s.fill(); err != nil {
-		return nil, err
-	}
-	return s, s.Start()
 }
 
 // freeAddress is below the ports that systems give to connections: while a store is
