@@ -15,13 +15,24 @@ const (
 	apiKeys     = "/api/v1/keys"
 )
 
-// api sends a request to a node's admin API as an operator.
-func (c *cluster) api(ctx context.Context, node int, operator key, method, path, body string) (status int, said []byte, err error) {
-	req, err := http.NewRequestWithContext(ctx, method, c.nodes[node].admin+path, strings.NewReader(body))
+// order is a request to the admin API.
+type order struct {
+	node int
+	path string
+	body string // empty: it is read
+}
+
+// api sends an order as an operator.
+func (c *cluster) api(ctx context.Context, operator key, o order) (status int, said []byte, err error) {
+	method := http.MethodGet
+	if o.body != "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.nodes[o.node].admin+o.path, strings.NewReader(o.body))
 	if err != nil {
 		return 0, nil, err
 	}
-	if body != "" {
+	if o.body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	req.Header.Set("Authorization", "Bearer "+operator.Key)
@@ -55,7 +66,7 @@ func (c *cluster) manyKeys(ctx context.Context, n int) ([]key, error) {
 }
 
 func (c *cluster) apiKey(ctx context.Context, node int, operator key, name string) (key, error) {
-	status, said, err := c.api(ctx, node, operator, http.MethodPost, apiKeys, fmt.Sprintf(`{"name":%q,"org":"default","models":["*"]}`, name))
+	status, said, err := c.api(ctx, operator, order{node, apiKeys, fmt.Sprintf(`{"name":%q,"org":"default","models":["*"]}`, name)})
 	if err != nil {
 		return key{}, err
 	}
@@ -71,7 +82,7 @@ func (c *cluster) apiKey(ctx context.Context, node int, operator key, name strin
 
 // readable are the paths of the API that can be read without knowing a name.
 func (c *cluster) readable(ctx context.Context, operator key) ([]string, error) {
-	status, said, err := c.api(ctx, 0, operator, http.MethodGet, apiDocument, "")
+	status, said, err := c.api(ctx, operator, order{path: apiDocument})
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 )
 
@@ -95,11 +94,15 @@ func limitTenants(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	for _, body := range []struct{ path, text string }{
-		{"/api/v1/orgs", tenant("acme", org)}, {"/api/v1/orgs/acme/teams", tenant("small", team)}, {"/api/v1/orgs/acme/teams", tenant("large", 10*org)},
+	for _, o := range []order{
+		{0, "/api/v1/orgs", tenant("acme", org)}, {1, "/api/v1/orgs/acme/teams", tenant("small", team)}, {2, "/api/v1/orgs/acme/teams", tenant("large", 10*org)},
 	} {
-		if status, said, err := s.api(ctx, 0, operator, http.MethodPost, body.path, body.text); err != nil || status/100 != 2 {
-			return fmt.Errorf("POST %s: status %d, %w: %s", body.path, status, err, clip(string(said), 300))
+		status, said, err := s.api(ctx, operator, o)
+		if err != nil {
+			return err
+		}
+		if status/100 != 2 {
+			return fmt.Errorf("POST %s: status %d: %s", o.path, status, clip(string(said), 300))
 		}
 	}
 	small, err := s.newKey(ctx, "small", limits{org: "acme", team: "small"})

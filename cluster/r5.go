@@ -29,6 +29,8 @@ func runPostgresDown(ctx context.Context, s *stage) error {
 	})
 	half := of(s, 150*time.Second, 7500*time.Millisecond)
 	pause(ctx, time.Second)
+	from := time.Now()
+	pause(ctx, 2*time.Second)
 	s.postgres.Freeze()
 	frozen := time.Now()
 	isDown.Store(true)
@@ -49,8 +51,8 @@ func runPostgresDown(ctx context.Context, s *stage) error {
 		strange[k.ID] = true
 	}
 	ours := pickAsked(seen, func(a asked) bool { return !strange[a.key] })
-	s.check("r5/known-keys", fmt.Sprintf("%d requests, p99 %v while it was down", len(ours), p99(pickAsked(down, func(a asked) bool { return !strange[a.key] })).Round(10*time.Microsecond)), began,
-		bad(ours, asked.good)...)
+	s.check("r5/known-keys", fmt.Sprintf("%d requests, p99 %v before and %v while it was down", len(ours), p99(between(ours, from, frozen)).Round(10*time.Microsecond),
+		p99(between(ours, frozen, back)).Round(10*time.Microsecond)), began, bad(ours, asked.good)...)
 	theirs := pickAsked(down, func(a asked) bool { return strange[a.key] })
 	s.check("r5/unknown-keys", fmt.Sprintf("%d requests", len(theirs)), began, append(bad(theirs, func(a asked) bool {
 		return a.status == http.StatusServiceUnavailable && a.hint != ""

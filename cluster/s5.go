@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,10 +91,10 @@ func (s *stage) traffic(ctx context.Context, client, operator key) error {
 		s.ask(ctx, w)
 	}
 	for node := range s.nodes {
-		if _, _, err := s.api(ctx, node, client, http.MethodGet, apiKeys, ""); err != nil { // a client is no operator
+		if _, _, err := s.api(ctx, client, order{node: node, path: apiKeys}); err != nil { // a client is no operator
 			return err
 		}
-		if _, _, err := s.api(ctx, node, operator, http.MethodPost, apiKeys, `{"name":17}`); err != nil {
+		if _, _, err := s.api(ctx, operator, order{node, apiKeys, `{"name":17}`}); err != nil {
 			return err
 		}
 	}
@@ -113,7 +112,7 @@ func (s *stage) places(ctx context.Context, operator key) ([]place, error) {
 	for i, g := range s.nodes {
 		all = append(all, place{"log of " + g.name, []byte(g.log())})
 		for _, path := range append([]string{"/metrics"}, paths...) {
-			status, said, err := s.api(ctx, i, operator, http.MethodGet, path, "")
+			status, said, err := s.api(ctx, operator, order{node: i, path: path})
 			if err != nil {
 				return nil, err
 			}
