@@ -122,3 +122,14 @@ func (c *cluster) sums(ctx context.Context) []string {
 	}
 	return wrong
 }
+
+// ledgerAgrees waits for the ledger and compares the three histories.
+func (s *stage) ledgerAgrees(ctx context.Context, check string, within time.Duration) error {
+	began := time.Now()
+	rows, err := s.settled(ctx, within)
+	if err != nil {
+		return err
+	}
+	s.check(check, fmt.Sprintf("%d rows", len(rows)), began, s.compared(ctx, rows)...)
+	return nil
+}

@@ -47,10 +47,5 @@ func runRestarts(ctx context.Context, s *stage) error {
 	end()
 	all := s.clients.history.list()
 	s.check("restart/no-errors", fmt.Sprintf("%d nodes replaced %d times; %d requests", nodes, rounds, len(all)), began, bad(all, asked.good)...)
-	rows, err := s.settled(ctx, settleTime)
-	if err != nil {
-		return err
-	}
-	s.check("restart/ledger", fmt.Sprintf("%d rows", len(rows)), began, s.compared(ctx, rows)...)
-	return nil
+	return s.ledgerAgrees(ctx, "restart/ledger", settleTime)
 }
