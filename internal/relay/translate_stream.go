@@ -39,6 +39,7 @@ func (r *Relay) translateStream(x *exchange) *llm.Error {
 func (r *Relay) carryOn(x *exchange, s *translator, pass func([]llm.Event, time.Time) (bool, *llm.Error)) *llm.Error {
 	fault := s.broken
 	x.report(fault)
+	x.brokeOff(fault)
 	s.spoken.usage = x.translation.summary.Usage
 	s.broken = nil
 	if r.resume(x, s) {
@@ -254,9 +255,7 @@ func (s *translator) note(e llm.Event) (llm.Event, bool) {
 		return s.start(e), true
 	case llm.Delta:
 		s.visible, s.token = true, true
-		if s.x.account != nil {
-			s.x.account.spoken.text(len(e.Text))
-		}
+		s.x.saidText(len(e.Text))
 		if s.tooLong(len(e.Text)) {
 			return llm.Failure{Err: &llm.Error{Kind: llm.Upstream, Code: "upstream_too_large",
 				Message: "the answer is larger than limits.answer, " + sizeText(s.x.state.Limits.Answer) + ", and the last event of this dialect has to repeat it"}}, true
@@ -322,7 +321,7 @@ func (s *translator) flush(now time.Time) *llm.Error {
 	}
 	s.forget()
 	if s.over {
-		s.x.charge()
+		s.x.chargeStream()
 	}
 	err := s.x.send(*s.out, now)
 	putOut(s.out)
