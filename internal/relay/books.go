@@ -69,7 +69,10 @@ func (r *Relay) reserve(x *exchange) *llm.Error {
 	if b.Ledger == nil {
 		return nil
 	}
-	a := &account{prompt: x.ask.prompt(), budgeted: budgeted(x.caller.Accounts)}
+	a := &account{budgeted: budgeted(x.caller.Accounts)}
+	if !x.endpoint.counts() {
+		a.prompt = x.ask.prompt()
+	}
 	a.allowed, a.bounded = x.most()
 	known := x.dearest(a)
 	if !known && a.budgeted {
@@ -101,8 +104,7 @@ func budgeted(accounts []quota.Account) bool {
 // all of them have one.
 func (x *exchange) dearest(a *account) bool {
 	for i := range x.line {
-		t := &x.line[i].target
-		p, known := x.state.Books.Prices.Find(t.Provider.Preset, t.String())
+		p, known := x.priceOf(&x.line[i].target)
 		if !known {
 			return false
 		}

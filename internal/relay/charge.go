@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -81,7 +82,11 @@ func (x *exchange) facts(outcome usage.Outcome) usage.Facts {
 		return usage.Facts{Outcome: outcome, Price: x.price()}
 	}
 	f := usage.Facts{Outcome: outcome, Reported: a.parts.since(x.summary().Usage), Prompt: a.prompt, Delivered: a.told - a.parts.told, Price: x.price()}
-	if f.Reported == nil {
+	switch {
+	case f.Reported != nil:
+	case x.endpoint.counts():
+		f.Reported = &llm.Usage{}
+	default:
 		f.Reported = x.early
 	}
 	return f
@@ -119,11 +124,18 @@ func (x *exchange) price() *usage.Price {
 	if x.target.Provider == nil || x.route == nil {
 		return nil
 	}
-	p, known := x.state.Books.Prices.Find(x.target.Provider.Preset, x.target.String())
+	p, known := x.priceOf(&x.target)
 	if !known {
 		return nil
 	}
 	return &p
+}
+
+func (x *exchange) priceOf(t *route.Target) (usage.Price, bool) {
+	if x.endpoint.counts() {
+		return usage.Price{}, true
+	}
+	return x.state.Books.Prices.Find(t.Provider.Preset, t.String())
 }
 
 // tried are the attempts that failed or were given up. The client does not pay for

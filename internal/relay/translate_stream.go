@@ -23,7 +23,8 @@ func (r *Relay) translateStream(x *exchange) *llm.Error {
 		if err := s.encode(events); err != nil {
 			return true, err
 		}
-		return s.done(), s.flush(now)
+		fault := s.flush(now)
+		return s.done(), fault
 	}
 	err := r.eachEvent(x, pass)
 	for err == nil && s.broken != nil {
@@ -329,7 +330,20 @@ func (s *translator) flush(now time.Time) *llm.Error {
 	if err != nil {
 		return clientGone(err)
 	}
-	return s.x.passed()
+	if err := s.x.passed(); err != nil {
+		return s.refuse(err, now)
+	}
+	return nil
+}
+
+// refuse ends a stream that nobody pays for any more. It ends as it began: in some
+// dialects the last event has to fit those before it.
+func (s *translator) refuse(err *llm.Error, now time.Time) *llm.Error {
+	s.spoken = nil // nobody is asked for the rest
+	if err := s.encode([]llm.Event{llm.Failure{Err: err}}); err != nil {
+		return err
+	}
+	return s.flush(now)
 }
 
 // forget lets go of what the client asked, once it has some of the answer, unless
