@@ -36,6 +36,7 @@ type account struct {
 	price    usage.Price     // the highest of those that can be asked
 	spoken   spokenTokens
 	told     int64 // of them, those that the client has
+	noted    int64 // of them, those that the ledger would know of if the process died
 	others   []usage.Attempt
 	parts    parts
 	spent    bool // the answer was ended because nobody pays for more of it
@@ -238,11 +239,17 @@ func (x *exchange) tell() bool {
 	if a == nil || a.closed || a.spoken.n == a.told {
 		return false
 	}
-	if a.entry != nil {
-		a.entry.Delivered(a.spoken.n - a.told)
-	}
 	a.told = a.spoken.n
 	return true
+}
+
+// noteSent counts what is about to be sent where a killed process does not lose it:
+// the client may have it before anything else is done.
+func (x *exchange) noteSent() {
+	if a := x.account; a != nil && a.entry != nil && a.spoken.n > a.noted {
+		a.entry.Delivered(a.spoken.n - a.noted)
+		a.noted = a.spoken.n
+	}
 }
 
 // passed counts what the client has been sent. Where an answer goes on beyond what

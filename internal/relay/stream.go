@@ -156,6 +156,7 @@ func (x *exchange) send(p []byte, now time.Time) error {
 	}
 	x.out.lock()
 	defer x.out.unlock()
+	x.noteSent()
 	x.commitStream()
 	x.out.said = true
 	x.letGo()
