@@ -139,7 +139,7 @@ func TestStoreOutlivesTheProcess(t *testing.T) {
 	g.want(t, "fast", staticKey, 200, "choices")
 	g.want(t, "fast", "sk-of-nobody", 401, "error")
 	g.want(t, "fast", poor.Text+"x", 401, "error")
-	if resp, err := g.ask("fast", false); err != nil || resp.StatusCode != 401 {
+	if resp, err := g.ask("fast", false); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a key: %v %v", resp, err)
 	} else {
 		_ = resp.Body.Close()

@@ -29,7 +29,8 @@ type account struct {
 	hold     quota.Hold
 	more     []quota.Hold    // for an answer that goes on beyond what was reserved
 	payers   []quota.Account // of those
-	prompt   int64           // tokens, estimated
+	prompt   int64           // tokens that are reserved for it
+	likely   int64           // tokens that it has, estimated: what is paid for where the provider does not tell
 	allowed  int64           // tokens of the answer that are reserved for
 	bounded  bool            // the answer cannot be longer than that
 	budgeted bool            // money is limited
@@ -72,7 +73,7 @@ func (r *Relay) reserve(x *exchange) *llm.Error {
 	}
 	a := &account{budgeted: budgeted(x.caller.Accounts)}
 	if !x.endpoint.counts() {
-		a.prompt = x.ask.prompt()
+		a.prompt, a.likely = x.ask.prompt()
 	}
 	a.allowed, a.bounded = x.most()
 	known := x.dearest(a)
@@ -81,7 +82,7 @@ func (r *Relay) reserve(x *exchange) *llm.Error {
 			Message: "the model '" + printable(x.ask.model) + "' has no price, and this key has a budget; its operator can write one under prices"}
 	}
 	if a.price.Context > 0 {
-		a.prompt = min(a.prompt, a.price.Context)
+		a.prompt, a.likely = min(a.prompt, a.price.Context), min(a.likely, a.price.Context)
 	}
 	hold, refusal := x.hold(a, x.caller.Accounts, "", llm.Usage{Input: a.prompt, Output: a.allowed})
 	if refusal != nil {
@@ -135,7 +136,7 @@ func (x *exchange) hold(a *account, of []quota.Account, part string, most llm.Us
 	if err != nil {
 		cost = math.MaxInt64
 	}
-	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Org: x.caller.Org, Accounts: of,
+	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Part: part != "", Org: x.caller.Org, Accounts: of,
 		Tokens: most.Input + most.Output, Cost: cost})
 	if refusal != nil {
 		return quota.Hold{}, overQuota(refusal)
@@ -160,7 +161,7 @@ func (x *exchange) openRow(known bool) *llm.Error {
 	a := x.account
 	row := x.row()
 	o := usage.Opening{ID: row.ID, Node: row.Node, Key: row.Key, Team: row.Team, Org: row.Org, Began: row.Began, Endpoint: row.Endpoint, Dialect: row.Dialect,
-		Model: row.Model, Stream: row.Stream, Prompt: a.prompt}
+		Model: row.Model, Stream: row.Stream, Prompt: a.likely}
 	if len(x.line) > 0 {
 		o.Target = x.line[0].target.String()
 	}
