@@ -99,7 +99,7 @@ func budgeted(accounts []quota.Account) bool {
 func (x *exchange) dearest(a *account) bool {
 	for i := range x.line {
 		t := &x.line[i].target
-		p, known := x.state.Books.Prices.Find(t.Provider.Preset, t.String())
+		p, known := x.state.Books.Prices.Find(t.Provider.Preset, t.Priced())
 		if !known {
 			return false
 		}

@@ -84,7 +84,7 @@ func (x *exchange) price() *usage.Price {
 	if x.target.Provider == nil || x.route == nil {
 		return nil
 	}
-	p, known := x.state.Books.Prices.Find(x.target.Provider.Preset, x.target.String())
+	p, known := x.state.Books.Prices.Find(x.target.Provider.Preset, x.target.Priced())
 	if !known {
 		return nil
 	}
