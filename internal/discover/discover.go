@@ -100,12 +100,13 @@ func (d *Discovery) Status() Status {
 // something has changed, at most ten times a second. publish is called by one
 // goroutine at a time and should return soon.
 func (d *Discovery) Run(ctx context.Context, publish func(Snapshot)) {
+	disk := newDisk(d.options.Snapshot, d.options.Logger)
+	defer disk.saveNewest()
 	var running sync.WaitGroup
 	defer running.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	disk := newDisk(d.options.Snapshot, d.options.Logger)
 	running.Go(func() { disk.run(ctx) })
 	l := newLoop(d, disk, publish)
 	changes := make(chan told)

@@ -92,6 +92,24 @@ func begin(t testing.TB, o Options) (*audience, *Discovery, context.CancelFunc) 
 	return a, d, stop
 }
 
+// journal is a log that is read while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 // settle lets time pass and waits until everybody has done what there was to do.
 func settle(d time.Duration) {
 	time.Sleep(d)
@@ -163,7 +181,7 @@ func TestBurstsAreCoalesced(t *testing.T) {
 func TestSourcesAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x, y := newScript("x"), newScript("y")
-		var log bytes.Buffer
+		var log journal
 		a, d, stop := begin(t, Options{Sources: []Source{x, y}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		defer stop()
 		x.say <- Change{All: true, Put: []Worker{worker("1", "b"), worker("2", "a")}}
@@ -187,7 +205,7 @@ func TestSourcesAreMerged(t *testing.T) {
 func TestBadWorkersAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newScript("x")
-		var log bytes.Buffer
+		var log journal
 		a, d, stop := begin(t, Options{Sources: []Source{src}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		defer stop()
 		evil := worker("evil", "m")
@@ -230,9 +248,11 @@ func TestStartFromTheDisk(t *testing.T) {
 		src := newScript("x")
 		o := Options{Sources: []Source{src}, Snapshot: path}
 		_, _, stop := begin(t, o)
-		src.say <- Change{All: true, Put: fleet(5, "m"), At: time.Now()}
+		src.say <- Change{All: true, Put: fleet(4, "m"), At: time.Now()}
 		settle(2 * time.Second)
-		stop()
+		src.say <- Change{Put: fleet(5, "m")}
+		synctest.Wait()
+		stop() // what it was told last is saved, too
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatalf("the file: %v, %v", info, err)
 		}
@@ -252,6 +272,32 @@ func TestStartFromTheDisk(t *testing.T) {
 		settle(2 * time.Second)
 		if s := d.Status(); len(s.Snapshot.Workers) != 0 {
 			t.Errorf("after 31 s: %+v", s)
+		}
+	})
+}
+
+// Ten thousand that vanish one by one are all kept, and that is one line in the log.
+func TestVanishingOneByOneIsOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := newScript("x")
+		var log journal
+		a, d, stop := begin(t, Options{Sources: []Source{src}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		defer stop()
+		all := fleet(10_000, "m")
+		src.say <- Change{All: true, Put: all}
+		settle(time.Second)
+		for i, w := range all {
+			if src.say <- (Change{Left: []string{w.ID}}); i%1000 == 999 {
+				settle(time.Second) // etcd ends a thousand leases a second
+			}
+		}
+		settle(time.Second)
+		if s := d.Status(); len(s.Snapshot.Workers) != 10_000 || s.Kept != 10_000 || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("%d are published, %d of them kept: %s", len(s.Snapshot.Workers), s.Kept, log.String())
+		}
+		settle(40 * time.Second)
+		if n := len(a.last().Workers); n != 0 {
+			t.Errorf("%d are published 40 s later", n)
 		}
 	})
 }

@@ -43,14 +43,14 @@ func (d *disk) offer(s Snapshot) {
 	d.newest <- s
 }
 
-// run saves what is offered until the context ends, and then the last of it.
+// run saves what is offered until the context ends; saveNewest then saves the
+// last of it.
 func (d *disk) run(ctx context.Context) {
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			d.saveNewest()
 			return
 		case <-tick.C:
 			d.saveNewest()

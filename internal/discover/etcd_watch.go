@@ -195,7 +195,7 @@ func (w *watching) follow(ctx context.Context, relist *time.Timer, pulse *time.T
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	// Progress notifications only keep the stream talking. They do not move the
-	// revision: older servers send them before the events that they speak for.
+	// revision: servers have sent them before the events that they speak for.
 	events := w.client.Watch(clientv3.WithRequireLeader(ctx), w.workers(),
 		clientv3.WithPrefix(), clientv3.WithRev(w.seen+1), clientv3.WithProgressNotify(), clientv3.WithFragment())
 	pulses := make(chan beat, 1)
@@ -318,6 +318,9 @@ func parse(id string, value []byte) (Worker, error) {
 	var w Worker
 	if err := json.Unmarshal(value, &w); err != nil {
 		return Worker{}, fmt.Errorf("its value is not the JSON of a worker: %w", err)
+	}
+	if max(len(w.Model), len(w.Name)) > maxText || len(w.URL) > maxURL {
+		return Worker{}, errors.New("its fields are too long") // a list must not hold them until they are checked
 	}
 	if w.ID != id {
 		return Worker{}, fmt.Errorf("its id is %.80q, but its key ends in another", w.ID)

@@ -129,6 +129,7 @@ func (g *guard) weigh(few int, now time.Time) {
 	for id := range g.left {
 		g.keep(id, now)
 	}
+	g.left = map[string]departure{} // to walk over a map that was large costs as if it still were
 }
 
 // most reports whether more than half have vanished, and more than a few.
@@ -146,9 +147,9 @@ func (g *guard) prune(now time.Time) {
 	}
 }
 
-// hear notes whether the source answers. Whoever is kept when it comes back is
+// answer notes whether the source answers. Whoever is kept when it comes back is
 // kept for the whole time again: what it says now is news.
-func (g *guard) hear(stale bool, now time.Time) {
+func (g *guard) answer(stale bool, now time.Time) {
 	if g.stale && !stale && len(g.kept) > 0 {
 		g.soonest = now.Add(g.confirm)
 		for id, k := range g.kept {

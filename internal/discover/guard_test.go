@@ -134,13 +134,13 @@ func TestGuardWaitsForTheSource(t *testing.T) {
 	a := fleet(10, "a")
 	g, now := guarded(a), time.Now()
 	g.lose(ids(a), now)
-	g.hear(true, now)
+	g.answer(true, now)
 	now = now.Add(time.Hour)
 	g.expire(now)
 	if g.size() != 10 || !g.next().IsZero() {
 		t.Fatalf("%d are published while the source is away", g.size())
 	}
-	g.hear(false, now)
+	g.answer(false, now)
 	if g.expire(now.Add(29 * time.Second)); g.size() != 10 {
 		t.Errorf("%d are published 29 s after it came back", g.size())
 	}

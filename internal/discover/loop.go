@@ -34,6 +34,7 @@ type state struct {
 	answered bool
 	revision int64
 	at       time.Time
+	warned   sometimes // that workers are kept: they may vanish by the thousand, one by one
 }
 
 // newLoop begins with what is on the disk, as if the sources had said it.
@@ -80,11 +81,19 @@ func (l *loop) run(ctx context.Context, changes <-chan told) {
 		case <-timer.C:
 		}
 		now := time.Now()
-		for _, st := range l.states {
-			st.expire(now)
-		}
+		l.expire(now)
 		l.flush(now)
 		timer.Reset(max(0, l.next(now).Sub(now)))
+	}
+}
+
+// expire lets go of workers that were kept long enough.
+func (l *loop) expire(now time.Time) {
+	for name, st := range l.states {
+		before := len(st.kept)
+		if st.expire(now); len(st.kept) < before {
+			l.d.options.Logger.Warn("workers that had vanished are believed to be gone", "source", name, "workers", before-len(st.kept), "live", len(st.live))
+		}
 	}
 }
 
@@ -92,7 +101,7 @@ func (l *loop) run(ctx context.Context, changes <-chan told) {
 func (l *loop) hear(t told, now time.Time) {
 	st := l.states[t.source]
 	l.due = l.due || st.stale != t.Stale
-	st.guard.hear(t.Stale, now)
+	st.answer(t.Stale, now)
 	if t.Stale {
 		return
 	}
@@ -108,7 +117,7 @@ func (l *loop) hear(t told, now time.Time) {
 	lost = slices.DeleteFunc(lost, func(id string) bool { _, ok := named[id]; return ok })
 	st.leave(prefixed(t.source, t.Left), now)
 	st.lose(lost, now)
-	if len(st.kept) > before {
+	if len(st.kept) > before && st.warned.now() {
 		l.d.options.Logger.Warn("workers vanished together and are kept until the source has said so for a while",
 			"source", t.source, "kept", len(st.kept), "live", len(st.live), "for", l.d.options.Confirm.String())
 	}
@@ -210,12 +219,12 @@ func (l *loop) flush(now time.Time) {
 			clear(st.changed)
 		}
 	}
+	status := l.sum()
+	l.d.status.Store(&status) // who is kept may be another also where the list is the same
 	if !different && !l.due {
 		return
 	}
 	l.due, l.last = false, now
-	status := l.sum()
-	l.d.status.Store(&status)
 	if different {
 		l.disk.offer(status.Snapshot)
 	}

@@ -141,7 +141,7 @@ func (r *registrar) step(ctx context.Context, c *clientv3.Client, well bool) (ti
 		}
 		return jitter(retryMost / 2), err
 	}
-	return jitter(r.o.TTL / 3), nil
+	return jitter(r.o.TTL / 4), nil
 }
 
 // enter puts the worker under a new lease.

@@ -2,9 +2,21 @@ package discover
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"os/exec"
 	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
 )
+
+const shortLease = 2 * time.Second
 
 // beRegistrar makes the test's binary a registrar that can be killed.
 func beRegistrar() bool {
@@ -13,6 +25,114 @@ func beRegistrar() bool {
 		return false
 	}
 	endpoint, id, _ := strings.Cut(spec, " ")
-	_ = Register(context.Background(), RegisterOptions{Etcd: EtcdOptions{Endpoints: []string{endpoint}}, Worker: worker(id, "m"), TTL: 2e9})
+	_ = Register(context.Background(), RegisterOptions{Etcd: at(endpoint), Worker: worker(id, "m"), TTL: shortLease})
 	return true
+}
+
+// A worker is there within a second of registering and gone when it leaves.
+func TestRegisterAndLeave(t *testing.T) {
+	s := storetest.Etcd(t)
+	_, d := follow(t, at(s.URL), Options{})
+	eventually(t, 5*time.Second, "an answer", func() bool { return !d.Status().Snapshot.Stale })
+	leave := register(t, at(s.URL), 10*time.Second, worker("a", "m"))
+	t.Logf("there after %v", whole(t, d, time.Second, 1))
+	leave()
+	t.Logf("gone after %v", whole(t, d, time.Second, 0))
+}
+
+// The last worker of a model that dies is gone with its lease: nothing is wrong
+// with etcd, and its end is its own.
+func TestKilledRegistrarIsGoneWithItsLease(t *testing.T) {
+	t.Parallel()
+	s := storetest.Etcd(t)
+	_, d := follow(t, at(s.URL), Options{})
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe, "-test.run=^$")
+	cmd.Env = append(os.Environ(), "TEST_REGISTRAR="+s.URL+" a")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	whole(t, d, 10*time.Second, 1)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it says that it was killed
+	t.Logf("gone after %v with a lease of %v", whole(t, d, shortLease+time.Second, 0), shortLease)
+}
+
+func TestRegisterFollowsTheCheck(t *testing.T) {
+	t.Parallel()
+	var well atomic.Bool
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !well.Load() {
+			http.Redirect(w, r, "/login", http.StatusFound)
+		}
+	}))
+	defer engine.Close()
+	s := storetest.Etcd(t)
+	c := client(t, s.URL)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- Register(ctx, RegisterOptions{Etcd: at(s.URL), Worker: worker("a", "m"), Check: engine.URL, Every: 100 * time.Millisecond})
+	}()
+	there := func() bool {
+		resp, err := c.Get(t.Context(), "/isogloss/workers/a")
+		return err == nil && len(resp.Kvs) == 1 && resp.Kvs[0].Lease != 0
+	}
+	gone := func() bool { return !there() }
+	if !gone() {
+		t.Error("it is registered before its engine was found well")
+	}
+	well.Store(true)
+	eventually(t, 5*time.Second, "the worker", there)
+	well.Store(false)
+	eventually(t, 5*time.Second, "its end", gone)
+	well.Store(true)
+	eventually(t, 5*time.Second, "the worker again", there)
+	// Somebody deletes its key: it puts it back.
+	if _, err := c.Delete(t.Context(), "/isogloss/workers/a"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 6*time.Second, "the key again", there)
+	// Somebody revokes its lease.
+	resp, err := c.Get(t.Context(), "/isogloss/workers/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Revoke(t.Context(), clientv3.LeaseID(resp.Kvs[0].Lease)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 6*time.Second, "the key under a new lease", there)
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if !gone() {
+		t.Error("it is still there after it left")
+	}
+}
+
+func TestRegisterRefusesWhatCannotBe(t *testing.T) {
+	good := RegisterOptions{Etcd: at("http://127.0.0.1:1"), Worker: worker("a", "m")}
+	for name, spoil := range map[string]func(*RegisterOptions){
+		"ttl":         func(o *RegisterOptions) { o.TTL = time.Second / 2 },
+		"id":          func(o *RegisterOptions) { o.Worker.ID = "" },
+		"url":         func(o *RegisterOptions) { o.Worker.URL = "10.0.0.1:8000" },
+		"check":       func(o *RegisterOptions) { o.Check = "localhost" },
+		"endpoints":   func(o *RegisterOptions) { o.Etcd.Endpoints = nil },
+		"scheme":      func(o *RegisterOptions) { o.Etcd.Endpoints = []string{"127.0.0.1:2379"} },
+		"mixed":       func(o *RegisterOptions) { o.Etcd.Endpoints = []string{"http://a:1", "https://b:1"} },
+		"no ca":       func(o *RegisterOptions) { o.Etcd.Endpoints, o.Etcd.CA = []string{"https://a:1"}, "/nonexistent" },
+		"half a pair": func(o *RegisterOptions) { o.Etcd.Endpoints, o.Etcd.Cert = []string{"https://a:1"}, "x" },
+		"ca on http":  func(o *RegisterOptions) { o.Etcd.CA = "x" },
+	} {
+		o := good
+		if spoil(&o); Register(t.Context(), o) == nil {
+			t.Errorf("%s: it is taken", name)
+		}
+	}
 }

@@ -27,26 +27,14 @@ type edit struct {
 // returns false if nothing is different. Its cost is one copy of the list and a
 // search for each change; nothing is sorted but the changes.
 func (v *view) apply(ids map[string]struct{}, lookup func(id string) (Worker, bool)) bool {
-	edits := make([]edit, 0, len(ids))
-	for id := range ids {
-		model, known := v.models[id]
-		w, there := lookup(id)
-		if known && (!there || w.Model != model) {
-			edits = append(edits, edit{Worker{ID: id, Model: model}, true})
-		}
-		if there {
-			edits = append(edits, edit{w, false})
-			v.models[id] = w.Model
-		} else {
-			delete(v.models, id)
-		}
+	edits := v.edits(ids, lookup)
+	if len(edits) == 0 {
+		return false // also where many vanished and all are kept
 	}
 	slices.SortFunc(edits, func(a, b edit) int { return byModel(a.Worker, b.Worker) })
-	next := make([]Worker, 0, len(v.list)+len(edits))
-	rest, different := v.list, false
+	next, rest := make([]Worker, 0, len(v.list)+len(edits)), v.list
 	for _, e := range edits {
 		i, found := slices.BinarySearchFunc(rest, e.Worker, byModel)
-		different = different || found && e.gone || !e.gone && (!found || rest[i] != e.Worker)
 		next = append(next, rest[:i]...)
 		rest = rest[i:]
 		if found {
@@ -56,8 +44,30 @@ func (v *view) apply(ids map[string]struct{}, lookup func(id string) (Worker, bo
 			next = append(next, e.Worker)
 		}
 	}
-	if different {
-		v.list = append(next, rest...)
+	next = append(next, rest...)
+	v.list = next
+	return true
+}
+
+// edits is what is different, and takes note of where it will be.
+func (v *view) edits(ids map[string]struct{}, lookup func(id string) (Worker, bool)) []edit {
+	var edits []edit
+	for id := range ids {
+		model, known := v.models[id]
+		w, there := lookup(id)
+		if known && there && w.Model == model {
+			if i, found := slices.BinarySearchFunc(v.list, w, byModel); found && v.list[i] == w {
+				continue
+			}
+		}
+		if known && (!there || w.Model != model) {
+			edits = append(edits, edit{Worker{ID: id, Model: model}, true})
+			delete(v.models, id)
+		}
+		if there {
+			edits = append(edits, edit{w, false})
+			v.models[id] = w.Model
+		}
 	}
-	return different
+	return edits
 }

@@ -91,8 +91,10 @@ func BenchmarkLarge(b *testing.B) {
 			no(b, s.Append(bg(), batch(500, i)))
 		}
 		b.Logf("%d rows in %s", total, time.Since(start))
-		b.Run("hours", func(b *testing.B) { spent(b, s, noon) })
-		b.Run("parts", func(b *testing.B) { spent(b, s, noon.Add(time.Millisecond)) })
+		logSizes(b, s)
+		b.Run("spent", func(b *testing.B) { spent(b, s, "org:default", noon) })
+		b.Run("spent-org", func(b *testing.B) { spent(b, s, "org:default", noon.Add(time.Millisecond)) })
+		b.Run("spent-key", func(b *testing.B) { spent(b, s, "key:0123456789abcdefghij07", noon.Add(time.Millisecond)) })
 		b.Run("usage", func(b *testing.B) {
 			for b.Loop() {
 				_, err := s.Usage(bg(), UsageQuery{GroupBy: []Group{ByDay, ByModel}})
@@ -102,9 +104,22 @@ func BenchmarkLarge(b *testing.B) {
 	})
 }
 
-func spent(b *testing.B, s *Store, since time.Time) {
+func logSizes(b *testing.B, s *Store) {
+	if s.kind.name != "postgres" {
+		return
+	}
+	no(b, conn{s.read, &s.kind}.rows(bg(), func(row scan) error {
+		var name string
+		var table, indexes int64
+		err := row(&name, &table, &indexes)
+		b.Logf("%s: %d bytes, indexes %d", name, table, indexes)
+		return err
+	}, `SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class WHERE relname IN ('requests', 'attempts', 'spent', 'spent_minutes', 'hours')`))
+}
+
+func spent(b *testing.B, s *Store, account string, since time.Time) {
 	for b.Loop() {
-		_, err := s.Spent(bg(), "org:default", since)
+		_, err := s.Spent(bg(), account, since)
 		no(b, err)
 	}
 }

@@ -43,7 +43,7 @@ func (in insert) run(ctx context.Context, c conn, each func(scan) error) error {
 			if err := c.rows(ctx, each, query.String(), args...); err != nil {
 				return err
 			}
-		} else if _, err := c.exec(ctx, query.String(), args...); err != nil {
+		} else if err := c.exec(ctx, query.String(), args...); err != nil {
 			return err
 		}
 	}

@@ -113,7 +113,7 @@ const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (version BIGINT NOT 
 
 // missing makes the table of steps and returns the steps that it does not have.
 func (s *Store) missing(ctx context.Context, c conn) ([]step, error) {
-	if _, err := c.exec(ctx, stepsTable); err != nil {
+	if err := c.exec(ctx, stepsTable); err != nil {
 		return nil, err
 	}
 	have, err := s.version(ctx, c)
@@ -127,12 +127,11 @@ func (s *Store) missing(ctx context.Context, c conn) ([]step, error) {
 func (s *Store) take(ctx context.Context, c conn, st step) error {
 	s.log.Info("store migrates", "step", st.name)
 	for _, statement := range st.statements {
-		if _, err := c.exec(ctx, statement); err != nil {
+		if err := c.exec(ctx, statement); err != nil {
 			return fmt.Errorf("schema %s: %w", st.name, err)
 		}
 	}
-	_, err := c.exec(ctx, `INSERT INTO schema_steps (version, name, taken) VALUES ($1, $2, $3)`, st.version, st.name, time.Now().UnixNano())
-	return err
+	return c.exec(ctx, `INSERT INTO schema_steps (version, name, taken) VALUES ($1, $2, $3)`, st.version, st.name, time.Now().UnixNano())
 }
 
 // migrateSQLite takes all steps in one transaction, which is alone by its lock.
@@ -174,7 +173,7 @@ func (s *Store) migratePostgres(ctx context.Context) error {
 	}
 	// The limit on locks stays. Behind a statement that waits for a table everybody waits
 	// for the table, so it gives up soon and the step is tried again.
-	if _, err := c.exec(ctx, `SET statement_timeout = 0`); err != nil {
+	if err := c.exec(ctx, `SET statement_timeout = 0`); err != nil {
 		return err
 	}
 	steps, err := s.missing(ctx, c)

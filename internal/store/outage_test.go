@@ -14,7 +14,7 @@ import (
 
 // asked calls everything that a node calls, with a deadline, and returns the first
 // error and the longest time.
-func asked(s *Store, deadline time.Duration) (err error, longest time.Duration) {
+func asked(s *Store, deadline time.Duration) (longest time.Duration, err error) {
 	for _, call := range []func(context.Context) error{
 		func(ctx context.Context) error { _, err := s.Key(ctx, "k1"); return err },
 		func(ctx context.Context) error { _, _, err := s.Changes(ctx, 0, 100); return err },
@@ -30,7 +30,7 @@ func asked(s *Store, deadline time.Duration) (err error, longest time.Duration) 
 			err = e
 		}
 	}
-	return err, longest
+	return longest, err
 }
 
 // back returns how long it takes until the store answers again.
@@ -38,7 +38,7 @@ func back(t *testing.T, s *Store) time.Duration {
 	t.Helper()
 	start := time.Now()
 	for {
-		err, _ := asked(s, time.Second)
+		_, err := asked(s, time.Second)
 		if err == nil {
 			return time.Since(start)
 		}
@@ -76,7 +76,7 @@ func TestOutage(t *testing.T) {
 	const deadline, slack = 200 * time.Millisecond, 150 * time.Millisecond
 	server.Freeze()
 	for range 5 {
-		err, took := asked(s, deadline)
+		took, err := asked(s, deadline)
 		if err == nil || errors.Is(err, access.ErrUnknown) || took > deadline+slack {
 			t.Errorf("frozen: %v after %s", err, took)
 		}
@@ -89,7 +89,7 @@ func TestOutage(t *testing.T) {
 	}
 
 	server.Kill()
-	if err, took := asked(s, time.Second); err == nil || errors.Is(err, access.ErrUnknown) || took > slack {
+	if took, err := asked(s, time.Second); err == nil || errors.Is(err, access.ErrUnknown) || took > slack {
 		t.Errorf("killed: %v after %s", err, took)
 	}
 	no(t, server.Start())

@@ -241,16 +241,12 @@ func clean(args []any) error {
 	return nil
 }
 
-// exec returns how many rows were changed.
-func (c conn) exec(ctx context.Context, query string, args ...any) (int64, error) {
+func (c conn) exec(ctx context.Context, query string, args ...any) error {
 	if err := clean(args); err != nil {
-		return 0, err
+		return err
 	}
-	r, err := c.h.ExecContext(ctx, c.kind.rewrite(query), args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
+	_, err := c.h.ExecContext(ctx, c.kind.rewrite(query), args...)
+	return err
 }
 
 // row returns how the first row is read, which may be that there is none.

@@ -143,8 +143,25 @@ func (s *Server) log() string {
 }
 
 // Freeze stops the store without closing its connections: it takes requests and
-// does not answer.
-func (s *Server) Freeze() { _ = s.signal(syscall.SIGSTOP) }
+// does not answer. It returns when every thread of it stands still, which on a
+// busy machine is later than the signal.
+func (s *Server) Freeze() {
+	_ = s.signal(syscall.SIGSTOP)
+	for until := time.Now().Add(time.Second); s.cmd != nil && !s.still() && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (s *Server) still() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.cmd.Process.Pid))
+	for _, name := range threads {
+		text, err := os.ReadFile(name) //nolint:gosec // of our own process
+		if _, state, ok := strings.Cut(string(text), ") "); err == nil && ok && !strings.HasPrefix(state, "T") {
+			return false
+		}
+	}
+	return true
+}
 
 // Thaw lets it go on.
 func (s *Server) Thaw() { _ = s.signal(syscall.SIGCONT) }
