@@ -172,7 +172,7 @@ func known(err error, id string) error {
 
 // ensure makes the organisation and the team of a key, if they are new.
 func (k *Keyring) ensure(ctx context.Context, org, team string) error {
-	if _, err := k.store.Org(ctx, org); errors.Is(err, store.ErrNoOrg) {
+	if _, err := k.store.Org(ctx, org); errors.Is(err, store.ErrNothing) {
 		if err := k.store.CreateOrg(ctx, store.Org{ID: org, Name: org, Created: time.Now()}); err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
@@ -182,7 +182,7 @@ func (k *Keyring) ensure(ctx context.Context, org, team string) error {
 	if team == "" {
 		return nil
 	}
-	if _, err := k.store.Team(ctx, org, team); !errors.Is(err, store.ErrNoTeam) {
+	if _, err := k.store.Team(ctx, org, team); !errors.Is(err, store.ErrNothing) {
 		return err
 	}
 	err := k.store.CreateTeam(ctx, store.Team{Org: org, ID: team, Name: team, Created: time.Now()})
