@@ -17,11 +17,13 @@ const (
 	prefix      = "/api/v1"
 	openapiPath = "/api/openapi.json"
 
-	maxBody      = 64 << 10
-	bodyPatience = 5 * time.Second
+	maxBody = 64 << 10
 	// patience is how long a store may take. It is far more than one takes that works,
 	// and less than people wait.
 	patience = 10 * time.Second
+	// bodyPatience is longer, because the connection's deadline stays after the body was
+	// read, and a request whose connection is past it is cancelled.
+	bodyPatience = 15 * time.Second
 )
 
 // server is the API with what it works on.
@@ -78,6 +80,10 @@ func settings(version string) huma.Config {
 // serveDocument serves the one thing that needs no key. It tells what is on the page
 // of the manual, and programs that write clients want it.
 func (s *server) serveDocument(mux *http.ServeMux, api huma.API) {
+	schemas := api.OpenAPI().Components.Schemas.Map()
+	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // the library's own; ours is Problem
+		delete(schemas, unused)
+	}
 	document, err := api.OpenAPI().MarshalJSON()
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
 		if err != nil {

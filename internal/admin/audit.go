@@ -63,7 +63,14 @@ func (s *server) change(ctx context.Context, c *call, ch change, do func(context
 // deny writes to the log that somebody was not let in, and returns the answer. Whoever
 // knocks often fills neither the log nor the store.
 func (s *server) deny(r *http.Request, c *call, p *Problem) *Problem {
-	if p.Status != http.StatusServiceUnavailable && s.denials.take() {
+	if p.Status == http.StatusServiceUnavailable {
+		return p
+	}
+	fits, missed := s.denials.take()
+	if missed > 0 {
+		s.Logger.WarnContext(r.Context(), "denied requests are not all in the audit log", "missing", missed)
+	}
+	if fits {
 		e := s.entry(c, denied+": "+p.Code)
 		e.Object, e.Org = r.URL.Path, held(c.operator)
 		s.note(r.Context(), e)
@@ -116,7 +123,7 @@ func nanoseconds(e *jsontext.Encoder, d time.Duration) error {
 	return e.WriteToken(jsontext.Int(int64(d)))
 }
 
-// budget is how many denials are written: those of a minute.
+// budget is how many denials are written: some of each minute.
 type budget struct {
 	now func() time.Time
 
@@ -127,12 +134,14 @@ type budget struct {
 
 const denialsPerMinute = 30
 
-func (b *budget) take() bool {
+// take reports whether one more fits, and after a minute how many did not.
+func (b *budget) take() (fits bool, missed int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := b.now(); now.Sub(b.since) >= time.Minute {
+		missed = max(0, b.used-denialsPerMinute)
 		b.since, b.used = now, 0
 	}
 	b.used++
-	return b.used <= denialsPerMinute
+	return b.used <= denialsPerMinute, missed
 }

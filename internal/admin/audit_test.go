@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/store"
@@ -141,6 +142,20 @@ func TestDenialsAreInTheLog(t *testing.T) {
 	}
 	if n := len(w.entries("get-config")); n != denialsPerMinute-1 {
 		t.Errorf("%d entries", n)
+	}
+}
+
+func TestDenialsOfAMinute(t *testing.T) {
+	now := time.Unix(1000, 0)
+	b := budget{now: func() time.Time { return now }}
+	for i := range denialsPerMinute + 5 {
+		if fits, missed := b.take(); fits != (i < denialsPerMinute) || missed != 0 {
+			t.Errorf("%d: %v, %d", i, fits, missed)
+		}
+	}
+	now = now.Add(time.Minute)
+	if fits, missed := b.take(); !fits || missed != 5 {
+		t.Errorf("%v, %d", fits, missed)
 	}
 }
 

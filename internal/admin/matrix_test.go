@@ -92,7 +92,12 @@ func (w *world) ask(op operation, key, tenant string, n int) got {
 	}
 	target := strings.Repeat("0", 22)
 	if strings.Contains(op.path, "{key}") && tenant != nobody {
-		target = w.client(tenant)
+		if w.keys[tenant] == "" {
+			w.keys[tenant] = w.client(tenant)
+		}
+		if target = w.keys[tenant]; op.name == "revoke-key" {
+			target = w.client(tenant)
+		}
 	}
 	path := strings.NewReplacer("{org}", tenant, "{team}", "t", "{key}", target, "{request}", requestOf(tenant)).Replace(op.path)
 	if tenant != unsaid && slices.Contains(op.query, "org") {
@@ -286,6 +291,47 @@ func reach(op operation, role access.Role, seen map[string]int) string {
 		return "own"
 	}
 	return "–"
+}
+
+// The document names no schema that it does not have, and every operation says how it
+// fails and that it wants a key.
+func TestDocument(t *testing.T) {
+	w := newWorld(t).serve()
+	text := w.send("", "GET", openapiPath, "").body
+	document := read[struct {
+		Security   []map[string][]string `json:"security"`
+		Components struct {
+			Schemas         map[string]any `json:"schemas"`
+			SecuritySchemes map[string]any `json:"securitySchemes"`
+		} `json:"components"`
+		Paths map[string]map[string]struct {
+			Responses map[string]any `json:"responses"`
+			Security  []any          `json:"security"`
+		} `json:"paths"`
+	}](t, got{200, nil, text}, 200)
+	used := map[string]bool{"Problem": true}
+	for _, part := range strings.Split(text, `"$ref":"#/components/schemas/`)[1:] {
+		name, _, _ := strings.Cut(part, `"`)
+		used[name] = true
+		if document.Components.Schemas[name] == nil {
+			t.Errorf("there is no schema %s", name)
+		}
+	}
+	for name := range document.Components.Schemas {
+		if !used[name] {
+			t.Errorf("nothing uses the schema %s", name)
+		}
+	}
+	if len(document.Security) != 1 || document.Security[0]["operator"] == nil || document.Components.SecuritySchemes["operator"] == nil {
+		t.Errorf("%+v", document.Security)
+	}
+	for path, methods := range document.Paths {
+		for method, op := range methods {
+			if op.Responses["default"] == nil || len(op.Responses) != 2 || op.Security != nil {
+				t.Errorf("%s %s: %+v", method, path, op)
+			}
+		}
+	}
 }
 
 // What is served without a key is the document and nothing else.

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,25 @@ import (
 // goes on for operators who are known.
 func TestStoreAway(t *testing.T) {
 	server := storetest.Postgres(t)
-	w := newWorldAt(t, server.URL).serve()
+	w := newWorldAt(t, server.URL, 2*time.Second).serve()
 	owner, stranger, client := w.operator(access.Owner, ""), w.operator(access.Owner, ""), w.client("a")
 	read[whoView](t, w.send(owner, "GET", "/api/v1/whoami", ""), 200) // this one is known from here on
 
-	check := func(how string) {
+	type request struct{ method, path, body, store string }
+	some := []request{
+		{"GET", "/keys/" + client, "", "store of keys"},
+		{"POST", "/orgs", `{"id":"c"}`, "audit log"},
+		{"GET", "/usage", "", "store of the ledger"},
+	}
+	all := append(slices.Clone(some),
+		request{"GET", "/keys", "", "store of keys"},
+		request{"POST", "/keys", `{"name":"n","org":"a"}`, "store of keys"},
+		request{"GET", "/orgs/a/teams/t", "", "store of keys"},
+		request{"GET", "/requests", "", "store of the ledger"},
+		request{"GET", "/audit", "", "audit log"},
+		request{"GET", "/audit/verify", "", "audit log"},
+	)
+	check := func(how string, requests []request) {
 		t.Helper()
 		for _, path := range []string{"/whoami", "/targets", "/config"} {
 			if g := w.send(owner, "GET", prefix+path, ""); g.status != 200 {
@@ -28,17 +43,7 @@ func TestStoreAway(t *testing.T) {
 		if g := w.send(owner, "POST", prefix+"/config/reload", ""); g.status != 200 {
 			t.Errorf("%s: reload: %d %s", how, g.status, g.body)
 		}
-		for _, c := range []struct{ method, path, body, store string }{
-			{"GET", "/keys", "", "store of keys"},
-			{"GET", "/keys/" + client, "", "store of keys"},
-			{"POST", "/keys", `{"name":"n","org":"a"}`, "store of keys"},
-			{"POST", "/orgs", `{"id":"c"}`, "audit log"},
-			{"GET", "/orgs/a/teams/t", "", "store of keys"},
-			{"GET", "/usage", "", "store of the ledger"},
-			{"GET", "/requests", "", "store of the ledger"},
-			{"GET", "/audit", "", "audit log"},
-			{"GET", "/audit/verify", "", "audit log"},
-		} {
+		for _, c := range requests {
 			g := w.send(owner, c.method, prefix+c.path, c.body)
 			if g.status != http.StatusServiceUnavailable || g.header.Get("Retry-After") == "" || !strings.Contains(g.body, c.store) {
 				t.Errorf("%s: %s %s: %d %s", how, c.method, c.path, g.status, g.body)
@@ -49,10 +54,10 @@ func TestStoreAway(t *testing.T) {
 		}
 	}
 	server.Freeze()
-	check("frozen")
+	check("frozen", some) // each costs the store's patience
 	server.Thaw()
 	server.Kill()
-	check("dead")
+	check("dead", all)
 	w.must(server.Start())
 	for deadline := time.Now().Add(20 * time.Second); w.send(owner, "GET", "/api/v1/keys", "").status != 200; {
 		if time.Now().After(deadline) {

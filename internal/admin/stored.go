@@ -19,7 +19,7 @@ func stored(err error, kind, id string) error {
 	case errors.Is(err, access.ErrUnknown), errors.Is(err, store.ErrNothing):
 		return missing(kind, id)
 	case errors.Is(err, store.ErrExists):
-		return conflict("exists", "there is already a %s %q; choose another id, or change that one", kind, id)
+		return conflict("exists", "there is one with the id %q already; choose another id, or change that %s", id, kind)
 	case errors.As(err, &own):
 		return conflict("refused", "%s", own.Error())
 	}

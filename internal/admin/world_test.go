@@ -43,7 +43,8 @@ type world struct {
 	options Options
 	log     *syncBuffer
 	url     string
-	file    string // of the store
+	file    string            // of the store
+	keys    map[string]string // a client's key of each organisation, where any will do
 }
 
 type syncBuffer struct {
@@ -95,24 +96,24 @@ func (fakeLimits) Use(_ context.Context, _ string, a quota.Account) (Use, error)
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "isogloss.db")
-	w := newWorldAt(t, "sqlite:"+file)
+	w := newWorldAt(t, "sqlite:"+file, 5*time.Second)
 	w.file = file
 	return w
 }
 
-// newWorldAt is one with another store.
-func newWorldAt(t *testing.T, url string) *world {
+// newWorldAt is one with another store, and how long that may take.
+func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 	t.Helper()
 	peppers, err := access.NewPeppers([]secret.String{pepperText})
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: 2 * time.Second})
+	st, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	w := &world{t: t, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}}
+	w := &world{t: t, keys: map[string]string{}, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.options = Options{
 		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Source says which workers there are. Etcd, File and DNS make one.
+// Source says which workers there are. Etcd, File, DNS and Local make one.
 type Source interface {
 	// Name stands before the ids of its workers. It has no slash.
 	Name() string

@@ -1,0 +1,13 @@
+package access
+
+import "testing"
+
+// A key that is minted again is the same key with another secret.
+func TestMintAgain(t *testing.T) {
+	id, sec, text := Mint(EnvLive)
+	next, whole := MintAgain(EnvLive, id)
+	got, parsed, ok := Parse(whole.Reveal())
+	if !ok || got != id || parsed != next || next == sec || whole == text {
+		t.Error("the key is not the same, or its secret is")
+	}
+}

@@ -1,0 +1,123 @@
+package discover
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// engine serves pages, each by its path, and counts what else is asked for.
+func engine(t *testing.T, pages map[string]string) (port int, stop func()) {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page, ok := pages[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		if to, moved := strings.CutPrefix(page, "moved "); moved {
+			http.Redirect(w, r, to, http.StatusFound)
+			return
+		}
+		_, _ = w.Write([]byte(page))
+	}))
+	t.Cleanup(s.Close)
+	return int(netip.MustParseAddrPort(s.Listener.Addr().String()).Port()), s.Close
+}
+
+// Each engine is told by its own sign; what looks like one and is not is left alone.
+func TestLocalEngines(t *testing.T) {
+	var asked atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer elsewhere.Close()
+	for _, c := range []struct {
+		name   string
+		engine string
+		pages  map[string]string
+		models string
+	}{
+		{"llama.cpp", "llama.cpp", map[string]string{"/props": `{"total_slots":1}`, "/v1/models": `{"data":[{"id":"smol","owned_by":"llamacpp"}]}`}, "smol"},
+		{"another program on its port", "llama.cpp", map[string]string{"/v1/models": `{"data":[{"id":"fast","owned_by":"openai"}]}`}, ""},
+		{"vllm", "vllm", map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"},{"id":"lora","owned_by":"vllm"}]}`}, "a lora"},
+		{"sglang on vllm's port", "vllm", map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"sglang"}]}`}, ""},
+		{"sglang", "sglang", map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"sglang"}]}`}, "a"},
+		{"ollama", "ollama", map[string]string{"/api/version": `{"version":"0.12"}`, "/v1/models": `{"data":[{"id":"qwen3:8b","owned_by":"library"}]}`}, "qwen3:8b"},
+		{"ollama without models", "ollama", map[string]string{"/api/version": `{"version":"0.12"}`, "/v1/models": `{"data":null}`}, ""},
+		{"lmstudio", "lmstudio", map[string]string{"/api/v0/models": `{"data":[]}`, "/v1/models": `{"data":[{"id":"x"}]}`}, "x"},
+		{"no JSON", "ollama", map[string]string{"/api/version": `hello`}, ""},
+		{"a redirect", "vllm", map[string]string{"/v1/models": "moved " + elsewhere.URL + "/v1/models"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			port, _ := engine(t, c.pages)
+			var models []string
+			for _, w := range LookLocally(context.Background(), LocalOptions{Engines: enginesAt(port, c.engine)}) {
+				models = append(models, w.Model)
+				if !strings.HasPrefix(w.URL, "http://127.0.0.1:") {
+					t.Errorf("it is at %s", w.URL)
+				}
+			}
+			if got := strings.Join(models, " "); got != c.models {
+				t.Errorf("found %q, want %q", got, c.models)
+			}
+		})
+	}
+	if asked.Load() > 0 {
+		t.Error("a redirect was followed")
+	}
+}
+
+// enginesAt is an engine of the list on another port.
+func enginesAt(port int, name string) []Engine {
+	for _, e := range Engines() {
+		if e.Name == name {
+			e.Port = port
+			return []Engine{e}
+		}
+	}
+	return nil
+}
+
+// The gateway does not find itself.
+func TestLocalNotOurselves(t *testing.T) {
+	port, _ := engine(t, map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"}]}`})
+	own := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)).String()
+	if got := LookLocally(context.Background(), LocalOptions{Engines: enginesAt(port, "vllm"), Not: own}); len(got) > 0 {
+		t.Errorf("found %v", got)
+	}
+}
+
+// An engine that is started is found, and one that is stopped is gone, at once and
+// even if it was the last.
+func TestLocalComesAndGoes(t *testing.T) {
+	port, stop := engine(t, map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"}]}`})
+	d, err := New(Options{Sources: []Source{Local(LocalOptions{Engines: enginesAt(port, "vllm"), Every: 20 * time.Millisecond})}, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan Snapshot, 100)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); d.Run(ctx, func(s Snapshot) { seen <- s }) }()
+	defer func() { cancel(); <-done }()
+	await := func(n int) {
+		t.Helper()
+		for late := time.After(10 * time.Second); ; {
+			select {
+			case s := <-seen:
+				if len(s.Workers) == n && !s.Stale {
+					return
+				}
+			case <-late:
+				t.Fatalf("there are never %d workers", n)
+			}
+		}
+	}
+	await(1)
+	stop()
+	await(0)
+}
