@@ -88,6 +88,9 @@ func newServe() *cobra.Command {
 
 Without a file, each provider whose key is in the environment is served under
 its own prefix: OPENAI_API_KEY gives openai/*, GROQ_API_KEY groq/*, and so on.
+Engines that run on this machine are found on their usual ports (llama.cpp, vLLM,
+SGLang, Ollama, LM Studio), also when they are started later; their models are
+served by their own names.
 
 The configuration file is loaded again when it changes. A file with a mistake is
 refused, with its line in the log, and the old one stays in use.
@@ -115,7 +118,11 @@ old one goes on.`,
 	o := options(cmd)
 	cmd.Flags().StringVar(&o.Listen, "listen", "", "listen on `HOST:PORT` and not on the configuration's (127.0.0.1:8080 if it has none)")
 	pidFile := cmd.Flags().String("pid-file", "", "write the pid of the process that serves to `FILE`; it is another one after SIGHUP")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), *o, *pidFile) }
+	alone := cmd.Flags().Bool("no-discover", false, "without a file: do not look for engines on this machine")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		o.Local = !*alone
+		return runServe(cmd.Context(), *o, *pidFile)
+	}
 	return cmd
 }
 

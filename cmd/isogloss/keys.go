@@ -67,7 +67,7 @@ with --role it is an operator's, which opens the admin API and no model.`,
 	f := cmd.Flags()
 	var k keyFlags
 	f.StringVar(&k.name, "name", "", "what the key is for, in your words")
-	f.StringVar(&k.org, "org", "default", "its organisation")
+	f.StringVar(&k.org, "org", "", "its organisation; default for clients, and none for operators, who then see all")
 	f.StringVar(&k.team, "team", "", "its team, which is made if it is new")
 	f.StringVar(&k.role, "role", "", "make an operator's key: owner, admin, billing, auditor or key-manager")
 	f.StringSliceVar(&k.models, "models", nil, "models that it opens, as clients call them; one that ends in * stands for all that begin so")
@@ -97,6 +97,9 @@ with --role it is an operator's, which opens the admin API and no model.`,
 
 // record is the key that the flags describe.
 func (k *keyFlags) record(now time.Time) (access.Record, error) {
+	if k.org == "" && k.role == "" {
+		k.org = "default"
+	}
 	r := access.Record{Name: k.name, Org: k.org, Team: k.team, Role: access.Role(k.role), Models: k.models, Endpoints: k.endpoints, Criticality: k.criticality, Created: now}
 	r.Limit.Requests, r.Limit.Tokens, r.Limit.Concurrency, r.Limit.Window = k.requests, k.tokens, k.concurrency, k.window
 	if k.expires > 0 {
@@ -128,6 +131,8 @@ func (k *keyFlags) check() error {
 		return fmt.Errorf("--role: %q is not known; write one of %s", k.role, strings.Join(roles[1:], ", "))
 	case k.role == "" && len(k.models) == 0:
 		return errors.New("--models is needed: write the models that the key opens, or '*' for all")
+	case k.org != "" && (k.role == string(access.Owner) || k.role == string(access.Admin)):
+		return fmt.Errorf("--org: a key with the role %s is above organisations; leave it out, or choose another role", k.role)
 	case k.role != "" && len(k.models) > 0:
 		return errors.New("--models is for clients' keys, and --role for operators'; make two keys")
 	case k.window != 0 && k.budget == "":

@@ -2,6 +2,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -18,6 +19,7 @@ import (
 // Options are what the command line says.
 type Options struct {
 	Config  string // the configuration file; empty means that the environment says it all
+	Local   bool   // without a file: serve the engines of this machine too
 	Listen  string // overrides the configuration's listen
 	Env     func(string) (string, bool)
 	Log     io.Writer
@@ -82,10 +84,14 @@ func (o Options) LoadConfig() (*config.Config, error) {
 }
 
 func (o Options) readConfig() (*config.Config, error) {
-	if o.Config == "" {
-		return config.FromEnvironment(o.Env)
+	if o.Config != "" {
+		return config.Load(o.Config, o.Env)
 	}
-	return config.Load(o.Config, o.Env)
+	cfg, err := config.FromEnvironment(o.Env)
+	if !o.Local {
+		return cfg, err
+	}
+	return withEngines(cfg, err, cmp.Or(o.Listen, cfg.Listen))
 }
 
 // Run serves until the context ends, and then drains.

@@ -37,10 +37,12 @@ func (o Options) Explain(ctx context.Context, dialect, model string, body []byte
 	if err != nil {
 		return nil, false, err
 	}
-	e, err = askRunning(ctx, cfg.Admin.Listen, dialect, model, body)
-	var nobody *url.Error
-	if !errors.As(err, &nobody) {
-		return e, true, err
+	if cfg.Admin.Cert == "" { // else it speaks TLS and may ask for a key, which this command has not
+		e, err = askRunning(ctx, cfg.Admin.Listen, dialect, model, body)
+		var nobody *url.Error
+		if !errors.As(err, &nobody) {
+			return e, true, err
+		}
 	}
 	e, err = explainFresh(cfg, dialect, model, body)
 	return e, false, err

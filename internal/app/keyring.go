@@ -172,6 +172,9 @@ func known(err error, id string) error {
 
 // ensure makes the organisation and the team of a key, if they are new.
 func (k *Keyring) ensure(ctx context.Context, org, team string) error {
+	if org == "" {
+		return nil
+	}
 	if _, err := k.store.Org(ctx, org); errors.Is(err, store.ErrNothing) {
 		if err := k.store.CreateOrg(ctx, store.Org{ID: org, Name: org, Created: time.Now()}); err != nil && !errors.Is(err, store.ErrExists) {
 			return err

@@ -54,8 +54,9 @@ func openStores(cfg *config.Config, observer *observe.Observer) (s *stores, err 
 			s.close()
 		}
 	}()
-	if cfg.Store.URL == "" && !cfg.Discover.On() {
-		return s, nil
+	if cfg.Store.URL == "" && (!cfg.Discover.On() || cfg.Discover.Local) {
+		s.discovery, err = newDiscovery(cfg, "", observer.Logger())
+		return s, err
 	}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return s, fmt.Errorf("data: %w; write a folder that the gateway may use", err)

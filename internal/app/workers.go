@@ -2,8 +2,13 @@ package app
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/balance"
@@ -44,7 +49,31 @@ func newDiscovery(cfg *config.Config, snapshot string, logger *slog.Logger) (*di
 		}
 		sources = append(sources, source)
 	}
+	if d.Local {
+		sources = append(sources, discover.Local(discover.LocalOptions{Not: cfg.Listen, Logger: logger}))
+		snapshot = "" // nothing is written to disk that nobody asked for
+	}
 	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Snapshot: snapshot, Logger: logger})
+}
+
+// withEngines serves the engines of this machine too. Where the environment names
+// nobody, one has to be there at the start: a gateway that serves nothing is a
+// mistake more often than a wish. own is where the gateway itself will listen.
+func withEngines(cfg *config.Config, err error, own string) (*config.Config, error) {
+	var nobody *config.NobodyError
+	if err != nil && !errors.As(err, &nobody) {
+		return nil, err
+	}
+	if nobody != nil && len(discover.LookLocally(context.Background(), discover.LocalOptions{Not: own})) == 0 {
+		var engines []string
+		for _, e := range discover.Engines() {
+			engines = append(engines, e.Name+" on port "+strconv.Itoa(e.Port))
+		}
+		return nil, fmt.Errorf("%w; or start an engine: none was found of %s", nobody, strings.Join(engines, ", "))
+	}
+	cfg.Discover.Local = true
+	cfg.Discover.Networks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	return cfg, nil
 }
 
 // pools are the workers that were found, as targets, by the model that they serve.

@@ -147,7 +147,8 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, 
 
 // FromEnvironment is the configuration of a gateway that was given no file:
 // every preset whose key is in the environment becomes a provider of that name,
-// and its models are served as NAME/*.
+// and its models are served as NAME/*. Where there is none, the error is a
+// *NobodyError, and the configuration has nobody.
 func FromEnvironment(env func(string) (string, bool)) (*Config, error) {
 	c := Default()
 	var wanted []string
@@ -174,9 +175,17 @@ func FromEnvironment(env func(string) (string, bool)) (*Config, error) {
 		})
 	}
 	if len(c.Providers) == 0 {
-		return nil, fmt.Errorf("no provider: write a configuration file, or set one of %s", strings.Join(wanted, ", "))
+		return c, &NobodyError{Wanted: wanted}
 	}
 	return c, nil
+}
+
+// NobodyError is that the environment names nobody who serves models.
+type NobodyError struct{ Wanted []string }
+
+// Error says what to write.
+func (e *NobodyError) Error() string {
+	return "no provider: write a configuration file, or set one of " + strings.Join(e.Wanted, ", ")
 }
 
 // Default is the configuration of an empty file; it has no provider and no model.

@@ -51,11 +51,14 @@ type Discover struct {
 	File     string
 	DNS      []Name
 	Networks []netip.Prefix // where they may be
+	Local    bool           // engines on this machine's usual ports; never with a file
 	APIKey   secret.String  // that they are called with; empty is none
 }
 
 // On reports whether there is anywhere to look.
-func (d *Discover) On() bool { return len(d.Etcd.Endpoints) > 0 || d.File != "" || len(d.DNS) > 0 }
+func (d *Discover) On() bool {
+	return len(d.Etcd.Endpoints) > 0 || d.File != "" || len(d.DNS) > 0 || d.Local
+}
 
 // Etcd is a cluster that workers register in.
 type Etcd struct {
