@@ -9,12 +9,12 @@ VERSION ?= dev
 FUZZTIME ?= 15s
 SOAK ?= 2m
 
-.PHONY: build check format vet lint stores test fuzz fuzz-crashes conform e2e chaos chaos-short soak bench bench-quick generate tidy clean
+.PHONY: build check format vet lint stores test fuzz fuzz-crashes conform e2e chaos chaos-short cluster cluster-short soak bench bench-quick generate tidy clean
 
 build: ## the binary
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
 
-check: format vet tidy lint test conform e2e chaos-short soak bench-quick fuzz-crashes ## all that must pass before a change lands
+check: format vet tidy lint test conform e2e chaos-short cluster-short soak bench-quick fuzz-crashes ## all that must pass before a change lands
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
@@ -59,6 +59,12 @@ chaos: build ## every way to fail, against the built binary; writes docs/reliabi
 
 chaos-short: build ## the same in less than three minutes
 	go run ./chaos --bin $(BIN) --short
+
+cluster: build stores ## three nodes on real stores that fail; writes docs/operations/cluster.md
+	go run ./cluster --bin $(BIN) --write docs/operations/cluster.md
+
+cluster-short: build stores ## the same in less than four minutes
+	go run ./cluster --bin $(BIN) --short
 
 soak: build ## mixed failures for as long as SOAK says, for example SOAK=30m
 	go run ./chaos --bin $(BIN) --soak $(SOAK)

@@ -36,8 +36,9 @@ var allowed = map[string][]string{
 	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/gemini", "protocol/openaichat", "protocol/openairesponses"},
 	"protocol/loss":            {"protocol", "llm"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
-	"conform":                  {"sse"}, // an opinion of its own about the wire
-	"chaos":                    {"sse"}, // likewise, and those below it
+	"conform":                  {"sse"},                       // an opinion of its own about the wire
+	"chaos":                    {"sse"},                       // likewise, and those below it
+	"cluster":                  {"internal/storetest", "sse"}, // likewise
 
 	"internal/handover":     {},
 	"internal/secret":       {},

@@ -34,7 +34,8 @@ type account struct {
 	budgeted bool         // money is limited
 	price    usage.Price  // the highest of those that can be asked
 	spoken   spokenTokens
-	told     int64 // of them, those that the client has
+	noted    int64 // of them, those that the spool knows of
+	told     int64 // and those that the client has
 	others   []usage.Attempt
 	closed   bool
 }
@@ -184,18 +185,27 @@ func (x *exchange) row() usage.Row {
 	return row
 }
 
-// passed counts what the client has been sent. Where an answer goes on beyond what
-// was reserved, more is; an answer that nobody pays for is ended.
+// note tells the spool what is about to be sent. It comes before the bytes: a process
+// that is killed between the two would otherwise have sent more than its row says.
+func (a *account) note() {
+	if a != nil && a.entry != nil && a.spoken.n > a.noted {
+		a.entry.Delivered(a.spoken.n - a.noted)
+		a.noted = a.spoken.n
+	}
+}
+
+// sent counts what the client has been sent.
+func (a *account) sent() {
+	if a != nil {
+		a.told = a.spoken.n
+	}
+}
+
+// passed reserves more where an answer goes on beyond what was reserved. One that
+// nobody pays for is ended.
 func (x *exchange) passed() *llm.Error {
 	a := x.account
-	if a == nil || a.spoken.n == a.told {
-		return nil
-	}
-	if a.entry != nil {
-		a.entry.Delivered(a.spoken.n - a.told)
-	}
-	a.told = a.spoken.n
-	if a.told <= a.allowed || a.bounded || !a.budgeted {
+	if a == nil || a.told <= a.allowed || a.bounded || !a.budgeted {
 		return nil
 	}
 	return x.extend()

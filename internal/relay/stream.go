@@ -160,10 +160,15 @@ func (x *exchange) send(p []byte, now time.Time) error {
 	x.commitStream()
 	x.out.said = true
 	x.letGo()
+	x.account.note()
 	if err := x.out.write(p, now); err != nil {
 		return err
 	}
-	return x.out.flush()
+	if err := x.out.flush(); err != nil {
+		return err
+	}
+	x.account.sent()
+	return nil
 }
 
 // commitStream begins the answer of a stream.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -55,26 +56,41 @@ func start(t testing.TB, k kind) *Server {
 	return s
 }
 
-// run starts a store in a folder.
+// run starts a store in a folder. A port that was free may be taken by somebody else
+// before the store has it, and then another one is tried.
 func run(k kind, dir string) (*Server, error) {
-	addr, err := freeAddress()
-	if err != nil {
-		return nil, err
+	for tries := 1; ; tries++ {
+		addr, err := freeAddress()
+		if err != nil {
+			return nil, err
+		}
+		s := &Server{Addr: addr, URL: k.url(addr), kind: k, dir: dir}
+		if err := s.fill(); err != nil {
+			return nil, err
+		}
+		if err = s.Start(); err == nil || tries == 3 || !strings.Contains(strings.ToLower(s.log()), "already in use") {
+			return s, err
+		}
+		s.Kill()
+		if err := os.RemoveAll(s.data()); err != nil {
+			return nil, err
+		}
 	}
-	s := &Server{Addr: addr, URL: k.url(addr), kind: k, dir: dir}
-	if err := s.fill(); err != nil {
-		return nil, err
-	}
-	return s, s.Start()
 }
 
+// freeAddress is below the ports that systems give to connections: while a store is
+// killed, none of them may take its port.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
-	if err != nil {
-		return "", err
+	for {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))) //nolint:noctx,gosec // it is closed at once, and chance is no secret
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		return l.Addr().String(), l.Close()
 	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 func (s *Server) fill() error {

@@ -1,7 +1,10 @@
 package storetest
 
 import (
+	"bufio"
 	"context"
+	"io"
+	"os/exec"
 	"testing"
 	"time"
 )
@@ -32,5 +35,65 @@ func TestStores(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// A frozen PostgreSQL does not answer on connections that are open either, and a
+// killed one leaves no process behind.
+func TestFrozenPostgresIsSilent(t *testing.T) {
+	s := Postgres(t)
+	cmd := exec.Command("psql", "-X", "-q", "-A", "-t", s.URL)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close(); _ = cmd.Wait() }()
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for r := bufio.NewScanner(out); r.Scan(); {
+			lines <- r.Text()
+		}
+	}()
+	ask := func() {
+		t.Helper()
+		if _, err := io.WriteString(in, "select 'here';\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask()
+	if line := <-lines; line != "here" {
+		t.Fatalf("it says %q", line)
+	}
+	s.Freeze()
+	ask()
+	select {
+	case line := <-lines:
+		t.Errorf("frozen, it says %q", line)
+	case <-time.After(300 * time.Millisecond):
+	}
+	s.Thaw()
+	if line := <-lines; line != "here" {
+		t.Errorf("thawed, it says %q", line)
+	}
+	had := children(s.PID())
+	if len(had) == 0 {
+		t.Error("it has no children")
+	}
+	s.Kill()
+	for _, pid := range had {
+		for end := time.Now().Add(time.Second); running(pid); time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Errorf("process %d is left", pid)
+				break
+			}
+		}
 	}
 }

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The ledger is read here and nowhere else, by its tables and not by the gateway's
+// own queries.
+const (
+	rowsSQL = `SELECT r.id, r.key_id, r.node, r.status, r.outcome, r.estimated, r.input + r.cache_read + r.cache_write, r.output + r.reasoning, coalesce(r.cost, -1),
+	(SELECT count(*) FROM attempts a WHERE a.request_id = r.id), (SELECT count(*) FROM attempts a WHERE a.request_id = r.id AND a.charged)
+	FROM requests r`
+	// The sums that budgets and bills are made from, where they are not those of the rows.
+	sumsSQL = `SELECT account, coalesce(s.cost, 0), coalesce(r.cost, 0)
+	FROM (SELECT account, sum(cost) AS cost FROM spent WHERE account LIKE 'key:%' GROUP BY account) s
+	FULL JOIN (SELECT 'key:' || key_id AS account, sum(coalesce(cost, 0)) AS cost FROM requests WHERE key_id <> '' GROUP BY key_id) r USING (account)
+	WHERE coalesce(s.cost, 0) <> coalesce(r.cost, 0)`
+)
+
+// row is one request as the ledger has it.
+type row struct {
+	id, key, node     string
+	status            int
+	outcome           string
+	estimated         bool
+	input, output     int
+	cost              int // billionths of a dollar; -1: not known
+	attempts, charged int
+}
+
+// query runs SQL with PostgreSQL's own client and returns the fields of each row.
+func (c *cluster) query(ctx context.Context, sql string) ([][]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-v", "ON_ERROR_STOP=1", "-c", sql, c.postgres.URL)
+	var said, wrong strings.Builder
+	cmd.Stdout, cmd.Stderr = &said, &wrong
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("psql: %w: %s", err, clip(wrong.String(), 400))
+	}
+	var all [][]string
+	for line := range strings.Lines(said.String()) {
+		all = append(all, strings.Split(strings.TrimSuffix(line, "\n"), "\x1f"))
+	}
+	return all, nil
+}
+
+// ledger reads all rows.
+func (c *cluster) ledger(ctx context.Context) ([]row, error) {
+	fields, err := c.query(ctx, rowsSQL)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]row, len(fields))
+	for i, f := range fields {
+		if len(f) != 11 {
+			return nil, fmt.Errorf("a row of the ledger has %d fields", len(f))
+		}
+		rows[i] = row{id: f[0], key: f[1], node: f[2], status: number(f[3]), outcome: f[4], estimated: f[5] == "t",
+			input: number(f[6]), output: number(f[7]), cost: number(f[8]), attempts: number(f[9]), charged: number(f[10])}
+	}
+	return rows, nil
+}
+
+func number(s string) int {
+	n, _ := strconv.Atoi(s) // the database has numbers there
+	return n
+}
+
+// spent is what a key's rows cost together.
+func spent(rows []row, k key) (total int) {
+	for _, r := range rows {
+		if r.key == k.ID && r.cost > 0 {
+			total += r.cost
+		}
+	}
+	return total
+}
+
+// settled reads the ledger as soon as it has a row for every request that delivered
+// something, or when it is too late.
+func (c *cluster) settled(ctx context.Context, within time.Duration) ([]row, error) {
+	var rows []row
+	for end := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
+		var err error
+		if rows, err = c.ledger(ctx); err != nil && time.Now().After(end) {
+			return nil, err
+		}
+		if err == nil && (len(missing(c.clients.history.list(), rows)) == 0 || time.Now().After(end)) {
+			return rows, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// settledFor is the same a little later, for rows of requests that delivered nothing
+// and for rows that come twice.
+func (c *cluster) settledFor(ctx context.Context, within time.Duration) ([]row, error) {
+	if _, err := c.settled(ctx, within); err != nil {
+		return nil, err
+	}
+	pause(ctx, time.Second)
+	return c.ledger(ctx)
+}
+
+// sums returns a complaint for each account whose sum is not that of its rows.
+func (c *cluster) sums(ctx context.Context) []string {
+	fields, err := c.query(ctx, sumsSQL)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var wrong []string
+	for _, f := range fields {
+		wrong = append(wrong, fmt.Sprintf("%s has spent %s by its sum and %s by its rows", f[0], f[1], f[2]))
+	}
+	return wrong
+}
+
+// ledgerAgrees waits for the ledger and compares the three histories.
+func (s *stage) ledgerAgrees(ctx context.Context, check string, within time.Duration) error {
+	began := time.Now()
+	rows, err := s.settled(ctx, within)
+	if err != nil {
+		return err
+	}
+	s.check(check, fmt.Sprintf("%d rows", len(rows)), began, s.compared(ctx, rows)...)
+	return nil
+}
