@@ -53,7 +53,7 @@ func follow(t *testing.T, page string) {
 		s.do(t, how, s.ports.Replace(b.text), s.ports.Replace(want))
 		ran++
 	}
-	if ran < 9 || s.server == nil {
+	if ran < 10 || s.server == nil {
 		t.Fatalf("only %d blocks were run", ran)
 	}
 	s.server.signal(t, syscall.SIGINT)
