@@ -136,7 +136,7 @@ func (x *exchange) priceOf(t *route.Target) (usage.Price, bool) {
 	if x.endpoint.counts() {
 		return usage.Price{}, true
 	}
-	return x.state.Books.Prices.Find(t.Provider.Preset, t.String())
+	return x.state.Books.Prices.Find(t.Provider.Preset, t.Priced())
 }
 
 // tried are the attempts that failed or were given up. The client does not pay for
