@@ -55,7 +55,7 @@ func (r *Relay) reserveForward(x *exchange) *llm.Error {
 			Message: "what this path costs is not known, and this key has a budget; use a key without one"}
 	}
 	a := &account{}
-	hold, refusal := x.hold(a, x.caller.Accounts, "", llm.Usage{})
+	hold, refusal := x.hold(a, x.caller.Accounts, "", 0, 0)
 	if refusal != nil {
 		return refusal
 	}
@@ -84,7 +84,7 @@ func (r *Relay) reserve(x *exchange) *llm.Error {
 	if a.price.Context > 0 {
 		a.prompt, a.likely = min(a.prompt, a.price.Context), min(a.likely, a.price.Context)
 	}
-	hold, refusal := x.hold(a, x.caller.Accounts, "", llm.Usage{Input: a.prompt, Output: a.allowed})
+	hold, refusal := x.hold(a, x.caller.Accounts, "", a.prompt, a.allowed)
 	if refusal != nil {
 		return refusal
 	}
@@ -119,7 +119,7 @@ func (x *exchange) dearest(a *account) bool {
 
 // worst is what the request costs at most at a price.
 func (x *exchange) worst(p usage.Price, a *account) usage.Money {
-	cost, err := p.Cost(llm.Usage{Input: a.prompt, Output: a.allowed})
+	cost, err := p.Most(a.prompt, a.allowed)
 	if err != nil {
 		return math.MaxInt64
 	}
@@ -128,16 +128,16 @@ func (x *exchange) worst(p usage.Price, a *account) usage.Money {
 
 // hold reserves for so many tokens. The part tells the reservations of one request
 // apart.
-func (x *exchange) hold(a *account, of []quota.Account, part string, most llm.Usage) (quota.Hold, *llm.Error) {
+func (x *exchange) hold(a *account, of []quota.Account, part string, read, written int64) (quota.Hold, *llm.Error) {
 	if len(of) == 0 {
 		return quota.Hold{}, nil
 	}
-	cost, err := a.price.Cost(most)
+	cost, err := a.price.Most(read, written)
 	if err != nil {
 		cost = math.MaxInt64
 	}
 	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Part: part != "", Org: x.caller.Org, Accounts: of,
-		Tokens: most.Input + most.Output, Cost: cost})
+		Tokens: read + written, Cost: cost})
 	if refusal != nil {
 		return quota.Hold{}, overQuota(refusal)
 	}
@@ -266,7 +266,7 @@ func (x *exchange) extend() *llm.Error {
 	if a.more == nil {
 		a.payers = payers(x.caller.Accounts)
 	}
-	hold, refusal := x.hold(a, a.payers, "/"+strconv.Itoa(len(a.more)+2), llm.Usage{Output: unboundedMost})
+	hold, refusal := x.hold(a, a.payers, "/"+strconv.Itoa(len(a.more)+2), 0, unboundedMost)
 	if refusal != nil {
 		a.spent = true
 		return refusal
