@@ -124,7 +124,7 @@ func (k *Keyring) List(ctx context.Context, org string) ([]access.Record, error)
 		if len(all) > 0 {
 			after = all[len(all)-1].ID
 		}
-		page, err := k.store.Keys(ctx, store.KeyFilter{Org: org}, after, store.MostKeys)
+		page, err := k.store.Keys(ctx, store.KeyFilter{Org: org}, after, store.MostPerPage)
 		if err != nil || len(page) == 0 {
 			return all, err
 		}

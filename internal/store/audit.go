@@ -54,11 +54,10 @@ func (s *Store) Audit(ctx context.Context, e Entry) error {
 		}
 		e.Hash = e.hash(before)
 		args := []any{e.N, nanos(e.At), e.Actor, e.Org, e.Address, e.Action, e.Object, e.Before, e.After, e.Detail, e.Hash[:]}
-		if _, err := c.exec(ctx, `INSERT INTO audit (`+auditColumns+`) VALUES `+marks(1, len(args)), args...); err != nil {
+		if err := c.exec(ctx, `INSERT INTO audit (`+auditColumns+`) VALUES `+marks(1, len(args)), args...); err != nil {
 			return err
 		}
-		_, err := c.exec(ctx, `UPDATE audit_head SET hash = $1 WHERE one = 1`, e.Hash[:])
-		return err
+		return c.exec(ctx, `UPDATE audit_head SET hash = $1 WHERE one = 1`, e.Hash[:])
 	})
 }
 
@@ -142,7 +141,7 @@ func (s *Store) verifyPage(ctx context.Context, v *Verdict, hash []byte, head in
 			}
 			v.Entries, hash = e.N, sum[:]
 			return nil
-		}, `SELECT `+auditColumns+` FROM audit WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`, start, head, int64(MostKeys))
+		}, `SELECT `+auditColumns+` FROM audit WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`, start, head, int64(MostPerPage))
 	})
 	if err == nil && v.Broken == 0 && v.Entries == start { // the rest is missing
 		v.Broken = start + 1

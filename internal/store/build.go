@@ -17,10 +17,6 @@ func marks(first, n int) string {
 	return strings.Replace(string(append(b, ')')), " ", "", 1)
 }
 
-// insertRows is the most rows that one statement inserts. SQLite takes 32,766
-// arguments, PostgreSQL twice as many.
-const insertRows = 500
-
 // insert adds rows of the same width, with as few statements as can be had, and calls
 // each for what they return, if they do.
 type insert struct {
@@ -30,7 +26,7 @@ type insert struct {
 
 func (in insert) run(ctx context.Context, c conn, each func(scan) error) error {
 	for rows := in.rows; len(rows) > 0; {
-		n := min(len(rows), insertRows)
+		n := min(len(rows), c.kind.rows)
 		var query strings.Builder
 		query.WriteString(in.head)
 		var args []any
@@ -47,7 +43,7 @@ func (in insert) run(ctx context.Context, c conn, each func(scan) error) error {
 			if err := c.rows(ctx, each, query.String(), args...); err != nil {
 				return err
 			}
-		} else if _, err := c.exec(ctx, query.String(), args...); err != nil {
+		} else if err := c.exec(ctx, query.String(), args...); err != nil {
 			return err
 		}
 	}

@@ -49,8 +49,8 @@ const (
 	Operators     // keys with one
 )
 
-// MostKeys is the most that Keys, Orgs, Teams, Rows and AuditLog return at once.
-const MostKeys = 1000
+// MostPerPage is the most that Keys, Orgs, Teams, Rows and AuditLog return at once.
+const MostPerPage = 1000
 
 // Keys lists keys in the order of their ids, after one of them.
 func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) (keys []access.Record, err error) {
@@ -73,8 +73,8 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) 
 }
 
 func most(limit int) int64 {
-	if limit <= 0 || limit > MostKeys {
-		return MostKeys
+	if limit <= 0 || limit > MostPerPage {
+		return MostPerPage
 	}
 	return int64(limit)
 }
@@ -102,7 +102,7 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 		}
 		args := append([]any{r.ID, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
 		args = append(args, digestArgs(r.Digests)...)
-		_, err := c.exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
+		err := c.exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
 			name, team, expires, models, endpoints, networks, criticality, limit_requests, limit_tokens, limit_concurrency, budget, budget_window,
 			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+marks(1, len(args)), args...)
 		if err != nil && s.kind.is(err, duplicate) {
@@ -111,6 +111,9 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 		return err
 	})
 }
+
+// mostScope is the most bytes of a key's lists. Every node holds them in memory.
+const mostScope = 64 << 10
 
 // keyArgs are the columns that an operator may change, in the order of UpdateKey.
 func keyArgs(r access.Record) ([]any, error) {
@@ -125,6 +128,9 @@ func keyArgs(r access.Record) ([]any, error) {
 	networks, err := toJSON(r.Networks)
 	if err != nil {
 		return nil, &Error{"networks: " + err.Error()}
+	}
+	if len(models)+len(endpoints)+len(networks) > mostScope {
+		return nil, &Error{"the lists of models, endpoints and networks have more than 64 KiB; use patterns that end in *"}
 	}
 	var team any
 	if r.Team != "" {
@@ -142,6 +148,7 @@ func keyArgs(r access.Record) ([]any, error) {
 // its end. It may be called again when another transaction was in the way.
 func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Record) error) (r access.Record, err error) {
 	return s.editKey(ctx, id, func(ctx context.Context, c conn, r access.Record, revision int64) error {
+		org := r.Org // which edit cannot change
 		if err := edit(&r); err != nil {
 			return err
 		}
@@ -149,25 +156,19 @@ func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Reco
 		if err != nil {
 			return err
 		}
-		var org string
-		if err := c.row(ctx, `SELECT org FROM keys WHERE id = $1`, id).Scan(&org); err != nil {
-			return err
-		}
 		if err := belongs(ctx, c, org, r.Team); err != nil {
 			return err
 		}
-		_, err = c.exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
+		return c.exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
 			limit_requests = $10, limit_tokens = $11, limit_concurrency = $12, budget = $13, budget_window = $14 WHERE id = $1`,
 			append([]any{id, revision}, fields...)...)
-		return err
 	})
 }
 
 // RevokeKey ends a key. The first time stays where it is revoked again.
 func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (access.Record, error) {
 	return s.editKey(ctx, id, func(ctx context.Context, c conn, _ access.Record, revision int64) error {
-		_, err := c.exec(ctx, `UPDATE keys SET revision = $2, revoked = CASE WHEN revoked = 0 THEN $3 ELSE revoked END WHERE id = $1`, id, revision, nanos(at))
-		return err
+		return c.exec(ctx, `UPDATE keys SET revision = $2, revoked = CASE WHEN revoked = 0 THEN $3 ELSE revoked END WHERE id = $1`, id, revision, nanos(at))
 	})
 }
 
@@ -186,9 +187,8 @@ func (s *Store) RotateKey(ctx context.Context, id string, next access.Digest, ol
 			}
 			digests = append(digests, old)
 		}
-		_, err := c.exec(ctx, `UPDATE keys SET revision = $2, pepper = $3, digest = $4, until = $5, old_pepper = $6, old_digest = $7, old_until = $8 WHERE id = $1`,
+		return c.exec(ctx, `UPDATE keys SET revision = $2, pepper = $3, digest = $4, until = $5, old_pepper = $6, old_digest = $7, old_until = $8 WHERE id = $1`,
 			append([]any{id, revision}, digestArgs(digests)...)...)
-		return err
 	})
 }
 

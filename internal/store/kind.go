@@ -22,6 +22,7 @@ import (
 type kind struct {
 	name    string
 	rewrite func(query string) string
+	rows    int // that one statement inserts
 	is      func(err error, c condition) bool
 	migrate func(s *Store, ctx context.Context) error
 }
@@ -78,6 +79,7 @@ func postgres() kind {
 	}
 	return kind{
 		name:    "postgres",
+		rows:    batchRows, // one round trip
 		rewrite: func(query string) string { return query },
 		is: func(err error, c condition) bool {
 			var e *pgconn.PgError
@@ -125,6 +127,7 @@ func sqliteFile() kind {
 	}
 	return kind{
 		name: "sqlite",
+		rows: 8, // its time to bind arguments grows with their square, and it has no round trips
 		// No query has a dollar sign but before the number of an argument.
 		rewrite: func(query string) string { return strings.ReplaceAll(query, "$", "?") },
 		is: func(err error, c condition) bool {

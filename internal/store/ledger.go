@@ -8,11 +8,14 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
+// batchRows is how many rows go into one transaction.
+const batchRows = 500
+
 // Append adds rows to the ledger, and to its sums, each once by its id: rows that are
 // there already change nothing. Batches of any size are cut into transactions of 500
 // rows, so an error may leave a part of them behind; sending all again is right.
 func (s *Store) Append(ctx context.Context, rows []usage.Row) error {
-	for batch := range slices.Chunk(rows, insertRows) {
+	for batch := range slices.Chunk(rows, batchRows) {
 		rows, err := distinct(batch)
 		if err != nil {
 			return err

@@ -66,15 +66,15 @@ func database(t testing.TB) string {
 	return strings.Replace(shared.server.URL, "/postgres?", "/"+name+"?", 1)
 }
 
-// both runs a test on an empty store of each kind. Open opens the same database once
-// more, as another node would.
+// each runs a test on an empty database of each kind.
+func each(t *testing.T, test func(t *testing.T, url string)) {
+	t.Run("sqlite", func(t *testing.T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "a b?c%#.db")) })
+	t.Run("postgres", func(t *testing.T) { test(t, database(t)) })
+}
+
+// both does so with a function that opens it, as one more node each time.
 func both(t *testing.T, test func(t *testing.T, open func() *Store)) {
-	t.Run("sqlite", func(t *testing.T) {
-		url := "sqlite:" + filepath.Join(t.TempDir(), "a b?c%#.db")
-		test(t, func() *Store { return opened(t, url, Options{Migrate: true}) })
-	})
-	t.Run("postgres", func(t *testing.T) {
-		url := database(t)
+	each(t, func(t *testing.T, url string) {
 		test(t, func() *Store { return opened(t, url, Options{Migrate: true}) })
 	})
 }

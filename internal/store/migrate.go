@@ -84,7 +84,7 @@ const (
 func (s *Store) prepare(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	have, err := s.version(short, conn{s.write, s.kind.rewrite})
+	have, err := s.version(short, conn{s.write, &s.kind})
 	need := int64(len(s.steps))
 	switch {
 	case err != nil:
@@ -113,7 +113,7 @@ const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (version BIGINT NOT 
 
 // missing makes the table of steps and returns the steps that it does not have.
 func (s *Store) missing(ctx context.Context, c conn) ([]step, error) {
-	if _, err := c.exec(ctx, stepsTable); err != nil {
+	if err := c.exec(ctx, stepsTable); err != nil {
 		return nil, err
 	}
 	have, err := s.version(ctx, c)
@@ -127,12 +127,11 @@ func (s *Store) missing(ctx context.Context, c conn) ([]step, error) {
 func (s *Store) take(ctx context.Context, c conn, st step) error {
 	s.log.Info("store migrates", "step", st.name)
 	for _, statement := range st.statements {
-		if _, err := c.exec(ctx, statement); err != nil {
+		if err := c.exec(ctx, statement); err != nil {
 			return fmt.Errorf("schema %s: %w", st.name, err)
 		}
 	}
-	_, err := c.exec(ctx, `INSERT INTO schema_steps (version, name, taken) VALUES ($1, $2, $3)`, st.version, st.name, time.Now().UnixNano())
-	return err
+	return c.exec(ctx, `INSERT INTO schema_steps (version, name, taken) VALUES ($1, $2, $3)`, st.version, st.name, time.Now().UnixNano())
 }
 
 // migrateSQLite takes all steps in one transaction, which is alone by its lock.
@@ -168,13 +167,13 @@ func (s *Store) migratePostgres(ctx context.Context) error {
 		_ = link.Raw(func(any) error { return driver.ErrBadConn })
 		_ = link.Close() // it is closed already
 	}()
-	c := conn{link, s.kind.rewrite}
+	c := conn{link, &s.kind}
 	if err := lockSteps(ctx, c); err != nil {
 		return err
 	}
 	// The limit on locks stays. Behind a statement that waits for a table everybody waits
 	// for the table, so it gives up soon and the step is tried again.
-	if _, err := c.exec(ctx, `SET statement_timeout = 0`); err != nil {
+	if err := c.exec(ctx, `SET statement_timeout = 0`); err != nil {
 		return err
 	}
 	steps, err := s.missing(ctx, c)
@@ -210,14 +209,14 @@ func lockSteps(ctx context.Context, c conn) error {
 func (s *Store) takePostgres(ctx context.Context, link *sql.Conn, st step) error {
 	for _, statement := range st.statements {
 		if strings.Contains(statement, concurrently) {
-			return s.take(ctx, conn{link, s.kind.rewrite}, st)
+			return s.take(ctx, conn{link, &s.kind}, st)
 		}
 	}
 	tx, err := link.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := s.take(ctx, conn{tx, s.kind.rewrite}, st); err != nil {
+	if err := s.take(ctx, conn{tx, &s.kind}, st); err != nil {
 		_ = tx.Rollback() // the error of the step says more
 		return err
 	}

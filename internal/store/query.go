@@ -12,29 +12,35 @@ import (
 )
 
 // Spent is what the requests of an account have cost that began at a time or later.
-// Whole hours are taken from the sums; of the first one, where the time is not the
-// start of an hour, the rows are read.
+// Whole hours, and whole minutes of a team or an organisation, are taken from the
+// sums; only what is left of the first one is summed from the rows.
 func (s *Store) Spent(ctx context.Context, account string, since time.Time) (usage.Money, error) {
-	from, whole := nanos(since), hourOf(since)
-	if from%int64(time.Hour) != 0 {
-		whole++
+	var w where
+	parts := []string{`SELECT cost FROM spent WHERE account = ` + w.arg(account)}
+	from, to := nanos(since), ceil(since, time.Hour)
+	parts[0] += ` AND hour >= ` + w.arg(to/int64(time.Hour))
+	if minute := ceil(since, time.Minute); from < to && !isKey(account) {
+		parts = append(parts, `SELECT cost FROM spent_minutes WHERE account = `+w.arg(account)+
+			` AND minute >= `+w.arg(minute/int64(time.Minute))+` AND minute < `+w.arg(to/int64(time.Minute)))
+		to = minute
 	}
-	query := `SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM spent WHERE account = $1 AND hour >= $2`
-	args := []any{account, whole}
-	if border := whole * int64(time.Hour); from < border {
-		var w where
-		w.args = args
+	if from < to {
 		if err := w.account(account); err != nil {
 			return 0, err
 		}
 		w.add("began >= ", from)
-		w.add("began < ", border)
-		query = `SELECT (` + query + `) + (SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM requests` + w.text() + `)`
-		args = w.args
+		w.add("began < ", to)
+		parts = append(parts, `SELECT cost FROM requests`+w.text())
 	}
+	query := `SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM (` + strings.Join(parts, ` UNION ALL `) + `) parts`
 	var sum int64
-	err := s.look(ctx, func(ctx context.Context, c conn) error { return c.row(ctx, query, args...).Scan(&sum) })
+	err := s.look(ctx, func(ctx context.Context, c conn) error { return c.row(ctx, query, w.args...).Scan(&sum) })
 	return usage.Money(sum), err
+}
+
+// ceil is the start of an hour or a minute, at a time or next after it.
+func ceil(t time.Time, unit time.Duration) int64 {
+	return (nanos(t) + int64(unit) - 1) / int64(unit) * int64(unit)
 }
 
 // account wants the requests of one account.

@@ -175,7 +175,7 @@ func (s *Store) look(ctx context.Context, do func(context.Context, conn) error) 
 	if err != nil {
 		return err
 	}
-	return s.leave(do(ctx, conn{s.read, s.kind.rewrite}))
+	return s.leave(do(ctx, conn{s.read, &s.kind}))
 }
 
 // tries is how often a transaction is begun that others were in the way of. Each may
@@ -208,7 +208,7 @@ func (s *Store) transact(ctx context.Context, do func(context.Context, conn) err
 	if err != nil {
 		return err
 	}
-	if err := do(ctx, conn{tx, s.kind.rewrite}); err != nil {
+	if err := do(ctx, conn{tx, &s.kind}); err != nil {
 		_ = tx.Rollback() // the error of do says more
 		return err
 	}
@@ -225,8 +225,8 @@ type handle interface {
 // conn runs queries. They number their arguments $1, $2, … and are rewritten here
 // where a database writes them in another way.
 type conn struct {
-	h       handle
-	rewrite func(string) string
+	h    handle
+	kind *kind
 }
 
 // errText is for what a database would refuse, or read as another text.
@@ -241,16 +241,12 @@ func clean(args []any) error {
 	return nil
 }
 
-// exec returns how many rows were changed.
-func (c conn) exec(ctx context.Context, query string, args ...any) (int64, error) {
+func (c conn) exec(ctx context.Context, query string, args ...any) error {
 	if err := clean(args); err != nil {
-		return 0, err
+		return err
 	}
-	r, err := c.h.ExecContext(ctx, c.rewrite(query), args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
+	_, err := c.h.ExecContext(ctx, c.kind.rewrite(query), args...)
+	return err
 }
 
 // row returns how the first row is read, which may be that there is none.
@@ -258,7 +254,7 @@ func (c conn) row(ctx context.Context, query string, args ...any) scan {
 	if err := clean(args); err != nil {
 		return func(...any) error { return err }
 	}
-	return c.h.QueryRowContext(ctx, c.rewrite(query), args...).Scan
+	return c.h.QueryRowContext(ctx, c.kind.rewrite(query), args...).Scan
 }
 
 // rows calls each for every row.
@@ -266,7 +262,7 @@ func (c conn) rows(ctx context.Context, each func(scan) error, query string, arg
 	if err := clean(args); err != nil {
 		return err
 	}
-	rows, err := c.h.QueryContext(ctx, c.rewrite(query), args...)
+	rows, err := c.h.QueryContext(ctx, c.kind.rewrite(query), args...)
 	if err != nil {
 		return err
 	}

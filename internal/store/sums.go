@@ -5,17 +5,18 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// spentKey is a row of the table spent, hoursKey one of hours.
+// spentKey is a row of the tables spent and spent_minutes, hoursKey one of hours.
 type (
 	spentKey struct {
 		account string
-		hour    int64
+		at      int64 // the hour or the minute
 	}
 	hoursKey struct {
 		org                      string
@@ -48,7 +49,8 @@ func (t *total) add(r usage.Row) {
 	t.usage.Reasoning += r.Usage.Reasoning
 }
 
-func hourOf(t time.Time) int64 { return nanos(t) / int64(time.Hour) }
+func hourOf(t time.Time) int64   { return nanos(t) / int64(time.Hour) }
+func minuteOf(t time.Time) int64 { return nanos(t) / int64(time.Minute) }
 
 // accounts are those that a row is charged to, written as quota writes them.
 func accounts(r usage.Row) []string {
@@ -68,19 +70,29 @@ func accounts(r usage.Row) []string {
 // addSums adds rows to the sums. Sums are written in a fixed order, for the same
 // reason as rows.
 func addSums(ctx context.Context, c conn, rows []usage.Row) error {
-	hours, spent := map[hoursKey]*total{}, map[spentKey]*total{}
+	hours, spent, minutes := map[hoursKey]*total{}, map[spentKey]*total{}, map[spentKey]*total{}
 	for _, r := range rows {
 		hour := hourOf(r.Began)
 		at(hours, hoursKey{r.Org, hour, r.Team, r.Key, r.Model, r.Target}).add(r)
 		for _, account := range accounts(r) {
 			at(spent, spentKey{account, hour}).add(r)
+			if !isKey(account) {
+				at(minutes, spentKey{account, minuteOf(r.Began)}).add(r)
+			}
 		}
 	}
 	if err := addHours(ctx, c, hours); err != nil {
 		return err
 	}
+	if err := addMinutes(ctx, c, minutes); err != nil {
+		return err
+	}
 	return addSpent(ctx, c, spent)
 }
+
+// isKey reports whether an account is a key's. There are many of them, and their
+// rows are found by an index.
+func isKey(account string) bool { return strings.HasPrefix(account, "key:") }
 
 func at[K comparable](m map[K]*total, k K) *total {
 	if m[k] == nil {
@@ -113,11 +125,26 @@ func addSpent(ctx context.Context, c conn, sums map[spentKey]*total) error {
 		head: `INSERT INTO spent (account, hour, requests, unknown, cost) VALUES `,
 		tail: ` ON CONFLICT (account, hour) DO UPDATE SET requests = spent.requests + excluded.requests, unknown = spent.unknown + excluded.unknown, cost = spent.cost + excluded.cost`,
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b spentKey) int {
-		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.hour, b.hour))
-	}) {
+	for _, k := range inOrder(sums) {
 		t := sums[k]
-		in.rows = append(in.rows, []any{k.account, k.hour, t.requests, t.unknown, t.cost})
+		in.rows = append(in.rows, []any{k.account, k.at, t.requests, t.unknown, t.cost})
 	}
 	return in.run(ctx, c, nil)
+}
+
+func addMinutes(ctx context.Context, c conn, sums map[spentKey]*total) error {
+	in := insert{
+		head: `INSERT INTO spent_minutes (account, minute, cost) VALUES `,
+		tail: ` ON CONFLICT (account, minute) DO UPDATE SET cost = spent_minutes.cost + excluded.cost`,
+	}
+	for _, k := range inOrder(sums) {
+		in.rows = append(in.rows, []any{k.account, k.at, sums[k].cost})
+	}
+	return in.run(ctx, c, nil)
+}
+
+func inOrder(sums map[spentKey]*total) []spentKey {
+	return slices.SortedFunc(maps.Keys(sums), func(a, b spentKey) int {
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.at, b.at))
+	})
 }

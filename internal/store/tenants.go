@@ -65,7 +65,7 @@ func (s *Store) create(ctx context.Context, insert string, args []any) error {
 		if err != nil {
 			return err
 		}
-		_, err = c.exec(ctx, insert+marks(1, len(args)+2), append(args[:len(args):len(args)], span.base, span.top)...)
+		err = c.exec(ctx, insert+marks(1, len(args)+2), append(args[:len(args):len(args)], span.base, span.top)...)
 		switch {
 		case err != nil && s.kind.is(err, duplicate):
 			return ErrExists
@@ -107,10 +107,9 @@ func (s *Store) UpdateOrg(ctx context.Context, id string, edit func(*Org) error)
 		if err := checkLimit(o.Limit); err != nil {
 			return err
 		}
-		_, err = c.exec(ctx, `UPDATE orgs SET base = $2, top = $3, name = $4, blocked = $5,
+		return c.exec(ctx, `UPDATE orgs SET base = $2, top = $3, name = $4, blocked = $5,
 			limit_requests = $6, limit_tokens = $7, limit_concurrency = $8, budget = $9, budget_window = $10 WHERE id = $1`,
 			append([]any{id, span.base, span.top, o.Name, o.Blocked}, limitArgs(o.Limit)...)...)
-		return err
 	})
 	return o, err
 }
@@ -137,10 +136,9 @@ func (s *Store) UpdateTeam(ctx context.Context, org, id string, edit func(*Team)
 		if err := checkLimit(t.Limit); err != nil {
 			return err
 		}
-		_, err = c.exec(ctx, `UPDATE teams SET base = $3, top = $4, name = $5, blocked = $6,
+		return c.exec(ctx, `UPDATE teams SET base = $3, top = $4, name = $5, blocked = $6,
 			limit_requests = $7, limit_tokens = $8, limit_concurrency = $9, budget = $10, budget_window = $11 WHERE org = $1 AND id = $2`,
 			append([]any{org, id, span.base, span.top, t.Name, t.Blocked}, limitArgs(t.Limit)...)...)
-		return err
 	})
 	return t, err
 }

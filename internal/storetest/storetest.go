@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -142,26 +144,57 @@ func (s *Server) log() string {
 
 // Freeze stops the store without closing its connections: it takes requests and
 // does not answer.
-func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
+func (s *Server) Freeze() { _ = s.signal(syscall.SIGSTOP) }
 
 // Thaw lets it go on.
-func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
+func (s *Server) Thaw() { _ = s.signal(syscall.SIGCONT) }
 
 // Kill ends the store at once. What it had not written is lost.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
 	}
-	s.signal(syscall.SIGKILL)
+	left := s.signal(syscall.SIGKILL)
 	<-s.done
+	for deadline := time.Now().Add(patience); slices.ContainsFunc(left, running) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond) // its memory cannot be used again before they are gone
+	}
 	_ = s.out.Close() // nothing writes to it any more
 	s.cmd = nil
 }
 
-func (s *Server) signal(sig syscall.Signal) {
-	if s.cmd != nil {
-		_ = syscall.Kill(-s.cmd.Process.Pid, sig) // it may have ended
+// signal reaches the store's children too, and returns them: those of PostgreSQL
+// leave its group.
+func (s *Server) signal(sig syscall.Signal) []int {
+	if s.cmd == nil {
+		return nil
 	}
+	pid := s.cmd.Process.Pid
+	if sig != syscall.SIGCONT {
+		_ = syscall.Kill(-pid, syscall.SIGSTOP) // so that it makes no more while they are listed
+	}
+	found := children(pid)
+	for _, child := range found {
+		_ = syscall.Kill(child, sig) // it may have ended
+	}
+	_ = syscall.Kill(-pid, sig) // likewise
+	return found
+}
+
+// running reports whether a process holds anything; one that nobody has waited for
+// yet does not.
+func running(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return err == nil && !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+func children(pid int) (pids []int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	for field := range strings.FieldsSeq(string(text)) {
+		pids = append(pids, atoi(field))
+	}
+	return pids
 }
 
 // Wipe removes what a killed store had written.

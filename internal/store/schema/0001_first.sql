@@ -126,6 +126,13 @@ CREATE TABLE spent (
   PRIMARY KEY (account, hour)
 );
 
+CREATE TABLE spent_minutes ( -- of teams and organisations, for the part of an hour
+  account TEXT   NOT NULL,
+  minute  BIGINT NOT NULL,
+  cost    BIGINT NOT NULL CHECK (cost >= 0),
+  PRIMARY KEY (account, minute)
+);
+
 CREATE TABLE hours (
   org         TEXT   NOT NULL,
   hour        BIGINT NOT NULL,

@@ -1,0 +1,180 @@
+package store
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+)
+
+// attacks are texts that would mean something in a query.
+var attacks = []string{
+	`'; DROP TABLE keys; --`, `" OR ""="`, `$1`, `$2 OR 1=1`, `?`, `?1`, `\`, `\'; SELECT 1; --`, `%`, `_`, `' UNION SELECT * FROM keys --`, "k\u2019s", `:id @id`, `{"a":1}`,
+}
+
+// Texts stay data, as ids, names, filters and fields of rows.
+func TestAttacksStayData(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s := open()
+		ctx := t.Context()
+		for i, text := range attacks {
+			no(t, s.CreateOrg(ctx, Org{ID: text, Name: text}))
+			no(t, s.CreateTeam(ctx, Team{Org: text, ID: text, Name: text}))
+			k := sampleKey(text)
+			k.Name, k.Org, k.Team, k.Models, k.Criticality = text, text, text, []string{text}, text
+			no(t, s.CreateKey(ctx, k))
+			r := row("ff", i)
+			r.Key, r.Org, r.Team, r.Model, r.Target, r.Node = text, text, text, text, text, text
+			no(t, s.Append(ctx, []usage.Row{r}))
+			no(t, s.Audit(ctx, Entry{At: noon, Actor: text, Action: text, Detail: text}))
+		}
+		for i, text := range attacks {
+			k, err := s.Key(ctx, text)
+			if err != nil || k.ID != text || k.Name != text || k.Org != text || k.Team != text || !slices.Equal(k.Models, []string{text}) {
+				t.Errorf("key %q: %+v, %v", text, k, err)
+			}
+			if list, err := s.Keys(ctx, KeyFilter{Org: text, Team: text}, "", 0); err != nil || len(list) != 1 {
+				t.Errorf("keys of %q: %d, %v", text, len(list), err)
+			}
+			if got, err := s.Spent(ctx, "team:"+text+"/"+text, noon); err != nil || got != usage.Money(i) {
+				t.Errorf("spent by %q: %d, %v", text, got, err)
+			}
+			if list, err := s.Rows(ctx, RowQuery{Org: text, Model: text}); err != nil || len(list) != 1 || list[0].Target != text {
+				t.Errorf("rows of %q: %+v, %v", text, list, err)
+			}
+			if list, err := s.AuditLog(ctx, AuditQuery{Actor: text}); err != nil || len(list) != 1 || list[0].Detail != text {
+				t.Errorf("log of %q: %+v, %v", text, list, err)
+			}
+		}
+		for _, text := range []string{"a\x00b", "\xff"} {
+			var own *Error
+			if _, err := s.Keys(ctx, KeyFilter{Org: text}, "", 0); !errors.As(err, &own) {
+				t.Errorf("filter %q: %v", text, err)
+			}
+			if _, err := s.Org(ctx, text); !errors.As(err, &own) {
+				t.Errorf("organisation %q: %v", text, err)
+			}
+		}
+	})
+}
+
+// What a thief of the database finds are digests: neither the secret of a key, nor
+// the pepper, nor the password of the database is in it, nor in the log.
+func TestDumpHasNoSecret(t *testing.T) {
+	const secret, pepper, password = "canary7Qk2Zs8vTn4Wb6Yc1Xd3Re5Fg9Hj0LmPqRs", "canaryPepper5521", "canaryPassword99"
+	each(t, func(t *testing.T, url string) {
+		var log bytes.Buffer
+		options := Options{Migrate: true, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		s, err := Open(t.Context(), strings.Replace(url, "postgres@", "postgres:"+password+"@", 1), options)
+		no(t, err)
+		digest := func(secret string) access.Digest {
+			mac := hmac.New(sha256.New, []byte(pepper))
+			mac.Write([]byte(secret))
+			return access.Digest{Pepper: 1, Sum: [sha256.Size]byte(mac.Sum(nil))}
+		}
+		k := sampleKey("k1")
+		k.Digests[0] = digest(secret)
+		no(t, s.CreateKey(t.Context(), k))
+		_, err = s.RotateKey(t.Context(), "k1", digest(secret+"2"), noon)
+		no(t, err)
+		no(t, s.Append(t.Context(), rows("gg", 3)))
+		no(t, s.Audit(t.Context(), Entry{At: noon, Actor: "op", Action: "keys.create", Object: "k1"}))
+		dump := dumpOf(t, url)
+		no(t, s.Close())
+		if !bytes.Contains(dump, []byte("laptop of k1")) || !bytes.Contains(dump, []byte("keys.create")) || log.Len() == 0 {
+			t.Fatalf("the dump of %d bytes is not one, or the log of %d", len(dump), log.Len())
+		}
+		plain := sha256.Sum256([]byte(secret)) // a digest without the pepper could be tried
+		for _, canary := range []string{"canary", string(plain[:]), hex.EncodeToString(plain[:]), hex.EncodeToString([]byte(secret))} {
+			if bytes.Contains(dump, []byte(canary)) || bytes.Contains(log.Bytes(), []byte(canary)) {
+				t.Errorf("%q is in the dump or in the log", canary)
+			}
+		}
+	})
+}
+
+// dumpOf is all that is on disk, or what PostgreSQL's own tool writes.
+func dumpOf(t *testing.T, url string) (dump []byte) {
+	t.Helper()
+	if path, file := strings.CutPrefix(url, "sqlite:"); file {
+		for _, suffix := range []string{"", "-wal"} {
+			b, err := os.ReadFile(path + suffix)
+			no(t, err)
+			dump = append(dump, b...)
+		}
+		return dump
+	}
+	tools, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_dump")
+	if len(tools) == 0 {
+		tools = []string{"pg_dump"}
+	}
+	dump, err := exec.Command(slices.Max(tools), "-d", url).Output()
+	no(t, err)
+	return dump
+}
+
+// The file is for its owner alone.
+func TestFileMode(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	s := opened(t, "sqlite:"+path, Options{Migrate: true})
+	no(t, s.CreateKey(bg(), sampleKey("k1")))
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		info, err := os.Stat(path + suffix)
+		no(t, err)
+		if info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %s", suffix, info.Mode())
+		}
+	}
+}
+
+// A gateway needs no more than DESIGN.md says, and cannot change what was written.
+func TestGrants(t *testing.T) {
+	url := database(t)
+	owner := opened(t, url, Options{Migrate: true})
+	empty(t, owner)
+	text, err := os.ReadFile("DESIGN.md")
+	no(t, err)
+	_, after, _ := strings.Cut(string(text), "```sql\n")
+	grants, _, _ := strings.Cut(after, "```")
+	if strings.Count(grants, "GRANT") < 3 {
+		t.Fatal("DESIGN.md has no grants")
+	}
+	for _, statement := range split(grants) {
+		_, err := owner.write.ExecContext(bg(), statement)
+		no(t, err)
+	}
+	s := opened(t, strings.Replace(url, "postgres@", "gateway@", 1), Options{})
+	no(t, s.CreateTeam(bg(), Team{Org: "default", ID: "blue"}))
+	no(t, s.CreateKey(bg(), sampleKey("k1")))
+	_, err = s.UpdateOrg(bg(), "default", func(o *Org) error { o.Limit.Requests = 1; return nil })
+	no(t, err)
+	_, err = s.RevokeKey(bg(), "k1", noon)
+	no(t, err)
+	if _, err := asked(s, 0); err == nil {
+		t.Error("no time is enough")
+	}
+	back(t, s)
+	no(t, s.Audit(bg(), Entry{At: noon, Actor: "op"}))
+	if v, err := s.VerifyAudit(bg()); err != nil || v.Entries != 1 {
+		t.Error(v, err)
+	}
+	for _, statement := range []string{
+		`DELETE FROM keys`, `DELETE FROM requests`, `UPDATE requests SET cost = 0`, `UPDATE attempts SET cost = 0`, `UPDATE audit SET actor = 'x'`, `DELETE FROM audit`,
+		`DROP TABLE audit`, `INSERT INTO schema_steps VALUES (9, 'x', 0)`, `CREATE TABLE x (y TEXT)`,
+	} {
+		if _, err := s.write.ExecContext(bg(), statement); err == nil {
+			t.Errorf("a gateway may %s", statement)
+		}
+	}
+}
