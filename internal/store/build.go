@@ -79,7 +79,9 @@ func (in insert) together(ctx context.Context, c conn, rows [][]any) error {
 // transaction has the lock.
 func insertEach(ctx context.Context, c conn, in insert) error {
 	unbounded := context.WithoutCancel(ctx)
-	one, err := c.h.PrepareContext(ctx, c.kind.rewrite(in.head+marks(1, len(in.rows[0]))+in.tail))
+	// Arguments without numbers have no names, which the driver would ask for each time.
+	unnamed := "(?" + strings.Repeat(", ?", len(in.rows[0])-1) + ")"
+	one, err := c.h.PrepareContext(ctx, in.head+unnamed+in.tail)
 	if err != nil {
 		return err
 	}
