@@ -21,7 +21,7 @@ func (b *bench) storePart() error {
 	if err := b.storeEvents(); err != nil {
 		return err
 	}
-	if err := b.paced("store-paced", b.choose(bareChat, ours, oursStore), 250, b.size(5, 5)); err != nil {
+	if err := b.paced("store-paced", b.choose(bareChat, ours, oursStore), storeStreams, 5); err != nil {
 		return err
 	}
 	if err := b.storeMemory(); err != nil || b.o.quick {
@@ -32,9 +32,11 @@ func (b *bench) storePart() error {
 	return b.latencies(b.choose(direct, bareChat, ours, oursStore, oursRedis), "store", storeRate, storeRate, 5)
 }
 
-// storeRate is what a busy machine still carries, so that what is added is seen and
-// not the queue.
-const storeRate = 500
+// What a busy machine still carries, so that what is added is seen and not the queue.
+const (
+	storeRate    = 500 // requests a second
+	storeStreams = 250 // paced streams
+)
 
 // addStores starts the gateways that have a store, for this part only: they ask their
 // store for changes every second. The returned function ends them.
