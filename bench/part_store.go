@@ -119,11 +119,8 @@ func (b *bench) storeEvents() error {
 }
 
 func (b *bench) storeMemory() error {
-	open := b.size(b.mostStreams(), min(4000, b.mostStreams()))
-	for round := range b.size(2, 1) {
-		if err := b.memory("store-memory", b.choose(bareChat, ours, oursStore, oursMessages, oursStoreMessages), round, []int{open}); err != nil {
-			return err
-		}
+	if b.o.quick { // the limit is in KiB
+		return b.memory("store-memory", b.choose(oursStore), 0, []int{min(4000, b.mostStreams())})
 	}
-	return nil
+	return b.memory("store-memory", b.choose(bareChat, ours, oursStore, oursMessages, oursStoreMessages), 0, []int{b.mostStreams()})
 }
