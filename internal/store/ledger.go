@@ -58,7 +58,9 @@ func appendRows(ctx context.Context, c conn, rows []usage.Row) error {
 	if err := in.run(ctx, c); err != nil {
 		return err
 	}
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r usage.Row) bool { return !added[r.ID] })
+	if len(added) < len(rows) { // seldom, and rows are large
+		rows = slices.DeleteFunc(slices.Clone(rows), func(r usage.Row) bool { return !added[r.ID] })
+	}
 	if err := appendAttempts(ctx, c, rows); err != nil {
 		return err
 	}
