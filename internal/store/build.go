@@ -49,9 +49,10 @@ func insertTogether(ctx context.Context, c conn, in insert) error {
 }
 
 func (in insert) together(ctx context.Context, c conn, rows [][]any) error {
+	args := make([]any, 0, len(rows)*len(rows[0]))
 	var query strings.Builder
+	query.Grow(len(in.head) + len(in.tail) + 8*cap(args)) // an argument is written as ",$10500"
 	query.WriteString(in.head)
-	var args []any
 	for i, row := range rows {
 		if i > 0 {
 			query.WriteByte(',')
