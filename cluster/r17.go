@@ -92,7 +92,7 @@ func (s *stage) returnsToAll(ctx context.Context, cold *gateway, way *proxy, key
 		w := wish{key: keys[i], model: dear, script: script{Tag: tag("r17"), Say: 1}}
 		early[i] = s.clients.ask(ctx, cold.url, w)
 		for late[i] = early[i]; late[i].status == http.StatusServiceUnavailable && time.Since(began) < 30*time.Second; {
-			pause(ctx, 250*time.Millisecond)
+			pause(ctx, time.Duration(max(1, number(late[i].hint)))*time.Second) // as it was told
 			late[i] = s.clients.ask(ctx, cold.url, w)
 		}
 	})
