@@ -11,6 +11,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/admin"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
+	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 )
 
@@ -34,7 +35,7 @@ func (o *operations) handler() http.Handler {
 	if s := o.stores; s.store != nil {
 		mux.Handle("/api/", admin.New(admin.Options{
 			Operators: s.keys, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,
-			Targets: targets{o.gateway}, Config: o.watcher, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
+			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
 		}))
 	}
 	return mux
@@ -86,6 +87,15 @@ func (t targets) Targets() []admin.Target {
 		}
 	}
 	return out
+}
+
+// limits shows the API what accounts have used.
+type limits struct{ quotas *quota.Keeper }
+
+// Use is what an account has used, on all nodes together.
+func (l limits) Use(ctx context.Context, org string, a quota.Account) (admin.Use, error) {
+	c, err := l.quotas.Count(ctx, org, a.ID)
+	return admin.Use{Requests: c.Requests, Tokens: c.Tokens, Concurrency: c.Open, Spent: c.Spent}, err
 }
 
 // Effective is the configuration that is in use.

@@ -6,4 +6,9 @@
 // really used at its end. That is why a budget is never overdrawn, however many
 // requests come at once. On one node all of it is in memory; several nodes share a
 // Redis. Where that is lost, each node goes on with its share of what was left.
+//
+//	hold, refusal := keeper.Reserve(ctx, quota.Ask{ID: id, Org: org, Accounts: accounts, Tokens: most, Cost: dearest})
+//	defer hold.Settle(tokens, cost) // once; what was really used
+//
+// DESIGN.md has the rules, their errors, and what happens when something is lost.
 package quota

@@ -21,6 +21,7 @@ type backend interface {
 	charge(a *Ask)
 	run(ctx context.Context)
 	fill(s *Snapshot)
+	count(ctx context.Context, org, account string) (Count, error)
 	close()
 }
 
@@ -55,8 +56,8 @@ func (k *Keeper) Reserve(ctx context.Context, a Ask) (Hold, *Refusal) {
 	if len(a.Accounts) == 0 {
 		return Hold{}, nil
 	}
-	if len(a.Accounts) > maxAccounts {
-		panic("quota: a request has more than three accounts")
+	if len(a.Accounts) > maxAccounts { // there is no such request; to let it pass would be to forget a limit
+		return Hold{}, &Refusal{Account: a.Accounts[maxAccounts].ID, Reason: Budget}
 	}
 	a.Tokens, a.Cost = max(a.Tokens, 0), max(a.Cost, 0)
 	h := &held{keeper: k, ask: a}
@@ -83,7 +84,7 @@ func (h Hold) Settle(tokens int64, cost usage.Money) {
 // if it was settled before it died. Its tokens were counted when they were reserved,
 // so they are not counted again. It does not wait for anybody.
 func (k *Keeper) Charge(id, org string, accounts []Account, _ int64, cost usage.Money) {
-	if len(accounts) > 0 && cost > 0 {
+	if len(accounts) > 0 && len(accounts) <= maxAccounts && cost > 0 {
 		k.back.charge(&Ask{ID: id, Org: org, Accounts: accounts, Cost: cost})
 	}
 }

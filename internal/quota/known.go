@@ -72,50 +72,54 @@ func (p *page) account(org string, of Account, now int64) *known {
 		k = &known{org: org}
 		p.known[of.ID] = k
 	}
+	if k.of.Limit.span() != of.Limit.span() { // the operator has changed it
+		k.seeded, k.spent = 0, 0
+	}
 	k.of, k.used = of, now
 	return k
 }
 
-// learn takes over what Redis says. It reports what was known before where the
-// record there is another than it was, and that was not long ago: Redis has lost it.
-func (k *known) learn(seeded int64, spent, reserved usage.Money, now int64) (before usage.Money, lost bool) {
+// learn takes over what Redis says. It reports whether the record there is another
+// one than it was: Redis has lost it.
+func (k *known) learn(seeded int64, spent, reserved usage.Money, now int64) (lost bool) {
 	if seeded < k.seeded { // an answer that was overtaken
-		return 0, false
+		return false
 	}
-	if k.seeded != 0 && seeded != k.seeded && k.of.Limit.Window == 0 {
-		before, lost = k.spent, true
-	}
+	lost = k.seeded != 0 && seeded != k.seeded && k.of.Limit.Window == 0
 	k.seeded, k.spent, k.reserved, k.at = seeded, spent, reserved, now
-	return before, lost
+	return lost
 }
 
 func (l *lease) isEmpty() bool { return l.open == 0 && l.reserved == 0 }
 
 // hold finds the lease of a name. A newer name means that Redis has forgotten what
 // there was under older ones.
-func (k *known) hold(born int64) *lease {
+func (k *known) hold(born int64) (l *lease, orphans bool) {
 	for _, l := range k.leases {
 		switch {
 		case l.born == born:
-			return l
+			return l, false
 		case l.born > born: // the answer was overtaken
-			return k.spare()
+			return k.spare(), true
 		}
 	}
-	k.forgotten(born, born)
-	l := &lease{born: born}
+	orphans = k.forgotten(born, born)
+	l = &lease{born: born}
 	k.leases = append(k.leases, l)
-	return l
+	return l, orphans
 }
 
 // forgotten marks the leases that Redis no longer has: those of other names than the
 // present one, if they are older than the answer that says so.
-func (k *known) forgotten(born, asOf int64) {
+// It reports whether there was something in them.
+func (k *known) forgotten(born, asOf int64) (orphans bool) {
 	for _, l := range k.leases {
 		if l.born != born && l.born < asOf {
 			l.born = 0
+			orphans = orphans || !l.isEmpty()
 		}
 	}
+	return orphans
 }
 
 // spare finds the lease for what is not in Redis.

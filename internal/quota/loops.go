@@ -24,7 +24,7 @@ func (r *remote) run(ctx context.Context) {
 	wg.Go(func() { r.sendLoop(ctx) })
 	wg.Go(func() { r.probeLoop(ctx) })
 	wg.Go(func() { every(ctx, r.o.Heartbeat, r.beat) })
-	wg.Go(func() { every(ctx, r.o.Lease/3, r.renew) })
+	wg.Go(func() { r.leaseLoop(ctx) })
 	if r.o.HotRate >= 0 {
 		wg.Go(func() { every(ctx, r.o.Slice/2, func() { r.endSlices(r.now()) }) })
 	}
@@ -96,7 +96,7 @@ func (r *remote) probeLoop(ctx context.Context) {
 }
 
 func (r *remote) probe() bool {
-	if !r.connect() {
+	if r.connect() != nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
@@ -105,7 +105,7 @@ func (r *remote) probe() bool {
 	if client.Do(ctx, client.B().Ping().Build()).Error() != nil {
 		return false
 	}
-	return r.join(ctx)
+	return r.teach() == nil && r.join(ctx)
 }
 
 // recover tells a Redis that is back what happened without it, before anybody else
@@ -119,7 +119,7 @@ func (r *remote) recover() {
 			return
 		}
 	}
-	if !r.adopt() {
+	if !r.renew() || !r.adopt() {
 		return
 	}
 	outage := time.Duration(r.now()-r.lost.Load()) * time.Millisecond
@@ -156,12 +156,36 @@ func (r *remote) join(ctx context.Context) bool {
 
 const renewAccounts = 100 // in one call
 
-// renew keeps what this node holds, in one round trip. Where Redis does not have it,
-// it is written down again.
-func (r *remote) renew() {
-	if r.breaker.lost.Load() || r.client.Load() == nil {
-		return
+// leaseLoop renews what this node holds, and writes down what Redis does not have.
+func (r *remote) leaseLoop(ctx context.Context) {
+	ticker := time.NewTicker(r.o.Lease / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if !r.breaker.lost.Load() && r.renew() {
+				r.adopt()
+			}
+		case <-r.orphaned:
+			if !r.breaker.lost.Load() {
+				r.adopt()
+			}
+		case <-ctx.Done():
+			return
+		}
 	}
+}
+
+// orphan says that there is something to be written down.
+func (r *remote) orphan() {
+	select {
+	case r.orphaned <- struct{}{}:
+	default:
+	}
+}
+
+// renew keeps what this node holds, in one round trip, and notes what Redis has not.
+func (r *remote) renew() bool {
 	byOrg := map[string][]*known{}
 	r.book.each(r.now(), func(k *known) {
 		if k.isHeld() {
@@ -177,17 +201,22 @@ func (r *remote) renew() {
 			all = all[n:]
 		}
 	}
-	if len(calls) > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		for i, a := range run(ctx, *r.client.Load(), calls) {
-			r.heard(a.err)
-			if a.err == nil && len(a.values) == 1+len(held[i]) {
-				r.renewed(held[i], a.values)
-			}
+	if len(calls) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var failed error
+	well := true
+	for i, a := range run(ctx, *r.client.Load(), calls) {
+		if a.err == nil && len(a.values) == 1+len(held[i]) {
+			r.renewed(held[i], a.values)
+		} else {
+			well, failed = false, a.err
 		}
 	}
-	r.adopt()
+	r.heard(failed)
+	return well
 }
 
 func (r *remote) renewal(org string, accounts []*known) call {

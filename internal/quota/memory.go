@@ -46,23 +46,17 @@ func (m *memory) reserve(ctx context.Context, a *Ask, h *held) *Refusal {
 
 // seed asks the ledger for an account that is seen for the first time.
 func (m *memory) seed(ctx context.Context, s *shard, a Account, now time.Time) {
-	p, err := m.seeds.ask(ctx, a, now)
+	_, err := m.seeds.ask(ctx, a, now, place{s, a, now.UnixMilli()})
 	if err != nil {
 		s.guess(now.UnixMilli(), a)
-		return
 	}
-	s.know(now.UnixMilli(), a, p)
 }
 
 // see asks again for accounts of which nothing is known yet, without waiting.
 func (m *memory) see(s *shard, h *held, now time.Time) {
 	for _, of := range h.ask.Accounts {
 		if of.Limit.Budget > 0 {
-			m.seeds.wg.Go(func() {
-				if p, err := m.seeds.ask(m.seeds.ctx, of, now); err == nil {
-					s.know(now.UnixMilli(), of, p)
-				}
-			})
+			m.seeds.fly(of, now, place{s, of, now.UnixMilli()})
 		}
 	}
 }

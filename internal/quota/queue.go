@@ -30,12 +30,8 @@ type item struct {
 func undo(a *Ask, id string, want take) *item {
 	return &item{
 		id: id, org: a.Org, accounts: a.Accounts, undo: true, requests: -want.requests, tokens: -want.tokens, open: want.open, reserved: want.cost,
-		born: [maxAccounts]int64{present, present, present},
 	}
 }
-
-// present stands for the lease that a node has now.
-const present = -1
 
 // queue has what Redis was not told yet. It is bounded: beyond that, settlements of
 // the same accounts are added up and become one. Nothing is dropped.
@@ -147,7 +143,7 @@ const (
 	callItems  = 64   // of them, in one call of the script
 	// sendTimeout is longer than a request waits: nobody waits for it, and what it did
 	// is known more often.
-	sendTimeout = 250 * time.Millisecond
+	sendTimeout = 500 * time.Millisecond
 )
 
 // send tells Redis what is queued first. It reports whether all of it was heard.
@@ -167,16 +163,17 @@ func (r *remote) send() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sendTimeout)
 	defer cancel()
+	var failed error
 	well := true
 	for i, a := range run(ctx, *client, calls) {
 		if a.err != nil || len(a.values) != 3*len(groups[i][0].accounts) {
 			r.queue.back(groups[i])
-			well = false
+			well, failed = false, a.err
 		} else {
 			r.settled(groups[i][0], a.values)
 		}
-		r.heard(a.err)
 	}
+	r.heard(failed) // one round trip is one failure, however many calls it had
 	return well
 }
 

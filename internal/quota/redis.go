@@ -24,19 +24,24 @@ type remote struct {
 	name    string // of this process among all
 	serial  atomic.Int64
 
-	breaker *breaker
-	calls   chan struct{} // on the way to Redis; the client's queue must not fill up
-	book    *book
-	queue   *queue
-	seeds   *seeder
-	clock   func() time.Time
-	stats   *stats
+	breaker  *breaker
+	born     time.Time
+	answered atomic.Int64  // when Redis did last, in ns since born
+	calls    chan struct{} // on the way to Redis; the client's queue must not fill up
+	book     *book
+	queue    *queue
+	seeds    *seeder
+	clock    func() time.Time
+	stats    *stats
 
-	local   atomic.Pointer[engine] // counts this node's share
-	started atomic.Int64           // when, in ms
-	lost    atomic.Int64           // when Redis was lost last, in ms
-	members atomic.Int64
-	sending sync.Mutex // one at a time sends settlements, or writes down what is open
+	orphaned chan struct{}          // has one in it when something is to be written down
+	local    atomic.Pointer[engine] // counts this node's share
+	started  atomic.Int64           // when, in ms
+	lost     atomic.Int64           // when Redis was lost last, in ms
+	members  atomic.Int64
+	planting sync.Mutex
+	plants   map[string]*flight // seeds that are under way
+	sending  sync.Mutex         // one at a time sends settlements, or writes down what is open
 }
 
 const (
@@ -47,8 +52,6 @@ const (
 	// stuckTimeout is after which a connection that does not answer is closed.
 	stuckTimeout = time.Second
 )
-
-var errBusy = errors.New("too many calls are on the way to Redis")
 
 // NewRedis is a Keeper for processes that share a Redis. It only fails for a URL that
 // cannot be read: a Redis that is down is found when it is up.
@@ -65,12 +68,12 @@ func NewRedis(o Options) (*Keeper, error) {
 	k := &Keeper{}
 	r := &remote{
 		o: o, options: options, scripts: loadScripts(), name: o.Node + "." + rand.Text()[:10], breaker: newBreaker(), calls: make(chan struct{}, maxCalls),
-		book: newBook(), queue: newQueue(o.Queue), seeds: newSeeder(o.Ledger), clock: steady(o.Clock), stats: &k.stats,
+		born: time.Now(), book: newBook(), queue: newQueue(o.Queue), seeds: newSeeder(o.Ledger), plants: map[string]*flight{}, orphaned: make(chan struct{}, 1), clock: steady(o.Clock), stats: &k.stats,
 	}
 	r.members.Store(1)
 	r.local.Store(newEngine())
-	if !r.connect() {
-		r.open(errors.New("there is no connection"))
+	if err := r.connect(); err != nil {
+		r.open(err)
 	}
 	k.back = r
 	return k, nil
@@ -85,48 +88,40 @@ func redact(err error) error {
 }
 
 // connect makes the client, which needs to reach Redis once.
-func (r *remote) connect() bool {
+func (r *remote) connect() error {
 	if r.client.Load() != nil {
-		return true
+		return nil
 	}
 	client, err := rueidis.NewClient(r.options)
 	if err != nil {
-		return false
+		return err
 	}
 	r.client.Store(&client)
-	return true
+	return r.teach()
+}
+
+// teach sends Redis the scripts, so that requests need not.
+func (r *remote) teach() error {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	for _, client := range (*r.client.Load()).Nodes() {
+		var cmds []rueidis.Completed
+		for _, s := range r.scripts.all() {
+			cmds = append(cmds, client.B().ScriptLoad().Script(s.text).Build())
+		}
+		for _, resp := range client.DoMulti(ctx, cmds...) {
+			if err := resp.Error(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (r *remote) now() int64 { return r.clock().UnixMilli() }
 
 // mark is an id that nobody else has.
 func (r *remote) mark() string { return r.name + "." + strconv.FormatInt(r.serial.Add(1), 36) }
-
-// ask sends a call on the way of a request, and waits for 50 ms at most.
-func (r *remote) ask(c *call) ([]int64, error) {
-	select {
-	case r.calls <- struct{}{}:
-		defer func() { <-r.calls }()
-	default:
-		return nil, errBusy
-	}
-	client := r.client.Load()
-	if client == nil {
-		return nil, errBusy
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), r.o.Timeout)
-	defer cancel()
-	values, err := c.run(ctx, *client)
-	r.heard(err)
-	return values, err
-}
-
-// heard counts how a call went.
-func (r *remote) heard(err error) {
-	if r.breaker.done(err != nil, isBroken(err)) {
-		r.open(err)
-	}
-}
 
 // open begins an outage: this node's share is counted anew, from what is known now.
 func (r *remote) open(err error) {
@@ -143,24 +138,18 @@ func (r *remote) restart(now int64) {
 	r.local.Store(newEngine())
 }
 
-// The answers of the script.
-const (
-	taken     = 1
-	refused   = 0
-	unknown   = -1
-	tooMuch   = -2
-	overtaken = -3
-)
-
 func (r *remote) reserve(ctx context.Context, a *Ask, h *held) *Refusal {
 	if r.breaker.lost.Load() {
 		return r.fallBack(ctx, a, h)
 	}
-	if r.fromSlice(a, h) {
+	switch r.useSlice(a, h) {
+	case fromSlice:
 		return nil
+	case lostSlice:
+		return r.fallBack(ctx, a, h)
 	}
 	for range maxAccounts + 1 { // each account may have to be seeded once
-		got, err := r.take(a, a.ID, a.take(), 0)
+		got, err := r.take(a, r.mark(), a.take(), 0)
 		if err != nil {
 			break
 		}
@@ -181,34 +170,6 @@ func (r *remote) reserve(ctx context.Context, a *Ask, h *held) *Refusal {
 	return r.fallBack(ctx, a, h)
 }
 
-// reply is what the script for reservations says.
-type reply struct {
-	status  int64
-	account int
-	reason  int64
-	wait    int64
-	now     int64
-	states  []int64
-}
-
-// Each account's state is so many numbers.
-const (
-	stateBorn = iota
-	stateSeeded
-	stateSpent
-	stateReserved
-	stateRequests
-	stateTokens
-	stateSize
-)
-
-func (g reply) state(i int) []int64 { return g.states[i*stateSize : (i+1)*stateSize] }
-
-func (g reply) refusal(a *Ask) *Refusal {
-	reasons := [...]Reason{1: Requests, 2: Tokens, 3: Concurrency, 4: Budget}
-	return &Refusal{Account: a.Accounts[g.account].ID, Reason: reasons[g.reason], RetryAfter: time.Duration(max(0, g.wait)) * time.Millisecond}
-}
-
 // take asks Redis for something of all accounts. Where its answer does not come in
 // time, what it may have taken is given back later.
 func (r *remote) take(a *Ask, id string, want take, of int64) (reply, error) {
@@ -225,22 +186,8 @@ func (r *remote) take(a *Ask, id string, want take, of int64) (reply, error) {
 	return parse(values, len(a.Accounts))
 }
 
-func parse(values []int64, accounts int) (reply, error) {
-	if len(values) == 0 {
-		return reply{}, errors.New("redis answers nothing")
-	}
-	g := reply{status: values[0]}
-	if len(values) >= 5 {
-		g.account, g.reason, g.wait, g.now, g.states = int(values[1]), values[2], values[3], values[4], values[5:]
-	}
-	if (g.status == taken || g.status == refused) && len(g.states) != accounts*stateSize {
-		return reply{}, errors.New("redis answers with too little")
-	}
-	return g, nil
-}
-
 func (r *remote) reservation(a *Ask, id string, want take) *call {
-	c := &call{script: &r.scripts.reserve, keys: make([]string, 0, 1+2*len(a.Accounts)), args: make([]string, 0, 9+5*len(a.Accounts))}
+	c := &call{script: &r.scripts.reserve, keys: make([]string, 0, 1+3*len(a.Accounts)), args: make([]string, 0, 9+5*len(a.Accounts))}
 	c.keys = append(c.keys, key(a.Org, "r:", id))
 	for i := range a.Accounts {
 		c.account(a.Org, a.Accounts[i].ID)
@@ -251,7 +198,7 @@ func (r *remote) reservation(a *Ask, id string, want take) *call {
 }
 
 // reserveMark is for how long a reservation can be undone: longer than its lease.
-func (r *remote) reserveMark() int64 { return (r.o.Lease + r.o.Lease/3).Milliseconds() }
+func (r *remote) reserveMark() int64 { return (2 * r.o.Lease).Milliseconds() }
 
 func (c *call) limits(accounts []Account) {
 	for i := range accounts {
@@ -264,13 +211,17 @@ func (c *call) limits(accounts []Account) {
 func (r *remote) granted(a *Ask, want take, got reply, h *held) {
 	h.minute = got.now / minute
 	p, now := r.book.page(a.Org), r.now()
-	var lost [maxAccounts]*usage.Money
+	var lost [maxAccounts]*memo
 	p.mu.Lock()
 	for i := range a.Accounts {
 		k := p.account(a.Org, a.Accounts[i], now)
 		lost[i] = r.learn(k, got.state(i), now)
-		h.leases[i] = k.hold(got.state(i)[stateBorn])
-		h.leases[i].add(want.open, want.cost)
+		l, orphans := k.hold(got.state(i)[stateBorn])
+		l.add(want.open, want.cost)
+		h.leases[i] = l
+		if orphans {
+			r.orphan()
+		}
 	}
 	p.mu.Unlock()
 	r.remind(a, lost)
@@ -279,7 +230,7 @@ func (r *remote) granted(a *Ask, want take, got reply, h *held) {
 // learnAll notes what the accounts have left.
 func (r *remote) learnAll(a *Ask, got reply) {
 	p, now := r.book.page(a.Org), r.now()
-	var lost [maxAccounts]*usage.Money
+	var lost [maxAccounts]*memo
 	p.mu.Lock()
 	for i := range a.Accounts {
 		lost[i] = r.learn(p.account(a.Org, a.Accounts[i], now), got.state(i), now)
@@ -290,10 +241,11 @@ func (r *remote) learnAll(a *Ask, got reply) {
 
 // learn notes what an account has left. Where another node has seeded its record
 // after Redis lost it, it returns what was known here before.
-func (r *remote) learn(k *known, state []int64, now int64) *usage.Money {
+func (r *remote) learn(k *known, state []int64, now int64) *memo {
 	fresh := r.isFresh(k, now)
 	k.requests, k.tokens = state[stateRequests], state[stateTokens]
-	before, lost := k.learn(state[stateSeeded], usage.Money(state[stateSpent]), usage.Money(state[stateReserved]), now)
+	before := memo{k.spent, k.seeded, fresh}
+	lost := k.learn(state[stateSeeded], usage.Money(state[stateSpent]), usage.Money(state[stateReserved]), now)
 	if !lost || !fresh {
 		return nil
 	}
@@ -316,10 +268,10 @@ func (r *remote) isFresh(k *known, now int64) bool {
 }
 
 // remind tells Redis what was known of accounts that it has lost.
-func (r *remote) remind(a *Ask, lost [maxAccounts]*usage.Money) {
+func (r *remote) remind(a *Ask, lost [maxAccounts]*memo) {
 	for i, before := range lost {
 		if before != nil {
-			_ = r.sow(a.Org, a.Accounts[i], parts{*before}, fromNode) // the next one who knows does it otherwise
+			_ = r.sow(a.Org, a.Accounts[i], seed{parts{before.spent}, fromNode, before.seeded}) // the next one who knows does it otherwise
 		}
 	}
 }

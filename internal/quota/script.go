@@ -39,6 +39,8 @@ func loadScripts() scripts {
 	}
 }
 
+func (s *scripts) all() []script { return []script{s.reserve, s.settle, s.seed, s.renew, s.members} }
+
 func newScript(text string) script {
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // Redis names scripts by it
 	return script{text, hex.EncodeToString(sum[:])}
@@ -59,7 +61,7 @@ func (c *call) arg(values ...int64) {
 // account adds the keys of one.
 func (c *call) account(org, id string) {
 	key := key(org, "a:", id)
-	c.keys = append(c.keys, key, key+":n")
+	c.keys = append(c.keys, key, key+":n", key+":b")
 }
 
 // key is a name in Redis. What is in braces decides on the slot in a cluster: all of
@@ -119,5 +121,5 @@ func isBroken(err error) bool {
 	if _, ok := rueidis.IsRedisErr(err); ok {
 		return false
 	}
-	return err != nil && !errors.Is(err, context.DeadlineExceeded)
+	return err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type seeder struct {
 
 	mu      sync.Mutex
 	flights map[string]*flight
+	failed  time.Time // when the ledger did not answer last
 }
 
 type flight struct {
@@ -61,13 +63,23 @@ func (s *seeder) close() {
 	s.wg.Wait()
 }
 
-// ask waits for what an account has spent until now. A query that takes longer goes
-// on for those who ask next.
-func (s *seeder) ask(ctx context.Context, a Account, now time.Time) (parts, error) {
+// bed is where a seed goes.
+type bed interface {
+	isKnown() bool // somebody else was quicker
+	apply(p parts)
+}
+
+// ask waits for what an account has spent until now, and for it to be applied. A
+// query that takes longer goes on, and so is applied later.
+func (s *seeder) ask(ctx context.Context, a Account, now time.Time, to bed) (parts, error) {
 	if s.ledger == nil {
+		to.apply(parts{})
 		return parts{}, nil
 	}
-	f := s.fly(a, now)
+	f := s.fly(a, now, to)
+	if s.isDown() {
+		return parts{}, errLedger
+	}
 	timer := time.NewTimer(seedWait)
 	defer timer.Stop()
 	select {
@@ -76,12 +88,28 @@ func (s *seeder) ask(ctx context.Context, a Account, now time.Time) (parts, erro
 	case <-ctx.Done():
 		return parts{}, ctx.Err()
 	case <-timer.C:
-		return parts{}, context.DeadlineExceeded
+		s.fail()
+		return parts{}, errLedger
 	}
 }
 
+var errLedger = errors.New("the ledger does not answer")
+
+// isDown reports whether the ledger did not answer just now. Nobody waits for it then.
+func (s *seeder) isDown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.failed) < time.Second
+}
+
+func (s *seeder) fail() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = time.Now()
+}
+
 // fly starts a query, or joins the one that is under way.
-func (s *seeder) fly(a Account, now time.Time) *flight {
+func (s *seeder) fly(a Account, now time.Time, to bed) *flight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.flights[a.ID]
@@ -89,9 +117,17 @@ func (s *seeder) fly(a Account, now time.Time) *flight {
 		return f
 	}
 	f = &flight{done: make(chan struct{})}
+	if to.isKnown() {
+		close(f.done)
+		return f
+	}
 	s.flights[a.ID] = f
 	s.wg.Go(func() {
-		f.parts, f.err = s.query(a, now)
+		if f.parts, f.err = s.query(a, now); f.err == nil {
+			to.apply(f.parts)
+		} else {
+			s.fail()
+		}
 		s.mu.Lock()
 		delete(s.flights, a.ID)
 		s.mu.Unlock()
@@ -124,17 +160,31 @@ func (s *seeder) query(a Account, now time.Time) (p parts, err error) {
 	return p, err
 }
 
-// know takes over what the ledger says.
-func (s *shard) know(now int64, of Account, p parts) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.account(of.ID, now)
-	a.advance(now, of.Limit)
+// place is an account in memory that waits for its seed.
+type place struct {
+	shard *shard
+	of    Account
+	now   int64
+}
+
+func (p place) isKnown() bool {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	a := p.shard.accounts[p.of.ID]
+	return a != nil && a.known && !a.blind && a.span == p.of.Limit.span()
+}
+
+// apply takes over what the ledger says.
+func (p place) apply(seed parts) {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	a := p.shard.account(p.of.ID, p.now)
+	a.advance(p.now, p.of.Limit)
 	if a.known && !a.blind { // another request has done it
 		return
 	}
 	a.known, a.blind = true, false
-	for n, v := range p {
+	for n, v := range seed {
 		a.spend(v, a.newest-int64(n*buckets/seedParts))
 	}
 }

@@ -13,11 +13,30 @@ type share struct {
 	of     usage.Money // the whole budget
 	budget usage.Money
 	closed bool
+	blind  bool
 }
 
 // closedPart is the tenth of a budget that is not used without Redis: an account that
 // has less left is closed.
 const closedPart = 10
+
+// While Redis is silent it may only be slow, and others may be given what is left of
+// a budget. So a node uses a fiftieth of its share in the first two seconds, and the
+// whole of it after ten. A budget is overdrawn by a hiccup by a fiftieth at most, and one for
+// few requests not at all.
+const (
+	trustAll   = 1000
+	trustFirst = 20
+)
+
+// trust is how much of its share a node may use, of a thousand.
+func (r *remote) trust() usage.Money {
+	lasts := r.now() - r.started.Load()
+	if !r.breaker.lost.Load() || lasts < 2*second {
+		return trustFirst
+	}
+	return usage.Money(min(trustAll, trustFirst+(lasts-2*second)*(trustAll-trustFirst)/(8*second)))
+}
 
 // away is when to come back where only Redis is in the way.
 const away = 2 * time.Second
@@ -59,6 +78,9 @@ func (r *remote) fallBack(ctx context.Context, a *Ask, h *held) *Refusal {
 		h.leases[i].add(1, a.Cost)
 	}
 	p.mu.Unlock()
+	if !r.breaker.lost.Load() {
+		r.orphan()
+	}
 	r.stats.fallback.Add(1)
 	return nil
 }
@@ -74,7 +96,10 @@ func (r *remote) part(ctx context.Context, e *engine, a *Ask, i int, nodes int64
 	l := of.Limit
 	part := Limit{Requests: split(l.Requests, nodes), Tokens: split(l.Tokens, nodes), Concurrency: split(l.Concurrency, nodes)}
 	if l.Budget > 0 {
-		part.Budget = sh.budget
+		part.Budget = max(1, sh.budget*r.trust()/trustAll)
+		if sh.blind {
+			part.Budget = sh.budget
+		}
 	}
 	return Account{ID: of.ID, Limit: part}, !sh.closed
 }
@@ -99,10 +124,10 @@ func split(limit, nodes int64) int64 {
 
 // divide finds a node's share of what an account has left, and starts to count it.
 func (r *remote) divide(ctx context.Context, e *engine, org string, of Account, nodes int64) share {
-	spent, _, seen := r.recall(org, of)
-	blind := false
-	if !seen && of.Limit.Budget > 0 {
-		p, err := r.seeds.ask(ctx, of, r.clock())
+	m := r.recall(org, of)
+	spent, blind := m.spent, false
+	if m.seeded == 0 && of.Limit.Budget > 0 {
+		p, err := r.seeds.ask(ctx, of, r.clock(), nowhere{})
 		spent, blind = p.sum(), err != nil
 	}
 	now := r.now()
@@ -116,10 +141,14 @@ func (r *remote) divide(ctx context.Context, e *engine, org string, of Account, 
 	k.share = share{in: e, of: of.Limit.Budget}
 	if l := of.Limit; l.Budget > 0 {
 		left := l.Budget - spent - k.reserved
-		k.share.closed = left < usage.Money(nodes) || spent > l.Budget-l.Budget/closedPart
-		k.share.budget = max(1, left/usage.Money(nodes))
+		k.share.closed = left < max(l.Budget/closedPart, usage.Money(nodes))
+		k.share.budget, k.share.blind = max(1, left/usage.Money(nodes)), blind
 	}
-	e.shard(org).begin(now, of.ID, beginning{k.requests / nodes, k.tokens / nodes, blind})
+	b := beginning{blind: blind}
+	if now-k.at < minute {
+		b.requests, b.tokens = k.requests/nodes, k.tokens/nodes
+	}
+	e.shard(org).begin(now, of.ID, b)
 	return k.share
 }
 

@@ -18,7 +18,8 @@ type tuple struct {
 	meanCost     usage.Money
 	slice        *slice
 	taking       bool
-	resting      int64 // until then there is not enough left for slices
+	shrink       float64 // what slices are divided by, because there is not so much left
+	resting      int64   // until then there is not enough left for slices at all
 	lastAccounts []Account
 }
 
@@ -33,6 +34,7 @@ type slice struct {
 const (
 	rateWindow = 250 // ms over which requests are counted
 	sliceRest  = second
+	sliceLeast = 8 // requests, for which a slice is worth it
 	// slicePart is the part of what is left that the slices of all nodes may be.
 	slicePart = 8
 )
@@ -51,7 +53,7 @@ func (t *tuple) seen(now int64, a *Ask) {
 
 // size is what a slice for so many ms takes, and at least what is asked for now.
 func (t *tuple) size(ms int64, a *Ask) take {
-	n := max(1, int64(t.rate*float64(ms)/second))
+	n := max(1, int64(t.rate*float64(ms)/second/max(1, t.shrink)))
 	return take{requests: n, open: n, tokens: max(a.Tokens, n*t.meanTokens), cost: max(a.Cost, usage.Money(n)*t.meanCost)}
 }
 
@@ -67,10 +69,19 @@ func (s *slice) use(now int64, a *Ask) bool {
 	return true
 }
 
-// fromSlice reserves from the slice of a hot key, and takes one where there is none.
-func (r *remote) fromSlice(a *Ask, h *held) bool {
+// sliced is how it went with a slice.
+type sliced int
+
+const (
+	noSlice   sliced = iota // there is none; ask for the request alone
+	fromSlice               // the request is reserved
+	lostSlice               // Redis did not answer; do not ask again
+)
+
+// useSlice reserves from the slice of a hot key, and takes one where there is none.
+func (r *remote) useSlice(a *Ask, h *held) sliced {
 	if r.o.HotRate < 0 {
-		return false
+		return noSlice
 	}
 	now := r.now()
 	p := r.book.page(a.Org)
@@ -81,11 +92,11 @@ func (r *remote) fromSlice(a *Ask, h *held) bool {
 		h.minute, h.leases = t.slice.minute, t.slice.leases
 		p.mu.Unlock()
 		r.stats.sliced.Add(1)
-		return true
+		return fromSlice
 	}
 	if t.rate < r.o.HotRate || t.taking || now < t.resting {
 		p.mu.Unlock()
-		return false
+		return noSlice
 	}
 	t.taking = true
 	rest := t.drop()
@@ -96,7 +107,7 @@ func (r *remote) fromSlice(a *Ask, h *held) bool {
 }
 
 // takeSlice takes one, and the request's part out of it.
-func (r *remote) takeSlice(a *Ask, t *tuple, want take, h *held) bool {
+func (r *remote) takeSlice(a *Ask, t *tuple, want take, h *held) sliced {
 	got, err := r.take(a, r.mark(), want, slicePart*max(1, r.members.Load()))
 	ok := err == nil && got.status == taken
 	s := &slice{left: want}
@@ -109,17 +120,29 @@ func (r *remote) takeSlice(a *Ask, t *tuple, want take, h *held) bool {
 	defer p.mu.Unlock()
 	now := r.now()
 	t.taking = false
-	if !ok {
-		t.resting = now + sliceRest
-		return false
+	switch {
+	case err != nil:
+		return lostSlice
+	case !ok:
+		t.tooMuch(now, want)
+		return noSlice
 	}
+	t.shrink /= 2
 	s.ends = now + r.o.Slice.Milliseconds()
 	t.slice = s
 	if s.use(now, a) {
 		r.stats.sliced.Add(1)
-		return true
+		return fromSlice
 	}
-	return false // the slice is for so short that it is over
+	return noSlice // the slice is for so short that it is over
+}
+
+// tooMuch makes the next slice smaller, or there is none for a while.
+func (t *tuple) tooMuch(now int64, want take) {
+	t.shrink = 4 * max(1, t.shrink)
+	if want.requests < 4*sliceLeast {
+		t.shrink, t.resting = 1, now+sliceRest
+	}
 }
 
 func (p *page) tuple(a *Ask, now int64) *tuple {

@@ -1,11 +1,14 @@
--- KEYS: for each account its hash and that of its nodes
+-- KEYS: for each account its value and the hashes beside it
 -- ARGV: node, lease in ms; for each account budget, window
 -- Answers the time in microseconds, and for each account when the node's lease was born, 0 where it has none
 local answer = {stamp}
-for n = 1, #KEYS / 2 do
-  local a = load(KEYS[2 * n - 1], KEYS[2 * n], ARGV[1 + 2 * n], ARGV[2 + 2 * n])
+for n = 1, #KEYS / 3 do
+  local a = load(KEYS[3 * n - 2], ARGV[1 + 2 * n], ARGV[2 + 2 * n])
   local l = lease(a, ARGV[1])
-  if l then keep(a, ARGV[1], l, tonumber(ARGV[2])) end
+  if l then
+    extend(a, l, tonumber(ARGV[2]))
+    keep(a, ARGV[1], l)
+  end
   save(a)
   answer[n + 1] = l and l.born or 0
 end

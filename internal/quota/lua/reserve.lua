@@ -1,4 +1,4 @@
--- KEYS: the reservation's mark, then for each account its hash and that of its nodes
+-- KEYS: the reservation's mark, then for each account its value and the hashes beside it
 -- ARGV: node, requests, tokens, cost, open, lease in ms, mark in ms, of, force;
 --   then for each account requests, tokens, concurrency, budget, window
 -- of: a slice may be that part of what is left, at most; 0 for a request
@@ -24,20 +24,19 @@ local function leave(a, cost, limit)
   if a.W == 0 then return -1 end
   local over = a.T + cost - limit
   for n = a.i - buckets + 1, a.i do
-    over = over - (redis.call('HGET', a.key, bucket(a, n)) or 0)
+    over = over - (redis.call('HGET', a.spent, bucket(a, n)) or 0)
     if over <= 0 then return (n + buckets) * a.W / buckets - now end
   end
   return a.W
 end
 
-if redis.call('EXISTS', KEYS[1]) == 1 then return {-3} end
 local all = {}
 local worst, answer = nil, {1, 0, 0, 0, now}
-for n = 1, (#KEYS - 1) / 2 do
+for n = 1, (#KEYS - 1) / 3 do
   local at = 4 + 5 * n
   local l = {tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])}
-  local a = load(KEYS[2 * n], KEYS[2 * n + 1], l[4], ARGV[at + 5])
-  if l[4] > 0 and not a.known and not force then return {-1, n - 1, 0, 0, now} end
+  local a = load(KEYS[3 * n - 1], l[4], ARGV[at + 5])
+  if l[4] > 0 and a.g == 0 and not force then return {-1, n - 1, 0, 0, now} end
   all[n] = a
   local requests, tokens = used(a)
   local have = {requests, tokens, a.o, a.T + a.r}
@@ -60,17 +59,26 @@ for n = 1, (#KEYS - 1) / 2 do
     end
   end
 end
+-- The mark has the leases' names, so that an undo gives back to these alone.
+local leases, names = {}, {}
 for n, a in ipairs(all) do
-  local l = lease(a, node)
+  leases[n] = lease(a, node)
+  names[n] = int(leases[n] and leases[n].born or stamp)
+end
+if not worst and not redis.call('SET', KEYS[1], table.concat(names, ' '), 'PX', mark_ms, 'NX') then return {-3} end
+for n, a in ipairs(all) do
+  local l = leases[n]
   if not worst then
-    l = l or {born = stamp, open = 0, held = 0}
+    local new = not l
+    l = l or {born = stamp, open = 0, held = 0, ends = 0}
     l.open, l.held = l.open + want[3], l.held + want[4]
     a.o, a.r, a.c, a.k = a.o + want[3], a.r + want[4], a.c + want[1], a.k + want[2]
-    keep(a, node, l, lease_ms)
+    if new then keep(a, node, l) end -- there has to be a hash that can expire
+    if l.ends < now + lease_ms / 2 then extend(a, l, lease_ms) end
+    keep(a, node, l)
     save(a)
   end
   local requests, tokens = used(a)
   for _, v in ipairs({l and l.born or 0, a.g, a.T, a.r, requests, tokens}) do answer[#answer + 1] = v end
 end
-if not worst then redis.call('SET', KEYS[1], 'o', 'PX', mark_ms) end
 return answer
