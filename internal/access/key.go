@@ -31,10 +31,17 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 // the secret are. An env that is not lower-case letters, 16 at the most, makes a
 // text that Parse refuses.
 func Mint(env string) (id string, sec, text secret.String) {
-	id, s := random62(idLen), random62(secretLen)
+	id = random62(idLen)
+	sec, text = MintAgain(env, id)
+	return id, sec, text
+}
+
+// MintAgain makes a new secret for a key that exists, for its rotation.
+func MintAgain(env, id string) (sec, text secret.String) {
+	s := random62(secretLen)
 	head := keyPrefix + env + "_" + id + "_" + s
 	sum := checksum(head)
-	return id, secret.String(s), secret.String(head + string(sum[:]))
+	return secret.String(s), secret.String(head + string(sum[:]))
 }
 
 // Parse takes a key apart. It is false for whatever is not shaped like one, judged

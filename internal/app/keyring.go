@@ -175,7 +175,7 @@ func (k *Keyring) ensure(ctx context.Context, org, team string) error {
 	if org == "" {
 		return nil
 	}
-	if _, err := k.store.Org(ctx, org); errors.Is(err, store.ErrNoOrg) {
+	if _, err := k.store.Org(ctx, org); errors.Is(err, store.ErrNothing) {
 		if err := k.store.CreateOrg(ctx, store.Org{ID: org, Name: org, Created: time.Now()}); err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
@@ -185,7 +185,7 @@ func (k *Keyring) ensure(ctx context.Context, org, team string) error {
 	if team == "" {
 		return nil
 	}
-	if _, err := k.store.Team(ctx, org, team); !errors.Is(err, store.ErrNoTeam) {
+	if _, err := k.store.Team(ctx, org, team); !errors.Is(err, store.ErrNothing) {
 		return err
 	}
 	err := k.store.CreateTeam(ctx, store.Team{Org: org, ID: team, Name: team, Created: time.Now()})

@@ -44,14 +44,22 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// fileComments reads the comments of file.go: "file" for a struct, "file.Listen"
-// for a field.
+// fileComments reads the comments of the structs: "file" for one, "file.Listen" for
+// a field.
 func fileComments(t *testing.T) map[string]string {
-	parsed, err := parser.ParseFile(token.NewFileSet(), "file.go", nil, parser.ParseComments)
+	out := map[string]string{}
+	for _, name := range []string{"file.go", "file_stores.go"} {
+		addComments(t, name, out)
+	}
+	return out
+}
+
+func addComments(t *testing.T, name string, out map[string]string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]string{}
 	for _, decl := range parsed.Decls {
 		general, ok := decl.(*ast.GenDecl)
 		if !ok || general.Doc == nil {
@@ -78,7 +86,6 @@ func fileComments(t *testing.T) map[string]string {
 			}
 		}
 	}
-	return out
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -95,6 +95,7 @@ func (x *exchange) writeWhole(status int, body []byte) {
 	x.answerHeaders(h)
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	x.seen.Status = status
+	x.saidWhole(len(body))
 	x.charge()
 	x.out.commit(status)
 	x.out.said = true

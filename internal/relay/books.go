@@ -27,16 +27,19 @@ type Books struct {
 type account struct {
 	entry    *usage.Entry
 	hold     quota.Hold
-	more     []quota.Hold // for an answer that goes on beyond what was reserved
-	prompt   int64        // tokens, estimated
-	allowed  int64        // tokens of the answer that are reserved for
-	bounded  bool         // the answer cannot be longer than that
-	budgeted bool         // money is limited
-	price    usage.Price  // the highest of those that can be asked
+	more     []quota.Hold    // for an answer that goes on beyond what was reserved
+	payers   []quota.Account // of those
+	prompt   int64           // tokens, estimated
+	allowed  int64           // tokens of the answer that are reserved for
+	bounded  bool            // the answer cannot be longer than that
+	budgeted bool            // money is limited
+	price    usage.Price     // the highest of those that can be asked
 	spoken   spokenTokens
 	noted    int64 // of them, those that the spool knows of
 	told     int64 // and those that the client has
 	others   []usage.Attempt
+	parts    parts
+	spent    bool // the answer was ended because nobody pays for more of it
 	closed   bool
 }
 
@@ -51,7 +54,7 @@ func (r *Relay) reserveForward(x *exchange) *llm.Error {
 			Message: "what this path costs is not known, and this key has a budget; use a key without one"}
 	}
 	a := &account{}
-	hold, refusal := x.hold(a, "", 0, 0)
+	hold, refusal := x.hold(a, x.caller.Accounts, "", llm.Usage{})
 	if refusal != nil {
 		return refusal
 	}
@@ -67,7 +70,10 @@ func (r *Relay) reserve(x *exchange) *llm.Error {
 	if b.Ledger == nil {
 		return nil
 	}
-	a := &account{prompt: x.ask.prompt(), budgeted: budgeted(x.caller.Accounts)}
+	a := &account{budgeted: budgeted(x.caller.Accounts)}
+	if !x.endpoint.counts() {
+		a.prompt = x.ask.prompt()
+	}
 	a.allowed, a.bounded = x.most()
 	known := x.dearest(a)
 	if !known && a.budgeted {
@@ -77,7 +83,7 @@ func (r *Relay) reserve(x *exchange) *llm.Error {
 	if a.price.Context > 0 {
 		a.prompt = min(a.prompt, a.price.Context)
 	}
-	hold, refusal := x.hold(a, "", a.prompt, a.allowed)
+	hold, refusal := x.hold(a, x.caller.Accounts, "", llm.Usage{Input: a.prompt, Output: a.allowed})
 	if refusal != nil {
 		return refusal
 	}
@@ -99,8 +105,7 @@ func budgeted(accounts []quota.Account) bool {
 // all of them have one.
 func (x *exchange) dearest(a *account) bool {
 	for i := range x.line {
-		t := &x.line[i].target
-		p, known := x.state.Books.Prices.Find(t.Provider.Preset, t.String())
+		p, known := x.priceOf(&x.line[i].target)
 		if !known {
 			return false
 		}
@@ -122,16 +127,16 @@ func (x *exchange) worst(p usage.Price, a *account) usage.Money {
 
 // hold reserves for so many tokens. The part tells the reservations of one request
 // apart.
-func (x *exchange) hold(a *account, part string, prompt, output int64) (quota.Hold, *llm.Error) {
-	if len(x.caller.Accounts) == 0 {
+func (x *exchange) hold(a *account, of []quota.Account, part string, most llm.Usage) (quota.Hold, *llm.Error) {
+	if len(of) == 0 {
 		return quota.Hold{}, nil
 	}
-	cost, err := a.price.Cost(llm.Usage{Input: prompt, Output: output})
+	cost, err := a.price.Cost(most)
 	if err != nil {
 		cost = math.MaxInt64
 	}
-	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Org: x.caller.Org, Accounts: x.caller.Accounts,
-		Tokens: prompt + output, Cost: cost})
+	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Org: x.caller.Org, Accounts: of,
+		Tokens: most.Input + most.Output, Cost: cost})
 	if refusal != nil {
 		return quota.Hold{}, overQuota(refusal)
 	}
@@ -185,10 +190,52 @@ func (x *exchange) row() usage.Row {
 	return row
 }
 
+// said counts an event of the answer, before it is passed on.
+func (x *exchange) said(size int) {
+	if x.account != nil {
+		x.account.spoken.event(size)
+	}
+}
+
+// saidText counts a text of the answer, before it is passed on.
+func (x *exchange) saidText(size int) {
+	if x.account != nil {
+		x.account.spoken.text(size)
+	}
+}
+
+// saidWhole counts an answer that is passed on in one piece. Where it did not come
+// as a stream, its bytes are all that is known of its length.
+func (x *exchange) saidWhole(size int) {
+	a := x.account
+	if a == nil || x.seen.Err != nil || !x.generates() {
+		return
+	}
+	if a.spoken.n == 0 {
+		a.spoken.text(size)
+	}
+	a.told = a.spoken.n
+}
+
+// saidResponse counts the texts of an answer that came whole and without usage.
+func (x *exchange) saidResponse(resp *llm.Response) {
+	if a := x.account; a == nil || a.spoken.n > 0 || resp.Usage != nil {
+		return
+	}
+	for _, e := range llm.Explode(resp) {
+		if d, ok := e.(llm.Delta); ok {
+			x.saidText(len(d.Text))
+		}
+	}
+}
+
+// generates reports whether the answer is text that was made for the request.
+func (x *exchange) generates() bool { return x.endpoint.generates || x.endpoint.form != nil }
+
 // note tells the spool what is about to be sent. It comes before the bytes: a process
 // that is killed between the two would otherwise have sent more than its row says.
 func (a *account) note() {
-	if a != nil && a.entry != nil && a.spoken.n > a.noted {
+	if a != nil && !a.closed && a.entry != nil && a.spoken.n > a.noted {
 		a.entry.Delivered(a.spoken.n - a.noted)
 		a.noted = a.spoken.n
 	}
@@ -205,20 +252,36 @@ func (a *account) sent() {
 // nobody pays for is ended.
 func (x *exchange) passed() *llm.Error {
 	a := x.account
-	if a == nil || a.told <= a.allowed || a.bounded || !a.budgeted {
+	if a == nil || a.closed || a.told <= a.allowed || a.bounded || !a.budgeted {
 		return nil
 	}
 	return x.extend()
 }
 
-// extend reserves for the next part of an answer that has no bound.
+// extend reserves for the next part of an answer that has no bound. Only the money
+// can be in the way: the request was let in, and is one.
 func (x *exchange) extend() *llm.Error {
 	a := x.account
-	hold, refusal := x.hold(a, "/"+strconv.Itoa(len(a.more)+2), 0, unboundedMost)
+	if a.more == nil {
+		a.payers = payers(x.caller.Accounts)
+	}
+	hold, refusal := x.hold(a, a.payers, "/"+strconv.Itoa(len(a.more)+2), llm.Usage{Output: unboundedMost})
 	if refusal != nil {
+		a.spent = true
 		return refusal
 	}
 	a.more = append(a.more, hold)
 	a.allowed += unboundedMost
 	return nil
+}
+
+// payers are the accounts that have a budget, with nothing but that.
+func payers(accounts []quota.Account) []quota.Account {
+	var out []quota.Account
+	for _, a := range accounts {
+		if a.Limit.Budget > 0 {
+			out = append(out, quota.Account{ID: a.ID, Limit: quota.Limit{Budget: a.Limit.Budget, Window: a.Limit.Window}})
+		}
+	}
+	return out
 }

@@ -51,6 +51,7 @@ func (x *exchange) add(all protocol.Collector, e sse.Event) (bool, *llm.Error) {
 		return true, nil
 	case protocol.Content:
 		x.seen.Token(time.Now())
+		x.said(len(e.Data))
 	case protocol.UsageOnly:
 	}
 	return false, collected(all.Add(e.Data))

@@ -3,9 +3,11 @@ package relay
 import (
 	"strconv"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/gemini"
 )
 
 // Nothing here has a tokenizer: every vendor has its own and few publish them. What
@@ -20,6 +22,10 @@ const (
 // prompt is the most that a request's body is likely to be, in tokens.
 func (p *projection) prompt() int64 { return int64(len(p.body))/promptBytes + 1 }
 
+// counts reports whether the request is for a count of tokens, which no vendor
+// takes money for.
+func (e endpoint) counts() bool { return e.name == "count_tokens" || e.verb == gemini.CountTokens }
+
 // most is how many tokens an answer may have, and whether the client has said so.
 func (x *exchange) most() (tokens int64, bounded bool) {
 	if !x.endpoint.generates && x.endpoint.form == nil {
@@ -27,9 +33,36 @@ func (x *exchange) most() (tokens int64, bounded bool) {
 	}
 	n := x.bound()
 	if n <= 0 {
-		return unboundedMost * int64(x.ask.n), false
+		return unboundedMost * x.choices(), false
 	}
-	return n * int64(x.ask.n), true
+	return n * x.choices(), true
+}
+
+// choices is how many answers are made for the request.
+func (x *exchange) choices() int64 {
+	n := int64(x.ask.n)
+	switch {
+	case x.endpoint.dialect == protocol.Gemini:
+		n = x.configured("candidateCount")
+	case x.endpoint.form != nil:
+		n = max(n, number(x.ask.raw("best_of"))) // made, and the best of them told
+		n = min(n, maxChoices) * listed(x.ask.raw("prompt"))
+	}
+	return min(max(n, 1), maxChoices)
+}
+
+// maxChoices is more than any vendor makes; what is reckoned with it does not
+// overflow.
+const maxChoices = 1 << 16
+
+// listed is how many prompts there are: one text, one list of tokens, or a list of
+// either.
+func listed(v jsontext.Value) int64 {
+	var list []jsontext.Value
+	if v.Kind() != '[' || json.Unmarshal(v, &list, scanOptions) != nil || len(list) == 0 || list[0].Kind() == '0' {
+		return 1
+	}
+	return int64(len(list))
 }
 
 // bound is the longest answer that the client asks for; 0 where it does not say.
@@ -38,17 +71,22 @@ func (x *exchange) bound() int64 {
 	case protocol.OpenAIResponses:
 		return number(x.ask.raw("max_output_tokens"))
 	case protocol.Gemini:
-		if x.ask.raw("generationConfig").Kind() != '{' {
-			return 0
-		}
-		config, err := x.ask.inner("generationConfig", nil)
-		if err != nil {
-			return 0
-		}
-		return number(config.raw("maxOutputTokens"))
+		return x.configured("maxOutputTokens")
 	default:
 		return max(number(x.ask.raw("max_completion_tokens")), number(x.ask.raw("max_tokens")))
 	}
+}
+
+// configured is a number of Gemini's generationConfig; 0 where it is not there.
+func (x *exchange) configured(name string) int64 {
+	if x.ask.raw("generationConfig").Kind() != '{' {
+		return 0
+	}
+	config, err := x.ask.inner("generationConfig", nil)
+	if err != nil {
+		return 0
+	}
+	return number(config.raw(name))
 }
 
 // maxBound keeps a silly number from overflowing what is reckoned with it.

@@ -40,6 +40,7 @@ func (r *Relay) attemptForward(x *exchange) *llm.Error {
 		path += "?" + query
 	}
 	req := x.request(path)
+	x.asked = time.Now()
 	size, limit := x.client.ContentLength, x.state.Limits.Body
 	if size > limit {
 		return tooLarge(limit)
@@ -129,6 +130,9 @@ func (r *Relay) answerForward(x *exchange) *llm.Error {
 	defer buffers.Put(buf)
 	for {
 		n, err := x.upstream.Body.Read(buf[:])
+		if errors.Is(err, io.EOF) {
+			x.charge()
+		}
 		if werr := x.out.write(buf[:n], time.Now()); werr != nil {
 			return clientGone(werr)
 		}

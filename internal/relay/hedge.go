@@ -93,16 +93,17 @@ func (x *exchange) firstOf(y *exchange, results chan outcome) *llm.Error {
 		}
 		loser.stop(errLost)
 		<-results
-		x.adopt(one.x, loser)
+		x.adopt(one.x, loser, nil)
 		return nil
 	}
 	two := <-results
 	if two.err == nil {
 		one.x.report(one.err)
-		x.adopt(two.x, one.x)
+		x.adopt(two.x, one.x, one.err)
 		return nil
 	}
 	y.report(errorOf(y, one, two))
+	x.gaveUp(y, errorOf(y, one, two))
 	y.release()
 	x.hear()
 	return errorOf(x, one, two)
@@ -115,14 +116,15 @@ func errorOf(x *exchange, one, two outcome) *llm.Error {
 	return two.err
 }
 
-// adopt makes the winner's attempt the exchange's.
-func (x *exchange) adopt(winner, loser *exchange) {
+// adopt makes the winner's attempt the exchange's. The error is why the loser
+// failed; nil where it was only slower.
+func (x *exchange) adopt(winner, loser *exchange, err *llm.Error) {
 	result := "first"
 	if winner != x {
 		result = "second"
 	}
 	x.seen.Hedged(loser.target.Provider.Name, result, loser.early)
-	x.gaveUp(loser)
+	x.gaveUp(loser, err)
 	if winner == x {
 		loser.release()
 		x.hear()

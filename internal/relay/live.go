@@ -139,6 +139,7 @@ func (x *exchange) report(err *llm.Error) {
 		x.place.FirstToken(took)
 		t.Succeeded(took)
 	case err.Kind == llm.Cancelled:
+	case x.account != nil && x.account.spent: // by us, not by the target
 	default:
 		f, theirs := failureOf(err, x.upstream)
 		if !theirs {

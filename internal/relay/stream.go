@@ -66,7 +66,7 @@ func (x *exchange) pass(batch sse.Batch, now time.Time) (over bool, fault *llm.E
 		return true, fault
 	}
 	if over {
-		x.charge()
+		x.chargeStream()
 	}
 	if err := x.send(left, now); err != nil {
 		return true, clientGone(err)
@@ -82,9 +82,7 @@ func (x *exchange) look(batch sse.Batch, now time.Time) (left []byte, over bool,
 		switch x.mark(e) {
 		case protocol.Content:
 			token = true
-			if x.account != nil {
-				x.account.spoken.event(len(e.Data))
-			}
+			x.said(len(e.Data))
 		case protocol.UsageOnly:
 			if x.hide {
 				if err := x.send(raw[from:e.Start], now); err != nil {
@@ -221,8 +219,14 @@ func (x *exchange) end(events *sse.Reader, now time.Time) *llm.Error {
 		if mark == protocol.UsageOnly && x.hide {
 			last.Raw = nil
 		}
+		if mark == protocol.Content {
+			x.said(len(last.Data))
+		}
 	}
 	whole := x.tap.Summary().Complete
+	if whole {
+		x.chargeStream()
+	}
 	if len(last.Raw) > 0 && !whole { // the error that follows is an event of its own
 		last.Raw = append(last.Raw, "\n\n"...)
 	}
@@ -283,14 +287,20 @@ func (x *exchange) linger() []byte {
 func (x *exchange) writeEvents(events [][]byte) *llm.Error {
 	var b []byte
 	for _, data := range events {
-		if x.tap.Event(data) == protocol.UsageOnly && !x.ask.usage {
-			continue
+		switch x.tap.Event(data) {
+		case protocol.UsageOnly:
+			if !x.ask.usage {
+				continue
+			}
+		case protocol.Content:
+			x.said(len(data))
+		default:
 		}
 		b = sse.AppendEvent(b, "", data)
 		x.seen.Events++
 	}
 	b = sse.AppendEvent(b, "", []byte("[DONE]"))
-	x.charge()
+	x.chargeStream()
 	if err := x.send(b, time.Now()); err != nil {
 		return clientGone(err)
 	}

@@ -122,6 +122,7 @@ func (x *exchange) complete(resp *llm.Response) {
 
 func (r *Relay) writeResponse(x *exchange, resp *llm.Response) {
 	x.complete(resp)
+	x.saidResponse(resp)
 	r.seals.keepAnswer(x.caller.ID, x.translation.ask.Turns, resp)
 	t := x.translation
 	report := llm.Report{Losses: t.losses}
@@ -162,8 +163,9 @@ func (r *Relay) translateCollected(x *exchange) *llm.Error {
 			if f, failed := e.(llm.Failure); failed {
 				return true, f.Err
 			}
-			if _, said := e.(llm.Delta); said {
+			if d, said := e.(llm.Delta); said {
 				x.seen.Token(now)
+				x.saidText(len(d.Text))
 			}
 			if err := all.Add(e); err != nil {
 				return true, collected(err)

@@ -23,7 +23,8 @@ func (r *Relay) translateStream(x *exchange) *llm.Error {
 		if err := s.encode(events); err != nil {
 			return true, err
 		}
-		return s.done(), s.flush(now)
+		fault := s.flush(now)
+		return s.done(), fault
 	}
 	err := r.eachEvent(x, pass)
 	for err == nil && s.broken != nil {
@@ -39,6 +40,7 @@ func (r *Relay) translateStream(x *exchange) *llm.Error {
 func (r *Relay) carryOn(x *exchange, s *translator, pass func([]llm.Event, time.Time) (bool, *llm.Error)) *llm.Error {
 	fault := s.broken
 	x.report(fault)
+	x.brokeOff(fault)
 	s.spoken.usage = x.translation.summary.Usage
 	s.broken = nil
 	if r.resume(x, s) {
@@ -254,9 +256,7 @@ func (s *translator) note(e llm.Event) (llm.Event, bool) {
 		return s.start(e), true
 	case llm.Delta:
 		s.visible, s.token = true, true
-		if s.x.account != nil {
-			s.x.account.spoken.text(len(e.Text))
-		}
+		s.x.saidText(len(e.Text))
 		if s.tooLong(len(e.Text)) {
 			return llm.Failure{Err: &llm.Error{Kind: llm.Upstream, Code: "upstream_too_large",
 				Message: "the answer is larger than limits.answer, " + sizeText(s.x.state.Limits.Answer) + ", and the last event of this dialect has to repeat it"}}, true
@@ -322,7 +322,7 @@ func (s *translator) flush(now time.Time) *llm.Error {
 	}
 	s.forget()
 	if s.over {
-		s.x.charge()
+		s.x.chargeStream()
 	}
 	err := s.x.send(*s.out, now)
 	putOut(s.out)
@@ -330,7 +330,20 @@ func (s *translator) flush(now time.Time) *llm.Error {
 	if err != nil {
 		return clientGone(err)
 	}
-	return s.x.passed()
+	if err := s.x.passed(); err != nil {
+		return s.refuse(err, now)
+	}
+	return nil
+}
+
+// refuse ends a stream that nobody pays for any more. It ends as it began: in some
+// dialects the last event has to fit those before it.
+func (s *translator) refuse(err *llm.Error, now time.Time) *llm.Error {
+	s.spoken = nil // nobody is asked for the rest
+	if err := s.encode([]llm.Event{llm.Failure{Err: err}}); err != nil {
+		return err
+	}
+	return s.flush(now)
 }
 
 // forget lets go of what the client asked, once it has some of the answer, unless

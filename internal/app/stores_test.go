@@ -1,0 +1,343 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+)
+
+const staticKey = "sk-of-the-configuration"
+
+// stored is a configuration with a store. Its upstream costs a dollar for an answer
+// of dear.
+func stored(up *upstreamtest.Server, data, url, more string) string {
+	return fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: { listen: 127.0.0.1:0 }
+node: n1
+data: %q
+store: { url: %q }
+keys: [%s]
+prices: { models: { "up/*": { input: 0, output: 10 } } }
+providers:
+  up: { protocol: openai-chat, base_url: %q }
+models:
+  fast: { targets: [up/real] }
+%s`, data, url, staticKey, up.BaseURL(), more)
+}
+
+// dear answers with a hundred thousand tokens.
+func dear(c *upstreamtest.Conn) {
+	c.KeepAlive()
+	c.Whole(http.StatusOK, "application/json", `{"id":"c1","object":"chat.completion","model":"real","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],`+
+		`"usage":{"prompt_tokens":1,"completion_tokens":100000,"total_tokens":100001}}`)
+}
+
+// keyringOf opens the keys of a configuration, beside a gateway that may run.
+func keyringOf(t *testing.T, configuration string) *Keyring {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "isogloss.yaml")
+	if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k, err := Options{Config: file, Env: noEnvironment}.OpenKeyring(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+func (k *Keyring) must(t *testing.T, limit quota.Limit) MadeKey {
+	t.Helper()
+	made, err := k.Create(t.Context(), access.Record{Name: "a key", Org: "o1", Team: "t1", Models: []string{"*"}, Created: time.Now(), Limit: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// try asks for a model with a key and returns the status and the body.
+func (g *gateway) try(t *testing.T, model string, key secret.String) (int, string, http.Header) {
+	t.Helper()
+	resp, err := g.ask(model, false, "Authorization", "Bearer "+key.Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body), resp.Header
+}
+
+func (g *gateway) want(t *testing.T, model string, key secret.String, status int, text string) {
+	t.Helper()
+	if got, body, _ := g.try(t, model, key); got != status || !strings.Contains(body, text) {
+		t.Errorf("%s: %d %s, want %d with %q", model, got, body, status, text)
+	}
+}
+
+func rowsOf(t *testing.T, data string) []usage.Row {
+	t.Helper()
+	s, err := store.Open(t.Context(), "sqlite:"+filepath.Join(data, "isogloss.db"), store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var rows []usage.Row
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		if rows, err = s.Rows(t.Context(), store.RowQuery{Limit: 100}); err == nil {
+			return rows
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func runsIn(t *testing.T, data string) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(data, "spool", "run-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// Keys, budgets and the ledger outlive the process, and what was spent stays spent.
+func TestStoreOutlivesTheProcess(t *testing.T) {
+	up, data := upstreamtest.New(t), t.TempDir()
+	up.Answer(dear)
+	configuration := stored(up, data, "sqlite", "")
+	keys := keyringOf(t, configuration)
+	poor, rich := keys.must(t, quota.Limit{Budget: 3 * usage.Dollar / 2}), keys.must(t, quota.Limit{})
+
+	g := start(t, configuration, quick())
+	g.want(t, "fast", poor.Text, 200, "choices") // $1
+	g.want(t, "fast", poor.Text, 200, "choices") // beyond the budget: what is not streamed cannot be ended
+	g.want(t, "fast", poor.Text, 429, "budget_exceeded")
+	g.want(t, "fast", rich.Text, 200, "choices")
+	g.want(t, "fast", staticKey, 200, "choices")
+	g.want(t, "fast", "sk-of-nobody", 401, "error")
+	g.want(t, "fast", poor.Text+"x", 401, "error")
+	if resp, err := g.ask("fast", false); err != nil || resp.StatusCode != 401 {
+		t.Errorf("without a key: %v %v", resp, err)
+	} else {
+		_ = resp.Body.Close()
+	}
+	g.wait(t)
+
+	if left := runsIn(t, data); len(left) != 0 {
+		t.Errorf("the spool was not drained: %v", left)
+	}
+	byKey := map[string]int{}
+	for _, r := range rowsOf(t, data) {
+		byKey[r.Key]++
+		if r.Node != "n1" || r.Outcome != usage.Answered || r.Cost == nil || *r.Cost != usage.Dollar || r.Target != "up/real" || r.Model != "fast" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if byKey[poor.ID] != 2 || byKey[rich.ID] != 1 || byKey[""] != 1 || len(byKey) != 3 {
+		t.Errorf("rows by key: %v", byKey)
+	}
+
+	g = start(t, configuration, quick())
+	g.want(t, "fast", poor.Text, 429, "budget_exceeded")
+	g.want(t, "fast", rich.Text, 200, "choices")
+	g.want(t, "fast", staticKey, 200, "choices")
+}
+
+// A key that is made or revoked beside a running gateway is so within two seconds.
+func TestKeysChangeWhileItRuns(t *testing.T) {
+	up, data := upstreamtest.New(t), t.TempDir()
+	up.Answer(dear)
+	configuration := stored(up, data, "sqlite", "")
+	g := start(t, configuration, quick())
+	keys := keyringOf(t, configuration)
+	made := keys.must(t, quota.Limit{})
+	g.want(t, "fast", made.Text, 200, "choices") // one that was never seen is looked up
+
+	if err := keys.Revoke(t.Context(), made.ID); err != nil {
+		t.Fatal(err)
+	}
+	revoked := time.Now()
+	for status := 200; status == 200; {
+		if status, _, _ = g.try(t, "fast", made.Text); time.Since(revoked) > patience {
+			t.Fatal("it is never refused")
+		}
+	}
+	if took := time.Since(revoked); took > 2*time.Second {
+		t.Errorf("it was served for %v", took)
+	}
+	g.want(t, "fast", made.Text, 401, "error")
+	g.want(t, "fast", staticKey, 200, "choices")
+}
+
+// A change of the file is no change of the stores: the ledger goes on, and nobody
+// gets a budget back.
+func TestReloadKeepsTheStores(t *testing.T) {
+	up, data := upstreamtest.New(t), t.TempDir()
+	up.Answer(dear)
+	configuration := stored(up, data, "sqlite", "")
+	made := keyringOf(t, configuration).must(t, quota.Limit{Budget: usage.Dollar})
+	g := start(t, configuration, quick())
+	g.want(t, "fast", made.Text, 200, "choices")
+	before := runsIn(t, data)
+	g.replace(t, stored(up, data, "sqlite", "  slow: { targets: [up/real] }\n"))
+	g.log.waitFor(t, loaded, 1)
+	g.want(t, "slow", made.Text, 429, "budget_exceeded")
+	g.want(t, "slow", staticKey, 200, "choices")
+	if after := runsIn(t, data); len(before) != 1 || len(after) != 1 || before[0] != after[0] {
+		t.Errorf("the spool was %v and is %v", before, after)
+	}
+	g.replace(t, strings.Replace(stored(up, data, "sqlite", "  slow: { targets: [up/real] }\n"), staticKey, "sk-another-one-of-them", 1))
+	g.log.waitFor(t, loaded, 2)
+	g.want(t, "slow", staticKey, 401, "error")
+	g.want(t, "slow", "sk-another-one-of-them", 200, "choices")
+}
+
+// nowhere is a store that cannot be reached.
+const nowhere = "postgres://u:p@127.0.0.1:1/isogloss?sslmode=disable"
+
+// Without its store and without anything on the disk a gateway could only turn
+// everyone away, so it does not start and says what to do.
+func TestStartWithoutTheStore(t *testing.T) {
+	up, data := upstreamtest.New(t), t.TempDir()
+	file := filepath.Join(t.TempDir(), "isogloss.yaml")
+	if err := os.WriteFile(file, []byte(stored(up, data, nowhere, "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	err := Run(ctx, Options{Config: file, Env: noEnvironment, Log: newLogBuffer(), Version: "test", pace: quick()})
+	if err == nil || !strings.Contains(err.Error(), "no key is known") || !strings.Contains(err.Error(), "start the store") || strings.Contains(err.Error(), "u:p@") {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// With what was known on the disk it serves those who were known, writes down what
+// they use, and asks the others to come back.
+func TestStartFromTheSnapshot(t *testing.T) {
+	up, data := upstreamtest.New(t), t.TempDir()
+	up.Answer(dear)
+	configuration := stored(up, data, "sqlite", "")
+	keys := keyringOf(t, configuration)
+	known := keys.must(t, quota.Limit{})
+	g := start(t, configuration, quick())
+	g.want(t, "fast", known.Text, 200, "choices")
+	g.wait(t)
+	unknown := keys.must(t, quota.Limit{})
+	if _, err := os.Stat(filepath.Join(data, "keys.snapshot")); err != nil {
+		t.Fatal(err)
+	}
+
+	g = start(t, stored(up, data, nowhere, ""), quick())
+	g.want(t, "fast", known.Text, 200, "choices")
+	g.want(t, "fast", staticKey, 200, "choices")
+	status, body, header := g.try(t, "fast", unknown.Text)
+	if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
+		t.Errorf("a key that nobody knows: %d %s %v", status, body, header)
+	}
+	g.wait(t)
+	if left := runsIn(t, data); len(left) != 1 {
+		t.Errorf("what was used is not on the disk: %v", left)
+	}
+
+	g = start(t, configuration, quick()) // the store is back
+	for end := time.Now().Add(patience); len(rowsOf(t, data)) < 3; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the rows of the time without a store do not come: %+v", rowsOf(t, data))
+		}
+	}
+	if rows := rowsOf(t, data); len(rows) != 3 {
+		t.Errorf("%+v", rows)
+	}
+	g.want(t, "fast", unknown.Text, 200, "choices")
+}
+
+// Workers that are found are models. What the file says of a name is not theirs.
+func TestWorkersAreModels(t *testing.T) {
+	own, up := upstreamtest.New(t), upstreamtest.New(t)
+	own.Answer(echo)
+	up.Answer(echo)
+	folder := t.TempDir()
+	list := filepath.Join(folder, "workers.json")
+	put := func(workers string) {
+		t.Helper()
+		if err := os.WriteFile(list+".next", []byte(workers), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(list+".next", list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	worker := func(id, model, name string) string {
+		return fmt.Sprintf(`{"id":%q,"model":%q,"protocol":"openai-chat","url":%q,"name":%q}`, id, model, up.BaseURL(), name)
+	}
+	put("[" + worker("w1", "found", "inner") + "," + worker("w2", "fast", "stolen") + "]")
+	g := start(t, fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: { listen: 127.0.0.1:0 }
+data: %q
+discover: { file: %q, networks: [127.0.0.0/8] }
+providers:
+  up: { protocol: openai-chat, base_url: %q }
+models:
+  fast:   { targets: [up/real] }
+  joined: { targets: [discovered/found] }
+  empty:  { targets: [discovered/nobody] }
+`, filepath.Join(folder, "data"), list, own.BaseURL()), quick())
+
+	until := func(model string, status int, text string) http.Header {
+		t.Helper()
+		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			got, body, header := g.try(t, model, "")
+			if got == status && strings.Contains(body, text) {
+				return header
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: %d %s, want %d with %q", model, got, body, status, text)
+			}
+		}
+	}
+	if h := until("found", 200, "inner"); h.Get("Isogloss-Target") != "file:w1/inner" {
+		t.Errorf("answered by %s", h.Get("Isogloss-Target"))
+	}
+	if _, page := g.get(t, g.url+"/v1/models"); !strings.Contains(page, `"found"`) || !strings.Contains(page, `"joined"`) || strings.Count(page, `"fast"`) != 1 {
+		t.Errorf("the list is %s", page)
+	}
+	g.want(t, "joined", "", 200, "inner")
+	g.want(t, "fast", "", 200, "real") // and not the worker's
+	status, body, header := g.try(t, "empty", "")
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "no_worker") || header.Get("Retry-After") == "" {
+		t.Errorf("no worker: %d %s %v", status, body, header)
+	}
+
+	put("[" + worker("w3", "nobody", "late") + "]") // whoever was the last of a model is kept for a while
+	until("empty", 200, "late")
+	g.want(t, "fast", "", 200, "real")
+	for _, r := range up.Requests() {
+		if strings.Contains(string(r.Body), "stolen") {
+			t.Error("a worker has taken over a model of the file")
+		}
+	}
+}

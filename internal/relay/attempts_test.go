@@ -1,0 +1,217 @@
+package relay
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// newCounted is a pair of upstreams whose gateway keeps books.
+func newCounted(t testing.TB, changes ...func(*pair)) (*pair, *ledger) {
+	books := newLedger(t, quota.Limit{Budget: 10 * usage.Dollar})
+	changes = append([]func(*pair){func(p *pair) { books.use(p.gateway) }}, changes...)
+	return newPair(t, changes...), books
+}
+
+const busy = `{"error":{"message":"busy","type":"server_error","param":null,"code":null}}`
+
+// told is a stream of one word, with its usage.
+func toldStream(text string) string { return chunkOf(text) + stopChunk + tokensChunk + sentinel }
+
+// wantRow wants the sum of a row, and what came of each attempt: its target, fault,
+// status and whether the client pays for it.
+func wantRow(t *testing.T, row usage.Row, outcome usage.Outcome, cost usage.Money, attempts ...string) {
+	t.Helper()
+	if row.Outcome != outcome || row.Cost == nil || *row.Cost != cost {
+		t.Errorf("outcome %s, cost %v, want %s, %v", row.Outcome, row.Cost, outcome, cost)
+	}
+	var got []string
+	for _, a := range row.Attempts {
+		text := a.Target + " " + http.StatusText(a.Status) + " " + a.Fault
+		if a.Fault == "hedge_lost" { // it may have begun by then
+			text = a.Target + " " + a.Fault
+		}
+		if a.Charged {
+			text += " charged"
+		}
+		got = append(got, strings.Join(strings.Fields(text), " "))
+	}
+	if strings.Join(got, "; ") != strings.Join(attempts, "; ") {
+		t.Errorf("attempts %q, want %q", got, attempts)
+	}
+}
+
+// A client pays once, for the target that has answered. The others are listed.
+func TestFailedAttemptsAreNotCharged(t *testing.T) {
+	second := usage.Money(3*2_000 + 2*20_000) // at "two", which is twice as dear
+	for name, c := range map[string]struct {
+		ask      string
+		one, two upstreamtest.Script
+		status   int
+		outcome  usage.Outcome
+		cost     usage.Money
+		attempts []string
+	}{
+		"the second answers": {pairPlain, upstreamtest.JSON(503, busy), upstreamtest.JSON(200, plainAnswer), 200, usage.Answered, second,
+			[]string{"up/x Service Unavailable 503", "two/x OK charged"}},
+		"the second streams": {pairStream, upstreamtest.JSON(503, busy), upstreamtest.Stream(toldStream("b")), 200, usage.Answered, second,
+			[]string{"up/x Service Unavailable 503", "two/x OK charged"}},
+		"the first breaks off before it says anything": {pairStream, upstreamtest.Break(": hello\n\n"), upstreamtest.Stream(toldStream("b")), 200, usage.Answered, second,
+			[]string{"up/x OK upstream_truncated", "two/x OK charged"}},
+		"an error in the first's first event": {pairStream, upstreamtest.Stream(failChunk), upstreamtest.Stream(toldStream("b")), 200, usage.Answered, second,
+			[]string{"up/x OK upstream", "two/x OK charged"}},
+		"both fail": {pairPlain, upstreamtest.JSON(500, busy), upstreamtest.JSON(429, busy), 429, usage.Failed, 0,
+			[]string{"up/x Internal Server Error 500", "two/x Too Many Requests 429"}},
+		"the first breaks off in mid-stream": {pairStream, upstreamtest.Break(chunkOf("a")), upstreamtest.Stream(toldStream("b")), 200, usage.Failed,
+			costOf(promptOf(pairStream), 1), []string{"up/x OK upstream_truncated charged"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, books := newCounted(t, func(p *pair) { p.state.Retries.Attempts = 2 })
+			p.up.Answer(c.one)
+			p.two.Answer(c.two)
+			resp, body, _ := p.post(t, chatPath, c.ask)
+			row := books.one(t, p.gateway)
+			if resp.StatusCode != c.status || row.Status != c.status {
+				t.Errorf("status %d, in the row %d, want %d: %s", resp.StatusCode, row.Status, c.status, body)
+			}
+			wantRow(t, row, c.outcome, c.cost, c.attempts...)
+			books.wantSpent(t, c.cost)
+		})
+	}
+}
+
+// A hedge that lost is the operator's, and so is one that failed beside the other.
+func TestHedgesAreNotCharged(t *testing.T) {
+	second := usage.Money(3*2_000 + 2*20_000)
+	hang := func(c *upstreamtest.Conn) { c.BeginStream(); c.Gone(never) }
+	after := func(sign chan bool, script upstreamtest.Script) upstreamtest.Script {
+		return func(c *upstreamtest.Conn) {
+			select {
+			case <-sign:
+			case <-t.Context().Done():
+			}
+			time.Sleep(soon / 4) // what was sent before it is read before it
+			script(c)
+		}
+	}
+	before := func(sign chan bool, script upstreamtest.Script) upstreamtest.Script {
+		return func(c *upstreamtest.Conn) {
+			close(sign)
+			script(c)
+		}
+	}
+	chain := func(first, then upstreamtest.Script) (upstreamtest.Script, upstreamtest.Script) {
+		asked, answered := make(chan bool), make(chan bool)
+		return after(asked, before(answered, first)), before(asked, after(answered, then))
+	}
+	for name, c := range map[string]struct {
+		hangs    bool
+		one, two upstreamtest.Script
+		outcome  usage.Outcome
+		cost     usage.Money
+		attempts []string
+	}{
+		"the second is sooner": {true, hang, upstreamtest.Stream(toldStream("b")), usage.Answered, second, []string{"up/x hedge_lost", "two/x OK charged"}},
+		"the first is sooner":  {false, upstreamtest.Stream(toldStream("a")), hang, usage.Answered, costOf(3, 2), []string{"two/x hedge_lost", "up/x OK charged"}},
+		"the first fails":      {false, upstreamtest.JSON(500, busy), upstreamtest.Stream(toldStream("b")), usage.Answered, second, []string{"up/x Internal Server Error upstream", "two/x OK charged"}},
+		"both fail":            {false, upstreamtest.JSON(500, busy), upstreamtest.JSON(500, busy), usage.Failed, 0, []string{"two/x Internal Server Error upstream", "up/x Internal Server Error 500"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, books := newCounted(t, func(p *pair) {
+				p.route.Hedge = route.Hedge{Quantile: 0.9, Share: 1}
+				p.state.Retries.Attempts = 1
+			})
+			p.state.Books.Ledger = nil // what comes before is not looked at
+			p.relay.Use(p.state)
+			p.up.Answer(good("quick"))
+			p.two.Answer(upstreamtest.JSON(500, busy))
+			for range 25 {
+				if _, _, err := p.post(t, chatPath, pairStream); err != nil {
+					t.Fatal(err)
+				}
+			}
+			counted := *p.state
+			counted.Books.Ledger = books.spool
+			p.relay.Use(&counted)
+			one, two := c.one, c.two
+			if !c.hangs {
+				one, two = chain(c.one, c.two)
+			}
+			p.up.Answer(one)
+			p.two.Answer(two)
+			_, _, _ = p.post(t, chatPath, pairStream)
+			waitFor(t, func() bool { return books.spool.Snapshot().Open == 0 && len(books.all(t)) == 1 })
+			wantRow(t, books.all(t)[0], c.outcome, c.cost, c.attempts...)
+			books.wantNothingHeld(t)
+			books.wantSpent(t, c.cost)
+		})
+	}
+}
+
+// A stream that two targets have said has one row. Each part is paid for once, at
+// the price of who said it.
+func TestContinuedStreamIsCountedOnce(t *testing.T) {
+	prompt := promptOf(pairStream)
+	const nobody = ": nobody\n\n"
+	const told = `event: message_start
+data: {"type":"message_start","message":{"id":"m1","type":"message","role":"assistant","model":"x","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":7,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"The answer is "}}
+
+`
+	said := chunkOf("The answer") + chunkOf(" is ")
+	for name, c := range map[string]struct {
+		first     protocol.Name
+		one, two  string
+		usage     llm.Usage
+		estimated bool
+		cost      usage.Money
+		outcome   usage.Outcome
+		attempts  []string
+	}{
+		"the first told nothing": {chatDialect, said, toldStream("forty-two."), llm.Usage{Input: prompt + 3, Output: 2 + 2}, true, costOf(prompt, 2) + 3*2_000 + 2*20_000, usage.Answered,
+			[]string{"up/x OK upstream_truncated charged", "two/x OK charged"}},
+		"both told": {anthropicDialect, told, toldStream("forty-two."), llm.Usage{Input: 7 + 3, Output: 4 + 2}, true, costOf(7, 4) + 3*2_000 + 2*20_000, usage.Answered,
+			[]string{"up/x OK upstream_truncated charged", "two/x OK charged"}},
+		"nobody told": {chatDialect, said, chunkOf("forty-two.") + stopChunk + sentinel, llm.Usage{Input: 2 * prompt, Output: 3}, true, costOf(prompt, 2) + usage.Money(prompt)*2_000 + 20_000, usage.Answered,
+			[]string{"up/x OK upstream_truncated charged", "two/x OK charged"}},
+		"the second has nothing to say": {chatDialect, said, "", llm.Usage{Input: prompt, Output: 2}, true, costOf(prompt, 2), usage.Failed,
+			[]string{"up/x OK upstream_truncated charged", "two/x OK upstream_truncated"}},
+		"nobody can take it up": {chatDialect, said, nobody, llm.Usage{Input: prompt, Output: 2}, true, costOf(prompt, 2), usage.Failed,
+			[]string{"up/x OK upstream_truncated charged"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, books := newCounted(t, func(p *pair) {
+				p.route.Continue = true
+				p.provider.Continuation = provider.ContinueVLLM
+				if c.two == nobody {
+					p.provider.Continuation = provider.NoContinuation
+				}
+				p.gateway.provider.Protocol = c.first
+				p.state.Retries.Attempts = 2
+			})
+			p.up.Answer(upstreamtest.Break(c.one))
+			p.two.Answer(upstreamtest.Stream(c.two))
+			_, body, _ := p.post(t, chatPath, pairStream)
+			row := books.one(t, p.gateway)
+			if row.Usage != c.usage || row.Estimated != c.estimated {
+				t.Errorf("%+v, estimated %t, want %+v, %t: %s", row.Usage, row.Estimated, c.usage, c.estimated, body)
+			}
+			wantRow(t, row, c.outcome, c.cost, c.attempts...)
+			books.wantSpent(t, c.cost)
+		})
+	}
+}

@@ -1,0 +1,249 @@
+package relay
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// lane is how an answer gets to the client.
+type lane struct {
+	name, path, body string
+	change           func(*gateway)
+	stream           bool // for the client
+	events           bool // of the upstream
+	dialect          string
+}
+
+func lanes() []lane {
+	const chat = `{"model":"real-chat","max_tokens":16,"messages":[{"role":"user","content":"Hi"}]}`
+	streamed := strings.Replace(chat, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)
+	same := func(*gateway) {}
+	return []lane{
+		{"verbatim, streamed", chatPath, streamed, same, true, true, "openai-chat"},
+		{"verbatim, whole", chatPath, chat, same, false, false, "openai-chat"},
+		{"verbatim, collected", chatPath, chat, always, false, true, "openai-chat"},
+		{"verbatim, taken apart", chatPath, streamed, same, true, false, "openai-chat"},
+		{"translated, streamed", "/v1/messages", streamed, same, true, true, "anthropic"},
+		{"translated, whole", "/v1/messages", chat, same, false, false, "anthropic"},
+		{"translated, collected", "/v1/messages", chat, always, false, true, "anthropic"},
+		{"translated, taken apart", "/v1/messages", streamed, same, true, false, "anthropic"},
+	}
+}
+
+// inForms is what an upstream says, in both forms. Only one of them is used.
+type inForms struct{ stream, whole upstreamtest.Script }
+
+func (l lane) script(a inForms) upstreamtest.Script {
+	if l.events {
+		return a.stream
+	}
+	return a.whole
+}
+
+const (
+	canaryChunk = `data: {"id":"c1","choices":[{"index":0,"delta":{"content":"canary"},"finish_reason":null}]}` + "\n\n"
+	failChunk   = `data: {"error":{"message":"broken","type":"server_error","param":null,"code":null}}` + "\n\n"
+	silentWhole = `{"id":"c1","object":"chat.completion","created":1,"model":"real-chat","choices":[{"index":0,"message":{"role":"assistant","content":"four words of text"},"finish_reason":"stop"}]}`
+)
+
+// silence is an upstream that begins and says nothing more, until it is let go.
+func silence(begin func(*upstreamtest.Conn)) upstreamtest.Script {
+	return func(c *upstreamtest.Conn) {
+		begin(c)
+		c.Gone(never)
+	}
+}
+
+// client sends a request and takes what it wants of the answer. It returns the
+// status that it was told, 0 where it did not wait for one.
+type client func(t *testing.T, g *gateway, l lane) int
+
+func readsAll(t *testing.T, g *gateway, l lane) int {
+	resp, _, _ := g.post(t, l.path, l.body)
+	return resp.StatusCode
+}
+
+// leavesAfter goes away when it has read a text, or at once when the upstream was
+// asked.
+func leavesAfter(text string) client {
+	return func(t *testing.T, g *gateway, l lane) int {
+		c, r := g.dial(t)
+		_, _ = io.WriteString(c, rawPost(l.path, l.body, len(l.body)))
+		if text == "" {
+			eventually(t, "the upstream was asked", func() bool { return len(g.up.Requests()) == 1 })
+			leave(c, true)
+			return 0
+		}
+		readUntil(t, r, text)
+		leave(c, true)
+		return http.StatusOK
+	}
+}
+
+func readUntil(t testing.TB, r *bufio.Reader, text string) string {
+	t.Helper()
+	var got []byte
+	for !strings.Contains(string(got), text) {
+		b, err := r.ReadByte()
+		if err != nil {
+			t.Fatalf("%v after %q", err, got)
+		}
+		got = append(got, b)
+	}
+	return string(got)
+}
+
+// ending is a way in which an exchange is over, and the row that it leaves.
+type ending struct {
+	name    string
+	of      func(lane) bool // nil: all lanes
+	answers inForms
+	change  func(*gateway)
+	client  client // nil: reads all
+	want    usage.Row
+	prompt  bool // the input is what was counted here
+	more    int64
+	fault   string // of the attempt
+	status  int    // of the attempt
+	free    bool   // the attempt was not charged
+}
+
+func endings() []ending {
+	streams := func(l lane) bool { return l.stream && l.events }
+	whole := func(l lane) bool { return !l.stream }
+	events := func(l lane) bool { return l.events }
+	said := canaryChunk + canaryChunk
+	told := inForms{upstreamtest.Stream(said + stopChunk + tokensChunk + sentinel), upstreamtest.JSON(200, plainAnswer)}
+	begun := inForms{silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(canaryChunk) }), nil}
+	mute := inForms{silence(func(*upstreamtest.Conn) {}), silence(func(*upstreamtest.Conn) {})}
+	refused := upstreamtest.JSON(500, `{"error":{"message":"no","type":"server_error","param":null,"code":null}}`)
+	left := usage.Row{Outcome: usage.Left, Estimated: true}
+	failed, broken := usage.Row{Outcome: usage.Failed}, usage.Row{Outcome: usage.Failed, Estimated: true, Usage: llm.Usage{Output: 1}}
+	return []ending{
+		{name: "answered", answers: told, want: usage.Row{Outcome: usage.Answered, Usage: llm.Usage{Input: 3, Output: 2}}, status: 200},
+		{name: "answered, nothing told", answers: inForms{upstreamtest.Stream(said + stopChunk + sentinel), upstreamtest.JSON(200, silentWhole)},
+			want: usage.Row{Outcome: usage.Answered, Estimated: true, Usage: llm.Usage{Output: 2}}, prompt: true, more: int64(len(silentWhole)) / bytesPerToken, status: 200},
+		{name: "the client leaves at once", answers: mute, client: leavesAfter(""), want: left, prompt: true, fault: "cancelled"},
+		{name: "the client leaves while it is collected", of: func(l lane) bool { return l.events && !l.stream }, answers: begun,
+			client: leavesAfter(""), want: left, prompt: true, fault: "cancelled", status: 200},
+		{name: "the client leaves in mid-stream", of: streams, answers: begun, client: leavesAfter("canary"),
+			want: usage.Row{Outcome: usage.Left, Estimated: true, Usage: llm.Usage{Output: 1}}, prompt: true, fault: "cancelled", status: 200},
+		{name: "the client leaves after the last event", of: streams, client: leavesAfterTheEnd,
+			answers: inForms{silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(said + stopChunk + tokensChunk + sentinel) }), nil},
+			want:    usage.Row{Outcome: usage.Answered, Usage: llm.Usage{Input: 3, Output: 2}}, status: 200},
+		{name: "refused by the upstream", answers: inForms{refused, refused}, want: failed, fault: "500", status: 500, free: true},
+		{name: "cut in mid-stream", of: streams, answers: inForms{upstreamtest.Break(canaryChunk), nil}, want: broken, prompt: true, fault: "upstream_truncated", status: 200},
+		{name: "cut while it is collected", of: func(l lane) bool { return events(l) && whole(l) }, answers: inForms{upstreamtest.Break(canaryChunk), nil},
+			want: failed, fault: "upstream_truncated", status: 200, free: true},
+		{name: "ended too early", of: streams, answers: inForms{upstreamtest.Stream(canaryChunk), nil}, want: broken, prompt: true, fault: "upstream_truncated", status: 200},
+		{name: "ended in an event", of: streams, answers: inForms{upstreamtest.Stream(strings.TrimSpace(canaryChunk)), nil}, want: broken, prompt: true, fault: "upstream_truncated", status: 200},
+		{name: "an error in its own piece", of: streams, answers: inForms{inPieces(canaryChunk, failChunk), nil}, want: broken, prompt: true, status: 200, fault: "?"},
+		{name: "an error in the same piece", of: streams, answers: inForms{upstreamtest.Stream(canaryChunk + failChunk), nil}, want: broken, prompt: true, status: 200, fault: "?"},
+		{name: "an error before anything", of: events, answers: inForms{upstreamtest.Stream(failChunk), nil}, want: failed, status: 200, fault: "?", free: true},
+		{name: "silent from the start", answers: mute, change: within(soon, never, never), want: failed, fault: "timeout_first_byte", free: true},
+		{name: "silent in mid-stream", of: streams, answers: begun, change: within(never, soon, never), want: broken, prompt: true, fault: "timeout_idle", status: 200},
+		{name: "not there", change: func(g *gateway) { g.provider.BaseURL.Host = "127.0.0.1:1" }, want: failed, fault: "upstream_unreachable", free: true},
+	}
+}
+
+// inPieces sends each part of a stream when the one before it was surely read.
+func inPieces(parts ...string) upstreamtest.Script {
+	return func(c *upstreamtest.Conn) {
+		c.BeginStream()
+		for _, p := range parts {
+			c.Chunk(p)
+			time.Sleep(20 * time.Millisecond)
+		}
+		c.EndStream()
+	}
+}
+
+func leavesAfterTheEnd(t *testing.T, g *gateway, l lane) int {
+	return leavesAfter(lastOf(l.dialect))(t, g, l)
+}
+
+// lastOf is how the last event of a stream begins.
+func lastOf(dialect string) string {
+	return map[string]string{"openai-chat": "data: [DONE]", "anthropic": `"message_stop"`, "openai-responses": `"type":"response.completed"`, "gemini": `"finishReason"`}[dialect]
+}
+
+// However an exchange ends, it has one row, which says who pays for what, and its
+// budget is charged with just that.
+func TestEveryEndHasOneRow(t *testing.T) {
+	for _, e := range endings() {
+		for _, l := range lanes() {
+			if e.of != nil && !e.of(l) {
+				continue
+			}
+			t.Run(e.name+"/"+l.name, func(t *testing.T) {
+				t.Parallel()
+				testEnding(t, e, l)
+			})
+		}
+	}
+}
+
+func testEnding(t *testing.T, e ending, l lane) {
+	books := newLedger(t, quota.Limit{Budget: 10 * usage.Dollar})
+	changes := []func(*gateway){books.use, l.change}
+	if e.change != nil {
+		changes = append(changes, e.change)
+	}
+	g := newGateway(t, changes...)
+	g.up.Answer(l.script(e.answers))
+	if e.client == nil {
+		e.client = readsAll
+	}
+	status := e.client(t, g, l)
+	row := books.one(t, g)
+
+	want := e.want
+	if e.prompt {
+		want.Usage.Input = promptOf(l.body)
+	}
+	if row.Outcome != want.Outcome || row.Status != status || row.Estimated != want.Estimated {
+		t.Errorf("outcome %s, status %d, estimated %t; want %s, %d, %t", row.Outcome, row.Status, row.Estimated, want.Outcome, status, want.Estimated)
+	}
+	if over := row.Usage.Output - want.Usage.Output; over >= 0 && over <= max(e.more, 1) && want.Outcome == usage.Answered && want.Estimated {
+		want.Usage.Output = row.Usage.Output // the event that ends an answer may count as one, and so does what is around a whole one
+	}
+	if row.Usage != want.Usage {
+		t.Errorf("usage %+v, want %+v", row.Usage, want.Usage)
+	}
+	cost := costOf(want.Usage.Input, want.Usage.Output)
+	if row.Cost == nil || *row.Cost != cost {
+		t.Errorf("cost %v, want %v", row.Cost, cost)
+	}
+	books.wantSpent(t, cost)
+	endpoint := map[string]string{chatPath: "chat_completions", "/v1/messages": "messages"}[l.path]
+	if row.Endpoint != endpoint || row.Dialect != l.dialect || row.Model != "real-chat" || row.Target != "up/real-chat" || row.Stream != l.stream {
+		t.Errorf("%+v", row)
+	}
+	wantAttempt(t, e, row)
+}
+
+func wantAttempt(t *testing.T, e ending, row usage.Row) {
+	t.Helper()
+	if len(row.Attempts) != 1 {
+		t.Fatalf("attempts %+v", row.Attempts)
+	}
+	a := row.Attempts[0]
+	if e.fault == "?" && a.Fault != "" { // in the upstream's own words
+		a.Fault = "?"
+	}
+	if a.Target != "up/real-chat" || a.Fault != e.fault || a.Status != e.status || a.Charged == e.free || a.Began.IsZero() {
+		t.Errorf("attempt %+v, want fault %q, status %d, charged %t", a, e.fault, e.status, !e.free)
+	}
+	if a.Usage != row.Usage || a.Cost == nil || *a.Cost != *row.Cost {
+		t.Errorf("the attempt has %+v and %v, the row %+v and %v", a.Usage, a.Cost, row.Usage, *row.Cost)
+	}
+}
