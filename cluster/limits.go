@@ -117,7 +117,7 @@ func limitTenants(ctx context.Context, s *stage) error {
 	wrong := bad(answers, func(a asked) bool { return a.good() || a.refused() })
 	// What is left of the team's budget, and then of the organisation's, is to be had.
 	rushed := s.tokensOf(small) + s.tokensOf(large)
-	_, more := s.exactly(ctx, small, team-s.tokensOf(small), settleTime)
+	_, more := s.exactly(ctx, small, min(team-s.tokensOf(small), org-rushed), settleTime)
 	wrong = append(wrong, more...)
 	_, more = s.exactly(ctx, large, org-s.tokensOf(small)-s.tokensOf(large), settleTime)
 	wrong = append(wrong, more...)
