@@ -22,7 +22,7 @@ func runBudget(ctx context.Context, s *stage) error {
 	random := rand.New(rand.NewPCG(1, 1))
 	wishes := make([]wish, requests)
 	for i := range wishes {
-		w := wish{key: k, model: cheap, node: i % nodes, most: most, stream: true}
+		w := wish{key: k, model: cheap, node: i % nodes, most: most, stream: true, other: i%4 == 0}
 		w.Tag, w.Say, w.Every = tag("r1"), 1+random.IntN(most), time.Millisecond
 		if random.IntN(5) == 0 {
 			w.leave = 1 + random.IntN(w.Say)

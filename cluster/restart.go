@@ -24,7 +24,7 @@ func runRestarts(ctx context.Context, s *stage) error {
 	go func() {
 		defer close(done)
 		offer(streaming, 30, func(i int) {
-			w := wish{key: k, model: dear, node: i % nodes, stream: true}
+			w := wish{key: k, model: dear, node: i % nodes, stream: true, other: i%2 == 0}
 			w.Tag, w.Say, w.Every = tag("restart"), 60, 30*time.Millisecond
 			if i%5 == 0 {
 				w.leave = 20
