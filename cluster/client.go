@@ -37,7 +37,7 @@ func (c *clients) ask(ctx context.Context, base string, w wish) (a asked) {
 		a.took = time.Since(a.at)
 		c.history.add(a)
 	}()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/chat/completions", strings.NewReader(w.body()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+w.dialect().path, strings.NewReader(w.body()))
 	if err != nil {
 		a.broken = err
 		return a
@@ -54,16 +54,16 @@ func (c *clients) ask(ctx context.Context, base string, w wish) (a asked) {
 		return a
 	}
 	defer resp.Body.Close()
-	a.status, a.id, a.hint = resp.StatusCode, resp.Header.Get("X-Request-Id"), resp.Header.Get("Retry-After")
+	a.status, a.id, a.hint = resp.StatusCode, resp.Header.Get(w.dialect().id), resp.Header.Get("Retry-After")
 	a.again = resp.Header.Get("Idempotent-Replayed") != ""
 	body := &counted{r: resp.Body, n: &a.bytes, first: func() { a.first = time.Since(a.at) }}
 	switch {
 	case a.status != http.StatusOK:
 		a.refusal(body)
 	case w.stream:
-		a.follow(body, w.leave, cancel)
+		a.follow(body, w, cancel)
 	default:
-		a.wholeBody(body)
+		a.wholeBody(body, w.dialect().stop)
 	}
 	return a
 }
@@ -101,17 +101,18 @@ func (a *asked) refusal(body io.Reader) {
 	}
 }
 
-func (a *asked) wholeBody(body io.Reader) {
+func (a *asked) wholeBody(body io.Reader, stop string) {
 	text, err := io.ReadAll(body)
 	a.broken, a.tokens = err, bytes.Count(text, []byte(word))
-	a.whole = err == nil && bytes.Contains(text, []byte(`"finish_reason":"stop"`))
+	a.whole = err == nil && bytes.Contains(text, []byte(stop))
 	if !a.whole {
 		a.body = clip(string(text), 400)
 	}
 }
 
 // follow reads a stream.
-func (a *asked) follow(body io.Reader, leave int, cancel func()) {
+func (a *asked) follow(body io.Reader, w wish, cancel func()) {
+	last := []byte(w.dialect().last)
 	events := sse.NewReader(body, sse.Options{})
 	for {
 		e, err := events.Next()
@@ -122,14 +123,14 @@ func (a *asked) follow(body io.Reader, leave int, cancel func()) {
 			return
 		}
 		switch {
-		case bytes.Equal(e.Data, []byte("[DONE]")):
+		case bytes.Contains(e.Data, last):
 			a.whole = true
 		case bytes.Contains(e.Data, []byte(`"error"`)):
 			a.code, a.body = "in the stream", clip(string(e.Data), 400)
 		default:
 			a.tokens += bytes.Count(e.Data, []byte(word))
 		}
-		if leave > 0 && a.tokens >= leave && !a.whole {
+		if w.leave > 0 && a.tokens >= w.leave && !a.whole {
 			a.left = true
 			cancel()
 			return

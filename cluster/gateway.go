@@ -192,13 +192,18 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(state, "Z") || len(threads) > 1
 }
 
-// replace asks for a new process and returns when it serves.
-func (g *gateway) replace(ctx context.Context) error {
-	old := g.pid()
+// replace asks for a new process and returns when it serves and the old one has
+// ended, with how long that took.
+func (g *gateway) replace(ctx context.Context) (time.Duration, error) {
+	began, old := time.Now(), g.pid()
 	if err := g.signal(syscall.SIGHUP); err != nil {
-		return err
+		return 0, err
 	}
-	return until(ctx, patience, g.name+" is not replaced", func() bool { return g.pid() != old && g.pid() != 0 && g.healthy(ctx) })
+	if err := until(ctx, patience, g.name+" is not replaced", func() bool { return g.pid() != old && g.pid() != 0 && g.healthy(ctx) }); err != nil {
+		return 0, err
+	}
+	err := until(ctx, patience, fmt.Sprintf("process %d of %s, which served before, does not end", old, g.name), func() bool { return !alive(old) })
+	return time.Since(began), err
 }
 
 // command runs one of the binary's other commands on the node's configuration.

@@ -22,7 +22,7 @@ func runBudget(ctx context.Context, s *stage) error {
 	random := rand.New(rand.NewPCG(1, 1))
 	wishes := make([]wish, requests)
 	for i := range wishes {
-		w := wish{key: k, model: cheap, node: i % nodes, most: most, stream: true}
+		w := wish{key: k, model: cheap, node: i % nodes, most: most, stream: true, other: i%4 == 0}
 		w.Tag, w.Say, w.Every = tag("r1"), 1+random.IntN(most), time.Millisecond
 		if random.IntN(5) == 0 {
 			w.leave = 1 + random.IntN(w.Say)
@@ -44,7 +44,7 @@ func runBudget(ctx context.Context, s *stage) error {
 	wrong = append(wrong, unless(peak <= fit, "%d requests were open at the same time, the budget holds %d", peak, fit),
 		unless(used <= fit*most, "%d tokens were spent of %d", used, fit*most),
 		unless(admitted >= fit, "only %d were admitted, the budget holds %d", admitted, fit))
-	s.check("r1/not-one-over", fmt.Sprintf("%d of %d admitted, %d of them left; at most %d open at once; %d of %d tokens spent%s", admitted, requests, left, peak, used, fit*most, s.outages()), began, wrong...)
+	s.check("r1/not-one-over", fmt.Sprintf("%d of %d admitted, %d of them left; at most %d open at once; %d of %d tokens spent%s", admitted, requests, left, peak, used, fit*most, s.slow()), began, wrong...)
 
 	began = time.Now()
 	took, wrong := s.exactly(ctx, k, fit*most-used, settleTime)

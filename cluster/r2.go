@@ -18,8 +18,8 @@ func runKilled(ctx context.Context, s *stage) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		each(open, open, func(int) {
-			w := wish{key: k, model: cheap, most: most, stream: true}
+		each(open, open, func(i int) {
+			w := wish{key: k, model: cheap, most: most, stream: true, other: i%2 == 0}
 			w.Tag, w.Say, w.Every, w.Hold = tag("r2"), said, 20*time.Millisecond, true
 			s.ask(ctx, w)
 		})

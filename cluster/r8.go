@@ -21,7 +21,7 @@ func runKills(ctx context.Context, s *stage) error {
 	for round := range rounds {
 		var wg sync.WaitGroup
 		for i := range streams {
-			w := wish{key: k, model: dear, node: i % nodes, stream: true, most: 64}
+			w := wish{key: k, model: dear, node: i % nodes, stream: true, other: i%2 == 0, most: 64}
 			w.Tag, w.Say, w.Every = tag("r8"), 5+random.IntN(56), time.Duration(2+random.IntN(20))*time.Millisecond
 			wg.Go(func() { s.ask(ctx, w) })
 		}

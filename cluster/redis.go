@@ -48,17 +48,21 @@ func (s *stage) tokensOf(k key) (total int) {
 	return total
 }
 
-// outages says how often a node has found Redis too slow, where nothing was done to
-// it: on a machine that is too busy for its timeouts, limits are shares.
-func (s *stage) outages() string {
-	n := 0
+// outages is how often a node has found Redis too slow.
+func (s *stage) outages() (n int) {
 	for _, g := range s.nodes {
 		n += strings.Count(g.log(), "redis is lost")
 	}
-	if n == 0 {
-		return ""
+	return n
+}
+
+// slow says that this has happened where nothing was done to Redis: the machine is too
+// busy for its timeouts.
+func (s *stage) slow() string {
+	if n := s.outages(); n > 0 {
+		return fmt.Sprintf("; Redis was too slow %d times", n)
 	}
-	return fmt.Sprintf("; Redis was too slow %d times", n)
+	return ""
 }
 
 // warnings are the lines that the nodes have logged above the usual.

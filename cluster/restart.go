@@ -24,7 +24,7 @@ func runRestarts(ctx context.Context, s *stage) error {
 	go func() {
 		defer close(done)
 		offer(streaming, 30, func(i int) {
-			w := wish{key: k, model: dear, node: i % nodes, stream: true}
+			w := wish{key: k, model: dear, node: i % nodes, stream: true, other: i%2 == 0}
 			w.Tag, w.Say, w.Every = tag("restart"), 60, 30*time.Millisecond
 			if i%5 == 0 {
 				w.leave = 20
@@ -34,18 +34,20 @@ func runRestarts(ctx context.Context, s *stage) error {
 	}()
 	pause(ctx, 2*time.Second)
 	rounds := of(s, 3, 1)
+	var slowest time.Duration
 	for range rounds {
 		for _, g := range s.nodes {
-			if err := g.replace(ctx); err != nil {
+			took, err := g.replace(ctx)
+			if err != nil {
 				return err
 			}
-			pause(ctx, time.Second)
+			slowest = max(slowest, took)
 		}
 	}
 	stop()
 	<-done
 	end()
 	all := s.clients.history.list()
-	s.check("restart/no-errors", fmt.Sprintf("%d nodes replaced %d times; %d requests", nodes, rounds, len(all)), began, bad(all, asked.good)...)
+	s.check("restart/no-errors", fmt.Sprintf("%d nodes replaced %d times, the old one was gone after %v at most; %d requests", nodes, rounds, slowest.Round(10*time.Millisecond), len(all)), began, bad(all, asked.good)...)
 	return s.ledgerAgrees(ctx, "restart/ledger", settleTime)
 }

@@ -46,6 +46,9 @@ func runCanaries(ctx context.Context, s *stage) error {
 		return err
 	}
 	var wrong []string
+	for _, u := range s.up.history.list() {
+		wrong = append(wrong, unless(u.bearer == providerSecret, "an upstream was shown another secret than its own: %q", u.bearer))
+	}
 	size := 0
 	for _, p := range places {
 		size += len(p.text)
@@ -124,6 +127,11 @@ func (s *stage) places(ctx context.Context, operator key) ([]place, error) {
 		}
 		all = append(all, files...)
 	}
+	var answers []byte
+	for _, a := range s.clients.history.list() {
+		answers = append(answers, a.body...)
+	}
+	all = append(all, place{"errors that clients got", answers})
 	dumps, err := s.dumps(ctx)
 	return append(all, dumps...), err
 }

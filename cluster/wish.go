@@ -14,6 +14,7 @@ type wish struct {
 	node   int
 	most   int    // max_tokens; 0: as many as are said
 	stream bool   // an answer in events
+	other  bool   // in the dialect of Messages, which is translated, and not in the upstream's own
 	leave  int    // go away after so many tokens; 0: stay
 	once   string // Idempotency-Key
 	more   string // text that stands in the prompt as well
@@ -47,6 +48,21 @@ const (
 	cuts      fault = "cut"   // after some tokens
 	hangs     fault = "hangs" // after some tokens
 )
+
+// dialect is how a client speaks. The bodies that are sent are the same in both.
+type dialect struct {
+	path string
+	id   string // header with the request's
+	last string // in the last event
+	stop string // in a whole body
+}
+
+func (w wish) dialect() dialect {
+	if w.other {
+		return dialect{path: "/v1/messages", id: "Request-Id", last: `"message_stop"`, stop: `"stop_reason":"end_turn"`}
+	}
+	return dialect{path: "/v1/chat/completions", id: "X-Request-Id", last: "[DONE]", stop: `"finish_reason":"stop"`}
+}
 
 const prologue = "do this: "
 

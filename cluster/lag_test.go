@@ -1,0 +1,55 @@
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+// What slows the control down as well is not what Redis adds.
+func TestLagIsWhatTheControlHasNot(t *testing.T) {
+	start := time.Now()
+	load := func(before, during time.Duration) (all []asked) {
+		for i := range 200 {
+			a := asked{at: start.Add(time.Duration(i) * time.Millisecond), took: before}
+			if i >= 100 {
+				a.took = during
+			}
+			all = append(all, a)
+		}
+		return all
+	}
+	before, during := span{start, start.Add(100 * time.Millisecond)}, span{start.Add(100 * time.Millisecond), start.Add(time.Second)}
+	for name, c := range map[string]struct {
+		limited, control []asked
+		want             time.Duration
+	}{
+		"Redis":           {load(2, 52), load(2, 2), 50},
+		"the machine":     {load(2, 52), load(2, 52), 0},
+		"both":            {load(2, 62), load(2, 12), 50},
+		"a calmer moment": {load(2, 3), load(9, 2), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := (lags{c.limited, c.control}).added(before, during).added(); got != c.want {
+				t.Errorf("%d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestP99(t *testing.T) {
+	var all []asked
+	for i := range 1000 {
+		all = append(all, asked{took: time.Duration(i + 1)})
+	}
+	if got := p99(all); got != 990 {
+		t.Errorf("%d, want 990", got)
+	}
+}
+
+func TestDollars(t *testing.T) {
+	for nano, want := range map[int]string{0: "0.000000000", 3200 * outputCost: "0.032000000", 1_500_000_001: "1.500000001"} {
+		if got := dollars(nano); got != want {
+			t.Errorf("%d is %q, want %q", nano, got, want)
+		}
+	}
+}
