@@ -152,10 +152,12 @@ func (r *registrar) enter(ctx context.Context, c *clientv3.Client) error {
 	if err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
+	// It is kept before the key is put: whoever leaves while the answer is under way
+	// has to take the key out all the same.
+	r.lease = lease.ID
 	if err := r.put(ctx, c, lease.ID); err != nil {
 		return err
 	}
-	r.lease = lease.ID
 	r.etcd.o.Logger.Info("the worker is registered", "worker", r.o.Worker.ID, "model", r.o.Worker.Model, "url", r.o.Worker.URL, "ttl", r.o.TTL.String())
 	return nil
 }
