@@ -19,6 +19,10 @@ const (
 	oursQuiet    = "isogloss, warnings logged only"
 	oursMessages = "isogloss, Messages on Chat"
 	oursAnswers  = "isogloss, Responses on Messages"
+
+	oursStore         = "isogloss, store"
+	oursStoreMessages = "isogloss, store, Messages on Chat"
+	oursRedis         = "isogloss, store and Redis"
 )
 
 // arm is one way through one process: who asks whom in which dialect.

@@ -46,6 +46,7 @@ func parts() []part {
 		{"paced", "CPU per event of paced streams", true, (*bench).pacedPart},
 		{"models", "models in the table", true, (*bench).modelsPart},
 		{"memory", "memory of open streams", true, (*bench).memoryPart},
+		{"store", "keys, limits and the ledger", true, (*bench).storePart},
 		{"rate", "highest rate", false, (*bench).ratePart},
 		{"latency", "latency at fixed rates", false, (*bench).latencyPart},
 	}

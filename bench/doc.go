@@ -1,5 +1,6 @@
 // Bench measures what the gateway costs, beside Go's own reverse proxy with nothing
-// in it, beside nginx, and beside any other gateway that is named with --peer.
+// in it, beside nginx, and beside any other gateway that is named with --peer; and what
+// keys, limits and the ledger add to it.
 //
 // Everything runs on this machine and on loopback. The upstream, the bare proxy and
 // the load are this same program, started again with a hidden command, so that each

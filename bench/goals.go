@@ -96,14 +96,11 @@ func valueOf(table, arm string, x float64) func(*report) (float64, bool) {
 }
 
 // memoryOf is what a stream takes with as many open as were opened on this machine.
-func memoryOf(arm string) func(*report) (float64, bool) {
-	return func(r *report) (float64, bool) {
-		xs := r.columns("memory")
-		if len(xs) == 0 {
-			return 0, false
-		}
-		return r.value("memory", arm, xs[len(xs)-1])
-	}
+func memoryOf(arm string) func(*report) (float64, bool) { return lastOf("memory", arm) }
+
+// lastOf is the value in the last column.
+func lastOf(table, arm string) func(*report) (float64, bool) {
+	return func(r *report) (float64, bool) { return r.value(table, arm, last(r.columns(table))) }
 }
 
 // The figures that are held to something. Ratios are to the bare proxy of the same run.
@@ -208,7 +205,7 @@ func failedAnswers() figure {
 
 // goals are what we want to reach.
 func goals() []goal {
-	return []goal{
+	return append([]goal{
 		{figure: requestRatio(), most: 1.10},
 		{figure: burstRatio(), most: 1.5},
 		{figure: pacedRatio(), most: 1.10},
@@ -223,5 +220,5 @@ func goals() []goal {
 		{figure: startTime(), most: 200},
 		{figure: modelsRatio(), most: 1.05},
 		{figure: failedAnswers(), most: 0},
-	}
+	}, storeGoals()...)
 }

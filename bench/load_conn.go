@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,8 +32,8 @@ type exchanged struct {
 
 func newConn(j *job) *conn {
 	c := &conn{job: j, body: bytes.Clone(j.Body), in: bufio.NewReaderSize(nil, 4096)}
-	c.head = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAuthorization: Bearer sk-bench\r\n%sContent-Length: %d\r\n\r\n",
-		j.Path, j.Addr, j.Head, len(j.Body))
+	c.head = fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n%sContent-Length: %d\r\n\r\n",
+		j.Path, j.Addr, cmp.Or(j.Key, "sk-bench"), j.Head, len(j.Body))
 	if j.Models > 0 {
 		name := tableModel(0)
 		if i := bytes.Index(c.body, []byte(name)); i >= 0 {

@@ -18,6 +18,7 @@ type job struct {
 	Addr string `json:"addr"`
 	Path string `json:"path"`
 	Head string `json:"head"` // a header line of the dialect
+	Key  string `json:"key"`  // "" is one that nobody checks
 	Body []byte `json:"body"`
 
 	Stream bool   `json:"stream"`

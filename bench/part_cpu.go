@@ -10,7 +10,7 @@ const workers = 32 // connections that ask at once
 // whole is a job of answers that are not streamed.
 func (b *bench) whole(a *arm, in, out int) job {
 	return job{
-		Mode: "closed", Addr: a.proc.addr, Path: a.client.path, Head: a.client.header,
+		Mode: "closed", Addr: a.proc.addr, Path: a.client.path, Head: a.client.header, Key: a.proc.key,
 		Body: a.client.body(a.model(fmt.Sprintf("whole-%d", out)), in, false), Bytes: out, Conns: workers, Warm: 5 * workers,
 	}
 }
@@ -18,7 +18,7 @@ func (b *bench) whole(a *arm, in, out int) job {
 // burst is a job of streams whose n events come at once.
 func (b *bench) burst(a *arm, n int) job {
 	return job{
-		Mode: "closed", Addr: a.proc.addr, Path: a.client.path, Head: a.client.header, Stream: true,
+		Mode: "closed", Addr: a.proc.addr, Path: a.client.path, Head: a.client.header, Key: a.proc.key, Stream: true,
 		Body: a.client.body(a.model(fmt.Sprintf("burst-%d", n)), 2048, true), Events: n, End: a.client.end, Conns: workers, Warm: 2 * workers,
 	}
 }
@@ -47,17 +47,8 @@ func (b *bench) cpuPart() error {
 			for _, a := range b.requestArms() {
 				j := b.whole(a, w.in, w.out)
 				j.Total = total
-				s, err := b.drive(a, j)
-				if err != nil {
+				if err := b.oneRequest(a, w.table, round, j); err != nil {
 					return err
-				}
-				b.note(b.report.of(w.table, a, 0), round, s, micros(s.cpu, total))
-				if s.mallocs > 0 {
-					b.note(b.report.of(w.table+"-allocs", a, 0), round, s, s.mallocs/float64(total))
-					b.note(b.report.of(w.table+"-bytes", a, 0), round, s, s.bytes/float64(total)/1024)
-				}
-				if a.name == ours {
-					b.note(b.report.of("log-line", a, 0), round, s, s.logged/float64(total))
 				}
 			}
 		}
@@ -66,6 +57,24 @@ func (b *bench) cpuPart() error {
 		return nil
 	}
 	return b.bodySizes()
+}
+
+// oneRequest notes the cost of a request.
+func (b *bench) oneRequest(a *arm, table string, round int, j job) error {
+	s, err := b.drive(a, j)
+	if err != nil {
+		return err
+	}
+	total := float64(j.Total)
+	b.note(b.report.of(table, a, 0), round, s, micros(s.cpu, j.Total))
+	if s.mallocs > 0 {
+		b.note(b.report.of(table+"-allocs", a, 0), round, s, s.mallocs/total)
+		b.note(b.report.of(table+"-bytes", a, 0), round, s, s.bytes/total/1024)
+	}
+	if a.name == ours {
+		b.note(b.report.of("log-line", a, 0), round, s, s.logged/total)
+	}
+	return nil
 }
 
 // bodySizes measures how cost grows with the request's body.
@@ -133,7 +142,7 @@ func (b *bench) oneBurst(a *arm, table string, x float64, round int, want job) e
 	if err != nil {
 		return err
 	}
-	if table != "burst" {
+	if table == "stream-events" {
 		b.note(b.report.of(table, a, x), round, s, micros(s.cpu, want.Total))
 		return nil
 	}

@@ -44,13 +44,13 @@ func (b *bench) latencyPart() error {
 	rates := []float64{500, 1000, 2000}
 	for _, x := range rates {
 		b.say("  at %.0f/s", x)
-		if err := b.latencies("latency", x, x, 3); err != nil {
+		if err := b.latencies(b.latencyArms(), "latency", x, x, 3); err != nil {
 			return err
 		}
 	}
 	if most, ok := b.report.value("rate", bareChat, 0); ok {
 		b.say("  at %.0f/s, half of bare's highest", most/2)
-		if err := b.latencies("half", 0, most/2, 5); err != nil {
+		if err := b.latencies(b.latencyArms(), "half", 0, most/2, 5); err != nil {
 			return err
 		}
 	}
@@ -58,11 +58,15 @@ func (b *bench) latencyPart() error {
 	return b.firstTokens(3)
 }
 
+func (b *bench) latencyArms() []*arm {
+	return b.choose(direct, bareChat, nginxArm, ours, oursMessages, "peers")
+}
+
 // latencies notes p50 and p99 at one rate. The upstream asked directly comes first.
-func (b *bench) latencies(table string, x, rate float64, rounds int) error {
+func (b *bench) latencies(arms []*arm, table string, x, rate float64, rounds int) error {
 	for round := range rounds {
 		var base sample
-		for _, a := range b.choose(direct, bareChat, nginxArm, ours, oursMessages, "peers") {
+		for _, a := range arms {
 			s, err := b.drive(a, b.timed(a, rate, 1.5))
 			if err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 // held is a job of streams that stay open, with an event every so many milliseconds.
 func (b *bench) held(a *arm, every int) job {
 	return job{
-		Mode: "hold", Addr: a.proc.addr, Path: a.client.path, Head: a.client.header, Stream: true,
+		Mode: "hold", Addr: a.proc.addr, Path: a.client.path, Head: a.client.header, Key: a.proc.key, Stream: true,
 		Body: a.client.body(a.model(fmt.Sprintf("paced-%d", every)), 2048, true),
 	}
 }
@@ -17,18 +17,18 @@ func (b *bench) held(a *arm, every int) job {
 // pacedPart measures streams with 50 events a second. Cost is by events that arrived.
 func (b *bench) pacedPart() error {
 	if b.o.quick {
-		return b.paced(b.choose(bareChat, ours), 250, 5)
+		return b.paced("paced", b.choose(bareChat, ours), 250, 5)
 	}
 	arms := b.choose(bareChat, nginxArm, ours, oursMessages, bareMessages, oursAnswers, "peers")
 	for _, s := range []struct{ open, rounds int }{{100, 2}, {250, 3}, {500, 4}, {1000, 3}} {
-		if err := b.paced(arms, s.open, s.rounds); err != nil {
+		if err := b.paced("paced", arms, s.open, s.rounds); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *bench) paced(arms []*arm, open, rounds int) error {
+func (b *bench) paced(table string, arms []*arm, open, rounds int) error {
 	b.say("  %d streams", open)
 	for round := range rounds {
 		for _, a := range arms {
@@ -38,8 +38,8 @@ func (b *bench) paced(arms []*arm, open, rounds int) error {
 			if err != nil {
 				return err
 			}
-			b.note(b.report.of("paced", a, float64(open)), round, s, micros(s.cpu, max(1, s.Events)))
-			b.note(b.report.of("paced-delivered", a, float64(open)), round, sample{}, 100*float64(s.Events)/(s.Seconds*50*float64(open)))
+			b.note(b.report.of(table, a, float64(open)), round, s, micros(s.cpu, max(1, s.Events)))
+			b.note(b.report.of(table+"-delivered", a, float64(open)), round, sample{}, 100*float64(s.Events)/(s.Seconds*50*float64(open)))
 		}
 	}
 	return nil
@@ -47,30 +47,33 @@ func (b *bench) paced(arms []*arm, open, rounds int) error {
 
 // memoryPart opens thousands of slow streams on processes of their own.
 func (b *bench) memoryPart() error {
-	most := min(9000, (b.files-1000)/2)
+	most := b.mostStreams()
 	if most < 9000 {
 		b.remark("memory was measured with %d streams: a process may have %d descriptors, and 9,000 streams take 19,000", most, b.files)
 	}
 	if b.o.quick {
-		return b.memory(b.choose(bareChat, ours, oursMessages), 0, []int{min(4000, most)})
+		return b.memory("memory", b.choose(bareChat, ours, oursMessages), 0, []int{min(4000, most)})
 	}
-	if err := b.memory(b.choose(bareChat, nginxArm, ours, oursMessages, bareMessages, oursAnswers, "peers"), 0, []int{1000, 3000, most}); err != nil {
+	if err := b.memory("memory", b.choose(bareChat, nginxArm, ours, oursMessages, bareMessages, oursAnswers, "peers"), 0, []int{1000, 3000, most}); err != nil {
 		return err
 	}
-	return b.memory(b.choose(bareChat, nginxArm, ours, oursMessages, oursAnswers), 1, []int{most})
+	return b.memory("memory", b.choose(bareChat, nginxArm, ours, oursMessages, oursAnswers), 1, []int{most})
 }
 
-func (b *bench) memory(arms []*arm, round int, stages []int) error {
+// mostStreams is how many are held open at most.
+func (b *bench) mostStreams() int { return min(9000, (b.files-1000)/2) }
+
+func (b *bench) memory(table string, arms []*arm, round int, stages []int) error {
 	for _, a := range arms {
 		b.say("  round %d, %s", round+1, a.name)
-		if err := b.oneMemory(a, round, stages); err != nil {
+		if err := b.oneMemory(table, a, round, stages); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *bench) oneMemory(a *arm, round int, stages []int) error {
+func (b *bench) oneMemory(table string, a *arm, round int, stages []int) error {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
 	own := *a
@@ -101,34 +104,33 @@ func (b *bench) oneMemory(a *arm, round int, stages []int) error {
 	}
 	defer s.close()
 	for _, open := range stages {
-		if err := b.oneStage(&own, s, round, open, before, counts.inuse); err != nil {
+		after, held, err := b.oneStage(&own, s)
+		if err != nil {
 			return err
+		}
+		x := float64(open)
+		b.note(b.report.of(table, a, x), round, sample{result: held}, (after-before)/x/1024)
+		if c, ok := own.proc.counts(ctx); ok {
+			b.note(b.report.of(table+"-go", a, x), round, sample{}, (c.inuse-counts.inuse)/x/1024)
 		}
 	}
 	return nil
 }
 
-func (b *bench) oneStage(a *arm, s *session, round, open int, before, inuse float64) error {
+// oneStage waits until the streams are open and have had their time, and reads the
+// memory that is resident then.
+func (b *bench) oneStage(a *arm, s *session) (rss float64, held result, err error) {
 	if _, err := s.next(); err != nil {
-		return err
+		return 0, held, err
 	}
 	if err := s.proceed(); err != nil {
-		return err
+		return 0, held, err
 	}
-	r, err := s.next()
-	if err != nil {
-		return err
+	if held, err = s.next(); err != nil {
+		return 0, held, err
 	}
-	after, err := a.proc.rss()
-	if err != nil {
-		return err
-	}
-	x := float64(open)
-	b.note(b.report.of("memory", a, x), round, sample{result: r}, (after-before)/x/1024)
-	if c, ok := a.proc.counts(b.ctx); ok {
-		b.note(b.report.of("memory-go", a, x), round, sample{}, (c.inuse-inuse)/x/1024)
-	}
-	return nil
+	rss, err = a.proc.rss()
+	return rss, held, err
 }
 
 // startPart starts the gateway several times, with few models and with many.

@@ -26,13 +26,14 @@ type process struct {
 	pid     int
 	ready   time.Duration // from its start to its first good answer
 	cmd     *exec.Cmd     // nil if somebody else started it
-	cleanup func()
+	key     string        // that it is asked with, where it has keys
+	ledger  *ledger       // nil if it has none
 }
 
 // launch says how to start a process.
 type launch struct {
 	name, addr, metrics string
-	health              string // URL that answers 200 when it is ready
+	health              string // URL that answers 200 when it is ready; tcp://ADDR for what speaks no HTTP
 	dir                 string
 	args                []string
 }
@@ -66,15 +67,8 @@ func start(ctx context.Context, l launch) (*process, error) {
 func waitReady(ctx context.Context, url string) error {
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-		if err != nil {
-			return err
-		}
-		if resp, err := client.Do(req); err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
+		if answers(ctx, client, url) {
+			return nil
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -84,11 +78,31 @@ func waitReady(ctx context.Context, url string) error {
 	return fmt.Errorf("%s did not answer in a minute", url)
 }
 
+func answers(ctx context.Context, client *http.Client, url string) bool {
+	if addr, ok := strings.CutPrefix(url, "tcp://"); ok {
+		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
 // stop ends a process that we started. It is given time to end well, because nginx
 // would else leave its workers behind.
 func (p *process) stop() {
-	if p.cleanup != nil {
-		defer p.cleanup()
+	if p.ledger != nil {
+		defer p.ledger.db.Close()
 	}
 	if p.cmd == nil {
 		return

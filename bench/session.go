@@ -87,6 +87,9 @@ func (b *bench) drive(a *arm, j job) (sample, error) {
 	if _, err := s.next(); err != nil { // it is warm
 		return sample{}, err
 	}
+	if err := a.proc.warmed(b.ctx, j); err != nil {
+		return sample{}, err
+	}
 	// Reading the counts costs CPU and allocates, so the CPU time is read on the near
 	// side of both readings, and two readings in a row say what one allocates.
 	c0, _ := a.proc.counts(b.ctx)
@@ -103,6 +106,9 @@ func (b *bench) drive(a *arm, j job) (sample, error) {
 	if err != nil {
 		return sample{}, err
 	}
+	if err := a.proc.asked(b.ctx, j, r.Asked); err != nil {
+		return sample{}, err
+	}
 	after, err := a.proc.cpu()
 	if err != nil {
 		return sample{}, err
@@ -113,6 +119,25 @@ func (b *bench) drive(a *arm, j job) (sample, error) {
 		mallocs: max(0, c2.mallocs-c1.mallocs-(c1.mallocs-c0.mallocs)),
 		bytes:   max(0, c2.bytes-c1.bytes-(c1.bytes-c0.bytes)),
 	}, nil
+}
+
+// warmed waits for the rows of what was asked to warm up, and of what was asked before.
+// Streams that are held open have no row before they end.
+func (p *process) warmed(ctx context.Context, j job) error {
+	if j.Mode != "hold" {
+		p.ledger.owe(max(j.Warm, j.Conns))
+	}
+	return p.ledger.settle(ctx)
+}
+
+// asked waits for the rows of a job that has ended. Those of streams that were held
+// come when the load lets go of them, and are waited for before the next job.
+func (p *process) asked(ctx context.Context, j job, n int) error {
+	p.ledger.owe(n)
+	if j.Mode == "hold" {
+		return nil
+	}
+	return p.ledger.settle(ctx)
 }
 
 func fileSize(path string) float64 {

@@ -13,8 +13,10 @@ var scripts = []string{"whole-1024", "whole-102400", "burst-1", "burst-10", "bur
 
 // setting is how a gateway is configured beyond its providers.
 type setting struct {
-	quiet  bool // only warnings are logged
-	models int  // a table of so many models in place of the scripts
+	quiet  bool   // only warnings are logged
+	models int    // a table of so many models in place of the scripts
+	store  string // folder of the store: keys, limits and the ledger are on; "" is none
+	redis  string // where limits are kept, with a store; "" is in memory
 }
 
 // gatewayConfig is what a user would write: two providers, names for their models.
@@ -24,6 +26,9 @@ func gatewayConfig(listen, admin, upstream string, s setting) []byte {
 	fmt.Fprintf(&w, "listen: %s\nadmin: { listen: %q }\n", listen, admin)
 	if s.quiet {
 		fmt.Fprintln(&w, "log: { level: warn }")
+	}
+	if s.store != "" {
+		w.WriteString(storeConfig(s.store, s.redis))
 	}
 	fmt.Fprintf(&w, "providers:\n  chat: { protocol: openai-chat, base_url: \"http://%s/v1\", api_key: k }\n", upstream)
 	fmt.Fprintf(&w, "  messages: { protocol: anthropic, base_url: \"http://%s\", api_key: k }\nmodels:\n", upstream)
@@ -62,10 +67,20 @@ func (b *bench) startGateway(ctx context.Context, upstream string, s setting) (*
 	if err := os.WriteFile(conf, gatewayConfig(listen, admin, upstream, s), 0o600); err != nil {
 		return nil, err
 	}
-	return start(ctx, launch{
+	p, err := start(ctx, launch{
 		name: "isogloss", addr: listen, metrics: "http://" + admin + "/metrics",
 		health: "http://" + listen + "/health", dir: dir, args: []string{b.bin, "serve", "-c", conf},
 	})
+	if err != nil || s.store == "" {
+		return p, err
+	}
+	if p.key, err = b.makeKey(ctx, conf); err == nil {
+		p.ledger, err = openLedger(s.store)
+	}
+	if err != nil {
+		p.stop()
+	}
+	return p, err
 }
 
 func (b *bench) startUpstream(ctx context.Context, addr string) (*process, error) {

@@ -78,7 +78,7 @@ with --role it is an operator's, which opens the admin API and no model.`,
 	f.Int64Var(&k.concurrency, "concurrency", 0, "open requests at once, on all gateways together")
 	f.StringVar(&k.budget, "budget", "", "dollars that it may spend, such as 20 or 0.50")
 	f.DurationVar(&k.window, "window", 0, "the time that the budget is for, such as 720h; all time by default")
-	f.DurationVar(&k.expires, "expires", 0, "when it ends, such as 2160h; never by default")
+	f.DurationVar(&k.expires, "expires", 0, "when it ends, such as 2160h; never by default, for operators after 90 days")
 	f.StringVar(&k.criticality, "criticality", "normal", "how much its requests matter: critical, normal or sheddable")
 	asJSON := f.Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, _ []string) error {
@@ -95,6 +95,9 @@ with --role it is an operator's, which opens the admin API and no model.`,
 	return cmd
 }
 
+// operatorLife is how long an operator's key lives unless it is told: people leave.
+const operatorLife = 90 * 24 * time.Hour
+
 // record is the key that the flags describe.
 func (k *keyFlags) record(now time.Time) (access.Record, error) {
 	if k.org == "" && k.role == "" {
@@ -102,6 +105,9 @@ func (k *keyFlags) record(now time.Time) (access.Record, error) {
 	}
 	r := access.Record{Name: k.name, Org: k.org, Team: k.team, Role: access.Role(k.role), Models: k.models, Endpoints: k.endpoints, Criticality: k.criticality, Created: now}
 	r.Limit.Requests, r.Limit.Tokens, r.Limit.Concurrency, r.Limit.Window = k.requests, k.tokens, k.concurrency, k.window
+	if k.expires == 0 && k.role != "" {
+		k.expires = operatorLife
+	}
 	if k.expires > 0 {
 		r.Expires = now.Add(k.expires)
 	}
@@ -192,7 +198,7 @@ type keyRow struct {
 	Org         string     `json:"org"`
 	Team        string     `json:"team,omitempty"`
 	Role        string     `json:"role,omitempty"`
-	State       string     `json:"state"` // live, expired, revoked or blocked
+	State       string     `json:"state"` // active, expired, revoked or blocked
 	Models      []string   `json:"models,omitempty"`
 	Endpoints   []string   `json:"endpoints,omitempty"`
 	Networks    []string   `json:"networks,omitempty"`
@@ -237,7 +243,7 @@ func keyState(r *access.Record, now time.Time) string {
 	case r.Blocked:
 		return "blocked"
 	}
-	return "live"
+	return "active"
 }
 
 // opens is what a key is for, in a column.

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"log/slog"
+	"net/url"
 	"os"
 	"time"
 
@@ -33,7 +34,7 @@ ETCD_PASSWORD is the password of --username.`,
 	f.StringVar(&o.Etcd.CA, "ca", "", "`FILE` with the certificates that are trusted")
 	f.StringVar(&o.Etcd.Cert, "cert", "", "`FILE` with the certificate to show")
 	f.StringVar(&o.Etcd.Key, "key", "", "`FILE` with its private key")
-	f.StringVar(&o.Worker.ID, "id", "", "unique name of the worker; the URL's host and the model by default")
+	f.StringVar(&o.Worker.ID, "id", "", "unique name of the worker; the URL's host, its port and the model by default")
 	f.StringVar(&o.Worker.Model, "model", "", "the model, as clients call it")
 	f.StringVar(&o.Worker.Name, "name", "", "the model, as the engine calls it, where that is another name")
 	f.StringVar(&o.Worker.Protocol, "protocol", "openai-chat", "openai-chat, openai-responses, anthropic or gemini")
@@ -46,9 +47,22 @@ ETCD_PASSWORD is the password of --username.`,
 		if len(o.Etcd.Endpoints) == 0 || o.Worker.Model == "" || o.Worker.URL == "" {
 			return errors.New("--etcd, --model and --url are needed; 'isogloss register --help' has an example")
 		}
+		if o.Worker.ID == "" {
+			o.Worker.ID = workerID(o.Worker)
+		}
 		o.Etcd.SetPassword(os.Getenv("ETCD_PASSWORD"))
 		o.Etcd.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
 		return discover.Register(cmd.Context(), o)
 	}
 	return cmd
+}
+
+// workerID tells workers apart that nobody has named: by where they are and by what
+// they serve.
+func workerID(w discover.Worker) string {
+	u, err := url.Parse(w.URL)
+	if err != nil {
+		return "" // whoever registers it says what is wrong with the URL
+	}
+	return u.Host + "/" + w.Model
 }

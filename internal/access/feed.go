@@ -40,7 +40,7 @@ func (d *Directory) note(ctx context.Context, err error, down bool) bool {
 	case ctx.Err() != nil:
 		return down
 	case err != nil && !down:
-		d.o.Logger.Warn("the store of keys does not answer; known keys are served", "error", err, "age", d.age(time.Now()), "stale", d.o.Stale)
+		d.o.Logger.Warn("the store of keys does not answer; known keys are served", "error", err, "age", d.age(time.Now()).String(), "stale", d.o.Stale.String())
 	case err == nil && down:
 		d.o.Logger.Info("the store of keys answers again", "known", d.Snapshot().Known)
 	}

@@ -92,7 +92,7 @@ func (d *Directory) restore() {
 	d.contact.Store(-int64(age))
 	d.heard.Store(true)
 	d.restored = true
-	d.o.Logger.Info("keys were read from the snapshot", "path", d.o.Snapshot, "known", t.size.Load(), "age", age)
+	d.o.Logger.Info("keys were read from the snapshot", "path", d.o.Snapshot, "known", t.size.Load(), "age", age.String())
 }
 
 func (d *Directory) sealing() []byte { return d.o.Peppers.list[len(d.o.Peppers.list)-1].sealing }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
@@ -89,11 +91,29 @@ func openPeppers(cfg *config.Config) (access.Peppers, error) {
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return access.Peppers{}, fmt.Errorf("data: %w; write a folder that the gateway may use", err)
 	}
-	pepper, err := access.LoadPepper(filepath.Join(cfg.Data, "pepper"))
+	file := filepath.Join(cfg.Data, "pepper")
+	if err := checkPepper(file, cfg); err != nil {
+		return access.Peppers{}, err
+	}
+	pepper, err := access.LoadPepper(file)
 	if err != nil {
 		return access.Peppers{}, err
 	}
 	return access.NewPeppers([]secret.String{pepper})
+}
+
+// checkPepper keeps a new pepper from being made beside keys of an old one: none of
+// them would open anything, and nobody would know why.
+func checkPepper(file string, cfg *config.Config) error {
+	_, err := os.Stat(file)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil // LoadPepper says what is wrong with it
+	}
+	database := strings.TrimPrefix(cfg.Store.URL.Reveal(), "sqlite:")
+	if _, err := os.Stat(database); err == nil {
+		return fmt.Errorf("there is no pepper in %s, and %s has keys that were made with one; put it back from its backup, or remove the database to begin anew", file, database)
+	}
+	return nil
 }
 
 // Close closes the store.
@@ -198,7 +218,7 @@ func (k *Keyring) ensure(ctx context.Context, org, team string) error {
 // note writes down who did what. What was done stays done if that fails, and the
 // operator is told.
 func (k *Keyring) note(ctx context.Context, action, id string) error {
-	if err := k.store.Audit(ctx, store.Entry{At: time.Now(), Actor: k.actor, Action: action, Object: "key:" + id}); err != nil {
+	if err := k.store.Audit(ctx, store.Entry{At: time.Now(), Actor: k.actor, Action: action, Object: "key:" + id, Detail: "allowed"}); err != nil {
 		return fmt.Errorf("it is done, but could not be written to the audit log: %w", err)
 	}
 	return nil

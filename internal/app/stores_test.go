@@ -23,20 +23,30 @@ const staticKey = "sk-of-the-configuration"
 
 // stored is a configuration with a store. Its upstream costs a dollar for an answer
 // of dear.
-func stored(up *upstreamtest.Server, data, url, more string) string {
+func stored(up *upstreamtest.Server, data, store, more string) string {
 	return fmt.Sprintf(`
 listen: 127.0.0.1:0
 admin: { listen: 127.0.0.1:0 }
 node: n1
 data: %q
-store: { url: %q }
+store: %s
 keys: [%s]
 prices: { models: { "up/*": { input: 0, output: 10 } } }
 providers:
   up: { protocol: openai-chat, base_url: %q }
 models:
   fast: { targets: [up/real] }
-%s`, data, url, staticKey, up.BaseURL(), more)
+%s`, data, store, staticKey, up.BaseURL(), more)
+}
+
+// unreachable is a store that does not answer, with the pepper of the data folder.
+func unreachable(t *testing.T, data string) string {
+	t.Helper()
+	pepper, err := os.ReadFile(filepath.Join(data, "pepper"))
+	if err != nil {
+		pepper = []byte(strings.Repeat("0", 64))
+	}
+	return fmt.Sprintf("{ url: %q, peppers: [%q] }", "postgres://u:p@127.0.0.1:1/isogloss?sslmode=disable", strings.TrimSpace(string(pepper)))
 }
 
 // dear answers with a hundred thousand tokens.
@@ -139,7 +149,7 @@ func TestStoreOutlivesTheProcess(t *testing.T) {
 	g.want(t, "fast", staticKey, 200, "choices")
 	g.want(t, "fast", "sk-of-nobody", 401, "error")
 	g.want(t, "fast", poor.Text+"x", 401, "error")
-	if resp, err := g.ask("fast", false); err != nil || resp.StatusCode != 401 {
+	if resp, err := g.ask("fast", false); err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a key: %v %v", resp, err)
 	} else {
 		_ = resp.Body.Close()
@@ -215,15 +225,12 @@ func TestReloadKeepsTheStores(t *testing.T) {
 	g.want(t, "slow", "sk-another-one-of-them", 200, "choices")
 }
 
-// nowhere is a store that cannot be reached.
-const nowhere = "postgres://u:p@127.0.0.1:1/isogloss?sslmode=disable"
-
 // Without its store and without anything on the disk a gateway could only turn
 // everyone away, so it does not start and says what to do.
 func TestStartWithoutTheStore(t *testing.T) {
 	up, data := upstreamtest.New(t), t.TempDir()
 	file := filepath.Join(t.TempDir(), "isogloss.yaml")
-	if err := os.WriteFile(file, []byte(stored(up, data, nowhere, "")), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(stored(up, data, unreachable(t, data), "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Second)
@@ -250,7 +257,7 @@ func TestStartFromTheSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	g = start(t, stored(up, data, nowhere, ""), quick())
+	g = start(t, stored(up, data, unreachable(t, data), ""), quick())
 	g.want(t, "fast", known.Text, 200, "choices")
 	g.want(t, "fast", staticKey, 200, "choices")
 	status, body, header := g.try(t, "fast", unknown.Text)

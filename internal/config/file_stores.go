@@ -10,8 +10,8 @@ type storeFile struct {
 	URL secret.String `key:"url" example:"postgres://isogloss:${PASSWORD}@db.internal/isogloss"`
 	// Secrets that keys are hashed with, at least 32 characters each, oldest first:
 	// the last is used for new keys, the others for those that were made with them.
-	// The default is one that is made in the data folder; several gateways have to
-	// have the same.
+	// With sqlite the default is one that is made in the data folder; gateways that
+	// share a database have to have the same, so there it is needed.
 	Peppers []secret.String `key:"peppers" example:"[\"${PEPPER}\"]"`
 	// How long keys that are known are served while the store cannot be reached.
 	Stale duration `key:"stale" example:"1h"`

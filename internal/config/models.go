@@ -24,6 +24,9 @@ func (f *modelFile) resolve(c *Config, byName map[string]*provider.Provider, ps 
 		}
 		m.Targets = append(m.Targets, t)
 	}
+	if m.OwnedBy == "" && c.Discover.On() {
+		m.OwnedBy = discovered
+	}
 	m.Balance, m.Hedge, m.Continue = f.balance(), f.Hedge.resolve(ps), f.Continue
 	return m
 }

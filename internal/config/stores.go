@@ -117,6 +117,9 @@ func (s *storeFile) resolve(data string, ps *Problems) Store {
 	default:
 		ps.addKey(&s.at, "url", "is no store; write sqlite, \"sqlite:/path/to/file.db\" or \"postgres://…\"")
 	}
+	if len(s.Peppers) == 0 && out.URL != "" && !out.SQLite() {
+		ps.addKey(&s.at, "peppers", "is needed with a database that several gateways share: all of them have to have the same; write [\"${PEPPER}\"] with one from \"openssl rand -hex 32\"")
+	}
 	for i, p := range s.Peppers {
 		if len(p) < minPepper {
 			ps.addKey(&s.at, "peppers", "has a pepper, number %d, of less than %d characters; write one from \"openssl rand -hex 32\"", i+1, minPepper)

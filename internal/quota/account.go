@@ -31,6 +31,7 @@ type Ask struct {
 	Accounts []Account // those that have a limit, the key's first
 	Tokens   int64     // the most that it can use
 	Cost     usage.Money
+	Part     bool // it is for more of a request that was let in, and no further request
 }
 
 // Refusal is why a request has to wait or cannot be had at all.

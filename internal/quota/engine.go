@@ -29,7 +29,12 @@ type take struct {
 	cost                   usage.Money
 }
 
-func (a *Ask) take() take { return take{1, a.Tokens, 1, a.Cost} }
+func (a *Ask) take() take {
+	if a.Part {
+		return take{0, a.Tokens, 0, a.Cost}
+	}
+	return take{1, a.Tokens, 1, a.Cost}
+}
 
 const (
 	idle = 60 * minute      // after which an account is forgotten
@@ -90,7 +95,7 @@ func (s *shard) settle(now int64, h *held, tokens int64, cost usage.Money) {
 		a := h.from[i]
 		a.roll(now)
 		a.tokens.correct(h.minute, tokens-h.ask.Tokens)
-		a.open--
+		a.open -= h.ask.take().open
 		a.reserved -= h.ask.Cost
 		a.spend(cost, a.newest)
 	}

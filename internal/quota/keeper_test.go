@@ -61,6 +61,11 @@ var table = map[string]struct {
 	"the longest wait is the cause": {Limit{Concurrency: 1, Requests: 1}, Limit{Budget: 10}, []step{
 		{do: "reserve", name: "a", cost: 10}, {do: "reserve", name: "b", reason: Requests}, {do: "settle", name: "a", cost: 10}, {do: "reserve", name: "c", cost: 1, reason: Budget, never: true, of: "org:o"},
 	}},
+	"more for a request is no further request": {Limit{Requests: 2, Concurrency: 2, Budget: 100}, Limit{}, []step{
+		{do: "reserve", name: "a", cost: 10}, {do: "more", name: "a2", cost: 40}, {do: "more", name: "a3", cost: 60, reason: Budget}, {do: "more", name: "a4", cost: 50},
+		{do: "settle", name: "a", cost: 60}, {do: "settle", name: "a2"}, {do: "settle", name: "a4"},
+		{do: "reserve", name: "b", cost: 41, reason: Budget, never: true}, {do: "reserve", name: "c", cost: 40}, {do: "reserve", name: "d", reason: Requests},
+	}},
 	"a charge counts once": {Limit{Budget: 100}, Limit{}, []step{
 		{do: "reserve", name: "a", cost: 1}, {do: "charge", name: "x", cost: 60}, {do: "charge", name: "x", cost: 60}, {do: "reserve", name: "b", cost: 40, reason: Budget},
 		{do: "reserve", name: "c", cost: 39},
@@ -86,8 +91,8 @@ func steps(t *testing.T, n *node, test string, key, org Limit, all []step) {
 	for i, s := range all {
 		id := test + s.name
 		switch s.do {
-		case "reserve":
-			h, refusal := n.Reserve(context.Background(), Ask{ID: id, Org: test, Accounts: accounts, Tokens: s.tokens, Cost: s.cost})
+		case "reserve", "more":
+			h, refusal := n.Reserve(context.Background(), Ask{ID: id, Org: test, Accounts: accounts, Tokens: s.tokens, Cost: s.cost, Part: s.do == "more"})
 			holds[s.name] = h
 			got, of := Reason(""), accounts[0].ID
 			if s.of != "" {

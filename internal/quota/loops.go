@@ -125,7 +125,7 @@ func (r *remote) recover() {
 	outage := time.Duration(r.now()-r.lost.Load()) * time.Millisecond
 	r.breaker.close()
 	r.queue.nudge()
-	r.o.Logger.Info("redis is back; limits are shared again", "outage", outage, "nodes", r.members.Load())
+	r.o.Logger.Info("redis is back; limits are shared again", "outage", outage.String(), "nodes", r.members.Load())
 }
 
 // beat says that this node is there, and counts the others.

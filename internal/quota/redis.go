@@ -277,13 +277,13 @@ func (r *remote) remind(a *Ask, lost [maxAccounts]*memo) {
 }
 
 func (r *remote) settle(h *held, tokens int64, cost usage.Money) {
-	it := &item{id: h.ask.ID, org: h.ask.Org, accounts: h.ask.Accounts, minute: h.minute, tokens: tokens - h.ask.Tokens, open: 1, reserved: h.ask.Cost, cost: cost}
+	it := &item{id: h.ask.ID, org: h.ask.Org, accounts: h.ask.Accounts, minute: h.minute, tokens: tokens - h.ask.Tokens, open: h.ask.take().open, reserved: h.ask.Cost, cost: cost}
 	if h.local != 0 {
 		now := r.now()
 		h.shard.settle(now, h, tokens, cost)
 		it.minute, it.tokens = 0, 0
 		if now-h.local < minute { // it counts in the minute that Redis has now
-			it.requests, it.tokens = 1, tokens
+			it.requests, it.tokens = h.ask.take().requests, tokens
 		}
 	}
 	r.release(it, h.leases)

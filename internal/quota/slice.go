@@ -80,7 +80,7 @@ const (
 
 // useSlice reserves from the slice of a hot key, and takes one where there is none.
 func (r *remote) useSlice(a *Ask, h *held) sliced {
-	if r.o.HotRate < 0 {
+	if r.o.HotRate < 0 || a.Part {
 		return noSlice
 	}
 	now := r.now()

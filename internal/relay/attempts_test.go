@@ -72,7 +72,7 @@ func TestFailedAttemptsAreNotCharged(t *testing.T) {
 		"both fail": {pairPlain, upstreamtest.JSON(500, busy), upstreamtest.JSON(429, busy), 429, usage.Failed, 0,
 			[]string{"up/x Internal Server Error 500", "two/x Too Many Requests 429"}},
 		"the first breaks off in mid-stream": {pairStream, upstreamtest.Break(chunkOf("a")), upstreamtest.Stream(toldStream("b")), 200, usage.Failed,
-			costOf(promptOf(pairStream), 1), []string{"up/x OK upstream_truncated charged"}},
+			costOf(likelyOf(pairStream), 1), []string{"up/x OK upstream_truncated charged"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, books := newCounted(t, func(p *pair) { p.state.Retries.Attempts = 2 })
@@ -160,7 +160,7 @@ func TestHedgesAreNotCharged(t *testing.T) {
 // A stream that two targets have said has one row. Each part is paid for once, at
 // the price of who said it.
 func TestContinuedStreamIsCountedOnce(t *testing.T) {
-	prompt := promptOf(pairStream)
+	prompt := likelyOf(pairStream)
 	const nobody = ": nobody\n\n"
 	const told = `event: message_start
 data: {"type":"message_start","message":{"id":"m1","type":"message","role":"assistant","model":"x","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":7,"output_tokens":1}}}

@@ -29,7 +29,8 @@ type account struct {
 	hold     quota.Hold
 	more     []quota.Hold    // for an answer that goes on beyond what was reserved
 	payers   []quota.Account // of those
-	prompt   int64           // tokens, estimated
+	prompt   int64           // tokens that are reserved for it
+	likely   int64           // tokens that it has, estimated: what is paid for where the provider does not tell
 	allowed  int64           // tokens of the answer that are reserved for
 	bounded  bool            // the answer cannot be longer than that
 	budgeted bool            // money is limited
@@ -54,7 +55,7 @@ func (r *Relay) reserveForward(x *exchange) *llm.Error {
 			Message: "what this path costs is not known, and this key has a budget; use a key without one"}
 	}
 	a := &account{}
-	hold, refusal := x.hold(a, x.caller.Accounts, "", llm.Usage{})
+	hold, refusal := x.hold(a, x.caller.Accounts, "", 0, 0)
 	if refusal != nil {
 		return refusal
 	}
@@ -72,7 +73,7 @@ func (r *Relay) reserve(x *exchange) *llm.Error {
 	}
 	a := &account{budgeted: budgeted(x.caller.Accounts)}
 	if !x.endpoint.counts() {
-		a.prompt = x.ask.prompt()
+		a.prompt, a.likely = x.ask.prompt()
 	}
 	a.allowed, a.bounded = x.most()
 	known := x.dearest(a)
@@ -81,9 +82,9 @@ func (r *Relay) reserve(x *exchange) *llm.Error {
 			Message: "the model '" + printable(x.ask.model) + "' has no price, and this key has a budget; its operator can write one under prices"}
 	}
 	if a.price.Context > 0 {
-		a.prompt = min(a.prompt, a.price.Context)
+		a.prompt, a.likely = min(a.prompt, a.price.Context), min(a.likely, a.price.Context)
 	}
-	hold, refusal := x.hold(a, x.caller.Accounts, "", llm.Usage{Input: a.prompt, Output: a.allowed})
+	hold, refusal := x.hold(a, x.caller.Accounts, "", a.prompt, a.allowed)
 	if refusal != nil {
 		return refusal
 	}
@@ -118,7 +119,7 @@ func (x *exchange) dearest(a *account) bool {
 
 // worst is what the request costs at most at a price.
 func (x *exchange) worst(p usage.Price, a *account) usage.Money {
-	cost, err := p.Cost(llm.Usage{Input: a.prompt, Output: a.allowed})
+	cost, err := p.Most(a.prompt, a.allowed)
 	if err != nil {
 		return math.MaxInt64
 	}
@@ -127,16 +128,16 @@ func (x *exchange) worst(p usage.Price, a *account) usage.Money {
 
 // hold reserves for so many tokens. The part tells the reservations of one request
 // apart.
-func (x *exchange) hold(a *account, of []quota.Account, part string, most llm.Usage) (quota.Hold, *llm.Error) {
+func (x *exchange) hold(a *account, of []quota.Account, part string, read, written int64) (quota.Hold, *llm.Error) {
 	if len(of) == 0 {
 		return quota.Hold{}, nil
 	}
-	cost, err := a.price.Cost(most)
+	cost, err := a.price.Most(read, written)
 	if err != nil {
 		cost = math.MaxInt64
 	}
-	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Org: x.caller.Org, Accounts: of,
-		Tokens: most.Input + most.Output, Cost: cost})
+	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Part: part != "", Org: x.caller.Org, Accounts: of,
+		Tokens: read + written, Cost: cost})
 	if refusal != nil {
 		return quota.Hold{}, overQuota(refusal)
 	}
@@ -160,7 +161,7 @@ func (x *exchange) openRow(known bool) *llm.Error {
 	a := x.account
 	row := x.row()
 	o := usage.Opening{ID: row.ID, Node: row.Node, Key: row.Key, Team: row.Team, Org: row.Org, Began: row.Began, Endpoint: row.Endpoint, Dialect: row.Dialect,
-		Model: row.Model, Stream: row.Stream, Prompt: a.prompt}
+		Model: row.Model, Stream: row.Stream, Prompt: a.likely}
 	if len(x.line) > 0 {
 		o.Target = x.line[0].target.String()
 	}
@@ -265,7 +266,7 @@ func (x *exchange) extend() *llm.Error {
 	if a.more == nil {
 		a.payers = payers(x.caller.Accounts)
 	}
-	hold, refusal := x.hold(a, a.payers, "/"+strconv.Itoa(len(a.more)+2), llm.Usage{Output: unboundedMost})
+	hold, refusal := x.hold(a, a.payers, "/"+strconv.Itoa(len(a.more)+2), 0, unboundedMost)
 	if refusal != nil {
 		a.spent = true
 		return refusal

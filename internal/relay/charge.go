@@ -82,7 +82,7 @@ func (x *exchange) facts(outcome usage.Outcome) usage.Facts {
 	if x.asked.IsZero() || a.parts.has(x.asked) { // nobody was asked, or nobody since
 		return usage.Facts{Outcome: outcome, Price: x.price()}
 	}
-	f := usage.Facts{Outcome: outcome, Reported: a.parts.since(x.summary().Usage), Prompt: a.prompt, Delivered: a.told - a.parts.told, Price: x.price()}
+	f := usage.Facts{Outcome: outcome, Reported: a.parts.since(x.summary().Usage), Prompt: a.likely, Delivered: a.told - a.parts.told, Price: x.price()}
 	switch {
 	case f.Reported != nil:
 	case x.endpoint.counts():
@@ -136,7 +136,7 @@ func (x *exchange) priceOf(t *route.Target) (usage.Price, bool) {
 	if x.endpoint.counts() {
 		return usage.Price{}, true
 	}
-	return x.state.Books.Prices.Find(t.Provider.Preset, t.String())
+	return x.state.Books.Prices.Find(t.Provider.Preset, t.Priced())
 }
 
 // tried are the attempts that failed or were given up. The client does not pay for

@@ -208,7 +208,7 @@ func testEnding(t *testing.T, e ending, l lane) {
 
 	want := e.want
 	if e.prompt {
-		want.Usage.Input = promptOf(l.body)
+		want.Usage.Input = likelyOf(l.body)
 	}
 	if row.Outcome != want.Outcome || row.Status != status || row.Estimated != want.Estimated {
 		t.Errorf("outcome %s, status %d, estimated %t; want %s, %d, %t", row.Outcome, row.Status, row.Estimated, want.Outcome, status, want.Estimated)

@@ -19,8 +19,12 @@ const (
 	unboundedMost = 4 << 10 // tokens that are reserved at a time where the client sets no bound
 )
 
-// prompt is the most that a request's body is likely to be, in tokens.
-func (p *projection) prompt() int64 { return int64(len(p.body))/promptBytes + 1 }
+// prompt is how many tokens a request's body has: at most, nearly always, and
+// likely.
+func (p *projection) prompt() (most, likely int64) {
+	n := int64(len(p.body))
+	return n/promptBytes + 1, n/bytesPerToken + 1
+}
 
 // counts reports whether the request is for a count of tokens, which no vendor
 // takes money for.

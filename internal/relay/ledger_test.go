@@ -176,8 +176,11 @@ func costOf(input, output int64) usage.Money {
 	return usage.Money(input)*inputCost + usage.Money(output)*outputCost
 }
 
-// promptOf is what a body is taken for before anybody has counted it.
+// promptOf is what is reserved for a body before anybody has counted it.
 func promptOf(body string) int64 { return int64(len(body))/promptBytes + 1 }
+
+// likelyOf is what a body is taken for where nobody does.
+func likelyOf(body string) int64 { return int64(len(body))/bytesPerToken + 1 }
 
 // folder is where the process keeps its records.
 func (l *ledger) folder(t testing.TB) string {

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
@@ -25,17 +27,25 @@ func TestWaitingStream(t *testing.T) {
 	for _, tt := range []struct {
 		name, path, body string
 		upstream         protocol.Name
+		counted          bool // there is a ledger, and the key has limits
 	}{
-		{"verbatim", chatPath, streamAsk, protocol.OpenAIChat},
-		{"Messages on Chat", "/v1/messages", `{"model":"real-chat","max_tokens":16,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`, protocol.OpenAIChat},
-		{"Responses on Messages", "/v1/responses", `{"model":"real-chat","stream":true,"store":false,"input":"Hi"}`, protocol.Anthropic},
+		{"verbatim", chatPath, streamAsk, protocol.OpenAIChat, false},
+		{"verbatim, counted", chatPath, streamAsk, protocol.OpenAIChat, true},
+		{"Messages on Chat, counted", "/v1/messages", `{"model":"real-chat","max_tokens":16,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`, protocol.OpenAIChat, true},
+		{"Responses on Messages, counted", "/v1/responses", `{"model":"real-chat","stream":true,"store":false,"input":"Hi"}`, protocol.Anthropic, true},
+		{"Messages on Chat", "/v1/messages", `{"model":"real-chat","max_tokens":16,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`, protocol.OpenAIChat, false},
+		{"Responses on Messages", "/v1/responses", `{"model":"real-chat","stream":true,"store":false,"input":"Hi"}`, protocol.Anthropic, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			up := newSilent(t, tt.upstream)
-			g := newGateway(t, func(g *gateway) {
+			changes := []func(*gateway){func(g *gateway) {
 				g.provider.Protocol = tt.upstream
 				g.provider.BaseURL.Host = up.Addr().String()
-			})
+			}}
+			if tt.counted {
+				changes = append(changes, newLedger(t, quota.Limit{Budget: 1000 * usage.Dollar, Concurrency: 2 * streams}).use)
+			}
+			g := newGateway(t, changes...)
 			hold(t, g, tt.path, tt.body) // what the first one makes is no stream's
 			before := stackBytes()
 			for range streams {

@@ -29,6 +29,15 @@ type Target struct {
 // String is the target as operators write it: provider/model.
 func (t Target) String() string { return t.Provider.Name + "/" + t.Model }
 
+// Priced is the name by which a target's price is found. Workers have that of their
+// pool: they choose their own names, and could choose a cheap one.
+func (t Target) Priced() string {
+	if t.Provider.Workers != "" {
+		return t.Provider.Workers
+	}
+	return t.String()
+}
+
 // Route is one row of the configuration's models.
 type Route struct {
 	Name    string // as configured; a name that ends in "*" stands for all names that begin with what is before it

@@ -22,7 +22,7 @@ import (
 type kind struct {
 	name    string
 	rewrite func(query string) string
-	rows    int // that one statement inserts
+	insert  func(ctx context.Context, c conn, in insert) error
 	is      func(err error, c condition) bool
 	migrate func(s *Store, ctx context.Context) error
 }
@@ -79,7 +79,7 @@ func postgres() kind {
 	}
 	return kind{
 		name:    "postgres",
-		rows:    batchRows, // one round trip
+		insert:  insertTogether,
 		rewrite: func(query string) string { return query },
 		is: func(err error, c condition) bool {
 			var e *pgconn.PgError
@@ -126,8 +126,8 @@ func sqliteFile() kind {
 		orphan:    {sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY},
 	}
 	return kind{
-		name: "sqlite",
-		rows: 8, // its time to bind arguments grows with their square, and it has no round trips
+		name:   "sqlite",
+		insert: insertEach,
 		// No query has a dollar sign but before the number of an argument.
 		rewrite: func(query string) string { return strings.ReplaceAll(query, "$", "?") },
 		is: func(err error, c condition) bool {

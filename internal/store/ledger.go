@@ -48,23 +48,19 @@ const rowColumns = `id, began, took, input, cache_read, cache_write, output, rea
 // appendRows counts only what was really inserted: another node may have sent the
 // same rows at the same time.
 func appendRows(ctx context.Context, c conn, rows []usage.Row) error {
-	in := insert{head: `INSERT INTO requests (` + rowColumns + `) VALUES `, tail: ` ON CONFLICT (id) DO NOTHING RETURNING id`}
+	added := make(map[string]bool, len(rows))
+	in := insert{head: `INSERT INTO requests (` + rowColumns + `) VALUES `, tail: ` ON CONFLICT (id) DO NOTHING`, took: func(id string) { added[id] = true }}
 	for _, r := range rows {
 		in.rows = append(in.rows, []any{r.ID, nanos(r.Began), int64(r.Took),
 			r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,
 			r.Node, r.Key, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome)})
 	}
-	added := make(map[string]bool, len(rows))
-	err := in.run(ctx, c, func(row scan) error {
-		var id string
-		err := row(&id)
-		added[id] = true
-		return err
-	})
-	if err != nil {
+	if err := in.run(ctx, c); err != nil {
 		return err
 	}
-	rows = slices.DeleteFunc(slices.Clone(rows), func(r usage.Row) bool { return !added[r.ID] })
+	if len(added) < len(rows) { // seldom, and rows are large
+		rows = slices.DeleteFunc(slices.Clone(rows), func(r usage.Row) bool { return !added[r.ID] })
+	}
 	if err := appendAttempts(ctx, c, rows); err != nil {
 		return err
 	}
@@ -81,7 +77,7 @@ func appendAttempts(ctx context.Context, c conn, rows []usage.Row) error {
 				a.Usage.Input, a.Usage.CacheRead, a.Usage.CacheWrite, a.Usage.Output, a.Usage.Reasoning, moneyArg(a.Cost), int64(a.Status), a.Charged, a.Target, a.Fault})
 		}
 	}
-	return in.run(ctx, c, nil)
+	return in.run(ctx, c)
 }
 
 func moneyArg(m *usage.Money) any {

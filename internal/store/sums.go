@@ -117,7 +117,7 @@ func addHours(ctx context.Context, c conn, sums map[hoursKey]*total) error {
 		in.rows = append(in.rows, []any{k.org, k.hour, k.team, k.key, k.model, k.target, t.requests, t.unknown, t.estimated,
 			t.usage.Input, t.usage.CacheRead, t.usage.CacheWrite, t.usage.Output, t.usage.Reasoning, t.cost})
 	}
-	return in.run(ctx, c, nil)
+	return in.run(ctx, c)
 }
 
 func addSpent(ctx context.Context, c conn, sums map[spentKey]*total) error {
@@ -129,7 +129,7 @@ func addSpent(ctx context.Context, c conn, sums map[spentKey]*total) error {
 		t := sums[k]
 		in.rows = append(in.rows, []any{k.account, k.at, t.requests, t.unknown, t.cost})
 	}
-	return in.run(ctx, c, nil)
+	return in.run(ctx, c)
 }
 
 func addMinutes(ctx context.Context, c conn, sums map[spentKey]*total) error {
@@ -140,7 +140,7 @@ func addMinutes(ctx context.Context, c conn, sums map[spentKey]*total) error {
 	for _, k := range inOrder(sums) {
 		in.rows = append(in.rows, []any{k.account, k.at, sums[k].cost})
 	}
-	return in.run(ctx, c, nil)
+	return in.run(ctx, c)
 }
 
 func inOrder(sums map[spentKey]*total) []spentKey {

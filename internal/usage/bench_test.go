@@ -91,3 +91,16 @@ func BenchmarkFind(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkReadRow is what a row costs on its way from the disk to the store.
+func BenchmarkReadRow(b *testing.B) {
+	r := sampleRow("1b4e28ba-2fa1-11d2-883f-0016d3cca427")
+	var e encoder
+	e.row(&r)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := readRow(e.b); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -70,6 +70,16 @@ func (p Price) Cost(u llm.Usage) (Money, error) {
 	return Money(sum).Add(p.Request)
 }
 
+// Most is what so many tokens cost at most, whichever of the provider's classes they
+// turn out to be: writing to a prompt cache may cost more than reading anew.
+func (p Price) Most(read, written int64) (Money, error) {
+	if p.Long != nil && read > p.Above {
+		return p.Long.Most(read, written)
+	}
+	dear := Price{Input: max(p.Input, p.CacheRead, p.CacheWrite), Output: max(p.Output, p.Reasoning), Request: p.Request}
+	return dear.Cost(llm.Usage{Input: read, Output: written})
+}
+
 // readsMore reports whether the prompt is longer than n. The classes may be any
 // numbers that a provider wrote, so their sum is not taken without care.
 func readsMore(u llm.Usage, n int64) bool {

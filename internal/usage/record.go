@@ -157,6 +157,12 @@ type field struct {
 	text []byte // text, or the fields of a group
 }
 
+// money is a copy: a pointer into the field would move every field to the heap.
+func (f *field) money() *Money {
+	m := Money(f.int)
+	return &m
+}
+
 func (f *field) time() time.Time { return time.Unix(0, f.int).UTC() }
 
 // eachField reads fields one after the other. Types that are not ours are passed over.
@@ -326,7 +332,7 @@ func readRow(b []byte) (r Row, err error) {
 		case 20:
 			r.Estimated = f.int != 0
 		case 21:
-			r.Cost = (*Money)(&f.int)
+			r.Cost = f.money()
 		case 22:
 			var a Attempt
 			err = a.read(f.text)
@@ -356,7 +362,7 @@ func (a *Attempt) read(b []byte) error {
 		case 6, 7, 8, 9, 10:
 			readUsage(&a.Usage, f.n-6, f.int)
 		case 11:
-			a.Cost = (*Money)(&f.int)
+			a.Cost = f.money()
 		case 12:
 			a.Charged = f.int != 0
 		}

@@ -1,0 +1,24 @@
+package route_test
+
+import (
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/route"
+)
+
+// A worker that calls itself like a provider does not get that provider's price.
+func TestPriced(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		target route.Target
+		want   string
+	}{
+		{"a provider", route.Target{Provider: &provider.Provider{Name: "local"}, Model: "m"}, "local/m"},
+		{"a worker", route.Target{Provider: &provider.Provider{Name: "local", Workers: "discovered/fast"}, Model: "m"}, "discovered/fast"},
+	} {
+		if got := c.target.Priced(); got != c.want {
+			t.Errorf("%s is priced as %q, want %q", c.name, got, c.want)
+		}
+	}
+}
