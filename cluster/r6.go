@@ -78,7 +78,7 @@ func (s *stage) withoutSnapshots() error {
 	case <-time.After(20 * time.Second):
 		wrong = append(wrong, "it runs")
 	}
-	text := strings.TrimSpace(g.log()[said:])
+	text := strings.ReplaceAll(strings.TrimSpace(g.log()[said:]), g.dir, "…")
 	wrong = append(wrong, unless(strings.Contains(text, "snapshot"), "it does not say that there is no snapshot: %s", clip(text, 600)))
 	s.check("r6/without-snapshots", fmt.Sprintf("it ended after %v: %s", time.Since(began).Round(time.Millisecond), clip(text[strings.LastIndex(text, "\n")+1:], 300)), began, wrong...)
 	return nil
