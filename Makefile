@@ -9,7 +9,7 @@ VERSION ?= dev
 FUZZTIME ?= 10s
 SOAK ?= 2m
 
-.PHONY: build check format vet lint stores test fuzz fuzz-crashes conform e2e chaos chaos-short cluster cluster-short soak bench bench-quick generate tidy clean
+.PHONY: build check format vet lint stores test timing fuzz fuzz-crashes conform e2e chaos chaos-short cluster cluster-short soak bench bench-quick generate tidy clean
 
 build: ## the binary
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
@@ -39,6 +39,9 @@ stores: ## the stores that tests run, where they are not installed
 
 test: stores ## everything but the SDKs, with the race detector
 	go test -race -shuffle=on ./...
+
+timing: ## whether the time of a key's check tells anything of the key; wants a quiet machine
+	go test -count=1 -v -run Timing ./internal/access
 
 fuzz: ## every fuzz target for as long as FUZZTIME says, for example FUZZTIME=10m
 	./fuzz.sh $(FUZZTIME) all
