@@ -117,7 +117,7 @@ func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5+1) } 
 // list takes everything in, page by page at one revision.
 func (w *watching) list(ctx context.Context) error {
 	w.known = map[string]int64{}
-	b := batch{Change: Change{All: true, At: time.Now()}}
+	b := batch{Change: Change{All: true, At: time.Now(), Shaken: w.shaken()}}
 	rev, err := w.pages(ctx, 0, nil, func(kv *mvccpb.KeyValue) {
 		w.known[string(kv.Key)] = kv.ModRevision
 		w.read(&b, kv)
@@ -241,14 +241,14 @@ func (w *watching) take(r clientv3.WatchResponse, ok bool) error {
 			together[e.Kv.ModRevision]++
 		}
 	}
-	b := batch{Change: Change{At: time.Now()}}
+	b := batch{Change: Change{At: time.Now(), Shaken: w.shaken()}}
 	for _, e := range r.Events {
 		if e.Kv.ModRevision < w.seen {
 			continue // it goes back in time
 		}
 		if id := w.id(e.Kv); b.has(id) {
 			w.tell(b.Change)
-			b = batch{Change: Change{At: b.At}}
+			b = batch{Change: Change{At: b.At, Shaken: b.Shaken}}
 		}
 		w.seen = e.Kv.ModRevision
 		b.Revision = w.seen
@@ -280,6 +280,9 @@ func (w *watching) id(kv *mvccpb.KeyValue) string {
 	return strings.TrimPrefix(string(kv.Key), w.workers())
 }
 
+// shaken reports whether etcd was in trouble lately.
+func (w *watching) shaken() bool { return !w.trouble.IsZero() && time.Since(w.trouble) < calm }
+
 func (w *watching) event(b *batch, e *clientv3.Event, bulk bool) {
 	if e.Type == clientv3.EventTypePut {
 		w.known[string(e.Kv.Key)] = e.Kv.ModRevision
@@ -289,7 +292,7 @@ func (w *watching) event(b *batch, e *clientv3.Event, bulk bool) {
 	id := w.id(e.Kv)
 	b.note(id)
 	delete(w.known, string(e.Kv.Key))
-	if bulk || !w.trouble.IsZero() && time.Since(w.trouble) < calm {
+	if bulk || w.shaken() {
 		b.Lost = append(b.Lost, id)
 	} else {
 		b.Left = append(b.Left, id)

@@ -94,6 +94,17 @@ func (g *guard) lose(ids []string, now time.Time) {
 	g.weigh(0, now)
 }
 
+// doubt takes workers away that went while their source was in trouble, and keeps
+// them all: those that are well will be named again.
+func (g *guard) doubt(ids []string, now time.Time) {
+	for _, id := range ids {
+		if _, ok := g.live[id]; ok {
+			g.take(id, now)
+			g.keep(id, now)
+		}
+	}
+}
+
 // take moves a worker from live to left.
 func (g *guard) take(id string, now time.Time) {
 	w, ok := g.live[id]

@@ -160,3 +160,24 @@ func BenchmarkGuardLeave(b *testing.B) {
 		}
 	}
 }
+
+// What goes while its source is in trouble is kept, however little it is.
+func TestGuardDoubts(t *testing.T) {
+	g, now := newGuard(30*time.Second, 10*time.Second), time.Now()
+	for _, w := range fleet(5, "m") {
+		g.put(w)
+	}
+	first := fleet(5, "m")[0]
+	g.doubt([]string{first.ID, "nobody"}, now)
+	if _, ok := g.published(first.ID); !ok || len(g.kept) != 1 {
+		t.Errorf("kept %v", g.kept)
+	}
+	g.expire(now.Add(29 * time.Second))
+	if _, ok := g.published(first.ID); !ok {
+		t.Error("it is let go too soon")
+	}
+	g.expire(now.Add(30 * time.Second))
+	if _, ok := g.published(first.ID); ok {
+		t.Error("it is never let go")
+	}
+}

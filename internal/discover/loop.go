@@ -116,7 +116,11 @@ func (l *loop) hear(t told, now time.Time) {
 	}
 	lost = slices.DeleteFunc(lost, func(id string) bool { _, ok := named[id]; return ok })
 	st.leave(prefixed(t.source, t.Left), now)
-	st.lose(lost, now)
+	if t.Shaken {
+		st.doubt(lost, now)
+	} else {
+		st.lose(lost, now)
+	}
 	if len(st.kept) > before && st.warned.now() {
 		l.d.options.Logger.Warn("workers vanished together and are kept until the source has said so for a while",
 			"source", t.source, "kept", len(st.kept), "live", len(st.live), "for", l.d.options.Confirm.String())

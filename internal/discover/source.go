@@ -28,4 +28,5 @@ type Change struct {
 	Revision int64     // the source's own; 0 where it has none
 	At       time.Time // when the source said so
 	Stale    bool      // the source does not answer; nothing else in the change counts
+	Shaken   bool      // the source was in trouble lately: whoever is lost is kept until it has said so for a while
 }
