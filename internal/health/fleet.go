@@ -3,6 +3,7 @@ package health
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -34,6 +35,9 @@ type Fleet struct {
 	budgets map[string]*Budget
 }
 
+// dialLimit is how long a check may wait for its connection.
+const dialLimit = 2 * time.Second
+
 // NewFleet returns a fleet without targets.
 func NewFleet(o Options) *Fleet {
 	f := &Fleet{
@@ -46,7 +50,9 @@ func NewFleet(o Options) *Fleet {
 	}
 	if f.transport == nil {
 		// A kept connection would hide that no new one can be made.
-		f.transport = &http.Transport{DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: 64 << 10}
+		// A dial goes on when its check was given up, so it has a limit of its own.
+		f.transport = &http.Transport{DialContext: (&net.Dialer{Timeout: dialLimit}).DialContext, DisableKeepAlives: true, DisableCompression: true,
+			MaxResponseHeaderBytes: 64 << 10}
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	return f
