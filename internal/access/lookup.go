@@ -40,6 +40,14 @@ func (d *Directory) lookup(r *http.Request, id string, now time.Time) (*entry, *
 	return d.await(r.Context(), strings.Clone(id), unseen) // or the id would hold the secret beside it in memory
 }
 
+// Record is what is kept of a key: as it is in memory, or else as the source has it.
+func (d *Directory) Record(ctx context.Context, id string) (Record, error) {
+	if e := d.table.Load().find(id); e != nil {
+		return e.record, nil
+	}
+	return d.o.Source.Key(ctx, id)
+}
+
 // again looks whether the source has a newer record of a key that came with a wrong
 // secret: it may have been rotated a moment ago, by way of another node. Where the
 // source cannot say, what is known holds.

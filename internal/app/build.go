@@ -18,7 +18,7 @@ import (
 // when the process started, so that lists of models stay the same over reloads.
 func newState(cfg *config.Config, workers []discover.Worker, created time.Time) *relay.State {
 	return &relay.State{
-		Routes:    route.New(newPools(workers, cfg).fill(newRoutes(cfg.Models), cfg.Models)),
+		Routes:    route.New(newRoutes(cfg.Models, newPools(workers, cfg))),
 		Keys:      access.NewKeys(newKeys(cfg.Keys)),
 		Paths:     newPaths(cfg.Providers),
 		Retries:   relay.Retries(cfg.Retries),
@@ -39,19 +39,26 @@ func newKeys(keys []config.Key) []access.Key {
 	return out
 }
 
-// newRoutes are the rows of the configuration, without their targets.
-func newRoutes(models []config.Model) []*route.Route {
-	routes := make([]*route.Route, 0, len(models))
+// newRoutes are the rows of the configuration, and the models that only workers
+// serve. What the file says is not changed by what is found.
+func newRoutes(models []config.Model, found pools) []*route.Route {
+	routes := make([]*route.Route, 0, len(models)+len(found.names))
+	written := map[string]bool{}
 	for _, m := range models {
+		written[m.Name] = true
 		r := &route.Route{Name: m.Name, OwnedBy: m.OwnedBy, Balance: balance.Policy(m.Balance), Continue: m.Continue,
 			Hedge: route.Hedge{Quantile: m.Hedge.Percentile / 100, Share: m.Hedge.Share}}
+		for _, t := range m.Targets {
+			r.Targets = append(r.Targets, found.targets(t)...)
+		}
 		routes = append(routes, r)
 	}
+	for _, name := range found.names {
+		if !written[name] {
+			routes = append(routes, &route.Route{Name: name, OwnedBy: config.Discovered, Targets: found.byName[name], Balance: balance.LeastBusy})
+		}
+	}
 	return routes
-}
-
-func newTarget(t config.Target) route.Target {
-	return route.Target{Provider: t.Provider, Model: t.Model, Weight: t.Weight, Timeouts: t.Timeouts}
 }
 
 func newPaths(providers []*provider.Provider) map[provider.Path]*provider.Provider {

@@ -26,9 +26,12 @@ type current struct {
 
 // load takes a configuration.
 func (c *current) load(cfg *config.Config) error {
-	prices, err := newBook(&cfg.Prices)
-	if err != nil {
-		return err
+	var prices *usage.Book
+	if c.stores.store != nil { // else nothing is counted, and the table of prices need not be read
+		var err error
+		if prices, err = newBook(&cfg.Prices); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -54,19 +54,17 @@ func openStores(cfg *config.Config, observer *observe.Observer) (s *stores, err 
 			s.close()
 		}
 	}()
-	if cfg.Store.URL == "" && (!cfg.Discover.On() || cfg.Discover.Local) {
-		s.discovery, err = newDiscovery(cfg, "", observer.Logger())
-		return s, err
-	}
-	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
-		return s, fmt.Errorf("data: %w; write a folder that the gateway may use", err)
+	if cfg.Store.URL != "" || cfg.Discover.On() && !cfg.Discover.Local { // else nothing is written to disk
+		if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+			return s, fmt.Errorf("data: %w; write a folder that the gateway may use", err)
+		}
 	}
 	if cfg.Store.URL != "" {
 		if err := s.openStore(cfg, observer); err != nil {
 			return s, err
 		}
 	}
-	s.discovery, err = newDiscovery(cfg, filepath.Join(cfg.Data, "workers.snapshot"), observer.Logger())
+	s.discovery, err = newDiscovery(cfg, observer.Logger())
 	return s, err
 }
 
@@ -193,7 +191,7 @@ func (s *stores) chargeLost(row usage.Row) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastDrain)
 	defer cancel()
-	record, err := s.store.Key(ctx, row.Key)
+	record, err := s.keys.Record(ctx, row.Key)
 	if err != nil {
 		return // a budget that is not known is read from the ledger, which has the row
 	}

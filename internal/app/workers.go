@@ -8,10 +8,11 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/balance"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
@@ -21,8 +22,8 @@ import (
 
 // newDiscovery looks for workers where the configuration says; nil where it does
 // not.
-func newDiscovery(cfg *config.Config, snapshot string, logger *slog.Logger) (*discover.Discovery, error) {
-	d := &cfg.Discover
+func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery, error) {
+	d, snapshot := &cfg.Discover, filepath.Join(cfg.Data, "workers.snapshot")
 	if !d.On() {
 		return nil, nil
 	}
@@ -103,7 +104,7 @@ func newPools(workers []discover.Worker, cfg *config.Config) pools {
 // are.
 func newWorker(w discover.Worker, base *url.URL, cfg *config.Config) *provider.Provider {
 	p := &provider.Provider{
-		Name: strings.ReplaceAll(w.ID, "/", ":"), Workers: "discovered/" + w.Model, Protocol: protocol.Name(w.Protocol), BaseURL: base, Auth: provider.NoneAuth,
+		Name: strings.ReplaceAll(w.ID, "/", ":"), Workers: config.Discovered + "/" + w.Model, Protocol: protocol.Name(w.Protocol), BaseURL: base, Auth: provider.NoneAuth,
 		UpstreamStream: provider.Always, NvExt: provider.NvExtRefuse, Rerank: provider.RerankSame, Quota: provider.QuotaModel,
 		Timeouts: cfg.Timeouts, Concurrency: w.Capacity, Continuation: provider.NoContinuation,
 	}
@@ -113,30 +114,16 @@ func newWorker(w discover.Worker, base *url.URL, cfg *config.Config) *provider.P
 	return p
 }
 
-// fill puts workers where a configured model names them, and adds the models that
-// only they serve. What the file says is not changed by what is found.
-func (p pools) fill(routes []*route.Route, models []config.Model) []*route.Route {
-	written := map[string]bool{}
-	for i, m := range models {
-		written[m.Name] = true
-		r := routes[i]
-		r.Targets = nil
-		for _, t := range m.Targets {
-			if t.Provider != nil {
-				r.Targets = append(r.Targets, newTarget(t))
-				continue
-			}
-			for _, w := range p.byName[t.Model] {
-				w.Weight *= t.Weight
-				w.Timeouts = t.Timeouts
-				r.Targets = append(r.Targets, w)
-			}
-		}
+// targets are what a target of the file stands for: itself, or all workers of a
+// model.
+func (p pools) targets(t config.Target) []route.Target {
+	if t.Provider != nil {
+		return []route.Target{{Provider: t.Provider, Model: t.Model, Weight: t.Weight, Timeouts: t.Timeouts}}
 	}
-	for _, name := range p.names {
-		if !written[name] {
-			routes = append(routes, &route.Route{Name: name, OwnedBy: "discovered", Targets: p.byName[name], Balance: balance.LeastBusy})
-		}
+	out := slices.Clone(p.byName[t.Model])
+	for i := range out {
+		out[i].Weight *= t.Weight
+		out[i].Timeouts = t.Timeouts
 	}
-	return routes
+	return out
 }

@@ -25,7 +25,7 @@ func (f *modelFile) resolve(c *Config, byName map[string]*provider.Provider, ps 
 		m.Targets = append(m.Targets, t)
 	}
 	if m.OwnedBy == "" && c.Discover.On() {
-		m.OwnedBy = discovered
+		m.OwnedBy = Discovered
 	}
 	m.Balance, m.Hedge, m.Continue = f.balance(), f.Hedge.resolve(ps), f.Continue
 	return m
@@ -82,7 +82,7 @@ func (f *targetFile) resolve(pattern, found bool, byName map[string]*provider.Pr
 		ps.add(n, "is empty; write provider/model")
 	case !ok:
 		ps.add(n, "%q has no \"/\"; write provider/model", n.written)
-	case name == discovered && found:
+	case name == Discovered && found:
 	case t.Provider == nil:
 		ps.add(n, "%q names a provider that is not there; %s", n.written, insteadOf(name, byName))
 	case model == "":

@@ -143,7 +143,7 @@ func (c Config) LogValue() slog.Value {
 // String is the target as operators write it.
 func (t Target) String() string {
 	if t.Provider == nil {
-		return discovered + "/" + t.Model
+		return Discovered + "/" + t.Model
 	}
 	return t.Provider.Name + "/" + t.Model
 }

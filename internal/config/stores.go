@@ -254,8 +254,8 @@ type unknownName string
 
 func (unknownName) options() []string { return []string{"refuse", "ceiling"} }
 
-// discovered is the provider's name that stands for the workers that were found.
-const discovered = "discovered"
+// Discovered is the provider's name that stands for the workers that were found.
+const Discovered = "discovered"
 
 // needsKey reports whether clients have to say who they are.
 func (c *Config) needsKey() bool { return len(c.Keys) > 0 || c.Store.URL != "" }

@@ -54,14 +54,7 @@ func (r *Relay) reserveForward(x *exchange) *llm.Error {
 		return &llm.Error{Kind: llm.Permission, Code: "price_unknown",
 			Message: "what this path costs is not known, and this key has a budget; use a key without one"}
 	}
-	a := &account{}
-	hold, refusal := x.hold(a, x.caller.Accounts, "", 0, 0)
-	if refusal != nil {
-		return refusal
-	}
-	a.hold = hold
-	x.account = a
-	return x.openRow(false)
+	return x.take(&account{}, false)
 }
 
 // reserve takes what the request can cost at most from what the caller may use, and
@@ -84,11 +77,14 @@ func (r *Relay) reserve(x *exchange) *llm.Error {
 	if a.price.Context > 0 {
 		a.prompt, a.likely = min(a.prompt, a.price.Context), min(a.likely, a.price.Context)
 	}
-	hold, refusal := x.hold(a, x.caller.Accounts, "", a.prompt, a.allowed)
-	if refusal != nil {
+	return x.take(a, known)
+}
+
+// take reserves what an account says that the request can use, and opens its row.
+func (x *exchange) take(a *account, known bool) (refusal *llm.Error) {
+	if a.hold, refusal = x.hold(a, x.caller.Accounts, "", a.prompt, a.allowed); refusal != nil {
 		return refusal
 	}
-	a.hold = hold
 	x.account = a
 	return x.openRow(known)
 }
@@ -110,16 +106,17 @@ func (x *exchange) dearest(a *account) bool {
 		if !known {
 			return false
 		}
-		if i == 0 || x.worst(p, a) > x.worst(a.price, a) {
+		if i == 0 || atMost(p, a.prompt, a.allowed) > atMost(a.price, a.prompt, a.allowed) {
 			a.price = p
 		}
 	}
 	return true
 }
 
-// worst is what the request costs at most at a price.
-func (x *exchange) worst(p usage.Price, a *account) usage.Money {
-	cost, err := p.Most(a.prompt, a.allowed)
+// atMost is what so many tokens cost at most; a sum that does not fit is more than
+// anybody has.
+func atMost(p usage.Price, read, written int64) usage.Money {
+	cost, err := p.Most(read, written)
 	if err != nil {
 		return math.MaxInt64
 	}
@@ -132,12 +129,8 @@ func (x *exchange) hold(a *account, of []quota.Account, part string, read, writt
 	if len(of) == 0 {
 		return quota.Hold{}, nil
 	}
-	cost, err := a.price.Most(read, written)
-	if err != nil {
-		cost = math.MaxInt64
-	}
 	hold, refusal := x.state.Books.Quotas.Reserve(x.ctx, quota.Ask{ID: x.seen.ID + part, Part: part != "", Org: x.caller.Org, Accounts: of,
-		Tokens: read + written, Cost: cost})
+		Tokens: read + written, Cost: atMost(a.price, read, written)})
 	if refusal != nil {
 		return quota.Hold{}, overQuota(refusal)
 	}

@@ -37,9 +37,7 @@ func (x *exchange) charge() {
 
 // chargeStream closes the row of a stream whose last bytes are about to be sent.
 func (x *exchange) chargeStream() {
-	if a := x.account; a != nil {
-		a.told = a.spoken.n
-	}
+	x.account.sent()
 	x.seen.Status = http.StatusOK
 	x.charge()
 }

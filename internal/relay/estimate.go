@@ -32,7 +32,7 @@ func (e endpoint) counts() bool { return e.name == "count_tokens" || e.verb == g
 
 // most is how many tokens an answer may have, and whether the client has said so.
 func (x *exchange) most() (tokens int64, bounded bool) {
-	if !x.endpoint.generates && x.endpoint.form == nil {
+	if !x.generates() {
 		return 0, true
 	}
 	n := x.bound()
@@ -104,7 +104,7 @@ func number(v jsontext.Value) int64 {
 	return min(n, maxBound)
 }
 
-// spoken counts the tokens that pass by, without reading them: an event is one, or
+// spokenTokens counts the tokens that pass by, without reading them: an event is one, or
 // as many as its bytes make where it is much longer than the shortest, which is all
 // wrapping.
 type spokenTokens struct {

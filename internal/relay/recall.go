@@ -20,8 +20,7 @@ type memory struct {
 	run    *cache.Run // under an Idempotency-Key; nil without
 	keep   bool       // the answer may be given again to the same request
 	place  cache.Key  // where it is kept
-	tape   *cache.Recorder
-	cached bool // this answer is from there
+	cached bool       // this answer is from there
 }
 
 // recall answers a request that was answered before: the one that an
@@ -54,8 +53,7 @@ func (x *exchange) runOnce(key string) (*cache.Answer, *llm.Error) {
 	fault := &llm.Error{Kind: llm.InvalidRequest, Param: onceHeader, RetryAfter: v.RetryAfter}
 	switch v.State {
 	case cache.First:
-		x.memory.run, x.memory.tape = v.Run, x.state.Books.Once.Recorder()
-		x.out.tape = x.memory.tape
+		x.memory.run, x.out.tape = v.Run, x.state.Books.Once.Recorder()
 		return nil, nil
 	case cache.Done:
 		return v.Answer, nil
@@ -105,8 +103,7 @@ func (x *exchange) lookUp() (bool, *llm.Error) {
 	}
 	x.out.header()[cacheHeader] = []string{"miss"}
 	if x.out.tape == nil {
-		m.tape = answers.Recorder()
-		x.out.tape = m.tape
+		x.out.tape = answers.Recorder()
 	}
 	return false, nil
 }
