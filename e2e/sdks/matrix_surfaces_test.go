@@ -1,0 +1,109 @@
+package sdks
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/e2e/rig"
+)
+
+// A surface is one API of a vendor's SDK in one version.
+type surface struct {
+	language, sdk, version string
+	dialect                string // the API, by its dialect
+	start                  func(t *testing.T) rig.Client
+	runner                 bool // the SDK runs tools by itself
+	threads                bool // and has the vendor keep the conversation unless that is refused
+	// The classes of what is raised for a status, and for a stream that was cut.
+	classes map[int]string
+	cut     string
+	// faultIn is the feature that the SDK cannot do whatever it is sent, and fault is
+	// why. The feature's report is then what the SDK makes of it.
+	faultIn, fault string
+}
+
+// name is that of the subtest: the language, the package without its host, the API.
+func (s *surface) name() string {
+	short := strings.NewReplacer("github.com/openai/", "", "github.com/anthropics/", "", "google.golang.org/", "", "@", "", "/", "-").Replace(s.sdk)
+	return fmt.Sprintf("%s-%s-%s-%s", s.language, short, s.version, s.dialect)
+}
+
+// finish is what the API calls the end of a reply.
+func (s *surface) finish(r rig.Reply) string {
+	switch s.dialect {
+	case "openai-chat":
+		return rig.ChatFinish(r)
+	case "anthropic":
+		return rig.AnthropicStop(r)
+	case "openai-responses":
+		return "completed"
+	}
+	return "STOP"
+}
+
+func (s *surface) problem(status int, message, retryAfter string) string {
+	return fmt.Sprintf(`{"error":{"class":%q,"status":%d,"message":%q,"retry_after":%q}}`, s.classes[status], status, message, retryAfter)
+}
+
+var (
+	statusClasses = map[int]string{404: "NotFoundError", 429: "RateLimitError"}
+)
+
+// surfaces are all that is tested, by language, the newest major first.
+func surfaces() []*surface {
+	return slices.Concat(goSurfaces(),
+		pythonSurfaces("newest", "3.49.0", "2.8.0", "3.1.0"), pythonSurfaces("before", "2.54.0", "0.125.0", "2.34.0"),
+		nodeSurfaces("openai", "7.53.0", "@anthropic-ai/sdk", "1.8.0", "@google/genai", "2.32.0"),
+		nodeSurfaces("openai-6", "6.49.0", "anthropic-0", "0.137.0", "genai-1", "1.52.0"))
+}
+
+func pythonSurfaces(venv, openai, anthropic, google string) []*surface {
+	row := func(sdk, version, dialect, cut string, classes map[int]string) *surface {
+		return &surface{
+			language: "python", sdk: sdk, version: version, dialect: dialect, classes: classes, cut: cut, runner: dialect != "openai-chat",
+			start: func(t *testing.T) rig.Client {
+				python := filepath.Join(rig.Cache(t), "python-"+venv, "bin", "python")
+				return rig.StartProcess(t, "python", python, "matrix/client.py", sdk, version)
+			},
+		}
+	}
+	responses := row("openai", openai, "openai-responses", "APIError", statusClasses)
+	responses.runner = venv == "newest"
+	messages := row("anthropic", anthropic, "anthropic", "APIStatusError", statusClasses)
+	messages.threads = venv == "newest"
+	return []*surface{
+		row("openai", openai, "openai-chat", "APIError", statusClasses),
+		responses,
+		messages,
+		row("google-genai", google, "gemini", "ServerError", map[int]string{404: "ClientError", 429: "ClientError"}),
+	}
+}
+
+// nodeSurfaces are by the names under which the packages are installed.
+func nodeSurfaces(openai, openaiVersion, anthropic, anthropicVersion, google, googleVersion string) []*surface {
+	row := func(sdk, installed, version, dialect, cut string, classes map[int]string) *surface {
+		return &surface{
+			language: "node", sdk: sdk, version: version, dialect: dialect, classes: classes, cut: cut, runner: true,
+			start: func(t *testing.T) rig.Client { return rig.StartNode(t, "matrix/*.mjs", installed, version) },
+		}
+	}
+	responses := row("openai", openai, openaiVersion, "openai-responses", "APIError", statusClasses)
+	responses.runner = openai == "openai"
+	messages := row("@anthropic-ai/sdk", anthropic, anthropicVersion, "anthropic", "APIError", statusClasses)
+	messages.threads = anthropic == "@anthropic-ai/sdk"
+	gemini := row("@google/genai", google, googleVersion, "gemini", "ApiError", map[int]string{404: "ApiError", 429: "ApiError"})
+	if google == "genai-1" {
+		gemini.cut, gemini.faultIn = "", "cut"
+		gemini.fault = "it looks for an error only in a read that is JSON as a whole, so an event " +
+			"`data: {\"error\":{\"code\":502,…}}` is taken for an answer without candidates, and a cut stream ends as if it were complete."
+	}
+	return []*surface{
+		row("openai", openai, openaiVersion, "openai-chat", "APIError", statusClasses),
+		responses,
+		messages,
+		gemini,
+	}
+}
