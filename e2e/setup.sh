@@ -65,6 +65,13 @@ engines() {
   fi
 }
 
+# What the crowd is made of, and whom it talks to.
+crowd() {
+  install_python newest
+  install_node
+  engines
+}
+
 [[ $# -gt 0 ]] || set -- sdks engines
 for part in "$@"; do
   "$part"
