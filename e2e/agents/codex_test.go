@@ -58,7 +58,7 @@ func codex() *agent {
 	}
 	a.gets = []string{`"namespace":"multi_agent_v1"`}
 	a.told = map[string][]string{
-		"openai-chat": {"tool.hosted"}, "anthropic": {"tool.hosted_mapped"}, "gemini": {"tool.hosted_mapped"},
+		"openai-chat": {"tool.hosted"}, "anthropic": {"tool.hosted_mapped"}, "gemini": {"tool.hosted"},
 	}
 	return &a
 }
@@ -78,7 +78,7 @@ func codexPatching() *agent {
 	a.told = map[string][]string{
 		"openai-chat": {"tool.hosted"},
 		"anthropic":   {"custom_tool.as_function", "grammar.lost", "tool.hosted_mapped"},
-		"gemini":      {"custom_tool.as_function", "grammar.lost", "tool.hosted_mapped"},
+		"gemini":      {"custom_tool.as_function", "grammar.lost", "tool.hosted"},
 	}
 	return &a
 }
