@@ -51,13 +51,29 @@ sdks() {
   install_npm node sdks/node
 }
 
-# The coding agents, on the SDKs' Node 22.
+# A real engine, and real weights for it.
+engines() {
+  local engine=$cache/engine weights=$cache/weights
+  if ! fresh "$engine" "$here/engines/build.sh" "$here"/engines/llama/*; then
+    rm -rf "$engine"
+    "$here/engines/build.sh" "$engine"
+    stamp "$engine" "$here/engines/build.sh" "$here"/engines/llama/*
+  fi
+  if ! fresh "$weights" "$here/engines/weights.sh"; then
+    rm -rf "$weights"
+    "$here/engines/weights.sh" "$weights"
+    stamp "$weights" "$here/engines/weights.sh"
+  fi
+}
+
+# The coding agents, on the SDKs' Node 22, and the engine that each is tried on.
 agents() {
+  engines
   install_npm node sdks/node
   install_npm agents agents/node
 }
 
-(($# > 0)) || set -- sdks agents
+[[ $# -gt 0 ]] || set -- sdks engines agents
 for part in "$@"; do
   "$part"
 done
