@@ -30,7 +30,7 @@ func geminiParts(r Reply, each bool) []any {
 	add(r.Thought, report{"thought": true})
 	add(r.Text, report{})
 	for i, c := range r.Calls {
-		part := report{"functionCall": report{"name": c.Name, "args": json.RawMessage(c.JSON())}}
+		part := report{"functionCall": report{"name": c.Flat(), "args": json.RawMessage(c.JSON())}}
 		if i == 0 {
 			part["thoughtSignature"] = geminiSignature
 		}
