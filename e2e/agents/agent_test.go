@@ -34,7 +34,8 @@ type agent struct {
 
 // agents are all that do the job.
 func agents() []*agent {
-	return []*agent{codex(), codexPatching(), codexScripting(), gemini()}
+	list := []*agent{codex(), codexPatching(), codexScripting(), gemini()}
+	return append(append(list, opencode()...), pi()...)
 }
 
 // modelOn is the name that the agent asks for on an upstream.
