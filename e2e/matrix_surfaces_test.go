@@ -8,16 +8,22 @@ import (
 	"testing"
 )
 
-// A surface is one API of a vendor's SDK in one version.
+// A surface is one API of a vendor's SDK, or of a framework, in one version.
 type surface struct {
+	part                   string // of the page: sdks or frameworks
 	language, sdk, version string
 	dialect                string // the API, by its dialect
+	client                 string // what the client calls the API; empty is the dialect
+	process                string // what surfaces of one process share; empty is the package's own
 	start                  func(t *testing.T) client
 	runner                 bool // the SDK runs tools by itself
 	threads                bool // and has the vendor keep the conversation unless that is refused
 	// The classes of what is raised for a status, and for a stream that was cut.
 	classes map[int]string
 	cut     string
+	ends    func(reply) string // its own word for the end of a reply; nil is the API's
+	// lacks is why it has not a feature that others have.
+	lacks map[string]string
 	// faultIn is the feature that the SDK cannot do whatever it is sent, and fault is
 	// why. The feature's report is then what the SDK makes of it.
 	faultIn, fault string
@@ -29,8 +35,24 @@ func (s *surface) name() string {
 	return fmt.Sprintf("%s-%s-%s-%s", s.language, short, s.version, s.dialect)
 }
 
+// has says whether there is such a thing as the feature.
+func (s *surface) has(f feature) bool {
+	return s.lacks[f.name] == "" && (f.has == nil || f.has(s))
+}
+
+// api is the client's name for the API.
+func (s *surface) api() string {
+	if s.client != "" {
+		return s.client
+	}
+	return s.dialect
+}
+
 // finish is what the API calls the end of a reply.
 func (s *surface) finish(r reply) string {
+	if s.ends != nil {
+		return s.ends(r)
+	}
 	switch s.dialect {
 	case "openai-chat":
 		return chatFinish(r)
@@ -52,7 +74,7 @@ var (
 
 // surfaces are all that is tested, by language, the newest major first.
 func surfaces() []*surface {
-	return slices.Concat(goSurfaces(),
+	return slices.Concat(pythonFrameworks(), goSurfaces(),
 		pythonSurfaces("newest", "3.49.0", "2.8.0", "3.1.0"), pythonSurfaces("before", "2.54.0", "0.125.0", "2.34.0"),
 		nodeSurfaces("openai", "7.53.0", "@anthropic-ai/sdk", "1.8.0", "@google/genai", "2.32.0"),
 		nodeSurfaces("openai-6", "6.49.0", "anthropic-0", "0.137.0", "genai-1", "1.52.0"))

@@ -30,7 +30,7 @@ func (m *matrix) finish(t *testing.T) {
 	done, all := len(m.cells), 0
 	for _, s := range surfaces() {
 		for _, f := range features() {
-			if f.has == nil || f.has(s) {
+			if s.has(f) {
 				all += len(dialects())
 			}
 		}
@@ -128,7 +128,7 @@ func (m *matrix) asked(s *surface, d *dialect) bool {
 func (m *matrix) mark(s *surface, d *dialect, f feature) string {
 	passed, ok := m.cells[cell{s.name(), d.name, f.name}]
 	switch {
-	case f.has != nil && !f.has(s):
+	case !s.has(f):
 		return lacking
 	case !ok:
 		return ""

@@ -19,7 +19,7 @@ func TestMatrix(t *testing.T) {
 	for _, s := range surfaces() {
 		t.Run(s.name(), func(t *testing.T) {
 			for _, f := range features() {
-				if f.has != nil && !f.has(s) {
+				if !s.has(f) {
 					continue
 				}
 				t.Run(f.name, func(t *testing.T) { m.play(t, s, f) })
@@ -80,7 +80,10 @@ func modelNames() []string {
 // client is the process, or what plays its part, of an SDK in one version. It lives
 // as long as the matrix: an interpreter takes longer to start than all its features.
 func (m *matrix) client(s *surface) client {
-	key := s.language + s.sdk + s.version
+	key := s.process
+	if key == "" {
+		key = s.language + s.sdk + s.version
+	}
 	if m.clients[key] == nil {
 		m.clients[key] = s.start(m.top)
 	}
@@ -163,7 +166,7 @@ func (m *matrix) run(t *testing.T, s *surface, f feature, d *dialect, baseURL, w
 		steps = f.steps(d)
 	}
 	m.up.play(steps)
-	o := order{scenario: s.dialect + "/" + f.name, baseURL: baseURL, key: clientKey, model: model(f, d)}
+	o := order{scenario: s.api() + "/" + f.name, baseURL: baseURL, key: clientKey, model: model(f, d)}
 	if f.name == "error_unknown" {
 		o.model = "no-such-model"
 	}
