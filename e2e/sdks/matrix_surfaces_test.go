@@ -1,0 +1,142 @@
+package sdks
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/e2e/rig"
+)
+
+// A surface is one API of a vendor's SDK, or of a framework, in one version.
+type surface struct {
+	language, sdk, version string
+	dialect                string // the API, by its dialect
+	client                 string // what the client calls the API; empty is the dialect
+	process                string // what surfaces of one process share; empty is the package's own
+	start                  func(t *testing.T) rig.Client
+	runner                 bool // the SDK runs tools by itself
+	threads                bool // and has the vendor keep the conversation unless that is refused
+	// The classes of what is raised for a status, and for a stream that was cut.
+	classes map[int]string
+	cut     string
+	ends    func(rig.Reply) string // its own word for the end of a reply; nil is the API's
+	// lacks is why it has not a feature that others have.
+	lacks map[string]string
+	// faults are the features that it cannot do whatever it is sent.
+	faults map[string]fault
+}
+
+// fault is what is reported instead of what a feature should give, and why.
+type fault struct{ report, why string }
+
+// name is that of the subtest: the language, the package without its host, the API.
+func (s *surface) name() string {
+	short := strings.NewReplacer("github.com/openai/", "", "github.com/anthropics/", "", "google.golang.org/", "", "@", "", "/", "-").Replace(s.sdk)
+	return fmt.Sprintf("%s-%s-%s-%s", s.language, short, s.version, s.dialect)
+}
+
+// has says whether there is such a thing as the feature.
+func (s *surface) has(f feature) bool {
+	return s.lacks[f.name] == "" && (f.has == nil || f.has(s))
+}
+
+// api is the client's name for the API.
+func (s *surface) api() string {
+	if s.client != "" {
+		return s.client
+	}
+	return s.dialect
+}
+
+// want is what the client must report.
+func (s *surface) want(f feature, d *rig.Dialect) string {
+	if report := s.faults[f.name].report; report != "" {
+		return report
+	}
+	return f.want(s, d)
+}
+
+// finish is what the API calls the end of a reply.
+func (s *surface) finish(r rig.Reply) string {
+	if s.ends != nil {
+		return s.ends(r)
+	}
+	switch s.dialect {
+	case "openai-chat":
+		return rig.ChatFinish(r)
+	case "anthropic":
+		return rig.AnthropicStop(r)
+	case "openai-responses":
+		return "completed"
+	}
+	return "STOP"
+}
+
+func (s *surface) problem(status int, message, retryAfter string) string {
+	return fmt.Sprintf(`{"error":{"class":%q,"status":%d,"message":%q,"retry_after":%q}}`, s.classes[status], status, message, retryAfter)
+}
+
+var (
+	statusClasses = map[int]string{404: "NotFoundError", 429: "RateLimitError"}
+)
+
+// sdkSurfaces are the vendors' SDKs, by language, the newest major first.
+func sdkSurfaces() []*surface {
+	return slices.Concat(goSurfaces(),
+		pythonSurfaces("newest", "3.49.0", "2.8.0", "3.1.0"), pythonSurfaces("before", "2.54.0", "0.125.0", "2.34.0"),
+		nodeSurfaces("openai", "7.53.0", "@anthropic-ai/sdk", "1.8.0", "@google/genai", "2.32.0"),
+		nodeSurfaces("openai-6", "6.49.0", "anthropic-0", "0.137.0", "genai-1", "1.52.0"))
+}
+
+func pythonSurfaces(venv, openai, anthropic, google string) []*surface {
+	row := func(sdk, version, dialect, cut string, classes map[int]string) *surface {
+		return &surface{
+			language: "python", sdk: sdk, version: version, dialect: dialect, classes: classes, cut: cut, runner: dialect != "openai-chat",
+			start: func(t *testing.T) rig.Client {
+				python := filepath.Join(rig.Cache(t), "python-"+venv, "bin", "python")
+				return rig.StartProcess(t, "python", python, "matrix/client.py", sdk, version)
+			},
+		}
+	}
+	responses := row("openai", openai, "openai-responses", "APIError", statusClasses)
+	responses.runner = venv == "newest"
+	messages := row("anthropic", anthropic, "anthropic", "APIStatusError", statusClasses)
+	messages.threads = venv == "newest"
+	return []*surface{
+		row("openai", openai, "openai-chat", "APIError", statusClasses),
+		responses,
+		messages,
+		row("google-genai", google, "gemini", "ServerError", map[int]string{404: "ClientError", 429: "ClientError"}),
+	}
+}
+
+// nodeSurfaces are by the names under which the packages are installed.
+func nodeSurfaces(openai, openaiVersion, anthropic, anthropicVersion, google, googleVersion string) []*surface {
+	row := func(sdk, installed, version, dialect, cut string, classes map[int]string) *surface {
+		return &surface{
+			language: "node", sdk: sdk, version: version, dialect: dialect, classes: classes, cut: cut, runner: true,
+			start: func(t *testing.T) rig.Client { return rig.StartNode(t, "matrix/*.mjs", installed, version) },
+		}
+	}
+	responses := row("openai", openai, openaiVersion, "openai-responses", "APIError", statusClasses)
+	responses.runner = openai == "openai"
+	messages := row("@anthropic-ai/sdk", anthropic, anthropicVersion, "anthropic", "APIError", statusClasses)
+	messages.threads = anthropic == "@anthropic-ai/sdk"
+	gemini := row("@google/genai", google, googleVersion, "gemini", "ApiError", map[int]string{404: "ApiError", 429: "ApiError"})
+	if google == "genai-1" {
+		gemini.faults = map[string]fault{"cut": {
+			report: `{"text":"half an ans","error":""}`,
+			why: "it looks for an error only in a read that is JSON as a whole, so an event " +
+				"`data: {\"error\":{\"code\":502,…}}` is taken for an answer without candidates, and a cut stream ends as if it were complete.",
+		}}
+	}
+	return []*surface{
+		row("openai", openai, openaiVersion, "openai-chat", "APIError", statusClasses),
+		responses,
+		messages,
+		gemini,
+	}
+}

@@ -1,0 +1,148 @@
+package sdks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/e2e/rig"
+)
+
+// marks are what a cell of the table may say.
+const (
+	works   = "✓"
+	fails   = "✗"
+	lacking = "–" // the SDK has no such thing
+	refused = "404"
+)
+
+// finish prints the table and holds that the page in the documentation is what this
+// run has done. A run of a part of the matrix prints that part and holds nothing.
+func (m *matrix) finish(t *testing.T) {
+	t.Helper()
+	if len(m.cells) == 0 {
+		return
+	}
+	fmt.Print(m.table())
+	done, all := len(m.cells), 0
+	for _, s := range m.surfaces {
+		for _, f := range features() {
+			if s.has(f) {
+				all += len(rig.Dialects())
+			}
+		}
+	}
+	if done < all { // -run has left some out
+		if rig.Updates() {
+			t.Error("only a run of the whole matrix may write docs/compatibility.md")
+		}
+		return
+	}
+	rig.Page(t, m.section, m.page())
+}
+
+func (m *matrix) page() string {
+	ok := 0
+	for _, passed := range m.cells {
+		if passed {
+			ok++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `Each row is an API on an upstream: %[2]d of %[3]d work. The upstream is scripted and plays the vendor's server;
+besides what the %[1]s reports, a run holds that the upstream was asked what the user asked, with the provider's key, and that an
+upstream of the %[1]s's own dialect gets the %[1]s's own bytes.
+
+`, m.noun, ok, len(m.cells))
+	b.WriteString(m.table())
+	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the " + m.noun + " has no such thing, " + refused +
+		" is refused with the dialect's own typed error.\n\n")
+	b.WriteString(`| column | what is done |
+|---|---|
+`)
+	for _, f := range features() {
+		fmt.Fprintf(&b, "| %s | %s |\n", f.column, f.meaning)
+	}
+	for i, f := range m.faults() {
+		if i == 0 {
+			b.WriteString("\n### Where the " + m.noun + " falls short\n\n")
+		}
+		fmt.Fprintf(&b, "%d. %s: %s\n", i+1, f.where, f.why)
+	}
+	return b.String()
+}
+
+var languages = map[string]string{"go": "Go", "python": "Python", "node": "Node"}
+
+// table has a row for each API of an SDK on each upstream that this run was about.
+func (m *matrix) table() string {
+	var b strings.Builder
+	b.WriteString("| | " + m.noun + " | version | API | upstream |")
+	rule := "|---|---|---|---|---|"
+	for _, f := range features() {
+		b.WriteString(" " + f.column + " |")
+		rule += "---|"
+	}
+	b.WriteString("\n" + rule + "\n")
+	for _, s := range m.surfaces {
+		for _, d := range rig.Dialects() {
+			if !m.asked(s, d) {
+				continue
+			}
+			fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |", languages[s.language], s.sdk, s.version, s.dialect, d.Name)
+			for _, f := range features() {
+				b.WriteString(" " + m.mark(s, d, f) + " |")
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
+func (m *matrix) asked(s *surface, d *rig.Dialect) bool {
+	for _, f := range features() {
+		if _, ok := m.cells[cell{s.name(), d.Name, f.name}]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *matrix) mark(s *surface, d *rig.Dialect, f feature) string {
+	passed, ok := m.cells[cell{s.name(), d.Name, f.name}]
+	switch {
+	case !s.has(f):
+		return lacking
+	case !ok:
+		return ""
+	case !passed:
+		return fails
+	case f.name == "count_tokens" && d.Counted == "":
+		return refused
+	}
+	for i, known := range m.faults() {
+		if known.why == s.faults[f.name].why {
+			return fmt.Sprintf("no (%d)", i+1)
+		}
+	}
+	return works
+}
+
+// A knownFault is a fault and the clients that have it.
+type knownFault struct{ why, where string }
+
+// faults are those of this section, each once, in the order of the table.
+func (m *matrix) faults() []knownFault {
+	var out []knownFault
+	for _, s := range m.surfaces {
+		for _, f := range features() {
+			why := s.faults[f.name].why
+			if why == "" || slices.ContainsFunc(out, func(k knownFault) bool { return k.why == why }) {
+				continue
+			}
+			out = append(out, knownFault{why, fmt.Sprintf("`%s` %s for %s", s.sdk, s.version, languages[s.language])})
+		}
+	}
+	return out
+}
