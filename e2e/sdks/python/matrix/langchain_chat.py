@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from anthropic import NotFoundError
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_google_genai import ChatGoogleGenerativeAI
@@ -184,5 +185,7 @@ def cancel(client, model):
 
 
 def count_tokens(client, model):
-    tokens = client.plain(model).get_num_tokens_from_messages(HELLO_MESSAGES)
-    return {"tokens": tokens}
+    try:
+        return {"tokens": client.plain(model).get_num_tokens_from_messages(HELLO_MESSAGES)}
+    except NotFoundError:
+        return {"refused": True}

@@ -1,10 +1,14 @@
 """Features of Pydantic AI: one agent, a model class for each API."""
 
+import asyncio
+
 from anthropic import AsyncAnthropic
 from google.genai import Client, types
 from openai import AsyncOpenAI
 from pydantic_ai import Agent, BinaryContent, NativeOutput
-from pydantic_ai.messages import ModelResponse, ThinkingPart, ToolCallPart
+from pydantic_ai.exceptions import ModelHTTPError
+from pydantic_ai.messages import ModelRequest, ModelResponse, ThinkingPart, ToolCallPart
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.google import GoogleModel
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
@@ -14,7 +18,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from ask import (
     HELLO, MOST, MOST_THINKING, ONE, PICTURE, PIXEL_BYTES, SYSTEM, TWO, Person,
-    call_report, cut_report, first_report, usage_report, weather,
+    call_report, cut_report, usage_report, weather,
 )
 from failure import failure_report
 
@@ -194,6 +198,24 @@ def cut(client, model):
     return cut_report(texts(client, model))
 
 
+async def leave(agent):
+    async with agent.run_stream(HELLO) as run:
+        async for said in run.stream_text(delta=True, debounce_by=None):
+            return said
+
+
 def cancel(client, model):
-    stream = texts(client, model)
-    return first_report(stream, stream)
+    loop = asyncio.get_event_loop()  # the one that the agent's other calls have used
+    said = loop.run_until_complete(leave(client.agent(model)))
+    loop.run_until_complete(asyncio.sleep(0.05))  # an application's loop would go on
+    return {"text": said}
+
+
+def count_tokens(client, model):
+    counting = client.agent(model).model.count_tokens(
+        [ModelRequest.user_text_prompt(HELLO)], None, ModelRequestParameters()
+    )
+    try:
+        return {"tokens": asyncio.get_event_loop().run_until_complete(counting).input_tokens}
+    except ModelHTTPError as e:
+        return {"refused": e.status_code == 404}
