@@ -129,8 +129,7 @@ func (h *history) pairs(f *Facts) []string {
 }
 
 // plainJSON is s in one spelling, with JSON that is wrapped in a string or in the
-// member that Gemini's SDKs put a result into taken out. The AI SDK's has the tool's
-// name beside it.
+// member that Gemini's SDKs put a result into taken out.
 func plainJSON(s string) string {
 	var v any
 	if json.Unmarshal([]byte(s), &v) != nil {
@@ -138,9 +137,6 @@ func plainJSON(s string) string {
 	}
 	if inner, ok := v.(string); ok {
 		return plainJSON(inner)
-	}
-	if m, ok := v.(map[string]any); ok && len(m) == 2 && m["name"] != nil && m["content"] != nil {
-		return plainJSON(Compact(m["content"]))
 	}
 	if m, ok := v.(map[string]any); ok && len(m) == 1 {
 		for _, wrapper := range []string{"output", "result"} {

@@ -13,6 +13,7 @@ import (
 
 // A surface is one API of a vendor's SDK, or of a framework, in one version.
 type surface struct {
+	family                 string // of the framework, before its package in the table
 	language, sdk, version string
 	dialect                string // the API, by its dialect
 	client                 string // what the client calls the API; empty is the dialect

@@ -118,7 +118,7 @@ async function problem(client, model) {
     const error = e.data?.error ?? e.error?.error ?? e.error ?? {};
     const details = error.details ?? e.errorDetails;
     const delay = Array.isArray(details) ? details.map((d) => d.retryDelay ?? '').join('').replace('s', '') : '';
-    const message = error.message ?? e.message.replace(/^.*\[\d+ [^\]]*\] (.*) \[.*\]$/, '$1');
+    const message = error.message ?? e.message.replace(/^.*\[\d+ [^\]]*\] (.*?)( \[.*\])?$/, '$1');
     return ask.problemReport(e, e.status ?? e.statusCode, message, e.headers?.get?.('retry-after') ?? delay);
   }
   return { error: null };
