@@ -32,22 +32,26 @@ install_python() {
   echo "installed python-$which in $dir"
 }
 
+# install_node NAME installs the packages of sdks/NAME.
 install_node() {
-  local dir=$cache/node
-  fresh "$dir" "$here/sdks/node/package.json" "$here/sdks/node/package-lock.json" && return
+  local dir=$cache/$1 from=$here/sdks/$1
+  fresh "$dir" "$from/package.json" "$from/package-lock.json" && return
   rm -rf "$dir"
   mkdir -p "$dir"
-  cp "$here/sdks/node/package.json" "$here/sdks/node/package-lock.json" "$here/sdks/node/.npmrc" "$dir"
+  cp "$from/package.json" "$from/package-lock.json" "$from/.npmrc" "$dir"
   (cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
-  stamp "$dir" "$here/sdks/node/package.json" "$here/sdks/node/package-lock.json"
-  echo "installed node in $dir"
+  stamp "$dir" "$from/package.json" "$from/package-lock.json"
+  echo "installed $1 in $dir"
 }
 
-# The vendors' SDKs at their newest major and at the one before, and Node 22.
+# The vendors' SDKs at their newest major and at the one before, Node 22, and the
+# frameworks.
 sdks() {
   install_python newest
   install_python before
-  install_node
+  install_python frameworks
+  install_node node
+  install_node node-frameworks
 }
 
 for part in "${@:-sdks}"; do
