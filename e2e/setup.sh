@@ -54,6 +54,29 @@ sdks() {
   install_node node-frameworks
 }
 
-for part in "${@:-sdks}"; do
+# A real engine, and real weights for it.
+engines() {
+  local engine=$cache/engine weights=$cache/weights
+  if ! fresh "$engine" "$here/engines/build.sh" "$here"/engines/llama/*; then
+    rm -rf "$engine"
+    "$here/engines/build.sh" "$engine"
+    stamp "$engine" "$here/engines/build.sh" "$here"/engines/llama/*
+  fi
+  if ! fresh "$weights" "$here/engines/weights.sh"; then
+    rm -rf "$weights"
+    "$here/engines/weights.sh" "$weights"
+    stamp "$weights" "$here/engines/weights.sh"
+  fi
+}
+
+# What the crowd is made of, and whom it talks to.
+crowd() {
+  install_python newest
+  install_node node
+  engines
+}
+
+[[ $# -gt 0 ]] || set -- sdks engines
+for part in "$@"; do
   "$part"
 done
