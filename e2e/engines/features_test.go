@@ -16,7 +16,7 @@ func features() []feature {
 	stop := question{text: "Tell me of Paris.", tokens: 30, stop: []string{"melting"}}
 	data := question{text: "Tell me of Paris.", tokens: 60, schema: placeSchema()}
 	likely := question{text: "Tell me of Paris.", tokens: 4, logprobs: true}
-	long := question{text: "Tell me of Paris. " + strings.Repeat("Then tell me more of it. ", 40), tokens: 2}
+	long := question{text: "Tell me of Paris. " + strings.Repeat("Then tell me more of it. ", 10), tokens: 2}
 	tooLong := question{text: strings.Repeat("word ", 3000), tokens: 2}
 	tool := question{text: "What is the weather in Paris?", tokens: 60, tool: "get_weather"}
 	forced := tool

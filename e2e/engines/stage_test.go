@@ -20,11 +20,13 @@ type stage struct {
 	caller  *rig.Engine // with weights that call get_weather
 	gateway *rig.Gateway
 	clients []*client
+	said    map[string]answer // by the engine itself, to what it was asked
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
+		said:   map[string]answer{},
 		engine: rig.StartEngine(t, rig.EngineOptions{More: []string{"--embeddings", "--pooling", "mean"}}),
 		caller: rig.StartEngine(t, rig.EngineOptions{Tools: true, Model: "caller", Weights: rig.ScriptedWeights(t, weatherCall()...)}),
 	}
@@ -61,14 +63,19 @@ func configuration(engines map[string]*rig.Engine) string {
 	return "listen: %s\nadmin: { listen: %s }\nkeys: [ " + rig.ClientKey + " ]\nproviders:\n" + providers.String() + "models:\n" + models.String()
 }
 
-// direct asks the engine itself, over Chat.
+// direct asks the engine itself, over Chat. It is asked the same only once.
 func (s *stage) direct(t *testing.T, q question) answer {
 	t.Helper()
 	q.model = s.engine.Model
+	key := fmt.Sprint(q)
+	if a, ok := s.said[key]; ok {
+		return a
+	}
 	a, err := newDirect(t, s.engine.URL).ask(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.said[key] = a
 	return a
 }
 

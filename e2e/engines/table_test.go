@@ -2,6 +2,7 @@ package engines
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -47,9 +48,9 @@ func (b *table) publish(t *testing.T) {
 	if t.Failed() || len(b.marks) < len(features())*len(rig.Dialects())*len(upstreams) {
 		return
 	}
-	rig.Page(t, "engines", introduction+out.String()+legend)
+	page, err := os.ReadFile("page.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rig.Page(t, "engines", strings.Replace(string(page), "$TABLE", strings.TrimSpace(out.String()), 1))
 }
-
-const introduction = ``
-
-const legend = ``
