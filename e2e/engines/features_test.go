@@ -39,12 +39,16 @@ func features() []feature {
 	}
 }
 
-// holdText: the engine gives the same text through every dialect.
+// holdText: the engine gives the same text through every dialect, also where only the
+// upstream is asked to stream.
 func holdText(t *testing.T, c *cell) {
 	own := c.direct(t, c.ask)
-	a := c.client.must(t, c.ask)
-	if a.text != own.text || a.finish != ended {
-		t.Errorf("the client has %q, which ends by %s; the engine says %q", a.text, a.finish, own.text)
+	for _, model := range []string{c.ask.model, c.ask.model + live} {
+		q := c.ask
+		q.model = model
+		if a := c.client.must(t, q); a.text != own.text || a.finish != ended {
+			t.Errorf("%s: the client has %q, which ends by %s; the engine says %q", model, a.text, a.finish, own.text)
+		}
 	}
 }
 
