@@ -14,6 +14,7 @@ type agent struct {
 	title   string // in the table
 	version string
 	dialect string // what it speaks
+	variant bool   // a further row of an agent that has one
 
 	// setUp writes the settings that the agent is given.
 	setUp func(t *testing.T, s *site)
