@@ -12,6 +12,7 @@ import (
 type agent struct {
 	name    string // of the subtest, and the beginning of its models' names
 	title   string // in the table
+	pack    string // its package
 	version string
 	dialect string // what it speaks
 	variant bool   // a further row of an agent that has one
@@ -35,7 +36,8 @@ type agent struct {
 
 // agents are all that do the job.
 func agents() []*agent {
-	return []*agent{codex(), codexPatching(), codexScripting(), gemini()}
+	list := []*agent{codex(), codexPatching(), codexScripting(), gemini()}
+	return append(append(list, opencode()...), pi()...)
 }
 
 // modelOn is the name that the agent asks for on an upstream.

@@ -10,7 +10,7 @@ import (
 // depends on the model's name.
 func codexAgent() agent {
 	return agent{
-		version: "0.166.0", dialect: "openai-responses",
+		pack: "@openai/codex", version: "0.166.0", dialect: "openai-responses",
 		setUp: func(t *testing.T, s *site) {
 			s.write(t, ".codex/config.toml", `model = "`+s.model+`"
 model_provider = "isogloss"
