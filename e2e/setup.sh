@@ -66,13 +66,14 @@ engines() {
   fi
 }
 
-# The coding agents, on the SDKs' Node 22.
+# The coding agents, on the SDKs' Node 22, and the engine that each is tried on.
 agents() {
+  engines
   install_npm node sdks/node
   install_npm agents agents/node
 }
 
-(($# > 0)) || set -- sdks engines agents
+[[ $# -gt 0 ]] || set -- sdks engines agents
 for part in "$@"; do
   "$part"
 done

@@ -12,8 +12,10 @@ import (
 type agent struct {
 	name    string // of the subtest, and the beginning of its models' names
 	title   string // in the table
+	pack    string // its package
 	version string
 	dialect string // what it speaks
+	variant bool   // a further row of an agent that has one
 
 	// setUp writes the settings that the agent is given.
 	setUp func(t *testing.T, s *site)

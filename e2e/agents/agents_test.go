@@ -8,15 +8,20 @@ import (
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
 )
 
-// TestJob has every agent do the job on upstreams of all four dialects, through one
-// gateway. The table of what was done is in docs/compatibility.md.
-func TestJob(t *testing.T) {
+// TestAgents has every agent do the job on upstreams of all four dialects, through one
+// gateway, and answer once from a real engine. The table of what was done is in
+// docs/compatibility.md.
+func TestAgents(t *testing.T) {
 	w := newWorld(t)
 	for _, a := range agents() {
 		t.Run(a.name, func(t *testing.T) {
 			for _, d := range rig.Dialects() {
 				done := t.Run(d.Name, func(t *testing.T) { w.play(t, a, d) })
 				w.cells[cell{a.name, d.Name}] = done
+			}
+			if !a.variant { // to an engine all of them are one
+				done := t.Run("engine", func(t *testing.T) { w.ask(t, a) })
+				w.cells[cell{a.name, "engine"}] = done
 			}
 		})
 	}
@@ -26,23 +31,25 @@ func TestJob(t *testing.T) {
 // A cell of the table.
 type cell struct{ agent, upstream string }
 
-// A world is one upstream and one gateway for all agents, and what has come of each cell.
+// A world is what all agents share, and what has come of each cell.
 type world struct {
 	up      *rig.Upstream
+	engine  *rig.Engine
 	gateway *rig.Gateway
 	tap     *rig.Wiretap // before the gateway
 	cells   map[cell]bool
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{up: rig.NewUpstream(t), cells: map[cell]bool{}}
+	w := &world{up: rig.NewUpstream(t), engine: startEngine(t), cells: map[cell]bool{}}
 	var b strings.Builder
 	b.WriteString("listen: %s\nadmin: { listen: %s }\nkeys: [ " + rig.ClientKey + " ]\nretries: { attempts: 1 }\nproviders:\n")
 	for _, d := range rig.Dialects() {
 		fmt.Fprintf(&b, "  on-%s: { protocol: %s, base_url: %q, api_key: %s }\n", d.Name, d.Name, w.up.URL()+d.Prefix, rig.UpstreamKey)
 	}
-	b.WriteString("models:\n")
+	fmt.Fprintf(&b, "  engine: { preset: llamacpp, base_url: %q }\nmodels:\n", w.engine.URL+"/v1")
 	for _, a := range agents() {
+		fmt.Fprintf(&b, "  %s: { targets: [ engine/%s ] }\n", a.engineModel(), w.engine.Model)
 		for _, d := range rig.Dialects() {
 			fmt.Fprintf(&b, "  %s: { targets: [ on-%s/%s ] }\n", a.modelOn(d), d.Name, d.Target)
 		}

@@ -10,7 +10,7 @@ import (
 // depends on the model's name.
 func codexAgent() agent {
 	return agent{
-		version: "0.166.0", dialect: "openai-responses",
+		pack: "@openai/codex", version: "0.166.0", dialect: "openai-responses",
 		setUp: func(t *testing.T, s *site) {
 			s.write(t, ".codex/config.toml", `model = "`+s.model+`"
 model_provider = "isogloss"
@@ -58,7 +58,7 @@ func codex() *agent {
 	}
 	a.gets = []string{`"namespace":"multi_agent_v1"`}
 	a.told = map[string][]string{
-		"openai-chat": {"tool.hosted"}, "anthropic": {"tool.hosted_mapped"}, "gemini": {"tool.hosted_mapped"},
+		"openai-chat": {"tool.hosted"}, "anthropic": {"tool.hosted_mapped"}, "gemini": {"tool.hosted"},
 	}
 	return &a
 }
@@ -67,7 +67,7 @@ func codex() *agent {
 // tool for patches, and looks for further tools by a tool of its own.
 func codexPatching() *agent {
 	a := codexAgent()
-	a.name, a.title = "codex-gpt-5.5", "codex, model `gpt-5.5…`"
+	a.name, a.title, a.variant = "codex-gpt-5.5", "codex, model `gpt-5.5…`", true
 	a.model = func(d *rig.Dialect) string { return "gpt-5.5-on-" + d.Name }
 	a.turns = []turn{
 		{shell("cat notes.txt")},
@@ -78,7 +78,7 @@ func codexPatching() *agent {
 	a.told = map[string][]string{
 		"openai-chat": {"tool.hosted"},
 		"anthropic":   {"custom_tool.as_function", "grammar.lost", "tool.hosted_mapped"},
-		"gemini":      {"custom_tool.as_function", "grammar.lost", "tool.hosted_mapped"},
+		"gemini":      {"custom_tool.as_function", "grammar.lost", "tool.hosted"},
 	}
 	return &a
 }
@@ -88,7 +88,7 @@ func codexPatching() *agent {
 // is a custom tool that takes a program.
 func codexScripting() *agent {
 	a := codexAgent()
-	a.name, a.title = "codex-gpt-6", "codex, model `gpt-6-sol…`"
+	a.name, a.title, a.variant = "codex-gpt-6", "codex, model `gpt-6-sol…`", true
 	a.model = func(d *rig.Dialect) string { return "gpt-6-sol-on-" + d.Name }
 	script := func(program string) call { return call{space: "functions", tool: "exec", args: program, free: true} }
 	run := func(command string) call {

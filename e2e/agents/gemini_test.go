@@ -10,7 +10,7 @@ import (
 func gemini() *agent {
 	args := func(v map[string]any) string { return rig.Compact(v) }
 	return &agent{
-		name: "gemini-cli", title: "gemini-cli", version: "0.61.0", dialect: "gemini",
+		name: "gemini-cli", title: "gemini-cli", pack: "@google/gemini-cli", version: "0.61.0", dialect: "gemini",
 		setUp: func(t *testing.T, s *site) {
 			s.write(t, ".gemini/settings.json", `{
   "security": { "auth": { "selectedType": "gemini-api-key" } },

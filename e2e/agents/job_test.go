@@ -76,10 +76,14 @@ func answer(results []string) string { return "The notes are signed by " + signe
 func (a *agent) run(t *testing.T, s *site, prompt string) (out, all string) {
 	t.Helper()
 	a.setUp(t, s)
-	line := a.command(s, prompt)
-	if _, err := os.Stat(line[0]); err != nil {
+	about, err := os.ReadFile(s.module(a.pack + "/package.json"))
+	if err != nil {
 		t.Fatalf("%s is missing: %v; run e2e/setup.sh agents", a.title, err)
 	}
+	if v := rig.Parse(about).Str("version"); v != a.version {
+		t.Fatalf("%s is installed at %s, and the table says %s", a.title, v, a.version)
+	}
+	line := a.command(s, prompt)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
@@ -93,7 +97,7 @@ func (a *agent) run(t *testing.T, s *site, prompt string) (out, all string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
-	err := cmd.Run()
+	err = cmd.Run()
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // mostly there is none left
 	}

@@ -24,7 +24,7 @@ func opencode() []*agent {
 func opencodeWith(name, provider, dialect, path string, told map[string][]string) *agent {
 	args := func(v map[string]any) string { return rig.Compact(v) }
 	return &agent{
-		name: name, title: "opencode, `" + provider + "`", version: "1.18.33", dialect: dialect, told: told,
+		name: name, title: "opencode, `" + provider + "`", pack: "opencode-linux-x64", version: "1.18.33", dialect: dialect, variant: name != "opencode", told: told,
 		setUp: func(t *testing.T, s *site) {
 			s.write(t, ".config/opencode/opencode.json", `{
   "$schema": "https://opencode.ai/config.json",

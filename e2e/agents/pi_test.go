@@ -23,7 +23,7 @@ func pi() []*agent {
 func piWith(name, api, dialect, path string, told map[string][]string) *agent {
 	args := func(v map[string]any) string { return rig.Compact(v) }
 	return &agent{
-		name: name, title: "pi, `" + api + "`", version: "0.73.1", dialect: dialect, told: told,
+		name: name, title: "pi, `" + api + "`", pack: "@mariozechner/pi-coding-agent", version: "0.73.1", dialect: dialect, variant: name != "pi", told: told,
 		setUp: func(t *testing.T, s *site) {
 			s.write(t, ".pi/agent/models.json", `{
   "providers": {

@@ -135,6 +135,8 @@ func chatAsked(rec *Received) Facts {
 		}
 	}
 	f.Results = h.pairs(&f)
+	f.checkNames(`^[a-zA-Z0-9_-]{1,64}$`)
+	f.checkChatTurns(o.List("messages"))
 	if want := "/chat/v1/chat/completions"; rec.Path() != want {
 		f.Wrong = append(f.Wrong, "asked at "+rec.Path())
 	}

@@ -112,6 +112,9 @@ func geminiAsked(rec *Received) Facts {
 		f.geminiTurn(&h, c)
 	}
 	f.Results = h.pairs(&f)
+	f.checkNames(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}$`)
+	f.checkGeminiTools(o)
+	f.checkGeminiTurns(o.List("contents"))
 	if f.Stream && !strings.Contains(rec.Target, "alt=sse") {
 		f.Wrong = append(f.Wrong, "a stream that is not asked for as events")
 	}
