@@ -2,6 +2,7 @@ package sdks
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,9 +26,9 @@ func (m *matrix) finish(t *testing.T) {
 	}
 	fmt.Print(m.table())
 	done, all := len(m.cells), 0
-	for _, s := range surfaces() {
+	for _, s := range m.surfaces {
 		for _, f := range features() {
-			if f.has == nil || f.has(s) {
+			if s.has(f) {
 				all += len(rig.Dialects())
 			}
 		}
@@ -38,7 +39,7 @@ func (m *matrix) finish(t *testing.T) {
 		}
 		return
 	}
-	rig.Page(t, "sdks", m.page())
+	rig.Page(t, m.section, m.page())
 }
 
 func (m *matrix) page() string {
@@ -49,13 +50,13 @@ func (m *matrix) page() string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `Each row is an SDK's API on an upstream: %d of %d work. The upstream is scripted and plays the vendor's server;
-besides what the SDK reports, a run holds that the upstream was asked what the user asked, with the provider's key, and that an
-upstream of the SDK's own dialect gets the SDK's own bytes.
+	fmt.Fprintf(&b, `Each row is an API on an upstream: %[2]d of %[3]d work. The upstream is scripted and plays the vendor's server;
+besides what the %[1]s reports, a run holds that the upstream was asked what the user asked, with the provider's key, and that an
+upstream of the %[1]s's own dialect gets the %[1]s's own bytes.
 
-`, ok, len(m.cells))
+`, m.noun, ok, len(m.cells))
 	b.WriteString(m.table())
-	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the SDK has no such thing, " + refused +
+	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the " + m.noun + " has no such thing, " + refused +
 		" is refused with the dialect's own typed error.\n\n")
 	b.WriteString(`| column | what is done |
 |---|---|
@@ -63,11 +64,11 @@ upstream of the SDK's own dialect gets the SDK's own bytes.
 	for _, f := range features() {
 		fmt.Fprintf(&b, "| %s | %s |\n", f.column, f.meaning)
 	}
-	for i, s := range faultySurfaces() {
+	for i, f := range m.faults() {
 		if i == 0 {
-			b.WriteString("\n### Where the SDK falls short\n\n")
+			b.WriteString("\n### Where the " + m.noun + " falls short\n\n")
 		}
-		fmt.Fprintf(&b, "%d. `%s` %s for %s: %s\n", i+1, s.sdk, s.version, languages[s.language], s.fault)
+		fmt.Fprintf(&b, "%d. %s: %s\n", i+1, f.where, f.why)
 	}
 	return b.String()
 }
@@ -77,19 +78,19 @@ var languages = map[string]string{"go": "Go", "python": "Python", "node": "Node"
 // table has a row for each API of an SDK on each upstream that this run was about.
 func (m *matrix) table() string {
 	var b strings.Builder
-	b.WriteString("| | SDK | version | API | upstream |")
+	b.WriteString("| | " + m.noun + " | version | API | upstream |")
 	rule := "|---|---|---|---|---|"
 	for _, f := range features() {
 		b.WriteString(" " + f.column + " |")
 		rule += "---|"
 	}
 	b.WriteString("\n" + rule + "\n")
-	for _, s := range surfaces() {
+	for _, s := range m.surfaces {
 		for _, d := range rig.Dialects() {
 			if !m.asked(s, d) {
 				continue
 			}
-			fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |", languages[s.language], s.sdk, s.version, s.dialect, d.Name)
+			fmt.Fprintf(&b, "| %s | %s`%s` | %s | %s | %s |", languages[s.language], s.family, s.sdk, s.version, s.dialect, d.Name)
 			for _, f := range features() {
 				b.WriteString(" " + m.mark(s, d, f) + " |")
 			}
@@ -111,7 +112,7 @@ func (m *matrix) asked(s *surface, d *rig.Dialect) bool {
 func (m *matrix) mark(s *surface, d *rig.Dialect, f feature) string {
 	passed, ok := m.cells[cell{s.name(), d.Name, f.name}]
 	switch {
-	case f.has != nil && !f.has(s):
+	case !s.has(f):
 		return lacking
 	case !ok:
 		return ""
@@ -119,22 +120,28 @@ func (m *matrix) mark(s *surface, d *rig.Dialect, f feature) string {
 		return fails
 	case f.name == "count_tokens" && d.Counted == "":
 		return refused
-	case f.name == s.faultIn:
-		for i, other := range faultySurfaces() {
-			if other.name() == s.name() {
-				return fmt.Sprintf("no (%d)", i+1)
-			}
+	}
+	for i, known := range m.faults() {
+		if known.why == s.faults[f.name].why {
+			return fmt.Sprintf("no (%d)", i+1)
 		}
 	}
 	return works
 }
 
-// faultySurfaces are the SDKs that cannot do a feature whatever they are sent.
-func faultySurfaces() []*surface {
-	var out []*surface
-	for _, s := range surfaces() {
-		if s.faultIn != "" {
-			out = append(out, s)
+// A knownFault is a fault and the clients that have it.
+type knownFault struct{ why, where string }
+
+// faults are those of this section, each once, in the order of the table.
+func (m *matrix) faults() []knownFault {
+	var out []knownFault
+	for _, s := range m.surfaces {
+		for _, f := range features() {
+			why := s.faults[f.name].why
+			if why == "" || slices.ContainsFunc(out, func(k knownFault) bool { return k.why == why }) {
+				continue
+			}
+			out = append(out, knownFault{why, fmt.Sprintf("`%s` %s for %s", s.sdk, s.version, languages[s.language])})
 		}
 	}
 	return out
