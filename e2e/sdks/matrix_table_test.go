@@ -90,7 +90,7 @@ func (m *matrix) table() string {
 			if !m.asked(s, d) {
 				continue
 			}
-			fmt.Fprintf(&b, "| %s | %s`%s` | %s | %s | %s |", languages[s.language], s.family, s.sdk, s.version, s.dialect, d.Name)
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", languages[s.language], strings.TrimSpace(s.family+" `"+s.sdk+"`"), s.version, s.dialect, d.Name)
 			for _, f := range features() {
 				b.WriteString(" " + m.mark(s, d, f) + " |")
 			}
