@@ -169,7 +169,8 @@ func model(f feature, d *rig.Dialect) string {
 func (m *matrix) run(t *testing.T, s *surface, f feature, d *rig.Dialect, baseURL, want string) []*rig.Received {
 	t.Helper()
 	steps := make([]rig.Step, 0, len(f.replies))
-	for _, r := range f.replies {
+	for i, r := range f.replies {
+		r.Turn = i
 		steps = append(steps, d.Says(r))
 	}
 	if f.steps != nil {
