@@ -82,6 +82,7 @@ type Facts struct {
 	Stream    bool              `json:"stream"`
 	System    string            `json:"system,omitempty"`
 	User      []string          `json:"user,omitempty"`
+	Said      []string          `json:"said,omitempty"`   // by the model, earlier
 	Images    []string          `json:"images,omitempty"` // media type and base64
 	Tools     []string          `json:"tools,omitempty"`
 	Results   []string          `json:"results,omitempty"` // each call of the history with what came of it

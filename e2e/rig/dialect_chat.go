@@ -113,6 +113,7 @@ func chatAsked(rec *Received) Facts {
 				}
 			}
 		case "assistant":
+			f.Said = append(f.Said, m.Texts("content")...)
 			for _, c := range m.List("tool_calls") {
 				h.call(c.Str("id"), c.Obj("function").Str("name"), c.Obj("function").Str("arguments"))
 			}

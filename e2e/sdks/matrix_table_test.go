@@ -27,7 +27,7 @@ func (m *matrix) finish(t *testing.T) {
 	fmt.Print(m.table())
 	done, all := len(m.cells), 0
 	for _, s := range m.surfaces {
-		for _, f := range features() {
+		for _, f := range m.features() {
 			if s.has(f) {
 				all += len(rig.Dialects())
 			}
@@ -60,11 +60,16 @@ upstream of the %[1]s's own dialect gets the %[1]s's own bytes.
 		" is refused with the dialect's own typed error.\n\n")
 	if m.section == "sdks" {
 		b.WriteString("| column | what is done |\n|---|---|\n")
-		for _, f := range features() {
+		for _, f := range m.features() {
 			fmt.Fprintf(&b, "| %s | %s |\n", f.column, f.meaning)
 		}
 	} else {
-		b.WriteString("The columns are those of the SDKs, with the framework's own means in place of the SDK's.\n")
+		b.WriteString("The columns are those of the SDKs, with the framework's own means in place of the SDK's.")
+		for _, f := range m.features() {
+			if f.framed {
+				b.WriteString(" *" + f.column + "*: " + f.meaning + ".\n")
+			}
+		}
 	}
 	list := func(title string, notes []note) {
 		if len(notes) > 0 {
@@ -90,7 +95,7 @@ type note struct{ column, why, where string }
 func (m *matrix) notes(remark func(*surface, feature) string) []note {
 	var out []note
 	for _, s := range m.surfaces {
-		for _, f := range features() {
+		for _, f := range m.features() {
 			why := remark(s, f)
 			if why == "" || f.has != nil && !f.has(s) {
 				continue
@@ -114,7 +119,7 @@ func (m *matrix) table() string {
 	var b strings.Builder
 	b.WriteString("| | " + m.noun + " | version | API | upstream |")
 	rule := "|---|---|---|---|---|"
-	for _, f := range features() {
+	for _, f := range m.features() {
 		b.WriteString(" " + f.column + " |")
 		rule += "---|"
 	}
@@ -125,7 +130,7 @@ func (m *matrix) table() string {
 				continue
 			}
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", languages[s.language], strings.TrimSpace(s.family+" `"+s.sdk+"`"), s.version, s.dialect, d.Name)
-			for _, f := range features() {
+			for _, f := range m.features() {
 				b.WriteString(" " + m.mark(s, d, f) + " |")
 			}
 			b.WriteString("\n")
@@ -135,7 +140,7 @@ func (m *matrix) table() string {
 }
 
 func (m *matrix) asked(s *surface, d *rig.Dialect) bool {
-	for _, f := range features() {
+	for _, f := range m.features() {
 		if _, ok := m.cells[cell{s.name(), d.Name, f.name}]; ok {
 			return true
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ func playMatrix(t *testing.T, section, noun string, surfaces []*surface) {
 	m.section, m.noun, m.surfaces = section, noun, surfaces
 	for _, s := range surfaces {
 		t.Run(s.name(), func(t *testing.T) {
-			for _, f := range features() {
+			for _, f := range m.features() {
 				if !s.has(f) {
 					continue
 				}
@@ -51,6 +52,11 @@ type matrix struct {
 	clients map[string]rig.Client
 	top     *testing.T
 	cells   map[cell]bool
+}
+
+// features are those that are asked of this section's surfaces.
+func (m *matrix) features() []feature {
+	return slices.DeleteFunc(features(), func(f feature) bool { return f.framed && m.section != "frameworks" })
 }
 
 // A cell of the table.

@@ -69,6 +69,13 @@ async function stream(client, model) {
   return { deltas, text: all.text, finish: finishOf(all) };
 }
 
+async function turns(client, model) {
+  const chat = plain(client, model);
+  const first = await whole(chat, messages);
+  const second = await streamed(chat, [...messages, first, new HumanMessage(ask.one)]);
+  return { texts: [first.text, second.text] };
+}
+
 const twoRounds = (question, turn, model = plain) => async (client, name) => {
   const chat = model(client, name).bindTools([weather]);
   const talk = [new HumanMessage(question)];
@@ -157,7 +164,7 @@ export async function load(api) {
   return {
     connect: (baseURL, key) => ({ make: (model, more) => make(baseURL, key, model, more), think }),
     features: {
-      text, stream, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
+      text, stream, turns, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
       sealed: ask.both(twoRounds(ask.one, whole, thinking), twoRounds(ask.one, streamed, thinking)),
       runner, structured, image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
       error_404: problem, error_unknown: problem, error_429: problem,

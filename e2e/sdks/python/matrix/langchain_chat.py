@@ -105,6 +105,13 @@ def stream(client, model):
     return {"deltas": deltas, "text": total.text, "finish": finish_of(total)}
 
 
+def turns(client, model):
+    chat = client.plain(model)
+    first = whole(chat, HELLO_MESSAGES)
+    second = streamed(chat, [*HELLO_MESSAGES, first, HumanMessage(ONE)])
+    return {"texts": [first.text, second.text]}
+
+
 def two_rounds(chat, question, turn):
     chat = chat.bind_tools([TOOL])
     messages = [HumanMessage(question)]
