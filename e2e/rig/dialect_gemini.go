@@ -124,6 +124,8 @@ func geminiAsked(rec *Received) Facts {
 func (f *Facts) geminiTurn(h *history, content Object) {
 	if content.Str("role") != "model" {
 		f.User = append(f.User, content.Texts("parts")...)
+	} else {
+		f.Said = append(f.Said, content.Texts("parts")...)
 	}
 	calls := 0
 	for _, p := range content.List("parts") {

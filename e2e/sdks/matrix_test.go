@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
 )
@@ -25,7 +27,7 @@ func playMatrix(t *testing.T, section, noun string, surfaces []*surface) {
 	m.section, m.noun, m.surfaces = section, noun, surfaces
 	for _, s := range surfaces {
 		t.Run(s.name(), func(t *testing.T) {
-			for _, f := range features() {
+			for _, f := range m.features() {
 				if !s.has(f) {
 					continue
 				}
@@ -50,6 +52,11 @@ type matrix struct {
 	clients map[string]rig.Client
 	top     *testing.T
 	cells   map[cell]bool
+}
+
+// features are those that are asked of this section's surfaces.
+func (m *matrix) features() []feature {
+	return slices.DeleteFunc(features(), func(f feature) bool { return f.framed && m.section != "frameworks" })
 }
 
 // A cell of the table.
@@ -169,7 +176,8 @@ func model(f feature, d *rig.Dialect) string {
 func (m *matrix) run(t *testing.T, s *surface, f feature, d *rig.Dialect, baseURL, want string) []*rig.Received {
 	t.Helper()
 	steps := make([]rig.Step, 0, len(f.replies))
-	for _, r := range f.replies {
+	for i, r := range f.replies {
+		r.Turn = i
 		steps = append(steps, d.Says(r))
 	}
 	if f.steps != nil {
@@ -185,10 +193,24 @@ func (m *matrix) run(t *testing.T, s *surface, f feature, d *rig.Dialect, baseUR
 	if diff := compareJSON(t, want, said); diff != "" {
 		t.Errorf("the SDK saw something else:\n%s\nreport: %.3000s", diff, said)
 	}
-	if f.cancel != stays && s.faults[f.name].why == "" {
+	switch {
+	case f.cancel == stays:
+	case s.faults[f.name].why != "":
+		checkOpen(t, got)
+	default:
 		checkAborted(t, got)
 	}
 	return got
+}
+
+// checkOpen holds that a client which does not close what it has left still does not.
+func checkOpen(t *testing.T, got []*rig.Received) {
+	t.Helper()
+	select {
+	case <-got[0].Ended:
+		t.Error("the upstream saw the client leave, so this is no fault any more")
+	case <-time.After(200 * time.Millisecond):
+	}
 }
 
 func compareJSON(t *testing.T, want string, got []byte) string {

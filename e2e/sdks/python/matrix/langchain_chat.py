@@ -3,6 +3,7 @@
 from functools import partial
 
 from anthropic import NotFoundError
+from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_google_genai import ChatGoogleGenerativeAI
@@ -104,6 +105,13 @@ def stream(client, model):
     return {"deltas": deltas, "text": total.text, "finish": finish_of(total)}
 
 
+def turns(client, model):
+    chat = client.plain(model)
+    first = whole(chat, HELLO_MESSAGES)
+    second = streamed(chat, [*HELLO_MESSAGES, first, HumanMessage(ONE)])
+    return {"texts": [first.text, second.text]}
+
+
 def two_rounds(chat, question, turn):
     chat = chat.bind_tools([TOOL])
     messages = [HumanMessage(question)]
@@ -132,6 +140,20 @@ def sealed(client, model):
         "whole": two_rounds(client.thinking(model), ONE, whole),
         "stream": two_rounds(client.thinking(model), ONE, streamed),
     }
+
+
+def runner(client, model):
+    """The agent of the package langchain."""
+    asked = []
+
+    def get_weather(city: str) -> str:
+        """The weather of a city."""
+        asked.append(city)
+        return weather_json(city)
+
+    agent = create_agent(client.plain(model), tools=[get_weather])
+    said = agent.invoke({"messages": [HumanMessage(ONE)]})
+    return {"asked": asked, "text": said["messages"][-1].text}
 
 
 def structured(client, model):

@@ -87,8 +87,8 @@ def whole(agent, question, settings=None):
     return run.output, run
 
 
-def streamed(agent, question, settings=None):
-    run = agent.run_stream_sync(question, model_settings=settings)
+def streamed(agent, question, settings=None, **more):
+    run = agent.run_stream_sync(question, model_settings=settings, **more)
     return run.get_output(), run
 
 
@@ -101,6 +101,13 @@ def stream(client, model):
     run = client.agent(model).run_stream_sync(HELLO)
     deltas = list(run.stream_text(delta=True, debounce_by=None))
     return {"deltas": deltas, "text": run.response.text, "finish": run.response.finish_reason}
+
+
+def turns(client, model):
+    agent = client.agent(model)
+    first, run = whole(agent, HELLO)
+    second, _ = streamed(agent, ONE, message_history=run.all_messages())
+    return {"texts": [first, second]}
 
 
 def weatherman(client, model):
