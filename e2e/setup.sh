@@ -32,22 +32,26 @@ install_python() {
   echo "installed python-$which in $dir"
 }
 
-install_node() {
-  local dir=$cache/node
-  fresh "$dir" "$here/sdks/node/package.json" "$here/sdks/node/package-lock.json" && return
+# install_npm NAME FOLDER installs what FOLDER has locked. No package's own scripts run.
+install_npm() {
+  local name=$1 from=$here/$2 dir=$cache/$1
+  fresh "$dir" "$from/package.json" "$from/package-lock.json" && return
   rm -rf "$dir"
   mkdir -p "$dir"
-  cp "$here/sdks/node/package.json" "$here/sdks/node/package-lock.json" "$here/sdks/node/.npmrc" "$dir"
+  cp "$from/package.json" "$from/package-lock.json" "$from/.npmrc" "$dir"
   (cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
-  stamp "$dir" "$here/sdks/node/package.json" "$here/sdks/node/package-lock.json"
-  echo "installed node in $dir"
+  stamp "$dir" "$from/package.json" "$from/package-lock.json"
+  echo "installed $name in $dir"
 }
 
-# The vendors' SDKs at their newest major and at the one before, and Node 22.
+# The vendors' SDKs at their newest major and at the one before, Node 22, and the
+# frameworks.
 sdks() {
   install_python newest
   install_python before
-  install_node
+  install_python frameworks
+  install_npm node sdks/node
+  install_npm node-frameworks sdks/node-frameworks
 }
 
 # A real engine, and real weights for it.
@@ -65,7 +69,27 @@ engines() {
   fi
 }
 
-[[ $# -gt 0 ]] || set -- sdks engines
+# The coding agents, on the SDKs' Node 22, and the engine that each is tried on.
+agents() {
+  engines
+  install_npm node sdks/node
+  install_npm agents agents/node
+}
+
+# What the crowd is made of, and whom it talks to.
+crowd() {
+  install_python newest
+  install_npm node sdks/node
+  engines
+}
+
+# All that docs/clients is about.
+pages() {
+  sdks
+  agents
+}
+
+[[ $# -gt 0 ]] || set -- pages crowd
 for part in "$@"; do
   "$part"
 done

@@ -30,7 +30,7 @@ func geminiParts(r Reply, each bool) []any {
 	add(r.Thought, report{"thought": true})
 	add(r.Text, report{})
 	for i, c := range r.Calls {
-		part := report{"functionCall": report{"name": c.Name, "args": json.RawMessage(c.JSON())}}
+		part := report{"functionCall": report{"name": c.Flat(), "args": json.RawMessage(c.JSON())}}
 		if i == 0 {
 			part["thoughtSignature"] = geminiSignature
 		}
@@ -112,6 +112,9 @@ func geminiAsked(rec *Received) Facts {
 		f.geminiTurn(&h, c)
 	}
 	f.Results = h.pairs(&f)
+	f.checkNames(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}$`)
+	f.checkGeminiTools(o)
+	f.checkGeminiTurns(o.List("contents"))
 	if f.Stream && !strings.Contains(rec.Target, "alt=sse") {
 		f.Wrong = append(f.Wrong, "a stream that is not asked for as events")
 	}
@@ -121,6 +124,8 @@ func geminiAsked(rec *Received) Facts {
 func (f *Facts) geminiTurn(h *history, content Object) {
 	if content.Str("role") != "model" {
 		f.User = append(f.User, content.Texts("parts")...)
+	} else {
+		f.Said = append(f.Said, content.Texts("parts")...)
 	}
 	calls := 0
 	for _, p := range content.List("parts") {
@@ -140,7 +145,16 @@ func (f *Facts) geminiTurn(h *history, content Object) {
 			calls++
 			h.call(call.Str("id"), call.Str("name"), Compact(call["args"]))
 		case result != nil:
-			h.result(f, result.Str("id"), Compact(result["response"]))
+			h.result(f, result.Str("id"), Compact(geminiResult(result)))
 		}
 	}
+}
+
+// geminiResult is what a tool gave. The AI SDK puts it beside the tool's name.
+func geminiResult(result Object) any {
+	response := result.Obj("response")
+	if content, ok := response["content"]; ok && len(response) == 2 && response.Str("name") == result.Str("name") {
+		return content
+	}
+	return result["response"]
 }

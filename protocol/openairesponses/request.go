@@ -35,7 +35,7 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 		}
 	}
 	req := &llm.Request{
-		Model: w.Model.Value(), Turns: items.turns, Tools: tools, ToolChoice: choice,
+		Model: w.Model.Value(), Turns: items.turns, Tools: append(tools, items.tools...), ToolChoice: choice,
 		Parallel: pointer(w.ParallelToolCalls), Stream: w.Stream.Value(), IncludeUsage: true,
 		Sampling: llm.Sampling{Temperature: number(w.Temperature), TopP: number(w.TopP),
 			PresencePenalty: number(w.PresencePenalty), FrequencyPenalty: number(w.FrequencyPenalty)},
