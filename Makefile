@@ -9,7 +9,7 @@ VERSION ?= dev
 FUZZTIME ?= 10s
 SOAK ?= 2m
 
-.PHONY: build check format vet lint stores test timing fuzz fuzz-crashes conform e2e chaos chaos-short cluster cluster-short soak bench bench-quick generate tidy clean
+.PHONY: build check format vet lint stores test timing fuzz fuzz-crashes conform e2e crowd chaos chaos-short cluster cluster-short soak bench bench-quick generate tidy clean
 
 build: ## the binary
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
@@ -55,6 +55,9 @@ conform: build ## the corpus of conversations, on all sixteen cells
 
 e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some
 	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(PARTS)
+
+crowd: build ## 32 clients of mixed SDKs on a real engine for ten minutes
+	cd e2e && CROWD=10m ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . crowd
 
 chaos: build ## every way to fail, against the built binary; writes docs/reliability.md
 	go run ./chaos --bin $(BIN) --write docs/reliability.md

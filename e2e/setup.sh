@@ -44,11 +44,14 @@ install_npm() {
   echo "installed $name in $dir"
 }
 
-# The vendors' SDKs at their newest major and at the one before, and Node 22.
+# The vendors' SDKs at their newest major and at the one before, Node 22, and the
+# frameworks.
 sdks() {
   install_python newest
   install_python before
+  install_python frameworks
   install_npm node sdks/node
+  install_npm node-frameworks sdks/node-frameworks
 }
 
 # A real engine, and real weights for it.
@@ -73,7 +76,14 @@ agents() {
   install_npm agents agents/node
 }
 
-[[ $# -gt 0 ]] || set -- sdks engines agents
+# What the crowd is made of, and whom it talks to.
+crowd() {
+  install_python newest
+  install_npm node sdks/node
+  engines
+}
+
+[[ $# -gt 0 ]] || set -- sdks engines agents crowd
 for part in "$@"; do
   "$part"
 done

@@ -63,6 +63,10 @@ func Wrap(seals []llm.Seal, own Name) string {
 	return wrapped + base64.StdEncoding.EncodeToString([]byte(carried))
 }
 
+// Unsealed is what Wrap would write for no seals: it stands where clients expect a
+// seal and nobody has made one. It reads back as none.
+const Unsealed = wrapped + "e30="
+
 // Unwrap reads what Wrap has written. It reports whether the text is of that kind.
 func Unwrap(text string) ([]llm.Seal, bool) {
 	rest, ok := strings.CutPrefix(text, wrapped)

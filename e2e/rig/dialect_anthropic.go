@@ -112,6 +112,8 @@ func anthropicAsked(rec *Received) Facts {
 	for _, m := range o.List("messages") {
 		if m.Str("role") == "user" {
 			f.User = append(f.User, m.Texts("content")...)
+		} else {
+			f.Said = append(f.Said, m.Texts("content")...)
 		}
 		for _, b := range m.List("content") {
 			switch b.Str("type") {

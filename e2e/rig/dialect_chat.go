@@ -126,6 +126,7 @@ func chatAsked(rec *Received) Facts {
 				}
 			}
 		case "assistant":
+			f.Said = append(f.Said, m.Texts("content")...)
 			for _, c := range m.List("tool_calls") {
 				of := c.Obj(c.Str("type"))
 				h.call(c.Str("id"), of.Str("name"), of.Str("arguments")+of.Str("input"))

@@ -124,6 +124,8 @@ func geminiAsked(rec *Received) Facts {
 func (f *Facts) geminiTurn(h *history, content Object) {
 	if content.Str("role") != "model" {
 		f.User = append(f.User, content.Texts("parts")...)
+	} else {
+		f.Said = append(f.Said, content.Texts("parts")...)
 	}
 	calls := 0
 	for _, p := range content.List("parts") {
@@ -143,7 +145,16 @@ func (f *Facts) geminiTurn(h *history, content Object) {
 			calls++
 			h.call(call.Str("id"), call.Str("name"), Compact(call["args"]))
 		case result != nil:
-			h.result(f, result.Str("id"), Compact(result["response"]))
+			h.result(f, result.Str("id"), Compact(geminiResult(result)))
 		}
 	}
+}
+
+// geminiResult is what a tool gave. The AI SDK puts it beside the tool's name.
+func geminiResult(result Object) any {
+	response := result.Obj("response")
+	if content, ok := response["content"]; ok && len(response) == 2 && response.Str("name") == result.Str("name") {
+		return content
+	}
+	return result["response"]
 }

@@ -165,6 +165,8 @@ func responsesAsked(rec *Received) Facts {
 			h.result(&f, item.Str("call_id"), strings.Join(item.Texts("output"), ""))
 		case item.Str("role") == "system" || item.Str("role") == "developer":
 			f.System += strings.Join(item.Texts("content"), "")
+		case item.Str("role") == "assistant":
+			f.Said = append(f.Said, item.Texts("content")...)
 		case item.Str("role") == "user":
 			f.User = append(f.User, item.Texts("content")...)
 			for _, p := range item.List("content") {

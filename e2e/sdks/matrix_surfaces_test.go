@@ -3,6 +3,7 @@ package sdks
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -10,20 +11,29 @@ import (
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
 )
 
-// A surface is one API of a vendor's SDK in one version.
+// A surface is one API of a vendor's SDK, or of a framework, in one version.
 type surface struct {
+	family                 string // of the framework, before its package in the table
 	language, sdk, version string
 	dialect                string // the API, by its dialect
+	client                 string // what the client calls the API; empty is the dialect
+	process                string // what surfaces of one process share; empty is the package's own
 	start                  func(t *testing.T) rig.Client
 	runner                 bool // the SDK runs tools by itself
 	threads                bool // and has the vendor keep the conversation unless that is refused
 	// The classes of what is raised for a status, and for a stream that was cut.
 	classes map[int]string
 	cut     string
-	// faultIn is the feature that the SDK cannot do whatever it is sent, and fault is
-	// why. The feature's report is then what the SDK makes of it.
-	faultIn, fault string
+	ends    func(rig.Reply) string // its own word for the end of a reply; nil is the API's
+	random  *regexp.Regexp         // what it makes up anew in each request
+	// lacks is why it has not a feature that others have.
+	lacks map[string]string
+	// faults are the features that it cannot do whatever it is sent.
+	faults map[string]fault
 }
+
+// fault is what is reported instead of what a feature should give, and why.
+type fault struct{ report, why string }
 
 // name is that of the subtest: the language, the package without its host, the API.
 func (s *surface) name() string {
@@ -31,8 +41,32 @@ func (s *surface) name() string {
 	return fmt.Sprintf("%s-%s-%s-%s", s.language, short, s.version, s.dialect)
 }
 
+// has says whether there is such a thing as the feature.
+func (s *surface) has(f feature) bool {
+	return s.lacks[f.name] == "" && (f.has == nil || f.has(s))
+}
+
+// api is the client's name for the API.
+func (s *surface) api() string {
+	if s.client != "" {
+		return s.client
+	}
+	return s.dialect
+}
+
+// want is what the client must report.
+func (s *surface) want(f feature, d *rig.Dialect) string {
+	if report := s.faults[f.name].report; report != "" {
+		return report
+	}
+	return f.want(s, d)
+}
+
 // finish is what the API calls the end of a reply.
 func (s *surface) finish(r rig.Reply) string {
+	if s.ends != nil {
+		return s.ends(r)
+	}
 	switch s.dialect {
 	case "openai-chat":
 		return rig.ChatFinish(r)
@@ -52,8 +86,8 @@ var (
 	statusClasses = map[int]string{404: "NotFoundError", 429: "RateLimitError"}
 )
 
-// surfaces are all that is tested, by language, the newest major first.
-func surfaces() []*surface {
+// sdkSurfaces are the vendors' SDKs, by language, the newest major first.
+func sdkSurfaces() []*surface {
 	return slices.Concat(goSurfaces(),
 		pythonSurfaces("newest", "3.49.0", "2.8.0", "3.1.0"), pythonSurfaces("before", "2.54.0", "0.125.0", "2.34.0"),
 		nodeSurfaces("openai", "7.53.0", "@anthropic-ai/sdk", "1.8.0", "@google/genai", "2.32.0"),
@@ -96,9 +130,11 @@ func nodeSurfaces(openai, openaiVersion, anthropic, anthropicVersion, google, go
 	messages.threads = anthropic == "@anthropic-ai/sdk"
 	gemini := row("@google/genai", google, googleVersion, "gemini", "ApiError", map[int]string{404: "ApiError", 429: "ApiError"})
 	if google == "genai-1" {
-		gemini.cut, gemini.faultIn = "", "cut"
-		gemini.fault = "it looks for an error only in a read that is JSON as a whole, so an event " +
-			"`data: {\"error\":{\"code\":502,…}}` is taken for an answer without candidates, and a cut stream ends as if it were complete."
+		gemini.faults = map[string]fault{"cut": {
+			report: `{"text":"half an ans","error":""}`,
+			why: "it looks for an error only in a read that is JSON as a whole, so an event " +
+				"`data: {\"error\":{\"code\":502,…}}` is taken for an answer without candidates, and a cut stream ends as if it were complete.",
+		}}
 	}
 	return []*surface{
 		row("openai", openai, openaiVersion, "openai-chat", "APIError", statusClasses),

@@ -2,6 +2,7 @@ package sdks
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,9 +26,9 @@ func (m *matrix) finish(t *testing.T) {
 	}
 	fmt.Print(m.table())
 	done, all := len(m.cells), 0
-	for _, s := range surfaces() {
-		for _, f := range features() {
-			if f.has == nil || f.has(s) {
+	for _, s := range m.surfaces {
+		for _, f := range m.features() {
+			if s.has(f) {
 				all += len(rig.Dialects())
 			}
 		}
@@ -38,38 +39,77 @@ func (m *matrix) finish(t *testing.T) {
 		}
 		return
 	}
-	rig.Page(t, "sdks", m.page())
+	rig.Page(t, m.section, m.page())
 }
 
 func (m *matrix) page() string {
 	ok := 0
-	for _, passed := range m.cells {
-		if passed {
+	for c, passed := range m.cells {
+		if passed && m.surface(c.surface).faults[c.feature].why == "" {
 			ok++
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `Each row is an SDK's API on an upstream: %d of %d work. The upstream is scripted and plays the vendor's server;
-besides what the SDK reports, a run holds that the upstream was asked what the user asked, with the provider's key, and that an
-upstream of the SDK's own dialect gets the SDK's own bytes.
+	fmt.Fprintf(&b, `Each row is an API on an upstream: %[2]d of %[3]d work. The upstream is scripted and plays the vendor's server;
+besides what the %[1]s reports, a run holds that the upstream was asked what the user asked, with the provider's key, and that an
+upstream of the %[1]s's own dialect gets the %[1]s's own bytes.
 
-`, ok, len(m.cells))
+`, m.noun, ok, len(m.cells))
 	b.WriteString(m.table())
-	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the SDK has no such thing, " + refused +
+	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the " + m.noun + " has no such thing, " + refused +
 		" is refused with the dialect's own typed error.\n\n")
-	b.WriteString(`| column | what is done |
-|---|---|
-`)
-	for _, f := range features() {
-		fmt.Fprintf(&b, "| %s | %s |\n", f.column, f.meaning)
-	}
-	for i, s := range faultySurfaces() {
-		if i == 0 {
-			b.WriteString("\n### Where the SDK falls short\n\n")
+	if m.section == "sdks" {
+		b.WriteString("| column | what is done |\n|---|---|\n")
+		for _, f := range m.features() {
+			fmt.Fprintf(&b, "| %s | %s |\n", f.column, f.meaning)
 		}
-		fmt.Fprintf(&b, "%d. `%s` %s for %s: %s\n", i+1, s.sdk, s.version, languages[s.language], s.fault)
+	} else {
+		b.WriteString("The columns are those of the SDKs, with the framework's own means in place of the SDK's.")
+		for _, f := range m.features() {
+			if f.framed {
+				b.WriteString(" *" + f.column + "*: " + f.meaning + ".\n")
+			}
+		}
 	}
+	list := func(title string, notes []note) {
+		if len(notes) > 0 {
+			b.WriteString("\n### " + title + "\n\n")
+		}
+		for i, n := range notes {
+			fmt.Fprintf(&b, "%d. %s, *%s*: %s\n", i+1, n.where, n.column, n.why)
+		}
+	}
+	list("Where the "+m.noun+" falls short", m.notes(func(s *surface, f feature) string { return s.faults[f.name].why }))
+	list("What the "+m.noun+" does not have", m.notes(func(s *surface, f feature) string { return s.lacks[f.name] }))
 	return b.String()
+}
+
+func (m *matrix) surface(name string) *surface {
+	return m.surfaces[slices.IndexFunc(m.surfaces, func(s *surface) bool { return s.name() == name })]
+}
+
+// A note is a remark on a column that holds for some packages.
+type note struct{ column, why, where string }
+
+// notes are remarks on surfaces, each once, in the order of the table.
+func (m *matrix) notes(remark func(*surface, feature) string) []note {
+	var out []note
+	for _, s := range m.surfaces {
+		for _, f := range m.features() {
+			why := remark(s, f)
+			if why == "" || f.has != nil && !f.has(s) {
+				continue
+			}
+			i := slices.IndexFunc(out, func(n note) bool { return n.column == f.column && n.why == why })
+			if i < 0 {
+				i, out = len(out), append(out, note{column: f.column, why: why})
+			}
+			if name := fmt.Sprintf("`%s` %s", s.sdk, s.version); !strings.Contains(out[i].where, name) {
+				out[i].where = strings.TrimPrefix(out[i].where+", "+name, ", ")
+			}
+		}
+	}
+	return out
 }
 
 var languages = map[string]string{"go": "Go", "python": "Python", "node": "Node"}
@@ -77,20 +117,20 @@ var languages = map[string]string{"go": "Go", "python": "Python", "node": "Node"
 // table has a row for each API of an SDK on each upstream that this run was about.
 func (m *matrix) table() string {
 	var b strings.Builder
-	b.WriteString("| | SDK | version | API | upstream |")
+	b.WriteString("| | " + m.noun + " | version | API | upstream |")
 	rule := "|---|---|---|---|---|"
-	for _, f := range features() {
+	for _, f := range m.features() {
 		b.WriteString(" " + f.column + " |")
 		rule += "---|"
 	}
 	b.WriteString("\n" + rule + "\n")
-	for _, s := range surfaces() {
+	for _, s := range m.surfaces {
 		for _, d := range rig.Dialects() {
 			if !m.asked(s, d) {
 				continue
 			}
-			fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s |", languages[s.language], s.sdk, s.version, s.dialect, d.Name)
-			for _, f := range features() {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", languages[s.language], strings.TrimSpace(s.family+" `"+s.sdk+"`"), s.version, s.dialect, d.Name)
+			for _, f := range m.features() {
 				b.WriteString(" " + m.mark(s, d, f) + " |")
 			}
 			b.WriteString("\n")
@@ -100,7 +140,7 @@ func (m *matrix) table() string {
 }
 
 func (m *matrix) asked(s *surface, d *rig.Dialect) bool {
-	for _, f := range features() {
+	for _, f := range m.features() {
 		if _, ok := m.cells[cell{s.name(), d.Name, f.name}]; ok {
 			return true
 		}
@@ -111,7 +151,7 @@ func (m *matrix) asked(s *surface, d *rig.Dialect) bool {
 func (m *matrix) mark(s *surface, d *rig.Dialect, f feature) string {
 	passed, ok := m.cells[cell{s.name(), d.Name, f.name}]
 	switch {
-	case f.has != nil && !f.has(s):
+	case !s.has(f):
 		return lacking
 	case !ok:
 		return ""
@@ -119,23 +159,10 @@ func (m *matrix) mark(s *surface, d *rig.Dialect, f feature) string {
 		return fails
 	case f.name == "count_tokens" && d.Counted == "":
 		return refused
-	case f.name == s.faultIn:
-		for i, other := range faultySurfaces() {
-			if other.name() == s.name() {
-				return fmt.Sprintf("no (%d)", i+1)
-			}
-		}
+	}
+	if why := s.faults[f.name].why; why != "" {
+		faults := m.notes(func(s *surface, f feature) string { return s.faults[f.name].why })
+		return fmt.Sprintf("no (%d)", 1+slices.IndexFunc(faults, func(n note) bool { return n.column == f.column && n.why == why }))
 	}
 	return works
-}
-
-// faultySurfaces are the SDKs that cannot do a feature whatever they are sent.
-func faultySurfaces() []*surface {
-	var out []*surface
-	for _, s := range surfaces() {
-		if s.faultIn != "" {
-			out = append(out, s)
-		}
-	}
-	return out
 }

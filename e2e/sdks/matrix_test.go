@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
 )
@@ -15,12 +17,18 @@ import (
 // through one gateway. Each feature is first played against an upstream of the SDK's
 // own dialect without a gateway, which shows that the feature is soundly scripted
 // and what the SDK sends. The table of what was done is docs/compatibility.md.
-func TestMatrix(t *testing.T) {
+func TestMatrix(t *testing.T) { playMatrix(t, "sdks", "SDK", sdkSurfaces()) }
+
+// TestFrameworks asks the same of the frameworks that stand on the SDKs or in their place.
+func TestFrameworks(t *testing.T) { playMatrix(t, "frameworks", "framework", frameworkSurfaces()) }
+
+func playMatrix(t *testing.T, section, noun string, surfaces []*surface) {
 	m := newMatrix(t)
-	for _, s := range surfaces() {
+	m.section, m.noun, m.surfaces = section, noun, surfaces
+	for _, s := range surfaces {
 		t.Run(s.name(), func(t *testing.T) {
-			for _, f := range features() {
-				if f.has != nil && !f.has(s) {
+			for _, f := range m.features() {
+				if !s.has(f) {
 					continue
 				}
 				t.Run(f.name, func(t *testing.T) { m.play(t, s, f) })
@@ -34,12 +42,21 @@ func TestMatrix(t *testing.T) {
 
 // matrix is one upstream and one gateway for all SDKs, and what has come of each cell.
 type matrix struct {
+	section  string // of the page
+	noun     string // what its surfaces are
+	surfaces []*surface
+
 	up      *rig.Upstream
 	gateway *rig.Gateway // nil in a direct run
 	tap     *rig.Wiretap // before the gateway
 	clients map[string]rig.Client
 	top     *testing.T
 	cells   map[cell]bool
+}
+
+// features are those that are asked of this section's surfaces.
+func (m *matrix) features() []feature {
+	return slices.DeleteFunc(features(), func(f feature) bool { return f.framed && m.section != "frameworks" })
 }
 
 // A cell of the table.
@@ -80,7 +97,10 @@ func modelNames() []string {
 // client is the process, or what plays its part, of an SDK in one version. It lives
 // as long as the matrix: an interpreter takes longer to start than all its features.
 func (m *matrix) client(s *surface) rig.Client {
-	key := s.language + s.sdk + s.version
+	key := s.process
+	if key == "" {
+		key = s.language + s.sdk + s.version
+	}
 	if m.clients[key] == nil {
 		m.clients[key] = s.start(m.top)
 	}
@@ -90,7 +110,7 @@ func (m *matrix) client(s *surface) rig.Client {
 // play does one feature with one SDK: without a gateway, then on every upstream.
 func (m *matrix) play(t *testing.T, s *surface, f feature) {
 	own := rig.DialectNamed(s.dialect)
-	want := f.want(s, own)
+	want := s.want(f, own)
 	if f.direct != "" {
 		want = f.direct
 	}
@@ -114,7 +134,7 @@ func (m *matrix) play(t *testing.T, s *surface, f feature) {
 // playOn does one feature through the gateway on one upstream.
 func (m *matrix) playOn(t *testing.T, s *surface, f feature, d *rig.Dialect, direct []*rig.Received) {
 	m.tap.Got.Reset()
-	got := m.run(t, s, f, d, m.tap.URL+rig.DialectNamed(s.dialect).SDKPath, f.want(s, d))
+	got := m.run(t, s, f, d, m.tap.URL+rig.DialectNamed(s.dialect).SDKPath, s.want(f, d))
 	defer func() {
 		if t.Failed() {
 			t.Logf("the upstream got:\n%s\nthe client got:\n%.6000s", dump(got), m.tap.Got)
@@ -141,7 +161,7 @@ func (m *matrix) playOn(t *testing.T, s *surface, f feature, d *rig.Dialect, dir
 		t.Error("VER-01: the runner's thread was not refused in the words that it understands")
 	}
 	if d.Name == s.dialect && !f.edited {
-		checkVerbatim(t, d, model(f, d), direct, got)
+		s.checkVerbatim(t, d, model(f, d), direct, got)
 	}
 }
 
@@ -156,14 +176,15 @@ func model(f feature, d *rig.Dialect) string {
 func (m *matrix) run(t *testing.T, s *surface, f feature, d *rig.Dialect, baseURL, want string) []*rig.Received {
 	t.Helper()
 	steps := make([]rig.Step, 0, len(f.replies))
-	for _, r := range f.replies {
+	for i, r := range f.replies {
+		r.Turn = i
 		steps = append(steps, d.Says(r))
 	}
 	if f.steps != nil {
 		steps = f.steps(d)
 	}
 	m.up.Play(steps)
-	o := rig.Order{Scenario: s.dialect + "/" + f.name, BaseURL: baseURL, Key: rig.ClientKey, Model: model(f, d)}
+	o := rig.Order{Scenario: s.api() + "/" + f.name, BaseURL: baseURL, Key: rig.ClientKey, Model: model(f, d)}
 	if f.name == "error_unknown" {
 		o.Model = "no-such-model"
 	}
@@ -172,10 +193,24 @@ func (m *matrix) run(t *testing.T, s *surface, f feature, d *rig.Dialect, baseUR
 	if diff := compareJSON(t, want, said); diff != "" {
 		t.Errorf("the SDK saw something else:\n%s\nreport: %.3000s", diff, said)
 	}
-	if f.cancel != stays {
+	switch {
+	case f.cancel == stays:
+	case s.faults[f.name].why != "":
+		checkOpen(t, got)
+	default:
 		checkAborted(t, got)
 	}
 	return got
+}
+
+// checkOpen holds that a client which does not close what it has left still does not.
+func checkOpen(t *testing.T, got []*rig.Received) {
+	t.Helper()
+	select {
+	case <-got[0].Ended:
+		t.Error("the upstream saw the client leave, so this is no fault any more")
+	case <-time.After(200 * time.Millisecond):
+	}
 }
 
 func compareJSON(t *testing.T, want string, got []byte) string {
@@ -216,7 +251,7 @@ func checkFacts(t *testing.T, d *rig.Dialect, f feature, model string, got []*ri
 
 // checkVerbatim holds that an upstream of the SDK's own dialect gets the SDK's own
 // bytes, but for the model's name.
-func checkVerbatim(t *testing.T, d *rig.Dialect, model string, direct, got []*rig.Received) {
+func (s *surface) checkVerbatim(t *testing.T, d *rig.Dialect, model string, direct, got []*rig.Received) {
 	t.Helper()
 	if len(got) != len(direct) {
 		t.Errorf("the upstream got %d requests, without a gateway %d", len(got), len(direct))
@@ -228,8 +263,12 @@ func checkVerbatim(t *testing.T, d *rig.Dialect, model string, direct, got []*ri
 		if want := strings.TrimSuffix(rename.Replace(direct[i].Target), "?beta=true"); got[i].Target != want {
 			t.Errorf("request %d went to %s, want %s", i, got[i].Target, want)
 		}
-		if want := rename.Replace(string(direct[i].Body)); string(got[i].Body) != want {
-			t.Errorf("request %d has another body:\n%s", i, firstDifference([]byte(want), got[i].Body))
+		want, came := []byte(rename.Replace(string(direct[i].Body))), got[i].Body
+		if s.random != nil {
+			want, came = s.random.ReplaceAll(want, nil), s.random.ReplaceAll(came, nil)
+		}
+		if !bytes.Equal(want, came) {
+			t.Errorf("request %d has another body:\n%s", i, firstDifference(want, came))
 		}
 	}
 }

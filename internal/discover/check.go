@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"unicode"
 	"unicode/utf8"
 )
@@ -22,7 +21,6 @@ const (
 // rules is what a worker has to obey to be published.
 type rules struct {
 	networks  []netip.Prefix
-	names     bool // hosts may be names; the dialer checks what they resolve to
 	protocols []string
 }
 
@@ -80,17 +78,11 @@ func (r rules) checkHost(host string) error {
 	if err == nil {
 		return allowed(addr, r.networks)
 	}
-	switch {
-	case host == "" || len(host) > 253 || strings.ContainsFunc(host, notInName):
+	if host == "" {
 		return errors.New("its url has no host that can be dialled")
-	case !r.names:
-		return fmt.Errorf("its host %.80q is a name; write the address, or allow names", host)
 	}
-	return nil
-}
-
-func notInName(c rune) bool {
-	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '.' && c != '_'
+	// What a name leads to is known only when it is dialled, and may change until then.
+	return fmt.Errorf("its host %.80q is not an address; write the address that it has", host)
 }
 
 // never is what no network makes allowed: the services that hand a cloud
@@ -160,21 +152,4 @@ func plain(networks []netip.Prefix) ([]netip.Prefix, error) {
 		list = append(list, p.Masked())
 	}
 	return list, nil
-}
-
-// Control is for a net.Dialer that dials workers. It sees the address that a name
-// was resolved to, just before the connection is made, and refuses one that is
-// not in the networks. A network that cannot be read allows nothing.
-func Control(networks []netip.Prefix) func(network, address string, c syscall.RawConn) error {
-	list, bad := plain(networks)
-	return func(_, address string, _ syscall.RawConn) error {
-		if bad != nil {
-			return bad
-		}
-		ap, err := netip.ParseAddrPort(address)
-		if err != nil {
-			return fmt.Errorf("%q is not an address that a worker can have", address)
-		}
-		return allowed(ap.Addr(), list)
-	}
 }

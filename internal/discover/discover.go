@@ -22,16 +22,13 @@ const (
 
 // Options says where workers are looked for and what they have to obey.
 type Options struct {
-	Sources  []Source
-	Networks []netip.Prefix // where workers may be; required
-	// Names allows URLs with a host name. The default is no: a name can be checked
-	// only when it is dialled, so the dialer needs Control.
-	Names     bool
-	Protocols []string      // that workers may speak; default: openai-chat, openai-responses, anthropic, gemini
-	Snapshot  string        // file for the newest snapshot; empty: it is not kept
-	Confirm   time.Duration // how long workers are kept that vanish together; default 30 s
-	Window    time.Duration // how far apart they may vanish and still be together; default 10 s
-	Logger    *slog.Logger  // default: nothing is logged
+	Sources   []Source
+	Networks  []netip.Prefix // where workers may be; required
+	Protocols []string       // that workers may speak; default: openai-chat, openai-responses, anthropic, gemini
+	Snapshot  string         // file for the newest snapshot; empty: it is not kept
+	Confirm   time.Duration  // how long workers are kept that vanish together; default 30 s
+	Window    time.Duration  // how far apart they may vanish and still be together; default 10 s
+	Logger    *slog.Logger   // default: nothing is logged
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -83,7 +80,7 @@ func New(o Options) (*Discovery, error) {
 	if err != nil {
 		return nil, fmt.Errorf("discover: %w", err)
 	}
-	d := &Discovery{options: o, rules: rules{networks: o.Networks, names: o.Names, protocols: o.Protocols}}
+	d := &Discovery{options: o, rules: rules{networks: o.Networks, protocols: o.Protocols}}
 	d.status.Store(&Status{Snapshot: Snapshot{Stale: true}})
 	return d, nil
 }

@@ -4,9 +4,11 @@ import (
 	"iter"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/cache"
+	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -86,8 +88,9 @@ func (x *exchange) lookUp() (bool, *llm.Error) {
 	if control == cache.Bypass || !cache.Deterministic(x.endpoint.name, x.ask.all()) {
 		return false, nil
 	}
-	answers, m := x.state.Books.Answers, &x.memory
-	m.keep, m.place = true, answers.Key(cache.Tenant(x.caller.Org, x.caller.Key), x.question())
+	answers, m, q := x.state.Books.Answers, &x.memory, x.question()
+	q.Route = destination(x.route)
+	m.keep, m.place = true, answers.Key(cache.Tenant(x.caller.Org, x.caller.Key), q)
 	if control == cache.Normal {
 		if answer := answers.Get(x.ctx, m.place); answer != nil {
 			m.keep, m.cached, x.seen.Recalled = false, true, "hit"
@@ -106,6 +109,30 @@ func (x *exchange) lookUp() (bool, *llm.Error) {
 		x.out.tape = answers.Recorder()
 	}
 	return false, nil
+}
+
+// destination is what a route leads to: an answer is not given again where somebody
+// else would be asked today.
+func destination(r *route.Route) string {
+	var b strings.Builder
+	b.WriteString(r.Name)
+	for _, t := range r.Targets {
+		b.WriteString("\n" + t.String() + " " + t.Provider.BaseURL.String())
+	}
+	return b.String()
+}
+
+// ownEnd is how an answer ends that says all that the model had to say, or that was
+// allowed, in any dialect's words. One that a filter has touched has another, and so
+// has whatever a vendor thinks of next.
+func ownEnd(finish string) bool {
+	switch strings.ToLower(finish) {
+	case "", "stop", "length", "tool_calls", "function_call", // no word at all: embeddings
+		"completed", "max_output_tokens",
+		"end_turn", "max_tokens", "tool_use", "stop_sequence":
+		return true
+	}
+	return false
 }
 
 // all are the members of the body.
@@ -149,7 +176,7 @@ func (x *exchange) remember() {
 	a := &cache.Answer{Status: x.seen.Status, Body: body, Stream: x.ask.stream && x.seen.Status == http.StatusOK, At: time.Now(),
 		Header: http.Header{"Content-Type": h["Content-Type"], "Isogloss-Target": h["Isogloss-Target"], "Isogloss-Fidelity": h["Isogloss-Fidelity"]}}
 	err := x.seen.Err
-	if m.keep && whole && err == nil {
+	if m.keep && whole && err == nil && ownEnd(x.summary().Finish) {
 		x.state.Books.Answers.Put(m.place, a)
 	}
 	switch {

@@ -3,12 +3,15 @@ package relay
 import (
 	"bytes"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/cache"
+	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -219,6 +222,33 @@ func TestCachedAnswerCostsNothing(t *testing.T) {
 			books.wantNothingHeld(t)
 		})
 	}
+}
+
+// What a content filter has touched is not given again, and neither is an answer of
+// somebody who would not be asked today.
+func TestAnswerThatIsNotKept(t *testing.T) {
+	const ask = `{"model":"real-chat","temperature":0,"messages":[]}`
+	again := func(t *testing.T, g *gateway) int {
+		t.Helper()
+		g.post(t, chatPath, ask)
+		g.line(t) // it is over, and what is kept is kept
+		g.post(t, chatPath, ask)
+		g.line(t)
+		return len(g.up.Requests())
+	}
+	t.Run("filtered", func(t *testing.T) {
+		g := newGateway(t, newLedger(t, quota.Limit{Budget: usage.Dollar}).use, withAnswers(t, 0))
+		g.up.Answer(upstreamtest.JSON(200, strings.Replace(plainAnswer, `"stop"`, `"content_filter"`, 1)))
+		if asked := again(t, g); asked != 2 {
+			t.Errorf("the upstream was asked %d times, want 2", asked)
+		}
+	})
+	t.Run("another target", func(t *testing.T) {
+		if a, b := destination(&route.Route{Name: "m", Targets: []route.Target{{Provider: &provider.Provider{Name: "a", BaseURL: &url.URL{Host: "x"}}, Model: "m"}}}),
+			destination(&route.Route{Name: "m", Targets: []route.Target{{Provider: &provider.Provider{Name: "a", BaseURL: &url.URL{Host: "y"}}, Model: "m"}}}); a == b {
+			t.Errorf("both are %q", a)
+		}
+	})
 }
 
 // A request under an Idempotency-Key is sent once and paid for once.

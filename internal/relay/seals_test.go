@@ -40,7 +40,7 @@ func thoughtOf(turns []llm.Turn) *llm.Thought {
 
 func TestSealsComeBackToTheirOrigin(t *testing.T) {
 	s := newSealStore()
-	s.keepAnswer("alice", question, thoughtful("call_1", "hm, 北京", "SIG"))
+	s.keepAnswer(keeper{caller: "alice"}, question, thoughtful("call_1", "hm, 北京", "SIG"))
 	turns := resent("call_1")
 	got := thoughtOf(s.restore("alice", "anthropic", turns))
 	if got == nil || got.Text("") != "hm, 北京" || len(got.Seals) != 1 || got.Seals[0].Data != "SIG" {
@@ -63,7 +63,7 @@ func TestSealsComeBackToTheirOrigin(t *testing.T) {
 
 func TestSealsThatTheClientSendsStay(t *testing.T) {
 	s := newSealStore()
-	s.keepAnswer("alice", question, thoughtful("call_1", "kept", "OLD"))
+	s.keepAnswer(keeper{caller: "alice"}, question, thoughtful("call_1", "kept", "OLD"))
 	turns := resent("call_1")
 	own := &llm.Thought{Meta: llm.Meta{Seals: []llm.Seal{{Form: llm.Signature, Data: "NEW", Origin: "anthropic"}}}}
 	turns[1].Blocks = append([]llm.Block{own}, turns[1].Blocks...)
@@ -75,7 +75,7 @@ func TestSealsThatTheClientSendsStay(t *testing.T) {
 func TestSealsOnCallsComeBack(t *testing.T) {
 	s := newSealStore()
 	seal := llm.Seal{Form: llm.Signature, Data: "S", Origin: "gemini"}
-	s.keepAnswer("", question, &llm.Response{Choices: []llm.Choice{{Blocks: []llm.Block{
+	s.keepAnswer(keeper{caller: ""}, question, &llm.Response{Choices: []llm.Choice{{Blocks: []llm.Block{
 		&llm.ToolCall{Meta: llm.Meta{Seals: []llm.Seal{seal}}, CallID: "call_1", Name: "f", Kind: llm.FunctionTool}}}}})
 	turns := s.restore("", "gemini", resent("call_1"))
 	if got, ok := turns[1].Blocks[0].Common().SealFor("gemini"); !ok || got != seal {
@@ -83,16 +83,39 @@ func TestSealsOnCallsComeBack(t *testing.T) {
 	}
 }
 
+// LangChain's package for Gemini loses a call's id and its signature in streams.
+func TestSealsComeBackToCallsWithoutIDs(t *testing.T) {
+	s := newSealStore()
+	turns := func() []llm.Turn {
+		turns := resent("call_made_up")
+		turns[1].Blocks[0].(*llm.ToolCall).Synthetic = true
+		return turns
+	}
+	s.keepAnswer(keeper{caller: "alice"}, question, thoughtful("call_1", "hm", "SIG"))
+	if thoughtOf(s.restore("alice", "anthropic", turns())) != nil {
+		t.Error("a client whose dialect has ids got it without one")
+	}
+	s.keepAnswer(keeper{caller: "alice", nameless: true}, question, thoughtful("call_1", "hm", "SIG"))
+	for name, turns := range map[string][]llm.Turn{"without an id": turns(), "with its id": resent("call_1")} {
+		if got := thoughtOf(s.restore("alice", "anthropic", turns)); got == nil || got.Seals[0].Data != "SIG" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if thoughtOf(s.restore("bob", "anthropic", turns())) != nil {
+		t.Error("another caller got it")
+	}
+}
+
 func TestSealsAreForgotten(t *testing.T) {
 	s := newSealStore()
 	clock := time.Unix(1_770_000_000, 0)
 	s.now = func() time.Time { return clock }
-	s.keepAnswer("alice", question, thoughtful("call_1", "x", "SIG"))
+	s.keepAnswer(keeper{caller: "alice"}, question, thoughtful("call_1", "x", "SIG"))
 	clock = clock.Add(sealLife + time.Second)
 	if thoughtOf(s.restore("alice", "anthropic", resent("call_1"))) != nil {
 		t.Error("it is too old")
 	}
-	s.keepAnswer("alice", question, thoughtful("call_2", "x", "SIG"))
+	s.keepAnswer(keeper{caller: "alice"}, question, thoughtful("call_2", "x", "SIG"))
 	if len(s.entries) != 1 || len(s.order) != 1 {
 		t.Errorf("%d entries, %d in order: the old one is still there", len(s.entries), len(s.order))
 	}
@@ -100,19 +123,19 @@ func TestSealsAreForgotten(t *testing.T) {
 
 func TestSealStoreIsBounded(t *testing.T) {
 	s := newSealStore()
-	s.keepAnswer("a", question, thoughtful("huge", strings.Repeat("x", maxSealSize+1), "SIG"))
+	s.keepAnswer(keeper{caller: "a"}, question, thoughtful("huge", strings.Repeat("x", maxSealSize+1), "SIG"))
 	if len(s.entries) != 0 {
 		t.Error("an answer above the limit was kept")
 	}
 	for i := range maxSeals + 10 {
-		s.keepAnswer("a", question, thoughtful("call_"+strings.Repeat("i", i%7)+time.Duration(i).String(), "x", "SIG"))
+		s.keepAnswer(keeper{caller: "a"}, question, thoughtful("call_"+strings.Repeat("i", i%7)+time.Duration(i).String(), "x", "SIG"))
 	}
 	if len(s.entries) > maxSeals {
 		t.Errorf("%d entries", len(s.entries))
 	}
 	text := strings.Repeat("y", maxSealSize/2)
 	for i := range 2 * maxSealRoom / len(text) {
-		s.keepAnswer("a", question, thoughtful("big_"+time.Duration(i).String(), text, "SIG"))
+		s.keepAnswer(keeper{caller: "a"}, question, thoughtful("big_"+time.Duration(i).String(), text, "SIG"))
 	}
 	if s.room > maxSealRoom {
 		t.Errorf("%d bytes", s.room)

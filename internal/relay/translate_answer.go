@@ -123,7 +123,7 @@ func (x *exchange) complete(resp *llm.Response) {
 func (r *Relay) writeResponse(x *exchange, resp *llm.Response) {
 	x.complete(resp)
 	x.saidResponse(resp)
-	r.seals.keepAnswer(x.caller.ID, x.translation.ask.Turns, resp)
+	r.seals.keepAnswer(x.keeper(), x.translation.ask.Turns, resp)
 	t := x.translation
 	report := llm.Report{Losses: t.losses}
 	body := x.dialect.EncodeResponse(resp, t.ask, &report)

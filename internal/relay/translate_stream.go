@@ -173,7 +173,7 @@ type translator struct {
 }
 
 func (r *Relay) newTranslator(x *exchange) *translator {
-	s := &translator{x: x, encoder: x.dialect.NewStreamEncoder(x.translation.ask), undo: &x.translation.undo, seals: r.seals}
+	s := &translator{x: x, encoder: x.dialect.NewStreamEncoder(x.translation.ask), undo: &x.translation.undo, seals: r.seals, keeper: x.keeper()}
 	if a, ok := s.encoder.(interface{ Array() }); ok && x.endpoint.array {
 		a.Array()
 	}
@@ -206,7 +206,7 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 			e = f
 		case llm.End:
 			s.over = true
-			s.keeper.keep(s.seals, s.x.caller.ID, s.before)
+			s.keeper.keep(s.seals, s.before)
 		}
 		if s.spoken != nil {
 			s.spoken.hear(e)
@@ -242,7 +242,7 @@ func (s *translator) join(events []llm.Event) []llm.Event {
 		if s.joined, ok = s.spoken.join(e, s.joined); !ok {
 			s.spoken = nil
 			return append(s.joined, llm.Failure{Err: &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated",
-				Message: "the upstream broke off its answer, and the rest could not be had"}})
+				Message: "connection lost: the upstream broke off its answer, and the rest could not be had"}})
 		}
 	}
 	return s.joined

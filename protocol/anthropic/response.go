@@ -168,8 +168,11 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 			// The vendor's clients send a signature back, whoever made it.
 			seal.Data = protocol.Wrap(b.Seals, protocol.Anthropic)
 		}
-		if seal.Data == "" && thoughtText(b) == "" {
-			return nil
+		if seal.Data == "" {
+			if thoughtText(b) == "" {
+				return nil
+			}
+			seal.Data = protocol.Unsealed // thinking without a signature is no thinking to some
 		}
 		if b.Text(llm.SummaryReasoning) != "" {
 			report.Approximate(at, "reasoning.summary", "a summary stands where all of the reasoning would")

@@ -15,6 +15,7 @@ type outBlock struct {
 	block   llm.Block
 	seals   []llm.Seal
 	sealed  int // how many of them the beginning has carried
+	signed  bool
 	index   int // on the wire
 	begun   bool
 	ended   bool
@@ -114,6 +115,7 @@ func (s *streamEncoder) seal(to []byte, b *outBlock, seal llm.Seal) []byte {
 }
 
 func (s *streamEncoder) signature(to []byte, b *outBlock, seal llm.Seal) []byte {
+	b.signed = true
 	to = deltaHead(s.open(to, b), b, "signature_delta", "signature")
 	return deltaTail(appendString(to, seal.Data))
 }
@@ -135,6 +137,8 @@ func (s *streamEncoder) close(to []byte, b *outBlock) []byte {
 		} else if w := protocol.Wrap(b.seals, protocol.Anthropic); w != "" && !ok {
 			to = s.signature(to, b, llm.Seal{Data: w}) // the vendor's clients send it back, whoever made it
 			b.sealed = len(b.seals)
+		} else if b.begun && !b.signed && len(b.seals) == 0 {
+			to = s.signature(to, b, llm.Seal{Data: protocol.Unsealed}) // as in answerBlock
 		}
 	case *llm.ToolCall:
 		to = s.closeCall(to, b, block)

@@ -176,7 +176,7 @@ func (r *reader) result(p *Part) *llm.ToolResult {
 		note(&res.Ext, atResponse+"id", quote(f.ID.Value())) // the call has none
 	}
 	var text string
-	text, res.Failed = readOutput(f.Response)
+	text, res.Failed = readOutput(res.Name, f.Response)
 	res.Missing = len(f.Response) == 0
 	if !res.Missing {
 		res.Blocks = []llm.Block{&llm.Text{Text: text}}
@@ -251,22 +251,34 @@ func (o *openCalls) next(queues map[string][]*llm.ToolCall, key string, ok func(
 }
 
 // readOutput undoes the wrapping that the object of a response usually is.
-func readOutput(raw wire.Raw) (text string, failed bool) {
+func readOutput(tool string, raw wire.Raw) (text string, failed bool) {
 	var o wire.Object
-	if o.UnmarshalJSON(raw) != nil || len(o) != 1 {
+	if o.UnmarshalJSON(raw) != nil {
 		return string(raw), false
 	}
-	switch o[0].Name {
-	case "result", "output":
-	case "error":
-		failed = true
-	default:
+	inner, failed, ok := unwrapped(tool, o)
+	if !ok {
 		return string(raw), false
 	}
-	if s, err := unquote(o[0].Value); err == nil && o[0].Value.Kind() == '"' {
+	if s, err := unquote(inner); err == nil && inner.Kind() == '"' {
 		return s, failed
 	}
-	return string(o[0].Value), failed
+	return string(inner), failed
+}
+
+// unwrapped is what is inside: of one member, or of the tool's name and content, which
+// is what the AI SDK writes.
+func unwrapped(tool string, o wire.Object) (inner wire.Raw, failed, ok bool) {
+	switch len(o) {
+	case 1:
+		failed = o[0].Name == "error"
+		return o[0].Value, failed, failed || o[0].Name == "result" || o[0].Name == "output"
+	case 2:
+		name, _ := o.Get("name")
+		content, ok := o.Get("content")
+		return content, false, ok && string(name) == string(quote(tool))
+	}
+	return nil, false, false
 }
 
 // writeOutput makes the object that a response has to be (GEM-06): an object is
