@@ -35,7 +35,7 @@ func opencodeWith(name, provider, dialect, path string, told map[string][]string
       "npm": "`+provider+`",
       "name": "Isogloss",
       "options": { "baseURL": "`+s.url+path+`", "apiKey": "{env:ISOGLOSS_KEY}" },
-      "models": { "`+s.model+`": { "limit": { "context": 128000, "output": 16000 } } }
+      "models": { "`+s.model+`": { "reasoning": true, "limit": { "context": 128000, "output": 16000 } } }
     }
   }
 }

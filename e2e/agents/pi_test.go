@@ -31,7 +31,7 @@ func piWith(name, api, dialect, path string, told map[string][]string) *agent {
       "baseUrl": "`+s.url+path+`",
       "api": "`+api+`",
       "apiKey": "ISOGLOSS_KEY",
-      "models": [{ "id": "`+s.model+`" }]
+      "models": [{ "id": "`+s.model+`", "reasoning": true }]
     }
   }
 }
