@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -118,12 +119,38 @@ const MarkPrefix = "isogloss."
 // DropExt reports the members of another protocol that an encoder has no place
 // for.
 func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
-	if e.Protocol == "" || Name(e.Protocol) == own {
-		return
+	for _, name := range Lost(e, own) {
+		report.Drop(path+"."+name, "ext.unknown_field", "the upstream's dialect has no place for it")
 	}
+}
+
+// Lost names the members of another protocol that say something which is lost: not a
+// codec's own notes, not what is empty, and not what is done in any case.
+func Lost(e llm.Ext, own Name) []string {
+	if e.Protocol == "" || Name(e.Protocol) == own {
+		return nil
+	}
+	var names []string
 	for _, m := range e.Members {
-		if !strings.HasPrefix(m.Name, MarkPrefix) {
-			report.Drop(path+"."+m.Name, "ext.unknown_field", "the upstream's dialect has no place for it")
+		if !strings.HasPrefix(m.Name, MarkPrefix) && !empty(m.Value) && !included(m) {
+			names = append(names, m.Name)
 		}
 	}
+	return names
+}
+
+func empty(v llm.Raw) bool {
+	text := strings.TrimSpace(string(v))
+	return text == "null" || strings.HasPrefix(text, "[") && strings.TrimSpace(text[1:]) == "]"
+}
+
+// included says whether a member is the include of a Responses request that asks only
+// for what codecs see to by themselves: seals are always carried, and log
+// probabilities have a field.
+func included(m llm.Member) bool {
+	var wanted []string
+	if m.Name != "include" || json.Unmarshal([]byte(m.Value), &wanted, lenient) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(wanted, func(s string) bool { return s != "reasoning.encrypted_content" && s != "message.output_text.logprobs" })
 }

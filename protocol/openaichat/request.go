@@ -384,8 +384,8 @@ func (e *requestEncoder) rest() {
 		}
 		return
 	}
-	for _, m := range ext.Members {
-		e.report.Drop("ext."+m.Name, "ext.unknown_field", "chat completions have no place for it")
+	for _, name := range protocol.Lost(ext, protocol.OpenAIChat) {
+		e.report.Drop("ext."+name, "ext.unknown_field", "chat completions have no place for it")
 	}
 }
 
