@@ -99,6 +99,7 @@ func chatAsked(rec *Received) Facts {
 	for _, t := range o.List("tools") {
 		f.Tools = append(f.Tools, t.Obj("function").Str("name"))
 	}
+	f.Forced = forcedBy(o)
 	f.Schema = properties(o.Obj("response_format").Obj("json_schema").Obj("schema"))
 	var h history
 	for _, m := range o.List("messages") {
@@ -132,4 +133,9 @@ func chatAsked(rec *Received) Facts {
 func dataURL(url string) string {
 	kind, data, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
 	return kind + " " + data
+}
+
+// forcedBy says whether tool_choice wants a call, as both of OpenAI's dialects have it.
+func forcedBy(o Object) bool {
+	return o.Str("tool_choice") == "required" || o.Obj("tool_choice") != nil
 }

@@ -133,6 +133,7 @@ func responsesAsked(rec *Received) Facts {
 	for _, t := range o.List("tools") {
 		f.Tools = append(f.Tools, t.Str("name"))
 	}
+	f.Forced = forcedBy(o)
 	f.Schema = properties(o.Obj("text").Obj("format").Obj("schema"))
 	if s := o.Str("input"); s != "" {
 		f.User = append(f.User, s)

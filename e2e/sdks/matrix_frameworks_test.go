@@ -27,7 +27,7 @@ func (f framework) api(pkg, version, dialect string, classes ...string) *surface
 	return &surface{
 		language: f.language, family: f.family, sdk: pkg, version: version, dialect: dialect, client: f.client + "+" + dialect, process: f.language + "-frameworks",
 		classes: map[int]string{404: classes[0], 429: classes[1]}, cut: classes[2], runner: true, faults: map[string]fault{},
-		lacks: map[string]string{"models": "it lists no models", "count_tokens": "it counts no tokens"},
+		lacks: map[string]string{"models": "it lists no models", "count_tokens": "it counts no tokens", "structured_tool": "its schemas are no tools"},
 	}
 }
 
@@ -39,6 +39,13 @@ func (s *surface) ending(said, called string) *surface {
 		}
 		return said
 	}
+	return s
+}
+
+// formed is a framework that can have an answer's schema as that of a tool.
+func (s *surface) formed(tool string) *surface {
+	s.schemaTool = tool
+	delete(s.lacks, "structured_tool")
 	return s
 }
 
@@ -71,7 +78,7 @@ func pythonFrameworks() []*surface {
 	}
 	pydantic := func(dialect string) *surface {
 		ai := framework{"python", "pydantic-ai", "Pydantic AI"}
-		return ai.api("pydantic-ai-slim", "2.66.0", dialect, "ModelNotFoundError", "ModelRateLimitError", "ModelServerError").ending("stop", "tool_call")
+		return ai.api("pydantic-ai-slim", "2.66.0", dialect, "ModelNotFoundError", "ModelRateLimitError", "ModelServerError").ending("stop", "tool_call").formed("final_result")
 	}
 	gemini := pydantic("gemini").ending("stop", "stop")
 	gemini.random = regexp.MustCompile(`pyd_ai_[0-9a-f]+`) // calls to which Gemini gives no id
@@ -92,6 +99,9 @@ func pythonFrameworks() []*surface {
 		pydantic("anthropic").counting().needing(guesses + "`supports_json_schema_output`, for `NativeOutput`, and `supports_inline_system_prompts`, else it " +
 			"puts a preamble of its own before the system text"),
 		gemini,
+	}
+	for _, s := range all[:4] {
+		s.formed("Person")
 	}
 	return sharing(all, []string{"langchain", "1.4.7"}, func(t *testing.T, args []string) rig.Client {
 		python := filepath.Join(rig.Cache(t), "python-frameworks", "bin", "python")
@@ -123,7 +133,7 @@ func aiSurfaces() []*surface {
 		provider("openai", "4.0.114", "openai-responses").needing("`store: false`, else a second question has the first answer as " +
 			"`{\"type\":\"item_reference\",\"id\":\"msg_…\"}`, which only the vendor that keeps it can read, and is refused with 400 on another upstream; " +
 			"`forceReasoning: true`, for reasoning with a model's name that it does not know"),
-		provider("anthropic", "4.0.102", "anthropic").needing("a base URL that ends in `/v1`; `structuredOutputMode: 'outputFormat'`, for schemas with a model's name that it does not know"),
+		provider("anthropic", "4.0.102", "anthropic").formed("json").needing("a base URL that ends in `/v1`; `structuredOutputMode: 'outputFormat'`, for schemas with a model's name that it does not know"),
 		google,
 	}
 }
@@ -149,7 +159,7 @@ func langchainSurfaces() []*surface {
 		"it leaves `thoughtsTokenCount` out of the output and adds up `cachedContentTokenCount`, which Gemini repeats in every event")
 	google := langchain.api("@langchain/google", "0.2.6", "gemini", "RequestError", "RequestError", "").cannot("cut", unseenCut, ignoresErrors)
 	google.client = "langchain+google"
-	return []*surface{
+	all := []*surface{
 		langchain.api("@langchain/openai", "1.6.0", "openai-chat", "NotFoundError", "RateLimitError", "APIError").unreasoning(),
 		langchain.api("@langchain/openai", "1.6.0", "openai-responses", "NotFoundError", "RateLimitError", "APIError").
 			needing("`modelKwargs: { reasoning: … }`, for reasoning: `reasoning` is heard only with names of OpenAI's models"),
@@ -157,6 +167,10 @@ func langchainSurfaces() []*surface {
 		genai,
 		google,
 	}
+	for _, s := range all {
+		s.formed("person")
+	}
+	return all
 }
 
 func agentsSurfaces() []*surface {

@@ -22,10 +22,11 @@ type surface struct {
 	runner                 bool // the SDK runs tools by itself
 	threads                bool // and has the vendor keep the conversation unless that is refused
 	// The classes of what is raised for a status, and for a stream that was cut.
-	classes map[int]string
-	cut     string
-	ends    func(rig.Reply) string // its own word for the end of a reply; nil is the API's
-	random  *regexp.Regexp         // what it makes up anew in each request
+	classes    map[int]string
+	cut        string
+	ends       func(rig.Reply) string // its own word for the end of a reply; nil is the API's
+	random     *regexp.Regexp         // what it makes up anew in each request
+	schemaTool string                 // the tool whose schema is the answer's
 	// needs is what has to be set besides the base URL and the key.
 	needs string
 	// lacks is why it has not a feature that others have.
