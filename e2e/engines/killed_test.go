@@ -29,18 +29,22 @@ func TestKilled(t *testing.T) {
 			running.Go(func() { load.run(ctx, c, u, i%2 == 0) })
 		}
 	}
-	load.wait(t, 24)
+	load.wait(t, 48)
 	if first.Busy(t) == 0 || second.Busy(t) == 0 {
 		t.Error("an engine has nothing to do, so killing it shows nothing")
 	}
 	first.Kill()
-	load.wait(t, 72)
+	load.wait(t, 192)
 	stop()
 	running.Wait()
 
-	t.Logf("%d answers; %d broke off, all of them begun", load.whole, load.broken)
+	moved := strings.Count(g.Log.String(), `"attempts":2`)
+	t.Logf("%d answers, %d of them after a second attempt; %d broke off, all of them begun", load.whole, moved, load.broken)
 	for _, wrong := range load.wrong {
 		t.Error(wrong)
+	}
+	if moved == 0 {
+		t.Error("nobody was waiting for the engine that was killed, so this shows nothing")
 	}
 }
 
@@ -117,5 +121,40 @@ func (l *tally) wait(t *testing.T, answers int) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d answers after a minute, want %d", have, answers)
 		}
+	}
+}
+
+// TestTakenUp kills the engine in the middle of a stream, with real weights. Where the
+// model is to be continued, the other engine goes on from there, and the client has the
+// same text as if nothing had happened.
+func TestTakenUp(t *testing.T) {
+	bin := rig.Build(t)
+	spare := rig.StartEngine(t, rig.EngineOptions{})
+	q := question{model: "both", text: "Write two sentences about rain.", tokens: 100, stream: true}
+	whole := q
+	whole.model = spare.Model
+	want, err := newDirect(t, spare.URL).ask(t.Context(), whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, d := range rig.Dialects() {
+		t.Run(d.Name, func(t *testing.T) {
+			first := rig.StartEngine(t, rig.EngineOptions{})
+			g := rig.StartGateway(t, bin, "listen: %s\nadmin: { listen: %s }\nkeys: [ "+rig.ClientKey+" ]\nproviders:\n"+
+				"  first: { preset: llamacpp, base_url: "+first.URL+"/v1 }\n  spare: { preset: llamacpp, base_url: "+spare.URL+"/v1 }\n"+
+				"models:\n  both: { targets: [ first/smol, spare/smol ], continue: true }\n")
+			pieces := 0
+			q := q
+			q.piece = func(string) {
+				if pieces++; pieces == 8 {
+					first.Kill()
+				}
+			}
+			got := clients(t, g)[i].must(t, q)
+			if got.text != want.text || got.finish != ended {
+				t.Errorf("the client has %q, which ends by %s, want %q", got.text, got.finish, want.text)
+			}
+			g.Log.WaitFor(t, `"continued":1`)
+		})
 	}
 }

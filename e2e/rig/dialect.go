@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -99,6 +100,7 @@ type Facts struct {
 	Images    []string          `json:"images,omitempty"` // media type and base64
 	Tools     []string          `json:"tools,omitempty"`
 	Custom    []string          `json:"custom,omitempty"`  // those of the tools that are custom ones
+	Forced    bool              `json:"forced,omitempty"`  // a tool has to be called
 	Results   []string          `json:"results,omitempty"` // each call of the history with what came of it
 	Schema    map[string]string `json:"schema,omitempty"`  // the wanted answer's properties and their types
 	MaxTokens int               `json:"max_tokens,omitempty"`
@@ -192,7 +194,9 @@ func sseNamed(v map[string]any) string {
 func (d *Dialect) Says(r Reply) Step {
 	return func(w http.ResponseWriter, req *http.Request, body []byte) {
 		rec := &Received{Target: req.URL.RequestURI(), Header: req.Header, Body: body}
-		if !d.Asked(rec).Stream {
+		asked := d.Asked(rec)
+		r := r.named(asked.Tools)
+		if !asked.Stream {
 			Whole(200, r.identified(d.Whole(r)))(w, req, body)
 			return
 		}
@@ -202,6 +206,18 @@ func (d *Dialect) Says(r Reply) Step {
 		}
 		Send(w, pieces)
 	}
+}
+
+// named gives calls without a name that of the request's first tool: frameworks that
+// have an answer's schema as a tool choose the name themselves.
+func (r Reply) named(tools []string) Reply {
+	r.Calls = slices.Clone(r.Calls)
+	for i := range r.Calls {
+		if r.Calls[i].Name == "" && len(tools) > 0 {
+			r.Calls[i].Name = tools[0]
+		}
+	}
+	return r
 }
 
 // identified gives an answer the id of its turn: frameworks take an answer with the id

@@ -99,6 +99,7 @@ func geminiAsked(rec *Received) Facts {
 			f.Tools = append(f.Tools, d.Str("name"))
 		}
 	}
+	f.Forced = o.Obj("toolConfig").Obj("functionCallingConfig").Str("mode") == "ANY"
 	schema := config.Obj("responseJsonSchema")
 	if schema == nil {
 		schema = config.Obj("responseSchema") // whose types may be in upper case

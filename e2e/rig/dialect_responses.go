@@ -148,6 +148,7 @@ func responsesAsked(rec *Received) Facts {
 	f := Facts{Model: o.Str("model"), Stream: o.Flag("stream"), System: o.Str("instructions"), MaxTokens: o.Num("max_output_tokens")}
 	f.Thinking = o.Obj("reasoning").Str("effort") != "" || o.Obj("reasoning").Str("summary") != ""
 	f.responsesTools(o.List("tools"), "")
+	f.Forced = forcedBy(o)
 	f.Schema = properties(o.Obj("text").Obj("format").Obj("schema"))
 	if s := o.Str("input"); s != "" {
 		f.User = append(f.User, s)

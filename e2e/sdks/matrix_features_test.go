@@ -144,6 +144,12 @@ func formFeatures() []feature {
 			want: func(*surface, *rig.Dialect) string { return `{"parsed":{"name":"Ada","age":36,"tags":["math","首"]}}` },
 		},
 		{
+			name: "structured_tool", column: "structured by a tool", meaning: "an answer in a JSON schema that is the schema of a tool, which has to be called",
+			replies: []rig.Reply{{Calls: []rig.Invocation{{ID: "call_1", Args: person.Text}}}}, framed: true,
+			asks: []rig.Facts{askHello.With(func(f *rig.Facts) { f.Forced = true })},
+			want: func(*surface, *rig.Dialect) string { return `{"parsed":{"name":"Ada","age":36,"tags":["math","首"]}}` },
+		},
+		{
 			name: "image", column: "image in", meaning: "a picture in the question, byte for byte",
 			replies: []rig.Reply{hello}, asks: []rig.Facts{pictured},
 			want: func(*surface, *rig.Dialect) string { return `{"text":"Hello there."}` },

@@ -58,30 +58,45 @@ upstream of the %[1]s's own dialect gets the %[1]s's own bytes.
 	b.WriteString(m.table())
 	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the " + m.noun + " has no such thing, " + refused +
 		" is refused with the dialect's own typed error.\n\n")
-	if m.section == "sdks" {
-		b.WriteString("| column | what is done |\n|---|---|\n")
-		for _, f := range m.features() {
-			fmt.Fprintf(&b, "| %s | %s |\n", f.column, f.meaning)
-		}
-	} else {
-		b.WriteString("The columns are those of the SDKs, with the framework's own means in place of the SDK's.")
-		for _, f := range m.features() {
-			if f.framed {
-				b.WriteString(" *" + f.column + "*: " + f.meaning + ".\n")
-			}
-		}
-	}
-	list := func(title string, notes []note) {
-		if len(notes) > 0 {
-			b.WriteString("\n### " + title + "\n\n")
-		}
-		for i, n := range notes {
-			fmt.Fprintf(&b, "%d. %s, *%s*: %s\n", i+1, n.where, n.column, n.why)
-		}
-	}
-	list("Where the "+m.noun+" falls short", m.notes(func(s *surface, f feature) string { return s.faults[f.name].why }))
-	list("What the "+m.noun+" does not have", m.notes(func(s *surface, f feature) string { return s.lacks[f.name] }))
+	m.columns(&b)
+	m.settings(&b)
+	list(&b, "Where the "+m.noun+" falls short", m.notes(func(s *surface, f feature) string { return s.faults[f.name].why }))
+	list(&b, "What the "+m.noun+" does not have", m.notes(func(s *surface, f feature) string { return s.lacks[f.name] }))
 	return b.String()
+}
+
+// columns says what is done for a mark. The frameworks' are those of the SDKs and a few
+// of their own.
+func (m *matrix) columns(b *strings.Builder) {
+	sdks := m.section == "sdks"
+	if !sdks {
+		b.WriteString("The columns are those of the SDKs, with the framework's own means in place of the SDK's, and these:\n\n")
+	}
+	b.WriteString("| column | what is done |\n|---|---|\n")
+	for _, f := range m.features() {
+		if sdks || f.framed {
+			fmt.Fprintf(b, "| %s | %s |\n", f.column, f.meaning)
+		}
+	}
+}
+
+func (m *matrix) settings(b *strings.Builder) {
+	title := "\n### What is set besides the base URL and the key\n\n"
+	for _, s := range m.surfaces {
+		if s.needs != "" {
+			fmt.Fprintf(b, "%s* `%s` on %s: %s.\n", title, s.sdk, s.dialect, s.needs)
+			title = ""
+		}
+	}
+}
+
+func list(b *strings.Builder, title string, notes []note) {
+	if len(notes) > 0 {
+		b.WriteString("\n### " + title + "\n\n")
+	}
+	for i, n := range notes {
+		fmt.Fprintf(b, "%d. %s, *%s*: %s.\n", i+1, n.where, n.column, n.why)
+	}
 }
 
 func (m *matrix) surface(name string) *surface {

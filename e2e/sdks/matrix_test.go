@@ -116,7 +116,7 @@ func (m *matrix) play(t *testing.T, s *surface, f feature) {
 	}
 	direct := m.run(t, s, f, own, m.up.URL()+own.Prefix, want)
 	if !f.edited {
-		checkFacts(t, own, f, model(f, own), direct)
+		s.checkFacts(t, own, f, model(f, own), direct)
 	}
 	if f.name == "runner" && s.threads && !bytes.Contains(direct[0].Body, []byte(`"thread":`)) {
 		t.Error("the runner does not ask for a thread, so this shows nothing of how it takes a refusal")
@@ -156,7 +156,7 @@ func (m *matrix) playOn(t *testing.T, s *surface, f feature, d *rig.Dialect, dir
 			}
 		}
 	}
-	checkFacts(t, d, f, d.Target, got)
+	s.checkFacts(t, d, f, d.Target, got)
 	if f.name == "runner" && s.threads && !strings.Contains(m.tap.Got.String(), `"error_code":"thread_unsupported_request"`) {
 		t.Error("VER-01: the runner's thread was not refused in the words that it understands")
 	}
@@ -226,7 +226,7 @@ func compareJSON(t *testing.T, want string, got []byte) string {
 }
 
 // checkFacts holds that the upstream was asked what the user has asked.
-func checkFacts(t *testing.T, d *rig.Dialect, f feature, model string, got []*rig.Received) {
+func (s *surface) checkFacts(t *testing.T, d *rig.Dialect, f feature, model string, got []*rig.Received) {
 	t.Helper()
 	if f.asks == nil {
 		return
@@ -237,6 +237,9 @@ func checkFacts(t *testing.T, d *rig.Dialect, f feature, model string, got []*ri
 	}
 	for i, want := range f.asks {
 		want.Model = model
+		if want.Forced {
+			want.Tools = []string{s.schemaTool}
+		}
 		came := d.Asked(got[i])
 		if f.sealed && i%2 == 1 { // each second round
 			want.Seal = d.Seal

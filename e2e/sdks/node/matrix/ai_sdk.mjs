@@ -118,6 +118,9 @@ async function structured(client, model) {
   return { parsed: output };
 }
 
+// What the provider for Anthropic does unless it is told otherwise or knows the model.
+const structuredTool = (client, model) => structured({ ...client, options: { anthropic: { structuredOutputMode: 'jsonTool' } } }, model);
+
 async function image(client, model) {
   const content = [
     { type: 'text', text: ask.picture },
@@ -171,7 +174,7 @@ export async function load(api) {
     features: {
       text, stream, turns, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
       sealed: ask.both(twoRounds(ask.one, whole, thinking), twoRounds(ask.one, streamed, thinking)),
-      runner, structured, image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
+      runner, structured, structured_tool: structuredTool, image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
       error_404: problem, error_unknown: problem, error_429: problem,
       cut: (client, model) => ask.cutReport(texts(client, model)),
       cancel,

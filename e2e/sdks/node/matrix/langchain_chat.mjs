@@ -107,10 +107,10 @@ async function runner(client, model) {
   return { asked, text: said.messages.at(-1).text };
 }
 
-async function structured(client, model) {
-  const chat = plain(client, model).withStructuredOutput(ask.person, { method: 'jsonSchema', name: 'person' });
+const structured = (method) => async (client, model) => {
+  const chat = plain(client, model).withStructuredOutput(ask.person, { method, name: 'person' });
   return { parsed: await chat.invoke(messages) };
-}
+};
 
 async function image(client, model) {
   const contentBlocks = [
@@ -166,7 +166,7 @@ export async function load(api) {
     features: {
       text, stream, turns, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
       sealed: ask.both(twoRounds(ask.one, whole, thinking), twoRounds(ask.one, streamed, thinking)),
-      runner, structured, image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
+      runner, structured: structured('jsonSchema'), structured_tool: structured('functionCalling'), image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
       error_404: problem, error_unknown: problem, error_429: problem,
       cut: (client, model) => ask.cutReport(texts(client, model)),
       cancel,

@@ -156,9 +156,13 @@ def runner(client, model):
     return {"asked": asked, "text": said["messages"][-1].text}
 
 
-def structured(client, model):
-    chat = client.plain(model).with_structured_output(Person, method="json_schema")
+def structured(client, model, method="json_schema"):
+    chat = client.plain(model).with_structured_output(Person, method=method)
     return {"parsed": chat.invoke(HELLO_MESSAGES).model_dump()}
+
+
+def structured_tool(client, model):
+    return structured(client, model, "function_calling")
 
 
 def image(client, model):

@@ -5,7 +5,7 @@ import asyncio
 from anthropic import AsyncAnthropic
 from google.genai import Client, types
 from openai import AsyncOpenAI
-from pydantic_ai import Agent, BinaryContent, NativeOutput
+from pydantic_ai import Agent, BinaryContent, NativeOutput, ToolOutput
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelRequest, ModelResponse, ThinkingPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
@@ -155,9 +155,13 @@ def runner(client, model):
     return {"text": whole(agent, ONE)[0], "asked": asked}
 
 
-def structured(client, model):
-    output, _ = whole(client.agent(model, output_type=NativeOutput(Person)), HELLO)
+def structured(client, model, form=NativeOutput):
+    output, _ = whole(client.agent(model, output_type=form(Person)), HELLO)
     return {"parsed": output.model_dump()}
+
+
+def structured_tool(client, model):
+    return structured(client, model, ToolOutput)
 
 
 def image(client, model):
