@@ -76,6 +76,7 @@ func (w *world) play(t *testing.T, a *agent, d *rig.Dialect) {
 	j.check(t, s, out)
 	checkTurns(t, a, m)
 	checkUpstream(t, d, got)
+	checkSeals(t, d, m, got)
 	w.checkAgent(t, a, d)
 }
 

@@ -35,6 +35,7 @@ type model struct {
 	dialect *rig.Dialect
 	turns   []turn
 	answer  func(results []string) string
+	cut     int // the turn whose first answer breaks off half way; 0 for none
 
 	mu   sync.Mutex
 	took []int // the turn of each request, in order; side for one beside the job
@@ -46,10 +47,25 @@ const side = -1
 func (m *model) step(w http.ResponseWriter, r *http.Request, body []byte) {
 	f := m.dialect.Asked(&rig.Received{Target: r.URL.RequestURI(), Header: r.Header, Body: body})
 	at, reply := m.reply(f)
+	if m.breaks(at) {
+		whole := m.dialect.Stream(reply)
+		rig.CutStream(whole[:len(whole)/2]...)(w, r, body) // does not return
+	}
 	m.mu.Lock()
 	m.took = append(m.took, at)
 	m.mu.Unlock()
 	m.dialect.Says(reply)(w, r, body)
+}
+
+// breaks reports whether this answer is the one that breaks off.
+func (m *model) breaks(at int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cut := m.cut > 0 && at == m.cut
+	if cut {
+		m.cut = 0
+	}
+	return cut
 }
 
 // reply is what the model says, and which turn that is.
