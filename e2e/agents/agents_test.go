@@ -90,6 +90,7 @@ func (w *world) play(t *testing.T, a *agent, d *rig.Dialect) {
 	j.check(t, s, out)
 	checkTurns(t, a, m)
 	m.checkUpstream(t, d, got)
+	checkSeals(t, d, m, got)
 	if a.reaches != "" && !slices.ContainsFunc(got, func(g *rig.Received) bool { return bytes.Contains(g.Body, []byte(a.reaches)) }) {
 		t.Errorf("the upstream was not sent %s", a.reaches)
 	}

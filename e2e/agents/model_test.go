@@ -34,6 +34,7 @@ func (c call) flat() string {
 type model struct {
 	turns  []turn
 	answer func(results []string) string
+	cut    int // the turn whose first answer breaks off half way; 0 for none
 
 	mu   sync.Mutex
 	took []int // the turn of each request, in order; side for one beside the job
@@ -46,6 +47,10 @@ func (m *model) step(w http.ResponseWriter, r *http.Request, body []byte) {
 	d := dialectAt(r.URL.Path)
 	f := d.Asked(&rig.Received{Target: r.URL.RequestURI(), Header: r.Header, Body: body})
 	at, reply := m.reply(f)
+	if m.breaks(at) {
+		whole := d.Stream(reply)
+		rig.CutStream(whole[:len(whole)/2]...)(w, r, body) // does not return
+	}
 	m.mu.Lock()
 	m.took = append(m.took, at)
 	m.mu.Unlock()
@@ -56,6 +61,17 @@ func (m *model) step(w http.ResponseWriter, r *http.Request, body []byte) {
 func dialectAt(path string) *rig.Dialect {
 	all := rig.Dialects()
 	return all[slices.IndexFunc(all, func(d *rig.Dialect) bool { return strings.HasPrefix(path, d.Prefix+"/") })]
+}
+
+// breaks reports whether this answer is the one that breaks off.
+func (m *model) breaks(at int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cut := m.cut > 0 && at == m.cut
+	if cut {
+		m.cut = 0
+	}
+	return cut
 }
 
 // reply is what the model says, and which turn that is.
