@@ -83,7 +83,13 @@ crowd() {
   engines
 }
 
-[[ $# -gt 0 ]] || set -- sdks engines agents crowd
+# All that docs/clients is about.
+pages() {
+  sdks
+  agents
+}
+
+[[ $# -gt 0 ]] || set -- pages crowd
 for part in "$@"; do
   "$part"
 done

@@ -118,12 +118,27 @@ const MarkPrefix = "isogloss."
 // DropExt reports the members of another protocol that an encoder has no place
 // for.
 func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
-	if e.Protocol == "" || Name(e.Protocol) == own {
-		return
+	for _, name := range Lost(e, own) {
+		report.Drop(path+"."+name, "ext.unknown_field", "the upstream's dialect has no place for it")
 	}
+}
+
+// Lost names the members of another protocol that say something which is lost: not a
+// codec's own notes and not what is empty.
+func Lost(e llm.Ext, own Name) []string {
+	if e.Protocol == "" || Name(e.Protocol) == own {
+		return nil
+	}
+	var names []string
 	for _, m := range e.Members {
-		if !strings.HasPrefix(m.Name, MarkPrefix) {
-			report.Drop(path+"."+m.Name, "ext.unknown_field", "the upstream's dialect has no place for it")
+		if !strings.HasPrefix(m.Name, MarkPrefix) && !empty(m.Value) {
+			names = append(names, m.Name)
 		}
 	}
+	return names
+}
+
+func empty(v llm.Raw) bool {
+	text := strings.TrimSpace(string(v))
+	return text == "null" || strings.HasPrefix(text, "[") && strings.TrimSpace(text[1:]) == "]"
 }

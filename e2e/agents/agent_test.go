@@ -26,6 +26,11 @@ type agent struct {
 
 	// model is the name that the agent asks for on an upstream, if its name matters to it.
 	model func(d *rig.Dialect) string
+	// further is a model that it asks for besides, whatever it was told. It is behind
+	// the gateway too, as one of Anthropic's.
+	further string
+	// reaches is what some request to the upstream has to hold.
+	reaches string
 	// turns are what the model says in order, the last of them but for its text.
 	turns []turn
 	// told are the codes of what the gateway has to own up to, by the upstream's dialect.

@@ -29,8 +29,13 @@ func gemini() *agent {
 		environment: func(s *site) []string {
 			return []string{"GEMINI_API_KEY=" + s.key, "GOOGLE_GEMINI_BASE_URL=" + s.url}
 		},
+		// Its search asks another model, with a tool that the vendor runs: here Anthropic.
+		further: "gemini-3-flash-preview", reaches: `"type":"web_search_`,
 		turns: []turn{
-			{{tool: "read_file", args: args(map[string]any{"file_path": "notes.txt"})}},
+			{
+				{tool: "read_file", args: args(map[string]any{"file_path": "notes.txt"})},
+				{tool: "google_web_search", args: args(map[string]any{"query": "purple paint"})},
+			},
 			{{tool: "replace", args: args(map[string]any{
 				"file_path": "notes.txt", "instruction": "Paint the door purple.",
 				"old_string": "The door is red.", "new_string": "The door is purple.",

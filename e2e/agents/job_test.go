@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -25,8 +26,8 @@ const prompt = "Read notes.txt, change the colour in it from red to purple, then
 
 const sizing = "wc -c < notes.txt > size.txt"
 
-// patience is how long an agent may take for the job. It takes seconds.
-const patience = 90 * time.Second
+// patience is how long an agent may take for the job. It takes seconds on a quiet machine.
+const patience = 3 * time.Minute
 
 // A job is the folder that an agent works in. The name in it is different each time,
 // so that an answer with it in has come from the file.
@@ -93,8 +94,11 @@ func (a *agent) run(t *testing.T, s *site, prompt string) (out, all string) {
 	cmd.Dir = s.folder
 	// A bare environment: no proxy, no key and no base URL of the user leaks in.
 	cmd.Env = append([]string{"HOME=" + s.home, "PATH=/usr/local/bin:/usr/bin:/bin", "NO_COLOR=1"}, a.environment(s)...)
-	// An agent leaves helpers behind. They are of its process group and end with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// An agent leaves helpers behind. They are of its process group and end with it, and
+	// it ends with this process, of which it is told by the thread that has started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
 	err = cmd.Run()
@@ -123,10 +127,12 @@ func (w writers) Write(p []byte) (int, error) {
 }
 
 // checkUpstream holds that the upstream was sent the provider's key, no trace of the
-// client's and nothing that its vendor would refuse.
-func checkUpstream(t *testing.T, d *rig.Dialect, got []*rig.Received) {
+// client's and nothing that its vendor would refuse, and that the job was done in one
+// dialect and streamed.
+func (m *model) checkUpstream(t *testing.T, job *rig.Dialect, got []*rig.Received) {
 	t.Helper()
 	for i, g := range got {
+		d := dialectAt(g.Path())
 		if v := g.Header.Get(d.Key); v != d.KeyValue {
 			t.Errorf("request %d has %s %q, want the provider's", i, d.Key, v)
 		}
@@ -142,8 +148,8 @@ func checkUpstream(t *testing.T, d *rig.Dialect, got []*rig.Received) {
 		if len(f.Wrong) > 0 {
 			t.Errorf("request %d would be refused: %s", i, strings.Join(f.Wrong, "; "))
 		}
-		if f.Model != d.Target || !f.Stream {
-			t.Errorf("request %d asks for %q, streamed: %t; want %q streamed", i, f.Model, f.Stream, d.Target)
+		if at, _ := m.reply(f); at != side && (d.Name != job.Name || f.Model != d.Target || !f.Stream) {
+			t.Errorf("request %d asks %s for %q, streamed: %t; want %q of %s streamed", i, d.Name, f.Model, f.Stream, job.Target, job.Name)
 		}
 	}
 }

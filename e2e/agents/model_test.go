@@ -32,10 +32,9 @@ func (c call) flat() string {
 // not from how many came before: agents also ask for titles and summaries, and some
 // ask twice.
 type model struct {
-	dialect *rig.Dialect
-	turns   []turn
-	answer  func(results []string) string
-	cut     int // the turn whose first answer breaks off half way; 0 for none
+	turns  []turn
+	answer func(results []string) string
+	cut    int // the turn whose first answer breaks off half way; 0 for none
 
 	mu   sync.Mutex
 	took []int // the turn of each request, in order; side for one beside the job
@@ -45,16 +44,23 @@ const side = -1
 
 // step answers one request.
 func (m *model) step(w http.ResponseWriter, r *http.Request, body []byte) {
-	f := m.dialect.Asked(&rig.Received{Target: r.URL.RequestURI(), Header: r.Header, Body: body})
+	d := dialectAt(r.URL.Path)
+	f := d.Asked(&rig.Received{Target: r.URL.RequestURI(), Header: r.Header, Body: body})
 	at, reply := m.reply(f)
 	if m.breaks(at) {
-		whole := m.dialect.Stream(reply)
+		whole := d.Stream(reply)
 		rig.CutStream(whole[:len(whole)/2]...)(w, r, body) // does not return
 	}
 	m.mu.Lock()
 	m.took = append(m.took, at)
 	m.mu.Unlock()
-	m.dialect.Says(reply)(w, r, body)
+	d.Says(reply)(w, r, body)
+}
+
+// dialectAt is the dialect that is spoken at a path of the upstream.
+func dialectAt(path string) *rig.Dialect {
+	all := rig.Dialects()
+	return all[slices.IndexFunc(all, func(d *rig.Dialect) bool { return strings.HasPrefix(path, d.Prefix+"/") })]
 }
 
 // breaks reports whether this answer is the one that breaks off.

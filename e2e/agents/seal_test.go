@@ -9,9 +9,10 @@ import (
 
 // checkSeals holds that what the vendor has sealed its reasoning with comes back to it
 // with the results of each turn: its models think on from there, or refuse to.
-func checkSeals(t *testing.T, d *rig.Dialect, m *model, got []*rig.Received) {
+func checkSeals(t *testing.T, m *model, got []*rig.Received) {
 	t.Helper()
 	for i, g := range got {
+		d := dialectAt(g.Path())
 		f := d.Asked(g)
 		past, _ := m.reply(f)
 		if want := strings.Repeat(d.Seal, max(past, 0)); f.Seal != want {

@@ -11,6 +11,8 @@ import (
 // of all agents knows.
 func (w *world) publish(t *testing.T) {
 	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	all := 0
 	for _, a := range agents() {
 		all += len(rig.Dialects())

@@ -2,7 +2,9 @@ package rig
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -42,6 +44,7 @@ func DialectNamed(name string) *Dialect {
 
 // Reply is what a model says in one turn. What is streamed comes in these pieces.
 type Reply struct {
+	Turn    int // of the conversation, from 0; each answer has an id of its own
 	Thought []string
 	Text    []string
 	Calls   []Invocation
@@ -93,9 +96,11 @@ type Facts struct {
 	Stream    bool              `json:"stream"`
 	System    string            `json:"system,omitempty"`
 	User      []string          `json:"user,omitempty"`
+	Said      []string          `json:"said,omitempty"`   // by the model, earlier
 	Images    []string          `json:"images,omitempty"` // media type and base64
 	Tools     []string          `json:"tools,omitempty"`
 	Custom    []string          `json:"custom,omitempty"`  // those of the tools that are custom ones
+	Forced    bool              `json:"forced,omitempty"`  // a tool has to be called
 	Results   []string          `json:"results,omitempty"` // each call of the history with what came of it
 	Schema    map[string]string `json:"schema,omitempty"`  // the wanted answer's properties and their types
 	MaxTokens int               `json:"max_tokens,omitempty"`
@@ -189,10 +194,38 @@ func sseNamed(v map[string]any) string {
 func (d *Dialect) Says(r Reply) Step {
 	return func(w http.ResponseWriter, req *http.Request, body []byte) {
 		rec := &Received{Target: req.URL.RequestURI(), Header: req.Header, Body: body}
-		if d.Asked(rec).Stream {
-			Send(w, d.Stream(r))
+		asked := d.Asked(rec)
+		r := r.named(asked.Tools)
+		if !asked.Stream {
+			Whole(200, r.identified(d.Whole(r)))(w, req, body)
 			return
 		}
-		Whole(200, d.Whole(r))(w, req, body)
+		pieces := d.Stream(r)
+		for i := range pieces {
+			pieces[i] = r.identified(pieces[i])
+		}
+		Send(w, pieces)
 	}
+}
+
+// named gives calls without a name that of the request's first tool: frameworks that
+// have an answer's schema as a tool choose the name themselves.
+func (r Reply) named(tools []string) Reply {
+	r.Calls = slices.Clone(r.Calls)
+	for i := range r.Calls {
+		if r.Calls[i].Name == "" && len(tools) > 0 {
+			r.Calls[i].Name = tools[0]
+		}
+	}
+	return r
+}
+
+// identified gives an answer the id of its turn: frameworks take an answer with the id
+// of an earlier one for its correction.
+func (r Reply) identified(answer string) string {
+	var pairs []string
+	for _, id := range []string{"chatcmpl-1", "resp_1", "msg_01", "r-1"} {
+		pairs = append(pairs, Quote(id), Quote(fmt.Sprintf("%s%d", id, r.Turn)))
+	}
+	return strings.NewReplacer(pairs...).Replace(answer)
 }

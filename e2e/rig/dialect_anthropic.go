@@ -104,6 +104,8 @@ func anthropicAsked(rec *Received) Facts {
 	for _, t := range o.List("tools") {
 		f.Tools = append(f.Tools, t.Str("name"))
 	}
+	choice := o.Obj("tool_choice").Str("type")
+	f.Forced = choice == "any" || choice == "tool"
 	f.Schema = properties(o.Obj("output_config").Obj("format").Obj("schema"))
 	if f.Schema == nil {
 		f.Schema = properties(o.Obj("output_format").Obj("schema")) // the beta form of older SDKs
@@ -112,6 +114,8 @@ func anthropicAsked(rec *Received) Facts {
 	for _, m := range o.List("messages") {
 		if m.Str("role") == "user" {
 			f.User = append(f.User, m.Texts("content")...)
+		} else {
+			f.Said = append(f.Said, m.Texts("content")...)
 		}
 		for _, b := range m.List("content") {
 			switch b.Str("type") {

@@ -112,6 +112,7 @@ func chatAsked(rec *Received) Facts {
 			f.Custom = append(f.Custom, t.Obj("custom").Str("name"))
 		}
 	}
+	f.Forced = forcedBy(o)
 	f.Schema = properties(o.Obj("response_format").Obj("json_schema").Obj("schema"))
 	var h history
 	for _, m := range o.List("messages") {
@@ -126,6 +127,7 @@ func chatAsked(rec *Received) Facts {
 				}
 			}
 		case "assistant":
+			f.Said = append(f.Said, m.Texts("content")...)
 			for _, c := range m.List("tool_calls") {
 				of := c.Obj(c.Str("type"))
 				h.call(c.Str("id"), of.Str("name"), of.Str("arguments")+of.Str("input"))
@@ -147,4 +149,9 @@ func chatAsked(rec *Received) Facts {
 func dataURL(url string) string {
 	kind, data, _ := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
 	return kind + " " + data
+}
+
+// forcedBy says whether tool_choice wants a call, as both of OpenAI's dialects have it.
+func forcedBy(o Object) bool {
+	return o.Str("tool_choice") == "required" || o.Obj("tool_choice") != nil
 }

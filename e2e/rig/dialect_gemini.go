@@ -99,6 +99,7 @@ func geminiAsked(rec *Received) Facts {
 			f.Tools = append(f.Tools, d.Str("name"))
 		}
 	}
+	f.Forced = o.Obj("toolConfig").Obj("functionCallingConfig").Str("mode") == "ANY"
 	schema := config.Obj("responseJsonSchema")
 	if schema == nil {
 		schema = config.Obj("responseSchema") // whose types may be in upper case
@@ -124,6 +125,8 @@ func geminiAsked(rec *Received) Facts {
 func (f *Facts) geminiTurn(h *history, content Object) {
 	if content.Str("role") != "model" {
 		f.User = append(f.User, content.Texts("parts")...)
+	} else {
+		f.Said = append(f.Said, content.Texts("parts")...)
 	}
 	calls := 0
 	for _, p := range content.List("parts") {

@@ -148,6 +148,7 @@ func responsesAsked(rec *Received) Facts {
 	f := Facts{Model: o.Str("model"), Stream: o.Flag("stream"), System: o.Str("instructions"), MaxTokens: o.Num("max_output_tokens")}
 	f.Thinking = o.Obj("reasoning").Str("effort") != "" || o.Obj("reasoning").Str("summary") != ""
 	f.responsesTools(o.List("tools"), "")
+	f.Forced = forcedBy(o)
 	f.Schema = properties(o.Obj("text").Obj("format").Obj("schema"))
 	if s := o.Str("input"); s != "" {
 		f.User = append(f.User, s)
@@ -165,6 +166,8 @@ func responsesAsked(rec *Received) Facts {
 			h.result(&f, item.Str("call_id"), strings.Join(item.Texts("output"), ""))
 		case item.Str("role") == "system" || item.Str("role") == "developer":
 			f.System += strings.Join(item.Texts("content"), "")
+		case item.Str("role") == "assistant":
+			f.Said = append(f.Said, item.Texts("content")...)
 		case item.Str("role") == "user":
 			f.User = append(f.User, item.Texts("content")...)
 			for _, p := range item.List("content") {

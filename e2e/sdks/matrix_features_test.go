@@ -22,6 +22,7 @@ type feature struct {
 	direct  string                                  // what it reports without a gateway, where that promises less
 	asks    []rig.Facts                             // what the upstream must be asked, but for the model
 
+	framed bool // asked of frameworks only, which keep a conversation in their own form
 	// has says whether the SDK has such a thing; nil is for all.
 	has func(s *surface) bool
 	// local: the gateway answers by itself.
@@ -75,6 +76,14 @@ func talkFeatures() []feature {
 			want: func(s *surface, _ *rig.Dialect) string {
 				return fmt.Sprintf(`{"deltas":["Hel","lo"," there."],"text":"Hello there.","finish":%q}`, s.finish(hello))
 			},
+		},
+		{
+			name: "turns", column: "second question", meaning: "a second question in the same conversation, after the first answer, whole and then streamed",
+			replies: []rig.Reply{hello, warm}, framed: true,
+			asks: []rig.Facts{askHello, askHello.With(func(f *rig.Facts) {
+				f.Stream, f.User, f.Said = true, append(f.User[:1:1], askOne.User[0]), []string{"Hello there."}
+			})},
+			want: func(*surface, *rig.Dialect) string { return `{"texts":["Hello there.","21 degrees."]}` },
 		},
 	}
 }
@@ -132,6 +141,12 @@ func formFeatures() []feature {
 		{
 			name: "structured", column: "structured", meaning: "an answer in a JSON schema, with the SDK's typed parse where it has one",
 			replies: []rig.Reply{person}, asks: []rig.Facts{structured},
+			want: func(*surface, *rig.Dialect) string { return `{"parsed":{"name":"Ada","age":36,"tags":["math","首"]}}` },
+		},
+		{
+			name: "structured_tool", column: "structured by a tool", meaning: "an answer in a JSON schema that is the schema of a tool, which has to be called",
+			replies: []rig.Reply{{Calls: []rig.Invocation{{ID: "call_1", Args: person.Text}}}}, framed: true,
+			asks: []rig.Facts{askHello.With(func(f *rig.Facts) { f.Forced = true })},
 			want: func(*surface, *rig.Dialect) string { return `{"parsed":{"name":"Ada","age":36,"tags":["math","首"]}}` },
 		},
 		{

@@ -22,10 +22,13 @@ type surface struct {
 	runner                 bool // the SDK runs tools by itself
 	threads                bool // and has the vendor keep the conversation unless that is refused
 	// The classes of what is raised for a status, and for a stream that was cut.
-	classes map[int]string
-	cut     string
-	ends    func(rig.Reply) string // its own word for the end of a reply; nil is the API's
-	random  *regexp.Regexp         // what it makes up anew in each request
+	classes    map[int]string
+	cut        string
+	ends       func(rig.Reply) string // its own word for the end of a reply; nil is the API's
+	random     *regexp.Regexp         // what it makes up anew in each request
+	schemaTool string                 // the tool whose schema is the answer's
+	// needs is what has to be set besides the base URL and the key.
+	needs string
 	// lacks is why it has not a feature that others have.
 	lacks map[string]string
 	// faults are the features that it cannot do whatever it is sent.
@@ -133,7 +136,7 @@ func nodeSurfaces(openai, openaiVersion, anthropic, anthropicVersion, google, go
 		gemini.faults = map[string]fault{"cut": {
 			report: `{"text":"half an ans","error":""}`,
 			why: "it looks for an error only in a read that is JSON as a whole, so an event " +
-				"`data: {\"error\":{\"code\":502,…}}` is taken for an answer without candidates, and a cut stream ends as if it were complete.",
+				"`data: {\"error\":{\"code\":502,…}}` is taken for an answer without candidates, and a cut stream ends as if it were complete",
 		}}
 	}
 	return []*surface{

@@ -27,7 +27,7 @@ func (m *matrix) finish(t *testing.T) {
 	fmt.Print(m.table())
 	done, all := len(m.cells), 0
 	for _, s := range m.surfaces {
-		for _, f := range features() {
+		for _, f := range m.features() {
 			if s.has(f) {
 				all += len(rig.Dialects())
 			}
@@ -44,8 +44,8 @@ func (m *matrix) finish(t *testing.T) {
 
 func (m *matrix) page() string {
 	ok := 0
-	for _, passed := range m.cells {
-		if passed {
+	for c, passed := range m.cells {
+		if passed && m.surface(c.surface).faults[c.feature].why == "" {
 			ok++
 		}
 	}
@@ -58,19 +58,73 @@ upstream of the %[1]s's own dialect gets the %[1]s's own bytes.
 	b.WriteString(m.table())
 	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the " + m.noun + " has no such thing, " + refused +
 		" is refused with the dialect's own typed error.\n\n")
-	b.WriteString(`| column | what is done |
-|---|---|
-`)
-	for _, f := range features() {
-		fmt.Fprintf(&b, "| %s | %s |\n", f.column, f.meaning)
-	}
-	for i, f := range m.faults() {
-		if i == 0 {
-			b.WriteString("\n### Where the " + m.noun + " falls short\n\n")
-		}
-		fmt.Fprintf(&b, "%d. %s: %s\n", i+1, f.where, f.why)
-	}
+	m.columns(&b)
+	m.settings(&b)
+	list(&b, "Where the "+m.noun+" falls short", m.notes(func(s *surface, f feature) string { return s.faults[f.name].why }))
+	list(&b, "What the "+m.noun+" does not have", m.notes(func(s *surface, f feature) string { return s.lacks[f.name] }))
 	return b.String()
+}
+
+// columns says what is done for a mark. The frameworks' are those of the SDKs and a few
+// of their own.
+func (m *matrix) columns(b *strings.Builder) {
+	sdks := m.section == "sdks"
+	if !sdks {
+		b.WriteString("The columns are those of the SDKs, with the framework's own means in place of the SDK's, and these:\n\n")
+	}
+	b.WriteString("| column | what is done |\n|---|---|\n")
+	for _, f := range m.features() {
+		if sdks || f.framed {
+			fmt.Fprintf(b, "| %s | %s |\n", f.column, f.meaning)
+		}
+	}
+}
+
+func (m *matrix) settings(b *strings.Builder) {
+	title := "\n### What is set besides the base URL and the key\n\n"
+	for _, s := range m.surfaces {
+		if s.needs != "" {
+			fmt.Fprintf(b, "%s* `%s` on %s: %s.\n", title, s.sdk, s.dialect, s.needs)
+			title = ""
+		}
+	}
+}
+
+func list(b *strings.Builder, title string, notes []note) {
+	if len(notes) > 0 {
+		b.WriteString("\n### " + title + "\n\n")
+	}
+	for i, n := range notes {
+		fmt.Fprintf(b, "%d. %s, *%s*: %s.\n", i+1, n.where, n.column, n.why)
+	}
+}
+
+func (m *matrix) surface(name string) *surface {
+	return m.surfaces[slices.IndexFunc(m.surfaces, func(s *surface) bool { return s.name() == name })]
+}
+
+// A note is a remark on a column that holds for some packages.
+type note struct{ column, why, where string }
+
+// notes are remarks on surfaces, each once, in the order of the table.
+func (m *matrix) notes(remark func(*surface, feature) string) []note {
+	var out []note
+	for _, s := range m.surfaces {
+		for _, f := range m.features() {
+			why := remark(s, f)
+			if why == "" || f.has != nil && !f.has(s) {
+				continue
+			}
+			i := slices.IndexFunc(out, func(n note) bool { return n.column == f.column && n.why == why })
+			if i < 0 {
+				i, out = len(out), append(out, note{column: f.column, why: why})
+			}
+			if name := fmt.Sprintf("`%s` %s", s.sdk, s.version); !strings.Contains(out[i].where, name) {
+				out[i].where = strings.TrimPrefix(out[i].where+", "+name, ", ")
+			}
+		}
+	}
+	return out
 }
 
 var languages = map[string]string{"go": "Go", "python": "Python", "node": "Node"}
@@ -80,7 +134,7 @@ func (m *matrix) table() string {
 	var b strings.Builder
 	b.WriteString("| | " + m.noun + " | version | API | upstream |")
 	rule := "|---|---|---|---|---|"
-	for _, f := range features() {
+	for _, f := range m.features() {
 		b.WriteString(" " + f.column + " |")
 		rule += "---|"
 	}
@@ -90,8 +144,8 @@ func (m *matrix) table() string {
 			if !m.asked(s, d) {
 				continue
 			}
-			fmt.Fprintf(&b, "| %s | %s`%s` | %s | %s | %s |", languages[s.language], s.family, s.sdk, s.version, s.dialect, d.Name)
-			for _, f := range features() {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", languages[s.language], strings.TrimSpace(s.family+" `"+s.sdk+"`"), s.version, s.dialect, d.Name)
+			for _, f := range m.features() {
 				b.WriteString(" " + m.mark(s, d, f) + " |")
 			}
 			b.WriteString("\n")
@@ -101,7 +155,7 @@ func (m *matrix) table() string {
 }
 
 func (m *matrix) asked(s *surface, d *rig.Dialect) bool {
-	for _, f := range features() {
+	for _, f := range m.features() {
 		if _, ok := m.cells[cell{s.name(), d.Name, f.name}]; ok {
 			return true
 		}
@@ -121,28 +175,9 @@ func (m *matrix) mark(s *surface, d *rig.Dialect, f feature) string {
 	case f.name == "count_tokens" && d.Counted == "":
 		return refused
 	}
-	for i, known := range m.faults() {
-		if known.why == s.faults[f.name].why {
-			return fmt.Sprintf("no (%d)", i+1)
-		}
+	if why := s.faults[f.name].why; why != "" {
+		faults := m.notes(func(s *surface, f feature) string { return s.faults[f.name].why })
+		return fmt.Sprintf("no (%d)", 1+slices.IndexFunc(faults, func(n note) bool { return n.column == f.column && n.why == why }))
 	}
 	return works
-}
-
-// A knownFault is a fault and the clients that have it.
-type knownFault struct{ why, where string }
-
-// faults are those of this section, each once, in the order of the table.
-func (m *matrix) faults() []knownFault {
-	var out []knownFault
-	for _, s := range m.surfaces {
-		for _, f := range features() {
-			why := s.faults[f.name].why
-			if why == "" || slices.ContainsFunc(out, func(k knownFault) bool { return k.why == why }) {
-				continue
-			}
-			out = append(out, knownFault{why, fmt.Sprintf("`%s` %s for %s", s.sdk, s.version, languages[s.language])})
-		}
-	}
-	return out
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
 )
@@ -25,7 +27,7 @@ func playMatrix(t *testing.T, section, noun string, surfaces []*surface) {
 	m.section, m.noun, m.surfaces = section, noun, surfaces
 	for _, s := range surfaces {
 		t.Run(s.name(), func(t *testing.T) {
-			for _, f := range features() {
+			for _, f := range m.features() {
 				if !s.has(f) {
 					continue
 				}
@@ -50,6 +52,11 @@ type matrix struct {
 	clients map[string]rig.Client
 	top     *testing.T
 	cells   map[cell]bool
+}
+
+// features are those that are asked of this section's surfaces.
+func (m *matrix) features() []feature {
+	return slices.DeleteFunc(features(), func(f feature) bool { return f.framed && m.section != "frameworks" })
 }
 
 // A cell of the table.
@@ -109,7 +116,7 @@ func (m *matrix) play(t *testing.T, s *surface, f feature) {
 	}
 	direct := m.run(t, s, f, own, m.up.URL()+own.Prefix, want)
 	if !f.edited {
-		checkFacts(t, own, f, model(f, own), direct)
+		s.checkFacts(t, own, f, model(f, own), direct)
 	}
 	if f.name == "runner" && s.threads && !bytes.Contains(direct[0].Body, []byte(`"thread":`)) {
 		t.Error("the runner does not ask for a thread, so this shows nothing of how it takes a refusal")
@@ -149,7 +156,7 @@ func (m *matrix) playOn(t *testing.T, s *surface, f feature, d *rig.Dialect, dir
 			}
 		}
 	}
-	checkFacts(t, d, f, d.Target, got)
+	s.checkFacts(t, d, f, d.Target, got)
 	if f.name == "runner" && s.threads && !strings.Contains(m.tap.Got.String(), `"error_code":"thread_unsupported_request"`) {
 		t.Error("VER-01: the runner's thread was not refused in the words that it understands")
 	}
@@ -169,7 +176,8 @@ func model(f feature, d *rig.Dialect) string {
 func (m *matrix) run(t *testing.T, s *surface, f feature, d *rig.Dialect, baseURL, want string) []*rig.Received {
 	t.Helper()
 	steps := make([]rig.Step, 0, len(f.replies))
-	for _, r := range f.replies {
+	for i, r := range f.replies {
+		r.Turn = i
 		steps = append(steps, d.Says(r))
 	}
 	if f.steps != nil {
@@ -185,10 +193,24 @@ func (m *matrix) run(t *testing.T, s *surface, f feature, d *rig.Dialect, baseUR
 	if diff := compareJSON(t, want, said); diff != "" {
 		t.Errorf("the SDK saw something else:\n%s\nreport: %.3000s", diff, said)
 	}
-	if f.cancel != stays && s.faults[f.name].why == "" {
+	switch {
+	case f.cancel == stays:
+	case s.faults[f.name].why != "":
+		checkOpen(t, got)
+	default:
 		checkAborted(t, got)
 	}
 	return got
+}
+
+// checkOpen holds that a client which does not close what it has left still does not.
+func checkOpen(t *testing.T, got []*rig.Received) {
+	t.Helper()
+	select {
+	case <-got[0].Ended:
+		t.Error("the upstream saw the client leave, so this is no fault any more")
+	case <-time.After(200 * time.Millisecond):
+	}
 }
 
 func compareJSON(t *testing.T, want string, got []byte) string {
@@ -204,7 +226,7 @@ func compareJSON(t *testing.T, want string, got []byte) string {
 }
 
 // checkFacts holds that the upstream was asked what the user has asked.
-func checkFacts(t *testing.T, d *rig.Dialect, f feature, model string, got []*rig.Received) {
+func (s *surface) checkFacts(t *testing.T, d *rig.Dialect, f feature, model string, got []*rig.Received) {
 	t.Helper()
 	if f.asks == nil {
 		return
@@ -215,6 +237,9 @@ func checkFacts(t *testing.T, d *rig.Dialect, f feature, model string, got []*ri
 	}
 	for i, want := range f.asks {
 		want.Model = model
+		if want.Forced {
+			want.Tools = []string{s.schemaTool}
+		}
 		came := d.Asked(got[i])
 		if f.sealed && i%2 == 1 { // each second round
 			want.Seal = d.Seal

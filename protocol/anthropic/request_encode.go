@@ -100,13 +100,7 @@ func (e *requestEncoder) extra() wire.Extra {
 	if e.home || len(ext.Members) == 0 {
 		return extraOf(without(ext, "metadata", "output_config", "tool_choice", "system"))
 	}
-	names := make([]string, 0, len(ext.Members))
-	for _, m := range ext.Members {
-		if !strings.HasPrefix(m.Name, protocol.MarkPrefix) {
-			names = append(names, m.Name)
-		}
-	}
-	if len(names) > 0 {
+	if names := protocol.Lost(ext, protocol.Anthropic); len(names) > 0 {
 		e.report.Drop("ext", "ext.unknown_field", strings.Join(names, ", "))
 	}
 	return wire.Extra{}

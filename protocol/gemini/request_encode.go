@@ -158,13 +158,6 @@ func (w *writer) rest() {
 	refuse(r.State.PreviousID != "", "state.previous_id", "state.previous_response", "send the whole conversation; the upstream keeps none")
 	refuse(r.State.Conversation != "", "state.conversation", "state.conversation", "send the whole conversation; the upstream keeps none")
 	refuse(r.State.Background != nil && *r.State.Background, "state.background", "state.background", "there is no background mode")
-	if r.Ext.Protocol != own && len(r.Ext.Members) > 0 {
-		names := make([]string, 0, len(r.Ext.Members))
-		for _, m := range r.Ext.Members {
-			if !strings.HasPrefix(m.Name, protocol.MarkPrefix) {
-				names = append(names, m.Name)
-			}
-		}
-		drop(len(names) > 0, "ext", "ext.unknown_field", strings.Join(names, ", "))
-	}
+	names := protocol.Lost(r.Ext, protocol.Gemini)
+	drop(len(names) > 0, "ext", "ext.unknown_field", strings.Join(names, ", "))
 }

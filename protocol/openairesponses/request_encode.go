@@ -57,11 +57,7 @@ func (w *requestWriter) ext(o *object) {
 		o.ext(w.req.Ext)
 		return
 	}
-	names := make([]string, 0, len(w.req.Ext.Members))
-	for _, m := range w.req.Ext.Members {
-		names = append(names, m.Name)
-	}
-	if len(names) > 0 {
+	if names := protocol.Lost(w.req.Ext, protocol.OpenAIResponses); len(names) > 0 {
 		w.report.Drop("ext", "ext.unknown_field", strings.Join(names, ", "))
 	}
 }

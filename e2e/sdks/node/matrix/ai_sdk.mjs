@@ -22,6 +22,8 @@ const apis = {
   },
   'openai-responses': {
     models: (baseURL, apiKey) => createOpenAI({ baseURL, apiKey }),
+    // Else it refers to earlier answers by their ids, and only their vendor has them.
+    options: { openai: { store: false } },
     think: { openai: { forceReasoning: true, reasoningEffort: 'low', reasoningSummary: 'auto', store: false } },
   },
   anthropic: {
@@ -71,6 +73,15 @@ async function stream(client, model) {
   return { deltas, text: await result.text, finish: await result.finishReason };
 }
 
+async function turns(client, model) {
+  const messages = [{ role: 'user', content: ask.hello }];
+  const round = (turn) => turn(settings(client, model, { system: ask.system, messages }));
+  const first = await round(whole);
+  messages.push(...first.response.messages, { role: 'user', content: ask.one });
+  const second = await round(streamed);
+  return { texts: [first.text, second.text] };
+}
+
 const twoRounds = (question, turn, more = () => ({})) => async (client, model) => {
   const messages = [{ role: 'user', content: question }];
   const round = () => turn(settings(client, model, { messages, tools: weatherTools, ...more(client) }));
@@ -106,6 +117,9 @@ async function structured(client, model) {
   const { output } = await whole(hello(client, model, { output: Output.object({ schema: ask.person }) }));
   return { parsed: output };
 }
+
+// What the provider for Anthropic does unless it is told otherwise or knows the model.
+const structuredTool = (client, model) => structured({ ...client, options: { anthropic: { structuredOutputMode: 'jsonTool' } } }, model);
 
 async function image(client, model) {
   const content = [
@@ -158,9 +172,9 @@ export async function load(api) {
   return {
     connect: (baseURL, key) => ({ api, models: models(baseURL, key), options, think: think && { ...options, ...think } }),
     features: {
-      text, stream, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
+      text, stream, turns, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
       sealed: ask.both(twoRounds(ask.one, whole, thinking), twoRounds(ask.one, streamed, thinking)),
-      runner, structured, image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
+      runner, structured, structured_tool: structuredTool, image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
       error_404: problem, error_unknown: problem, error_429: problem,
       cut: (client, model) => ask.cutReport(texts(client, model)),
       cancel,

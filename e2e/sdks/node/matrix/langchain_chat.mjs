@@ -5,6 +5,7 @@ import { HumanMessage, SystemMessage, ToolMessage } from '@langchain/core/messag
 import { ChatGoogle } from '@langchain/google';
 import { ChatGoogleGenerativeAI } from '@langchain/google-genai';
 import { ChatOpenAI } from '@langchain/openai';
+import { createAgent, tool } from 'langchain';
 import * as ask from './ask.mjs';
 
 const openai = (baseURL, apiKey, model, more) =>
@@ -68,6 +69,13 @@ async function stream(client, model) {
   return { deltas, text: all.text, finish: finishOf(all) };
 }
 
+async function turns(client, model) {
+  const chat = plain(client, model);
+  const first = await whole(chat, messages);
+  const second = await streamed(chat, [...messages, first, new HumanMessage(ask.one)]);
+  return { texts: [first.text, second.text] };
+}
+
 const twoRounds = (question, turn, model = plain) => async (client, name) => {
   const chat = model(client, name).bindTools([weather]);
   const talk = [new HumanMessage(question)];
@@ -84,10 +92,25 @@ const twoRounds = (question, turn, model = plain) => async (client, name) => {
   };
 };
 
-async function structured(client, model) {
-  const chat = plain(client, model).withStructuredOutput(ask.person, { method: 'jsonSchema', name: 'person' });
-  return { parsed: await chat.invoke(messages) };
+// The agent of the package langchain.
+async function runner(client, model) {
+  const asked = [];
+  const get_weather = tool(
+    ({ city }) => {
+      asked.push(city);
+      return ask.weatherJSON(city);
+    },
+    { name: 'get_weather', description: ask.description, schema: ask.city },
+  );
+  const agent = createAgent({ model: plain(client, model), tools: [get_weather] });
+  const said = await agent.invoke({ messages: [new HumanMessage(ask.one)] });
+  return { asked, text: said.messages.at(-1).text };
 }
+
+const structured = (method) => async (client, model) => {
+  const chat = plain(client, model).withStructuredOutput(ask.person, { method, name: 'person' });
+  return { parsed: await chat.invoke(messages) };
+};
 
 async function image(client, model) {
   const contentBlocks = [
@@ -141,9 +164,9 @@ export async function load(api) {
   return {
     connect: (baseURL, key) => ({ make: (model, more) => make(baseURL, key, model, more), think }),
     features: {
-      text, stream, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
+      text, stream, turns, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
       sealed: ask.both(twoRounds(ask.one, whole, thinking), twoRounds(ask.one, streamed, thinking)),
-      structured, image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
+      runner, structured: structured('jsonSchema'), structured_tool: structured('functionCalling'), image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
       error_404: problem, error_unknown: problem, error_429: problem,
       cut: (client, model) => ask.cutReport(texts(client, model)),
       cancel,

@@ -40,6 +40,13 @@ async function stream(client, model) {
   return { deltas, text: run.finalOutput, finish: '' };
 }
 
+async function turns(client, model) {
+  const agent = brief(client, model);
+  const first = await whole(agent, ask.hello);
+  const second = await streamed(agent, [...first.history, { role: 'user', content: ask.one }]);
+  return { texts: [first.finalOutput, second.finalOutput] };
+}
+
 // An agent with a tool, and the cities that the tool is asked for.
 function weatherman(client, model, modelSettings = plain) {
   const asked = [];
@@ -123,7 +130,7 @@ export async function load(api) {
   return {
     connect: (baseURL, apiKey) => ({ api, openai: new OpenAI({ baseURL, apiKey, maxRetries: 0, timeout: 20_000 }) }),
     features: {
-      text, stream, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
+      text, stream, turns, tools: twoRounds(ask.one, whole), parallel: twoRounds(ask.two, streamed),
       sealed: ask.both(twoRounds(ask.one, whole, thinking), twoRounds(ask.one, streamed, thinking)),
       runner, structured, image, reasoning: ask.both(reasoning(whole), reasoning(streamed)), usage: ask.both(usage(whole), usage(streamed)),
       error_404: problem, error_unknown: problem, error_429: problem,

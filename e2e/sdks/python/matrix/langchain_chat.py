@@ -3,6 +3,7 @@
 from functools import partial
 
 from anthropic import NotFoundError
+from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
 from langchain_google_genai import ChatGoogleGenerativeAI
@@ -104,6 +105,13 @@ def stream(client, model):
     return {"deltas": deltas, "text": total.text, "finish": finish_of(total)}
 
 
+def turns(client, model):
+    chat = client.plain(model)
+    first = whole(chat, HELLO_MESSAGES)
+    second = streamed(chat, [*HELLO_MESSAGES, first, HumanMessage(ONE)])
+    return {"texts": [first.text, second.text]}
+
+
 def two_rounds(chat, question, turn):
     chat = chat.bind_tools([TOOL])
     messages = [HumanMessage(question)]
@@ -134,9 +142,27 @@ def sealed(client, model):
     }
 
 
-def structured(client, model):
-    chat = client.plain(model).with_structured_output(Person, method="json_schema")
+def runner(client, model):
+    """The agent of the package langchain."""
+    asked = []
+
+    def get_weather(city: str) -> str:
+        """The weather of a city."""
+        asked.append(city)
+        return weather_json(city)
+
+    agent = create_agent(client.plain(model), tools=[get_weather])
+    said = agent.invoke({"messages": [HumanMessage(ONE)]})
+    return {"asked": asked, "text": said["messages"][-1].text}
+
+
+def structured(client, model, method="json_schema"):
+    chat = client.plain(model).with_structured_output(Person, method=method)
     return {"parsed": chat.invoke(HELLO_MESSAGES).model_dump()}
+
+
+def structured_tool(client, model):
+    return structured(client, model, "function_calling")
 
 
 def image(client, model):

@@ -67,6 +67,13 @@ def stream(client, model):
     return {"deltas": deltas, "text": run.final_output, "finish": ""}
 
 
+def turns(client, model):
+    agent = client.agent(model, instructions=SYSTEM)
+    first = client.whole(agent, HELLO)
+    second = client.streamed(agent, [*first.to_input_list(), {"role": "user", "content": ONE}])
+    return {"texts": [first.final_output, second.final_output]}
+
+
 def weatherman(client, model, settings=SETTINGS):
     """An agent with a tool, and the cities that the tool is asked for."""
     asked = []

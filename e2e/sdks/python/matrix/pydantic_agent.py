@@ -5,7 +5,7 @@ import asyncio
 from anthropic import AsyncAnthropic
 from google.genai import Client, types
 from openai import AsyncOpenAI
-from pydantic_ai import Agent, BinaryContent, NativeOutput
+from pydantic_ai import Agent, BinaryContent, NativeOutput, ToolOutput
 from pydantic_ai.exceptions import ModelHTTPError
 from pydantic_ai.messages import ModelRequest, ModelResponse, ThinkingPart, ToolCallPart
 from pydantic_ai.models import ModelRequestParameters
@@ -87,8 +87,8 @@ def whole(agent, question, settings=None):
     return run.output, run
 
 
-def streamed(agent, question, settings=None):
-    run = agent.run_stream_sync(question, model_settings=settings)
+def streamed(agent, question, settings=None, **more):
+    run = agent.run_stream_sync(question, model_settings=settings, **more)
     return run.get_output(), run
 
 
@@ -101,6 +101,13 @@ def stream(client, model):
     run = client.agent(model).run_stream_sync(HELLO)
     deltas = list(run.stream_text(delta=True, debounce_by=None))
     return {"deltas": deltas, "text": run.response.text, "finish": run.response.finish_reason}
+
+
+def turns(client, model):
+    agent = client.agent(model)
+    first, run = whole(agent, HELLO)
+    second, _ = streamed(agent, ONE, message_history=run.all_messages())
+    return {"texts": [first, second]}
 
 
 def weatherman(client, model):
@@ -148,9 +155,13 @@ def runner(client, model):
     return {"text": whole(agent, ONE)[0], "asked": asked}
 
 
-def structured(client, model):
-    output, _ = whole(client.agent(model, output_type=NativeOutput(Person)), HELLO)
+def structured(client, model, form=NativeOutput):
+    output, _ = whole(client.agent(model, output_type=form(Person)), HELLO)
     return {"parsed": output.model_dump()}
+
+
+def structured_tool(client, model):
+    return structured(client, model, ToolOutput)
 
 
 def image(client, model):

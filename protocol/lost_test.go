@@ -1,0 +1,33 @@
+package protocol_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// A strict gateway refuses what is lost, so that nothing may be called lost that is not:
+// frameworks send lists with nothing in them.
+func TestLost(t *testing.T) {
+	for members, want := range map[string]string{
+		`include []`:            "",
+		`include "odd"`:         "include",
+		`safetySettings [ ]`:    "",
+		`refusal null`:          "",
+		`search {}`:             "search",
+		`flag false`:            "flag",
+		`isogloss.note "inner"`: "",
+		`list [[]]`:             "list",
+	} {
+		name, value, _ := strings.Cut(members, " ")
+		e := llm.Ext{Protocol: string(protocol.OpenAIResponses), Members: []llm.Member{{Name: name, Value: llm.Raw(value)}}}
+		if got := strings.Join(protocol.Lost(e, protocol.Gemini), " "); got != want {
+			t.Errorf("%s: lost %q, want %q", members, got, want)
+		}
+		if got := protocol.Lost(e, protocol.OpenAIResponses); got != nil {
+			t.Errorf("%s: lost %q at home", members, got)
+		}
+	}
+}
