@@ -241,6 +241,9 @@ func (anthropic) readThinking(o value, out *heard, bad *complaints) {
 
 func (anthropic) readTools(o value, out *heard, bad *complaints) {
 	for _, t := range o.at("tools").list() {
+		if kind := t.at("type").str(); kind != "" && kind != "custom" {
+			continue // the vendor's own
+		}
 		s := t.at("input_schema")
 		if s.at("type").str() != "object" {
 			bad.say("input_schema of %s is not of type object", t.at("name").text())

@@ -235,7 +235,9 @@ func (gemini) readFormat(c value, out *heard, bad *complaints) {
 }
 
 func (gemini) readTools(o value, out *heard, bad *complaints) {
+	vendors := false // there are tools that the vendor runs
 	for _, t := range o.at("tools").list() {
+		vendors = vendors || !t.at("functionDeclarations").here
 		for _, d := range t.at("functionDeclarations").list() {
 			tool := Tool{Name: d.at("name").str(), About: d.at("description").str()}
 			if s := d.at("parametersJsonSchema"); s.here {
@@ -247,6 +249,9 @@ func (gemini) readTools(o value, out *heard, bad *complaints) {
 			checkTool(tool, geminiToolName, bad)
 			out.Tools = append(out.Tools, tool)
 		}
+	}
+	if vendors && len(out.Tools) > 0 && !o.at("toolConfig", "includeServerSideToolInvocations").yes() {
+		bad.say("the vendor's tools beside functions, without includeServerSideToolInvocations")
 	}
 	f := o.at("toolConfig", "functionCallingConfig")
 	mode := f.at("mode").str()

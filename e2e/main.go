@@ -19,7 +19,7 @@ import (
 )
 
 // parts are run in this order. Each is a package that can be run alone.
-var parts = []string{"sdks", "engines", "crowd"}
+var parts = []string{"sdks", "engines", "agents", "crowd", "pages"}
 
 func main() {
 	run := flag.String("run", "", "only the tests that match, as go test has it")

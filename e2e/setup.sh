@@ -32,16 +32,16 @@ install_python() {
   echo "installed python-$which in $dir"
 }
 
-# install_node NAME installs the packages of sdks/NAME.
-install_node() {
-  local dir=$cache/$1 from=$here/sdks/$1
+# install_npm NAME FOLDER installs what FOLDER has locked. No package's own scripts run.
+install_npm() {
+  local name=$1 from=$here/$2 dir=$cache/$1
   fresh "$dir" "$from/package.json" "$from/package-lock.json" && return
   rm -rf "$dir"
   mkdir -p "$dir"
   cp "$from/package.json" "$from/package-lock.json" "$from/.npmrc" "$dir"
   (cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
   stamp "$dir" "$from/package.json" "$from/package-lock.json"
-  echo "installed $1 in $dir"
+  echo "installed $name in $dir"
 }
 
 # The vendors' SDKs at their newest major and at the one before, Node 22, and the
@@ -50,8 +50,8 @@ sdks() {
   install_python newest
   install_python before
   install_python frameworks
-  install_node node
-  install_node node-frameworks
+  install_npm node sdks/node
+  install_npm node-frameworks sdks/node-frameworks
 }
 
 # A real engine, and real weights for it.
@@ -69,14 +69,27 @@ engines() {
   fi
 }
 
+# The coding agents, on the SDKs' Node 22, and the engine that each is tried on.
+agents() {
+  engines
+  install_npm node sdks/node
+  install_npm agents agents/node
+}
+
 # What the crowd is made of, and whom it talks to.
 crowd() {
   install_python newest
-  install_node node
+  install_npm node sdks/node
   engines
 }
 
-[[ $# -gt 0 ]] || set -- sdks engines
+# All that docs/clients is about.
+pages() {
+  sdks
+  agents
+}
+
+[[ $# -gt 0 ]] || set -- pages crowd
 for part in "$@"; do
   "$part"
 done

@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"encoding/base64"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -125,14 +124,14 @@ func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
 }
 
 // Lost names the members of another protocol that say something which is lost: not a
-// codec's own notes, not what is empty, and not what is done in any case.
+// codec's own notes and not what is empty.
 func Lost(e llm.Ext, own Name) []string {
 	if e.Protocol == "" || Name(e.Protocol) == own {
 		return nil
 	}
 	var names []string
 	for _, m := range e.Members {
-		if !strings.HasPrefix(m.Name, MarkPrefix) && !empty(m.Value) && !included(m) {
+		if !strings.HasPrefix(m.Name, MarkPrefix) && !empty(m.Value) {
 			names = append(names, m.Name)
 		}
 	}
@@ -142,15 +141,4 @@ func Lost(e llm.Ext, own Name) []string {
 func empty(v llm.Raw) bool {
 	text := strings.TrimSpace(string(v))
 	return text == "null" || strings.HasPrefix(text, "[") && strings.TrimSpace(text[1:]) == "]"
-}
-
-// included says whether a member is the include of a Responses request that asks only
-// for what codecs see to by themselves: seals are always carried, and log
-// probabilities have a field.
-func included(m llm.Member) bool {
-	var wanted []string
-	if m.Name != "include" || json.Unmarshal([]byte(m.Value), &wanted, lenient) != nil {
-		return false
-	}
-	return !slices.ContainsFunc(wanted, func(s string) bool { return s != "reasoning.encrypted_content" && s != "message.output_text.logprobs" })
 }

@@ -90,7 +90,8 @@ Without a file, each provider whose key is in the environment is served under
 its own prefix: OPENAI_API_KEY gives openai/*, GROQ_API_KEY groq/*, and so on.
 Engines that run on this machine are found on their usual ports (llama.cpp, vLLM,
 SGLang, Ollama, LM Studio), also when they are started later; their models are
-served by their own names.
+served by their own names. Where llama.cpp has port 8080 already, the gateway
+takes 8082.
 
 The configuration file is loaded again when it changes. A file with a mistake is
 refused, with its line in the log, and the old one stays in use.

@@ -16,7 +16,12 @@ type need func(t *testing.T, s *stranger)
 // clients says what each page needs.
 func clients() map[string]need {
 	sdks := all(python("python-newest"), node("node"), golang)
+	frameworks := all(python("python-frameworks"), node("node-frameworks"))
 	return map[string]need{
+		"ai-sdk.md":        frameworks,
+		"langchain.md":     frameworks,
+		"openai-agents.md": frameworks,
+		"pydantic-ai.md":   frameworks,
 		"openai-sdk.md":    sdks,
 		"anthropic-sdk.md": sdks,
 		"google-sdk.md":    sdks,

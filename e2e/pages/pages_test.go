@@ -175,7 +175,7 @@ func (s *stranger) leaveRunning(t *testing.T, script string) {
 	}
 }
 
-var pinned = regexp.MustCompile(`['" ]((?:@?[a-z0-9][\w./-]*))(==|@v?)([0-9][\w.]*)`)
+var pinned = regexp.MustCompile(`['" ](@?[a-z0-9][\w./-]*)(?:\[[\w,]*\])?(?:==|@v?)([0-9][\w.]*)`)
 
 // checkInstalls holds that what a page installs is pinned, to what setup.sh installs.
 func checkInstalls(t *testing.T, script string) {
@@ -186,7 +186,7 @@ func checkInstalls(t *testing.T, script string) {
 	}
 	pins := pins(t)
 	for _, m := range found {
-		name, version := m[1], m[3]
+		name, version := m[1], m[2]
 		forms := []string{name + "==" + version + "\n", `"` + name + `": "` + version + `"`, name + " v" + version + "\n"}
 		if !slices.ContainsFunc(forms, func(f string) bool { return strings.Contains(pins, f) }) {
 			t.Errorf("the page installs %s %s, which is not what the tests run", name, version)

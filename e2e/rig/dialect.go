@@ -50,10 +50,13 @@ type Reply struct {
 	Calls   []Invocation
 }
 
-// Invocation is a tool call. Its arguments are JSON in pieces.
+// Invocation is a tool call. Its arguments are JSON in pieces, or the text that a custom
+// tool takes.
 type Invocation struct {
-	ID, Name string
-	Args     []string
+	ID, Name  string
+	Args      []string
+	Namespace string // that the tool is in
+	Custom    bool   // declared as a custom tool, which only OpenAI's dialects have
 }
 
 // Said is the text in one piece.
@@ -61,6 +64,16 @@ func (r Reply) Said() string { return strings.Join(r.Text, "") }
 
 // Thoughts is the reasoning in one piece.
 func (r Reply) Thoughts() string { return strings.Join(r.Thought, "") }
+
+// Flat is the tool's name where there are no namespaces.
+func (c Invocation) Flat() string { return flat(c.Namespace, c.Name) }
+
+func flat(namespace, name string) string {
+	if namespace == "" {
+		return name
+	}
+	return namespace + "__" + name
+}
 
 // JSON is the arguments in one piece.
 func (c Invocation) JSON() string {
@@ -86,6 +99,7 @@ type Facts struct {
 	Said      []string          `json:"said,omitempty"`   // by the model, earlier
 	Images    []string          `json:"images,omitempty"` // media type and base64
 	Tools     []string          `json:"tools,omitempty"`
+	Custom    []string          `json:"custom,omitempty"`  // those of the tools that are custom ones
 	Forced    bool              `json:"forced,omitempty"`  // a tool has to be called
 	Results   []string          `json:"results,omitempty"` // each call of the history with what came of it
 	Schema    map[string]string `json:"schema,omitempty"`  // the wanted answer's properties and their types

@@ -44,7 +44,7 @@ func anthropicWhole(r Reply) string {
 		content = append(content, report{"type": "text", "text": r.Said(), "citations": nil})
 	}
 	for _, c := range r.Calls {
-		content = append(content, report{"type": "tool_use", "id": c.ID, "name": c.Name, "input": json.RawMessage(c.JSON())})
+		content = append(content, report{"type": "tool_use", "id": c.ID, "name": c.Flat(), "input": json.RawMessage(c.JSON())})
 	}
 	return Compact(anthropicMessage(content, AnthropicStop(r), TokensOut))
 }
@@ -68,7 +68,7 @@ func anthropicStream(r Reply) []string {
 		block(report{"type": "text", "text": "", "citations": nil}, deltasOf("text_delta", "text", r.Text))
 	}
 	for _, c := range r.Calls {
-		block(report{"type": "tool_use", "id": c.ID, "name": c.Name, "input": report{}}, deltasOf("input_json_delta", "partial_json", c.Args))
+		block(report{"type": "tool_use", "id": c.ID, "name": c.Flat(), "input": report{}}, deltasOf("input_json_delta", "partial_json", c.Args))
 	}
 	return append(out,
 		sseNamed(report{"type": "message_delta", "delta": report{"stop_reason": AnthropicStop(r), "stop_sequence": nil}, "usage": anthropicUsage(TokensOut)}),
@@ -131,6 +131,9 @@ func anthropicAsked(rec *Received) Facts {
 		}
 	}
 	f.Results = h.pairs(&f)
+	f.checkNames(`^[a-zA-Z0-9_-]{1,128}$`)
+	f.checkAnthropicTools(o.List("tools"))
+	f.checkAnthropicTurns(o.List("messages"))
 	if want := "/anthropic/v1/messages"; rec.Path() != want {
 		f.Wrong = append(f.Wrong, "asked at "+rec.Path())
 	}

@@ -40,7 +40,8 @@ func chatWhole(r Reply) string {
 	}
 	var calls []any
 	for _, c := range r.Calls {
-		calls = append(calls, report{"id": c.ID, "type": "function", "function": report{"name": c.Name, "arguments": c.JSON()}})
+		kind, args := chatCall(c)
+		calls = append(calls, report{"id": c.ID, "type": kind, kind: report{"name": c.Flat(), args: c.JSON()}})
 	}
 	if calls != nil {
 		message["tool_calls"] = calls
@@ -67,16 +68,25 @@ func chatStream(r Reply) []string {
 		out = append(out, chatChunk(report{"content": s}, nil))
 	}
 	for i, c := range r.Calls {
-		first := report{"index": i, "id": c.ID, "type": "function", "function": report{"name": c.Name, "arguments": ""}}
+		kind, args := chatCall(c)
+		first := report{"index": i, "id": c.ID, "type": kind, kind: report{"name": c.Flat(), args: ""}}
 		out = append(out, chatChunk(report{"tool_calls": []any{first}}, nil))
 		for _, a := range c.Args {
-			out = append(out, chatChunk(report{"tool_calls": []any{report{"index": i, "function": report{"arguments": a}}}}, nil))
+			out = append(out, chatChunk(report{"tool_calls": []any{report{"index": i, kind: report{args: a}}}}, nil))
 		}
 	}
 	usage := sseData(report{
 		"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1763000000, "model": "gpt-5.4-0001", "choices": []any{}, "usage": chatUsage(),
 	})
 	return append(out, chatChunk(report{}, ChatFinish(r)), usage, Done)
+}
+
+// chatCall is what a call is, and what its arguments are named.
+func chatCall(c Invocation) (kind, args string) {
+	if c.Custom {
+		return "custom", "input"
+	}
+	return "function", "arguments"
 }
 
 func openaiProblem(status int, message string) string {
@@ -97,7 +107,10 @@ func chatAsked(rec *Received) Facts {
 	f := Facts{Model: o.Str("model"), Stream: o.Flag("stream"), Thinking: o.Str("reasoning_effort") != ""}
 	f.MaxTokens = max(o.Num("max_completion_tokens"), o.Num("max_tokens"))
 	for _, t := range o.List("tools") {
-		f.Tools = append(f.Tools, t.Obj("function").Str("name"))
+		f.Tools = append(f.Tools, t.Obj("function").Str("name")+t.Obj("custom").Str("name"))
+		if t.Str("type") == "custom" {
+			f.Custom = append(f.Custom, t.Obj("custom").Str("name"))
+		}
 	}
 	f.Forced = forcedBy(o)
 	f.Schema = properties(o.Obj("response_format").Obj("json_schema").Obj("schema"))
@@ -116,13 +129,16 @@ func chatAsked(rec *Received) Facts {
 		case "assistant":
 			f.Said = append(f.Said, m.Texts("content")...)
 			for _, c := range m.List("tool_calls") {
-				h.call(c.Str("id"), c.Obj("function").Str("name"), c.Obj("function").Str("arguments"))
+				of := c.Obj(c.Str("type"))
+				h.call(c.Str("id"), of.Str("name"), of.Str("arguments")+of.Str("input"))
 			}
 		case "tool":
 			h.result(&f, m.Str("tool_call_id"), strings.Join(m.Texts("content"), ""))
 		}
 	}
 	f.Results = h.pairs(&f)
+	f.checkNames(`^[a-zA-Z0-9_-]{1,64}$`)
+	f.checkChatTurns(o.List("messages"))
 	if want := "/chat/v1/chat/completions"; rec.Path() != want {
 		f.Wrong = append(f.Wrong, "asked at "+rec.Path())
 	}

@@ -30,7 +30,7 @@ func geminiParts(r Reply, each bool) []any {
 	add(r.Thought, report{"thought": true})
 	add(r.Text, report{})
 	for i, c := range r.Calls {
-		part := report{"functionCall": report{"name": c.Name, "args": json.RawMessage(c.JSON())}}
+		part := report{"functionCall": report{"name": c.Flat(), "args": json.RawMessage(c.JSON())}}
 		if i == 0 {
 			part["thoughtSignature"] = geminiSignature
 		}
@@ -113,6 +113,9 @@ func geminiAsked(rec *Received) Facts {
 		f.geminiTurn(&h, c)
 	}
 	f.Results = h.pairs(&f)
+	f.checkNames(`^[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}$`)
+	f.checkGeminiTools(o)
+	f.checkGeminiTurns(o.List("contents"))
 	if f.Stream && !strings.Contains(rec.Target, "alt=sse") {
 		f.Wrong = append(f.Wrong, "a stream that is not asked for as events")
 	}

@@ -22,11 +22,20 @@ func responsesItems(r Reply) []report {
 		items = append(items, report{"id": "msg_1", "type": "message", "role": "assistant", "status": "completed", "content": []any{outputText(r.Said())}})
 	}
 	for i, c := range r.Calls {
-		items = append(items, report{
-			"id": fmt.Sprintf("fc_%d", i+1), "type": "function_call", "status": "completed", "call_id": c.ID, "name": c.Name, "arguments": c.JSON(),
-		})
+		items = append(items, responsesCall(i, c))
 	}
 	return items
+}
+
+func responsesCall(i int, c Invocation) report {
+	item := report{"status": "completed", "call_id": c.ID, "name": c.Name}
+	if c.Namespace != "" {
+		item["namespace"] = c.Namespace
+	}
+	if c.Custom {
+		return merge(item, report{"id": fmt.Sprintf("ctc_%d", i+1), "type": "custom_tool_call", "input": c.JSON()})
+	}
+	return merge(item, report{"id": fmt.Sprintf("fc_%d", i+1), "type": "function_call", "arguments": c.JSON()})
 }
 
 func outputText(s string) report {
@@ -91,6 +100,12 @@ func responsesStream(r Reply) []string {
 				emit("response.function_call_arguments.delta", merge(in, report{"delta": a}))
 			}
 			emit("response.function_call_arguments.done", merge(in, report{"arguments": c.JSON(), "name": c.Name}))
+		case "custom_tool_call":
+			c := r.Calls[i-(len(items)-len(r.Calls))]
+			for _, a := range c.Args {
+				emit("response.custom_tool_call_input.delta", merge(in, report{"delta": a}))
+			}
+			emit("response.custom_tool_call_input.done", merge(in, report{"input": c.JSON()}))
 		}
 		emit("response.output_item.done", merge(at, report{"item": item}))
 	}
@@ -109,8 +124,10 @@ func emptied(item report) report {
 			out[name] = []any{}
 		}
 	}
-	if _, ok := out["arguments"]; ok {
-		out["arguments"] = ""
+	for _, name := range []string{"arguments", "input"} {
+		if _, ok := out[name]; ok {
+			out[name] = ""
+		}
 	}
 	return out
 }
@@ -130,9 +147,7 @@ func responsesAsked(rec *Received) Facts {
 	o := Parse(rec.Body)
 	f := Facts{Model: o.Str("model"), Stream: o.Flag("stream"), System: o.Str("instructions"), MaxTokens: o.Num("max_output_tokens")}
 	f.Thinking = o.Obj("reasoning").Str("effort") != "" || o.Obj("reasoning").Str("summary") != ""
-	for _, t := range o.List("tools") {
-		f.Tools = append(f.Tools, t.Str("name"))
-	}
+	f.responsesTools(o.List("tools"), "")
 	f.Forced = forcedBy(o)
 	f.Schema = properties(o.Obj("text").Obj("format").Obj("schema"))
 	if s := o.Str("input"); s != "" {
@@ -141,11 +156,13 @@ func responsesAsked(rec *Received) Facts {
 	var h history
 	for _, item := range o.List("input") {
 		switch kind := item.Str("type"); {
-		case kind == "function_call":
-			h.call(item.Str("call_id"), item.Str("name"), item.Str("arguments"))
+		case kind == "additional_tools":
+			f.responsesTools(item.List("tools"), "")
+		case kind == "function_call", kind == "custom_tool_call":
+			h.call(item.Str("call_id"), flat(item.Str("namespace"), item.Str("name")), item.Str("arguments")+item.Str("input"))
 		case kind == "reasoning":
 			f.Seal += item.Str("encrypted_content")
-		case kind == "function_call_output":
+		case kind == "function_call_output", kind == "custom_tool_call_output":
 			h.result(&f, item.Str("call_id"), strings.Join(item.Texts("output"), ""))
 		case item.Str("role") == "system" || item.Str("role") == "developer":
 			f.System += strings.Join(item.Texts("content"), "")
@@ -165,4 +182,19 @@ func responsesAsked(rec *Received) Facts {
 		f.Wrong = append(f.Wrong, "asked at "+rec.Path())
 	}
 	return f
+}
+
+// responsesTools notes the names of tools, those in a namespace behind its name.
+func (f *Facts) responsesTools(tools []Object, namespace string) {
+	for _, t := range tools {
+		name := flat(namespace, t.Str("name"))
+		switch t.Str("type") {
+		case "namespace":
+			f.responsesTools(t.List("tools"), name)
+			continue
+		case "custom":
+			f.Custom = append(f.Custom, name)
+		}
+		f.Tools = append(f.Tools, name)
+	}
 }

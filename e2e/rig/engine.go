@@ -94,6 +94,11 @@ func (o EngineOptions) orDefault(t *testing.T) EngineOptions {
 	return o
 }
 
+// threads that the engine computes with. Two are twice as fast on two idle cores, but
+// they wait for each other without sleeping: when something else wants a core too, as
+// in a test, two were measured to write 2 tokens a second and one alone 70.
+const threads = 1
+
 func (o EngineOptions) arguments(t *testing.T) []string {
 	host, port, err := net.SplitHostPort(o.Address)
 	if err != nil {
@@ -101,7 +106,7 @@ func (o EngineOptions) arguments(t *testing.T) []string {
 	}
 	args := []string{
 		"--model", o.Weights, "--alias", o.Model, "--host", host, "--port", port,
-		"--parallel", strconv.Itoa(o.Slots), "--ctx-size", strconv.Itoa(o.Slots * o.Context), "--threads", "2", "--threads-batch", "2",
+		"--parallel", strconv.Itoa(o.Slots), "--ctx-size", strconv.Itoa(o.Slots * o.Context), "--threads", strconv.Itoa(threads), "--threads-batch", strconv.Itoa(threads),
 		"--jinja", "--metrics", "--slots", "--offline", "--no-warmup",
 	}
 	if o.Tools {

@@ -38,6 +38,7 @@ type Upstream struct {
 
 	mu     sync.Mutex
 	script []Step
+	always Step // answers what the script has no step for
 	got    []*Received
 	came   chan struct{} // one value for each request of the current script
 }
@@ -61,8 +62,16 @@ func (u *Upstream) URL() string { return u.server.URL }
 func (u *Upstream) Play(script []Step) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.script, u.got = script, nil
+	u.script, u.always, u.got = script, nil, nil
 	u.came = make(chan struct{}, 16)
+}
+
+// Always has one step answer all that follows, and forgets what came before.
+func (u *Upstream) Always(answer Step) {
+	u.Play(nil)
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.always = answer
 }
 
 // Requests are those of the current script, in order.
@@ -103,6 +112,9 @@ func (u *Upstream) next(rec *Received) Step {
 	select {
 	case u.came <- struct{}{}:
 	default: // a gateway that retries without end must not hang the upstream
+	}
+	if n >= len(u.script) && u.always != nil {
+		return u.always
 	}
 	if n >= len(u.script) {
 		return Whole(http.StatusInternalServerError, `{"error":{"message":"the script has no answer for this request","type":"server_error","param":null,"code":"unscripted"}}`)

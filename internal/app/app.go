@@ -2,7 +2,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -91,7 +90,7 @@ func (o Options) readConfig() (*config.Config, error) {
 	if !o.Local {
 		return cfg, err
 	}
-	return withEngines(cfg, err, cmp.Or(o.Listen, cfg.Listen))
+	return withEngines(cfg, err, o.Listen)
 }
 
 // Run serves until the context ends, and then drains.

@@ -59,13 +59,18 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 
 // withEngines serves the engines of this machine too. Where the environment names
 // nobody, one has to be there at the start: a gateway that serves nothing is a
-// mistake more often than a wish. own is where the gateway itself will listen.
-func withEngines(cfg *config.Config, err error, own string) (*config.Config, error) {
+// mistake more often than a wish. chosen is the address that the command line has for
+// the gateway itself, if it has one.
+func withEngines(cfg *config.Config, err error, chosen string) (*config.Config, error) {
 	var nobody *config.NobodyError
 	if err != nil && !errors.As(err, &nobody) {
 		return nil, err
 	}
-	if nobody != nil && len(discover.LookLocally(context.Background(), discover.LocalOptions{Not: own})) == 0 {
+	found := discover.LookLocally(context.Background(), discover.LocalOptions{Not: chosen})
+	if chosen == "" && slices.ContainsFunc(found, func(w discover.Worker) bool { return strings.HasPrefix(w.URL, "http://"+cfg.Listen+"/") }) {
+		cfg.Listen = besideEngine
+	}
+	if nobody != nil && len(found) == 0 {
 		var engines []string
 		for _, e := range discover.Engines() {
 			engines = append(engines, e.Name+" on port "+strconv.Itoa(e.Port))
@@ -76,6 +81,10 @@ func withEngines(cfg *config.Config, err error, own string) (*config.Config, err
 	cfg.Discover.Networks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return cfg, nil
 }
+
+// besideEngine is where the gateway listens if its usual port is an engine's, as it is
+// llama.cpp's, and nobody has chosen another. Its metrics are on the port between.
+const besideEngine = "127.0.0.1:8082"
 
 // pools are the workers that were found, as targets, by the model that they serve.
 type pools struct {

@@ -136,11 +136,23 @@ func (r *Relay) relayError(x *exchange) *llm.Error {
 		return fault
 	}
 	if x.speaks != nil { // a path that is only forwarded has no dialect of its own
-		x.discourage(x.speaks.DecodeError(status, x.upstream.Header, body))
+		told := x.speaks.DecodeError(status, x.upstream.Header, body)
+		x.discourage(told)
+		if x.overflow(told, body) {
+			return x.told(told)
+		}
 	}
 	x.seen.Err = fault
 	x.writeWhole(status, redact(body, x.target.Provider))
 	return nil
+}
+
+// overflow reports whether an upstream says that a prompt is too long, and not in the
+// words of the dialect. Agents look for those to shorten it, so an engine's own are
+// not passed on. ERR-18
+func (x *exchange) overflow(e *llm.Error, body []byte) bool {
+	d, ok := x.dialect.(interface{ OverflowWords() string })
+	return ok && e.Code == "context_length_exceeded" && !bytes.Contains(body, []byte(d.OverflowWords()))
 }
 
 // isJSON reports whether a body is a whole JSON object or list, with the oddities

@@ -219,11 +219,13 @@ func (x *exchange) decompress() *llm.Error {
 }
 
 // upstreamError says what went wrong between us and the upstream. The cause of
-// the context's end comes first: a call that was given up fails in many ways.
+// the context's end comes first: a call that was given up fails in many ways. In
+// mid-stream there is no status, and coding agents tell by words whether to ask
+// again: "connection lost", "ended without", "timeout", "service unavailable".
 func (x *exchange) upstreamError(err error) *llm.Error {
 	if gone := x.client.Context(); gone.Err() != nil {
 		if errors.Is(context.Cause(gone), ErrShutdown) {
-			return &llm.Error{Kind: llm.Overloaded, Code: "shutting_down", Message: "the gateway is shutting down; send the request again", RetryAfter: time.Second, Cause: err}
+			return &llm.Error{Kind: llm.Overloaded, Code: "shutting_down", Message: "service unavailable: the gateway is shutting down; send the request again", RetryAfter: time.Second, Cause: err}
 		}
 		return clientGone(err)
 	}
@@ -243,13 +245,13 @@ func (x *exchange) upstreamError(err error) *llm.Error {
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return &llm.Error{Kind: llm.Upstream, Code: codeUnreachable, Message: "the upstream could not be reached", Cause: err}
 	case x.upstream != nil:
-		return &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream broke off its answer", Cause: err}
+		return &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "connection lost: the upstream broke off its answer", Cause: err}
 	}
 	return &llm.Error{Kind: llm.Upstream, Code: "upstream_no_answer", Message: "the upstream closed the connection without an answer, or sent what is not HTTP", Cause: err}
 }
 
 func timeout(code, message string, cause error) *llm.Error {
-	return &llm.Error{Kind: llm.Timeout, Code: code, Message: message, Cause: cause}
+	return &llm.Error{Kind: llm.Timeout, Code: code, Message: "timeout: " + message, Cause: cause}
 }
 
 func clientGone(cause error) *llm.Error {

@@ -30,7 +30,7 @@ func (x *exchange) continues() bool {
 func (r *Relay) resume(x *exchange, s *translator) bool {
 	for i := range x.line {
 		c := &x.line[(i+1)%len(x.line)] // the first in line comes last: mostly it is the one that has just failed
-		if !continuable(c.target) || x.seen.Attempts >= x.state.Retries.Attempts || x.ctx.Err() != nil {
+		if !continuable(c.target, s.spoken) || x.seen.Attempts >= x.state.Retries.Attempts || x.ctx.Err() != nil {
 			continue
 		}
 		place, ok := c.target.Slots.TryEnter(x.class)
@@ -50,9 +50,17 @@ func (r *Relay) resume(x *exchange, s *translator) bool {
 	return false
 }
 
-func continuable(t route.Target) bool {
-	c := t.Provider.Continuation
-	return c != "" && c != provider.NoContinuation
+// continuable reports whether a target can be asked for the rest. Some that take the
+// beginning as the last turn say it again, llama.cpp from 0.5 on, and some do not, so it has
+// to be long enough to be known when it comes again.
+func continuable(t route.Target, s *spoken) bool {
+	switch t.Provider.Continuation {
+	case "", provider.NoContinuation:
+		return false
+	case provider.ContinueTrailing:
+		return len(s.prefill()) >= leastRepeat
+	}
+	return true
 }
 
 // askRest makes an attempt that asks for the rest of an answer.

@@ -389,7 +389,8 @@ func TestNotContinued(t *testing.T) {
 		"nobody can":     {chunkOf("half"), chunkOf("x"), provider.NoContinuation},
 		"a tool call":    {chunkOf("half") + tool, chunkOf("x"), provider.ContinueTrailing},
 		"in other words": {chunkOf("The answer to it all is forty"), chunkOf("The answer to it all, my friend, is"), provider.ContinueTrailing},
-		"cut again":      {chunkOf("half"), "", provider.ContinueTrailing},
+		"cut again":      {chunkOf("The answer to it all is"), "", provider.ContinueTrailing},
+		"hardly begun":   {chunkOf("The answer"), chunkOf("The answer is") + stopChunk + sentinel, provider.ContinueTrailing}, // said again, or meant so
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, func(p *pair) {

@@ -262,7 +262,7 @@ func whole(e sse.Event) bool {
 }
 
 func truncated(cause error) *llm.Error {
-	return &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream ended its answer before it was complete", Cause: cause}
+	return &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream's stream ended without the rest of the answer", Cause: cause}
 }
 
 // streamError says why a stream could not be read on.

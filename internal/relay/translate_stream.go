@@ -242,7 +242,7 @@ func (s *translator) join(events []llm.Event) []llm.Event {
 		if s.joined, ok = s.spoken.join(e, s.joined); !ok {
 			s.spoken = nil
 			return append(s.joined, llm.Failure{Err: &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated",
-				Message: "the upstream broke off its answer, and the rest could not be had"}})
+				Message: "connection lost: the upstream broke off its answer, and the rest could not be had"}})
 		}
 	}
 	return s.joined

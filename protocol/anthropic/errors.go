@@ -49,7 +49,7 @@ func decodeErrorBody(status int, body []byte) *llm.Error {
 	if e.Kind == llm.InvalidRequest && status >= 400 {
 		e.Status = status
 	}
-	if lower := strings.ToLower(w.message); e.Kind == llm.InvalidRequest && (strings.Contains(lower, tooLong) || strings.Contains(lower, "context length")) {
+	if e.Kind == llm.InvalidRequest && overflows(w) {
 		e.Code, e.Status = contextLength, 0
 	}
 	if e.Message == "" {
@@ -60,6 +60,17 @@ func decodeErrorBody(status int, body []byte) *llm.Error {
 	}
 	return e
 }
+
+// overflows recognises a prompt that is too long, in the vendor's words and in those of
+// engines that speak its protocol. ERR-18
+func overflows(w errorWords) bool {
+	message := strings.ToLower(w.message)
+	return strings.Contains(message, tooLong) || strings.Contains(message, "context length") ||
+		strings.Contains(w.typ, "exceed_context") || w.code == contextLength
+}
+
+// OverflowWords are those by which clients know that a prompt is too long.
+func (Codec) OverflowWords() string { return tooLong }
 
 // maxErrorDepth bounds the search for a message: an error may be the text of an
 // error, ERR-17.

@@ -91,7 +91,7 @@ func (d *streamDecoder) Finish(to []llm.Event) []llm.Event {
 		return to
 	}
 	return d.fail(to, &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated",
-		Message: "the upstream's stream ended before the answer did"})
+		Message: "the upstream's stream ended without the rest of the answer"})
 }
 
 func (d *streamDecoder) fail(to []llm.Event, err *llm.Error) []llm.Event {

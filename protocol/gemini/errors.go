@@ -217,14 +217,24 @@ func refine(e *llm.Error) {
 	switch {
 	case e.Code == "API_KEY_INVALID", strings.Contains(message, "api key not valid"):
 		e.Kind, e.Status = llm.UpstreamAuth, 0 // Google answers a bad key with 400
-	case e.Kind == llm.InvalidRequest && (strings.Contains(message, "exceeds the maximum number of tokens") ||
+	case e.Kind == llm.InvalidRequest && (strings.Contains(message, tooLong) ||
 		strings.Contains(message, "context length") || strings.Contains(message, "context_length") ||
 		strings.Contains(message, "prompt is too long")):
-		e.Code = "context_length_exceeded"
+		e.Code = contextLength
 	case strings.Contains(e.Code, quotaCode):
 		e.Kind, e.Status = llm.Quota, 0
 	}
 }
+
+// contextLength is the code of a prompt that is too long, and tooLong is the vendor's
+// wording, by which agents decide to shorten it. ERR-18
+const (
+	contextLength = "context_length_exceeded"
+	tooLong       = "exceeds the maximum number of tokens"
+)
+
+// OverflowWords are those by which clients know that a prompt is too long.
+func (Codec) OverflowWords() string { return tooLong }
 
 // quotaCode tells that waiting will not help.
 const quotaCode = "insufficient_quota"
@@ -262,8 +272,12 @@ func (c Codec) EncodeError(e *llm.Error) []byte {
 	if !ok {
 		word = "INTERNAL"
 	}
+	message := e.Message
+	if e.Code == contextLength && !strings.Contains(message, tooLong) {
+		message = "The input token count " + tooLong + " allowed: " + message
+	}
 	b := strconv.AppendInt([]byte(`{"error":{"code":`), int64(c.ErrorStatus(e)), 10)
-	b = appendString(append(b, `,"message":`...), e.Message)
+	b = appendString(append(b, `,"message":`...), message)
 	b = appendString(append(b, `,"status":`...), word)
 	code := e.Code
 	if code == "" && e.Kind == llm.Quota {

@@ -217,17 +217,17 @@ func plain(b llm.Block) bool {
 }
 
 // foldThoughts puts together what a stream has brought a client in pieces: the
-// text of a thought, and then another protocol's seal on an empty part.
+// text of a thought, with another protocol's seal on the last of them.
 func foldThoughts(blocks []llm.Block) []llm.Block {
 	var out []llm.Block
 	for _, b := range blocks {
 		t, ok := b.(*llm.Thought)
-		if ok && t.Text("") == "" && foreign(t.Seals) {
+		if ok && foreign(t.Seals) {
 			from := len(out)
 			for from > 0 && isBareThought(out[from-1]) {
 				from--
 			}
-			if whole := joinThoughts(out[from:]); whole != "" {
+			if whole := joinThoughts(append(out[from:], b)); whole != "" {
 				t.Parts = []llm.ThoughtPart{{Form: llm.SummaryReasoning, Text: whole}}
 			}
 			out = out[:from]

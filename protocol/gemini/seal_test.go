@@ -100,3 +100,37 @@ func TestStandardBase64(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Clients pass over a thought without text, even where it is signed, and some send
+// calls back without their ids: opencode with @ai-sdk/google does both. A seal that
+// comes after the last piece therefore goes with that piece.
+func TestSealGoesWithText(t *testing.T) {
+	begin := []llm.Event{
+		llm.Start{ID: "r", Model: "m"}, llm.BlockStart{Block: &llm.Thought{}},
+		llm.Delta{Text: "I "}, llm.Delta{Text: "think."},
+	}
+	for _, c := range []struct {
+		name string
+		then []llm.Event
+		want string
+	}{
+		{"sealed", []llm.Event{llm.SealDelta{Seal: llm.Seal{Form: llm.Signature, Data: "s", Origin: string(protocol.Anthropic)}}, llm.BlockEnd{}},
+			`{"text":"think.","thought":true,"thoughtSignature":"aXNvZ2xvc3M6eyJhbnRocm9waWMiOnsic2lnbmF0dXJlIjoicyJ9fQ=="}`},
+		{"not sealed", []llm.Event{llm.BlockEnd{}}, `{"text":"think.","thought":true}`},
+		{"cut", []llm.Event{llm.Failure{Err: &llm.Error{Kind: llm.Upstream, Message: "gone"}}}, `{"text":"think.","thought":true}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			enc := StreamEncoder{form: asLines}
+			var out []byte
+			for _, e := range append(begin[:len(begin):len(begin)], c.then...) {
+				out = enc.Encode(e, out)
+			}
+			lines := strings.Split(string(out), "\n")
+			for i, want := range []string{`{"text":"I ","thought":true}`, c.want} {
+				if !strings.Contains(lines[i], "["+want+"]") {
+					t.Errorf("line %d is\n%s\nwant\n%s", i, lines[i], want)
+				}
+			}
+		})
+	}
+}

@@ -163,7 +163,7 @@ func (s *streamDecoder) finish() {
 		s.fail(badAnswer(nil))
 		return
 	default:
-		s.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream's answer broke off before its end"})
+		s.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream's stream ended without the rest of the answer"})
 		return
 	}
 	for _, c := range s.choices {

@@ -15,7 +15,8 @@ func (Codec) NewStreamEncoder(*llm.Request) protocol.StreamEncoder { return &Str
 // StreamEncoder writes a stream. Every event is a whole answer in form; calls are
 // written when they are complete, and finish reasons with the last event, which
 // also has the usage. Another protocol's seals are in thoughtSignature, on an
-// empty part at the end of a text or a thought, and on the part of a call.
+// empty part at the end of a text, on the last piece of a thought, and on the part
+// of a call.
 type StreamEncoder struct {
 	form    form
 	begun   bool   // something has been written
@@ -53,6 +54,7 @@ type writtenBlock struct {
 	llm.Block
 	prefix string // of a part with some of its text; empty for what comes whole
 	suffix string
+	held   string // of a thought: its last piece, for the seal to go with
 	args   strings.Builder
 	ended  bool // of a call: it is whole, and waits for those before it
 	ruler  ruler
@@ -97,7 +99,7 @@ func (s *StreamEncoder) Encode(e llm.Event, to []byte) []byte {
 		return s.end(to)
 	case llm.Failure:
 		s.over = true
-		to = s.open(to)
+		to = s.open(s.flushThoughts(to))
 		to = append(to, Codec{}.EncodeError(e.Err)...)
 		return s.last(s.shut(to))
 	case llm.Logprobs, llm.Ping: // a comment line breaks Google's own clients
@@ -232,6 +234,13 @@ func (s *StreamEncoder) text(choice int, b *writtenBlock, text string, to []byte
 	if b.suffix == "}" {
 		b.ruler.add(text)
 	}
+	if _, ok := b.Block.(*llm.Thought); ok {
+		// The seal comes after the last piece, and has to go with some text: clients
+		// pass over an empty thought, whatever it carries.
+		if text, b.held = b.held, text; text == "" {
+			return to
+		}
+	}
 	to = append(s.part(to), b.prefix...)
 	to = append(appendString(to, text), b.suffix...)
 	return s.partEnd(to, choice)
@@ -246,13 +255,37 @@ func (s *StreamEncoder) blockEnd(e llm.BlockEnd, to []byte) []byte {
 	case *llm.ToolCall:
 		block.Args, b.ended = b.args.String(), true
 		return s.flushCalls(e.Choice, to)
-	case *llm.Text, *llm.Thought:
-		if len(block.Common().Seals) > 0 {
+	case *llm.Text:
+		if len(block.Seals) > 0 {
 			to = s.partEnd(appendBlock(s.part(to), block), e.Choice)
 		}
+	case *llm.Thought:
+		to = s.lastPiece(e.Choice, b, block, to)
 	}
 	s.settle(s.choice(e.Choice), b)
 	s.choice(e.Choice).blocks[e.Index] = nil // what it held is written
+	return to
+}
+
+// lastPiece writes what is held of a thought, with its seals.
+func (s *StreamEncoder) lastPiece(choice int, b *writtenBlock, t *llm.Thought, to []byte) []byte {
+	if b.held == "" && len(t.Seals) == 0 {
+		return to
+	}
+	t.Parts = []llm.ThoughtPart{{Form: llm.SummaryReasoning, Text: b.held}}
+	b.held = ""
+	return s.partEnd(appendBlock(s.part(to), t), choice)
+}
+
+// flushThoughts writes what is held of thoughts that have no end.
+func (s *StreamEncoder) flushThoughts(to []byte) []byte {
+	for _, c := range s.choices {
+		for _, b := range c.blocks {
+			if b != nil && b.held != "" {
+				to = s.lastPiece(c.index, b, b.Block.(*llm.Thought), to)
+			}
+		}
+	}
 	return to
 }
 

@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -219,6 +220,12 @@ func (w *writer) hosted(t *llm.Tool, path string) (Tool, bool) {
 	name, ok := hostedTools[t.Hosted]
 	if !ok {
 		w.report.Drop(path, "tool.hosted", "the API has no tool of its own for "+t.Hosted+t.Name)
+		return Tool{}, false
+	}
+	// The API refuses its own tools beside functions, unless the client says that it
+	// will send back what they did, which another vendor's client cannot.
+	if slices.ContainsFunc(w.req.Tools, func(t llm.Tool) bool { return t.Kind != llm.HostedTool }) {
+		w.report.Drop(path, "tool.hosted", "the API does not take its own "+name+" beside functions")
 		return Tool{}, false
 	}
 	w.report.Approximate(path, "tool.hosted_mapped", "the vendor's own "+name+" is used, without the settings of "+t.Hosted)

@@ -59,6 +59,11 @@ func toolSamples() []sample {
 			r.Tools = []llm.Tool{{Kind: llm.HostedTool, Name: "x", Hosted: "x", Raw: `{"type":"n33dle"}`, Ext: llm.Ext{Protocol: s.own}}}
 		}, find: aNeedle},
 		{fields: "tools.kind tools.hosted tools.raw", when: "another vendor's web search", set: hosted("web_search")},
+		{fields: "tools.kind tools.hosted tools.raw", when: "another vendor's web search, beside functions", base: tooled, set: func(r *llm.Request, s scene) {
+			functions := r.Tools
+			hosted("web_search")(r, s)
+			r.Tools = append(functions, r.Tools...)
+		}},
 		{fields: "tools.kind tools.hosted tools.raw", when: "another vendor's web fetch", set: hosted("web_fetch")},
 		{fields: "tools.kind tools.hosted tools.raw", when: "another vendor's code execution", set: hosted("code")},
 		{fields: "tools.kind tools.hosted tools.raw", when: "another vendor's file search, computer, image or MCP tool", set: hosted("file_search")},

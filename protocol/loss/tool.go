@@ -38,6 +38,10 @@ func toolEntries() []entry {
 			near("tool.hosted_mapped", "tools[].type", ownTool), near("tool.hosted_mapped", "tools[].googleSearch", ownTool),
 		},
 		{
+			hosted, "another vendor's web search, beside functions", dropped("tool.hosted", "nobody would run it"), near("tool.hosted_mapped", "tools[].type", ownTool),
+			near("tool.hosted_mapped", "tools[].type", ownTool), dropped("tool.hosted", "refused beside functions"),
+		},
+		{
 			hosted, "another vendor's web fetch", dropped("tool.hosted", "nobody would run it"), dropped("tool.hosted", "nobody would run it"),
 			near("tool.hosted_mapped", "tools[].type", ownTool), near("tool.hosted_mapped", "tools[].urlContext", ownTool),
 		},

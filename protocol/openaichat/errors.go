@@ -87,6 +87,9 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 // contextLength is the code by which agents know that they must shorten a prompt.
 const contextLength = "context_length_exceeded"
 
+// OverflowWords are those by which clients know that a prompt is too long.
+func (Codec) OverflowWords() string { return contextLength }
+
 // tooLong recognises a prompt that does not fit, in the words of many servers.
 func tooLong(code, message string) bool {
 	for _, w := range []string{"context_length", "exceed_context", "maximum context length", "prompt is too long", "context window"} {

@@ -384,9 +384,7 @@ func (e *requestEncoder) rest() {
 		}
 		return
 	}
-	for _, name := range protocol.Lost(ext, protocol.OpenAIChat) {
-		e.report.Drop("ext."+name, "ext.unknown_field", "chat completions have no place for it")
-	}
+	protocol.DropExt(e.report, "ext", ext, protocol.OpenAIChat)
 }
 
 // streamOptions are the client's own, with usage as it is wanted now.

@@ -156,7 +156,7 @@ func (s *streamDecoder) end(done bool, to []llm.Event) []llm.Event {
 	order := slices.Sorted(maps.Keys(s.choices))
 	for _, i := range order {
 		if s.choices[i].finish == "" && !done {
-			return s.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream ended its answer before it was complete"}, to)
+			return s.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream's stream ended without the rest of the answer"}, to)
 		}
 	}
 	for _, i := range order {

@@ -12,7 +12,10 @@ import (
 var roles = map[string]llm.Role{"user": llm.User, "assistant": llm.Assistant, "system": llm.System, "developer": llm.Developer}
 
 // inputReader makes turns of items.
-type inputReader struct{ turns []llm.Turn }
+type inputReader struct {
+	turns []llm.Turn
+	tools []llm.Tool // that items declare
+}
 
 func (r *inputReader) read(w *Request) *llm.Error {
 	if s, ok := w.Instructions.Get(); ok {
@@ -72,6 +75,8 @@ func (r *inputReader) item(raw wire.Raw) error {
 		result := decodeResult(&it)
 		keepMember(&result.Ext, "status", it.Status.Value())
 		r.turns = append(r.turns, llm.Turn{Role: llm.ToolRole, Blocks: []llm.Block{result}, Ext: llm.Ext{Protocol: own}})
+	case "additional_tools":
+		return r.additional(raw)
 	default:
 		r.assistant(decodeOther(typ, llm.Raw(raw)))
 	}
@@ -149,12 +154,15 @@ func (w *requestWriter) input(o *object) {
 			return
 		}
 	}
+	w.declared = w.listed()
 	for i := range turns {
+		w.additional(w.first + i)
 		w.turn(&turns[i], w.first+i)
 	}
+	w.additional(w.first + len(turns))
 	w.unanswered(w.first + len(turns) - 1)
 	stored := isOwn(w.req.Ext) && (w.req.Ext.Get("prompt") != "" || w.req.State.PreviousID != "" || w.req.State.Conversation != "")
-	if len(turns) > 0 || !stored {
+	if len(w.items) > 0 || len(turns) > 0 || !stored {
 		o.raw("input", w.items.end())
 	}
 }

@@ -28,6 +28,10 @@ const (
 	// namespaceMark, on the first tool of a namespace, is that namespace without
 	// its tools.
 	namespaceMark = protocol.MarkPrefix + "of_namespace"
+
+	// additionalMark, on each tool that an item has declared, is that item without
+	// its tools.
+	additionalMark = protocol.MarkPrefix + "of_item"
 )
 
 // spelled is the note that keeps a member as it was spelled, where the neutral
@@ -37,7 +41,7 @@ func spelled(name string) string { return protocol.MarkPrefix + name }
 // wireName is the name that a member goes by on the wire; none for a mere note.
 func wireName(name string) (string, bool) {
 	switch name {
-	case instructionsMark, inputMark, itemMark, partMark, namespaceMark:
+	case instructionsMark, inputMark, itemMark, partMark, namespaceMark, additionalMark:
 		return "", false
 	}
 	return strings.TrimPrefix(name, protocol.MarkPrefix), true

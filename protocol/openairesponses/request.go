@@ -2,7 +2,10 @@ package openairesponses
 
 import (
 	"errors"
+	"slices"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -35,7 +38,7 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 		}
 	}
 	req := &llm.Request{
-		Model: w.Model.Value(), Turns: items.turns, Tools: tools, ToolChoice: choice,
+		Model: w.Model.Value(), Turns: items.turns, Tools: append(tools, items.tools...), ToolChoice: choice,
 		Parallel: pointer(w.ParallelToolCalls), Stream: w.Stream.Value(), IncludeUsage: true,
 		Sampling: llm.Sampling{Temperature: number(w.Temperature), TopP: number(w.TopP),
 			PresencePenalty: number(w.PresencePenalty), FrequencyPenalty: number(w.FrequencyPenalty)},
@@ -63,6 +66,30 @@ func number(o wire.Opt[wire.Number]) llm.Number {
 	return llm.Number(strings.Trim(string(o.Value()), `"`))
 }
 
+// decodeInclude reads what an answer is to come with. Log probabilities are a setting,
+// and sealed reasoning comes with every answer whose upstream has sealed any: only what
+// else is asked for is lost on another protocol.
+func decodeInclude(req *llm.Request) {
+	at := slices.IndexFunc(req.Ext.Members, func(m llm.Member) bool { return m.Name == "include" })
+	if at < 0 {
+		return
+	}
+	var asked []string
+	if json.Unmarshal([]byte(req.Ext.Members[at].Value), &asked) != nil {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(asked), func(what string) bool {
+		return what == "message.output_text.logprobs" || what == "reasoning.encrypted_content"
+	})
+	if len(rest) == 0 {
+		req.Ext.Members[at].Name = spelled("include")
+	}
+	if slices.Contains(asked, "message.output_text.logprobs") {
+		yes := true
+		req.Output.Logprobs = &yes
+	}
+}
+
 func decodeOutput(w *Request, req *llm.Request) *llm.Error {
 	out := &req.Output
 	for _, limit := range []struct {
@@ -78,10 +105,7 @@ func decodeOutput(w *Request, req *llm.Request) *llm.Error {
 			*limit.to = &i
 		}
 	}
-	if strings.Contains(string(req.Ext.Get("include")), `"message.output_text.logprobs"`) {
-		yes := true
-		out.Logprobs = &yes
-	}
+	decodeInclude(req)
 	t, ok := w.Text.Get()
 	if !ok {
 		return nil

@@ -14,12 +14,14 @@ type requestWriter struct {
 	target protocol.Target
 	report *llm.Report
 
-	items  list
-	first  int // index of the first turn that is an item
-	calls  []*sentCall
-	names  map[string]llm.ToolRef
-	marked bool // a cache mark has been reported
-	echo   bool // the request is repeated to the client that made it
+	items list
+	first int // index of the first turn that is an item
+
+	declared int // how many of the tools are written, or are to be in the request's list
+	calls    []*sentCall
+	names    map[string]llm.ToolRef
+	marked   bool // a cache mark has been reported
+	echo     bool // the request is repeated to the client that made it
 }
 
 // EncodeRequest writes a request for an upstream. A client whose own protocol

@@ -321,5 +321,5 @@ func (d *streamDecoder) Finish(to []llm.Event) []llm.Event {
 		return to
 	}
 	return d.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_truncated",
-		Message: "the upstream's stream ended before the response was complete"}, to)
+		Message: "the upstream's stream ended without the rest of the answer"}, to)
 }

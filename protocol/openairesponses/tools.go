@@ -154,11 +154,14 @@ func (w *requestWriter) toolName(ref llm.ToolRef) string {
 	return sent
 }
 
-// tools writes the list of tools.
-func (w *requestWriter) tools() list {
+// tools writes the request's list of tools.
+func (w *requestWriter) tools() list { return w.toolList(0, w.listed()) }
+
+// toolList writes some of the tools.
+func (w *requestWriter) toolList(from, to int) list {
 	var all list
-	tools := w.req.Tools
-	for i := 0; i < len(tools); {
+	tools := w.req.Tools[:to]
+	for i := from; i < to; {
 		n := namespaceLength(tools[i:])
 		if n == 0 {
 			if raw := w.tool(&tools[i], "tools["+strconv.Itoa(i)+"]"); raw != "" {

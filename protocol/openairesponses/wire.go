@@ -119,6 +119,15 @@ type Item struct {
 	Extra        wire.Extra `json:"-"`
 }
 
+// AdditionalTools is an item that declares tools in mid-conversation, or before it.
+type AdditionalTools struct {
+	Type  wire.Opt[string]     `json:"type"`
+	ID    wire.Opt[string]     `json:"id"`
+	Role  wire.Opt[string]     `json:"role"`
+	Tools wire.Opt[[]wire.Raw] `json:"tools"`
+	Extra wire.Extra           `json:"-"`
+}
+
 // Arguments are a JSON text, or with some clients the object itself.
 type Arguments struct {
 	Text  wire.Opt[string] `wire:"string"`
@@ -178,5 +187,8 @@ var (
 	toolShape      = wire.Describe[Tool]()
 	namedToolShape = wire.Describe[NamedTool]()
 	itemShape      = wire.Describe[Item]()
-	partShape      = wire.Describe[Part]()
+
+	additionalShape = wire.Describe[AdditionalTools]()
+
+	partShape = wire.Describe[Part]()
 )

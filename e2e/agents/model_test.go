@@ -1,0 +1,116 @@
+package agents
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/isogloss-gateway/isogloss/e2e/rig"
+)
+
+// A turn is what the model calls at once.
+type turn []call
+
+// A call is of one of the agent's tools, as the agent has declared it.
+type call struct {
+	space string // the namespace that the tool is in
+	tool  string
+	args  string // JSON, or the text that a custom tool takes
+	free  bool   // a custom tool
+}
+
+func (c call) flat() string {
+	if c.space != "" {
+		return c.space + "__" + c.tool
+	}
+	return c.tool
+}
+
+// A model plays an upstream's model. What it says follows from what is in the request,
+// not from how many came before: agents also ask for titles and summaries, and some
+// ask twice.
+type model struct {
+	turns  []turn
+	answer func(results []string) string
+
+	mu   sync.Mutex
+	took []int // the turn of each request, in order; side for one beside the job
+}
+
+const side = -1
+
+// step answers one request.
+func (m *model) step(w http.ResponseWriter, r *http.Request, body []byte) {
+	d := dialectAt(r.URL.Path)
+	f := d.Asked(&rig.Received{Target: r.URL.RequestURI(), Header: r.Header, Body: body})
+	at, reply := m.reply(f)
+	m.mu.Lock()
+	m.took = append(m.took, at)
+	m.mu.Unlock()
+	d.Says(reply)(w, r, body)
+}
+
+// dialectAt is the dialect that is spoken at a path of the upstream.
+func dialectAt(path string) *rig.Dialect {
+	all := rig.Dialects()
+	return all[slices.IndexFunc(all, func(d *rig.Dialect) bool { return strings.HasPrefix(path, d.Prefix+"/") })]
+}
+
+// reply is what the model says, and which turn that is.
+func (m *model) reply(f rig.Facts) (int, rig.Reply) {
+	if !slices.Contains(f.Tools, m.turns[0][0].flat()) {
+		return side, rig.Reply{Text: []string{"Paint", "ing notes"}}
+	}
+	past := len(f.Results)
+	for i, t := range m.turns {
+		if past < len(t) {
+			return i, rig.Reply{Thought: []string{"Step ", fmt.Sprint(i + 1), "."}, Calls: m.calls(i, f)}
+		}
+		past -= len(t)
+	}
+	return len(m.turns), rig.Reply{Text: pieces(m.answer(f.Results))}
+}
+
+// calls are those of a turn, each in the form that the tool was declared in: what was a
+// custom tool may have become a function with one argument.
+func (m *model) calls(i int, f rig.Facts) []rig.Invocation {
+	var out []rig.Invocation
+	for j, c := range m.turns[i] {
+		custom := c.free && slices.Contains(f.Custom, c.flat())
+		args := c.args
+		if c.free && !custom {
+			args = rig.Compact(map[string]string{"input": c.args})
+		}
+		out = append(out, rig.Invocation{
+			ID: fmt.Sprintf("call_%d_%d", i+1, j+1), Namespace: c.space, Name: c.tool, Custom: custom, Args: pieces(args),
+		})
+	}
+	return out
+}
+
+// pieces cuts a text into three, as a stream would.
+func pieces(s string) []string {
+	r := []rune(s)
+	a, b := len(r)/3, 2*len(r)/3
+	return slices.DeleteFunc([]string{string(r[:a]), string(r[a:b]), string(r[b:])}, func(p string) bool { return p == "" })
+}
+
+// played are the turns of the job that were asked for, in order.
+func (m *model) played() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(m.took), func(at int) bool { return at == side })
+}
+
+// signer finds who signed the notes in what came of reading them.
+func signer(results []string) string {
+	for _, r := range results {
+		if _, after, ok := strings.Cut(r, "signed by "); ok {
+			name, _, _ := strings.Cut(after, ".")
+			return name
+		}
+	}
+	return "nobody that I know of"
+}

@@ -1,0 +1,148 @@
+package engines
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/openai/openai-go/v3"
+)
+
+// TestBeyond is of what is not in every dialect: embeddings, counting, and what the
+// engine refuses.
+func TestBeyond(t *testing.T) {
+	s := newStage(t)
+	t.Run("embeddings", s.holdEmbeddings)
+	t.Run("count_tokens", s.holdCounting)
+	t.Run("logged", s.holdLogged)
+	for _, c := range s.clients {
+		for _, u := range upstreams {
+			t.Run("a picture/"+c.dialect+" on "+u, func(t *testing.T) { s.holdPicture(t, c.dialect, u) })
+		}
+	}
+}
+
+// holdEmbeddings: the gateway gives out the engine's own vectors, in both forms.
+func (s *stage) holdEmbeddings(t *testing.T) {
+	texts := []string{"The king is old.", "Rain."}
+	var own struct {
+		Data []struct{ Embedding []float64 }
+	}
+	if err := json.Unmarshal(s.engine.Post(t, "/v1/embeddings", rig.Compact(map[string]any{"model": s.engine.Model, "input": texts})), &own); err != nil {
+		t.Fatal(err)
+	}
+	sdk := newOpenAI(s.gateway.URL, http.DefaultClient)
+	got, err := sdk.Embeddings.New(t.Context(), openai.EmbeddingNewParams{
+		Model: "real-openai-chat", Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Data) != len(texts) || len(own.Data) != len(texts) || int(got.Usage.PromptTokens) != s.engine.Tokens(t, texts[0])+s.engine.Tokens(t, texts[1]) {
+		t.Fatalf("%d vectors and %d tokens", len(got.Data), got.Usage.PromptTokens)
+	}
+	for i := range texts {
+		if !slices.Equal(got.Data[i].Embedding, own.Data[i].Embedding) || len(own.Data[i].Embedding) != 576 {
+			t.Errorf("the vector of %q is not the engine's", texts[i])
+		}
+	}
+}
+
+// holdCounting: the engine counts for Messages, and what it counts is what it then reads.
+func (s *stage) holdCounting(t *testing.T) {
+	sdk := anthropic.NewClient(option.WithoutEnvironmentDefaults(), option.WithBaseURL(s.gateway.URL), option.WithAPIKey(rig.ClientKey), option.WithMaxRetries(0))
+	q := question{model: "real-anthropic", text: "Say hello number 2.", tokens: 1}
+	counted, err := sdk.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{Model: q.model, Messages: messagesParams(q).Messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := s.counted(t, func() {
+		if _, err := sdk.Messages.New(t.Context(), messagesParams(q)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if int(counted.InputTokens) != read.In {
+		t.Errorf("%d tokens were counted and %d read", counted.InputTokens, read.In)
+	}
+}
+
+// holdLogged: the gateway's log has one line for each request, and the tokens in it add
+// up to what the engine counts.
+func (s *stage) holdLogged(t *testing.T) {
+	s.gateway.Log.Reset()
+	asked := 0
+	own := s.counted(t, func() {
+		for _, c := range s.clients {
+			for _, u := range upstreams {
+				for _, stream := range []bool{false, true} {
+					c.must(t, question{model: "real-" + u, text: "Say hello number 2.", tokens: 3, stream: stream})
+					asked++
+				}
+			}
+		}
+	})
+	logged, lines := s.logged()
+	for deadline := time.Now().Add(5 * time.Second); lines < asked && time.Now().Before(deadline); logged, lines = s.logged() {
+		time.Sleep(10 * time.Millisecond) // a line is written when the client has its answer already
+	}
+	if lines != asked || logged != own {
+		t.Errorf("the log has %d lines for %d requests and %+v tokens; the engine counted %+v", lines, asked, logged, own)
+	}
+}
+
+// logged is what the gateway's log has of tokens, and in how many lines.
+func (s *stage) logged() (sum usage, lines int) {
+	for line := range strings.Lines(s.gateway.Log.String()) {
+		if o := rig.Parse([]byte(line)); o.Str("msg") == "exchange" {
+			lines++
+			sum.In += o.Num("input_tokens") + o.Num("cache_read_tokens")
+			sum.Cached += o.Num("cache_read_tokens")
+			sum.Out += o.Num("output_tokens")
+		}
+	}
+	sum.Total = sum.In + sum.Out
+	return sum, lines
+}
+
+// holdPicture: the engine has no eyes and says so with status 500. The client is told
+// what the engine said, as its vendor tells of an error of the server.
+func (s *stage) holdPicture(t *testing.T, dialect, upstream string) {
+	model := "real-" + upstream
+	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	path, ask := "", ""
+	switch dialect {
+	case "openai-chat":
+		path, ask = "/v1/chat/completions", `{"model":"`+model+`","messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,`+pixel+`"}}]}]}`
+	case "openai-responses":
+		path, ask = "/v1/responses", `{"model":"`+model+`","input":[{"role":"user","content":[{"type":"input_text","text":"What is it?"},{"type":"input_image","image_url":"data:image/png;base64,`+pixel+`"}]}]}`
+	case "anthropic":
+		path, ask = "/v1/messages", `{"model":"`+model+`","max_tokens":9,"messages":[{"role":"user","content":[{"type":"text","text":"What is it?"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"`+pixel+`"}}]}]}`
+	case "gemini":
+		path, ask = "/v1beta/models/"+model+":generateContent", `{"contents":[{"role":"user","parts":[{"text":"What is it?"},{"inlineData":{"mimeType":"image/png","data":"`+pixel+`"}}]}]}`
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.gateway.URL+path, strings.NewReader(ask))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+rig.ClientKey)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if message := rig.Parse(body).Obj("error").Str("message"); res.StatusCode < 500 || !strings.Contains(message, "image input is not supported") {
+		t.Errorf("the client got %d %s", res.StatusCode, body)
+	}
+}

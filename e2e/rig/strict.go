@@ -1,0 +1,109 @@
+package rig
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// What the vendors refuse, as they say it themselves. An upstream that takes anything
+// would prove little.
+
+// checkNames holds that the tools' names are good and that no two are the same.
+func (f *Facts) checkNames(pattern string) {
+	good := regexp.MustCompile(pattern)
+	for i, name := range f.Tools {
+		if !good.MatchString(name) {
+			f.Wrong = append(f.Wrong, fmt.Sprintf("tools.%d: the name %q does not match %s", i, name, pattern))
+		}
+		if slices.Contains(f.Tools[:i], name) {
+			f.Wrong = append(f.Wrong, "tools: Tool names must be unique: "+name)
+		}
+	}
+}
+
+// checkChatTurns holds that the results follow the message with their calls.
+func (f *Facts) checkChatTurns(messages []Object) {
+	waiting := 0
+	for i, m := range messages {
+		role := m.Str("role")
+		if waiting > 0 && role != "tool" {
+			f.Wrong = append(f.Wrong, fmt.Sprintf("messages.%d: An assistant message with 'tool_calls' must be followed by tool messages", i))
+		}
+		switch role {
+		case "tool":
+			waiting--
+		case "assistant":
+			waiting = len(m.List("tool_calls"))
+			if waiting == 0 && len(m.Texts("content")) == 0 && m.Str("refusal") == "" {
+				f.Wrong = append(f.Wrong, fmt.Sprintf("messages.%d: an assistant message without content", i))
+			}
+		}
+	}
+}
+
+// checkAnthropicTurns holds that each call's result is at the head of the message after it.
+func (f *Facts) checkAnthropicTurns(messages []Object) {
+	if len(messages) == 0 || messages[0].Str("role") != "user" {
+		f.Wrong = append(f.Wrong, "messages: first message must use the user role")
+	}
+	calls := 0
+	for i, m := range messages {
+		blocks := m.List("content")
+		results := 0
+		for results < len(blocks) && blocks[results].Str("type") == "tool_result" {
+			results++
+		}
+		if results != calls {
+			f.Wrong = append(f.Wrong, fmt.Sprintf("messages.%d: %d calls before it and %d results at its head", i, calls, results))
+		}
+		if len(m.Texts("content")) == 0 && len(blocks) == 0 {
+			f.Wrong = append(f.Wrong, fmt.Sprintf("messages.%d: all messages must have non-empty content", i))
+		}
+		calls = len(slices.DeleteFunc(blocks, func(b Object) bool { return b.Str("type") != "tool_use" }))
+	}
+}
+
+// checkAnthropicTools holds that the client's tools take objects.
+func (f *Facts) checkAnthropicTools(tools []Object) {
+	for i, t := range tools {
+		if kind := t.Str("type"); (kind == "" || kind == "custom") && t.Obj("input_schema").Str("type") != "object" {
+			f.Wrong = append(f.Wrong, fmt.Sprintf("tools.%d.custom.input_schema.type: Field required", i))
+		}
+	}
+}
+
+// checkGeminiTurns holds that a turn with calls is followed by one with as many results.
+func (f *Facts) checkGeminiTurns(contents []Object) {
+	calls := 0
+	for i, c := range contents {
+		made, given := 0, 0
+		for _, p := range c.List("parts") {
+			if p.Has("functionCall") {
+				made++
+			}
+			if p.Has("functionResponse") {
+				given++
+			}
+		}
+		if given != calls {
+			f.Wrong = append(f.Wrong, fmt.Sprintf("contents.%d: the number of function response parts is %d, that of the function call parts is %d", i, given, calls))
+		}
+		calls = made
+	}
+}
+
+// checkGeminiTools holds that the vendor's own tools do not stand beside functions,
+// unless the client is ready for what comes of that.
+func (f *Facts) checkGeminiTools(o Object) {
+	functions, own := false, false
+	for _, t := range o.List("tools") {
+		for name := range t {
+			functions = functions || name == "functionDeclarations"
+			own = own || name != "functionDeclarations"
+		}
+	}
+	if functions && own && !o.Obj("toolConfig").Flag("includeServerSideToolInvocations") {
+		f.Wrong = append(f.Wrong, "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling.")
+	}
+}
