@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -93,8 +94,11 @@ func (a *agent) run(t *testing.T, s *site, prompt string) (out, all string) {
 	cmd.Dir = s.folder
 	// A bare environment: no proxy, no key and no base URL of the user leaks in.
 	cmd.Env = append([]string{"HOME=" + s.home, "PATH=/usr/local/bin:/usr/bin:/bin", "NO_COLOR=1"}, a.environment(s)...)
-	// An agent leaves helpers behind. They are of its process group and end with it.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	// An agent leaves helpers behind. They are of its process group and end with it, and
+	// it ends with this process, of which it is told by the thread that has started it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
 	err = cmd.Run()

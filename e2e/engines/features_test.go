@@ -190,15 +190,14 @@ func holdLogprobs(t *testing.T, c *cell) {
 	})
 }
 
-// logprobsPlace: Messages has none, the engine has them over Chat only, and the gateway
-// does not write them in Gemini's form.
+// logprobsPlace: Messages has none, and the engine has them over Chat only.
 func logprobsPlace(client, upstream string) where {
 	switch {
 	case client == "anthropic":
 		return nowhere
 	case upstream == "openai-responses":
 		return ignored
-	case upstream == "anthropic", client == "gemini":
+	case upstream == "anthropic":
 		return lost
 	}
 	return works

@@ -146,6 +146,9 @@ func appendCandidate(b []byte, c *llm.Choice, report *llm.Report) []byte {
 	if _, has := members.Get("groundingMetadata"); !has {
 		b = g.appendTo(b)
 	}
+	if _, has := members.Get("logprobsResult"); !has {
+		b = appendLogprobs(b, logprobsOf(c.Blocks))
+	}
 	if _, has := members.Get("finishMessage"); !has && c.Stop.Explanation != "" {
 		b = appendString(append(b, `,"finishMessage":`...), c.Stop.Explanation)
 	}

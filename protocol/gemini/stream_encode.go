@@ -102,7 +102,9 @@ func (s *StreamEncoder) Encode(e llm.Event, to []byte) []byte {
 		to = s.open(s.flushThoughts(to))
 		to = append(to, Codec{}.EncodeError(e.Err)...)
 		return s.last(s.shut(to))
-	case llm.Logprobs, llm.Ping: // a comment line breaks Google's own clients
+	case llm.Logprobs:
+		return s.logprobs(e, to)
+	case llm.Ping: // a comment line breaks Google's own clients
 	}
 	return to
 }
@@ -178,7 +180,23 @@ func (s *StreamEncoder) part(to []byte) []byte {
 
 func (s *StreamEncoder) partEnd(to []byte, choice int) []byte {
 	to = append(to, `],"role":"model"},"index":`...)
-	to = strconv.AppendInt(to, int64(choice), 10)
+	return s.answerEnd(strconv.AppendInt(to, int64(choice), 10))
+}
+
+// logprobs writes those of what was just said, with an empty part: SDKs take a content
+// without parts for no answer at all.
+func (s *StreamEncoder) logprobs(e llm.Logprobs, to []byte) []byte {
+	list := appendLogprobs(nil, string(e.Raw))
+	if len(list) == 0 {
+		return to
+	}
+	to = append(s.part(to), `{"text":""}],"role":"model"},"index":`...)
+	to = strconv.AppendInt(to, int64(e.Choice), 10)
+	return s.answerEnd(append(to, list...))
+}
+
+// answerEnd ends an answer with one candidate.
+func (s *StreamEncoder) answerEnd(to []byte) []byte {
 	to = append(append(to, "}]"...), s.tail...)
 	if len(s.tail) == 0 { // no Start came
 		to = append(to, '}')

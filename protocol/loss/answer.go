@@ -55,9 +55,9 @@ func spokenEntries() []entry {
 		},
 		{
 			"text.logprobs", "", renamed("choices[].logprobs.content", ""), exact("output[].content[].logprobs"), dropped("logprobs.unsupported", noMember),
-			dropped("logprobs.form", "they have another form there"),
+			near("logprobs.form", "candidates[].logprobsResult", "without the tokens' bytes"),
 		},
-		{"refusal.logprobs", "", renamed("choices[].logprobs.refusal", ""), dropped("logprobs.unsupported", noMember), dropped("logprobs.unsupported", noMember), dropped("logprobs.form", "they have another form there")},
+		{"refusal.logprobs", "", renamed("choices[].logprobs.refusal", ""), dropped("logprobs.unsupported", noMember), dropped("logprobs.unsupported", noMember), near("logprobs.form", "candidates[].logprobsResult", "without the tokens' bytes")},
 		{"text.phase", "", dropped("text.phase", noMember), exact("output[].phase"), dropped("text.phase", noMember), dropped("text.phase", noMember)},
 		{
 			"refusal.text", "", exact("choices[].message.refusal"), exact("output[].content[].refusal"), near("refusal.as_text", "content[].text", "text"),

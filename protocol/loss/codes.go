@@ -54,7 +54,7 @@ func Codes() []Code {
 		{Name: "image.type", Meaning: "A kind of image that the vendor does not read."},
 		{Name: "image.type_corrected", Meaning: "An image's label did not fit its bytes; what the bytes say was sent."},
 		{Name: "logit_bias.unsupported", Meaning: "There is no such setting: token numbers are each vendor's own."},
-		{Name: "logprobs.form", Meaning: "Log probabilities have another form in the client's protocol."},
+		{Name: "logprobs.form", Meaning: "Log probabilities have another form in the client's protocol, without the tokens' bytes."},
 		{Name: "logprobs.unsupported", Meaning: "There are no log probabilities."},
 		{Name: "max_tokens.defaulted", Meaning: "The protocol wants a limit on the answer's length and none was given. The note says what was sent."},
 		{Name: "max_tokens.zero", Meaning: "A limit of 0 only fills the prompt cache, which this protocol cannot do."},
