@@ -67,7 +67,7 @@ func (s *surface) unreasoning() *surface {
 
 // cannot says what is reported instead of what a feature should give, and why.
 func (s *surface) cannot(feature, report, why string) *surface {
-	s.faults[feature] = fault{report, why}
+	s.faults[feature] = fault{report: report, why: why}
 	return s
 }
 
@@ -157,6 +157,8 @@ func langchainSurfaces() []*surface {
 		"in an answer that is not streamed it leaves out parts with `\"thought\":true`")
 	genai.cannot("usage", `{"whole":{"input":11,"cached":4,"output":4},"stream":{"input":11,"cached":"*","output":"*"}}`,
 		"it leaves `thoughtsTokenCount` out of the output and adds up `cachedContentTokenCount`, which Gemini repeats in every event")
+	genai.faults["parallel"] = fault{refused: true, why: "it sends the results of two calls as two turns (`{\"role\":\"user\",\"parts\":[{\"functionResponse\":{…}}]}` twice), and " +
+		"Gemini wants as many results in a turn as there were calls; on other upstreams they arrive together"}
 	google := langchain.api("@langchain/google", "0.2.6", "gemini", "RequestError", "RequestError", "").cannot("cut", unseenCut, ignoresErrors)
 	google.client = "langchain+google"
 	all := []*surface{

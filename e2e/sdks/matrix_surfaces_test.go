@@ -35,8 +35,19 @@ type surface struct {
 	faults map[string]fault
 }
 
-// fault is what is reported instead of what a feature should give, and why.
-type fault struct{ report, why string }
+// fault is what is reported instead of what a feature should give, and why. One that is
+// refused is a request that its own vendor does not take; the others get it as they want
+// it.
+type fault struct {
+	report, why string
+	refused     bool
+}
+
+// fails says whether a feature falls short on an upstream through the client's fault.
+func (s *surface) fails(feature, upstream string) bool {
+	f, ok := s.faults[feature]
+	return ok && (!f.refused || upstream == s.dialect)
+}
 
 // name is that of the subtest: the language, the package without its host, the API.
 func (s *surface) name() string {

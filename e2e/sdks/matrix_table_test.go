@@ -45,7 +45,7 @@ func (m *matrix) finish(t *testing.T) {
 func (m *matrix) page() string {
 	ok := 0
 	for c, passed := range m.cells {
-		if passed && m.surface(c.surface).faults[c.feature].why == "" {
+		if passed && !m.surface(c.surface).fails(c.feature, c.upstream) {
 			ok++
 		}
 	}
@@ -175,7 +175,7 @@ func (m *matrix) mark(s *surface, d *rig.Dialect, f feature) string {
 	case f.name == "count_tokens" && d.Counted == "":
 		return refused
 	}
-	if why := s.faults[f.name].why; why != "" {
+	if why := s.faults[f.name].why; s.fails(f.name, d.Name) {
 		faults := m.notes(func(s *surface, f feature) string { return s.faults[f.name].why })
 		return fmt.Sprintf("no (%d)", 1+slices.IndexFunc(faults, func(n note) bool { return n.column == f.column && n.why == why }))
 	}

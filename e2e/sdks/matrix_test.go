@@ -246,6 +246,12 @@ func (s *surface) checkFacts(t *testing.T, d *rig.Dialect, f feature, model stri
 		} else {
 			came.Seal = ""
 		}
+		if s.faults[f.name].refused && d.Name == s.dialect && i > 0 {
+			if len(came.Wrong) == 0 {
+				t.Error("its vendor would take it, so this is no fault any more")
+			}
+			came.Wrong = nil
+		}
 		if a, b := rig.Compact(want), rig.Compact(came); a != b {
 			t.Errorf("request %d asks something else:\n  came: %s\n  want: %s", i, b, a)
 		}
