@@ -87,7 +87,7 @@ func (w *walk) harmless(s string, at place) bool {
 	case "name", "tool_name", "allowedFunctionNames", "allowed_function_names":
 		role := at.up.word("role")
 		return isTool(s) && (role == "" || role == "tool" || role == "function") // a speaker's name is a person's
-	case "code", "param", "field":
+	case "code", "error_code", "param", "field":
 		return at.within == "error" && len(s) <= 2*most && paramPath.MatchString(s) || isWord(s) && at.up.word("type") == "error"
 	case "tool_choice", "function_call":
 		return isWord(s)
