@@ -36,7 +36,8 @@ var allowed = map[string][]string{
 	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/gemini", "protocol/openaichat", "protocol/openairesponses"},
 	"protocol/loss":            {"protocol", "llm"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
-	"conform":                  {"sse"},                       // an opinion of its own about the wire
+	"conform":                  {"sse"}, // an opinion of its own about the wire
+	"conform/record":           {"conform", "sse"},
 	"chaos":                    {"sse"},                       // likewise, and those below it
 	"cluster":                  {"internal/storetest", "sse"}, // likewise
 
@@ -58,16 +59,17 @@ var allowed = map[string][]string{
 	"internal/observe":      {"llm"},
 	"internal/config":       {"internal/provider", "internal/secret", "protocol"},
 	"internal/cache":        {},
-	"internal/relay": {"internal/access", "internal/balance", "internal/cache", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
+	"internal/capture":      {},
+	"internal/relay": {"internal/access", "internal/balance", "internal/cache", "internal/capture", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/rerank", "llm", "sse"},
-	"internal/app": {"internal/access", "internal/admin", "internal/balance", "internal/cache", "internal/config", "internal/discover", "internal/quota", "internal/secret", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route",
+	"internal/app": {"internal/access", "internal/admin", "internal/balance", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/secret", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route",
 		"protocol", "protocol/all", "llm", "sse"},
 	"chaos/rig":     {}, // the built binary and the wire, nothing of ours
 	"chaos/restart": {"chaos/rig"},
 	"chaos/reload":  {"chaos/rig"},
 	"bench":         {}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/access", "internal/app", "internal/config", "internal/discover", "internal/usage", "internal/handover", "internal/relay", "llm", "conform"},
+	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/usage", "internal/handover", "internal/relay", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -26,6 +26,7 @@ type Case struct {
 	said    cellSet // something is lost there that the lines do not know, and it has to be said
 	headers [][2]string
 	rounds  []*round
+	record  recording
 }
 
 // rule names features on cells.
@@ -91,6 +92,7 @@ func (c *Case) check() error {
 		switch {
 		case r.ask == nil && len(r.askRaw) == 0:
 			return fmt.Errorf("%s: round %d has no ask", c.Name, i+1)
+		case c.Recorded():
 		case r.answer == nil && len(r.raw) == 0 && !r.refuses():
 			return fmt.Errorf("%s: round %d has no answer", c.Name, i+1)
 		case r.answer == nil && len(r.seen) == 0 && len(r.seenRaw) == 0:
@@ -218,6 +220,9 @@ func parseSeen(text string, before int) (Reply, error) {
 }
 
 func (c *Case) setting(verb, rest string) error {
+	if known, err := c.record.setting(verb, rest); known {
+		return err
+	}
 	switch verb {
 	case "cells":
 		c.cells = cellSet(rest)
@@ -268,6 +273,9 @@ func (c *Case) runs(cell Cell) bool {
 	}
 	for _, r := range c.rounds {
 		_, rawAsk := r.askRaw[cell.Client]
+		if c.Recorded() {
+			return rawAsk
+		}
 		exts, rawAnswer := r.raw[cell.Upstream]
 		if r.ask == nil && !rawAsk || r.answer == nil && !rawAnswer && !r.refuses() {
 			return false

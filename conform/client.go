@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,6 +17,29 @@ type Target struct {
 	Paths   map[Dialect]string // where they differ from DefaultPath
 	Key     string             // the client's key
 	Direct  bool               // there is no gateway: BaseURL is the upstream itself
+
+	// AnyModel says that NAME/x leads to the model x of the same upstream.
+	AnyModel bool
+	// Configured says that the target has the settings that a recording needs.
+	Configured bool
+}
+
+// suits says whether a case means anything to the target.
+func (t Target) suits(c *Case) bool {
+	if c.Recorded() {
+		return !t.Direct && (t.Configured || !c.record.configured)
+	}
+	return !c.gateway || !t.Direct
+}
+
+// model is the name that leads to the cell's upstream. A recording asks for the same
+// model as it did then, where it can: much depends on it.
+func (t Target) model(cell Cell, c *Case) string {
+	name := t.Models[cell.Upstream]
+	if t.AnyModel && c.record.given != "" {
+		return name + "/" + c.record.given
+	}
+	return name
 }
 
 // Serves says whether the target has a model for the cell's upstream.
@@ -37,22 +61,19 @@ type exchange struct {
 	upstream []*request
 }
 
-func (t Target) url(c Cell) string {
-	path := t.Paths[c.Client]
-	if path == "" {
-		path = c.Client.DefaultPath()
-	}
+func (t Target) url(c Cell, cs *Case) string {
+	path := cmp.Or(cs.record.path, t.Paths[c.Client], c.Client.DefaultPath())
 	verb := "generateContent"
 	if c.Stream {
 		verb = "streamGenerateContent?alt=sse"
 	}
-	path = strings.NewReplacer("{model}", t.Models[c.Upstream], "{verb}", verb).Replace(path)
+	path = strings.NewReplacer("{model}", t.model(c, cs), "{verb}", verb).Replace(path)
 	return strings.TrimSuffix(t.BaseURL, "/") + path
 }
 
 // post sends a body and waits for the whole answer.
-func (t Target) post(ctx context.Context, client *http.Client, c Cell, headers [][2]string, body []byte) *exchange {
-	x := &exchange{path: t.url(c), asked: body}
+func (t Target) post(ctx context.Context, client *http.Client, c Cell, cs *Case, body []byte) *exchange {
+	x := &exchange{path: t.url(c, cs), asked: body}
 	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.path, strings.NewReader(string(body)))
@@ -62,7 +83,7 @@ func (t Target) post(ctx context.Context, client *http.Client, c Cell, headers [
 	}
 	req.Header.Set("Content-Type", "application/json")
 	voiceOf(c.Client).credential(req.Header, t.Key)
-	for _, h := range headers {
+	for _, h := range cs.headers {
 		req.Header.Set(h[0], h[1])
 	}
 	began := time.Now()

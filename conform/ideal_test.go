@@ -56,7 +56,7 @@ func (g *ideal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (g *ideal) url(out Dialect, stream bool) string {
-	return Target{BaseURL: g.upstream, Models: map[Dialect]string{out: "up"}}.url(Cell{out, out, stream})
+	return Target{BaseURL: g.upstream, Models: map[Dialect]string{out: "up"}}.url(Cell{out, out, stream}, &Case{})
 }
 
 func (g *ideal) fail(w http.ResponseWriter, client voice, f Fault) {

@@ -13,8 +13,9 @@ import (
 type Result struct {
 	Case     *Case
 	Cell     Cell
-	Problems []string // none if it holds
-	Bytes    string   // of all exchanges, for a look by eye
+	Problems []string     // none if it holds
+	Differs  []Difference // of a recording, the same as the problems
+	Bytes    string       // of all exchanges, for a look by eye
 }
 
 // Held says whether the cell holds.
@@ -34,7 +35,7 @@ func (r *Runner) Cells(c *Case) []Cell {
 		for _, upstream := range Dialects() {
 			for _, stream := range []bool{true, false} {
 				cell := Cell{client, upstream, stream}
-				if r.Target.Serves(cell) && c.runs(cell) && (!c.gateway || !r.Target.Direct) {
+				if r.Target.Serves(cell) && c.runs(cell) && r.Target.suits(c) {
 					out = append(out, cell)
 				}
 			}
@@ -60,6 +61,7 @@ func (r *Runner) Run(ctx context.Context, c *Case, cell Cell) Result {
 			res.Problems = append(res.Problems, s)
 		}
 		res.Bytes += p.last.dump() + "\n"
+		res.Differs = append(res.Differs, p.differs...)
 		if len(problems) > 0 {
 			break
 		}
@@ -85,6 +87,8 @@ type play struct {
 	gave   Reply           // as the upstream gave it
 	lost   map[string]bool // features whose loss was allowed in an earlier round
 	last   *exchange
+
+	differs []Difference
 }
 
 func (p *play) round(ctx context.Context, rd *round) []string {
@@ -93,9 +97,13 @@ func (p *play) round(ctx context.Context, rd *round) []string {
 		return p.leave(ctx, rd, body)
 	}
 	p.runner.Upstream.expect(func(w http.ResponseWriter, r *request) { p.cs.answer(rd, w, r) })
-	p.last = p.runner.Target.post(ctx, p.runner.client, p.cell, p.cs.headers, body)
+	p.last = p.runner.Target.post(ctx, p.runner.client, p.cell, p.cs, body)
 	p.last.upstream = p.runner.Upstream.requests()
 	p.runner.Upstream.expect(nil)
+	if p.cs.Recorded() {
+		p.differs = p.checkRecorded(rd)
+		return texts(p.differs)
+	}
 	want := p.expected(rd)
 	if want.Fault != nil && want.breaks == "" {
 		return append(p.checkFault(want), p.checkRaw(rd)...)
@@ -110,7 +118,7 @@ func (p *play) prepare(rd *round) []byte {
 		p.converse(rd.ask, v)
 	}
 	if text, ok := rd.askRaw[p.cell.Client]; ok {
-		return []byte(strings.NewReplacer("$MODEL", p.runner.Target.Models[p.cell.Upstream], "$STREAM", fmt.Sprint(p.cell.Stream)).Replace(strings.TrimSpace(text)))
+		return []byte(strings.NewReplacer("$MODEL", p.runner.Target.model(p.cell, p.cs), "$STREAM", fmt.Sprint(p.cell.Stream)).Replace(strings.TrimSpace(text)))
 	}
 	return v.writeAsk(p.said, p.runner.Target.Models[p.cell.Upstream], p.cell.Stream)
 }

@@ -146,7 +146,7 @@ func (p *play) leave(ctx context.Context, rd *round, body []byte) []string {
 		once.Do(func() { p.cs.hold(w, v, reply, r, h) })
 	})
 	answered := make(chan *exchange, 1)
-	go func() { answered <- p.runner.Target.post(ctx, p.runner.client, p.cell, p.cs.headers, body) }()
+	go func() { answered <- p.runner.Target.post(ctx, p.runner.client, p.cell, p.cs, body) }()
 	var problems []string
 	select {
 	case <-h.begun:

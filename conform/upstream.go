@@ -89,7 +89,10 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // answer plays one round of a case.
 func (c *Case) answer(rd *round, w http.ResponseWriter, r *request) {
-	if exts := rd.raw[r.dialect]; exts != nil {
+	if exts := rd.raw[r.dialect]; exts != nil && c.Recorded() {
+		c.answerRecorded(exts, w)
+		return
+	} else if exts != nil {
 		c.answerRaw(exts, w, r)
 		return
 	}

@@ -28,7 +28,7 @@ translates and says what it could not carry.`,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
 	}
-	root.AddCommand(newServe(), newCheck(), newModels(), newKeys(), newRegister(), newExplain(), newTranslate(), newConform(), newVersion(), newCompletion())
+	root.AddCommand(newServe(), newCheck(), newModels(), newKeys(), newRegister(), newExplain(), newTranslate(), newConform(), newCapture(), newReplay(), newVersion(), newCompletion())
 	root.CompletionOptions.DisableDefaultCmd = true // ours is one page, not five
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; '%s --help' lists the flags", err, cmd.CommandPath())

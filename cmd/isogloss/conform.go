@@ -21,6 +21,7 @@ import (
 // conformFlags are what the command line says.
 type conformFlags struct {
 	base, listen, key, only, dump string
+	corpus                        string
 	models, paths                 map[string]string
 	self, direct, asJSON          bool
 }
@@ -39,6 +40,7 @@ that the names given with --model lead to the address of --upstream-listen in th
 dialect; docs/conform.md has an example.`,
 		Example: `  isogloss conform
   isogloss conform --only situations
+  isogloss conform --corpus captured/
   isogloss conform --base-url http://127.0.0.1:8080 --upstream-listen 127.0.0.1:9099 \
     --model chat=on-chat --model responses=on-resp --model anthropic=on-anth --model gemini=on-gem
   isogloss conform --direct              # the corpus against itself`,
@@ -54,6 +56,7 @@ dialect; docs/conform.md has an example.`,
 	flags.StringToStringVar(&f.paths, "path", nil, "DIALECT=PATH: where the gateway serves a dialect, with {model} and {verb} for gemini")
 	flags.StringVar(&f.key, "key", "sk-conform-client-key", "the client's key")
 	flags.StringVar(&f.only, "only", "", "run the cases whose name, title or ids contain this text")
+	flags.StringVar(&f.corpus, "corpus", "", "`FOLDER` of cases to play instead of those that come with this binary, such as 'isogloss capture' writes")
 	flags.StringVar(&f.dump, "dump", "", "folder for the bytes of what fails")
 	flags.BoolVar(&f.asJSON, "json", false, "print the result as JSON")
 	cmd.MarkFlagsMutuallyExclusive("self", "direct", "base-url")
@@ -63,7 +66,7 @@ dialect; docs/conform.md has an example.`,
 func (f *conformFlags) run(cmd *cobra.Command) (err error) {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	cases, err := conform.Corpus()
+	cases, err := f.cases()
 	if err != nil {
 		return err
 	}
@@ -91,6 +94,25 @@ func (f *conformFlags) run(cmd *cobra.Command) (err error) {
 	return f.print(cmd.OutOrStdout(), report)
 }
 
+func (f *conformFlags) cases() ([]*conform.Case, error) {
+	if f.corpus == "" {
+		return conform.Corpus()
+	}
+	cases, err := conform.Load(os.DirFS(f.corpus))
+	if err != nil {
+		return nil, fmt.Errorf("--corpus: %w", err)
+	}
+	if len(cases) == 0 {
+		return nil, fmt.Errorf("--corpus: %s has no .txtar files; 'isogloss capture --out %s' writes one", f.corpus, f.corpus)
+	}
+	for _, c := range cases {
+		if !strings.Contains(c.Name, "/") { // the table is by folder
+			c.Name = filepath.Base(f.corpus) + "/" + c.Name
+		}
+	}
+	return cases, nil
+}
+
 func (f *conformFlags) print(w io.Writer, report *conform.Report) error {
 	if f.asJSON {
 		e := json.NewEncoder(w)
@@ -104,7 +126,7 @@ func (f *conformFlags) print(w io.Writer, report *conform.Report) error {
 	}
 	switch n := report.Failed(); {
 	case len(report.Results) == 0:
-		return errors.New("no case was run; look at --only and --model")
+		return errors.New("no case was run; look at --only and --model, and at what was left out")
 	case n > 0:
 		return fmt.Errorf("%d of %d checks do not hold", n, len(report.Results))
 	}
@@ -131,6 +153,9 @@ func (f *conformFlags) play(ctx context.Context, runner *conform.Runner, cases [
 			}
 		}
 		if len(cells) == 0 {
+			if c.Configured() {
+				_, _ = fmt.Fprintf(w, "left %s: it depends on settings; play it with 'isogloss replay -c FILE'\n", c.Name)
+			}
 			continue
 		}
 		mark := "ok  "
@@ -206,6 +231,7 @@ func (f *conformFlags) target(ctx context.Context, upstream string) (t conform.T
 		if t.BaseURL, stop, err = startSelf(ctx, upstream); err != nil {
 			return t, stop, err
 		}
+		t.AnyModel = true
 	}
 	for _, d := range conform.Dialects() {
 		t.Models[d] = "on-" + string(d)
@@ -227,6 +253,10 @@ models:
   on-responses: { targets: [responses/up] }
   on-anthropic: { targets: [anthropic/up] }
   on-gemini: { targets: [gemini/up] }
+  "on-chat/*": { targets: ["chat/*"] }
+  "on-responses/*": { targets: ["responses/*"] }
+  "on-anthropic/*": { targets: ["anthropic/*"] }
+  "on-gemini/*": { targets: ["gemini/*"] }
 `
 
 // startSelf runs this binary's gateway and returns when it serves.

@@ -27,12 +27,15 @@ import (
 //
 // The ports are others, because those on the page may be taken here, and so is the
 // server behind them, which is scripted.
-func TestQuickstart(t *testing.T) { follow(t, "docs/quickstart.md") }
+func TestQuickstart(t *testing.T) { follow(t, "docs/quickstart.md", 10) }
 
 // TestKeysPage does the same with the page about keys.
-func TestKeysPage(t *testing.T) { follow(t, "docs/operations/keys.md") }
+func TestKeysPage(t *testing.T) { follow(t, "docs/operations/keys.md", 10) }
 
-func follow(t *testing.T, page string) {
+// TestCapturePage does the same with the page about captures.
+func TestCapturePage(t *testing.T) { follow(t, "docs/capture.md", 8) }
+
+func follow(t *testing.T, page string, least int) {
 	t.Helper()
 	text := read(t, filepath.Join(root, page))
 	up := upstreamtest.New(t)
@@ -53,7 +56,7 @@ func follow(t *testing.T, page string) {
 		s.do(t, how, s.ports.Replace(b.text), s.ports.Replace(want))
 		ran++
 	}
-	if ran < 10 || s.server == nil {
+	if ran < least || s.server == nil {
 		t.Fatalf("only %d blocks were run", ran)
 	}
 	s.server.signal(t, syscall.SIGINT)
@@ -167,6 +170,9 @@ func timeless(s string) string {
 		{`"revision":\d+`, `"revision":0`},
 		{`gw_(live|admin)_\w+`, "gw_$1_KEY"},
 		{`\b\w{22}\b`, "ID"},
+		{`\d{8}-\d{6}-(\S+)-[0-9a-f]{8}\b`, "WHEN-$1-ID"},
+		{`isogloss \S+, \S+, request \S+`, "isogloss VERSION, TIME, request ID"},
+		{`curl/\S+`, "curl/VERSION"},
 		{`"version":"[^"]*"`, `"version":"VERSION"`},
 		{`isogloss \S+ \(go\S+, \S+\)`, "isogloss VERSION"},
 	} {

@@ -119,6 +119,7 @@ func Run(ctx context.Context, o Options) error {
 	defer shared.close()
 	gateway := relay.New(all.Codecs(), observer)
 	defer gateway.Close()
+	looking := newLooking(gateway, shared, observer.Logger(), o.Version)
 	now := &current{gateway: gateway, stores: shared, started: time.Now()}
 	if err := now.load(cfg); err != nil {
 		return err
@@ -137,10 +138,15 @@ func Run(ctx context.Context, o Options) error {
 	greet(observer.Logger(), cfg, servers, o.Version)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	l := life{servers: servers, process: o.Process, pace: o.pace, gateway: gateway, logger: observer.Logger(), leave: stop}
+	l := life{servers: servers, process: o.Process, pace: o.pace, gateway: gateway, logger: observer.Logger(), leave: func() {
+		stop()
+		looking.close() // what comes from now on is another's
+	}}
 	if err := l.begin(ctx); err != nil {
 		return err
 	}
+	looking.open(cfg.Listen, servers.data.listener.Addr())
+	defer looking.close()
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)

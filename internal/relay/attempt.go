@@ -44,6 +44,9 @@ var ErrShutdown = errors.New("the gateway is shutting down")
 // nothing but its own attempt, so that two can be made at once.
 func (r *Relay) attempt(x *exchange, req *http.Request) *llm.Error {
 	x.setBody(req)
+	if x.tape != nil {
+		x.tapeTry(req)
+	}
 	if err := r.send(x, req); err != nil {
 		return err
 	}
@@ -96,7 +99,13 @@ func (r *Relay) send(x *exchange, req *http.Request) *llm.Error {
 	body := &timely{ReadCloser: resp.Body, idle: x.idle, limit: limits.Idle, start: x.heard}
 	x.reading.Store(body)
 	resp.Body, x.upstream = body, resp
-	return x.decompress()
+	if err := x.decompress(); err != nil {
+		return err
+	}
+	if x.taped != nil {
+		x.taped.Answered(resp)
+	}
+	return nil
 }
 
 // hear notes that the upstream has begun to answer, if it has.

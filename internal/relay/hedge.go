@@ -72,7 +72,7 @@ func (r *Relay) second(x *exchange, other *candidate) (*exchange, *http.Request)
 		return nil, nil
 	}
 	y := &exchange{state: x.state, endpoint: x.endpoint, client: x.client, out: x.out, seen: x.seen, ctx: x.ctx, caller: x.caller,
-		ask: x.ask, route: x.route, line: x.line, began: x.began, attempt: &attempt{fidelity: exact, place: place}}
+		ask: x.ask, route: x.route, line: x.line, began: x.began, tape: x.tape, attempt: &attempt{fidelity: exact, place: place}}
 	if r.prepare(y, &other.target) != nil {
 		place.Release()
 		return nil, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/cache"
+	"github.com/isogloss-gateway/isogloss/internal/capture"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
@@ -30,6 +31,7 @@ type output struct {
 	armed     time.Time       // when the write deadline was last set
 	pieces    bool            // several were written since the last flush
 	tape      *cache.Recorder // of what is written, where it is to be given again
+	copied    *capture.Tape   // of what is written, where somebody looks on
 
 	mu    sync.Mutex // against the keep-alive; unused without it
 	keep  *time.Timer
@@ -69,6 +71,9 @@ func (o *output) write(p []byte, now time.Time) error {
 		o.written += int64(n)
 		if o.tape != nil {
 			_, _ = o.tape.Write(p[:n]) // it never fails
+		}
+		if o.copied != nil {
+			_, _ = o.copied.Write(p[:n]) // nor does it
 		}
 		if err != nil || n == len(p) {
 			return err

@@ -17,6 +17,9 @@ func (r *Relay) record(x *exchange) {
 	x.charge()
 	x.remember()
 	x.out.close()
+	if x.tape != nil {
+		x.endTape()
+	}
 	x.release()
 	x.permit.Release()
 	seen := x.summary()

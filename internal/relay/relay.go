@@ -30,6 +30,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/capture"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
@@ -79,6 +80,7 @@ type Relay struct {
 	transports *transports
 	live       *live
 	seals      *sealStore
+	watcher    Watcher // nil: nobody ever looks on
 	state      atomic.Pointer[State]
 	draining   atomic.Bool
 }
@@ -184,6 +186,7 @@ type exchange struct {
 	cut       bool            // the answer broke off where its form has no way to say so
 	account   *account        // nil where nothing is counted
 	memory    memory
+	tape      *capture.Tape // nil where nobody looks on
 
 	*attempt
 	first   attempt      // most exchanges need only this one
@@ -214,6 +217,7 @@ type attempt struct {
 	fidelity string
 
 	translation *translation // nil in the verbatim lane
+	taped       *capture.Try // nil where nobody looks on
 }
 
 // open begins an exchange where a request's path leads to a model.

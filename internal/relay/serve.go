@@ -36,6 +36,9 @@ type trial struct {
 // what the last one said.
 func (r *Relay) serve(x *exchange) *llm.Error {
 	x.began = time.Now()
+	if r.watcher != nil && r.watcher.Active() {
+		r.follow(x)
+	}
 	c, err := r.next(x)
 	for err == nil {
 		if err = r.ask(x, c); err == nil {

@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -21,9 +23,14 @@ const (
 // timeout, because that is all that a pool knows of a provider; it outlives a
 // change of configuration, and so do the connections in it.
 type transports struct {
-	mu sync.Mutex
-	by map[time.Duration]*http.Transport
+	mu     sync.Mutex
+	by     map[time.Duration]*http.Transport
+	divert string // the one address that is called instead of all others; empty: none
 }
+
+// Divert makes every call to a provider go to one address, before anything is served:
+// whatever the provider's name is, it is not reached.
+func (r *Relay) Divert(address string) { r.transports.divert = address }
 
 func newTransports() *transports {
 	return &transports{by: map[time.Duration]*http.Transport{}}
@@ -35,6 +42,12 @@ func (t *transports) get(connect time.Duration) *http.Transport {
 	tr, ok := t.by[connect]
 	if !ok {
 		tr = newTransport(connect)
+		if address := t.divert; address != "" {
+			tr.Proxy = nil
+			tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, "tcp", address)
+			}
+		}
 		t.by[connect] = tr
 	}
 	return tr

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/conform"
+	"github.com/isogloss-gateway/isogloss/conform/record"
+	"github.com/isogloss-gateway/isogloss/internal/capture"
+)
+
+// taker is a capture of everything that is attached to a gateway of this process.
+type taker struct {
+	got  chan *capture.Exchange
+	lost chan struct{} // one was too large
+}
+
+func attachAll(t *testing.T, address string) *taker {
+	t.Helper()
+	k := &taker{got: make(chan *capture.Exchange, 64), lost: make(chan struct{}, 64)}
+	ctx, cancel := context.WithCancel(t.Context())
+	attached, done := make(chan struct{}), make(chan error, 1)
+	socket := socketOf(t, address)
+	go func() {
+		done <- capture.Attach(ctx, socket, capture.Filter{All: true, Count: 1 << 30, Bytes: 1 << 20}, capture.Watch{
+			Attached: func() { close(attached) },
+			Exchange: func(x *capture.Exchange) error {
+				select {
+				case k.got <- x:
+				case <-ctx.Done():
+				}
+				return nil
+			},
+			Missed: func(_, busy int64) {
+				if busy > 0 {
+					t.Errorf("%d were missed", busy)
+				}
+				k.lost <- struct{}{}
+			},
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	select {
+	case <-attached:
+	case err := <-done:
+		t.Fatal("not attached: ", err)
+	}
+	return k
+}
+
+func socketOf(t *testing.T, address string) string {
+	t.Helper()
+	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(time.Millisecond) { // it is made after the ports
+		for _, s := range capture.Sockets() {
+			if capture.Address(s) == address && capture.Alive(t.Context(), s) {
+				return s
+			}
+		}
+	}
+	t.Fatalf("no socket of %s among %v", address, capture.Sockets())
+	return ""
+}
+
+// last is the last of so many exchanges; nil where none comes, because the request
+// was refused before anybody was chosen, or because it was too large.
+func (k *taker) last(n int) (x *capture.Exchange) {
+	for range n {
+		select {
+		case x = <-k.got:
+		case <-k.lost:
+			return nil
+		case <-time.After(500 * time.Millisecond):
+			return x
+		}
+	}
+	return x
+}
+
+// Cases of the corpus are captured while they are played, and each capture holds when
+// it is played itself, masked and clear: what it says of both sides is what the
+// gateway does. The situations are taken in every cell, the others in some; with
+// ISOGLOSS_ALL_CELLS=1 all of them are.
+func TestCapturedCorpusHolds(t *testing.T) {
+	cases, err := conform.Corpus()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := conform.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := conform.NewUpstream(listener)
+	defer upstream.Close()
+	base, stop, err := startSelf(t.Context(), upstream.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	target := conform.Target{BaseURL: base, Key: "sk-conform-client-key", AnyModel: true, Models: map[conform.Dialect]string{}}
+	for _, d := range conform.Dialects() {
+		target.Models[d] = "on-" + string(d)
+	}
+	runner := &conform.Runner{Target: target, Upstream: upstream}
+	defer runner.Close()
+	k := attachAll(t, strings.TrimPrefix(base, "http://"))
+	all := os.Getenv("ISOGLOSS_ALL_CELLS") != ""
+	count := map[string]int{}
+	n := 0
+	for _, c := range cases {
+		for _, cell := range runner.Cells(c) {
+			if n++; !all && c.Group() != "situations" && n%9 != 0 {
+				continue
+			}
+			if res := runner.Run(t.Context(), c, cell); !res.Held() {
+				t.Errorf("%s %s: %v", c.Name, cell, res.Problems)
+			}
+			x := k.last(c.Rounds())
+			if x == nil {
+				count["not captured"]++
+				continue
+			}
+			for _, texts := range []record.Texts{record.Masked, record.Clear} {
+				count[playAgain(t, runner, k, x, texts, c.Name+" "+cell.String())]++
+			}
+		}
+	}
+	t.Log(count)
+	if count["holds"] < 1000 || count["holds"] < 15*(count["not captured"]+count["no case"]) {
+		t.Errorf("too few could be tried: %v", count)
+	}
+}
+
+// playAgain says what came of a capture.
+func playAgain(t *testing.T, runner *conform.Runner, k *taker, x *capture.Exchange, texts record.Texts, name string) string {
+	t.Helper()
+	e, err := recorded(x)
+	if err != nil {
+		return "no case"
+	}
+	text, err := record.Write(e, texts)
+	if errors.Is(err, record.ErrNoAnswer) {
+		return "no case"
+	}
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+		return "fails"
+	}
+	c, err := conform.ParseCase("recorded", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := c.Cells()
+	if len(cells) != 1 || len(runner.Cells(c)) != 1 {
+		t.Errorf("%s: the capture is of the cells %v", name, cells)
+		return "fails"
+	}
+	res := runner.Run(t.Context(), c, cells[0])
+	k.last(1)
+	if !res.Held() {
+		t.Errorf("%s: %s\n%s", name, strings.Join(res.Problems, "\n"), text)
+		return "fails"
+	}
+	return "holds"
+}

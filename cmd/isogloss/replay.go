@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/isogloss-gateway/isogloss/conform"
+	"github.com/isogloss-gateway/isogloss/internal/app"
+)
+
+// replayed is what came of one case in one cell.
+type replayed struct {
+	Case     string               `json:"case"`
+	Cell     string               `json:"cell"`
+	Model    string               `json:"model"`
+	Target   string               `json:"target,omitempty"`
+	Differs  []conform.Difference `json:"differences"`
+	Problems []string             `json:"problems,omitempty"` // of a case that was written and not recorded
+}
+
+func (r replayed) same() bool { return len(r.Differs) == 0 && len(r.Problems) == 0 }
+
+func newReplay() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "replay CASE...",
+		Short: "Play captured exchanges again and show what differs",
+		Long: `Replay starts a gateway with a configuration, asks it what the client of a captured
+exchange asked, and answers it with the very bytes that the upstream answered. It
+shows where what goes upstream, and what the client gets, is not what it was.
+
+No provider is contacted and no store is opened. The model is the one that the
+client asked for, or --model. Ids and times are not compared, and of texts that were
+made unreadable only their shape. The exit code is 1 if anything differs.`,
+		Example: `  isogloss replay 20261115-190501-anthropic-on-chat-stream-1b9d6bcd.txtar -c isogloss.yaml
+  isogloss replay captured/*.txtar -c isogloss.yaml --json
+  isogloss replay captured/*.txtar`,
+		Args: cobra.MinimumNArgs(1),
+	}
+	o := options(cmd)
+	o.Env = orPlaceholder
+	cmd.Flags().Lookup("config").Usage = "configuration `FILE`; without one, a gateway with no settings"
+	model := cmd.Flags().String("model", "", "ask for the model `NAME`, whatever the client asked for")
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		all := []replayed{}
+		for _, file := range args {
+			results, err := replayFile(cmd.Context(), *o, file, *model)
+			if err != nil {
+				return err
+			}
+			all = append(all, results...)
+		}
+		var err error
+		if *asJSON {
+			err = printJSON(cmd.OutOrStdout(), all)
+		} else {
+			err = printReplayed(cmd.OutOrStdout(), all)
+		}
+		return errors.Join(err, verdict(all))
+	}
+	return cmd
+}
+
+// orPlaceholder looks a variable up. Keys are not used, so a machine that has none of
+// them can replay too.
+func orPlaceholder(name string) (string, bool) {
+	if v, ok := os.LookupEnv(name); ok {
+		return v, true
+	}
+	return "placeholder-of-a-replay", true
+}
+
+func verdict(all []replayed) error {
+	n := 0
+	for _, r := range all {
+		if !r.same() {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d differ", n, len(all))
+}
+
+func replayFile(ctx context.Context, o app.Options, file, model string) ([]replayed, error) {
+	text, err := os.ReadFile(file) //nolint:gosec // the user names the file
+	if err != nil {
+		return nil, err
+	}
+	c, err := conform.ParseCase(strings.TrimSuffix(file, ".txtar"), text)
+	if err != nil {
+		return nil, err
+	}
+	if model == "" {
+		model = c.Asked()
+	}
+	if model == "" && o.Config != "" {
+		return nil, fmt.Errorf("%s does not say which model was asked for; write --model", file)
+	}
+	var out []replayed
+	for _, cell := range c.Cells() {
+		r, err := replayCell(ctx, o, c, cell, model)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		out = append(out, r)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s has nothing to play", file)
+	}
+	return out, nil
+}
+
+// replayCell plays a case on a gateway of its own.
+func replayCell(ctx context.Context, o app.Options, c *conform.Case, cell conform.Cell, model string) (r replayed, err error) {
+	listener, err := conform.Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		return r, err
+	}
+	upstream := conform.NewUpstream(listener)
+	defer func() { err = errors.Join(err, upstream.Close()) }()
+	target := conform.Target{Key: "sk-replay-client-key", Configured: true}
+	r = replayed{Case: c.Name, Cell: cell.String(), Model: model, Differs: []conform.Difference{}}
+	if o.Config == "" {
+		base, stop, err := startSelf(ctx, upstream.URL())
+		if err != nil {
+			return r, err
+		}
+		defer stop()
+		target.BaseURL, target.AnyModel, target.Models = base, true, map[conform.Dialect]string{cell.Upstream: "on-" + string(cell.Upstream)}
+	} else {
+		stage, err := o.Stage(ctx, app.Part{Model: model, Protocol: protocolOf(cell.Upstream), Given: c.Given(), Upstream: listener.Addr().String()})
+		if err != nil {
+			return r, err
+		}
+		defer stage.Close()
+		r.Target = stage.Target
+		target.BaseURL, target.Models = stage.URL, map[conform.Dialect]string{cell.Upstream: model}
+	}
+	runner := &conform.Runner{Target: target, Upstream: upstream}
+	defer runner.Close()
+	res := runner.Run(ctx, c, cell)
+	if c.Recorded() {
+		r.Differs = append(r.Differs, res.Differs...)
+	} else {
+		r.Problems = res.Problems
+	}
+	return r, ctx.Err()
+}
+
+func protocolOf(d conform.Dialect) string {
+	for name, dialect := range dialects() {
+		if dialect == d {
+			return name
+		}
+	}
+	return ""
+}
+
+func printReplayed(w io.Writer, all []replayed) error {
+	var b strings.Builder
+	for _, r := range all {
+		mark := "same   "
+		if !r.same() {
+			mark = "DIFFERS"
+		}
+		on := ""
+		if r.Target != "" {
+			on = ", " + r.Model + " is " + r.Target
+		}
+		fmt.Fprintf(&b, "%s %s (%s%s)\n", mark, r.Case, r.Cell, on)
+		for _, d := range r.Differs {
+			fmt.Fprintf(&b, "  %s %s\n", d.Side, d.At)
+			if d.Was != "" {
+				fmt.Fprintf(&b, "    was %s\n", shortened(d.Was))
+			}
+			if d.Is != "" {
+				fmt.Fprintf(&b, "    is  %s\n", shortened(d.Is))
+			}
+		}
+		for _, p := range r.Problems {
+			fmt.Fprintf(&b, "  %s\n", p)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// shortened is a value for the screen; --json has all of it.
+func shortened(s string) string {
+	const most = 400
+	s = strings.ReplaceAll(s, "\n", `\n`)
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + fmt.Sprintf("… (%d bytes)", len(s))
+}

@@ -1,0 +1,119 @@
+package record
+
+import "strings"
+
+// structure redacts what a dialect has a place for.
+func (w *walk) structure(n *node, at place) {
+	switch n.kind {
+	case '{':
+		for _, m := range n.members {
+			w.member(n, m, at)
+		}
+	case '[':
+		for _, v := range n.items {
+			w.structure(v, at.item(w, v))
+		}
+	case '"':
+		w.str(n, at)
+	case '0':
+		if !counts(at) {
+			w.maskNumber(n)
+		}
+	}
+}
+
+// counts reports whether a number is a setting, a place or a count of tokens.
+func counts(at place) bool {
+	name := strings.ToLower(at.name)
+	return numbers[at.name] || at.within == "usage" || strings.HasSuffix(name, "tokens") || strings.HasSuffix(name, "tokencount") || strings.HasSuffix(name, "indices") || strings.HasSuffix(name, "index")
+}
+
+func (w *walk) member(up *node, m member, at place) {
+	here := place{name: m.name, up: up, above: at.name, within: at.within, choice: at.choice, call: at.call}
+	if !isField(m.name) { // a name that is none may be anything
+		w.edits = append(w.edits, edit{m.start, m.end, quote(w.r.name(m.name))})
+	}
+	switch {
+	case wholes[m.name]:
+		here.within = "usage"
+	case m.name == "error":
+		here.within = "error"
+	}
+	kind := up.word("type")
+	switch v := m.value; {
+	case v.kind != '{' && v.kind != '[':
+		w.structure(v, here)
+	case schemas[m.name] && v.kind == '{':
+		w.schema(v, "")
+	case m.name == "input" && strings.HasSuffix(kind, "tool_use"), m.name == "args", m.name == "response" && at.name == "functionResponse":
+		w.free(v)
+	case containers[m.name] || here.within == "usage":
+		w.structure(v, here)
+	default:
+		w.free(v)
+	}
+}
+
+// str redacts one string of a dialect.
+func (w *walk) str(n *node, at place) {
+	if w.fragment(n, at) {
+		return
+	}
+	kind := at.up.word("type")
+	switch name := at.name; {
+	case n.text == "":
+	case ids[name]:
+		w.replace(n, w.r.id(n.text))
+	case w.harmless(n.text, at):
+	case seals[name], name == "data" && (kind == "redacted_thinking" || strings.HasPrefix(kind, "reasoning.")):
+		w.replace(n, maskSeal(n.text))
+	case name == "data" || name == "file_data" || name == "b64_json":
+		w.media(n, at)
+	case arguments[name]:
+		text, _ := w.r.text(n.text)
+		w.replace(n, text)
+	case at.within == "error" && (name == "message" || name == "error") || name == "message" || name == "detail":
+		w.replace(n, maskError(n.text))
+	default:
+		w.freeText(n)
+	}
+}
+
+// harmless reports whether a string is one of the dialect's own words.
+func (w *walk) harmless(s string, at place) bool {
+	switch at.name {
+	case "model", "modelVersion":
+		return isModel(s)
+	case "name", "tool_name", "allowedFunctionNames", "allowed_function_names":
+		role := at.up.word("role")
+		return isTool(s) && (role == "" || role == "tool" || role == "function") // a speaker's name is a person's
+	case "code", "error_code", "param", "field":
+		return at.within == "error" && len(s) <= 2*most && paramPath.MatchString(s) || isWord(s) && at.up.word("type") == "error"
+	case "tool_choice", "function_call":
+		return isWord(s)
+	case "retryDelay":
+		return delay.MatchString(s)
+	case "summary", "generate_summary", "detail":
+		return few[s]
+	}
+	return words[at.name] && isWord(s)
+}
+
+// media puts a small value in the place of a large one.
+func (w *walk) media(n *node, at place) {
+	if url := w.addressed(n.text); url != "" {
+		w.replace(n, url)
+		return
+	}
+	kind := ""
+	for _, name := range []string{"media_type", "mimeType", "mime_type", "format"} {
+		if t := at.up.word(name); t != "" {
+			kind = t
+		}
+	}
+	if kind == "" {
+		w.freeText(n)
+		return
+	}
+	w.replace(n, sample(kind))
+}
