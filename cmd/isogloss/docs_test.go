@@ -25,7 +25,7 @@ const root = "../.."
 func pages(t *testing.T) []string {
 	t.Helper()
 	all := []string{filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "CHANGELOG.md")}
-	for _, pattern := range []string{"docs/*.md", "docs/design/*.md", "docs/operations/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/design/*.md", "docs/operations/*.md", "docs/clients/*.md", "docs/protocols/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("there are no %s: %v", pattern, err)

@@ -22,6 +22,7 @@ type replayed struct {
 	Target   string               `json:"target,omitempty"`
 	Differs  []conform.Difference `json:"differences"`
 	Problems []string             `json:"problems,omitempty"` // of a case that was written and not recorded
+	Hint     string               `json:"hint,omitempty"`     // why it may differ
 }
 
 func (r replayed) same() bool { return len(r.Differs) == 0 && len(r.Problems) == 0 }
@@ -134,6 +135,9 @@ func replayCell(ctx context.Context, o app.Options, c *conform.Case, cell confor
 			return r, err
 		}
 		defer stop()
+		if c.Configured() {
+			r.Hint = "the exchange depends on the configuration that it was captured with; name that one with -c"
+		}
 		target.BaseURL, target.AnyModel, target.Models = base, true, map[conform.Dialect]string{cell.Upstream: "on-" + string(cell.Upstream)}
 	} else {
 		stage, err := o.Stage(ctx, app.Part{Model: model, Protocol: protocolOf(cell.Upstream), Given: c.Given(), Upstream: listener.Addr().String()})
@@ -187,6 +191,9 @@ func printReplayed(w io.Writer, all []replayed) error {
 		}
 		for _, p := range r.Problems {
 			fmt.Fprintf(&b, "  %s\n", p)
+		}
+		if r.Hint != "" && !r.same() {
+			fmt.Fprintf(&b, "  %s\n", r.Hint)
 		}
 	}
 	_, err := io.WriteString(w, b.String())

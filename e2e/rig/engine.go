@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/gguf"
 )
@@ -67,7 +66,7 @@ func StartEngine(t *testing.T, o EngineOptions) *Engine {
 			t.Logf("the end of the engine's log:\n%s", e.Log.Tail())
 		}
 	})
-	e.waitHealthy(t)
+	waitOK(t, "the engine", e.URL+"/health", e.exited)
 	return e
 }
 
@@ -132,28 +131,6 @@ func ScriptedWeights(t *testing.T, pieces ...string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-func (e *Engine) waitHealthy(t *testing.T) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(Patience)
-	for {
-		if res, err := http.Get(e.URL + "/health"); err == nil {
-			_ = res.Body.Close()
-			if res.StatusCode == http.StatusOK { // 503 while it loads
-				return
-			}
-		}
-		select {
-		case <-e.exited:
-			t.Fatal("the engine ended at start")
-		case <-deadline:
-			t.Fatalf("the engine did not answer %s/health with 200 within %s", e.URL, Patience)
-		case <-tick.C:
-		}
-	}
 }
 
 // Kill ends the engine as the kernel does when memory runs out, and waits until it is

@@ -45,7 +45,8 @@ type Gateway struct {
 	URL           string // the origin that clients are given
 	Process       *os.Process
 	Log           *Log
-	exited        chan error
+	exited        chan struct{} // closed when the process is gone
+	ended         error         // how, after that
 }
 
 // StartGateway starts a gateway with a configuration that has places for its two
@@ -68,9 +69,12 @@ func StartGateway(t *testing.T, bin, configuration string) *Gateway {
 		t.Fatal(err)
 	}
 	g := &Gateway{
-		Listen: listen, Admin: admin, URL: "http://" + listen, Process: cmd.Process, Log: log, exited: make(chan error, 1),
+		Listen: listen, Admin: admin, URL: "http://" + listen, Process: cmd.Process, Log: log, exited: make(chan struct{}),
 	}
-	go func() { g.exited <- cmd.Wait() }()
+	go func() {
+		g.ended = cmd.Wait()
+		close(g.exited)
+	}()
 	t.Cleanup(func() {
 		if err := g.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Error(err)
@@ -79,30 +83,29 @@ func StartGateway(t *testing.T, bin, configuration string) *Gateway {
 			t.Logf("the end of the gateway's log:\n%s", log.Tail())
 		}
 	})
-	g.waitLive(t)
+	waitOK(t, "the gateway", g.URL+"/live", g.exited)
 	return g
 }
 
-// waitLive asks until the gateway says that it is up; a process offers nothing else
-// to wait for.
-func (g *Gateway) waitLive(t *testing.T) {
+// waitOK asks until a server says that it is up; a process offers nothing else to wait
+// for. exited is closed when the process is gone.
+func waitOK(t *testing.T, who, url string, exited <-chan struct{}) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(Patience)
 	for {
-		if res, err := http.Get(g.URL + "/live"); err == nil {
+		if res, err := http.Get(url); err == nil {
 			_ = res.Body.Close()
-			if res.StatusCode == http.StatusOK {
+			if res.StatusCode == http.StatusOK { // an engine says 503 while it loads
 				return
 			}
 		}
 		select {
-		case err := <-g.exited:
-			g.exited <- err // for WaitEnd
-			t.Fatalf("the gateway ended at start: %v", err)
+		case <-exited:
+			t.Fatalf("%s ended at start", who)
 		case <-deadline:
-			t.Fatalf("the gateway did not answer %s/live with 200 within 10 s", g.URL)
+			t.Fatalf("%s did not answer %s with 200 within %s", who, url, Patience)
 		case <-tick.C:
 		}
 	}
@@ -113,9 +116,9 @@ func (g *Gateway) waitLive(t *testing.T) {
 func (g *Gateway) WaitEnd(t *testing.T) {
 	t.Helper()
 	select {
-	case err := <-g.exited:
-		if err != nil {
-			t.Errorf("the gateway did not end in order: %v\n%s", err, g.Log)
+	case <-g.exited:
+		if g.ended != nil {
+			t.Errorf("the gateway did not end in order: %v\n%s", g.ended, g.Log)
 		}
 	case <-time.After(10 * time.Second):
 		t.Errorf("the gateway did not end within 10 s of SIGTERM with no request open\n%s", g.Log)
