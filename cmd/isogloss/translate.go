@@ -48,6 +48,9 @@ be carried over is listed on standard error. Nothing is sent anywhere.`,
 				return err
 			}
 		}
+		if err != nil && len(out.Losses) == 0 {
+			return err // nothing was translated, and nothing can be said of it
+		}
 		if printErr := printReport(cmd.ErrOrStderr(), out, *asJSON); printErr != nil {
 			return printErr
 		}

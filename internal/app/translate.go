@@ -52,7 +52,7 @@ func (t Translation) Run(in []byte) (*Translated, error) {
 			out.Body = to.EncodeResponse(resp, &llm.Request{}, &report)
 		}
 	case "stream":
-		err = translateStream(from, to, in, out)
+		err = translateStream(from, to, in, &report, out)
 	default:
 		return nil, fmt.Errorf("--kind is %q; write request, response or stream", t.Kind)
 	}
@@ -80,7 +80,7 @@ func (t Translation) request(from, to protocol.Translator, in []byte, report *ll
 	return err
 }
 
-func translateStream(from, to protocol.Translator, in []byte, out *Translated) error {
+func translateStream(from, to protocol.Translator, in []byte, report *llm.Report, out *Translated) error {
 	reader := sse.NewReader(bytes.NewReader(in), sse.Options{})
 	decoder, encoder := from.NewStreamDecoder(), to.NewStreamEncoder(&llm.Request{Stream: true, IncludeUsage: true})
 	var events []llm.Event
@@ -99,8 +99,17 @@ func translateStream(from, to protocol.Translator, in []byte, out *Translated) e
 	if e, ok := reader.Last(); ok {
 		events = decoder.Decode(e.Name, e.Data, events)
 	}
+	var whole llm.Collector
 	for _, e := range decoder.Finish(events) {
 		out.Body = encoder.Encode(e, out.Body)
+		if err := whole.Add(e); err != nil {
+			return err
+		}
+	}
+	// What a stream loses is what the same answer loses as a whole. One that breaks off
+	// says so itself.
+	if resp, err := whole.Response(); err == nil {
+		to.EncodeResponse(resp, &llm.Request{}, report)
 	}
 	return nil
 }

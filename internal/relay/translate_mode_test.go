@@ -93,7 +93,7 @@ func TestStrictLeavesTheVerbatimLaneAlone(t *testing.T) {
 	g.up.Answer(upstreamtest.JSON(200, plainAnswer))
 	ask := `{"model":"real-chat","messages":[],"logit_bias":{},"invention":[1]}`
 	resp, body, _ := g.post(t, chatPath, ask)
-	if resp.StatusCode != http.StatusOK || body != plainAnswer || string(g.up.Last(t).Body) != ask || resp.Header.Get("Isogloss-Fidelity") != "exact" {
+	if resp.StatusCode != http.StatusOK || body != plainAnswer || string(g.up.Last(t).Body) != ask || !strings.HasPrefix(resp.Header.Get("Isogloss-Fidelity"), "dropped;") {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 }
@@ -296,4 +296,46 @@ func TestNvExtIsNotTranslated(t *testing.T) {
 			t.Errorf("%s: %s %s %s", mode, resp.Status, f, body)
 		}
 	}
+}
+
+// What a stream brings that the client's dialect has no place for is in the header as
+// far as it came before the first word, and in the log.
+func TestLossInAStream(t *testing.T) {
+	g := newGateway(t, speaking(anthropicDialect))
+	g.up.Answer(upstreamtest.Stream(`event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"c","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}}
+
+event: content_block_start
+data: {"type":"content_block_start","index":0,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"q"}}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":0}
+
+event: content_block_start
+data: {"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}
+
+event: content_block_delta
+data: {"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Found."}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":1}
+
+event: content_block_start
+data: {"type":"content_block_start","index":2,"content_block":{"type":"server_tool_use","id":"srvtoolu_2","name":"web_search","input":{"query":"q"}}}
+
+event: content_block_stop
+data: {"type":"content_block_stop","index":2}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":2}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`))
+	resp, body, err := g.post(t, chatPath, `{"model":"real-chat","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"Find it."}]}`)
+	if err != nil || !strings.HasPrefix(resp.Header.Get("Isogloss-Fidelity"), "dropped;") || !strings.Contains(body, "Found.") {
+		t.Fatalf("%v %s %s", err, resp.Header, body)
+	}
+	g.wantLine(t, `"fidelity":"dropped;a=0;d=2;codes=\"block.unknown\""`)
 }

@@ -254,6 +254,8 @@ func (s *translator) note(e llm.Event) (llm.Event, bool) {
 	switch e := e.(type) {
 	case llm.Start:
 		return s.start(e), true
+	case llm.BlockStart:
+		s.x.unplaced(e.Block)
 	case llm.Delta:
 		s.visible, s.token = true, true
 		s.x.saidText(len(e.Text))
@@ -280,6 +282,27 @@ func (s *translator) note(e llm.Event) (llm.Event, bool) {
 	}
 	return s.undo.Event(e)
 }
+
+// unplaced notes what the client's dialect makes of a piece that is neither text nor
+// thought nor call. Such pieces are rare, and only the dialect knows, so it writes this
+// one as a whole answer, for what it reports. The header is out; the log has it.
+func (x *exchange) unplaced(b llm.Block) {
+	switch b.(type) {
+	case *llm.Media, *llm.ToolResult, *llm.ServerCall, *llm.Opaque:
+	default:
+		return
+	}
+	t, report := x.translation, llm.Report{}
+	if len(t.losses) >= maxLosses {
+		return
+	}
+	x.dialect.EncodeResponse(&llm.Response{Choices: []llm.Choice{{Blocks: []llm.Block{llm.CopyBlock(b)}, Stop: llm.Stop{Kind: llm.EndTurn}}}}, &llm.Request{}, &report)
+	t.losses = append(t.losses, report.Losses...)
+	x.fidelity = fidelityOf(t.losses)
+}
+
+// maxLosses are as many as are told of a stream.
+const maxLosses = 32
 
 // start fills in what a dialect may want and the upstream has not said.
 func (s *translator) start(e llm.Start) llm.Start {
