@@ -40,7 +40,7 @@ var containers = set(`messages content contents parts choices message delta tool
 	promptTokensDetails candidatesTokensDetails cacheTokensDetails toolUsePromptTokensDetails cache_creation server_tool_use promptFeedback safetyRatings safetySettings custom grammar format definition allowed_tools allowedFunctionNames
 	allowed_function_names stop stop_sequences stopSequences modalities responseModalities include extra_content google openai anthropic instructions audio refusal executableCode codeExecutionResult
 	video_url input_file tool_result thread container prediction web_search_options search_results voiceConfig speechConfig filters action sources stop_details iterations logprobs top_logprobs
-	imageConfig image_config videoMetadata tool_references edits url_citation file_citation container_file_citation document x_groq fieldViolations detail`)
+	imageConfig image_config videoMetadata tool_references edits url_citation file_citation container_file_citation document logprobsResult chosenCandidates topCandidates x_groq fieldViolations detail`)
 
 // numbers are members whose number is a setting or a place, and says nothing.
 var numbers = set(`temperature top_p topP top_k topK n seed candidateCount candidate_count presence_penalty presencePenalty frequency_penalty frequencyPenalty repetition_penalty

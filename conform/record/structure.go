@@ -45,6 +45,8 @@ func (w *walk) member(up *node, m member, at place) {
 		w.structure(v, here)
 	case schemas[m.name] && v.kind == '{':
 		w.schema(v, "")
+	case m.name == "response" && at.name == "functionResponse" && wraps(v, up.word("name")):
+		w.free(v.get("content"))
 	case m.name == "input" && strings.HasSuffix(kind, "tool_use"), m.name == "args", m.name == "response" && at.name == "functionResponse":
 		w.free(v)
 	case containers[m.name] || here.within == "usage":
@@ -52,6 +54,12 @@ func (w *walk) member(up *node, m member, at place) {
 	default:
 		w.free(v)
 	}
+}
+
+// wraps reports whether a result stands beside its tool's name, as a framework writes
+// it: a gateway takes it out by these names.
+func wraps(v *node, tool string) bool {
+	return len(v.members) == 2 && v.get("content") != nil && v.word("name") == tool && isTool(tool)
 }
 
 // str redacts one string of a dialect.
@@ -84,7 +92,7 @@ func (w *walk) harmless(s string, at place) bool {
 	switch at.name {
 	case "model", "modelVersion":
 		return isModel(s)
-	case "name", "tool_name", "allowedFunctionNames", "allowed_function_names":
+	case "name", "namespace", "tool_name", "allowedFunctionNames", "allowed_function_names":
 		role := at.up.word("role")
 		return isTool(s) && (role == "" || role == "tool" || role == "function") // a speaker's name is a person's
 	case "code", "error_code", "param", "field":
