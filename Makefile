@@ -6,7 +6,7 @@ BIN   := bin/isogloss
 LINT  := $(shell go env GOPATH)/bin/golangci-lint
 LINT_VERSION := v2.13.0
 VERSION ?= dev
-FUZZTIME ?= 10s
+FUZZTIME ?= 5s
 SOAK ?= 2m
 
 .PHONY: build check format vet lint stores test timing fuzz fuzz-crashes conform e2e crowd chaos chaos-short cluster cluster-short soak bench bench-quick generate tidy clean

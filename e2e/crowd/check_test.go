@@ -22,6 +22,7 @@ type line struct {
 	Output     int    `json:"output_tokens"`
 	Reasoning  int    `json:"reasoning_tokens"`
 	Error      string `json:"error"`
+	Cause      string `json:"error_cause"`
 }
 
 func (l line) tokens() tokens {
@@ -65,6 +66,9 @@ func check(t *testing.T, heard []said, engine map[string]exchange, log []line) s
 	byID := map[string][]line{}
 	for _, l := range log {
 		byID[l.UpstreamID] = append(byID[l.UpstreamID], l)
+		if l.Outcome != "ok" && l.Outcome != "cancelled" {
+			r.add("the log tells of an error", "%+v", l)
+		}
 	}
 	whole, formed, left := 0, 0, 0
 	clients := map[string]bool{}
