@@ -17,6 +17,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
@@ -89,10 +90,11 @@ func (s *Stage) Close() {
 // onStage leaves one model with one target in the configuration, and takes out of it
 // what reaches further. It says who the target is.
 func onStage(cfg *config.Config, p Part) (string, error) {
-	m := findModel(cfg.Models, p.Model)
-	if m == nil {
+	match, ok := route.New(newRoutes(cfg.Models, pools{})).Find(p.Model) // as a gateway finds it
+	if !ok {
 		return "", fmt.Errorf("the configuration has no model %q; name one that it has with --model", p.Model)
 	}
+	m := cfg.Models[slices.IndexFunc(cfg.Models, func(m config.Model) bool { return m.Name == match.Route.Name })]
 	found := slices.DeleteFunc(slices.Clone(m.Targets), func(t config.Target) bool { return t.Provider == nil })
 	if len(found) == 0 {
 		return "", fmt.Errorf("the model %q is served by workers that are found, and none is here; name another with --model", m.Name)
@@ -119,21 +121,4 @@ func onStage(cfg *config.Config, p Part) (string, error) {
 	target.Provider, cfg.Retries.Attempts = &stand, 1
 	cfg.Providers, cfg.Models = []*provider.Provider{&stand}, []config.Model{{Name: m.Name, OwnedBy: m.OwnedBy, Targets: []config.Target{target}}}
 	return stand.Name + "/" + target.Model, nil
-}
-
-// findModel is the row that serves a name, a pattern of the longest beginning where
-// no row has the name itself.
-func findModel(models []config.Model, name string) *config.Model {
-	var best *config.Model
-	for i := range models {
-		m := &models[i]
-		prefix, pattern := strings.CutSuffix(m.Name, "*")
-		switch {
-		case m.Name == name:
-			return m
-		case pattern && strings.HasPrefix(name, prefix) && (best == nil || len(m.Name) > len(best.Name)):
-			best = m
-		}
-	}
-	return best
 }

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -197,18 +198,12 @@ func (l *lines) write(v any) error {
 	return err
 }
 
-// read reads the one line that a command says.
+// read reads the one line that a command says. It says nothing more, so nothing of
+// what comes after is lost in the buffer.
 func (l *lines) read(v any) error {
-	var b []byte
-	for len(b) < maxWord {
-		var one [1]byte
-		if _, err := l.conn.Read(one[:]); err != nil {
-			return err
-		}
-		if one[0] == '\n' {
-			return json.Unmarshal(b, v)
-		}
-		b = append(b, one[0])
+	line, err := bufio.NewReaderSize(l.conn, maxWord).ReadSlice('\n')
+	if err != nil {
+		return err
 	}
-	return errors.New("a line that is too long")
+	return json.Unmarshal(line, v)
 }
