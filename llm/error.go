@@ -50,6 +50,10 @@ var kindStatus = map[Kind]int{
 	Internal:         http.StatusInternalServerError,
 }
 
+// ContextLength is the code of a prompt that is too long, by which the codecs know it
+// and agents know that they must shorten it. ERR-18
+const ContextLength = "context_length_exceeded"
+
 // Error is the one error type that crosses layers. Message is written for the
 // client and must hold no secret and no upstream address; Cause is for whoever
 // handles the error in code.

@@ -152,7 +152,7 @@ func (r *Relay) relayError(x *exchange) *llm.Error {
 // not passed on. ERR-18
 func (x *exchange) overflow(e *llm.Error, body []byte) bool {
 	d, ok := x.dialect.(interface{ OverflowWords() string })
-	return ok && e.Code == "context_length_exceeded" && !bytes.Contains(body, []byte(d.OverflowWords()))
+	return ok && e.Code == llm.ContextLength && !bytes.Contains(body, []byte(d.OverflowWords()))
 }
 
 // isJSON reports whether a body is a whole JSON object or list, with the oddities

@@ -17,12 +17,9 @@ import (
 // statusOverloaded is the vendor's own number.
 const statusOverloaded = 529
 
-// contextLength is the code of a prompt that is too long, and tooLong is the
-// vendor's wording, by which agents decide to shorten it. ERR-18
-const (
-	contextLength = "context_length_exceeded"
-	tooLong       = "prompt is too long"
-)
+// tooLong is the vendor's wording for a prompt that is too long, by which agents decide
+// to shorten it. ERR-18
+const tooLong = "prompt is too long"
 
 // DecodeError reads an upstream's error answer, whatever its shape.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
@@ -50,7 +47,7 @@ func decodeErrorBody(status int, body []byte) *llm.Error {
 		e.Status = status
 	}
 	if e.Kind == llm.InvalidRequest && overflows(w) {
-		e.Code, e.Status = contextLength, 0
+		e.Code, e.Status = llm.ContextLength, 0
 	}
 	if e.Message == "" {
 		e.Message = "the upstream reported an error without a message"
@@ -66,7 +63,7 @@ func decodeErrorBody(status int, body []byte) *llm.Error {
 func overflows(w errorWords) bool {
 	message := strings.ToLower(w.message)
 	return strings.Contains(message, tooLong) || strings.Contains(message, "context length") ||
-		strings.Contains(w.typ, "exceed_context") || w.code == contextLength
+		strings.Contains(w.typ, "exceed_context") || w.code == llm.ContextLength
 }
 
 // OverflowWords are those by which clients know that a prompt is too long.
@@ -170,7 +167,7 @@ var kindWords = []struct {
 	{"too_large", llm.TooLarge},
 	{"timeout", llm.Timeout},
 	{"invalid_request", llm.InvalidRequest},
-	{contextLength, llm.InvalidRequest},
+	{llm.ContextLength, llm.InvalidRequest},
 }
 
 // kindOf sorts an error by its status, and by its words where there is none or
@@ -241,7 +238,7 @@ func (Codec) EncodeError(e *llm.Error) []byte {
 		typ = "api_error"
 	}
 	message := e.Message
-	if e.Code == contextLength && !strings.Contains(strings.ToLower(message), tooLong) {
+	if e.Code == llm.ContextLength && !strings.Contains(strings.ToLower(message), tooLong) {
 		message = tooLong + ": " + message
 	}
 	b := appendString([]byte(`{"type":"error","error":{"type":`), typ)

@@ -220,18 +220,15 @@ func refine(e *llm.Error) {
 	case e.Kind == llm.InvalidRequest && (strings.Contains(message, tooLong) ||
 		strings.Contains(message, "context length") || strings.Contains(message, "context_length") ||
 		strings.Contains(message, "prompt is too long")):
-		e.Code = contextLength
+		e.Code = llm.ContextLength
 	case strings.Contains(e.Code, quotaCode):
 		e.Kind, e.Status = llm.Quota, 0
 	}
 }
 
-// contextLength is the code of a prompt that is too long, and tooLong is the vendor's
-// wording, by which agents decide to shorten it. ERR-18
-const (
-	contextLength = "context_length_exceeded"
-	tooLong       = "exceeds the maximum number of tokens"
-)
+// tooLong is the vendor's wording for a prompt that is too long, by which agents decide
+// to shorten it. ERR-18
+const tooLong = "exceeds the maximum number of tokens"
 
 // OverflowWords are those by which clients know that a prompt is too long.
 func (Codec) OverflowWords() string { return tooLong }
@@ -273,7 +270,7 @@ func (c Codec) EncodeError(e *llm.Error) []byte {
 		word = "INTERNAL"
 	}
 	message := e.Message
-	if e.Code == contextLength && !strings.Contains(message, tooLong) {
+	if e.Code == llm.ContextLength && !strings.Contains(message, tooLong) {
 		message = "The input token count " + tooLong + " allowed: " + message
 	}
 	b := strconv.AppendInt([]byte(`{"error":{"code":`), int64(c.ErrorStatus(e)), 10)

@@ -42,7 +42,7 @@ func decodeError(raw jsontext.Value) *llm.Error {
 	if status, err := strconv.Atoi(e.Code); err == nil {
 		e.Kind, e.Status = kindOfStatus(status)
 		if tooLong(scalar(body.Type), "") { // llama.cpp says so in the type alone
-			e.Code = contextLength
+			e.Code = llm.ContextLength
 		}
 		return e
 	}
@@ -78,17 +78,14 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 		e.Kind = llm.TooLarge
 	}
 	if tooLong(e.Code, e.Message) && e.Kind == llm.InvalidRequest {
-		e.Code, e.Status = contextLength, 0
+		e.Code, e.Status = llm.ContextLength, 0
 	}
 	e.RetryAfter = protocol.RetryAfter(header)
 	return e
 }
 
-// contextLength is the code by which agents know that they must shorten a prompt.
-const contextLength = "context_length_exceeded"
-
 // OverflowWords are those by which clients know that a prompt is too long.
-func (Codec) OverflowWords() string { return contextLength }
+func (Codec) OverflowWords() string { return llm.ContextLength }
 
 // tooLong recognises a prompt that does not fit, in the words of many servers.
 func tooLong(code, message string) bool {

@@ -107,7 +107,7 @@ func (s said) sorted(status int) *llm.Error {
 	words := strings.ToLower(s.typ + " " + s.code)
 	switch {
 	case contextLength(words) || status < 500 && contextLength(strings.ToLower(s.message)): // ERR-18
-		e.Kind, e.Status, e.Code = llm.InvalidRequest, 0, contextCode
+		e.Kind, e.Status, e.Code = llm.InvalidRequest, 0, llm.ContextLength
 	case strings.Contains(words, "insufficient_quota"):
 		e.Kind, e.Status = llm.Quota, 0
 	case (status == http.StatusBadRequest || status == http.StatusForbidden) && (strings.Contains(words, "invalid_api_key") || strings.Contains(words, "authentication")):
@@ -120,11 +120,8 @@ func (s said) sorted(status int) *llm.Error {
 	return e
 }
 
-// contextCode is the code by which agents know that they must shorten a prompt.
-const contextCode = "context_length_exceeded"
-
 // OverflowWords are those by which clients know that a prompt is too long.
-func (Codec) OverflowWords() string { return contextCode }
+func (Codec) OverflowWords() string { return llm.ContextLength }
 
 func contextLength(words string) bool {
 	return strings.Contains(words, "context_length") || strings.Contains(words, "exceed_context") ||
