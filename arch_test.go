@@ -38,8 +38,8 @@ var allowed = map[string][]string{
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
 	"conform/record":           {"conform", "sse"},
-	"chaos":                    {"sse"},                       // likewise, and those below it
-	"cluster":                  {"internal/storetest", "sse"}, // likewise
+	"chaos":                    {"sse"},                                            // likewise, and those below it
+	"cluster":                  {"internal/freeport", "internal/storetest", "sse"}, // likewise
 
 	"internal/handover":     {},
 	"internal/secret":       {},
@@ -49,7 +49,8 @@ var allowed = map[string][]string{
 	"internal/health":       {},
 	"internal/limit":        {},
 	"internal/route":        {"internal/balance", "internal/health", "internal/limit", "internal/provider"},
-	"internal/storetest":    {},
+	"internal/freeport":     {},
+	"internal/storetest":    {"internal/freeport"},
 	"internal/usage":        {"llm"},
 	"internal/quota":        {"internal/usage"},
 	"internal/discover":     {"internal/secret"},
@@ -64,10 +65,10 @@ var allowed = map[string][]string{
 		"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/rerank", "llm", "sse"},
 	"internal/app": {"internal/access", "internal/admin", "internal/balance", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/secret", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route",
 		"protocol", "protocol/all", "llm", "sse"},
-	"chaos/rig":     {}, // the built binary and the wire, nothing of ours
+	"chaos/rig":     {"internal/freeport"}, // the built binary and the wire, nothing else of ours
 	"chaos/restart": {"chaos/rig"},
 	"chaos/reload":  {"chaos/rig"},
-	"bench":         {}, // measures the binary from outside, as a user has it
+	"bench":         {"internal/freeport"}, // measures the binary from outside, as a user has it
 
 	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/usage", "internal/handover", "internal/relay", "llm", "conform", "conform/record"},
 }

@@ -212,14 +212,3 @@ func readCounts(r io.Reader) (c runtimeCounts) {
 	}
 	return c
 }
-
-// freeAddr is an address that nobody listens on.
-func freeAddr() (string, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}

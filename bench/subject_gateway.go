@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/isogloss-gateway/isogloss/internal/freeport"
 )
 
 // scripts are the models that every table has.
@@ -51,11 +53,7 @@ func tableModel(i int) string { return fmt.Sprintf("whole-1024-m%06d", i) }
 
 // startGateway starts Isogloss. Its log goes to a file, as a user's redirect sends it.
 func (b *bench) startGateway(ctx context.Context, upstream string, s setting) (*process, error) {
-	listen, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
-	admin, err := freeAddr()
+	listen, admin, err := freeport.Pair()
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +84,7 @@ func (b *bench) startGateway(ctx context.Context, upstream string, s setting) (*
 func (b *bench) startUpstream(ctx context.Context, addr string) (*process, error) {
 	if addr == "" {
 		var err error
-		if addr, err = freeAddr(); err != nil {
+		if addr, err = freeport.Address(); err != nil {
 			return nil, err
 		}
 	}
@@ -97,11 +95,7 @@ func (b *bench) startUpstream(ctx context.Context, addr string) (*process, error
 }
 
 func (b *bench) startBare(ctx context.Context, upstream string) (*process, error) {
-	listen, err := freeAddr()
-	if err != nil {
-		return nil, err
-	}
-	metrics, err := freeAddr()
+	listen, metrics, err := freeport.Pair()
 	if err != nil {
 		return nil, err
 	}

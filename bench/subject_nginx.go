@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+
+	"github.com/isogloss-gateway/isogloss/internal/freeport"
 )
 
 // nginxConf is a plain reverse proxy for streams: kept connections on both sides,
@@ -47,7 +49,7 @@ func (b *bench) startNginx(ctx context.Context, upstream string) (*process, erro
 	if err != nil {
 		return nil, err
 	}
-	addr, err := freeAddr()
+	addr, err := freeport.Address()
 	if err != nil {
 		return nil, err
 	}

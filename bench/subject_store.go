@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/freeport"
 	_ "modernc.org/sqlite" // the ledger's file is read to see what has arrived in it
 )
 
@@ -96,7 +97,7 @@ func (b *bench) startRedis(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, errNoRedis
 	}
-	addr, err := freeAddr()
+	addr, err := freeport.Address()
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/freeport"
 )
 
 // patience is far more than a start or an end takes.
@@ -35,11 +35,7 @@ type gateway struct {
 
 // newGateway gives a node its folder and its ports.
 func newGateway(bin, dir, name string) (*gateway, error) {
-	listen, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	admin, err := freeAddress()
+	listen, admin, err := freeport.Pair()
 	if err != nil {
 		return nil, err
 	}
@@ -47,21 +43,6 @@ func newGateway(bin, dir, name string) (*gateway, error) {
 		env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir}}
 	g.config, g.data = filepath.Join(g.dir, "isogloss.yaml"), filepath.Join(g.dir, "data")
 	return g, os.MkdirAll(g.data, 0o700)
-}
-
-// freeAddress is below the ports that systems give to connections: while a node is
-// killed, none of them may take its port.
-func freeAddress() (string, error) {
-	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(10_000)))
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		return l.Addr().String(), l.Close()
-	}
 }
 
 // launch starts the process and does not wait for it.

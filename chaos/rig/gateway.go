@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/freeport"
 )
 
 // patience is far more than a start or an end takes.
@@ -34,11 +35,7 @@ type Gateway struct {
 // Start runs the binary on a configuration, less its head, with all its files in a
 // folder.
 func Start(ctx context.Context, bin, dir, configuration string) (*Gateway, error) {
-	listen, err := freeAddress()
-	if err != nil {
-		return nil, err
-	}
-	admin, err := freeAddress()
+	listen, admin, err := freeport.Pair()
 	if err != nil {
 		return nil, err
 	}
@@ -53,14 +50,6 @@ func Start(ctx context.Context, bin, dir, configuration string) (*Gateway, error
 		return nil, fmt.Errorf("%w; its log: %s", err, g.Log())
 	}
 	return g, nil
-}
-
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // nothing is looked up
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 func (g *Gateway) start(ctx context.Context, bin string) error {

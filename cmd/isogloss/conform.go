@@ -1,16 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -240,14 +241,14 @@ func (f *conformFlags) target(ctx context.Context, upstream string) (t conform.T
 }
 
 // selfConfig leads a model for each dialect to the upstream.
-const selfConfig = `listen: %[1]s
-admin: { listen: %[2]s }
+const selfConfig = `listen: 127.0.0.1:0
+admin: { listen: 127.0.0.1:0 }
 log: { level: error }
 providers:
-  chat: { protocol: openai-chat, base_url: "%[3]s/v1", api_key: sk-conform-upstream }
-  responses: { protocol: openai-responses, base_url: "%[3]s/v1", api_key: sk-conform-upstream }
-  anthropic: { protocol: anthropic, base_url: "%[3]s", api_key: sk-conform-upstream }
-  gemini: { protocol: gemini, base_url: "%[3]s", api_key: sk-conform-upstream }
+  chat: { protocol: openai-chat, base_url: "%[1]s/v1", api_key: sk-conform-upstream }
+  responses: { protocol: openai-responses, base_url: "%[1]s/v1", api_key: sk-conform-upstream }
+  anthropic: { protocol: anthropic, base_url: "%[1]s", api_key: sk-conform-upstream }
+  gemini: { protocol: gemini, base_url: "%[1]s", api_key: sk-conform-upstream }
 models:
   on-chat: { targets: [chat/up] }
   on-responses: { targets: [responses/up] }
@@ -259,86 +260,55 @@ models:
   "on-gemini/*": { targets: ["gemini/*"] }
 `
 
+// self is the gateway that this binary runs for itself: nobody takes its place, and it
+// tells where it serves.
+type self struct {
+	address string      // of the data path
+	serves  chan string // the address, once it is served on
+}
+
+func (s *self) Listen(ctx context.Context, name, address string) (net.Listener, error) {
+	l, err := conform.Listen(ctx, address)
+	if err == nil && name == "data" {
+		s.address = l.Addr().String()
+	}
+	return l, err
+}
+
+func (s *self) Ready(context.Context, *slog.Logger) error {
+	s.serves <- s.address
+	return nil
+}
+
+func (s *self) Replaced() <-chan struct{} { return nil }
+
 // startSelf runs this binary's gateway and returns when it serves.
 func startSelf(ctx context.Context, upstream string) (base string, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "isogloss-conform")
 	if err != nil {
 		return "", nil, err
 	}
-	address, err := unusedAddress(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	admin, err := unusedAddress(ctx)
-	if err != nil {
-		return "", nil, err
-	}
 	file := filepath.Join(dir, "isogloss.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, selfConfig, address, admin, upstream), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, selfConfig, upstream), 0o600); err != nil {
 		return "", nil, err
 	}
 	running, cancel := context.WithCancel(ctx)
+	process := &self{serves: make(chan string, 1)}
 	ended := make(chan error, 1)
-	var log strings.Builder
 	go func() {
-		ended <- app.Run(running, app.Options{Config: file, Env: os.LookupEnv, Log: &log, Version: buildVersion()})
+		ended <- app.Run(running, app.Options{Config: file, Env: os.LookupEnv, Log: io.Discard, Version: buildVersion(), Process: process})
 	}()
-	stop = func() {
-		cancel()
-		<-ended
-		_ = os.RemoveAll(dir) // a folder for temporary files is cleared by the system too
-	}
-	base = "http://" + address
-	if err := untilLive(running, base, ended); err != nil {
-		cancel()
-		_ = os.RemoveAll(dir)
-		return "", func() {}, fmt.Errorf("the gateway did not start: %w", err)
-	}
-	return base, stop, nil
-}
-
-// unusedAddress is a port of this machine that nobody holds right now.
-func unusedAddress(ctx context.Context) (string, error) {
-	l, err := conform.Listen(ctx, "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	address := l.Addr().String()
-	return address, l.Close()
-}
-
-func untilLive(ctx context.Context, base string, ended <-chan error) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	limit := time.After(10 * time.Second)
-	for {
-		select {
-		case err := <-ended:
-			if err == nil {
-				err = errors.New("it ended")
-			}
-			return err
-		case <-limit:
-			return errors.New("it was not live after 10 seconds")
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-			if live(ctx, base) {
-				return nil
-			}
+	select {
+	case address := <-process.serves:
+		stop = func() {
+			cancel()
+			<-ended
+			_ = os.RemoveAll(dir) // a folder for temporary files is cleared by the system too
 		}
+		return "http://" + address, stop, nil
+	case err := <-ended:
+		cancel()
+		_ = os.RemoveAll(dir) // as above
+		return "", func() {}, fmt.Errorf("the gateway did not start: %w", cmp.Or(err, ctx.Err()))
 	}
-}
-
-func live(ctx context.Context, base string) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/live", http.NoBody)
-	if err != nil {
-		return false
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false // not yet
-	}
-	_ = resp.Body.Close()
-	return resp.StatusCode == http.StatusOK
 }

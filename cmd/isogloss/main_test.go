@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/freeport"
 )
 
 // The tests of this package run the program as it is shipped: built, as a process
@@ -122,15 +124,15 @@ func serveAt(t *testing.T, data, metrics string, args ...string) *process {
 	}
 }
 
-// freeAddress finds an address that nobody listens on.
-func freeAddress(t *testing.T) string {
+// freePair finds what a gateway is to listen on: clients come to the first, operators
+// to the second.
+func freePair(t *testing.T) (data, admin string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	data, admin, err := freeport.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return data, admin
 }
 
 // launch starts a gateway.

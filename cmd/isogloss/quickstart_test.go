@@ -40,8 +40,8 @@ func follow(t *testing.T, page string, least int) {
 	text := read(t, filepath.Join(root, page))
 	up := upstreamtest.New(t)
 	up.Answer(sayHello)
-	s := &stranger{dir: t.TempDir(), ports: strings.NewReplacer(
-		"127.0.0.1:8000", up.Addr, "127.0.0.1:8080", freeAddress(t), "127.0.0.1:8081", freeAddress(t))}
+	data, admin := freePair(t)
+	s := &stranger{dir: t.TempDir(), ports: strings.NewReplacer("127.0.0.1:8000", up.Addr, "127.0.0.1:8080", data, "127.0.0.1:8081", admin)}
 	blocks := fences(text)
 	ran := 0
 	for i, b := range blocks {

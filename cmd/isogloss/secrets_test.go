@@ -203,7 +203,7 @@ func serveQuietly(t *testing.T, file, level, format string) *process {
 	}
 	// The addresses are in a line that this level or format does not have; so they
 	// are chosen here.
-	data, metrics := freeAddress(t), freeAddress(t)
+	data, metrics := freePair(t)
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

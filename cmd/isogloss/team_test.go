@@ -21,7 +21,7 @@ func TestTeamOfFirstPage(t *testing.T) {
 		c.Chunk(`data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}` + "\n\ndata: [DONE]\n\n")
 		c.EndStream()
 	})
-	data, operators := freeAddress(t), freeAddress(t)
+	data, operators := freePair(t)
 	ports := strings.NewReplacer("127.0.0.1:8000", up.Addr, "127.0.0.1:8081", operators, "bin/isogloss", binary)
 	s := &stranger{dir: t.TempDir(), ports: ports}
 	var lines []string

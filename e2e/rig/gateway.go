@@ -3,6 +3,7 @@ package rig
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -128,17 +129,21 @@ func (g *Gateway) WaitEnd(t *testing.T) {
 }
 
 // FreeAddresses finds two addresses that nobody listens on. Both are held until both
-// are known, for a port that was just closed may be given out again.
+// are known, for a port that was just closed may be given out again; and they are below
+// those that systems give to connections, of which none may take them meanwhile.
 func FreeAddresses(t *testing.T) (first, second string) {
 	t.Helper()
-	var found [2]string
-	for i := range found {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	var found []string
+	for len(found) < 2 {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(22_000)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		found[i] = l.Addr().String()
+		found = append(found, l.Addr().String())
 	}
 	return found[0], found[1]
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/freeport"
 )
 
 // Etcd runs one for a test, with one member.
@@ -22,23 +24,18 @@ func RunEtcd(dir string) (*Server, error) { return run(etcd(), dir) }
 // EtcdCluster runs one of several members for a test.
 func EtcdCluster(t testing.TB, members int) []*Server {
 	t.Helper()
-	cluster := make([]*Server, members)
-	peers := make([]string, members)
-	var all []string
-	for i := range cluster {
-		addr, err := freeAddress()
-		if err != nil {
-			t.Fatal(err)
-		}
-		peers[i] = "http://" + addr
-		all = append(all, memberName(i)+"="+peers[i])
+	addresses, err := freeport.Addresses(2 * members)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i := range cluster {
-		addr, err := freeAddress()
-		if err != nil {
-			t.Fatal(err)
-		}
-		k := member(memberName(i), peers[i], strings.Join(all, ","))
+	cluster := make([]*Server, members)
+	addresses, peers := addresses[:members], addresses[members:]
+	all := make([]string, members)
+	for i, peer := range peers {
+		all[i] = memberName(i) + "=http://" + peer
+	}
+	for i, addr := range addresses {
+		k := member(memberName(i), "http://"+peers[i], strings.Join(all, ","))
 		cluster[i] = &Server{Addr: addr, URL: k.url(addr), kind: k, dir: t.TempDir()}
 		t.Cleanup(cluster[i].Close)
 	}

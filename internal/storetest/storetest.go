@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/freeport"
 )
 
 // patience is far more than any of them takes to start on a busy machine.
@@ -60,7 +61,7 @@ func start(t testing.TB, k kind) *Server {
 // before the store has it, and then another one is tried.
 func run(k kind, dir string) (*Server, error) {
 	for tries := 1; ; tries++ {
-		addr, err := freeAddress()
+		addr, err := freeport.Address()
 		if err != nil {
 			return nil, err
 		}
@@ -75,21 +76,6 @@ func run(k kind, dir string) (*Server, error) {
 		if err := os.RemoveAll(s.data()); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// freeAddress is below the ports that systems give to connections: while a store is
-// killed, none of them may take its port.
-func freeAddress() (string, error) {
-	for {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))) //nolint:noctx,gosec // it is closed at once, and chance is no secret
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		if err != nil {
-			return "", err
-		}
-		return l.Addr().String(), l.Close()
 	}
 }
 
