@@ -27,7 +27,8 @@ const (
 // runSoak is R21: everything at once for a while, and nothing is left behind.
 func runSoak(ctx context.Context, b *bench) error {
 	began := time.Now()
-	s := &setup{top: []string{b.can.timeouts(limit)}, env: []string{"GOMEMLIMIT=256MiB"}}
+	// What is kept of conversations has so little room that the rush fills it.
+	s := &setup{top: []string{b.can.timeouts(limit), "limits: { conversations: 256KiB }"}, env: []string{"GOMEMLIMIT=256MiB"}}
 	models := b.soakModels(s)
 	g, err := start(ctx, b.bin, s)
 	if err != nil {

@@ -151,6 +151,40 @@ func TestCaptureHasNoCredentials(t *testing.T) {
 	}
 }
 
+// A request that names what was said before is captured with all of it: nobody else
+// knows the name.
+func TestCaptureOfANamedPast(t *testing.T) {
+	up := upstreamtest.New(t)
+	p := serve(t, nil, "-c", writeFile(t, "isogloss.yaml", fmt.Sprintf(withMetrics, up.BaseURL())))
+	previous := ""
+	for _, stream := range []bool{false, true} {
+		up.Answer(upstreamtest.JSON(http.StatusOK, strings.Replace(plainAnswer, `"id":"`, `"id":"`+fmt.Sprint(stream), 1)))
+		dir := t.TempDir()
+		c := capturing(t, dir, "--listen", strings.TrimPrefix(p.url, "http://"), "--model", "fast", "--clear")
+		status, body := send(t, p.url+"/v1/responses", fmt.Sprintf(`{"model":"fast","stream":%t,"previous_response_id":%q,"input":"stream %t"}`, stream, previous, stream))
+		if status != http.StatusOK {
+			t.Fatal(status, body)
+		}
+		if code := c.exit(t); code != 0 {
+			t.Fatal(c.log)
+		}
+		for file, text := range captured(t, dir) {
+			res := command(t, t.TempDir(), nil, "replay", file)
+			if res.code != 0 || !strings.Contains(res.stdout, "same") {
+				t.Errorf("replay says %d %s %s\n%s", res.code, res.stdout, res.stderr, text)
+			}
+			if previous != "" && (!strings.Contains(text, "stream false") || !strings.Contains(body, previous)) {
+				t.Errorf("the past is not there:\n%s", text)
+			}
+		}
+		var told struct{ ID string }
+		if !stream && json.Unmarshal([]byte(body), &told) != nil {
+			t.Fatal(body)
+		}
+		previous = told.ID
+	}
+}
+
 // What replay says where the configuration is another.
 func TestReplayDiffers(t *testing.T) {
 	up := upstreamtest.New(t)

@@ -149,7 +149,7 @@ func checkConfiguration(t *testing.T, file, text string) {
 func TestBounds(t *testing.T) {
 	d := config.Default()
 	defaults := map[string]int64{
-		"limits.body": d.Limits.Body, "limits.event": d.Limits.Event, "limits.answer": d.Limits.Answer,
+		"limits.body": d.Limits.Body, "limits.event": d.Limits.Event, "limits.answer": d.Limits.Answer, "limits.conversations": d.Limits.Conversations,
 		"timeouts.connect": int64(d.Timeouts.Connect), "timeouts.first_byte": int64(d.Timeouts.FirstByte),
 		"timeouts.idle": int64(d.Timeouts.Idle), "timeouts.total": int64(d.Timeouts.Total),
 	}

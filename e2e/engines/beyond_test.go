@@ -13,6 +13,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
 	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/responses"
 )
 
 // TestBeyond is of what is not in every dialect: embeddings, counting, and what the
@@ -22,6 +23,9 @@ func TestBeyond(t *testing.T) {
 	t.Run("embeddings", s.holdEmbeddings)
 	t.Run("count_tokens", s.holdCounting)
 	t.Run("logged", s.holdLogged)
+	for _, u := range []string{"openai-chat", "anthropic"} { // over Responses it is the engine's, which keeps nothing
+		t.Run("a named past/"+u, func(t *testing.T) { s.holdNamed(t, "real-"+u) })
+	}
 	for _, c := range s.clients {
 		for _, u := range upstreams {
 			t.Run("a picture/"+c.dialect+" on "+u, func(t *testing.T) { s.holdPicture(t, c.dialect, u) })
@@ -70,6 +74,38 @@ func (s *stage) holdCounting(t *testing.T) {
 	})
 	if int(counted.InputTokens) != read.In {
 		t.Errorf("%d tokens were counted and %d read", counted.InputTokens, read.In)
+	}
+}
+
+// holdNamed: whoever names the answer before gets the text, and pays for the tokens, that
+// one gets who says it all again, three questions long.
+func (s *stage) holdNamed(t *testing.T, model string) {
+	sdk := newOpenAI(s.gateway.URL, http.DefaultClient)
+	questions := []string{"Say hello number 4.", "And number 5?", "Which came first?"}
+	ask := func(p responses.ResponseNewParams) *responses.Response {
+		t.Helper()
+		p.Model, p.MaxOutputTokens, p.Temperature = model, openai.Int(8), openai.Float(0)
+		r, err := sdk.Responses.New(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	var said responses.ResponseInputParam
+	var before string
+	for i, text := range questions {
+		said = append(said, responses.ResponseInputItemParamOfMessage(text, responses.EasyInputMessageRoleUser))
+		whole := ask(responses.ResponseNewParams{Input: responses.ResponseNewParamsInputUnion{OfInputItemList: said}, Store: openai.Bool(false)})
+		p := responses.ResponseNewParams{Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
+		if before != "" {
+			p.PreviousResponseID = openai.String(before)
+		}
+		named := ask(p)
+		if named.OutputText() != whole.OutputText() || named.OutputText() == "" || named.Usage.InputTokens != whole.Usage.InputTokens || named.PreviousResponseID != before {
+			t.Errorf("question %d: %q for %d tokens after %q, want %q for %d", i+1, named.OutputText(), named.Usage.InputTokens, named.PreviousResponseID, whole.OutputText(), whole.Usage.InputTokens)
+		}
+		said = append(said, responses.ResponseInputItemParamOfMessage(whole.OutputText(), responses.EasyInputMessageRoleAssistant))
+		before = named.ID
 	}
 }
 

@@ -3,6 +3,7 @@ package rig
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"net/http"
 	"slices"
 	"strings"
@@ -197,12 +198,13 @@ func (d *Dialect) Says(r Reply) Step {
 		asked := d.Asked(rec)
 		r := r.named(asked.Tools)
 		if !asked.Stream {
-			Whole(200, r.identified(d.Whole(r)))(w, req, body)
+			Whole(200, d.identified(r).Replace(d.Whole(r)))(w, req, body)
 			return
 		}
 		pieces := d.Stream(r)
+		ids := d.identified(r)
 		for i := range pieces {
-			pieces[i] = r.identified(pieces[i])
+			pieces[i] = ids.Replace(pieces[i])
 		}
 		Send(w, pieces)
 	}
@@ -220,12 +222,19 @@ func (r Reply) named(tools []string) Reply {
 	return r
 }
 
-// identified gives an answer the id of its turn: frameworks take an answer with the id
-// of an earlier one for its correction.
-func (r Reply) identified(answer string) string {
-	var pairs []string
-	for _, id := range []string{"chatcmpl-1", "resp_1", "msg_01", "r-1"} {
-		pairs = append(pairs, Quote(id), Quote(fmt.Sprintf("%s%d", id, r.Turn)))
+// identified gives an answer and its items ids that no other answer has: frameworks take
+// an answer with the id of an earlier one for its correction, and what is named must be
+// one thing.
+func (d *Dialect) identified(r Reply) *strings.Replacer {
+	digest := fnv.New32a()
+	_, _ = digest.Write([]byte(d.Whole(r))) // it never fails
+	ids := []string{"chatcmpl-1", "resp_1", "msg_01", "r-1", "msg_1", "rs_1"}
+	for i := range r.Calls {
+		ids = append(ids, fmt.Sprintf("fc_%d", i+1), fmt.Sprintf("ctc_%d", i+1))
 	}
-	return strings.NewReplacer(pairs...).Replace(answer)
+	var pairs []string
+	for _, id := range ids {
+		pairs = append(pairs, Quote(id), Quote(fmt.Sprintf("%s%d%08x", id, r.Turn, digest.Sum32())))
+	}
+	return strings.NewReplacer(pairs...)
 }

@@ -155,6 +155,9 @@ func responsesAsked(rec *Received) Facts {
 	}
 	var h history
 	for _, item := range o.List("input") {
+		if item.Str("type") == "item_reference" {
+			item = rec.told[item.Str("id")]
+		}
 		switch kind := item.Str("type"); {
 		case kind == "additional_tools":
 			f.responsesTools(item.List("tools"), "")

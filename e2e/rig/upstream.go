@@ -1,10 +1,13 @@
 package rig
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +26,8 @@ type Received struct {
 	// had gone away by then, and may be read after Ended.
 	Ended   chan struct{}
 	Aborted bool
+
+	told map[string]Object // items of earlier answers, by their ids
 }
 
 // Path is the target without its query.
@@ -40,13 +45,14 @@ type Upstream struct {
 	script []Step
 	always Step // answers what the script has no step for
 	got    []*Received
+	told   map[string]Object
 	came   chan struct{} // one value for each request of the current script
 }
 
 // NewUpstream starts an upstream that ends with t.
 func NewUpstream(t *testing.T) *Upstream {
 	t.Helper()
-	u := &Upstream{came: make(chan struct{}, 16)}
+	u := &Upstream{told: map[string]Object{}, came: make(chan struct{}, 16)}
 	u.server = httptest.NewServer(u)
 	t.Cleanup(func() {
 		u.server.CloseClientConnections() // ends steps whose peer never went away
@@ -100,7 +106,37 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		rec.Aborted = r.Context().Err() != nil
 		close(rec.Ended)
 	}()
-	answer(w, r, body)
+	answer(keeper{w, u}, r, body)
+}
+
+// keeper remembers what is said before it is heard.
+type keeper struct {
+	http.ResponseWriter
+	upstream *Upstream
+}
+
+func (k keeper) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(`"output":[`)) {
+		k.upstream.keep(b)
+	}
+	return k.ResponseWriter.Write(b)
+}
+
+// Unwrap is for flushing.
+func (k keeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+
+// keep remembers the items of a response, as OpenAI does. It comes as one piece, whole
+// or as the last event of a stream.
+func (u *Upstream) keep(said []byte) {
+	if _, last, streamed := bytes.Cut(said, []byte("event: response.completed\ndata: ")); streamed {
+		said = last
+	}
+	answer := Parse(bytes.TrimSpace(said))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, item := range slices.Concat(answer.List("output"), answer.Obj("response").List("output")) {
+		u.told[item.Str("id")] = item
+	}
 }
 
 // next records the request and takes the step that answers it.
@@ -108,6 +144,7 @@ func (u *Upstream) next(rec *Received) Step {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	n := len(u.got)
+	rec.told = maps.Clone(u.told)
 	u.got = append(u.got, rec)
 	select {
 	case u.came <- struct{}{}:

@@ -127,12 +127,12 @@ func aiSurfaces() []*surface {
 	compatible.client = "ai+openai-compatible"
 	google := provider("google", "4.0.117", "gemini").needing("a base URL that ends in `/v1beta`")
 	google.random = regexp.MustCompile(`"id":"[0-9A-Za-z]{16}"`) // calls to which Gemini gives no id
+	responses := provider("openai", "4.0.114", "openai-responses").needing("`forceReasoning: true`, for reasoning with a model's name that it does not know")
+	responses.names = true
 	return []*surface{
 		provider("openai", "4.0.114", "openai-chat").unreasoning(),
 		compatible.needing("`includeUsage` and `supportsStructuredOutputs`, for usage in streams and for schemas"),
-		provider("openai", "4.0.114", "openai-responses").needing("`store: false`, else a second question has the first answer as " +
-			"`{\"type\":\"item_reference\",\"id\":\"msg_…\"}`, which only the vendor that keeps it can read, and is refused with 400 on another upstream; " +
-			"`forceReasoning: true`, for reasoning with a model's name that it does not know"),
+		responses,
 		provider("anthropic", "4.0.102", "anthropic").formed("json").needing("a base URL that ends in `/v1`; `structuredOutputMode: 'outputFormat'`, for schemas with a model's name that it does not know"),
 		google,
 	}

@@ -21,6 +21,7 @@ type surface struct {
 	start                  func(t *testing.T) rig.Client
 	runner                 bool // the SDK runs tools by itself
 	threads                bool // and has the vendor keep the conversation unless that is refused
+	names                  bool // earlier answers are named and not said again
 	// The classes of what is raised for a status, and for a stream that was cut.
 	classes    map[int]string
 	cut        string

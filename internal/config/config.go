@@ -96,6 +96,10 @@ type Limits struct {
 	Body   int64 // a request's body
 	Event  int64 // one server-sent event
 	Answer int64 // an answer that has to be collected
+
+	// Conversations are what is kept of them for clients that name what was said
+	// before; 0 keeps nothing.
+	Conversations int64
 }
 
 // Log is what is logged and how.

@@ -327,6 +327,11 @@ type limitsFile struct {
 	Event size `key:"event" example:"32MiB"`
 	// An answer that has to be collected before it can be sent.
 	Answer size `key:"answer" example:"128MiB"`
+	// What is kept of conversations for clients of the Responses API, which may name
+	// what was said before (previous_response_id, item_reference) where the upstream
+	// keeps nothing. In memory only, encrypted, until it was not used for an hour. 0
+	// keeps nothing, and such requests are refused.
+	Conversations size `key:"conversations" example:"256MiB"`
 }
 
 // logFile is what is logged and how.
@@ -364,7 +369,7 @@ func defaultFile() file {
 		Discover: discoverFile{Etcd: etcdFile{Prefix: "/isogloss/"}},
 		Retries:  retriesFile{Attempts: 3},
 		Overload: overloadFile{Queue: 1000, Wait: duration(5 * time.Second)},
-		Limits:   limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20},
+		Limits:   limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20, Conversations: 64 << 20},
 		Fidelity: "default",
 		Log:      logFile{Level: "info", Format: "json"},
 		Traces:   tracesFile{Sample: 1},

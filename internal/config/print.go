@@ -31,7 +31,7 @@ func (c Config) String() string {
 	line("retries attempts=%d", c.Retries.Attempts)
 	line("overload requests=%d per_key=%d per_target=%d queue=%d wait=%s adaptive=%t memory=%s", c.Overload.Requests, c.Overload.PerKey,
 		c.Overload.PerTarget, c.Overload.Queue, duration(c.Overload.Wait), c.Overload.Adaptive, size(c.Overload.Memory))
-	line("limits body=%s event=%s answer=%s", size(c.Limits.Body), size(c.Limits.Event), size(c.Limits.Answer))
+	line("limits body=%s event=%s answer=%s conversations=%s", size(c.Limits.Body), size(c.Limits.Event), size(c.Limits.Answer), size(c.Limits.Conversations))
 	line("keep_alive %s", duration(c.KeepAlive))
 	line("fidelity %s", c.Fidelity)
 	for _, g := range c.Gates {

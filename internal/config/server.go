@@ -203,7 +203,7 @@ func (l *limitsFile) resolve(ps *Problems) Limits {
 	if l.Event > l.Answer {
 		ps.addKey(&l.at, "event", "is more than limits.answer (%s), which holds it; write a smaller size, or a larger answer", l.Answer)
 	}
-	return Limits{Body: int64(l.Body), Event: int64(l.Event), Answer: int64(l.Answer)}
+	return Limits{Body: int64(l.Body), Event: int64(l.Event), Answer: int64(l.Answer), Conversations: int64(l.Conversations)}
 }
 
 func (l *logFile) resolve() Log {

@@ -67,7 +67,7 @@ func (x *exchange) talkKey(s balance.Session) pinKey {
 // Inside a JSON string a quote is escaped, so text cannot look like one.
 var sealMarks = [][]byte{
 	[]byte(`"encrypted_content"`), []byte(`"signature"`), []byte(`"thoughtSignature"`), []byte(`"thought_signature"`),
-	[]byte(`"redacted_thinking"`), []byte(`"reasoning_details"`), []byte(`"previous_response_id"`),
+	[]byte(`"redacted_thinking"`), []byte(`"reasoning_details"`), []byte(`"previous_response_id"`), []byte(`"item_reference"`),
 }
 
 func sealed(body []byte) bool {

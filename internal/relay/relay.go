@@ -71,6 +71,10 @@ type Limits struct {
 	Body   int64 // a request's body
 	Event  int64 // one server-sent event
 	Answer int64 // an answer that is held whole
+
+	// Conversations are what is kept of them for clients that name what was said
+	// before; 0 keeps nothing.
+	Conversations int64
 }
 
 // Relay serves the data path.
@@ -80,6 +84,7 @@ type Relay struct {
 	transports *transports
 	live       *live
 	seals      *sealStore
+	past       *pastStore
 	watcher    Watcher // nil: nobody ever looks on
 	state      atomic.Pointer[State]
 	draining   atomic.Bool
@@ -87,7 +92,7 @@ type Relay struct {
 
 // New returns a relay without a state: it is not ready until Use was called.
 func New(codecs []protocol.Translator, observer *observe.Observer) *Relay {
-	r := &Relay{codecs: map[protocol.Name]protocol.Translator{}, observer: observer, transports: newTransports(), live: newLive(), seals: newSealStore()}
+	r := &Relay{codecs: map[protocol.Name]protocol.Translator{}, observer: observer, transports: newTransports(), live: newLive(), seals: newSealStore(), past: newPastStore()}
 	for _, c := range codecs {
 		r.codecs[c.Name()] = c
 	}

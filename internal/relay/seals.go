@@ -1,14 +1,10 @@
 package relay
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
-	"crypto/rand"
 	"crypto/sha256"
 	"hash"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -28,39 +24,13 @@ const (
 
 // sealStore keeps the sealed reasoning of answers that call tools, for clients
 // that do not send it back: some vendors refuse the next turn without it. Clients
-// that do send it back need nothing of this. What is kept is encrypted with a key
-// that this process made up and never tells, and is found only with the caller's
-// own key, a call and the conversation before it: some servers use the same ids
-// in every conversation.
-type sealStore struct {
-	aead cipher.AEAD
-	now  func() time.Time
-
-	mu      sync.Mutex
-	entries map[sealKey]sealEntry
-	order   []sealKey // oldest first
-	room    int
-}
-
-type sealKey [sha256.Size]byte
-
-type sealEntry struct {
-	until time.Time
-	data  []byte // nonce and ciphertext
-}
+// that do send it back need nothing of this. It is found only with the caller's own
+// key, a call and the conversation before it: some servers use the same ids in every
+// conversation.
+type sealStore struct{ *vault }
 
 func newSealStore() *sealStore {
-	key := make([]byte, 32)
-	_, _ = rand.Read(key) // it never fails
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		panic(err) // the key has the right length
-	}
-	aead, err := cipher.NewGCM(block)
-	if err != nil {
-		panic(err) // the block has the right size
-	}
-	return &sealStore{aead: aead, now: time.Now, entries: map[sealKey]sealEntry{}}
+	return &sealStore{newVault(vaultBounds{life: sealLife, many: maxSeals, size: maxSealSize})}
 }
 
 // keptTurn is the reasoning of one answer: the thoughts before its calls, and the
@@ -76,7 +46,7 @@ func (t *keptTurn) sealed() bool {
 
 // keyOf parts callers from each other: nobody finds another's reasoning with a
 // guessed id.
-func keyOf(caller string, before [sha256.Size]byte, call *llm.ToolCall) sealKey {
+func keyOf(caller string, before [sha256.Size]byte, call *llm.ToolCall) vaultKey {
 	args := jsontext.Value(call.Args)
 	if call.Args == "" {
 		args = jsontext.Value("{}") // which is what clients are told
@@ -152,55 +122,16 @@ func (t *talk) write(parts ...string) {
 }
 
 // put keeps a turn.
-func (s *sealStore) put(key sealKey, t *keptTurn) {
-	plain, err := json.Marshal(t)
-	if err != nil || len(plain) > maxSealSize {
-		return
-	}
-	nonce := make([]byte, s.aead.NonceSize())
-	_, _ = rand.Read(nonce)
-	data := s.aead.Seal(nonce, nonce, plain, key[:])
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drop(key)
-	s.entries[key] = sealEntry{s.now().Add(sealLife), data}
-	s.order = append(s.order, key)
-	s.room += len(data)
-	s.evict()
-}
-
-// evict makes room: the oldest go first, and what is too old goes anyway.
-func (s *sealStore) evict() {
-	for len(s.order) > 0 {
-		oldest := s.order[0]
-		e, ok := s.entries[oldest]
-		if ok && len(s.entries) <= maxSeals && s.room <= maxSealRoom && s.now().Before(e.until) {
-			return
-		}
-		s.order = s.order[1:]
-		s.drop(oldest)
-	}
-}
-
-// drop forgets an entry. Its place in the order goes when its turn comes.
-func (s *sealStore) drop(key sealKey) {
-	if e, ok := s.entries[key]; ok {
-		s.room -= len(e.data)
-		delete(s.entries, key)
+func (s *sealStore) put(key vaultKey, t *keptTurn) {
+	if plain, err := json.Marshal(t); err == nil {
+		s.vault.put(key, plain, maxSealRoom)
 	}
 }
 
 // get finds a turn.
-func (s *sealStore) get(key sealKey) (*keptTurn, bool) {
-	s.mu.Lock()
-	e, ok := s.entries[key]
-	s.mu.Unlock()
-	if !ok || s.now().After(e.until) {
-		return nil, false
-	}
-	n := s.aead.NonceSize()
-	plain, err := s.aead.Open(nil, e.data[:n], e.data[n:], key[:])
-	if err != nil {
+func (s *sealStore) get(key vaultKey) (*keptTurn, bool) {
+	plain, ok := s.vault.get(key)
+	if !ok {
 		return nil, false
 	}
 	var t keptTurn
@@ -241,12 +172,6 @@ func (s *sealStore) restore(caller, protocol string, turns []llm.Turn) []llm.Tur
 		return turns
 	}
 	return out
-}
-
-func (s *sealStore) empty() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.entries) == 0
 }
 
 func (t *keptTurn) blocks() []llm.Block {

@@ -116,8 +116,8 @@ func TestSealsAreForgotten(t *testing.T) {
 		t.Error("it is too old")
 	}
 	s.keepAnswer(keeper{caller: "alice"}, question, thoughtful("call_2", "x", "SIG"))
-	if len(s.entries) != 1 || len(s.order) != 1 {
-		t.Errorf("%d entries, %d in order: the old one is still there", len(s.entries), len(s.order))
+	if len(s.entries) != 1 || s.order.Len() != 1 {
+		t.Errorf("%d entries, %d in order: the old one is still there", len(s.entries), s.order.Len())
 	}
 }
 
@@ -140,10 +140,11 @@ func TestSealStoreIsBounded(t *testing.T) {
 	if s.room > maxSealRoom {
 		t.Errorf("%d bytes", s.room)
 	}
-	total := 0
-	for _, e := range s.entries {
-		total += len(e.data)
-		if strings.Contains(string(e.data), "yyyyyyyy") {
+	total := int64(0)
+	for _, at := range s.entries {
+		e := at.Value.(*vaultEntry)
+		total += e.room()
+		if strings.Contains(string(e.sealed), "yyyyyyyy") {
 			t.Fatal("reasoning is kept in the clear")
 		}
 	}

@@ -129,6 +129,9 @@ func (r *Relay) writeResponse(x *exchange, resp *llm.Response) {
 	body := x.dialect.EncodeResponse(resp, t.ask, &report)
 	t.losses = report.Losses
 	x.fidelity = fidelityOf(t.losses)
+	k := r.keeping(x)
+	k.question(x.ask)
+	k.answer(body)
 	x.writeWhole(http.StatusOK, body)
 }
 

@@ -166,6 +166,7 @@ type translator struct {
 	seals   *sealStore
 	keeper  keeper
 	talk    [sha256.Size]byte // digest of the conversation, once that is forgotten
+	keeping *keeping          // nil unless the answer can be named later
 
 	spoken *spoken // nil unless the stream can be continued
 	joined []llm.Event
@@ -173,7 +174,7 @@ type translator struct {
 }
 
 func (r *Relay) newTranslator(x *exchange) *translator {
-	s := &translator{x: x, encoder: x.dialect.NewStreamEncoder(x.translation.ask), undo: &x.translation.undo, seals: r.seals, keeper: x.keeper()}
+	s := &translator{x: x, encoder: x.dialect.NewStreamEncoder(x.translation.ask), undo: &x.translation.undo, seals: r.seals, keeper: x.keeper(), keeping: r.keeping(x)}
 	if a, ok := s.encoder.(interface{ Array() }); ok && x.endpoint.array {
 		a.Array()
 	}
@@ -216,7 +217,18 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 		}
 		*s.out = s.encoder.Encode(e, *s.out)
 	}
+	if s.over && s.x.seen.Err == nil {
+		s.keepPast()
+	}
 	return nil
+}
+
+// keepPast keeps an answer that can be named later.
+func (s *translator) keepPast() {
+	if whole, ok := s.encoder.(interface{ Whole() []byte }); ok && s.keeping != nil {
+		s.keeping.question(s.x.ask) // of an answer that came at once
+		s.keeping.answer(whole.Whole())
+	}
 }
 
 // fail ends the stream with an error, unless it can be taken up again.
@@ -343,6 +355,7 @@ func (s *translator) flush(now time.Time) *llm.Error {
 		s.token = false
 		s.x.seen.Token(now)
 	}
+	s.keeping.question(s.x.ask)
 	s.forget()
 	if s.over {
 		s.x.chargeStream()

@@ -179,7 +179,7 @@ func echoText(out *llm.Output) llm.Raw {
 }
 
 // defaults are the values of the members that a response must have, where the
-// request does not say them. Nothing is stored on the way here (RSP-19).
+// request does not say them. Nothing is stored as OpenAI stores it (RSP-19).
 var defaults = []llm.Member{
 	{Name: "completed_at", Value: "null"}, {Name: "instructions", Value: "null"}, {Name: "max_output_tokens", Value: "null"},
 	{Name: "max_tool_calls", Value: "null"}, {Name: "parallel_tool_calls", Value: "true"}, {Name: "previous_response_id", Value: "null"},

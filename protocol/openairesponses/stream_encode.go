@@ -349,6 +349,9 @@ func withError(event []byte, e *llm.Error) []byte {
 	return closeEvent(appendErrorObject(event, e))
 }
 
+// Whole is the answer once the stream has ended.
+func (s *streamEncoder) Whole() []byte { return s.last }
+
 func (s *streamEncoder) terminal(o outcome, to []byte) []byte {
 	s.over = true
 	s.last = s.snapshot(o, nil)

@@ -22,9 +22,7 @@ const apis = {
   },
   'openai-responses': {
     models: (baseURL, apiKey) => createOpenAI({ baseURL, apiKey }),
-    // Else it refers to earlier answers by their ids, and only their vendor has them.
-    options: { openai: { store: false } },
-    think: { openai: { forceReasoning: true, reasoningEffort: 'low', reasoningSummary: 'auto', store: false } },
+    think: { openai: { forceReasoning: true, reasoningEffort: 'low', reasoningSummary: 'auto' } },
   },
   anthropic: {
     models: (baseURL, apiKey) => createAnthropic({ baseURL: `${baseURL}/v1`, apiKey }),
