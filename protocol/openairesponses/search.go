@@ -242,7 +242,7 @@ func wholeItem(e llm.Ext) llm.Raw {
 // searchDone reads the call of a search, which comes in one piece.
 func (d *streamDecoder) searchDone(it *readItem, raw jsontext.Value, to []llm.Event) []llm.Event {
 	var w SearchItem
-	if searchShape.UnmarshalLenient(wire.Raw(raw), &w) != nil {
+	if searchShape.UnmarshalLenient(raw, &w) != nil {
 		return to
 	}
 	it.call = *decodeSearchCall(&w)
