@@ -57,6 +57,7 @@ type Invocation struct {
 	Args      []string
 	Namespace string // that the tool is in
 	Custom    bool   // declared as a custom tool, which only OpenAI's dialects have
+	Search    bool   // a search for tools that the client runs, which only Responses has; a function elsewhere
 }
 
 // Said is the text in one piece.
