@@ -111,6 +111,8 @@ func (v responses) seeItem(s *Seen, item value, bad *complaints) {
 			}
 		}
 		s.Pieces = append(s.Pieces, p)
+	case searchCall:
+		s.Pieces = append(s.Pieces, seeSearch(item, bad))
 	default:
 		bad.say("an item of type %q", kind)
 	}
@@ -260,6 +262,8 @@ func (r *responsesStream) added(o value) {
 		r.bad.say("an item opens without its empty list: %s", item.text())
 	case i.isCall() && (!item.at(argsMember(i.kind)).isString() || i.callID == "" || item.at("name").str() == ""):
 		r.bad.say("a call opens without call_id, name or arguments: %s", item.text())
+	case i.kind == searchCall:
+		seeSearch(item, r.bad)
 	}
 	r.items = append(r.items, i)
 }
@@ -287,6 +291,9 @@ func (r *responsesStream) inItem(kind string, o value) {
 func (r *responsesStream) inPart(i *liveItem, kind string, o value) {
 	switch kind {
 	case "function_call_arguments.delta", "custom_tool_call_input.delta":
+		if !i.isCall() {
+			r.bad.say("%s for an item of type %q", kind, i.kind)
+		}
 		i.args += o.at("delta").str()
 		return
 	case "function_call_arguments.done", "custom_tool_call_input.done":

@@ -127,6 +127,7 @@ const (
 	FunctionTool ToolKind = "function" // called with JSON
 	CustomTool   ToolKind = "custom"   // called with free text
 	HostedTool   ToolKind = "hosted"   // run by the vendor
+	SearchTool   ToolKind = "search"   // called with JSON, finds further tools of the client's
 )
 
 // Tool is what a model may call.
@@ -139,7 +140,7 @@ type Tool struct {
 	Strict      *bool
 	Grammar     Raw    // of a custom tool's text, as the source has it
 	Hosted      string // what a hosted tool does: web_search, web_fetch, code, file_search, image, computer, mcp, …
-	Raw         Raw    // a hosted tool as the source has it
+	Raw         Raw    // a hosted or a search tool as the source has it
 	Cache       *CacheMark
 	Ext         Ext
 }

@@ -41,6 +41,26 @@ var wrapped = map[string]struct{ args, want string }{
 	"a bad code point":  {`{"input":"\u00zz"}`, "\ufffd"},
 }
 
+// A search for tools that was sent as a function is a search again, with the arguments
+// as they are.
+func TestUndoSearch(t *testing.T) {
+	u := Undo{Names: map[string]ToolRef{"find": {Kind: SearchTool, Name: "tool_search"}}}
+	sent := &ToolCall{CallID: "c", Kind: FunctionTool, Name: "find", Args: `{"input":"x"}`}
+	want := &ToolCall{CallID: "c", Kind: SearchTool, Name: "tool_search", Args: `{"input":"x"}`}
+	resp := &Response{Choices: []Choice{{Blocks: []Block{sent}}}}
+	for i, e := range Explode(resp) {
+		if back, ok := u.Event(e); !ok {
+			t.Errorf("event %d is taken away", i)
+		} else if b, ok := back.(BlockStart); ok && b.Block.(*ToolCall).Kind != SearchTool {
+			t.Errorf("%+v", b.Block)
+		}
+	}
+	u.Response(resp)
+	if got := resp.Choices[0].Blocks[0]; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestUnwrapCutAtEveryByte(t *testing.T) {
 	for name, c := range wrapped {
 		t.Run(name, func(t *testing.T) {

@@ -41,7 +41,7 @@ type agent struct {
 
 // agents are all that do the job.
 func agents() []*agent {
-	list := []*agent{codex(), codexPatching(), codexScripting(), gemini()}
+	list := []*agent{codex(), codexPatching(), codexSearching(), codexScripting(), gemini()}
 	return append(append(list, opencode()...), pi()...)
 }
 

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
@@ -11,23 +12,7 @@ import (
 func codexAgent() agent {
 	return agent{
 		pack: "@openai/codex", version: "0.166.0", dialect: "openai-responses",
-		setUp: func(t *testing.T, s *site) {
-			s.write(t, ".codex/config.toml", `model = "`+s.model+`"
-model_provider = "isogloss"
-check_for_update_on_startup = false
-
-[model_providers.isogloss]
-name = "Isogloss"
-base_url = "`+s.url+`/v1"
-env_key = "ISOGLOSS_KEY"
-wire_api = "responses"
-request_max_retries = 0
-stream_max_retries = 0
-
-[analytics]
-enabled = false
-`)
-		},
+		setUp: func(t *testing.T, s *site) { s.write(t, ".codex/config.toml", codexSettings(s)) },
 		command: func(s *site, prompt string) []string {
 			return []string{
 				s.module("@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"),
@@ -36,6 +21,24 @@ enabled = false
 		},
 		environment: func(s *site) []string { return []string{"ISOGLOSS_KEY=" + s.key} },
 	}
+}
+
+func codexSettings(s *site) string {
+	return `model = "` + s.model + `"
+model_provider = "isogloss"
+check_for_update_on_startup = false
+
+[model_providers.isogloss]
+name = "Isogloss"
+base_url = "` + s.url + `/v1"
+env_key = "ISOGLOSS_KEY"
+wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
+
+[analytics]
+enabled = false
+`
 }
 
 // shell calls codex's shell.
@@ -81,6 +84,33 @@ func codexPatching() *agent {
 		"gemini":      {"custom_tool.as_function", "grammar.lost", "tool.hosted"},
 	}
 	return &a
+}
+
+// codexSearching has an MCP server, whose tool codex keeps from the model until it looks
+// for it. What it has found is declared by nothing but the search's result.
+func codexSearching() *agent {
+	a := codexPatching()
+	a.name, a.title = "codex-search", "codex, model `gpt-5.5…`, with an MCP server"
+	a.model = func(d *rig.Dialect) string { return "gpt-5.5-searches-on-" + d.Name }
+	a.setUp = func(t *testing.T, s *site) {
+		server, err := filepath.Abs("testdata/painter.mjs")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.write(t, ".codex/config.toml", codexSettings(s)+"\n[mcp_servers.painter]\ncommand = "+rig.Quote(s.node())+
+			"\nargs = ["+rig.Quote(server)+", "+rig.Quote(filepath.Join(s.folder, "notes.txt"))+"]\n")
+	}
+	a.turns = []turn{
+		{shell("cat notes.txt")},
+		{{tool: "tool_search", args: `{"query":"paint a door","limit":3}`, search: true}},
+		{{space: "mcp__painter", tool: "repaint", args: `{"from":"red","to":"purple"}`}},
+		{shell(sizing)},
+	}
+	a.gets = []string{`"type":"tool_search_call"`, `"execution":"client"`, `"namespace":"mcp__painter"`}
+	for upstream, codes := range a.told {
+		a.told[upstream] = append(codes, "tool_search.as_function")
+	}
+	return a
 }
 
 // codexScripting is told a name that begins as the vendor's newest. Its tools are an

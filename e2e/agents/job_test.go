@@ -148,8 +148,12 @@ func (m *model) checkUpstream(t *testing.T, job *rig.Dialect, got []*rig.Receive
 		if len(f.Wrong) > 0 {
 			t.Errorf("request %d would be refused: %s", i, strings.Join(f.Wrong, "; "))
 		}
-		if at, _ := m.reply(f); at != side && (d.Name != job.Name || f.Model != d.Target || !f.Stream) {
+		at, _ := m.reply(f)
+		if at != side && (d.Name != job.Name || f.Model != d.Target || !f.Stream) {
 			t.Errorf("request %d asks %s for %q, streamed: %t; want %q of %s streamed", i, d.Name, f.Model, f.Stream, job.Target, job.Name)
+		}
+		for _, name := range m.unknown(at, f) {
+			t.Errorf("request %d does not declare %s, which the model calls then", i, name)
 		}
 	}
 }

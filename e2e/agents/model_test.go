@@ -19,6 +19,8 @@ type call struct {
 	tool  string
 	args  string // JSON, or the text that a custom tool takes
 	free  bool   // a custom tool
+
+	search bool // finds further tools, and is no function where there is a form for that
 }
 
 func (c call) flat() string {
@@ -100,8 +102,22 @@ func (m *model) calls(i int, f rig.Facts) []rig.Invocation {
 			args = rig.Compact(map[string]string{"input": c.args})
 		}
 		out = append(out, rig.Invocation{
-			ID: fmt.Sprintf("call_%d_%d", i+1, j+1), Namespace: c.space, Name: c.tool, Custom: custom, Args: pieces(args),
+			ID: fmt.Sprintf("call_%d_%d", i+1, j+1), Namespace: c.space, Name: c.tool, Custom: custom, Search: c.search, Args: pieces(args),
 		})
+	}
+	return out
+}
+
+// unknown are the tools that a turn calls and that nobody has declared.
+func (m *model) unknown(at int, f rig.Facts) []string {
+	var out []string
+	if at == side || at == len(m.turns) {
+		return nil
+	}
+	for _, c := range m.turns[at] {
+		if !slices.Contains(f.Tools, c.flat()) {
+			out = append(out, c.flat())
+		}
 	}
 	return out
 }

@@ -58,6 +58,7 @@ type Invocation struct {
 	Args      []string
 	Namespace string // that the tool is in
 	Custom    bool   // declared as a custom tool, which only OpenAI's dialects have
+	Search    bool   // a search for tools that the client runs, which only Responses has; a function elsewhere
 }
 
 // Said is the text in one piece.
@@ -230,7 +231,7 @@ func (d *Dialect) identified(r Reply) *strings.Replacer {
 	_, _ = digest.Write([]byte(d.Whole(r))) // it never fails
 	ids := []string{"chatcmpl-1", "resp_1", "msg_01", "r-1", "msg_1", "rs_1"}
 	for i := range r.Calls {
-		ids = append(ids, fmt.Sprintf("fc_%d", i+1), fmt.Sprintf("ctc_%d", i+1))
+		ids = append(ids, fmt.Sprintf("fc_%d", i+1), fmt.Sprintf("ctc_%d", i+1), fmt.Sprintf("tsc_%d", i+1))
 	}
 	var pairs []string
 	for _, id := range ids {

@@ -28,6 +28,12 @@ func responsesItems(r Reply) []report {
 }
 
 func responsesCall(i int, c Invocation) report {
+	if c.Search {
+		return report{
+			"id": fmt.Sprintf("tsc_%d", i+1), "type": "tool_search_call", "execution": "client", "status": "completed", "call_id": c.ID,
+			"arguments": Parse([]byte(c.JSON())),
+		}
+	}
 	item := report{"status": "completed", "call_id": c.ID, "name": c.Name}
 	if c.Namespace != "" {
 		item["namespace"] = c.Namespace
@@ -125,9 +131,12 @@ func emptied(item report) report {
 		}
 	}
 	for _, name := range []string{"arguments", "input"} {
-		if _, ok := out[name]; ok {
+		if _, ok := out[name].(string); ok {
 			out[name] = ""
 		}
+	}
+	if out["type"] == "tool_search_call" {
+		out["arguments"] = report{}
 	}
 	return out
 }
@@ -163,6 +172,11 @@ func responsesAsked(rec *Received) Facts {
 			f.responsesTools(item.List("tools"), "")
 		case kind == "function_call", kind == "custom_tool_call":
 			h.call(item.Str("call_id"), flat(item.Str("namespace"), item.Str("name")), item.Str("arguments")+item.Str("input"))
+		case kind == "tool_search_call":
+			h.call(item.Str("call_id"), "tool_search", Compact(item["arguments"]))
+		case kind == "tool_search_output":
+			f.responsesTools(item.List("tools"), "")
+			h.result(&f, item.Str("call_id"), Compact(item["tools"]))
 		case kind == "reasoning":
 			f.Seal += item.Str("encrypted_content")
 		case kind == "function_call_output", kind == "custom_tool_call_output":
@@ -197,6 +211,8 @@ func (f *Facts) responsesTools(tools []Object, namespace string) {
 			continue
 		case "custom":
 			f.Custom = append(f.Custom, name)
+		case "tool_search":
+			name = "tool_search"
 		}
 		f.Tools = append(f.Tools, name)
 	}

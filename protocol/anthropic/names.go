@@ -43,7 +43,7 @@ func (n *names) sent(ref llm.ToolRef) string {
 		s = llm.SafeName(full, maxName, llm.WordByte)
 	}
 	n.sentAs[key], n.taken[s] = s, true
-	if s != ref.Name || ref.Namespace != "" || ref.Kind == llm.CustomTool {
+	if s != ref.Name || ref.Namespace != "" || ref.Kind == llm.CustomTool || ref.Kind == llm.SearchTool {
 		n.undo[s] = ref
 	}
 	return s

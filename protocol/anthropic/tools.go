@@ -146,6 +146,9 @@ func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
 	case llm.CustomTool:
 		schema = e.customSchema(at, t, &w)
 	default:
+		if t.Kind == llm.SearchTool {
+			e.report.Approximate(at, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
+		}
 		w.Description = optText(t.Description)
 		schema = e.functionSchema(at, t, schema, &w)
 	}

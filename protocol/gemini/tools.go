@@ -121,7 +121,7 @@ func toolName(ref llm.ToolRef) string {
 // send gives the name for a tool, and notes how to find back.
 func (w *writer) send(ref llm.ToolRef) string {
 	name := toolName(ref)
-	if name != ref.Name || ref.Namespace != "" || ref.Kind == llm.CustomTool {
+	if name != ref.Name || ref.Namespace != "" || ref.Kind == llm.CustomTool || ref.Kind == llm.SearchTool {
 		if w.names == nil {
 			w.names = map[string]llm.ToolRef{}
 		}
@@ -161,6 +161,9 @@ func (w *writer) function(t *llm.Tool, path string) FunctionDeclaration {
 	}
 	if t.Strict != nil && *t.Strict {
 		w.report.Approximate(path+".strict", "strict.best_effort", "the API follows a schema as well as it can")
+	}
+	if t.Kind == llm.SearchTool {
+		w.report.Approximate(path, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
 	}
 	protocol.DropExt(w.report, path, t.Ext, protocol.Gemini)
 	f.Extra = extra(t.Ext, "")

@@ -144,6 +144,10 @@ func answerBlockEntries() []entry {
 			"tool_call.kind", "custom", exact("choices[].message.tool_calls[].custom.input"), exact("output[].input"),
 			renamed("content[].input.input", "its clients declare no such tools"), renamed(call+".args.input", "its clients declare no such tools"),
 		},
+		{
+			"tool_call.kind", "search", renamed(function+".arguments", "its clients declare no such tools"), exact("output[].arguments"),
+			renamed("content[].input", "its clients declare no such tools"), renamed(call+".args", "its clients declare no such tools"),
+		},
 		{"tool_call.name", "", exact(function + ".name"), exact("output[].name"), exact("content[].name"), exact(call + ".name")},
 		{
 			"tool_call.namespace", "", form("its clients declare no namespaces"), exact("output[].namespace"),

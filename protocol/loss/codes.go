@@ -134,6 +134,7 @@ func Codes() []Code {
 		{Name: "tool_result.error_as_text", Meaning: "That a tool failed is said in the text of its result."},
 		{Name: "tool_result.media_split", Meaning: "Media in a tool's result follow it in a message of the user."},
 		{Name: "tool_result.orphan", Meaning: "A result answers no call before it."},
+		{Name: "tool_search.as_function", Meaning: "A search for further tools, which the client runs, was sent as a function. The answer's calls are turned back."},
 		{Name: "tools.from_history", Meaning: "The vendor wants tools that earlier turns have called to be declared; they were, and may not be called."},
 		{Name: "top_k.unsupported", Meaning: "There is no such setting."},
 		{Name: "top_k.unsupported_by_model", Meaning: "The model refuses the setting."},

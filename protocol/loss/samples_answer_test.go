@@ -156,6 +156,9 @@ func answerBlockSamples() []answer {
 		{fields: "tool_call.kind", when: "custom", base: calling, set: func(r *llm.Response, _ scene) {
 			called(r).Kind, called(r).Args = llm.CustomTool, aNeedle
 		}, find: aNeedle},
+		{fields: "tool_call.kind", when: "search", base: calling, set: func(r *llm.Response, _ scene) {
+			called(r).Kind, called(r).Args = llm.SearchTool, `{"query":"n33dle"}`
+		}, find: aNeedle},
 		{fields: "tool_call.name", base: calling, set: func(r *llm.Response, _ scene) { called(r).Name = aNeedle }, find: aNeedle},
 		{fields: "tool_call.namespace", base: calling, set: func(r *llm.Response, _ scene) { called(r).Namespace = aNeedle }, find: aNeedle},
 		{fields: "tool_call.args", when: "an object", base: calling, set: func(r *llm.Response, _ scene) { called(r).Args = `{"a":1.10}` }, find: "1.10"},

@@ -1,6 +1,9 @@
 package loss
 
-import "github.com/isogloss-gateway/isogloss/llm"
+import (
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
 
 func custom(s scene) *llm.Request {
 	r := hello(s)
@@ -13,6 +16,18 @@ func customWorking(s scene) *llm.Request {
 	r.Tools[0] = llm.Tool{Kind: llm.CustomTool, Name: "f"}
 	call(r).Kind, result(r).Kind = llm.CustomTool, llm.CustomTool
 	call(r).Args = "free"
+	return r
+}
+
+// searching is a search for tools. Only one protocol has it.
+func searching(raw llm.Raw) llm.Tool {
+	return llm.Tool{Kind: llm.SearchTool, Name: aNeedle, Raw: raw, Ext: llm.Ext{Protocol: string(protocol.OpenAIResponses)}}
+}
+
+func searchWorking(s scene) *llm.Request {
+	r := working(s)
+	r.Tools[0] = searching(`{"type":"tool_search","execution":"client"}`)
+	call(r).Name, call(r).Kind, result(r).Kind = aNeedle, llm.SearchTool, llm.SearchTool
 	return r
 }
 
@@ -55,6 +70,7 @@ func toolSamples() []sample {
 		{fields: "tools.kind", when: "function", set: declare(llm.Tool{Kind: llm.FunctionTool, Name: aNeedle, Schema: aSchema}), find: aNeedle},
 		{fields: "tools.kind", when: "custom", set: declare(llm.Tool{Kind: llm.CustomTool, Name: aNeedle}), find: aNeedle},
 		{fields: "tools.kind", when: "custom, to a server that knows only functions", set: declare(llm.Tool{Kind: llm.CustomTool, Name: aNeedle}), find: aNeedle, gates: gates{NoCustom: true}},
+		{fields: "tools.kind", when: "search, which the client runs", set: declare(searching(`{"type":"tool_search","execution":"client","description":"n33dle"}`)), find: aNeedle},
 		{fields: "tools.kind tools.hosted tools.raw", when: "hosted, of the same protocol", base: home, set: func(r *llm.Request, s scene) {
 			r.Tools = []llm.Tool{{Kind: llm.HostedTool, Name: "x", Hosted: "x", Raw: `{"type":"n33dle"}`, Ext: llm.Ext{Protocol: s.own}}}
 		}, find: aNeedle},
@@ -126,6 +142,7 @@ func toolSamples() []sample {
 			r.Turns, r.Tools = working(s).Turns, tooled(s).Tools
 		}},
 		{fields: "tool_call.kind tool_result.kind", when: "custom", base: customWorking, set: func(r *llm.Request, _ scene) { call(r).Args = aNeedle }, find: aNeedle},
+		{fields: "tool_call.kind tool_result.kind", when: "search", base: searchWorking, set: func(r *llm.Request, _ scene) { call(r).Args = `{"query":"n33dle"}` }, find: aNeedle},
 		{fields: "tool_call.name", base: working, set: func(r *llm.Request, _ scene) { call(r).Name, r.Tools[0].Name = aNeedle, aNeedle }, find: aNeedle},
 		{fields: "tool_call.namespace", base: working, set: func(r *llm.Request, _ scene) {
 			call(r).Namespace, r.Tools[0].Namespace = aNeedle, aNeedle

@@ -15,6 +15,7 @@ func toolEntries() []entry {
 		hosted    = "tools.kind tools.hosted tools.raw"
 		ownTool   = "the vendor's own, without the settings of the other's"
 		described = "the keyword is moved into the description"
+		search    = "a function; undone in the answer"
 	)
 	return []entry{
 		{
@@ -31,6 +32,10 @@ func toolEntries() []entry {
 			near("custom_tool.as_function", "tools[].function.name", "a function with the one argument input; undone in the answer"), exact("tools[].name"),
 			near("custom_tool.as_function", "tools[].name", "a function with the one argument input; undone in the answer"),
 			near("custom_tool.as_function", "tools[].functionDeclarations[].name", "a function with the one argument input; undone in the answer"),
+		},
+		{
+			"tools.kind", "search, which the client runs", near("tool_search.as_function", "tools[].function.name", search), exact("tools[].description"),
+			near("tool_search.as_function", "tools[].name", search), near("tool_search.as_function", "tools[].functionDeclarations[].name", search),
 		},
 		{hosted, "hosted, of the same protocol", exact("tools[].type"), exact("tools[].type"), exact("tools[].type"), exact("tools[].type")},
 		{
@@ -210,6 +215,11 @@ func callEntries() []entry {
 		{
 			"tool_call.kind tool_result.kind", "custom", exact("messages[].tool_calls[].custom.input"), exact("input[].input"),
 			renamed("messages[].content[].input.input", "a call of the function that stands for it"), renamed(call+".args.input", "a call of the function that stands for it"),
+		},
+		{
+			"tool_call.kind tool_result.kind", "search", renamed("messages[].tool_calls[].function.arguments", "a call of the function that stands for it"),
+			exact("input[].arguments"), renamed("messages[].content[].input", "a call of the function that stands for it"),
+			renamed(call+".args", "a call of the function that stands for it"),
 		},
 		{"tool_call.name", "", exact("messages[].tool_calls[].function.name"), exact("input[].name"), exact("messages[].content[].name"), exact(call + ".name")},
 		{

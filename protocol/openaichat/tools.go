@@ -109,7 +109,10 @@ func (e *requestEncoder) tools() {
 			e.report.Drop(path, "cache.mark", "this protocol's servers cache by themselves")
 		}
 		switch t.Kind {
-		case llm.FunctionTool:
+		case llm.FunctionTool, llm.SearchTool:
+			if t.Kind == llm.SearchTool {
+				e.report.Approximate(path, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
+			}
 			outer, inner := extrasOf(t.Ext, "function")
 			f := e.function(t, inner, path)
 			if isLegacy(t.Ext) {
@@ -160,7 +163,7 @@ func (e *requestEncoder) name(r llm.ToolRef) string {
 		full = r.Namespace + "__" + r.Name
 	}
 	sent := llm.SafeName(full, maxName, llm.WordByte)
-	if sent != r.Name || r.Namespace != "" || e.wraps(r.Kind) {
+	if sent != r.Name || r.Namespace != "" || r.Kind == llm.SearchTool || e.wraps(r.Kind) {
 		e.names[sent] = r
 	}
 	return sent

@@ -78,6 +78,11 @@ func textPart(typ, text string) llm.Raw {
 }
 
 func (w *requestWriter) call(c *llm.ToolCall, path string, turn int) {
+	if raw := wholeItem(c.Ext); raw != "" {
+		w.calls = append(w.calls, &sentCall{id: c.CallID, sent: c.CallID, kind: c.Kind, path: path, turn: turn})
+		w.items.add(raw)
+		return
+	}
 	sent := w.uniqueID(c.CallID)
 	w.calls = append(w.calls, &sentCall{id: c.CallID, sent: sent, kind: c.Kind, path: path, turn: turn})
 	o := object{}
@@ -149,6 +154,10 @@ func (w *requestWriter) unanswered(lastTurn int) {
 
 func (w *requestWriter) result(r *llm.ToolResult, path string) {
 	call := w.answer(r.CallID)
+	if raw := wholeItem(r.Ext); raw != "" {
+		w.items.add(raw)
+		return
+	}
 	kind, sent := r.Kind, r.CallID
 	switch {
 	case call != nil:

@@ -45,6 +45,9 @@ func (r *inputReader) item(raw wire.Raw) error {
 		return &wire.Error{Message: "want an item, which is an object"}
 	}
 	typ := itemType(raw)
+	if isSearch(typ) && byClient(raw) {
+		return r.search(typ, raw)
+	}
 	var it Item
 	switch typ {
 	case "message", "reasoning", "function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output":
@@ -64,13 +67,7 @@ func (r *inputReader) item(raw wire.Raw) error {
 	case "function_call", "custom_tool_call":
 		c := decodeCall(&it)
 		keepMember(&c.Ext, "status", it.Status.Value())
-		if c.CallID == "" {
-			c.CallID = c.ID
-		}
-		if c.CallID == "" {
-			c.CallID, c.Synthetic = llm.MintID("call_", c.Name, c.Args, strconv.Itoa(len(r.turns))), true
-		}
-		r.assistant(c)
+		r.call(c)
 	case "function_call_output", "custom_tool_call_output":
 		result := decodeResult(&it)
 		keepMember(&result.Ext, "status", it.Status.Value())
@@ -90,6 +87,17 @@ func (r *inputReader) assistant(blocks ...llm.Block) {
 		return
 	}
 	r.turns = append(r.turns, llm.Turn{Role: llm.Assistant, Blocks: blocks, Ext: llm.Ext{Protocol: own}})
+}
+
+// call adds a call, which has an id then.
+func (r *inputReader) call(c *llm.ToolCall) {
+	if c.CallID == "" {
+		c.CallID = c.ID
+	}
+	if c.CallID == "" {
+		c.CallID, c.Synthetic = llm.MintID("call_", c.Name, c.Args, strconv.Itoa(len(r.turns))), true
+	}
+	r.assistant(c)
 }
 
 func (r *inputReader) message(it *Item) error {

@@ -32,6 +32,13 @@ const (
 	// additionalMark, on each tool that an item has declared, is that item without
 	// its tools.
 	additionalMark = protocol.MarkPrefix + "of_item"
+
+	// wholeMark, on the call of a search for tools and on its result, is the item
+	// as it came.
+	wholeMark = protocol.MarkPrefix + "whole"
+
+	// foundMark: the tool was declared by what a search has found.
+	foundMark = protocol.MarkPrefix + "is_found"
 )
 
 // spelled is the note that keeps a member as it was spelled, where the neutral
@@ -41,7 +48,7 @@ func spelled(name string) string { return protocol.MarkPrefix + name }
 // wireName is the name that a member goes by on the wire; none for a mere note.
 func wireName(name string) (string, bool) {
 	switch name {
-	case instructionsMark, inputMark, itemMark, partMark, namespaceMark, additionalMark:
+	case instructionsMark, inputMark, itemMark, partMark, namespaceMark, additionalMark, wholeMark, foundMark:
 		return "", false
 	}
 	return strings.TrimPrefix(name, protocol.MarkPrefix), true
@@ -53,6 +60,7 @@ const (
 	thoughtID  = "rs_"
 	functionID = "fc_"
 	customID   = "ctc_"
+	searchID   = "tsc_"
 )
 
 // itemType reads what an item is. Messages may come without a type, and so may

@@ -61,8 +61,12 @@ func newItem(b llm.Block) *writtenItem {
 		return it
 	case *llm.ToolCall:
 		it.typ, it.call = "function_call", b
-		if b.Kind == llm.CustomTool {
+		switch b.Kind {
+		case llm.CustomTool:
 			it.typ = "custom_tool_call"
+		case llm.SearchTool:
+			it.typ = searchCall
+		default:
 		}
 		return it
 	case *llm.ServerCall:
@@ -109,6 +113,8 @@ func (it *writtenItem) prefix() string {
 		return functionID
 	case "custom_tool_call":
 		return customID
+	case searchCall:
+		return searchID
 	}
 	if it.raw != "" {
 		return "item_"
@@ -142,14 +148,19 @@ func (it *writtenItem) add(typ string) *writtenPart {
 	return p
 }
 
-// arguments begins a call's arguments; nil for other items.
+// arguments begins a call's arguments; nil for other items. Those of a search have no
+// events of their own: they come with the item's end.
 func (it *writtenItem) arguments() *writtenPart {
 	if !it.isCall() {
 		return nil
 	}
 	p := &writtenPart{deltaType: "response.function_call_arguments.delta", doneType: "response.function_call_arguments.done", doneName: "arguments"}
-	if it.call.Kind == llm.CustomTool {
+	switch it.call.Kind {
+	case llm.CustomTool:
 		p = &writtenPart{deltaType: "response.custom_tool_call_input.delta", doneType: "response.custom_tool_call_input.done", doneName: "input"}
+	case llm.SearchTool:
+		p = &writtenPart{}
+	default:
 	}
 	p.locate(it, "")
 	it.parts = []*writtenPart{p}
@@ -234,6 +245,9 @@ func (s *streamEncoder) endPart(it *writtenItem, p *writtenPart, to []byte) []by
 		return to
 	}
 	p.done = true
+	if p.doneType == "" {
+		return to
+	}
 	n := 0
 	for _, c := range p.cites {
 		raw, ok := encodeAnnotation(c, p.runes)
@@ -291,14 +305,7 @@ func (it *writtenItem) render(status string, fresh bool) llm.Raw {
 		}
 	case it.isCall():
 		o.str("status", status)
-		o.str("call_id", it.call.CallID)
-		o.str("name", it.call.Name)
-		o.opt("namespace", it.call.Namespace)
-		if it.call.Kind == llm.CustomTool {
-			o.raw("input", it.argumentText(fresh))
-		} else {
-			o.raw("arguments", it.argumentText(fresh))
-		}
+		it.renderCall(&o, fresh)
 	default:
 		o.str("status", status)
 	}
@@ -309,6 +316,22 @@ func (it *writtenItem) render(status string, fresh bool) llm.Raw {
 		o.raw(m.Name, llm.Raw(m.Value))
 	}
 	return o.end()
+}
+
+func (it *writtenItem) renderCall(o *object, fresh bool) {
+	o.str("call_id", it.call.CallID)
+	if it.call.Kind == llm.SearchTool {
+		o.str("execution", "client")
+		o.raw("arguments", searchArguments(it.argumentText(fresh)))
+		return
+	}
+	o.str("name", it.call.Name)
+	o.opt("namespace", it.call.Namespace)
+	if it.call.Kind == llm.CustomTool {
+		o.raw("input", it.argumentText(fresh))
+	} else {
+		o.raw("arguments", it.argumentText(fresh))
+	}
 }
 
 func (it *writtenItem) argumentText(fresh bool) llm.Raw {

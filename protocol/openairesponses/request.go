@@ -58,6 +58,7 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	if err := decodeOutput(&w, req); err != nil {
 		return nil, err
 	}
+	settleSearch(req)
 	return req, nil
 }
 

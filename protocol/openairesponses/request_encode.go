@@ -27,6 +27,7 @@ type requestWriter struct {
 // EncodeRequest writes a request for an upstream. A client whose own protocol
 // keeps no state gets none here: nothing is stored, and reasoning comes sealed.
 func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
+	req = withoutFound(req)
 	w := &requestWriter{req: req, target: target, report: report}
 	o := object{}
 	o.str("model", orElse(target.Model, req.Model))

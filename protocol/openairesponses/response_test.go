@@ -62,6 +62,28 @@ var foreignAnswers = []struct {
 		status: "completed",
 	},
 	{
+		name: "searches for tools are the client's: with an object in one line, without arguments, with words, with two members of one name",
+		blocks: []llm.Block{
+			&llm.ToolCall{CallID: "c1", Kind: llm.SearchTool, Name: "tool_search", Args: "{\n  \"query\": \"a\\n\\u00e9\",\n  \"limit\": 1.0\n}", Meta: llm.Meta{ID: "toolu_1", Seals: []llm.Seal{{Form: llm.Signature, Data: "G", Origin: "gemini"}}}},
+			&llm.ToolCall{CallID: "c2", Kind: llm.SearchTool, Name: "tool_search"},
+			&llm.ToolCall{CallID: "c3", Kind: llm.SearchTool, Name: "tool_search", Args: `stamp "x"`},
+			&llm.ToolCall{CallID: "c4", Kind: llm.SearchTool, Name: "tool_search", Args: `{"a":1,"a":2}`},
+		},
+		stop: llm.Stop{Kind: llm.ToolUse},
+		output: `[{"id":"tsc_","type":"tool_search_call","status":"completed","call_id":"c1","execution":"client","arguments":{"query":"a\n\u00e9","limit":1.0},"extra_content":{"google":{"thought_signature":"G"}}},
+			{"id":"tsc_","type":"tool_search_call","status":"completed","call_id":"c2","execution":"client","arguments":{}},
+			{"id":"tsc_","type":"tool_search_call","status":"completed","call_id":"c3","execution":"client","arguments":"stamp \"x\""},
+			{"id":"tsc_","type":"tool_search_call","status":"completed","call_id":"c4","execution":"client","arguments":"{\"a\":1,\"a\":2}"}]`,
+		status: "completed",
+	},
+	{
+		name:   "a search that was cut is no object",
+		blocks: []llm.Block{&llm.ToolCall{CallID: "c1", Kind: llm.SearchTool, Name: "tool_search", Args: `{"query":"st`}},
+		stop:   llm.Stop{Kind: llm.MaxTokens},
+		output: `[{"id":"tsc_","type":"tool_search_call","status":"incomplete","call_id":"c1","execution":"client","arguments":"{\"query\":\"st"}]`,
+		status: "incomplete max_output_tokens",
+	},
+	{
 		name:   "cut at the limit: the last item is incomplete, RSP-25",
 		blocks: []llm.Block{&llm.Text{Text: "a"}, &llm.ToolCall{CallID: "c1", Kind: llm.FunctionTool, Name: "f", Args: `{"a"`}},
 		stop:   llm.Stop{Kind: llm.MaxTokens},

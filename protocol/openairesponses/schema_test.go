@@ -37,11 +37,14 @@ var schema = map[string]map[string]string{
 	"item message":       {"status": "s", "role": "s", "content": "[part]"},
 	"item function_call": {"call_id": "s", "name": "s", "arguments": "s", "status": "s"},
 	"item reasoning":     {"summary": "[part]"},
-	"part":               {"type": "s"},
-	"part output_text":   {"text": "s", "annotations": "[note]"},
-	"part summary_text":  {"text": "s"},
-	"part refusal":       {"refusal": "s"},
-	"note":               {"type": "s", "url": "s", "start_index": "i", "end_index": "i", "title": "s"},
+
+	"item tool_search_call": {"execution": "s", "arguments": "any", "status": "s"},
+
+	"part":              {"type": "s"},
+	"part output_text":  {"text": "s", "annotations": "[note]"},
+	"part summary_text": {"text": "s"},
+	"part refusal":      {"refusal": "s"},
+	"note":              {"type": "s", "url": "s", "start_index": "i", "end_index": "i", "title": "s"},
 
 	"event":                                        {"type": "s", "sequence_number": "i"},
 	"event response.created":                       {"response": "response"},

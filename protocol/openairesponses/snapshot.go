@@ -1,8 +1,11 @@
 package openairesponses
 
 import (
+	"bytes"
 	"slices"
 	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -123,6 +126,7 @@ func echoOf(members []llm.Member) []byte {
 }
 
 func echoRequest(o *object, ask *llm.Request) {
+	ask = withoutFound(ask)
 	w := &requestWriter{req: ask, report: &llm.Report{}, echo: true} // the client's own words: nothing can be lost
 	if len(ask.Turns) > 0 {
 		if s, ok := w.instructions(ask.Turns[:1]); ok {
@@ -204,6 +208,17 @@ func withDefaults(o *object) []byte {
 	for _, m := range defaults {
 		o.raw(m.Name, m.Value)
 	}
-	o.text[0] = ',' // they follow the members that change
-	return o.text
+	text := oneLine(o.end())
+	text[0] = ',' // they follow the members that change
+	return text[:len(text)-1]
+}
+
+// oneLine is an object without line breaks, which an event cannot have: clients write
+// their tools as they like.
+func oneLine(object llm.Raw) []byte {
+	v := jsontext.Value(object)
+	if bytes.ContainsAny(v, "\r\n") {
+		_ = v.Compact() // what is no JSON stays as it is
+	}
+	return v
 }

@@ -134,6 +134,11 @@ func (s *streamEncoder) delta(e llm.Delta, to []byte) []byte {
 	if e.Text == "" || p == nil {
 		return to
 	}
+	if p.deltaType == "" {
+		quoted := quote(e.Text)
+		p.body = append(p.body, quoted[1:len(quoted)-1]...)
+		return to
+	}
 	to = append(s.open(p.deltaType, to), p.prefix...)
 	begin := len(to)
 	to = appendString(to, e.Text)
@@ -301,7 +306,7 @@ func (s *streamEncoder) closeItem(it *writtenItem, status string, to []byte) []b
 	if it.done != "" {
 		return to
 	}
-	if it.isCall() && len(it.parts[0].body) == 0 && it.call.Kind != llm.CustomTool && status == "completed" {
+	if it.typ == "function_call" && len(it.parts[0].body) == 0 && status == "completed" {
 		// What was called with nothing is called with an empty object: clients
 		// parse the arguments (RSP-33).
 		it.parts[0].body = append(it.parts[0].body, "{}"...)

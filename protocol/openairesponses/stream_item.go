@@ -181,6 +181,10 @@ func (d *streamDecoder) itemDone(index int64, raw jsontext.Value, to []llm.Event
 		if !w.Type.IsSet() || !raw.IsValid() {
 			break // nobody could tell what it is
 		}
+		if it.typ == searchCall && byClient(raw) {
+			to = d.searchDone(it, raw, to)
+			break
+		}
 		to = append(to, llm.BlockStart{Index: d.blocks, Block: decodeOther(it.typ, llm.Raw(raw))}, llm.BlockEnd{Index: d.blocks})
 		d.blocks++
 	}

@@ -43,6 +43,9 @@ func decodeTool(raw wire.Raw, namespace string) ([]llm.Tool, error) {
 		return nil, &wire.Error{Message: "want a tool, which is an object"}
 	}
 	typ := itemType(raw)
+	if typ == searchTool && namespace == "" && byClient(raw) {
+		return decodeSearch(raw)
+	}
 	if typ != "function" && typ != "custom" && typ != "namespace" {
 		return []llm.Tool{hostedTool(typ, llm.Raw(raw), namespace)}, nil
 	}
@@ -210,6 +213,9 @@ func (w *requestWriter) tool(t *llm.Tool, path string) llm.Raw {
 	if t.Kind == llm.HostedTool {
 		return w.hosted(t, path)
 	}
+	if t.Kind == llm.SearchTool && isOwn(t.Ext) {
+		return t.Raw
+	}
 	protocol.DropExt(w.report, path, t.Ext, protocol.OpenAIResponses)
 	schema := t.Schema
 	if !isOwn(w.req.Ext) && !describesObject(schema) {
@@ -298,10 +304,10 @@ func (w *requestWriter) toolChoice(o *object) {
 	case len(w.req.Tools) == 0 && !isOwn(w.req.Ext): // CRQ-29
 	case c.Mode == "auto", c.Mode == "none", c.Mode == "required":
 		o.str("tool_choice", c.Mode)
-	case c.Mode == "named" && len(c.Names) > 0:
-		o.raw("tool_choice", w.namedTool(c.Names[0]))
 	case c.Raw != "" && isOwn(w.req.Ext):
 		o.raw("tool_choice", c.Raw)
+	case c.Mode == "named" && len(c.Names) > 0:
+		o.raw("tool_choice", w.namedTool(c.Names[0]))
 	case c.Mode == "allowed":
 		o.raw("tool_choice", w.allowed(c))
 	case c.Mode == "validated":

@@ -128,6 +128,21 @@ type AdditionalTools struct {
 	Extra wire.Extra           `json:"-"`
 }
 
+// SearchItem is the call of a search for tools that the client runs, or what the
+// search has found.
+type SearchItem struct {
+	Type      wire.Opt[string]     `json:"type"`
+	ID        wire.Opt[string]     `json:"id"`
+	CallID    wire.Opt[string]     `json:"call_id"`
+	Execution wire.Opt[string]     `json:"execution"` // client; the vendor's own is not read
+	Status    wire.Opt[string]     `json:"status"`
+	Arguments wire.Opt[Arguments]  `json:"arguments"` // of the call; an object
+	Tools     wire.Opt[[]wire.Raw] `json:"tools"`     // that were found
+
+	ExtraContent wire.Raw   `json:"extra_content"`
+	Extra        wire.Extra `json:"-"`
+}
+
 // Arguments are a JSON text, or with some clients the object itself.
 type Arguments struct {
 	Text  wire.Opt[string] `wire:"string"`
@@ -189,6 +204,7 @@ var (
 	itemShape      = wire.Describe[Item]()
 
 	additionalShape = wire.Describe[AdditionalTools]()
+	searchShape     = wire.Describe[SearchItem]()
 
 	partShape = wire.Describe[Part]()
 )
