@@ -25,8 +25,8 @@ const (
 // sealStore keeps the sealed reasoning of answers that call tools, for clients
 // that do not send it back: some vendors refuse the next turn without it. Clients
 // that do send it back need nothing of this. It is found only with the caller's own
-// key, a call and the conversation before it: some servers use the same ids in every
-// conversation.
+// key, a call, the conversation before it and whose seals they are: some servers use the
+// same ids in every conversation, and one conversation may be had with two vendors.
 type sealStore struct{ *vault }
 
 func newSealStore() *sealStore {
@@ -40,13 +40,30 @@ type keptTurn struct {
 	Calls    map[string][]llm.Seal `json:"calls"`
 }
 
-func (t *keptTurn) sealed() bool {
-	return len(t.Calls) > 0 || slices.ContainsFunc(t.Thoughts, func(th llm.Thought) bool { return len(th.Seals) > 0 })
+// origins are the protocols that have sealed any of it.
+func (t *keptTurn) origins() []string {
+	var all []string
+	for _, th := range t.Thoughts {
+		all = appendOrigins(all, th.Seals)
+	}
+	for _, seals := range t.Calls {
+		all = appendOrigins(all, seals)
+	}
+	return all
+}
+
+func appendOrigins(to []string, seals []llm.Seal) []string {
+	for _, s := range seals {
+		if !slices.Contains(to, s.Origin) {
+			to = append(to, s.Origin)
+		}
+	}
+	return to
 }
 
 // keyOf parts callers from each other: nobody finds another's reasoning with a
 // guessed id.
-func keyOf(caller string, before [sha256.Size]byte, call *llm.ToolCall) vaultKey {
+func keyOf(caller, protocol string, before [sha256.Size]byte, call *llm.ToolCall) vaultKey {
 	args := jsontext.Value(call.Args)
 	if call.Args == "" {
 		args = jsontext.Value("{}") // which is what clients are told
@@ -54,7 +71,7 @@ func keyOf(caller string, before [sha256.Size]byte, call *llm.ToolCall) vaultKey
 	if args.Canonicalize(scanOptions) != nil { // clients spell what they send back as they like
 		args = jsontext.Value(call.Args)
 	}
-	return sha256.Sum256([]byte(caller + "\x00" + string(before[:]) + call.CallID + "\x00" + call.Name + "\x00" + string(args)))
+	return sha256.Sum256([]byte(caller + "\x00" + protocol + "\x00" + string(before[:]) + call.CallID + "\x00" + call.Name + "\x00" + string(args)))
 }
 
 // nameless is a call without its id: some clients of a dialect that can do without
@@ -159,8 +176,8 @@ func (s *sealStore) restore(caller, protocol string, turns []llm.Turn) []llm.Tur
 		if first.Synthetic {
 			first = nameless(first) // the client sent no id
 		}
-		kept, ok := s.get(keyOf(caller, at, first))
-		if !ok || !sealedBy(kept.blocks(), protocol) && !kept.callsSealedBy(protocol) {
+		kept, ok := s.get(keyOf(caller, protocol, at, first))
+		if !ok {
 			continue
 		}
 		if out == nil {
@@ -180,15 +197,6 @@ func (t *keptTurn) blocks() []llm.Block {
 		blocks = append(blocks, &t.Thoughts[i])
 	}
 	return blocks
-}
-
-func (t *keptTurn) callsSealedBy(protocol string) bool {
-	for _, seals := range t.Calls {
-		if slices.ContainsFunc(seals, func(s llm.Seal) bool { return s.Origin == protocol }) {
-			return true
-		}
-	}
-	return false
 }
 
 // apply puts the thoughts before what was said, in place of what the client made

@@ -128,13 +128,16 @@ func (k *keeper) end(index int) {
 // keep puts what was gathered into the store, if it is worth it. before is the
 // digest of the conversation that was answered.
 func (k *keeper) keep(s *sealStore, before func() [sha256.Size]byte) {
-	if k.first == nil || k.size > maxSealSize || !k.turn.sealed() {
+	origins := k.turn.origins()
+	if k.first == nil || k.size > maxSealSize || len(origins) == 0 {
 		return
 	}
 	at := before()
-	s.put(keyOf(k.caller, at, k.first), &k.turn)
-	if k.nameless {
-		s.put(keyOf(k.caller, at, nameless(k.first)), &k.turn)
+	for _, o := range origins {
+		s.put(keyOf(k.caller, o, at, k.first), &k.turn)
+		if k.nameless {
+			s.put(keyOf(k.caller, o, at, nameless(k.first)), &k.turn)
+		}
 	}
 }
 

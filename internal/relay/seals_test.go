@@ -61,6 +61,21 @@ func TestSealsComeBackToTheirOrigin(t *testing.T) {
 	}
 }
 
+// The same conversation with two vendors, whose scripted servers even give the same ids:
+// each gets its own seals back.
+func TestSealsOfTwoVendors(t *testing.T) {
+	s := newSealStore()
+	s.keepAnswer(keeper{caller: "alice"}, question, thoughtful("call_1", "hm", "SIG"))
+	other := thoughtful("call_1", "hm", "OTHER")
+	other.Choices[0].Blocks[0].Common().Seals[0].Origin = "gemini"
+	s.keepAnswer(keeper{caller: "alice"}, question, other)
+	for protocol, want := range map[string]string{"anthropic": "SIG", "gemini": "OTHER"} {
+		if got := thoughtOf(s.restore("alice", protocol, resent("call_1"))); got == nil || got.Seals[0].Data != want {
+			t.Errorf("%s: %+v", protocol, got)
+		}
+	}
+}
+
 func TestSealsThatTheClientSendsStay(t *testing.T) {
 	s := newSealStore()
 	s.keepAnswer(keeper{caller: "alice"}, question, thoughtful("call_1", "kept", "OLD"))
