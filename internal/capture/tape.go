@@ -38,14 +38,6 @@ func (t *Tape) Asked(a Asked) {
 	t.x.Header, t.x.Ask = headers(a.Header), t.fits(a.Body)
 }
 
-// Restated has the request in place of one that only named what was said before: a
-// case has to say it all.
-func (t *Tape) Restated(body []byte) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.x.Ask = t.fits(body)
-}
-
 // Sent is a request as it goes upstream.
 type Sent struct {
 	Target, Protocol, Model, Path string

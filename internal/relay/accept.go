@@ -40,7 +40,7 @@ func (r *Relay) accept(x *exchange) *llm.Error {
 	}
 	x.ask = ask
 	x.seen.Requested, x.seen.Stream = ask.model, ask.stream
-	return nil
+	return r.writeOut(x)
 }
 
 // checkMedia wants JSON and says so. The check is also what keeps web pages out:

@@ -97,6 +97,7 @@ func (x *exchange) letGo() {
 	if x.ask != nil {
 		x.ask.object = object{}
 	}
+	x.named = nil
 	if x.translation != nil {
 		x.translation.out.Body = nil
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -20,11 +21,15 @@ const (
 // namer is a dialect whose clients may name what was said before, in place of saying it
 // again.
 type namer interface {
+	// Names reports whether a request may name anything. It is quick.
+	Names(body []byte) bool
+
+	// Recount writes out what a request only names, as far as it is known. It is nil
+	// where nothing is.
+	Recount(body []byte, past protocol.Past, limit int64) ([]byte, *llm.Error)
+
 	// Stateful is the refusal of a request that needs more than it says.
 	Stateful(ask *llm.Request) *llm.Error
-
-	// Recount writes out what a request only names.
-	Recount(body []byte, past protocol.Past, limit int64) ([]byte, *llm.Error)
 
 	// Question is what of a request is kept for those who name the answer to it.
 	Question(member func(name string) []byte) []byte
@@ -86,6 +91,40 @@ func (p pastOf) Answer(id string) (question []byte, items [][]byte, ok bool) {
 	return question, items, true
 }
 
+// named is a request as it came, where it named what was said before.
+type named struct {
+	question []byte // as it is kept
+	previous string // the answer that it goes on from; empty if it named items only
+}
+
+// writeOut makes of a request that names what was said before one that says it, so that
+// from here on it is like any other: for prompt caches, for what it is going to cost, for
+// whoever is asked. What is not known here may be known to the vendor, and stays.
+func (r *Relay) writeOut(x *exchange) *llm.Error {
+	dialect, names := x.dialect.(namer)
+	if !names || x.state.Limits.Conversations == 0 || r.past.empty() || !dialect.Names(x.ask.body) {
+		return nil
+	}
+	body, err := dialect.Recount(x.ask.body, pastOf{r.past, x.caller.ID}, x.state.Limits.Body)
+	if body == nil || err != nil {
+		return err
+	}
+	ask, err := x.endpoint.project(body)
+	if err != nil {
+		return err
+	}
+	x.named = &named{question: dialect.Question(x.ask.member)}
+	if id := x.ask.raw("previous_response_id"); id != nil && ask.raw("previous_response_id") == nil {
+		previous, _ := jsontext.AppendUnquote(nil, id) // it was read as a string before
+		x.named.previous = string(previous)
+	}
+	x.ask = ask
+	return nil
+}
+
+// member is a member of the body, as the codecs ask for it.
+func (o *object) member(name string) []byte { return o.raw(name) }
+
 // keeping is an exchange that may be named later.
 type keeping struct {
 	pastOf
@@ -109,12 +148,18 @@ func (r *Relay) keeping(x *exchange) *keeping {
 	return &keeping{pastOf: pastOf{r.past, x.caller.ID}, dialect: dialect, room: room, id: x.seen.ID}
 }
 
-// question keeps what was asked, once, while it is there.
-func (k *keeping) question(ask *projection) {
+// question keeps what was asked, once, while it is there. What was named stays a name:
+// each turn of a conversation is kept once.
+func (k *keeping) question(x *exchange) {
 	if k == nil || k.asked {
 		return
 	}
-	q := k.dialect.Question(func(name string) []byte { return ask.raw(name) })
+	var q []byte
+	if x.named != nil {
+		q = x.named.question
+	} else {
+		q = k.dialect.Question(x.ask.member)
+	}
 	k.asked = k.store.put(pastKey(k.caller, pastQuestion, k.id), q, k.room)
 }
 
@@ -137,5 +182,13 @@ func (k *keeping) answer(written []byte) {
 	}
 	if kept, err := json.Marshal(a); err == nil {
 		k.store.claim(pastKey(k.caller, pastAnswer, told.ID), kept, k.room)
+	}
+}
+
+// keepPast keeps a stream that can be named later.
+func (s *translator) keepPast() {
+	if whole, ok := s.encoder.(interface{ Whole() []byte }); ok && s.keeping != nil {
+		s.keeping.question(s.x) // of an answer that came at once
+		s.keeping.answer(whole.Whole())
 	}
 }

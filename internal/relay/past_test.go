@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -155,7 +156,6 @@ func TestThePastIsRefused(t *testing.T) {
 		between func(g *gateway)
 		ask     item
 		key     string
-		code    string
 	}{
 		"another's":          {key: "sk-bob"},
 		"of store false":     {ask: item{"store": false}},
@@ -171,7 +171,7 @@ func TestThePastIsRefused(t *testing.T) {
 			g.up.Answer(upstreamtest.JSON(200, strings.Replace(chatAnswer, `"Hi"`, `"Ho"`, 1)))
 			g.respond(t, false, item{"input": "another"}, "Authorization", "Bearer sk-alice")
 		}},
-		"off": {change: func(g *gateway) { g.state.Limits.Conversations = 0 }, code: "unsupported_parameter"},
+		"off": {change: func(g *gateway) { g.state.Limits.Conversations = 0 }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changes := []func(*gateway){speaking(chatDialect), keepingPast, keys}
@@ -198,9 +198,6 @@ func TestThePastIsRefused(t *testing.T) {
 				codes[fmt.Sprintf(byItem, parse[struct{ ID string }](t, string(one.Output[0])).ID)] = "item_not_found"
 			}
 			for ask, code := range codes {
-				if c.code != "" {
-					code = c.code
-				}
 				resp, body, _ := g.post(t, "/v1/responses", ask, "Authorization", "Bearer "+key)
 				f := readFault(t, responsesDialect, body)
 				if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, `"code":"`+code+`"`) || !strings.Contains(f.message, "send the whole conversation") || len(g.up.Requests()) != before {
@@ -208,6 +205,41 @@ func TestThePastIsRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestThePastForTheVendor: what was told here is written out for OpenAI too, which does
+// not know it, and what OpenAI has told stays a name, to the byte.
+func TestThePastForTheVendor(t *testing.T) {
+	g := newGateway(t, speaking(chatDialect), keepingPast)
+	g.up.Answer(upstreamtest.JSON(200, chatAnswer))
+	one := g.respond(t, false, item{"input": "Weather?"})
+
+	vendor, state := *g.provider, *g.state
+	vendor.Protocol = responsesDialect
+	g.provider = &vendor
+	state.Routes = route.New(g.routes())
+	g.relay.Use(&state)
+	g.up.Answer(upstreamtest.JSON(200, `{"id":"resp_v","object":"response","status":"completed","model":"m","output":[]}`))
+	ask := func(body string) string {
+		t.Helper()
+		if resp, text, _ := g.post(t, "/v1/responses", body); resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s", resp.Status, text)
+		}
+		return string(g.up.Last(t).Body)
+	}
+	want := `{"model":"m", "top_p":1.0,"input":[{"type":"message","role":"user","content":"Weather?"},` + string(one.Output[0]) + `,{"type":"message","role":"user","content":"Thanks."}]}`
+	if got := ask(`{"model":"m", "top_p":1.0,"previous_response_id":"` + one.ID + `","input":"Thanks."}`); strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
+		t.Errorf("OpenAI gets %s\nwant %s", got, want)
+	}
+	for _, theirs := range []string{
+		`{"model":"m", "previous_response_id":"resp_theirs","input":"Thanks."}`,
+		`{"model":"m", "input":[{"type":"item_reference","id":"msg_theirs"},{"role":"user","content":"x"}]}`,
+		`{"model":"m", "input":[{"id":"msg_theirs"}]}`,
+	} {
+		if got := ask(theirs); got != theirs {
+			t.Errorf("OpenAI gets %s for %s", got, theirs)
+		}
 	}
 }
 

@@ -180,6 +180,7 @@ type exchange struct {
 	class     limit.Class
 	permit    limit.Permit // for the exchange, given back at its end
 	ask       *projection
+	named     *named // nil where the request says all by itself
 	route     *route.Route
 	line      []candidate     // who can be asked, in the order in which they are
 	session   balance.Session // what it shares with others

@@ -50,7 +50,7 @@ func (r *Relay) translate(x *exchange) *llm.Error {
 	if err := x.checkNvExt(report.Mode); err != nil {
 		return err
 	}
-	ask, previous, err := r.decodeAsk(x)
+	ask, err := x.decodeAsk()
 	if err != nil {
 		return err
 	}
@@ -70,42 +70,26 @@ func (r *Relay) translate(x *exchange) *llm.Error {
 	if out.Body, err = applyQuirks(out.Body, p.Quirks); err != nil {
 		return err
 	}
-	if previous != "" {
-		ask.State.PreviousID = previous // the client is told what it went on from
+	if x.named != nil {
+		ask.State.PreviousID = x.named.previous // the client is told what it went on from
 	}
 	x.sendAs(&translation{ask: ask, out: out, undo: llm.Undo{Names: out.Names}, losses: report.Losses})
 	x.streams = send.Stream
 	return nil
 }
 
-// decodeAsk reads the client's request. What names something that was said here is
-// written out, and previous is the answer that it went on from. What depends on
-// something that only the vendor has is refused whatever the mode: without it the model
-// would answer another question. RSP-17, RSP-18
-func (r *Relay) decodeAsk(x *exchange) (ask *llm.Request, previous string, err *llm.Error) {
-	in := x.incoming()
-	if ask, err = x.dialect.DecodeRequest(in); err != nil {
-		return nil, "", err
+// decodeAsk reads the client's request. What depends on something that only the
+// vendor has is refused whatever the mode: without it the model would answer
+// another question. RSP-17, RSP-18
+func (x *exchange) decodeAsk() (*llm.Request, *llm.Error) {
+	ask, err := x.dialect.DecodeRequest(x.incoming())
+	if err != nil {
+		return nil, err
 	}
-	dialect, names := x.dialect.(namer)
-	if !names || x.dialect.Name() == x.speaks.Name() {
-		return ask, "", nil
+	if dialect, names := x.dialect.(namer); names && x.dialect.Name() != x.speaks.Name() {
+		return ask, dialect.Stateful(ask)
 	}
-	refusal := dialect.Stateful(ask)
-	if refusal == nil || x.state.Limits.Conversations == 0 {
-		return ask, "", refusal
-	}
-	previous = ask.State.PreviousID
-	if in.Body, err = dialect.Recount(in.Body, pastOf{r.past, x.caller.ID}, x.state.Limits.Body); err != nil {
-		return nil, "", err
-	}
-	if x.tape != nil {
-		x.tape.Restated(in.Body)
-	}
-	if ask, err = x.dialect.DecodeRequest(in); err != nil {
-		return nil, "", err
-	}
-	return ask, previous, dialect.Stateful(ask)
+	return ask, nil
 }
 
 // checkNvExt refuses NVIDIA's extension where it would be lost: no other dialect

@@ -130,7 +130,7 @@ func (r *Relay) writeResponse(x *exchange, resp *llm.Response) {
 	t.losses = report.Losses
 	x.fidelity = fidelityOf(t.losses)
 	k := r.keeping(x)
-	k.question(x.ask)
+	k.question(x)
 	k.answer(body)
 	x.writeWhole(http.StatusOK, body)
 }

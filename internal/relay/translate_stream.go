@@ -223,14 +223,6 @@ func (s *translator) encode(events []llm.Event) *llm.Error {
 	return nil
 }
 
-// keepPast keeps an answer that can be named later.
-func (s *translator) keepPast() {
-	if whole, ok := s.encoder.(interface{ Whole() []byte }); ok && s.keeping != nil {
-		s.keeping.question(s.x.ask) // of an answer that came at once
-		s.keeping.answer(whole.Whole())
-	}
-}
-
 // fail ends the stream with an error, unless it can be taken up again.
 func (s *translator) fail(err *llm.Error) {
 	if s.spoken.resumable() && elsewhere(err, nil) {
@@ -355,7 +347,7 @@ func (s *translator) flush(now time.Time) *llm.Error {
 		s.token = false
 		s.x.seen.Token(now)
 	}
-	s.keeping.question(s.x.ask)
+	s.keeping.question(s.x)
 	s.forget()
 	if s.over {
 		s.x.chargeStream()

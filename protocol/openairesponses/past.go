@@ -1,7 +1,7 @@
 package openairesponses
 
 import (
-	"strconv"
+	"bytes"
 
 	"github.com/go-json-experiment/json"
 
@@ -41,23 +41,43 @@ func (Codec) Told(answer []byte) (protocol.Told, bool) {
 	return told, true
 }
 
-// Recount writes out what a request only names: an earlier answer with all that was said
-// up to it, and single items. What comes of it is no larger than limit.
+// Names reports whether a request may name what was said before. Inside a JSON string a
+// quote is escaped, so that text cannot look like a name.
+func (Codec) Names(body []byte) bool {
+	if bytes.Contains(body, []byte(`"previous_response_id"`)) || bytes.Contains(body, []byte(`"item_reference"`)) {
+		return true
+	}
+	// A reference may come without its type, and is then an id and nothing else (RSP-27).
+	for _, rest, found := bytes.Cut(body, []byte(`{"id":`)); found; _, rest, found = bytes.Cut(rest, []byte(`{"id":`)) {
+		_, after, quoted := bytes.Cut(bytes.TrimLeft(rest, " "), []byte(`"`))
+		if _, after, ended := bytes.Cut(after, []byte(`"`)); quoted && ended && bytes.HasPrefix(bytes.TrimLeft(after, " "), []byte("}")) {
+			return true
+		}
+	}
+	return false
+}
+
+// Recount writes out what a request only names, as far as past knows it: an earlier
+// answer with all that was said up to it, and single items. What is not known stays a
+// name, for the vendor or for [Codec.Stateful]. It is nil where nothing is known. What
+// was named is no larger than limit.
 func (Codec) Recount(body []byte, past protocol.Past, limit int64) ([]byte, *llm.Error) {
 	var w Request
-	if err := requestShape.Unmarshal(body, &w); err != nil {
-		return nil, invalid("", err)
+	if requestShape.Unmarshal(body, &w) != nil {
+		return nil, nil // whoever is asked will say what is wrong with it
 	}
 	r := recounter{past: past, room: limit}
-	if err := r.upTo(w.PreviousResponseID.Value()); err != nil {
-		return nil, err
-	}
-	if err := r.input(w.Input.Value()); err != nil {
-		return nil, err
+	known := r.upTo(w.PreviousResponseID.Value())
+	r.input(w.Input.Value())
+	switch {
+	case r.room < 0:
+		return nil, &llm.Error{Kind: llm.TooLarge, Message: "the conversation that the request goes on from is larger than limits.body; send a shorter one as input"}
+	case !known && r.found == 0:
+		return nil, nil
 	}
 	o := object{}
 	for _, m := range membersOf(llm.Raw(body)) {
-		if m.Name != "input" && m.Name != "previous_response_id" {
+		if m.Name != "input" && (m.Name != "previous_response_id" || !known) {
 			o.raw(m.Name, llm.Raw(m.Value))
 		}
 	}
@@ -67,49 +87,48 @@ func (Codec) Recount(body []byte, past protocol.Past, limit int64) ([]byte, *llm
 
 // recounter gathers items.
 type recounter struct {
-	past  protocol.Past
-	room  int64
-	items list
+	past    protocol.Past
+	room    int64 // for what was named; less than nothing where it is too much
+	items   list
+	found   int // items that were named
+	unknown int // and those that nobody knows
 }
 
-// upTo says again what was said up to an answer, that one included.
-func (r *recounter) upTo(id string) *llm.Error {
+// upTo says again what was said up to an answer, that one included. It reports whether
+// all of that is known; else it is as if it had not been asked.
+func (r *recounter) upTo(id string) bool {
 	type exchange struct {
 		question Input
 		items    [][]byte
 	}
 	var chain []exchange // the last one first
-	for id != "" {
-		question, items, ok := r.past.Answer(id)
+	for before := id; before != ""; {
+		question, items, ok := r.past.Answer(before)
 		var w Request
 		if !ok || len(chain) == maxChain || requestShape.Unmarshal(question, &w) != nil {
-			return unknown("previous_response_id", "previous_response_id", "previous_response_not_found", id)
-		}
-		r.room -= int64(len(question))
-		for _, it := range items {
-			r.room -= int64(len(it))
-		}
-		if r.room < 0 {
-			return tooMuch()
+			return false
 		}
 		chain = append(chain, exchange{w.Input.Value(), items})
-		id = w.PreviousResponseID.Value()
+		r.room -= int64(len(question))
+		before = w.PreviousResponseID.Value()
 	}
-	for len(chain) > 0 {
+	for len(chain) > 0 && r.room >= 0 {
 		e := chain[len(chain)-1]
 		chain = chain[:len(chain)-1]
-		if err := r.input(e.question); err != nil {
-			return err
-		}
+		r.input(e.question)
 		for _, it := range e.items {
-			r.items.add(llm.Raw(it))
+			r.add(it)
 		}
 	}
-	return nil
+	if r.unknown > 0 {
+		*r = recounter{past: r.past, room: r.room}
+		return false
+	}
+	return id != ""
 }
 
 // input adds what a request has said, with what it names.
-func (r *recounter) input(in Input) *llm.Error {
+func (r *recounter) input(in Input) {
 	if s, ok := in.Text.Get(); ok {
 		o := object{}
 		o.str("type", "message")
@@ -117,30 +136,31 @@ func (r *recounter) input(in Input) *llm.Error {
 		o.str("content", s)
 		r.items.add(o.end())
 	}
-	for i, raw := range in.Items.Value() {
-		if itemType(raw) == "item_reference" {
-			id := itemIDOf(raw)
-			item, ok := r.past.Item(id)
-			if !ok {
-				return unknown("input["+strconv.Itoa(i)+"]", "item_reference", "item_not_found", id)
-			}
-			if r.room -= int64(len(item)); r.room < 0 {
-				return tooMuch()
-			}
-			raw = item
+	for _, raw := range in.Items.Value() {
+		if itemType(raw) != "item_reference" {
+			r.items.add(llm.Raw(raw))
+			continue
 		}
+		if item, ok := r.past.Item(itemIDOf(raw)); ok {
+			r.found++
+			r.add(item)
+			continue
+		}
+		r.unknown++
 		r.items.add(llm.Raw(raw))
 	}
-	return nil
 }
 
-// unknown is the error for a name that nobody knows here.
-func unknown(param, what, code, id string) *llm.Error {
+// add adds what was named.
+func (r *recounter) add(item []byte) {
+	if r.room -= int64(len(item)); r.room >= 0 {
+		r.items.add(llm.Raw(item))
+	}
+}
+
+// unknown is the refusal of a name that nobody knows here.
+func unknown(param, code, id string) *llm.Error {
 	return &llm.Error{Kind: llm.InvalidRequest, Code: code, Param: param,
-		Message: what + " '" + id + "' is not known here. This model is not served by OpenAI's Responses API: what was said is kept in memory only, by the process that has answered, " +
-			"until it was not used for an hour, and not at all with store: false; send the whole conversation as input instead"}
-}
-
-func tooMuch() *llm.Error {
-	return &llm.Error{Kind: llm.TooLarge, Message: "the conversation that the request goes on from is larger than limits.body; send a shorter one as input"}
+		Message: param + " '" + id + "' is not known here: this model is not served by OpenAI's Responses API. What this process has answered is known to it for an hour after it was last used, " +
+			"unless store was false or limits.conversations is 0; send the whole conversation as input instead"}
 }

@@ -152,29 +152,31 @@ func (Codec) Stateful(req *llm.Request) *llm.Error {
 	var param string
 	switch {
 	case req.State.PreviousID != "":
-		param = "previous_response_id"
+		return unknown("previous_response_id", "previous_response_not_found", req.State.PreviousID)
 	case req.State.Conversation != "":
 		param = "conversation"
 	case req.State.Background != nil && *req.State.Background:
 		param = "background"
 	case isOwn(req.Ext) && req.Ext.Get("prompt") != "":
 		param = "prompt"
-	case refersToItems(req):
-		param = "item_reference"
 	default:
+		if id, refers := refersTo(req); refers {
+			return unknown("item_reference", "item_not_found", id)
+		}
 		return nil
 	}
 	return &llm.Error{Kind: llm.InvalidRequest, Code: "unsupported_parameter", Param: param,
 		Message: param + " needs what OpenAI has stored, and this model is not served by OpenAI's Responses API; send the whole conversation as input instead"}
 }
 
-func refersToItems(req *llm.Request) bool {
+// refersTo finds the first item that a request only names.
+func refersTo(req *llm.Request) (id string, ok bool) {
 	for _, t := range req.Turns {
 		for _, b := range t.Blocks {
 			if o, ok := b.(*llm.Opaque); ok && o.Protocol == own && o.Type == "item_reference" {
-				return true
+				return itemIDOf([]byte(o.Raw)), true
 			}
 		}
 	}
-	return false
+	return "", false
 }
