@@ -64,7 +64,7 @@ func (Codec) Names(body []byte) bool {
 func (Codec) Recount(body []byte, past protocol.Past, limit int64) ([]byte, *llm.Error) {
 	var w Request
 	if requestShape.Unmarshal(body, &w) != nil {
-		return nil, nil // whoever is asked will say what is wrong with it
+		return nil, nil //nolint:nilerr // whoever is asked will say what is wrong with it
 	}
 	r := recounter{past: past, room: limit}
 	known := r.upTo(w.PreviousResponseID.Value())
