@@ -89,6 +89,31 @@ func leavesAfter(text string) client {
 	}
 }
 
+// leavesOnce goes away when the upstream is being read.
+func leavesOnce(read <-chan struct{}) client {
+	return func(t *testing.T, g *gateway, l lane) int {
+		c, _ := g.dial(t)
+		_, _ = io.WriteString(c, rawPost(l.path, l.body, len(l.body)))
+		<-read
+		leave(c, true)
+		return 0
+	}
+}
+
+// beingRead begins a stream, and tells when more of it was taken than the system holds:
+// somebody reads it then.
+func beingRead(read chan<- struct{}) func(*upstreamtest.Conn) {
+	return func(c *upstreamtest.Conn) {
+		c.BeginStream()
+		c.Chunk(canaryChunk)
+		comment := ": " + strings.Repeat("x", 64<<10) + "\n\n"
+		for range 256 {
+			c.Chunk(comment)
+		}
+		read <- struct{}{}
+	}
+}
+
 func readUntil(t testing.TB, r *bufio.Reader, text string) string {
 	t.Helper()
 	var got []byte
@@ -124,6 +149,7 @@ func endings() []ending {
 	said := canaryChunk + canaryChunk
 	told := inForms{upstreamtest.Stream(said + stopChunk + tokensChunk + sentinel), upstreamtest.JSON(200, plainAnswer)}
 	begun := inForms{silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(canaryChunk) }), nil}
+	read := make(chan struct{})
 	mute := inForms{silence(func(*upstreamtest.Conn) {}), silence(func(*upstreamtest.Conn) {})}
 	refused := upstreamtest.JSON(500, `{"error":{"message":"no","type":"server_error","param":null,"code":null}}`)
 	left := usage.Row{Outcome: usage.Left, Estimated: true}
@@ -133,8 +159,8 @@ func endings() []ending {
 		{name: "answered, nothing told", answers: inForms{upstreamtest.Stream(said + stopChunk + sentinel), upstreamtest.JSON(200, silentWhole)},
 			want: usage.Row{Outcome: usage.Answered, Estimated: true, Usage: llm.Usage{Output: 2}}, prompt: true, more: int64(len(silentWhole)) / bytesPerToken, status: 200},
 		{name: "the client leaves at once", answers: mute, client: leavesAfter(""), want: left, prompt: true, fault: "cancelled"},
-		{name: "the client leaves while it is collected", of: func(l lane) bool { return l.events && !l.stream }, answers: begun,
-			client: leavesAfter(""), want: left, prompt: true, fault: "cancelled", status: 200},
+		{name: "the client leaves while it is collected", of: func(l lane) bool { return l.events && !l.stream }, answers: inForms{silence(beingRead(read)), nil},
+			client: leavesOnce(read), want: left, prompt: true, fault: "cancelled", status: 200},
 		{name: "the client leaves in mid-stream", of: streams, answers: begun, client: leavesAfter("canary"),
 			want: usage.Row{Outcome: usage.Left, Estimated: true, Usage: llm.Usage{Output: 1}}, prompt: true, fault: "cancelled", status: 200},
 		{name: "the client leaves after the last event", of: streams, client: leavesAfterTheEnd,
@@ -179,8 +205,8 @@ func lastOf(dialect string) string {
 // However an exchange ends, it has one row, which says who pays for what, and its
 // budget is charged with just that.
 func TestEveryEndHasOneRow(t *testing.T) {
-	for _, e := range endings() {
-		for _, l := range lanes() {
+	for _, l := range lanes() {
+		for _, e := range endings() { // each lane has its own: they run at once
 			if e.of != nil && !e.of(l) {
 				continue
 			}
