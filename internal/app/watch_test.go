@@ -182,7 +182,7 @@ func TestReloadRefusesMistakes(t *testing.T) {
 		{"truncated", "", "isogloss.yaml"},
 		{"a public address without keys", "listen: 0.0.0.0:0\n" + strings.Replace(numbered(up, 2), "listen: 127.0.0.1:0", "", 1), `add keys or a store, or listen on 127.0.0.1`},
 	} {
-		g.write(t, c.text)
+		g.replace(t, c.text) // a look in mid-write would be one mistake more
 		line := g.log.waitFor(t, refused, i+1)
 		if !strings.Contains(line, c.want) || !strings.Contains(line, `"level":"ERROR"`) {
 			t.Errorf("%s: the log lacks %s:\n%s", c.name, c.want, line)
