@@ -95,33 +95,42 @@ type recounter struct {
 }
 
 // upTo says again what was said up to an answer, that one included. It reports whether
-// all of that is known; else it is as if it had not been asked.
+// all of that is known; else it is as if it had not been asked. What is too much is not
+// followed to its beginning.
 func (r *recounter) upTo(id string) bool {
 	type exchange struct {
 		question Input
 		items    [][]byte
 	}
 	var chain []exchange // the last one first
+	fresh := *r
 	for before := id; before != ""; {
 		question, items, ok := r.past.Answer(before)
 		var w Request
 		if !ok || len(chain) == maxChain || requestShape.Unmarshal(question, &w) != nil {
+			*r = fresh
 			return false
 		}
 		chain = append(chain, exchange{w.Input.Value(), items})
 		r.room -= int64(len(question))
+		for _, it := range items {
+			r.room -= int64(len(it))
+		}
+		if r.room < 0 {
+			return true
+		}
 		before = w.PreviousResponseID.Value()
 	}
-	for len(chain) > 0 && r.room >= 0 {
+	for len(chain) > 0 {
 		e := chain[len(chain)-1]
 		chain = chain[:len(chain)-1]
 		r.input(e.question)
 		for _, it := range e.items {
-			r.add(it)
+			r.items.add(llm.Raw(it))
 		}
 	}
 	if r.unknown > 0 {
-		*r = recounter{past: r.past, room: r.room}
+		*r = fresh
 		return false
 	}
 	return id != ""
@@ -141,19 +150,16 @@ func (r *recounter) input(in Input) {
 			r.items.add(llm.Raw(raw))
 			continue
 		}
-		if item, ok := r.past.Item(itemIDOf(raw)); ok {
-			r.found++
-			r.add(item)
+		item, ok := r.past.Item(itemIDOf(raw))
+		if !ok {
+			r.unknown++
+			r.items.add(llm.Raw(raw))
 			continue
 		}
-		r.unknown++
-		r.items.add(llm.Raw(raw))
-	}
-}
-
-// add adds what was named.
-func (r *recounter) add(item []byte) {
-	if r.room -= int64(len(item)); r.room >= 0 {
+		r.found++
+		if r.room -= int64(len(item)); r.room < 0 {
+			return
+		}
 		r.items.add(llm.Raw(item))
 	}
 }

@@ -108,6 +108,12 @@ func TestRecountIsBounded(t *testing.T) {
 			t.Errorf("%.40s: %+v", ask, err)
 		}
 	}
+	ring := big["resp_1"]
+	ring.question = `{"previous_response_id":"resp_r","input":"x"}`
+	big["resp_r"] = ring
+	if _, err := (Codec{}).Recount([]byte(`{"previous_response_id":"resp_r"}`), big, 30_000); err == nil || err.Kind != llm.TooLarge {
+		t.Errorf("a ring: %+v", err)
+	}
 }
 
 func TestTold(t *testing.T) {
