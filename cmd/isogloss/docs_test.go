@@ -219,7 +219,7 @@ func evaluate(t *testing.T, fset *token.FileSet, x ast.Expr) int64 {
 	if err := printer.Fprint(&b, fset, x); err != nil {
 		t.Fatal(err)
 	}
-	text := strings.NewReplacer("time.Millisecond", "1_000_000", "time.Second", "1_000_000_000", "time.Minute", "60_000_000_000").Replace(b.String())
+	text := strings.NewReplacer("time.Millisecond", "1_000_000", "time.Second", "1_000_000_000", "time.Minute", "60_000_000_000", "time.Hour", "3_600_000_000_000").Replace(b.String())
 	v, err := types.Eval(token.NewFileSet(), nil, token.NoPos, text)
 	if err != nil {
 		t.Fatal(err)
