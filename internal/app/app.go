@@ -135,7 +135,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	watcher.bound = servers.data.listener.Addr()
-	greet(observer.Logger(), cfg, servers, o.Version)
+	greet(observer.Logger(), cfg, now.served(), servers, o.Version)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	l := life{servers: servers, process: o.Process, pace: o.pace, gateway: gateway, logger: observer.Logger(), leave: func() {
@@ -167,8 +167,8 @@ func closeObserver(o *observe.Observer) {
 }
 
 // greet tells the operator where the gateway is and what it serves.
-func greet(logger *slog.Logger, cfg *config.Config, s *servers, version string) {
-	logger.Info("listening", "url", "http://"+s.data.addr(), "metrics", s.metricsURL(), "models", len(cfg.Models), "providers", len(cfg.Providers), "version", version)
+func greet(logger *slog.Logger, cfg *config.Config, models int, s *servers, version string) {
+	logger.Info("listening", "url", "http://"+s.data.addr(), "metrics", s.metricsURL(), "models", models, "providers", len(cfg.Providers), "version", version)
 	if len(cfg.Keys) == 0 && cfg.Store.URL == "" {
 		logger.Info("no keys are configured, so only this machine is served", "hint", "point an OpenAI SDK at http://"+s.data.addr()+"/v1")
 	}

@@ -22,6 +22,7 @@ type current struct {
 	loaded  time.Time
 	prices  *usage.Book
 	workers []discover.Worker
+	models  int // that are served
 }
 
 // load takes a configuration.
@@ -51,6 +52,7 @@ func (c *current) found(s discover.Snapshot) {
 func (c *current) use() {
 	state := newState(c.cfg, c.workers, c.started)
 	c.stores.join(state, c.cfg, c.prices)
+	c.models = len(state.Routes.Routes())
 	c.gateway.Use(state)
 }
 
@@ -59,6 +61,13 @@ func (c *current) config() (*config.Config, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cfg, c.loaded
+}
+
+// served is how many models there are, of the file and of workers.
+func (c *current) served() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.models
 }
 
 // newBook is the price book of a configuration.

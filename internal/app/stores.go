@@ -40,6 +40,7 @@ type stores struct {
 	once      *cache.Once
 	shut      []func() // of what these are kept in
 	discovery *discover.Discovery
+	found     chan struct{} // closed once the workers that there are have been published
 
 	running sync.WaitGroup
 	end     context.CancelFunc
@@ -65,6 +66,7 @@ func openStores(cfg *config.Config, observer *observe.Observer) (s *stores, err 
 		}
 	}
 	s.discovery, err = newDiscovery(cfg, observer.Logger())
+	s.found = make(chan struct{})
 	return s, err
 }
 
@@ -133,14 +135,21 @@ func (s *stores) openAnswers(cfg *config.Config) error {
 	return err
 }
 
-// ready waits until keys can be told apart: from the store, or from what was kept of
-// it. Where neither is there, the gateway could only turn everyone away.
+// ready waits until workers are known, which takes half a second at most, and keys
+// can be told apart: from the store, or from what was kept of it. Without either the
+// gateway could only turn away who comes first.
 func (s *stores) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, firstContact)
+	defer cancel()
+	if s.discovery != nil {
+		select {
+		case <-s.found:
+		case <-ctx.Done():
+		}
+	}
 	if s.keys == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, firstContact)
-	defer cancel()
 	for s.keys.Ready() != nil && ctx.Err() == nil {
 		if s.keys.Refresh(ctx) == nil {
 			break
@@ -165,7 +174,13 @@ func (s *stores) run(observer *observe.Observer, publish func(discover.Snapshot)
 	}
 	observer.WatchStores(s.snapshot)
 	if s.discovery != nil {
-		s.running.Go(func() { s.discovery.Run(ctx, publish) })
+		first := sync.OnceFunc(func() { close(s.found) })
+		s.running.Go(func() {
+			s.discovery.Run(ctx, func(now discover.Snapshot) {
+				publish(now)
+				first()
+			})
+		})
 	}
 }
 

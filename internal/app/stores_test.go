@@ -314,20 +314,20 @@ models:
   empty:  { targets: [discovered/nobody] }
 `, filepath.Join(folder, "data"), list, own.BaseURL()), quick())
 
-	until := func(model string, status int, text string) http.Header {
+	untilServed := func(model, text string) {
 		t.Helper()
 		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-			got, body, header := g.try(t, model, "")
-			if got == status && strings.Contains(body, text) {
-				return header
+			got, body, _ := g.try(t, model, "")
+			if got == 200 && strings.Contains(body, text) {
+				return
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%s: %d %s, want %d with %q", model, got, body, status, text)
+				t.Fatalf("%s: %d %s, want 200 with %q", model, got, body, text)
 			}
 		}
 	}
-	if h := until("found", 200, "inner"); h.Get("Isogloss-Target") != "file:w1/inner" {
-		t.Errorf("answered by %s", h.Get("Isogloss-Target"))
+	if got, body, h := g.try(t, "found", ""); got != 200 || h.Get("Isogloss-Target") != "file:w1/inner" { // also the first that comes
+		t.Errorf("%d %s, answered by %s", got, body, h.Get("Isogloss-Target"))
 	}
 	if _, page := g.get(t, g.url+"/v1/models"); !strings.Contains(page, `"found"`) || !strings.Contains(page, `"joined"`) || strings.Count(page, `"fast"`) != 1 {
 		t.Errorf("the list is %s", page)
@@ -340,11 +340,40 @@ models:
 	}
 
 	put("[" + worker("w3", "nobody", "late") + "]") // whoever was the last of a model is kept for a while
-	until("empty", 200, "late")
+	untilServed("empty", "late")
 	g.want(t, "fast", "", 200, "real")
 	for _, r := range up.Requests() {
 		if strings.Contains(string(r.Body), "stolen") {
 			t.Error("a worker has taken over a model of the file")
 		}
 	}
+}
+
+// The port is opened when workers are known: also where the source is away and they
+// are those of the last time, the first request is served.
+func TestWorkersBeforeThePort(t *testing.T) {
+	up := upstreamtest.New(t)
+	up.Answer(echo)
+	folder := t.TempDir()
+	list := filepath.Join(folder, "workers.json")
+	if err := os.WriteFile(list, fmt.Appendf(nil, `[{"id":"w1","model":"found","protocol":"openai-chat","url":%q,"name":"inner"}]`, up.BaseURL()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	configuration := fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: { listen: 127.0.0.1:0 }
+data: %q
+discover: { file: %q, networks: [127.0.0.0/8] }
+`, filepath.Join(folder, "data"), list)
+	g := start(t, configuration, quick())
+	if line := g.log.waitFor(t, `"msg":"listening"`, 1); !strings.Contains(line, `"models":1,`) {
+		t.Error(line)
+	}
+	g.want(t, "found", "", 200, "inner")
+	g.wait(t)
+	if err := os.Remove(list); err != nil {
+		t.Fatal(err)
+	}
+	g = start(t, configuration, quick())
+	g.want(t, "found", "", 200, "inner")
 }

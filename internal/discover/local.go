@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -78,13 +79,29 @@ func newLocal(o LocalOptions) *local {
 
 // LookLocally asks once what is there.
 func LookLocally(ctx context.Context, o LocalOptions) []Worker {
-	l := newLocal(o)
 	var all []Worker
-	for _, e := range l.Engines {
-		workers, _ := l.ask(ctx, e) // who does not answer is not there
-		all = append(all, workers...)
+	for _, a := range newLocal(o).askAll(ctx) { // who does not answer is not there
+		all = append(all, a.workers...)
 	}
 	return all
+}
+
+// answer is what an engine serves, or why that is not known.
+type answer struct {
+	workers []Worker
+	err     error
+}
+
+// askAll asks all engines at once: a port that is open and silent keeps nobody else
+// waiting.
+func (l *local) askAll(ctx context.Context) []answer {
+	answers := make([]answer, len(l.Engines))
+	var asking sync.WaitGroup
+	for i, e := range l.Engines {
+		asking.Go(func() { answers[i].workers, answers[i].err = l.ask(ctx, e) })
+	}
+	asking.Wait()
+	return answers
 }
 
 func (l *local) Name() string { return "local" }
@@ -95,12 +112,12 @@ func (l *local) Watch(ctx context.Context, tell func(Change)) {
 	known := make([][]Worker, len(l.Engines))
 	for first := true; ctx.Err() == nil; first = false {
 		c := Change{All: first, At: time.Now()}
-		for i, e := range l.Engines {
-			now, err := l.ask(ctx, e)
-			if err != nil && !errors.Is(err, syscall.ECONNREFUSED) && len(known[i]) > 0 {
+		for i, a := range l.askAll(ctx) {
+			now := a.workers
+			if a.err != nil && !errors.Is(a.err, syscall.ECONNREFUSED) && len(known[i]) > 0 {
 				continue
 			}
-			l.note(e, known[i], now)
+			l.note(l.Engines[i], known[i], now)
 			c.Put = append(c.Put, now...)
 			for _, w := range known[i] {
 				if !slices.Contains(now, w) {

@@ -2,6 +2,7 @@ package discover
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -120,4 +121,23 @@ func TestLocalComesAndGoes(t *testing.T) {
 	await(1)
 	stop()
 	await(0)
+}
+
+// Ports that are open and silent do not add up: a start would take seconds.
+func TestLocalSilentPorts(t *testing.T) {
+	port, _ := engine(t, map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"}]}`})
+	var engines []Engine
+	for range 5 {
+		l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		engines = append(engines, enginesAt(l.Addr().(*net.TCPAddr).Port, "vllm")...)
+	}
+	began := time.Now()
+	found := LookLocally(t.Context(), LocalOptions{Engines: append(engines, enginesAt(port, "vllm")...)})
+	if took := time.Since(began); len(found) != 1 || took >= time.Duration(len(engines))*localWait {
+		t.Errorf("found %v after %v", found, took)
+	}
 }
