@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -75,10 +76,18 @@ const (
 	patience = 30 * time.Second
 )
 
-const configuration = `
+// The model found is a worker's, and the list that has it is away during the restarts: a
+// process that serves before it has read what was kept of it would say that there is no
+// such model.
+const (
+	configuration = `
+data: %q
+discover: { file: %q, networks: [127.0.0.0/8] }
 providers: { up: { protocol: openai-chat, base_url: %q } }
 models: { fast: { targets: [up/m] } }
 `
+	workers = `[{"id": "w", "model": "found", "protocol": "openai-chat", "url": %q, "name": "m"}]`
+)
 
 // Run does it with a built gateway. The error is of what kept it from being done;
 // what was lost is in the result.
@@ -94,16 +103,33 @@ func Run(ctx context.Context, bin string, o Options, progress func(string)) (Res
 		return Result{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	g, err := rig.Start(ctx, bin, dir, fmt.Sprintf(configuration, up.URL))
+	list := filepath.Join(dir, "workers.json")
+	if err := os.WriteFile(list, fmt.Appendf(nil, workers, up.URL), 0o600); err != nil {
+		return Result{}, err
+	}
+	data := filepath.Join(dir, "data")
+	g, err := rig.Start(ctx, bin, dir, fmt.Sprintf(configuration, data, list, up.URL))
 	if err != nil {
 		return Result{}, err
 	}
 	s := &scenario{Options: o, gateway: g, progress: progress, over: make(chan struct{})}
-	result, err := s.run(ctx)
+	err = rig.Until(ctx, patience, "the list of workers is not kept", func() bool { return exists(filepath.Join(data, "workers.snapshot")) })
+	if err == nil {
+		err = os.Remove(list)
+	}
+	var result Result
+	if err == nil {
+		result, err = s.run(ctx)
+	}
 	if stopped := g.Stop(ctx); err == nil {
 		err = stopped
 	}
 	return result, err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // scenario is one run.
@@ -147,7 +173,7 @@ func (s *scenario) run(ctx context.Context) (Result, error) {
 func (s *scenario) follow(ctx context.Context, i int) {
 	c := rig.NewClient(s.gateway.URL)
 	defer c.Close()
-	kinds := rig.Streams("fast")
+	kinds := append(rig.Streams("fast"), rig.Streams("found")...)
 	kind := kinds[i%len(kinds)]
 	for s.pause(time.Duration(i) * s.StreamTime / time.Duration(s.Streams)); !s.done(); {
 		begun := false
