@@ -41,6 +41,7 @@ ETCD_PASSWORD is the password of --username.`,
 	f.StringVar(&o.Worker.URL, "url", "", "the engine's base URL, such as http://10.0.0.5:8000/v1")
 	f.IntVar(&o.Worker.Capacity, "capacity", 0, "requests that it can work on at once; no limit by default")
 	f.IntVar(&o.Worker.Weight, "weight", 1, "its share among the workers of the model")
+	f.StringVar(&o.Worker.Engine, "engine", "", "the preset of its engine, for example ollama, where that does things in its own way")
 	f.DurationVar(&o.TTL, "ttl", 10*time.Second, "how long it stays registered after this command has died")
 	f.StringVar(&o.Check, "check", "", "URL that answers 2xx while the engine is well")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -377,3 +377,37 @@ discover: { file: %q, networks: [127.0.0.0/8] }
 	g = start(t, configuration, quick())
 	g.want(t, "found", "", 200, "inner")
 }
+
+// A worker is asked in the way of its engine, whether its bytes pass or are translated.
+func TestWorkersOfAnEngine(t *testing.T) {
+	up := upstreamtest.New(t)
+	up.Answer(echo)
+	folder := t.TempDir()
+	list := filepath.Join(folder, "workers.json")
+	worker := func(model, engine string) string {
+		return fmt.Sprintf(`{"id":%q,"model":%q,"protocol":"openai-chat","url":%q,"engine":%q}`, model, model, up.BaseURL(), engine)
+	}
+	if err := os.WriteFile(list, []byte("["+worker("a", "ollama")+","+worker("b", "vllm")+","+worker("c", "anthropic")+","+worker("d", "nobody's")+"]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := start(t, fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: { listen: 127.0.0.1:0 }
+data: %q
+discover: { file: %q, networks: [127.0.0.0/8] }
+`, filepath.Join(folder, "data"), list), quick())
+	for model, want := range map[string]string{"a": `"max_tokens":7`, "b": `"max_completion_tokens":7`, "c": `"max_completion_tokens":7`, "d": `"max_completion_tokens":7`} {
+		for path, limit := range map[string]string{"/v1/chat/completions": "max_completion_tokens", "/v1/messages": "max_tokens"} {
+			body := fmt.Sprintf(`{"model":%q,%q:7,"messages":[{"role":"user","content":"hi"}]}`, model, limit)
+			resp, err := http.Post(g.url+path, "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			requests := up.Requests()
+			if last := string(requests[len(requests)-1].Body); resp.StatusCode != http.StatusOK || !strings.Contains(last, want) {
+				t.Errorf("%s, model %s: %s; the worker got %s, want %s", path, model, resp.Status, last, want)
+			}
+		}
+	}
+}

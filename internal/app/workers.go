@@ -117,6 +117,9 @@ func newWorker(w discover.Worker, base *url.URL, cfg *config.Config) *provider.P
 		UpstreamStream: provider.Always, NvExt: provider.NvExtRefuse, Rerank: provider.RerankSame, Quota: provider.QuotaModel,
 		Timeouts: cfg.Timeouts, Concurrency: w.Capacity, Continuation: provider.NoContinuation,
 	}
+	if preset, ok := provider.Lookup(w.Engine); ok && preset.Protocol == p.Protocol {
+		p.Quirks = preset.Quirks
+	}
 	if key := cfg.Discover.APIKey; key != "" {
 		p.Key, p.Auth = key, provider.Bearer
 	}

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -24,16 +25,18 @@ type Engine struct {
 	// member Member. Without a Path the list of models says who owns them.
 	Sign, Member string
 	Owner        string
+	Preset       string // of the gateway's providers
+	Spare        string // an end of models' names that people leave out
 }
 
 // Engines are those that Local looks for.
 func Engines() []Engine {
 	return []Engine{
-		{Name: "llama.cpp", Port: 8080, Sign: "/props", Member: "total_slots"},
-		{Name: "vllm", Port: 8000, Owner: "vllm"},
-		{Name: "sglang", Port: 30000, Owner: "sglang"},
-		{Name: "ollama", Port: 11434, Sign: "/api/version", Member: "version"},
-		{Name: "lmstudio", Port: 1234, Sign: "/api/v0/models", Member: "data"},
+		{Name: "llama.cpp", Port: 8080, Sign: "/props", Member: "total_slots", Preset: "llamacpp"},
+		{Name: "vllm", Port: 8000, Owner: "vllm", Preset: "vllm"},
+		{Name: "sglang", Port: 30000, Owner: "sglang", Preset: "sglang"},
+		{Name: "ollama", Port: 11434, Sign: "/api/version", Member: "version", Preset: "ollama", Spare: ":latest"},
+		{Name: "lmstudio", Port: 1234, Sign: "/api/v0/models", Member: "data", Preset: "lmstudio"},
 	}
 }
 
@@ -175,7 +178,12 @@ func (l *local) ask(ctx context.Context, e Engine) ([]Worker, error) {
 		if m.ID == "" || e.Owner != "" && m.Owner != e.Owner {
 			continue
 		}
-		workers = append(workers, Worker{ID: e.Name + "-" + strconv.Itoa(e.Port) + "-" + m.ID, Model: m.ID, Protocol: "openai-chat", URL: "http://" + address + "/v1"})
+		w := Worker{ID: e.Name + "-" + strconv.Itoa(e.Port) + "-" + m.ID, Model: m.ID, Protocol: "openai-chat", URL: "http://" + address + "/v1", Engine: e.Preset}
+		workers = append(workers, w)
+		if short, ok := strings.CutSuffix(m.ID, e.Spare); ok && e.Spare != "" {
+			w.ID, w.Model = strings.TrimSuffix(w.ID, e.Spare), short
+			workers = append(workers, w)
+		}
 	}
 	return workers, nil
 }

@@ -48,6 +48,7 @@ func TestLocalEngines(t *testing.T) {
 		{"sglang on vllm's port", "vllm", map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"sglang"}]}`}, ""},
 		{"sglang", "sglang", map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"sglang"}]}`}, "a"},
 		{"ollama", "ollama", map[string]string{"/api/version": `{"version":"0.12"}`, "/v1/models": `{"data":[{"id":"qwen3:8b","owned_by":"library"}]}`}, "qwen3:8b"},
+		{"ollama's names without their end", "ollama", map[string]string{"/api/version": `{"version":"0.12"}`, "/v1/models": `{"data":[{"id":"smol:latest","owned_by":"library"}]}`}, "smol:latest smol"},
 		{"ollama without models", "ollama", map[string]string{"/api/version": `{"version":"0.12"}`, "/v1/models": `{"data":null}`}, ""},
 		{"lmstudio", "lmstudio", map[string]string{"/api/v0/models": `{"data":[]}`, "/v1/models": `{"data":[{"id":"x"}]}`}, "x"},
 		{"no JSON", "ollama", map[string]string{"/api/version": `hello`}, ""},

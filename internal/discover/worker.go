@@ -11,6 +11,7 @@ type Worker struct {
 	Name     string `json:"name,omitempty"`     // the worker's own name for the model; empty: the same
 	Capacity int    `json:"capacity,omitempty"` // open requests that it can bear; 0: no limit of its own
 	Weight   int    `json:"weight,omitempty"`   // its share; less than 1 is 1
+	Engine   string `json:"engine,omitempty"`   // the preset that says what it does in its own way; one that is not known says nothing
 }
 
 // Snapshot is all workers at one time, ordered by model and id. It is not changed

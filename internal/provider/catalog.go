@@ -100,6 +100,7 @@ func Catalog() []Preset {
 			Docs: "https://github.com/ggml-org/llama.cpp/tree/master/tools/server"},
 		{Name: "ollama", Title: "Ollama", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:11434/v1",
 			Auth: Bearer, UpstreamStream: Always, NvExt: NvExtRefuse, Local: true,
+			Quirks:     []Quirk{RenameField("max_completion_tokens", "max_tokens")}, // else it writes without an end
 			HealthPath: "/api/version", Continuation: ContinueTrailing,
 			Docs: "https://docs.ollama.com"},
 		{Name: "lmstudio", Title: "LM Studio", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:1234/v1",
