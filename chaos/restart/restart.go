@@ -113,12 +113,8 @@ func Run(ctx context.Context, bin string, o Options, progress func(string)) (Res
 		return Result{}, err
 	}
 	s := &scenario{Options: o, gateway: g, progress: progress, over: make(chan struct{})}
-	err = rig.Until(ctx, patience, "the list of workers is not kept", func() bool { return exists(filepath.Join(data, "workers.snapshot")) })
-	if err == nil {
-		err = os.Remove(list)
-	}
 	var result Result
-	if err == nil {
+	if err = loseWorkers(ctx, list, filepath.Join(data, "workers.snapshot")); err == nil {
 		result, err = s.run(ctx)
 	}
 	if stopped := g.Stop(ctx); err == nil {
@@ -127,9 +123,16 @@ func Run(ctx context.Context, bin string, o Options, progress func(string)) (Res
 	return result, err
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+// loseWorkers takes the list away once the gateway has a copy of its own.
+func loseWorkers(ctx context.Context, list, kept string) error {
+	err := rig.Until(ctx, patience, "the list of workers is not kept", func() bool {
+		_, err := os.Stat(kept)
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	return os.Remove(list)
 }
 
 // scenario is one run.

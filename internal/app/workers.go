@@ -96,6 +96,10 @@ type pools struct {
 // cannot be called all the same is left out.
 func newPools(workers []discover.Worker, cfg *config.Config) pools {
 	p := pools{byName: map[string][]route.Target{}}
+	engines := map[string]provider.Preset{} // made once: there may be a hundred thousand workers
+	for _, preset := range provider.Catalog() {
+		engines[preset.Name] = preset
+	}
 	for _, w := range workers {
 		base, err := provider.ParseBaseURL(protocol.Name(w.Protocol), w.URL)
 		if err != nil {
@@ -104,21 +108,21 @@ func newPools(workers []discover.Worker, cfg *config.Config) pools {
 		if p.byName[w.Model] == nil {
 			p.names = append(p.names, w.Model)
 		}
-		p.byName[w.Model] = append(p.byName[w.Model], route.Target{Provider: newWorker(w, base, cfg), Model: cmp.Or(w.Name, w.Model), Weight: max(w.Weight, 1), Timeouts: cfg.Timeouts})
+		p.byName[w.Model] = append(p.byName[w.Model], route.Target{Provider: newWorker(w, base, engines[w.Engine], cfg), Model: cmp.Or(w.Name, w.Model), Weight: max(w.Weight, 1), Timeouts: cfg.Timeouts})
 	}
 	return p
 }
 
 // newWorker is a worker as a provider. Workers are engines, and are asked as those
-// are.
-func newWorker(w discover.Worker, base *url.URL, cfg *config.Config) *provider.Provider {
+// are, in the way of their own where that is known.
+func newWorker(w discover.Worker, base *url.URL, engine provider.Preset, cfg *config.Config) *provider.Provider {
 	p := &provider.Provider{
 		Name: strings.ReplaceAll(w.ID, "/", ":"), Workers: config.Discovered + "/" + w.Model, Protocol: protocol.Name(w.Protocol), BaseURL: base, Auth: provider.NoneAuth,
 		UpstreamStream: provider.Always, NvExt: provider.NvExtRefuse, Rerank: provider.RerankSame, Quota: provider.QuotaModel,
 		Timeouts: cfg.Timeouts, Concurrency: w.Capacity, Continuation: provider.NoContinuation,
 	}
-	if preset, ok := provider.Lookup(w.Engine); ok && preset.Protocol == p.Protocol {
-		p.Quirks = preset.Quirks
+	if engine.Protocol == p.Protocol {
+		p.Quirks = engine.Quirks
 	}
 	if key := cfg.Discover.APIKey; key != "" {
 		p.Key, p.Auth = key, provider.Bearer

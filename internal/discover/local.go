@@ -22,7 +22,7 @@ type Engine struct {
 	Name string
 	Port int // the one that it listens on unless told otherwise
 	// Sign is a path that only this engine answers with a JSON object that has the
-	// member Member. Without a Path the list of models says who owns them.
+	// member Member. Without a Sign the list of models says who owns them.
 	Sign, Member string
 	Owner        string
 	Preset       string // of the gateway's providers
