@@ -84,7 +84,11 @@ const (
 func (s *Store) prepare(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	have, err := s.version(short, conn{s.write, &s.kind})
+	var have int64
+	err := s.insist(short, func() (err error) { // SQLite does not wait while another makes a new file ready for several
+		have, err = s.version(short, conn{s.write, &s.kind})
+		return err
+	})
 	need := int64(len(s.steps))
 	switch {
 	case err != nil:

@@ -190,15 +190,20 @@ func (s *Store) change(ctx context.Context, do func(context.Context, conn) error
 	if err != nil {
 		return err
 	}
+	return s.leave(s.insist(ctx, func() error { return s.transact(ctx, do) }))
+}
+
+// insist does something again while others are in its way.
+func (s *Store) insist(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
-		err := s.transact(ctx, do)
+		err := do()
 		if err == nil || try == tries || !s.kind.is(err, again) {
-			return s.leave(err)
+			return err
 		}
 		select {
 		case <-time.After(rand.N(time.Duration(try) * 10 * time.Millisecond)): //nolint:gosec // spreads the load, keeps no secret
 		case <-ctx.Done():
-			return s.leave(err)
+			return err
 		}
 	}
 }
