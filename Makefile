@@ -1,20 +1,21 @@
-# Everything that is run by hand or by CI is here. `make check` is what CI runs.
+# Every command that people and CI run. `make check` is what CI runs.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
 BIN   := bin/isogloss
-LINT  := $(shell go env GOPATH)/bin/golangci-lint
+GOBIN := $(shell go env GOPATH)/bin
+LINT  := $(GOBIN)/golangci-lint
 LINT_VERSION := v2.13.0
-VERSION ?= dev
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 5s
 SOAK ?= 2m
 
-.PHONY: build check format vet lint stores test timing fuzz fuzz-crashes conform e2e crowd chaos chaos-short cluster cluster-short soak bench bench-quick generate tidy clean
+.PHONY: build check format vet lint stores test growth dashboards timing fuzz conform e2e crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
-build: ## the binary
-	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN) ./cmd/isogloss
+build: ## the binary, statically linked
+	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
 
-check: format vet tidy lint test conform e2e chaos-short cluster-short soak bench-quick fuzz-crashes ## all that must pass before a change lands
+check: format vet tidy lint test growth conform e2e chaos-short redteam cluster-short soak bench-quick test-deploy ## everything that must pass before a change lands
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
@@ -22,10 +23,12 @@ format:
 vet:
 	go vet ./...
 	cd e2e && go vet ./...
+	cd deploy && go vet ./...
 
 tidy:
 	go mod tidy -diff
 	cd e2e && go mod tidy -diff
+	cd deploy && go mod tidy -diff
 
 $(LINT):
 	go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
@@ -33,23 +36,27 @@ $(LINT):
 lint: $(LINT)
 	$(LINT) run ./...
 	cd e2e && $(LINT) run --config ../.golangci.yml ./...
+	cd deploy && $(LINT) run --config ../.golangci.yml ./...
 
-stores: ## the stores that tests run, where they are not installed
+stores: ## installs the stores that tests need
 	./internal/storetest/setup.sh
 
-test: stores ## everything but the SDKs, with the race detector
-	go test -race -shuffle=on ./...
+test: stores ## all Go tests with the race detector, without e2e
+	go test -race -shuffle=on -timeout 25m ./...
 
-timing: ## whether the time of a key's check tells anything of the key; wants a quiet machine
-	go test -count=1 -v -run Timing ./internal/access
+dashboards: stores ## the alert rules and dashboards on a real Prometheus; a part of test
+	go test -count=1 -v -run 'TestAlertRules|TestDashboards' ./internal/app
 
-fuzz: ## every fuzz target for as long as FUZZTIME says, for example FUZZTIME=10m
-	./fuzz.sh $(FUZZTIME) all
+growth: ## that the time and the memory of translation stay in proportion to the text
+	go test -count=1 -tags growth -timeout 30m -run 'TestWorkGrowsLinearly|TestMemoryOfTranslation' ./protocol/all
 
-fuzz-crashes: ## the same, but a law that a random input breaks is only printed
-	./fuzz.sh $(FUZZTIME) crashes
+timing: ## whether the duration of a key check reveals anything about the key; needs an idle machine
+	go test -count=1 -v -tags timing -run Timing ./internal/access
 
-conform: build ## the corpus of conversations, on all sixteen cells
+fuzz: ## every fuzz target for FUZZTIME, for example FUZZTIME=10m
+	./fuzz.sh $(FUZZTIME)
+
+conform: build ## the conformance corpus on all sixteen dialect pairs
 	$(BIN) conform --direct | tail -n 1
 	$(BIN) conform
 
@@ -59,33 +66,66 @@ e2e: build ## real clients and a real engine against the built binary; PARTS="sd
 crowd: build ## 32 clients of mixed SDKs on a real engine for ten minutes
 	cd e2e && CROWD=10m ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . crowd
 
-chaos: build ## every way to fail, against the built binary; writes docs/reliability.md
+chaos: build ## failing upstreams against the built binary; writes docs/reliability.md
 	go run ./chaos --bin $(BIN) --write docs/reliability.md
 
-chaos-short: build ## the same in less than three minutes
+chaos-short: build ## a selection, in less than three minutes
 	go run ./chaos --bin $(BIN) --short
 
-cluster: build stores ## three nodes on real stores that fail; writes docs/operations/cluster.md
+redteam: build stores ## attacks on the built binary; ONLY='^json/' runs some
+	go run ./redteam --bin $(BIN) --only '$(ONLY)'
+
+redteam-confined: build ## the same as another user without rights, on a read-only file system
+	go build -o bin/redteam ./redteam
+	./redteam/confined.sh bin/redteam $(BIN) --only '$(ONLY)'
+
+vulncheck: ## known vulnerabilities of the modules, by Go's list, which it gets from the network
+	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
+
+cluster: build stores ## three nodes on failing stores; writes docs/operations/cluster.md
 	go run ./cluster --bin $(BIN) --write docs/operations/cluster.md
 
-cluster-short: build stores ## the same in less than four minutes
+cluster-short: build stores ## a selection, in about four minutes
 	go run ./cluster --bin $(BIN) --short
 
-soak: build ## mixed failures for as long as SOAK says, for example SOAK=30m
+soak: build ## mixed failures for SOAK, for example SOAK=30m
 	go run ./chaos --bin $(BIN) --soak $(SOAK)
 
-bench: build ## what it costs, beside others, into docs/performance.md; PEERS="--peer NAME=URL,PID" adds one
+bench: build ## CPU, memory and latency compared with others; writes docs/performance.md; PEERS="--peer NAME=URL,PID" adds one
 	./bench/setup.sh
 	go build -o bin/bench ./bench
 	bin/bench --page docs $(PEERS)
 
-bench-quick: build ## the ratios only, held to bench/limits.go
+bench-quick: build ## the ratios only, checked against bench/limits.go
 	go build -o bin/bench ./bench
 	bin/bench --quick
 
-generate: ## files that are made from code: the configuration reference, the loss table
+generate: ## writes the configuration reference from the code
 	go test ./internal/config -run TestReference -update
-	go test ./protocol/loss -run TestPages -update
+
+image: ## the container image localhost/isogloss for amd64 and arm64; needs buildah
+	VERSION=$(VERSION) ./deploy/image/build.sh localhost/isogloss:$(VERSION) amd64 arm64
+
+release: $(GOBIN)/cosign ## all artefacts of VERSION=v1.2.3 in dist: binaries, packages, image, chart, checksums, signature
+	cd deploy && PATH="$$PATH:$(GOBIN)" go run ./release -version $(VERSION) -out $(CURDIR)/dist
+
+$(GOBIN)/cosign:
+	go install github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3
+
+$(GOBIN)/helm:
+	go install helm.sh/helm/v4/cmd/helm@v4.3.1
+
+manifests: $(GOBIN)/helm ## writes deploy/kubernetes and the configuration of deploy/compose from the Helm chart
+	cd deploy && go test -count=1 -run TestManifests ./test -update
+
+test-deploy: ## the ways to install the gateway, on this machine's platform only
+	./deploy/test/setup.sh
+	cd deploy && go test -short -count=1 -timeout 30m ./test
+
+test-deploy-all: $(GOBIN)/helm $(GOBIN)/cosign ## the same with Helm, all platforms and a signature; builds Helm and cosign
+	./deploy/test/setup.sh
+	cd deploy && ISOGLOSS_TEST_HELM=1 ISOGLOSS_TEST_COSIGN=1 ISOGLOSS_TEST_PLATFORMS=linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64 \
+		go test -count=1 -timeout 60m -v ./test
 
 clean:
 	rm -rf bin

@@ -3,11 +3,15 @@
 package isogloss
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"math"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,48 +31,64 @@ var allowed = map[string][]string{
 	"sse":                      {},
 	"protocol":                 {"llm"},
 	"protocol/wire":            {},
-	"protocol/openaichat":      {"protocol", "protocol/wire", "llm", "sse"},
-	"protocol/openairesponses": {"protocol", "protocol/wire", "llm", "sse"},
+	"protocol/openai":          {"protocol", "protocol/wire", "llm"}, // what the two folders below share
+	"protocol/openaichat":      {"protocol", "protocol/openai", "protocol/wire", "llm", "sse"},
+	"protocol/openairesponses": {"protocol", "protocol/openai", "protocol/wire", "llm", "sse"},
 	"protocol/anthropic":       {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/gemini":          {"protocol", "protocol/wire", "llm", "sse"},
-	"protocol/rerank":          {"protocol", "llm"},
+	"protocol/rerank":          {"protocol", "protocol/wire", "llm"},
 	"protocol/completions":     {"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"}, // no codec of its own: the older neighbour of openaichat, whose errors it has
-	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/gemini", "protocol/openaichat", "protocol/openairesponses"},
-	"protocol/loss":            {"protocol", "llm"},
+	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/openairesponses", "protocol/rerank"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
-	"conform/record":           {"conform", "sse"},
-	"chaos":                    {"sse"},                                            // likewise, and those below it
-	"cluster":                  {"internal/freeport", "internal/storetest", "sse"}, // likewise
+	"conform/record":           {"conform", "protocol/wire", "sse"},
+	"chaos":                    {"internal/testrig"},
+	"redteam":                  {"internal/storetest", "internal/testrig"},
+	"cluster":                  {"internal/storetest", "internal/testrig", "sse"},
 
-	"internal/handover":     {},
-	"internal/secret":       {},
-	"internal/upstreamtest": {},
-	"internal/provider":     {"internal/secret", "protocol"},
-	"internal/balance":      {},
-	"internal/health":       {},
-	"internal/limit":        {},
-	"internal/route":        {"internal/balance", "internal/health", "internal/limit", "internal/provider"},
-	"internal/freeport":     {},
-	"internal/storetest":    {"internal/freeport"},
-	"internal/usage":        {"llm"},
-	"internal/quota":        {"internal/usage"},
-	"internal/discover":     {"internal/secret"},
-	"internal/access":       {"internal/quota", "internal/secret", "llm"},
-	"internal/store":        {"internal/access", "internal/quota", "internal/usage", "llm"},
-	"internal/admin":        {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"},
-	"internal/observe":      {"llm"},
-	"internal/config":       {"internal/provider", "internal/secret", "protocol"},
-	"internal/cache":        {},
-	"internal/capture":      {},
-	"internal/relay": {"internal/access", "internal/balance", "internal/cache", "internal/capture", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
-		"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/rerank", "llm", "sse"},
-	"internal/app": {"internal/access", "internal/admin", "internal/balance", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/secret", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route",
+	"internal/agents":         {},
+	"internal/framing":        {},
+	"internal/conns":          {},
+	"internal/handover":       {},
+	"internal/welcome":        {"protocol"},
+	"internal/secret":         {},
+	"internal/similar":        {},
+	"internal/upstreamtest":   {"internal/testrig"},
+	"internal/testrig":        {"sse"}, // the built binary and the wire, no codec: the harnesses have their own view of both
+	"internal/provider":       {"internal/secret", "protocol"},
+	"internal/balance":        {"protocol/wire"},
+	"internal/health":         {},
+	"internal/limit":          {},
+	"internal/route":          {"internal/balance", "internal/health", "internal/limit", "internal/provider"},
+	"internal/fleet":          {"internal/balance", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route", "llm"},
+	"internal/models":         {"internal/provider", "internal/route", "internal/similar", "internal/usage", "protocol"},
+	"internal/storetest":      {"internal/testrig"},
+	"internal/usage":          {"llm"},
+	"internal/spool":          {"internal/usage", "llm"},
+	"internal/resp":           {},
+	"internal/redis":          {"internal/resp"},
+	"internal/quota":          {"internal/redis", "internal/usage"},
+	"internal/discover":       {"internal/secret"},
+	"internal/access":         {"internal/agents", "internal/quota", "internal/secret", "llm"},
+	"internal/store":          {"internal/access", "internal/quota", "internal/usage", "llm"},
+	"internal/admin":          {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"},
+	"internal/observe":        {"llm"},
+	"internal/config":         {"internal/provider", "internal/secret", "internal/similar", "protocol", "protocol/all"},
+	"internal/billing":        {"internal/quota", "internal/spool", "internal/usage", "llm"},
+	"internal/cache":          {"internal/resp"},
+	"internal/capture":        {"internal/agents", "internal/secret"},
+	"internal/upstream":       {"internal/provider", "llm", "sse"},
+	"internal/exchange":       {"internal/billing", "internal/observe", "internal/provider", "internal/route", "internal/upstream", "protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
+	"internal/ingress":        {"internal/similar", "protocol", "llm"},
+	"internal/replay":         {"internal/cache", "internal/exchange", "internal/route", "internal/upstream", "llm"},
+	"internal/lane/translate": {"internal/conversation", "internal/exchange", "internal/provider", "internal/upstream", "protocol", "protocol/wire", "llm", "sse"},
+	"internal/lane/verbatim":  {"internal/exchange", "internal/lane/translate", "internal/provider", "internal/upstream", "protocol", "protocol/wire", "llm", "sse"},
+	"internal/conversation":   {"llm", "protocol"},
+	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
+		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
+	"internal/app": {"internal/models", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream",
 		"protocol", "protocol/all", "llm", "sse"},
-	"chaos/rig":     {"internal/freeport"}, // the built binary and the wire, nothing else of ours
-	"chaos/restart": {"chaos/rig"},
-	"chaos/reload":  {"chaos/rig"},
-	"bench":         {"internal/freeport"}, // measures the binary from outside, as a user has it
+	"bench": {"internal/testrig"}, // measures the binary from outside, as a user has it
 
 	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/usage", "internal/handover", "internal/relay", "llm", "conform", "conform/record"},
 }
@@ -91,6 +111,34 @@ func TestImportsPointOneWay(t *testing.T) {
 			case !ours && isPublic(dir) && strings.Contains(imp, ".") && !strings.HasPrefix(imp, jsonSyntax):
 				t.Errorf("%s is public and imports %s; public packages import the standard library and %s", dir, imp, jsonSyntax)
 			}
+		}
+	}
+}
+
+// TestDependenciesHaveReasons checks that the table of dependencies names those of go.mod.
+func TestDependenciesHaveReasons(t *testing.T) {
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("docs/design/003-dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, row := range regexp.MustCompile(`(?m)^\| (`+"`.*`"+`.*?) \|`).FindAllStringSubmatch(string(page), -1) {
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			names = append(names, name[1])
+		}
+	}
+	direct := regexp.MustCompile(`(?m)^\t(\S+) v\S+$`).FindAllStringSubmatch(string(mod), -1)
+	if len(direct) < 20 || len(names) < 20 {
+		t.Fatalf("%d modules, %d names", len(direct), len(names))
+	}
+	for _, m := range direct {
+		path := strings.TrimPrefix(m[1], "github.com/")
+		if !slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(path, n) || strings.HasPrefix(n, path) }) {
+			t.Errorf("%s is not in the table of docs/design/003-dependencies.md; give its job and the reason for it", m[1])
 		}
 	}
 }
@@ -134,7 +182,7 @@ func packages(t *testing.T) map[string][]*ast.File {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "e2e" || d.Name() == "node_modules" || path != "." && strings.HasPrefix(d.Name(), ".")):
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() == "deploy" || d.Name() == "e2e" || d.Name() == "node_modules" || path != "." && strings.HasPrefix(d.Name(), ".")):
 			return filepath.SkipDir
 		case d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
 			return nil
@@ -166,4 +214,81 @@ func importsOf(files []*ast.File) []string {
 		}
 	}
 	return all
+}
+
+// codecFiles are the files of every codec folder, so that who knows one folder
+// knows all. A file is named for what it holds: types of the wire, requests,
+// responses or streams.
+var codecFiles = []string{
+	"doc.go", "errors.go", "ext.go", "tap.go", "codec_test.go",
+	"wire_json.go", "wire_request.go", "wire_response.go",
+	"request_blocks.go", "request_calls.go", "request_decode.go", "request_encode.go", "request_media.go",
+	"request_reasoning.go", "request_schema.go", "request_tools.go", "request_turns.go",
+	"response_decode.go", "response_encode.go",
+	"stream_blocks.go", "stream_calls.go", "stream_decode.go", "stream_encode.go",
+}
+
+// ownFiles hold what only some protocols have.
+var ownFiles = []string{
+	"ingress.go",                  // the protocol as clients speak it to the gateway
+	"versions.go",                 // versions of the protocol
+	"count.go",                    // an endpoint that counts tokens
+	"embed.go",                    // embeddings
+	"stored.go",                   // responses that later requests refer to
+	"state.go",                    // what the vendor keeps
+	"search.go",                   // tools that the model searches for
+	"stream_quick.go", "frame.go", // fast paths of the stream decoders
+}
+
+func TestCodecFoldersHaveTheSameFiles(t *testing.T) {
+	for _, folder := range []string{"anthropic", "gemini", "openaichat", "openairesponses"} {
+		paths, err := filepath.Glob(filepath.Join("protocol", folder, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, p := range paths {
+			name := filepath.Base(p)
+			names = append(names, name)
+			if !strings.HasSuffix(name, "_test.go") && !slices.Contains(codecFiles, name) && !slices.Contains(ownFiles, name) {
+				t.Errorf("%s: the other codec folders have no such file; put what it holds into one of %v", p, codecFiles)
+			}
+		}
+		for _, want := range codecFiles {
+			if !slices.Contains(names, want) {
+				t.Errorf("protocol/%s has no %s", folder, want)
+			}
+		}
+	}
+}
+
+// Packages stay small enough to be read at once, and so does the request path.
+func TestPackagesAreSmall(t *testing.T) {
+	lines := map[string]int{}
+	eachInternalFile(t, func(path string, fset *token.FileSet, file *ast.File) {
+		lines[filepath.ToSlash(filepath.Dir(path))] += fset.File(file.FileStart).LineCount()
+	})
+	limits := map[string]int{"internal/relay": 2000, "internal/config": math.MaxInt}
+	for dir, n := range lines {
+		if limit := cmp.Or(limits[dir], 3000); n > limit {
+			t.Errorf("%s has %d lines without its tests, want at most %d", dir, n, limit)
+		}
+	}
+}
+
+func TestStructsOfRelayAreSmall(t *testing.T) {
+	const limit = 15
+	eachInternalFile(t, func(path string, _ *token.FileSet, file *ast.File) {
+		if filepath.ToSlash(filepath.Dir(path)) != "internal/relay" {
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if s, ok := spec.Type.(*ast.StructType); ok && s.Fields.NumFields() > limit {
+					t.Errorf("%s: %s has %d fields, want at most %d", path, spec.Name.Name, s.Fields.NumFields(), limit)
+				}
+			}
+			return true
+		})
+	})
 }

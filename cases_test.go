@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What docs/cases.md has to hold: how many cases there are of each group, numbered
+// What docs/evidence/cases.md has to hold: how many cases there are of each group, numbered
 // from 01, and how many of each priority.
 var (
 	caseGroups = map[string]int{"SSE": 29, "CST": 41, "CRQ": 55, "RSP": 40, "ANT": 33, "GEM": 36, "USE": 20, "ERR": 19, "JSN": 19, "LIF": 20, "VER": 30}
@@ -39,7 +39,7 @@ func (c hardCase) decision() string {
 // hardCases reads the rows of the page's tables, and the page.
 func hardCases(t *testing.T) ([]hardCase, string) {
 	t.Helper()
-	page, err := os.ReadFile("docs/cases.md")
+	page, err := os.ReadFile("docs/evidence/cases.md")
 	if err != nil {
 		t.Fatal(err)
 	}

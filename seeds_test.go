@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// The numbers of docs/seeds.md: requirements from 1 on, resolutions from K1 on.
+// The numbers of docs/evidence/seeds.md: requirements from 1 on, resolutions from K1 on.
 const (
 	requirements = 212
 	resolutions  = 67
@@ -35,7 +35,7 @@ func (s seed) partly() bool { return strings.HasPrefix(s.note, "in part: ") }
 // seeds reads the rows of the page's tables, and the page.
 func seeds(t *testing.T) ([]seed, string) {
 	t.Helper()
-	page, err := os.ReadFile("docs/seeds.md")
+	page, err := os.ReadFile("docs/evidence/seeds.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,10 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"os/exec"
 	"strconv"
 	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // The names of the arms, as the tables show them.
@@ -25,104 +29,85 @@ const (
 	oursRedis         = "isogloss, store and Redis"
 )
 
-// arm is one way through one process: who asks whom in which dialect.
+// arm is one path that is measured: a process, a client dialect and a set of models.
 type arm struct {
 	name, base     string
 	proc           *process
-	client         dialect
+	client         testrig.Dialect
 	prefix, suffix string
-	// fresh starts the arm's process anew in front of an upstream; nil for a peer,
-	// which is somebody else's to start.
-	fresh func(ctx context.Context, upstream string) (*process, error)
+	// fresh starts another process of the arm in front of an upstream. It is nil for a
+	// peer, which the bench does not start.
+	fresh func(ctx context.Context, upstream string) *process
 }
 
 func (a *arm) model(script string) string { return a.prefix + script + a.suffix }
 
-// makeArms starts everything and lists the ways through it.
-func (b *bench) makeArms() error {
-	var err error
+// job returns a job for one model of the arm, without its amount.
+func (a *arm) job(mode, script string, size int, stream bool) job {
+	j := newJob(mode, a.client, a.model(script), size, stream)
+	j.Addr, j.Key = a.proc.addr, a.proc.key
+	return j
+}
+
+// makeArms starts the shared processes and lists the arms.
+func (b *bench) makeArms() {
 	addr := ""
 	if len(b.o.peers) > 0 {
 		addr = peerUpstream
 	}
-	if b.upstream, err = b.startUpstream(b.ctx, addr); err != nil {
-		return err
-	}
-	b.keep(b.upstream)
-	gateway := func(ctx context.Context, up string) (*process, error) { return b.startGateway(ctx, up, setting{}) }
-	quiet := func(ctx context.Context, up string) (*process, error) {
-		return b.startGateway(ctx, up, setting{quiet: true})
-	}
-	bare, err := b.shared(b.startBare)
-	if err != nil {
-		return err
-	}
-	gw, err := b.shared(gateway)
-	if err != nil {
-		return err
-	}
+	b.upstream = b.startUpstream(b.ctx, addr)
+	b.kept = append(b.kept, b.upstream)
+	gateway := func(ctx context.Context, up string) *process { return b.startGateway(ctx, up, setting{}) }
+	quiet := func(ctx context.Context, up string) *process { return b.startGateway(ctx, up, setting{quiet: true}) }
+	bare, gw := b.shared(b.startBare), b.shared(gateway)
 	b.arms = []*arm{
-		{name: direct, base: direct, proc: b.upstream, client: chatClient()},
-		{name: bareChat, base: bareChat, proc: bare, client: chatClient(), fresh: b.startBare},
-		{name: ours, base: bareChat, proc: gw, client: chatClient(), fresh: gateway},
-		{name: oursMessages, base: bareChat, proc: gw, client: messagesClient(), fresh: gateway},
-		{name: bareMessages, base: bareMessages, proc: bare, client: messagesClient(), suffix: "-a", fresh: b.startBare},
-		{name: oursAnswers, base: bareMessages, proc: gw, client: responsesClient(), suffix: "-a", fresh: gateway},
+		{name: direct, base: direct, proc: b.upstream, client: testrig.Chat},
+		{name: bareChat, base: bareChat, proc: bare, client: testrig.Chat, fresh: b.startBare},
+		{name: ours, base: bareChat, proc: gw, client: testrig.Chat, fresh: gateway},
+		{name: oursMessages, base: bareChat, proc: gw, client: testrig.Messages, fresh: gateway},
+		{name: bareMessages, base: bareMessages, proc: bare, client: testrig.Messages, suffix: "-a", fresh: b.startBare},
+		{name: oursAnswers, base: bareMessages, proc: gw, client: testrig.Responses, suffix: "-a", fresh: gateway},
 	}
 	if b.o.quick {
-		return nil
-	}
-	warn, err := b.shared(quiet)
-	if err != nil {
-		return err
+		return
 	}
 	b.arms = append(b.arms,
-		&arm{name: oursAlias, base: bareChat, proc: gw, client: chatClient(), prefix: "alias-", fresh: gateway},
-		&arm{name: oursQuiet, base: bareChat, proc: warn, client: chatClient(), fresh: quiet})
-	if err := b.addNginx(); err != nil {
-		return err
+		&arm{name: oursAlias, base: bareChat, proc: gw, client: testrig.Chat, prefix: "alias-", fresh: gateway},
+		&arm{name: oursQuiet, base: bareChat, proc: b.shared(quiet), client: testrig.Chat, fresh: quiet})
+	if b.installed("nginx") {
+		b.arms = append(b.arms, &arm{name: nginxArm, base: bareChat, proc: b.shared(b.startNginx), client: testrig.Chat, fresh: b.startNginx})
 	}
-	return b.addPeers()
+	b.addPeers()
 }
 
-// shared starts a process in front of the common upstream that lives as long as the run.
-func (b *bench) shared(f func(context.Context, string) (*process, error)) (*process, error) {
-	p, err := f(b.ctx, b.upstream.addr)
+// installed reports whether a program is there. If it is not, the tables lack its rows.
+func (b *bench) installed(program string) bool {
+	_, err := exec.LookPath(program)
 	if err != nil {
-		return nil, err
+		b.remark("%s was left out: %v; bench/setup.sh installs it", program, err)
 	}
-	b.keep(p)
-	return p, nil
+	return err == nil
 }
 
-func (b *bench) addNginx() error {
-	p, err := b.shared(b.startNginx)
-	if err == errNoNginx { //nolint:errorlint // it is never wrapped
-		b.remark("nginx was left out: %v", err)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	b.arms = append(b.arms, &arm{name: nginxArm, base: bareChat, proc: p, client: chatClient(), fresh: b.startNginx})
-	return nil
+// shared starts a process in front of the common upstream and keeps it until release.
+func (b *bench) shared(start func(context.Context, string) *process) *process {
+	p := start(b.ctx, b.upstream.addr)
+	b.kept = append(b.kept, p)
+	return p
 }
 
-// peerUpstream is where peers find the upstream, so that they can be set up before.
+// peerUpstream is the address of the upstream that peers are configured with.
 const peerUpstream = "127.0.0.1:7000"
 
-// addPeers gives each peer the same three ways that our gateway has. A way that it
-// does not answer is left out, with a remark.
-func (b *bench) addPeers() error {
+// addPeers adds the three arms of each peer. An arm that does not answer is left out,
+// with a remark.
+func (b *bench) addPeers() {
 	for _, text := range b.o.peers {
-		p, err := parsePeer(text)
-		if err != nil {
-			return err
-		}
+		p := testrig.Must(parsePeer(text))
 		for _, a := range []*arm{
-			{name: p.name, base: bareChat, proc: p, client: chatClient()},
-			{name: p.name + ", Messages on Chat", base: bareChat, proc: p, client: messagesClient()},
-			{name: p.name + ", Responses on Messages", base: bareMessages, proc: p, client: responsesClient(), suffix: "-a"},
+			{name: p.name, base: bareChat, proc: p, client: testrig.Chat},
+			{name: p.name + ", Messages on Chat", base: bareChat, proc: p, client: testrig.Messages},
+			{name: p.name + ", Responses on Messages", base: bareMessages, proc: p, client: testrig.Responses, suffix: "-a"},
 		} {
 			if err := b.probe(a); err != nil {
 				b.remark("%s was left out: %v", a.name, err)
@@ -131,7 +116,6 @@ func (b *bench) addPeers() error {
 			b.arms = append(b.arms, a)
 		}
 	}
-	return nil
 }
 
 // parsePeer reads NAME=URL,PID.
@@ -149,23 +133,19 @@ func parsePeer(s string) (*process, error) {
 	return &process{name: name, addr: u.Host, pid: pid}, nil
 }
 
-// probe asks once for a whole answer and once for a stream.
+// probe sends one non-streaming and one streaming request.
 func (b *bench) probe(a *arm) error {
-	for _, j := range []job{b.whole(a, 2048, 1024), b.burst(a, 200)} {
-		j.Conns, j.Warm, j.Total = 1, 1, 1
-		s, err := b.drive(a, j)
-		if err != nil {
-			return err
+	return testrig.Run(func() {
+		for _, j := range []job{b.whole(a, 2048, 1024), b.burst(a, 200)} {
+			j.Conns, j.Warm, j.Total = 1, 1, 1
+			if s := b.drive(a, j); s.Failed > 0 {
+				testrig.NoError(errors.New(s.Error))
+			}
 		}
-		if s.Failed > 0 {
-			return fmt.Errorf("%s", s.Error)
-		}
-	}
-	return nil
+	})
 }
 
-// the named arms that there are, in the given order; then all peers' arms if the list
-// ends in "peers".
+// choose returns the named arms in order; the name "peers" stands for all arms of peers.
 func (b *bench) choose(names ...string) []*arm {
 	var chosen []*arm
 	for _, n := range names {

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// bench is a run.
+// bench is the state of a run.
 type bench struct {
 	ctx   context.Context //nolint:containedctx // the run is the context
 	o     *options
@@ -30,12 +32,12 @@ type bench struct {
 	began    time.Time
 }
 
-// part is a piece of a run that can be asked for by itself.
+// part is a part of a run that --only can select.
 type part struct {
 	name  string
 	about string
 	quick bool // also in a quick run
-	run   func(*bench) error
+	run   func(*bench)
 }
 
 func parts() []part {
@@ -84,7 +86,7 @@ func newBench(ctx context.Context, o *options, out io.Writer) (*bench, error) {
 	return b, err
 }
 
-// version is what a program says of itself, in one line.
+// version returns the first line that a program prints about its version.
 func (b *bench) version(bin, arg string) string {
 	said, err := exec.CommandContext(b.ctx, bin, arg).CombinedOutput() //nolint:gosec // our own programs
 	if err != nil {
@@ -96,7 +98,7 @@ func (b *bench) version(bin, arg string) string {
 
 func (b *bench) run() (*report, error) {
 	b.look()
-	if err := b.makeArms(); err != nil {
+	if err := testrig.Run(b.makeArms); err != nil {
 		return nil, err
 	}
 	for _, p := range parts() {
@@ -104,7 +106,7 @@ func (b *bench) run() (*report, error) {
 			continue
 		}
 		b.say("%s: %s", p.name, p.about)
-		if err := p.run(b); err != nil {
+		if err := testrig.Run(func() { p.run(b) }); err != nil {
 			if b.ctx.Err() != nil {
 				return nil, b.ctx.Err()
 			}
@@ -115,11 +117,11 @@ func (b *bench) run() (*report, error) {
 	return b.report, nil
 }
 
-// quiet is the share of the machine that others may use where latency is judged.
+// quiet is the largest CPU share of other processes with which latency is judged.
 const quiet = 0.10
 
-// look sees whether others use the machine. It is asked before the first part and
-// before the one that it matters for.
+// look measures how much CPU other processes use. It runs before the first part and
+// before the latency part.
 func (b *bench) look() {
 	busy := busyShare(time.Second)
 	if busy > quiet && b.report.Busy <= quiet {
@@ -128,29 +130,32 @@ func (b *bench) look() {
 	b.report.Busy = max(b.report.Busy, busy)
 }
 
-// keep has a process end with the run.
-func (b *bench) keep(p *process) { b.kept = append(b.kept, p) }
-
-func (b *bench) close() {
-	for _, p := range slices.Backward(b.kept) {
+// release stops the kept processes but for the first n, the last one first.
+func (b *bench) release(n int) {
+	for _, p := range slices.Backward(b.kept[n:]) {
 		p.stop()
 	}
+	b.kept = b.kept[:n]
+}
+
+func (b *bench) close() {
+	b.release(0)
 	_ = os.RemoveAll(b.dir)
 }
 
-// say tells of progress.
+// say prints progress.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.out, "%6.0fs  "+format+"\n", append([]any{time.Since(b.began).Seconds()}, args...)...)
 }
 
-// remark is told at once and stands on the page.
+// remark prints a remark and adds it to the page.
 func (b *bench) remark(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	b.say("%s", text)
 	b.report.Remarks = append(b.report.Remarks, text)
 }
 
-// note adds one round's figure, or what kept it from being one.
+// note adds the figure of one round, or the error that prevented it.
 func (b *bench) note(c *cell, round int, s sample, value float64) {
 	c.Asked += s.Asked
 	c.Failed += s.Failed
@@ -165,7 +170,7 @@ func (b *bench) note(c *cell, round int, s sample, value float64) {
 	}
 }
 
-// size is a number for a full run or a smaller one for a quick run.
+// size returns one of two numbers, for a full or a quick run.
 func (b *bench) size(full, quick int) int {
 	if b.o.quick {
 		return quick

@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"math"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// node is a machine that the capacity is computed for, and how much of it is used.
+// node is a machine that the capacity is computed for, and the share of it that is used.
 type node struct {
 	cores     float64
 	memory    float64 // GiB
@@ -21,7 +23,7 @@ func aNode() node {
 	return node{cores: 32, memory: 128, network: 25, files: 1 << 20, ports: 28232, upstreams: 64, disk: 200, use: 0.7}
 }
 
-// costs are what was measured.
+// costs are the measured costs of requests and events.
 type costs struct {
 	request      float64 // µs of CPU, 2 KB in and 1 KB out
 	event        float64 // µs of CPU for an event of a paced stream
@@ -32,24 +34,24 @@ type costs struct {
 }
 
 func costsOf(r *report, lane string) (costs, bool) {
-	c := costs{requestBytes: 4 << 10, eventBytes: float64(len(chatWire().event(100))) + 90} // with a packet's and a chunk's frame
+	c := costs{requestBytes: 4 << 10, eventBytes: float64(len(newWire(testrig.Chat, 101).words[100])) + 90} // with a packet's and a chunk's frame
 	var ok [4]bool
 	c.request, ok[0] = r.value("request-2k-1k", lane, 0)
 	if open, found := inTime(r, bareChat, ours); found {
 		c.event, ok[1] = r.value("paced", lane, open)
 	}
-	c.stream, ok[2] = memoryOf(lane)(r)
+	c.stream, ok[2] = lastOf("memory", lane)(r)
 	c.logLine, ok[3] = r.value("log-line", ours, 0)
 	return c, ok == [4]bool{true, true, true, true}
 }
 
-// bound is what one resource of a node allows.
+// bound is the load that one resource of a node allows.
 type bound struct {
 	what, formula string
 	most          float64
 }
 
-// requestBounds are those on whole requests a second.
+// requestBounds returns the bounds on non-streaming requests a second.
 func requestBounds(c costs, n node) []bound {
 	return []bound{
 		{"CPU", fmt.Sprintf("%.0f cores × %.0f %% ÷ %s µs", n.cores, n.use*100, short(c.request)), n.cores * n.use * 1e6 / c.request},
@@ -58,7 +60,7 @@ func requestBounds(c costs, n node) []bound {
 	}
 }
 
-// streamBounds are those on open streams that have so many events a second.
+// streamBounds returns the bounds on open streams at a rate of events.
 func streamBounds(c costs, n node, events float64) []bound {
 	return []bound{
 		{"CPU", fmt.Sprintf("%.0f cores × %.0f %% ÷ (%s events/s × %s µs)", n.cores, n.use*100, short(events), short(c.event)), n.cores * n.use * 1e6 / (events * c.event)},
@@ -69,7 +71,7 @@ func streamBounds(c costs, n node, events float64) []bound {
 	}
 }
 
-// first is the bound that gives way first.
+// first returns the lowest bound.
 func first(all []bound) bound {
 	least := all[0]
 	for _, b := range all {
@@ -80,5 +82,5 @@ func first(all []bound) bound {
 	return least
 }
 
-// nodes that it takes to carry so much.
+// nodes returns how many nodes a load needs.
 func nodes(wanted float64, each bound) float64 { return math.Ceil(wanted / each.most) }

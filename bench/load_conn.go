@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// conn is one client connection. It speaks HTTP/1.1 by itself, one exchange after the
-// other: http.Client would cost as much as what is measured, on the same two cores.
+// conn is one client connection with its own HTTP/1.1 client: http.Client would use as
+// much CPU as the measured process, on the same two cores.
 type conn struct {
 	job    *job
 	dialed net.Conn
@@ -24,7 +24,7 @@ type conn struct {
 	digits []byte // the part of the body that tells the models of a table apart
 }
 
-// exchanged is what one exchange was like.
+// exchanged is the result of one exchange.
 type exchanged struct {
 	events int
 	first  time.Time // the first event with text
@@ -43,7 +43,7 @@ func newConn(j *job) *conn {
 	return c
 }
 
-// send asks. The n-th request of a job has a model of its own where there are many.
+// send sends a request. In a large table, the n-th request has its own model.
 func (c *conn) send(ctx context.Context, n int) error {
 	if c.dialed == nil {
 		d, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, "tcp", c.job.Addr)
@@ -62,7 +62,7 @@ func (c *conn) send(ctx context.Context, n int) error {
 	return err
 }
 
-// exchange asks and reads the answer to its end.
+// exchange sends a request and reads the response to its end.
 func (c *conn) exchange(ctx context.Context, n int) (x exchanged, err error) {
 	defer func() {
 		if err != nil {
@@ -113,7 +113,7 @@ func (c *conn) readWhole(body io.Reader) error {
 	return nil
 }
 
-// readEvents reads a stream to its end, and makes sure that it is the end.
+// readEvents reads a stream and checks that it is complete.
 func (c *conn) readEvents(body io.Reader) (x exchanged, err error) {
 	lines := bufio.NewReaderSize(body, 4096)
 	ended := false

@@ -9,10 +9,11 @@ import (
 	"os"
 	"sync"
 
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/spf13/cobra"
 )
 
-// job is what the load is told, as one line of JSON.
+// job is the input of a load process, as one line of JSON.
 type job struct {
 	Mode string `json:"mode"` // closed, rate or hold
 	Addr string `json:"addr"`
@@ -35,7 +36,17 @@ type job struct {
 	Stages  []int   `json:"stages"`  // hold: streams to have open, one after the other
 }
 
-// result is what it says of it. Times are in milliseconds.
+// newJob returns a job whose requests have a prompt of this size.
+func newJob(mode string, client testrig.Dialect, model string, size int, stream bool) job {
+	j := job{Mode: mode, Path: client.Path(model, stream), Stream: stream, End: client.LastEvent(),
+		Body: []byte(client.Body(testrig.Query{Model: model, System: "You are helpful.", Prompt: text(size), Stream: stream}))}
+	if client == testrig.Messages {
+		j.Head = "anthropic-version: 2023-06-01\r\n"
+	}
+	return j
+}
+
+// result is the output of a load process. Times are in milliseconds.
 type result struct {
 	Ready   bool    `json:"ready"` // the work may begin
 	Asked   int     `json:"asked"`
@@ -49,8 +60,8 @@ type result struct {
 	First99 float64 `json:"first99"`
 }
 
-// newLoadCommand drives one job: a line of JSON comes in, and a line "go" each time
-// that it has said that it is ready. It ends when its input does.
+// newLoadCommand runs one job. It reads the job as a line of JSON, and a line "go" each
+// time it has reported that it is ready. It ends with its input.
 func newLoadCommand() *cobra.Command {
 	return &cobra.Command{Use: "load", Hidden: true, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		in := bufio.NewReader(os.Stdin)
@@ -67,7 +78,7 @@ func newLoadCommand() *cobra.Command {
 	}}
 }
 
-// loader is a job at work.
+// loader runs a job.
 type loader struct {
 	job
 	in  *bufio.Reader
@@ -88,7 +99,7 @@ func (l *loader) run(ctx context.Context) error {
 	return fmt.Errorf("there is no mode %q", l.Mode)
 }
 
-// await says that all is warm and waits to be told to go on.
+// await reports that the load is ready and waits for the line "go".
 func (l *loader) await() error {
 	if err := l.out.Encode(result{Ready: true, Failed: l.tally.failed, Error: l.tally.first}); err != nil {
 		return err
@@ -100,7 +111,7 @@ func (l *loader) await() error {
 	return err
 }
 
-// tally counts what went wrong.
+// tally counts failures.
 type tally struct {
 	mu     sync.Mutex
 	failed int

@@ -4,13 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// pool opens the connections and warms them and the other side up.
+// pool opens and warms up the connections.
 func (l *loader) pool(ctx context.Context) []*conn {
 	pool := make([]*conn, l.Conns)
 	for i := range pool {
@@ -27,7 +28,7 @@ func (l *loader) pool(ctx context.Context) []*conn {
 	return pool
 }
 
-// each runs f for all connections at once.
+// each runs f for all connections in parallel.
 func (l *loader) each(pool []*conn, f func(c *conn, i int)) {
 	var wg sync.WaitGroup
 	for i, c := range pool {
@@ -36,7 +37,8 @@ func (l *loader) each(pool []*conn, f func(c *conn, i int)) {
 	wg.Wait()
 }
 
-// closed has each connection ask as soon as it has its answer: for CPU time.
+// closed sends the next request on a connection as soon as the last is answered. It
+// measures CPU time.
 func (l *loader) closed(ctx context.Context) error {
 	pool := l.pool(ctx)
 	if err := l.await(); err != nil {
@@ -62,8 +64,8 @@ func (l *loader) closed(ctx context.Context) error {
 	return l.out.Encode(r)
 }
 
-// atRate asks at fixed times, whether or not answers have come: for latency. A request
-// that finds no free connection is late, and its latency counts from when it was due.
+// atRate sends requests at fixed times, without waiting for responses. It measures
+// latency, which counts from the time that a request was due.
 func (l *loader) atRate(ctx context.Context) error {
 	pool := l.pool(ctx)
 	if err := l.await(); err != nil {
@@ -102,16 +104,16 @@ func (l *loader) atRate(ctx context.Context) error {
 	return l.out.Encode(r)
 }
 
-// percentiles are the 50th and the 99th in milliseconds. It sorts what it is given.
-func percentiles(d []time.Duration) (p50, p99 float64) {
-	slices.Sort(d)
-	return ms(percentile(d, 0.50)), ms(percentile(d, 0.99))
+// percentiles returns the 50th and 99th percentile in milliseconds.
+func percentiles(all []time.Duration) (p50, p99 float64) {
+	at := func(q float64) float64 {
+		return float64(testrig.Quantile(all, q, func(d time.Duration) time.Duration { return d })) / float64(time.Millisecond)
+	}
+	return at(0.50), at(0.99)
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-// hold keeps streams open and counts the events that come: for the cost of paced
-// events and for memory. At each stage it waits for a word before it counts.
+// hold keeps streams open and counts their events. It measures the cost of paced events
+// and memory. At each stage it waits for the line "go" before it counts.
 func (l *loader) hold(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -134,8 +136,8 @@ func (l *loader) hold(ctx context.Context) error {
 	return nil
 }
 
-// open opens n streams, a few at a time, and returns when each has had its first event
-// with text. They are read until the process ends.
+// open opens n streams, a few at a time, and returns when each has received its first
+// event with text. They are read until the process ends.
 func (l *loader) open(ctx context.Context, n int, events *atomic.Int64) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, 64)

@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // play runs a job in this process and returns what it says.
@@ -37,14 +39,15 @@ func play(t *testing.T, j job, h http.Handler) []result {
 
 func upstreamMux() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /v1/chat/completions", newPlayer(chatWire(), ""))
-	mux.Handle("POST /v1/messages", newPlayer(messagesWire(), "-a"))
+	mux.Handle("POST /v1/chat/completions", newPlayer(testrig.Chat, ""))
+	mux.Handle("POST /v1/messages", newPlayer(testrig.Messages, "-a"))
 	return mux
 }
 
 func chatJob(mode, model string, stream bool) job {
-	c := chatClient()
-	return job{Mode: mode, Path: c.path, Body: c.body(model, 2048, stream), Stream: stream, End: c.end, Conns: 4, Warm: 8, Total: 20}
+	j := newJob(mode, testrig.Chat, model, 2048, stream)
+	j.Conns, j.Warm, j.Total = 4, 8, 20
+	return j
 }
 
 func TestClosedLoad(t *testing.T) {
@@ -52,12 +55,12 @@ func TestClosedLoad(t *testing.T) {
 	whole.Bytes = 1024
 	burst := chatJob("closed", "burst-30", true)
 	burst.Events = 30
-	m := messagesClient()
-	messages := job{Mode: "closed", Path: m.path, Head: m.header, Body: m.body("burst-30-a", 2048, true), Stream: true, End: m.end, Events: 30, Conns: 2, Total: 20}
+	messages := newJob("closed", testrig.Messages, "burst-30-a", 2048, true)
+	messages.Events, messages.Conns, messages.Total = 30, 2, 20
 	for name, c := range map[string]struct {
 		job    job
 		events int // of one answer: head, text and tail
-	}{"whole": {whole, 0}, "chat": {burst, 33}, "messages": {messages, 35}} {
+	}{"whole": {whole, 0}, "chat": {burst, 33}, "messages": {messages, 36}} {
 		got := play(t, c.job, upstreamMux())
 		if len(got) != 2 || !got[0].Ready || got[1].Asked != 20 || got[1].Failed != 0 || got[1].Events != 20*c.events {
 			t.Errorf("%s: %+v", name, got)
@@ -82,18 +85,18 @@ func TestBareProxyCutsNothing(t *testing.T) {
 }
 
 func TestCutAnswersFail(t *testing.T) {
-	w := chatWire()
+	w := newWire(testrig.Chat, 2)
 	for name, c := range map[string]struct {
 		stream bool
 		answer func(http.ResponseWriter)
 	}{
-		"a stream without its end": {true, func(rw http.ResponseWriter) { _, _ = io.WriteString(rw, w.head+w.event(1)) }},
+		"a stream without its end": {true, func(rw http.ResponseWriter) { _, _ = io.WriteString(rw, w.head+w.words[1]) }},
 		"a stream that is cut": {true, func(rw http.ResponseWriter) {
-			_, _ = io.WriteString(rw, w.head+w.event(1))
+			_, _ = io.WriteString(rw, w.head+w.words[1])
 			_ = http.NewResponseController(rw).Flush()
 			panic(http.ErrAbortHandler)
 		}},
-		"too few events":      {true, func(rw http.ResponseWriter) { _, _ = io.WriteString(rw, w.head+w.tail) }},
+		"too few events":      {true, func(rw http.ResponseWriter) { _, _ = io.WriteString(rw, w.head+w.tail[false]) }},
 		"a short answer":      {false, func(rw http.ResponseWriter) { _, _ = io.WriteString(rw, "{}") }},
 		"a status of failure": {false, func(rw http.ResponseWriter) { rw.WriteHeader(http.StatusBadGateway) }},
 	} {
@@ -111,8 +114,8 @@ func TestCutAnswersFail(t *testing.T) {
 
 // A proxy that does not translate must not pass for one that does.
 func TestUpstreamRefusesTheOtherDialect(t *testing.T) {
-	m := messagesClient()
-	j := job{Mode: "closed", Path: m.path, Body: m.body("whole-1024", 100, false), Bytes: 1024, Conns: 1, Total: 1}
+	j := newJob("closed", testrig.Messages, "whole-1024", 100, false)
+	j.Bytes, j.Conns, j.Total = 1024, 1, 1
 	if r := play(t, j, upstreamMux())[1]; r.Failed == 0 || !strings.Contains(r.Error, "dialect") {
 		t.Errorf("%+v", r)
 	}
@@ -144,9 +147,9 @@ func TestHeldStreams(t *testing.T) {
 
 // A job for a large table asks for its models in turn.
 func TestModelsOfATableInTurn(t *testing.T) {
-	j := job{Body: chatClient().body(tableModel(0), 100, false), Models: 10, Path: "/"}
+	j := newJob("closed", testrig.Chat, tableModel(0), 100, false)
 	seen := map[string]bool{}
-	j.Mode, j.Conns, j.Total = "closed", 1, 10
+	j.Models, j.Conns, j.Total = 10, 1, 10
 	play(t, j, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		seen[modelOf(body)] = true

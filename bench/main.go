@@ -26,7 +26,7 @@ func run() int {
 	return 0
 }
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
 	bin   string
 	peers []string
@@ -60,7 +60,7 @@ with the suffix -a for the Messages upstream. What it does not answer is left ou
 	f.StringSliceVar(&o.only, "only", nil, "run these `PARTS` only: "+strings.Join(partNames(), ", "))
 	f.BoolVar(&o.quick, "quick", false, "measure the ratios only, and hold them to the limits of limits.go")
 	f.StringVar(&o.json, "json", "", "write what was measured to `FILE`; - is standard output")
-	f.StringVar(&o.page, "page", "", "write performance.md and its plots into the folder `DIR`")
+	f.StringVar(&o.page, "page", "", "write performance.md and its figures into the folder `DIR`")
 	f.StringVar(&o.from, "from", "", "do not measure; read what --json wrote to `FILE`")
 	cmd.AddCommand(newUpstreamCommand(), newBareCommand(), newLoadCommand())
 	cmd.CompletionOptions.DisableDefaultCmd = true
@@ -80,10 +80,25 @@ func (o *options) run(cmd *cobra.Command) error {
 	if err := o.write(cmd, r); err != nil {
 		return err
 	}
-	return o.verdict(cmd, r)
+	rows := o.judge(r)
+	for range quickRuns - 1 {
+		if !o.quick || o.from != "" || !slices.ContainsFunc(rows, verdict.mayBeNoise) {
+			break
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "a figure is above its limit; all are measured again")
+		if r, err = o.report(cmd); err != nil {
+			return err
+		}
+		rows = better(rows, o.judge(r))
+	}
+	return o.verdict(cmd, rows)
 }
 
-// report measures, or reads what was measured before.
+// quickRuns is how often a quick run measures before a figure counts as above its limit:
+// the noise of a shared machine rarely lasts for all of them.
+const quickRuns = 3
+
+// report measures, or reads an earlier report.
 func (o *options) report(cmd *cobra.Command) (*report, error) {
 	if o.from != "" {
 		return readReport(o.from)
@@ -113,16 +128,20 @@ func (o *options) write(cmd *cobra.Command, r *report) error {
 	return writePage(o.page, r)
 }
 
-// verdict prints the last line. A quick run fails with its limits; a full one says
-// which goals are held, and that some are not is news and not an error.
-func (o *options) verdict(cmd *cobra.Command, r *report) error {
+// judge compares a report with the limits of a quick run or the goals of a full one.
+func (o *options) judge(r *report) []verdict {
+	if o.quick {
+		return judge(r, limits())
+	}
+	return judge(r, goals())
+}
+
+// verdict prints the last line. A quick run fails when a limit is exceeded. A full run
+// lists the goals, and a missed goal is not an error.
+func (o *options) verdict(cmd *cobra.Command, rows []verdict) error {
 	out := cmd.OutOrStdout()
 	if o.json == "-" {
 		out = cmd.ErrOrStderr()
-	}
-	rows := judge(r, goals())
-	if o.quick {
-		rows = judge(r, limits())
 	}
 	passed, failed := 0, 0
 	for _, v := range rows {
@@ -138,7 +157,7 @@ func (o *options) verdict(cmd *cobra.Command, r *report) error {
 	}
 	fmt.Fprintf(out, "%d passed, %d failed\n", passed, failed)
 	if o.quick && failed > 0 {
-		return errors.New("above a limit of bench/limits.go; run it again alone on the machine before you believe it")
+		return errors.New("above a limit of bench/limits.go in each of several runs; run it again alone on the machine before you believe it")
 	}
 	return nil
 }

@@ -9,33 +9,32 @@ import (
 	"strings"
 )
 
-// notes is what a program cannot know: why a figure is what it is.
+// notes explains the figures on the page.
 //
 //go:embed notes.md
 var notes string
 
-// method is how it is measured, for readers of the page.
+// method describes the measurement on the page.
 //
 //go:embed method.md
 var method string
 
-// writePage writes performance.md and its plots.
+// writePage writes performance.md and the figures behind it.
 func writePage(dir string, r *report) error {
-	all := pictures(r)
-	if err := writePictures(filepath.Join(dir, "performance"), all); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "performance"), 0o755); err != nil { //nolint:gosec // a folder for everyone
 		return err
 	}
 	if err := r.saveJSON(filepath.Join(dir, "performance", "results.json")); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "performance.md"), page(r, all), 0o644) //nolint:gosec // a page for everyone
+	return os.WriteFile(filepath.Join(dir, "performance.md"), page(r), 0o644) //nolint:gosec // a page for everyone
 }
 
-// page is the results page.
-func page(r *report, all []picture) []byte {
+// page returns the results page.
+func page(r *report) []byte {
 	w := &bytes.Buffer{}
 	fmt.Fprint(w, "# Performance\n\n<!-- Written by `make bench`; do not edit. The texts are bench/method.md and bench/notes.md. -->\n\n")
-	fmt.Fprintf(w, "What the gateway costs, measured beside `httputil.ReverseProxy` with nothing in it (**bare**) in the same run, with metrics and access log on as they are by default. Measured on %s in %.0f minutes; `make bench` does it again on your machine.\n\n", r.When.Format("2 January 2006"), r.Took/60)
+	fmt.Fprintf(w, "CPU, memory and latency of the gateway compared with a bare `httputil.ReverseProxy` (**bare**) in the same run, with metrics and access log on, which is the default. Measured on %s in %.0f minutes; `make bench` repeats it on your machine.\n\n", r.When.Format("2 January 2006"), r.Took/60)
 	fmt.Fprint(w, "## Goals\n\n")
 	markdown(w, goalGrid(r))
 	for _, remark := range r.Remarks {
@@ -46,7 +45,7 @@ func page(r *report, all []picture) []byte {
 	writeMachine(w, r.Machine)
 	fmt.Fprintf(w, "%s\n\n", strings.TrimSpace(method))
 	for _, s := range sections() {
-		writeSection(w, r, s, all)
+		writeSection(w, r, s)
 	}
 	writeCapacity(w, r)
 	writePeers(w)
@@ -75,29 +74,28 @@ func writeMachine(w *bytes.Buffer, m machine) {
 	})
 }
 
-// section is a heading, its tables and plots.
+// section is a heading and its tables.
 type section struct {
 	title, text string
 	tables      []string
-	plots       []string
 	lead        func(*report) [][]string // a table before the others; nil for none
 }
 
 func sections() []section {
 	return []section{
-		{title: "CPU per request", tables: []string{"request-2k-1k", "request-200k-1k", "request-2k-100k"}, plots: []string{"request.svg"}},
-		{title: "CPU per event", text: "The cost of a stream by its events with text, the request included. Where not all events came in time the machine was full, and whoever is furthest behind handles the most events at once and looks cheapest: the goal and the capacity below take the largest number of streams for which nearly all came in time (97 %), and so should you.", tables: []string{"burst", "paced", "paced-delivered"}, plots: []string{"burst.svg"}},
-		{title: "Latency", text: "Added to that of the upstream asked directly in the same round; the row *direct* is that latency itself. The load, the upstream and the proxy share the cores.", tables: []string{"latency-p50", "latency-p99", "half-p50", "half-p99", "first-p50", "first-p99", "rate"}, plots: []string{"latency.svg"}},
-		{title: "Memory", text: "Streams with an event every five seconds, on a process that has done little else.", tables: []string{"memory", "memory-go"}, plots: []string{"memory.svg"}},
+		{title: "CPU per request", tables: []string{"request-2k-1k", "request-200k-1k", "request-2k-100k"}},
+		{title: "CPU per event", text: "The cost of a stream, including its request, divided by its events with text. If events arrive late, the machine is overloaded; a proxy then handles several events at once and looks cheaper. The goal and the capacity below therefore use the largest number of streams for which 97 % of the events arrived in time.", tables: []string{"burst", "paced", "paced-delivered"}},
+		{title: "Latency", text: "Latency in addition to direct requests to the upstream in the same round; the row *direct* is the latency of those. Load, upstream and proxy share the cores.", tables: []string{"latency-p50", "latency-p99", "half-p50", "half-p99", "first-p50", "first-p99", "rate"}},
+		{title: "Memory", text: "Streams with an event every five seconds, on a fresh process.", tables: []string{"memory", "memory-go"}},
 		{title: "With keys, limits and ledger on", text: storeText, lead: storeGrid, tables: []string{"store-request", "store-burst", "store-paced", "store-memory", "store-p50", "store-p99"}},
 		{title: "Allocations", tables: []string{"request-2k-1k-allocs", "request-2k-1k-bytes", "request-200k-1k-bytes", "request-2k-100k-bytes", "burst-allocs"}},
-		{title: "How cost grows", tables: []string{"stream-events", "body", "models", "start"}, plots: []string{"events.svg", "streams.svg", "body.svg", "models.svg"}},
+		{title: "How cost grows", tables: []string{"stream-events", "body", "models", "start"}},
 	}
 }
 
 const storeText = "The same load with a client's key that has limits on requests, tokens and money, and a price for every model: *store* has its keys and its ledger in SQLite and counts limits in memory, *store and Redis* counts them in a Redis beside it. Figures are with the ratio to **bare** of the same rounds. CPU is that of the gateway's process alone, read when the row of every request was in the ledger, so that what is done after the answer is in it; SQLite is part of that process, Redis is not."
 
-func writeSection(w *bytes.Buffer, r *report, s section, all []picture) {
+func writeSection(w *bytes.Buffer, r *report, s section) {
 	fmt.Fprintf(w, "## %s\n\n", s.title)
 	if s.text != "" {
 		fmt.Fprintf(w, "%s\n\n", s.text)
@@ -112,13 +110,6 @@ func writeSection(w *bytes.Buffer, r *report, s section, all []picture) {
 		if grid := t.grid(r); grid != nil {
 			fmt.Fprintf(w, "**%s**\n\n", t.title)
 			markdown(w, grid)
-		}
-	}
-	for _, file := range s.plots {
-		for _, p := range all {
-			if p.file == file {
-				fmt.Fprintf(w, "![%s](performance/%s)\n\n", p.plot.title, file)
-			}
 		}
 	}
 }

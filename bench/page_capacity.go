@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// writeCapacity computes what nodes carry from what was measured.
+// writeCapacity computes the capacity of nodes from the measured costs.
 func writeCapacity(w *bytes.Buffer, r *report) {
 	c, ok := costsOf(r, ours)
 	if !ok {
 		return
 	}
 	n := aNode()
-	fmt.Fprintf(w, "## What a node carries\n\nComputed from the figures above, not measured: a node's resource by what a request or a stream takes of it. It takes for granted that cost per request stays the same with more cores, which %d cores cannot show.\n\n", r.Machine.Cores)
-	fmt.Fprintf(w, "The node: %.0f cores, %.0f GiB, %.0f Gbit/s each way, %s descriptors, a disk that takes %.0f MB/s of log, %.0f upstream addresses. Of CPU, memory, network and disk %.0f %% are planned with.\n\n",
+	fmt.Fprintf(w, "## What a node carries\n\nCalculated from the figures above, not measured: each resource of a node divided by the use of a request or a stream. This assumes that the cost per request does not change with more cores, which was not tested (%d cores here).\n\n", r.Machine.Cores)
+	fmt.Fprintf(w, "The node: %.0f cores, %.0f GiB, %.0f Gbit/s each way, %s descriptors, a disk that takes %.0f MB/s of log, %.0f upstream addresses. The plan uses at most %.0f %% of CPU, memory, network and disk.\n\n",
 		n.cores, n.memory, n.network, thousands(n.files), n.disk, n.upstreams, n.use*100)
 	fmt.Fprint(w, "**Requests a second**, 2 KB in and 1 KB out, verbatim\n\n")
 	markdown(w, boundGrid(requestBounds(c, n), "requests/s"))
@@ -22,7 +22,7 @@ func writeCapacity(w *bytes.Buffer, r *report) {
 		markdown(w, boundGrid(streamBounds(c, n, events), "streams"))
 	}
 	writeDemand(w, r)
-	fmt.Fprint(w, "Descriptors have to be raised on the node (`LimitNOFILE`), and with HTTP/1.1 one upstream address takes no more streams from one node than there are ports.\n\n")
+	fmt.Fprint(w, "Raise the descriptor limit on the node (`LimitNOFILE`). With HTTP/1.1 the number of ports limits the streams from one node to one upstream address.\n\n")
 }
 
 func boundGrid(all []bound, unit string) [][]string {
@@ -38,7 +38,7 @@ func boundGrid(all []bound, unit string) [][]string {
 	return grid
 }
 
-// writeDemand turns the question around: how many nodes for so much.
+// writeDemand computes the number of nodes for a load.
 func writeDemand(w *bytes.Buffer, r *report) {
 	n := aNode()
 	grid := [][]string{{"to carry", "lane", "what gives way first", "a node carries", "nodes"}}
@@ -60,9 +60,9 @@ func writeDemand(w *bytes.Buffer, r *report) {
 	markdown(w, grid)
 }
 
-// writePeers shows figures of others that are not of this run.
+// writePeers lists figures of other gateways from earlier runs.
 func writePeers(w *bytes.Buffer) {
-	fmt.Fprint(w, "## Other gateways\n\n**Not of this run**: measured in the same way in November 2026 on another machine with two cores, CPU as a multiple of the bare proxy beside it. `make bench PEERS=\"--peer NAME=URL,PID\"` puts a running gateway into every table above.\n\n")
+	fmt.Fprint(w, "## Other gateways\n\n**From another run**: measured in the same way in November 2026 on another machine with two cores. CPU is a multiple of the bare proxy in the same run. `make bench PEERS=\"--peer NAME=URL,PID\"` puts a running gateway into every table above.\n\n")
 	markdown(w, [][]string{
 		{"", "version", "per request, 2 KB in, 1.2 KB out", "per event, bursts of 200"},
 		{"nginx", "1.22", "0.2 ×", "0.8 ×"},

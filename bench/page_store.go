@@ -2,8 +2,8 @@ package main
 
 import "fmt"
 
-// storeGrid is what keys, limits and the ledger come to: a row for each figure, the
-// gateway without a store beside those with one.
+// storeGrid shows the cost of keys, limits and the ledger: a row for each figure, without
+// and with a store.
 func storeGrid(r *report) [][]string {
 	grid := [][]string{{"figure", "no store", "store", "store and Redis"}}
 	for _, row := range []struct {
@@ -36,7 +36,7 @@ func storeGrid(r *report) [][]string {
 	return grid
 }
 
-// withRatio writes a figure with its ratio to bare.
+// withRatio formats a figure with its ratio to bare.
 func withRatio(r *report, table, arm string, x float64, unit string) string {
 	v, ok := r.value(table, arm, x)
 	if !ok {
@@ -52,7 +52,7 @@ func withRatio(r *report, table, arm string, x float64, unit string) string {
 	return text
 }
 
-// last of some columns; 0 where there are none.
+// last returns the last column, 0 without columns.
 func last(xs []float64) float64 {
 	if len(xs) == 0 {
 		return 0

@@ -7,28 +7,26 @@ import (
 
 const workers = 32 // connections that ask at once
 
-// whole is a job of answers that are not streamed.
+// whole returns a job of non-streaming requests.
 func (b *bench) whole(a *arm, in, out int) job {
-	return job{
-		Mode: "closed", Addr: a.proc.addr, Path: a.client.path, Head: a.client.header, Key: a.proc.key,
-		Body: a.client.body(a.model(fmt.Sprintf("whole-%d", out)), in, false), Bytes: out, Conns: workers, Warm: 5 * workers,
-	}
+	j := a.job("closed", fmt.Sprintf("whole-%d", out), in, false)
+	j.Bytes, j.Conns, j.Warm = out, workers, 5*workers
+	return j
 }
 
-// burst is a job of streams whose n events come at once.
+// burst returns a job of streams whose n events are sent at once.
 func (b *bench) burst(a *arm, n int) job {
-	return job{
-		Mode: "closed", Addr: a.proc.addr, Path: a.client.path, Head: a.client.header, Key: a.proc.key, Stream: true,
-		Body: a.client.body(a.model(fmt.Sprintf("burst-%d", n)), 2048, true), Events: n, End: a.client.end, Conns: workers, Warm: 2 * workers,
-	}
+	j := a.job("closed", fmt.Sprintf("burst-%d", n), 2048, true)
+	j.Events, j.Conns, j.Warm = n, workers, 2*workers
+	return j
 }
 
 func micros(d time.Duration, n int) float64 {
 	return float64(d) / float64(time.Microsecond) / float64(n)
 }
 
-// cpuPart has all arms answer the same requests in turns.
-func (b *bench) cpuPart() error {
+// cpuPart sends the same requests to all arms in turn.
+func (b *bench) cpuPart() {
 	for _, w := range []struct {
 		table         string
 		in, out       int
@@ -47,24 +45,19 @@ func (b *bench) cpuPart() error {
 			for _, a := range b.requestArms() {
 				j := b.whole(a, w.in, w.out)
 				j.Total = total
-				if err := b.oneRequest(a, w.table, round, j); err != nil {
-					return err
-				}
+				b.oneRequest(a, w.table, round, j)
 			}
 		}
 	}
 	if b.o.quick {
-		return nil
+		return
 	}
-	return b.bodySizes()
+	b.bodySizes()
 }
 
-// oneRequest notes the cost of a request.
-func (b *bench) oneRequest(a *arm, table string, round int, j job) error {
-	s, err := b.drive(a, j)
-	if err != nil {
-		return err
-	}
+// oneRequest records the cost of a request.
+func (b *bench) oneRequest(a *arm, table string, round int, j job) {
+	s := b.drive(a, j)
 	total := float64(j.Total)
 	b.note(b.report.of(table, a, 0), round, s, micros(s.cpu, j.Total))
 	if s.mallocs > 0 {
@@ -74,29 +67,24 @@ func (b *bench) oneRequest(a *arm, table string, round int, j job) error {
 	if a.name == ours {
 		b.note(b.report.of("log-line", a, 0), round, s, s.logged/total)
 	}
-	return nil
 }
 
 // bodySizes measures how cost grows with the request's body.
-func (b *bench) bodySizes() error {
+func (b *bench) bodySizes() {
 	b.say("  bodies of 2 KB to 1 MB")
 	for round := range 3 {
 		for _, w := range []struct{ kb, total int }{{2, 800}, {20, 500}, {200, 150}, {1000, 50}} {
 			for _, a := range b.choose(bareChat, nginxArm, ours, oursMessages, "peers") {
 				j := b.whole(a, w.kb<<10, 1<<10)
 				j.Total = w.total
-				s, err := b.drive(a, j)
-				if err != nil {
-					return err
-				}
+				s := b.drive(a, j)
 				b.note(b.report.of("body", a, float64(w.kb)), round, s, micros(s.cpu, w.total))
 			}
 		}
 	}
-	return nil
 }
 
-// requestArms are those that answer requests; a quick run only has what it holds to a limit.
+// requestArms returns the arms for requests; a quick run has only those with limits.
 func (b *bench) requestArms() []*arm {
 	if b.o.quick {
 		return b.choose(bareChat, ours)
@@ -104,52 +92,43 @@ func (b *bench) requestArms() []*arm {
 	return b.choose(bareChat, nginxArm, ours, oursAlias, oursQuiet, oursMessages, bareMessages, oursAnswers, "peers")
 }
 
-// eventsPart has them stream. The cost of an event is the whole cost of the stream by
-// the number of its events with text, its request included, for all alike.
-func (b *bench) eventsPart() error {
+// eventsPart measures streams. The cost of an event is the cost of the stream, with its
+// request, divided by its events with text.
+func (b *bench) eventsPart() {
 	arms := b.choose(bareChat, nginxArm, ours, oursAlias, oursQuiet, oursMessages, bareMessages, oursAnswers, "peers")
 	const events = 200
 	streams := 150
 	b.say("  bursts of %d, %d streams a round", events, streams)
 	for round := range b.size(9, 11) {
 		for _, a := range arms {
-			if err := b.oneBurst(a, "burst", 0, round, job{Events: events, Total: streams}); err != nil {
-				return err
-			}
+			b.oneBurst(a, "burst", 0, round, job{Events: events, Total: streams})
 		}
 	}
 	if b.o.quick {
-		return nil
+		return
 	}
 	b.say("  bursts of 1 to 1000")
 	for round := range 3 {
 		for _, n := range []int{1, 10, 50, 200, 1000} {
 			for _, a := range b.choose(bareChat, nginxArm, ours, oursMessages, "peers") {
-				if err := b.oneBurst(a, "stream-events", float64(n), round, job{Events: n, Total: max(40, min(800, 30000/n))}); err != nil {
-					return err
-				}
+				b.oneBurst(a, "stream-events", float64(n), round, job{Events: n, Total: max(40, min(800, 30000/n))})
 			}
 		}
 	}
-	return nil
 }
 
-// oneBurst notes the cost of an event, or for the table of growth that of a stream.
-func (b *bench) oneBurst(a *arm, table string, x float64, round int, want job) error {
+// oneBurst records the cost of an event, or of a stream in the table of growth.
+func (b *bench) oneBurst(a *arm, table string, x float64, round int, want job) {
 	j := b.burst(a, want.Events)
 	j.Total = want.Total
-	s, err := b.drive(a, j)
-	if err != nil {
-		return err
-	}
+	s := b.drive(a, j)
 	if table == "stream-events" {
 		b.note(b.report.of(table, a, x), round, s, micros(s.cpu, want.Total))
-		return nil
+		return
 	}
 	n := want.Events * want.Total
 	b.note(b.report.of(table, a, x), round, s, micros(s.cpu, n))
 	if s.mallocs > 0 {
 		b.note(b.report.of(table+"-allocs", a, x), round, s, s.mallocs/float64(n))
 	}
-	return nil
 }

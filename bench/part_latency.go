@@ -1,30 +1,31 @@
 package main
 
-import "fmt"
+import (
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
+)
 
-// rateConns is enough for every rate that is asked for: at 10,000 requests a second it
-// allows each to take 12 ms.
+// rateConns is enough for every rate: at 10,000 requests a second each may take 12 ms.
 const rateConns = 128
 
-// timed is a job at a fixed rate.
+// timed returns a job at a fixed rate.
 func (b *bench) timed(a *arm, rate, seconds float64) job {
 	j := b.whole(a, 2048, 1024)
 	j.Mode, j.Conns, j.Warm, j.Rate, j.Seconds = "rate", rateConns, 2*rateConns, rate, seconds
 	return j
 }
 
-// latencyBound is what a rate must hold, in milliseconds.
+// latencyBound is the maximum p99 of a rate, in milliseconds.
 const latencyBound = 5
 
 // ratePart searches the highest rate whose 99th percentile is below the bound.
-func (b *bench) ratePart() error {
+func (b *bench) ratePart() {
 	b.look()
 	for round := range 2 {
 		for _, a := range b.choose(direct, bareChat, nginxArm, ours, oursMessages, "peers") {
 			asked := 0
 			found := highest(2000, 4, func(rate float64) bool {
-				s, err := b.drive(a, b.timed(a, rate, 1.2))
-				if err != nil {
+				var s sample
+				if err := testrig.Run(func() { s = b.drive(a, b.timed(a, rate, 1.2)) }); err != nil {
 					b.say("%s at %.0f/s: %v", a.name, rate, err)
 					return false
 				}
@@ -35,76 +36,50 @@ func (b *bench) ratePart() error {
 			b.say("  round %d, %s: %.0f/s", round+1, a.name, found)
 		}
 	}
-	return nil
 }
 
-// latencyPart asks at fixed rates, and at half of what bare carries. What is noted is
-// the latency above that of the upstream asked directly in the same round.
-func (b *bench) latencyPart() error {
+// latencyPart measures at fixed rates and at half of the highest rate of bare. It records
+// the latency above that of direct requests to the upstream in the same round.
+func (b *bench) latencyPart() {
 	rates := []float64{500, 1000, 2000}
 	for _, x := range rates {
 		b.say("  at %.0f/s", x)
-		if err := b.latencies(b.latencyArms(), "latency", x, x, 3); err != nil {
-			return err
-		}
+		b.latencies(b.latencyArms(), "latency", x, x, 3)
 	}
 	if most, ok := b.report.value("rate", bareChat, 0); ok {
 		b.say("  at %.0f/s, half of bare's highest", most/2)
-		if err := b.latencies(b.latencyArms(), "half", 0, most/2, 5); err != nil {
-			return err
-		}
+		b.latencies(b.latencyArms(), "half", 0, most/2, 5)
 	}
 	b.say("  first token")
-	return b.firstTokens(3)
+	b.added(b.latencyArms(), "first", 0, 3, func(a *arm) job {
+		j := b.burst(a, 20)
+		j.Mode, j.Conns, j.Warm, j.Rate, j.Seconds = "rate", rateConns, 2*rateConns, 200, 1.5
+		return j
+	}, func(s sample) (p50, p99 float64) { return s.First50, s.First99 })
 }
 
 func (b *bench) latencyArms() []*arm {
 	return b.choose(direct, bareChat, nginxArm, ours, oursMessages, "peers")
 }
 
-// latencies notes p50 and p99 at one rate. The upstream asked directly comes first.
-func (b *bench) latencies(arms []*arm, table string, x, rate float64, rounds int) error {
-	for round := range rounds {
-		var base sample
-		for _, a := range arms {
-			s, err := b.drive(a, b.timed(a, rate, 1.5))
-			if err != nil {
-				return err
-			}
-			if a.name == direct {
-				base = s
-				b.note(b.report.of(table+"-p50", a, x), round, s, s.P50)
-				b.note(b.report.of(table+"-p99", a, x), round, s, s.P99)
-				continue
-			}
-			b.note(b.report.of(table+"-p50", a, x), round, s, s.P50-base.P50)
-			b.note(b.report.of(table+"-p99", a, x), round, s, s.P99-base.P99)
-		}
-	}
-	return nil
+// latencies records the added latency at one rate.
+func (b *bench) latencies(arms []*arm, table string, x, rate float64, rounds int) {
+	b.added(arms, table, x, rounds, func(a *arm) job { return b.timed(a, rate, 1.5) }, func(s sample) (p50, p99 float64) { return s.P50, s.P99 })
 }
 
-// firstTokens notes the time to the first event with text.
-func (b *bench) firstTokens(rounds int) error {
+// added records two percentiles of each arm, less those of direct requests, which come
+// first in every round. For direct requests it records the percentiles themselves.
+func (b *bench) added(arms []*arm, table string, x float64, rounds int, load func(*arm) job, of func(sample) (p50, p99 float64)) {
 	for round := range rounds {
-		var base sample
-		for _, a := range b.choose(direct, bareChat, nginxArm, ours, oursMessages, "peers") {
-			j := b.burst(a, 20)
-			j.Mode, j.Conns, j.Warm, j.Rate, j.Seconds = "rate", rateConns, 2*rateConns, 200, 1.5
-			s, err := b.drive(a, j)
-			if err != nil {
-				return fmt.Errorf("%s: %w", a.name, err)
-			}
+		var base50, base99 float64
+		for _, a := range arms {
+			s := b.drive(a, load(a))
+			p50, p99 := of(s)
+			b.note(b.report.of(table+"-p50", a, x), round, s, p50-base50)
+			b.note(b.report.of(table+"-p99", a, x), round, s, p99-base99)
 			if a.name == direct {
-				base = s
+				base50, base99 = p50, p99
 			}
-			first50, first99 := s.First50, s.First99
-			if a.name != direct {
-				first50, first99 = first50-base.First50, first99-base.First99
-			}
-			b.note(b.report.of("first-p50", a, 0), round, s, first50)
-			b.note(b.report.of("first-p99", a, 0), round, s, first99)
 		}
 	}
-	return nil
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -14,10 +12,11 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// process is something that is measured or helps to measure: one pid and its
-// children.
+// process is a process of the run and its children.
 type process struct {
 	name    string
 	addr    string // host:port that it serves
@@ -30,7 +29,7 @@ type process struct {
 	ledger  *ledger       // nil if it has none
 }
 
-// launch says how to start a process.
+// launch describes a process to start.
 type launch struct {
 	name, addr, metrics string
 	health              string // URL that answers 200 when it is ready; tcp://ADDR for what speaks no HTTP
@@ -38,46 +37,31 @@ type launch struct {
 	args                []string
 }
 
-// start starts a process and waits until it answers.
-func start(ctx context.Context, l launch) (*process, error) {
+// start starts a process and waits until it is ready.
+func start(ctx context.Context, l launch) *process {
 	p := &process{name: l.name, addr: l.addr, metrics: l.metrics}
 	p.log = filepath.Join(l.dir, strings.ReplaceAll(l.name, " ", "-")+"-"+strings.ReplaceAll(l.addr, ":", "-")+".log")
-	out, err := os.Create(p.log)
-	if err != nil {
-		return nil, err
-	}
+	out := testrig.Must(os.Create(p.log))
 	defer out.Close()
 	p.cmd = exec.CommandContext(ctx, l.args[0], l.args[1:]...) //nolint:gosec // our own programs
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = l.dir, out, out
 	p.cmd.SysProcAttr = withParent()
 	began := time.Now()
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", l.name, err)
-	}
+	testrig.NoError(p.cmd.Start())
 	p.pid = p.cmd.Process.Pid
-	if err := waitReady(ctx, l.health); err != nil {
-		p.stop()
-		return nil, fmt.Errorf("%s: %w; its output is %q", l.name, err, tail(p.log))
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	for !answers(ctx, client, l.health) {
+		if ctx.Err() != nil || time.Since(began) > time.Minute {
+			p.stop()
+			testrig.NoError(fmt.Errorf("%s: %s did not answer in a minute (%w); its output is %q", l.name, l.health, ctx.Err(), tail(p.log)))
+		}
+		time.Sleep(500 * time.Microsecond) // start to ready is measured
 	}
 	p.ready = time.Since(began)
-	return p, nil
+	return p
 }
 
-// waitReady asks until the answer is good.
-func waitReady(ctx context.Context, url string) error {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
-		if answers(ctx, client, url) {
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		time.Sleep(500 * time.Microsecond)
-	}
-	return fmt.Errorf("%s did not answer in a minute", url)
-}
-
+// answers reports whether a URL answers 200, or an address tcp://ADDR accepts connections.
 func answers(ctx context.Context, client *http.Client, url string) bool {
 	if addr, ok := strings.CutPrefix(url, "tcp://"); ok {
 		c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
@@ -98,8 +82,8 @@ func answers(ctx context.Context, client *http.Client, url string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// stop ends a process that we started. It is given time to end well, because nginx
-// would else leave its workers behind.
+// stop ends a process that the bench started. It sends SIGTERM first, because nginx
+// would leave its workers behind.
 func (p *process) stop() {
 	if p.ledger != nil {
 		defer p.ledger.db.Close()
@@ -126,7 +110,7 @@ func tail(path string) string {
 	return string(text[max(0, len(text)-400):])
 }
 
-// cpu is the CPU time of a process and its children.
+// cpu returns the CPU time of a process and its children.
 func (p *process) cpu() (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range family(p.pid) {
@@ -139,28 +123,20 @@ func (p *process) cpu() (time.Duration, error) {
 	return sum, nil
 }
 
-// rss is the resident memory of a process and its children, in bytes.
+// rss returns the resident memory of a process and its children, in bytes.
 func (p *process) rss() (float64, error) {
 	var sum float64
 	for _, pid := range family(p.pid) {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err != nil {
-			return 0, fmt.Errorf("memory of %s: %w", p.name, err)
+		rss := testrig.ProcessMemory(pid, "VmRSS")
+		if rss == 0 {
+			return 0, fmt.Errorf("memory of %s (%d) is unknown", p.name, pid)
 		}
-		sum += kilobytes(string(text), "VmRSS:") * 1024
+		sum += rss
 	}
 	return sum, nil
 }
 
-// kilobytes reads a line such as "VmRSS:   1234 kB".
-func kilobytes(text, key string) float64 {
-	_, rest, _ := strings.Cut(text, key)
-	line, _, _ := strings.Cut(rest, "\n")
-	n, _ := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(line), "kB")), 64)
-	return n
-}
-
-// family is a process and all below it.
+// family returns a process and all its descendants.
 func family(pid int) []int {
 	all := []int{pid}
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
@@ -172,43 +148,21 @@ func family(pid int) []int {
 	return all
 }
 
-// runtimeCounts are what a Go process says of its allocator.
+// runtimeCounts are the allocator statistics of a Go process.
 type runtimeCounts struct{ mallocs, bytes, inuse float64 }
 
-// counts reads them; ok is false for a process that does not tell.
+// counts reads the statistics; ok is false for a process without metrics.
 func (p *process) counts(ctx context.Context) (c runtimeCounts, ok bool) {
 	if p.metrics == "" {
 		return c, false
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.metrics, http.NoBody)
-	if err != nil {
-		return c, false
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return c, false
-	}
-	defer resp.Body.Close()
-	return readCounts(resp.Body), true
+	page := testrig.Page(ctx, p.metrics)
+	return readCounts(page), page != ""
 }
 
-func readCounts(r io.Reader) (c runtimeCounts) {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		n, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			continue
-		}
-		switch name {
-		case "go_memstats_mallocs_total":
-			c.mallocs = n
-		case "go_memstats_alloc_bytes_total":
-			c.bytes = n
-		case "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes":
-			c.inuse += n
-		}
+func readCounts(page string) runtimeCounts {
+	return runtimeCounts{
+		mallocs: testrig.Number(page, "go_memstats_mallocs_total "), bytes: testrig.Number(page, "go_memstats_alloc_bytes_total "),
+		inuse: testrig.Number(page, "go_memstats_heap_inuse_bytes ") + testrig.Number(page, "go_memstats_stack_inuse_bytes "),
 	}
-	return c
 }

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is the CPU time of a process since it began, all of its threads together,
-// also of those that have ended. The kernel counts it in nanoseconds; /proc/PID/stat
-// rounds the same count to hundredths of a second, which is as long as 70 requests.
+// cpuTime returns the CPU time of all threads of a process since its start, in
+// nanoseconds; /proc/PID/stat rounds it to hundredths of a second, the time of 70
+// requests.
 func cpuTime(pid int) (time.Duration, error) {
 	const sched = 2 // CPUCLOCK_SCHED of a whole process, see clock_getcpuclockid(3)
 	var ts unix.Timespec
@@ -19,7 +19,7 @@ func cpuTime(pid int) (time.Duration, error) {
 	return time.Duration(ts.Nano()), nil
 }
 
-// withParent makes a child end when we do, also when we are killed.
+// withParent ends a child with its parent, even when the parent is killed.
 func withParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

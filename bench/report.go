@@ -9,12 +9,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// report is all that was measured.
+// report holds everything that was measured.
 type report struct {
 	When    time.Time `json:"when"`
 	Took    float64   `json:"took_seconds"`
@@ -51,7 +52,7 @@ func (c *cell) values() []float64 { return slices.Sorted(maps.Values(c.Rounds)) 
 
 func (c *cell) median() float64 { return median(c.values()) }
 
-// spread is the lowest and the highest round.
+// spread returns the lowest and the highest round.
 func (c *cell) spread() (low, high float64) {
 	v := c.values()
 	if len(v) == 0 {
@@ -60,7 +61,7 @@ func (c *cell) spread() (low, high float64) {
 	return v[0], v[len(v)-1]
 }
 
-// cell finds a cell; nil if it was not measured.
+// cell returns a cell, nil if it was not measured.
 func (r *report) cell(table, arm string, x float64) *cell {
 	for _, c := range r.Cells {
 		if c.Table == table && c.Arm == arm && c.X == x {
@@ -70,7 +71,7 @@ func (r *report) cell(table, arm string, x float64) *cell {
 	return nil
 }
 
-// of finds a cell or makes it.
+// of returns a cell and creates it if needed.
 func (r *report) of(table string, a *arm, x float64) *cell {
 	if c := r.cell(table, a.name, x); c != nil {
 		return c
@@ -80,7 +81,7 @@ func (r *report) of(table string, a *arm, x float64) *cell {
 	return c
 }
 
-// value is the median of a cell.
+// value returns the median of a cell.
 func (r *report) value(table, arm string, x float64) (float64, bool) {
 	c := r.cell(table, arm, x)
 	if c == nil || len(c.Rounds) == 0 {
@@ -89,7 +90,7 @@ func (r *report) value(table, arm string, x float64) (float64, bool) {
 	return c.median(), true
 }
 
-// ratio is that of a cell to what it is compared with.
+// ratio returns the ratio of a cell to its base arm.
 func (r *report) ratio(table, arm string, x float64) (float64, bool) {
 	c := r.cell(table, arm, x)
 	if c == nil {
@@ -103,7 +104,7 @@ func (r *report) ratio(table, arm string, x float64) (float64, bool) {
 	return median(all), len(all) > 0
 }
 
-// growth is the ratio of the last column to the first, of one arm.
+// growth returns the ratio of the last column to the first, of one arm.
 func (r *report) growth(table, arm string) (float64, bool) {
 	xs := r.columns(table)
 	if len(xs) < 2 {
@@ -117,7 +118,7 @@ func (r *report) growth(table, arm string) (float64, bool) {
 	return median(all), len(all) > 0
 }
 
-// columns are the values of x that a table has.
+// columns returns the values of x in a table.
 func (r *report) columns(table string) []float64 {
 	seen := map[float64]bool{}
 	for _, c := range r.Cells {
@@ -128,7 +129,7 @@ func (r *report) columns(table string) []float64 {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// arms of a table, in the order in which they were measured.
+// arms returns the arms of a table in the order of measurement.
 func (r *report) arms(table string) []string {
 	var all []string
 	for _, c := range r.Cells {
@@ -139,7 +140,7 @@ func (r *report) arms(table string) []string {
 	return all
 }
 
-// failures counts the failed answers of the arms whose name begins so.
+// failures counts the failed responses of the arms with a prefix.
 func (r *report) failures(prefix string) (failed, asked int) {
 	for _, c := range r.Cells {
 		if strings.HasPrefix(c.Arm, prefix) {
@@ -179,7 +180,7 @@ func readReport(path string) (*report, error) {
 	return r, nil
 }
 
-// thisMachine reads /proc.
+// thisMachine describes the machine from /proc.
 func thisMachine() machine {
 	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version(), CPU: "unknown"}
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -188,7 +189,7 @@ func thisMachine() machine {
 		m.CPU = strings.TrimSpace(strings.TrimLeft(line, "\t :"))
 	}
 	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-		m.Memory = kilobytes(string(text), "MemTotal:") / (1 << 20)
+		m.Memory = testrig.Number(string(text), "MemTotal:") / (1 << 20)
 	}
 	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.Kernel = strings.TrimSpace(string(text))
@@ -196,36 +197,9 @@ func thisMachine() machine {
 	return m
 }
 
-// busyShare is how much of the machine others use, read over a while in which we do
-// nothing ourselves.
+// busyShare returns the CPU share of other processes, measured while the bench is idle.
 func busyShare(while time.Duration) float64 {
-	busy0, all0 := cpuTicks()
+	before := testrig.ReadCPUTime()
 	time.Sleep(while)
-	busy1, all1 := cpuTicks()
-	if all1 <= all0 {
-		return 0
-	}
-	return (busy1 - busy0) / (all1 - all0)
-}
-
-// cpuTicks are the first line of /proc/stat: what was worked, and all.
-func cpuTicks() (busy, all float64) {
-	text, _ := os.ReadFile("/proc/stat")
-	line, _, _ := strings.Cut(string(text), "\n")
-	return parseTicks(line)
-}
-
-func parseTicks(line string) (busy, all float64) {
-	const idle, iowait = 4, 5
-	for i, f := range strings.Fields(line) {
-		n, err := strconv.ParseFloat(f, 64)
-		if err != nil || i > 8 { // guests are counted with users already
-			continue
-		}
-		all += n
-		if i != idle && i != iowait {
-			busy += n
-		}
-	}
-	return busy, all
+	return before.Busy()
 }

@@ -5,16 +5,18 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// A script is what the upstream does with a request. The model's name says it,
-// because that is the one thing that every gateway passes on:
+// A script tells the upstream how to answer. It is the model's name, which every gateway
+// passes on:
 //
 //	whole-1024    one answer with 1,024 bytes of text
 //	burst-200     200 events, each sent at once
-//	paced-20      an event every 20 ms until the client has gone
+//	paced-20      an event every 20 ms until the client disconnects
 //
-// What follows a second dash is not read: it tells models apart in a gateway's table.
+// The part after a second dash is ignored: it distinguishes models in a large table.
 type script struct {
 	kind string
 	n    int
@@ -36,7 +38,7 @@ func parseScript(model string) (script, error) {
 	return script{}, fmt.Errorf("model %q: there is no script %q", model, parts[0])
 }
 
-// modelOf finds the model in a request without reading the rest of it.
+// modelOf returns the model of a request without parsing the rest.
 func modelOf(body []byte) string {
 	_, rest, _ := bytes.Cut(body, []byte(`"model"`))
 	_, rest, _ = bytes.Cut(rest, []byte(`"`))
@@ -47,46 +49,28 @@ func modelOf(body []byte) string {
 // word is in every event that carries text, and in nothing else.
 const word = "lorem"
 
-// text is n bytes of it.
+// text returns n bytes of filler.
 func text(n int) string {
 	return strings.Repeat("lorem ipsum dolor sit amet ", n/27+1)[:n]
 }
 
-// wire is how an upstream dialect says an answer.
+// wire is a reply in pieces that are made once.
 type wire struct {
-	whole func(n int) []byte
 	head  string // the events before the first with text
-	event func(i int) string
-	tail  string // and those after the last
+	words []string
+	tail  map[bool]string // the events after the last, without usage and with it
 }
 
-func chatWire() wire {
-	const chunk = `data: {"id":"chatcmpl-0123456789","object":"chat.completion.chunk","created":1763200000,"model":"bench","choices":[{"index":0,"delta":%s,"finish_reason":%s}]%s}` + "\n\n"
-	return wire{
-		whole: func(n int) []byte {
-			return fmt.Appendf(nil, `{"id":"chatcmpl-0123456789","object":"chat.completion","created":1763200000,"model":"bench","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":10,"completion_tokens":20,"total_tokens":30}}`, text(n))
-		},
-		head:  fmt.Sprintf(chunk, `{"role":"assistant","content":""}`, "null", ""),
-		event: func(i int) string { return fmt.Sprintf(chunk, fmt.Sprintf(`{"content":"%s%d "}`, word, i), "null", "") },
-		tail:  fmt.Sprintf(chunk, "{}", `"stop"`, `,"usage":{"prompt_tokens":10,"completion_tokens":20,"total_tokens":30}`) + "data: [DONE]\n\n",
+// newWire returns the pieces of a stream in an upstream's dialect.
+func newWire(d testrig.Dialect, words int) wire {
+	r := testrig.Reply{Dialect: d}
+	for i := range words {
+		r.Words = append(r.Words, fmt.Sprintf("%s%d ", word, i))
 	}
-}
-
-func messagesWire() wire {
-	event := func(name, data string) string {
-		return fmt.Sprintf("event: %s\ndata: {\"type\":%q%s}\n\n", name, name, data)
+	w := wire{tail: map[bool]string{}}
+	for _, r.Usage = range []bool{false, true} {
+		s := r.Stream()
+		w.head, w.words, w.tail[r.Usage] = strings.Join(s.Head, ""), s.Words, strings.Join(s.Tail, "")
 	}
-	return wire{
-		whole: func(n int) []byte {
-			return fmt.Appendf(nil, `{"id":"msg_0123456789","type":"message","role":"assistant","model":"bench","content":[{"type":"text","text":%q}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":20}}`, text(n))
-		},
-		head: event("message_start", `,"message":{"id":"msg_0123456789","type":"message","role":"assistant","model":"bench","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":10,"output_tokens":1}}`) +
-			event("content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`),
-		event: func(i int) string {
-			return event("content_block_delta", fmt.Sprintf(`,"index":0,"delta":{"type":"text_delta","text":"%s%d "}`, word, i))
-		},
-		tail: event("content_block_stop", `,"index":0`) +
-			event("message_delta", `,"delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":20}`) +
-			event("message_stop", ""),
-	}
+	return w
 }

@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// session is our end of a load process.
+// session is the connection to a load process.
 type session struct {
 	cmd  *exec.Cmd
 	in   io.WriteCloser
@@ -19,48 +21,34 @@ type session struct {
 	stop context.CancelFunc
 }
 
-// patience is how much longer than planned a job may take before it is given up.
+// patience is how much longer than planned a job may take.
 const patience = 60 * time.Second
 
-func (b *bench) startLoad(j job) (*session, error) {
+func (b *bench) startLoad(j job) *session {
 	planned := time.Duration(j.Seconds*float64(time.Second)) * time.Duration(max(1, len(j.Stages)))
 	ctx, stop := context.WithTimeout(b.ctx, planned+patience)
 	s := &session{cmd: exec.CommandContext(ctx, b.self, "load"), stop: stop} //nolint:gosec // ourselves
 	s.cmd.SysProcAttr = withParent()
 	s.cmd.Stderr = os.Stderr
-	in, err := s.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := s.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	s.in, s.out = in, bufio.NewReader(out)
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	line, err := json.Marshal(j)
-	if err != nil {
-		return nil, err
-	}
-	_, err = s.in.Write(append(line, '\n'))
-	return s, err
+	s.in = testrig.Must(s.cmd.StdinPipe())
+	s.out = bufio.NewReader(testrig.Must(s.cmd.StdoutPipe()))
+	testrig.NoError(s.cmd.Start())
+	testrig.NoError(json.NewEncoder(s.in).Encode(j))
+	return s
 }
 
-// next reads what the load says.
-func (s *session) next() (r result, err error) {
+// next reads the next result of the load.
+func (s *session) next() (r result) {
 	line, err := s.out.ReadBytes('\n')
 	if err != nil {
-		return r, fmt.Errorf("the load did not answer: %w", err)
+		testrig.NoError(fmt.Errorf("the load did not answer: %w", err))
 	}
-	return r, json.Unmarshal(line, &r)
+	testrig.NoError(json.Unmarshal(line, &r))
+	return r
 }
 
-func (s *session) proceed() error {
-	_, err := io.WriteString(s.in, "go\n")
-	return err
-}
+// proceed tells a load that is ready to begin.
+func (s *session) proceed() { testrig.Must(io.WriteString(s.in, "go\n")) }
 
 func (s *session) close() {
 	_ = s.in.Close()
@@ -68,7 +56,7 @@ func (s *session) close() {
 	_ = s.cmd.Wait()
 }
 
-// sample is what a job cost the process that it was sent to.
+// sample is the cost of a job for the measured process.
 type sample struct {
 	result
 	cpu     time.Duration
@@ -77,52 +65,32 @@ type sample struct {
 	logged  float64 // bytes written to its log
 }
 
-// drive runs one job against an arm and reads what it cost.
-func (b *bench) drive(a *arm, j job) (sample, error) {
-	s, err := b.startLoad(j)
-	if err != nil {
-		return sample{}, err
-	}
+// drive runs a job against an arm and measures its cost.
+func (b *bench) drive(a *arm, j job) sample {
+	s := b.startLoad(j)
 	defer s.close()
-	if _, err := s.next(); err != nil { // it is warm
-		return sample{}, err
-	}
-	if err := a.proc.warmed(b.ctx, j); err != nil {
-		return sample{}, err
-	}
-	// Reading the counts costs CPU and allocates, so the CPU time is read on the near
-	// side of both readings, and two readings in a row say what one allocates.
+	s.next() // it is warm
+	testrig.NoError(a.proc.warmed(b.ctx, j))
+	// Reading the counts uses CPU and allocates. The CPU time is therefore read between
+	// the two readings, and two readings in a row show what one allocates.
 	c0, _ := a.proc.counts(b.ctx)
 	c1, _ := a.proc.counts(b.ctx)
 	log := fileSize(a.proc.log)
-	before, err := a.proc.cpu()
-	if err != nil {
-		return sample{}, err
-	}
-	if err := s.proceed(); err != nil {
-		return sample{}, err
-	}
-	r, err := s.next()
-	if err != nil {
-		return sample{}, err
-	}
-	if err := a.proc.asked(b.ctx, j, r.Asked); err != nil {
-		return sample{}, err
-	}
-	after, err := a.proc.cpu()
-	if err != nil {
-		return sample{}, err
-	}
+	before := testrig.Must(a.proc.cpu())
+	s.proceed()
+	r := s.next()
+	testrig.NoError(a.proc.asked(b.ctx, j, r.Asked))
+	after := testrig.Must(a.proc.cpu())
 	c2, _ := a.proc.counts(b.ctx)
 	return sample{
 		result: r, cpu: after - before, logged: fileSize(a.proc.log) - log,
 		mallocs: max(0, c2.mallocs-c1.mallocs-(c1.mallocs-c0.mallocs)),
 		bytes:   max(0, c2.bytes-c1.bytes-(c1.bytes-c0.bytes)),
-	}, nil
+	}
 }
 
-// warmed waits for the rows of what was asked to warm up, and of what was asked before.
-// Streams that are held open have no row before they end.
+// warmed waits for the ledger rows of the warm-up and of earlier requests. Open streams
+// have no row before they end.
 func (p *process) warmed(ctx context.Context, j job) error {
 	if j.Mode != "hold" {
 		p.ledger.owe(max(j.Warm, j.Conns))
@@ -130,8 +98,8 @@ func (p *process) warmed(ctx context.Context, j job) error {
 	return p.ledger.settle(ctx)
 }
 
-// asked waits for the rows of a job that has ended. Those of streams that were held
-// come when the load lets go of them, and are waited for before the next job.
+// asked waits for the ledger rows of a job. The rows of held streams come when the load
+// closes them, and the next job waits for them.
 func (p *process) asked(ctx context.Context, j job, n int) error {
 	p.ledger.owe(n)
 	if j.Mode == "hold" {

@@ -1,12 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
 
-// median of some values; of an even number the mean of the two in the middle.
+// median returns the median; of an even number of values, the mean of the middle two.
 func median(values []float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
@@ -19,17 +18,7 @@ func median(values []float64) float64 {
 	return (v[m-1] + v[m]) / 2
 }
 
-// percentile of sorted values, by the nearest rank.
-func percentile[T cmp.Ordered](sorted []T, p float64) T {
-	var zero T
-	if len(sorted) == 0 {
-		return zero
-	}
-	rank := int(math.Ceil(p * float64(len(sorted))))
-	return sorted[min(max(rank, 1), len(sorted))-1]
-}
-
-// ratios are those of the rounds that both have.
+// ratios returns the ratios of the rounds that both sides have.
 func ratios(of, to map[int]float64) []float64 {
 	var all []float64
 	for round, v := range of {
@@ -41,10 +30,9 @@ func ratios(of, to map[int]float64) []float64 {
 	return all
 }
 
-// highest is the highest rate that holds: searched by doubling, or by halving where not
-// even the first one holds, and then between the two by as many steps. A rate that
-// fails is tried once more, because one hiccup of the machine says nothing about what
-// can be carried. It is 0 if nothing holds.
+// highest returns the highest rate that holds, 0 if none does. It doubles or halves the
+// first rate and then bisects. A rate that fails is tried once more, because a single
+// failure may be noise of the machine.
 func highest(start float64, steps int, holds func(rate float64) bool) float64 {
 	twice := func(rate float64) bool {
 		if holds(rate) {
@@ -67,8 +55,8 @@ func highest(start float64, steps int, holds func(rate float64) bool) float64 {
 	return low
 }
 
-// bracket finds a rate that holds and, a factor of two above it, one that does not. It
-// gives up after six steps either way.
+// bracket returns a rate that holds and one that does not, a factor of two above it. It
+// gives up after six steps.
 func bracket(start float64, holds func(rate float64) bool) (low, high float64) {
 	if holds(start) {
 		for low = start; low < start*64; low *= 2 {

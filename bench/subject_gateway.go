@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/isogloss-gateway/isogloss/internal/freeport"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // scripts are the models that every table has.
@@ -52,41 +52,32 @@ func gatewayConfig(listen, admin, upstream string, s setting) []byte {
 func tableModel(i int) string { return fmt.Sprintf("whole-1024-m%06d", i) }
 
 // startGateway starts Isogloss. Its log goes to a file, as a user's redirect sends it.
-func (b *bench) startGateway(ctx context.Context, upstream string, s setting) (*process, error) {
-	listen, admin, err := freeport.Pair()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(b.dir, "isogloss")
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) startGateway(ctx context.Context, upstream string, s setting) *process {
+	addresses := testrig.Must(testrig.Addresses(2))
+	listen, admin := addresses[0], addresses[1]
+	dir := testrig.Must(os.MkdirTemp(b.dir, "isogloss"))
 	conf := filepath.Join(dir, "isogloss.yaml")
-	if err := os.WriteFile(conf, gatewayConfig(listen, admin, upstream, s), 0o600); err != nil {
-		return nil, err
-	}
-	p, err := start(ctx, launch{
+	testrig.NoError(os.WriteFile(conf, gatewayConfig(listen, admin, upstream, s), 0o600))
+	p := start(ctx, launch{
 		name: "isogloss", addr: listen, metrics: "http://" + admin + "/metrics",
 		health: "http://" + listen + "/health", dir: dir, args: []string{b.bin, "serve", "-c", conf},
 	})
-	if err != nil || s.store == "" {
-		return p, err
+	if s.store != "" {
+		var err error
+		if p.key, err = b.makeKey(ctx, conf); err == nil {
+			p.ledger, err = openLedger(s.store)
+		}
+		if err != nil {
+			p.stop()
+			testrig.NoError(err)
+		}
 	}
-	if p.key, err = b.makeKey(ctx, conf); err == nil {
-		p.ledger, err = openLedger(s.store)
-	}
-	if err != nil {
-		p.stop()
-	}
-	return p, err
+	return p
 }
 
-func (b *bench) startUpstream(ctx context.Context, addr string) (*process, error) {
+func (b *bench) startUpstream(ctx context.Context, addr string) *process {
 	if addr == "" {
-		var err error
-		if addr, err = freeport.Address(); err != nil {
-			return nil, err
-		}
+		addr = testrig.Must(testrig.Address())
 	}
 	return start(ctx, launch{
 		name: "upstream", addr: addr, health: "http://" + addr + "/health", dir: b.dir,
@@ -94,11 +85,9 @@ func (b *bench) startUpstream(ctx context.Context, addr string) (*process, error
 	})
 }
 
-func (b *bench) startBare(ctx context.Context, upstream string) (*process, error) {
-	listen, metrics, err := freeport.Pair()
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) startBare(ctx context.Context, upstream string) *process {
+	addresses := testrig.Must(testrig.Addresses(2))
+	listen, metrics := addresses[0], addresses[1]
 	return start(ctx, launch{
 		name: "bare", addr: listen, metrics: "http://" + metrics, health: "http://" + listen + "/health", dir: b.dir,
 		args: []string{b.self, "bare", "--listen", listen, "--metrics", metrics, "--to", "http://" + upstream},

@@ -4,11 +4,10 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 
-	"github.com/isogloss-gateway/isogloss/internal/freeport"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // nginxConf is a plain reverse proxy for streams: kept connections on both sides,
@@ -37,22 +36,9 @@ http {
 }
 `
 
-// errNoNginx is told once, and the tables then have no such row.
-var errNoNginx = fmt.Errorf("there is no nginx; bench/setup.sh installs it")
-
-func (b *bench) startNginx(ctx context.Context, upstream string) (*process, error) {
-	bin, err := exec.LookPath("nginx")
-	if err != nil {
-		return nil, errNoNginx
-	}
-	dir, err := os.MkdirTemp(b.dir, "nginx")
-	if err != nil {
-		return nil, err
-	}
-	addr, err := freeport.Address()
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) startNginx(ctx context.Context, upstream string) *process {
+	dir := testrig.Must(os.MkdirTemp(b.dir, "nginx"))
+	addr := testrig.Must(testrig.Address())
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user root;" // the workers have to reach the folder
@@ -60,8 +46,6 @@ func (b *bench) startNginx(ctx context.Context, upstream string) (*process, erro
 	conf := filepath.Join(dir, "nginx.conf")
 	connections := min(b.files, 20000) // nginx holds memory for each from the start
 	text := fmt.Sprintf(nginxConf, user, runtime.NumCPU(), connections, dir, upstream, addr)
-	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
-	return start(ctx, launch{name: "nginx", addr: addr, dir: dir, health: "http://" + addr + "/health", args: []string{bin, "-c", conf, "-e", filepath.Join(dir, "nginx-error.log")}})
+	testrig.NoError(os.WriteFile(conf, []byte(text), 0o600))
+	return start(ctx, launch{name: "nginx", addr: addr, dir: dir, health: "http://" + addr + "/health", args: []string{"nginx", "-c", conf, "-e", filepath.Join(dir, "nginx-error.log")}})
 }

@@ -4,14 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/freeport"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	_ "modernc.org/sqlite" // the ledger's file is read to see what has arrived in it
 )
 
@@ -28,13 +27,8 @@ func storeConfig(data, redis string) string {
 // makeKey makes a client's key as an operator would. Everything about it is limited,
 // and no limit is ever reached.
 func (b *bench) makeKey(ctx context.Context, conf string) (string, error) {
-	cmd := exec.CommandContext(ctx, b.bin, "keys", "create", "-c", conf, "--json", "--name", "bench", "--models", "*", //nolint:gosec // our own program
-		"--requests", "1000000000", "--tokens", "1000000000000", "--budget", "1000000", "--window", "720h")
-	out, err := cmd.Output()
-	var failed *exec.ExitError
-	if errors.As(err, &failed) {
-		return "", fmt.Errorf("isogloss keys create: %w: %s", err, failed.Stderr)
-	}
+	out, err := testrig.Output(exec.CommandContext(ctx, b.bin, "keys", "create", "-c", conf, "--json", "--name", "bench", "--models", "*", //nolint:gosec // our own program
+		"--requests", "1000000000", "--tokens", "1000000000000", "--budget", "1000000", "--window", "720h"))
 	if err != nil {
 		return "", err
 	}
@@ -88,23 +82,10 @@ func (l *ledger) settle(ctx context.Context) error {
 	}
 }
 
-// errNoRedis is told once, and the tables then have no such row.
-var errNoRedis = errors.New("there is no redis-server; bench/setup.sh installs it")
-
-// startRedis starts one that keeps nothing.
-func (b *bench) startRedis(ctx context.Context) (*process, error) {
-	bin, err := exec.LookPath("redis-server")
-	if err != nil {
-		return nil, errNoRedis
-	}
-	addr, err := freeport.Address()
-	if err != nil {
-		return nil, err
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
-	}
+// startRedis starts a Redis that stores nothing on disk. It has no upstream.
+func (b *bench) startRedis(ctx context.Context, _ string) *process {
+	addr := testrig.Must(testrig.Address())
+	host, port, _ := strings.Cut(addr, ":")
 	return start(ctx, launch{name: "redis", addr: addr, health: "tcp://" + addr, dir: b.dir,
-		args: []string{bin, "--bind", host, "--port", port, "--dir", b.dir, "--save", "", "--appendonly", "no", "--daemonize", "no"}})
+		args: []string{"redis-server", "--bind", host, "--port", port, "--dir", b.dir, "--save", "", "--appendonly", "no", "--daemonize", "no"}})
 }

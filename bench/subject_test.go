@@ -45,7 +45,7 @@ func TestParsePeer(t *testing.T) {
 }
 
 func TestReadCounts(t *testing.T) {
-	got := readCounts(strings.NewReader("# HELP x\ngo_memstats_mallocs_total 1.5e+06\ngo_memstats_alloc_bytes_total 7\ngo_memstats_heap_inuse_bytes 10\ngo_memstats_stack_inuse_bytes 5\nother{a=\"b\"} 3\n"))
+	got := readCounts("# HELP x\ngo_memstats_mallocs_total 1.5e+06\ngo_memstats_alloc_bytes_total 7\ngo_memstats_heap_inuse_bytes 10\ngo_memstats_stack_inuse_bytes 5\nother{a=\"b\"} 3\n")
 	if got != (runtimeCounts{1.5e6, 7, 15}) {
 		t.Errorf("%+v", got)
 	}

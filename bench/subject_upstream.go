@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/spf13/cobra"
 )
 
@@ -20,8 +22,8 @@ func newUpstreamCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{Use: "upstream", Hidden: true, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 		mux := http.NewServeMux()
-		mux.Handle("POST /v1/chat/completions", newPlayer(chatWire(), ""))
-		mux.Handle("POST /v1/messages", newPlayer(messagesWire(), "-a"))
+		mux.Handle("POST /v1/chat/completions", newPlayer(testrig.Chat, ""))
+		mux.Handle("POST /v1/messages", newPlayer(testrig.Messages, "-a"))
 		mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 		return serve(cmd.Context(), listen, mux)
 	}}
@@ -45,19 +47,15 @@ func serve(ctx context.Context, addr string, h http.Handler) error {
 // player answers in one dialect. What it says is made once, so that it costs little
 // of the machine that the others are measured on.
 type player struct {
-	wire   wire
-	suffix string // of its models
-	mu     sync.Mutex
-	wholes map[int][]byte
-	events [][]byte
+	wire
+	dialect testrig.Dialect
+	suffix  string // of its models
+	mu      sync.Mutex
+	bodies  map[int]string
 }
 
-func newPlayer(w wire, suffix string) *player {
-	p := &player{wire: w, suffix: suffix, wholes: map[int][]byte{}}
-	for i := range 1000 {
-		p.events = append(p.events, []byte(w.event(i)))
-	}
-	return p
+func newPlayer(d testrig.Dialect, suffix string) *player {
+	return &player{wire: newWire(d, 1000), dialect: d, suffix: suffix, bodies: map[int]string{}}
 }
 
 func (p *player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -75,29 +73,29 @@ func (p *player) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.kind == "whole" {
-		answer := p.whole(s.n)
+		answer := p.body(s.n)
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(answer))) // as engines do
-		_, _ = w.Write(answer)
+		_, _ = io.WriteString(w, answer)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	p.stream(w, r, s)
+	p.stream(w, r, s, bytes.Contains(body, []byte(`"include_usage":true`)))
 }
 
-func (p *player) whole(n int) []byte {
+func (p *player) body(n int) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wholes[n] == nil {
-		p.wholes[n] = p.wire.whole(n)
+	if p.bodies[n] == "" {
+		p.bodies[n] = testrig.Reply{Dialect: p.dialect, Words: []string{text(n)}}.Body()
 	}
-	return p.wholes[n]
+	return p.bodies[n]
 }
 
 // stream sends every event by itself, as engines do.
-func (p *player) stream(w http.ResponseWriter, r *http.Request, s script) {
+func (p *player) stream(w http.ResponseWriter, r *http.Request, s script, usage bool) {
 	out := http.NewResponseController(w)
-	_, _ = io.WriteString(w, p.wire.head)
+	_, _ = io.WriteString(w, p.head)
 	if out.Flush() != nil {
 		return
 	}
@@ -106,11 +104,11 @@ func (p *player) stream(w http.ResponseWriter, r *http.Request, s script) {
 		return
 	}
 	for i := range s.n {
-		if _, err := w.Write(p.events[i%len(p.events)]); err != nil || out.Flush() != nil {
+		if _, err := io.WriteString(w, p.words[i%len(p.words)]); err != nil || out.Flush() != nil {
 			return
 		}
 	}
-	_, _ = io.WriteString(w, p.wire.tail)
+	_, _ = io.WriteString(w, p.tail[usage])
 }
 
 func (p *player) pace(w http.ResponseWriter, r *http.Request, every time.Duration) {
@@ -118,7 +116,7 @@ func (p *player) pace(w http.ResponseWriter, r *http.Request, every time.Duratio
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for i := 0; ; i++ {
-		if _, err := w.Write(p.events[i%len(p.events)]); err != nil || out.Flush() != nil {
+		if _, err := io.WriteString(w, p.words[i%len(p.words)]); err != nil || out.Flush() != nil {
 			return
 		}
 		select {

@@ -1,239 +1,165 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// abreast is how many of the board's cases run at a time. Nearly all of them wait.
-const abreast = 64
+// parallelCases is how many cases of the board run at a time. Nearly all of them wait.
+const parallelCases = 32
 
-// boardCase is one square of the board.
+// boardCase is one square of the board: a scenario in one mode for one pair of dialects.
 type boardCase struct {
 	*scenario
 	pair
 	mode
-	both bool // a second target can rescue
+	both bool // there is a second, healthy target
 
 	name      string
 	model     string
-	bad, good *target
+	bad, good *testrig.Target
 }
 
-func (c *boardCase) targets() string {
-	if c.both {
-		return "both"
-	}
-	return "only"
-}
-
-// runBoard runs every scenario, one gateway for each pair of dialects.
-func runBoard(ctx context.Context, b *bench) error {
+// runBoard runs every scenario, with one gateway for each pair of dialects.
+func runBoard(ctx context.Context, r *rig) {
 	var done atomic.Int64
-	each(2, allPairs(b.short), func(p pair) {
-		err := b.alone(ctx, func(ctx context.Context, own *bench) error { return own.boardPair(ctx, p, &done) })
+	all := pairs(r.short)
+	testrig.Each(len(all), 2, func(i int) {
+		err := r.alone(ctx, func(ctx context.Context, own *rig) { own.boardPair(ctx, all[i], &done) })
 		if err != nil {
-			b.failed("board/"+p.String(), err.Error(), 0)
+			r.Fail("board/"+all[i].String(), err.Error(), 0)
 		}
 		if done.Load() > 0 {
-			b.progress("board %s: %d cases so far", p, done.Load())
+			r.Progress("board %s: %d cases so far", all[i], done.Load())
 		}
 	})
-	return nil
 }
 
-// boardPair runs the board for one pair.
-func (b *bench) boardPair(ctx context.Context, p pair, done *atomic.Int64) error {
-	s := &setup{top: []string{b.can.timeouts(limit)}}
+func (r *rig) boardPair(ctx context.Context, p pair, done *atomic.Int64) {
+	testrig.NoError(r.up.ListenBroken())
+	c := &config{top: []string{timeouts(limit)}}
 	var cases []*boardCase
-	for _, sc := range scenarios() {
+	for _, s := range scenarios() {
 		for _, m := range modes() {
 			for _, both := range []bool{true, false} {
-				c := &boardCase{scenario: sc, pair: p, mode: m, both: both}
-				c.name = strings.Join([]string{"board", sc.name, p.String(), string(m), c.targets()}, "/")
-				if sc.applies(p, m) && b.wants(c.name) {
-					c.place(b.up, s, len(cases))
-					cases = append(cases, c)
+				b := &boardCase{scenario: s, pair: p, mode: m, both: both}
+				b.name = strings.Join([]string{"board", s.name, p.String(), string(m), map[bool]string{true: "both", false: "only"}[both]}, "/")
+				if s.applies(p, m) && r.Wants(b.name) {
+					b.place(r.up, c, len(cases))
+					cases = append(cases, b)
 				}
 			}
 		}
 	}
 	if len(cases) == 0 {
-		return nil
+		return
 	}
-	g, err := start(ctx, b.bin, s)
-	if err != nil {
-		return err
-	}
-	each(abreast, cases, func(c *boardCase) {
-		began := time.Now()
-		b.check(c.name, "", began, c.run(ctx, g)...)
-		done.Add(1)
-	})
-	if err := g.alive(); err != nil {
-		return err
-	}
-	b.up.hangUp()
-	_, err = g.stop()
-	return err
-}
-
-// each runs do on all items, some at a time.
-func each[T any](workers int, items []T, do func(T)) {
-	var wg sync.WaitGroup
-	next := make(chan T)
-	for range workers {
-		wg.Go(func() {
-			for item := range next {
-				do(item)
-			}
+	r.with(ctx, c, func(g *gateway) {
+		testrig.Each(len(cases), parallelCases, func(i int) {
+			began := time.Now()
+			r.Check(cases[i].name, "", began, cases[i].run(ctx, g)...)
+			done.Add(1)
 		})
-	}
-	for _, item := range items {
-		next <- item
-	}
-	close(next)
-	wg.Wait()
+	})
 }
 
 // place puts the case's targets behind the gateway.
-func (c *boardCase) place(u *upstream, s *setup, n int) {
-	tag := fmt.Sprintf("%s-%s-%d", c.client, c.upstream, n)
-	c.model = fmt.Sprintf("m%d", n)
+func (b *boardCase) place(u *testrig.Upstream, c *config, n int) {
+	b.model = fmt.Sprintf("m%d", n)
 	var more []string
-	if c.mode == collected {
+	if b.mode == collected {
 		more = []string{"upstream_stream: always"}
 	}
-	c.bad = u.add("bad-"+tag, c.play)
-	url := u.url(c.bad.name, c.upstream)
-	if c.url != nil {
-		url = c.url(u, c.bad.name, c.upstream)
+	b.bad = u.Handle(fmt.Sprintf("bad%d", n), b.script)
+	url := u.URL(b.bad.Name, b.upstream)
+	if b.url != nil {
+		url = b.url(u, b.bad.Name) + b.upstream.Base()
 	}
-	names := []string{s.provider(fmt.Sprintf("bad%d", n), c.upstream, url, more...)}
-	if c.both {
-		c.good = u.add("good-"+tag, answerAs("good"))
-		names = append(names, s.provider(fmt.Sprintf("good%d", n), c.upstream, u.url(c.good.name, c.upstream), more...))
+	providers := []string{c.provider(b.bad.Name, b.upstream, url, more...)}
+	if b.both {
+		b.good = u.Handle(fmt.Sprintf("good%d", n), testrig.Answer("good"))
+		providers = append(providers, c.provider(b.good.Name, b.upstream, u.URL(b.good.Name, b.upstream), more...))
 	}
-	s.model(c.model, names)
+	c.model(b.model, providers)
 }
 
-// run sends the case's requests and returns what is wrong with the answers.
-func (c *boardCase) run(ctx context.Context, g *gateway) []string {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(c.requests())*8*limit)
+func (b *boardCase) count() int { return max(b.requests, 1) }
+
+// run sends the case's requests and returns the problems of the first bad response.
+func (b *boardCase) run(ctx context.Context, g *gateway) []string {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.count())*8*limit)
 	defer cancel()
-	var wrong []string
-	for i := range c.requests() {
-		before := c.bad.calls.Load()
-		h := g.ask(ctx, c.client, c.model, c.mode == streamed)
-		tried := c.bad.calls.Load() - before
-		if w := c.judge(h, i, tried); len(w) > 0 {
-			wrong = append(wrong, w...)
-			wrong = append(wrong, fmt.Sprintf("request %d of %d: status %d, target %q, attempts %q, bad asked %d times, transfer %v, body: %s", i+1, c.requests(), h.status,
-				h.header.Get("Isogloss-Target"), h.header.Get("Isogloss-Attempts"), tried, h.broken, clip(string(h.body), 900)))
-			break
+	for i := range b.count() {
+		before := b.bad.Calls.Load()
+		resp := g.send(ctx, b.client, b.model, b.mode == streamed)
+		attempts := b.bad.Calls.Load() - before
+		if problems := b.judge(resp, i, attempts); strings.Join(problems, "") != "" {
+			return append(problems, fmt.Sprintf("request %d of %d: status %d, target %q, attempts %q, %d attempts on the bad target, connection error %v, body: %s", i+1, b.count(), resp.Status,
+				resp.Header.Get("Isogloss-Target"), resp.Header.Get("Isogloss-Attempts"), attempts, resp.Err, testrig.Clip(string(resp.Body), 900)))
 		}
-	}
-	return wrong
-}
-
-// judge compares one answer with what the scenario states.
-func (c *boardCase) judge(h heard, request int, tried int64) []string {
-	v := judge(c.client, h, c.mode == streamed)
-	visible := c.when == late && c.mode == streamed
-	var wrong []string
-	say := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Sprintf(format, args...))
-		}
-	}
-	say(h.broken == nil, "the transfer broke off: %v", h.broken)
-	say(tried <= c.mayTry(), "the target was asked %d times for one request, want at most %d", tried, c.mayTry())
-	say(c.secret == "" || !strings.Contains(string(h.body), c.secret), "the client sees our credential")
-	// The last target is always asked: a vendor that mends our account should not
-	// have to wait for our clock.
-	if c.aside && request > 0 && c.both {
-		say(tried == 0, "the target was asked again though its credential was refused")
-	}
-	switch {
-	case visible:
-		wrong = append(wrong, c.judgeCut(h, v)...)
-	case slices.Contains(c.statuses, 200) && !c.both:
-		wrong = append(wrong, judgeWhole(h, v, "bad")...)
-	case slices.Contains(c.statuses, 200):
-		wrong = append(wrong, judgeWhole(h, v, c.whoMay())...)
-	case c.both && !c.final:
-		wrong = append(wrong, judgeWhole(h, v, "good")...)
-		target := h.header.Get("Isogloss-Target")
-		say(strings.HasPrefix(target, "good"), "Isogloss-Target is %q, want the second target", target)
-	default:
-		wrong = append(wrong, c.judgeRefused(h, v)...)
-	}
-	return wrong
-}
-
-// whoMay is who may answer where the first target does so in the end.
-func (c *boardCase) whoMay() string {
-	if c.requests() > 1 {
-		return "either"
-	}
-	return "bad"
-}
-
-// judgeWhole is for answers that have to be whole and from somebody.
-func judgeWhole(h heard, v verdict, who string) []string {
-	if h.status != 200 {
-		return []string{fmt.Sprintf("status %d, want 200 with the answer of %s", h.status, who)}
-	}
-	if who == "either" {
-		who, _, _ = strings.Cut(v.text, " ")
-	}
-	if !v.whole() || v.text != textOf(who) || who != "good" && who != "bad" {
-		return []string{fmt.Sprintf("want the whole answer of %s, got %s", who, v)}
 	}
 	return nil
 }
 
-// judgeCut is for streams of which some words were seen.
-func (c *boardCase) judgeCut(h heard, v verdict) []string {
-	var wrong []string
-	if h.status != 200 {
-		wrong = append(wrong, fmt.Sprintf("status %d, want 200 and an error event", h.status))
+// judge compares one response with the scenario.
+func (b *boardCase) judge(resp testrig.Response, request int, attempts int64) []string {
+	o := b.client.Read(resp, b.mode == streamed)
+	most := cmp.Or(b.attempts, 3)
+	problems := []string{
+		testrig.Unless(resp.Err == nil, "the connection failed: %v", resp.Err),
+		testrig.Unless(attempts <= most, "%d attempts on the target for one request, want at most %d", attempts, most),
+		testrig.When(b.secret != "" && strings.Contains(string(resp.Body), b.secret), "the client sees the provider's credential"),
+		// The only target is always tried again: a repaired account does not wait for our timer.
+		testrig.When(b.ejects && request > 0 && b.both && attempts > 0, "the target was tried again after its credential was refused"),
 	}
-	if v.looksWhole() {
-		wrong = append(wrong, "a cut answer looks whole")
+	switch {
+	case b.when == late && b.mode == streamed:
+		return append(problems, b.judgeTruncated(resp, o)...)
+	case slices.Contains(b.statuses, 200) && b.both && b.count() > 1:
+		role, _, _ := strings.Cut(o.Text, " ")
+		return append(problems, judgeComplete(resp, o, role))
+	case slices.Contains(b.statuses, 200):
+		return append(problems, judgeComplete(resp, o, "bad"))
+	case b.both && !b.final:
+		target := resp.Header.Get("Isogloss-Target")
+		return append(problems, judgeComplete(resp, o, "good"), testrig.Unless(strings.HasPrefix(target, "good"), "Isogloss-Target is %q, want the second target", target))
 	}
-	if v.fault == "" || v.odd != "" || v.ended && c.client != gemini {
-		wrong = append(wrong, fmt.Sprintf("want an error event at the end, got %s", v))
-	}
-	if v.text == "" || !strings.HasPrefix(textOf("bad"), v.text) {
-		wrong = append(wrong, fmt.Sprintf("the text is not the beginning of the target's: %q", clip(v.text, 80)))
-	}
-	if c.good != nil && c.good.calls.Load() != 0 {
-		wrong = append(wrong, "another target was asked after words were seen")
-	}
-	return wrong
+	return append(problems, b.judgeError(resp, o)...)
 }
 
-// judgeRefused is for errors with a status of their own.
-func (c *boardCase) judgeRefused(h heard, v verdict) []string {
-	var wrong []string
-	say := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Sprintf(format, args...))
-		}
+// judgeComplete is for answers that have to be complete and from one target.
+func judgeComplete(resp testrig.Response, o testrig.Outcome, role string) string {
+	complete := resp.Status == 200 && o.Complete() && o.Text == testrig.Text(role) && (role == "good" || role == "bad")
+	return testrig.Unless(complete, "want status 200 and the complete answer of the %s target, got status %d, %s", role, resp.Status, o)
+}
+
+// judgeTruncated is for streams that fail after some words.
+func (b *boardCase) judgeTruncated(resp testrig.Response, o testrig.Outcome) []string {
+	return []string{
+		testrig.Unless(resp.Status == 200, "status %d, want 200 and an error event", resp.Status),
+		testrig.When(o.MayPassForComplete(), "a truncated answer passes for complete"),
+		testrig.When(o.Error == "" || o.Invalid != "" || o.Ended && b.client != testrig.Gemini, "want an error event at the end, got %s", o),
+		testrig.When(o.Text == "" || !strings.HasPrefix(testrig.Text("bad"), o.Text), "the text is not the beginning of the target's: %q", testrig.Clip(o.Text, 80)),
+		testrig.When(b.good != nil && b.good.Calls.Load() != 0, "another target was tried after words were sent"),
 	}
-	say(slices.Contains(c.statuses, h.status), "status %d, want one of %v", h.status, c.statuses)
-	say(v.fault != "" && v.odd == "", "want an error of the client's dialect, got %s", v)
-	say(c.quoted == "" || strings.Contains(v.fault, c.quoted), "the error says %q, want the upstream's words", v.fault)
-	say(c.retryAfter == "" || h.header.Get("Retry-After") == c.retryAfter, "Retry-After is %q, want %q", h.header.Get("Retry-After"), c.retryAfter)
-	say(c.good == nil || c.good.calls.Load() == 0, "another target was asked for what is the client's fault")
-	if c.aside && (c.client == chat || c.client == responses) {
-		say(v.code == "upstream_auth", "the error's code is %q, want upstream_auth", v.code)
+}
+
+// judgeError is for responses with an error status.
+func (b *boardCase) judgeError(resp testrig.Response, o testrig.Outcome) []string {
+	retryAfter := resp.Header.Get("Retry-After")
+	return []string{
+		testrig.Unless(slices.Contains(b.statuses, resp.Status), "status %d, want one of %v", resp.Status, b.statuses),
+		testrig.When(o.Error == "" || o.Invalid != "", "want an error of the client's dialect, got %s", o),
+		testrig.Unless(b.quoted == "" || strings.Contains(o.Error, b.quoted), "the error says %q, want the upstream's message", o.Error),
+		testrig.Unless(b.retryAfter == "" || retryAfter == b.retryAfter, "Retry-After is %q, want %q", retryAfter, b.retryAfter),
+		testrig.When(b.good != nil && b.good.Calls.Load() != 0, "another target was tried for the client's own fault"),
+		testrig.When(b.ejects && (b.client == testrig.Chat || b.client == testrig.Responses) && o.Code != "upstream_auth", "the error's code is %q, want upstream_auth", o.Code),
 	}
-	return wrong
 }

@@ -1,18 +1,13 @@
-// Chaos is the reliability board: it runs the built gateway as a process of its
-// own, puts an upstream behind it that fails in every way that we know of, and
-// judges what clients see.
+// Chaos tests the reliability of the built gateway: it starts the binary, puts an
+// upstream behind it that fails in every known way, and judges what clients receive.
 //
-// It is a black box's view. Nothing of the gateway is imported, and what is whole,
-// what is an error and what is a cut answer in each dialect is decided here, from
-// the vendors' descriptions, so that a mistake in a codec cannot hide itself.
+// It imports nothing of the gateway. Package testrig decides what is a complete
+// answer, an error and a truncated answer in each dialect.
 //
 //	chaos --bin bin/isogloss            everything, about ten minutes
 //	chaos --bin bin/isogloss --short    what fits into three minutes
 //	chaos --bin bin/isogloss --only 'board/.*/anthropic→'
-//	chaos --bin bin/isogloss --soak 30m the soak and nothing else
+//	chaos --bin bin/isogloss --soak 30m only the soak
 //
-// The upstream is one listener with raw sockets. The first part of a request's
-// path names the target, so that one listener plays thousands of them, and each
-// has a script and a count of its own. The last line of every run is
-// "N passed, M failed".
+// The last line of every run is "N passed, M failed".
 package main

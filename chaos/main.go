@@ -3,127 +3,77 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
-	"io"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
+	"strings"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// options are what the command line says.
+// options are the command line's settings.
 type options struct {
 	bin   string
 	short bool
 	soak  time.Duration
-	write string
 }
 
 func main() {
-	code, err := run(os.Args[1:], os.Stdout)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "chaos:", err)
-		code = 2
-	}
-	os.Exit(code)
-}
-
-// run returns 1 where a check has failed.
-func run(args []string, out io.Writer) (int, error) {
 	var o options
-	var only string
-	r := &report{out: out, began: time.Now()}
-	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	flags.StringVar(&o.bin, "bin", "bin/isogloss", "the gateway's binary")
-	flags.StringVar(&only, "only", "", "run only the checks whose name matches this expression")
-	flags.BoolVar(&o.short, "short", false, "run what fits into three minutes")
-	flags.BoolVar(&r.json, "json", false, "print the results as JSON")
-	flags.DurationVar(&o.soak, "soak", 0, "run the soak for so long, and nothing else")
-	flags.StringVar(&o.write, "write", "", "write the results into this page, between its marks")
-	if err := flags.Parse(args); err != nil {
-		return 2, nil
-	}
-	if only != "" {
-		expression, err := regexp.Compile(only)
-		if err != nil {
-			return 2, err
+	r := testrig.NewReport(os.Stdout)
+	r.Quiet = func(name string) bool { return strings.HasPrefix(name, "board/") || strings.HasPrefix(name, "cancel/") }
+	flag.StringVar(&o.bin, "bin", "bin/isogloss", "the gateway's binary")
+	only := flag.String("only", "", "run only the checks whose name matches this expression")
+	flag.BoolVar(&o.short, "short", false, "run what fits into three minutes")
+	flag.BoolVar(&r.JSON, "json", false, "print the results as JSON")
+	flag.DurationVar(&o.soak, "soak", 0, "run only the soak, for this long")
+	page := flag.String("write", "", "write the results into this page, between its marks")
+	flag.Parse()
+	r.Main("chaos", page, func(ctx context.Context) (err error) {
+		if *only != "" {
+			if r.Only, err = regexp.Compile(*only); err != nil {
+				return err
+			}
 		}
-		r.only = expression
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := runAll(ctx, o, r); err != nil {
-		return 2, err
-	}
-	if o.write != "" {
-		if err := writePage(o.write, r); err != nil {
-			return 2, err
-		}
-	}
-	failed, err := r.finish()
-	if failed > 0 {
-		return 1, err
-	}
-	return 0, err
+		return runAll(ctx, o, r)
+	}, func() map[string]string {
+		return map[string]string{"scenarios": scenarioTable(), "results": resultTable(r)}
+	})
 }
 
-// group is a set of checks that share a gateway.
+// group is a set of checks.
 type group struct {
-	name string // the checks' names begin with it
-	run  func(context.Context, *bench) error
+	name string // the prefix of the checks' names
+	run  func(context.Context, *rig)
 	full bool // not part of the short form
-}
-
-// bench is what a group works with.
-type bench struct {
-	options
-	*report
-	up  *upstream
-	can abilities
-}
-
-// alone runs checks with an upstream of their own.
-func (b *bench) alone(ctx context.Context, run func(context.Context, *bench) error) error {
-	up, err := newUpstream(ctx)
-	if err != nil {
-		return err
-	}
-	defer up.close()
-	own := *b
-	own.up = up
-	return run(ctx, &own)
 }
 
 func groups() []group {
 	return []group{
 		{name: "board", run: runBoard},
-		{name: "r12", run: runCuts},
-		{name: "life", run: runLife},
-		{name: "cancel", run: runCancel},
+		{name: "r12", run: runTruncated},
+		{name: "life", run: runLifecycle},
+		{name: "cancel", run: runDisconnects},
 		{name: "r13", run: runEndless},
-		{name: "r11", run: runBudget},
+		{name: "r11", run: runRetryBudget},
 		{name: "hedge", run: runHedge},
 		{name: "r18", run: runOverload},
-		{name: "r19", run: runNoisy},
+		{name: "r19", run: runNoisyKey},
 		{name: "r15", run: runRestart},
 		{name: "r16", run: runReload},
 		{name: "r14", run: runSlowClients, full: true},
 	}
 }
 
-// runAll runs what was asked for, one group after the other.
-func runAll(ctx context.Context, o options, r *report) error {
-	b := &bench{options: o, report: r}
-	var err error
-	if b.can, err = probe(ctx, b); err != nil {
-		return err
-	}
+// runAll runs the groups one after the other. The slow streams run beside them: they
+// take longest and cost nearly nothing.
+func runAll(ctx context.Context, o options, report *testrig.Report) error {
+	r := &rig{options: o, Report: report}
 	if o.soak > 0 {
-		return b.alone(ctx, runSoak)
+		return r.alone(ctx, runSoak)
 	}
-	slow := make(chan error, 1) // what takes longest runs beside all else and costs nearly nothing
-	go func() { slow <- b.alone(ctx, runSlowStreams) }()
+	slow := make(chan error, 1)
+	go func() { slow <- r.alone(ctx, runSlowStreams) }()
 	for _, g := range groups() {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -131,15 +81,15 @@ func runAll(ctx context.Context, o options, r *report) error {
 		if o.short && g.full {
 			continue
 		}
-		r.progress("%s", g.name)
+		r.Progress("%s", g.name)
 		began := time.Now()
-		if err := b.alone(ctx, g.run); err != nil {
-			r.failed(g.name, err.Error(), time.Since(began))
+		if err := r.alone(ctx, g.run); err != nil {
+			r.Fail(g.name, err.Error(), time.Since(began))
 		}
 	}
-	r.progress("waiting for the slow streams")
+	r.Progress("waiting for the slow streams")
 	if err := <-slow; err != nil {
-		r.failed("life/event-a-second", err.Error(), 0)
+		r.Fail("life/event-a-second", err.Error(), 0)
 	}
 	return ctx.Err()
 }

@@ -3,27 +3,28 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// The upstream of R18 serves so many requests at a time, for so long each, and
-// lets the others wait: it does 200 a second, and past that it only gets slower.
+// The upstream of R18 serves this many requests at a time for this long each and queues
+// the rest: it completes 200 a second, and more load only makes it slower.
 const (
-	workers  = 20
-	service  = 100 * time.Millisecond
-	capacity = float64(workers) / 0.1
-	patience = 2 * time.Second // of the clients; a later answer is worth nothing
+	workers       = 20
+	service       = 100 * time.Millisecond
+	capacity      = float64(workers) / 0.1
+	clientTimeout = 2 * time.Second // a later answer is worth nothing
 )
 
-func playWorkers() script {
+func limitedWorkers() testrig.Script {
 	free := make(chan struct{}, workers)
-	reply := playAfter(service)
-	return func(c *call) bool {
+	reply := testrig.AnswerAfter("good", service)
+	return func(c *testrig.Call) bool {
 		select {
 		case free <- struct{}{}:
-		case <-c.gone:
+		case <-c.Gone():
 			return false
 		}
 		defer func() { <-free }()
@@ -31,28 +32,21 @@ func playWorkers() script {
 	}
 }
 
-// runOverload is R18: five times of what the upstream can do.
-func runOverload(ctx context.Context, b *bench) error {
+// runOverload is R18: five times the load that the upstream can serve.
+func runOverload(ctx context.Context, r *rig) {
 	for _, c := range []struct{ name, top string }{
 		{"r18/fixed", fmt.Sprintf("overload: { per_target: %d, queue: %d, wait: 1s, adaptive: false }", workers, 2*workers)},
 		{"r18/adaptive", "overload: { queue: 40, wait: 1s, adaptive: true }"},
 	} {
-		if !b.wants(c.name) {
-			continue
-		}
-		if !b.can["overload"] {
-			b.failed(c.name, "the binary knows no overload", 0)
-			continue
-		}
-		if err := b.overload(ctx, c.name, c.top); err != nil {
-			return err
+		if r.Wants(c.name) {
+			r.overload(ctx, c.name, c.top)
 		}
 	}
-	return b.refusedAtOnce(ctx)
+	r.refusedAtOnce(ctx)
 }
 
-// classOf mixes one critical request, three sheddable ones and six others.
-func classOf(i int) string {
+// criticality mixes one critical request, three sheddable and six normal ones.
+func criticality(i int) string {
 	switch i % 10 {
 	case 0:
 		return "critical"
@@ -62,124 +56,97 @@ func classOf(i int) string {
 	return "normal"
 }
 
-func (b *bench) overload(ctx context.Context, name, top string) error {
+func (r *rig) overload(ctx context.Context, name, top string) {
 	began := time.Now()
-	s := &setup{top: []string{top}}
-	b.up.add("workers", playWorkers())
-	s.model("m", []string{s.provider("workers", chat, b.up.url("workers", chat))})
-	g, err := start(ctx, b.bin, s)
-	if err != nil {
-		return err
-	}
+	c := &config{top: []string{top}}
+	r.target(c, "m", testrig.Chat, limitedWorkers())
 	calm, storm := 10*time.Second, 60*time.Second
-	if b.short {
+	if r.short {
 		calm, storm = 4*time.Second, 8*time.Second
 	}
-	var peak, l load
-	ask := func(to *load) func(int) {
-		return func(i int) {
-			class := classOf(i)
-			to.add(g.measure(ctx, query{model: "m", stream: true, class: class, headers: []string{"Isogloss-Criticality", class}, patience: patience}))
+	cpu := testrig.ReadCPUTime()
+	r.with(ctx, c, func(g *gateway) {
+		var peak, load testrig.History[testrig.Sample]
+		send := func(to *testrig.History[testrig.Sample]) func(int) {
+			return func(i int) {
+				ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+				defer cancel()
+				to.Add(g.client.Measure(ctx, criticality(i), testrig.Query{Model: "m", Stream: true}, "Isogloss-Criticality", criticality(i)))
+			}
 		}
+		testrig.Keep(ctx, workers, calm, send(&peak))
+		testrig.Offer(ctx, 5*capacity, storm, send(&load))
+		measured, problems := judgeOverload(load.List(), float64(len(peak.Pick(testrig.Sample.Good)))/calm.Seconds(), storm)
+		r.Timed(name, measured, began, cpu, problems...)
+	})
+}
+
+// refusalTime is how soon the gateway refuses a request without a free place. Requests
+// that wait in the queue first are refused later, so the median is held to it there.
+const refusalTime = 5 * time.Millisecond
+
+func judgeOverload(load []testrig.Sample, peak float64, during time.Duration) (string, []string) {
+	goodput := float64(testrig.Count(load, testrig.Sample.Good)) / during.Seconds()
+	critical := testrig.Pick(load, inClass("critical"))
+	served := testrig.Count(critical, testrig.Sample.Good)
+	refused := testrig.Pick(load, testrig.Sample.Refused)
+	p50, p99 := testrig.Quantile(refused, 0.5, took), testrig.Quantile(refused, 0.99, took)
+	odd := testrig.Pick(load, func(s testrig.Sample) bool { return !s.Good() && !s.Refused() })
+	measured := fmt.Sprintf("peak %.0f/s, at five times the load %.0f/s (%.0f %%); critical %.2f %% of %d; %d refused, p50 %s, p99 %s", peak, goodput, 100*goodput/peak,
+		100*float64(served)/float64(max(len(critical), 1)), len(critical), len(refused), testrig.Millis(p50), testrig.Millis(p99))
+	problems := []string{
+		testrig.Unless(goodput >= 0.9*peak, "goodput %.0f/s, want at least 90 %% of %.0f/s", goodput, peak),
+		testrig.Unless(len(refused) > 0, "nothing was refused"),
+		testrig.Unless(p50 < refusalTime, "half of the refusals took more than %s, want less than %s", testrig.Millis(p50), refusalTime),
+		example(testrig.Pick(refused, func(s testrig.Sample) bool { return !s.RetryAfter }), "refusals have no Retry-After"),
 	}
-	keep(ctx, workers, calm, ask(&peak))
-	atPeak := float64(len(peak.pick(isGood))) / calm.Seconds()
-	offer(ctx, 5*capacity, storm, ask(&l))
-	b.check(name, describeOverload(&l, atPeak, storm), began, judgeOverload(&l, atPeak, storm)...)
-	b.up.hangUp()
-	_, err = g.stop()
-	return err
+	if float64(served) < 0.99*float64(len(critical)) {
+		problems = append(problems, example(testrig.Pick(critical, bad), "critical requests were not served, want 99 % served"))
+	}
+	if len(odd)*200 > len(load) {
+		problems = append(problems, example(odd, "requests were neither served nor refused"))
+	}
+	return measured, problems
 }
 
-func describeOverload(l *load, peak float64, during time.Duration) string {
-	good := float64(len(l.pick(isGood))) / during.Seconds()
-	refused := l.pick(isRefused)
-	critical := l.pick(func(s sample) bool { return s.class == "critical" })
-	served := l.pick(func(s sample) bool { return s.class == "critical" && isGood(s) })
-	return fmt.Sprintf("peak %.0f/s, at five times %.0f/s (%.0f %%); critical %.2f %% of %d; %d refused, p50 %s, p99 %s", peak, good, 100*good/peak,
-		100*float64(len(served))/float64(max(len(critical), 1)), len(critical), len(refused), ms(quantile(tooks(refused), 0.5)), ms(quantile(tooks(refused), 0.99)))
-}
-
-func isRefused(s sample) bool {
-	return s.status == http.StatusTooManyRequests || s.status == http.StatusServiceUnavailable
-}
-
-// atOnce is how soon a request is told that there is no room. Those that waited in
-// the queue first are told later, so it is the median that is held where there is one.
-const atOnce = 5 * time.Millisecond
-
-// refusedAtOnce is about refusals where nothing waits: a full target and a trickle
-// of requests beyond it. Every other request goes to an upstream that refuses by
-// itself: what that takes is the machine's.
-func (b *bench) refusedAtOnce(ctx context.Context) error {
+// refusedAtOnce measures refusals without a queue: a full target and a slow stream of
+// further requests. Every other request goes to an upstream that refuses by itself:
+// what that takes is the machine's.
+func (r *rig) refusedAtOnce(ctx context.Context) {
 	const name = "r18/refused-at-once"
-	if !b.wants(name) || !b.can["overload"] {
-		return nil
+	if !r.Wants(name) {
+		return
 	}
 	began := time.Now()
-	s := &setup{top: []string{"overload: { per_target: 4, queue: 0, adaptive: false }"}}
-	b.up.add("full", (*call).hold)
-	b.up.add("direct", playStatus(503, "Retry-After: 1"))
-	s.model("m", []string{s.provider("full", chat, b.up.url("full", chat))})
-	g, err := start(ctx, b.bin, s)
-	if err != nil {
-		return err
-	}
-	holding, release := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() { g.measure(holding, query{model: "m"}) })
-	}
-	eventually(5*time.Second, func() bool { return b.up.openNow() == 4 })
-	var l, direct load
-	bare := g.direct(b.up, "direct")
-	offer(ctx, 200, 5*time.Second, func(i int) {
-		if i%2 == 0 {
-			l.add(g.measure(ctx, query{model: "m", patience: 3 * time.Second}))
-		} else {
-			direct.add(bare.measure(ctx, query{model: "m"}))
+	c := &config{top: []string{"overload: { per_target: 4, queue: 0, adaptive: false }"}}
+	full := r.target(c, "full", testrig.Chat, (*testrig.Call).Hold)
+	r.up.Handle("direct", testrig.Status(503, "Retry-After", "1"))
+	cpu := testrig.ReadCPUTime()
+	r.with(ctx, c, func(g *gateway) {
+		holding, release := context.WithCancel(ctx)
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() { g.client.Measure(holding, "", testrig.Query{Model: "full"}) })
 		}
+		eventually(ctx, 5*time.Second, func() bool { return full.Open.Load() == 4 })
+		var load testrig.History[testrig.Sample]
+		direct := r.direct("direct")
+		testrig.Offer(ctx, 200, 5*time.Second, func(i int) {
+			ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+			defer cancel()
+			if i%2 == 0 {
+				load.Add(g.client.Measure(ctx, "gateway", testrig.Query{Model: "full"}))
+			} else {
+				load.Add(direct.Measure(ctx, "direct", testrig.Query{Model: "full"}))
+			}
+		})
+		release()
+		wg.Wait()
+		refused := load.Pick(inClass("gateway"))
+		p99, machine := testrig.Quantile(refused, 0.99, took), testrig.Quantile(load.Pick(inClass("direct")), 0.99, took)
+		odd := testrig.Pick(refused, func(s testrig.Sample) bool { return !s.Refused() || !s.RetryAfter })
+		r.Timed(name, fmt.Sprintf("%d refusals, p50 %s, p99 %s; p99 of a direct upstream %s", len(refused), testrig.Millis(testrig.Quantile(refused, 0.5, took)), testrig.Millis(p99), testrig.Millis(machine)), began, cpu,
+			testrig.When(p99-machine >= refusalTime, "p99 of the refusals is %s, of which %s is the machine's, want less than %s", testrig.Millis(p99), testrig.Millis(machine), refusalTime),
+			example(odd, "responses are not refusals with Retry-After"))
 	})
-	release()
-	wg.Wait()
-	p99, machine := quantile(tooks(l.all), 0.99), quantile(tooks(direct.all), 0.99)
-	odd := l.pick(func(s sample) bool { return !isRefused(s) || !s.hint })
-	b.check(name, fmt.Sprintf("%d refusals, p50 %s, p99 %s; of a bare upstream p99 %s", len(l.all), ms(quantile(tooks(l.all), 0.5)), ms(p99), ms(machine)), began,
-		over(p99-machine >= atOnce, "p99 of the refusals is %s, and %s of it the machine's, want less than %s", ms(p99), ms(machine), atOnce),
-		over(len(odd) > 0, "%d answers are no refusals with Retry-After; one has status %d: %s", len(odd), first(odd).status, first(odd).body))
-	b.up.hangUp()
-	_, err = g.stop()
-	return err
-}
-
-func judgeOverload(l *load, peak float64, during time.Duration) []string {
-	var wrong []string
-	say := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Sprintf(format, args...))
-		}
-	}
-	good := float64(len(l.pick(isGood))) / during.Seconds()
-	say(good >= 0.9*peak, "goodput %.0f/s, want at least 90 %% of %.0f/s", good, peak)
-	critical := l.pick(func(s sample) bool { return s.class == "critical" })
-	served := l.pick(func(s sample) bool { return s.class == "critical" && isGood(s) })
-	unserved := l.pick(func(s sample) bool { return s.class == "critical" && !isGood(s) })
-	say(float64(len(served)) >= 0.99*float64(len(critical)), "%d of %d critical requests were served, want 99 %%; one got status %d after %s: %s", len(served), len(critical),
-		first(unserved).status, ms(first(unserved).took), first(unserved).body)
-	refused := l.pick(isRefused)
-	say(len(refused) > 0, "nothing was refused")
-	p50 := quantile(tooks(refused), 0.5)
-	say(p50 < atOnce, "half of the refusals took more than %s, want less than %s", ms(p50), atOnce)
-	silent := l.pick(func(s sample) bool { return isRefused(s) && !s.hint })
-	say(len(silent) == 0, "%d refusals have no Retry-After", len(silent))
-	odd := l.pick(func(s sample) bool { return !isGood(s) && !isRefused(s) })
-	say(len(odd)*200 <= len(l.all), "%d requests were neither served nor refused; one has status %d after %s: %s", len(odd), first(odd).status, ms(first(odd).took), first(odd).body)
-	return wrong
-}
-
-func first(s []sample) sample {
-	if len(s) == 0 {
-		return sample{}
-	}
-	return s[0]
 }

@@ -1,193 +1,181 @@
 package main
 
 import (
+	"net/http"
 	"strings"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// limit is each of the board's timeouts. A slow target stays below it or goes far
-// beyond it.
+// limit is every timeout of the board. A slow target stays below it or goes far beyond it.
 const limit = 1500 * time.Millisecond
 
-func playNotHTTP(c *call) bool {
-	c.write("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n\x00\x00\x01\x14\x07\x14")
+func notHTTP(c *testrig.Call) bool {
+	c.Write("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n\x00\x00\x01\x14\x07\x14")
 	return false
 }
 
-func playSlowHeaders(c *call) bool {
+func slowHeaders(c *testrig.Call) bool {
 	for _, b := range "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" {
-		if !c.write(string(b)) || !c.wait(limit/5) {
+		if !c.Write(string(b)) || !c.Wait(limit/5) {
 			return false
 		}
 	}
 	return false
 }
 
-func playSlowFirstToken(c *call) bool {
-	a := c.good("bad")
-	if !c.stream {
-		c.head(200, jsonMedia, -1)
-		if c.wait(4 * limit) {
-			c.chunks(a.whole())
-			c.end()
-		}
-		return false
+func slowFirstToken(c *testrig.Call) bool {
+	r := c.Reply("bad")
+	if !c.Stream {
+		c.Head(http.StatusOK, testrig.JSONMedia, -1)
+		return c.Wait(4*limit) && c.Chunks(r.Body()) && c.End()
 	}
-	s := a.stream()
-	c.head(200, eventMedia, -1)
-	c.chunks(s.head...)
+	s := r.Stream()
+	c.StartStream()
+	c.Chunks(s.Head...)
 	for range 20 {
-		if !c.wait(limit / 5) {
+		if !c.Wait(limit / 5) {
 			return false
 		}
-		c.chunks(c.d.idleEvent())
+		c.Chunks(c.Dialect.IdleEvent())
 	}
-	c.chunks(append(s.words, s.tail...)...)
-	return c.end()
+	return c.Chunks(append(s.Words, s.Tail...)...) && c.End()
 }
 
-func playHeadersThenSilence(c *call) bool {
-	if c.stream {
-		c.head(200, eventMedia, -1)
+func headersThenSilence(c *testrig.Call) bool {
+	if c.Stream {
+		c.StartStream()
 	} else {
-		c.head(200, jsonMedia, -1)
+		c.Head(http.StatusOK, testrig.JSONMedia, -1)
 	}
-	return c.hold()
+	return c.Hold()
 }
 
-// half sends the first part of an answer.
-func (c *call) half() {
-	a := c.good("bad")
-	if !c.stream {
-		body := a.whole()
-		c.head(200, jsonMedia, len(body))
-		c.write(body[:len(body)/2])
+// sendHalf sends the first half of an answer.
+func sendHalf(c *testrig.Call) {
+	r := c.Reply("bad")
+	if !c.Stream {
+		body := r.Body()
+		c.Head(http.StatusOK, testrig.JSONMedia, len(body))
+		c.Write(body[:len(body)/2])
 		return
 	}
-	s := a.stream()
-	c.head(200, eventMedia, -1)
-	c.chunks(append(s.head, s.words[:len(s.words)/2]...)...)
+	s := r.Stream()
+	c.StartStream()
+	c.Chunks(append(s.Head, s.Words[:len(s.Words)/2]...)...)
 }
 
-func playStall(c *call) bool {
-	c.half()
-	return c.hold()
+func stall(c *testrig.Call) bool {
+	sendHalf(c)
+	return c.Hold()
 }
 
-func playCut(end script) script {
-	return func(c *call) bool {
-		c.half()
-		if !c.wait(limit / 10) { // RST would take back what has not been read
-			return false
-		}
-		return end(c)
+func cut(end testrig.Script) testrig.Script {
+	return func(c *testrig.Call) bool {
+		sendHalf(c)
+		return c.Wait(limit/10) && end(c) // a reset would discard what the gateway has not read yet
 	}
 }
 
-func playSlowButHealthy(c *call) bool {
-	a := c.good("bad")
-	if !c.wait(limit * 4 / 10) {
+func slowButHealthy(c *testrig.Call) bool {
+	r := c.Reply("bad")
+	if !c.Wait(limit * 4 / 10) {
 		return false
 	}
-	if !c.stream {
-		body := a.whole()
-		c.head(200, jsonMedia, len(body))
-		c.wait(limit * 7 / 10)
-		c.write(body[:20])
-		c.wait(limit * 7 / 10)
-		return c.write(body[20:])
+	if !c.Stream {
+		body := r.Body()
+		c.Head(http.StatusOK, testrig.JSONMedia, len(body))
+		c.Wait(limit * 7 / 10)
+		c.Write(body[:20])
+		c.Wait(limit * 7 / 10)
+		return c.Write(body[20:])
 	}
-	s := a.stream()
-	c.head(200, eventMedia, -1)
-	c.chunks(s.head...)
-	c.wait(limit * 3 / 10)
-	c.chunks(s.words[:3]...)
-	c.wait(limit * 7 / 10)
-	c.chunks(s.words[3:6]...)
-	c.wait(limit * 7 / 10)
-	c.chunks(append(s.words[6:], s.tail...)...)
-	return c.end()
+	s := r.Stream()
+	c.StartStream()
+	c.Chunks(s.Head...)
+	c.Wait(limit * 3 / 10)
+	c.Chunks(s.Words[:3]...)
+	c.Wait(limit * 7 / 10)
+	c.Chunks(s.Words[3:6]...)
+	c.Wait(limit * 7 / 10)
+	return c.Chunks(append(s.Words[6:], s.Tail...)...) && c.End()
 }
 
-// playNoFinish ends a stream as if it were whole, but for its finish.
-func playNoFinish(last string) script {
-	return func(c *call) bool {
-		s := c.good("bad").stream()
-		c.head(200, eventMedia, -1)
-		c.chunks(append(s.head, s.words...)...)
-		if last != "" {
-			c.chunks(last)
+// noFinish ends a stream in order but without its finish reason.
+func noFinish(last ...string) testrig.Script {
+	return func(c *testrig.Call) bool {
+		s := c.Reply("bad").Stream()
+		c.StartStream()
+		return c.Chunks(append(append(s.Head, s.Words...), last...)...) && c.End()
+	}
+}
+
+func empty(c *testrig.Call) bool {
+	if c.Stream {
+		c.StartStream()
+		return c.End()
+	}
+	return c.Respond(http.StatusOK, testrig.JSONMedia, "")
+}
+
+// errorEvent sends an error event after some words.
+func errorEvent(after int) testrig.Script {
+	return func(c *testrig.Call) bool {
+		s := c.Reply("bad").Stream()
+		c.StartStream()
+		c.Chunks(append(s.Head, s.Words[:after]...)...)
+		return c.Chunks(c.Dialect.ErrorEvent(500, "the engine has died")) && c.End()
+	}
+}
+
+func truncatedJSON(c *testrig.Call) bool {
+	r := c.Reply("bad")
+	if !c.Stream {
+		body := r.Body()
+		return c.Respond(http.StatusOK, testrig.JSONMedia, body[:len(body)*2/3])
+	}
+	event := strings.TrimRight(r.Stream().Words[0], "\n")
+	c.StartStream()
+	return c.Chunks(event[:len(event)*2/3]+"\n\n") && c.End()
+}
+
+func errorBody(c *testrig.Call) bool {
+	return c.Respond(http.StatusOK, testrig.JSONMedia, c.Dialect.ErrorBody(500, "the engine has died"))
+}
+
+func errorMessage(status int, message string) testrig.Script {
+	return func(c *testrig.Call) bool { return c.Error(status, message) }
+}
+
+// respond answers with status 200 and any body.
+func respond(media, body string) testrig.Script {
+	return func(c *testrig.Call) bool { return c.Respond(http.StatusOK, media, body) }
+}
+
+func recovery(c *testrig.Call) bool {
+	if c.N == 1 {
+		return testrig.Status(503)(c)
+	}
+	return testrig.Answer("bad")(c)
+}
+
+// unauthorized quotes the key, as OpenAI does.
+func unauthorized(status int) testrig.Script {
+	return func(c *testrig.Call) bool {
+		body := c.Dialect.ErrorBody(401, "Incorrect API key provided: sk-chaos. API key not valid. invalid x-api-key")
+		if status == http.StatusForbidden {
+			body = strings.Replace(body, `"code":401`, `"code":403`, 1)
 		}
-		return c.end()
+		return c.Respond(status, testrig.JSONMedia, body)
 	}
 }
 
-func playEmpty(c *call) bool {
-	if c.stream {
-		c.head(200, eventMedia, -1)
-		return c.end()
-	}
-	return c.whole(200, jsonMedia, "")
-}
-
-func playErrorEvent(after int) script {
-	return func(c *call) bool {
-		s := c.good("bad").stream()
-		c.head(200, eventMedia, -1)
-		c.chunks(append(s.head, s.words[:after]...)...)
-		c.chunks(c.d.faultEvent(500, "the engine has died"))
-		return c.end()
-	}
-}
-
-func playTruncatedJSON(c *call) bool {
-	a := c.good("bad")
-	if !c.stream {
-		body := a.whole()
-		return c.whole(200, jsonMedia, body[:len(body)*2/3])
-	}
-	first := strings.TrimRight(a.stream().words[0], "\n")
-	c.head(200, eventMedia, -1)
-	c.chunks(first[:len(first)*2/3] + "\n\n")
-	return c.end()
-}
-
-func playErrorBody(c *call) bool {
-	return c.whole(200, jsonMedia, c.d.fault(500, "the engine has died"))
-}
-
-func playStatus(status int, headers ...string) script {
-	return func(c *call) bool { return c.whole(status, jsonMedia, c.d.fault(status, "not now"), headers...) }
-}
-
-func playStatusSaying(status int, message string) script {
-	return func(c *call) bool { return c.whole(status, jsonMedia, c.d.fault(status, message)) }
-}
-
-func playRecovery(c *call) bool {
-	if c.n == 1 {
-		return playStatus(503)(c)
-	}
-	return answerAs("bad")(c)
-}
-
-// playUnauthorized quotes the key, as OpenAI does.
-func playUnauthorized(status int) script {
-	return func(c *call) bool {
-		message := "Incorrect API key provided: sk-chaos. API key not valid. invalid x-api-key"
-		if status == 403 {
-			return c.whole(403, jsonMedia, strings.Replace(c.d.fault(401, message), `"code":401`, `"code":403`, 1))
-		}
-		return c.whole(401, jsonMedia, c.d.fault(401, message))
-	}
-}
-
-func playGarbage(c *call) bool {
+func garbage(c *testrig.Call) bool {
 	const noise = "\x7f\x03#$%&/()=? lorem {{{ ]] \xff\xfe"
-	if !c.stream {
-		return c.whole(200, jsonMedia, noise)
+	if !c.Stream {
+		return c.Respond(http.StatusOK, testrig.JSONMedia, noise)
 	}
-	c.head(200, eventMedia, -1)
-	c.chunks(noise+"\n\n", "data: "+noise+"\n\n", "data: [[[\n\n")
-	return c.end()
+	c.StartStream()
+	return c.Chunks(noise+"\n\n", "data: "+noise+"\n\n", "data: [[[\n\n") && c.End()
 }

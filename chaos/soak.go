@@ -3,106 +3,94 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 const (
-	// The clients are so many at any time, whatever the machine does besides, and
-	// they begin in a rush: what memory that much work takes is taken then, and what
-	// is added later is a leak.
+	// The number of clients is constant, and they begin with a rush: the memory that
+	// this much work needs is allocated then, and what is added later is a leak.
 	soakClients = 48
 	rush        = 5 * time.Second
-	soakRate    = 150 // requests a second, afterwards
+	soakRate    = 150 // requests a second after the rush
 	mostSlope   = 1e6 // bytes a minute
-	// What is resident moves by some MB with the collector of garbage, which is more
-	// than a short soak could tell from a leak. What is live does not.
-	longSoak     = 10 * time.Minute
-	strayRoutine = 10
-	strayFile    = 5
+	// The resident memory moves by some MB with the garbage collector, more than a
+	// leak in a short soak. The live memory does not.
+	longSoak      = 10 * time.Minute
+	strayRoutines = 10
+	strayFiles    = 5
 )
 
-// runSoak is R21: everything at once for a while, and nothing is left behind.
-func runSoak(ctx context.Context, b *bench) error {
-	began := time.Now()
-	// What is kept of conversations has so little room that the rush fills it.
-	s := &setup{top: []string{b.can.timeouts(limit), "limits: { conversations: 256KiB }"}, env: []string{"GOMEMLIMIT=256MiB"}}
-	models := b.soakModels(s)
-	g, err := start(ctx, b.bin, s)
-	if err != nil {
-		return err
-	}
-	g.ask(ctx, chat, models[0], false)
-	g.settle(b.up)
-	before, err := g.vitals(ctx)
-	if err != nil {
-		return err
-	}
-	warm := min(b.soak/3, 5*time.Minute)
-	b.progress("soak: %v, the first %v do not count", b.soak, warm)
-	watch := make(chan [2][]point, 1)
+// runSoak is R21: everything at once for a while, and nothing leaks.
+func runSoak(ctx context.Context, r *rig) {
+	began, cpu := time.Now(), testrig.ReadCPUTime()
+	testrig.NoError(r.up.ListenBroken())
+	// The conversation store is so small that the rush fills it.
+	c := &config{top: []string{timeouts(limit), "limits: { conversations: 256KiB }"}, env: []string{"GOMEMLIMIT=256MiB"}}
+	models := r.soakModels(c)
+	g := testrig.Must(r.start(ctx, c))
+	defer g.Close()
+	g.send(ctx, testrig.Chat, models[0], false)
+	before := r.settle(ctx, g, vitals{})
+	warm := min(r.soak/3, 5*time.Minute)
+	r.Progress("soak: %v, the first %v do not count", r.soak, warm)
+	watched := make(chan [2][]point, 1)
 	watching, stop := context.WithCancel(ctx)
-	go func() { watch <- b.watch(watching, g, warm) }()
-	keep(ctx, soakClients, rush, func(i int) { g.soakOnce(ctx, models, i) })
-	keep(ctx, soakClients, b.soak-rush, paced(soakClients, soakRate, func(i int) { g.soakOnce(ctx, models, i) }))
+	go func() { watched <- r.watch(watching, g, warm) }()
+	testrig.Keep(ctx, soakClients, rush, func(i int) { g.soakOnce(ctx, models, i) })
+	slot := time.Duration(float64(soakClients) / soakRate * float64(time.Second))
+	testrig.Keep(ctx, soakClients, r.soak-rush, func(i int) {
+		next := time.Now().Add(slot)
+		g.soakOnce(ctx, models, i)
+		testrig.Pause(ctx, time.Until(next))
+	})
 	stop()
-	seen := <-watch
-	points, live := seen[0], seen[1]
-	after, err := g.rest(ctx, b.up, before)
-	if err != nil {
-		return err
+	seen := <-watched
+	after := r.settle(ctx, g, before)
+	if after.goroutines == 0 || after.files == 0 || after.rss == 0 {
+		testrig.NoError(errors.New("the metrics lack go_goroutines, process_open_fds or process_resident_memory_bytes"))
 	}
-	slope, resident := theilSen(live), theilSen(floors(points))
-	b.check("soak/memory", fmt.Sprintf("live %+.2f MB/min, %.1f MB at the end; resident %+.2f MB/min, %.0f MB", slope/1e6, after.live/1e6, resident/1e6, after.rss/1e6), began,
-		over(slope > mostSlope, "live memory grows by %.2f MB a minute, want at most %.0f", slope/1e6, mostSlope/1e6),
-		over(b.soak >= longSoak && resident > mostSlope, "resident memory grows by %.2f MB a minute, want at most %.0f", resident/1e6, mostSlope/1e6))
-	b.check("soak/goroutines", fmt.Sprintf("%.0f before, %.0f after", before.goroutines, after.goroutines), began,
-		over(after.goroutines > before.goroutines+strayRoutine, "%.0f goroutines, before it were %.0f", after.goroutines, before.goroutines))
-	b.check("soak/descriptors", fmt.Sprintf("%.0f before, %.0f after", before.descriptors, after.descriptors), began,
-		over(after.descriptors > before.descriptors+strayFile, "%.0f descriptors, before it were %.0f", after.descriptors, before.descriptors))
-	left := b.up.openNow()
-	b.check("soak/upstream", fmt.Sprintf("%d requests are still open", left), began, over(left > 0, "%d requests are still open at the upstream", left))
-	took, err := g.stop()
-	b.check("soak/exit", took.Round(time.Millisecond).String(), began, over(err != nil || took > quickExit, "it ended after %v with %v", took, err))
-	return nil
+	live, resident := theilSen(seen[1]), theilSen(floors(seen[0]))
+	r.Timed("soak/memory", fmt.Sprintf("live %+.2f MB/min, %.1f MB at the end; resident %+.2f MB/min, %.0f MB", live/1e6, after.live/1e6, resident/1e6, after.rss/1e6), began, cpu,
+		testrig.When(live > mostSlope, "live memory grows by %.2f MB a minute, want at most %.0f", live/1e6, mostSlope/1e6),
+		testrig.When(r.soak >= longSoak && resident > mostSlope, "resident memory grows by %.2f MB a minute, want at most %.0f", resident/1e6, mostSlope/1e6))
+	r.Check("soak/goroutines", fmt.Sprintf("%.0f before, %.0f after", before.goroutines, after.goroutines), began,
+		testrig.When(after.goroutines > before.goroutines+strayRoutines, "%.0f goroutines, %.0f before", after.goroutines, before.goroutines))
+	r.Check("soak/descriptors", fmt.Sprintf("%.0f before, %.0f after", before.files, after.files), began,
+		testrig.When(after.files > before.files+strayFiles, "%.0f descriptors, %.0f before", after.files, before.files))
+	open := r.up.OpenRequests()
+	r.Check("soak/upstream", fmt.Sprintf("%d requests are still open", open), began, testrig.When(open > 0, "%d requests are still open at the upstream", open))
+	took, err := g.stop(ctx)
+	r.Check("soak/exit", took.Round(time.Millisecond).String(), began, testrig.When(err != nil || took > quickExit, "it ended after %v with %v", took, err))
 }
 
-func over(is bool, format string, args ...any) string {
-	if is {
-		return fmt.Sprintf(format, args...)
+// soakModels adds a healthy model of each pair and every scenario, with a second target
+// or without.
+func (r *rig) soakModels(c *config) (names []string) {
+	for i, p := range pairs(false) {
+		names = append(names, fmt.Sprintf("healthy%d", i))
+		r.target(c, names[i], p.upstream, testrig.AnswerAfter("good", 10*time.Millisecond))
 	}
-	return ""
-}
-
-// soakModels are a healthy model of each pair and every scenario, rescued or not.
-func (b *bench) soakModels(s *setup) []string {
-	var names []string
-	for i, p := range allPairs(false) {
-		tag := fmt.Sprintf("fit%d", i)
-		b.up.add(tag, playAfter(10*time.Millisecond))
-		name := fmt.Sprintf("fit%d", i)
-		s.model(name, []string{s.provider(tag, p.upstream, b.up.url(tag, p.upstream))})
-		names = append(names, name)
-	}
-	for i, sc := range scenarios() {
-		for j, d := range dialects() {
-			c := &boardCase{scenario: sc, pair: pair{chat, d}, mode: streamed, both: (i+j)%2 == 0}
-			if !sc.applies(c.pair, streamed) {
-				continue
+	for i, s := range scenarios() {
+		for j, d := range testrig.Dialects() {
+			b := &boardCase{scenario: s, pair: pair{testrig.Chat, d}, mode: streamed, both: (i+j)%2 == 0}
+			if s.applies(b.pair, streamed) {
+				b.place(r.up, c, 1000+i*10+j)
+				names = append(names, b.model)
 			}
-			c.place(b.up, s, 1000+i*10+j)
-			names = append(names, c.model)
 		}
 	}
 	return names
 }
 
-// soakOnce sends one request: mostly to healthy models, in any dialect, streamed
-// or not, and one client in ten goes away early.
+// soakOnce sends one request: mostly to healthy models, in any dialect, streaming or
+// not, and one client in ten disconnects early.
 func (g *gateway) soakOnce(ctx context.Context, models []string, i int) {
-	d := dialects()[i%4]
 	model := models[i%16]
 	if i%5 == 0 {
 		model = models[16+(i/5)%(len(models)-16)]
@@ -113,83 +101,62 @@ func (g *gateway) soakOnce(ctx context.Context, models []string, i int) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	g.ask(ctx, d, model, i%3 != 0)
+	g.send(ctx, testrig.Dialects()[i%4], model, i%3 != 0)
 }
 
-// settle closes what is idle on both sides.
-func (g *gateway) settle(u *upstream) {
-	g.client.CloseIdleConnections()
-	u.hangUp()
-	time.Sleep(500 * time.Millisecond)
+// vitals are the resources that a process must not leak.
+type vitals struct{ rss, live, goroutines, files float64 }
+
+func (g *gateway) vitals(ctx context.Context) vitals {
+	page := g.Metrics(ctx)
+	metric := func(name string) float64 { return testrig.Number(page, name+" ") }
+	return vitals{rss: metric("process_resident_memory_bytes"), live: metric("go_memstats_next_gc_bytes") / 2, // about what the last collection kept
+		goroutines: metric("go_goroutines"), files: metric("process_open_fds")}
 }
 
-// rest waits until the process is as it was, at most ten seconds.
-func (g *gateway) rest(ctx context.Context, u *upstream, before vitals) (after vitals, err error) {
+// settle closes idle connections on both sides until the process holds no more than
+// before, for ten seconds at most, and returns what it holds.
+func (r *rig) settle(ctx context.Context, g *gateway, before vitals) (after vitals) {
 	for range 10 {
-		g.settle(u)
-		if after, err = g.vitals(ctx); err != nil {
-			return after, err
-		}
-		if after.goroutines <= before.goroutines && after.descriptors <= before.descriptors {
+		g.client.Close()
+		r.up.CloseConnections()
+		testrig.Pause(ctx, time.Second)
+		after = g.vitals(ctx)
+		if before.files == 0 || after.goroutines <= before.goroutines && after.files <= before.files {
 			break
 		}
-		time.Sleep(500 * time.Millisecond)
 	}
-	return after, nil
+	return after
 }
 
-// openNow is how many requests all targets have open.
-func (u *upstream) openNow() (n int64) {
-	u.mu.RLock()
-	defer u.mu.RUnlock()
-	for _, t := range u.targets {
-		n += t.open.Load()
-	}
-	return n
-}
-
-// point is one look at the memory.
+// point is one reading of the memory.
 type point struct{ minutes, bytes float64 }
 
-// watch looks twice a second, once the warm-up is over, at what is resident and at
-// what is live of it.
-func (b *bench) watch(ctx context.Context, g *gateway, warm time.Duration) (all [2][]point) {
+// watch reads the resident and the live memory twice a second, after the warm-up.
+func (r *rig) watch(ctx context.Context, g *gateway, warm time.Duration) (all [2][]point) {
 	began := time.Now()
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for said := 0; ; {
-		select {
-		case <-ctx.Done():
+	for printed := 0; ; {
+		testrig.Pause(ctx, 500*time.Millisecond)
+		if ctx.Err() != nil {
 			return all
-		case <-tick.C:
 		}
-		v, err := g.vitals(ctx)
-		if err != nil {
-			continue // the end of the run, or a gateway that the judge will find dead
+		v, since := g.vitals(ctx), time.Since(began)
+		if v.rss == 0 {
+			continue // the end of the run, or a gateway that has died, which the checks find
 		}
-		if gone := time.Since(began); int(gone.Seconds())/30 > said {
-			said = int(gone.Seconds()) / 30
-			b.progress("soak: %.0f MB, %.1f of them live, %.0f goroutines, %.0f descriptors", v.rss/1e6, v.live/1e6, v.goroutines, v.descriptors)
+		if int(since.Seconds())/30 > printed {
+			printed = int(since.Seconds()) / 30
+			r.Progress("soak: %.0f MB, %.1f of them live, %.0f goroutines, %.0f descriptors", v.rss/1e6, v.live/1e6, v.goroutines, v.files)
 		}
-		if since := time.Since(began); since > warm {
+		if since > warm {
 			all[0] = append(all[0], point{since.Minutes(), v.rss})
 			all[1] = append(all[1], point{since.Minutes(), v.live})
 		}
 	}
 }
 
-// paced makes clients pause, so that all of them together keep to a rate.
-func paced(clients int, rate float64, do func(int)) func(int) {
-	slot := time.Duration(float64(clients) / rate * float64(time.Second))
-	return func(i int) {
-		began := time.Now()
-		do(i)
-		time.Sleep(slot - time.Since(began))
-	}
-}
-
-// floors are the least of each twenty looks: what lies above is garbage that waits
-// for its collector.
+// floors returns the lowest of each twenty readings: what lies above is garbage that is
+// not collected yet.
 func floors(points []point) []point {
 	var all []point
 	for chunk := range slices.Chunk(points, 20) {
@@ -198,8 +165,8 @@ func floors(points []point) []point {
 	return all
 }
 
-// theilSen is the median of the slopes of all pairs of points: a single peak does
-// not move it.
+// theilSen returns the median of the slopes of all pairs of points, which a single peak
+// does not move.
 func theilSen(points []point) float64 {
 	step := max(1, len(points)/400)
 	var slopes []float64

@@ -5,177 +5,253 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// clients ask the gateways and write down what they see. They never ask twice for
-// the same by themselves.
-type clients struct {
-	http    http.Client
-	history history[asked]
+// request is what a client sends. The script travels in the prompt to the upstream.
+type request struct {
+	key        key
+	model      string
+	node       int
+	maxTokens  int    // 0 means as many as the script says
+	stream     bool   // ask for a stream
+	translated bool   // in the Messages dialect, not in the upstream's own
+	leave      int    // disconnect after this many tokens; 0 stays
+	once       string // Idempotency-Key
+	more       string // further text of the prompt
+
+	script
 }
 
-func newClients() *clients {
-	return &clients{http: http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1024, DisableCompression: true}}}
+func (r request) dialect() testrig.Dialect {
+	if r.translated {
+		return testrig.Messages
+	}
+	return testrig.Chat
 }
 
-func (c *clients) close() { c.http.CloseIdleConnections() }
+// query returns the request as the rig sends it.
+func (r request) query() testrig.Query {
+	text, err := json.Marshal(r.script)
+	if err != nil {
+		panic(err) // the script has plain fields
+	}
+	q := testrig.Query{Model: r.model, Stream: r.stream, MaxTokens: r.maxTokens, Prompt: scriptMark + string(text) + r.more}
+	if q.MaxTokens == 0 {
+		q.MaxTokens = max(r.Say, 1)
+	}
+	return q
+}
 
-// ask sends one request to a gateway and stays to its end, or goes away after so
-// many tokens as the wish says.
-func (c *clients) ask(ctx context.Context, base string, w wish) (a asked) {
+// exchange is one request as its client saw it.
+type exchange struct {
+	tag  string
+	node int
+	key  string // its id
+
+	id       string // as the gateway named the request; empty without a response
+	status   int    // 0 without a response
+	code     string // of an error
+	hint     string // Retry-After
+	tokens   int    // words received
+	bytes    int64
+	complete bool  // the answer came to its end
+	replayed bool  // it repeats an earlier answer with the same Idempotency-Key
+	left     bool  // the client disconnected, as its request says
+	broken   error // the connection failed
+	body     string
+
+	at   time.Time
+	took time.Duration
+}
+
+// good reports whether the client has what it asked for.
+func (e exchange) good() bool {
+	return e.status == http.StatusOK && (e.complete || e.left) && e.broken == nil && e.code == ""
+}
+
+// refused reports whether a limit rejected the request.
+func (e exchange) refused() bool {
+	return e.status == http.StatusTooManyRequests || e.status == http.StatusPaymentRequired
+}
+
+func (e exchange) String() string {
+	return fmt.Sprintf("%s on node %d: status %d, %q, %d tokens, complete %t, %v %s", e.tag, e.node+1, e.status, e.code, e.tokens, e.complete, e.broken, e.body)
+}
+
+var serial atomic.Int64
+
+// tag returns a name that no other request has.
+func tag(prefix string) string { return fmt.Sprintf("%s-%d", prefix, serial.Add(1)) }
+
+// send sends a request to the node that it names and records what the client sees.
+func (c *cluster) send(ctx context.Context, r request) exchange {
+	return c.sendTo(ctx, c.nodes[r.node].URL, r)
+}
+
+func (c *cluster) sendTo(ctx context.Context, url string, r request) (e exchange) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a = asked{tag: w.Tag, node: w.node, key: w.key.ID, stream: w.stream, most: w.most, at: time.Now()}
+	e = exchange{tag: r.Tag, node: r.node, key: r.key.ID, at: time.Now()}
 	defer func() {
-		a.took = time.Since(a.at)
-		c.history.add(a)
+		e.took = time.Since(e.at)
+		c.exchanges.Add(e)
 	}()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+w.dialect().path, strings.NewReader(w.body()))
-	if err != nil {
-		a.broken = err
-		return a
+	headers := []string{"Authorization", "Bearer " + r.key.Key}
+	if r.once != "" {
+		headers = append(headers, "Idempotency-Key", r.once)
 	}
-	req.GetBody = nil // or the library would ask again where a connection has broken
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+w.key.Key)
-	if w.once != "" {
-		req.Header.Set("Idempotency-Key", w.once)
-	}
-	resp, err := c.http.Do(req)
+	client := testrig.Client{URL: url, HTTP: c.http}
+	resp, err := client.Open(ctx, r.dialect(), r.query(), headers...)
 	if err != nil {
-		a.broken = err
-		return a
+		e.broken = err
+		return e
 	}
 	defer resp.Body.Close()
-	a.status, a.id, a.hint = resp.StatusCode, resp.Header.Get(w.dialect().id), resp.Header.Get("Retry-After")
-	a.again = resp.Header.Get("Idempotent-Replayed") != ""
-	body := &counted{r: resp.Body, n: &a.bytes, first: func() { a.first = time.Since(a.at) }}
-	switch {
-	case a.status != http.StatusOK:
-		a.refusal(body)
-	case w.stream:
-		a.follow(body, w, cancel)
-	default:
-		a.wholeBody(body, w.dialect().stop)
+	e.status, e.id, e.hint = resp.StatusCode, resp.Header.Get(r.dialect().RequestIDHeader()), resp.Header.Get("Retry-After")
+	e.replayed = resp.Header.Get("Idempotent-Replayed") != ""
+	body := &counter{r: resp.Body, n: &e.bytes}
+	if r.stream && e.status == http.StatusOK {
+		e.readStream(body, r, cancel)
+		return e
 	}
-	return a
+	text, err := io.ReadAll(body)
+	e.broken = err
+	if e.status == http.StatusOK {
+		o := r.dialect().Read(testrig.Response{Status: e.status, Header: resp.Header, Body: text}, false)
+		e.tokens, e.complete = strings.Count(o.Text, word), err == nil && o.Complete()
+	}
+	if !e.complete {
+		e.body, e.code = testrig.Clip(string(text), 400), errorCode(text)
+	}
+	return e
 }
 
-// counted counts bytes.
-type counted struct {
-	r     io.Reader
-	n     *int64
-	first func()
+// counter counts the bytes that are read.
+type counter struct {
+	r io.Reader
+	n *int64
 }
 
-func (c *counted) Read(p []byte) (int, error) {
+func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
-	if n > 0 && *c.n == 0 {
-		c.first()
-	}
 	*c.n += int64(n)
 	return n, err
 }
 
-// refusal reads an error.
-func (a *asked) refusal(body io.Reader) {
-	text, err := io.ReadAll(io.LimitReader(body, 64<<10))
-	a.broken, a.body = err, clip(string(text), 400)
-	var e struct {
-		Error struct {
-			Code string `json:"code"`
-			Type string `json:"type"`
-		} `json:"error"`
+// errorCode returns the code of an error, or its type.
+func errorCode(text []byte) string {
+	var body struct {
+		Error struct{ Code, Type string }
 	}
-	if json.Unmarshal(text, &e) == nil {
-		if a.code = e.Error.Code; a.code == "" {
-			a.code = e.Error.Type
-		}
+	if json.Unmarshal(text, &body) != nil || body.Error.Code == "" {
+		return body.Error.Type
 	}
+	return body.Error.Code
 }
 
-func (a *asked) wholeBody(body io.Reader, stop string) {
-	text, err := io.ReadAll(body)
-	a.broken, a.tokens = err, bytes.Count(text, []byte(word))
-	a.whole = err == nil && bytes.Contains(text, []byte(stop))
-	if !a.whole {
-		a.body = clip(string(text), 400)
-	}
-}
-
-// follow reads a stream.
-func (a *asked) follow(body io.Reader, w wish, cancel func()) {
-	last := []byte(w.dialect().last)
+func (e *exchange) readStream(body io.Reader, r request, disconnect func()) {
 	events := sse.NewReader(body, sse.Options{})
+	last := []byte(map[testrig.Dialect]string{testrig.Chat: "[DONE]", testrig.Messages: `"message_stop"`}[r.dialect()])
 	for {
-		e, err := events.Next()
+		event, err := events.Next()
 		if err != nil {
-			if !errors.Is(err, io.EOF) && !a.left {
-				a.broken = err
+			if !errors.Is(err, io.EOF) && !e.left {
+				e.broken = err
 			}
 			return
 		}
 		switch {
-		case bytes.Contains(e.Data, last):
-			a.whole = true
-		case bytes.Contains(e.Data, []byte(`"error"`)):
-			a.code, a.body = "in the stream", clip(string(e.Data), 400)
+		case bytes.Contains(event.Data, last):
+			e.complete = true
+		case bytes.Contains(event.Data, []byte(`"error"`)):
+			e.code, e.body = "error event", testrig.Clip(string(event.Data), 400)
 		default:
-			a.tokens += bytes.Count(e.Data, []byte(word))
+			e.tokens += bytes.Count(event.Data, []byte(word))
 		}
-		if w.leave > 0 && a.tokens >= w.leave && !a.whole {
-			a.left = true
-			cancel()
+		if r.leave > 0 && e.tokens >= r.leave && !e.complete {
+			e.left = true
+			disconnect()
 			return
 		}
 	}
 }
 
-// good reports whether the client has what it asked for.
-func (a asked) good() bool {
-	return a.status == http.StatusOK && (a.whole || a.left) && a.broken == nil && a.code == ""
-}
-
-// each runs do for every number below n, some at a time.
-func each(n, abreast int, do func(i int)) {
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, abreast) {
-		wg.Go(func() {
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
-}
-
-// offer starts requests at a steady rate until the context ends, whatever becomes of
-// those before: real clients do not wait for each other. It returns when all have
-// ended.
-func offer(ctx context.Context, rate int, do func(i int)) (offered int) {
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	began := time.Now()
-	gap := time.Second / time.Duration(rate)
-	for i := 0; ; i++ {
-		early := time.Until(began.Add(time.Duration(i) * gap))
-		select {
-		case <-ctx.Done():
-			return i
-		case <-time.After(max(early, 0)):
-			wg.Go(func() { do(i) })
+// bad describes the exchanges that are not as they should be.
+func bad(all []exchange, ok func(exchange) bool) (problems []string) {
+	for _, e := range all {
+		if !ok(e) {
+			problems = append(problems, e.String())
 		}
 	}
+	return problems
+}
+
+// spend asks for this many tokens, all of which the upstream sends.
+func (s *stage) spend(ctx context.Context, node int, k key, tokens int) exchange {
+	return s.send(ctx, request{key: k, model: cheap, node: node, script: script{Tag: tag("spend"), Say: tokens}})
+}
+
+// exactly checks that this many tokens can be spent and not one more: one more is
+// refused on the first node, as many are admitted on the second, and none on the third.
+func (s *stage) exactly(ctx context.Context, k key, left int, within time.Duration) (took time.Duration, problems []string) {
+	if left < 0 {
+		return 0, []string{fmt.Sprintf("the budget is overspent by %d tokens", -left)}
+	}
+	if e := s.spend(ctx, 0, k, left+1); !e.refused() {
+		problems = append(problems, fmt.Sprintf("%d tokens are left, and a request for one more is not refused: %v", left, e))
+	}
+	if left > 0 {
+		var last exchange
+		var late string
+		took, late = waitFor(ctx, within, "", func() bool {
+			last = s.spend(ctx, 1, k, left)
+			return last.good() || !last.refused()
+		})
+		if late != "" || !last.good() {
+			problems = append(problems, fmt.Sprintf("%d tokens are left, and a request for as many is not admitted after %v: %v", left, took.Round(time.Millisecond), last))
+		}
+	}
+	if e := s.spend(ctx, 2, k, 1); !e.refused() {
+		problems = append(problems, fmt.Sprintf("nothing is left, and a request for a token is not refused: %v", e))
+	}
+	return took, problems
+}
+
+// background sends small requests to all nodes in turn until it is ended, and returns
+// what its clients saw.
+func (s *stage) background(ctx context.Context, rate float64, pick func(i int) (key, string)) (end func() []exchange) {
+	offering, cancel := context.WithCancel(ctx)
+	var seen testrig.History[exchange]
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		testrig.Offer(offering, rate, 0, func(i int) {
+			k, model := pick(i)
+			seen.Add(s.send(ctx, request{key: k, model: model, node: i % len(s.nodes), script: script{Tag: tag("load"), Say: 2}}))
+		})
+	}()
+	return func() []exchange {
+		cancel()
+		<-done
+		return seen.List()
+	}
+}
+
+// waitFor waits for a condition. It returns how long that took, and a problem where the
+// condition was not met.
+func waitFor(ctx context.Context, within time.Duration, message string, met func() bool) (time.Duration, string) {
+	began := time.Now()
+	if err := testrig.Until(ctx, within, message, met); err != nil {
+		return time.Since(began), err.Error()
+	}
+	return time.Since(began), ""
 }

@@ -4,50 +4,42 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"path/filepath"
 	"sync"
 
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 const nodes = 3
 
-// cluster is three gateways on three stores, with an upstream behind them and
-// clients before them.
+// cluster is three gateways on three stores, with an upstream behind them and clients
+// before them.
 type cluster struct {
 	redis, postgres, etcd *storetest.Server
-	nodes                 []*gateway
-	way                   *proxy // from the gateways to etcd
+	nodes                 []*testrig.Gateway
+	etcdProxy             *testrig.Proxy // between the gateways and etcd
 	up                    *upstream
-	clients               *clients
+	http                  *http.Client // of all clients
+	exchanges             testrig.History[exchange]
 	dir                   string
 	bin                   string
-	ends                  []func() // what scenarios have started besides
+	cleanups              []func() // of what scenarios have started besides
 }
 
 // newCluster starts everything.
 func newCluster(ctx context.Context, bin, dir string) (*cluster, error) {
-	c := &cluster{dir: dir, bin: bin, clients: newClients()}
-	err := c.startStores()
-	if err == nil {
-		c.up, err = newUpstream()
-	}
-	if err == nil {
-		c.way, err = newProxy(c.etcd.Addr)
-	}
-	for i := 0; err == nil && i < nodes; i++ {
-		var g *gateway
-		g, err = newGateway(bin, dir, fmt.Sprintf("gw-%d", i+1))
-		if err != nil {
-			break
+	c := &cluster{dir: dir, bin: bin, http: testrig.NewClient("").HTTP}
+	err := testrig.Run(func() {
+		testrig.NoError(c.startStores())
+		c.up = testrig.Must(newUpstream())
+		c.etcdProxy = testrig.Must(testrig.NewProxy(c.etcd.Addr, nil))
+		for i := range nodes {
+			c.nodes = append(c.nodes, testrig.Must(c.newNode(fmt.Sprintf("gw-%d", i+1), c.settings())))
 		}
-		g.env = append(g.env, "PEPPER="+pepperText)
-		c.nodes = append(c.nodes, g)
-		err = g.configure(c.settings(), c.up)
-	}
-	if err == nil {
-		err = c.startNodes(ctx)
-	}
+		testrig.NoError(c.startNodes(ctx))
+	})
 	if err != nil {
 		c.close()
 		return nil, err
@@ -55,11 +47,21 @@ func newCluster(ctx context.Context, bin, dir string) (*cluster, error) {
 	return c, nil
 }
 
-func (c *cluster) settings() settings {
-	return settings{store: c.postgres.URL, redis: c.redis.URL, etcd: "http://" + c.way.addr}
+// newNode configures a gateway without starting it.
+func (c *cluster) newNode(name string, s settings) (*testrig.Gateway, error) {
+	g, err := testrig.NewGateway(c.bin, c.dir, name)
+	if err != nil {
+		return nil, err
+	}
+	g.Env = append(g.Env, "PEPPER="+pepperText)
+	return g, g.Configure(s.yaml(g, c.up))
 }
 
-// startStores starts the three at the same time.
+func (c *cluster) settings() settings {
+	return settings{store: c.postgres.URL, redis: c.redis.URL, etcd: "http://" + c.etcdProxy.Addr}
+}
+
+// startStores starts the three stores at the same time.
 func (c *cluster) startStores() error {
 	var wg sync.WaitGroup
 	errs := make([]error, 3)
@@ -70,31 +72,23 @@ func (c *cluster) startStores() error {
 	return errors.Join(errs...)
 }
 
-// startNodes starts all gateways. The first one goes ahead: it makes the tables.
+// startNodes starts the first gateway, which creates the tables, and then the others.
 func (c *cluster) startNodes(ctx context.Context) error {
-	if err := c.nodes[0].start(ctx); err != nil {
+	if err := c.nodes[0].Start(ctx); err != nil {
 		return err
 	}
-	for _, g := range c.nodes[1:] {
-		if err := g.launch(); err != nil {
-			return err
-		}
-	}
-	for _, g := range c.nodes[1:] {
-		if err := g.ready(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	errs := make([]error, len(c.nodes))
+	testrig.Each(len(c.nodes)-1, nodes, func(i int) { errs[i] = c.nodes[i+1].Start(ctx) })
+	return errors.Join(errs...)
 }
 
-// close ends everything.
+// close stops everything.
 func (c *cluster) close() {
-	for _, end := range c.ends {
-		end()
+	for _, cleanup := range c.cleanups {
+		cleanup()
 	}
 	for _, g := range c.nodes {
-		g.close()
+		g.Close()
 	}
 	for _, s := range []*storetest.Server{c.redis, c.postgres, c.etcd} {
 		if s != nil {
@@ -102,16 +96,11 @@ func (c *cluster) close() {
 			s.Close()
 		}
 	}
-	if c.way != nil {
-		c.way.close()
+	if c.etcdProxy != nil {
+		c.etcdProxy.Close()
 	}
 	if c.up != nil {
-		c.up.close()
+		c.up.Close()
 	}
-	c.clients.close()
-}
-
-// ask sends a wish to the node that it names.
-func (c *cluster) ask(ctx context.Context, w wish) asked {
-	return c.clients.ask(ctx, c.nodes[w.node].url, w)
+	c.http.CloseIdleConnections()
 }

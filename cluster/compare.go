@@ -6,20 +6,20 @@ import (
 	"net/http"
 )
 
-// books are the three histories of a scenario.
-type books struct {
-	asked  []asked
-	served []served
-	rows   []row
+// histories are the three records of a scenario: of its clients, its upstream and the
+// ledger.
+type histories struct {
+	exchanges []exchange
+	attempts  []attempt
+	rows      []row
 }
 
-// delivered reports whether a request must be in the ledger: at least one byte of
-// an upstream's answer has reached the client. An answer that is given again is in it
-// already.
-func (a asked) delivered() bool { return a.status == http.StatusOK && a.bytes > 0 && !a.again }
+// delivered reports whether the ledger must have the request: at least one byte of an
+// upstream's answer reached the client. A replayed answer is in the ledger already.
+func (a exchange) delivered() bool { return a.status == http.StatusOK && a.bytes > 0 && !a.replayed }
 
-// missing are the delivered requests that the ledger has no row for.
-func missing(all []asked, rows []row) (some []asked) {
+// missing returns the delivered requests without a row in the ledger.
+func missing(all []exchange, rows []row) (some []exchange) {
 	has := map[string]bool{}
 	for _, r := range rows {
 		has[r.id] = true
@@ -32,8 +32,8 @@ func missing(all []asked, rows []row) (some []asked) {
 	return some
 }
 
-// compare returns all that does not agree.
-func (b books) compare() []string {
+// compare returns everything that the histories disagree about.
+func (b histories) compare() []string {
 	var wrong []string
 	byID := map[string]row{}
 	for _, r := range b.rows {
@@ -42,85 +42,88 @@ func (b books) compare() []string {
 		}
 		byID[r.id] = r
 	}
-	tries := map[string][]served{}
-	for _, s := range b.served {
+	tries := map[string][]attempt{}
+	for _, s := range b.attempts {
 		tries[s.tag] = append(tries[s.tag], s)
 	}
-	known, untold := map[string]bool{}, 0
-	for _, a := range b.asked {
+	known, unnamed := map[string]bool{}, 0
+	for _, a := range b.exchanges {
 		known[a.id] = true
 		if a.id == "" {
-			untold++ // the gateway died, or could not be reached
+			unnamed++ // the gateway died or could not be reached
 		}
 		r, found := byID[a.id]
 		switch {
 		case a.delivered() && a.id == "":
-			wrong = append(wrong, a.tag+": an answer without an id")
+			wrong = append(wrong, a.tag+": an answer without a request id")
 		case a.delivered() && !found:
-			wrong = append(wrong, fmt.Sprintf("%s: %d tokens were delivered (whole: %t) and the ledger has no row %s", a.tag, a.tokens, a.whole, a.id))
+			wrong = append(wrong, fmt.Sprintf("%s: %d tokens were delivered (complete: %t) and the ledger has no row %s", a.tag, a.tokens, a.complete, a.id))
 		case found:
 			for _, w := range judge(a, r, tries[a.tag]) {
 				wrong = append(wrong, fmt.Sprintf("%s: row %s: %s", a.tag, r.id, w))
 			}
 		}
 	}
-	strangers := 0
+	unknown := 0
 	for _, r := range b.rows {
 		if !known[r.id] {
-			strangers++
+			unknown++
 			wrong = append(wrong, judgeMoney(r)...)
 		}
 	}
-	if strangers > untold {
-		wrong = append(wrong, fmt.Sprintf("%d rows that no client was told of, and only %d clients were told nothing", strangers, untold))
+	if unknown > unnamed {
+		wrong = append(wrong, fmt.Sprintf("%d rows that no client knows, and only %d clients got no request id", unknown, unnamed))
 	}
 	return wrong
 }
 
-// judge compares one request with its row and its attempts.
-func judge(a asked, r row, tries []served) []string {
+// judge compares a request with its row and its attempts.
+func judge(a exchange, r row, tries []attempt) []string {
 	wrong := judgeMoney(r)
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	most, told := 0, false
+	most, reported := 0, false
 	for _, s := range tries {
 		most = max(most, s.tokens)
-		told = told || s.told
+		reported = reported || s.usage
 	}
 	switch {
-	case r.outcome == "cached" || a.again:
+	case r.outcome == "cached" || a.replayed:
 		if r.cost > 0 {
-			add("an answer that was given again costs %d", r.cost)
+			add("a replayed answer costs %d", r.cost)
 		}
 		return wrong
 	case a.status != http.StatusOK:
 		if r.cost > 0 || r.output > 0 {
-			add("the client got status %d and is charged for %d tokens, %d", a.status, r.output, r.cost)
+			add("the client got status %d and is charged %[3]d for %[2]d tokens", a.status, r.output, r.cost)
 		}
 		return wrong
 	case r.key != a.key:
-		add("it is charged to key %q and was asked with %q", r.key, a.key)
+		add("it is charged to key %q and was sent with %q", r.key, a.key)
 	}
-	if a.whole {
-		if r.outcome != "answered" && r.outcome != "lost" && r.outcome != "left" { // the gateway may die, or the client hang up, after the last byte
-			add("the client has a whole answer and the outcome is %q", r.outcome)
+	if a.complete {
+		if r.outcome != "answered" && r.outcome != "lost" && r.outcome != "left" { // the gateway may die, or the client disconnect, after the last byte
+			add("the client has a complete answer and the outcome is %q", r.outcome)
 		}
-		if r.outcome == "answered" && told && (r.output != a.tokens || r.input != promptTokens || r.estimated) {
-			add("the upstream told %d and %d tokens; the row has %d and %d (estimated: %t)", promptTokens, a.tokens, r.input, r.output, r.estimated)
+		if r.outcome == "answered" && reported && (r.output != a.tokens || r.input != promptTokens || r.estimated) {
+			add("the upstream reported %d and %d tokens; the row has %d and %d (estimated: %t)", promptTokens, a.tokens, r.input, r.output, r.estimated)
 		}
 	} else if r.outcome == "answered" && most > a.tokens && !a.left {
-		add("the client has no whole answer and the outcome is %q", r.outcome)
+		add("the client has no complete answer and the outcome is %q", r.outcome)
+	}
+	if r.estimated && r.outcome == "answered" {
+		most++ // an estimate counts the event that ends the response
 	}
 	if r.output < a.tokens || r.output > most {
-		add("the client has got %d tokens, the upstream has sent %d, the row has %d (%s)", a.tokens, most, r.output, r.outcome)
+		add("the client received %d tokens, the upstream sent %d, the row has %d (%s)", a.tokens, most, r.output, r.outcome)
 	}
 	return wrong
 }
 
-// judgeMoney holds a row's cost against its tokens.
+// judgeMoney compares a row's cost with its tokens.
 func judgeMoney(r row) []string {
 	free, paid := r.output*outputCost, r.output*outputCost+r.input*inputCost
 	switch {
-	case r.output == 0 && r.cost <= 0: // nothing was delivered, or no price was asked for
+	case r.output == 0 && r.cost <= 0: // nothing was delivered, or there is no price
 		return nil
 	case r.cost == free || r.cost == paid:
 		return nil
@@ -128,7 +131,7 @@ func judgeMoney(r row) []string {
 	return []string{fmt.Sprintf("%d and %d tokens cost %d or %d, the row has %d", r.input, r.output, free, paid, r.cost)}
 }
 
-// compared holds the ledger against both ends, and against its own sums.
+// compared compares the ledger with both ends and with its own sums.
 func (s *stage) compared(ctx context.Context, rows []row) []string {
-	return append(books{s.clients.history.list(), s.up.history.list(), rows}.compare(), s.sums(ctx)...)
+	return append(histories{s.exchanges.List(), s.up.attempts.List(), rows}.compare(), s.sums(ctx)...)
 }

@@ -2,67 +2,53 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
+	"sync"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// etcdctl runs etcd's own client, past the proxy.
+// output runs a tool of a store and returns what it prints.
+func output(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
+	return testrig.Output(cmd)
+}
+
+// etcdctl runs etcd's own client, without the proxy.
 func (c *cluster) etcdctl(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "etcdctl", append([]string{"--endpoints", c.etcd.URL}, args...)...)
-	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
-	said, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("etcdctl %s: %w: %s", strings.Join(args, " "), err, clip(string(said), 300))
-	}
-	return string(said), nil
+	out, err := output(ctx, append([]string{"etcdctl", "--endpoints", c.etcd.URL}, args...)...)
+	return string(out), err
 }
 
-// workersKey is where a worker stands, as the documentation of discovery says.
+// workersKey returns etcd's key of a worker, as documented.
 func workersKey(id string) string { return "/isogloss/workers/" + id }
 
-// put writes a worker without a lease, as somebody does who keeps them by hand. Its
-// name is that of the upstream.
-func (c *cluster) put(ctx context.Context, model, who string) error {
-	text, err := json.Marshal(map[string]any{"id": who, "model": model, "protocol": "openai-chat", "url": c.up.url(who), "name": "m"})
-	if err != nil {
-		return err
-	}
-	_, err = c.etcdctl(ctx, "put", workersKey(who), string(text))
-	return err
+// put writes a worker without a lease. Its id is the name of its upstream.
+func (c *cluster) put(ctx context.Context, model, who string) {
+	testrig.Must(c.etcdctl(ctx, "put", workersKey(who), c.up.worker(model, who)))
 }
 
-// register runs the gateway's own command for an engine that cannot register
-// itself, and returns what kills it.
-func (c *cluster) register(ctx context.Context, model, who string, ttl time.Duration) (kill func(), err error) {
-	cmd := exec.Command(c.bin, "register", "--etcd", c.etcd.URL, "--model", model, "--protocol", "openai-chat", "--url", c.up.url(who), "--id", who, "--name", "m", "--ttl", ttl.String())
-	log, err := os.OpenFile(c.dir+"/register.log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = log.Close() }() // the process has its own
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // it is killed
-		close(ended)
-	}()
-	kill = func() {
-		_ = cmd.Process.Signal(syscall.SIGKILL) // it may have ended
-		<-ended
-	}
-	c.ends = append(c.ends, kill)
-	return kill, until(ctx, 5*time.Second, "isogloss register does not write the worker", func() bool {
-		said, err := c.etcdctl(ctx, "get", "--prefix", "--keys-only", "/isogloss/")
-		return err == nil && strings.Contains(said, who)
+// register runs the gateway's command that registers an engine, and returns a function
+// that kills it.
+func (c *cluster) register(ctx context.Context, model, who string, ttl time.Duration) (kill func()) {
+	cmd := exec.Command(c.bin, "register", "--etcd", c.etcd.URL, "--model", model, "--protocol", "openai-chat", "--url", c.up.URL(who, testrig.Chat), "--id", who, "--name", "m", "--ttl", ttl.String())
+	cmd.Stdout = testrig.Must(os.OpenFile(c.dir+"/register.log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600))
+	cmd.Stderr = cmd.Stdout
+	testrig.NoError(cmd.Start())
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()         // it was killed
 	})
+	c.cleanups = append(c.cleanups, kill)
+	testrig.NoError(testrig.Until(ctx, 5*time.Second, "isogloss register does not write the worker", func() bool {
+		keys, err := c.etcdctl(ctx, "get", "--prefix", "--keys-only", "/isogloss/")
+		return err == nil && strings.Contains(keys, who)
+	}))
+	return kill
 }

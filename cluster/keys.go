@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// key is a client's or an operator's key, as the command line tells it once.
+// key is the key of a client or an operator, as the command line prints it once.
 type key struct {
 	ID  string `json:"id"`
 	Key string `json:"key"`
 }
 
-// limits are what a key may use; zero is no limit.
+// limits are the limits of a key; zero is no limit.
 type limits struct {
 	requests, concurrency int
 	tokens                int // in a minute
@@ -23,13 +25,13 @@ type limits struct {
 	role                  string
 }
 
-// newKey makes a key on the command line, as an operator does.
-func (c *cluster) newKey(ctx context.Context, name string, l limits) (key, error) {
-	return c.nodes[0].newKey(ctx, name, l)
+// newKey creates a key on the command line, as an operator does.
+func (c *cluster) newKey(ctx context.Context, name string, l limits) key {
+	return createKey(ctx, c.nodes[0], name, l)
 }
 
-func (g *gateway) newKey(ctx context.Context, name string, l limits) (key, error) {
-	args := []string{"keys", "create", "-c", g.config, "--json", "--name", name}
+func createKey(ctx context.Context, g *testrig.Gateway, name string, l limits) (k key) {
+	args := []string{"keys", "create", "-c", g.Config, "--json", "--name", name}
 	add := func(flag, value string) {
 		if value != "" && value != "0" {
 			args = append(args, flag, value)
@@ -48,80 +50,67 @@ func (g *gateway) newKey(ctx context.Context, name string, l limits) (key, error
 		add("--budget", dollars(l.budget*outputCost))
 		add("--window", "720h")
 	}
-	said, err := g.command(ctx, args...)
-	if err != nil {
-		return key{}, err
+	out := testrig.Must(g.Command(ctx, args...))
+	if err := json.Unmarshal(out, &k); err != nil || k.ID == "" || k.Key == "" {
+		testrig.NoError(fmt.Errorf("isogloss keys create --json prints no id and key: %w: %s", err, testrig.Clip(string(out), 300)))
 	}
-	var k key
-	if err := json.Unmarshal(said, &k); err != nil || k.ID == "" || k.Key == "" {
-		return key{}, fmt.Errorf("isogloss keys create --json says no id and key: %w: %s", err, clip(string(said), 300))
-	}
-	return k, nil
+	return k
 }
 
-// dollars writes billionths of a dollar as a decimal number, exactly.
+// dollars formats billionths of a dollar as a decimal number.
 func dollars(nano int) string { return fmt.Sprintf("%d.%09d", nano/1e9, nano%1e9) }
 
-// useEverywhere asks once on every node, so that each knows the key, and returns
-// what is wrong.
-func (c *cluster) useEverywhere(ctx context.Context, k key, model string) error {
+// useEverywhere sends a request to every node, so that each knows the key.
+func (c *cluster) useEverywhere(ctx context.Context, k key, model string) {
 	for i := range c.nodes {
-		a := c.ask(ctx, wish{key: k, model: model, node: i, script: script{Tag: fmt.Sprintf("hello-%s-%d", k.ID, i), Say: 1}})
-		if !a.good() {
-			return fmt.Errorf("the first request of a key: %v", a)
+		e := c.send(ctx, request{key: k, model: model, node: i, script: script{Tag: fmt.Sprintf("hello-%s-%d", k.ID, i), Say: 1}})
+		if !e.good() {
+			testrig.NoError(fmt.Errorf("the first request of a key: %v", e))
 		}
 	}
-	return nil
 }
 
-// warm has every node use its stores once, and waits until the nodes know of each
-// other: what a node gives while Redis is slow is a share of what is left.
-func (c *cluster) warm(ctx context.Context) error {
-	k, err := c.newKey(ctx, "warm", limits{requests: 1_000_000, budget: 1_000_000})
-	if err != nil {
-		return err
-	}
-	if err := c.useEverywhere(ctx, k, cheap); err != nil {
-		return err
-	}
-	pause(ctx, 3*time.Second)
-	return nil
+// usedKey creates a key and uses it on every node.
+func (c *cluster) usedKey(ctx context.Context, name, model string, l limits) key {
+	k := c.newKey(ctx, name, l)
+	c.useEverywhere(ctx, k, model)
+	return k
 }
 
-// revoke ends a key on the command line.
-func (c *cluster) revoke(ctx context.Context, k key) error {
-	_, err := c.nodes[0].command(ctx, "keys", "revoke", "-c", c.nodes[0].config, k.ID)
-	return err
-}
-
-// foreign is a node that never runs: its keys are well formed, with the same
-// pepper, and no store of the cluster knows them.
-func (c *cluster) foreign() (*gateway, error) {
-	g, err := newGateway(c.bin, c.dir, "foreign")
-	if err != nil {
-		return nil, err
-	}
-	g.env = append(g.env, "PEPPER="+pepperText)
-	s := c.settings()
-	s.store = "sqlite"
-	return g, g.configure(s, c.up)
-}
-
-// foreignKeys are some of them.
-func (c *cluster) foreignKeys(ctx context.Context, n int) ([]key, error) {
-	g, err := c.foreign()
-	if err != nil {
-		return nil, err
-	}
+// usedKeys creates keys that every node has seen.
+func (c *cluster) usedKeys(ctx context.Context, n int, name, model string, l limits) []key {
 	all := make([]key, n)
 	for i := range all {
-		if all[i], err = g.newKey(ctx, fmt.Sprintf("foreign-%d", i), limits{}); err != nil {
-			return nil, err
-		}
+		all[i] = c.usedKey(ctx, fmt.Sprintf("%s-%d", name, i), model, l)
 	}
-	return all, nil
+	return all
 }
 
-// settleTime is how long a node may take to tell Redis and the ledger of a request
-// that has ended, while all is well.
+// warm uses the stores of every node once and waits until the nodes know each other: a
+// node's share of a limit depends on their number.
+func (c *cluster) warm(ctx context.Context) {
+	c.usedKey(ctx, "warm", cheap, limits{requests: 1_000_000, budget: 1_000_000})
+	testrig.Pause(ctx, 3*time.Second)
+}
+
+// revoke revokes a key on the command line.
+func (c *cluster) revoke(ctx context.Context, k key) {
+	testrig.Must(c.nodes[0].Command(ctx, "keys", "revoke", "-c", c.nodes[0].Config, k.ID))
+}
+
+// foreignKeys creates keys that are well formed, with the same pepper, and that no store
+// of the cluster knows. Their node never runs.
+func (c *cluster) foreignKeys(ctx context.Context, n int) []key {
+	s := c.settings()
+	s.store = "sqlite"
+	g := testrig.Must(c.newNode("foreign", s))
+	all := make([]key, n)
+	for i := range all {
+		all[i] = createKey(ctx, g, fmt.Sprintf("foreign-%d", i), limits{})
+	}
+	return all
+}
+
+// settleTime bounds the time between the end of a request and its entry in Redis and the
+// ledger, while both are healthy.
 const settleTime = 5 * time.Second

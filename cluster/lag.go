@@ -2,48 +2,35 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// between are those that began in a span of time.
-func between(all []asked, from, to time.Time) (some []asked) {
-	for _, a := range all {
-		if !a.at.Before(from) && a.at.Before(to) {
-			some = append(some, a)
-		}
-	}
-	return some
+// between returns the exchanges that began in a span of time.
+func between(all []exchange, from, to time.Time) []exchange {
+	return testrig.Pick(all, func(e exchange) bool { return !e.at.Before(from) && e.at.Before(to) })
 }
 
-// p99 is that of the times that requests took.
-func p99(all []asked) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	times := make([]time.Duration, len(all))
-	for i, a := range all {
-		times[i] = a.took
-	}
-	slices.Sort(times)
-	return times[int(math.Ceil(0.99*float64(len(times))))-1]
+// p99 returns the 99th percentile of the times that exchanges took.
+func p99(all []exchange) time.Duration {
+	return testrig.Quantile(all, 0.99, func(e exchange) time.Duration { return e.took })
 }
 
-// span is a piece of time.
+// span is a span of time.
 type span struct{ from, to time.Time }
 
-// lags are requests that ask Redis and, in turn with them, others that do not. What
-// slows both down is the machine.
-type lags struct{ limited, control []asked }
+// lags holds requests that need Redis and, alternating with them, a control load that
+// does not. What slows both down is the machine.
+type lags struct{ limited, control []exchange }
 
-// lag is what two loads took before something happened and while it did.
+// lag is the p99 of both loads before something happened and while it happened.
 type lag struct{ before, during, controlBefore, controlDuring time.Duration }
 
-// added compares spans with one before them.
-func (l lags) added(before span, during ...span) lag {
-	in := func(all []asked, spans ...span) time.Duration {
-		var some []asked
+// measure compares spans with one before them.
+func (l lags) measure(before span, during ...span) lag {
+	in := func(all []exchange, spans ...span) time.Duration {
+		var some []exchange
 		for _, s := range spans {
 			some = append(some, between(all, s.from, s.to)...)
 		}
@@ -52,10 +39,13 @@ func (l lags) added(before span, during ...span) lag {
 	return lag{in(l.limited, before), in(l.limited, during...), in(l.control, before), in(l.control, during...)}
 }
 
-// added is what p99 has grown by, less what that of the control has grown by.
+// added returns the growth of p99, less the growth of the control's.
 func (l lag) added() time.Duration {
 	return l.during - l.before - max(0, l.controlDuring-l.controlBefore)
 }
+
+// noise returns how far the control's p99 moved: the measurement is not more exact than that.
+func (l lag) noise() time.Duration { return (l.controlDuring - l.controlBefore).Abs() }
 
 func (l lag) String() string {
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -2,27 +2,28 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os/exec"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// The ledger is read here and nowhere else, by its tables and not by the gateway's
-// own queries.
+// The ledger is read from its tables, not with the gateway's own queries.
 const (
 	rowsSQL = `SELECT r.id, r.key_id, r.node, r.status, r.outcome, r.estimated, r.input + r.cache_read + r.cache_write, r.output + r.reasoning, coalesce(r.cost, -1),
 	(SELECT count(*) FROM attempts a WHERE a.request_id = r.id), (SELECT count(*) FROM attempts a WHERE a.request_id = r.id AND a.charged)
 	FROM requests r`
-	// The sums that budgets and bills are made from, where they are not those of the rows.
+	// The sums of budgets and bills that differ from the sums of the rows.
 	sumsSQL = `SELECT account, coalesce(s.cost, 0), coalesce(r.cost, 0)
 	FROM (SELECT account, sum(cost) AS cost FROM spent WHERE account LIKE 'key:%' GROUP BY account) s
 	FULL JOIN (SELECT 'key:' || key_id AS account, sum(coalesce(cost, 0)) AS cost FROM requests WHERE key_id <> '' GROUP BY key_id) r USING (account)
 	WHERE coalesce(s.cost, 0) <> coalesce(r.cost, 0)`
 )
 
-// row is one request as the ledger has it.
+// row is one request in the ledger.
 type row struct {
 	id, key, node     string
 	status            int
@@ -33,24 +34,22 @@ type row struct {
 	attempts, charged int
 }
 
-// query runs SQL with PostgreSQL's own client and returns the fields of each row.
+// query runs SQL with psql and returns the fields of each row.
 func (c *cluster) query(ctx context.Context, sql string) ([][]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-v", "ON_ERROR_STOP=1", "-c", sql, c.postgres.URL)
-	var said, wrong strings.Builder
-	cmd.Stdout, cmd.Stderr = &said, &wrong
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("psql: %w: %s", err, clip(wrong.String(), 400))
+	out, err := output(ctx, "psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-v", "ON_ERROR_STOP=1", "-c", sql, c.postgres.URL)
+	if err != nil {
+		return nil, err
 	}
 	var all [][]string
-	for line := range strings.Lines(said.String()) {
+	for line := range strings.Lines(string(out)) {
 		all = append(all, strings.Split(strings.TrimSuffix(line, "\n"), "\x1f"))
 	}
 	return all, nil
 }
 
-// ledger reads all rows.
+// ledger returns all rows.
 func (c *cluster) ledger(ctx context.Context) ([]row, error) {
 	fields, err := c.query(ctx, rowsSQL)
 	if err != nil {
@@ -72,7 +71,7 @@ func number(s string) int {
 	return n
 }
 
-// spent is what a key's rows cost together.
+// spent returns the cost of all rows of a key.
 func spent(rows []row, k key) (total int) {
 	for _, r := range rows {
 		if r.key == k.ID && r.cost > 0 {
@@ -82,35 +81,30 @@ func spent(rows []row, k key) (total int) {
 	return total
 }
 
-// settled reads the ledger as soon as it has a row for every request that delivered
-// something, or when it is too late.
-func (c *cluster) settled(ctx context.Context, within time.Duration) ([]row, error) {
-	var rows []row
-	for end := time.Now().Add(within); ; time.Sleep(100 * time.Millisecond) {
-		var err error
-		if rows, err = c.ledger(ctx); err != nil && time.Now().After(end) {
-			return nil, err
+// settled returns the rows as soon as there is one for every request that delivered
+// something, or when the time is over.
+func (c *cluster) settled(ctx context.Context, within time.Duration) []row {
+	for end := time.Now().Add(within); ; testrig.Pause(ctx, 100*time.Millisecond) {
+		rows, err := c.ledger(ctx)
+		over := time.Now().After(end) || ctx.Err() != nil
+		if over {
+			testrig.NoError(errors.Join(err, ctx.Err()))
 		}
-		if err == nil && (len(missing(c.clients.history.list(), rows)) == 0 || time.Now().After(end)) {
-			return rows, nil
-		}
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
+		if over || err == nil && len(missing(c.exchanges.List(), rows)) == 0 {
+			return rows
 		}
 	}
 }
 
-// settledFor is the same a little later, for rows of requests that delivered nothing
-// and for rows that come twice.
-func (c *cluster) settledFor(ctx context.Context, within time.Duration) ([]row, error) {
-	if _, err := c.settled(ctx, within); err != nil {
-		return nil, err
-	}
-	pause(ctx, time.Second)
-	return c.ledger(ctx)
+// settledFor does the same and waits a little longer, for rows of requests that
+// delivered nothing and for duplicates.
+func (c *cluster) settledFor(ctx context.Context, within time.Duration) []row {
+	c.settled(ctx, within)
+	testrig.Pause(ctx, time.Second)
+	return testrig.Must(c.ledger(ctx))
 }
 
-// sums returns a complaint for each account whose sum is not that of its rows.
+// sums returns a problem for each account whose sum differs from its rows.
 func (c *cluster) sums(ctx context.Context) []string {
 	fields, err := c.query(ctx, sumsSQL)
 	if err != nil {
@@ -124,12 +118,8 @@ func (c *cluster) sums(ctx context.Context) []string {
 }
 
 // ledgerAgrees waits for the ledger and compares the three histories.
-func (s *stage) ledgerAgrees(ctx context.Context, check string, within time.Duration) error {
+func (s *stage) ledgerAgrees(ctx context.Context, check string, within time.Duration) {
 	began := time.Now()
-	rows, err := s.settled(ctx, within)
-	if err != nil {
-		return err
-	}
-	s.check(check, fmt.Sprintf("%d rows", len(rows)), began, s.compared(ctx, rows)...)
-	return nil
+	rows := s.settled(ctx, within)
+	s.Check(check, fmt.Sprintf("%d rows", len(rows)), began, s.compared(ctx, rows)...)
 }

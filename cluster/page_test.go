@@ -6,22 +6,21 @@ import (
 	"testing"
 )
 
-// The page lists the scenarios as they are.
 func TestPageListsTheScenarios(t *testing.T) {
 	page, err := os.ReadFile("../docs/operations/cluster.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(page), scenarioTable()) {
-		t.Errorf("docs/operations/cluster.md does not list the scenarios as they are; `make cluster` writes it, or put this between its marks:\n%s", scenarioTable())
+		t.Errorf("docs/operations/cluster.md does not list the scenarios; `make cluster` writes it, or put this between its marks:\n%s", scenarioTable())
 	}
 }
 
-func TestEveryScenarioSaysWhatItIs(t *testing.T) {
+func TestScenariosAreDescribed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range scenarios() {
-		if s.says == "" || s.holds == "" || s.run == nil || s.full == 0 || s.short == 0 || seen[s.name] {
-			t.Errorf("%s is not told whole, or twice", s.name)
+		if s.does == "" || s.holds == "" || s.run == nil || s.full == 0 || s.short == 0 || seen[s.name] {
+			t.Errorf("%s is incomplete or listed twice", s.name)
 		}
 		seen[s.name] = true
 	}

@@ -9,38 +9,28 @@ import (
 	"time"
 )
 
-// largeKeys are a key for each node. Their budgets are larger than what a node gives
-// on its own, so that they tell when it has Redis back.
-func (s *stage) largeKeys(ctx context.Context) ([]key, error) {
-	keys := make([]key, nodes)
-	for i := range keys {
-		var err error
-		if keys[i], err = s.newKey(ctx, fmt.Sprintf("large-%d", i), limits{budget: frozenBudget}); err != nil {
-			return nil, err
-		}
-		if err := s.useEverywhere(ctx, keys[i], cheap); err != nil {
-			return nil, err
-		}
-	}
-	return keys, nil
+// largeKeys creates a key for each node with a budget larger than a node's share, so
+// that it shows when the node uses Redis again.
+func (s *stage) largeKeys(ctx context.Context) []key {
+	return s.usedKeys(ctx, nodes, "large", cheap, limits{budget: frozenBudget})
 }
 
-// comeBack asks each node for nearly all of a budget until it gives it.
-func (s *stage) comeBack(ctx context.Context, large []key) (slowest time.Duration, wrong []string) {
+// waitForRedis asks each node for nearly all of a budget until the node admits it.
+func (s *stage) waitForRedis(ctx context.Context, large []key) (slowest time.Duration, wrong []string) {
 	var wg sync.WaitGroup
 	took, late := make([]time.Duration, nodes), make([]string, nodes)
 	for node, k := range large {
 		wg.Go(func() {
-			took[node], late[node] = waited(ctx, comesBack, fmt.Sprintf("node %d has not got Redis back", node+1), func() bool { return s.spend(ctx, node, k, frozenBudget-nodes).good() })
+			took[node], late[node] = waitFor(ctx, sharedAgain, fmt.Sprintf("node %d does not use Redis again", node+1), func() bool { return s.spend(ctx, node, k, frozenBudget-nodes).good() })
 		})
 	}
 	wg.Wait()
 	return slices.Max(took), late
 }
 
-// tokensOf are those that a key's clients have got.
+// tokensOf returns how many tokens the clients of a key received.
 func (s *stage) tokensOf(k key) (total int) {
-	for _, a := range s.clients.history.list() {
+	for _, a := range s.exchanges.List() {
 		if a.key == k.ID {
 			total += a.tokens
 		}
@@ -48,16 +38,21 @@ func (s *stage) tokensOf(k key) (total int) {
 	return total
 }
 
-// outages is how often a node has found Redis too slow.
-func (s *stage) outages() (n int) {
+// outages returns how often a node found Redis too slow.
+func (s *stage) outages() int { return s.logged("redis is lost") }
+
+// redisShared reports whether every node uses Redis: each outage has ended.
+func (s *stage) redisShared() bool { return s.outages() == s.logged("redis is back") }
+
+// logged counts a message in the logs of the nodes.
+func (s *stage) logged(message string) (n int) {
 	for _, g := range s.nodes {
-		n += strings.Count(g.log(), "redis is lost")
+		n += strings.Count(g.Log(), message)
 	}
 	return n
 }
 
-// slow says that this has happened where nothing was done to Redis: the machine is too
-// busy for its timeouts.
+// slow reports outages that no scenario caused: the machine is too busy for Redis.
 func (s *stage) slow() string {
 	if n := s.outages(); n > 0 {
 		return fmt.Sprintf("; Redis was too slow %d times", n)
@@ -65,10 +60,10 @@ func (s *stage) slow() string {
 	return ""
 }
 
-// warnings are the lines that the nodes have logged above the usual.
+// warnings counts the log lines of the nodes above level info.
 func (s *stage) warnings() (n int) {
 	for _, g := range s.nodes {
-		for line := range strings.Lines(g.log()) {
+		for line := range strings.Lines(g.Log()) {
 			if up := strings.ToUpper(line); strings.Contains(up, "WARN") || strings.Contains(up, "ERROR") && !strings.Contains(up, "INFO") {
 				n++
 			}

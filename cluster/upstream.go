@@ -2,50 +2,88 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// The tokens that an upstream tells of a prompt, whatever its length.
+// promptTokens is what the upstream reports of every prompt.
 const promptTokens = 7
 
-// word is one token by every way to count: four letters, one word, one event.
+// word is one token however it is counted: four letters, one word, one event.
 const word = " abc"
 
-// upstream is a chat server that does what prompts say and writes down what it has
-// done. The first part of a path is the name that it was asked by.
+// scriptMark stands before the script in a prompt.
+const scriptMark = "do this: "
+
+// script tells the upstream how to answer.
+type script struct {
+	Tag   string        `json:"tag"`
+	Say   int           `json:"say"`             // tokens
+	Every time.Duration `json:"every,omitempty"` // between two of them
+	Hold  bool          `json:"hold,omitempty"`  // keep the stream open after the last
+	Fault fault         `json:"fault,omitempty"`
+	After int           `json:"after,omitempty"` // tokens before the fault
+	Who   string        `json:"who,omitempty"`   // only this upstream fails
+	Times int           `json:"times,omitempty"` // only the first attempts fail; 0 means all
+}
+
+// fault is how an upstream fails.
+type fault string
+
+// The faults, by phase.
+const (
+	refuses   fault = "reset before the head"
+	errors500 fault = "500"
+	errors503 fault = "503"
+	silent    fault = "no head"
+	resets    fault = "reset after the head"
+	cuts      fault = "cut"   // after some tokens
+	hangs     fault = "hangs" // after some tokens
+)
+
+// fails reports whether an attempt is one that has to fail.
+func (s script) fails(who string, try int) bool {
+	return s.Fault != "" && (s.Who == "" || s.Who == who) && (s.Times == 0 || try <= s.Times)
+}
+
+// attempt is one attempt as the upstream saw it.
+type attempt struct {
+	tag      string
+	who      string // which of the upstreams
+	try      int    // the number of the attempt for this tag, from 1
+	tokens   int    // words written to the connection
+	complete bool
+	fault    fault
+	usage    bool   // it has reported usage
+	bearer   string // the credential that came
+	at       time.Time
+}
+
+// upstream is a Chat server that follows the scripts in prompts and records its
+// attempts. It answers under any target name.
 type upstream struct {
-	addr    string
-	history history[served]
+	*testrig.Upstream
+	*testrig.Target // counts the open requests
+	attempts        testrig.History[attempt]
 
 	mu    sync.Mutex
 	tries map[string]int
-
-	open, peak atomic.Int64
-	server     http.Server
 }
 
 func newUpstream() (*upstream, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	rig, err := testrig.NewUpstream()
 	if err != nil {
 		return nil, err
 	}
-	u := &upstream{addr: l.Addr().String(), tries: map[string]int{}}
-	u.server = http.Server{Handler: http.HandlerFunc(u.answer), ReadHeaderTimeout: time.Minute}
-	go func() { _ = u.server.Serve(l) }() // close ends it
+	u := &upstream{Upstream: rig, tries: map[string]int{}}
+	u.Target = rig.Handle("", u.answer)
 	return u, nil
 }
-
-func (u *upstream) close() { _ = u.server.Close() } // what is open is cut
-
-// url is a base_url.
-func (u *upstream) url(who string) string { return "http://" + u.addr + "/" + who + "/v1" }
 
 func (u *upstream) try(tag string) int {
 	u.mu.Lock()
@@ -54,188 +92,88 @@ func (u *upstream) try(tag string) int {
 	return u.tries[tag]
 }
 
-// call is one attempt while it is served.
-type call struct {
-	served
-	script
-	w     http.ResponseWriter
-	r     *http.Request
-	usage bool // it shall be told in a stream
-	wants bool // a stream
-}
-
-func (u *upstream) answer(w http.ResponseWriter, r *http.Request) {
-	who, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	c := &call{w: w, r: r}
-	if err := c.read(); err != nil {
-		http.Error(w, `{"error":{"message":"`+err.Error()+`","type":"invalid_request_error"}}`, http.StatusBadRequest)
-		return
-	}
-	c.served = served{tag: c.Tag, who: who, try: u.try(c.Tag), at: time.Now(), bearer: strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")}
-	if now := u.open.Add(1); now > u.peak.Load() {
-		u.peak.Store(now) // a lost race is off by one at most in a peak that is read afterwards
-	}
-	defer func() {
-		u.open.Add(-1)
-		c.took = time.Since(c.at)
-		u.history.add(c.served)
-		if c.fault != "" && c.fault != string(errors500) && c.fault != string(errors503) {
-			panic(http.ErrAbortHandler)
-		}
-	}()
-	if !c.sleep(c.Wait) {
-		return
-	}
-	switch {
-	case c.fails(who, c.try) && !c.begun():
-		c.fail()
-	case c.wants:
-		c.stream()
-	default:
-		c.plain()
-	}
-}
-
-// read takes the request apart.
-func (c *call) read() error {
+func (u *upstream) answer(c *testrig.Call) (reuse bool) {
 	var body struct {
-		Stream  bool `json:"stream"`
-		Options struct {
-			IncludeUsage bool `json:"include_usage"`
-		} `json:"stream_options"`
 		Messages []struct{ Content string }
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, 1<<20)).Decode(&body); err != nil {
-		return err
+	var s script
+	err := json.Unmarshal(c.Body, &body)
+	if err == nil {
+		_, text, _ := strings.Cut(body.Messages[len(body.Messages)-1].Content, scriptMark)
+		err = json.NewDecoder(strings.NewReader(text)).Decode(&s) // further text may follow
 	}
-	if len(body.Messages) == 0 {
-		return errors.New("no messages")
-	}
-	_, text, ok := strings.Cut(body.Messages[len(body.Messages)-1].Content, prologue)
-	if !ok {
-		return errors.New("no script")
-	}
-	c.wants, c.usage = body.Stream, body.Options.IncludeUsage
-	return json.NewDecoder(strings.NewReader(text)).Decode(&c.script) // text may follow
-}
-
-// begun reports whether the fault comes after the head.
-func (c *call) begun() bool { return c.Fault == resets || c.Fault == cuts || c.Fault == hangs }
-
-// fail is a fault before the head.
-func (c *call) fail() {
-	c.fault = string(c.Fault)
-	switch c.Fault {
-	case errors500, errors503:
-		status := http.StatusInternalServerError
-		if c.Fault == errors503 {
-			status = http.StatusServiceUnavailable
-		}
-		c.w.Header().Set("Content-Type", "application/json")
-		c.w.WriteHeader(status)
-		fmt.Fprint(c.w, `{"error":{"message":"no luck","type":"server_error","param":null,"code":null}}`)
-	case silent:
-		<-c.r.Context().Done()
-		c.gone = true
-	default:
-		c.reset()
-	}
-}
-
-// reset ends the connection so that the other side gets an error and no end.
-func (c *call) reset() {
-	conn, _, err := http.NewResponseController(c.w).Hijack()
 	if err != nil {
-		return
+		return c.Error(http.StatusBadRequest, "no script: "+err.Error())
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // the close that follows says RST
-	}
-	_ = conn.Close() // that is what is wanted
-}
-
-func (c *call) sleep(d time.Duration) bool {
-	if d > 0 {
+	a := attempt{tag: s.Tag, who: c.Target, try: u.try(s.Tag), at: time.Now(), bearer: strings.TrimPrefix(c.Header.Get("Authorization"), "Bearer ")}
+	defer func() {
 		select {
-		case <-time.After(d):
-		case <-c.r.Context().Done():
+		case <-c.Gone():
+			a.complete = false
+		default:
 		}
+		u.attempts.Add(a)
+	}()
+	if s.fails(a.who, a.try) {
+		a.fault = s.Fault
 	}
-	c.gone = c.r.Context().Err() != nil
-	return !c.gone
+	switch a.fault {
+	case errors500, errors503:
+		return c.Error(map[fault]int{errors500: 500, errors503: 503}[a.fault], "no luck")
+	case silent:
+		return c.Hold()
+	case refuses:
+		return c.Reset()
+	}
+	r := testrig.Reply{Dialect: testrig.Chat, Words: strings.SplitAfter(strings.Repeat(word, s.Say), "c")[:s.Say], Usage: c.Usage, In: promptTokens, Out: s.Say}
+	if c.Stream {
+		return a.stream(c, s, r.Stream())
+	}
+	return a.whole(c, s, r.Body())
 }
 
-func (c *call) plain() {
-	text := fmt.Sprintf(`{"id":"c-%s","object":"chat.completion","created":1790000000,"model":"up","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],`+
-		`"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`, c.Tag, strings.Repeat(word, c.Say), promptTokens, c.Say, promptTokens+c.Say)
-	if !c.sleep(time.Duration(c.Say) * c.Every) {
-		return
+func (a *attempt) whole(c *testrig.Call, s script, body string) bool {
+	if !c.Wait(time.Duration(s.Say) * s.Every) {
+		return false
 	}
-	c.w.Header().Set("Content-Type", "application/json")
-	c.w.Header().Set("Content-Length", fmt.Sprint(len(text)))
-	if c.fails(c.who, c.try) {
-		c.fault = string(c.Fault)
-		fmt.Fprint(c.w, text[:len(text)/2])
-		_ = http.NewResponseController(c.w).Flush() // what follows ends it
-		if c.Fault == hangs {
-			<-c.r.Context().Done()
-			c.gone = true
-		}
-		return
+	if a.fault != "" {
+		c.Head(http.StatusOK, testrig.JSONMedia, len(body))
+		c.Write(body[:len(body)/2])
+		return a.fault == hangs && c.Hold()
 	}
-	if _, err := fmt.Fprint(c.w, text); err != nil || c.r.Context().Err() != nil {
-		c.gone = true
-		return
+	if !c.Respond(http.StatusOK, testrig.JSONMedia, body) {
+		return false
 	}
-	c.tokens, c.whole, c.told = c.Say, true, true
+	a.tokens, a.complete, a.usage = s.Say, true, true
+	return true
 }
 
-const chunk = `data: {"id":"c-%s","object":"chat.completion.chunk","created":1790000000,"model":"up","choices":[{"index":0,"delta":%s,"finish_reason":%s}]}` + "\n\n"
-
-func (c *call) stream() {
-	c.w.Header().Set("Content-Type", "text/event-stream")
-	fails := c.fails(c.who, c.try)
-	rc := http.NewResponseController(c.w)
-	if fails && c.Fault == resets {
-		c.fault = string(c.Fault)
-		_ = rc.Flush() // the head
-		c.reset()
-		return
+func (a *attempt) stream(c *testrig.Call, s script, events testrig.Stream) bool {
+	c.StartStream()
+	if a.fault == resets {
+		return c.Reset()
 	}
-	for i := range c.Say {
-		if fails && i == c.After {
-			c.fault = string(c.Fault)
-			if c.Fault == hangs {
-				<-c.r.Context().Done()
-				c.gone = true
-			}
-			return
+	for i, event := range events.Words {
+		if a.fault != "" && i == s.After {
+			return a.fault == hangs && c.Hold()
 		}
-		_, err := fmt.Fprintf(c.w, chunk, c.Tag, `{"content":"`+word+`"}`, "null")
-		if err = errors.Join(err, rc.Flush()); err != nil {
-			c.gone = true
-			return
+		if !c.Chunks(event) {
+			return false
 		}
-		c.tokens++
-		if !c.sleep(c.Every) {
-			return
+		a.tokens++
+		if !c.Wait(s.Every) {
+			return false
 		}
 	}
-	if c.Hold {
-		<-c.r.Context().Done()
-		c.gone = true
-		return
+	if s.Hold {
+		return c.Hold()
 	}
-	c.finish()
+	a.complete = c.Chunks(events.Tail...) && c.End()
+	a.usage = a.complete && c.Usage
+	return a.complete
 }
 
-func (c *call) finish() {
-	fmt.Fprintf(c.w, chunk, c.Tag, "{}", `"stop"`)
-	if c.usage {
-		fmt.Fprintf(c.w, `data: {"id":"c-%s","object":"chat.completion.chunk","created":1790000000,"model":"up","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`+"\n\n",
-			c.Tag, promptTokens, c.Say, promptTokens+c.Say)
-	}
-	_, err := fmt.Fprint(c.w, "data: [DONE]\n\n")
-	c.whole = err == nil && c.r.Context().Err() == nil
-	c.gone, c.told = !c.whole, c.whole && c.usage
+// worker returns the entry of discovery for an upstream.
+func (u *upstream) worker(model, who string) string {
+	return fmt.Sprintf(`{"id":%q,"model":%q,"protocol":"openai-chat","url":%q,"name":"m"}`, who, model, u.URL(who, testrig.Chat))
 }

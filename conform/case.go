@@ -19,17 +19,17 @@ type Case struct {
 	cells   cellSet
 	stream  bool
 	whole   bool
-	gateway bool // means nothing without a gateway
+	gateway bool // the case needs a gateway
 	frame   framing
 	lose    []rule
 	free    []rule
-	said    cellSet // something is lost there that the lines do not know, and it has to be said
+	said    cellSet // the cells in which the gateway must report a loss that the lines cannot describe
 	headers [][2]string
 	rounds  []*round
 	record  recording
 }
 
-// rule names features on cells.
+// rule is a set of features in a set of cells.
 type rule struct {
 	features []string
 	cells    cellSet
@@ -39,21 +39,21 @@ func covers(rules []rule, feature string, c Cell) bool {
 	return slices.ContainsFunc(rules, func(r rule) bool { return slices.Contains(r.features, feature) && r.cells.has(c) })
 }
 
-// round is one request with its answer.
+// round is one request and its response.
 type round struct {
-	ask      *asking
-	askRaw   map[Dialect]string
-	heard    map[Dialect]*asking // "" is for all
-	answer   *Reply
-	raw      map[Dialect]map[string]string // of the answer, by extension
-	seen     map[Dialect]*Reply            // "" is for all
-	heardRaw map[Dialect]string
-	seenRaw  map[Dialect]map[string]string
-	has      map[string][]string // "heard", "heard.DIALECT", "seen", …
-	lacks    map[string][]string
+	request         *requestLines
+	rawRequest      map[Dialect]string
+	wantRequest     map[Dialect]*requestLines // "" is for all
+	response        *Response
+	rawResponse     map[Dialect]map[string]string // by extension
+	wantResponse    map[Dialect]*Response         // "" is for all
+	wantRawRequest  map[Dialect]string
+	wantRawResponse map[Dialect]map[string]string
+	has             map[string][]string // "heard", "heard.DIALECT", "seen", …
+	lacks           map[string][]string
 }
 
-// Group is the folder of a case.
+// Group returns the folder of the case.
 func (c *Case) Group() string {
 	g, _, _ := strings.Cut(c.Name, "/")
 	return g
@@ -90,29 +90,29 @@ func (c *Case) check() error {
 	}
 	for i, r := range c.rounds {
 		switch {
-		case r.ask == nil && len(r.askRaw) == 0:
+		case r.request == nil && len(r.rawRequest) == 0:
 			return fmt.Errorf("%s: round %d has no ask", c.Name, i+1)
 		case c.Recorded():
-		case r.answer == nil && len(r.raw) == 0 && !r.refuses():
+		case r.response == nil && len(r.rawResponse) == 0 && !r.refuses():
 			return fmt.Errorf("%s: round %d has no answer", c.Name, i+1)
-		case r.answer == nil && len(r.seen) == 0 && len(r.seenRaw) == 0:
+		case r.response == nil && len(r.wantResponse) == 0 && len(r.wantRawResponse) == 0:
 			return fmt.Errorf("%s: round %d has a raw answer and does not say what the client sees", c.Name, i+1)
 		}
 	}
 	return nil
 }
 
-// refuses says whether the upstream is never to be asked.
+// refuses reports whether the gateway must reject the request itself.
 func (r *round) refuses() bool {
-	for _, s := range r.seen {
-		if s.Fault != nil && s.Fault.Kind == refused {
+	for _, s := range r.wantResponse {
+		if s.Err != nil && s.Err.Kind == refused {
 			return true
 		}
 	}
 	return false
 }
 
-// section takes NAME[.DIALECT][.EXTENSION][#ROUND].
+// section reads a section whose name is NAME[.DIALECT][.EXTENSION][#ROUND].
 func (c *Case) section(name, text string) error {
 	if name == "run" {
 		return eachLine(text, c.setting)
@@ -126,8 +126,8 @@ func (c *Case) section(name, text string) error {
 		}
 	}
 	for len(c.rounds) < n {
-		c.rounds = append(c.rounds, &round{askRaw: map[Dialect]string{}, heard: map[Dialect]*asking{}, raw: map[Dialect]map[string]string{},
-			seen: map[Dialect]*Reply{}, heardRaw: map[Dialect]string{}, seenRaw: map[Dialect]map[string]string{}, has: map[string][]string{}, lacks: map[string][]string{}})
+		c.rounds = append(c.rounds, &round{rawRequest: map[Dialect]string{}, wantRequest: map[Dialect]*requestLines{}, rawResponse: map[Dialect]map[string]string{},
+			wantResponse: map[Dialect]*Response{}, wantRawRequest: map[Dialect]string{}, wantRawResponse: map[Dialect]map[string]string{}, has: map[string][]string{}, lacks: map[string][]string{}})
 	}
 	words := strings.Split(name, ".")
 	base, ext := words[0], ""
@@ -143,49 +143,49 @@ func (c *Case) section(name, text string) error {
 	return c.rounds[n-1].take(base, d, ext, text, c.callsBefore(n))
 }
 
-// callsBefore counts the calls of earlier rounds.
+// callsBefore returns the number of calls in earlier rounds.
 func (c *Case) callsBefore(n int) int {
 	calls := 0
 	for _, r := range c.rounds[:n-1] {
-		if r.ask != nil {
-			calls += r.ask.calls - calls
+		if r.request != nil {
+			calls += r.request.calls - calls
 		}
-		if r.answer != nil {
-			calls += len(r.answer.calls())
+		if r.response != nil {
+			calls += len(r.response.calls())
 		}
 	}
 	return calls
 }
 
 func (r *round) take(base string, d Dialect, ext, text string, before int) (err error) {
-	if r.ask != nil {
-		before = r.ask.calls
+	if r.request != nil {
+		before = r.request.calls
 	}
 	switch key := base + "/" + ext; {
 	case key == "ask/" && d == "":
-		var a asking
-		a, err = parseAsk(text, before)
-		r.ask = &a
+		var a requestLines
+		a, err = parseRequest(text, before)
+		r.request = &a
 	case key == "ask/json" && d != "":
-		r.askRaw[d] = text
+		r.rawRequest[d] = text
 	case key == "heard/":
-		var a asking
-		a, err = parseAsk(text, 0)
-		r.heard[d] = &a
+		var a requestLines
+		a, err = parseRequest(text, 0)
+		r.wantRequest[d] = &a
 	case key == "heard/json" && d != "":
-		r.heardRaw[d] = text
+		r.wantRawRequest[d] = text
 	case key == "answer/" && d == "":
-		var a Reply
-		a, err = parseReply(text, before)
-		r.answer = &a
+		var a Response
+		a, err = parseResponse(text, before)
+		r.response = &a
 	case base == "answer" && d != "" && slices.Contains([]string{"sse", "json", "bytes", "http"}, ext):
-		put(r.raw, d, ext, text)
+		put(r.rawResponse, d, ext, text)
 	case key == "seen/":
-		var a Reply
-		a, err = parseSeen(text, before)
-		r.seen[d] = &a
+		var a Response
+		a, err = parseWantResponse(text, before)
+		r.wantResponse[d] = &a
 	case base == "seen" && d != "" && (ext == "sse" || ext == "json"):
-		put(r.seenRaw, d, ext, text)
+		put(r.wantRawResponse, d, ext, text)
 	case (base == "seen" || base == "heard") && ext == "has":
 		r.has[base+string(d)] = nonEmpty(text)
 	case (base == "seen" || base == "heard") && ext == "lacks":
@@ -207,16 +207,15 @@ func nonEmpty(text string) []string {
 	return slices.DeleteFunc(strings.Split(text, "\n"), func(s string) bool { return s == "" })
 }
 
-// refused is the kind of an error that a gateway makes by itself, before it asks
-// anybody.
+// refused is the kind of an error that the gateway returns without an upstream request.
 const refused = "refused"
 
-// parseSeen is parseReply with one more line: refused WORDS.
-func parseSeen(text string, before int) (Reply, error) {
+// parseWantResponse reads the lines of an expected response, which can be "refused WORDS".
+func parseWantResponse(text string, before int) (Response, error) {
 	if rest, ok := strings.CutPrefix(strings.TrimSpace(text), refused); ok {
-		return Reply{Fault: &Fault{Kind: refused, Message: strings.TrimSpace(rest)}}, nil
+		return Response{Err: &APIError{Kind: refused, Message: strings.TrimSpace(rest)}}, nil
 	}
-	return parseReply(text, before)
+	return parseResponse(text, before)
 }
 
 func (c *Case) setting(verb, rest string) error {
@@ -266,21 +265,21 @@ func (c *Case) setting(verb, rest string) error {
 	return nil
 }
 
-// runs says whether the case has anything to say about a cell.
+// runs reports whether the case applies to a cell.
 func (c *Case) runs(cell Cell) bool {
 	if !c.cells.has(cell) || cell.Stream && !c.stream || !cell.Stream && !c.whole {
 		return false
 	}
 	for _, r := range c.rounds {
-		_, rawAsk := r.askRaw[cell.Client]
+		_, hasRequest := r.rawRequest[cell.Client]
 		if c.Recorded() {
-			return rawAsk
+			return hasRequest
 		}
-		exts, rawAnswer := r.raw[cell.Upstream]
-		if r.ask == nil && !rawAsk || r.answer == nil && !rawAnswer && !r.refuses() {
+		exts, hasResponse := r.rawResponse[cell.Upstream]
+		if r.request == nil && !hasRequest || r.response == nil && !hasResponse && !r.refuses() {
 			return false
 		}
-		if !rawAnswer {
+		if !hasResponse {
 			continue
 		}
 		want := map[bool]string{true: "sse", false: "json"}[cell.Stream]
@@ -291,19 +290,20 @@ func (c *Case) runs(cell Cell) bool {
 	return true
 }
 
-// faulty cases come last: a gateway may rest an upstream that has failed.
-func (c *Case) faulty() bool {
+// expectsErrors reports whether the case has an error. Such cases run last, because a
+// gateway may eject an upstream that has failed.
+func (c *Case) expectsErrors() bool {
 	for _, r := range c.rounds {
-		if r.answer != nil && (r.answer.Fault != nil || r.answer.breaks != "") {
+		if r.response != nil && (r.response.Err != nil || r.response.breaks != "") {
 			return true
 		}
-		for _, exts := range r.raw {
+		for _, exts := range r.rawResponse {
 			if exts["http"] != "" || exts["bytes"] != "" {
 				return true
 			}
 		}
-		for _, s := range r.seen {
-			if s.Fault != nil || s.breaks != "" {
+		for _, s := range r.wantResponse {
+			if s.Err != nil || s.breaks != "" {
 				return true
 			}
 		}

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// Target is what the runner's client calls.
+// Target is the server that the runner's client calls.
 type Target struct {
 	BaseURL string
-	Models  map[Dialect]string // the name that leads to the runner's upstream in that dialect
-	Paths   map[Dialect]string // where they differ from DefaultPath
+	Models  map[Dialect]string // the model name that is routed to the runner's upstream in that dialect
+	Paths   map[Dialect]string // the paths that differ from DefaultPath
 	Key     string             // the client's key
 	Direct  bool               // there is no gateway: BaseURL is the upstream itself
 
-	// AnyModel says that NAME/x leads to the model x of the same upstream.
+	// AnyModel means that NAME/x is the model x of the same upstream.
 	AnyModel bool
-	// Configured says that the target has the settings that a recording needs.
+	// Configured means that the target has the settings that a recording needs.
 	Configured bool
 }
 
-// suits says whether a case means anything to the target.
+// suits reports whether a case applies to the target.
 func (t Target) suits(c *Case) bool {
 	if c.Recorded() {
 		return !t.Direct && (t.Configured || !c.record.configured)
@@ -32,33 +32,33 @@ func (t Target) suits(c *Case) bool {
 	return !c.gateway || !t.Direct
 }
 
-// model is the name that leads to the cell's upstream. A recording asks for the same
-// model as it did then, where it can: much depends on it.
+// model returns the model name of the cell's upstream. A recording uses its original
+// model where the target allows it.
 func (t Target) model(cell Cell, c *Case) string {
 	name := t.Models[cell.Upstream]
-	if t.AnyModel && c.record.given != "" {
-		return name + "/" + c.record.given
+	if t.AnyModel && c.record.upstreamModel != "" {
+		return name + "/" + c.record.upstreamModel
 	}
 	return name
 }
 
-// Serves says whether the target has a model for the cell's upstream.
+// Serves reports whether the target has a model for the cell's upstream.
 func (t Target) Serves(c Cell) bool {
 	return t.Models[c.Upstream] != "" && (!t.Direct || c.Same())
 }
 
-const clientTimeout = 20 * time.Second
+const clientTimeout = time.Minute
 
-// exchange is one request of a client and all that came of it.
+// exchange is a client request and its result.
 type exchange struct {
 	path     string
-	asked    []byte
+	sent     []byte
 	status   int
 	header   http.Header
 	body     []byte
-	broken   error // the transfer broke off
+	broken   error // why the transfer failed
 	took     time.Duration
-	upstream []*request
+	upstream []*upstreamRequest
 }
 
 func (t Target) url(c Cell, cs *Case) string {
@@ -71,9 +71,9 @@ func (t Target) url(c Cell, cs *Case) string {
 	return strings.TrimSuffix(t.BaseURL, "/") + path
 }
 
-// post sends a body and waits for the whole answer.
+// post sends a body and reads the complete response.
 func (t Target) post(ctx context.Context, client *http.Client, c Cell, cs *Case, body []byte) *exchange {
-	x := &exchange{path: t.url(c, cs), asked: body}
+	x := &exchange{path: t.url(c, cs), sent: body}
 	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.path, strings.NewReader(string(body)))
@@ -82,7 +82,7 @@ func (t Target) post(ctx context.Context, client *http.Client, c Cell, cs *Case,
 		return x
 	}
 	req.Header.Set("Content-Type", "application/json")
-	voiceOf(c.Client).credential(req.Header, t.Key)
+	codecOf(c.Client).credential(req.Header, t.Key)
 	for _, h := range cs.headers {
 		req.Header.Set(h[0], h[1])
 	}
@@ -103,21 +103,20 @@ func (t Target) post(ctx context.Context, client *http.Client, c Cell, cs *Case,
 	return x
 }
 
-// says tells whether the gateway owns up to a loss: the fidelity header is there
-// and is not "exact", or the request was refused with a word for the feature.
-func (x *exchange) says() bool {
+// reportsLoss reports whether the header Isogloss-Fidelity is present and not "exact".
+func (x *exchange) reportsLoss() bool {
 	f := strings.TrimSpace(strings.Join(x.header.Values("Isogloss-Fidelity"), ","))
 	return f != "" && f != "exact"
 }
 
-// dump is the exchange as text, for a look by eye.
+// dump returns the exchange as text, for inspection.
 func (x *exchange) dump() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ">>> client asks %s\n%s\n", x.path, x.asked)
+	fmt.Fprintf(&b, ">>> client request %s\n%s\n", x.path, x.sent)
 	for _, r := range x.upstream {
-		fmt.Fprintf(&b, "\n>>> upstream hears %s %s?%s\n%s\n", r.method, r.path, r.query, r.body)
+		fmt.Fprintf(&b, "\n>>> upstream request %s %s?%s\n%s\n", r.method, r.path, r.query, r.body)
 	}
-	fmt.Fprintf(&b, "\n<<< client sees %d\n", x.status)
+	fmt.Fprintf(&b, "\n<<< client response %d\n", x.status)
 	for name, values := range x.header {
 		fmt.Fprintf(&b, "%s: %s\n", name, strings.Join(values, ", "))
 	}

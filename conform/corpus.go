@@ -10,8 +10,7 @@ import (
 //go:embed corpus
 var corpus embed.FS
 
-// Corpus returns the cases that come with the package, those that break the
-// upstream last.
+// Corpus returns the cases of the package. Cases with errors come last.
 func Corpus() ([]*Case, error) {
 	dir, err := fs.Sub(corpus, "corpus")
 	if err != nil {
@@ -20,7 +19,7 @@ func Corpus() ([]*Case, error) {
 	return Load(dir)
 }
 
-// Load reads all cases of a file system, one a .txtar file.
+// Load reads the .txtar files of a file system, one case each.
 func Load(fsys fs.FS) ([]*Case, error) {
 	var cases []*Case
 	err := fs.WalkDir(fsys, ".", func(path string, d fs.DirEntry, err error) error {
@@ -44,7 +43,7 @@ func Load(fsys fs.FS) ([]*Case, error) {
 
 func place(c *Case) int {
 	n := 0
-	if c.faulty() {
+	if c.expectsErrors() {
 		n += 2
 	}
 	if c.Group() != "situations" {

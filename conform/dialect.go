@@ -29,8 +29,8 @@ func ParseDialect(s string) (Dialect, error) {
 	return "", fmt.Errorf("there is no dialect %q; write chat, responses, anthropic or gemini", s)
 }
 
-// DefaultPath is where a vendor's SDK sends its requests. {model} stands for the
-// model, and {verb} for Gemini's verb.
+// DefaultPath returns the path that the vendor's SDK uses, with {model} for the model and
+// {verb} for Gemini's verb.
 func (d Dialect) DefaultPath() string {
 	switch d {
 	case Chat:
@@ -44,8 +44,8 @@ func (d Dialect) DefaultPath() string {
 	}
 }
 
-// spokenAt is the dialect of a request by its path.
-func spokenAt(path string) Dialect {
+// dialectAt returns the dialect of a path, or "" if there is none.
+func dialectAt(path string) Dialect {
 	switch {
 	case strings.HasSuffix(path, "/chat/completions"):
 		return Chat
@@ -59,41 +59,42 @@ func spokenAt(path string) Dialect {
 	return ""
 }
 
-// voice speaks and understands one dialect, on both sides.
-type voice interface {
-	// canAsk and canAnswer cut a description down to what the dialect can say.
-	canAsk(Ask) Ask
-	canAnswer(Reply) Reply
+// codec reads and writes the requests and responses of one dialect.
+type codec interface {
+	// fitRequest and fitResponse return what the dialect can express.
+	fitRequest(Request) Request
+	fitResponse(Response) Response
 
-	writeAsk(a Ask, model string, stream bool) []byte
-	readAsk(body []byte, h http.Header, path string) heard
+	writeRequest(a Request, model string, stream bool) []byte
+	readRequest(body []byte, h http.Header, path string) receivedRequest
 
-	writeWhole(Reply) []byte
-	writeStream(Reply) []event
-	readWhole(body []byte) Seen
-	readStream(events []event) Seen
+	writeBody(Response) []byte
+	writeStream(Response) []event
+	readBody(body []byte) receivedResponse
+	readStream(events []event) receivedResponse
 
-	writeFault(Fault) (status int, body []byte)
-	writeStreamFault(f Fault, before Reply) []event
-	readFault(status int, body []byte) (Fault, error)
+	writeError(APIError) (status int, body []byte)
+	writeStreamError(f APIError, before Response) []event
+	readError(status int, body []byte) (APIError, error)
 
 	credential(h http.Header, key string)
 }
 
-func voiceOf(d Dialect) voice {
+// codecOf returns the codec of a dialect with what the dialect cannot express.
+func codecOf(d Dialect) codec {
 	switch d {
 	case Chat:
-		return chat{}
+		return chat{limits{noSeals: true, noReasoning: true, noResultImages: true, noFailed: true, callsLast: true, noMatch: true}}
 	case Responses:
-		return responses{}
+		return responses{limits{noStop: true, noFailed: true, noMatch: true}}
 	case Anthropic:
-		return anthropic{}
+		return anthropic{limits{noRefusal: true, noFormatName: true, defaultMax: "1024"}}
 	default:
-		return gemini{}
+		return gemini{limits{noRefusal: true, noFormatName: true, noSerial: true, noMidSystem: true, sealsAfter: true, noMatch: true, noCacheMade: true}}
 	}
 }
 
-// Cell is one way through a gateway.
+// Cell is a pair of dialects and a mode.
 type Cell struct {
 	Client   Dialect
 	Upstream Dialect
@@ -108,11 +109,11 @@ func (c Cell) String() string {
 	return string(c.Client) + ">" + string(c.Upstream) + " " + mode
 }
 
-// Same says whether both sides speak the same dialect.
+// Same reports whether both sides use the same dialect.
 func (c Cell) Same() bool { return c.Client == c.Upstream }
 
-// cellSet is a set of pairs as a case writes it: "all", "same", "cross", or
-// client>upstream with "*" for any, several of them with commas; "-" takes out.
+// cellSet is a set of cells in the notation of a case: "all", "same", "cross" or
+// client>upstream, with "*" for any dialect. Commas separate several; "-" removes cells.
 type cellSet string
 
 func (s cellSet) has(c Cell) bool {

@@ -1,12 +1,11 @@
-// Package conform is a conformance corpus for LLM gateways and the runner that
-// plays it.
+// Package conform is a conformance corpus for LLM gateways with its runner.
 //
-// A case is a text file. It says in neutral lines what a client asks and what an
-// upstream answers, and, where that differs, what the upstream must hear and what
-// the client must see. The runner writes both in each of the four dialects as the
-// vendors do, stands on both sides of the gateway with real sockets, and reads
-// what comes through as strictly as the vendors' SDKs and services.
+// A case is a text file. It describes in neutral lines the client request (ask) and the
+// upstream response (answer), and, where they differ, the upstream request (heard) and
+// the client response (seen). The runner writes both in each of the four dialects, runs
+// on both sides of the gateway over real sockets, and reads the result as strictly as the
+// vendors' SDKs and services.
 //
-// The package shares no code with the gateway's own codecs on purpose: it is a
-// second opinion about the wire. docs/conform.md describes the format of a case.
+// The package shares no code with the gateway's codecs, so that a mistake in a codec cannot
+// hide itself. docs/conform.md describes the format of a case.
 package conform

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// fragments cuts a text as a model's tokens would: unevenly, between characters,
-// but inside words, numbers and JSON escapes. Long texts are cut into few pieces.
+// fragments splits a text into parts of different sizes, like the tokens of a model: between
+// characters, but also inside words, numbers and JSON escapes. A long text has larger parts.
 func fragments(s string) []string {
 	var out []string
 	sizes := []int{1, 4, 2, 7, 3, 5}
@@ -27,13 +27,13 @@ func fragments(s string) []string {
 type step struct {
 	piece int
 	text  string
-	first bool // opens the piece
-	last  bool // nothing follows in the piece
+	first bool // the first of the piece
+	last  bool // the last of the piece
 }
 
-// steps orders the fragments of all pieces: one piece after the other, or, where
-// weave says so, all calls opened first and their fragments in turns.
-func (r Reply) steps(body func(Piece) string) []step {
+// steps returns the fragments of all pieces in the order of the stream. With interleave, the
+// fragments of calls alternate.
+func (r Response) steps(body func(Piece) string) []step {
 	var out, calls [][]step
 	for i, p := range r.Pieces {
 		parts := append([]string{""}, fragments(body(p))...)
@@ -41,7 +41,7 @@ func (r Reply) steps(body func(Piece) string) []step {
 		for j, f := range parts {
 			l = append(l, step{piece: i, text: f, first: j == 0, last: j == len(parts)-1})
 		}
-		if r.weave && p.Kind == kindCall {
+		if r.interleave && p.Kind == kindCall {
 			calls = append(calls, l)
 		} else {
 			out = append(out, l)
@@ -62,7 +62,7 @@ func (r Reply) steps(body func(Piece) string) []step {
 	return flat
 }
 
-// callID is an id as the vendor makes them; Gemini's developer API makes none.
+// callID returns an id in the form of the vendor. Gemini's developer API has none.
 func callID(d Dialect, number int) string {
 	switch d {
 	case Anthropic:
@@ -74,7 +74,7 @@ func callID(d Dialect, number int) string {
 	}
 }
 
-// named gives calls and results the ids of a dialect where they have none yet.
+// named returns the pieces with ids of the dialect for calls and results that have none.
 func named(list []Piece, d Dialect) []Piece {
 	out := append([]Piece(nil), list...)
 	for i, p := range out {
@@ -85,7 +85,7 @@ func named(list []Piece, d Dialect) []Piece {
 	return out
 }
 
-// filterPieces keeps the pieces that keep says yes to, changed as it wants.
+// filterPieces returns the pieces for which keep returns true. It may change them.
 func filterPieces(list []Piece, keep func(*Piece) bool) []Piece {
 	var out []Piece
 	for _, p := range list {
@@ -96,7 +96,7 @@ func filterPieces(list []Piece, keep func(*Piece) bool) []Piece {
 	return out
 }
 
-// mapTurns changes every turn's pieces and leaves out turns that become empty.
+// mapTurns applies filterPieces to every turn and removes turns that become empty.
 func mapTurns(turns []Turn, keep func(role string, p *Piece) bool) []Turn {
 	var out []Turn
 	for _, t := range turns {
@@ -109,7 +109,7 @@ func mapTurns(turns []Turn, keep func(role string, p *Piece) bool) []Turn {
 	return out
 }
 
-// appendText joins text to the last piece of the same kind or opens one.
+// appendText appends text to the last piece if it has the same kind, or adds a piece.
 func appendText(list []Piece, kind, text string) []Piece {
 	if text == "" {
 		return list
@@ -121,7 +121,7 @@ func appendText(list []Piece, kind, text string) []Piece {
 	return append(list, Piece{Kind: kind, Text: text})
 }
 
-// runes cuts out a span that is counted in code points.
+// runes returns a span of s that is counted in code points.
 func runes(s string, from, to int) string {
 	r := []rune(s)
 	if from < 0 || to > len(r) || from > to {

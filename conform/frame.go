@@ -16,22 +16,21 @@ import (
 // event is one server-sent event.
 type event struct{ name, data string }
 
-// frames are the ways in which servers in the field write a stream that means the
-// same.
+// frames returns the names of the framing variants, which real servers use.
 func frames() []string {
 	return []string{"crlf", "cr", "bom", "nospace", "comments", "colon", "data-colon", "keepalive", "fields", "multiline",
 		"no-event", "no-blank", "no-done", "two-done", "gzip", "json-instead", "sse-instead", "linger"}
 }
 
-// framing is how a case wants its streams written.
+// framing describes how the upstream of a case writes a stream.
 type framing struct {
 	names []string
-	cut   int // bytes a write; 0 is one event a write, -1 all in one
+	cut   int // bytes per write; 0 for one event per write, -1 for a single write
 }
 
 func (f framing) has(name string) bool { return slices.Contains(f.names, name) }
 
-// chunks writes the events, cut as the case says.
+// chunks returns the bytes of each write.
 func (f framing) chunks(events []event) [][]byte {
 	var blocks [][]byte
 	for i, e := range events {
@@ -118,8 +117,8 @@ func zipped(b []byte) []byte {
 	return out.Bytes()
 }
 
-// readEvents reads a stream as the standard says. A block that the end cut off is
-// dropped, as browsers and the strict SDKs do, and reported.
+// readEvents reads a stream as browsers and strict SDKs do. It returns the data of an
+// incomplete last event as rest.
 func readEvents(body []byte) (events []event, rest string) {
 	r := sse.NewReader(bytes.NewReader(body), sse.Options{MaxEvent: 64 << 20})
 	for {

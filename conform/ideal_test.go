@@ -13,41 +13,40 @@ import (
 	"testing"
 )
 
-// ideal is a gateway made from the runner's own readers and writers. It keeps all
-// that can be kept and owns up to the rest, so that what fails on it is a mistake
-// in how a case or the comparison looks at a pair of dialects. harm, if there is
-// one, spoils answers, so that the corpus can show that it notices.
+// ideal is a gateway of the runner's own codecs. It keeps everything that the dialects can
+// express and reports the rest, so a failure is a mistake in a case or in the comparison.
+// harm changes requests and responses to show that the corpus notices.
 type ideal struct {
 	upstream string
-	fidelity string       // what its header says; "dropped" if empty
-	minted   atomic.Int64 // ids for calls that came without
-	harm     func(*Ask, *Reply)
+	fidelity string       // the value of its header; "dropped" if empty
+	minted   atomic.Int64 // the number of generated call ids
+	harm     func(*Request, *Response)
 }
 
 func (g *ideal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	in := spokenAt(r.URL.Path)
-	client := voiceOf(in)
-	h := client.readAsk(body, r.Header, r.URL.Path)
+	in := dialectAt(r.URL.Path)
+	client := codecOf(in)
+	h := client.readRequest(body, r.Header, r.URL.Path)
 	out := Dialect(strings.TrimPrefix(h.model, "on-"))
-	up := voiceOf(out)
-	ask := h.Ask
-	var none Reply
+	up := codecOf(out)
+	ask := h.Request
+	var none Response
 	if g.harm != nil {
 		g.harm(&ask, &none)
 	}
-	req, _ := http.NewRequestWithContext(r.Context(), http.MethodPost, g.url(out, h.stream), bytes.NewReader(up.writeAsk(foreign(ask, out), "up", h.stream)))
+	req, _ := http.NewRequestWithContext(r.Context(), http.MethodPost, g.url(out, h.stream), bytes.NewReader(up.writeRequest(foreign(ask, out), "up", h.stream)))
 	up.credential(req.Header, "sk-upstream")
 	resp, err := http.DefaultClient.Do(req)
 	w.Header().Set("Isogloss-Fidelity", cmp.Or(g.fidelity, "dropped"))
 	if err != nil {
-		g.fail(w, client, Fault{Kind: "server", Status: 502, Message: err.Error()})
+		g.fail(w, client, APIError{Kind: "server", Status: 502, Message: err.Error()})
 		return
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	if resp.StatusCode != http.StatusOK {
-		f, _ := up.readFault(resp.StatusCode, answer)
+		f, _ := up.readError(resp.StatusCode, answer)
 		f.Status, f.Retry = 0, resp.Header.Get("Retry-After")
 		g.fail(w, client, f)
 		return
@@ -59,49 +58,49 @@ func (g *ideal) url(out Dialect, stream bool) string {
 	return Target{BaseURL: g.upstream, Models: map[Dialect]string{out: "up"}}.url(Cell{out, out, stream}, &Case{})
 }
 
-func (g *ideal) fail(w http.ResponseWriter, client voice, f Fault) {
-	status, body := client.writeFault(f)
+func (g *ideal) fail(w http.ResponseWriter, client codec, f APIError) {
+	status, body := client.writeError(f)
 	if f.Retry != "" {
 		w.Header().Set("Retry-After", f.Retry)
 	}
 	whole(w, status, "application/json", body)
 }
 
-func (g *ideal) answer(w http.ResponseWriter, client, up voice, h heard, body []byte, broken error) {
-	var s Seen
+func (g *ideal) answer(w http.ResponseWriter, client, up codec, h receivedRequest, body []byte, broken error) {
+	var s receivedResponse
 	if h.stream {
 		events, _ := readEvents(body)
 		s = up.readStream(events)
 	} else {
-		s = up.readWhole(body)
+		s = up.readBody(body)
 	}
-	r := Reply{Pieces: s.Pieces, Stop: s.Stop, Match: s.Match, Usage: s.Usage, want: wishes{true, true}, model: h.model}
-	r = client.canAnswer(split(unsealed(r)))
+	r := Response{Pieces: s.Pieces, Stop: s.Stop, Match: s.Match, Usage: s.Usage, options: options{true, true}, model: h.model}
+	r = client.fitResponse(split(unsealed(r)))
 	for i, p := range r.Pieces {
 		if p.Kind == kindCall && !anthropicID.MatchString(p.ID) {
 			r.Pieces[i].ID = fmt.Sprintf("call_minted%d", g.minted.Add(1))
 		}
 	}
 	if g.harm != nil {
-		g.harm(&h.Ask, &r)
+		g.harm(&h.Request, &r)
 	}
-	if broken != nil || !s.Ended && s.Fault == nil {
-		s.Fault = &Fault{Kind: "server", Status: 502, Message: "the upstream broke off"}
+	if broken != nil || !s.Ended && s.Err == nil {
+		s.Err = &APIError{Kind: "server", Status: 502, Message: "the upstream broke off"}
 	}
 	switch {
-	case s.Fault != nil && h.stream:
-		stream(w, framing{}.chunks(client.writeStreamFault(*s.Fault, r)))
-	case s.Fault != nil:
-		g.fail(w, client, *s.Fault)
+	case s.Err != nil && h.stream:
+		stream(w, framing{}.chunks(client.writeStreamError(*s.Err, r)))
+	case s.Err != nil:
+		g.fail(w, client, *s.Err)
 	case h.stream:
 		stream(w, framing{}.chunks(client.writeStream(r)))
 	default:
-		whole(w, http.StatusOK, "application/json", client.writeWhole(r))
+		whole(w, http.StatusOK, "application/json", client.writeBody(r))
 	}
 }
 
-// split cuts texts at the borders of their citations, as Messages has them.
-func split(r Reply) Reply {
+// split splits texts at the borders of their citations, as Messages does.
+func split(r Response) Response {
 	r.Pieces = slices.Clone(r.Pieces)
 	for i := 0; i < len(r.Pieces); i++ {
 		p := r.Pieces[i]
@@ -125,8 +124,8 @@ func split(r Reply) Reply {
 	return r
 }
 
-// foreign fits an ask to the dialect of the upstream.
-func foreign(a Ask, out Dialect) Ask {
+// foreign adapts a request to the dialect of the upstream.
+func foreign(a Request, out Dialect) Request {
 	a.Turns = slices.Clone(a.Turns)
 	names := map[string]string{}
 	for i, t := range a.Turns {
@@ -161,7 +160,7 @@ func foreign(a Ask, out Dialect) Ask {
 	return imagesAside(merged(a, out), out)
 }
 
-// reseal moves a seal that Gemini's form has on a call back to its reasoning.
+// reseal moves the signature of a Gemini call to its reasoning.
 func reseal(pieces []Piece) []Piece {
 	var out []Piece
 	for _, p := range pieces {
@@ -178,13 +177,13 @@ func reseal(pieces []Piece) []Piece {
 	return out
 }
 
-func unsealed(r Reply) Reply {
+func unsealed(r Response) Response {
 	r.Pieces = reseal(r.Pieces)
 	return r
 }
 
-// merged joins results, and turns of one speaker where the dialect wants it.
-func merged(a Ask, out Dialect) Ask {
+// merged joins adjacent turns of tools and of the assistant.
+func merged(a Request, out Dialect) Request {
 	var turns []Turn
 	for _, t := range a.Turns {
 		n := len(turns)
@@ -213,8 +212,8 @@ func merged(a Ask, out Dialect) Ask {
 	return a
 }
 
-// imagesAside puts the images of results into a turn of the user for Chat.
-func imagesAside(a Ask, out Dialect) Ask {
+// imagesAside moves the images of results into a turn of the user for Chat.
+func imagesAside(a Request, out Dialect) Request {
 	if out != Chat {
 		return a
 	}
@@ -264,7 +263,7 @@ func TestSituationsHoldOnAnIdealGateway(t *testing.T) {
 			if cell.Same() {
 				continue
 			}
-			if res := r.Run(t.Context(), c, cell); !res.Held() {
+			if res := r.Run(t.Context(), c, cell); !res.Passed() {
 				t.Errorf("%s %s: %q", c.Name, cell, res.Problems)
 				if testing.Verbose() {
 					t.Log(res.Bytes)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// The line format: a verb, a space, the rest. A rest in double quotes is a JSON
-// string. Empty lines and those that begin with # say nothing.
+// A line of a section is a verb, a space and arguments. An argument in double quotes is a
+// JSON string. Empty lines and lines that begin with # are ignored.
 
 func eachLine(text string, do func(verb, rest string) error) error {
 	for i, line := range strings.Split(text, "\n") {
@@ -24,8 +24,8 @@ func eachLine(text string, do func(verb, rest string) error) error {
 	return nil
 }
 
-// words reads a rest: JSON strings in quotes as one word, the last word to the end
-// of the line.
+// words splits the arguments of a line into at most n words. A JSON string is one word, and
+// the last word extends to the end of the line.
 func words(rest string, n int) ([]string, error) {
 	var out []string
 	for len(out) < n && rest != "" {
@@ -51,7 +51,7 @@ func words(rest string, n int) ([]string, error) {
 	return out, nil
 }
 
-// expand replaces @REPEAT(text,n), so that a case can hold long texts shortly.
+// expand replaces @REPEAT(text,n) with n copies of the text.
 func expand(w string) string {
 	inner, ok := strings.CutPrefix(w, "@REPEAT(")
 	if !ok {
@@ -69,20 +69,20 @@ func expand(w string) string {
 	return strings.Repeat(inner[:i], n)
 }
 
-// asking collects the lines of an ask.
-type asking struct {
-	Ask
-	again bool // begins with all of the last round and what the client saw
+// requestLines is the request that the lines of a section describe.
+type requestLines struct {
+	Request
+	again bool // the request continues the conversation of the previous round
 	calls int
 }
 
-func parseAsk(text string, before int) (asking, error) {
-	a := asking{calls: before}
+func parseRequest(text string, before int) (requestLines, error) {
+	a := requestLines{calls: before}
 	err := eachLine(text, a.line)
 	return a, err
 }
 
-func (a *asking) line(verb, rest string) error {
+func (a *requestLines) line(verb, rest string) error {
 	n := map[string]int{"tool": 3, "format": 2, "call": 2, "result": 2, "failed": 2, "image": 2, "result-image": 3, "sig": 1, "again": 0}
 	limit, known := n[verb]
 	if !known {
@@ -104,7 +104,7 @@ func (a *asking) line(verb, rest string) error {
 	return a.take(verb, w)
 }
 
-func (a *asking) take(verb string, w []string) error {
+func (a *requestLines) take(verb string, w []string) error {
 	switch verb {
 	case "again":
 		a.again = true
@@ -131,7 +131,7 @@ func (a *asking) take(verb string, w []string) error {
 	return nil
 }
 
-func (a *asking) setting(verb string, w []string) error {
+func (a *requestLines) setting(verb string, w []string) error {
 	switch verb {
 	case "tool":
 		a.Tools = append(a.Tools, Tool{w[0], w[1], w[2]})
@@ -157,14 +157,14 @@ func (a *asking) setting(verb string, w []string) error {
 	return nil
 }
 
-func (a *asking) speaker() string {
+func (a *requestLines) speaker() string {
 	if len(a.Turns) == 0 {
 		return "user"
 	}
 	return a.Turns[len(a.Turns)-1].Role
 }
 
-func (a *asking) add(role string, p Piece) {
+func (a *requestLines) add(role string, p Piece) {
 	if len(a.Turns) == 0 || a.speaker() != role {
 		a.Turns = append(a.Turns, Turn{Role: role})
 	}
@@ -172,14 +172,14 @@ func (a *asking) add(role string, p Piece) {
 	t.Pieces = append(t.Pieces, p)
 }
 
-func (a *asking) last() []Piece {
+func (a *requestLines) last() []Piece {
 	if len(a.Turns) == 0 {
 		return nil
 	}
 	return a.Turns[len(a.Turns)-1].Pieces
 }
 
-func (a *asking) result(number, text string, failed bool) error {
+func (a *requestLines) result(number, text string, failed bool) error {
 	n, err := strconv.Atoi(number)
 	if err != nil {
 		return fmt.Errorf("result %q: write the number of the call that it answers", number)
@@ -188,7 +188,7 @@ func (a *asking) result(number, text string, failed bool) error {
 	return nil
 }
 
-func (a *asking) resultImage(w []string) error {
+func (a *requestLines) resultImage(w []string) error {
 	for i, p := range a.last() {
 		if p.Kind == kindResult && strconv.Itoa(p.number) == w[0] {
 			p.Images = append(p.Images, Image{w[1], w[2]})
@@ -207,9 +207,10 @@ func sign(list []Piece, sig string) error {
 	return nil
 }
 
-// parseReply reads the lines of an answer. before counts the calls of earlier rounds.
-func parseReply(text string, before int) (Reply, error) {
-	r := Reply{Stop: "end"}
+// parseResponse reads the lines of a response. before is the number of calls in earlier
+// rounds.
+func parseResponse(text string, before int) (Response, error) {
+	r := Response{Stop: "end"}
 	stopped := false
 	err := eachLine(text, func(verb, rest string) error {
 		if verb == "stop" {
@@ -223,7 +224,7 @@ func parseReply(text string, before int) (Reply, error) {
 	return r, err
 }
 
-func (r *Reply) line(verb, rest string, before int) error {
+func (r *Response) line(verb, rest string, before int) error {
 	limit := map[string]int{"call": 2, "cite": 2, "stop": 2, "error": 2, "then-error": 2}[verb]
 	w, err := words(rest, max(limit, 1))
 	if err != nil {
@@ -251,9 +252,9 @@ func (r *Reply) line(verb, rest string, before int) error {
 		r.Usage = &Usage{}
 		return r.Usage.read(rest)
 	case "weave":
-		r.weave = true
+		r.interleave = true
 	case "error", "then-error":
-		return r.fault(verb, w)
+		return r.parseError(verb, w)
 	case "then-cut", "then-reset", "then-hold":
 		r.breaks = strings.TrimPrefix(verb, "then-")
 	default:
@@ -275,20 +276,20 @@ func (u *Usage) read(rest string) error {
 	return nil
 }
 
-// fault reads "KIND[/STATUS][;RETRY] MESSAGE".
-func (r *Reply) fault(verb string, w []string) error {
+// parseError reads the arguments "KIND[/STATUS][;RETRY] MESSAGE".
+func (r *Response) parseError(verb string, w []string) error {
 	kind, retry, _ := strings.Cut(w[0], ";")
 	kind, status, _ := strings.Cut(kind, "/")
-	if _, known := faultKinds()[kind]; !known && kind != "any" {
+	if _, known := errorKinds()[kind]; !known && kind != "any" {
 		return fmt.Errorf("%q is no kind of error", kind)
 	}
-	r.Fault = &Fault{Kind: kind, Message: w[1], Retry: retry}
+	r.Err = &APIError{Kind: kind, Message: w[1], Retry: retry}
 	if status != "" {
 		n, err := strconv.Atoi(status)
 		if err != nil {
 			return fmt.Errorf("status %q is not a number", status)
 		}
-		r.Fault.Status = n
+		r.Err.Status = n
 	}
 	if verb == "then-error" {
 		r.breaks = "error"

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// The letters that stand for all others: of the same class, and of the same length
-// in UTF-8, so that whatever counts bytes or characters counts the same.
+// Masked characters. Each has the class and the UTF-8 length of those that it replaces, so
+// that counts of bytes and characters stay the same.
 const (
 	maskLower = 'x'
 	maskUpper = 'X'
@@ -16,12 +16,12 @@ const (
 	maskFour  = '😀'
 )
 
-// Mask makes a text unreadable and keeps its shape: letters and digits become one of
-// their class, spaces and ASCII punctuation stay. Each character is replaced for
-// itself, so the mask of pieces is the mask of the whole, and of a mask itself.
+// Mask replaces each letter and digit with one of its class and keeps spaces and ASCII
+// punctuation. Characters are masked one by one, so the masked fragments of a text form its
+// mask, and masking twice changes nothing.
 func Mask(s string) string { return strings.Map(MaskRune, s) }
 
-// MaskRune is what stands for a character.
+// MaskRune returns the character that replaces r.
 func MaskRune(r rune) rune {
 	switch {
 	case r >= 'a' && r <= 'z':

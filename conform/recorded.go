@@ -10,42 +10,42 @@ import (
 	"strings"
 )
 
-// recording is what a case says of itself that was not written but recorded. Both
-// sides are then compared with what was recorded, and not read strictly: a client or
-// an upstream that breaks the rules is often why there is a recording.
+// recording has the settings of a recorded case. The runner compares both sides with the
+// recording and does not read them strictly, because a client or an upstream that breaks
+// the rules is often the reason for a recording.
 type recording struct {
-	status     int    // that the client got; 0 where the case was written
-	cut        bool   // and its answer broke off
-	masked     bool   // texts are told by their shape only
-	reset      bool   // the upstream's connection broke after its bytes
-	configured bool   // it depends on settings of a provider, so only a gateway that has them can be held to it
-	asked      string // the model as the client named it
-	given      string // the model as the upstream was asked for it
-	path       string // where the client has sent it, if not where its SDK does
-	fidelity   string // the header
+	status        int    // the status of the client response; 0 if the case is not a recording
+	cut           bool   // the client response broke off
+	masked        bool   // texts are masked
+	reset         bool   // the upstream closed the connection after its response
+	configured    bool   // the case needs a gateway with the same settings
+	clientModel   string // the model name in the client request
+	upstreamModel string // the model name in the upstream request
+	path          string // the path of the client request, if it is not DefaultPath
+	fidelity      string // the header
 }
 
-// Recorded says whether the case is a recording.
+// Recorded reports whether the case is a recording.
 func (c *Case) Recorded() bool { return c.record.status != 0 }
 
-// Configured says whether the case depends on settings of a gateway.
+// Configured reports whether the case depends on settings of a gateway.
 func (c *Case) Configured() bool { return c.record.configured }
 
-// Rounds is how many requests the case is made of.
+// Rounds returns the number of requests.
 func (c *Case) Rounds() int { return len(c.rounds) }
 
-// Cells are the ways through a gateway that the case is about.
+// Cells returns the cells in which the case runs.
 func (c *Case) Cells() []Cell {
 	return (&Runner{Target: Target{Models: map[Dialect]string{Chat: "-", Responses: "-", Anthropic: "-", Gemini: "-"}, Configured: true}}).Cells(c)
 }
 
-// Given is the model that a recording's upstream was asked for.
-func (c *Case) Given() string { return c.record.given }
+// UpstreamModel returns the model of a recording's upstream request.
+func (c *Case) UpstreamModel() string { return c.record.upstreamModel }
 
-// Asked is the model that a recording's client asked for.
-func (c *Case) Asked() string { return c.record.asked }
+// ClientModel returns the model of a recording's client request.
+func (c *Case) ClientModel() string { return c.record.clientModel }
 
-// recordSetting takes the settings of recordings.
+// setting reads a setting of a recording.
 func (r *recording) setting(verb, rest string) (known bool, err error) {
 	switch verb {
 	case "recorded":
@@ -62,8 +62,8 @@ func (r *recording) setting(verb, rest string) (known bool, err error) {
 	case "reset":
 		r.reset = true
 	case "model":
-		r.asked, r.given, _ = strings.Cut(rest, " ")
-		if r.given == "" {
+		r.clientModel, r.upstreamModel, _ = strings.Cut(rest, " ")
+		if r.upstreamModel == "" {
 			return true, fmt.Errorf("model %q; write the name that the client used and the one that the upstream was given", rest)
 		}
 	case "path":
@@ -76,12 +76,12 @@ func (r *recording) setting(verb, rest string) (known bool, err error) {
 	return true, nil
 }
 
-// Difference is one place where a recording does not come out as it was.
+// Difference is a difference between a recording and its replay.
 type Difference struct {
-	Side string `json:"side"` // heard or seen
-	At   string `json:"at"`   // a path in the JSON, with the event before it in a stream
-	Was  string `json:"was"`  // empty where there was nothing
-	Is   string `json:"is"`   // empty where there is nothing now
+	Side string `json:"side"` // heard (the upstream request) or seen (the client response)
+	At   string `json:"at"`   // a path in the JSON, after the number of the event in a stream
+	Was  string `json:"was"`  // empty if the recording has no value
+	Is   string `json:"is"`   // empty if the replay has no value
 }
 
 func (d Difference) String() string {
@@ -103,26 +103,26 @@ func texts(list []Difference) []string {
 }
 
 // checkRecorded compares both sides with the recording.
-func (p *play) checkRecorded(rd *round) []Difference {
+func (p *caseRun) checkRecorded(rd *round) []Difference {
 	c := comparison{masked: p.cs.record.masked}
-	if !p.compareHeard(rd, &c) {
+	if !p.checkUpstreamRequest(rd, &c) {
 		return c.found
 	}
 	c.side = "seen"
-	if p.cell.Client == Responses && p.cell.Upstream != Responses { // the request says what it went on from, and names it no more
+	if p.cell.Client == Responses && p.cell.Upstream != Responses { // the gateway expands the reference
 		c.ignored = append(c.ignored, "/previous_response_id", "/response/previous_response_id")
 	}
 	x, was := p.last, p.cs.record
 	if x.broken != nil != was.cut {
-		c.say("transfer", transfer(was.cut), transfer(x.broken != nil))
+		c.add("transfer", transfer(was.cut), transfer(x.broken != nil))
 	}
 	if x.status != was.status {
-		c.say("status", strconv.Itoa(was.status), strconv.Itoa(x.status))
+		c.add("status", strconv.Itoa(was.status), strconv.Itoa(x.status))
 	}
 	if f := x.header.Get("Isogloss-Fidelity"); f != was.fidelity {
-		c.say("fidelity", was.fidelity, f)
+		c.add("fidelity", was.fidelity, f)
 	}
-	for ext, text := range rd.seenRaw[p.cell.Client] {
+	for ext, text := range rd.wantRawResponse[p.cell.Client] {
 		if ext == "sse" {
 			c.streams(text, string(x.body))
 		} else {
@@ -139,28 +139,29 @@ func transfer(cut bool) string {
 	return "whole"
 }
 
-func times(asked bool) string {
-	if asked {
+func times(sent bool) string {
+	if sent {
 		return "sent"
 	}
 	return "not sent"
 }
 
-// compareHeard reports whether the upstream could answer.
-func (p *play) compareHeard(rd *round, c *comparison) bool {
+// checkUpstreamRequest compares the upstream request. It returns false if the upstream
+// received a request in another dialect, so that it could not respond.
+func (p *caseRun) checkUpstreamRequest(rd *round, c *comparison) bool {
 	c.side = "heard"
-	want, asked := rd.heardRaw[p.cell.Upstream]
-	n := len(p.last.upstream) // how often it was asked is up to the configuration
-	if asked != (n > 0) {
-		c.say("request", times(asked), times(n > 0))
+	want, sent := rd.wantRawRequest[p.cell.Upstream]
+	n := len(p.last.upstream) // the number of attempts depends on the configuration
+	if sent != (n > 0) {
+		c.add("request", times(sent), times(n > 0))
 	}
-	if !asked || n == 0 {
+	if !sent || n == 0 {
 		return true
 	}
 	r := p.last.upstream[n-1]
 	if r.dialect != p.cell.Upstream {
-		c.say("dialect", string(p.cell.Upstream), string(r.dialect))
-		return false // and there was no answer in it
+		c.add("dialect", string(p.cell.Upstream), string(r.dialect))
+		return false
 	}
 	if !p.runner.Target.AnyModel && !p.runner.Target.Configured {
 		c.ignored = append(c.ignored, "/model")
@@ -169,7 +170,7 @@ func (p *play) compareHeard(rd *round, c *comparison) bool {
 	return true
 }
 
-// comparison finds what differs.
+// comparison collects differences.
 type comparison struct {
 	side    string
 	event   string
@@ -178,10 +179,10 @@ type comparison struct {
 	found   []Difference
 }
 
-// mostDifferences is enough for somebody who reads them.
+// mostDifferences is the maximum number of differences.
 const mostDifferences = 50
 
-func (c *comparison) say(at, was, is string) {
+func (c *comparison) add(at, was, is string) {
 	if len(c.found) < mostDifferences {
 		c.found = append(c.found, Difference{c.side, c.event + at, was, is})
 	}
@@ -193,14 +194,14 @@ func (c *comparison) documents(was, is string) {
 	g, err2 := parse([]byte(is))
 	if err1 != nil || err2 != nil {
 		if !c.same(was, is) {
-			c.say("/", was, is)
+			c.add("/", was, is)
 		}
 		return
 	}
 	c.values(w.v, g.v, "")
 }
 
-// streams compares event by event.
+// streams compares two streams event by event.
 func (c *comparison) streams(was, is string) {
 	w, _ := readEvents([]byte(was + "\n\n"))
 	g, _ := readEvents([]byte(is + "\n\n"))
@@ -208,12 +209,12 @@ func (c *comparison) streams(was, is string) {
 		c.event = fmt.Sprintf("event %d ", i+1)
 		switch {
 		case i >= len(w):
-			c.say("", "", g[i].String())
+			c.add("", "", g[i].String())
 		case i >= len(g):
-			c.say("", w[i].String(), "")
+			c.add("", w[i].String(), "")
 		default:
 			if w[i].name != g[i].name {
-				c.say("name", w[i].name, g[i].name)
+				c.add("name", w[i].name, g[i].name)
 			}
 			c.documents(w[i].data, g[i].data)
 		}
@@ -223,7 +224,7 @@ func (c *comparison) streams(was, is string) {
 
 func (e event) String() string { return strings.TrimSpace(e.name + " " + e.data) }
 
-// volatile are members that are of the moment.
+// volatile lists members that differ with every response.
 var volatile = []string{"created", "created_at", "completed_at", "createTime"}
 
 func (c *comparison) values(was, is any, at string) {
@@ -247,7 +248,7 @@ func (c *comparison) values(was, is any, at string) {
 		}
 	}
 	if !reflect.DeepEqual(was, is) {
-		c.say(orRoot(at), string(encode(was)), string(encode(is)))
+		c.add(orRoot(at), string(encode(was)), string(encode(is)))
 	}
 }
 
@@ -261,9 +262,9 @@ func (c *comparison) objects(was, is object, at string) {
 		switch {
 		case slices.Contains(volatile, name), slices.Contains(c.ignored, here):
 		case !had:
-			c.say(here, "", string(encode(g)))
+			c.add(here, "", string(encode(g)))
 		case !has:
-			c.say(here, string(encode(w)), "")
+			c.add(here, string(encode(w)), "")
 		default:
 			c.values(w, g, here)
 		}
@@ -275,18 +276,17 @@ func (c *comparison) lists(was, is []any, at string) {
 		here := at + "/" + strconv.Itoa(i)
 		switch {
 		case i >= len(was):
-			c.say(here, "", string(encode(is[i])))
+			c.add(here, "", string(encode(is[i])))
 		case i >= len(is):
-			c.say(here, string(encode(was[i])), "")
+			c.add(here, string(encode(was[i])), "")
 		default:
 			c.values(was[i], is[i], here)
 		}
 	}
 }
 
-// same compares texts. JSON inside of a text is compared as such. What was masked is
-// compared by its shape: the gateway's own words, which nobody has to hide, come out
-// plain.
+// same reports whether two texts are equal. It compares JSON objects in texts as JSON and
+// masked texts by their shape.
 func (c *comparison) same(was, is string) bool {
 	if was == is || was == "…" && is != "" {
 		return true
@@ -299,8 +299,7 @@ func (c *comparison) same(was, is string) bool {
 	return c.masked && sameShape(was, is)
 }
 
-// sameShape compares what was masked by its shape, and what was not by its letters:
-// a dialect's own words are never masked.
+// sameShape reports whether each character is equal or masked.
 func sameShape(was, is string) bool {
 	if len(was) != len(is) {
 		return false
@@ -313,8 +312,8 @@ func sameShape(was, is string) bool {
 	})
 }
 
-// answerRecorded answers with the bytes that were recorded.
-func (c *Case) answerRecorded(exts map[string]string, w http.ResponseWriter) {
+// respondRecorded responds with the recorded bytes.
+func (c *Case) respondRecorded(exts map[string]string, w http.ResponseWriter) {
 	switch {
 	case exts["http"] != "":
 		rawHTTP(w, exts["http"])

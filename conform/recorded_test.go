@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// What a recording is held to, and what not.
+// TestComparison lists what counts as a difference.
 func TestComparison(t *testing.T) {
 	for _, c := range []struct {
 		was, is string
 		masked  bool
-		want    string // the places that differ
+		want    string // the paths that differ
 	}{
 		{`{"a":1,"b":[true,null]}`, `{"b":[true,null],"a":1}`, false, ""},
 		{`{"a":1}`, `{"a":1.0}`, false, "/a"},
@@ -73,8 +73,7 @@ func placesOf(list []Difference) string {
 	return strings.Join(at, " ")
 }
 
-// A recording that is changed in any one place does not hold any more: the check can
-// fail.
+// TestRecordingCanFail checks that a recording fails after a change in any place.
 func TestRecordingCanFail(t *testing.T) {
 	const text = `Recorded: something
 
@@ -99,7 +98,7 @@ model fast up
 	}
 	up := NewUpstream(l)
 	defer up.Close()
-	// The upstream itself stands for a gateway that changes nothing.
+	// The upstream stands for a gateway that changes nothing.
 	r := &Runner{Target: Target{BaseURL: up.URL(), Models: map[Dialect]string{Chat: "up"}, Configured: true}, Upstream: up}
 	defer r.Close()
 	for change, want := range map[[2]string]string{

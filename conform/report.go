@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Report gathers results.
+// Report collects results.
 type Report struct {
 	Results []Result
 }
 
-// Passed and Failed count cells.
-func (r *Report) Passed() int { return r.count(func(x Result) bool { return x.Held() }) }
+// Passed returns the number of cells that passed.
+func (r *Report) Passed() int { return r.count(func(x Result) bool { return x.Passed() }) }
 
-// Failed counts the cells that do not hold.
+// Failed returns the number of cells that failed.
 func (r *Report) Failed() int { return len(r.Results) - r.Passed() }
 
 func (r *Report) count(is func(Result) bool) int {
@@ -28,16 +28,16 @@ func (r *Report) count(is func(Result) bool) int {
 	return n
 }
 
-// share is "held/all" of the results that is says yes to.
+// share returns "passed/all" of the matching results.
 func (r *Report) share(is func(Result) bool) string {
 	all := r.count(is)
 	if all == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%d/%d", r.count(func(x Result) bool { return is(x) && x.Held() }), all)
+	return fmt.Sprintf("%d/%d", r.count(func(x Result) bool { return is(x) && x.Passed() }), all)
 }
 
-// WriteTable prints the cells, the groups and the sum.
+// WriteTable writes the results of cells and groups and the totals.
 func (r *Report) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("\nclient \\ upstream   ")
@@ -75,7 +75,7 @@ func (r *Report) groups() []string {
 	return out
 }
 
-// Failure is a cell that does not hold, for machines.
+// Failure is a failed cell in the JSON report.
 type Failure struct {
 	Case     string   `json:"case"`
 	IDs      []string `json:"ids,omitempty"`
@@ -85,7 +85,7 @@ type Failure struct {
 	Problems []string `json:"problems"`
 }
 
-// Summary is a report for machines.
+// Summary is the JSON report.
 type Summary struct {
 	Passed   int               `json:"passed"`
 	Failed   int               `json:"failed"`
@@ -94,14 +94,14 @@ type Summary struct {
 	Failures []Failure         `json:"failures"`
 }
 
-// Summary returns the report for machines.
+// Summary returns the JSON report.
 func (r *Report) Summary() Summary {
 	s := Summary{Passed: r.Passed(), Failed: r.Failed(), Cells: map[string]string{}, Groups: map[string]string{}, Failures: []Failure{}}
 	for _, x := range r.Results {
 		cell, group := x.Cell, x.Case.Group()
 		s.Cells[cell.String()] = r.share(func(y Result) bool { return y.Cell == cell })
 		s.Groups[group] = r.share(func(y Result) bool { return y.Case.Group() == group })
-		if !x.Held() {
+		if !x.Passed() {
 			s.Failures = append(s.Failures, Failure{x.Case.Name, x.Case.IDs, cell.Client, cell.Upstream, cell.Stream, x.Problems})
 		}
 	}

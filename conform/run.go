@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// Result is what one case came to in one cell.
+// Result is the result of one case in one cell.
 type Result struct {
 	Case     *Case
 	Cell     Cell
-	Problems []string     // none if it holds
-	Differs  []Difference // of a recording, the same as the problems
-	Bytes    string       // of all exchanges, for a look by eye
+	Problems []string     // empty if the case passed
+	Differs  []Difference // the problems of a recording
+	Bytes    string       // all exchanges as text
 }
 
-// Held says whether the cell holds.
-func (r Result) Held() bool { return len(r.Problems) == 0 }
+// Passed reports whether the cell has no problems.
+func (r Result) Passed() bool { return len(r.Problems) == 0 }
 
-// Runner plays cases against a target.
+// Runner runs cases against a target.
 type Runner struct {
 	Target   Target
 	Upstream *Upstream
 	client   *http.Client
 }
 
-// Cells lists the cells that a case runs in and the target serves.
+// Cells returns the cells in which the case runs and which the target serves.
 func (r *Runner) Cells(c *Case) []Cell {
 	var out []Cell
 	for _, client := range Dialects() {
@@ -44,13 +44,13 @@ func (r *Runner) Cells(c *Case) []Cell {
 	return out
 }
 
-// Run plays a case in one cell.
+// Run runs a case in one cell.
 func (r *Runner) Run(ctx context.Context, c *Case, cell Cell) Result {
 	if r.client == nil {
-		// Compressed answers would hide what the gateway did with them.
+		// A transport that decompresses would hide the encoding of the response.
 		r.client = &http.Client{Transport: &http.Transport{DisableCompression: true}}
 	}
-	p := &play{runner: r, cs: c, cell: cell, lost: map[string]bool{}}
+	p := &caseRun{runner: r, cs: c, cell: cell, lost: map[string]bool{}}
 	res := Result{Case: c, Cell: cell}
 	for n, rd := range c.rounds {
 		problems := p.round(ctx, rd)
@@ -69,34 +69,34 @@ func (r *Runner) Run(ctx context.Context, c *Case, cell Cell) Result {
 	return res
 }
 
-// Close gives up the client's connections.
+// Close closes the client's idle connections.
 func (r *Runner) Close() {
 	if r.client != nil {
 		r.client.CloseIdleConnections()
 	}
 }
 
-// play is a case on its way through a cell.
-type play struct {
-	runner *Runner
-	cs     *Case
-	cell   Cell
-	said   Ask             // as it is written next
-	meant  Ask             // as it should be heard
-	saw    Seen            // the last answer
-	gave   Reply           // as the upstream gave it
-	lost   map[string]bool // features whose loss was allowed in an earlier round
-	last   *exchange
+// caseRun is the state of a case in a cell.
+type caseRun struct {
+	runner      *Runner
+	cs          *Case
+	cell        Cell
+	request     Request          // the next client request
+	wantRequest Request          // the expected upstream request
+	received    receivedResponse // the last client response
+	sent        Response         // the last upstream response
+	lost        map[string]bool  // features whose loss was allowed in an earlier round
+	last        *exchange
 
 	differs []Difference
 }
 
-func (p *play) round(ctx context.Context, rd *round) []string {
+func (p *caseRun) round(ctx context.Context, rd *round) []string {
 	body := p.prepare(rd)
-	if rd.answer != nil && rd.answer.breaks == "hold" {
+	if rd.response != nil && rd.response.breaks == "hold" {
 		return p.leave(ctx, rd, body)
 	}
-	p.runner.Upstream.expect(func(w http.ResponseWriter, r *request) { p.cs.answer(rd, w, r) })
+	p.runner.Upstream.expect(func(w http.ResponseWriter, r *upstreamRequest) { p.cs.respond(rd, w, r) })
 	p.last = p.runner.Target.post(ctx, p.runner.client, p.cell, p.cs, body)
 	p.last.upstream = p.runner.Upstream.requests()
 	p.runner.Upstream.expect(nil)
@@ -105,37 +105,37 @@ func (p *play) round(ctx context.Context, rd *round) []string {
 		return texts(p.differs)
 	}
 	want := p.expected(rd)
-	if want.Fault != nil && want.breaks == "" {
-		return append(p.checkFault(want), p.checkRaw(rd)...)
+	if want.Err != nil && want.breaks == "" {
+		return append(p.checkError(want), p.checkRaw(rd)...)
 	}
-	return append(p.checkAnswer(rd, want), p.checkRaw(rd)...)
+	return append(p.checkResponse(rd, want), p.checkRaw(rd)...)
 }
 
-// prepare brings the conversation up to this round and writes it.
-func (p *play) prepare(rd *round) []byte {
-	v := voiceOf(p.cell.Client)
-	if rd.ask != nil {
-		p.converse(rd.ask, v)
+// prepare returns the request body of this round.
+func (p *caseRun) prepare(rd *round) []byte {
+	v := codecOf(p.cell.Client)
+	if rd.request != nil {
+		p.converse(rd.request, v)
 	}
-	if text, ok := rd.askRaw[p.cell.Client]; ok {
+	if text, ok := rd.rawRequest[p.cell.Client]; ok {
 		return []byte(strings.NewReplacer("$MODEL", p.runner.Target.model(p.cell, p.cs), "$STREAM", fmt.Sprint(p.cell.Stream)).Replace(strings.TrimSpace(text)))
 	}
-	return v.writeAsk(p.said, p.runner.Target.Models[p.cell.Upstream], p.cell.Stream)
+	return v.writeRequest(p.request, p.runner.Target.Models[p.cell.Upstream], p.cell.Stream)
 }
 
-func (p *play) converse(a *asking, v voice) {
-	said := v.canAsk(a.Ask)
+func (p *caseRun) converse(a *requestLines, v codec) {
+	said := v.fitRequest(a.Request)
 	meant := p.native(said)
 	if !a.again {
-		p.said, p.meant = said, meant
+		p.request, p.wantRequest = said, meant
 		return
 	}
-	echo := Turn{Role: "assistant", echo: p.saw.Echo, Pieces: p.numbered(p.saw.calls())}
+	echo := Turn{Role: "assistant", echo: p.received.Echo, Pieces: p.numbered(p.received.calls())}
 	ids := map[int]Piece{}
 	for _, c := range echo.Pieces {
 		ids[c.number] = c
 	}
-	turns := append(append([]Turn(nil), p.said.Turns...), echo)
+	turns := append(append([]Turn(nil), p.request.Turns...), echo)
 	for _, t := range said.Turns {
 		t.Pieces = filterPieces(t.Pieces, func(q *Piece) bool {
 			if call, ok := ids[q.number]; ok && q.Kind == kindResult {
@@ -145,14 +145,14 @@ func (p *play) converse(a *asking, v voice) {
 		})
 		turns = append(turns, t)
 	}
-	p.said.Turns = turns
-	answer := Turn{Role: "assistant", Pieces: p.gave.Pieces}
-	p.meant.Turns = append(append(append([]Turn(nil), p.meant.Turns...), answer), meant.Turns...)
+	p.request.Turns = turns
+	answer := Turn{Role: "assistant", Pieces: p.sent.Pieces}
+	p.wantRequest.Turns = append(append(append([]Turn(nil), p.wantRequest.Turns...), answer), meant.Turns...)
 }
 
-// numbered gives the calls that the client saw the numbers of those that were made.
-func (p *play) numbered(calls []Piece) []Piece {
-	made := p.gave.calls()
+// numbered returns the received calls with the numbers of the calls that were sent.
+func (p *caseRun) numbered(calls []Piece) []Piece {
+	made := p.sent.calls()
 	for i := range calls {
 		if i < len(made) {
 			calls[i].number = made[i].number
@@ -161,9 +161,8 @@ func (p *play) numbered(calls []Piece) []Piece {
 	return calls
 }
 
-// native takes out what means nothing to a foreign upstream: reasoning that it has
-// not made and seals that it has not set.
-func (p *play) native(a Ask) Ask {
+// native removes reasoning and signatures that the upstream did not produce.
+func (p *caseRun) native(a Request) Request {
 	if p.cell.Same() {
 		return a
 	}
@@ -174,30 +173,30 @@ func (p *play) native(a Ask) Ask {
 	return a
 }
 
-// expected is what the client has to see, and sets what the upstream gives.
-func (p *play) expected(rd *round) Reply {
-	if rd.answer != nil {
-		p.gave = voiceOf(p.cell.Upstream).canAnswer(*rd.answer)
+// expected returns the expected client response and sets the upstream response.
+func (p *caseRun) expected(rd *round) Response {
+	if rd.response != nil {
+		p.sent = codecOf(p.cell.Upstream).fitResponse(*rd.response)
 	}
 	for _, d := range []Dialect{p.cell.Client, ""} {
-		if s := rd.seen[d]; s != nil {
-			if rd.answer == nil {
-				p.gave = *s
+		if s := rd.wantResponse[d]; s != nil {
+			if rd.response == nil {
+				p.sent = *s
 			}
 			return *s
 		}
 	}
-	return p.gave
+	return p.sent
 }
 
-// checkAnswer is for rounds that are to be answered with 200.
-func (p *play) checkAnswer(rd *round, want Reply) []string {
+// checkResponse checks rounds that expect the status 200.
+func (p *caseRun) checkResponse(rd *round, want Response) []string {
 	x := p.last
 	if x.status >= 400 && x.status < 500 && p.mayRefuse(x) {
-		return p.checkOwnFault(x)
+		return p.checkRefusal(x)
 	}
 	if want.breaks != "" && (x.status >= 500 || x.broken != nil && !p.cell.Stream) {
-		return p.checkGone(x)
+		return p.checkBroken(x)
 	}
 	if x.broken != nil && want.breaks == "" {
 		return []string{fmt.Sprintf("the transfer broke off: %v", x.broken)}
@@ -205,70 +204,62 @@ func (p *play) checkAnswer(rd *round, want Reply) []string {
 	if x.status != http.StatusOK {
 		return []string{fmt.Sprintf("status %d: %.300s", x.status, x.body)}
 	}
-	if p.cell.Client == Chat && p.cell.Stream && !strings.Contains(string(x.asked), "include_usage") {
-		want.Usage = nil // a stream has usage only for those who ask (USE-07)
+	if p.cell.Client == Chat && p.cell.Stream && !strings.Contains(string(x.sent), "include_usage") {
+		want.Usage = nil // a stream has usage only on request (USE-07)
 	}
-	problems := p.checkHeard(rd)
-	if p.cs.said.has(p.cell) && !x.says() {
+	problems := p.checkRequest(rd)
+	if p.cs.said.has(p.cell) && !x.reportsLoss() {
 		problems = append(problems, fmt.Sprintf("something is lost in silence (fidelity %q)", x.header.Get("Isogloss-Fidelity")))
 	}
 	if p.cs.frame.has("linger") && x.took > lingerTime/2 {
 		problems = append(problems, fmt.Sprintf("the answer took %s, although the upstream was done at once (SSE-20)", x.took.Round(time.Millisecond)))
 	}
 	seen, bad := p.read(x, want)
-	p.saw = seen
+	p.received = seen
 	problems = append(problems, bad...)
-	if len(rd.seen) > 0 || rd.answer != nil {
-		problems = append(problems, p.judge(compareSeen(want, seen, p.cell), "seen")...)
+	if len(rd.wantResponse) > 0 || rd.response != nil {
+		problems = append(problems, p.judge(compareResponse(want, seen, p.cell), "seen")...)
 	}
 	return problems
 }
 
-// read reads the answer as a strict client.
-func (p *play) read(x *exchange, want Reply) (Seen, []string) {
-	v := voiceOf(p.cell.Client)
-	var s Seen
-	var bad complaints
+// read reads the response as a strict client.
+func (p *caseRun) read(x *exchange, want Response) (receivedResponse, []string) {
+	v := codecOf(p.cell.Client)
+	var s receivedResponse
+	var bad problemList
 	kind := strings.ToLower(x.header.Get("Content-Type"))
 	if p.cell.Stream {
 		events, rest := readEvents(x.body)
-		if rest != "" && want.breaks == "" {
-			bad.say("the stream ends inside an event: %.80q", rest)
-		}
-		if !strings.HasPrefix(kind, "text/event-stream") {
-			bad.say("a stream of type %q", kind)
-		}
+		bad.addIf(rest != "" && want.breaks == "", "the stream ends inside an event: %.80q", rest)
+		bad.addIf(!strings.HasPrefix(kind, "text/event-stream"), "a stream of type %q", kind)
 		s = v.readStream(events)
 	} else {
-		if !strings.HasPrefix(kind, "application/json") {
-			bad.say("an answer of type %q", kind)
-		}
-		s = v.readWhole(x.body)
+		bad.addIf(!strings.HasPrefix(kind, "application/json"), "an answer of type %q", kind)
+		s = v.readBody(x.body)
 	}
 	if x.header.Get("Content-Encoding") != "" && !p.runner.Target.Direct {
-		bad.say("Content-Encoding %s that the client did not ask for (SSE-22)", x.header.Get("Content-Encoding"))
+		bad.add("Content-Encoding %s that the client did not ask for (SSE-22)", x.header.Get("Content-Encoding"))
 	}
-	if x.header.Get("Set-Cookie") != "" && !p.runner.Target.Direct {
-		bad.say("the upstream's cookie was passed on (LIF-15)")
-	}
-	if want.breaks != "" && x.broken != nil && s.Fault == nil && p.cell.Same() {
-		s.Fault = &Fault{Message: x.broken.Error()} // a broken transfer is an error to every SDK
-		if want.Fault != nil {
-			s.Fault.Message = want.Fault.Message
+	bad.addIf(x.header.Get("Set-Cookie") != "" && !p.runner.Target.Direct, "the upstream's cookie was passed on (LIF-15)")
+	if want.breaks != "" && x.broken != nil && s.Err == nil && p.cell.Same() {
+		s.Err = &APIError{Message: x.broken.Error()} // every SDK reports a broken transfer as an error
+		if want.Err != nil {
+			s.Err.Message = want.Err.Message
 		}
 	}
 	return s, slices.Concat(bad, s.Problems)
 }
 
-// checkHeard looks at what the upstream got.
-func (p *play) checkHeard(rd *round) []string {
+// checkRequest checks the upstream request.
+func (p *caseRun) checkRequest(rd *round) []string {
 	x := p.last
 	if len(x.upstream) != 1 {
-		return []string{fmt.Sprintf("the upstream was asked %d times, want once", len(x.upstream))}
+		return []string{fmt.Sprintf("the upstream received %d requests, want 1", len(x.upstream))}
 	}
 	r := x.upstream[0]
 	if r.dialect != p.cell.Upstream {
-		return []string{fmt.Sprintf("the upstream was spoken to in %s", r.dialect)}
+		return []string{fmt.Sprintf("the upstream received a request in the dialect %s", r.dialect)}
 	}
 	var problems []string
 	if !p.runner.Target.Direct {
@@ -278,36 +269,36 @@ func (p *play) checkHeard(rd *round) []string {
 			}
 		}
 	}
-	_, rawAsk := rd.askRaw[p.cell.Client]
+	_, isRaw := rd.rawRequest[p.cell.Client]
 	if !p.cell.Same() {
-		for _, s := range r.heard.problems {
+		for _, s := range r.parsed.problems {
 			problems = append(problems, "the upstream would refuse: "+s)
 		}
 	}
-	want := rd.heard[p.cell.Upstream]
+	want := rd.wantRequest[p.cell.Upstream]
 	if want == nil {
-		want = rd.heard[""]
+		want = rd.wantRequest[""]
 	}
 	switch {
 	case want != nil:
-		problems = append(problems, p.judge(compareHeard(want.Ask, r.heard, p.cell), "heard")...)
-	case !rawAsk:
-		problems = append(problems, p.judge(compareHeard(p.meant, r.heard, p.cell), "heard")...)
+		problems = append(problems, p.judge(compareRequest(want.Request, r.parsed, p.cell), "heard")...)
+	case !isRaw:
+		problems = append(problems, p.judge(compareRequest(p.wantRequest, r.parsed, p.cell), "heard")...)
 	}
 	return problems
 }
 
-// judge lets pass what the case allows: free features always, lost ones if the
-// gateway says so. A stream's header is written before its answer is known, so a
-// loss on the way back has to be said only where the answer is whole.
-func (p *play) judge(list diffs, side string) []string {
+// judge drops the differences that the case allows: free features always, lost ones if
+// the gateway reports the loss. A stream sends its headers before the answer is known, so
+// a loss in the response has to be reported only for non-streaming requests.
+func (p *caseRun) judge(list diffs, side string) []string {
 	var out []string
 	for _, d := range list {
 		switch {
 		case covers(p.cs.free, d.feature, p.cell):
 		case !covers(p.cs.lose, d.feature, p.cell):
 			out = append(out, d.text)
-		case p.lost[d.feature], side == "seen" && p.cell.Stream, p.last.says():
+		case p.lost[d.feature], side == "seen" && p.cell.Stream, p.last.reportsLoss():
 			p.lost[d.feature] = true
 		default:
 			out = append(out, fmt.Sprintf("%s is lost in silence (fidelity %q): %s", d.feature, p.last.header.Get("Isogloss-Fidelity"), d.text))

@@ -6,28 +6,28 @@ import (
 	"testing"
 )
 
-func sample(t *testing.T) Reply {
+func sample(t *testing.T) Response {
 	t.Helper()
-	r, err := parseReply("think Hm.\nsig S1\ntext Hello 世界\ncall f {\"x\":1}\ncall g {\"y\":[2]}\nusage in=9 cached=4 out=8 think=2", 0)
+	r, err := parseResponse("think Hm.\nsig S1\ntext Hello 世界\ncall f {\"x\":1}\ncall g {\"y\":[2]}\nusage in=9 cached=4 out=8 think=2", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.want, r.model = wishes{true, true}, "up"
+	r.options, r.model = options{true, true}, "up"
 	return r
 }
 
-// TestVoicesReadWhatTheyWrite is the ground that everything else stands on.
-func TestVoicesReadWhatTheyWrite(t *testing.T) {
+// TestCodecsReadWhatTheyWrite checks that each codec reads its own output without problems.
+func TestCodecsReadWhatTheyWrite(t *testing.T) {
 	for _, d := range Dialects() {
-		v := voiceOf(d)
-		want := v.canAnswer(sample(t))
-		for _, weave := range []bool{false, true} {
-			want.weave = weave
-			for mode, s := range map[string]Seen{"stream": v.readStream(v.writeStream(want)), "whole": v.readWhole(v.writeWhole(want))} {
+		v := codecOf(d)
+		want := v.fitResponse(sample(t))
+		for _, interleave := range []bool{false, true} {
+			want.interleave = interleave
+			for mode, s := range map[string]receivedResponse{"stream": v.readStream(v.writeStream(want)), "whole": v.readBody(v.writeBody(want))} {
 				if len(s.Problems) > 0 {
 					t.Errorf("%s %s: %q", d, mode, s.Problems)
 				}
-				if diff := compareSeen(want, s, Cell{d, d, mode == "stream"}); diff != nil {
+				if diff := compareResponse(want, s, Cell{d, d, mode == "stream"}); diff != nil {
 					t.Errorf("%s %s: %v", d, mode, diff)
 				}
 			}
@@ -106,8 +106,8 @@ func TestStreamsAreReadStrictly(t *testing.T) {
 		{Gemini, "args that are no object", replace(`"args":{"x":1}`, `"args":"x"`, 0)},
 		{Gemini, "usage that does not add up", replace(`"totalTokenCount":17`, `"totalTokenCount":15`, 1)},
 	} {
-		v := voiceOf(c.d)
-		events := c.spoil(v.writeStream(v.canAnswer(sample(t))))
+		v := codecOf(c.d)
+		events := c.spoil(v.writeStream(v.fitResponse(sample(t))))
 		if events == nil {
 			t.Errorf("%s: %s: the test spoils nothing", c.d, c.what)
 			continue

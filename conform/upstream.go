@@ -12,38 +12,38 @@ import (
 	"time"
 )
 
-// Upstream plays the vendors of all four dialects, as the case at hand says.
+// Upstream is a server that responds in all four dialects, as the current case defines.
 type Upstream struct {
 	server   *http.Server
 	listener net.Listener
 
-	mu   sync.Mutex
-	play func(http.ResponseWriter, *request)
-	got  []*request
+	mu      sync.Mutex
+	respond func(http.ResponseWriter, *upstreamRequest)
+	got     []*upstreamRequest
 }
 
-// request is one request as the upstream got it.
-type request struct {
+// upstreamRequest is a request that the upstream has received.
+type upstreamRequest struct {
 	method, path, query string
 	header              http.Header
 	body                []byte
 	dialect             Dialect
-	heard               heard
-	gone                <-chan struct{} // closed when the peer has gone
+	parsed              receivedRequest
+	gone                <-chan struct{} // closed when the peer disconnects
 }
 
 // NewUpstream serves on the listener until Close.
 func NewUpstream(l net.Listener) *Upstream {
 	u := &Upstream{listener: l}
 	u.server = &http.Server{Handler: u, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = u.server.Serve(l) }() // it ends with Close, which is all that it can say
+	go func() { _ = u.server.Serve(l) }() // its only error is that of Close
 	return u
 }
 
-// URL is where the upstream is, without a path.
+// URL returns the base URL of the upstream.
 func (u *Upstream) URL() string { return "http://" + u.listener.Addr().String() }
 
-// Close ends the upstream and its connections.
+// Close stops the upstream and closes its connections.
 func (u *Upstream) Close() error {
 	if err := u.server.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
@@ -51,17 +51,17 @@ func (u *Upstream) Close() error {
 	return nil
 }
 
-// expect sets what the next requests are answered with and forgets the last ones.
-func (u *Upstream) expect(play func(http.ResponseWriter, *request)) {
+// expect sets the function that responds to requests and clears the list of requests.
+func (u *Upstream) expect(respond func(http.ResponseWriter, *upstreamRequest)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.play, u.got = play, nil
+	u.respond, u.got = respond, nil
 }
 
-func (u *Upstream) requests() []*request {
+func (u *Upstream) requests() []*upstreamRequest {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return append([]*request(nil), u.got...)
+	return append([]*upstreamRequest(nil), u.got...)
 }
 
 func (u *Upstream) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -69,77 +69,77 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if err != nil {
 		return
 	}
-	r := &request{method: req.Method, path: req.URL.Path, query: req.URL.RawQuery, header: req.Header.Clone(), body: body, dialect: spokenAt(req.URL.Path), gone: req.Context().Done()}
+	r := &upstreamRequest{method: req.Method, path: req.URL.Path, query: req.URL.RawQuery, header: req.Header.Clone(), body: body, dialect: dialectAt(req.URL.Path), gone: req.Context().Done()}
 	if r.dialect == "" {
 		http.NotFound(w, req)
 		return
 	}
-	r.heard = voiceOf(r.dialect).readAsk(body, req.Header, req.URL.Path)
+	r.parsed = codecOf(r.dialect).readRequest(body, req.Header, req.URL.Path)
 	u.mu.Lock()
 	u.got = append(u.got, r)
-	play := u.play
+	respond := u.respond
 	u.mu.Unlock()
-	if play == nil {
+	if respond == nil {
 		http.Error(w, "nothing was expected", http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Set-Cookie", "canary=1") // a cookie is between two parties and must go no further
-	play(w, r)
+	w.Header().Set("Set-Cookie", "canary=1") // the gateway must not forward it
+	respond(w, r)
 }
 
-// answer plays one round of a case.
-func (c *Case) answer(rd *round, w http.ResponseWriter, r *request) {
-	if exts := rd.raw[r.dialect]; exts != nil && c.Recorded() {
-		c.answerRecorded(exts, w)
+// respond writes the upstream response of a round.
+func (c *Case) respond(rd *round, w http.ResponseWriter, r *upstreamRequest) {
+	if exts := rd.rawResponse[r.dialect]; exts != nil && c.Recorded() {
+		c.respondRecorded(exts, w)
 		return
 	} else if exts != nil {
-		c.answerRaw(exts, w, r)
+		c.respondRaw(exts, w, r)
 		return
 	}
-	if rd.answer == nil {
+	if rd.response == nil {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
-	v := voiceOf(r.dialect)
-	reply := v.canAnswer(*rd.answer)
-	reply.want, reply.model = r.heard.want, r.heard.model
+	v := codecOf(r.dialect)
+	reply := v.fitResponse(*rd.response)
+	reply.options, reply.model = r.parsed.options, r.parsed.model
 	switch {
-	case reply.Fault != nil && reply.breaks == "":
-		status, body := v.writeFault(*reply.Fault)
-		if reply.Fault.Retry != "" {
-			w.Header().Set("Retry-After", reply.Fault.Retry)
+	case reply.Err != nil && reply.breaks == "":
+		status, body := v.writeError(*reply.Err)
+		if reply.Err.Retry != "" {
+			w.Header().Set("Retry-After", reply.Err.Retry)
 		}
 		whole(w, status, "application/json", body)
-	case reply.breaks == "error" && r.heard.stream:
-		c.send(w, v.writeStreamFault(*reply.Fault, reply))
+	case reply.breaks == "error" && r.parsed.stream:
+		c.send(w, v.writeStreamError(*reply.Err, reply))
 	case reply.breaks == "error":
-		_, body := v.writeFault(*reply.Fault)
+		_, body := v.writeError(*reply.Err)
 		whole(w, http.StatusOK, "application/json", body)
-	case r.heard.stream && !c.frame.has("json-instead") || c.frame.has("sse-instead"):
-		reply.want.usage = reply.want.usage || !r.heard.stream
+	case r.parsed.stream && !c.frame.has("json-instead") || c.frame.has("sse-instead"):
+		reply.options.usage = reply.options.usage || !r.parsed.stream
 		c.sendReply(w, v, reply)
 	case reply.breaks != "":
-		body := v.writeWhole(reply)
+		body := v.writeBody(reply)
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-		_, _ = w.Write(body[:len(body)/2]) // what the client does not get is the point
+		_, _ = w.Write(body[:len(body)/2])
 		panic(http.ErrAbortHandler)
 	default:
-		whole(w, http.StatusOK, "application/json", v.writeWhole(reply))
+		whole(w, http.StatusOK, "application/json", v.writeBody(reply))
 	}
 	if c.frame.has("linger") {
 		wait(r, lingerTime)
 	}
 }
 
-// lingerTime is how long an upstream keeps a finished stream open, and holdTime
-// how long it keeps an unfinished one.
+// lingerTime is the time that the upstream keeps a complete stream open, holdTime that of an
+// incomplete one.
 const (
 	lingerTime = 3 * time.Second
 	holdTime   = 5 * time.Second
 )
 
-// wait returns when the peer has gone, or after a while, and says which it was.
-func wait(r *request, most time.Duration) (gone bool) {
+// wait waits until the peer disconnects or the time is over, and reports which.
+func wait(r *upstreamRequest, most time.Duration) (gone bool) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	select {
@@ -150,10 +150,10 @@ func wait(r *request, most time.Duration) (gone bool) {
 	}
 }
 
-// hold sends what there is and keeps the stream open until the peer leaves.
-func (c *Case) hold(w http.ResponseWriter, v voice, reply Reply, r *request, h *holding) {
+// hold sends the pieces and keeps the stream open until the peer disconnects.
+func (c *Case) hold(w http.ResponseWriter, v codec, reply Response, r *upstreamRequest, h *holding) {
 	if len(reply.Pieces) > 0 {
-		full := v.writeStreamFault(Fault{Kind: "server", Message: "-"}, reply)
+		full := v.writeStreamError(APIError{Kind: "server", Message: "-"}, reply)
 		c.send(w, full[:len(full)-1])
 	}
 	close(h.begun)
@@ -162,17 +162,17 @@ func (c *Case) hold(w http.ResponseWriter, v voice, reply Reply, r *request, h *
 	}
 }
 
-// holding tells a client when to leave, and whether the upstream has noticed.
+// holding signals when a client may disconnect, and that the upstream has noticed.
 type holding struct{ begun, left chan struct{} }
 
-func (c *Case) sendReply(w http.ResponseWriter, v voice, reply Reply) {
+func (c *Case) sendReply(w http.ResponseWriter, v codec, reply Response) {
 	events := v.writeStream(reply)
 	if reply.breaks == "" {
 		c.send(w, events)
 		return
 	}
-	// Everything that could prove the end is left out.
-	full := v.writeStreamFault(Fault{Kind: "server", Message: "-"}, reply)
+	// The last event could mark the end of the response.
+	full := v.writeStreamError(APIError{Kind: "server", Message: "-"}, reply)
 	c.send(w, full[:len(full)-1])
 	if reply.breaks == "reset" {
 		panic(http.ErrAbortHandler)
@@ -202,16 +202,16 @@ func stream(w http.ResponseWriter, chunks [][]byte) {
 func whole(w http.ResponseWriter, status int, kind string, body []byte) {
 	w.Header().Set("Content-Type", kind)
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a peer that has gone is found by what it misses
+	_, _ = w.Write(body) // the client notices what is missing
 }
 
-func (c *Case) answerRaw(exts map[string]string, w http.ResponseWriter, r *request) {
+func (c *Case) respondRaw(exts map[string]string, w http.ResponseWriter, r *upstreamRequest) {
 	switch {
 	case exts["http"] != "":
 		rawHTTP(w, exts["http"])
-	case r.heard.stream && exts["bytes"] != "":
+	case r.parsed.stream && exts["bytes"] != "":
 		stream(w, [][]byte{[]byte(exts["bytes"])})
-	case r.heard.stream && exts["sse"] != "":
+	case r.parsed.stream && exts["sse"] != "":
 		events, rest := readEvents([]byte(exts["sse"]))
 		if rest != "" {
 			events = append(events, event{lastName(exts["sse"]), rest})
@@ -225,7 +225,7 @@ func (c *Case) answerRaw(exts map[string]string, w http.ResponseWriter, r *reque
 	}
 }
 
-// lastName is the event line of the last block.
+// lastName returns the name of the last event.
 func lastName(text string) string {
 	i := strings.LastIndex(text, "event: ")
 	if i < 0 || i < strings.LastIndex(strings.TrimSpace(text), "\n\n") {
@@ -235,7 +235,8 @@ func lastName(text string) string {
 	return name
 }
 
-// rawHTTP answers with "STATUS TYPE", header lines, a blank line and the body.
+// rawHTTP writes a response from the text "STATUS TYPE", header lines, a blank line and the
+// body.
 func rawHTTP(w http.ResponseWriter, text string) {
 	head, body, _ := strings.Cut(text, "\n\n")
 	lines := strings.Split(head, "\n")
@@ -251,7 +252,7 @@ func rawHTTP(w http.ResponseWriter, text string) {
 	whole(w, status, kind, []byte(strings.TrimSuffix(body, "\n")))
 }
 
-// Listen opens the upstream's address.
+// Listen listens on a TCP address for the upstream.
 func Listen(ctx context.Context, address string) (net.Listener, error) {
 	var lc net.ListenConfig
 	return lc.Listen(ctx, "tcp", address)

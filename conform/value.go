@@ -4,15 +4,16 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"reflect"
 	"strconv"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// value is a JSON value with numbers as they were written. Looking up what is not
-// there gives the zero value, so that readers ask for what they need and check it.
+// value is a JSON value in which numbers keep their text. Looking up a member that does
+// not exist returns the zero value, so readers check only the members that they need.
 type value struct {
 	v    any
 	here bool
@@ -20,67 +21,30 @@ type value struct {
 
 type object = map[string]any
 
-// parse reads one JSON value and is as strict as the standard: no duplicate
-// names, nothing after it, no invalid UTF-8.
+// keepNumbers decodes numbers as json.Number.
+var keepNumbers = jsonv2.WithUnmarshalers(jsonv2.UnmarshalFromFunc(func(d *jsontext.Decoder, v *any) error {
+	if d.PeekKind() != '0' {
+		return errors.ErrUnsupported
+	}
+	number, err := d.ReadValue()
+	*v = json.Number(number)
+	return err
+}))
+
+// parse reads one JSON value. It rejects duplicate names, invalid UTF-8 and data after
+// the value, but accepts unpaired surrogates in escapes: fragments of text contain them.
 func parse(b []byte) (value, error) {
 	if !utf8.Valid(b) {
 		return value{}, errors.New("invalid UTF-8")
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	v, err := parseNext(d)
-	if err != nil {
+	var v any
+	if err := jsonv2.Unmarshal(b, &v, keepNumbers, jsontext.AllowInvalidUTF8(true)); err != nil {
 		return value{}, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return value{}, errors.New("more than one JSON value")
 	}
 	return value{v, true}, nil
 }
 
-func parseNext(d *json.Decoder) (any, error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t {
-	case json.Delim('{'):
-		return parseObject(d)
-	case json.Delim('['):
-		list := []any{}
-		for d.More() {
-			v, err := parseNext(d)
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, v)
-		}
-		_, err := d.Token()
-		return list, err
-	}
-	return t, nil
-}
-
-func parseObject(d *json.Decoder) (any, error) {
-	o := object{}
-	for d.More() {
-		t, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		key, _ := t.(string)
-		if _, twice := o[key]; twice {
-			return nil, fmt.Errorf("the name %q stands twice in one object", key)
-		}
-		if o[key], err = parseNext(d); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.Token()
-	return o, err
-}
-
-// at looks up a member of a path of names.
+// at returns the member at a path of names.
 func (x value) at(path ...string) value {
 	for _, name := range path {
 		o, _ := x.v.(object)
@@ -106,7 +70,7 @@ func (x value) isList() bool {
 }
 func (x value) yes() bool { b, _ := x.v.(bool); return b }
 
-// number is a number's text, empty for anything else.
+// number returns the text of a number, or "" for any other value.
 func (x value) number() string { n, _ := x.v.(json.Number); return string(n) }
 
 func (x value) count() (int, bool) {
@@ -134,11 +98,11 @@ func (x value) names() []string {
 	return out
 }
 
-// text is the value as JSON.
-func (x value) text() string { return string(encode(x.v)) }
+// String returns the value as JSON.
+func (x value) String() string { return string(encode(x.v)) }
 
-// encode writes JSON without HTML escapes, as vendors do. What the runner builds
-// can always be written; a value that cannot is a mistake in this package.
+// encode returns v as JSON without HTML escapes, as vendors write it. It panics if v
+// cannot be encoded, which is a bug in this package.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -149,7 +113,7 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// raw is JSON text inside a larger value; text that is no JSON becomes a string.
+// raw returns JSON text as a member of a larger value, or a string if s is not JSON.
 func raw(s string) any {
 	if json.Valid([]byte(s)) {
 		return json.RawMessage(s)
@@ -157,16 +121,17 @@ func raw(s string) any {
 	return s
 }
 
-// sameJSON compares values, numbers by their text and objects without order.
+// sameJSON reports whether two JSON texts are equal. It compares numbers by their text
+// and ignores the order of members.
 func sameJSON(a, b string) bool {
 	x, err1 := parse([]byte(a))
 	y, err2 := parse([]byte(b))
 	return err1 == nil && err2 == nil && reflect.DeepEqual(x.v, y.v)
 }
 
-// lacking gives the path of something in want that got does not have. Lists have
-// to be as long; "…" as a string in want stands for any string that is not empty.
-func lacking(want, got any, at string) string {
+// missing returns the path of the first value of want that got lacks, or "". Lists must have
+// the same length. The string "…" in want matches every string that is not empty.
+func missing(want, got any, at string) string {
 	switch w := want.(type) {
 	case object:
 		g, ok := got.(object)
@@ -178,7 +143,7 @@ func lacking(want, got any, at string) string {
 			if !here && v != nil {
 				return at + "/" + k
 			}
-			if s := lacking(v, sub, at+"/"+k); s != "" {
+			if s := missing(v, sub, at+"/"+k); s != "" {
 				return s
 			}
 		}
@@ -189,7 +154,7 @@ func lacking(want, got any, at string) string {
 			return orRoot(at)
 		}
 		for i := range w {
-			if s := lacking(w[i], g[i], at+"/"+strconv.Itoa(i)); s != "" {
+			if s := missing(w[i], g[i], at+"/"+strconv.Itoa(i)); s != "" {
 				return s
 			}
 		}

@@ -1,16 +1,19 @@
 package llm
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
-// Block is a part of a turn: one of the types in this file.
+// Block is one part of a turn. Its type is one of those in this file.
 type Block interface {
-	// Common is what every block has.
+	// Common returns the fields that all types of blocks share.
 	Common() *Meta
 }
 
-// Meta is what every block has.
+// Meta holds the fields that all types of blocks share.
 type Meta struct {
-	ID    string // the source's own id for it, where it has one
+	ID    string // the source's id of the block, if it has one
 	Cache *CacheMark
 	Seals []Seal
 	Ext   Ext
@@ -19,8 +22,8 @@ type Meta struct {
 // Common returns m.
 func (m *Meta) Common() *Meta { return m }
 
-// CopyBlock returns a block of its own that can be filled without changing b. What
-// a block only refers to, such as the blocks of a tool result, is shared.
+// CopyBlock returns a copy of b whose fields can be set without changing b. The copy
+// shares the nested blocks of a tool result and other values that b refers to.
 func CopyBlock(b Block) Block {
 	var c Block
 	switch b := b.(type) {
@@ -51,23 +54,23 @@ func CopyBlock(b Block) Block {
 
 func ptrTo[T any](v T) *T { return &v }
 
-// Text is what is said.
+// Text is text of a prompt or of a response.
 type Text struct {
 	Meta
 	Text      string
 	Citations []Citation
-	Logprobs  Raw    // the source's own list
-	Phase     string // commentary or final_answer, where a source tells them apart
+	Logprobs  Raw    // a JSON array in the form of the source
+	Phase     string // commentary or final_answer, if the source has phases
 }
 
-// Refusal is what a model says in place of an answer.
+// Refusal is the text with which a model declines a request.
 type Refusal struct {
 	Meta
 	Text     string
 	Logprobs Raw
 }
 
-// MediaKind is what sort of thing a medium is.
+// MediaKind is the type of a Media block.
 type MediaKind string
 
 // The kinds of media.
@@ -78,63 +81,68 @@ const (
 	File  MediaKind = "file"
 )
 
-// Media is something that is not text. One of Data, URL, FileID and Text is set.
+// Media is an image, audio, a video or a file. One of Data, URL, FileID and Text is
+// set.
 type Media struct {
 	Meta
 	Kind    MediaKind
 	MIME    string
 	Data    string // base64, standard alphabet
 	URL     string
-	FileID  string // a vendor's own reference
-	Text    string // a document given as text
+	FileID  string // the vendor's id of an uploaded file
+	Text    string // the content of a plain-text document
 	Name    string
 	Title   string
 	Context string
 	Detail  string
 }
 
-// Reasoning form values.
+// The values of [ThoughtPart.Form].
 const (
 	FullReasoning    = "full"
 	SummaryReasoning = "summary"
 )
 
-// Thought is reasoning that a model shows, or that it has sealed. Both may be
-// missing: a redacted thought is only a seal.
+// Thought is a model's reasoning: readable text in Parts, sealed data in Seals, or
+// both. A redacted thought has only a seal.
 type Thought struct {
 	Meta
 	Parts []ThoughtPart
 }
 
-// ThoughtPart is a stretch of reasoning.
+// ThoughtPart is one section of the readable reasoning.
 type ThoughtPart struct {
 	Form string // full or summary
 	Text string
 }
 
-// Text joins the parts of a form; of any form if it is empty.
+// Text returns the joined text of the parts of one form, or of all parts if form is
+// empty.
 func (t *Thought) Text(form string) string {
-	s := ""
+	if len(t.Parts) == 1 && (form == "" || t.Parts[0].Form == form) {
+		return t.Parts[0].Text
+	}
+	var s strings.Builder
 	for _, p := range t.Parts {
 		if form == "" || p.Form == form {
-			s += p.Text
+			s.WriteString(p.Text)
 		}
 	}
-	return s
+	return s.String()
 }
 
-// ToolCall is a model's wish to have a tool run by the client.
+// ToolCall is a model's request that the client runs a tool.
 type ToolCall struct {
 	Meta
 	CallID    string
-	Synthetic bool // CallID was made up: the source had none
+	Synthetic bool // the codec generated CallID because the source had none
 	Kind      ToolKind
 	Name      string
 	Namespace string
-	Args      string // a function's arguments as JSON text, or a custom tool's text; may be no valid JSON
+	Args      string // a function's arguments as JSON, not necessarily valid, or a custom tool's input
 }
 
-// ToolResult is what a client's tool gave.
+// ToolResult is the output of a tool that the client ran.
 type ToolResult struct {
 	Meta
 	CallID  string
@@ -142,21 +150,21 @@ type ToolResult struct {
 	Kind    ToolKind // of the call
 	Blocks  []Block  // text and media
 	Failed  bool
-	Listed  bool // the content was a list although plain text would have done
-	Missing bool // there was no content at all
+	Listed  bool // the source wrote the content as an array where a string was possible
+	Missing bool // the source had no content member
 }
 
-// ServerCall is a tool that the vendor runs itself, and what it gave. It travels
-// only to the protocol that it came from; elsewhere its digest stands for it.
+// ServerCall is a tool call that the vendor ran, with its output. Only the protocol
+// that it came from can encode it; other protocols encode its digest.
 type ServerCall struct {
 	Meta
 	Protocol string
-	Type     string // the source's name for the block
-	Raw      Raw    // the block as it was
-	Digest   string // what it amounts to, as text
+	Type     string // the block's type in the source
+	Raw      Raw    // the source's JSON
+	Digest   string // a summary as text
 }
 
-// Opaque is a block of a kind that only its own protocol knows.
+// Opaque is a block of a type that exists only in its own protocol.
 type Opaque struct {
 	Meta
 	Protocol string
@@ -164,24 +172,25 @@ type Opaque struct {
 	Raw      Raw
 }
 
-// Seal is data that only its maker can read and that must come back unchanged.
+// Seal is data that only the vendor that made it can read. The client must return it
+// unchanged in later requests.
 type Seal struct {
 	Form   SealForm
 	Data   string
 	Origin string // the protocol that made it
 }
 
-// SealForm is what a seal is for.
+// SealForm is the purpose of a seal.
 type SealForm string
 
 // The forms of seals.
 const (
-	Signature SealForm = "signature" // proves that reasoning is the model's own
-	Encrypted SealForm = "encrypted" // is the reasoning
-	Redacted  SealForm = "redacted"  // is reasoning that must not be shown
+	Signature SealForm = "signature" // proves that the model wrote the reasoning
+	Encrypted SealForm = "encrypted" // contains the reasoning
+	Redacted  SealForm = "redacted"  // contains reasoning that the vendor hides
 )
 
-// SealFor returns the seals that a protocol has made.
+// SealFor returns the block's first seal that the protocol made.
 func (m *Meta) SealFor(protocol string) (Seal, bool) {
 	for _, s := range m.Seals {
 		if s.Origin == protocol {
@@ -191,13 +200,13 @@ func (m *Meta) SealFor(protocol string) (Seal, bool) {
 	return Seal{}, false
 }
 
-// Citation ties a span of a text to its source.
+// Citation names the source of a range of a block's text.
 type Citation struct {
-	Start, End int // Unicode code points of the block's text; both 0 where the whole block is meant
+	Start, End int // in Unicode code points; both 0 for the whole block
 	URL        string
 	Title      string
 	FileID     string
-	Quote      string // the words that are cited
-	Protocol   string // whose Raw is
-	Raw        Raw    // the citation as the source has it
+	Quote      string // the cited text
+	Protocol   string // the protocol of Raw
+	Raw        Raw    // the source's JSON
 }

@@ -7,41 +7,46 @@ import (
 	"strings"
 )
 
-// ErrIncomplete is the fate of a stream that gave no proof of its end.
-var ErrIncomplete = errors.New("llm: the stream has not come to its end")
+// ErrIncomplete is the error of a stream without an End event.
+var ErrIncomplete = errors.New("llm: the stream ended without an end event")
 
-// ErrTooLarge is an answer that is larger than may be collected.
-var ErrTooLarge = errors.New("llm: the streamed answer is larger than the limit for collecting it")
+// ErrTooLarge is the error of a response that exceeds [Collector.Limit].
+var ErrTooLarge = errors.New("llm: the streamed response exceeds the limit for collecting it")
 
-// maxParts bounds the parts of one thought, whose numbers an upstream chooses.
+// maxParts limits the parts of one thought, because the upstream chooses their
+// numbers.
 const maxParts = 1 << 12
 
-// Collector makes a Response of a stream's events.
+// Collector builds a Response from the events of a stream.
 type Collector struct {
-	// Limit bounds the bytes that are collected; 0 means no bound.
+	// Limit is the maximum size in bytes; 0 means no limit.
 	Limit int
 
 	response Response
-	choices  []*collected // in the order in which they began
+	members  memberList
+	choices  []*choiceBuilder // in the order of their first event
 	size     int
 	ended    bool
 	failure  *Error
 }
 
-// collected is a choice in the making.
-type collected struct {
-	choice Choice
-	texts  []*texts // by block
+// choiceBuilder collects the events of one choice.
+type choiceBuilder struct {
+	choice  Choice
+	members memberList
+	texts   []*blockText // by block index
 }
 
-// texts gathers what deltas bring: one text, or one for each part of a thought.
-type texts struct {
+// blockText collects the deltas of one block: one text, or one for each part of a
+// thought.
+type blockText struct {
 	parts    []strings.Builder
 	forms    []string
 	logprobs []string
+	members  memberList
 }
 
-// Add takes one event.
+// Add adds the next event.
 func (c *Collector) Add(e Event) error {
 	switch e := e.(type) {
 	case Start:
@@ -50,16 +55,16 @@ func (c *Collector) Add(e Event) error {
 	case BlockStart:
 		g := c.choice(e.Choice)
 		if e.Index != len(g.choice.Blocks) {
-			return fmt.Errorf("llm: block %d begins where %d is next", e.Index, len(g.choice.Blocks))
+			return fmt.Errorf("llm: block %d starts, want block %d", e.Index, len(g.choice.Blocks))
 		}
-		// A copy, because the event may be for others too.
+		// A copy, because others may read the event too.
 		g.choice.Blocks = append(g.choice.Blocks, CopyBlock(e.Block))
-		g.texts = append(g.texts, &texts{})
-		c.size += 128 // so that a flood of empty blocks meets the limit too
+		g.texts = append(g.texts, &blockText{})
+		c.size += 128 // so that the limit also applies to empty blocks
 	case Delta:
 		return c.delta(e)
 	case SealDelta:
-		return c.inBlock(e.Choice, e.Index, func(b Block, _ *texts) {
+		return c.inBlock(e.Choice, e.Index, func(b Block, _ *blockText) {
 			m := b.Common()
 			for i := range m.Seals {
 				if m.Seals[i].Form == e.Seal.Form && m.Seals[i].Origin == e.Seal.Origin {
@@ -70,13 +75,17 @@ func (c *Collector) Add(e Event) error {
 			m.Seals = append(m.Seals, e.Seal)
 		})
 	case Cite:
-		return c.inBlock(e.Choice, e.Index, func(b Block, _ *texts) {
+		return c.inBlock(e.Choice, e.Index, func(b Block, _ *blockText) {
 			if t, ok := b.(*Text); ok {
 				t.Citations = append(t.Citations, e.Citation)
 			}
 		})
 	case Logprobs:
-		return c.inBlock(e.Choice, e.Index, func(_ Block, t *texts) { t.logprobs = append(t.logprobs, string(e.Raw)) })
+		return c.inBlock(e.Choice, e.Index, func(_ Block, t *blockText) { t.logprobs = append(t.logprobs, string(e.Raw)) })
+	case Members:
+		if err := c.keep(e); err != nil {
+			return err
+		}
 	case UsageUpdate:
 		c.response.Usage = &e.Usage
 	case ChoiceEnd:
@@ -94,14 +103,26 @@ func (c *Collector) Add(e Event) error {
 	return nil
 }
 
+func (c *Collector) keep(e Members) error {
+	switch {
+	case e.Choice == Whole:
+		c.size += c.members.add(e)
+	case e.Index == Whole:
+		c.size += c.choice(e.Choice).members.add(e)
+	default:
+		return c.inBlock(e.Choice, e.Index, func(_ Block, t *blockText) { c.size += t.members.add(e) })
+	}
+	return nil
+}
+
 func (c *Collector) delta(e Delta) error {
 	if c.size += len(e.Text); c.Limit > 0 && c.size > c.Limit {
 		return ErrTooLarge
 	}
 	if e.Part < 0 || e.Part > maxParts {
-		return fmt.Errorf("llm: a delta for part %d of a block", e.Part)
+		return fmt.Errorf("llm: delta for part %d of a block, want 0 to %d", e.Part, maxParts)
 	}
-	return c.inBlock(e.Choice, e.Index, func(_ Block, t *texts) {
+	return c.inBlock(e.Choice, e.Index, func(_ Block, t *blockText) {
 		for len(t.parts) <= e.Part {
 			t.parts = append(t.parts, strings.Builder{})
 			t.forms = append(t.forms, FullReasoning)
@@ -113,27 +134,28 @@ func (c *Collector) delta(e Delta) error {
 	})
 }
 
-func (c *Collector) choice(index int) *collected {
+func (c *Collector) choice(index int) *choiceBuilder {
 	for _, g := range c.choices {
 		if g.choice.Index == index {
 			return g
 		}
 	}
-	g := &collected{choice: Choice{Index: index}}
+	g := &choiceBuilder{choice: Choice{Index: index}}
 	c.choices = append(c.choices, g)
 	return g
 }
 
-func (c *Collector) inBlock(choice, index int, do func(Block, *texts)) error {
+func (c *Collector) inBlock(choice, index int, do func(Block, *blockText)) error {
 	g := c.choice(choice)
 	if index < 0 || index >= len(g.texts) {
-		return fmt.Errorf("llm: a delta for block %d, which has not begun", index)
+		return fmt.Errorf("llm: delta for block %d, which has not started", index)
 	}
 	do(g.choice.Blocks[index], g.texts[index])
 	return nil
 }
 
-// Response is the whole answer. A stream that failed or did not end has none.
+// Response returns the complete response. It returns an error if the stream failed
+// or has not ended.
 func (c *Collector) Response() (*Response, error) {
 	switch {
 	case c.failure != nil:
@@ -142,14 +164,16 @@ func (c *Collector) Response() (*Response, error) {
 		return nil, ErrIncomplete
 	}
 	r := c.response
-	// Choices may begin in any order, and one that says nothing begins last.
-	slices.SortStableFunc(c.choices, func(a, b *collected) int { return a.choice.Index - b.choice.Index })
+	r.Ext = c.members.joinedTo(r.Ext)
+	// Choices may start in any order, and an empty one starts when it ends.
+	slices.SortStableFunc(c.choices, func(a, b *choiceBuilder) int { return a.choice.Index - b.choice.Index })
 	for _, g := range c.choices {
 		choice := g.choice
-		choice.Blocks = nil
+		choice.Blocks, choice.Ext = nil, g.members.joinedTo(choice.Ext)
 		for i, t := range g.texts {
 			b := CopyBlock(g.choice.Blocks[i])
 			t.fill(b)
+			b.Common().Ext = t.members.joinedTo(b.Common().Ext)
 			choice.Blocks = append(choice.Blocks, b)
 		}
 		r.Choices = append(r.Choices, choice)
@@ -157,8 +181,8 @@ func (c *Collector) Response() (*Response, error) {
 	return &r, nil
 }
 
-// fill puts the gathered text into its block.
-func (t *texts) fill(b Block) {
+// fill adds the collected text to its block.
+func (t *blockText) fill(b Block) {
 	all := ""
 	if len(t.parts) > 0 {
 		all = t.parts[0].String()
@@ -179,9 +203,74 @@ func (t *texts) fill(b Block) {
 	}
 }
 
-func (t *texts) list(have Raw) Raw {
+func (t *blockText) list(have Raw) Raw {
 	if len(t.logprobs) == 0 {
 		return have
 	}
 	return Raw("[" + strings.Join(t.logprobs, ",") + "]")
+}
+
+// memberList collects the members of Members events in the order of their first
+// occurrence.
+type memberList struct {
+	protocol string
+	names    []string
+	values   map[string][]Raw // one value, or the arrays to join into one
+}
+
+// add adds the event's members and returns the number of bytes by which the list has
+// grown.
+func (g *memberList) add(e Members) int {
+	if g.values == nil {
+		g.protocol, g.values = e.Ext.Protocol, map[string][]Raw{}
+	}
+	grown := 0
+	for _, m := range e.Ext.Members {
+		old, seen := g.values[m.Name]
+		switch {
+		case !seen:
+			g.names = append(g.names, m.Name)
+			g.values[m.Name] = []Raw{m.Value}
+			grown += len(m.Name) + len(m.Value)
+		case e.Append:
+			g.values[m.Name] = append(old, m.Value)
+			grown += len(m.Value)
+		case m.Value != "null":
+			g.values[m.Name] = []Raw{m.Value}
+			grown += len(m.Value) - len(old[0])
+		}
+	}
+	return grown
+}
+
+// joinedTo returns e with the collected members after its own.
+func (g *memberList) joinedTo(e Ext) Ext {
+	if len(g.names) == 0 {
+		return e
+	}
+	out := Ext{Protocol: g.protocol, Members: slices.Clone(e.Members)}
+	for _, name := range g.names {
+		value := g.values[name][0]
+		if len(g.values[name]) > 1 {
+			value = joinArrays(g.values[name])
+		}
+		out.Members = append(out.Members, Member{Name: name, Value: value})
+	}
+	return out
+}
+
+// joinArrays returns one JSON array with the items of all arrays. It ignores values
+// that are not arrays.
+func joinArrays(arrays []Raw) Raw {
+	var items []string
+	for _, l := range arrays {
+		text := strings.TrimSpace(string(l))
+		if len(text) < 2 || text[0] != '[' {
+			continue
+		}
+		if inner := strings.TrimSpace(text[1 : len(text)-1]); inner != "" {
+			items = append(items, inner)
+		}
+	}
+	return Raw("[" + strings.Join(items, ",") + "]")
 }

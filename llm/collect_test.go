@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// answers are whole answers with something of every kind in them.
-func answers() map[string]*Response {
+// responses returns complete responses with blocks of every type.
+func responses() map[string]*Response {
 	ext := Ext{Protocol: "p", Members: []Member{{Name: "x", Value: "[1.0]"}}}
 	return map[string]*Response{
 		"text": {ID: "r", Model: "m", Created: 7, Tier: "flex", Usage: &Usage{Input: 3, Output: 4}, Ext: ext, Choices: []Choice{
@@ -16,7 +16,7 @@ func answers() map[string]*Response {
 				Citations: []Citation{{End: 2, URL: "u"}, {End: 1, Protocol: "p", Raw: "{}"}}}}, Stop: Stop{Kind: EndTurn, Raw: "stop"}, Ext: ext},
 		}},
 		"everything": {ID: "r", Choices: []Choice{
-			{Index: 0, Stop: Stop{Kind: MaxTokens}}, // says nothing
+			{Index: 0, Stop: Stop{Kind: MaxTokens}}, // an empty choice
 			{Index: 1, Blocks: []Block{
 				&Thought{Parts: []ThoughtPart{{Form: FullReasoning, Text: "a"}, {Form: SummaryReasoning, Text: ""}, {Form: SummaryReasoning, Text: "b"}},
 					Meta: Meta{Seals: []Seal{{Form: Signature, Data: "s", Origin: "anthropic"}, {Form: Encrypted, Data: "e", Origin: "anthropic"}}}},
@@ -33,10 +33,10 @@ func answers() map[string]*Response {
 	}
 }
 
-// Collect(Explode(r)) is r, the stream in between is a good one, and it can be
-// collected more than once.
+// Explode returns a valid stream from which a Collector builds the same response, any
+// number of times.
 func TestExplodeAndCollect(t *testing.T) {
-	for name, r := range answers() {
+	for name, r := range responses() {
 		events := Explode(r)
 		var v Validator
 		for _, e := range events {
@@ -56,18 +56,18 @@ func TestExplodeAndCollect(t *testing.T) {
 			}
 			for range 2 {
 				got, err := c.Response()
-				if err != nil || !reflect.DeepEqual(got, answers()[name]) {
+				if err != nil || !reflect.DeepEqual(got, responses()[name]) {
 					t.Errorf("%s: %v\n got %+v\nwant %+v", name, err, got, r)
 				}
 			}
 		}
-		if !reflect.DeepEqual(r, answers()[name]) {
-			t.Errorf("%s: exploding or collecting changed the answer", name)
+		if !reflect.DeepEqual(r, responses()[name]) {
+			t.Errorf("%s: Explode or Collector changed the response", name)
 		}
 	}
 }
 
-func TestCollectorJoins(t *testing.T) {
+func TestCollectorJoinsDeltas(t *testing.T) {
 	usage := Usage{Input: 2}
 	var c Collector
 	for _, e := range []Event{
@@ -98,7 +98,7 @@ func TestCollectorJoins(t *testing.T) {
 	}
 }
 
-func TestCollectorRefuses(t *testing.T) {
+func TestCollectorRejects(t *testing.T) {
 	failure := &Error{Kind: Upstream, Message: "m"}
 	text := BlockStart{0, 0, &Text{}}
 	for name, c := range map[string]struct {
@@ -110,12 +110,12 @@ func TestCollectorRefuses(t *testing.T) {
 		"failure":             {0, []Event{Start{}, Failure{failure}}, "m"},
 		"too large":           {200, []Event{Start{}, text, Delta{Text: strings.Repeat("x", 100)}}, ErrTooLarge.Error()},
 		"many empty blocks":   {300, []Event{Start{}, text, BlockStart{0, 1, &Text{}}, BlockStart{0, 2, &Text{}}}, ErrTooLarge.Error()},
-		"block out of order":  {0, []Event{Start{}, BlockStart{0, 1, &Text{}}}, "block 1 begins where 0 is next"},
-		"delta of no block":   {0, []Event{Start{}, Delta{}}, "has not begun"},
-		"negative block":      {0, []Event{Start{}, Delta{Index: -1}}, "has not begun"},
-		"seal of no block":    {0, []Event{Start{}, SealDelta{}}, "has not begun"},
-		"citation, no block":  {0, []Event{Start{}, Cite{}}, "has not begun"},
-		"logprobs, no block":  {0, []Event{Start{}, Logprobs{}}, "has not begun"},
+		"block out of order":  {0, []Event{Start{}, BlockStart{0, 1, &Text{}}}, "block 1 starts, want block 0"},
+		"delta of no block":   {0, []Event{Start{}, Delta{}}, "has not started"},
+		"negative block":      {0, []Event{Start{}, Delta{Index: -1}}, "has not started"},
+		"seal of no block":    {0, []Event{Start{}, SealDelta{}}, "has not started"},
+		"citation, no block":  {0, []Event{Start{}, Cite{}}, "has not started"},
+		"logprobs, no block":  {0, []Event{Start{}, Logprobs{}}, "has not started"},
 		"part far out of row": {0, []Event{Start{}, BlockStart{0, 0, &Thought{}}, Delta{Part: 1 << 40}}, "part"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func collectAll(limit int, events []Event) error {
 	return err
 }
 
-func TestCollectorKeepsTheFailure(t *testing.T) {
+func TestCollectorReturnsTheFailure(t *testing.T) {
 	want := &Error{Kind: Overloaded, Message: "m"}
 	var got *Error
 	if err := collectAll(0, []Event{Failure{want}}); !errors.As(err, &got) || got != want {

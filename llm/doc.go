@@ -1,15 +1,15 @@
-// Package llm is the neutral model: what a request to a language model, its
-// answer and its stream mean, in no vendor's form. Each wire protocol has a codec
-// that reads its own form into these values and writes it from them.
+// Package llm defines a vendor-neutral model of requests to language models, their
+// responses and their streams. The codec of each wire protocol decodes into these
+// types and encodes from them.
 //
-// The model is a union, not what the protocols have in common: turns of blocks in
-// order, with system text anywhere; tool arguments and schemas as the JSON text
-// that they came as; refusal and reasoning apart from text; several choices;
-// sealed data (signatures, encrypted reasoning) with its origin; and, on every
-// node, the members of the source that no field stands for. What an encoder
-// cannot express it says in a [Report].
+// The model is the union of the protocols, not their common subset. Turns contain
+// blocks in order, and system text may appear anywhere. Tool arguments and schemas
+// keep their JSON text. Refusals and reasoning are separate from text. A response
+// may have several choices. Sealed data (signatures, encrypted reasoning) records
+// the protocol that made it. Every level keeps the members of the source for which
+// there is no field. An encoder records in a [Report] what it cannot express.
 //
-// A stream is a sequence of [Event] values. [Collector] makes a [Response] of
-// one, [Explode] makes one of a Response, and [Validator] holds a stream to the
-// rules that codecs rely on.
+// A stream is a sequence of [Event] values. [Collector] builds a [Response] from a
+// stream, [Explode] builds a stream from a Response, and [Validator] checks that a
+// stream follows the rules that encoders rely on.
 package llm

@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Kind says what the caller can do about an error. It is an open set: a value
-// that is not listed here is treated as Internal.
+// Kind classifies errors by what the caller can do about them. A kind that is not
+// listed here is treated as Internal.
 type Kind string
 
 // The kinds of error.
 const (
-	InvalidRequest   Kind = "invalid_request" // the request itself is wrong: mend it
-	Authentication   Kind = "authentication"  // no key, or a wrong one
-	Permission       Kind = "permission"      // a known caller may not do this
-	NotFound         Kind = "not_found"       // no such model, no such path
-	MethodNotAllowed Kind = "method_not_allowed"
-	TooLarge         Kind = "too_large"         // the body is over the limit
-	UnsupportedMedia Kind = "unsupported_media" // content type or encoding that is not read
-	RateLimit        Kind = "rate_limit"        // later, after RetryAfter
-	Quota            Kind = "quota"             // never, until somebody pays
-	Overloaded       Kind = "overloaded"        // later, or elsewhere
-	Timeout          Kind = "timeout"           // the upstream took longer than it may
-	Upstream         Kind = "upstream"          // the upstream failed or cannot be reached
-	UpstreamAuth     Kind = "upstream_auth"     // the upstream refused the gateway's own credential
-	Cancelled        Kind = "cancelled"         // the client went away
-	Internal         Kind = "internal"          // a fault of the gateway
+	InvalidRequest   Kind = "invalid_request"    // the request is wrong and must be changed
+	Authentication   Kind = "authentication"     // the API key is missing or wrong
+	Permission       Kind = "permission"         // the caller is known but not allowed to do this
+	NotFound         Kind = "not_found"          // the model or path does not exist
+	MethodNotAllowed Kind = "method_not_allowed" // the path exists for another HTTP method
+	TooLarge         Kind = "too_large"          // the body exceeds the limit
+	UnsupportedMedia Kind = "unsupported_media"  // the content type or encoding is not supported
+	RateLimit        Kind = "rate_limit"         // retry after RetryAfter
+	Quota            Kind = "quota"              // the budget is used up; a retry does not help
+	Overloaded       Kind = "overloaded"         // retry later, or at another target
+	Timeout          Kind = "timeout"            // the upstream exceeded a timeout
+	Upstream         Kind = "upstream"           // the upstream failed or cannot be reached
+	UpstreamAuth     Kind = "upstream_auth"      // the upstream rejected the gateway's credential
+	Cancelled        Kind = "cancelled"          // the client closed the connection
+	Internal         Kind = "internal"           // the gateway has a fault
 )
 
-// statusClientClosed is nginx's number for a client that went away; it is for
-// logs and metrics only, nobody is there to receive it.
+// statusClientClosed is the status that nginx logs when the client closes the
+// connection. It appears only in logs and metrics.
 const statusClientClosed = 499
 
 var kindStatus = map[Kind]int{
@@ -50,25 +50,29 @@ var kindStatus = map[Kind]int{
 	Internal:         http.StatusInternalServerError,
 }
 
-// ContextLength is the code of a prompt that is too long, by which the codecs know it
-// and agents know that they must shorten it. ERR-18
+// ContextLength is the error code for a prompt that exceeds the model's context
+// window. Coding agents look for it and shorten the prompt. ERR-18
 const ContextLength = "context_length_exceeded"
 
-// Error is the one error type that crosses layers. Message is written for the
-// client and must hold no secret and no upstream address; Cause is for whoever
-// handles the error in code.
+// ModelMissing is the error code for a model whose configured target does not exist at
+// its provider: it is retired, or its name is mistyped.
+const ModelMissing = "model_missing"
+
+// Error is the error type that crosses packages. Message is sent to the client and
+// must not contain secrets or upstream addresses. Cause is for code that handles the
+// error.
 type Error struct {
 	Kind       Kind
-	Status     int    // HTTP status to answer with; 0 means the kind's own
-	Code       string // stable machine code such as "model_not_found"; may be empty
-	Param      string // the request member at fault; may be empty
+	Status     int    // HTTP status of the response; 0 means the default of Kind
+	Code       string // stable machine-readable code such as "model_not_found"; may be empty
+	Param      string // the request member that caused the error; may be empty
 	Message    string // what is wrong and what to do about it
 	RetryAfter time.Duration
-	Relayed    bool // Message is the upstream's own text: it is for the client and never for a log
+	Relayed    bool // Message comes from the upstream; it may be sent to the client but not logged
 	Cause      error
 }
 
-// Error returns the message, and the cause where there is one.
+// Error returns the message, followed by the cause if there is one.
 func (e *Error) Error() string {
 	if e.Cause != nil {
 		return e.Message + ": " + e.Cause.Error()
@@ -79,7 +83,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// HTTPStatus is the status to answer with.
+// HTTPStatus returns the HTTP status of the response.
 func (e *Error) HTTPStatus() int {
 	if e.Status != 0 {
 		return e.Status

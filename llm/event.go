@@ -1,29 +1,29 @@
 package llm
 
-// Event is a step of a streamed answer: one of the types in this file. Blocks are
-// numbered per choice in the order in which they begin, and several may be open at
-// once.
+// Event is one step of a streaming response. Its type is one of those in this file.
+// The blocks of a choice are numbered in the order in which they start. Several
+// blocks may be open at once.
 type Event interface{ event() }
 
-// Start comes first, once.
+// Start is the first event of a stream.
 type Start struct {
 	ID      string
 	Model   string
 	Created int64
-	Usage   *Usage // what is known at the start
+	Usage   *Usage // the token counts known so far
 	Tier    string
-	Ext     Ext // of the answer
+	Ext     Ext // of the response
 }
 
-// BlockStart opens a block. Block holds what is known from the beginning: its
-// kind, ids and names; its text comes in deltas.
+// BlockStart opens a block. Block holds the type, ids and names; the text follows in
+// deltas.
 type BlockStart struct {
 	Choice, Index int
 	Block         Block
 }
 
-// Delta appends to the text of an open block: what is said, refused or thought, a
-// function's arguments, a custom tool's text.
+// Delta appends to an open block: to its text, to a function's arguments or to a
+// custom tool's input.
 type Delta struct {
 	Choice, Index int
 	Text          string
@@ -31,47 +31,62 @@ type Delta struct {
 	Form          string // of a Thought's part
 }
 
-// SealDelta gives an open block a seal. A later one of the same form replaces it.
+// SealDelta adds a seal to an open block. It replaces an earlier seal of the same
+// form and origin.
 type SealDelta struct {
 	Choice, Index int
 	Seal          Seal
 }
 
-// Cite gives an open text block a citation.
+// Cite adds a citation to an open text block.
 type Cite struct {
 	Choice, Index int
 	Citation      Citation
 }
 
-// Logprobs gives an open block the log probabilities of what was just said, as
-// the elements of a JSON list.
+// Logprobs adds the log probabilities of the latest text to an open block. Raw holds
+// the items of a JSON array without its brackets.
 type Logprobs struct {
 	Choice, Index int
 	Raw           Raw
 }
+
+// Members adds members that exist only in their own protocol: to the response if
+// Choice is Whole, to a choice if Index is Whole, otherwise to an open block. A value
+// other than null replaces an earlier value of the same name. With Append, the values
+// are JSON arrays whose items are appended to the earlier ones.
+type Members struct {
+	Choice, Index int
+	Ext           Ext
+	Append        bool
+}
+
+// Whole is the Choice of Members that belong to the response, and the Index of
+// Members that belong to a choice.
+const Whole = -1
 
 // BlockEnd closes a block.
 type BlockEnd struct {
 	Choice, Index int
 }
 
-// UsageUpdate replaces what was known of the token counts.
+// UsageUpdate replaces the earlier token counts.
 type UsageUpdate struct{ Usage Usage }
 
-// ChoiceEnd says why a choice ended. Nothing of that choice follows.
+// ChoiceEnd ends a choice and gives the reason. No event of that choice follows.
 type ChoiceEnd struct {
 	Choice int
 	Stop   Stop
 	Ext    Ext // of the choice
 }
 
-// End comes last, once, where the answer came to its end.
+// End is the last event of a complete response.
 type End struct{}
 
-// Failure comes last, once, where it did not.
+// Failure is the last event of a response that failed or was cut off.
 type Failure struct{ Err *Error }
 
-// Ping says that the upstream is still there.
+// Ping is a keep-alive from the upstream.
 type Ping struct{}
 
 func (Start) event()       {}
@@ -80,6 +95,7 @@ func (Delta) event()       {}
 func (SealDelta) event()   {}
 func (Cite) event()        {}
 func (Logprobs) event()    {}
+func (Members) event()     {}
 func (BlockEnd) event()    {}
 func (UsageUpdate) event() {}
 func (ChoiceEnd) event()   {}

@@ -2,10 +2,14 @@ package llm
 
 import "strings"
 
-// Explode makes the events of a stream from a whole answer. Collecting them gives
-// the answer back.
+// Explode returns a complete response as the events of a stream. A [Collector]
+// builds the same response from them.
 func Explode(r *Response) []Event {
-	events := []Event{Start{ID: r.ID, Model: r.Model, Created: r.Created, Tier: r.Tier, Ext: r.Ext}}
+	start := Start{ID: r.ID, Model: r.Model, Created: r.Created, Tier: r.Tier, Ext: r.Ext}
+	if u := r.Usage; u != nil { // some clients read the input tokens only from here, USE-06
+		start.Usage = &Usage{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite}
+	}
+	events := []Event{start}
 	for _, c := range r.Choices {
 		for i, b := range c.Blocks {
 			events = explodeBlock(events, c.Index, i, b)
@@ -52,7 +56,7 @@ func explodeBlock(events []Event, choice, index int, b Block) []Event {
 		for i, p := range b.Parts {
 			delta(i, p.Form, p.Text)
 		}
-	default: // comes whole, with its seals
+	default: // has no deltas; BlockStart holds all of it, seals included
 		start(b)
 		seals = nil
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSafeNameKeepsGoodNames(t *testing.T) {
+func TestSafeNameKeepsValidNames(t *testing.T) {
 	for _, name := range []string{"a", "get_weather", "A-1_b", strings.Repeat("x", 64)} {
 		if got := SafeName(name, 64, WordByte); got != name {
 			t.Errorf("%q became %q", name, got)
@@ -13,8 +13,8 @@ func TestSafeNameKeepsGoodNames(t *testing.T) {
 	}
 }
 
-// Names that would look alike after the change stay apart, CRQ-32.
-func TestSafeNameTellsLookAlikesApart(t *testing.T) {
+// Names that differ only in replaced bytes stay different, CRQ-32.
+func TestSafeNameKeepsNamesDifferent(t *testing.T) {
 	long := strings.Repeat("mcp__server__", 8)
 	names := []string{"", "_", "a.b", "a/b", "a b", "a_b", "a:b", "a\xffb", "a\xfeb", "ä", "ö", "日本", "a..b", long + "read", long + "write", strings.Repeat("x", 65), strings.Repeat("x", 66)}
 	alnum := func(b byte) bool { return WordByte(b) && b != '_' && b != '-' }
@@ -47,7 +47,7 @@ func TestSafeNameTellsLookAlikesApart(t *testing.T) {
 	}
 }
 
-// Earlier turns hold names that an earlier release made: they must not change.
+// Conversations contain names from earlier releases, so the result must not change.
 func TestSafeNameIsStable(t *testing.T) {
 	for name, want := range map[string]string{"a.b": "a_b_2e7336dc8e", "": "_e3b0c44298"} {
 		if got := SafeName(name, 64, WordByte); got != want {

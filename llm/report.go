@@ -2,10 +2,11 @@ package llm
 
 import "strings"
 
-// Verdict is what became of a field on its way to another protocol.
+// Verdict is the result of translating one field to another protocol.
 type Verdict string
 
-// The verdicts. Exact and renamed lose nothing and are not listed in a report.
+// The verdicts. A report lists only those that lose something: approximated, dropped
+// and refused.
 const (
 	Exact        Verdict = "exact"
 	Renamed      Verdict = "renamed"
@@ -14,43 +15,43 @@ const (
 	Rejected     Verdict = "refused"
 )
 
-// Mode says what is done about a loss.
+// Mode decides whether a request with losses is sent or rejected.
 type Mode string
 
 // The modes.
 const (
-	Strict  Mode = "strict"  // any loss refuses the request
-	Default Mode = "default" // what changes the meaning refuses it, the rest is reported
-	Loose   Mode = "loose"   // what can be left out is left out and reported
+	Strict  Mode = "strict"  // any loss rejects the request
+	Default Mode = "default" // a loss that changes the meaning rejects the request
+	Loose   Mode = "loose"   // no loss rejects the request
 )
 
-// Loss is one thing that did not arrive as it was sent.
+// Loss describes one field that a translation approximated, dropped or refused.
 type Loss struct {
-	Path    string  `json:"path"` // in the neutral model, such as sampling.temperature
+	Path    string  `json:"path"` // of the field in the neutral model, such as sampling.temperature, or in the request
 	Verdict Verdict `json:"verdict"`
 	Code    string  `json:"code"` // stable, such as temperature.clamped
-	Note    string  `json:"note"` // for people
+	Note    string  `json:"note"` // explains the loss to a person
 }
 
-// Report gathers losses while a value is written in another protocol. The zero
-// value is ready for use and has the default mode.
+// Report collects the losses of an encoding. The zero value is ready for use in
+// default mode.
 type Report struct {
 	Mode   Mode
 	Losses []Loss
 }
 
-// Approximate notes that a value arrived as something near it.
+// Approximate records that a value was encoded as a similar one.
 func (r *Report) Approximate(path, code, note string) {
 	r.Losses = append(r.Losses, Loss{path, Approximated, code, note})
 }
 
-// Drop notes that a value did not arrive.
+// Drop records that a value was left out.
 func (r *Report) Drop(path, code, note string) {
 	r.Losses = append(r.Losses, Loss{path, Dropped, code, note})
 }
 
-// Refuse notes that a request cannot be sent because of a value. In loose mode the
-// value is left out instead.
+// Refuse records that a value rejects the request. In loose mode it records that the
+// value was left out.
 func (r *Report) Refuse(path, code, note string) {
 	if r.Mode == Loose {
 		r.Drop(path, code, note)
@@ -59,7 +60,8 @@ func (r *Report) Refuse(path, code, note string) {
 	r.Losses = append(r.Losses, Loss{path, Rejected, code, note})
 }
 
-// Err is the refusal that the losses amount to in the report's mode, or nil.
+// Err returns the error for the first loss that rejects the request in the report's
+// mode, or nil.
 func (r *Report) Err() *Error {
 	for _, l := range r.Losses {
 		if l.Verdict == Rejected || r.Mode == Strict {

@@ -10,7 +10,7 @@ import (
 func TestReportModes(t *testing.T) {
 	for _, c := range []struct {
 		mode              Mode
-		approximate, drop bool // whether these alone refuse the request
+		approximate, drop bool // this loss alone rejects the request
 		refuse            bool
 		ofRefusal         Verdict
 	}{
@@ -30,7 +30,7 @@ func TestReportModes(t *testing.T) {
 		} {
 			r := Report{Mode: c.mode}
 			if r.Err() != nil {
-				t.Fatal("an empty report refuses")
+				t.Fatal("an empty report rejects the request")
 			}
 			s.note(&r, "/sampling", "sampling.lost", "why")
 			if want := []Loss{{"/sampling", s.verdict, "sampling.lost", "why"}}; !slices.Equal(r.Losses, want) {
@@ -47,8 +47,8 @@ func TestReportModes(t *testing.T) {
 	}
 }
 
-// A refusal is the first thing that refuses, not the first loss.
-func TestReportNamesTheRefusal(t *testing.T) {
+// Err describes the first loss that rejects the request, not the first loss.
+func TestReportErrNamesTheRefusedField(t *testing.T) {
 	var r Report
 	r.Drop("a", "a.lost", "")
 	r.Refuse("b", "b.lost", "")
@@ -96,7 +96,7 @@ func TestSealFor(t *testing.T) {
 		t.Errorf("%v %v", s, ok)
 	}
 	if _, ok := m.SealFor("openai-chat"); ok {
-		t.Error("a seal that nobody made")
+		t.Error("a seal of another protocol")
 	}
 }
 

@@ -1,13 +1,13 @@
 package llm
 
-// Request is one request to a model. Pointers and empty strings are unset: unset
-// is not zero.
+// Request is a request to a model. A nil pointer or an empty string is an unset
+// field, which is different from zero.
 type Request struct {
 	Model        string
-	Turns        []Turn // in order; system text may stand anywhere
+	Turns        []Turn // in order; system turns may be anywhere
 	Tools        []Tool
 	ToolChoice   ToolChoice
-	Parallel     *bool // whether several tools may be called at once
+	Parallel     *bool // the model may call several tools at once
 	Output       Output
 	Sampling     Sampling
 	Reasoning    Reasoning
@@ -16,11 +16,11 @@ type Request struct {
 	Identity     Identity
 	Service      Service
 	Stream       bool
-	IncludeUsage bool // usage is wanted on a stream, where that has to be asked for
+	IncludeUsage bool // request usage on the stream, for protocols where it is optional
 	Ext          Ext
 }
 
-// Role is who speaks in a turn.
+// Role is the author of a turn.
 type Role string
 
 // The roles.
@@ -29,22 +29,22 @@ const (
 	Developer Role = "developer"
 	User      Role = "user"
 	Assistant Role = "assistant"
-	ToolRole  Role = "tool" // results of calls, and nothing else
+	ToolRole  Role = "tool" // the turn contains only tool results
 )
 
-// Turn is what one speaker says at once.
+// Turn is one message of a conversation.
 type Turn struct {
 	Role   Role
-	Name   string // of the participant
+	Name   string // of the author, if the source has one
 	Blocks []Block
-	Joined bool // it was one message with the turn before it
-	List   bool // its content was a list although plain text would have done
+	Joined bool // the source had this turn and the previous one as one message
+	List   bool // the source wrote the content as an array where a string was possible
 	Ext    Ext
 }
 
-// Output is what the answer may look like.
+// Output limits and formats the response.
 type Output struct {
-	MaxTokens   *int64 // reasoning included
+	MaxTokens   *int64 // including reasoning tokens
 	Choices     *int64
 	Stops       []string
 	Format      Format
@@ -54,7 +54,7 @@ type Output struct {
 	TopLogprobs *int64
 }
 
-// Format is the form of a structured answer.
+// Format is the format of a structured response.
 type Format struct {
 	Kind        string // "", text, json_object, json_schema, enum
 	Name        string
@@ -64,7 +64,7 @@ type Format struct {
 	Ext         Ext
 }
 
-// Sampling is how tokens are drawn.
+// Sampling holds the sampling parameters.
 type Sampling struct {
 	Temperature      Number
 	TopP             Number
@@ -75,7 +75,7 @@ type Sampling struct {
 	LogitBias        Raw
 }
 
-// Reasoning is how much a model thinks, and what of it is shown.
+// Reasoning sets how much the model reasons and how much of it the response contains.
 type Reasoning struct {
 	Mode   string // "", off, on, auto, between_tools
 	Effort string // "", none, minimal, low, medium, high, xhigh, max
@@ -84,20 +84,21 @@ type Reasoning struct {
 	Ext    Ext
 }
 
-// Cache is how the prompt is cached.
+// Cache controls the vendor's prompt cache.
 type Cache struct {
 	Key       string
 	Retention string
-	Auto      *CacheMark // the whole prompt is marked
+	Auto      *CacheMark // caches the whole prompt
 }
 
-// CacheMark asks a provider to cache the prompt up to a block.
+// CacheMark requests that the vendor caches the prompt up to and including the block
+// that has the mark.
 type CacheMark struct {
-	TTL string // as the source spells it: 5m, 1h, 30m, 12h
+	TTL string // in the source's notation: 5m, 1h, 30m, 12h
 	Ext Ext
 }
 
-// State is what the vendor keeps between requests.
+// State controls what the vendor stores between requests.
 type State struct {
 	Store        *bool
 	PreviousID   string
@@ -106,54 +107,54 @@ type State struct {
 	Truncation   string
 }
 
-// Identity is on whose behalf a request is made.
+// Identity names the end user of a request.
 type Identity struct {
 	User     string
 	SafetyID string
 	Metadata []Member
 }
 
-// Service is how a request is served.
+// Service selects the vendor's service level.
 type Service struct {
 	Tier  string // auto, default, flex, priority, scale, …
 	Speed string
 }
 
-// ToolKind is what a tool is.
+// ToolKind is the type of a tool.
 type ToolKind string
 
-// The kinds of tool.
+// The kinds of tools.
 const (
-	FunctionTool ToolKind = "function" // called with JSON
-	CustomTool   ToolKind = "custom"   // called with free text
-	HostedTool   ToolKind = "hosted"   // run by the vendor
-	SearchTool   ToolKind = "search"   // called with JSON, finds further tools of the client's
+	FunctionTool ToolKind = "function" // the client runs it, with JSON as input
+	CustomTool   ToolKind = "custom"   // the client runs it, with plain text as input
+	HostedTool   ToolKind = "hosted"   // the vendor runs it
+	SearchTool   ToolKind = "search"   // the client runs it to find more tools, with JSON as input
 )
 
-// Tool is what a model may call.
+// Tool describes a tool that the model may call.
 type Tool struct {
 	Kind        ToolKind
 	Name        string
-	Namespace   string // the group that it was declared in
+	Namespace   string // the group of tools that declares it
 	Description string
 	Schema      Raw // of a function's arguments
 	Strict      *bool
-	Grammar     Raw    // of a custom tool's text, as the source has it
-	Hosted      string // what a hosted tool does: web_search, web_fetch, code, file_search, image, computer, mcp, …
-	Raw         Raw    // a hosted or a search tool as the source has it
+	Grammar     Raw    // of a custom tool's input; the source's JSON
+	Hosted      string // the function of a hosted tool: web_search, web_fetch, code, file_search, image, computer, mcp, …
+	Raw         Raw    // a hosted or search tool; the source's JSON
 	Cache       *CacheMark
 	Ext         Ext
 }
 
-// ToolChoice says which tools must, may or must not be called.
+// ToolChoice controls which tools the model calls.
 type ToolChoice struct {
 	Mode    string // "", auto, none, required, named, allowed, validated, hosted
 	Names   []ToolRef
-	Allowed string // with allowed: auto or required
-	Raw     Raw    // a choice of a hosted tool, as the source has it
+	Allowed string // in mode allowed: auto or required
+	Raw     Raw    // in mode hosted; the source's JSON
 }
 
-// ToolRef names a tool.
+// ToolRef identifies a tool of the request.
 type ToolRef struct {
 	Kind      ToolKind
 	Name      string

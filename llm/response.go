@@ -1,17 +1,17 @@
 package llm
 
-// Response is one answer.
+// Response is a complete response.
 type Response struct {
 	ID      string
 	Model   string
-	Created int64 // seconds; 0 if the source has none
+	Created int64 // Unix time in seconds; 0 if the source has none
 	Choices []Choice
 	Usage   *Usage
 	Tier    string
 	Ext     Ext
 }
 
-// Choice is one of the answers that were asked for.
+// Choice is one of the alternatives of a response.
 type Choice struct {
 	Index  int
 	Blocks []Block
@@ -19,10 +19,10 @@ type Choice struct {
 	Ext    Ext
 }
 
-// StopKind is why a model stopped.
+// StopKind is the reason why a model stopped.
 type StopKind string
 
-// The reasons. An answer whose reason is not among them has Other.
+// The stop reasons. Other stands for any reason that is not listed.
 const (
 	EndTurn       StopKind = "end_turn"
 	StopSequence  StopKind = "stop_sequence"
@@ -37,11 +37,11 @@ const (
 	Other         StopKind = "other"
 )
 
-// Stop is how an answer ended.
+// Stop describes why a choice ended.
 type Stop struct {
 	Kind        StopKind
-	Matched     string // the stop sequence that was hit
+	Matched     string // the stop sequence that the model produced
 	Category    string // of a refusal
 	Explanation string
-	Raw         string // the source's own word
+	Raw         string // the source's stop reason
 }

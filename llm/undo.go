@@ -6,18 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// Undo gives the calls in an answer the names and kinds that the client declared
-// its tools with, where a request had to be sent with others. The zero value
-// changes nothing.
+// Undo restores the client's tool names and kinds in the tool calls of a response,
+// for a request that was sent upstream with other names. The zero value changes
+// nothing.
 type Undo struct {
-	// Names leads from the name that the upstream knows to the client's tool.
+	// Names maps a name sent upstream to the client's tool.
 	Names map[string]ToolRef
 
-	open map[[2]int]*unwrapper // custom calls, by choice and block
+	open map[[2]int]*unwrapper // open calls of custom tools, by choice and block
 }
 
-// Event changes one event of a stream. It may take an event away: a part of a
-// wrapped call that holds no text.
+// Event returns the restored event. It reports false if the event is to be left out,
+// because it held only the JSON around a custom tool's input.
 func (u *Undo) Event(e Event) (Event, bool) {
 	if len(u.Names) == 0 {
 		return e, true
@@ -50,7 +50,7 @@ func (u *Undo) Event(e Event) (Event, bool) {
 	return e, true
 }
 
-// Response changes a whole answer.
+// Response restores the tool calls of a complete response.
 func (u *Undo) Response(r *Response) {
 	if len(u.Names) == 0 {
 		return
@@ -84,13 +84,13 @@ func (u *Undo) restore(call *ToolCall) (restored *ToolCall, custom bool) {
 	return &c, custom
 }
 
-// unwrapper takes the text out of {"input":"text"} while it arrives in pieces that
-// may be cut anywhere, also inside an escape. What is not of that form comes out
-// as it is, so that a model's mistake is seen and not swallowed.
+// unwrapper extracts text from {"input":"text"}, which arrives in fragments that may
+// be cut anywhere, even inside an escape. It passes any other JSON through unchanged,
+// so that the client sees a model's mistake.
 type unwrapper struct {
 	state  unwrapState
-	held   string // what cannot be judged yet
-	escape string // an escape that is not whole
+	held   string // the input so far, in state atStart
+	escape string // an incomplete escape sequence
 	high   rune   // the first half of a surrogate pair
 }
 
@@ -100,7 +100,7 @@ const (
 	atStart unwrapState = iota
 	inText
 	afterText
-	asItIs
+	passThrough
 )
 
 func (w *unwrapper) next(s string) string {
@@ -109,14 +109,14 @@ func (w *unwrapper) next(s string) string {
 		return w.begin(s)
 	case inText:
 		return w.text(s)
-	case asItIs:
+	case passThrough:
 		return s
 	case afterText:
 	}
 	return ""
 }
 
-// begin looks for the member's opening quote.
+// begin looks for the opening quote of the input.
 func (w *unwrapper) begin(s string) string {
 	w.held += s
 	rest, ok := expect(w.held, `{`, `"input"`, `:`, `"`)
@@ -124,18 +124,18 @@ func (w *unwrapper) begin(s string) string {
 	case ok:
 		w.state, w.held = inText, ""
 		return w.text(rest)
-	case rest == "": // not all of it is here yet
+	case rest == "": // incomplete
 		return ""
 	}
-	w.state = asItIs
+	w.state = passThrough
 	held := w.held
 	w.held = ""
 	return held
 }
 
-// expect passes over the tokens and the white space before them. It returns what
-// follows; or an empty rest where s ends too early; or the place that does not
-// fit.
+// expect skips the tokens and the white space before each. It returns the text after
+// them and true. If s ends too early it returns "" and false; if s does not match it
+// returns the text from the mismatch on and false.
 func expect(s string, tokens ...string) (rest string, ok bool) {
 	for _, t := range tokens {
 		s = strings.TrimLeft(s, " \t\r\n")
@@ -151,7 +151,7 @@ func expect(s string, tokens ...string) (rest string, ok bool) {
 	return s, true
 }
 
-// text undoes the escapes of a JSON string up to its closing quote.
+// text decodes a JSON string up to its closing quote.
 func (w *unwrapper) text(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -176,7 +176,7 @@ func (w *unwrapper) text(s string) string {
 
 var shortEscapes = map[byte]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unescape writes the character of an escape once it is whole.
+// unescape writes the character of the escape sequence if that is complete.
 func (w *unwrapper) unescape(b *strings.Builder) {
 	if short, ok := shortEscapes[w.escape[1]]; ok {
 		w.lone(b)
@@ -184,14 +184,14 @@ func (w *unwrapper) unescape(b *strings.Builder) {
 		w.escape = ""
 		return
 	}
-	const whole = len(`\u0000`)
+	const complete = len(`\u0000`)
 	switch {
-	case w.escape[1] != 'u': // no escape of JSON's: a model's mistake, shown as it is
+	case w.escape[1] != 'u': // a model's mistake, passed through unchanged
 		w.lone(b)
 		b.WriteString(w.escape)
 		w.escape = ""
 		return
-	case len(w.escape) < whole:
+	case len(w.escape) < complete:
 		return
 	}
 	r := hexRune(w.escape[2:])
@@ -209,7 +209,7 @@ func (w *unwrapper) unescape(b *strings.Builder) {
 	}
 }
 
-// lone writes a first half that got no second.
+// lone writes U+FFFD if the first half of a surrogate pair has no second half.
 func (w *unwrapper) lone(b *strings.Builder) {
 	if w.high != 0 {
 		b.WriteRune(utf8.RuneError)

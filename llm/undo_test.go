@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// wrapped are the arguments of custom tools as models write them, and the text
-// that is meant.
+// wrapped lists arguments that models write for custom tools, and the input that they
+// contain.
 var wrapped = map[string]struct{ args, want string }{
 	"plain":              {`{"input":"ls -l"}`, "ls -l"},
 	"empty":              {`{"input":""}`, ""},
@@ -41,8 +41,8 @@ var wrapped = map[string]struct{ args, want string }{
 	"a bad code point":  {`{"input":"\u00zz"}`, "\ufffd"},
 }
 
-// A search for tools that was sent as a function is a search again, with the arguments
-// as they are.
+// A search tool that was sent as a function becomes a search tool again and keeps its
+// arguments.
 func TestUndoSearch(t *testing.T) {
 	u := Undo{Names: map[string]ToolRef{"find": {Kind: SearchTool, Name: "tool_search"}}}
 	sent := &ToolCall{CallID: "c", Kind: FunctionTool, Name: "find", Args: `{"input":"x"}`}
@@ -50,7 +50,7 @@ func TestUndoSearch(t *testing.T) {
 	resp := &Response{Choices: []Choice{{Blocks: []Block{sent}}}}
 	for i, e := range Explode(resp) {
 		if back, ok := u.Event(e); !ok {
-			t.Errorf("event %d is taken away", i)
+			t.Errorf("event %d is left out", i)
 		} else if b, ok := back.(BlockStart); ok && b.Block.(*ToolCall).Kind != SearchTool {
 			t.Errorf("%+v", b.Block)
 		}
@@ -79,7 +79,8 @@ func TestUnwrapCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// unwrapPieces runs a call through an Undo whose stream brings its arguments so.
+// unwrapPieces streams a tool call through an Undo, with its arguments in the given
+// pieces.
 func unwrapPieces(pieces ...string) string {
 	u := Undo{Names: map[string]ToolRef{"sent": {Kind: CustomTool, Name: "shell"}}}
 	var text strings.Builder
@@ -106,7 +107,7 @@ func TestUndoResponse(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, r.Choices[0].Blocks[1], want[1])
 		}
 		if sent.Name != "sent" {
-			t.Errorf("%s: the block of the answer was changed in place", name)
+			t.Errorf("%s: the response's block was changed in place", name)
 		}
 	}
 }
@@ -123,7 +124,7 @@ func TestUndoNames(t *testing.T) {
 		{ToolCall{Kind: FunctionTool, Name: "ns__f"}, ToolCall{Kind: FunctionTool, Name: "f", Namespace: "ns"}},
 		{ToolCall{Kind: FunctionTool, Name: "plain"}, ToolCall{Kind: FunctionTool, Name: "renamed"}},
 		{ToolCall{Kind: FunctionTool, Name: "other", Args: "{}"}, ToolCall{Kind: FunctionTool, Name: "other", Args: "{}"}},
-		// It was sent as a custom tool, only its name differs: nothing is wrapped.
+		// A custom tool that was sent as one: only its name differs.
 		{ToolCall{Kind: CustomTool, Name: "text", Args: `{"input":"x"}`}, ToolCall{Kind: CustomTool, Name: "text!", Args: `{"input":"x"}`}},
 	} {
 		u := Undo{Names: names}
@@ -145,7 +146,7 @@ func TestUndoNames(t *testing.T) {
 	}
 }
 
-// Calls that are open at once, and blocks of other choices, are kept apart.
+// Calls that are open at the same time do not mix, nor do choices.
 func TestUndoInterleaved(t *testing.T) {
 	u := Undo{Names: map[string]ToolRef{"sent": {Kind: CustomTool, Name: "shell"}}}
 	call := func() Block { return &ToolCall{CallID: "c", Name: "sent", Kind: FunctionTool} }
@@ -168,7 +169,7 @@ func TestUndoInterleaved(t *testing.T) {
 	}
 }
 
-func TestUndoOfNothing(t *testing.T) {
+func TestZeroUndoChangesNothing(t *testing.T) {
 	var u Undo
 	e := BlockStart{0, 0, &ToolCall{Name: "f"}}
 	if got, ok := u.Event(e); !ok || !reflect.DeepEqual(got, e) {
@@ -181,7 +182,7 @@ func TestUndoOfNothing(t *testing.T) {
 	}
 }
 
-// Any cut gives the text that encoding/json reads.
+// Arguments in any two pieces give the text that encoding/json decodes.
 func FuzzUnwrap(f *testing.F) {
 	for _, c := range wrapped {
 		literal := strings.TrimSuffix(strings.TrimPrefix(c.args, `{"input":`), "}")
@@ -194,7 +195,7 @@ func FuzzUnwrap(f *testing.F) {
 		}
 		value := strings.TrimSpace(literal)
 		if !strings.HasPrefix(value, `"`) || !json.Valid([]byte(value)) || !utf8.ValidString(value) || json.Unmarshal([]byte(args), &want) != nil {
-			unwrapPieces(args) // only must not break
+			unwrapPieces(args) // must not panic
 			return
 		}
 		i = max(0, min(i, len(args)))

@@ -1,18 +1,34 @@
 package llm
 
-// Usage counts the tokens of one answer in classes that do not overlap, so that
-// each can be priced and summed on its own. A nil *Usage means that nothing was
-// reported, which is not the same as zero.
+// Usage holds the token counts of a response. The counts do not overlap, so each has
+// its own price and they can be added up. A nil *Usage means that the upstream
+// reported no usage, which is different from zero.
 type Usage struct {
-	Input      int64 // read anew: neither from a cache nor into one
+	Input      int64 // input that was neither read from nor written to a cache
 	CacheRead  int64 // read from the provider's prompt cache
 	CacheWrite int64 // written to the provider's prompt cache
 	Output     int64 // visible output
 	Reasoning  int64 // output spent on reasoning
 }
 
-// TotalInput is everything the model read.
+// Add returns the sum of two usages.
+func (u Usage) Add(other Usage) Usage {
+	return Usage{
+		Input: u.Input + other.Input, CacheRead: u.CacheRead + other.CacheRead, CacheWrite: u.CacheWrite + other.CacheWrite,
+		Output: u.Output + other.Output, Reasoning: u.Reasoning + other.Reasoning,
+	}
+}
+
+// Sub returns the difference of two usages.
+func (u Usage) Sub(other Usage) Usage {
+	return u.Add(Usage{
+		Input: -other.Input, CacheRead: -other.CacheRead, CacheWrite: -other.CacheWrite,
+		Output: -other.Output, Reasoning: -other.Reasoning,
+	})
+}
+
+// TotalInput returns the number of all input tokens.
 func (u *Usage) TotalInput() int64 { return u.Input + u.CacheRead + u.CacheWrite }
 
-// TotalOutput is everything the model wrote.
+// TotalOutput returns the number of all output tokens.
 func (u *Usage) TotalOutput() int64 { return u.Output + u.Reasoning }

@@ -2,14 +2,15 @@ package llm
 
 import "fmt"
 
-// Validator holds a stream of events to the rules that encoders rely on:
+// Validator checks that a stream of events follows the rules that encoders rely on:
 //
-//   - one Start first; one End or Failure last, and nothing after it;
-//   - blocks of a choice begin in order, each ends once, and nothing but its own
-//     deltas comes in between;
-//   - a choice ends once, after its blocks; an End needs every choice to have ended;
-//   - a tool call has its id and name from the beginning;
-//   - token counts do not shrink.
+//   - Start is the first event, except for pings and a failure; End or Failure is the
+//     last;
+//   - the blocks of a choice start in the order of their indexes, end once, and get
+//     deltas only while they are open;
+//   - a choice ends once, after its blocks; End comes after all choices have ended;
+//   - the start of a tool call has the call's id and name;
+//   - token counts do not decrease.
 type Validator struct {
 	started, over bool
 	choices       map[int]*validated
@@ -17,15 +18,14 @@ type Validator struct {
 }
 
 type validated struct {
-	open  []bool // by block
-	kinds []Block
+	open  []bool // by block index
 	ended bool
 }
 
-// Add checks one event against what came before it.
+// Add checks the next event.
 func (v *Validator) Add(e Event) error {
 	if v.over {
-		return fmt.Errorf("%T after the end", e)
+		return fmt.Errorf("%T after End or Failure", e)
 	}
 	if _, first := e.(Start); !v.started && !first {
 		switch e.(type) {
@@ -50,6 +50,8 @@ func (v *Validator) Add(e Event) error {
 		return v.inside(e, e.Choice, e.Index)
 	case Logprobs:
 		return v.inside(e, e.Choice, e.Index)
+	case Members:
+		return v.members(e)
 	case BlockEnd:
 		if err := v.inside(e, e.Choice, e.Index); err != nil {
 			return err
@@ -63,7 +65,7 @@ func (v *Validator) Add(e Event) error {
 		v.over = true
 		for i, c := range v.choices {
 			if !c.ended {
-				return fmt.Errorf("End before choice %d has ended", i)
+				return fmt.Errorf("End before the end of choice %d", i)
 			}
 		}
 	case Failure:
@@ -76,7 +78,7 @@ func (v *Validator) Add(e Event) error {
 	return nil
 }
 
-// Finish reports a stream that has no last event.
+// Finish returns an error if the stream has neither End nor Failure.
 func (v *Validator) Finish() error {
 	if !v.over {
 		return fmt.Errorf("the stream has neither End nor Failure")
@@ -100,14 +102,13 @@ func (v *Validator) begin(e BlockStart) error {
 	case c.ended:
 		return fmt.Errorf("block %d of choice %d after its end", e.Index, e.Choice)
 	case e.Index != len(c.open):
-		return fmt.Errorf("block %d begins where %d is next", e.Index, len(c.open))
+		return fmt.Errorf("block %d starts, want block %d", e.Index, len(c.open))
 	case e.Block == nil:
-		return fmt.Errorf("block %d has no kind", e.Index)
+		return fmt.Errorf("block %d starts without a Block", e.Index)
 	case ok && (call.CallID == "" || call.Name == ""):
-		return fmt.Errorf("call %d begins without its id or its name", e.Index)
+		return fmt.Errorf("tool call %d starts without an id or a name", e.Index)
 	}
 	c.open = append(c.open, true)
-	c.kinds = append(c.kinds, e.Block)
 	return nil
 }
 
@@ -115,6 +116,18 @@ func (v *Validator) inside(e Event, choice, index int) error {
 	c := v.choice(choice)
 	if index < 0 || index >= len(c.open) || !c.open[index] {
 		return fmt.Errorf("%T for block %d of choice %d, which is not open", e, index, choice)
+	}
+	return nil
+}
+
+func (v *Validator) members(e Members) error {
+	switch {
+	case e.Choice == Whole:
+		return nil
+	case e.Index != Whole:
+		return v.inside(e, e.Choice, e.Index)
+	case v.choice(e.Choice).ended:
+		return fmt.Errorf("members of choice %d after its end", e.Choice)
 	}
 	return nil
 }
@@ -130,7 +143,7 @@ func (v *Validator) endChoice(e ChoiceEnd) error {
 		}
 	}
 	if e.Stop.Kind == "" {
-		return fmt.Errorf("choice %d ends without a reason", e.Choice)
+		return fmt.Errorf("choice %d ends without a stop reason", e.Choice)
 	}
 	c.ended = true
 	return nil
@@ -138,7 +151,7 @@ func (v *Validator) endChoice(e ChoiceEnd) error {
 
 func (v *Validator) count(u Usage) error {
 	if u.TotalInput() < v.usage.TotalInput() || u.TotalOutput() < v.usage.TotalOutput() {
-		return fmt.Errorf("token counts shrink")
+		return fmt.Errorf("token counts decrease")
 	}
 	v.usage = u
 	return nil

@@ -11,7 +11,7 @@ func TestValidator(t *testing.T) {
 	stop := ChoiceEnd{Stop: Stop{Kind: EndTurn}}
 	for name, c := range map[string]struct {
 		events []Event
-		want   string // empty: a good stream
+		want   string // empty if the stream is valid
 	}{
 		"whole":                   {[]Event{Start{}, text, Delta{}, SealDelta{}, Cite{}, Logprobs{}, BlockEnd{}, stop, End{}}, ""},
 		"two blocks open":         {[]Event{Start{}, text, BlockStart{0, 1, &Text{}}, Delta{Index: 1}, Delta{}, BlockEnd{0, 1}, BlockEnd{}, stop, End{}}, ""},
@@ -24,15 +24,15 @@ func TestValidator(t *testing.T) {
 		"no start":                {[]Event{text}, "before Start"},
 		"end without start":       {[]Event{End{}}, "before Start"},
 		"two starts":              {[]Event{Start{}, Start{}}, "second Start"},
-		"after end":               {[]Event{Start{}, End{}, Ping{}}, "after the end"},
-		"after failure":           {[]Event{Start{}, Failure{&Error{}}, End{}}, "after the end"},
+		"after end":               {[]Event{Start{}, End{}, Ping{}}, "after End or Failure"},
+		"after failure":           {[]Event{Start{}, Failure{&Error{}}, End{}}, "after End or Failure"},
 		"failure without error":   {[]Event{Failure{}}, "without an error"},
 		"no last event":           {[]Event{Start{}, text, BlockEnd{}, stop}, "neither End nor Failure"},
-		"block skips":             {[]Event{Start{}, BlockStart{0, 1, &Text{}}}, "begins where 0 is next"},
-		"block twice":             {[]Event{Start{}, text, text}, "begins where 1 is next"},
-		"block without kind":      {[]Event{Start{}, BlockStart{}}, "has no kind"},
-		"call without id":         {[]Event{Start{}, call("", "f")}, "without its id"},
-		"call without name":       {[]Event{Start{}, call("c", "")}, "without its id or its name"},
+		"block skips":             {[]Event{Start{}, BlockStart{0, 1, &Text{}}}, "want block 0"},
+		"block twice":             {[]Event{Start{}, text, text}, "want block 1"},
+		"block without kind":      {[]Event{Start{}, BlockStart{}}, "without a Block"},
+		"call without id":         {[]Event{Start{}, call("", "f")}, "without an id"},
+		"call without name":       {[]Event{Start{}, call("c", "")}, "without an id or a name"},
 		"delta before block":      {[]Event{Start{}, Delta{}}, "not open"},
 		"negative block":          {[]Event{Start{}, Delta{Index: -1}}, "not open"},
 		"delta after block":       {[]Event{Start{}, text, BlockEnd{}, Delta{}}, "not open"},
@@ -43,11 +43,11 @@ func TestValidator(t *testing.T) {
 		"block ends twice":        {[]Event{Start{}, text, BlockEnd{}, BlockEnd{}}, "not open"},
 		"choice ends open":        {[]Event{Start{}, text, stop}, "with block 0 open"},
 		"choice ends twice":       {[]Event{Start{}, stop, stop}, "ends twice"},
-		"choice without reason":   {[]Event{Start{}, ChoiceEnd{}}, "without a reason"},
+		"choice without reason":   {[]Event{Start{}, ChoiceEnd{}}, "without a stop reason"},
 		"block after choice":      {[]Event{Start{}, stop, text}, "after its end"},
-		"end before choice":       {[]Event{Start{}, text, BlockEnd{}, End{}}, "before choice 0 has ended"},
-		"usage shrinks":           {[]Event{Start{}, UsageUpdate{Usage{Input: 2}}, UsageUpdate{Usage{Input: 1}}}, "shrink"},
-		"output shrinks":          {[]Event{Start{}, UsageUpdate{Usage{Reasoning: 2}}, UsageUpdate{Usage{Output: 1}}}, "shrink"},
+		"end before choice":       {[]Event{Start{}, text, BlockEnd{}, End{}}, "before the end of choice 0"},
+		"input decreases":         {[]Event{Start{}, UsageUpdate{Usage{Input: 2}}, UsageUpdate{Usage{Input: 1}}}, "decrease"},
+		"output decreases":        {[]Event{Start{}, UsageUpdate{Usage{Reasoning: 2}}, UsageUpdate{Usage{Output: 1}}}, "decrease"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := validate(c.events)

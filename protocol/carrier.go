@@ -8,22 +8,23 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// CarrierMember is the member in which a dialect that has no place for a foreign
-// seal carries it, for the client to send back: on the block that it seals, as
-// Google's OpenAI-compatible surface does.
+// CarrierMember is the member in which Chat Completions carries the seals of other
+// protocols, so that the client sends them back. It is a member of the block that the
+// seal belongs to, as in Google's OpenAI-compatible API.
 const CarrierMember = "extra_content"
 
-// carried is the name that a seal has inside the carrier.
+// carried maps a seal's protocol to the names that CarrierMember uses for it.
 var carried = map[Name]struct{ vendor, signature, encrypted, redacted string }{
 	OpenAIResponses: {"openai", "signature", "encrypted_content", "redacted"},
 	Anthropic:       {"anthropic", "signature", "encrypted_content", "redacted_thinking"},
 	Gemini:          {"google", "thought_signature", "encrypted_content", "redacted"},
 }
 
-// Carry writes the seals that other protocols have made as the value of
-// CarrierMember. It is empty where there are none.
+// Carry returns the value of CarrierMember for the seals of protocols other than own,
+// or "" if there are none.
 func Carry(seals []llm.Seal, own Name) llm.Raw {
 	out := map[string]map[string]string{}
 	for _, s := range seals {
@@ -40,21 +41,18 @@ func Carry(seals []llm.Seal, own Name) llm.Raw {
 	if len(out) == 0 {
 		return ""
 	}
-	// Strings in maps cannot fail to encode; the order is fixed for prompt caches.
+	// Maps of strings always encode. The order is fixed because prompt caches need the
+	// same bytes every time.
 	b, _ := json.Marshal(out, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	return llm.Raw(b)
 }
 
-// lenient, because what a client sends back has been through its hands.
-var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-
-// wrapped is "isogloss:" in base64: how a seal of another protocol begins that
-// travels in the place of a dialect's own.
+// wrapped is the prefix of the text that Wrap returns: "isogloss:" in base64.
 const wrapped = "aXNvZ2xvc3M6"
 
-// Wrap writes the seals that other protocols have made as one opaque text, for a
-// dialect whose clients send such a text back but drop members that they do not
-// know. It is empty where there are none.
+// Wrap returns the seals of protocols other than own as one opaque text, or "" if
+// there are none. It is for dialects whose clients send a seal of the dialect back but
+// drop unknown members: the text takes the place of such a seal.
 func Wrap(seals []llm.Seal, own Name) string {
 	carried := Carry(seals, own)
 	if carried == "" {
@@ -63,11 +61,12 @@ func Wrap(seals []llm.Seal, own Name) string {
 	return wrapped + base64.StdEncoding.EncodeToString([]byte(carried))
 }
 
-// Unsealed is what Wrap would write for no seals: it stands where clients expect a
-// seal and nobody has made one. It reads back as none.
+// Unsealed is a text like those of Wrap that contains no seals. It is for blocks in
+// which clients require a seal although no protocol has made one.
 const Unsealed = wrapped + "e30="
 
-// Unwrap reads what Wrap has written. It reports whether the text is of that kind.
+// Unwrap returns the seals in a text of Wrap. It reports false if the text does not
+// come from Wrap.
 func Unwrap(text string) ([]llm.Seal, bool) {
 	rest, ok := strings.CutPrefix(text, wrapped)
 	if !ok {
@@ -80,11 +79,11 @@ func Unwrap(text string) ([]llm.Seal, bool) {
 	return Uncarry(llm.Raw(data)), true
 }
 
-// Uncarry reads the seals that a client has sent back in CarrierMember. What is
-// not a seal is left alone.
+// Uncarry returns the seals in a value of CarrierMember that a client has sent back.
+// It ignores everything else in it.
 func Uncarry(raw llm.Raw) []llm.Seal {
 	var vendors map[string]jsontext.Value
-	if raw == "" || json.Unmarshal([]byte(raw), &vendors, lenient) != nil {
+	if raw == "" || json.Unmarshal([]byte(raw), &vendors, wire.Lenient) != nil {
 		return nil
 	}
 	var seals []llm.Seal
@@ -94,7 +93,7 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 			continue
 		}
 		var in map[string]jsontext.Value
-		if json.Unmarshal(vendors[c.vendor], &in, lenient) != nil {
+		if json.Unmarshal(vendors[c.vendor], &in, wire.Lenient) != nil {
 			continue
 		}
 		for _, f := range []struct {
@@ -102,7 +101,7 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 			name string
 		}{{llm.Signature, c.signature}, {llm.Encrypted, c.encrypted}, {llm.Redacted, c.redacted}} {
 			var data string
-			if json.Unmarshal(in[f.name], &data, lenient) == nil && data != "" {
+			if json.Unmarshal(in[f.name], &data, wire.Lenient) == nil && data != "" {
 				seals = append(seals, llm.Seal{Form: f.form, Data: data, Origin: string(origin)})
 			}
 		}
@@ -110,21 +109,20 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 	return seals
 }
 
-// MarkPrefix begins the names that a codec gives to its own notes among a node's
-// unknown members: how something was spelled, where a border was. They are not
-// the client's, so no other codec reports them.
+// MarkPrefix is the prefix of the names under which a codec stores notes in an
+// [llm.Ext], such as the original spelling of a value. The client did not send them,
+// so other codecs do not report them as lost.
 const MarkPrefix = "isogloss."
 
-// DropExt reports the members of another protocol that an encoder has no place
-// for.
+// DropExt reports the members of e as dropped, unless e belongs to own.
 func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
 	for _, name := range Lost(e, own) {
-		report.Drop(path+"."+name, "ext.unknown_field", "the upstream's dialect has no place for it")
+		report.Drop(path+"."+name, "ext.unknown_field", "the upstream's protocol has no such field")
 	}
 }
 
-// Lost names the members of another protocol that say something which is lost: not a
-// codec's own notes and not what is empty.
+// Lost returns the names of the members of e that an encoder of own drops. It leaves
+// out the notes of codecs, null and empty arrays.
 func Lost(e llm.Ext, own Name) []string {
 	if e.Protocol == "" || Name(e.Protocol) == own {
 		return nil

@@ -1,16 +1,20 @@
-// Package protocol says what a wire protocol is to the gateway. One folder below
-// it holds one protocol; protocol/all lists them.
+// Package protocol defines the interface of the wire protocols. Each folder below it
+// implements one protocol, and protocol/all lists them.
 //
-// A protocol does no I/O, starts no goroutine and reads no clock: bytes in,
-// values out.
+// A protocol only converts between bytes and values. It does no I/O, starts no
+// goroutine and reads no clock.
 package protocol
 
-import "github.com/isogloss-gateway/isogloss/llm"
+import (
+	"slices"
 
-// Name is how a protocol is called in the configuration and in logs.
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// Name is the name of a protocol in the configuration and in logs.
 type Name string
 
-// The protocols a provider can speak.
+// The names of the protocols.
 const (
 	OpenAIChat      Name = "openai-chat"
 	OpenAIResponses Name = "openai-responses"
@@ -18,80 +22,73 @@ const (
 	Gemini          Name = "gemini"
 )
 
-// Names lists the protocols that a configuration may name.
+// Names returns the names that are valid in a configuration.
 func Names() []Name { return []Name{OpenAIChat, OpenAIResponses, Anthropic, Gemini} }
 
-// Codec is one wire protocol.
+// Codec implements the part of a protocol that every request needs, even if it is not
+// translated.
 type Codec interface {
 	Name() Name
 
-	// NewTap returns a tap for one answer that has the given number of
-	// choices: each of them must finish before the answer counts as complete.
+	// NewTap returns a tap for one response. The response is complete when the
+	// given number of choices has finished.
 	NewTap(choices int) Tap
 
-	// NewCollector returns a collector for one stream, which holds at most
-	// limit bytes.
-	NewCollector(limit int64) Collector
-
-	// Explode writes a whole answer as the data of the events that a stream
-	// of it would have had.
-	Explode(body []byte) ([][]byte, error)
-
-	// EncodeError writes the body of an error answer. The status is
+	// EncodeError returns the body of an error response. The status is
 	// e.HTTPStatus().
 	EncodeError(e *llm.Error) []byte
 
-	// EncodeStreamError writes the server-sent event that ends a stream
-	// which has already begun.
+	// EncodeStreamError returns the server-sent event that ends a stream with an
+	// error after its headers were sent.
 	EncodeStreamError(e *llm.Error) []byte
 }
 
-// Tap reads what an exchange is measured by from an answer that passes on its
-// way to the client. It keeps nothing of the answer's text.
+// Tap reads usage, finish reason and errors from a response that is relayed to the
+// client unchanged. It does not keep the response's text.
 type Tap interface {
-	// Event sees the data of one server-sent event.
+	// Event reads the data of one server-sent event.
 	Event(data []byte) Mark
 
-	// Body sees a whole answer that was not streamed. It returns an error
-	// where the body is an error object or no answer at all.
+	// Body reads the body of a non-streaming response. It returns an error if the
+	// body is an error object or not a response.
 	Body(body []byte) *llm.Error
 
-	// Summary is what has been seen so far.
+	// Summary returns what the tap has read so far.
 	Summary() Summary
 }
 
-// Collector makes one whole answer of a stream.
-type Collector interface {
-	// Add takes the data of one event.
-	Add(data []byte) error
-
-	// Done says that the protocol's last event has come, if it has one of
-	// its own.
-	Done()
-
-	// Body is the whole answer. It is an error if the stream gave no proof
-	// of its end.
-	Body() ([]byte, error)
-}
-
-// Mark is what one event means to whoever relays it.
+// Mark classifies a server-sent event.
 type Mark int
 
 // The marks.
 const (
-	Content   Mark = iota // a part of the answer
-	Keepalive             // nothing in it
-	UsageOnly             // only token counts; the event can be left out for a client that did not ask
-	Failed                // an error object; Summary().Err holds it
-	Done                  // the protocol's last event
+	Content   Mark = iota // part of the response
+	Keepalive             // an event without content
+	UsageOnly             // only token counts; to be left out if the client did not request them
+	Failed                // an error object, which Summary().Err contains
+	Done                  // the last event of the stream
 )
 
-// Summary is what a tap has learned of an answer.
+// Summary is what a tap has read from a response.
 type Summary struct {
-	ID       string     // the answer's id
-	Model    string     // the model that the upstream says has answered
-	Finish   string     // the finish reason as it was on the wire; empty if none came
-	Complete bool       // the answer gave proof of its end
-	Usage    *llm.Usage // nil where none was reported
-	Err      *llm.Error // the error that came inside the answer
+	ID       string     // the response's id
+	Model    string     // the model that the response names
+	Finish   string     // the finish reason in the protocol's own words; empty if there is none yet
+	Complete bool       // the response has ended as the protocol requires
+	Usage    *llm.Usage // nil if the response has none
+	Content  bool       // the response is not empty, so that its usage is not zero
+	Err      *llm.Error // an error object inside the response
+	Kept     []string   // ids in the response, beside its own, of what the vendor keeps
+}
+
+// maxKept limits the ids that Keep adds.
+const maxKept = 64
+
+// Keep adds ids to Kept.
+func (s *Summary) Keep(ids ...string) {
+	for _, id := range ids {
+		if id != "" && len(s.Kept) < maxKept && !slices.Contains(s.Kept, id) {
+			s.Kept = append(s.Kept, id)
+		}
+	}
 }

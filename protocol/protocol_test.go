@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 func TestCarry(t *testing.T) {
@@ -25,7 +26,7 @@ func TestCarry(t *testing.T) {
 		{OpenAIChat, []llm.Seal{gem, redacted, signed, encrypted},
 			`{"anthropic":{"redacted_thinking":"r","signature":"a"},"google":{"thought_signature":"s<&\""},"openai":{"encrypted_content":"e"}}`,
 			[]llm.Seal{encrypted, signed, redacted, gem}},
-		{Gemini, []llm.Seal{gem}, "", nil}, // its own has a place of its own
+		{Gemini, []llm.Seal{gem}, "", nil}, // the protocol's own seal is not carried
 		{Gemini, []llm.Seal{gem, signed}, `{"anthropic":{"signature":"a"}}`, []llm.Seal{signed}},
 		{Gemini, []llm.Seal{{Form: llm.Signature, Data: "x", Origin: "unknown"}, {Form: llm.Signature, Data: "x", Origin: string(OpenAIChat)}}, "", nil},
 	} {
@@ -39,8 +40,8 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// What a client has made of the carrier does not cost the seals in it.
-func TestUncarryOddThings(t *testing.T) {
+// Uncarry finds the seals in a carrier that the client has changed.
+func TestUncarryIgnoresOtherMembers(t *testing.T) {
 	seal := []llm.Seal{{Form: llm.Signature, Data: "s", Origin: string(Gemini)}}
 	for raw, want := range map[llm.Raw][]llm.Seal{
 		``: nil, `null`: nil, `7`: nil, `[]`: nil, `{`: nil, `"x"`: nil, `{}`: nil,
@@ -64,7 +65,7 @@ func TestRetryAfter(t *testing.T) {
 	}{
 		{"", "", 0}, {"7", "", 7 * time.Second}, {"1.5", "", 1500 * time.Millisecond}, {"0", "", 0}, {"-3", "", 0},
 		{"7", "250", 250 * time.Millisecond}, {"7", "x", 7 * time.Second}, {"7", "0", 7 * time.Second},
-		{"Wed, 21 Oct 2026 07:28:00 GMT", "", 0}, {"NaN", "", 0}, {"Inf", "", longestWait}, {"1e300", "", longestWait},
+		{"Wed, 21 Oct 2026 07:28:00 GMT", "", 0}, {"NaN", "", 0}, {"Inf", "", maxRetryAfter}, {"1e300", "", maxRetryAfter},
 	} {
 		h := http.Header{}
 		h.Set("Retry-After", c.seconds)
@@ -89,6 +90,19 @@ func TestNames(t *testing.T) {
 	for n := range carried {
 		if !seen[n] {
 			t.Errorf("seals of %q are carried, and it is not in the list", n)
+		}
+	}
+}
+
+func TestReadCount(t *testing.T) {
+	for text, want := range map[string]int64{"": 0, "null": 0, "0": 0, "-3": 0, "3": 3, "3.0": 3, "1e2": 100, `"128"`: 128, `"1e2"`: 100, `"1_0"`: 10, "2147483648": 1 << 31} {
+		if n, err := ReadCount("n", wire.Raw(text)); n != want || err != nil {
+			t.Errorf("%s: %d and error %v, want %d", text, n, err, want)
+		}
+	}
+	for _, text := range []string{`" 128 "`, `"0x10"`, `"many"`, `""`, `"\u0031"`, "[128]", "{}", "true", "1e300", "1e999", "9223372036854775808", "2147483649"} {
+		if n, err := ReadCount("n", wire.Raw(text)); err == nil || err.Param != "n" {
+			t.Errorf("%s: %d and error %v, want an error about n", text, n, err)
 		}
 	}
 }

@@ -6,97 +6,97 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Translator is a codec that can also translate between its wire form and the
-// neutral model, both ways. A translator knows its own protocol and no other.
+// Translator is a codec that also translates between its protocol and the neutral
+// model, in both directions. It knows no other protocol.
 type Translator interface {
 	Codec
 
-	// DecodeRequest reads a client's request.
+	// DecodeRequest decodes a client's request.
 	DecodeRequest(in Incoming) (*llm.Request, *llm.Error)
 
-	// EncodeRequest writes a request for an upstream. What it cannot express
-	// it puts into the report.
+	// EncodeRequest encodes a request for an upstream. It reports what the protocol
+	// cannot express.
 	EncodeRequest(req *llm.Request, target Target, report *llm.Report) (Outgoing, *llm.Error)
 
-	// DecodeResponse reads an upstream's whole answer. An error object with a
-	// good status is an error too.
+	// DecodeResponse decodes an upstream's non-streaming response. It returns an
+	// error if the body is an error object, even with status 200.
 	DecodeResponse(body []byte) (*llm.Response, *llm.Error)
 
-	// EncodeResponse writes a whole answer for the client that asked.
+	// EncodeResponse encodes a non-streaming response for the client that sent ask.
 	EncodeResponse(resp *llm.Response, ask *llm.Request, report *llm.Report) []byte
 
-	// NewStreamDecoder reads an upstream's stream.
+	// NewStreamDecoder returns a decoder for an upstream's stream.
 	NewStreamDecoder() StreamDecoder
 
-	// NewStreamEncoder writes a stream for the client that asked.
+	// NewStreamEncoder returns an encoder for the stream to the client that sent
+	// ask.
 	NewStreamEncoder(ask *llm.Request) StreamEncoder
 
-	// DecodeError reads an upstream's error answer, whatever its shape.
+	// DecodeError decodes an upstream's error response. The body may have any form.
 	DecodeError(status int, header http.Header, body []byte) *llm.Error
 
-	// ErrorStatus is the HTTP status that the protocol has for an error.
+	// ErrorStatus returns the HTTP status that the protocol uses for an error.
 	ErrorStatus(e *llm.Error) int
 }
 
-// Incoming is a client's request as it came.
+// Incoming is a client's request before decoding.
 type Incoming struct {
 	Body    []byte
-	Path    string // for protocols that have the model in it
-	Stream  bool   // for protocols that say so in the path
-	Version string // of the dialect, from wherever it carries it
+	Path    string // for protocols whose path contains the model
+	Stream  bool   // for protocols whose path requests streaming
+	Version string // of the dialect, from the path or a header
 }
 
-// Target is what an encoder has to know of the upstream.
+// Target describes the upstream to an encoder.
 type Target struct {
 	Model   string
-	Version string // of the dialect; empty means the protocol's own default
+	Version string // of the dialect; empty means the default version
 	Gates   Gates
 }
 
-// Outgoing is a request as an upstream gets it.
+// Outgoing is an encoded request for an upstream.
 type Outgoing struct {
 	Body   []byte
-	Path   string      // after the origin, with its query: /v1/messages
-	Header http.Header // what the protocol wants beside the credential
+	Path   string      // with its query, such as /v1/messages
+	Header http.Header // the headers that the protocol requires, except credentials
 
-	// Names leads from the names that tools were sent under to the tools
-	// that the client declared, where the two differ in name or in kind: a
-	// name out of the protocol's alphabet, a custom tool sent as a function
-	// with one string argument called "input".
+	// Names maps the name of a tool in Body to the client's tool, for tools that
+	// were sent with another name or kind: because the protocol does not allow the
+	// name, or because a custom tool was sent as a function with one string
+	// argument called "input".
 	Names map[string]llm.ToolRef
 }
 
-// Gates is what a model refuses or wants otherwise. The zero value refuses
-// nothing.
+// Gates describes how a model's requests differ from the protocol. The zero value
+// describes a model that accepts the whole protocol.
 type Gates struct {
-	MaxOutput        int64    // what is sent where a limit is required and none was given; 0: the protocol's default
-	NoSampling       bool     // temperature, top_p and top_k are refused
-	NoForcedTool     bool     // a tool cannot be forced
-	Adaptive         bool     // thinking is set by effort, not by a budget
-	Budget           bool     // thinking is set by a budget, not by a level
-	Efforts          []string // the levels of effort that are known; empty: all
-	NoStop           bool     // stop sequences are refused
-	NoCustom         bool     // tools that take free text are not known
-	MidSystem        bool     // system text may stand in mid-conversation
-	MaxTokensName    string   // what the limit is called, where it has two names
-	SystemOnly       bool     // the role developer is not known
-	ReasoningHistory string   // what an earlier answer's reasoning is sent as: a member's name, or "" for not at all
+	MaxOutput        int64    // the output limit to send if one is required and the client sets none; 0 means the protocol's default
+	NoSampling       bool     // rejects temperature, top_p and top_k
+	NoForcedTool     bool     // rejects a tool choice that forces a tool
+	Adaptive         bool     // reasoning is controlled by effort, not by a budget
+	Budget           bool     // reasoning is controlled by a budget, not by a level
+	Efforts          []string // the effort levels that it accepts; empty means all
+	NoStop           bool     // rejects stop sequences
+	NoCustom         bool     // rejects tools with plain text as input
+	MidSystem        bool     // accepts system text between other turns
+	MaxTokensName    string   // the name of the output limit, in a protocol with two names for it
+	SystemOnly       bool     // rejects the role developer
+	ReasoningHistory string   // the member for the reasoning of earlier turns; empty means that it is not sent
 }
 
-// StreamDecoder turns the events of an upstream's stream into neutral ones. It
-// appends to a slice that the caller may use again.
+// StreamDecoder decodes an upstream's stream into neutral events.
 type StreamDecoder interface {
-	// Decode reads one server-sent event. An error that came inside the
-	// stream is a Failure event, not an error.
+	// Decode decodes one server-sent event and appends the result to to. An error
+	// object in the stream becomes a Failure event.
 	Decode(name, data []byte, to []llm.Event) []llm.Event
 
-	// Finish is called at the end of the stream. Without proof of the end
-	// it gives a Failure.
+	// Finish is called at the end of the stream. It appends a Failure if the stream
+	// has not ended as the protocol requires.
 	Finish(to []llm.Event) []llm.Event
 }
 
-// StreamEncoder writes neutral events as a client's stream. It appends to bytes
-// that the caller may use again.
+// StreamEncoder encodes neutral events as a client's stream.
 type StreamEncoder interface {
+	// Encode encodes one event and appends the result to to.
 	Encode(e llm.Event, to []byte) []byte
 }

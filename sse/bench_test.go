@@ -9,7 +9,7 @@ import (
 
 const burst = 200 // events in one benchmark round
 
-// blockOf returns a block of size bytes, as a chat stream has them.
+// blockOf returns an event of size bytes like those of a chat stream.
 func blockOf(size int, name, eol string) string {
 	head := "data: "
 	if name != "" {
@@ -20,7 +20,7 @@ func blockOf(size int, name, eol string) string {
 	return strings.Replace(frame, `"content":"`, `"content":"`+pad, 1)
 }
 
-// looped replays text for ever in reads of at most size bytes.
+// looped returns text again and again, in reads of at most size bytes.
 type looped struct {
 	text string
 	at   int
@@ -98,7 +98,8 @@ func reportEvents(b *testing.B, seen int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*burst), "ns/event")
 }
 
-// BenchmarkRead is what the copying of the bytes alone costs in BenchmarkReader.
+// BenchmarkRead measures the cost of copying the bytes, which BenchmarkReader
+// includes.
 func BenchmarkRead(b *testing.B) {
 	text := strings.Repeat(blockOf(220, "", "\n"), burst)
 	src := &looped{text: text, size: 220}

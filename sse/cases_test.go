@@ -9,8 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// cases are streams that end in io.EOF. They are also the seeds of the fuzz
-// targets.
+// cases lists streams that end in io.EOF. They are also the seeds of the fuzz tests.
 var cases = []struct {
 	name   string
 	in     string
@@ -183,15 +182,15 @@ func TestCases(t *testing.T) {
 			got := readAll(t, strings.NewReader(c.in), sse.Options{})
 			want := result{events: c.events, raw: strings.TrimSuffix(c.in, c.rest), rest: c.rest, last: c.last, err: io.EOF}
 			same(t, "whole", got, want)
-			// The reference is what the fuzz targets trust.
+			// The fuzz tests compare with the reference.
 			same(t, "reference", reference(c.in, 1<<20), want)
 		})
 	}
 }
 
-// SSE-16: the same events from the whole, from single bytes and from a cut at
-// every offset.
-func TestCutsDoNotMatter(t *testing.T) {
+// SSE-16: the events are the same for one read, for reads of single bytes and for two
+// reads divided at any offset.
+func TestEventsDoNotDependOnReads(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			want := readAll(t, strings.NewReader(c.in), sse.Options{})
@@ -205,9 +204,9 @@ func TestCutsDoNotMatter(t *testing.T) {
 	}
 }
 
-// Whatever has arrived is released as soon as it is certain: after any number
-// of bytes, the reader has given out all that the reference finds in them.
-func TestNothingIsHeldBack(t *testing.T) {
+// After any number of bytes, the Reader has returned all events that the reference
+// finds in them.
+func TestEventsAreReturnedWhenComplete(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			for i := range len(c.in) + 1 {
@@ -220,15 +219,15 @@ func TestNothingIsHeldBack(t *testing.T) {
 	}
 }
 
-func TestCommentsAreReleasedAtTheirLineEnd(t *testing.T) {
+func TestCommentsAreReturnedAtTheirLineEnd(t *testing.T) {
 	in := []string{": pi", "ng\n", ":\r", "\n", "data: a\n", ": in\n", "\n", "\xEF\xBB\xBF: x\n", ": y\n"}
 	var raws []string
 	r := sse.NewReader(&pieces{parts: in, err: io.EOF}, sse.Options{})
 	for b, err := r.Batch(); err == nil; b, err = r.Batch() {
 		raws = append(raws, string(b.Raw))
 	}
-	// A byte order mark after the start is an unknown field, so that the
-	// comment after it is inside a block.
+	// A byte order mark that is not at the start is an unknown field, so the
+	// comment after it belongs to an event.
 	want := []string{": ping\n", ":\r", "\n", "data: a\n: in\n\n"}
 	if !slices.Equal(raws, want) || string(r.Rest()) != "\xEF\xBB\xBF: x\n: y\n" {
 		t.Errorf("got %q and rest %q, want %q", raws, r.Rest(), want)

@@ -1,26 +1,24 @@
 // Package sse reads and writes server-sent events.
 //
-// A [Reader] is made for a relay: [Reader.Batch] returns, after as few reads as
-// possible, the exact bytes of all blocks that are complete, and the events in
-// them are parsed only when asked for. The bytes can be passed on as they came,
-// whole or without some of the events. [Reader.Next] is the simple way for a
-// caller that wants events and not bytes. Neither allocates per event.
+// A [Reader] is designed for proxies. [Reader.Batch] returns the exact bytes of all
+// complete events after as few reads as possible, and parses the events only on
+// request. The caller can forward the bytes unchanged or leave some of the events
+// out. [Reader.Next] is simpler, for callers that need the events and not the bytes.
+// Neither allocates memory per event.
 //
-// What the package promises:
+// The package guarantees:
 //
-//   - How the bytes were cut into reads does not matter: the events are the same,
-//     and all Raw slices one after the other, followed by Rest, are the input.
-//   - Nothing is held back without need. A block is released with the line end
-//     that completes it, and whatever stands outside an unfinished block, such
-//     as a keep-alive comment, is released with its own line end.
-//   - Memory is bounded by Options.MaxEvent. A longer block is an error that
-//     stays, never a silent end of the stream.
-//   - What [AppendEvent] writes is one event, whatever its arguments hold.
+//   - The events do not depend on how the bytes are divided into reads. All Raw
+//     slices in sequence, followed by Rest, are equal to the input.
+//   - Batch returns an event as soon as it has read the blank line that ends it. It
+//     returns a comment or blank line between events as soon as it has read its end.
+//   - Memory is limited by Options.MaxEvent. A longer event is an error, which all
+//     later calls return too.
+//   - [AppendEvent] writes exactly one event, for all arguments.
 //
-// Reading follows the HTML standard's rules for event streams: lines end in LF,
-// CRLF or CR, one leading byte order mark is removed, one space after the colon
-// is not part of the value, several data lines are joined with LF. It is wider
-// in one point: every block with a field is reported as an [Event], also one
-// without data, so that a caller can tell a named keep-alive from a body that is
-// no event stream at all.
+// The Reader follows the HTML standard's rules for event streams. Lines end in LF,
+// CRLF or CR. A leading byte order mark is removed. One space after the colon is not
+// part of the value. Several data lines are joined with LF. There is one extension:
+// a block of fields without data is an [Event] too, so that the caller can
+// distinguish a named keep-alive from a body that is not an event stream.
 package sse

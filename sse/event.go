@@ -6,39 +6,41 @@ import (
 	"slices"
 )
 
-// Event is one block of an event stream. Its slices are valid until the next
-// call of the Reader's Batch or Next and must not be written to.
+// Event is one block of an event stream: the fields up to a blank line. Its slices
+// are valid until the next call of the Reader's Batch or Next and must not be
+// modified.
 type Event struct {
 	Name []byte // of the last event line, nil if there is none
 	Data []byte // of all data lines, joined with LF
 	ID   []byte // of the last id line, nil if there is none
 
-	// HasData tells an event with empty data from a block without a data line,
-	// which browsers ignore: a named keep-alive, a retry line, unknown fields.
+	// HasData reports whether the block has a data line, which may be empty.
+	// Browsers ignore a block without one, such as a named keep-alive or a retry
+	// line.
 	HasData bool
 
-	// Raw is the block from its first field to its blank line, comments between
-	// them included. It is Batch.Raw[Start:End], so that a caller can leave
-	// exactly this event out. If the blank line is a CRLF that two reads cut
-	// apart, its LF is outside, at the beginning of the next batch, where it
-	// means nothing.
+	// Raw is the block from its first field to its blank line, including comments
+	// in between. It is Batch.Raw[Start:End], so that a caller can leave out
+	// exactly this event. If the blank line is a CRLF that is split between two
+	// reads, Raw ends with the CR and the next batch starts with the LF, which has
+	// no effect there.
 	Raw        []byte
 	Start, End int
 }
 
-// Batch is a run of complete blocks.
+// Batch is a sequence of complete events and comments.
 type Batch struct {
-	// Raw holds the exact bytes that were read. It is valid until the next call
-	// of the Reader's Batch or Next and must not be written to.
+	// Raw holds the bytes as they were read. It is valid until the next call of the
+	// Reader's Batch or Next and must not be modified.
 	Raw []byte
 
-	// With it a Batch has four words, which the compiler keeps in registers; a
-	// fifth is felt when each read brings a single event.
+	// The compiler keeps a struct of four words in registers. A fifth word is
+	// measurably slower when each read returns a single event.
 	from *Reader
 }
 
-// Events yields the events in order. There may be none: a batch can consist of
-// comments and blank lines.
+// Events iterates over the events in order. A batch of comments and blank lines has
+// no events.
 func (b Batch) Events() iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		p := b.parser()
@@ -49,22 +51,22 @@ func (b Batch) Events() iter.Seq[Event] {
 }
 
 func (b Batch) parser() parser {
-	if b.from == nil { // the batch that comes with an error
+	if b.from == nil { // returned together with an error
 		return parser{}
 	}
 	return b.from.parser(b.Raw, b.from.mark)
 }
 
-// parser walks the events of a run of blocks.
+// parser parses the events of a batch.
 type parser struct {
 	lines  lines
 	pos    int
 	joined *[]byte // data of events with several data lines
-	join   int     // where this event's data begins in joined, -1 if it is not there
+	join   int     // start of this event's data in joined, -1 if it has one data line
 }
 
-// next sets e to the next event. The end of the buffer ends a block as a blank
-// line does.
+// next sets e to the next event. The end of the buffer ends an event like a blank
+// line.
 func (p *parser) next(e *Event) bool {
 	buf := p.lines.buf
 	open := false
@@ -92,7 +94,7 @@ func (p *parser) next(e *Event) bool {
 	return open
 }
 
-// rest returns the blocks that next has not come to.
+// rest returns the bytes after the last event.
 func (p *parser) rest() []byte {
 	return p.lines.buf[p.pos:]
 }
@@ -132,8 +134,8 @@ func (p *parser) data(e *Event, value []byte) {
 	j := *p.joined
 	if p.join < 0 {
 		p.join = len(j)
-		// Joined data is shorter than its lines, so that this is enough for
-		// all events that follow in the batch.
+		// Joined data is shorter than its lines, so this is enough for all
+		// following events of the batch.
 		j = slices.Grow(j, len(p.lines.buf)-e.Start)
 		j = append(j, e.Data...)
 	}

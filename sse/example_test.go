@@ -28,7 +28,7 @@ func ExampleReader_Next() {
 	// "" "[DONE]"
 }
 
-// A relay passes the bytes on and leaves one kind of event out.
+// A proxy forwards the bytes and leaves out one type of event.
 func ExampleReader_Batch() {
 	body := strings.NewReader("data: 1\n\nevent: ping\ndata: {}\n\n: note\ndata: 2\n\n")
 	var out strings.Builder
@@ -51,7 +51,8 @@ func ExampleReader_Batch() {
 	// Output: "data: 1\n\n: note\ndata: 2\n\n"
 }
 
-// A server that leaves out the last blank line is told from one that died.
+// The caller distinguishes a server that omits the last blank line from one that
+// failed.
 func ExampleReader_Last() {
 	for _, body := range []string{"data: {\"done\":true}\n", "data: {\"do"} {
 		r := sse.NewReader(strings.NewReader(body), sse.Options{})

@@ -10,7 +10,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// chop cuts text into pieces whose lengths the bytes of cuts say, over and over.
+// chop divides text into pieces. The bytes of cuts, repeated, are their lengths.
 func chop(text string, cuts []byte) []string {
 	var parts []string
 	for i := 0; text != ""; i++ {
@@ -24,8 +24,8 @@ func chop(text string, cuts []byte) []string {
 	return parts
 }
 
-// FuzzCuts compares the Reader with the reference for the whole, for single
-// bytes and for arbitrary pieces, under an arbitrary limit.
+// FuzzCuts compares the Reader with the reference, with any limit, for one read, for
+// reads of single bytes and for any other reads.
 func FuzzCuts(f *testing.F) {
 	for _, c := range cases {
 		f.Add(c.in, []byte{3, 0, 7}, uint16(1<<10), byte(16))
@@ -40,7 +40,7 @@ func FuzzCuts(f *testing.F) {
 			same(t, "swapping reader", got, want)
 			got = readAll(t, &pieces{parts: parts, err: io.EOF}, o)
 			if _, long := errors.AsType[*sse.TooLongError](got.err); long {
-				// How much was read beyond the limit is a matter of the cuts.
+				// The number of bytes read beyond the limit depends on the reads.
 				if !strings.HasPrefix(want.rest, got.rest) || len(got.rest) <= o.MaxEvent {
 					t.Fatalf("rest is %q, want a beginning of %q", got.rest, want.rest)
 				}

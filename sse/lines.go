@@ -2,19 +2,20 @@ package sse
 
 import "bytes"
 
-// lines finds the line ends of buf. It remembers the next LF, so that lines that
-// end in a bare CR are not each searched to the end of the buffer.
+// lines finds the line ends of buf. It caches the position of the next LF, because
+// otherwise each line that ends in a bare CR would be searched for an LF up to the end
+// of the buffer.
 type lines struct {
 	buf []byte
 	lf  int // first LF at or after the last position, len(buf) if there is none
 }
 
-// after returns where the first line end at or after from begins and where the
-// next line begins. Both are len(buf) if there is no line end. from must be
-// within buf.
+// after returns the position of the first line end at or after from, and the start of
+// the next line. Both are len(buf) if there is no line end. from must be less than
+// len(buf).
 func (l *lines) after(from int) (end, next int) {
 	buf := l.buf
-	if buf[from] == '\n' { // blank lines are every second line
+	if buf[from] == '\n' { // a blank line, as about every second line is
 		return from, from + 1
 	}
 	lf := l.lf

@@ -11,11 +11,12 @@ const (
 	defaultMaxEvent = 16 << 20
 	firstBuffer     = 4 << 10
 
-	// A buffer that grew beyond keepBuffer is given up after use. Below it a
-	// stream of middling events would only grow it again each time.
+	// keepBuffer is the size up to which the Reader keeps a buffer that has grown.
+	// It releases a larger one after use.
 	keepBuffer = 64 << 10
 
-	// minRead is the room for a read when the longest block is held.
+	// minRead is the free space for a read when the buffer holds an event of the
+	// maximum size.
 	minRead = 512
 
 	maxEmptyReads = 100
@@ -23,50 +24,51 @@ const (
 
 const byteOrderMark = "\xEF\xBB\xBF"
 
-// Options configure a Reader. The zero value is ready to use.
+// Options configures a Reader. The zero value is ready to use.
 type Options struct {
-	// MaxEvent bounds the bytes of one block, line ends and comments included,
-	// and so the buffer. Data of several lines is held a second time, joined.
-	// 0 means 16 MiB.
+	// MaxEvent is the maximum size of one event in bytes, including line ends and
+	// comments. It also limits the buffer; a second buffer joins data of several
+	// lines. 0 means 16 MiB.
 	MaxEvent int
 
-	// Buffer is read into, up to its capacity, as long as the blocks fit. It
-	// stays the caller's, who may use it again when done with the Reader. nil
-	// means 4 KiB of the Reader's own.
+	// Buffer is the initial buffer, of which the Reader uses the whole capacity.
+	// The Reader allocates a larger one for events that do not fit. The caller may
+	// reuse Buffer after the last use of the Reader. nil means that the Reader
+	// allocates 4 KiB.
 	Buffer []byte
 }
 
-// TooLongError is returned for a block longer than Options.MaxEvent.
+// TooLongError is the error for an event longer than Options.MaxEvent.
 type TooLongError struct {
-	Limit int // the bytes that were allowed
+	Limit int // the maximum size in bytes
 }
 
 func (e *TooLongError) Error() string {
 	return fmt.Sprintf("sse: event is longer than the limit of %d bytes; raise the limit to read it", e.Limit)
 }
 
-// Reader reads an event stream. It starts no goroutine and reads only when
-// asked. It must not be used by several goroutines at once.
+// Reader reads an event stream. It starts no goroutine and reads only during calls of
+// Batch and Next. It is not safe for concurrent use.
 type Reader struct {
 	src  io.Reader
 	max  int
-	home []byte // the buffer to return to after a huge event
-	err  error  // why reading ended; it stays
+	home []byte // the initial buffer, used again after a very large event
+	err  error  // the error of all further reads
 
-	buf    []byte
-	done   int  // buf[:done] is released, the rest waits for its block's end
-	line   int  // where the first line without an end begins
-	seen   int  // from line to here there is no line end
-	open   bool // the block at done has a field
-	skipLF bool // the last line end was a CR at the end of buf
-	begun  bool // the byte order mark was looked for
-	mark   int  // its length, while it is in buf
+	buf     []byte
+	done    int  // buf[:done] has been returned, the rest is an incomplete event
+	line    int  // start of the first line without a line end
+	seen    int  // buf[line:seen] contains no line end
+	open    bool // the event at done has a field
+	skipLF  bool // the last line end was a CR at the end of buf
+	started bool // the byte order mark, if any, has been read
+	mark    int  // length of the byte order mark while it is in buf
 
 	joined []byte
-	events parser // what Next has left of its batch
+	events parser // the events of the last batch that Next has not returned yet
 }
 
-// NewReader returns a Reader of r.
+// NewReader returns a Reader that reads from r.
 func NewReader(r io.Reader, o Options) *Reader {
 	limit := o.MaxEvent
 	if limit <= 0 {
@@ -80,15 +82,16 @@ func NewReader(r io.Reader, o Options) *Reader {
 	}
 }
 
-// Batch reads until something is complete and returns all that is. The error is
-// io.EOF at the end of the stream, a *TooLongError, io.ErrNoProgress or what the
-// underlying Read returned, and it stays. Blocks that were complete before it
-// are returned first; what was not is left for Last and Rest.
+// Batch reads until there is at least one complete event or comment, and returns all
+// complete ones. The error is io.EOF at the end of the stream, a *TooLongError,
+// io.ErrNoProgress or the error of the underlying Read. Batch returns the complete
+// events before the error, and then the same error on every call. Last and Rest
+// return the incomplete event.
 func (r *Reader) Batch() (Batch, error) {
 	left := r.events.rest()
 	r.events = parser{}
 	if len(left) > 0 {
-		r.mark = 0 // it was before the events that Next returned
+		r.mark = 0 // it preceded the events that Next has returned
 		return Batch{Raw: left, from: r}, nil
 	}
 	r.discard()
@@ -115,11 +118,11 @@ func (r *Reader) Next() (e Event, err error) {
 	return e, nil
 }
 
-// Last returns the block that the stream's end cut off, read as if a blank line
-// followed, and whether there is one with data. It is for the caller to decide
-// whether that data is whole: some servers leave out the last blank line, others
-// die in the middle of a line. After any other error than io.EOF there is
-// nothing to decide, and Last returns false. Start and End refer to Rest.
+// Last returns the event at the end of the stream that has no blank line after it,
+// and reports whether there is one with data. The caller must check whether the data
+// is complete, because some servers omit the last blank line and others fail in the
+// middle of a line. Last reports false if the stream ended with an error other than
+// io.EOF. The event's Start and End are positions in Rest.
 func (r *Reader) Last() (Event, bool) {
 	if r.err != io.EOF { //nolint:errorlint // a wrapped io.EOF is a failure, not the stream's end
 		return Event{}, false
@@ -136,18 +139,17 @@ func (r *Reader) Last() (Event, bool) {
 	return e, true
 }
 
-// Rest returns the bytes that were read and not returned by Batch, which are
-// those of an unfinished block. It is meant to be called after an error; a body
-// that is no event stream, such as a bare JSON error, may be found in it.
+// Rest returns the bytes that were read but not returned by Batch, which belong to an
+// incomplete event. Call it after an error. If the body is not an event stream, such
+// as a JSON error without a final line end, Rest contains it.
 func (r *Reader) Rest() []byte {
 	return r.buf[r.done:]
 }
 
-// Use makes b the buffer in place of Options.Buffer, so that a stream which waits
-// need not keep the large buffer that a busy one wants. Call it when done with the
-// last batch: its bytes are given up, and an unfinished block is moved to b. It
-// returns false and changes nothing where b has no room beyond that block, or
-// while Next has events left.
+// Use replaces the buffer with b, so that an idle stream can use a smaller buffer than
+// a busy one. It invalidates the last batch and moves an incomplete event to b. It
+// returns false and changes nothing if b has no free space after that event, or if
+// Next has not returned all events of the last batch.
 func (r *Reader) Use(b []byte) bool {
 	if len(r.Rest()) >= cap(b) || len(r.events.rest()) > 0 {
 		return false
@@ -161,7 +163,7 @@ func (r *Reader) parser(raw []byte, start int) parser {
 	return parser{lines: lines{buf: raw, lf: -1}, pos: start, joined: &r.joined}
 }
 
-// discard gives up the bytes that were released and what was made of them.
+// discard removes the bytes of the last batch from the buffer.
 func (r *Reader) discard() {
 	r.joined = r.joined[:0]
 	if cap(r.joined) > keepBuffer {
@@ -177,7 +179,7 @@ func (r *Reader) discard() {
 	r.move(to)
 }
 
-// move takes the bytes that were not released to another buffer.
+// move moves the incomplete event to another buffer.
 func (r *Reader) move(to []byte) {
 	if r.done > 0 {
 		r.mark = 0
@@ -189,8 +191,8 @@ func (r *Reader) move(to []byte) {
 	r.done = 0
 }
 
-// read appends the bytes of one Read that brings some and returns their number,
-// which is 0 only with r.err set.
+// read appends the bytes of one Read to the buffer and returns their number. It
+// returns 0 only together with r.err.
 func (r *Reader) read() int {
 	r.grow()
 	for range maxEmptyReads {
@@ -205,7 +207,7 @@ func (r *Reader) read() int {
 	return 0
 }
 
-// grow makes room for a read.
+// grow enlarges the buffer if it is full.
 func (r *Reader) grow() {
 	if len(r.buf) < cap(r.buf) {
 		return
@@ -220,14 +222,14 @@ func (r *Reader) grow() {
 	}
 }
 
-// scan looks for line ends in the bytes not seen yet and moves done.
+// scan looks for line ends in the new bytes and advances done past complete events.
 func (r *Reader) scan() {
-	if !r.begin() {
+	if !r.skipMark() {
 		return
 	}
 	if len(r.buf) <= r.max && bytes.HasSuffix(r.buf, []byte("\n\n")) {
-		// The common case of whole events in each read: whatever came before,
-		// the second LF ends a blank line.
+		// The common case of complete events in each read: the second LF always
+		// ends a blank line.
 		r.done, r.line, r.seen = len(r.buf), len(r.buf), len(r.buf)
 		r.open, r.skipLF = false, false
 		return
@@ -259,16 +261,16 @@ func (r *Reader) scan() {
 	}
 }
 
-// begin passes over the byte order mark. It returns false while what there is
-// may become one.
-func (r *Reader) begin() bool {
-	if r.begun {
+// skipMark skips the byte order mark. It returns false if more bytes are needed to
+// recognize one.
+func (r *Reader) skipMark() bool {
+	if r.started {
 		return true
 	}
 	if len(r.buf) < len(byteOrderMark) && bytes.HasPrefix([]byte(byteOrderMark), r.buf) {
 		return false
 	}
-	r.begun = true
+	r.started = true
 	if bytes.HasPrefix(r.buf, []byte(byteOrderMark)) {
 		r.mark = len(byteOrderMark)
 		r.line = r.mark
@@ -276,8 +278,8 @@ func (r *Reader) begin() bool {
 	return true
 }
 
-// endLine takes the line from r.line to end into account. It returns false if
-// that completes a block which is too long.
+// endLine processes the line from r.line to end. It returns false if the line
+// completes an event that is too long.
 func (r *Reader) endLine(end, next int) bool {
 	if end == r.line {
 		r.open = false
@@ -289,8 +291,8 @@ func (r *Reader) endLine(end, next int) bool {
 	if r.open {
 		return true
 	}
-	// Counted without the LF of a CRLF, which may not have come yet: the
-	// verdict must not depend on it.
+	// The LF of a CRLF does not count, because it may not have been read yet and
+	// the result must not depend on that.
 	if end+1-r.done > r.max {
 		r.err = &TooLongError{Limit: r.max}
 		return false

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-func TestNextGivesTheEventsOfBatch(t *testing.T) {
+func TestNextReturnsTheEventsOfBatch(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			r := sse.NewReader(strings.NewReader(c.in), sse.Options{})
@@ -34,7 +33,7 @@ func TestNextGivesTheEventsOfBatch(t *testing.T) {
 	}
 }
 
-func TestUseKeepsWhatWasNotReturned(t *testing.T) {
+func TestUseKeepsAnIncompleteEvent(t *testing.T) {
 	for _, c := range cases {
 		o := sse.Options{Buffer: make([]byte, 16)}
 		for _, parts := range [][]string{{c.in}, bytewise(c.in)} {
@@ -44,7 +43,7 @@ func TestUseKeepsWhatWasNotReturned(t *testing.T) {
 	}
 }
 
-func TestUseRefusesWhatDoesNotFit(t *testing.T) {
+func TestUseRejectsABufferThatIsTooSmall(t *testing.T) {
 	r := sse.NewReader(strings.NewReader("data: a\n\ndata: b\n\ndata: c"), sse.Options{})
 	if _, err := r.Next(); err != nil {
 		t.Fatal(err)
@@ -72,7 +71,7 @@ func TestUseRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestBatchAfterNextReturnsWhatNextLeft(t *testing.T) {
+func TestBatchAfterNextReturnsTheRemainingEvents(t *testing.T) {
 	const in = "\xEF\xBB\xBFdata: a\n\ndata: b\ndata: c\n\n: x\n\ndata: d"
 	r := sse.NewReader(strings.NewReader(in), sse.Options{})
 	e, err := r.Next()
@@ -96,7 +95,7 @@ func TestBatchAfterNextReturnsWhatNextLeft(t *testing.T) {
 	}
 }
 
-// Without the bytes of an event, the stream is the stream without that event.
+// Leaving out the bytes of an event removes that event and no other.
 func TestAnEventCanBeLeftOut(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,13 +135,13 @@ func TestEventsOfOneBatchKeepTheirData(t *testing.T) {
 	}
 }
 
-// SSE-13: no limit on a line below the limit on the event, and no line searched
-// from its start with each read.
+// SSE-13: a line may be as long as MaxEvent, and the Reader does not search a line
+// from its start after each read. That would take more than ten minutes for the reads
+// of 16 bytes, so the test would time out.
 func TestLongLines(t *testing.T) {
-	start := time.Now()
 	for _, size := range []int{70 << 10, 2 << 20, 20 << 20} {
 		in := "data: " + strings.Repeat("x", size) + "\n\ndata: after\n\n"
-		for _, chunk := range []int{1 << 10, 32 << 10, 1 << 30} {
+		for _, chunk := range []int{16, 32 << 10, 1 << 30} {
 			r := sse.NewReader(&looped{text: in, size: chunk}, sse.Options{MaxEvent: 32 << 20})
 			e, err := r.Next()
 			if err != nil || len(e.Data) != size {
@@ -153,14 +152,10 @@ func TestLongLines(t *testing.T) {
 			}
 		}
 	}
-	// About a tenth of a second; half a minute with a search from the start.
-	if took := time.Since(start); took > 15*time.Second {
-		t.Errorf("took %v", took)
-	}
 }
 
-// SSE-14: what is too long fails loudly, at the same byte however it was cut,
-// and after what came before it.
+// SSE-14: an event that is too long is an error at the same byte for all divisions
+// into reads, after the events before it.
 func TestTooLong(t *testing.T) {
 	const limit = 20
 	for _, c := range []struct {
@@ -219,7 +214,7 @@ func TestReadErrors(t *testing.T) {
 	}
 }
 
-// stutter reads nothing at first, fewer times than would be no progress.
+// stutter returns empty reads first, but too few for io.ErrNoProgress.
 type stutter struct {
 	io.Reader
 	empty int
@@ -245,7 +240,7 @@ func TestErrorBatchHasNoEvents(t *testing.T) {
 	}
 }
 
-func TestTheCallersBufferIsUsedAgainAfterAHugeEvent(t *testing.T) {
+func TestInitialBufferIsUsedAgainAfterALargeEvent(t *testing.T) {
 	buf := make([]byte, 1<<10)
 	small, huge := "data: small\n\n", "data: "+strings.Repeat("x", 1<<20)+"\n\n"
 	r := sse.NewReader(&pieces{parts: []string{small, huge, small, small}, err: io.EOF}, sse.Options{Buffer: buf})
@@ -269,7 +264,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-func TestManyBytesCostOneBuffer(t *testing.T) {
+func TestLongStreamNeedsOneBuffer(t *testing.T) {
 	for _, c := range []struct {
 		name, block string
 		total       int
@@ -300,43 +295,30 @@ func TestManyBytesCostOneBuffer(t *testing.T) {
 	}
 }
 
-func TestAnEndlessLineCostsNoMoreThanTheLimit(t *testing.T) {
+func TestEndlessLineAllocatesNoMoreThanTheLimit(t *testing.T) {
 	const limit = 1 << 20
 	src := io.LimitReader(&looped{text: strings.Repeat("x", 32<<10), size: 32 << 10}, 1<<30)
 	got := allocated(func() {
 		_, err := sse.NewReader(src, sse.Options{MaxEvent: limit}).Batch()
 		sameError(t, "endless", err, &sse.TooLongError{Limit: limit})
 	})
-	// Doubling up to the limit allocates twice the limit in all.
+	// Doubling the buffer up to the limit allocates twice the limit in total.
 	if got > 2*limit+128<<10 {
 		t.Errorf("%d bytes were allocated", got)
 	}
 }
 
-// A block of bare CRs must not be searched to its end for each of its lines,
-// which took hundreds of times as long as the same block with LFs.
+// The Reader must not search an event of many lines to its end for each line. With
+// bare CRs that would take more than an hour, so the test would time out.
 func TestManyLinesTakeLinearTime(t *testing.T) {
-	lf, cr, crlf := timeLines(t, "\n"), timeLines(t, "\r"), timeLines(t, "\r\n")
-	if max(cr, crlf) > 20*lf {
-		t.Errorf("took %v with LF, %v with CR, %v with CRLF", lf, cr, crlf)
-	}
-}
-
-// timeLines returns the best of three times for a block of many lines.
-func timeLines(t *testing.T, eol string) time.Duration {
-	t.Helper()
-	const count = 1 << 17
-	in := strings.Repeat("data"+eol, count) + eol
-	best := time.Hour
-	for range 3 {
-		start := time.Now()
-		e, err := sse.NewReader(strings.NewReader(in), sse.Options{}).Next()
+	const count = 1 << 22
+	for _, eol := range []string{"\n", "\r", "\r\n"} {
+		in := strings.Repeat("data"+eol, count) + eol
+		e, err := sse.NewReader(strings.NewReader(in), sse.Options{MaxEvent: 32 << 20}).Next()
 		if err != nil || len(e.Data) != count-1 {
 			t.Fatalf("%q: %d bytes, %v", eol, len(e.Data), err)
 		}
-		best = min(best, time.Since(start))
 	}
-	return best
 }
 
 func TestReadingDoesNotAllocate(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 var errCut = errors.New("the connection was cut")
 
-// pieces returns one of its elements per Read, then err.
+// pieces is a reader that returns one element per Read, then err.
 type pieces struct {
 	parts []string
 	err   error
@@ -30,7 +30,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// bytewise is text in reads of one byte.
+// bytewise divides text into pieces of one byte.
 func bytewise(text string) []string {
 	parts := make([]string, len(text))
 	for i := range parts {
@@ -39,7 +39,7 @@ func bytewise(text string) []string {
 	return parts
 }
 
-// result is all that a stream gave.
+// result holds everything that was read from a stream.
 type result struct {
 	events []string
 	raw    string
@@ -48,7 +48,7 @@ type result struct {
 	err    error
 }
 
-// show writes an event so that two can be compared.
+// show formats an event for comparison.
 func show(e sse.Event) string {
 	s := ""
 	if e.Name != nil {
@@ -63,14 +63,14 @@ func show(e sse.Event) string {
 	return s + fmt.Sprintf("data=%q", e.Data)
 }
 
-// readAll reads to the end by Batch and checks what must hold of every batch.
+// readAll reads to the end with Batch and checks the invariants of every batch.
 func readAll(t testing.TB, src io.Reader, o sse.Options) result {
 	t.Helper()
 	return readWith(t, src, o, func(*sse.Reader) {})
 }
 
-// readSwapping reads to the end with another buffer after each batch. What is left
-// behind in a buffer is scratched out.
+// readSwapping reads to the end and uses another buffer after each batch. It
+// overwrites the previous buffer.
 func readSwapping(t testing.TB, src io.Reader, o sse.Options) result {
 	t.Helper()
 	used, spare := o.Buffer, make([]byte, 24)
@@ -84,7 +84,7 @@ func readSwapping(t testing.TB, src io.Reader, o sse.Options) result {
 	})
 }
 
-// readWith reads to the end by Batch and does something after each.
+// readWith reads to the end with Batch and calls after after each batch.
 func readWith(t testing.TB, src io.Reader, o sse.Options, after func(*sse.Reader)) result {
 	t.Helper()
 	var got result
@@ -120,8 +120,7 @@ func readWith(t testing.TB, src io.Reader, o sse.Options, after func(*sse.Reader
 	return got
 }
 
-// reference reads text by the standard's rules, a byte at a time and with no
-// thought for speed.
+// reference is a simple, slow implementation of the standard's rules.
 func reference(text string, limit int) result {
 	var want result
 	var block []string // the fields of the open block

@@ -2,10 +2,9 @@ package sse
 
 import "strings"
 
-// AppendEvent appends an event to dst. Data is split on LF, CRLF and CR into as
-// many data lines as it needs, so that it reads back with LF. An empty name
-// leaves the event line out. Line ends and NUL cannot be carried in a name and
-// are left out of it, so that no name can add a field or an event.
+// AppendEvent appends an event to dst. It splits data at LF, CRLF and CR into data
+// lines, which a reader joins with LF. It omits the event line if name is empty. It
+// removes line ends and NUL from name, so that a name cannot add fields or events.
 func AppendEvent(dst []byte, name string, data []byte) []byte {
 	if name != "" {
 		dst = append(dst, "event: "...)
@@ -16,9 +15,9 @@ func AppendEvent(dst []byte, name string, data []byte) []byte {
 	return append(dst, '\n')
 }
 
-// AppendComment appends a comment to dst, one line for each line of text. No
-// blank line follows: some clients take a blank line for an event without data.
-// It is for use between events.
+// AppendComment appends a comment to dst, one line for each line of text. It may be
+// written between events only. It appends no blank line, because some clients treat
+// one as an event without data.
 func AppendComment(dst []byte, text string) []byte {
 	if text == "" {
 		return append(dst, ":\n"...)

@@ -29,7 +29,7 @@ func TestAppendEvent(t *testing.T) {
 	}
 }
 
-// SSE-10: a comment is no blank line.
+// SSE-10: a comment has no blank line after it.
 func TestAppendComment(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                    ":\n",
@@ -47,7 +47,7 @@ func TestAppendComment(t *testing.T) {
 	}
 }
 
-// written is what data reads back as.
+// written returns the data that a reader gets for data.
 func written(data string) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(data)
 }

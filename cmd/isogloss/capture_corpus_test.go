@@ -13,10 +13,10 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/capture"
 )
 
-// taker is a capture of everything that is attached to a gateway of this process.
+// taker captures all exchanges of a gateway in this process.
 type taker struct {
 	got  chan *capture.Exchange
-	lost chan struct{} // one was too large
+	lost chan struct{} // receives a value when an exchange was too large
 }
 
 func attachAll(t *testing.T, address string) *taker {
@@ -26,7 +26,7 @@ func attachAll(t *testing.T, address string) *taker {
 	attached, done := make(chan struct{}), make(chan error, 1)
 	socket := socketOf(t, address)
 	go func() {
-		done <- capture.Attach(ctx, socket, capture.Filter{All: true, Count: 1 << 30, Bytes: 1 << 20}, capture.Watch{
+		done <- capture.Attach(ctx, socket, capture.Filter{All: true, Count: 1 << 30, Bytes: 1 << 20}, capture.Handler{
 			Attached: func() { close(attached) },
 			Exchange: func(x *capture.Exchange) error {
 				select {
@@ -57,7 +57,7 @@ func attachAll(t *testing.T, address string) *taker {
 
 func socketOf(t *testing.T, address string) string {
 	t.Helper()
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(time.Millisecond) { // it is made after the ports
+	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(time.Millisecond) { // the socket is created after the ports
 		for _, s := range capture.Sockets() {
 			if capture.Address(s) == address && capture.Alive(t.Context(), s) {
 				return s
@@ -68,8 +68,8 @@ func socketOf(t *testing.T, address string) string {
 	return ""
 }
 
-// last is the last of so many exchanges; nil where none comes, because the request
-// was refused before anybody was chosen, or because it was too large.
+// last returns the last of n exchanges, or nil if the request was rejected before a
+// target was chosen or was too large.
 func (k *taker) last(n int) (x *capture.Exchange) {
 	for range n {
 		select {
@@ -83,10 +83,9 @@ func (k *taker) last(n int) (x *capture.Exchange) {
 	return x
 }
 
-// Cases of the corpus are captured while they are played, and each capture holds when
-// it is played itself, masked and clear: what it says of both sides is what the
-// gateway does. The situations are taken in every cell, the others in some; with
-// ISOGLOSS_ALL_CELLS=1 all of them are.
+// TestCapturedCorpusHolds captures cases of the corpus while they run and checks that
+// each capture replays without differences, redacted and clear. The situations run in
+// every cell, the other cases in some; ISOGLOSS_ALL_CELLS=1 runs all of them.
 func TestCapturedCorpusHolds(t *testing.T) {
 	cases, err := conform.Corpus()
 	if err != nil {
@@ -118,7 +117,7 @@ func TestCapturedCorpusHolds(t *testing.T) {
 			if n++; !all && c.Group() != "situations" && n%9 != 0 {
 				continue
 			}
-			if res := runner.Run(t.Context(), c, cell); !res.Held() {
+			if res := runner.Run(t.Context(), c, cell); !res.Passed() {
 				t.Errorf("%s %s: %v", c.Name, cell, res.Problems)
 			}
 			x := k.last(c.Rounds())
@@ -137,7 +136,7 @@ func TestCapturedCorpusHolds(t *testing.T) {
 	}
 }
 
-// playAgain says what came of a capture.
+// playAgain replays a capture and returns the result.
 func playAgain(t *testing.T, runner *conform.Runner, k *taker, x *capture.Exchange, texts record.Texts, name string) string {
 	t.Helper()
 	e, err := recorded(x)
@@ -145,7 +144,7 @@ func playAgain(t *testing.T, runner *conform.Runner, k *taker, x *capture.Exchan
 		return "no case"
 	}
 	text, err := record.Write(e, texts)
-	if errors.Is(err, record.ErrNoAnswer) {
+	if errors.Is(err, record.ErrNoResponse) {
 		return "no case"
 	}
 	if err != nil {
@@ -163,7 +162,7 @@ func playAgain(t *testing.T, runner *conform.Runner, k *taker, x *capture.Exchan
 	}
 	res := runner.Run(t.Context(), c, cells[0])
 	k.last(1)
-	if !res.Held() {
+	if !res.Passed() {
 		t.Errorf("%s: %s\n%s", name, strings.Join(res.Problems, "\n"), text)
 		return "fails"
 	}

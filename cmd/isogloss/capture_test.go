@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	plainAnswer = `{"id":"chatcmpl-7","object":"chat.completion","created":1770000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello Ada!"},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,"completion_tokens":2,"total_tokens":13}}`
-	plainAsk    = `{"model":"fast","max_tokens":9,"messages":[{"role":"user","content":"My name is Ada."}]}`
+	plainResponse = `{"id":"chatcmpl-7","object":"chat.completion","created":1770000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hello Ada!"},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,"completion_tokens":2,"total_tokens":13}}`
+	plainRequest  = `{"model":"fast","max_tokens":9,"messages":[{"role":"user","content":"My name is Ada."}]}`
 )
 
-// capturing is a capture that runs, and returns when it is attached.
+// capturing starts a capture and returns when it is attached.
 func capturing(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"capture", "--out", dir}, args...)...)
 	cmd.Dir, cmd.Env = t.TempDir(), []string{}
 	p := watch(t, cmd)
-	p.log.waitFor(t, "attached to the gateway", p.ended)
+	p.log.WaitFor(t, "attached to the gateway", 1, p.ended)
 	return p
 }
 
-// captured are the files of a folder, with their texts.
+// captured returns the files of a folder and their contents.
 func captured(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
@@ -66,20 +66,21 @@ func send(t *testing.T, url, body string, headers ...string) (int, string) {
 	return resp.StatusCode, string(b)
 }
 
-// The process that is captured is replaced; the capture goes on with the next one.
+// TestCaptureOverRestart checks that a capture continues with the new process when the
+// captured process is replaced.
 func TestCaptureOverRestart(t *testing.T) {
 	r := startRow(t)
-	r.upstream.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	r.upstream.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	dir := t.TempDir()
 	c := capturing(t, dir, "--listen", strings.TrimPrefix(r.url, "http://"), "--all", "--count", "2")
-	if status, body := send(t, r.url+"/v1/messages", plainAsk); status != http.StatusOK {
+	if status, body := send(t, r.url+"/v1/messages", plainRequest); status != http.StatusOK {
 		t.Fatal(status, body)
 	}
 	r.until("the first is not written", func() bool { return len(captured(t, dir)) == 1 })
 	r.replace()
 	r.until("it is not attached again", func() bool { return strings.Count(c.log.String(), "attached to the gateway") == 2 })
-	http.DefaultClient.CloseIdleConnections() // those are of the old process
-	if status, body := send(t, r.url+"/v1/messages", plainAsk); status != http.StatusOK {
+	http.DefaultClient.CloseIdleConnections() // connections to the old process
+	if status, body := send(t, r.url+"/v1/messages", plainRequest); status != http.StatusOK {
 		t.Fatal(status, body)
 	}
 	if code := c.exit(t); code != 0 {
@@ -102,12 +103,12 @@ models:
   fast: { targets: [bad/one, good/two] }
 `
 
-// No credential is in a file, not even in one that is clear; the attempts that failed
-// are named, and the case is that of the one that answered.
+// TestCaptureHasNoCredentials checks that no file contains a credential, not even with
+// --clear, and that a file names the failed attempts and contains the successful one.
 func TestCaptureHasNoCredentials(t *testing.T) {
 	bad, good := upstreamtest.New(t), upstreamtest.New(t)
 	bad.Answer(upstreamtest.JSON(http.StatusInternalServerError, `{"error":{"message":"sk-bad-canary-key broke"}}`))
-	good.Answer(upstreamtest.JSON(http.StatusOK, strings.Replace(plainAnswer, "Hello Ada!", "Hello sk-good-canary-key and sk-client-canary-key-1!", 1)))
+	good.Answer(upstreamtest.JSON(http.StatusOK, strings.Replace(plainResponse, "Hello Ada!", "Hello sk-good-canary-key and sk-client-canary-key-1!", 1)))
 	file := writeFile(t, "isogloss.yaml", fmt.Sprintf(secretive, bad.BaseURL(), good.BaseURL()))
 	p := serve(t, nil, "-c", file)
 	address := strings.TrimPrefix(p.url, "http://")
@@ -116,7 +117,7 @@ func TestCaptureHasNoCredentials(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			c := capturing(t, dir, append([]string{"--listen", address, "--key", digest, "--json"}, flags...)...)
-			ask := strings.Replace(plainAsk, "Ada", "Ada, sk-client-canary-key-1", 1)
+			ask := strings.Replace(plainRequest, "Ada", "Ada, sk-client-canary-key-1", 1)
 			status, body := send(t, p.url+"/v1/messages?key=query-canary-key", ask,
 				"X-Api-Key", "sk-client-canary-key-1", "Cookie", "session=cookie-canary-value", "Authorization", "Bearer other-canary-token", "User-Agent", "sdk/1.2 (mail canary@example.com)")
 			if status != http.StatusOK {
@@ -151,14 +152,14 @@ func TestCaptureHasNoCredentials(t *testing.T) {
 	}
 }
 
-// A request that names what was said before is captured with all of it: nobody else
-// knows the name.
-func TestCaptureOfANamedPast(t *testing.T) {
+// TestCaptureExpandsReferences checks that a request with previous_response_id is
+// captured with its references expanded, because only this gateway can expand them.
+func TestCaptureExpandsReferences(t *testing.T) {
 	up := upstreamtest.New(t)
 	p := serve(t, nil, "-c", writeFile(t, "isogloss.yaml", fmt.Sprintf(withMetrics, up.BaseURL())))
 	previous := ""
 	for _, stream := range []bool{false, true} {
-		up.Answer(upstreamtest.JSON(http.StatusOK, strings.Replace(plainAnswer, `"id":"`, `"id":"`+fmt.Sprint(stream), 1)))
+		up.Answer(upstreamtest.JSON(http.StatusOK, strings.Replace(plainResponse, `"id":"`, `"id":"`+fmt.Sprint(stream), 1)))
 		dir := t.TempDir()
 		c := capturing(t, dir, "--listen", strings.TrimPrefix(p.url, "http://"), "--model", "fast", "--clear")
 		status, body := send(t, p.url+"/v1/responses", fmt.Sprintf(`{"model":"fast","stream":%t,"previous_response_id":%q,"input":"stream %t"}`, stream, previous, stream))
@@ -177,22 +178,23 @@ func TestCaptureOfANamedPast(t *testing.T) {
 				t.Errorf("the past is not there:\n%s", text)
 			}
 		}
-		var told struct{ ID string }
-		if !stream && json.Unmarshal([]byte(body), &told) != nil {
+		var response struct{ ID string }
+		if !stream && json.Unmarshal([]byte(body), &response) != nil {
 			t.Fatal(body)
 		}
-		previous = told.ID
+		previous = response.ID
 	}
 }
 
-// What replay says where the configuration is another.
+// TestReplayDiffers checks that a replay with another configuration reports the
+// differences.
 func TestReplayDiffers(t *testing.T) {
 	up := upstreamtest.New(t)
-	up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	p := serve(t, nil, "-c", writeFile(t, "isogloss.yaml", fmt.Sprintf(withMetrics, up.BaseURL())))
 	dir := t.TempDir()
 	c := capturing(t, dir, "--listen", strings.TrimPrefix(p.url, "http://"), "--model", "fast")
-	if status, body := send(t, p.url+"/v1/messages", plainAsk); status != http.StatusOK {
+	if status, body := send(t, p.url+"/v1/messages", plainRequest); status != http.StatusOK {
 		t.Fatal(status, body)
 	}
 	if code := c.exit(t); code != 0 {
@@ -230,10 +232,10 @@ func TestCaptureWithoutGateway(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "say what to capture"},
+		{nil, "nothing to capture; write --model"},
 		{[]string{"--all", "--listen", "127.0.0.1:1"}, "no gateway of this user was found on this machine; start it with 'isogloss serve'"},
 		{[]string{"--all", "--socket", "/nowhere.sock"}, "no gateway is running there; start it with 'isogloss serve'"},
-		{[]string{"--all", "--count", "0"}, "more than nothing"},
+		{[]string{"--all", "--count", "0"}, "must be positive"},
 	} {
 		res := command(t, t.TempDir(), []string{"TMPDIR=" + t.TempDir()}, append([]string{"capture"}, x.args...)...)
 		if res.code != 1 || !strings.Contains(res.stderr, x.want) {
@@ -242,11 +244,11 @@ func TestCaptureWithoutGateway(t *testing.T) {
 	}
 }
 
-// answerEither is an upstream that streams where it is asked to.
-func answerEither(c *upstreamtest.Conn) {
+// respondEither is an upstream that streams if requested.
+func respondEither(c *upstreamtest.Conn) {
 	var ask struct{ Stream bool }
 	if json.Unmarshal(c.Request.Body, &ask) != nil || !ask.Stream {
-		c.Whole(http.StatusOK, "application/json", plainAnswer)
+		c.Whole(http.StatusOK, "application/json", plainResponse)
 		return
 	}
 	c.BeginStream()
@@ -262,8 +264,9 @@ func answerEither(c *upstreamtest.Conn) {
 	c.EndStream()
 }
 
-// What depends on the configuration comes out the same with that configuration, for
-// clients of every dialect and on every path that they have.
+// TestReplayWithTheSameConfiguration checks that an exchange that depends on the
+// configuration replays without differences with that configuration, for every dialect
+// and path.
 func TestReplayWithTheSameConfiguration(t *testing.T) {
 	requests := []struct{ path, body string }{
 		{"/v1/chat/completions", `{"model":"fast","max_completion_tokens":9,"messages":[{"role":"user","content":"I am Ada."}]}`},
@@ -274,7 +277,7 @@ func TestReplayWithTheSameConfiguration(t *testing.T) {
 		{"/v1beta/models/fast:generateContent", `{"contents":[{"role":"user","parts":[{"text":"I am Ada."}]}],"generationConfig":{"topK":7}}`},
 		{"/v1/models/fast:streamGenerateContent?alt=sse", `{"contents":[{"role":"user","parts":[{"text":"I am Ada."}]}]}`},
 		{"/v1beta/models/fast:streamGenerateContent", `{"contents":[{"role":"user","parts":[{"text":"I am Ada."}]}]}`},
-		{"/v1/chat/completions", `{"model":"fast","n":"no number","messages":[{"role":"user","content":"I am Ada."}]}`},
+		{"/v1/chat/completions", `{"model":"fast","temperature":"no number","messages":[{"role":"user","content":"I am Ada."}]}`},
 	}
 	for name, config := range map[string]string{
 		"nothing":         `providers: { p: { protocol: openai-chat, base_url: %q } }`,
@@ -286,7 +289,7 @@ func TestReplayWithTheSameConfiguration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			up := upstreamtest.New(t)
-			up.Answer(answerEither)
+			up.Answer(respondEither)
 			file := writeFile(t, "isogloss.yaml", fmt.Sprintf(config, up.BaseURL())+"\nlisten: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nmodels: { fast: { targets: [p/m] } }\n")
 			p := serve(t, nil, "-c", file)
 			dir := t.TempDir()

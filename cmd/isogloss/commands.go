@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,52 +17,130 @@ import (
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "isogloss",
-		Short: "An LLM gateway that loses nothing on the way, or says what it lost",
-		Long: `Isogloss is an LLM gateway: clients speak the dialect of OpenAI, Anthropic or
-Gemini to any model. Where the model's provider speaks the same, every byte
-passes but those that the configuration changes; where it does not, the gateway
-translates and says what it could not carry.`,
+		Short: "An LLM gateway between four dialects that reports every loss",
+		Long: `Isogloss is an LLM gateway. Clients use the dialect of OpenAI, Anthropic or Gemini
+with any model. If the provider uses the same dialect, the gateway forwards the
+bytes and changes only what the configuration changes. Otherwise it translates and
+reports what it could not carry.`,
 		Example: `  OPENAI_API_KEY=... isogloss serve      # no file needed
   isogloss serve -c isogloss.yaml`,
 		Args:                       knownCommand,
-		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		DisableFlagsInUseLine:      true,
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 		SuggestionsMinimumDistance: 2,
 	}
-	root.AddCommand(newServe(), newCheck(), newModels(), newKeys(), newRegister(), newExplain(), newTranslate(), newConform(), newCapture(), newReplay(), newVersion(), newCompletion())
-	root.CompletionOptions.DisableDefaultCmd = true // ours is one page, not five
+	// Not cobra's own flag: a version template costs 15 MB, because the linker keeps every
+	// method that a template could call.
+	version := root.Flags().BoolP("version", "v", false, "version for isogloss")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+			return err
+		}
+		return cmd.Help()
+	}
+	root.SetHelpCommand(newHelp())
+	root.AddCommand(newServe(), newInit(), newCheck(), newModels(), newKeys(), newRegister(), newExplain(), newTranslate(), newConform(), newCapture(), newReplay(), newVersion(), newCompletion())
+	root.CompletionOptions.DisableDefaultCmd = true // the gateway's own completion command has one page, cobra's has five
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; '%s --help' lists the flags", err, cmd.CommandPath())
 	})
 	return root
 }
 
-// knownCommand says what there is in place of a command that there is not.
+// knownCommand rejects an unknown command and suggests the nearest one.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	hint := "'isogloss --help' lists the commands"
+	hint := "'" + cmd.CommandPath() + " --help' lists the commands"
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean '" + strings.Join(near, "' or '") + "'?"
 	}
-	return fmt.Errorf("there is no command %q; %s", args[0], hint)
+	return fmt.Errorf("unknown command %q; %s", args[0], hint)
 }
 
-// options are what the flags say; every command that reads a configuration has
-// the same ones.
+// newHelp returns the help command. Unlike cobra's own it fails for an unknown command.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show the help of a command",
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			at, _, err := cmd.Root().Find(args)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			var names []string
+			for _, c := range at.Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name()+"\t"+c.Short)
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at := cmd.Root()
+			for len(args) > 0 {
+				i := slices.IndexFunc(at.Commands(), func(c *cobra.Command) bool { return c.Name() == args[0] || c.HasAlias(args[0]) })
+				if i < 0 {
+					return knownCommand(at, args)
+				}
+				at, args = at.Commands()[i], args[1:]
+			}
+			return at.Help()
+		},
+	}
+}
+
+// options adds the flag for the configuration file. A command without the flag looks for
+// the file: see findConfig.
 func options(cmd *cobra.Command) *app.Options {
+	o := optionalConfig(cmd, "configuration `FILE` (default $ISOGLOSS_CONFIG, ./isogloss.yaml or /etc/isogloss/isogloss.yaml)")
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if o.Config == "" && !cmd.Flags().Changed("config") {
+			o.Config = findConfig(o.Env)
+		}
+		return noEmptyFlags(cmd, args)
+	}
+	return o
+}
+
+// optionalConfig adds the flag for the configuration file to a command that does not look
+// for one.
+func optionalConfig(cmd *cobra.Command, usage string) *app.Options {
 	o := &app.Options{Env: os.LookupEnv, Log: os.Stderr, Version: buildVersion()}
-	cmd.Flags().StringVarP(&o.Config, "config", "c", "", "configuration `FILE`; without one, keys in the environment say it all")
+	cmd.Flags().StringVarP(&o.Config, "config", "c", "", usage)
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml") // only completion needs it
 	cmd.PreRunE = noEmptyFlags
 	return o
 }
 
-// noEmptyFlags refuses what a script's unset variable leaves behind: -c "" would
-// else mean that there is no file.
+// withoutSettings looks up environment variables other than those of the gateway's own
+// settings, for gateways that a command starts for its own use.
+func withoutSettings(name string) (string, bool) {
+	if strings.HasPrefix(name, "ISOGLOSS_") {
+		return "", false
+	}
+	return os.LookupEnv(name)
+}
+
+// findConfig returns the configuration file that the environment names, or the one in a
+// usual place, or "".
+func findConfig(env func(string) (string, bool)) string {
+	if path, _ := env("ISOGLOSS_CONFIG"); path != "" {
+		return path
+	}
+	for _, path := range []string{"isogloss.yaml", "/etc/isogloss/isogloss.yaml"} {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return path
+		}
+	}
+	return ""
+}
+
+// noEmptyFlags rejects empty values, which an unset variable in a script produces:
+// -c "" would otherwise mean that there is no file.
 func noEmptyFlags(cmd *cobra.Command, _ []string) error {
 	for _, name := range []string{"config", "listen", "pid-file"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
@@ -69,7 +150,7 @@ func noEmptyFlags(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-// noArguments refuses arguments. A file that was given as one is the common slip.
+// noArguments rejects arguments. The usual mistake is a file without -c.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -77,7 +158,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Lookup("config") != nil {
 		return fmt.Errorf("%s takes no arguments; write '%s -c %s' for a configuration file", cmd.Name(), cmd.CommandPath(), args[0])
 	}
-	return fmt.Errorf("%s takes no arguments, and there is %q", cmd.Name(), args[0])
+	return fmt.Errorf("%s takes no arguments, but got %q", cmd.Name(), args[0])
 }
 
 func newServe() *cobra.Command {
@@ -86,40 +167,48 @@ func newServe() *cobra.Command {
 		Short: "Serve models",
 		Long: `Serve models until SIGTERM or SIGINT.
 
-Without a file, each provider whose key is in the environment is served under
-its own prefix: OPENAI_API_KEY gives openai/*, GROQ_API_KEY groq/*, and so on.
-Engines that run on this machine are found on their usual ports (llama.cpp, vLLM,
-SGLang, Ollama, LM Studio), also when they are started later; their models are
-served by their own names. Where llama.cpp has port 8080 already, the gateway
-takes 8082.
+Without -c, the gateway reads ./isogloss.yaml or /etc/isogloss/isogloss.yaml if
+there is one. Without any file, it serves each provider whose key is in the
+environment under its own prefix: OPENAI_API_KEY gives openai/*, GROQ_API_KEY
+groq/*, and so on. It then also finds engines on this machine on their default
+ports (llama.cpp, vLLM, SGLang, Ollama, LM Studio), even if they start later, and
+serves their models under their own names. If llama.cpp uses port 8080, the gateway
+listens on 8082.
 
-The configuration file is loaded again when it changes. A file with a mistake is
-refused, with its line in the log, and the old one stays in use.
+The gateway loads the configuration file again when it changes. It rejects an
+invalid file, logs the line, and keeps the old configuration.
 
-A gateway without keys listens on this machine only. The log goes to standard
-error and metrics are at http://127.0.0.1:8081/metrics; neither holds a key, a
-prompt or an answer.
+Without keys the gateway listens on this machine only. The log goes to standard
+error, and metrics are at http://127.0.0.1:8081/metrics. Neither contains a key, a
+prompt or a response.
 
-On a signal the gateway says "draining" at /health, closes its port, and waits
-for open requests; what takes longer than 25 seconds ends with an error that
-clients can read. A second signal ends it at once.
+These environment variables override the file, and flags override them:
+ISOGLOSS_LISTEN, ISOGLOSS_ADMIN_LISTEN, ISOGLOSS_METRICS_LISTEN, ISOGLOSS_KEYS
+(client keys, separated by commas), ISOGLOSS_DATA, ISOGLOSS_SHUTDOWN_DRAIN,
+ISOGLOSS_LOG_LEVEL and ISOGLOSS_LOG_FORMAT. ISOGLOSS_CONFIG names the file.
 
-SIGHUP starts this program's file anew, which may be another version by then, and
-hands the ports over to the new process. The old one says "draining", finishes
-what is open within ten minutes, and ends. If the new one does not get ready, the
-old one goes on.`,
+On SIGTERM or SIGINT the gateway reports "draining" at /ready for shutdown.notice
+(1 second), closes its port and waits up to shutdown.drain (25 seconds) for open
+requests. The remaining requests end with an error. A second signal stops the
+gateway at once.
+
+On SIGHUP the gateway starts the installed binary, which may be a new version, and
+hands over its ports. The old process reports "draining" and finishes open
+requests within ten minutes. If the new process does not become ready, the old one
+continues.`,
 		Example: `  OPENAI_API_KEY=... isogloss serve
   isogloss serve -c isogloss.yaml
   isogloss serve -c isogloss.yaml --listen 127.0.0.1:9000
   isogloss serve -c isogloss.yaml --pid-file /run/isogloss.pid
+  ISOGLOSS_LISTEN=:8080 ISOGLOSS_KEYS=$(openssl rand -hex 24) OPENAI_API_KEY=... isogloss serve
 
   curl http://127.0.0.1:8080/v1/models`,
 		Args: noArguments,
 	}
 	o := options(cmd)
-	cmd.Flags().StringVar(&o.Listen, "listen", "", "listen on `HOST:PORT` and not on the configuration's (127.0.0.1:8080 if it has none)")
-	pidFile := cmd.Flags().String("pid-file", "", "write the pid of the process that serves to `FILE`; it is another one after SIGHUP")
-	alone := cmd.Flags().Bool("no-discover", false, "without a file: do not look for engines on this machine")
+	cmd.Flags().StringVar(&o.Listen, "listen", "", "listen on `HOST:PORT` instead of the configured address (default 127.0.0.1:8080)")
+	pidFile := cmd.Flags().String("pid-file", "", "write the pid of the serving process to `FILE`; it changes with SIGHUP")
+	alone := cmd.Flags().Bool("no-discover", false, "without a file: do not search for engines on this machine")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		o.Local = !*alone
 		return runServe(cmd.Context(), *o, *pidFile)
@@ -130,16 +219,17 @@ old one goes on.`,
 func newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Check a configuration, and say all that is wrong with it",
-		Long: `Check a configuration with the code that serve runs at its start, and say all
-that is wrong with it: file, line, and what to write. Nothing is contacted. The
-exit code is 1 if there is a mistake.`,
+		Short: "Check a configuration and report every error",
+		Long: `Check a configuration with the code that serve runs at start-up, including the
+certificates and other files that it names. Report every error with file, line and
+what to write. The command opens no connection. It exits with 1 if there is an
+error.`,
 		Example: "  isogloss check -c isogloss.yaml",
 		Args:    noArguments,
 	}
 	o := options(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := o.LoadConfig()
+		cfg, err := o.Check()
 		if err != nil {
 			return err
 		}
@@ -164,10 +254,15 @@ func newVersion() *cobra.Command {
 		if *asJSON {
 			return printJSON(cmd.OutOrStdout(), map[string]string{"version": buildVersion(), "go": runtime.Version(), "os": runtime.GOOS, "arch": runtime.GOARCH})
 		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "isogloss %s (%s, %s/%s)\n", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
 		return err
 	}
 	return cmd
+}
+
+// versionLine returns what `version` and --version print.
+func versionLine() string {
+	return fmt.Sprintf("isogloss %s (%s, %s/%s)", buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func newCompletion() *cobra.Command {
@@ -199,7 +294,7 @@ func newCompletion() *cobra.Command {
 			case "zsh":
 				return cmd.Root().GenZshCompletion(out)
 			}
-			return fmt.Errorf("completion: %q is not a shell that is known; write one of %s", args[0], strings.Join(shells, ", "))
+			return fmt.Errorf("completion: unknown shell %q; write one of %s", args[0], strings.Join(shells, ", "))
 		},
 	}
 }

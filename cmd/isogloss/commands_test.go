@@ -11,9 +11,9 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// TestCommands runs the cases of testdata/commands. A case holds a line with the
-// command, the files and variables that it finds, and what it prints:
-// `go test ./cmd/isogloss -update` rewrites the latter.
+// TestCommands runs the cases of testdata/commands. A case has the command line, its
+// files and variables, and the expected output, which
+// `go test ./cmd/isogloss -update` rewrites.
 func TestCommands(t *testing.T) {
 	cases, err := filepath.Glob("testdata/commands/*.txtar")
 	if err != nil || len(cases) == 0 {
@@ -80,13 +80,13 @@ func updateCase(t *testing.T, path string, archive *txtar.Archive, inputs []txta
 	}
 }
 
-// anyPlatform takes out what differs from machine to machine.
+// anyPlatform replaces the parts of an output that differ between machines.
 func anyPlatform(s string) string {
 	return strings.NewReplacer(runtime.Version(), "GOVERSION", runtime.GOOS+"/"+runtime.GOARCH, "GOOS/GOARCH",
 		strconv.Quote(runtime.GOOS), `"GOOS"`, strconv.Quote(runtime.GOARCH), `"GOARCH"`).Replace(s)
 }
 
-// TestCompletion looks for what makes each script one of its shell.
+// TestCompletion checks that each shell gets its own completion script.
 func TestCompletion(t *testing.T) {
 	for shell, want := range map[string]string{"bash": "__start_isogloss", "zsh": "#compdef isogloss", "fish": "complete -c isogloss", "powershell": "Register-ArgumentCompleter"} {
 		r := command(t, t.TempDir(), nil, "completion", shell)
@@ -94,7 +94,7 @@ func TestCompletion(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s, the script lacks %q", shell, r.code, r.stderr, want)
 		}
 	}
-	// What the scripts call.
+	// The command that the scripts call.
 	r := command(t, t.TempDir(), nil, "__complete", "se")
 	if !strings.HasPrefix(r.stdout, "serve\tServe models\n") {
 		t.Errorf("se is completed to %s", r.stdout)

@@ -19,7 +19,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/app"
 )
 
-// conformFlags are what the command line says.
+// conformFlags holds the flags of `conform`.
 type conformFlags struct {
 	base, listen, key, only, dump string
 	corpus                        string
@@ -32,13 +32,13 @@ func newConform() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conform",
 		Short: "Run the conformance corpus against this gateway or any other",
-		Long: `Conform plays a corpus of conversations through a gateway. It is the client on one
-side and the upstream on the other, in each of the four dialects, and checks that
-what was said on one side was understood on the other.
+		Long: `Conform runs a corpus of conversations through a gateway. It plays the client and
+the upstream in each of the four dialects and checks that each side receives what
+the other sent.
 
-Without flags it starts a gateway of its own. Another one has to be configured so
-that the names given with --model lead to the address of --upstream-listen in that
-dialect; docs/conform.md has an example.`,
+Without flags it starts a gateway of this binary. To test another gateway, configure
+it so that the models given with --model use the address of --upstream-listen in
+that dialect; docs/conform.md has an example.`,
 		Example: `  isogloss conform
   isogloss conform --only situations
   isogloss conform --corpus captured/
@@ -49,16 +49,16 @@ dialect; docs/conform.md has an example.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.self, "self", false, "start a gateway of this binary and test it; the default without --base-url")
-	flags.BoolVar(&f.direct, "direct", false, "no gateway: the client faces the scripted upstream, which tests the corpus")
-	flags.StringVar(&f.base, "base-url", "", "where the gateway is, without a path")
-	flags.StringVar(&f.listen, "upstream-listen", "127.0.0.1:0", "address that the gateway finds the scripted upstream at")
-	flags.StringToStringVar(&f.models, "model", nil, "DIALECT=NAME: the model that leads to the upstream in a dialect (chat, responses, anthropic, gemini)")
-	flags.StringToStringVar(&f.paths, "path", nil, "DIALECT=PATH: where the gateway serves a dialect, with {model} and {verb} for gemini")
-	flags.StringVar(&f.key, "key", "sk-conform-client-key", "the client's key")
-	flags.StringVar(&f.only, "only", "", "run the cases whose name, title or ids contain this text")
-	flags.StringVar(&f.corpus, "corpus", "", "`FOLDER` of cases to play instead of those that come with this binary, such as 'isogloss capture' writes")
-	flags.StringVar(&f.dump, "dump", "", "folder for the bytes of what fails")
+	flags.BoolVar(&f.self, "self", false, "start a gateway of this binary and test it (default without --base-url)")
+	flags.BoolVar(&f.direct, "direct", false, "connect client and upstream without a gateway, to test the corpus itself")
+	flags.StringVar(&f.base, "base-url", "", "origin of the gateway to test")
+	flags.StringVar(&f.listen, "upstream-listen", "127.0.0.1:0", "address of the scripted upstream")
+	flags.StringToStringVar(&f.models, "model", nil, "DIALECT=NAME: the model that uses the scripted upstream in this dialect (chat, responses, anthropic, gemini)")
+	flags.StringToStringVar(&f.paths, "path", nil, "DIALECT=PATH: path of a dialect at the gateway; {model} and {verb} for gemini")
+	flags.StringVar(&f.key, "key", "sk-conform-client-key", "client key")
+	flags.StringVar(&f.only, "only", "", "run only cases whose name, title or ids contain this text")
+	flags.StringVar(&f.corpus, "corpus", "", "run the cases in `FOLDER`, such as those of 'isogloss capture', instead of the built-in ones")
+	flags.StringVar(&f.dump, "dump", "", "write the bytes of failed exchanges to this folder")
 	flags.BoolVar(&f.asJSON, "json", false, "print the result as JSON")
 	cmd.MarkFlagsMutuallyExclusive("self", "direct", "base-url")
 	return cmd
@@ -107,7 +107,7 @@ func (f *conformFlags) cases() ([]*conform.Case, error) {
 		return nil, fmt.Errorf("--corpus: %s has no .txtar files; 'isogloss capture --out %s' writes one", f.corpus, f.corpus)
 	}
 	for _, c := range cases {
-		if !strings.Contains(c.Name, "/") { // the table is by folder
+		if !strings.Contains(c.Name, "/") { // the table is grouped by folder
 			c.Name = filepath.Base(f.corpus) + "/" + c.Name
 		}
 	}
@@ -127,14 +127,14 @@ func (f *conformFlags) print(w io.Writer, report *conform.Report) error {
 	}
 	switch n := report.Failed(); {
 	case len(report.Results) == 0:
-		return errors.New("no case was run; look at --only and --model, and at what was left out")
+		return errors.New("no case was run; look at --only and --model, and at the skipped cases")
 	case n > 0:
 		return fmt.Errorf("%d of %d checks do not hold", n, len(report.Results))
 	}
 	return nil
 }
 
-// play runs the cases and prints each as it is done.
+// play runs the cases and prints each result.
 func (f *conformFlags) play(ctx context.Context, runner *conform.Runner, cases []*conform.Case, w io.Writer) (*conform.Report, error) {
 	report := &conform.Report{}
 	for _, c := range cases {
@@ -149,7 +149,7 @@ func (f *conformFlags) play(ctx context.Context, runner *conform.Runner, cases [
 				return nil, ctx.Err()
 			}
 			report.Results = append(report.Results, res)
-			if !res.Held() {
+			if !res.Passed() {
 				failed = append(failed, res)
 			}
 		}
@@ -174,7 +174,7 @@ func (f *conformFlags) play(ctx context.Context, runner *conform.Runner, cases [
 	return report, nil
 }
 
-// writeFailures prints what is wrong once for all cells in which it is the same.
+// writeFailures prints each failure once, with all cells in which it occurred.
 func writeFailures(w io.Writer, failed []conform.Result) {
 	var order []string
 	cells := map[string][]string{}
@@ -194,7 +194,7 @@ func (f *conformFlags) wanted(c *conform.Case) bool {
 	return strings.Contains(c.Name+" "+c.Title+" "+strings.Join(c.IDs, " "), f.only)
 }
 
-// keep writes the bytes of a failure.
+// keep writes the bytes of a failed exchange.
 func (f *conformFlags) keep(res conform.Result) error {
 	if f.dump == "" {
 		return nil
@@ -207,7 +207,7 @@ func (f *conformFlags) keep(res conform.Result) error {
 	return os.WriteFile(filepath.Join(f.dump, name+".txt"), []byte(text), 0o600)
 }
 
-// target is what is tested, and what stops it.
+// target returns the gateway to test and a function that stops it.
 func (f *conformFlags) target(ctx context.Context, upstream string) (t conform.Target, stop func(), err error) {
 	t = conform.Target{BaseURL: f.base, Key: f.key, Direct: f.direct, Models: map[conform.Dialect]string{}, Paths: map[conform.Dialect]string{}}
 	stop = func() {}
@@ -240,7 +240,7 @@ func (f *conformFlags) target(ctx context.Context, upstream string) (t conform.T
 	return t, stop, nil
 }
 
-// selfConfig leads a model for each dialect to the upstream.
+// selfConfig is a configuration with one model per dialect on the upstream.
 const selfConfig = `listen: 127.0.0.1:0
 admin: { listen: 127.0.0.1:0 }
 log: { level: error }
@@ -260,11 +260,10 @@ models:
   "on-gemini/*": { targets: ["gemini/*"] }
 `
 
-// self is the gateway that this binary runs for itself: nobody takes its place, and it
-// tells where it serves.
+// self is an app.Process that is never replaced and reports its address.
 type self struct {
-	address string      // of the data path
-	serves  chan string // the address, once it is served on
+	address string      // the data address
+	serves  chan string // receives the address when the gateway serves
 }
 
 func (s *self) Listen(ctx context.Context, name, address string) (net.Listener, error) {
@@ -282,7 +281,7 @@ func (s *self) Ready(context.Context, *slog.Logger) error {
 
 func (s *self) Replaced() <-chan struct{} { return nil }
 
-// startSelf runs this binary's gateway and returns when it serves.
+// startSelf runs a gateway in this process and returns when it serves.
 func startSelf(ctx context.Context, upstream string) (base string, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "isogloss-conform")
 	if err != nil {
@@ -296,14 +295,14 @@ func startSelf(ctx context.Context, upstream string) (base string, stop func(), 
 	process := &self{serves: make(chan string, 1)}
 	ended := make(chan error, 1)
 	go func() {
-		ended <- app.Run(running, app.Options{Config: file, Env: os.LookupEnv, Log: io.Discard, Version: buildVersion(), Process: process})
+		ended <- app.Run(running, app.Options{Config: file, Env: withoutSettings, Log: io.Discard, Version: buildVersion(), Process: process})
 	}()
 	select {
 	case address := <-process.serves:
 		stop = func() {
 			cancel()
 			<-ended
-			_ = os.RemoveAll(dir) // a folder for temporary files is cleared by the system too
+			_ = os.RemoveAll(dir) // the system clears temporary folders too
 		}
 		return "http://" + address, stop, nil
 	case err := <-ended:

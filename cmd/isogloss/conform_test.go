@@ -54,7 +54,7 @@ func TestConformJSON(t *testing.T) {
 	}
 }
 
-// TestConformFails: a gateway that knows none of the models holds nothing.
+// TestConformFails checks the report about a gateway that has none of the models.
 func TestConformFails(t *testing.T) {
 	dump := t.TempDir()
 	out, _, err := runConform(t, "--base-url", "http://127.0.0.1:1", "--model", "chat=x", "--only", "situations/plain-text", "--dump", dump)
@@ -65,7 +65,7 @@ func TestConformFails(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	kept, err := os.ReadFile(filepath.Join(dump, "situations-plain-text-chat-on-chat-stream.txt"))
-	if err != nil || !strings.Contains(string(kept), ">>> client asks") {
+	if err != nil || !strings.Contains(string(kept), ">>> client request") {
 		t.Errorf("the bytes were not kept: %v %s", err, kept)
 	}
 }
@@ -83,7 +83,8 @@ func TestConformMistakes(t *testing.T) {
 	}
 }
 
-// TestConformSelf starts the gateway and tests the dialect that it has always had.
+// TestConformSelf runs `conform` without a URL, which starts a gateway and tests it, for
+// one dialect.
 func TestConformSelf(t *testing.T) {
 	out, _, _ := runConform(t, "--self", "--only", "situations/plain-text")
 	if !strings.Contains(out, "chat                1/1 1/1") {

@@ -17,24 +17,26 @@ import (
 func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [MODEL]",
-		Short: "Say who would be asked for a model, in which order, and why",
-		Long: `Say who would be asked for a model, in which order, and why: which targets are
-ready, which are set aside and until when, and what each would lose.
+		Short: "Show which targets a request would try, in which order, and why",
+		Long: `Show which targets a request would try, in which order, and why: the state of
+each target and until when, its last error, and what a translation to it would lose.
 
-The gateway that runs with the same configuration is asked, over its admin
-address. Where none runs, the answer is what a fresh one would do. Nothing is sent
-to any provider.
+The command queries the running gateway over its admin port. If nothing listens
+there, it shows what a new gateway would do. If the port answers but cannot be read,
+the command fails. It contacts no provider. Set ISOGLOSS_OPERATOR_KEY where the admin
+port needs an operator's key.
 
-A request in a file says more than a model's name: where its conversation is
-likely to be cached, and what of it a target could not be told.`,
+With --request it also shows which target probably has the conversation in its
+prompt cache, and what each target could not receive.`,
 		Example: `  isogloss explain -c isogloss.yaml fast
   isogloss explain -c isogloss.yaml --request body.json --dialect anthropic --json`,
 	}
 	o := options(cmd)
 	dialect := cmd.Flags().String("dialect", "openai-chat", "the client's `DIALECT`: openai-chat, openai-responses, anthropic or gemini")
-	request := cmd.Flags().String("request", "", "a request's body, from `FILE`; - is standard input")
+	request := cmd.Flags().String("request", "", "request body from `FILE`; - is standard input")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.Args = cobra.MaximumNArgs(1)
+	cmd.ValidArgsFunction = completeModels
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		model, body, err := explained(cmd.InOrStdin(), args, *request)
 		if err != nil {
@@ -55,8 +57,8 @@ likely to be cached, and what of it a target could not be told.`,
 	return cmd
 }
 
-// explained is the model and the body that are asked about. Without a file the
-// body is the model's name alone.
+// explained returns the model and the body to explain. Without a file the body
+// contains only the model name.
 func explained(stdin io.Reader, args []string, file string) (model string, body []byte, err error) {
 	if len(args) > 0 {
 		model = args[0]
@@ -79,7 +81,7 @@ func explained(stdin io.Reader, args []string, file string) (model string, body 
 }
 
 func printExplanation(w io.Writer, e *relay.Explanation, live bool) error {
-	fmt.Fprintf(w, "%s is asked by the route %q, balance %s\n", e.Model, e.Route, e.Balance)
+	fmt.Fprintf(w, "%s uses the route %q, balance %s\n", e.Model, e.Route, e.Balance)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "PLACE\tTARGET\tPROTOCOL\tLANE\tSTATE\tOPEN\tFIRST TOKEN\tFIDELITY")
 	for _, t := range e.Targets {
@@ -89,12 +91,15 @@ func printExplanation(w io.Writer, e *relay.Explanation, live bool) error {
 		return err
 	}
 	for _, t := range e.Targets {
+		if t.State != "ready" && t.LastError != "" {
+			fmt.Fprintf(w, "%s: last error %s at %s\n", t.Target, t.LastError, t.LastErrorAt.Local().Format(time.TimeOnly))
+		}
 		if t.Refusal != "" {
-			fmt.Fprintf(w, "%s cannot be asked this: %s\n", t.Target, t.Refusal)
+			fmt.Fprintf(w, "%s cannot serve this request: %s\n", t.Target, t.Refusal)
 		}
 	}
 	if !live {
-		fmt.Fprintln(w, "no gateway answers on the admin address; this is what a fresh one would do")
+		fmt.Fprintln(w, "no gateway listens on the admin address; this is what a newly started one would do")
 	}
 	return nil
 }
@@ -106,14 +111,15 @@ func place(n int) string {
 	return fmt.Sprint(n)
 }
 
+// stateText returns why the target is not tried, or its state.
 func stateText(t relay.ExplainedTarget) string {
 	switch {
-	case t.Why == "":
-		return "ready"
-	case t.Until.IsZero():
+	case t.Why != "" && t.State == "ready":
 		return t.Why
+	case t.Until.IsZero():
+		return t.State
 	}
-	return t.Why + " until " + t.Until.Local().Format(time.TimeOnly)
+	return t.State + " until " + t.Until.Local().Format(time.TimeOnly)
 }
 
 func dash(s string) string {

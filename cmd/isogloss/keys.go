@@ -14,21 +14,23 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
 func newKeys() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "Make, list and end the keys of clients and operators",
-		Long: `Make, list and end the keys of clients and operators. The commands work on the
-store that the configuration names, whether or not a gateway runs; running ones
-follow within two seconds. A key is shown once, when it is made: the store has
-only a digest of it.`,
+		Short: "Manage the keys of clients and operators",
+		Long: `Create, list, show, change, rotate and revoke the keys of clients and operators, set
+their budgets and those of teams and organisations, and show their usage. The
+commands use the store of the configuration and need no running gateway. Running
+gateways apply a change within two seconds. Commands take a key's name or id. A key
+is shown once, when it is created: the store holds only its digest.`,
 		Args: knownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newKeysCreate(), newKeysList(), newKeysShow(), newKeysRevoke(), newKeysRotate())
+	cmd.AddCommand(newKeysCreate(), newKeysList(), newKeysShow(), newKeysUpdate(), newKeysBudget(), newKeysUsage(), newKeysRotate(), newKeysRevoke(), newKeysTeams(), newKeysOrgs())
 	return cmd
 }
 
@@ -43,121 +45,259 @@ func withKeyring(o *app.Options, do func(cmd *cobra.Command, k *app.Keyring, arg
 	}
 }
 
-// keyFlags are a key as flags describe it.
+// keyFlags holds the flags of `keys create` and `keys update`.
 type keyFlags struct {
 	name, org, team, role, criticality string
 	models, endpoints, networks        []string
-	requests, tokens, concurrency      int64
-	budget                             string
-	window, expires                    time.Duration
+	expires                            string
+	limit                              limitFlags
 }
 
 func newKeysCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
-		Short: "Make a key and print it, once",
-		Long: `Make a key and print it, once. A client's key names the models that it opens;
-with --role it is an operator's, which opens the admin API and no model.`,
+		Short: "Create a key and print it once",
+		Long: `Create a key and print it once. A client key needs --models. A key with --role is
+an operator key: it gives access to the admin API and to no model.`,
 		Example: `  isogloss keys create -c isogloss.yaml --name search --models 'fast,openai/*'
-  isogloss keys create -c isogloss.yaml --name ci --models '*' --budget 20 --window 720h --requests 60
+  isogloss keys create -c isogloss.yaml --name ci --models '*' --budget 20 --window 30d --requests 60
   isogloss keys create -c isogloss.yaml --name me --role owner`,
 		Args: noArguments,
 	}
 	o := options(cmd)
 	f := cmd.Flags()
 	var k keyFlags
-	f.StringVar(&k.name, "name", "", "what the key is for, in your words")
-	f.StringVar(&k.org, "org", "", "its organisation; default for clients, and none for operators, who then see all")
-	f.StringVar(&k.team, "team", "", "its team, which is made if it is new")
-	f.StringVar(&k.role, "role", "", "make an operator's key: owner, admin, billing, auditor or key-manager")
-	f.StringSliceVar(&k.models, "models", nil, "models that it opens, as clients call them; one that ends in * stands for all that begin so")
-	f.StringSliceVar(&k.endpoints, "endpoints", nil, "endpoints that it opens, such as chat_completions or messages; all by default")
-	f.StringSliceVar(&k.networks, "networks", nil, "where it may be used, such as 10.0.0.0/8; everywhere by default")
-	f.Int64Var(&k.requests, "requests", 0, "requests a minute")
-	f.Int64Var(&k.tokens, "tokens", 0, "tokens a minute")
-	f.Int64Var(&k.concurrency, "concurrency", 0, "open requests at once, on all gateways together")
-	f.StringVar(&k.budget, "budget", "", "dollars that it may spend, such as 20 or 0.50")
-	f.DurationVar(&k.window, "window", 0, "the time that the budget is for, such as 720h; all time by default")
-	f.DurationVar(&k.expires, "expires", 0, "when it ends, such as 2160h; never by default, for operators after 90 days")
-	f.StringVar(&k.criticality, "criticality", "normal", "how much its requests matter: critical, normal or sheddable")
+	k.add(cmd)
+	f.StringVar(&k.org, "org", "", "organisation; \"default\" for client keys, all organisations for operator keys")
+	f.StringVar(&k.role, "role", "", "create an operator key with this role: owner, admin, billing, auditor or key-manager")
 	asJSON := f.Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, _ []string) error {
-		record, err := k.record(time.Now())
+		record, err := k.record(cmd, time.Now())
 		if err != nil {
+			return err
+		}
+		if err := warn(cmd, ring, &record); err != nil {
 			return err
 		}
 		made, err := ring.Create(cmd.Context(), record)
 		if err != nil {
 			return err
 		}
-		return printMade(cmd.OutOrStdout(), made, *asJSON)
+		return printMade(cmd.OutOrStdout(), ring.Store, made, *asJSON)
 	})
 	return cmd
 }
 
-// operatorLife is how long an operator's key lives unless it is told: people leave.
-const operatorLife = 90 * 24 * time.Hour
+// add adds the flags of what can be changed later.
+func (k *keyFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&k.name, "name", "", "purpose of the key")
+	f.StringVar(&k.team, "team", "", "team; created if it does not exist")
+	f.StringSliceVar(&k.models, "models", nil, "models it may use, by the names that clients use; a trailing * matches any suffix")
+	f.StringSliceVar(&k.endpoints, "endpoints", nil, "endpoints it may use, such as chat_completions or messages; all by default")
+	f.StringSliceVar(&k.networks, "networks", nil, "client networks it may be used from, such as 10.0.0.0/8; all by default")
+	k.limit.add(cmd)
+	f.StringVar(&k.expires, "expires", "", "lifetime from now, such as 90d, a `TIME` such as 2027-01-31, or never; never by default, 90d for operator keys")
+	f.StringVar(&k.criticality, "criticality", "normal", "priority under overload: critical, normal or sheddable")
+	_ = cmd.RegisterFlagCompletionFunc("models", completeModels)
+}
 
-// record is the key that the flags describe.
-func (k *keyFlags) record(now time.Time) (access.Record, error) {
+// warn prints what is probably a mistake in a key.
+func warn(cmd *cobra.Command, ring *app.Keyring, r *access.Record) error {
+	warnings, err := ring.Warnings(cmd.Context(), r.ID, r.Name, r.Models)
+	for _, text := range warnings {
+		fmt.Fprintln(cmd.ErrOrStderr(), "isogloss: warning:", text)
+	}
+	return err
+}
+
+// operatorTTL is how long an operator's key is valid unless --expires is given.
+const operatorTTL = 90 * 24 * time.Hour
+
+// record converts the flags to a record.
+func (k *keyFlags) record(cmd *cobra.Command, now time.Time) (access.Record, error) {
 	if k.org == "" && k.role == "" {
 		k.org = "default"
 	}
-	r := access.Record{Name: k.name, Org: k.org, Team: k.team, Role: access.Role(k.role), Models: k.models, Endpoints: k.endpoints, Criticality: k.criticality, Created: now}
-	r.Limit.Requests, r.Limit.Tokens, r.Limit.Concurrency, r.Limit.Window = k.requests, k.tokens, k.concurrency, k.window
-	if k.expires == 0 && k.role != "" {
-		k.expires = operatorLife
+	r := access.Record{Org: k.org, Role: access.Role(k.role), Criticality: k.criticality, Created: now}
+	if k.role != "" {
+		r.Expires = now.Add(operatorTTL)
 	}
-	if k.expires > 0 {
-		r.Expires = now.Add(k.expires)
-	}
-	for _, text := range k.networks {
-		p, err := netip.ParsePrefix(text)
-		if err != nil {
-			return r, fmt.Errorf("--networks: %q is no network; write one such as 10.0.0.0/8", text)
-		}
-		r.Networks = append(r.Networks, p.Masked())
-	}
-	if k.budget != "" {
-		budget, err := usage.ParseMoney(k.budget)
-		if err != nil || budget <= 0 {
-			return r, fmt.Errorf("--budget: %q is no sum; write dollars such as 20 or 0.50", k.budget)
-		}
-		r.Limit.Budget = budget
-	}
-	return r, k.check()
-}
-
-func (k *keyFlags) check() error {
 	roles := []string{"", string(access.Owner), string(access.Admin), string(access.Billing), string(access.Auditor), string(access.KeyManager)}
 	switch {
 	case k.name == "":
-		return errors.New("--name is needed: it is how you find the key again")
+		return r, errors.New("--name is required; write the purpose of the key")
 	case !slices.Contains(roles, k.role):
-		return fmt.Errorf("--role: %q is not known; write one of %s", k.role, strings.Join(roles[1:], ", "))
+		return r, fmt.Errorf("--role: %q is not known; write one of %s", k.role, strings.Join(roles[1:], ", "))
 	case k.role == "" && len(k.models) == 0:
-		return errors.New("--models is needed: write the models that the key opens, or '*' for all")
+		return r, errors.New("--models is required; write the models that the key may use, or '*' for all")
 	case k.org != "" && (k.role == string(access.Owner) || k.role == string(access.Admin)):
-		return fmt.Errorf("--org: a key with the role %s is above organisations; leave it out, or choose another role", k.role)
-	case k.role != "" && len(k.models) > 0:
-		return errors.New("--models is for clients' keys, and --role for operators'; make two keys")
-	case k.window != 0 && k.budget == "":
-		return errors.New("--window is the time of a budget; write --budget as well")
+		return r, fmt.Errorf("--org: the role %s applies to all organisations; omit --org or choose another role", k.role)
+	}
+	return r, k.apply(cmd, &r, now)
+}
+
+// apply sets what the given flags change.
+func (k *keyFlags) apply(cmd *cobra.Command, r *access.Record, now time.Time) error {
+	changed := cmd.Flags().Changed
+	switch {
+	case changed("name") && k.name == "":
+		return errors.New("--name is empty; write the purpose of the key")
+	case r.Role != "" && len(k.models) > 0:
+		return errors.New("--models is for client keys and --role for operator keys; create two keys")
+	case r.Role == "" && changed("models") && len(k.models) == 0:
+		return errors.New("--models is empty; write the models that the key may use, or '*' for all")
 	case !slices.Contains([]string{"critical", "normal", "sheddable"}, k.criticality):
 		return fmt.Errorf("--criticality: %q is not known; write critical, normal or sheddable", k.criticality)
-	case min(k.requests, k.tokens, k.concurrency) < 0:
-		return errors.New("a limit is negative; write how many, or leave it out for none")
+	}
+	for flag, set := range map[string]func() error{
+		"name":        func() error { r.Name = k.name; return nil },
+		"team":        func() error { r.Team = k.team; return nil },
+		"models":      func() error { r.Models = k.models; return nil },
+		"endpoints":   func() error { r.Endpoints = k.endpoints; return nil },
+		"criticality": func() error { r.Criticality = k.criticality; return nil },
+		"networks":    func() (err error) { r.Networks, err = parseNetworks(k.networks); return err },
+		"expires":     func() (err error) { r.Expires, err = parseExpiry(k.expires, now); return err },
+	} {
+		if changed(flag) {
+			if err := set(); err != nil {
+				return err
+			}
+		}
+	}
+	return k.limit.apply(cmd, &r.Limit)
+}
+
+func parseNetworks(texts []string) (list []netip.Prefix, err error) {
+	for _, text := range texts {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("--networks: %q is not a network; write one such as 10.0.0.0/8", text)
+		}
+		list = append(list, p.Masked())
+	}
+	return list, nil
+}
+
+// parseExpiry reads a lifetime, a time or "never", which is the zero time.
+func parseExpiry(text string, now time.Time) (time.Time, error) {
+	if text == "never" {
+		return time.Time{}, nil
+	}
+	if d, err := config.ParseDuration(text); err == nil && d > 0 {
+		return now.Add(d), nil
+	}
+	t, err := parseTime(text)
+	switch {
+	case err != nil:
+		return t, fmt.Errorf("--expires: %q is neither a lifetime nor a time; write one such as 90d or 2027-01-31, or never", text)
+	case !t.After(now):
+		return t, fmt.Errorf("--expires: %s is past; write a later time, or revoke the key", text)
+	}
+	return t, nil
+}
+
+// parseTime reads a day, which begins at midnight UTC, or an RFC 3339 time.
+func parseTime(text string) (time.Time, error) {
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		return t, nil
+	}
+	return time.Parse(time.RFC3339, text)
+}
+
+// limitFlags holds the flags of limits.
+type limitFlags struct {
+	requests, tokens, concurrency int64
+	budget                        string
+	window                        time.Duration
+}
+
+func (l *limitFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.Int64Var(&l.requests, "requests", 0, "requests per minute; 0 is no limit")
+	f.Int64Var(&l.tokens, "tokens", 0, "tokens per minute; 0 is no limit")
+	f.Int64Var(&l.concurrency, "concurrency", 0, "open requests, across all gateways; 0 is no limit")
+	f.StringVar(&l.budget, "budget", "", "budget in dollars, such as 20 or 0.50, or none")
+	durationVar(cmd, &l.window, "window", "sliding window of the budget, such as 30d; 0 is all time")
+}
+
+// apply sets what the given flags change.
+func (l *limitFlags) apply(cmd *cobra.Command, limit *app.Limit) error {
+	changed := cmd.Flags().Changed
+	if min(l.requests, l.tokens, l.concurrency) < 0 {
+		return errors.New("a limit is negative; write a positive number, or 0 for no limit")
+	}
+	if changed("requests") {
+		limit.Requests = l.requests
+	}
+	if changed("tokens") {
+		limit.Tokens = l.tokens
+	}
+	if changed("concurrency") {
+		limit.Concurrency = l.concurrency
+	}
+	if changed("budget") {
+		if err := setBudget(limit, l.budget); err != nil {
+			return fmt.Errorf("--budget: %w", err)
+		}
+	}
+	if changed("window") {
+		limit.Window = l.window
+	}
+	if limit.Window > 0 && limit.Budget == 0 {
+		if changed("window") {
+			return errors.New("--window needs a budget; write --budget too")
+		}
+		limit.Window = 0
 	}
 	return nil
 }
 
-func printMade(w io.Writer, made app.MadeKey, asJSON bool) error {
-	if asJSON {
-		return printJSON(w, map[string]string{"id": made.ID, "key": made.Text.Reveal()})
+// setBudget sets the amount of a budget. "none" removes it.
+func setBudget(limit *app.Limit, amount string) error {
+	if amount == "none" {
+		limit.Budget, limit.Window = 0, 0
+		return nil
 	}
-	_, err := fmt.Fprintf(w, "%s\n\nid %s. The key is not shown again: only its digest is kept.\n", made.Text.Reveal(), made.ID)
+	budget, err := usage.ParseMoney(amount)
+	if err != nil || budget <= 0 {
+		return fmt.Errorf("%q is not an amount; write dollars such as 20 or 0.50, or none", amount)
+	}
+	limit.Budget = budget
+	return nil
+}
+
+func printMade(w io.Writer, store string, made app.MadeKey, asJSON bool) error {
+	if asJSON {
+		return printJSON(w, struct {
+			ID      string     `json:"id"`
+			Key     string     `json:"key"`
+			Expires *time.Time `json:"expires"` // null: never
+			Store   string     `json:"store"`
+		}{made.ID, made.Text.Reveal(), orNil(made.Expires), store})
+	}
+	_, err := fmt.Fprintf(w, "%s\n\nid %s. The key is not shown again; the store %s holds only its digest.\n%s\n", made.Text.Reveal(), made.ID, store, expiry(made.Expires))
 	return err
 }
+
+// expiry says when a key expires.
+func expiry(t time.Time) string {
+	if t.IsZero() {
+		return "It does not expire."
+	}
+	return "It expires at " + timestamp(t) + "."
+}
+
+// orNil returns nil for the zero time.
+func orNil(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// timestamp formats a time in UTC, to the second.
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func newKeysList() *cobra.Command {
 	cmd := &cobra.Command{
@@ -167,7 +307,7 @@ func newKeysList() *cobra.Command {
 		Args:    noArguments,
 	}
 	o := options(cmd)
-	org := cmd.Flags().String("org", "", "those of an organisation only")
+	org := cmd.Flags().String("org", "", "list the keys of this organisation only")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, _ []string) error {
 		records, err := ring.List(cmd.Context(), *org)
@@ -182,55 +322,79 @@ func newKeysList() *cobra.Command {
 			return printJSON(cmd.OutOrStdout(), rows)
 		}
 		tw := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-		fmt.Fprintln(tw, "ID\tNAME\tORG\tTEAM\tOPENS\tBUDGET\tSTATE")
+		fmt.Fprintln(tw, "ID\tNAME\tORG\tTEAM\tACCESS\tBUDGET\tEXPIRES\tSTATE")
 		for _, r := range rows {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Name, r.Org, r.Team, r.opens(), r.Budget, r.State)
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Name, r.Org, r.Team, r.access(), r.budget(), r.expiry(), r.State)
 		}
 		return tw.Flush()
 	})
 	return cmd
 }
 
-// keyRow is a key as it is shown: nothing in it opens anything.
+// limitRow holds limits as JSON.
+type limitRow struct {
+	Requests    int64 `json:"requests_per_minute,omitempty"`
+	Tokens      int64 `json:"tokens_per_minute,omitempty"`
+	Concurrency int64 `json:"concurrency,omitempty"`
+	amountRow
+}
+
+func newLimitRow(l app.Limit) limitRow {
+	return limitRow{Requests: l.Requests, Tokens: l.Tokens, Concurrency: l.Concurrency, amountRow: newAmountRow(l)}
+}
+
+// amountRow holds the amount of a budget and its window as JSON.
+type amountRow struct {
+	Budget string `json:"budget,omitempty"`
+	Window string `json:"window,omitempty"`
+}
+
+func newAmountRow(l app.Limit) (row amountRow) {
+	if l.Budget > 0 {
+		row.Budget = l.Budget.Decimal()
+	}
+	if l.Window > 0 {
+		row.Window = config.FormatDuration(l.Window)
+	}
+	return row
+}
+
+// budget formats the budget with its window.
+func (r amountRow) budget() string {
+	switch {
+	case r.Budget == "":
+		return "-"
+	case r.Window == "":
+		return "$" + r.Budget
+	}
+	return "$" + r.Budget + " in " + r.Window
+}
+
+// keyRow is a key without its secret.
 type keyRow struct {
-	ID          string     `json:"id"`
-	Name        string     `json:"name"`
-	Org         string     `json:"org"`
-	Team        string     `json:"team,omitempty"`
-	Role        string     `json:"role,omitempty"`
-	State       string     `json:"state"` // active, expired, revoked or blocked
-	Models      []string   `json:"models,omitempty"`
-	Endpoints   []string   `json:"endpoints,omitempty"`
-	Networks    []string   `json:"networks,omitempty"`
-	Criticality string     `json:"criticality,omitempty"`
-	Requests    int64      `json:"requests_per_minute,omitempty"`
-	Tokens      int64      `json:"tokens_per_minute,omitempty"`
-	Concurrency int64      `json:"concurrency,omitempty"`
-	Budget      string     `json:"budget,omitempty"`
-	Window      string     `json:"window,omitempty"`
-	Created     time.Time  `json:"created"`
-	Expires     *time.Time `json:"expires,omitempty"`
-	Revoked     *time.Time `json:"revoked,omitempty"`
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Org         string   `json:"org"`
+	Team        string   `json:"team,omitempty"`
+	Role        string   `json:"role,omitempty"`
+	State       string   `json:"state"` // active, expired, revoked or blocked
+	Models      []string `json:"models,omitempty"`
+	Endpoints   []string `json:"endpoints,omitempty"`
+	Networks    []string `json:"networks,omitempty"`
+	Criticality string   `json:"criticality,omitempty"`
+	limitRow
+	Created time.Time  `json:"created"`
+	Expires *time.Time `json:"expires"` // null: never
+	Revoked *time.Time `json:"revoked,omitempty"`
 }
 
 func newKeyRow(r *access.Record, now time.Time) keyRow {
 	row := keyRow{ID: r.ID, Name: r.Name, Org: r.Org, Team: r.Team, Role: string(r.Role), State: keyState(r, now), Models: r.Models, Endpoints: r.Endpoints,
-		Criticality: r.Criticality, Requests: r.Limit.Requests, Tokens: r.Limit.Tokens, Concurrency: r.Limit.Concurrency, Created: r.Created}
+		Criticality: r.Criticality, limitRow: newLimitRow(r.Limit), Created: r.Created}
 	for _, n := range r.Networks {
 		row.Networks = append(row.Networks, n.String())
 	}
-	if r.Limit.Budget > 0 {
-		row.Budget = r.Limit.Budget.String()
-	}
-	if r.Limit.Window > 0 {
-		row.Window = r.Limit.Window.String()
-	}
-	if !r.Expires.IsZero() {
-		row.Expires = &r.Expires
-	}
-	if !r.Revoked.IsZero() {
-		row.Revoked = &r.Revoked
-	}
+	row.Expires, row.Revoked = orNil(r.Expires), orNil(r.Revoked)
 	return row
 }
 
@@ -240,14 +404,22 @@ func keyState(r *access.Record, now time.Time) string {
 		return "revoked"
 	case !r.Expires.IsZero() && now.After(r.Expires):
 		return "expired"
-	case r.Blocked:
+	case r.Blocked():
 		return "blocked"
 	}
 	return "active"
 }
 
-// opens is what a key is for, in a column.
-func (r keyRow) opens() string {
+// expiry formats the expiry for a table column.
+func (r keyRow) expiry() string {
+	if r.Expires == nil {
+		return "never"
+	}
+	return timestamp(*r.Expires)
+}
+
+// access formats the key's models or role.
+func (r keyRow) access() string {
 	if r.Role != "" {
 		return "admin API as " + r.Role
 	}
@@ -255,57 +427,55 @@ func (r keyRow) opens() string {
 }
 
 func newKeysShow() *cobra.Command {
-	cmd := &cobra.Command{Use: "show ID", Short: "Show a key, without what it is made of", Example: `  isogloss keys show -c isogloss.yaml ID`, Args: oneID}
+	cmd := &cobra.Command{Use: "show KEY", Short: "Show a key without its secret", Example: `  isogloss keys show -c isogloss.yaml search`, Args: oneKey, ValidArgsFunction: completeKeys}
 	o := options(cmd)
-	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
-		r, err := ring.Show(cmd.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		return printJSON(cmd.OutOrStdout(), newKeyRow(&r, time.Now()))
-	})
-	return cmd
-}
-
-func newKeysRevoke() *cobra.Command {
-	cmd := &cobra.Command{Use: "revoke ID", Short: "End a key for good, on every gateway within two seconds", Example: `  isogloss keys revoke -c isogloss.yaml ID`, Args: oneID}
-	o := options(cmd)
-	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
-		if err := ring.Revoke(cmd.Context(), args[0]); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s is revoked\n", args[0])
-		return err
-	})
-	return cmd
-}
-
-func newKeysRotate() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "rotate ID",
-		Short:   "Give a key a new secret, and print it; the old one works for a while",
-		Example: `  isogloss keys rotate -c isogloss.yaml ID --keep 1h`,
-		Args:    oneID,
-	}
-	o := options(cmd)
-	keep := cmd.Flags().Duration("keep", 24*time.Hour, "how long the old secret still works")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
-		if *keep < 0 {
-			return errors.New("--keep is negative; write a time such as 1h, or 0 for none")
-		}
-		made, err := ring.Rotate(cmd.Context(), args[0], *keep)
+		r, err := ring.Find(cmd.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		return printMade(cmd.OutOrStdout(), made, *asJSON)
+		return printKey(cmd.OutOrStdout(), &r, *asJSON)
 	})
 	return cmd
 }
 
-func oneID(cmd *cobra.Command, args []string) error {
+// printKey prints a key without its secret.
+func printKey(w io.Writer, r *access.Record, asJSON bool) error {
+	row := newKeyRow(r, time.Now())
+	if asJSON {
+		return printJSON(w, row)
+	}
+	orAll := func(list []string) string {
+		if len(list) == 0 {
+			return "all"
+		}
+		return strings.Join(list, ", ")
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, line := range [][2]string{
+		{"id", row.ID}, {"name", row.Name}, {"state", row.State}, {"org", dash(row.Org)}, {"team", dash(row.Team)}, {"access", row.access()},
+		{"endpoints", orAll(row.Endpoints)}, {"networks", orAll(row.Networks)}, {"criticality", row.Criticality},
+		{"requests per minute", limitText(row.Requests)}, {"tokens per minute", limitText(row.Tokens)}, {"concurrency", limitText(row.Concurrency)},
+		{"budget", row.budget()}, {"created", timestamp(row.Created)}, {"expires", row.expiry()},
+	} {
+		fmt.Fprintf(tw, "%s\t%s\n", line[0], line[1])
+	}
+	return tw.Flush()
+}
+
+// limitText formats a limit for a table; 0 is none.
+func limitText(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return number(n)
+}
+
+// oneKey wants the name or id of one key.
+func oneKey(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("%s takes the id of one key; 'isogloss keys list' shows them", cmd.Name())
+		return fmt.Errorf("%s takes the name or id of one key; 'isogloss keys list' shows them", cmd.Name())
 	}
 	return nil
 }

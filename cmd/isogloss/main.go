@@ -1,5 +1,4 @@
-// Isogloss is an LLM gateway: it lets any client speak to any model in the
-// client's own dialect.
+// Isogloss is an LLM gateway: clients use any model in their own dialect.
 package main
 
 import (
@@ -9,19 +8,21 @@ import (
 	"log"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
 )
 
-// version is set by the release build.
+// version is set by `make build`.
 var version = "dev"
 
 func main() { os.Exit(run()) }
 
-// run returns the exit code.
+// run executes the command and returns the exit code.
 func run() int {
-	// net/http writes an upstream's stray bytes to the standard logger, and those
-	// may be anybody's words. Our own log is internal/observe's.
+	// net/http writes unexpected bytes of upstreams to the standard logger. They may
+	// contain private data, so that logger is discarded. internal/observe does the
+	// logging.
 	log.SetOutput(io.Discard)
 	if err := newRoot().ExecuteContext(untilSignal()); err != nil {
 		complain(os.Stderr, err)
@@ -30,18 +31,21 @@ func run() int {
 	return 0
 }
 
-// complain writes an error. The mistakes of a file begin with the file's name, as
-// a compiler's do, so that editors find their lines.
+// complain prints an error. Errors of the configuration start with FILE:LINE, like a
+// compiler's, so that editors can jump to them.
 func complain(w io.Writer, err error) {
 	var mistakes *config.Problems
 	if errors.As(err, &mistakes) {
 		fmt.Fprintln(w, mistakes)
 		return
 	}
-	fmt.Fprintln(w, "isogloss:", err)
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(w, "isogloss:", strings.TrimSuffix(line, "\n"))
+	}
 }
 
-// buildVersion is the release's, or else that of the module as `go install` got it.
+// buildVersion returns the version set at build time, or the module version of
+// `go install`.
 func buildVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && version == "dev" && info.Main.Version != "(devel)" && info.Main.Version != "" {
 		return info.Main.Version

@@ -14,24 +14,23 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/freeport"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// The tests of this package run the program as it is shipped: built, as a process
-// of its own, with an environment that holds only what a test puts there.
+// The tests of this package run the built program as a separate process, with an
+// environment that contains only the variables of the test.
 
 var (
 	binary string // the built program
 	update = flag.Bool("update", false, "rewrite the expected output of commands")
 )
 
-// patience is far more than anything here takes; only a failing test waits so long.
-const patience = 20 * time.Second
+// patience is the timeout of waits in these tests. Only a failing test reaches it.
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -54,13 +53,13 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// result is what a command did.
+// result holds the output and the exit code of a command.
 type result struct {
 	stdout, stderr string
 	code           int
 }
 
-// command runs the program to its end.
+// command runs the program until it exits.
 func command(t *testing.T, dir string, env []string, args ...string) result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -76,22 +75,21 @@ func command(t *testing.T, dir string, env []string, args ...string) result {
 	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
-// process is a program that serves.
+// process is a running program.
 type process struct {
 	url, metricsURL string
-	log             *logBuffer // standard error
-	out             *logBuffer // standard output
+	log             *testrig.Log // standard error
+	out             *testrig.Log // standard output
 	started, live   time.Time
 	cmd             *exec.Cmd
 	ended           chan struct{}
 }
 
-// serve starts a gateway and returns when it listens, at the addresses that it
-// says.
+// serve starts a gateway and returns when its log reports its addresses.
 func serve(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	p := launch(t, env, args...)
-	line := p.log.waitFor(t, `"msg":"listening"`, p.ended)
+	line := p.log.WaitFor(t, `"msg":"listening"`, 1, p.ended)
 	p.live = time.Now()
 	var said struct{ URL, Metrics string }
 	if err := json.Unmarshal([]byte(line), &said); err != nil {
@@ -101,8 +99,8 @@ func serve(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// serveAt starts a gateway whose log does not say where it is, and returns when it
-// answers.
+// serveAt starts a gateway at the given addresses and returns when it responds. It is
+// for gateways whose log does not report the addresses.
 func serveAt(t *testing.T, data, metrics string, args ...string) *process {
 	t.Helper()
 	p := launch(t, nil, args...)
@@ -119,20 +117,19 @@ func serveAt(t *testing.T, data, metrics string, args ...string) *process {
 		case <-p.ended:
 			t.Fatalf("the gateway has ended:\n%s", p.log)
 		case <-late:
-			t.Fatal("the gateway does not answer")
+			t.Fatal("the gateway does not respond")
 		}
 	}
 }
 
-// freePair finds what a gateway is to listen on: clients come to the first, operators
-// to the second.
+// freePair returns two free addresses, for clients and for operators.
 func freePair(t *testing.T) (data, admin string) {
 	t.Helper()
-	data, admin, err := freeport.Pair()
+	found, err := testrig.Addresses(2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data, admin
+	return found[0], found[1]
 }
 
 // launch starts a gateway.
@@ -143,22 +140,21 @@ func launch(t *testing.T, env []string, args ...string) *process {
 	return watch(t, cmd)
 }
 
-// watch starts a process. It is killed at the end of the test if it is still
-// there.
+// watch starts a process and kills it at the end of the test if it still runs.
 func watch(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{log: newLogBuffer(), out: newLogBuffer(), ended: make(chan struct{}), cmd: cmd}
+	p := &process{log: &testrig.Log{}, out: &testrig.Log{}, ended: make(chan struct{}), cmd: cmd}
 	cmd.Stdout, cmd.Stderr = p.out, p.log
 	p.started = time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // its exit code is in the ProcessState
+		_ = p.cmd.Wait() // the ProcessState has the exit code
 		close(p.ended)
 	}()
 	t.Cleanup(func() {
-		_ = p.cmd.Process.Kill() // an error means that it has ended
+		_ = p.cmd.Process.Kill() // fails if the process has ended
 		<-p.ended
 		if t.Failed() {
 			t.Logf("the log of the gateway:\n%s", p.log)
@@ -175,8 +171,8 @@ func (p *process) signal(t *testing.T, s syscall.Signal) {
 	}
 }
 
-// exit waits for the end and returns the exit code; it is -1 after a signal that
-// the program did not handle.
+// exit waits until the process exits and returns the exit code, or -1 if a signal
+// killed it.
 func (p *process) exit(t *testing.T) int {
 	t.Helper()
 	select {
@@ -187,11 +183,18 @@ func (p *process) exit(t *testing.T) int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// get reads a page over a connection of its own.
-func get(t *testing.T, url string) (int, string) {
+// get sends a GET request over a new connection. headers alternates names and values.
+func get(t *testing.T, url string, headers ...string) (int, string) {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
-	resp, err := client.Get(url)
+	req, err := http.NewRequest(http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +206,7 @@ func get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// writeFile puts text into a new folder and returns the file's path.
+// writeFile writes text to a file in a new folder and returns its path.
 func writeFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -211,51 +214,4 @@ func writeFile(t *testing.T, name, text string) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// logBuffer is written by a process while a test waits for what it says.
-type logBuffer struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	written chan struct{} // closed at each write, and made anew
-}
-
-func newLogBuffer() *logBuffer { return &logBuffer{written: make(chan struct{})} }
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.written)
-	l.written = make(chan struct{})
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// waitFor returns the first line that holds a text, when there is one. It gives up
-// when the process has ended.
-func (l *logBuffer) waitFor(t *testing.T, text string, ended <-chan struct{}) string {
-	t.Helper()
-	late := time.After(patience)
-	for {
-		l.mu.Lock()
-		all, written := l.b.String(), l.written
-		l.mu.Unlock()
-		for line := range strings.Lines(all) {
-			if strings.Contains(line, text) && strings.HasSuffix(line, "\n") {
-				return line
-			}
-		}
-		select {
-		case <-written:
-		case <-ended:
-			t.Fatalf("the process has ended and has not said %q:\n%s", text, all)
-		case <-late:
-			t.Fatalf("the process does not say %q:\n%s", text, all)
-		}
-	}
 }

@@ -4,92 +4,97 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
+	"math/big"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/app"
 )
 
 func newModels() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "models",
-		Short: "List the models of a configuration and who serves them",
-		Long: `List the models of a configuration and who serves them. Nothing is contacted: a
-name that ends in * stands for every model that the provider has.`,
+		Short: "List the models and their targets",
+		Long: `List the models and their targets, with what is known of each: context window, output
+limit, price in dollars per million tokens, and the day on which its vendor ends it.
+
+The command queries the running gateway over its admin port. If nothing listens
+there, it reads the configuration and has the providers list their models for names
+that end in *. With --offline it contacts nobody and uses the built-in table. Set
+ISOGLOSS_OPERATOR_KEY where the admin port needs an operator's key.`,
 		Example: `  isogloss models -c isogloss.yaml
   isogloss models -c isogloss.yaml --json | jq -r '.[].model'`,
 		Args: noArguments,
 	}
 	o := options(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	offline := cmd.Flags().Bool("offline", false, "contact neither the gateway nor providers")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := o.LoadConfig()
+		reach := app.Providers
+		if *offline {
+			reach = app.Nobody
+		}
+		list, _, err := o.Models(cmd.Context(), reach)
 		if err != nil {
 			return err
 		}
 		if *asJSON {
-			return printJSON(cmd.OutOrStdout(), modelRows(cfg))
+			err = printJSON(cmd.OutOrStdout(), list.Models)
+		} else {
+			err = printModels(cmd.OutOrStdout(), list.Models)
 		}
-		return printModels(cmd.OutOrStdout(), modelRows(cfg))
+		if len(list.Patterns) > 0 {
+			fmt.Fprintf(cmd.ErrOrStderr(), "isogloss: no model is known for %s; the provider has served no list of its models\n", strings.Join(list.Patterns, ", "))
+		}
+		return err
 	}
 	return cmd
 }
 
-// modelRow is a model as `isogloss models` shows it.
-type modelRow struct {
-	Model   string      `json:"model"`
-	OwnedBy string      `json:"owned_by"`
-	Targets []targetRow `json:"targets"`
-}
-
-type targetRow struct {
-	Target   string `json:"target"`
-	Protocol string `json:"protocol"`
-	BaseURL  string `json:"base_url"`
-	Weight   int    `json:"weight"`
-}
-
-func modelRows(cfg *config.Config) []modelRow {
-	rows := make([]modelRow, 0, len(cfg.Models))
-	for _, m := range cfg.Models {
-		row := modelRow{Model: m.Name, OwnedBy: m.OwnedBy}
-		for _, t := range m.Targets {
-			row.Targets = append(row.Targets, newTargetRow(t))
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// newTargetRow shows a target. Which workers will be found is not known here.
-func newTargetRow(t config.Target) targetRow {
-	row := targetRow{Target: t.String(), Weight: t.Weight}
-	if t.Provider != nil {
-		row.Protocol, row.BaseURL = string(t.Provider.Protocol), address(t.Provider.BaseURL)
-	}
-	return row
-}
-
-// address is a URL without its query, which may hold a credential.
-func address(u *url.URL) string {
-	shown := *u
-	shown.RawQuery = ""
-	return shown.String()
-}
-
-func printModels(w io.Writer, rows []modelRow) error {
+func printModels(w io.Writer, rows []app.ListedModel) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "MODEL\tTARGET\tPROTOCOL\tBASE URL")
+	fmt.Fprintln(tw, "MODEL\tTARGET\tPROTOCOL\tBASE URL\tCONTEXT\tOUTPUT\tPRICE\tENDS")
 	for _, row := range rows {
-		name := row.Model
+		first := []string{row.Model, tokens(row.Context), tokens(row.MaxOutput), priceText(row.Price), dash(row.Shutdown)}
+		if len(row.Targets) == 0 { // of discovered workers, none of which is known here
+			row.Targets = []app.ListedTarget{{Target: "-", Protocol: "-", BaseURL: "-"}}
+		}
 		for _, t := range row.Targets {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", name, t.Target, t.Protocol, t.BaseURL)
-			name = ""
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", first[0], t.Target, t.Protocol, t.BaseURL, first[1], first[2], first[3], first[4])
+			first = make([]string, len(first))
 		}
 	}
 	return tw.Flush()
+}
+
+// tokens formats a number of tokens.
+func tokens(n int64) string {
+	switch {
+	case n == 0:
+		return "-"
+	case n%1000 == 0:
+		return number(n/1000) + "k"
+	}
+	return number(n)
+}
+
+// priceText formats a price as dollars per million tokens, in and out.
+func priceText(p *app.ListedPrice) string {
+	if p == nil {
+		return "-"
+	}
+	return "$" + perMillion(p.Input) + " / $" + perMillion(p.Output)
+}
+
+func perMillion(perToken string) string {
+	r, ok := new(big.Rat).SetString(perToken)
+	if !ok {
+		return "?"
+	}
+	text := r.Mul(r, big.NewRat(1_000_000, 1)).FloatString(4)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
 func printJSON(w io.Writer, v any) error {

@@ -16,23 +16,22 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// TestQuickstart does what the page tells a stranger to do. Each block of shell is
-// run as it stands, and the block after it, if that is no shell, is its output. A
-// word after "sh" says how:
+// TestQuickstart follows the page. It runs each shell block as written and compares the
+// output with the next block, unless that is a shell block too. A word after "sh" says
+// how to run it:
 //
 //	install     not run: TestMain has built the program
-//	background  left running; its output is the beginning of its log
-//	retry       run again until the output is there
+//	background  kept running; the expected output is the start of its log
+//	retry       repeated until the output matches
 //	fails       its exit code is not 0
 //
-// The ports are others, because those on the page may be taken here, and so is the
-// server behind them, which is scripted.
+// The test replaces the ports, which may be in use, and the server, which is scripted.
 func TestQuickstart(t *testing.T) { follow(t, "docs/quickstart.md", 10) }
 
-// TestKeysPage does the same with the page about keys.
+// TestKeysPage follows the page about keys in the same way.
 func TestKeysPage(t *testing.T) { follow(t, "docs/operations/keys.md", 10) }
 
-// TestCapturePage does the same with the page about captures.
+// TestCapturePage follows the page about captures in the same way.
 func TestCapturePage(t *testing.T) { follow(t, "docs/capture.md", 8) }
 
 func follow(t *testing.T, page string, least int) {
@@ -41,7 +40,7 @@ func follow(t *testing.T, page string, least int) {
 	up := upstreamtest.New(t)
 	up.Answer(sayHello)
 	data, admin := freePair(t)
-	s := &stranger{dir: t.TempDir(), ports: strings.NewReplacer("127.0.0.1:8000", up.Addr, "127.0.0.1:8080", data, "127.0.0.1:8081", admin)}
+	s := &pageRunner{dir: t.TempDir(), ports: strings.NewReplacer("127.0.0.1:8000", up.Addr, "127.0.0.1:8080", data, "127.0.0.1:8081", admin)}
 	blocks := fences(text)
 	ran := 0
 	for i, b := range blocks {
@@ -65,7 +64,7 @@ func follow(t *testing.T, page string, least int) {
 	}
 }
 
-// sayHello is the server behind the gateway.
+// sayHello is the scripted upstream.
 func sayHello(c *upstreamtest.Conn) {
 	var ask struct {
 		Model  string
@@ -86,7 +85,7 @@ func sayHello(c *upstreamtest.Conn) {
 	c.EndStream()
 }
 
-// fence is a block of a page.
+// fence is a fenced code block of a page.
 type fence struct{ info, text string }
 
 func fences(page string) []fence {
@@ -97,19 +96,19 @@ func fences(page string) []fence {
 	return all
 }
 
-// stranger follows a page.
-type stranger struct {
+// pageRunner runs the blocks of a page.
+type pageRunner struct {
 	dir    string
 	ports  *strings.Replacer
 	server *process
 }
 
-func (s *stranger) do(t *testing.T, how, script, want string) {
+func (s *pageRunner) do(t *testing.T, how, script, want string) {
 	t.Helper()
 	if how == "background" {
 		s.server = launchShell(t, s.dir, script)
 		for _, line := range strings.Split(strings.TrimSpace(want), "\n") {
-			s.server.log.waitFor(t, `"msg":"`+constantPart(line)+`"`, s.server.ended)
+			s.server.log.WaitFor(t, `"msg":"`+constantPart(line)+`"`, 1, s.server.ended)
 		}
 		if got := s.server.log.String(); timeless(got) != timeless(want) {
 			t.Errorf("%s\nprints\n%s\nwant\n%s", script, got, want)
@@ -128,15 +127,15 @@ func (s *stranger) do(t *testing.T, how, script, want string) {
 	}
 }
 
-// constantPart is the message of a line of the log.
+// constantPart returns the message of a log line.
 func constantPart(line string) string {
 	var l struct{ Msg string }
-	_ = json.Unmarshal([]byte(line), &l) // an empty message is waited for in vain
+	_ = json.Unmarshal([]byte(line), &l) // an empty message never matches
 	return l.Msg
 }
 
-// shell runs a script and returns all that it prints.
-func (s *stranger) shell(t *testing.T, script string) (output string, failed bool) {
+// shell runs a script and returns its output.
+func (s *pageRunner) shell(t *testing.T, script string) (output string, failed bool) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", "set -euo pipefail\n"+script)
 	cmd.Dir, cmd.Env = s.dir, shellEnvironment()
@@ -148,7 +147,7 @@ func (s *stranger) shell(t *testing.T, script string) (output string, failed boo
 	return string(out), err != nil
 }
 
-// launchShell starts a script that goes on.
+// launchShell starts a script in the background.
 func launchShell(t *testing.T, dir, script string) *process {
 	t.Helper()
 	cmd := exec.Command("bash", "-c", "exec "+script)
@@ -160,16 +159,17 @@ func shellEnvironment() []string {
 	return []string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")}
 }
 
-// timeless takes out of an output what differs from run to run.
+// timeless replaces the parts of an output that differ between runs.
 func timeless(s string) string {
 	for _, r := range []struct{ find, put string }{
 		{`\r\n`, "\n"},
 		{`"time":"[^"]*"`, `"time":"TIME"`},
 		{`"created":\d+`, `"created":0`},
-		{`"(created|from|to)":"[^"]*"`, `"$1":"TIME"`},
+		{`"(created|from|to)": ?"[^"]*"`, `"$1":"TIME"`},
 		{`"revision":\d+`, `"revision":0`},
 		{`gw_(live|admin)_\w+`, "gw_$1_KEY"},
 		{`\b\w{22}\b`, "ID"},
+		{`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`, "TIME"},
 		{`\d{8}-\d{6}-(\S+)-[0-9a-f]{8}\b`, "WHEN-$1-ID"},
 		{`isogloss \S+, \S+, request \S+`, "isogloss VERSION, TIME, request ID"},
 		{`curl/\S+`, "curl/VERSION"},

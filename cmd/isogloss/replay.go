@@ -14,15 +14,15 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/app"
 )
 
-// replayed is what came of one case in one cell.
+// replayed is the result of one case in one cell.
 type replayed struct {
 	Case     string               `json:"case"`
 	Cell     string               `json:"cell"`
 	Model    string               `json:"model"`
 	Target   string               `json:"target,omitempty"`
 	Differs  []conform.Difference `json:"differences"`
-	Problems []string             `json:"problems,omitempty"` // of a case that was written and not recorded
-	Hint     string               `json:"hint,omitempty"`     // why it may differ
+	Problems []string             `json:"problems,omitempty"` // of a hand-written case
+	Hint     string               `json:"hint,omitempty"`     // possible cause of a difference
 }
 
 func (r replayed) same() bool { return len(r.Differs) == 0 && len(r.Problems) == 0 }
@@ -30,23 +30,27 @@ func (r replayed) same() bool { return len(r.Differs) == 0 && len(r.Problems) ==
 func newReplay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replay CASE...",
-		Short: "Play captured exchanges again and show what differs",
-		Long: `Replay starts a gateway with a configuration, asks it what the client of a captured
-exchange asked, and answers it with the very bytes that the upstream answered. It
-shows where what goes upstream, and what the client gets, is not what it was.
+		Short: "Replay captured exchanges and show differences",
+		Long: `Replay starts a gateway with a configuration, sends it the client's request of a
+captured exchange, and answers with the captured bytes of the upstream. It shows
+where the upstream request or the client's response differs from the capture.
 
-No provider is contacted and no store is opened. The model is the one that the
-client asked for, or --model. Ids and times are not compared, and of texts that were
-made unreadable only their shape. The exit code is 1 if anything differs.`,
+Replay contacts no provider and opens no store. It uses the captured model or
+--model. It ignores ids and times, and compares only the shape of redacted text.
+It exits with 1 if anything differs.`,
 		Example: `  isogloss replay 20261115-190501-anthropic-on-chat-stream-1b9d6bcd.txtar -c isogloss.yaml
   isogloss replay captured/*.txtar -c isogloss.yaml --json
   isogloss replay captured/*.txtar`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("replay needs a captured exchange; write 'isogloss replay FILE.txtar', or make one with 'isogloss capture'")
+			}
+			return nil
+		},
 	}
-	o := options(cmd)
+	o := optionalConfig(cmd, "configuration `FILE`; without it, default settings")
 	o.Env = orPlaceholder
-	cmd.Flags().Lookup("config").Usage = "configuration `FILE`; without one, a gateway with no settings"
-	model := cmd.Flags().String("model", "", "ask for the model `NAME`, whatever the client asked for")
+	model := cmd.Flags().String("model", "", "use the model `NAME` instead of the captured one")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		all := []replayed{}
@@ -68,11 +72,12 @@ made unreadable only their shape. The exit code is 1 if anything differs.`,
 	return cmd
 }
 
-// orPlaceholder looks a variable up. Keys are not used, so a machine that has none of
-// them can replay too.
+// orPlaceholder looks up a variable of the configuration and returns a placeholder if it
+// is unset. Replay uses no credentials, so it works on a machine without them.
 func orPlaceholder(name string) (string, bool) {
-	if v, ok := os.LookupEnv(name); ok {
-		return v, true
+	v, ok := withoutSettings(name)
+	if ok || strings.HasPrefix(name, "ISOGLOSS_") {
+		return v, ok
 	}
 	return "placeholder-of-a-replay", true
 }
@@ -100,10 +105,10 @@ func replayFile(ctx context.Context, o app.Options, file, model string) ([]repla
 		return nil, err
 	}
 	if model == "" {
-		model = c.Asked()
+		model = c.ClientModel()
 	}
 	if model == "" && o.Config != "" {
-		return nil, fmt.Errorf("%s does not say which model was asked for; write --model", file)
+		return nil, fmt.Errorf("%s names no model; write --model", file)
 	}
 	var out []replayed
 	for _, cell := range c.Cells() {
@@ -114,12 +119,12 @@ func replayFile(ctx context.Context, o app.Options, file, model string) ([]repla
 		out = append(out, r)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("%s has nothing to play", file)
+		return nil, fmt.Errorf("%s contains no exchange", file)
 	}
 	return out, nil
 }
 
-// replayCell plays a case on a gateway of its own.
+// replayCell replays a case on its own gateway.
 func replayCell(ctx context.Context, o app.Options, c *conform.Case, cell conform.Cell, model string) (r replayed, err error) {
 	listener, err := conform.Listen(ctx, "127.0.0.1:0")
 	if err != nil {
@@ -136,11 +141,11 @@ func replayCell(ctx context.Context, o app.Options, c *conform.Case, cell confor
 		}
 		defer stop()
 		if c.Configured() {
-			r.Hint = "the exchange depends on the configuration that it was captured with; name that one with -c"
+			r.Hint = "the exchange depends on the configuration of the capture; pass it with -c"
 		}
 		target.BaseURL, target.AnyModel, target.Models = base, true, map[conform.Dialect]string{cell.Upstream: "on-" + string(cell.Upstream)}
 	} else {
-		stage, err := o.Stage(ctx, app.Part{Model: model, Protocol: protocolOf(cell.Upstream), Given: c.Given(), Upstream: listener.Addr().String()})
+		stage, err := o.Stage(ctx, app.Part{Model: model, Protocol: protocolOf(cell.Upstream), Given: c.UpstreamModel(), Upstream: listener.Addr().String()})
 		if err != nil {
 			return r, err
 		}
@@ -200,7 +205,7 @@ func printReplayed(w io.Writer, all []replayed) error {
 	return err
 }
 
-// shortened is a value for the screen; --json has all of it.
+// shortened truncates a value for the screen; --json prints all of it.
 func shortened(s string) string {
 	const most = 400
 	s = strings.ReplaceAll(s, "\n", `\n`)

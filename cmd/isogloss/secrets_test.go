@@ -18,15 +18,15 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// Every text that must stay between client and upstream holds the word private,
-// and everything that only the operator may know the word secret. The gateway's
-// own words hold neither.
+// Texts that only the client and the upstream may see contain the word private. Texts
+// that only the operator may know contain the word secret. The gateway's own messages
+// contain neither.
 const (
 	private = "pr1vate"
 	secret  = "s3cret"
 )
 
-// guarded is a configuration with a secret wherever one can stand.
+// guarded is a configuration with a secret in every possible place.
 const guarded = `
 listen: 127.0.0.1:0
 admin: { listen: 127.0.0.1:0 }
@@ -57,7 +57,7 @@ traces: { endpoint: %[2]s, sample: 1 }
 log: { level: %[3]s, format: %[4]s }
 `
 
-// collector takes spans and keeps their bytes.
+// collector receives spans and stores their bytes.
 type collector struct {
 	*httptest.Server
 	mu sync.Mutex
@@ -90,8 +90,8 @@ const (
 	fault = `{"error":{"message":"pr1vate: key s3cret-provider-key is bad for pr1vate prompt","type":"pr1vate prose","code":"pr1vate prose"}}`
 )
 
-// exchanges are what can happen between a client and an upstream; each has a word
-// of the upstream's that shows the client whether it has got through.
+// exchanges lists the kinds of exchanges. Each has a text from the upstream that the
+// client must receive.
 func exchanges() []struct {
 	name, model string
 	stream      bool
@@ -139,9 +139,9 @@ func exchanges() []struct {
 	}
 }
 
-// TestNothingPrivateIsTold plays every exchange there is at every level of the log
-// and looks for what was said in it in all that the gateway tells others.
-func TestNothingPrivateIsTold(t *testing.T) {
+// TestLogsHaveNoPrivateContent runs every kind of exchange at every log level and
+// searches the logs, metrics and spans for private content.
+func TestLogsHaveNoPrivateContent(t *testing.T) {
 	for _, c := range []struct{ level, format string }{{"debug", "json"}, {"debug", "text"}, {"error", "json"}} {
 		t.Run(c.level+" "+c.format, func(t *testing.T) {
 			up, spans := upstreamtest.New(t), newCollector(t)
@@ -152,7 +152,7 @@ func TestNothingPrivateIsTold(t *testing.T) {
 				before := len(up.Requests())
 				answer := p.ask(t, fmt.Sprintf(`{"model":%q,"stream":%t,"pr1vate_field":"pr1vate","messages":[{"role":"system","content":"pr1vate prompt"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{\"pr1vate\":1}"}}]}]}`, e.model, e.stream))
 				if strings.Contains(answer, secret) {
-					t.Errorf("%s: the client was told %s", e.name, answer)
+					t.Errorf("%s: the client got %s", e.name, answer)
 				}
 				for _, r := range up.Requests()[before:] {
 					if !bytes.Contains(r.Body, []byte(private)) || r.Header.Get("Authorization") != "Bearer s3cret-provider-key" {
@@ -165,12 +165,12 @@ func TestNothingPrivateIsTold(t *testing.T) {
 			p.abort(t, up)
 			p.reloadBadly(t, file)
 			_, metrics := get(t, p.metricsURL)
-			p.signal(t, syscall.SIGTERM) // sends what is left of the spans
+			p.signal(t, syscall.SIGTERM) // flushes the remaining spans
 			if code := p.exit(t); code != 0 {
 				t.Errorf("the exit code is %d", code)
 			}
 			for where, text := range map[string]string{"log": p.log.String(), "output": p.out.String(), "metrics": metrics, "spans": spans.String()} {
-				tellsNothing(t, where, text)
+				wantNoCanary(t, where, text)
 			}
 			if n := strings.Count(spans.String(), "isogloss.exchange.id"); n < len(exchanges()) {
 				t.Errorf("there are %d spans, want one for each exchange", n)
@@ -182,8 +182,8 @@ func TestNothingPrivateIsTold(t *testing.T) {
 	}
 }
 
-// tellsNothing finds a canary, also as numbers.
-func tellsNothing(t *testing.T, where, text string) {
+// wantNoCanary fails if a text contains a canary, also in encoded form.
+func wantNoCanary(t *testing.T, where, text string) {
 	t.Helper()
 	for _, canary := range []string{private, secret} {
 		for _, form := range []string{canary, fmt.Sprintf("%x", canary), fmt.Sprintf("%d", []byte(canary))} {
@@ -195,14 +195,13 @@ func tellsNothing(t *testing.T, where, text string) {
 	}
 }
 
-// serveQuietly starts a gateway that may say neither where it is nor in JSON.
+// serveQuietly starts a gateway whose log may lack its addresses.
 func serveQuietly(t *testing.T, file, level, format string) *process {
 	t.Helper()
 	if level == "debug" && format == "json" {
 		return serve(t, nil, "-c", file)
 	}
-	// The addresses are in a line that this level or format does not have; so they
-	// are chosen here.
+	// At this level or format the log lacks the addresses, so choose them.
 	data, metrics := freePair(t)
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -215,8 +214,8 @@ func serveQuietly(t *testing.T, file, level, format string) *process {
 	return serveAt(t, data, metrics, "-c", file)
 }
 
-// ask sends a chat request with something private in every header and returns all
-// that came back.
+// ask sends a chat request with private text in every header and returns the whole
+// response.
 func (p *process) ask(t *testing.T, body string, headers ...string) string {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, p.url+"/v1/chat/completions?key=pr1vate", strings.NewReader(body))
@@ -239,11 +238,11 @@ func (p *process) ask(t *testing.T, body string, headers ...string) string {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	answer, _ := io.ReadAll(resp.Body) // a cut one is an answer too
+	answer, _ := io.ReadAll(resp.Body) // a truncated response counts too
 	return fmt.Sprint(resp.Status, resp.Header, string(answer))
 }
 
-// askBadly makes the mistakes that are answered without an upstream.
+// askBadly sends requests that the gateway rejects without an upstream request.
 func (p *process) askBadly(t *testing.T) {
 	t.Helper()
 	for _, body := range []string{
@@ -252,7 +251,7 @@ func (p *process) askBadly(t *testing.T) {
 		`{"model":"whole","nvext":{"pr1vate":1}}`, `{"model":"whole","n":"pr1vate"}`, `{"model":"whole","stream_options":"pr1vate"}`,
 	} {
 		if answer := p.ask(t, body); strings.Contains(answer, secret) {
-			t.Errorf("the client was told %s", answer)
+			t.Errorf("the client got %s", answer)
 		}
 	}
 	good := `{"model":"whole","messages":[{"role":"user","content":"pr1vate"}]}`
@@ -279,7 +278,7 @@ func (p *process) askBadly(t *testing.T) {
 	}
 }
 
-// abort goes away in the middle of a stream.
+// abort disconnects during a stream.
 func (p *process) abort(t *testing.T, up *upstreamtest.Server) {
 	t.Helper()
 	gone := make(chan bool, 1)
@@ -306,24 +305,24 @@ func (p *process) abort(t *testing.T, up *upstreamtest.Server) {
 	cancel()
 	_ = resp.Body.Close()
 	if !<-gone {
-		t.Error("the upstream was not told that the client went away")
+		t.Error("the upstream connection stayed open after the disconnect")
 	}
 }
 
-// reloadBadly changes the file to one with a mistake beside each secret.
+// reloadBadly writes a file with an error next to each secret.
 func (p *process) reloadBadly(t *testing.T, file string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(strings.Join(badConfigurations(), "\n---\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.log.waitFor(t, "the changed configuration is refused", p.ended)
+	p.log.WaitFor(t, "the changed configuration is refused", 1, p.ended)
 	if err := os.WriteFile(file, []byte(badConfigurations()[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.log.waitFor(t, "base_url", p.ended)
+	p.log.WaitFor(t, "base_url", 1, p.ended)
 }
 
-// badConfigurations have a secret where a mistake is.
+// badConfigurations lists files whose errors are in secrets.
 func badConfigurations() []string {
 	return []string{`
 keys: [s3cret, "s3cret with blanks in it", s3cret-twice-0000001, s3cret-twice-0000001]
@@ -355,14 +354,15 @@ traces: { endpoint: "http://user:s3cret@127.0.0.1:4318" }
 	}
 }
 
-// TestNoCommandTellsASecret runs the commands on good and bad configurations.
-func TestNoCommandTellsASecret(t *testing.T) {
+// TestCommandsPrintNoSecret runs the commands on valid and invalid configurations and
+// checks that no output contains a secret.
+func TestCommandsPrintNoSecret(t *testing.T) {
 	texts := append(badConfigurations(), fmt.Sprintf(guarded, "http://127.0.0.1:1/v1", "http://127.0.0.1:2", "debug", "json"))
 	for i, text := range texts {
 		file := writeFile(t, "isogloss.yaml", text)
 		for _, args := range [][]string{{"check", "-c", file}, {"models", "-c", file}, {"models", "--json", "-c", file}} {
 			r := command(t, t.TempDir(), nil, args...)
-			tellsNothing(t, args[0]+" of\n"+text, r.stdout+r.stderr)
+			wantNoCanary(t, args[0]+" of\n"+text, r.stdout+r.stderr)
 			if good := i == len(texts)-1; good != (r.code == 0) {
 				t.Errorf("%s has exit code %d of\n%s", args[0], r.code, text)
 			}
@@ -371,6 +371,6 @@ func TestNoCommandTellsASecret(t *testing.T) {
 	env := []string{"OPENAI_API_KEY=s3cret", "ANTHROPIC_API_KEY=s3cret"}
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"models"}, {"models", "--json"}, {"check"}, {"serve", "--listen", "0.0.0.0:0"}} {
 		r := command(t, t.TempDir(), env, args...)
-		tellsNothing(t, strings.Join(args, " "), r.stdout+r.stderr)
+		wantNoCanary(t, strings.Join(args, " "), r.stdout+r.stderr)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/handover"
 )
 
-// untilSignal is a context that ends with the first signal. The second one ends the
-// process at once.
+// untilSignal returns a context that the first signal cancels. The second signal ends
+// the process.
 func untilSignal() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
@@ -25,8 +25,11 @@ func untilSignal() context.Context {
 	return ctx
 }
 
-// runServe runs the gateway in a process that SIGHUP replaces.
+// runServe runs the gateway. SIGHUP replaces the process.
 func runServe(ctx context.Context, o app.Options, pidFile string) error {
+	if err := disableCoreDumps(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	process, err := handover.New(handover.Options{PIDFile: pidFile, Restarts: hangups(cancel)})
@@ -34,17 +37,16 @@ func runServe(ctx context.Context, o app.Options, pidFile string) error {
 	case err == nil:
 		defer process.Close()
 		o.Process = process
-	case pidFile != "" || !errors.Is(err, handover.ErrNotSupported): // without, there are no restarts; all else works
+	case pidFile != "" || !errors.Is(err, handover.ErrNotSupported): // unsupported: serve without restarts
 		return err
 	}
 	return app.Run(ctx, o)
 }
 
-// hangups are the SIGHUPs that ask for a restart. The one that comes because the
-// terminal is gone ends the gateway, as it ends other programs: a new process would
-// live on where nobody sees it.
+// hangups returns the SIGHUPs that request a restart. A SIGHUP from a closed terminal
+// calls end instead: a new process would continue without a terminal.
 func hangups(end func()) <-chan os.Signal {
-	signals, wishes := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signals, restarts := make(chan os.Signal, 1), make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
 	had := hasTerminal()
 	go func() {
@@ -53,13 +55,13 @@ func hangups(end func()) <-chan os.Signal {
 				end()
 				continue
 			}
-			wishes <- s
+			restarts <- s
 		}
 	}()
-	return wishes
+	return restarts
 }
 
-// hasTerminal reports whether there is a terminal whose end is this process's.
+// hasTerminal reports whether the process has a controlling terminal.
 func hasTerminal() bool {
 	f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err == nil {

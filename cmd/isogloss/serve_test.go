@@ -16,8 +16,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// TestZeroConfiguration has keys in the environment and nothing else. A proxy
-// that counts shows that nothing is called at the start.
+// TestZeroConfiguration starts a gateway with only API keys in the environment. A
+// counting proxy checks that it opens no connection at start-up.
 func TestZeroConfiguration(t *testing.T) {
 	proxy := upstreamtest.New(t)
 	env := []string{"OPENAI_API_KEY=sk-1", "HTTPS_PROXY=http://" + proxy.Addr, "HTTP_PROXY=http://" + proxy.Addr}
@@ -25,13 +25,18 @@ func TestZeroConfiguration(t *testing.T) {
 		name, models string
 		env          []string
 	}{
-		{"one provider", "openai/*", nil},
-		{"three providers", "openai/* anthropic/* gemini/*", []string{"ANTHROPIC_API_KEY=sk-2", "GEMINI_API_KEY=k"}},
+		{"one provider", "openai/", nil},
+		{"three providers", "openai/ anthropic/ gemini/", []string{"ANTHROPIC_API_KEY=sk-2", "GEMINI_API_KEY=k"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			started := time.Now()
+			command(t, t.TempDir(), nil, "version")
+			version := time.Since(started)
+			opened := proxy.Opened()
 			p := serve(t, append(c.env, env...), "--listen", "127.0.0.1:0")
-			if took := p.live.Sub(p.started); took > time.Second {
-				t.Errorf("it took %s to be live, want less than a second", took)
+			// A busy machine delays both processes.
+			if took := p.live.Sub(p.started); took > time.Second+10*version {
+				t.Errorf("it took %s to be live, and %s to print the version", took, version)
 			}
 			status, body := get(t, p.url+"/live")
 			if status != http.StatusOK {
@@ -40,14 +45,17 @@ func TestZeroConfiguration(t *testing.T) {
 			if status, body = get(t, p.url+"/health"); status != http.StatusOK {
 				t.Errorf("/health says %d %s", status, body)
 			}
-			_, list := get(t, p.url+"/v1/models")
-			if n := strings.Count(list, `"id":`); n != len(strings.Fields(c.models)) {
-				t.Errorf("%d models are listed: %s", n, list)
+			if n := proxy.Opened() - opened; n != 0 {
+				t.Errorf("%d connections were made at the start, want none", n)
 			}
-			for _, model := range strings.Fields(c.models) {
-				if !strings.Contains(list, `"id":"`+model+`"`) {
-					t.Errorf("%s is not listed: %s", model, list)
+			_, list := get(t, p.url+"/v1/models") // the providers cannot be reached: the built-in table has their models
+			for _, prefix := range strings.Fields(c.models) {
+				if !strings.Contains(list, `"id":"`+prefix) {
+					t.Errorf("no model of %s is listed: %s", prefix, list)
 				}
+			}
+			if strings.Contains(list, "*") {
+				t.Errorf("a pattern is listed: %s", list)
 			}
 			onlyLoopback(t, p.url)
 			if !strings.Contains(p.log.String(), "no keys are configured, so only this machine is served") {
@@ -58,12 +66,9 @@ func TestZeroConfiguration(t *testing.T) {
 			}
 		})
 	}
-	if n := proxy.Opened(); n != 0 {
-		t.Errorf("%d connections were made at the start, want none", n)
-	}
 }
 
-// onlyLoopback tries every other address of this machine.
+// onlyLoopback checks that no other address of this machine is open.
 func onlyLoopback(t *testing.T, url string) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
@@ -89,13 +94,14 @@ func onlyLoopback(t *testing.T, url string) {
 	}
 }
 
-// TestDefaultMetricsAddressTaken holds the default address, or finds it held.
+// TestDefaultMetricsAddressTaken checks that a gateway starts while the default admin
+// address is in use.
 func TestDefaultMetricsAddressTaken(t *testing.T) {
 	if holder, err := net.Listen("tcp", "127.0.0.1:8081"); err == nil {
 		defer holder.Close()
 	}
 	p := serve(t, []string{"OPENAI_API_KEY=sk-1"}, "--listen", "127.0.0.1:0")
-	p.log.waitFor(t, `"level":"WARN","msg":"no metrics are served: their default address cannot be used","error":"listen tcp 127.0.0.1:8081: bind: address already in use","hint":"write another as admin.listen"`, p.ended)
+	p.log.WaitFor(t, `"level":"WARN","msg":"the admin port is not served: its default address cannot be used","error":"listen tcp 127.0.0.1:8081: bind: address already in use","hint":"write another as admin.listen"`, 1, p.ended)
 	if status, _ := get(t, p.url+"/live"); status != http.StatusOK {
 		t.Errorf("/live says %d", status)
 	}
@@ -121,7 +127,7 @@ func TestTakenAddressIsAnError(t *testing.T) {
 	}
 }
 
-// local is a configuration for one server; the metrics go wherever there is room.
+// local returns a configuration for one upstream with a free admin port.
 const local = `
 listen: 127.0.0.1:0
 providers: { up: { protocol: openai-chat, base_url: %q } }
@@ -129,6 +135,10 @@ models: { fast: { targets: [up/model] } }
 `
 
 const withMetrics = local + "admin: { listen: 127.0.0.1:0 }\n"
+
+// idleEnd limits how long an idle gateway takes to end. It is far below the drain timeout
+// of 25 s, and far above what a busy machine needs to end a process.
+const idleEnd = 10 * time.Second
 
 func TestSignalEndsIdleGateway(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
@@ -141,14 +151,14 @@ func TestSignalEndsIdleGateway(t *testing.T) {
 			if code := p.exit(t); code != 0 {
 				t.Errorf("the exit code is %d", code)
 			}
-			if took := time.Since(sent); took > time.Second {
-				t.Errorf("it took %s to end, want less than a second", took)
+			if took := time.Since(sent); took > idleEnd {
+				t.Errorf("it took %s to end, want less than %s", took, idleEnd)
 			}
 		})
 	}
 }
 
-// openIdle leaves a connection open on which one request was answered.
+// openIdle returns an idle connection on which one request was served.
 func openIdle(t *testing.T, url string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
@@ -171,8 +181,8 @@ const (
 	last  = `data: {"id":"c1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 )
 
-// openStream starts a gateway and leaves a stream open in it, of which the first
-// event was read. The stream goes on when it is released.
+// openStream starts a gateway with one open stream and reads its first event. The
+// stream continues when it is released.
 func openStream(t *testing.T) (p *process, stream *bufio.Reader, release func()) {
 	t.Helper()
 	up := upstreamtest.New(t)
@@ -204,7 +214,7 @@ func openStream(t *testing.T) (p *process, stream *bufio.Reader, release func())
 func TestSignalDrains(t *testing.T) {
 	p, stream, release := openStream(t)
 	p.signal(t, syscall.SIGTERM)
-	p.log.waitFor(t, `"msg":"draining"`, p.ended)
+	p.log.WaitFor(t, `"msg":"draining"`, 1, p.ended)
 	if status, body := get(t, p.url+"/health"); status != http.StatusServiceUnavailable || body != `{"status":"draining"}` {
 		t.Errorf("/health says %d %s", status, body)
 	}
@@ -231,18 +241,19 @@ func TestSignalDrains(t *testing.T) {
 	}
 }
 
-// TestSecondSignalEndsAtOnce is for whoever presses Ctrl-C twice.
+// TestSecondSignalEndsAtOnce checks that a second signal ends the process at once, as
+// pressing Ctrl-C twice does.
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	p, _, _ := openStream(t)
 	p.signal(t, syscall.SIGINT)
-	p.log.waitFor(t, `"msg":"draining"`, p.ended)
+	p.log.WaitFor(t, `"msg":"draining"`, 1, p.ended)
 	p.signal(t, syscall.SIGINT)
 	if code := p.exit(t); code != -1 {
 		t.Errorf("the exit code is %d, want an end by the signal", code)
 	}
 }
 
-// TestReload changes the file under the program as it is shipped, at its own pace.
+// TestReload checks that the built binary, with its default timing, loads a changed file.
 func TestReload(t *testing.T) {
 	up := upstreamtest.New(t)
 	file := writeFile(t, "isogloss.yaml", fmt.Sprintf(withMetrics, up.BaseURL()))
@@ -250,7 +261,7 @@ func TestReload(t *testing.T) {
 	if err := os.WriteFile(file, []byte(fmt.Sprintf(withMetrics, up.BaseURL())+"modles: {}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	line := p.log.waitFor(t, "the changed configuration is refused and the old one kept", p.ended)
+	line := p.log.WaitFor(t, "the changed configuration is refused and the old one kept", 1, p.ended)
 	if !strings.Contains(line, file+`:6: modles: is not a known key; did you mean \"models\"?`) {
 		t.Errorf("the log does not say what to do: %s", line)
 	}
@@ -261,7 +272,7 @@ func TestReload(t *testing.T) {
 	if err := os.Rename(next, file); err != nil {
 		t.Fatal(err)
 	}
-	p.log.waitFor(t, "configuration loaded", p.ended)
+	p.log.WaitFor(t, "configuration loaded", 1, p.ended)
 	if _, list := get(t, p.url+"/v1/models"); !strings.Contains(list, `"id":"faster"`) || strings.Contains(list, `"id":"fast"`) {
 		t.Errorf("the models are %s", list)
 	}

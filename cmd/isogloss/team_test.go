@@ -11,19 +11,19 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// TestTeamOfFirstPage does what the first page tells a team to do, with the file that
-// stands above it.
+// TestTeamOfFirstPage runs the commands of the section "For a team" in README.md with
+// the file above it.
 func TestTeamOfFirstPage(t *testing.T) {
 	up := upstreamtest.New(t)
 	up.Answer(func(c *upstreamtest.Conn) {
-		c.BeginStream() // engines are always asked to stream
+		c.BeginStream() // the engine preset always requests a stream
 		c.Chunk(`data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}` + "\n\n")
 		c.Chunk(`data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}` + "\n\ndata: [DONE]\n\n")
 		c.EndStream()
 	})
 	data, operators := freePair(t)
-	ports := strings.NewReplacer("127.0.0.1:8000", up.Addr, "127.0.0.1:8081", operators, "bin/isogloss", binary)
-	s := &stranger{dir: t.TempDir(), ports: ports}
+	ports := strings.NewReplacer("127.0.0.1:8000", up.Addr, "127.0.0.1:8081", operators, "isogloss keys", binary+" keys", "isogloss serve  ", binary+" serve  ")
+	s := &pageRunner{dir: t.TempDir(), ports: ports}
 	var lines []string
 	for _, b := range fences(read(t, filepath.Join(root, "README.md"))) {
 		switch b.info {
@@ -48,7 +48,7 @@ func TestTeamOfFirstPage(t *testing.T) {
 		made = out
 	}
 	server := launchShell(t, s.dir, lines[3])
-	server.log.waitFor(t, `"msg":"listening"`, server.ended)
+	server.log.WaitFor(t, `"msg":"listening"`, 1, server.ended)
 	key, _, _ := strings.Cut(made, "\n")
 	if status := askFast(t, data, key); status != http.StatusOK {
 		t.Errorf("the client's key gets %d", status)
@@ -57,12 +57,12 @@ func TestTeamOfFirstPage(t *testing.T) {
 		t.Errorf("no key gets %d", status)
 	}
 	const want = `"model":"fast","requests":1,"tokens":{"input":10,"cache_read":0,"cache_write":0,"output":5,"reasoning":0},"cost":"0.000005"`
-	var told string
-	for late := time.Now().Add(patience); !strings.Contains(told, want) && time.Now().Before(late); {
-		told, _ = s.shell(t, strings.Replace(lines[4], "curl ", "curl -s ", 1))
+	var got string
+	for late := time.Now().Add(patience); !strings.Contains(got, want) && time.Now().Before(late); {
+		got, _ = s.shell(t, strings.Replace(lines[4], "curl ", "curl -s ", 1))
 	}
-	if !strings.Contains(told, want) {
-		t.Errorf("the usage is %s, want %s", told, want)
+	if !strings.Contains(got, want) {
+		t.Errorf("the usage is %s, want %s", got, want)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// openTerminal returns both ends of a new terminal. It is gone when the first one is
-// closed.
+// openTerminal returns both ends of a new pseudo-terminal. Closing the first end closes
+// the terminal.
 func openTerminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -34,8 +34,8 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 	return master, slave
 }
 
-// TestTerminalThatIsClosedEndsTheGateway is for whoever closes a window: no process
-// may live on behind it.
+// TestTerminalThatIsClosedEndsTheGateway checks that a gateway exits when its terminal is
+// closed.
 func TestTerminalThatIsClosedEndsTheGateway(t *testing.T) {
 	master, slave := openTerminal(t)
 	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0")
@@ -43,12 +43,12 @@ func TestTerminalThatIsClosedEndsTheGateway(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	p := watch(t, cmd)
 	_ = slave.Close()
-	p.log.waitFor(t, `"msg":"listening"`, p.ended)
+	p.log.WaitFor(t, `"msg":"listening"`, 1, p.ended)
 	if err := master.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if code := p.exit(t); code != 0 {
 		t.Errorf("the exit code is %d", code)
 	}
-	p.log.waitFor(t, `"msg":"draining"`, p.ended)
+	p.log.WaitFor(t, `"msg":"draining"`, 1, p.ended)
 }

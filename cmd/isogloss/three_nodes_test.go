@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// TestThreeNodes runs the example as its page says. It starts real stores, which
-// have to be installed.
+// TestThreeNodes runs examples/three-nodes with real stores, which must be installed.
 func TestThreeNodes(t *testing.T) {
 	script, err := filepath.Abs(filepath.Join(root, "examples/three-nodes/run.sh"))
 	if err != nil {

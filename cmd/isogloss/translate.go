@@ -17,10 +17,10 @@ func newTranslate() *cobra.Command {
 	var mode string
 	cmd := &cobra.Command{
 		Use:   "translate [FILE]",
-		Short: "Translate a body or a stream from one dialect to another, and say what was lost",
-		Long: `Translate reads a request, an answer or a stream in one dialect from a file, or
-from standard input, and writes it in another to standard output. What could not
-be carried over is listed on standard error. Nothing is sent anywhere.`,
+		Short: "Translate a body or a stream to another dialect and report losses",
+		Long: `Translate reads a request, a response or a stream in one dialect from a file or
+from standard input, and writes it in another dialect to standard output. It lists
+losses on standard error. It opens no connection.`,
 		Example: `  isogloss translate --from anthropic --to openai-chat request.json
   curl -sN … | isogloss translate --kind stream --from openai-chat --to anthropic`,
 		Args: cobra.MaximumNArgs(1),
@@ -28,10 +28,10 @@ be carried over is listed on standard error. Nothing is sent anywhere.`,
 	f := cmd.Flags()
 	f.StringVar(&t.From, "from", "", "dialect to read: openai-chat, openai-responses, anthropic or gemini")
 	f.StringVar(&t.To, "to", "", "dialect to write")
-	f.StringVar(&t.Kind, "kind", "request", "what it is: request, response or stream")
-	f.StringVar(&t.Model, "model", "", "what the upstream calls the model; its limits count too")
-	f.BoolVar(&t.Stream, "stream", false, "the request wants a stream")
-	f.StringVar(&mode, "fidelity", string(llm.Default), "what is done about losses: strict, default or loose")
+	f.StringVar(&t.Kind, "kind", "request", "kind of input: request, response or stream")
+	f.StringVar(&t.Model, "model", "", "upstream model name; the rules for this model apply")
+	f.BoolVar(&t.Stream, "stream", false, "the request is streaming")
+	f.StringVar(&mode, "fidelity", string(llm.Default), "how to treat losses: strict, default or loose")
 	asJSON := f.Bool("json", false, "print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		t.Mode = llm.Mode(mode)
@@ -49,7 +49,7 @@ be carried over is listed on standard error. Nothing is sent anywhere.`,
 			}
 		}
 		if err != nil && len(out.Losses) == 0 {
-			return err // nothing was translated, and nothing can be said of it
+			return err // nothing was translated, so there is no report
 		}
 		if printErr := printReport(cmd.ErrOrStderr(), out, *asJSON); printErr != nil {
 			return printErr

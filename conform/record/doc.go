@@ -1,5 +1,5 @@
-// Package record writes an exchange that has happened as a case of the conformance
-// corpus. Unless it is told otherwise it leaves nothing readable of what was said:
-// texts are masked, media replaced, ids renumbered, on all sides alike, so that the
-// case still holds. What is not known to be harmless is masked.
+// Package record writes a captured exchange as a case of the conformance corpus. By default
+// it removes all content: it masks texts, replaces media and renumbers ids. It does so in
+// the same way for requests and responses, so that the case still passes. It masks
+// everything that is not known to be harmless.
 package record

@@ -11,9 +11,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/isogloss-gateway/isogloss/conform"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// maskRaw masks the inside of a JSON string and leaves its escapes escaped.
+// maskRaw masks the text between the quotes of a JSON string and keeps its escapes.
 func maskRaw(raw string) string {
 	var b strings.Builder
 	for i := 0; i < len(raw); {
@@ -34,7 +35,7 @@ func maskRaw(raw string) string {
 	return b.String()
 }
 
-// escape writes what stands for an escape and returns its length.
+// escape writes the mask of an escape sequence and returns the length of the sequence.
 func escape(b *strings.Builder, raw string) int {
 	r, ok := hex4(raw)
 	if !ok {
@@ -48,7 +49,7 @@ func escape(b *strings.Builder, raw string) int {
 			fmt.Fprintf(b, `\u%04x\u%04x`, high, low)
 			return 12
 		}
-		b.WriteString(raw[:6]) // half a character is no text
+		b.WriteString(raw[:6]) // an unpaired surrogate
 		return 6
 	}
 	fmt.Fprintf(b, `\u%04x`, conform.MaskRune(r))
@@ -64,10 +65,10 @@ func hex4(raw string) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// phrases are the words in an error by which a gateway knows what kind it is.
+// phrases matches the words by which a gateway recognises the kind of an error.
 var phrases = regexp.MustCompile(`(?i)maximum context length|context[ _]length|context window|exceeds the context window|exceed_context|prompt is too long|exceeds the maximum number of tokens|api key not valid|insufficient_quota|rate_limit|overloaded|unavailable|invalid_api_key|authentication|invalid_request|timeout`)
 
-// maskError masks an error's message but for those words.
+// maskError masks an error message except its phrases.
 func maskError(s string) string {
 	out, at := "", 0
 	for _, m := range phrases.FindAllStringIndex(s, -1) {
@@ -79,8 +80,8 @@ func maskError(s string) string {
 
 var extensions = map[string]bool{".png": true, ".jpg": true, ".jpeg": true, ".gif": true, ".webp": true, ".pdf": true, ".mp3": true, ".wav": true, ".mp4": true, ".txt": true, ".csv": true}
 
-// url puts an address of nobody in the place of one, with what a reader has to know
-// to treat it alike. The same one is always the same, and no two become one.
+// url returns a replacement for a URL with the same scheme and extension. Equal URLs have
+// equal replacements, different URLs different ones.
 func (r *redactor) url(s string) string {
 	if r.urls[s] == "" {
 		scheme, rest, _ := strings.Cut(s, "://")
@@ -97,10 +98,10 @@ func (r *redactor) url(s string) string {
 
 var address = regexp.MustCompile(`^(https?|gs|s3)://\S+$`)
 
-// dataURL is a value inside of its own address: its type and what it says of itself.
+// dataURL matches the beginning of a data URL and its media type.
 var dataURL = regexp.MustCompile(`^data:([a-z0-9.+/-]*)[^,]*,`)
 
-// sample is a small value of a media type, in base64.
+// sample returns a small file of a media type, in base64.
 func sample(media string) string {
 	for begin, data := range samples {
 		if strings.HasSuffix(media, begin) {
@@ -112,7 +113,7 @@ func sample(media string) string {
 
 const jpeg = "/9j/4AAQSkZJRgABAQEASABIAAD/2wBDAP//////////////////////////////////////////////////////////////////////////////////////wgALCAABAAEBAREA/8QAFBABAAAAAAAAAAAAAAAAAAAAAP/aAAgBAQABPxA="
 
-// samples are as small as their formats allow.
+// samples has the smallest file of each format.
 var samples = map[string]string{
 	"png":  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
 	"gif":  "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7",
@@ -123,10 +124,10 @@ var samples = map[string]string{
 	"pdf":  "JVBERi0xLjEKMSAwIG9iajw8L1BhZ2VzIDIgMCBSPj5lbmRvYmoKMiAwIG9iajw8L0tpZHNbXS9Db3VudCAwPj5lbmRvYmoKdHJhaWxlcjw8L1Jvb3QgMSAwIFI+Pgo=",
 }
 
-// wrapped begins a seal that holds those of other vendors.
+// wrapped is the prefix of a seal that contains the seals of other vendors.
 const wrapped = "aXNvZ2xvc3M6"
 
-// maskSeal masks a signature. One that holds others is opened for it.
+// maskSeal masks a signature. If it contains others, maskSeal masks those.
 func maskSeal(s string) string {
 	rest, ok := strings.CutPrefix(s, wrapped)
 	if !ok {
@@ -144,7 +145,7 @@ func maskSeal(s string) string {
 	for _, vendor := range n.members {
 		for _, m := range vendor.value.members {
 			if m.value.kind == '"' {
-				edits = append(edits, edit{m.value.start, m.value.end, quote(conform.Mask(m.value.text))})
+				edits = append(edits, edit{m.value.start, m.value.end, wire.Quote(conform.Mask(m.value.text))})
 			}
 		}
 	}

@@ -14,88 +14,87 @@ import (
 	"github.com/isogloss-gateway/isogloss/conform"
 )
 
-// Exchange is what has happened, on both sides of a gateway.
+// Exchange is a client request and its upstream request, with their responses.
 type Exchange struct {
-	Comment    []string // for people
-	Client     conform.Dialect
-	Upstream   conform.Dialect
-	Stream     bool
-	Asked      string // the model, as the client named it
-	Given      string // and as the upstream was asked for it
-	Path       string // where the client has sent it
-	Header     http.Header
-	Configured bool // it depends on settings of the gateway
+	Comment       []string // lines for readers
+	Client        conform.Dialect
+	Upstream      conform.Dialect
+	Stream        bool
+	ClientModel   string // the model name in the client request
+	UpstreamModel string // the model name in the upstream request
+	Path          string // the path of the client request
+	Header        http.Header
+	Configured    bool // the exchange depends on settings of the gateway
 
-	Ask    []byte
-	Heard  []byte // nil where the upstream was not asked
-	Answer Answer
-	Seen   Answer
+	Request          []byte
+	UpstreamRequest  []byte // nil if there was no upstream request
+	UpstreamResponse Response
+	ClientResponse   Response
 }
 
-// Answer is one side's.
-type Answer struct {
+// Response is an HTTP response.
+type Response struct {
 	Status int
 	Header http.Header
 	Body   []byte
-	Broken bool // it broke off
+	Broken bool // the body is incomplete
 }
 
-func (a Answer) streamed() bool {
+func (a Response) streamed() bool {
 	kind, _, _ := strings.Cut(a.Header.Get("Content-Type"), ";")
 	return strings.TrimSpace(strings.ToLower(kind)) == "text/event-stream"
 }
 
-// ErrNoAnswer is that an upstream was asked and said nothing, so that there is
-// nothing to play.
-var ErrNoAnswer = errors.New("the upstream gave no answer, so there is nothing that could be played again")
+// ErrNoResponse means that the upstream sent no response, so the exchange cannot be replayed.
+var ErrNoResponse = errors.New("the upstream sent no response, so the exchange cannot be replayed")
 
-// Texts says what is done with what was said.
+// Texts is the treatment of message texts.
 type Texts int
 
-// What may be done.
+// The treatments.
 const (
-	Masked Texts = iota // made unreadable
+	Masked Texts = iota // masked
 	Clear               // kept
 )
 
 // Write writes the exchange as a case.
 func Write(x Exchange, texts Texts) ([]byte, error) {
-	if x.Heard != nil && x.Answer.Status == 0 {
-		return nil, ErrNoAnswer
+	if x.UpstreamRequest != nil && x.UpstreamResponse.Status == 0 {
+		return nil, ErrNoResponse
 	}
 	if texts == Masked {
 		x = masked(x)
 	}
 	f := &file{}
-	f.add("ask."+string(x.Client)+".json", ask(x))
-	if x.Heard != nil {
-		f.add("heard."+string(x.Upstream)+".json", ownIDs(string(x.Heard), string(x.Ask), false))
-		f.answer(x)
+	f.add("ask."+string(x.Client)+".json", requestBody(x))
+	if x.UpstreamRequest != nil {
+		f.add("heard."+string(x.Upstream)+".json", ownIDs(string(x.UpstreamRequest), string(x.Request), false))
+		f.response(x)
 	}
 	ext := ".json"
-	if x.Seen.streamed() {
+	if x.ClientResponse.streamed() {
 		ext = ".sse"
 	}
-	f.add("seen."+string(x.Client)+ext, ownIDs(string(x.Seen.Body), string(x.Answer.Body), ext == ".sse"))
+	f.add("seen."+string(x.Client)+ext, ownIDs(string(x.ClientResponse.Body), string(x.UpstreamResponse.Body), ext == ".sse"))
 	f.add("run", settings(x, texts))
 	f.archive.Comment = []byte(comment(x))
 	text := txtar.Format(&f.archive)
 	if _, err := conform.ParseCase("recorded", text); err != nil {
-		return nil, fmt.Errorf("the exchange cannot be told as a case: %w", err)
+		return nil, fmt.Errorf("the exchange cannot be written as a case: %w", err)
 	}
 	return text, nil
 }
 
-// masked is the exchange with nothing left to read.
+// masked returns the exchange without its content.
 func masked(x Exchange) Exchange {
 	r := newRedactor()
-	r.declare(string(x.Ask))
-	r.declare(string(x.Heard))
-	x.Ask = []byte(r.document(string(x.Ask)))
-	if x.Heard != nil {
-		x.Heard = []byte(r.document(string(x.Heard)))
+	r.declare(string(x.Request))
+	r.declare(string(x.UpstreamRequest))
+	x.Request = []byte(r.document(string(x.Request)))
+	if x.UpstreamRequest != nil {
+		x.UpstreamRequest = []byte(r.document(string(x.UpstreamRequest)))
 	}
-	for _, a := range []*Answer{&x.Answer, &x.Seen} {
+	for _, a := range []*Response{&x.UpstreamResponse, &x.ClientResponse} {
 		if a.streamed() {
 			a.Body = []byte(r.stream(string(a.Body)))
 		} else {
@@ -106,7 +105,7 @@ func masked(x Exchange) Exchange {
 	return x
 }
 
-// headerForms are what the values of headers look like that are kept.
+// headerForms maps the headers to keep to the form of their values.
 var headerForms = map[string]*regexp.Regexp{
 	"Anthropic-Version":      regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`),
 	"Anthropic-Beta":         regexp.MustCompile(`^[a-z0-9-]+-\d{4}-\d{2}-\d{2}(, ?[a-z0-9-]+-\d{4}-\d{2}-\d{2})*$`),
@@ -114,6 +113,7 @@ var headerForms = map[string]*regexp.Regexp{
 	"Isogloss-Fidelity-Mode": regexp.MustCompile(`^[a-z]+$`),
 }
 
+// known returns the headers of headerForms.
 func known(h http.Header) http.Header {
 	out := http.Header{}
 	for name, form := range headerForms {
@@ -126,9 +126,9 @@ func known(h http.Header) http.Header {
 	return out
 }
 
-// ask is the request's body with a place for the model.
-func ask(x Exchange) string {
-	s := string(x.Ask)
+// requestBody returns the body of the client request with $MODEL as its model.
+func requestBody(x Exchange) string {
+	s := string(x.Request)
 	n, err := parse(s)
 	if err != nil {
 		return s
@@ -141,13 +141,13 @@ func ask(x Exchange) string {
 	return out
 }
 
-// file is a case on its way.
+// file collects the sections of a case.
 type file struct{ archive txtar.Archive }
 
 var marker = regexp.MustCompile(`(?m)^-- .* --`)
 
 func (f *file) add(name, text string) {
-	// A line that looks like the beginning of a section would be one.
+	// A space keeps a line of the text from beginning a section.
 	text = marker.ReplaceAllString(text, " $0")
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -155,9 +155,9 @@ func (f *file) add(name, text string) {
 	f.archive.Files = append(f.archive.Files, txtar.File{Name: name, Data: []byte(text)})
 }
 
-func (f *file) answer(x Exchange) {
+func (f *file) response(x Exchange) {
 	name := "answer." + string(x.Upstream)
-	a := x.Answer
+	a := x.UpstreamResponse
 	kind := a.Header.Get("Content-Type")
 	switch {
 	case a.Status == http.StatusOK && a.streamed() && len(a.Body) > 0:
@@ -175,11 +175,11 @@ func (f *file) answer(x Exchange) {
 	}
 }
 
-// retryForm is what a header about trying again looks like.
+// retryForm matches the values of retry headers.
 var retryForm = regexp.MustCompile(`^([0-9.]+|true|false|[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [0-9:]{8} GMT)$`)
 
-// ownIDs puts "…" in the place of ids that the gateway has made up: they are others
-// the next time. Those that come from the side that spoke are kept.
+// ownIDs replaces ids that are not in source with "…". The gateway made them up, so they
+// differ in the next run.
 func ownIDs(s, source string, events bool) string {
 	if !events {
 		return withoutOwn(s, source)
@@ -189,7 +189,7 @@ func ownIDs(s, source string, events bool) string {
 	for _, b := range split(s) {
 		var kept []line
 		for _, l := range b.lines {
-			if !strings.HasPrefix(l.text, ":") { // comments are of the moment
+			if !strings.HasPrefix(l.text, ":") { // comments depend on timing
 				kept = append(kept, l)
 			}
 		}
@@ -227,15 +227,15 @@ func ownOf(n *node, name, source string, edits *[]edit) {
 	}
 }
 
-// settings are the lines of the section run.
+// settings returns the lines of the section run.
 func settings(x Exchange, texts Texts) string {
 	mode := "whole"
 	if x.Stream {
 		mode = "stream"
 	}
 	lines := []string{fmt.Sprintf("cells %s>%s", x.Client, x.Upstream), "modes " + mode}
-	recorded := fmt.Sprintf("recorded %d", x.Seen.Status)
-	if x.Seen.Broken {
+	recorded := fmt.Sprintf("recorded %d", x.ClientResponse.Status)
+	if x.ClientResponse.Broken {
 		recorded += " cut"
 	}
 	lines = append(lines, recorded)
@@ -245,16 +245,16 @@ func settings(x Exchange, texts Texts) string {
 	if x.Configured {
 		lines = append(lines, "configured")
 	}
-	if x.Answer.Broken {
+	if x.UpstreamResponse.Broken {
 		lines = append(lines, "reset")
 	}
-	if isModel(x.Asked) && isModel(x.Given) {
-		lines = append(lines, "model "+x.Asked+" "+x.Given)
+	if isModel(x.ClientModel) && isModel(x.UpstreamModel) {
+		lines = append(lines, "model "+x.ClientModel+" "+x.UpstreamModel)
 	}
 	if path := pathOf(x); path != "" {
 		lines = append(lines, "path "+path)
 	}
-	if f := x.Seen.Header.Get("Isogloss-Fidelity"); f != "" {
+	if f := x.ClientResponse.Header.Get("Isogloss-Fidelity"); f != "" {
 		lines = append(lines, "fidelity "+f)
 	}
 	for _, name := range []string{"Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "Isogloss-Fidelity-Mode"} {
@@ -265,17 +265,16 @@ func settings(x Exchange, texts Texts) string {
 	return strings.Join(lines, "\n")
 }
 
-// versions of Gemini's paths.
+// versions lists the versions in Gemini's paths besides v1beta.
 var versions = []string{"v1", "v1alpha"}
 
-// pathOf is where a client of Gemini's dialect has sent its request, where it is not
-// where its SDK does.
+// pathOf returns the path of a Gemini request, or "" if it is the SDK's path.
 func pathOf(x Exchange) string {
 	if x.Client != conform.Gemini {
 		return ""
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(x.Path, "/"), "/")
-	array := x.Stream && !x.Seen.streamed() && x.Seen.Status == http.StatusOK
+	array := x.Stream && !x.ClientResponse.streamed() && x.ClientResponse.Status == http.StatusOK
 	verb := "{verb}"
 	if array {
 		verb = "streamGenerateContent"
@@ -289,13 +288,13 @@ func pathOf(x Exchange) string {
 	return "/" + first + "/models/{model}:" + verb
 }
 
-// comment is for people. Its lines begin no section.
+// comment returns the text above the sections.
 func comment(x Exchange) string {
 	mode := "whole"
 	if x.Stream {
 		mode = "streamed"
 	}
-	title := fmt.Sprintf("Recorded: a client of %s on an upstream of %s, %s, answered with %d", x.Client, x.Upstream, mode, x.Seen.Status)
+	title := fmt.Sprintf("Recorded: a client of %s on an upstream of %s, %s, answered with %d", x.Client, x.Upstream, mode, x.ClientResponse.Status)
 	lines := append([]string{title, ""}, x.Comment...)
 	for i := range lines {
 		lines[i] = marker.ReplaceAllString(strings.ReplaceAll(lines[i], "\n", " "), " $0")

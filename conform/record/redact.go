@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/conform"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// redactor takes what can be read out of the documents of one exchange. It treats
-// the same thing alike wherever it stands.
+// redactor removes the content of the documents of one exchange. It replaces equal values
+// with equal values in all documents.
 type redactor struct {
 	declared map[string]bool   // names of parameters
-	names    map[string]string // of members of free JSON, and what they are called now
-	parts    map[string]string // of ids
-	used     map[string]bool   // parts that are taken
+	names    map[string]string // new names of the members of free JSON
+	parts    map[string]string // new parts of ids
+	used     map[string]bool   // parts in use
 	urls     map[string]string
 }
 
@@ -21,17 +22,17 @@ func newRedactor() *redactor {
 	return &redactor{declared: map[string]bool{}, names: map[string]string{}, parts: map[string]string{}, used: map[string]bool{}, urls: map[string]string{}}
 }
 
-// place is where a value stands.
+// place is the position of a value in a document.
 type place struct {
-	name   string // of the member
-	up     *node  // the object that it is a member of
-	above  string // the name of that object's member
+	name   string // the name of the member
+	up     *node  // its object
+	above  string // the name of the member that contains the object
 	within string // the nearest of: error, usage
 	choice string // the index of the choice or the candidate
 	call   string // the index of the call
 }
 
-// item is the place of an item of a list.
+// item returns the place of an item of a list.
 func (p place) item(w *walk, n *node) place {
 	switch p.name {
 	case "choices", "candidates":
@@ -44,7 +45,7 @@ func (p place) item(w *walk, n *node) place {
 	return p
 }
 
-// document redacts a JSON document, or a text that is none.
+// document redacts a JSON document or any other text.
 func (r *redactor) document(s string) string {
 	n, err := parse(s)
 	if err != nil {
@@ -56,8 +57,8 @@ func (r *redactor) document(s string) string {
 	return out
 }
 
-// declare learns the names of parameters from the schemas of a document: they are
-// kept wherever they stand, because a call means nothing without them.
+// declare collects the names of parameters from the schemas of a document. They are kept
+// everywhere, because calls refer to them.
 func (r *redactor) declare(s string) {
 	if n, err := parse(s); err == nil {
 		r.learn(n, false)
@@ -80,7 +81,7 @@ func (r *redactor) learn(n *node, schema bool) {
 	}
 }
 
-// name is what a member of free JSON is called.
+// name returns the new name of a member of free JSON.
 func (r *redactor) name(s string) string {
 	if r.declared[s] || plain[s] || s == "" {
 		return s
@@ -91,8 +92,8 @@ func (r *redactor) name(s string) string {
 	return r.names[s]
 }
 
-// id gives an id another number. Its parts are treated apart, so that an id that was
-// made from another one is still seen to be.
+// id returns a new id. It replaces each part separately, so that ids with a common part
+// still have one.
 func (r *redactor) id(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); {
@@ -135,8 +136,8 @@ func (r *redactor) part(s string) string {
 	}
 }
 
-// numbered writes a number in the shape of a text: digits for digits and letters for
-// letters. Where the shape is too small for it, more digits follow.
+// numbered returns a number in the shape of a text: digits for digits and letters for
+// letters. If the shape is too short, it appends digits.
 func numbered(shape string, n int) string {
 	b := []byte(shape)
 	for i := len(b) - 1; i >= 0; i-- {
@@ -156,8 +157,8 @@ func numbered(shape string, n int) string {
 	return string(b)
 }
 
-// text redacts what somebody has said. A text that is JSON stays so: arguments and
-// results of tools and answers with a schema are read by gateways.
+// text redacts a message text. JSON stays JSON, because gateways parse the arguments and
+// results of tools and structured output.
 func (r *redactor) text(s string) (string, func(int) int) {
 	if mayBeJSON(s) {
 		if n, err := parse(s); err == nil {
@@ -177,38 +178,38 @@ func mayBeJSON(s string) bool {
 	return s[0] == '{' || s[0] == '['
 }
 
-// walk goes through one document and gathers its edits.
+// walk collects the edits of one document.
 type walk struct {
 	r     *redactor
 	s     string
 	edits []edit
-	frags []fragment // of streams
-	event *node      // of which stream; nil for a whole document
+	frags []fragment // of a stream
+	event *node      // the event of a stream; nil for other documents
 }
 
 func (w *walk) replace(n *node, with string) {
-	w.edits = append(w.edits, edit{n.start, n.end, quote(with)})
+	w.edits = append(w.edits, edit{n.start, n.end, wire.Quote(with)})
 }
 
-// mask masks a string in its place.
+// mask masks a string.
 func (w *walk) mask(n *node) {
 	w.edits = append(w.edits, edit{n.start + 1, n.end - 1, maskRaw(w.s[n.start+1 : n.end-1])})
 }
 
-// maskNumber keeps the shape of a number.
+// maskNumber masks the digits of a number.
 func (w *walk) maskNumber(n *node) {
 	number := conform.Mask(w.s[n.start:n.end])
 	number = strings.NewReplacer("x", "e", "X", "E").Replace(number)
 	w.edits = append(w.edits, edit{n.start, n.end, number})
 }
 
-// free redacts JSON that belongs to no dialect.
+// free redacts JSON that no dialect defines.
 func (w *walk) free(n *node) {
 	switch n.kind {
 	case '{':
 		for _, m := range n.members {
 			if name := w.r.name(m.name); name != m.name {
-				w.edits = append(w.edits, edit{m.start, m.end, quote(name)})
+				w.edits = append(w.edits, edit{m.start, m.end, wire.Quote(name)})
 			}
 			w.free(m.value)
 		}
@@ -223,7 +224,7 @@ func (w *walk) free(n *node) {
 	}
 }
 
-// billing begins a text that one vendor's client adds and no other vendor is sent.
+// billing is the prefix of a text that Claude Code adds for Anthropic only.
 const billing = "x-anthropic-billing-header:"
 
 func (w *walk) freeText(n *node) {
@@ -245,8 +246,7 @@ func (w *walk) freeText(n *node) {
 	w.mask(n)
 }
 
-// addressed is what takes the place of an address or of a value inside of one; empty
-// where a text is neither.
+// addressed returns the replacement of a URL or a data URL, or "" for any other text.
 func (w *walk) addressed(s string) string {
 	if m := dataURL.FindStringSubmatch(s); m != nil {
 		return "data:" + m[1] + ";base64," + sample(m[1])
@@ -257,14 +257,14 @@ func (w *walk) addressed(s string) string {
 	return ""
 }
 
-// schema redacts a schema: its keywords and names are kept.
+// schema redacts a schema. It keeps keywords and names.
 func (w *walk) schema(n *node, keyword string) {
 	switch n.kind {
 	case '{':
 		for _, m := range n.members {
 			if schemaNames[keyword] {
 				if !w.r.declared[m.name] {
-					w.edits = append(w.edits, edit{m.start, m.end, quote(w.r.name(m.name))})
+					w.edits = append(w.edits, edit{m.start, m.end, wire.Quote(w.r.name(m.name))})
 				}
 				w.schema(m.value, "")
 				continue

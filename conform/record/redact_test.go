@@ -11,10 +11,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/isogloss-gateway/isogloss/conform"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// FuzzMask holds what the mask promises: pieces are masked as the whole is, lengths
-// are kept, and no letter or digit is left but those that stand for all.
+// FuzzMask checks that masked fragments form the mask of the text, that lengths stay, and
+// that only the characters of the mask remain.
 func FuzzMask(f *testing.F) {
 	for _, s := range []string{"", "Hello, World 42!", "Grüße aus 東京 😀", "a\x00b\n\"c\\", "naïve\u2028x"} {
 		f.Add(s, 3)
@@ -38,7 +39,7 @@ func FuzzMask(f *testing.F) {
 		if strings.ContainsAny(all, "abcdefghijklmnopqrstuvwyzABCDEFGHIJKLMNOPQRSTUVWYZ023456789") {
 			t.Errorf("something is left of %q: %q", s, all)
 		}
-		raw := quote(s)
+		raw := wire.Quote(s)
 		var back string
 		if err := json.Unmarshal([]byte(`"`+maskRaw(raw[1:len(raw)-1])+`"`), &back); err != nil || back != all {
 			t.Errorf("escaped %s becomes %q, want %q: %v", raw, back, all, err)
@@ -46,8 +47,8 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-// FuzzPieces cuts an answer into pieces in every way that a stream may, and wants to
-// find the redaction of the whole in them.
+// FuzzPieces splits a response into fragments and checks that the redacted fragments form
+// the redacted response.
 func FuzzPieces(f *testing.F) {
 	for _, s := range []string{`{"city":"Paris","n":12.50,"deep":{"é":[true,null,"\n"]}}`, `{"a`, "plain text", `{"x":"\ud83d\ude00"}`} {
 		f.Add(s, uint64(1))
@@ -60,7 +61,7 @@ func FuzzPieces(f *testing.F) {
 		var stream strings.Builder
 		for rest := []rune(s); len(rest) > 0; {
 			n := 1 + rng.IntN(len(rest))
-			fmt.Fprintf(&stream, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n", quote(string(rest[:n])))
+			fmt.Fprintf(&stream, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n", wire.Quote(string(rest[:n])))
 			rest = rest[n:]
 		}
 		r := newRedactor()
@@ -119,13 +120,13 @@ func TestIDs(t *testing.T) {
 
 const (
 	canary = "Zebra Quagga 73@okapi.numbat"
-	word1  = "ZebraQuagga73okapi" // which could be a word of a dialect
+	word1  = "ZebraQuagga73okapi" // could be a keyword of a dialect
 )
 
-// skeletons are requests and answers of the four dialects, with § where a text may be.
-var skeletons = map[conform.Dialect]struct{ ask, whole, stream string }{
+// skeletons has requests and responses of the four dialects, with § for each text.
+var skeletons = map[conform.Dialect]struct{ requestBody, whole, stream string }{
 	conform.Chat: {
-		ask: `{"model":"m","§":"§","user":"§","safety_identifier":"§","metadata":{"§":"§"},"prompt_cache_key":"§","logit_bias":{"§":1},"unknown":"§","unknown_list":["§",{"§":"§"}],"stop":["§"],"type":"§",
+		requestBody: `{"model":"m","§":"§","user":"§","safety_identifier":"§","metadata":{"§":"§"},"prompt_cache_key":"§","logit_bias":{"§":1},"unknown":"§","unknown_list":["§",{"§":"§"}],"stop":["§"],"type":"§",
 			"prediction":{"type":"content","content":"§"},"response_format":{"type":"json_schema","json_schema":{"name":"n","description":"§","schema":{"type":"object","title":"§","description":"§","properties":{"p":{"type":"string","enum":["§"],"const":"§","default":"§","examples":["§"],"pattern":"§"},"§":{"type":"§"}},"required":["p","§"]}}},
 			"messages":[{"role":"system","content":"§"},{"role":"user","name":"§","content":[{"type":"text","text":"§","§":"§"},{"type":"image_url","image_url":{"url":"https://§/§.png?§=§","detail":"§"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,§"}},{"type":"input_audio","input_audio":{"data":"§","format":"wav"}},{"type":"file","file":{"filename":"§","file_data":"data:application/pdf;base64,§","file_id":"§"}}]},
 			{"role":"assistant","content":"§","refusal":"§","reasoning_content":"§","reasoning":"§","reasoning_details":[{"type":"reasoning.encrypted","data":"§","id":"§"},{"type":"reasoning.text","text":"§","signature":"§"}],"tool_calls":[{"id":"§","type":"function","function":{"name":"f","arguments":"{\"§\":\"§\",\"p\":[\"§\"]}"},"extra_content":{"google":{"thought_signature":"§"}}}]},{"role":"tool","tool_call_id":"§","content":"§"},{"role":"tool","tool_call_id":"§","content":"{\"§\":{\"a\":\"§\"}}"}],
@@ -145,7 +146,7 @@ data: §
 data: {"error":"§"}
 `},
 	conform.Responses: {
-		ask: `{"model":"m","instructions":"§","previous_response_id":"§","conversation":"§","metadata":{"§":"§"},"user":"§","prompt":{"id":"§","variables":{"§":"§"}},"text":{"format":{"type":"json_schema","name":"n","schema":{"description":"§"}}},"reasoning":{"summary":"§"},
+		requestBody: `{"model":"m","instructions":"§","previous_response_id":"§","conversation":"§","metadata":{"§":"§"},"user":"§","prompt":{"id":"§","variables":{"§":"§"}},"text":{"format":{"type":"json_schema","name":"n","schema":{"description":"§"}}},"reasoning":{"summary":"§"},
 			"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"§"},{"type":"input_image","image_url":"data:image/png;base64,§"},{"type":"input_image","image_url":"https://§/§"},{"type":"input_file","filename":"§","file_data":"§","file_url":"https://§"}]},{"type":"reasoning","id":"§","summary":[{"type":"summary_text","text":"§"}],"encrypted_content":"§","content":[{"type":"reasoning_text","text":"§"}]},{"type":"function_call","id":"§","call_id":"§","name":"f","arguments":"{\"§\":\"§\"}"},{"type":"function_call_output","call_id":"§","output":"§"},{"type":"custom_tool_call","call_id":"§","name":"g","input":"§"},{"type":"web_search_call","id":"§","action":{"type":"search","query":"§","sources":[{"url":"https://§"}]}},{"type":"§","§":{"§":"§"}}],
 			"tools":[{"type":"function","name":"f","description":"§","parameters":{"type":"object","properties":{"p":{"description":"§"}}}},{"type":"mcp","server_label":"§","server_url":"https://§/§","headers":{"Authorization":"§"},"authorization":"§"},{"type":"file_search","vector_store_ids":["§"]}]}`,
 		whole: `{"id":"§","object":"response","model":"m","instructions":"§","output":[{"type":"message","id":"§","role":"assistant","content":[{"type":"output_text","text":"§","annotations":[{"type":"url_citation","title":"§","url":"https://§"}]},{"type":"refusal","refusal":"§"}]},{"type":"function_call","id":"§","call_id":"§","name":"f","arguments":"{\"§\":1}"}],"error":{"code":"§","message":"§"},"incomplete_details":{"reason":"§"}}`,
@@ -161,7 +162,7 @@ data: {"type":"response.failed","response":{"id":"§","error":{"code":"§","mess
 
 `},
 	conform.Anthropic: {
-		ask: `{"model":"m","max_tokens":1,"system":[{"type":"text","text":"§","cache_control":{"type":"ephemeral","ttl":"§"}}],"metadata":{"user_id":"§"},"stop_sequences":["§"],"container":"§","mcp_servers":[{"type":"url","url":"https://§","name":"§","authorization_token":"§"}],
+		requestBody: `{"model":"m","max_tokens":1,"system":[{"type":"text","text":"§","cache_control":{"type":"ephemeral","ttl":"§"}}],"metadata":{"user_id":"§"},"stop_sequences":["§"],"container":"§","mcp_servers":[{"type":"url","url":"https://§","name":"§","authorization_token":"§"}],
 			"messages":[{"role":"user","content":"§"},{"role":"user","content":[{"type":"text","text":"§","citations":[{"type":"char_location","cited_text":"§","document_title":"§"}]},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"§"}},{"type":"image","source":{"type":"url","url":"https://§"}},{"type":"document","title":"§","context":"§","source":{"type":"text","media_type":"text/plain","data":"§"}},{"type":"tool_result","tool_use_id":"§","content":[{"type":"text","text":"§"}]},{"type":"tool_result","tool_use_id":"§","content":"§"},{"type":"search_result","source":"https://§","title":"§","content":[{"type":"text","text":"§"}]}]},
 			{"role":"assistant","content":[{"type":"thinking","thinking":"§","signature":"§"},{"type":"redacted_thinking","data":"§"},{"type":"tool_use","id":"§","name":"f","input":{"§":"§","p":{"§":["§"]}}},{"type":"server_tool_use","id":"§","name":"web_search","input":{"query":"§"}},{"type":"web_search_tool_result","tool_use_id":"§","content":[{"type":"web_search_result","title":"§","url":"https://§","encrypted_content":"§","page_age":"§"}]}]}],
 			"tools":[{"name":"f","description":"§","input_schema":{"type":"object","properties":{"p":{"description":"§"}}},"input_examples":[{"§":"§"}]}],"§":"§"}`,
@@ -187,7 +188,7 @@ data: {"type":"error","error":{"type":"§","message":"§"}}
 
 `},
 	conform.Gemini: {
-		ask: `{"systemInstruction":{"parts":[{"text":"§"}]},"cachedContent":"§","labels":{"§":"§"},"contents":[{"role":"user","parts":[{"text":"§"},{"inlineData":{"mimeType":"image/png","data":"§","displayName":"§"}},{"fileData":{"mimeType":"image/png","fileUri":"https://§/§"}},{"functionResponse":{"id":"§","name":"f","response":{"result":"§","§":"§"}}}]},{"role":"model","parts":[{"text":"§","thought":true,"thoughtSignature":"§"},{"functionCall":{"id":"§","name":"f","args":{"§":"§","p":{"§":"§"}}}},{"executableCode":{"language":"PYTHON","code":"§"}},{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"§"}}]}],
+		requestBody: `{"systemInstruction":{"parts":[{"text":"§"}]},"cachedContent":"§","labels":{"§":"§"},"contents":[{"role":"user","parts":[{"text":"§"},{"inlineData":{"mimeType":"image/png","data":"§","displayName":"§"}},{"fileData":{"mimeType":"image/png","fileUri":"https://§/§"}},{"functionResponse":{"id":"§","name":"f","response":{"result":"§","§":"§"}}}]},{"role":"model","parts":[{"text":"§","thought":true,"thoughtSignature":"§"},{"functionCall":{"id":"§","name":"f","args":{"§":"§","p":{"§":"§"}}}},{"executableCode":{"language":"PYTHON","code":"§"}},{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"§"}}]}],
 			"generationConfig":{"stopSequences":["§"],"responseSchema":{"type":"OBJECT","description":"§","properties":{"p":{"type":"STRING","enum":["§"]}}},"§":"§"},"tools":[{"functionDeclarations":[{"name":"f","description":"§","parameters":{"type":"OBJECT","properties":{"p":{"description":"§"}}}}]}],"§":{"§":"§"}}`,
 		whole: `{"responseId":"§","modelVersion":"m","candidates":[{"index":0,"finishReason":"STOP","finishMessage":"§","content":{"role":"model","parts":[{"text":"§"},{"functionCall":{"name":"f","args":{"§":"§"}}}]},"groundingMetadata":{"webSearchQueries":["§"],"searchEntryPoint":{"renderedContent":"§"},"groundingChunks":[{"web":{"uri":"https://§","title":"§"}}],"groundingSupports":[{"segment":{"text":"§"}}]},"citationMetadata":{"citationSources":[{"uri":"https://§"}]}}],"promptFeedback":{"blockReason":"§","blockReasonMessage":"§"},"error":{"code":400,"status":"§","message":"§","details":[{"@type":"§","reason":"§","metadata":{"§":"§"}}]}}`,
 		stream: `data: {"candidates":[{"index":0,"content":{"parts":[{"text":"§","thoughtSignature":"§"},{"text":"§","thought":true}]}}]}
@@ -197,16 +198,16 @@ data: {"candidates":[{"index":0,"content":{"parts":[{"functionCall":{"name":"f",
 `},
 }
 
-// A canary in every place where a text may stand, in all dialects and on all sides,
-// in headers and in addresses, is in no file.
+// TestNothingReadableIsLeft puts a canary into every text, header and URL of all dialects and
+// checks that no file contains it.
 func TestNothingReadableIsLeft(t *testing.T) {
 	planted := 0
 	for client := range skeletons {
 		for upstream := range skeletons {
 			for _, stream := range []bool{true, false} {
 				x := plant(client, upstream, stream, canary)
-				planted += strings.Count(string(x.Ask)+string(x.Heard)+string(x.Answer.Body)+string(x.Seen.Body), canary)
-				for name, b := range map[string][]byte{"ask": x.Ask, "heard": x.Heard} {
+				planted += strings.Count(string(x.Request)+string(x.UpstreamRequest)+string(x.UpstreamResponse.Body)+string(x.ClientResponse.Body), canary)
+				for name, b := range map[string][]byte{"ask": x.Request, "heard": x.UpstreamRequest} {
 					if !json.Valid(b) {
 						t.Fatalf("the test's own %s of %s is no JSON", name, client)
 					}
@@ -228,8 +229,8 @@ func TestNothingReadableIsLeft(t *testing.T) {
 	}
 }
 
-// A single word is left only where the dialects have words of their own, and where
-// names of fields and of tools' parameters stand.
+// TestWordsAreLeftOnlyInTheirPlaces checks that a single word is kept only as a keyword, a
+// name of a member or a name of a tool's parameter.
 func TestWordsAreLeftOnlyInTheirPlaces(t *testing.T) {
 	place := regexp.MustCompile(`"([^"\\]*)"\s*:\s*"` + word1)
 	allowed := set(`type status code param reason blockReason stop_reason ttl @type`)
@@ -251,26 +252,25 @@ func TestWordsAreLeftOnlyInTheirPlaces(t *testing.T) {
 func plant(client, upstream conform.Dialect, stream bool, what string) Exchange {
 	put := func(s string) []byte { return []byte(strings.ReplaceAll(s, "§", what)) }
 	from, to := skeletons[client], skeletons[upstream]
-	x := Exchange{Client: client, Upstream: upstream, Stream: stream, Asked: "m", Given: "m", Path: "/v1/" + what + "/models?key=" + what,
-		Ask: put(from.ask), Heard: put(to.ask), Header: http.Header{},
-		Answer: Answer{Status: 200, Header: http.Header{"Content-Type": {"application/json"}, "X-Canary": {what}, "Retry-After": {"1"}}, Body: put(to.whole)},
-		Seen:   Answer{Status: 200, Header: http.Header{"Content-Type": {"application/json"}, "X-Canary": {what}}, Body: put(from.whole)}}
+	x := Exchange{Client: client, Upstream: upstream, Stream: stream, ClientModel: "m", UpstreamModel: "m", Path: "/v1/" + what + "/models?key=" + what,
+		Request: put(from.requestBody), UpstreamRequest: put(to.requestBody), Header: http.Header{},
+		UpstreamResponse: Response{Status: 200, Header: http.Header{"Content-Type": {"application/json"}, "X-Canary": {what}, "Retry-After": {"1"}}, Body: put(to.whole)},
+		ClientResponse:   Response{Status: 200, Header: http.Header{"Content-Type": {"application/json"}, "X-Canary": {what}}, Body: put(from.whole)}}
 	for name := range headerForms {
 		x.Header.Set(name, what)
 	}
 	if stream {
-		x.Answer.Header.Set("Content-Type", "text/event-stream")
-		x.Seen.Header.Set("Content-Type", "text/event-stream")
-		x.Answer.Body, x.Seen.Body = put(to.stream), put(from.stream)
+		x.UpstreamResponse.Header.Set("Content-Type", "text/event-stream")
+		x.ClientResponse.Header.Set("Content-Type", "text/event-stream")
+		x.UpstreamResponse.Body, x.ClientResponse.Body = put(to.stream), put(from.stream)
 	}
 	return x
 }
 
-// FuzzRedact takes any bytes. JSON stays JSON, and a stream has as many lines as it
-// had.
+// FuzzRedact checks that redacted JSON is JSON and that a stream keeps its number of lines.
 func FuzzRedact(f *testing.F) {
 	for _, s := range skeletons {
-		f.Add(s.ask)
+		f.Add(s.requestBody)
 		f.Add(s.whole)
 		f.Add(s.stream)
 	}

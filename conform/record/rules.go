@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// The lists below say what is kept. They are those of all four dialects together,
-// because both sides of an exchange have to be treated alike. What is not in them is
-// masked: a new member is hidden before anybody has heard of it.
+// The lists below say what is kept, for all four dialects together, because both sides of
+// an exchange must be treated alike. Everything else is masked, also members that a vendor
+// adds later.
 
-// words are members whose value is one of a few words of the dialect.
+// words lists members whose value is a keyword of the dialect.
 var words = set(`type role object status finish_reason stop_reason finishReason native_finish_reason service_tier serviceTier reasoning_effort effort
 	verbosity truncation mode language outcome phase blockReason probability category threshold reason thinkingLevel level modality responseModalities modalities
 	include stop_details execution syntax ttl mediaResolution severity environment format voice prompt_cache_retention media_type mimeType mime_type
 	anthropic_version thinking_level @type domain`)
 
-// few are the words of members that may as well hold a text.
+// few lists the keywords of members that can also contain text.
 var few = set(`auto low high original concise detailed`)
 
-// ids are members that tell one thing from another.
+// ids lists members that contain an id.
 var ids = set(`id call_id tool_call_id tool_use_id item_id response_id responseId request_id message_id previous_response_id previous_message_id event_id file_id
 	container container_id system_fingerprint approval_request_id conversation thread_id`)
 
-// seals are members that only their vendor can read.
+// seals lists members that only the vendor can read.
 var seals = set(`signature thoughtSignature thought_signature encrypted_content encrypted_index redacted redacted_thinking encrypted_stdout`)
 
-// arguments are members that hold JSON as a text.
+// arguments lists members that contain JSON as a string.
 var arguments = set(`arguments partial_json`)
 
-// schemas are members that hold a schema.
+// schemas lists members that contain a schema.
 var schemas = set(`parameters input_schema schema parametersJsonSchema responseSchema responseJsonSchema response_schema response_json_schema output_schema parameters_json_schema`)
 
-// containers are members below which the dialect goes on.
+// containers lists members whose content the dialect defines.
 var containers = set(`messages content contents parts choices message delta tool_calls function function_call functionCall functionResponse functionCalls tools functionDeclarations
 	function_declarations systemInstruction system_instruction system generationConfig generation_config toolConfig tool_config functionCallingConfig function_calling_config thinkingConfig
 	thinking_config thinking reasoning reasoning_details text response_format json_schema input output item part response error errors details usage usageMetadata usage_metadata candidates citations citation
@@ -42,29 +42,29 @@ var containers = set(`messages content contents parts choices message delta tool
 	video_url input_file tool_result thread container prediction web_search_options search_results voiceConfig speechConfig filters action sources stop_details iterations logprobs top_logprobs
 	imageConfig image_config videoMetadata tool_references edits url_citation file_citation container_file_citation document logprobsResult chosenCandidates topCandidates x_groq fieldViolations detail`)
 
-// numbers are members whose number is a setting or a place, and says nothing.
+// numbers lists members whose number is a setting or a position.
 var numbers = set(`temperature top_p topP top_k topK n seed candidateCount candidate_count presence_penalty presencePenalty frequency_penalty frequencyPenalty repetition_penalty
 	max_tokens max_completion_tokens max_output_tokens maxOutputTokens budget_tokens thinkingBudget thinking_budget index created created_at completed_at sequence_number code
 	top_logprobs logprobs responseLogprobs max_tool_calls max_uses dim startIndex endIndex start_index end_index output_index content_index summary_index annotation_index min_p`)
 
-// wholes are containers in which every number is one of those.
+// wholes lists containers in which every number is kept.
 var wholes = set(`usage usageMetadata usage_metadata`)
 
-// schemaNumbers are the keywords of a schema that have a number.
+// schemaNumbers lists the schema keywords with a number.
 var schemaNumbers = set(`minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties maxProperties`)
 
-// schemaNames are the keywords whose members are names of the schema's own, and
-// schemaLists those that list them.
+// schemaNames lists the keywords whose members are names of properties, schemaLists those
+// that list such names, and schemaWords those with a keyword as their value.
 var (
 	schemaNames = set(`properties $defs definitions dependentRequired dependentSchemas patternProperties`)
 	schemaLists = set(`required propertyOrdering`)
 	schemaWords = set(`type format $ref $schema`)
 )
 
-// plain are names that a gateway itself writes into free JSON.
+// plain lists names that a gateway writes into free JSON.
 var plain = set(`result output error content type text input user_id _raw value`)
 
-// prefixes are the parts of ids that say whose they are.
+// prefixes lists parts of ids that show their type.
 var prefixes = set(`call toolu srvtoolu chatcmpl msg resp rs fc ctc req item gen run tool function cmpl reasoning fcall ws`)
 
 func set(list string) map[string]bool {
@@ -85,7 +85,7 @@ var (
 	reference = regexp.MustCompile(`^[#A-Za-z0-9_$./:-]+$`)
 )
 
-// most is how long a word of a dialect may be.
+// most is the maximum length of a keyword.
 const most = 64
 
 func isWord(s string) bool { return len(s) <= most && word.MatchString(s) }

@@ -5,18 +5,19 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/conform"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// fragment is a piece of a text that a stream brings in several.
+// fragment is a part of a text that a stream sends in several events.
 type fragment struct {
-	block   int // of the stream
-	edit    int // of the block's edits
+	block   int // the index of the event
+	edit    int // the index of the edit in its event
 	channel string
 	text    string
 }
 
-// fragment takes a string that is a piece of something larger. What it becomes is
-// known when all pieces are.
+// fragment registers a string that is a fragment of a longer text and reports whether it is
+// one. join redacts the fragments together.
 func (w *walk) fragment(n *node, at place) bool {
 	if w.event == nil {
 		return false
@@ -42,7 +43,7 @@ func (w *walk) fragment(n *node, at place) bool {
 	return true
 }
 
-// raw is a member as it is written.
+// raw returns the JSON text of a member, or "-".
 func (w *walk) raw(n *node, name string) string {
 	if v := n.get(name); v != nil {
 		return w.s[v.start:v.end]
@@ -50,7 +51,7 @@ func (w *walk) raw(n *node, name string) string {
 	return "-"
 }
 
-// stream redacts a stream of events. Its framing is left as it is.
+// stream redacts a stream of events and keeps its framing.
 func (r *redactor) stream(s string) string {
 	blocks := split(s)
 	walks := make([]*walk, len(blocks))
@@ -79,7 +80,7 @@ func (r *redactor) stream(s string) string {
 	return out.String()
 }
 
-// event walks through the data of one event; nil where it is no JSON.
+// event returns the walk of the data of one event, or nil if it is not JSON.
 func (r *redactor) event(data string) *walk {
 	n, err := parse(data)
 	if err != nil {
@@ -90,16 +91,16 @@ func (r *redactor) event(data string) *walk {
 	return w
 }
 
-// joined is a text that came in pieces, redacted as a whole.
+// joined is a text whose fragments are redacted together.
 type joined struct {
 	whole strings.Builder
 	done  string
 	cut   func(int) int
-	apart bool // several calls that a server did not tell apart: each piece is its own
-	at    int  // of the next piece
+	apart bool // the server sent several calls with one index: redact each fragment separately
+	at    int  // the offset of the next fragment
 }
 
-// join redacts each text as a whole and cuts it where it was cut.
+// join redacts the text of each channel and splits it at the same places.
 func (r *redactor) join(all []fragment, walks []*walk) {
 	texts := map[string]*joined{}
 	for _, f := range all {
@@ -110,7 +111,7 @@ func (r *redactor) join(all []fragment, walks []*walk) {
 	}
 	for _, f := range all {
 		t := texts[f.channel]
-		if t.cut == nil { // in the order of the stream, so that names are numbered in it
+		if t.cut == nil { // at its first fragment, so that new names are numbered in the order of the stream
 			whole := t.whole.String()
 			t.apart = strings.HasPrefix(f.channel, callChannel) && !isObject(whole)
 			t.done, t.cut = r.text(whole)
@@ -119,11 +120,11 @@ func (r *redactor) join(all []fragment, walks []*walk) {
 		if t.at += len(f.text); t.apart {
 			piece, _ = r.text(f.text)
 		}
-		walks[f.block].edits[f.edit].with = quote(piece)
+		walks[f.block].edits[f.edit].with = wire.Quote(piece)
 	}
 }
 
-// callChannel begins the names of channels that hold a call's arguments.
+// callChannel is the prefix of channels that contain the arguments of a call.
 const callChannel = "arguments "
 
 func isObject(s string) bool {
@@ -131,7 +132,7 @@ func isObject(s string) bool {
 	return err == nil && n.kind == '{'
 }
 
-// block is an event of a stream with its lines.
+// block is an event of a stream as its lines.
 type block struct {
 	lines []line
 	data  string // of all data lines
@@ -143,10 +144,10 @@ type line struct {
 	space     string // after the colon
 }
 
-// bom may begin a stream.
+// bom is the byte order mark, which a stream may begin with.
 const bom = "\ufeff"
 
-// split cuts a stream into blocks, each with the blank line that ends it.
+// split splits a stream into blocks. Each includes the blank line that ends it.
 func split(s string) []block {
 	var all []block
 	var b block
@@ -185,8 +186,7 @@ func cutLine(s string) (text, end string) {
 	return s[:i], s[i : i+1]
 }
 
-// write writes the block with other data. JSON keeps its line ends, so there are as
-// many lines as there were.
+// write writes the block with new data. Redacted JSON has as many lines as before.
 func (r *redactor) write(out *strings.Builder, b block, data string) {
 	rest := strings.Split(data, "\n")
 	for _, l := range b.lines {
@@ -203,7 +203,7 @@ func (r *redactor) write(out *strings.Builder, b block, data string) {
 	}
 }
 
-// otherLine is a line of a stream that is no data.
+// otherLine redacts a line of a stream that is not data.
 func (r *redactor) otherLine(text string) string {
 	if text == "" || text == bom {
 		return text
@@ -212,7 +212,7 @@ func (r *redactor) otherLine(text string) string {
 	value = strings.TrimPrefix(value, " ")
 	switch {
 	case strings.HasPrefix(strings.TrimSpace(text), "{"):
-		return r.document(text) // an error that was not framed
+		return r.document(text) // an error without framing
 	case !ok:
 		return conform.Mask(text)
 	case name == "event" && isWord(value):

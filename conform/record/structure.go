@@ -1,8 +1,12 @@
 package record
 
-import "strings"
+import (
+	"strings"
 
-// structure redacts what a dialect has a place for.
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// structure redacts a value that the dialect defines.
 func (w *walk) structure(n *node, at place) {
 	switch n.kind {
 	case '{':
@@ -22,7 +26,7 @@ func (w *walk) structure(n *node, at place) {
 	}
 }
 
-// counts reports whether a number is a setting, a place or a count of tokens.
+// counts reports whether a number is a setting, a position or a count of tokens.
 func counts(at place) bool {
 	name := strings.ToLower(at.name)
 	return numbers[at.name] || at.within == "usage" || strings.HasSuffix(name, "tokens") || strings.HasSuffix(name, "tokencount") || strings.HasSuffix(name, "indices") || strings.HasSuffix(name, "index")
@@ -30,8 +34,8 @@ func counts(at place) bool {
 
 func (w *walk) member(up *node, m member, at place) {
 	here := place{name: m.name, up: up, above: at.name, within: at.within, choice: at.choice, call: at.call}
-	if !isField(m.name) { // a name that is none may be anything
-		w.edits = append(w.edits, edit{m.start, m.end, quote(w.r.name(m.name))})
+	if !isField(m.name) { // it may contain content
+		w.edits = append(w.edits, edit{m.start, m.end, wire.Quote(w.r.name(m.name))})
 	}
 	switch {
 	case wholes[m.name]:
@@ -56,8 +60,8 @@ func (w *walk) member(up *node, m member, at place) {
 	}
 }
 
-// wraps reports whether a result stands beside its tool's name, as a framework writes
-// it: a gateway takes it out by these names.
+// wraps reports whether v contains a tool result beside the tool's name. Some frameworks
+// write this form, and a gateway unwraps it.
 func wraps(v *node, tool string) bool {
 	return len(v.members) == 2 && v.get("content") != nil && v.word("name") == tool && isTool(tool)
 }
@@ -87,14 +91,14 @@ func (w *walk) str(n *node, at place) {
 	}
 }
 
-// harmless reports whether a string is one of the dialect's own words.
+// harmless reports whether a string is a keyword of the dialect.
 func (w *walk) harmless(s string, at place) bool {
 	switch at.name {
 	case "model", "modelVersion":
 		return isModel(s)
 	case "name", "namespace", "tool_name", "allowedFunctionNames", "allowed_function_names":
 		role := at.up.word("role")
-		return isTool(s) && (role == "" || role == "tool" || role == "function") // a speaker's name is a person's
+		return isTool(s) && (role == "" || role == "tool" || role == "function") // the name of another role may be that of a person
 	case "code", "error_code", "param", "field":
 		return at.within == "error" && len(s) <= 2*most && paramPath.MatchString(s) || isWord(s) && at.up.word("type") == "error"
 	case "tool_choice", "function_call":
@@ -107,7 +111,7 @@ func (w *walk) harmless(s string, at place) bool {
 	return words[at.name] && isWord(s)
 }
 
-// media puts a small value in the place of a large one.
+// media replaces the data of a file with a small sample.
 func (w *walk) media(n *node, at place) {
 	if url := w.addressed(n.text); url != "" {
 		w.replace(n, url)

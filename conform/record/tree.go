@@ -1,19 +1,22 @@
 package record
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
+	"io"
 	"sort"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// node is a JSON value with its place in the text, so that a document can be changed
-// in places and be left as it is everywhere else.
+// node is a JSON value with its position in the text, so that edits leave all other
+// bytes as they are.
 type node struct {
-	kind       byte // one of { [ " 0 t, the last for true, false and null
+	kind       byte // { [ " or 0; t for true, false and null
 	start, end int
-	text       string // of a string, read
+	text       string // the decoded text of a string
 	members    []member
 	items      []*node
 }
@@ -24,7 +27,7 @@ type member struct {
 	value      *node
 }
 
-// get is a member's value, or nil.
+// get returns the value of a member, or nil.
 func (n *node) get(name string) *node {
 	if n == nil {
 		return nil
@@ -37,7 +40,7 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// word is the text of a member that is a string.
+// word returns the text of a member that is a string.
 func (n *node) word(name string) string {
 	if v := n.get(name); v != nil {
 		return v.text
@@ -47,133 +50,86 @@ func (n *node) word(name string) string {
 
 const maxDepth = 200
 
-var errDepth = errors.New("too deep")
+var errDepth = errors.New("the JSON is nested too deeply")
 
-// parse reads a whole JSON text.
+// parse reads a JSON text.
 func parse(s string) (*node, error) {
-	if !json.Valid([]byte(s)) {
-		return nil, errors.New("not JSON")
+	d := jsontext.NewDecoder(strings.NewReader(s), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	n, err := readNode(d)
+	if err != nil {
+		return nil, err
 	}
-	p := &parser{s: s}
-	return p.value(0)
-}
-
-// parser reads text that is known to be JSON.
-type parser struct {
-	s  string
-	at int
-}
-
-func (p *parser) space() {
-	for p.at < len(p.s) && strings.IndexByte(" \t\r\n", p.s[p.at]) >= 0 {
-		p.at++
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one JSON value")
 	}
+	return n, nil
 }
 
-func (p *parser) value(depth int) (*node, error) {
-	if depth > maxDepth {
+// readNode reads the next value.
+func readNode(d *jsontext.Decoder) (*node, error) {
+	kind := d.PeekKind()
+	if kind != '{' && kind != '[' {
+		return readScalar(d)
+	}
+	if d.StackDepth() > maxDepth {
 		return nil, errDepth
 	}
-	p.space()
-	n := &node{start: p.at}
-	var err error
-	switch c := p.s[p.at]; c {
-	case '{':
-		n.kind = '{'
-		err = p.object(n, depth)
-	case '[':
-		n.kind = '['
-		err = p.list(n, depth)
-	case '"':
-		n.kind = '"'
-		n.text, err = p.str()
-	default:
-		n.kind = 't'
-		if c == '-' || c >= '0' && c <= '9' {
-			n.kind = '0'
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	n := &node{kind: byte(kind), start: int(d.InputOffset()) - 1}
+	for d.PeekKind() != '}' && d.PeekKind() != ']' {
+		var name *node
+		var err error
+		if kind == '{' {
+			if name, err = readScalar(d); err != nil {
+				return nil, err
+			}
 		}
-		for p.at < len(p.s) && strings.IndexByte(" \t\r\n,]}", p.s[p.at]) < 0 {
-			p.at++
+		v, err := readNode(d)
+		if err != nil {
+			return nil, err
+		}
+		if kind == '{' {
+			n.members = append(n.members, member{name.text, name.start, name.end, v})
+		} else {
+			n.items = append(n.items, v)
 		}
 	}
-	n.end = p.at
+	_, err := d.ReadToken()
+	n.end = int(d.InputOffset())
 	return n, err
 }
 
-func (p *parser) object(n *node, depth int) error {
-	p.at++
-	for {
-		p.space()
-		switch p.s[p.at] {
-		case '}':
-			p.at++
-			return nil
-		case ',':
-			p.at++
-			continue
-		}
-		m := member{start: p.at}
-		var err error
-		if m.name, err = p.str(); err != nil {
-			return err
-		}
-		m.end = p.at
-		p.space()
-		p.at++ // the colon
-		if m.value, err = p.value(depth + 1); err != nil {
-			return err
-		}
-		n.members = append(n.members, m)
+// readScalar reads a value that is neither an object nor an array, or a name.
+func readScalar(d *jsontext.Decoder) (*node, error) {
+	raw, err := d.ReadValue()
+	if err != nil {
+		return nil, err
 	}
+	n := &node{kind: 't', end: int(d.InputOffset())}
+	n.start = n.end - len(raw)
+	switch raw.Kind() {
+	case '"':
+		n.kind, n.text = '"', wire.Unquote(raw)
+	case '0':
+		n.kind = '0'
+	}
+	return n, nil
 }
 
-func (p *parser) list(n *node, depth int) error {
-	p.at++
-	for {
-		p.space()
-		switch p.s[p.at] {
-		case ']':
-			p.at++
-			return nil
-		case ',':
-			p.at++
-			continue
-		}
-		v, err := p.value(depth + 1)
-		if err != nil {
-			return err
-		}
-		n.items = append(n.items, v)
-	}
-}
-
-func (p *parser) str() (string, error) {
-	start := p.at
-	for p.at++; p.s[p.at] != '"'; p.at++ {
-		if p.s[p.at] == '\\' {
-			p.at++
-		}
-	}
-	p.at++
-	var text string
-	if err := json.Unmarshal([]byte(p.s[start:p.at]), &text); err != nil {
-		return "", fmt.Errorf("a string that cannot be read: %w", err)
-	}
-	return text, nil
-}
-
-// edit is a piece of a text and what takes its place.
+// edit replaces a part of a text.
 type edit struct {
 	start, end int
 	with       string
 }
 
-// apply makes the edits, which are in order and apart. The function that it returns
-// says where a place of the old text is in the new one.
+// apply applies edits, which must be in order and must not overlap. The function that it
+// returns maps offsets of the old text to offsets of the new one.
 func apply(s string, edits []edit) (string, func(int) int) {
 	var b strings.Builder
 	at := 0
-	shifts := make([]int, len(edits)+1) // what is before each edit has moved so far
+	shifts := make([]int, len(edits)+1) // by how much the text before each edit has moved
 	for i, e := range edits {
 		b.WriteString(s[at:e.start])
 		b.WriteString(e.with)
@@ -188,15 +144,4 @@ func apply(s string, edits []edit) (string, func(int) int) {
 		}
 		return off + shifts[i]
 	}
-}
-
-// quote writes a string as JSON, as vendors do.
-func quote(s string) string {
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(s) != nil { // a string can be written
-		return `""`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }

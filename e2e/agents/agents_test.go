@@ -13,7 +13,7 @@ import (
 
 // TestAgents has every agent do the job on upstreams of all four dialects, through one
 // gateway, and answer once from a real engine. The table of what was done is in
-// docs/compatibility.md.
+// docs/evidence/compatibility.md.
 func TestAgents(t *testing.T) {
 	all := agents()
 	w := newWorld(t, all)
@@ -62,7 +62,7 @@ func newWorld(t *testing.T, all []*agent) *world {
 		}
 		fmt.Fprintf(&models, "  %s: { targets: [ engine/%s ] }\n", a.engineModel(), w.engine.Model)
 	}
-	w.gateway = rig.StartGateway(t, rig.Build(t), "listen: %s\nadmin: { listen: %s }\nkeys: [ "+rig.ClientKey+" ]\nretries: { attempts: 1 }\n"+
+	w.gateway = rig.StartGateway(t, rig.Build(t), "keys: [ "+rig.ClientKey+" ]\nretries: { attempts: 1 }\n"+
 		"providers:\n  engine: { preset: llamacpp, base_url: "+w.engine.URL+"/v1 }\n"+providers.String()+"models:\n"+models.String())
 	return w
 }
@@ -75,7 +75,7 @@ func (w *world) note(a *agent, upstream string, done bool) {
 
 // play has one agent do the job on one upstream.
 func (w *world) play(t *testing.T, a *agent, d *rig.Dialect) {
-	tap := rig.NewWiretap(t, w.gateway.Listen)
+	tap := rig.NewWiretap(t, w.gateway.URL)
 	m := &model{turns: a.turns, answer: answer}
 	w.ups[a].Always(m.step)
 	s := newSite(t, tap.URL, a.modelOn(d))
@@ -134,7 +134,7 @@ func fidelities(came string) []string {
 func dump(got []*rig.Received) string {
 	var b strings.Builder
 	for i, g := range got {
-		fmt.Fprintf(&b, "  %d: %s\n     … %s\n", i, g.Target, g.Body[max(0, len(g.Body)-3000):])
+		fmt.Fprintf(&b, "  %d: %s\n     … %s\n", i, g.URI, g.Body[max(0, len(g.Body)-3000):])
 	}
 	if len(got) == 0 {
 		return "  nothing"

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // codexAgent is what all rows of codex have in common. What codex declares to the model
@@ -43,7 +44,7 @@ enabled = false
 
 // shell calls codex's shell.
 func shell(command string) call {
-	return call{tool: "exec_command", args: rig.Compact(map[string]any{"cmd": command, "login": false})}
+	return call{tool: "exec_command", args: testrig.Compact(map[string]any{"cmd": command, "login": false})}
 }
 
 const patch = "*** Begin Patch\n*** Update File: notes.txt\n@@\n-The door is red.\n+The door is purple.\n*** End Patch\n"
@@ -97,8 +98,8 @@ func codexSearching() *agent {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.write(t, ".codex/config.toml", codexSettings(s)+"\n[mcp_servers.painter]\ncommand = "+rig.Quote(s.node())+
-			"\nargs = ["+rig.Quote(server)+", "+rig.Quote(filepath.Join(s.folder, "notes.txt"))+"]\n")
+		s.write(t, ".codex/config.toml", codexSettings(s)+"\n[mcp_servers.painter]\ncommand = "+testrig.Quote(s.node())+
+			"\nargs = ["+testrig.Quote(server)+", "+testrig.Quote(filepath.Join(s.folder, "notes.txt"))+"]\n")
 	}
 	a.turns = []turn{
 		{shell("cat notes.txt")},
@@ -122,12 +123,12 @@ func codexScripting() *agent {
 	a.model = func(d *rig.Dialect) string { return "gpt-6-sol-on-" + d.Name }
 	script := func(program string) call { return call{space: "functions", tool: "exec", args: program, free: true} }
 	run := func(command string) call {
-		return script("text(await tools.exec_command({cmd: " + rig.Quote(command) + "}))")
+		return script("text(await tools.exec_command({cmd: " + testrig.Quote(command) + "}))")
 	}
 	a.turns = []turn{
 		{run("cat notes.txt")},
 		{{space: "collaboration", tool: "list_agents", args: "{}"}},
-		{script("text(await tools.apply_patch(" + rig.Quote(patch) + "))")},
+		{script("text(await tools.apply_patch(" + testrig.Quote(patch) + "))")},
 		{run(sizing)},
 	}
 	a.gets = []string{`"type":"custom_tool_call"`, `"namespace":"functions"`, `"namespace":"collaboration"`}

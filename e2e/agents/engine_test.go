@@ -22,12 +22,12 @@ func (a *agent) engineModel() string { return a.modelOn(&rig.Dialect{Name: "engi
 
 // ask has an agent answer a question, for which it needs no tool.
 func (w *world) ask(t *testing.T, a *agent) {
-	before := w.engine.Metrics(t)["tokens_predicted_total"]
+	before := w.engine.Metric(t, "tokens_predicted_total")
 	out, all := a.run(t, newSite(t, w.gateway.URL, a.engineModel()), "What colour is the door?")
 	if !strings.Contains(out, engineSays) {
 		t.Errorf("the agent does not print %q:\n%s", engineSays, all)
 	}
-	if w.engine.Metrics(t)["tokens_predicted_total"] == before {
+	if w.engine.Metric(t, "tokens_predicted_total") == before {
 		t.Error("the engine has written nothing")
 	}
 }

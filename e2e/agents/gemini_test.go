@@ -3,12 +3,12 @@ package agents
 import (
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // gemini has tools for files, which are functions.
 func gemini() *agent {
-	args := func(v map[string]any) string { return rig.Compact(v) }
+	args := func(v map[string]any) string { return testrig.Compact(v) }
 	return &agent{
 		name: "gemini-cli", title: "gemini-cli", pack: "@google/gemini-cli", version: "0.61.0", dialect: "gemini",
 		setUp: func(t *testing.T, s *site) {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // prompt is the job. It takes reading a file, changing it, running a command and
@@ -81,7 +82,7 @@ func (a *agent) run(t *testing.T, s *site, prompt string) (out, all string) {
 	if err != nil {
 		t.Fatalf("%s is missing: %v; run e2e/setup.sh agents", a.title, err)
 	}
-	if v := rig.Parse(about).Str("version"); v != a.version {
+	if v := testrig.Parse(about).Str("version"); v != a.version {
 		t.Fatalf("%s is installed at %s, and the table says %s", a.title, v, a.version)
 	}
 	line := a.command(s, prompt)
@@ -141,7 +142,7 @@ func (m *model) checkUpstream(t *testing.T, job *rig.Dialect, got []*rig.Receive
 				t.Errorf("request %d carries the client's key in %s", i, name)
 			}
 		}
-		if bytes.Contains(g.Body, []byte(rig.ClientKey)) || strings.Contains(g.Target, rig.ClientKey) {
+		if bytes.Contains(g.Body, []byte(rig.ClientKey)) || strings.Contains(g.URI, rig.ClientKey) {
 			t.Errorf("request %d carries the client's key", i)
 		}
 		f := d.Asked(g)

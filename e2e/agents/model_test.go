@@ -2,12 +2,12 @@ package agents
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // A turn is what the model calls at once.
@@ -45,18 +45,17 @@ type model struct {
 const side = -1
 
 // step answers one request.
-func (m *model) step(w http.ResponseWriter, r *http.Request, body []byte) {
-	d := dialectAt(r.URL.Path)
-	f := d.Asked(&rig.Received{Target: r.URL.RequestURI(), Header: r.Header, Body: body})
-	at, reply := m.reply(f)
+func (m *model) step(r *rig.Received) bool {
+	d := dialectAt(r.Path())
+	at, reply := m.reply(d.Asked(r))
 	if m.breaks(at) {
-		whole := d.Stream(reply)
-		rig.CutStream(whole[:len(whole)/2]...)(w, r, body) // does not return
+		all := d.Reply(reply).Stream().All()
+		return rig.CutStream(all[:len(all)/2]...)(r)
 	}
 	m.mu.Lock()
 	m.took = append(m.took, at)
 	m.mu.Unlock()
-	d.Says(reply)(w, r, body)
+	return d.Says(reply, 0)(r)
 }
 
 // dialectAt is the dialect that is spoken at a path of the upstream.
@@ -77,31 +76,31 @@ func (m *model) breaks(at int) bool {
 }
 
 // reply is what the model says, and which turn that is.
-func (m *model) reply(f rig.Facts) (int, rig.Reply) {
+func (m *model) reply(f rig.Facts) (int, testrig.Reply) {
 	if !slices.Contains(f.Tools, m.turns[0][0].flat()) {
-		return side, rig.Reply{Text: []string{"Paint", "ing notes"}}
+		return side, testrig.Reply{Words: []string{"Paint", "ing notes"}}
 	}
 	past := len(f.Results)
 	for i, t := range m.turns {
 		if past < len(t) {
-			return i, rig.Reply{Thought: []string{"Step ", fmt.Sprint(i + 1), "."}, Calls: m.calls(i, f)}
+			return i, testrig.Reply{Thought: []string{"Step ", fmt.Sprint(i + 1), "."}, Calls: m.calls(i, f)}
 		}
 		past -= len(t)
 	}
-	return len(m.turns), rig.Reply{Text: pieces(m.answer(f.Results))}
+	return len(m.turns), testrig.Reply{Words: pieces(m.answer(f.Results))}
 }
 
 // calls are those of a turn, each in the form that the tool was declared in: what was a
 // custom tool may have become a function with one argument.
-func (m *model) calls(i int, f rig.Facts) []rig.Invocation {
-	var out []rig.Invocation
+func (m *model) calls(i int, f rig.Facts) []testrig.ToolCall {
+	var out []testrig.ToolCall
 	for j, c := range m.turns[i] {
 		custom := c.free && slices.Contains(f.Custom, c.flat())
 		args := c.args
 		if c.free && !custom {
-			args = rig.Compact(map[string]string{"input": c.args})
+			args = testrig.Compact(map[string]string{"input": c.args})
 		}
-		out = append(out, rig.Invocation{
+		out = append(out, testrig.ToolCall{
 			ID: fmt.Sprintf("call_%d_%d", i+1, j+1), Namespace: c.space, Name: c.tool, Custom: custom, Search: c.search, Args: pieces(args),
 		})
 	}

@@ -3,7 +3,7 @@ package agents
 import (
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // opencode brings providers of four dialects with it, and which one it is told to use
@@ -22,7 +22,7 @@ func opencode() []*agent {
 }
 
 func opencodeWith(name, provider, dialect, path string, told map[string][]string) *agent {
-	args := func(v map[string]any) string { return rig.Compact(v) }
+	args := func(v map[string]any) string { return testrig.Compact(v) }
 	return &agent{
 		name: name, title: "opencode, `" + provider + "`", pack: "opencode-linux-x64", version: "1.18.33", dialect: dialect, variant: name != "opencode", told: told,
 		setUp: func(t *testing.T, s *site) {

@@ -3,7 +3,7 @@ package agents
 import (
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // pi speaks four dialects, and which one is a line of its list of models.
@@ -21,7 +21,7 @@ func pi() []*agent {
 }
 
 func piWith(name, api, dialect, path string, told map[string][]string) *agent {
-	args := func(v map[string]any) string { return rig.Compact(v) }
+	args := func(v map[string]any) string { return testrig.Compact(v) }
 	return &agent{
 		name: name, title: "pi, `" + api + "`", pack: "@mariozechner/pi-coding-agent", version: "0.73.1", dialect: dialect, variant: name != "pi", told: told,
 		setUp: func(t *testing.T, s *site) {

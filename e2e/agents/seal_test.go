@@ -18,7 +18,7 @@ func checkSeals(t *testing.T, job *rig.Dialect, m *model, got []*rig.Received) {
 		}
 		f := d.Asked(g)
 		past, _ := m.reply(f)
-		if want := strings.Repeat(d.Seal, max(past, 0)); f.Seal != want {
+		if want := strings.Repeat(d.Seal(), max(past, 0)); f.Seal != want {
 			t.Errorf("request %d brings the seals %q back, want %q", i, f.Seal, want)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // publish prints the table of what was done and holds that the page says so. Only a run
@@ -30,24 +31,25 @@ func (w *world) publish(t *testing.T) {
 
 func (w *world) table() string {
 	var b strings.Builder
-	b.WriteString(`Each agent does a small job in a folder of its own: it reads a file, changes it with its own tool, runs a command and answers with
-what it has read. A scripted model plays the upstream, streamed. A run holds that the file, the command's effect and the answer are right,
-that each turn was asked for once, that nothing was asked which the vendor refuses, and that the gateway has said what it
-could not carry. The last column is a text that a real engine (llama.cpp) has written.
+	b.WriteString(`Each agent does a small task in its own folder: it reads a file, changes it with its own tool, runs a command and reports what it
+read. The upstream is a scripted, streaming model. A run checks the file, the effect of the command and the report, that each
+turn was requested once, that no request contained anything that the vendor rejects, and that the gateway reported its losses.
+The last column is text from a real engine (llama.cpp).
 
 `)
-	b.WriteString("| agent | version | speaks |")
+	rows := [][]string{{"agent", "version", "speaks"}}
 	for _, d := range rig.Dialects() {
-		b.WriteString(" " + d.Name + " |")
+		rows[0] = append(rows[0], d.Name)
 	}
-	b.WriteString(" engine |\n|---|---|---|" + strings.Repeat("---|", len(rig.Dialects())+1) + "\n")
+	rows[0] = append(rows[0], "engine")
 	for _, a := range agents() {
-		b.WriteString("| " + a.title + " | " + a.version + " | " + a.dialect + " |")
-		for _, d := range rig.Dialects() {
-			b.WriteString(w.mark(a, d.Name))
+		row := []string{a.title, a.version, a.dialect}
+		for _, upstream := range rows[0][3:] {
+			row = append(row, w.mark(a, upstream))
 		}
-		b.WriteString(w.mark(a, "engine") + "\n")
+		rows = append(rows, row)
 	}
+	b.WriteString(testrig.MarkdownTable(rows))
 	return b.String()
 }
 
@@ -56,9 +58,9 @@ func (w *world) mark(a *agent, upstream string) string {
 	done, tried := w.cells[cell{a.name, upstream}]
 	switch {
 	case !tried:
-		return " – |"
+		return "–"
 	case !done:
-		return " no |"
+		return "no"
 	}
-	return " ✓ |"
+	return "✓"
 }

@@ -3,6 +3,7 @@ package crowd
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func (l line) tokens() tokens {
 func logged(t *testing.T, g *rig.Gateway) []line {
 	t.Helper()
 	var all []line
-	for text := range strings.Lines(g.Log.String()) {
+	for text := range strings.Lines(strings.TrimSpace(g.Log())) {
 		var l line
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			t.Errorf("the log has a line that is not JSON: %s", text)
@@ -102,7 +103,7 @@ func check(t *testing.T, heard []said, engine map[string]exchange, log []line) s
 		r.add("the log has another number of exchanges", "%d, and %d were had", len(log), len(heard))
 	}
 	if len(clients) != everybody {
-		r.add("not all have talked", "%d of %d clients: %v", len(clients), everybody, sortedKeys(clients))
+		r.add("not all have talked", "%d of %d clients: %v", len(clients), everybody, slices.Sorted(maps.Keys(clients)))
 	}
 	if formed == 0 || left == 0 {
 		r.add("it shows nothing", "%d had an answer that can be nobody else's and %d left", formed, left)
@@ -139,13 +140,4 @@ func (r report) left(s said, e exchange, l line) {
 	if l.Outcome != "cancelled" && (l.Outcome != "ok" || !e.ended || l.tokens() != e.used) {
 		r.add("a wrong line in the log", "%s, which was left: %+v", s.Nonce, l)
 	}
-}
-
-func sortedKeys(m map[string]bool) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
-	}
-	slices.Sort(out)
-	return out
 }

@@ -4,6 +4,7 @@ package crowd
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // Each of the four APIs has so many clients in each language: 32 in all.
@@ -65,9 +67,7 @@ func TestCrowd(t *testing.T) {
 }
 
 func configuration(engine string) string {
-	return fmt.Sprintf(`listen: %%s
-admin: { listen: %%s }
-keys: [ %s ]
+	return fmt.Sprintf(`keys: [ %s ]
 providers:
   chat: { protocol: openai-chat, base_url: %[2]q }
   responses: { protocol: openai-responses, base_url: %[2]q }
@@ -104,14 +104,14 @@ func runCrowd(t *testing.T, origin string, d time.Duration) []said {
 	wg.Go(func() {
 		listen(t, tell, rig.Command(t, dir, node, append([]string{"crowd.mjs"}, each(nodeEach)...)...))
 	})
-	talks, err := goTalks(origin, rig.ClientKey)
+	clients, err := sdks(origin)
 	if err != nil {
 		t.Fatal(err)
 	}
 	until := time.Now().Add(d)
-	for name, ask := range talks {
+	for name, sdk := range clients {
 		for n := range goEach {
-			wg.Go(func() { talkOn(until, name, n, ask, tell) })
+			wg.Go(func() { runClient(until, name, n, sdk, tell) })
 		}
 	}
 	wg.Wait()
@@ -133,8 +133,8 @@ func listen(t *testing.T, tell func(said), cmd *exec.Cmd) {
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		s, err := parseSaid(lines.Bytes())
-		if err != nil {
+		var s said
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
 			t.Errorf("a client reports %s: %v", lines.Bytes(), err)
 			continue
 		}
@@ -150,21 +150,8 @@ type vitals struct{ goroutines, descriptors, resident float64 }
 
 func vitalsOf(t *testing.T, g *rig.Gateway) vitals {
 	t.Helper()
-	res, err := http.Get("http://" + g.Admin + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	found := map[string]float64{}
-	lines := bufio.NewScanner(res.Body)
-	for lines.Scan() {
-		var name string
-		var value float64
-		if n, _ := fmt.Sscan(lines.Text(), &name, &value); n == 2 {
-			found[name] = value
-		}
-	}
-	v := vitals{found["go_goroutines"], found["process_open_fds"], found["process_resident_memory_bytes"]}
+	page := g.Metrics(t.Context())
+	v := vitals{testrig.Number(page, "go_goroutines "), testrig.Number(page, "process_open_fds "), testrig.Number(page, "process_resident_memory_bytes ")}
 	if v.goroutines == 0 || v.descriptors == 0 || v.resident == 0 {
 		t.Fatal("the metrics lack go_goroutines, process_open_fds or process_resident_memory_bytes")
 	}
@@ -184,18 +171,16 @@ const (
 // so what is left then is a leak.
 func settle(t *testing.T, g *rig.Gateway, e *rig.Engine, before vitals) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for {
-		now, busy := vitalsOf(t, g), e.Busy(t)
+	var now vitals
+	busy := 0
+	err := testrig.Until(t.Context(), 2*time.Minute, "the gateway or the engine does not settle", func() bool {
+		testrig.Pause(t.Context(), 100*time.Millisecond)
+		now, busy = vitalsOf(t, g), e.Busy(t)
 		leak := before.goroutines > 0 && (now.goroutines > before.goroutines+2*everybody || now.descriptors > before.descriptors+everybody || now.resident > before.resident+spareMemory)
-		if busy == 0 && !leak {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("%d slots of the engine are busy; %.0f goroutines, %.0f descriptors and %.0f bytes, before %.0f, %.0f and %.0f",
-				busy, now.goroutines, now.descriptors, now.resident, before.goroutines, before.descriptors, before.resident)
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
+		return busy == 0 && !leak
+	})
+	if err != nil {
+		t.Errorf("%v: %d slots of the engine are busy; %.0f goroutines, %.0f descriptors and %.0f bytes, before %.0f, %.0f and %.0f",
+			err, busy, now.goroutines, now.descriptors, now.resident, before.goroutines, before.descriptors, before.resident)
 	}
 }

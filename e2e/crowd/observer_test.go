@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // tokens are the counts of one exchange; what was cached is part of what went in.
@@ -130,30 +130,30 @@ func (a *along) end() { a.once.Do(func() { a.over(a.all.Bytes()) }) }
 // read takes text and counts out of an answer in any of the engine's dialects, whole
 // or streamed.
 func (e *exchange) read(answer []byte) {
-	if o := rig.Parse(answer); o != nil {
+	if o := testrig.Parse(answer); o != nil {
 		e.whole(o)
 		return
 	}
 	for line := range strings.Lines(string(answer)) {
 		if data, ok := strings.CutPrefix(strings.TrimSpace(line), "data: "); ok {
-			e.event(rig.Parse([]byte(data)))
+			e.event(testrig.Parse([]byte(data)))
 		}
 	}
 }
 
-func (e *exchange) whole(o rig.Object) {
+func (e *exchange) whole(o testrig.Object) {
 	for _, c := range o.List("choices") {
 		e.text += c.Obj("message").Str("content")
 	}
 	for _, item := range o.List("output") {
-		e.text += strings.Join(item.Texts("content"), "")
+		e.text += item.Text("content")
 	}
-	e.text += strings.Join(o.Texts("content"), "")
+	e.text += o.Text("content")
 	e.count(o.Obj("usage"))
 	e.ended = true
 }
 
-func (e *exchange) event(o rig.Object) {
+func (e *exchange) event(o testrig.Object) {
 	for _, c := range o.List("choices") {
 		e.text += c.Obj("delta").Str("content")
 	}
@@ -165,7 +165,7 @@ func (e *exchange) event(o rig.Object) {
 	case "response.completed", "response.incomplete", "message_stop":
 		e.ended = true
 	}
-	for _, u := range []rig.Object{o.Obj("usage"), o.Obj("response").Obj("usage"), o.Obj("message").Obj("usage")} {
+	for _, u := range []testrig.Object{o.Obj("usage"), o.Obj("response").Obj("usage"), o.Obj("message").Obj("usage")} {
 		e.count(u)
 	}
 	e.ended = e.ended || o.Has("usage") && o.Has("choices")
@@ -173,7 +173,7 @@ func (e *exchange) event(o rig.Object) {
 
 // count takes what a usage has; Messages says it in two pieces, and counts what was
 // cached apart.
-func (e *exchange) count(u rig.Object) {
+func (e *exchange) count(u testrig.Object) {
 	if u.Has("prompt_tokens") {
 		e.used = tokens{u.Num("prompt_tokens"), u.Obj("prompt_tokens_details").Num("cached_tokens"), u.Num("completion_tokens")}
 		return

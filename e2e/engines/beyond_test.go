@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/responses"
 )
@@ -20,29 +20,29 @@ import (
 // engine refuses.
 func TestBeyond(t *testing.T) {
 	s := newStage(t)
-	t.Run("embeddings", s.holdEmbeddings)
-	t.Run("count_tokens", s.holdCounting)
-	t.Run("logged", s.holdLogged)
+	t.Run("embeddings", s.checkEmbeddings)
+	t.Run("count_tokens", s.checkCounting)
+	t.Run("logged", s.checkLogged)
 	for _, u := range []string{"openai-chat", "anthropic"} { // over Responses it is the engine's, which keeps nothing
-		t.Run("a named past/"+u, func(t *testing.T) { s.holdNamed(t, "real-"+u) })
+		t.Run("a named past/"+u, func(t *testing.T) { s.checkNamed(t, "real-"+u) })
 	}
 	for _, c := range s.clients {
 		for _, u := range upstreams {
-			t.Run("a picture/"+c.dialect+" on "+u, func(t *testing.T) { s.holdPicture(t, c.dialect, u) })
+			t.Run("a picture/"+c.Dialect+" on "+u, func(t *testing.T) { s.checkPicture(t, c.Dialect, u) })
 		}
 	}
 }
 
-// holdEmbeddings: the gateway gives out the engine's own vectors, in both forms.
-func (s *stage) holdEmbeddings(t *testing.T) {
+// checkEmbeddings: the gateway gives out the engine's own vectors, in both forms.
+func (s *stage) checkEmbeddings(t *testing.T) {
 	texts := []string{"The king is old.", "Rain."}
 	var own struct {
 		Data []struct{ Embedding []float64 }
 	}
-	if err := json.Unmarshal(s.engine.Post(t, "/v1/embeddings", rig.Compact(map[string]any{"model": s.engine.Model, "input": texts})), &own); err != nil {
+	if err := json.Unmarshal(s.engine.Post(t, "/v1/embeddings", testrig.Compact(map[string]any{"model": s.engine.Model, "input": texts})), &own); err != nil {
 		t.Fatal(err)
 	}
-	sdk := newOpenAI(s.gateway.URL, http.DefaultClient)
+	sdk := gosdk.OpenAI(gosdk.Options{BaseURL: s.gateway.URL + "/v1", Key: rig.ClientKey, HTTP: http.DefaultClient})
 	got, err := sdk.Embeddings.New(t.Context(), openai.EmbeddingNewParams{
 		Model: "real-openai-chat", Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
 	})
@@ -59,28 +59,23 @@ func (s *stage) holdEmbeddings(t *testing.T) {
 	}
 }
 
-// holdCounting: the engine counts for Messages, and what it counts is what it then reads.
-func (s *stage) holdCounting(t *testing.T) {
-	sdk := anthropic.NewClient(option.WithoutEnvironmentDefaults(), option.WithBaseURL(s.gateway.URL), option.WithAPIKey(rig.ClientKey), option.WithMaxRetries(0))
-	q := question{model: "real-anthropic", text: "Say hello number 2.", tokens: 1}
-	counted, err := sdk.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{Model: q.model, Messages: messagesParams(q).Messages})
+// checkCounting: the engine counts for Messages, and what it counts is what it then reads.
+func (s *stage) checkCounting(t *testing.T) {
+	messages := s.clients[2]
+	q := gosdk.Request{Model: "real-anthropic", Prompt: "Say hello number 2.", MaxTokens: 1}
+	counted, err := messages.CountTokens(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := s.counted(t, func() {
-		if _, err := sdk.Messages.New(t.Context(), messagesParams(q)); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if int(counted.InputTokens) != read.In {
-		t.Errorf("%d tokens were counted and %d read", counted.InputTokens, read.In)
+	if read := s.counted(t, func() { messages.must(t, q) }); counted != read.Input {
+		t.Errorf("the engine counted %d tokens and then read %d", counted, read.Input)
 	}
 }
 
-// holdNamed: whoever names the answer before gets the text, and pays for the tokens, that
+// checkNamed: whoever names the answer before gets the text, and pays for the tokens, that
 // one gets who says it all again, three questions long.
-func (s *stage) holdNamed(t *testing.T, model string) {
-	sdk := newOpenAI(s.gateway.URL, http.DefaultClient)
+func (s *stage) checkNamed(t *testing.T, model string) {
+	sdk := gosdk.OpenAI(gosdk.Options{BaseURL: s.gateway.URL + "/v1", Key: rig.ClientKey, HTTP: http.DefaultClient})
 	questions := []string{"Say hello number 4.", "And number 5?", "Which came first?"}
 	ask := func(p responses.ResponseNewParams) *responses.Response {
 		t.Helper()
@@ -109,47 +104,50 @@ func (s *stage) holdNamed(t *testing.T, model string) {
 	}
 }
 
-// holdLogged: the gateway's log has one line for each request, and the tokens in it add
+// checkLogged: the gateway's log has one line for each request, and the tokens in it add
 // up to what the engine counts.
-func (s *stage) holdLogged(t *testing.T) {
-	s.gateway.Log.Reset()
+func (s *stage) checkLogged(t *testing.T) {
+	before := len(s.gateway.Log())
 	asked := 0
 	own := s.counted(t, func() {
 		for _, c := range s.clients {
 			for _, u := range upstreams {
 				for _, stream := range []bool{false, true} {
-					c.must(t, question{model: "real-" + u, text: "Say hello number 2.", tokens: 3, stream: stream})
+					c.must(t, gosdk.Request{Model: "real-" + u, Prompt: "Say hello number 2.", MaxTokens: 3, Stream: stream})
 					asked++
 				}
 			}
 		}
 	})
-	logged, lines := s.logged()
-	for deadline := time.Now().Add(5 * time.Second); lines < asked && time.Now().Before(deadline); logged, lines = s.logged() {
-		time.Sleep(10 * time.Millisecond) // a line is written when the client has its answer already
-	}
+	var logged gosdk.Usage
+	lines := 0
+	_ = testrig.Until(t.Context(), 5*time.Second, "", func() bool { // a line may come after the client has its answer
+		logged, lines = s.logged(before)
+		return lines >= asked
+	})
 	if lines != asked || logged != own {
 		t.Errorf("the log has %d lines for %d requests and %+v tokens; the engine counted %+v", lines, asked, logged, own)
 	}
 }
 
-// logged is what the gateway's log has of tokens, and in how many lines.
-func (s *stage) logged() (sum usage, lines int) {
-	for line := range strings.Lines(s.gateway.Log.String()) {
-		if o := rig.Parse([]byte(line)); o.Str("msg") == "exchange" {
+// logged returns the tokens in the gateway's log from an offset on, and the number of
+// lines with tokens.
+func (s *stage) logged(from int) (sum gosdk.Usage, lines int) {
+	for line := range strings.Lines(s.gateway.Log()[from:]) {
+		if o := testrig.Parse([]byte(line)); o.Str("msg") == "exchange" {
 			lines++
-			sum.In += o.Num("input_tokens") + o.Num("cache_read_tokens")
+			sum.Input += o.Num("input_tokens") + o.Num("cache_read_tokens")
 			sum.Cached += o.Num("cache_read_tokens")
-			sum.Out += o.Num("output_tokens")
+			sum.Output += o.Num("output_tokens")
 		}
 	}
-	sum.Total = sum.In + sum.Out
+	sum.Total = sum.Input + sum.Output
 	return sum, lines
 }
 
-// holdPicture: the engine has no eyes and says so with status 500. The client is told
+// checkPicture: the engine has no eyes and says so with status 500. The client is told
 // what the engine said, as its vendor tells of an error of the server.
-func (s *stage) holdPicture(t *testing.T, dialect, upstream string) {
+func (s *stage) checkPicture(t *testing.T, dialect, upstream string) {
 	model := "real-" + upstream
 	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 	path, ask := "", ""
@@ -178,7 +176,7 @@ func (s *stage) holdPicture(t *testing.T, dialect, upstream string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if message := rig.Parse(body).Obj("error").Str("message"); res.StatusCode < 500 || !strings.Contains(message, "image input is not supported") {
+	if message := testrig.Parse(body).Obj("error").Str("message"); res.StatusCode < 500 || !strings.Contains(message, "image input is not supported") {
 		t.Errorf("the client got %d %s", res.StatusCode, body)
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // TestKilled has two engines behind one model name and kills one of them while both
@@ -38,7 +40,7 @@ func TestKilled(t *testing.T) {
 	stop()
 	running.Wait()
 
-	moved := strings.Count(g.Log.String(), `"attempts":2`)
+	moved := strings.Count(g.Log(), `"attempts":2`)
 	t.Logf("%d answers, %d of them after a second attempt; %d broke off, all of them begun", load.whole, moved, load.broken)
 	for _, wrong := range load.wrong {
 		t.Error(wrong)
@@ -66,7 +68,7 @@ func pair(first, second *rig.Engine) string {
 		}
 		fmt.Fprintf(&models, "  both-%s: { targets: [ first-%s/smol, second-%s/smol ], balance: least-busy }\n", u, u, u)
 	}
-	return "listen: %s\nadmin: { listen: %s }\nkeys: [ " + rig.ClientKey + " ]\nproviders:\n" + providers.String() + "models:\n" + models.String()
+	return "keys: [ " + rig.ClientKey + " ]\nproviders:\n" + providers.String() + "models:\n" + models.String()
 }
 
 // tally is what has come of a load.
@@ -81,17 +83,17 @@ func (l *tally) run(ctx context.Context, c *client, upstream string, stream bool
 	want := strings.Join(countdown(), "")
 	for ctx.Err() == nil {
 		said := 0
-		q := question{model: "both-" + upstream, text: "Count down from 60.", tokens: 100, stream: stream, piece: func(string) { said++ }}
+		q := gosdk.Request{Model: "both-" + upstream, Prompt: "Count down from 60.", MaxTokens: 100, Stream: stream, Piece: func(string) bool { said++; return false }}
 		a, err := c.ask(ctx, q)
 		if ctx.Err() != nil {
 			return
 		}
-		l.note(c, q, a.text == want && a.finish == ended, said > 0, err)
+		l.note(c, q, a.Text == want && a.Finish == ended, said > 0, err)
 		stream = !stream
 	}
 }
 
-func (l *tally) note(c *client, q question, whole, begun bool, err error) {
+func (l *tally) note(c *client, q gosdk.Request, whole, begun bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -100,27 +102,22 @@ func (l *tally) note(c *client, q question, whole, begun bool, err error) {
 	case err != nil && begun:
 		l.broken++
 	case err != nil:
-		l.wrong = append(l.wrong, fmt.Sprintf("%s, model %s, stream %v: failed before it had begun: %v\n%s", c.dialect, q.model, q.stream, err, c.heard))
+		l.wrong = append(l.wrong, fmt.Sprintf("%s, model %s, stream %v: failed before it had begun: %v\n%s", c.Dialect, q.Model, q.Stream, err, c.last))
 	default:
-		l.wrong = append(l.wrong, fmt.Sprintf("%s, model %s, stream %v: half an answer looks whole\n%s", c.dialect, q.model, q.stream, c.heard))
+		l.wrong = append(l.wrong, fmt.Sprintf("%s, model %s, stream %v: half an answer looks whole\n%s", c.Dialect, q.Model, q.Stream, c.last))
 	}
 }
 
-// wait until there are so many answers.
+// wait waits for a number of complete answers.
 func (l *tally) wait(t *testing.T, answers int) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(time.Minute); ; <-tick.C {
+	err := testrig.Until(t.Context(), time.Minute, fmt.Sprintf("there are no %d answers", answers), func() bool {
 		l.mu.Lock()
-		have := l.whole
-		l.mu.Unlock()
-		if have >= answers {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d answers after a minute, want %d", have, answers)
-		}
+		defer l.mu.Unlock()
+		return l.whole >= answers
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -130,31 +127,34 @@ func (l *tally) wait(t *testing.T, answers int) {
 func TestTakenUp(t *testing.T) {
 	bin := rig.Build(t)
 	spare := rig.StartEngine(t, rig.EngineOptions{})
-	q := question{model: "both", text: "Write two sentences about rain.", tokens: 100, stream: true}
+	q := gosdk.Request{Model: "both", Prompt: "Write two sentences about rain.", MaxTokens: 100, Stream: true}
 	whole := q
-	whole.model = spare.Model
-	want, err := newDirect(t, spare.URL).ask(t.Context(), whole)
+	whole.Model = spare.Model
+	want, err := newClient(t, spare.URL+"/v1", gosdk.Chat).ask(t.Context(), whole)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, d := range rig.Dialects() {
 		t.Run(d.Name, func(t *testing.T) {
 			first := rig.StartEngine(t, rig.EngineOptions{})
-			g := rig.StartGateway(t, bin, "listen: %s\nadmin: { listen: %s }\nkeys: [ "+rig.ClientKey+" ]\nproviders:\n"+
+			g := rig.StartGateway(t, bin, "keys: [ "+rig.ClientKey+" ]\nproviders:\n"+
 				"  first: { preset: llamacpp, base_url: "+first.URL+"/v1 }\n  spare: { preset: llamacpp, base_url: "+spare.URL+"/v1 }\n"+
 				"models:\n  both: { targets: [ first/smol, spare/smol ], continue: true }\n")
 			pieces := 0
 			q := q
-			q.piece = func(string) {
+			q.Piece = func(string) bool {
 				if pieces++; pieces == 8 {
 					first.Kill()
 				}
+				return false
 			}
 			got := clients(t, g)[i].must(t, q)
-			if got.text != want.text || got.finish != ended {
-				t.Errorf("the client has %q, which ends by %s, want %q", got.text, got.finish, want.text)
+			if got.Text != want.Text || got.Finish != ended {
+				t.Errorf("the client has %q, which ends by %s, want %q", got.Text, got.Finish, want.Text)
 			}
-			g.Log.WaitFor(t, `"continued":1`)
+			if err := testrig.Until(t.Context(), 5*time.Second, "the log has no continued request", func() bool { return strings.Contains(g.Log(), `"continued":1`) }); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }

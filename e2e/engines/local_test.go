@@ -1,11 +1,9 @@
 package engines
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // Where everything is that nobody has said anything about: the engine on the port that
@@ -28,7 +28,7 @@ const (
 // usual port: it finds it, tells so, and serves its models.
 func TestLocal(t *testing.T) {
 	for _, address := range []string{engineUsual, metricsUsual, besideEngine} {
-		holdFree(t, address)
+		checkFree(t, address)
 	}
 	bin := rig.Build(t)
 
@@ -43,11 +43,14 @@ func TestLocal(t *testing.T) {
 	t.Run("found", func(t *testing.T) {
 		log := serveBare(t, bin)
 		for _, c := range clients(t, &rig.Gateway{URL: "http://" + besideEngine}) {
-			if a := c.must(t, question{model: engine.Model, text: "Say hello number 2.", tokens: 40}); a.text == "" || a.finish != ended {
-				t.Errorf("%s: %+v", c.dialect, a)
+			if a := c.must(t, gosdk.Request{Model: engine.Model, Prompt: "Say hello number 2.", MaxTokens: 40}); a.Text == "" || a.Finish != ended {
+				t.Errorf("%s: %+v", c.Dialect, a)
 			}
 		}
-		log.WaitFor(t, `"msg":"an engine was found","engine":"llama.cpp","url":"http://`+engineUsual+`/v1","models":1`)
+		found := `"msg":"an engine was found","engine":"llama.cpp","url":"http://` + engineUsual + `/v1","models":1`
+		if err := testrig.Until(t.Context(), 5*time.Second, "the log does not have "+found, func() bool { return strings.Contains(log.String(), found) }); err != nil {
+			t.Error(err)
+		}
 	})
 	t.Run("no-discover", func(t *testing.T) {
 		if log := serveFails(t, bin, "--no-discover"); !strings.Contains(log, "no provider: write a configuration file") {
@@ -64,7 +67,7 @@ func TestLocal(t *testing.T) {
 	})
 }
 
-func holdFree(t *testing.T, address string) {
+func checkFree(t *testing.T, address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -111,24 +114,16 @@ func serveBare(t *testing.T, bin string) *rig.Log {
 	return log
 }
 
-// waitModels asks for the gateway's list of models until it has the given text. It looks
-// for engines every five seconds.
+// waitModels waits until the gateway's list of models has the given text. The gateway
+// looks for engines every five seconds.
 func waitModels(t *testing.T, text string) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	var list bytes.Buffer
-	for deadline := time.Now().Add(15 * time.Second); ; <-tick.C {
-		if res, err := http.Get("http://" + besideEngine + "/v1/models"); err == nil {
-			list.Reset()
-			_, _ = list.ReadFrom(res.Body) // what is missing is not found
-			_ = res.Body.Close()
-			if strings.Contains(list.String(), text) {
-				return
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the gateway's models are %s and do not become %s", list.String(), text)
-		}
+	list := ""
+	err := testrig.Until(t.Context(), 15*time.Second, "the list of models does not have "+text, func() bool {
+		list = testrig.Page(t.Context(), "http://"+besideEngine+"/v1/models")
+		return strings.Contains(list, text)
+	})
+	if err != nil {
+		t.Fatalf("%v: %s", err, list)
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"strings"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
 )
 
 // TestMatrix asks for every feature in all four dialects, of the engine in each of its
-// three. The table of what was done is a section of docs/compatibility.md.
+// three. The table of what was done is a section of docs/evidence/compatibility.md.
 func TestMatrix(t *testing.T) {
 	s := newStage(t)
 	table := newTable()
@@ -15,14 +17,14 @@ func TestMatrix(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			for _, c := range s.clients {
 				for _, u := range upstreams {
-					at := place(f, c.dialect, u)
+					at := place(f, c.Dialect, u)
 					ran := at == nowhere // -run may leave a cell out
-					ok := ran || t.Run(c.dialect+" on "+u, func(t *testing.T) {
+					ok := ran || t.Run(c.Dialect+" on "+u, func(t *testing.T) {
 						ran = true
 						f.play(t, &cell{s, c, u, f.ask}, at)
 					})
 					if ran {
-						table.put(c.dialect, u, f.name, at.mark(ok))
+						table.put(c.Dialect, u, f.name, at.mark(ok))
 					}
 				}
 			}
@@ -34,9 +36,9 @@ func TestMatrix(t *testing.T) {
 // A feature is asked for in every cell.
 type feature struct {
 	name string
-	ask  question
+	ask  gosdk.Request
 	by   string // the engine that is asked, as the models' names begin; default "real"
-	// hold asks the cell's question and checks what comes of it.
+	// hold asks the cell's gosdk.Request and checks what comes of it.
 	hold func(t *testing.T, c *cell)
 	// place says where the feature is not to be had; nil if it is everywhere.
 	place func(client, upstream string) where
@@ -76,17 +78,17 @@ type cell struct {
 	*stage
 	client   *client
 	upstream string
-	ask      question
+	ask      gosdk.Request
 }
 
 func (f feature) play(t *testing.T, c *cell, at where) {
-	c.ask.model = cmp.Or(f.by, "real") + "-" + c.upstream
+	c.ask.Model = cmp.Or(f.by, "real") + "-" + c.upstream
 	switch at {
 	case works:
 		f.hold(t, c)
 	case lost:
 		c.client.must(t, c.ask)
-		if _, header, _ := c.client.heard.last(); !strings.Contains(header.Get("Isogloss-Fidelity"), f.code) {
+		if _, header, _ := c.client.last.response(); !strings.Contains(header.Get("Isogloss-Fidelity"), f.code) {
 			t.Errorf("Isogloss-Fidelity is %q and does not say %q", header.Get("Isogloss-Fidelity"), f.code)
 		}
 	case ignored:
@@ -94,13 +96,13 @@ func (f feature) play(t *testing.T, c *cell, at where) {
 	}
 }
 
-// each does something with the question whole, streamed, and whole where only the
+// each does something with the gosdk.Request whole, streamed, and whole where only the
 // upstream is asked to stream.
-func (c *cell) each(t *testing.T, hold func(t *testing.T, q question)) {
+func (c *cell) each(t *testing.T, hold func(t *testing.T, q gosdk.Request)) {
 	t.Helper()
 	whole, streamed, gathered := c.ask, c.ask, c.ask
-	streamed.stream = true
-	gathered.model += live
+	streamed.Stream = true
+	gathered.Model += live
 	t.Run("whole", func(t *testing.T) { hold(t, whole) })
 	t.Run("streamed", func(t *testing.T) { hold(t, streamed) })
 	t.Run("gathered", func(t *testing.T) { hold(t, gathered) })

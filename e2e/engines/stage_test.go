@@ -2,10 +2,10 @@ package engines
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
 )
 
@@ -20,13 +20,13 @@ type stage struct {
 	caller  *rig.Engine // with weights that call get_weather
 	gateway *rig.Gateway
 	clients []*client
-	said    map[string]answer // by the engine itself, to what it was asked
+	said    map[string]gosdk.Answer // by the engine itself, to what it was asked
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{
-		said:   map[string]answer{},
+		said:   map[string]gosdk.Answer{},
 		engine: rig.StartEngine(t, rig.EngineOptions{More: []string{"--embeddings", "--pooling", "mean"}}),
 		caller: rig.StartEngine(t, rig.EngineOptions{Tools: true, Model: "caller", Weights: rig.ScriptedWeights(t, weatherCall()...)}),
 	}
@@ -60,18 +60,18 @@ func configuration(engines map[string]*rig.Engine) string {
 			}
 		}
 	}
-	return "listen: %s\nadmin: { listen: %s }\nkeys: [ " + rig.ClientKey + " ]\nproviders:\n" + providers.String() + "models:\n" + models.String()
+	return "keys: [ " + rig.ClientKey + " ]\nproviders:\n" + providers.String() + "models:\n" + models.String()
 }
 
 // direct asks the engine itself, over Chat. It is asked the same only once.
-func (s *stage) direct(t *testing.T, q question) answer {
+func (s *stage) direct(t *testing.T, q gosdk.Request) gosdk.Answer {
 	t.Helper()
-	q.model = s.engine.Model
+	q.Model = s.engine.Model
 	key := fmt.Sprint(q)
 	if a, ok := s.said[key]; ok {
 		return a
 	}
-	a, err := newDirect(t, s.engine.URL).ask(t.Context(), q)
+	a, err := newClient(t, s.engine.URL+"/v1", gosdk.Chat).ask(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,23 +81,19 @@ func (s *stage) direct(t *testing.T, q question) answer {
 
 // counted is how many tokens the engine says it has read, taken from its cache and
 // written while f ran. Nobody else may ask it then.
-func (s *stage) counted(t *testing.T, f func()) usage {
+func (s *stage) counted(t *testing.T, f func()) gosdk.Usage {
 	t.Helper()
-	before := s.engine.Metrics(t)
-	f()
-	after := s.engine.Metrics(t)
-	grown := func(name string) int { return int(after[name] - before[name]) }
-	u := usage{Cached: grown("prompt_tokens_cached_total"), Out: grown("tokens_predicted_total")}
-	u.In = grown("prompt_tokens_total") + u.Cached
-	u.Total = u.In + u.Out
-	return u
-}
-
-func newDirect(t *testing.T, origin string) *client {
-	t.Helper()
-	c, err := newChat(t.Context(), origin, http.DefaultClient)
-	if err != nil {
-		t.Fatal(err)
+	names := []string{"prompt_tokens_total", "prompt_tokens_cached_total", "tokens_predicted_total"}
+	grown := map[string]int{}
+	for _, name := range names {
+		grown[name] = -int(s.engine.Metric(t, name))
 	}
-	return c
+	f()
+	for _, name := range names {
+		grown[name] += int(s.engine.Metric(t, name))
+	}
+	u := gosdk.Usage{Cached: grown["prompt_tokens_cached_total"], Output: grown["tokens_predicted_total"]}
+	u.Input = grown["prompt_tokens_total"] + u.Cached
+	u.Total = u.Input + u.Output
+	return u
 }

@@ -8,49 +8,42 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// table is what has come of each cell, in the order of the run.
+// table has a row for each pair of client and upstream, in the order of the run.
 type table struct {
-	rows, columns []string
-	marks         map[string]string
+	rows  [][]string // the header first
+	cells int
 }
 
-func newTable() *table { return &table{marks: map[string]string{}} }
+func newTable() *table { return &table{rows: [][]string{{"client", "engine over"}}} }
 
 func (b *table) put(client, upstream, feature, mark string) {
-	row := "| " + client + " | " + upstream + " |"
-	if _, ok := b.marks[row+feature]; ok {
-		panic("a feature is in the table twice")
+	if header := b.rows[0]; header[len(header)-1] != feature {
+		if slices.Contains(header, feature) {
+			panic("a feature is in the table twice")
+		}
+		b.rows[0] = append(header, feature)
 	}
-	if len(b.columns) == 0 || b.columns[len(b.columns)-1] != feature {
-		b.columns = append(b.columns, feature)
+	i := slices.IndexFunc(b.rows, func(row []string) bool { return row[0] == client && row[1] == upstream })
+	if i < 0 {
+		i, b.rows = len(b.rows), append(b.rows, []string{client, upstream})
 	}
-	if !slices.Contains(b.rows, row) {
-		b.rows = append(b.rows, row)
-	}
-	b.marks[row+feature] = mark
+	b.rows[i] = append(b.rows[i], mark)
+	b.cells++
 }
 
-// publish prints the table and holds that the page has it. A run of some of it says
-// nothing of the rest.
+// publish prints the table and checks that the page has it. A partial run checks nothing.
 func (b *table) publish(t *testing.T) {
-	var out strings.Builder
-	out.WriteString("| client | engine over | " + strings.Join(b.columns, " | ") + " |\n" + strings.Repeat("|---", len(b.columns)+2) + "|\n")
-	for _, row := range b.rows {
-		out.WriteString(row)
-		for _, f := range b.columns {
-			fmt.Fprintf(&out, " %s |", b.marks[row+f])
-		}
-		out.WriteString("\n")
-	}
-	fmt.Println(out.String())
-	if t.Failed() || len(b.marks) < len(features())*len(rig.Dialects())*len(upstreams) {
+	text := testrig.MarkdownTable(b.rows)
+	fmt.Println(text)
+	if t.Failed() || b.cells < len(features())*len(rig.Dialects())*len(upstreams) {
 		return
 	}
 	page, err := os.ReadFile("page.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rig.Page(t, "engines", strings.Replace(string(page), "$TABLE", strings.TrimSpace(out.String()), 1))
+	rig.Page(t, "engines", strings.Replace(string(page), "$TABLE", strings.TrimSpace(text), 1))
 }

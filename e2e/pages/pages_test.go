@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 const docs = "../../docs"
@@ -31,7 +32,7 @@ func TestClientPages(t *testing.T) {
 	}
 	engine := rig.StartEngine(t, rig.EngineOptions{Weights: rig.ScriptedWeights(t, answers...), Model: "qwen3", Context: 65536})
 	s := newStranger(t, engine)
-	s.follow(t, fences(t, "quickstart.md", "## 3. With a file", "## 5. Ask"))
+	s.follow(t, fences(t, "quickstart.md", "## 3. Write a file", "## 5. Send a request"))
 	for _, path := range pages {
 		page := filepath.Base(path)
 		if page == "README.md" {
@@ -77,9 +78,12 @@ type stranger struct {
 
 func newStranger(t *testing.T, engine *rig.Engine) *stranger {
 	t.Helper()
-	listen, admin := rig.FreeAddresses(t)
+	ports, err := testrig.Addresses(2)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &stranger{home: t.TempDir(), path: []string{filepath.Dir(rig.Build(t))}}
-	s.ports = strings.NewReplacer("127.0.0.1:8000", strings.TrimPrefix(engine.URL, "http://"), "127.0.0.1:8080", listen, "127.0.0.1:8081", admin)
+	s.ports = strings.NewReplacer("127.0.0.1:8000", strings.TrimPrefix(engine.URL, "http://"), "127.0.0.1:8080", ports[0], "127.0.0.1:8081", ports[1])
 	return s
 }
 

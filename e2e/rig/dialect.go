@@ -7,33 +7,39 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// A Dialect is a vendor's API as the scripted upstream plays it: one neutral answer
-// goes out in its form, and a request in its form is read into neutral facts.
+// A Dialect is a vendor's API as the scripted upstream implements it: it reads a request
+// into neutral facts. Replies in its form are testrig's.
 type Dialect struct {
 	Name     string // as the configuration has it
 	Prefix   string // of the upstream's paths
 	SDKPath  string // what the vendor's SDKs want after the origin
 	Target   string // the model's name at the vendor
-	Seal     string // what the vendor seals its reasoning with, and wants back with a tool's result
 	Counted  string // the answer to a request to count tokens; empty where there is nothing to ask
 	Key      string // the header that carries the key
 	KeyValue string
 
-	Whole   func(Reply) string
-	Stream  func(Reply) []string
-	Problem func(status int, message string) string
-	Models  func(ids []string) string
-	Asked   func(*Received) Facts
+	Models func(ids []string) string
+	Asked  func(*Received) Facts
 }
 
-// Dialects are all four.
+// Dialects returns the four dialects.
 func Dialects() []*Dialect {
-	return []*Dialect{chatDialect(), responsesDialect(), anthropicDialect(), geminiDialect()}
+	const bearer = "Bearer " + UpstreamKey
+	return []*Dialect{
+		{Name: "openai-chat", Prefix: "/chat/v1", SDKPath: "/v1", Target: "gpt-5.4", Key: "Authorization", KeyValue: bearer, Models: openaiModels, Asked: chatAsked},
+		{Name: "openai-responses", Prefix: "/responses/v1", SDKPath: "/v1", Target: "gpt-5.5", Key: "Authorization", KeyValue: bearer, Models: openaiModels, Asked: responsesAsked},
+		{Name: "anthropic", Prefix: "/anthropic", Target: "claude-sonnet-5", Counted: fmt.Sprintf(`{"input_tokens":%d}`, TokensCounted), Key: "X-Api-Key", KeyValue: UpstreamKey,
+			Models: anthropicModels, Asked: anthropicAsked},
+		{Name: "gemini", Prefix: "/gemini", Target: "gemini-3-pro", Counted: fmt.Sprintf(`{"totalTokens":%d}`, TokensCounted), Key: "X-Goog-Api-Key", KeyValue: UpstreamKey,
+			Models: geminiModels, Asked: geminiAsked},
+	}
 }
 
-// DialectNamed is one of them.
+// DialectNamed returns the dialect with a name.
 func DialectNamed(name string) *Dialect {
 	for _, d := range Dialects() {
 		if d.Name == name {
@@ -43,43 +49,24 @@ func DialectNamed(name string) *Dialect {
 	panic("no dialect " + name)
 }
 
-// Reply is what a model says in one turn. What is streamed comes in these pieces.
-type Reply struct {
-	Turn    int // of the conversation, from 0; each answer has an id of its own
-	Thought []string
-	Text    []string
-	Calls   []Invocation
-}
+// Seal returns the text with which the vendor seals its reasoning, and which has to come
+// back with a tool's result.
+func (d *Dialect) Seal() string { return testrig.Dialect(d.Name).Seal() }
 
-// Invocation is a tool call. Its arguments are JSON in pieces, or the text that a custom
-// tool takes.
-type Invocation struct {
-	ID, Name  string
-	Args      []string
-	Namespace string // that the tool is in
-	Custom    bool   // declared as a custom tool, which only OpenAI's dialects have
-	Search    bool   // a search for tools that the client runs, which only Responses has; a function elsewhere
-}
-
-// Said is the text in one piece.
-func (r Reply) Said() string { return strings.Join(r.Text, "") }
-
-// Thoughts is the reasoning in one piece.
-func (r Reply) Thoughts() string { return strings.Join(r.Thought, "") }
-
-// Flat is the tool's name where there are no namespaces.
-func (c Invocation) Flat() string { return flat(c.Namespace, c.Name) }
-
-func flat(namespace, name string) string {
-	if namespace == "" {
-		return name
+// Problem returns an error as the vendor sends it. Gemini says in the body when to retry.
+func (d *Dialect) Problem(status int, message string) string {
+	body := testrig.Dialect(d.Name).ErrorBody(status, message)
+	if d.Name == "gemini" && status == http.StatusTooManyRequests {
+		return strings.TrimSuffix(body, "}}") + `,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`
 	}
-	return namespace + "__" + name
+	return body
 }
 
-// JSON is the arguments in one piece.
-func (c Invocation) JSON() string {
-	return strings.Join(c.Args, "")
+// Reply returns a reply in the dialect, with the usage that every reply has.
+func (d *Dialect) Reply(r testrig.Reply) testrig.Reply {
+	r.Dialect, r.Model = testrig.Dialect(d.Name), d.Target+"-0001"
+	r.In, r.Cached, r.Out, r.Reasoning = TokensIn, TokensCached, TokensOut, TokensThought
+	return r
 }
 
 // The usage of every reply: 11 tokens in, 4 of them from a cache, and 7 out, 3 of
@@ -92,7 +79,7 @@ const (
 	TokensCounted = 42 // when it is asked to count
 )
 
-// Facts is what a request asks for, in no dialect.
+// Facts is the content of a request, in no dialect.
 type Facts struct {
 	Model     string            `json:"model"`
 	Stream    bool              `json:"stream"`
@@ -108,11 +95,13 @@ type Facts struct {
 	MaxTokens int               `json:"max_tokens,omitempty"`
 	Thinking  bool              `json:"thinking,omitempty"`
 	Seal      string            `json:"seal,omitempty"` // of the reasoning that came back
-	// Wrong is what the vendor would refuse.
+	// Wrong lists what the vendor would refuse.
 	Wrong []string `json:"wrong,omitempty"`
+
+	usage bool // a Chat request asks for usage on its stream
 }
 
-// With is f after a change.
+// With returns a changed copy of f.
 func (f Facts) With(change func(*Facts)) Facts {
 	change(&f)
 	return f
@@ -127,7 +116,8 @@ func (h *history) call(id, name, args string) {
 	h.ids, h.Calls, h.results = append(h.ids, id), append(h.Calls, name+plainJSON(args)), append(h.results, "")
 }
 
-// result notes what came of a call. Without an id it is the first that has none yet.
+// result records the result of a call. Without an id it belongs to the first call that
+// has no result yet.
 func (h *history) result(f *Facts, id, content string) {
 	for i := range h.ids {
 		if h.results[i] == "" && (id == "" || h.ids[i] == id) {
@@ -149,12 +139,12 @@ func (h *history) pairs(f *Facts) []string {
 	return out
 }
 
-// plainJSON is s in one spelling, with JSON that is wrapped in a string or in the
-// member that Gemini's SDKs put a result into taken out.
+// plainJSON normalises JSON. It unwraps JSON in a string, and in the member that Gemini's
+// SDKs put a result into.
 func plainJSON(s string) string {
 	var v any
 	if json.Unmarshal([]byte(s), &v) != nil {
-		return Quote(s)
+		return testrig.Quote(s)
 	}
 	if inner, ok := v.(string); ok {
 		return plainJSON(inner)
@@ -162,15 +152,15 @@ func plainJSON(s string) string {
 	if m, ok := v.(map[string]any); ok && len(m) == 1 {
 		for _, wrapper := range []string{"output", "result"} {
 			if inner, ok := m[wrapper]; ok {
-				return plainJSON(Compact(inner))
+				return plainJSON(testrig.Compact(inner))
 			}
 		}
 	}
-	return Compact(v)
+	return testrig.Compact(v)
 }
 
-// properties are the names and types of a schema's properties.
-func properties(schema Object) map[string]string {
+// properties returns the names and types of a schema's properties.
+func properties(schema testrig.Object) map[string]string {
 	if schema == nil {
 		return nil
 	}
@@ -181,61 +171,48 @@ func properties(schema Object) map[string]string {
 	return out
 }
 
-// report is JSON that is being written.
+// report is a JSON object to write.
 type report = map[string]any
 
-// sseData and sseNamed frame an event as OpenAI's Chat and Google do, or as the
-// other two do.
-func sseData(v any) string { return "data: " + Compact(v) + "\n\n" }
-
-func sseNamed(v map[string]any) string {
-	return "event: " + v["type"].(string) + "\ndata: " + Compact(v) + "\n\n"
-}
-
-// Says answers with r, as a stream if that is what is asked for.
-func (d *Dialect) Says(r Reply) Step {
-	return func(w http.ResponseWriter, req *http.Request, body []byte) {
-		rec := &Received{Target: req.URL.RequestURI(), Header: req.Header, Body: body}
-		asked := d.Asked(rec)
-		r := r.named(asked.Tools)
+// Says answers with a reply, as a stream if the request asks for one. The turn of the
+// conversation tells equal answers apart.
+func (d *Dialect) Says(r testrig.Reply, turn int) Step {
+	return func(req *Received) bool {
+		asked := d.Asked(req)
+		r := d.Reply(r)
+		r.Usage = asked.usage
+		r.Calls = slices.Clone(r.Calls)
+		for i := range r.Calls { // frameworks that send an answer's schema as a tool choose its name
+			if r.Calls[i].Name == "" && len(asked.Tools) > 0 {
+				r.Calls[i].Name = asked.Tools[0]
+			}
+		}
+		ids := uniqueIDs(r, turn)
+		body := ids.Replace(r.Body())
+		req.up.keep(body)
 		if !asked.Stream {
-			Whole(200, d.identified(r).Replace(d.Whole(r)))(w, req, body)
-			return
+			return Whole(http.StatusOK, body)(req)
 		}
-		pieces := d.Stream(r)
-		ids := d.identified(r)
-		for i := range pieces {
-			pieces[i] = ids.Replace(pieces[i])
+		var pieces []string
+		for _, p := range r.Stream().All() {
+			pieces = append(pieces, ids.Replace(p))
 		}
-		Send(w, pieces)
+		return Stream(pieces...)(req)
 	}
 }
 
-// named gives calls without a name that of the request's first tool: frameworks that
-// have an answer's schema as a tool choose the name themselves.
-func (r Reply) named(tools []string) Reply {
-	r.Calls = slices.Clone(r.Calls)
-	for i := range r.Calls {
-		if r.Calls[i].Name == "" && len(tools) > 0 {
-			r.Calls[i].Name = tools[0]
-		}
-	}
-	return r
-}
-
-// identified gives an answer and its items ids that no other answer has: frameworks take
-// an answer with the id of an earlier one for its correction, and what is named must be
-// one thing.
-func (d *Dialect) identified(r Reply) *strings.Replacer {
+// uniqueIDs gives an answer and its items unique ids: frameworks take an answer with an
+// earlier id for a correction, and references must be unambiguous.
+func uniqueIDs(r testrig.Reply, turn int) *strings.Replacer {
 	digest := fnv.New32a()
-	_, _ = digest.Write([]byte(d.Whole(r))) // it never fails
-	ids := []string{"chatcmpl-1", "resp_1", "msg_01", "r-1", "msg_1", "rs_1"}
+	_, _ = digest.Write([]byte(r.Body())) // it never fails
+	ids := []string{"chatcmpl-1", "resp_1", "r-1", "msg_1", "rs_1"}
 	for i := range r.Calls {
 		ids = append(ids, fmt.Sprintf("fc_%d", i+1), fmt.Sprintf("ctc_%d", i+1), fmt.Sprintf("tsc_%d", i+1))
 	}
 	var pairs []string
 	for _, id := range ids {
-		pairs = append(pairs, Quote(id), Quote(fmt.Sprintf("%s%d%08x", id, r.Turn, digest.Sum32())))
+		pairs = append(pairs, testrig.Quote(id), testrig.Quote(fmt.Sprintf("%s%d%08x", id, turn, digest.Sum32())))
 	}
 	return strings.NewReplacer(pairs...)
 }

@@ -1,4 +1,4 @@
-// Package rig is what the end-to-end tests share: the built gateway as a process, a
-// scripted upstream that plays the vendors' servers in their four dialects, clients
-// in other languages, and the page that says what a run has done.
+// Package rig is shared by the end-to-end tests: the built gateway as a process, a
+// scripted upstream in the four dialects, clients in other languages, and the page with
+// the results.
 package rig

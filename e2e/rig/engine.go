@@ -15,9 +15,10 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/gguf"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// EngineOptions says which engine to start. The zero value is one with real weights.
+// EngineOptions configures an engine. The zero value has real weights.
 type EngineOptions struct {
 	Weights string   // a file; default SmolLM2's, see also ScriptedWeights
 	Tools   bool     // with a chat template that knows of tools
@@ -40,7 +41,7 @@ type Engine struct {
 }
 
 // StartEngine starts an engine and waits until it answers. It ends with t; its log is
-// shown if t fails. What is missing is a failure: setup.sh engines installs it.
+// shown if t fails. A missing engine is a failure: setup.sh engines installs it.
 func StartEngine(t *testing.T, o EngineOptions) *Engine {
 	t.Helper()
 	o = o.orDefault(t)
@@ -66,8 +67,24 @@ func StartEngine(t *testing.T, o EngineOptions) *Engine {
 			t.Logf("the end of the engine's log:\n%s", e.Log.Tail())
 		}
 	})
-	waitOK(t, "the engine", e.URL+"/health", e.exited)
+	if err := testrig.Until(t.Context(), Patience, "the engine does not serve", func() bool { return e.ended() || e.healthy(t) }); err != nil || e.ended() {
+		t.Fatalf("the engine ended or is not ready: %v", err)
+	}
 	return e
+}
+
+// healthy reports whether the engine has loaded its weights.
+func (e *Engine) healthy(t *testing.T) bool {
+	return strings.Contains(testrig.Page(t.Context(), e.URL+"/health"), `"ok"`)
+}
+
+func (e *Engine) ended() bool {
+	select {
+	case <-e.exited:
+		return true
+	default:
+		return false
+	}
 }
 
 func (o EngineOptions) orDefault(t *testing.T) EngineOptions {
@@ -88,14 +105,17 @@ func (o EngineOptions) orDefault(t *testing.T) EngineOptions {
 		o.Context = 2048
 	}
 	if o.Address == "" {
-		o.Address, _ = FreeAddresses(t)
+		var err error
+		if o.Address, err = testrig.Address(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return o
 }
 
-// threads that the engine computes with. Two are twice as fast on two idle cores, but
-// they wait for each other without sleeping: when something else wants a core too, as
-// in a test, two were measured to write 2 tokens a second and one alone 70.
+// threads is the number of compute threads. Two are twice as fast on two idle cores, but
+// they spin while they wait for each other: on a busy machine two write 2 tokens a second
+// and one writes 70.
 const threads = 1
 
 func (o EngineOptions) arguments(t *testing.T) []string {
@@ -117,9 +137,9 @@ func (o EngineOptions) arguments(t *testing.T) []string {
 	return append(args, o.More...)
 }
 
-// ScriptedWeights writes weights that answer everything with these pieces of text, no
-// two of which may be the same. To say it over Chat an engine needs no more; for
-// calls of tools start it with Tools, and with the pieces in Qwen's form.
+// ScriptedWeights writes weights that always answer with these pieces of text, which have
+// to be different. For tool calls, start the engine with Tools and write the pieces in
+// Qwen's form.
 func ScriptedWeights(t *testing.T, pieces ...string) string {
 	t.Helper()
 	weights, err := gguf.Chain(pieces)
@@ -146,7 +166,7 @@ type Slot struct {
 	Busy bool `json:"is_processing"`
 }
 
-// Slots are all, as the engine tells it.
+// Slots returns the slots that the engine reports.
 func (e *Engine) Slots(t *testing.T) []Slot {
 	t.Helper()
 	var slots []Slot
@@ -154,43 +174,29 @@ func (e *Engine) Slots(t *testing.T) []Slot {
 	return slots
 }
 
-// Busy is how many slots are at work.
+// Busy returns the number of busy slots.
 func (e *Engine) Busy(t *testing.T) int {
 	t.Helper()
-	n := 0
-	for _, s := range e.Slots(t) {
-		if s.Busy {
-			n++
-		}
-	}
-	return n
+	return testrig.Count(e.Slots(t), func(s Slot) bool { return s.Busy })
 }
 
-// Metrics are the engine's own counts, without the prefix llamacpp: of their names.
-func (e *Engine) Metrics(t *testing.T) map[string]float64 {
+// Metric returns one of the engine's metrics, by its name without the prefix llamacpp:.
+func (e *Engine) Metric(t *testing.T, name string) float64 {
 	t.Helper()
-	out := map[string]float64{}
-	for line := range strings.Lines(string(e.Get(t, "/metrics"))) {
-		name, text, found := strings.Cut(strings.TrimSpace(line), " ")
-		value, err := strconv.ParseFloat(text, 64)
-		if name, ours := strings.CutPrefix(name, "llamacpp:"); ours && found && err == nil {
-			out[name] = value
-		}
-	}
-	return out
+	return testrig.Number(string(e.Get(t, "/metrics")), "llamacpp:"+name+" ")
 }
 
-// Tokens is how many a text has.
+// Tokens returns the number of tokens of a text.
 func (e *Engine) Tokens(t *testing.T, text string) int {
 	t.Helper()
 	var out struct {
 		Tokens []int `json:"tokens"`
 	}
-	e.decode(t, e.Post(t, "/tokenize", Compact(map[string]any{"content": text})), &out)
+	e.decode(t, e.Post(t, "/tokenize", testrig.Compact(map[string]any{"content": text})), &out)
 	return len(out.Tokens)
 }
 
-// Get asks the engine itself and holds that it answers with 200.
+// Get sends a request to the engine and fails unless it answers 200.
 func (e *Engine) Get(t *testing.T, path string) []byte {
 	t.Helper()
 	return e.do(t, http.MethodGet, path, "")

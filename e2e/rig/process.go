@@ -11,12 +11,11 @@ import (
 	"time"
 )
 
-// Patience is how long a scenario may take. Each takes milliseconds; only one that
-// hangs needs this, and the first of an interpreter that has a framework to import, on
-// a machine with other things to do.
+// Patience bounds a scenario. Each takes milliseconds; the first of an interpreter that
+// imports a framework takes longest on a busy machine.
 const Patience = 2 * time.Minute
 
-// Cache is where setup.sh put what the parts need.
+// Cache returns the folder that setup.sh installs into.
 func Cache(t *testing.T) string {
 	t.Helper()
 	if dir := os.Getenv("ISOGLOSS_E2E_CACHE"); dir != "" {
@@ -29,14 +28,13 @@ func Cache(t *testing.T) string {
 	return filepath.Join(home, ".cache", "isogloss-e2e")
 }
 
-// A Client does scenarios, one at a time.
+// A Client runs scenarios, one at a time.
 type Client interface {
-	// Do plays a scenario and returns its report, one JSON object. A scenario that
-	// waits for a cue gets it when cue is closed.
-	Do(t *testing.T, o Order, cue <-chan struct{}) []byte
+	// Do runs a scenario and returns its report, one JSON object.
+	Do(t *testing.T, o Order) []byte
 }
 
-// An Order is what a client is told to do.
+// An Order is a scenario for a client to run.
 type Order struct {
 	Scenario, BaseURL, Key string
 	Model                  string // where the scenario does not name its own
@@ -51,8 +49,8 @@ type Process struct {
 	kill   func() error
 }
 
-// Command is a program of a client, with a bare environment: no proxy, no key and no
-// base URL of the user leaks in.
+// Command returns a client program with a bare environment, without the proxies, keys and
+// base URLs of the user.
 func Command(t *testing.T, dir, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	if _, err := os.Stat(program); err != nil {
@@ -103,17 +101,11 @@ func readLines(r io.Reader, lines chan<- []byte) {
 	}
 }
 
-// Do has the client play one scenario.
-func (p *Process) Do(t *testing.T, o Order, cue <-chan struct{}) []byte {
+// Do runs one scenario.
+func (p *Process) Do(t *testing.T, o Order) []byte {
 	t.Helper()
 	if _, err := fmt.Fprintln(p.in, o.Scenario, o.BaseURL, o.Key, o.Model); err != nil {
 		t.Fatalf("the client is gone: %v\n%s", err, p.stderr)
-	}
-	if cue != nil {
-		<-cue
-		if _, err := fmt.Fprintln(p.in, "now"); err != nil {
-			t.Fatalf("the client is gone: %v\n%s", err, p.stderr)
-		}
 	}
 	select {
 	case line, ok := <-p.lines:
@@ -128,16 +120,14 @@ func (p *Process) Do(t *testing.T, o Order, cue <-chan struct{}) []byte {
 	return nil
 }
 
-// StageNode puts the files of the folder node that match a pattern beside the
-// installed packages, for Node looks for a module's imports next to the module. It
-// returns the folder and Node.
+// StageNode copies the files of the folder node that match a pattern beside the installed
+// packages, where Node looks for imports. It returns the folder and the path of Node.
 func StageNode(t *testing.T, pattern string) (dir, node string) {
 	t.Helper()
 	return stageNode(t, "node", pattern)
 }
 
-// stageNode does so beside the packages of an installation. Node itself is in that of
-// the SDKs.
+// stageNode does this for one installation. Node itself is installed with the SDKs.
 func stageNode(t *testing.T, installation, pattern string) (dir, node string) {
 	t.Helper()
 	dir = t.TempDir()

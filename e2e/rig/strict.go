@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // What the vendors refuse, as they say it themselves. An upstream that takes anything
@@ -23,7 +25,7 @@ func (f *Facts) checkNames(pattern string) {
 }
 
 // checkChatTurns holds that the results follow the message with their calls.
-func (f *Facts) checkChatTurns(messages []Object) {
+func (f *Facts) checkChatTurns(messages []testrig.Object) {
 	waiting := 0
 	for i, m := range messages {
 		role := m.Str("role")
@@ -43,7 +45,7 @@ func (f *Facts) checkChatTurns(messages []Object) {
 }
 
 // checkAnthropicTurns holds that each call's result is at the head of the message after it.
-func (f *Facts) checkAnthropicTurns(messages []Object) {
+func (f *Facts) checkAnthropicTurns(messages []testrig.Object) {
 	if len(messages) == 0 || messages[0].Str("role") != "user" {
 		f.Wrong = append(f.Wrong, "messages: first message must use the user role")
 	}
@@ -60,12 +62,12 @@ func (f *Facts) checkAnthropicTurns(messages []Object) {
 		if len(m.Texts("content")) == 0 && len(blocks) == 0 {
 			f.Wrong = append(f.Wrong, fmt.Sprintf("messages.%d: all messages must have non-empty content", i))
 		}
-		calls = len(slices.DeleteFunc(blocks, func(b Object) bool { return b.Str("type") != "tool_use" }))
+		calls = len(slices.DeleteFunc(blocks, func(b testrig.Object) bool { return b.Str("type") != "tool_use" }))
 	}
 }
 
 // checkAnthropicTools holds that the client's tools take objects.
-func (f *Facts) checkAnthropicTools(tools []Object) {
+func (f *Facts) checkAnthropicTools(tools []testrig.Object) {
 	for i, t := range tools {
 		if kind := t.Str("type"); (kind == "" || kind == "custom") && t.Obj("input_schema").Str("type") != "object" {
 			f.Wrong = append(f.Wrong, fmt.Sprintf("tools.%d.custom.input_schema.type: Field required", i))
@@ -74,7 +76,7 @@ func (f *Facts) checkAnthropicTools(tools []Object) {
 }
 
 // checkGeminiTurns holds that a turn with calls is followed by one with as many results.
-func (f *Facts) checkGeminiTurns(contents []Object) {
+func (f *Facts) checkGeminiTurns(contents []testrig.Object) {
 	calls := 0
 	for i, c := range contents {
 		made, given := 0, 0
@@ -95,7 +97,7 @@ func (f *Facts) checkGeminiTurns(contents []Object) {
 
 // checkGeminiTools holds that the vendor's own tools do not stand beside functions,
 // unless the client is ready for what comes of that.
-func (f *Facts) checkGeminiTools(o Object) {
+func (f *Facts) checkGeminiTools(o testrig.Object) {
 	functions, own := false, false
 	for _, t := range o.List("tools") {
 		for name := range t {

@@ -2,80 +2,30 @@ package rig
 
 import (
 	"io"
-	"net"
-	"sync"
+	"strings"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// Wiretap stands between the SDKs and the gateway and passes bytes on as they are. It
-// remembers what came back, for a report of what went wrong.
+// Wiretap forwards the connections of clients to the gateway and keeps the responses,
+// for the report of a failed test.
 type Wiretap struct {
-	URL    string
-	target string
-	Got    *Log
-
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	wait  sync.WaitGroup
+	URL string
+	Got *Log
 }
 
-// NewWiretap stands before target, a host and port.
-func NewWiretap(t *testing.T, target string) *Wiretap {
+// NewWiretap listens in front of a server until t ends.
+func NewWiretap(t *testing.T, url string) *Wiretap {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	w := &Wiretap{Got: &Log{}}
+	p, err := testrig.NewProxy(strings.TrimPrefix(url, "http://"), func(requests, responses io.Reader) (io.Reader, io.Reader) {
+		return requests, io.TeeReader(responses, w.Got)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Wiretap{URL: "http://" + l.Addr().String(), target: target, Got: &Log{}, conns: map[net.Conn]bool{}}
-	w.wait.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return // closed below
-			}
-			w.wait.Go(func() { w.carry(client) })
-		}
-	})
-	t.Cleanup(func() {
-		_ = l.Close()
-		w.mu.Lock()
-		for c := range w.conns {
-			_ = c.Close()
-		}
-		w.mu.Unlock()
-		w.wait.Wait()
-	})
+	t.Cleanup(p.Close)
+	w.URL = "http://" + p.Addr
 	return w
-}
-
-// carry joins two connections until either side ends its own.
-func (w *Wiretap) carry(client net.Conn) {
-	server, err := net.Dial("tcp", w.target)
-	if err != nil {
-		_ = client.Close()
-		return
-	}
-	w.hold(client, server)
-	var both sync.WaitGroup
-	both.Go(func() {
-		_, _ = io.Copy(server, client)
-		_ = server.Close()
-	})
-	both.Go(func() {
-		_, _ = io.Copy(io.MultiWriter(client, w.Got), server)
-		_ = client.Close()
-	})
-	both.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.conns, client)
-	delete(w.conns, server)
-}
-
-func (w *Wiretap) hold(conns ...net.Conn) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, c := range conns {
-		w.conns[c] = true
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // A feature is one thing that an SDK's user may want of a model. It is asked of every
@@ -16,7 +17,7 @@ type feature struct {
 	column  string // in the table
 	meaning string // of the column
 
-	replies []rig.Reply                             // what the upstream says, in order
+	replies []testrig.Reply                         // what the upstream says, in order
 	steps   func(d *rig.Dialect) []rig.Step         // instead of replies, for what is not an answer
 	want    func(s *surface, d *rig.Dialect) string // what the SDK must report
 	direct  string                                  // what it reports without a gateway, where that promises less
@@ -29,7 +30,7 @@ type feature struct {
 	local bool
 	// faulty: the upstream misbehaves. Such requests go to a provider of their own.
 	faulty bool
-	cancel cancel
+	leaves bool // the client disconnects, and the upstream has to see it
 	// sealed: what the upstream sealed in its first answer has to come back.
 	sealed bool
 	// edited: the gateway may send other bytes than the SDK also where both speak one
@@ -41,12 +42,12 @@ type feature struct {
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJgggAA++//+/A="
 
 var (
-	hello    = rig.Reply{Text: []string{"Hel", "lo", " there."}}
-	thinking = rig.Reply{Thought: []string{"Six times ", "seven."}, Text: []string{"42", " it is."}}
-	person   = rig.Reply{Text: []string{`{"name":"Ada",`, `"age":36,"tags":["math",`, `"首"]}`}}
-	callOne  = rig.Reply{Calls: []rig.Invocation{{ID: "call_1", Name: "get_weather", Args: []string{`{"ci`, `ty": "Par`, `is"}`}}}}
-	callTwo  = rig.Reply{Calls: []rig.Invocation{callOne.Calls[0], {ID: "call_2", Name: "get_weather", Args: []string{`{"city":"K`, `öln"}`}}}}
-	warm     = rig.Reply{Text: []string{"21 ", "degrees."}}
+	hello    = testrig.Reply{Words: []string{"Hel", "lo", " there."}}
+	thinking = testrig.Reply{Thought: []string{"Six times ", "seven."}, Words: []string{"42", " it is."}}
+	person   = testrig.Reply{Words: []string{`{"name":"Ada",`, `"age":36,"tags":["math",`, `"首"]}`}}
+	callOne  = testrig.Reply{Calls: []testrig.ToolCall{{ID: "call_1", Name: "get_weather", Args: []string{`{"ci`, `ty": "Par`, `is"}`}}}}
+	callTwo  = testrig.Reply{Calls: []testrig.ToolCall{callOne.Calls[0], {ID: "call_2", Name: "get_weather", Args: []string{`{"city":"K`, `öln"}`}}}}
+	warm     = testrig.Reply{Words: []string{"21 ", "degrees."}}
 
 	askHello  = rig.Facts{System: "Be brief.", User: []string{"Say hello."}, MaxTokens: 64}
 	askOne    = rig.Facts{User: []string{"How warm is it in Paris?"}, Tools: []string{"get_weather"}, MaxTokens: 64}
@@ -65,21 +66,21 @@ func talkFeatures() []feature {
 	return []feature{
 		{
 			name: "text", column: "text", meaning: "a whole answer: system text, a question, a limit of tokens; its text and its finish reason",
-			replies: []rig.Reply{hello}, asks: []rig.Facts{askHello},
+			replies: []testrig.Reply{hello}, asks: []rig.Facts{askHello},
 			want: func(s *surface, _ *rig.Dialect) string {
 				return fmt.Sprintf(`{"text":"Hello there.","finish":%q}`, s.finish(hello))
 			},
 		},
 		{
 			name: "stream", column: "stream", meaning: "a streamed answer through the SDK's own helper or accumulator: each piece, the text as a whole, the finish reason",
-			replies: []rig.Reply{hello}, asks: []rig.Facts{askHello.With(streamed)},
+			replies: []testrig.Reply{hello}, asks: []rig.Facts{askHello.With(streamed)},
 			want: func(s *surface, _ *rig.Dialect) string {
 				return fmt.Sprintf(`{"deltas":["Hel","lo"," there."],"text":"Hello there.","finish":%q}`, s.finish(hello))
 			},
 		},
 		{
 			name: "turns", column: "second question", meaning: "a second question in the same conversation, after the first answer, whole and then streamed",
-			replies: []rig.Reply{hello, warm}, framed: true,
+			replies: []testrig.Reply{hello, warm}, framed: true,
 			asks: []rig.Facts{askHello, askHello.With(func(f *rig.Facts) {
 				f.Stream, f.User, f.Said = true, append(f.User[:1:1], askOne.User[0]), []string{"Hello there."}
 			})},
@@ -92,20 +93,20 @@ func toolFeatures() []feature {
 	more := func(f *rig.Facts) { f.Results = []string{resultOne} }
 	thinksOne := askOne.With(func(f *rig.Facts) { f.Thinking, f.MaxTokens = true, 4096 })
 	thinksOneMore := thinksOne.With(more)
-	thinkingCall := rig.Reply{Thought: thinking.Thought, Calls: callOne.Calls}
+	thinkingCall := testrig.Reply{Thought: thinking.Thought, Calls: callOne.Calls}
 	once := func(s *surface, _ *rig.Dialect) string {
 		return fmt.Sprintf(`{"calls":[{"name":"get_weather","city":"Paris"}],"finish":[%q,%q],"text":"21 degrees."}`, s.finish(callOne), s.finish(warm))
 	}
 	return []feature{
 		{
 			name: "tools", column: "tools", meaning: "a tool call and its result in a second round, whole answers",
-			replies: []rig.Reply{callOne, warm},
+			replies: []testrig.Reply{callOne, warm},
 			asks:    []rig.Facts{askOne, askOne.With(more)},
 			want:    once,
 		},
 		{
 			name: "parallel", column: "parallel tools, streamed", meaning: "two tool calls in one turn and both results, streamed",
-			replies: []rig.Reply{callTwo, warm},
+			replies: []testrig.Reply{callTwo, warm},
 			asks:    []rig.Facts{askTwo, askTwo.With(func(f *rig.Facts) { f.Results = []string{resultOne, resultTwo} })},
 			want: func(s *surface, _ *rig.Dialect) string {
 				return fmt.Sprintf(`{"calls":[{"name":"get_weather","city":"Paris"},{"name":"get_weather","city":"Köln"}],"finish":[%q,%q],"text":"21 degrees."}`,
@@ -114,7 +115,7 @@ func toolFeatures() []feature {
 		},
 		{
 			name: "runner", column: "tool runner", meaning: "the SDK's own tool runner. Anthropic's newest keep the conversation at the vendor unless they are told that it cannot be kept",
-			replies: []rig.Reply{callOne, warm}, edited: true,
+			replies: []testrig.Reply{callOne, warm}, edited: true,
 			asks: []rig.Facts{askOne, askOne.With(more)},
 			has:  func(s *surface) bool { return s.runner },
 			want: func(*surface, *rig.Dialect) string { return `{"asked":["Paris"],"text":"21 degrees."}` },
@@ -122,7 +123,7 @@ func toolFeatures() []feature {
 		{
 			name: "sealed", column: "reasoning over tools",
 			meaning: "thinking and a tool call in one turn: what the vendor sealed its reasoning with comes back with the tool's result, whole and streamed",
-			replies: []rig.Reply{thinkingCall, warm, thinkingCall, warm}, sealed: true,
+			replies: []testrig.Reply{thinkingCall, warm, thinkingCall, warm}, sealed: true,
 			asks: []rig.Facts{thinksOne, thinksOneMore, thinksOne.With(streamed), thinksOneMore.With(streamed)},
 			has:  func(s *surface) bool { return s.dialect != "openai-chat" }, // which has no place for it
 			want: func(s *surface, d *rig.Dialect) string {
@@ -140,30 +141,30 @@ func formFeatures() []feature {
 	return []feature{
 		{
 			name: "structured", column: "structured", meaning: "an answer in a JSON schema, with the SDK's typed parse where it has one",
-			replies: []rig.Reply{person}, asks: []rig.Facts{structured},
+			replies: []testrig.Reply{person}, asks: []rig.Facts{structured},
 			want: func(*surface, *rig.Dialect) string { return `{"parsed":{"name":"Ada","age":36,"tags":["math","首"]}}` },
 		},
 		{
 			name: "structured_tool", column: "structured by a tool", meaning: "an answer in a JSON schema that is the schema of a tool, which has to be called",
-			replies: []rig.Reply{{Calls: []rig.Invocation{{ID: "call_1", Args: person.Text}}}}, framed: true,
+			replies: []testrig.Reply{{Calls: []testrig.ToolCall{{ID: "call_1", Args: person.Words}}}}, framed: true,
 			asks: []rig.Facts{askHello.With(func(f *rig.Facts) { f.Forced = true })},
 			want: func(*surface, *rig.Dialect) string { return `{"parsed":{"name":"Ada","age":36,"tags":["math","首"]}}` },
 		},
 		{
 			name: "image", column: "image in", meaning: "a picture in the question, byte for byte",
-			replies: []rig.Reply{hello}, asks: []rig.Facts{pictured},
+			replies: []testrig.Reply{hello}, asks: []rig.Facts{pictured},
 			want: func(*surface, *rig.Dialect) string { return `{"text":"Hello there."}` },
 		},
 		{
 			name: "reasoning", column: "reasoning", meaning: "thinking is asked for and shown, whole and streamed. Chat has no field for it of its own: `reasoning_content` is used",
-			replies: []rig.Reply{thinking, thinking}, asks: []rig.Facts{thinks, thinks.With(streamed)},
+			replies: []testrig.Reply{thinking, thinking}, asks: []rig.Facts{thinks, thinks.With(streamed)},
 			want: func(*surface, *rig.Dialect) string {
 				return `{"whole":{"reasoning":"Six times seven.","text":"42 it is."},"stream":{"reasoning":"Six times seven.","text":"42 it is."}}`
 			},
 		},
 		{
 			name: "usage", column: "usage", meaning: "tokens in, from the cache, out, and thought, whole and streamed",
-			replies: []rig.Reply{thinking, thinking}, asks: []rig.Facts{askHello, askHello.With(streamed)},
+			replies: []testrig.Reply{thinking, thinking}, asks: []rig.Facts{askHello, askHello.With(streamed)},
 			want: func(*surface, *rig.Dialect) string { return `{"whole":` + usage + `,"stream":` + usage + `}` },
 		},
 	}
@@ -175,15 +176,15 @@ func faultFeatures() []feature {
 			name: "error_404", column: "404", meaning: "the upstream's 404 as the SDK's own exception, with the upstream's message",
 			faulty: true,
 			steps: func(d *rig.Dialect) []rig.Step {
-				return []rig.Step{rig.Whole(404, d.Problem(404, "The model does not exist."))}
+				return []rig.Step{rig.Whole(404, d.Problem(404, "The file does not exist."))}
 			},
-			want: func(s *surface, _ *rig.Dialect) string { return s.problem(404, "The model does not exist.", "") },
+			want: func(s *surface, _ *rig.Dialect) string { return s.problem(404, "The file does not exist.", "") },
 		},
 		{
 			name: "error_unknown", column: "unknown model", meaning: "a model that the gateway does not have, as the SDK's own exception",
 			local: true,
 			steps: func(d *rig.Dialect) []rig.Step {
-				return []rig.Step{rig.Whole(404, d.Problem(404, "The model does not exist."))}
+				return []rig.Step{rig.Whole(404, d.Problem(404, "The file does not exist."))}
 			},
 			want: func(s *surface, _ *rig.Dialect) string { return s.problem(404, "*", "") },
 		},
@@ -202,7 +203,7 @@ func faultFeatures() []feature {
 			name: "cut", column: "cut stream raises", meaning: "the upstream breaks off in the middle of a stream: the SDK raises after the text that came",
 			faulty: true, direct: `{"text":"half an ans","error":"*"}`,
 			steps: func(d *rig.Dialect) []rig.Step {
-				pieces := d.Stream(rig.Reply{Text: []string{"half an ", "ans", "wer"}})
+				pieces := d.Reply(testrig.Reply{Words: []string{"half an ", "ans", "wer"}}).Stream().All()
 				return []rig.Step{rig.CutStream(pieces[:upTo(pieces, `ans"`)]...)}
 			},
 			want: func(s *surface, _ *rig.Dialect) string {
@@ -211,9 +212,9 @@ func faultFeatures() []feature {
 		},
 		{
 			name: "cancel", column: "cancel", meaning: "the user leaves a stream; the upstream sees it within a second",
-			cancel: leaves,
+			leaves: true,
 			steps: func(d *rig.Dialect) []rig.Step {
-				pieces := d.Stream(rig.Reply{Text: []string{"one ", "two"}})
+				pieces := d.Reply(testrig.Reply{Words: []string{"one ", "two"}}).Stream().All()
 				return []rig.Step{rig.Hang(pieces[:upTo(pieces, `one "`)]...)}
 			},
 			want: func(*surface, *rig.Dialect) string { return `{"text":"one "}` },
@@ -227,7 +228,9 @@ func listFeatures() []feature {
 			name: "models", column: "models", meaning: "the list of models in the caller's dialect, every typed field filled",
 			local: true,
 			steps: func(d *rig.Dialect) []rig.Step { return []rig.Step{rig.Whole(200, d.Models(modelNames()))} },
-			want:  func(*surface, *rig.Dialect) string { return `{"ids":` + rig.Compact(modelNames()) + `,"typed":true}` },
+			want: func(*surface, *rig.Dialect) string {
+				return `{"ids":` + testrig.Compact(modelNames()) + `,"typed":true}`
+			},
 		},
 		{
 			name: "count_tokens", column: "count_tokens", meaning: "the number of tokens of a prompt, where the upstream can count them",

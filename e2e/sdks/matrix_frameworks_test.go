@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // frameworkSurfaces are the frameworks, which stand on the vendors' SDKs or in their
@@ -33,7 +34,7 @@ func (f framework) api(pkg, version, dialect string, classes ...string) *surface
 
 // ending gives a framework its own words for the end of a reply, without and with calls.
 func (s *surface) ending(said, called string) *surface {
-	s.ends = func(r rig.Reply) string {
+	s.ends = func(r testrig.Reply) string {
 		if len(r.Calls) > 0 {
 			return called
 		}
@@ -154,7 +155,7 @@ func langchainSurfaces() []*surface {
 	genai := langchain.api("@langchain/google-genai", "2.3.2", "gemini", "GoogleGenerativeAIFetchError", "GoogleGenerativeAIFetchError", "")
 	genai.cannot("cut", unseenCut, ignoresErrors)
 	genai.cannot("reasoning", `{"whole":`+thoughtless+`,"stream":{"reasoning":"Six times seven.","text":"42 it is."}}`,
-		"in an answer that is not streamed it leaves out parts with `\"thought\":true`")
+		"in a non-streaming response it drops parts with `\"thought\":true`")
 	genai.cannot("usage", `{"whole":{"input":11,"cached":4,"output":4},"stream":{"input":11,"cached":"*","output":"*"}}`,
 		"it leaves `thoughtsTokenCount` out of the output and adds up `cachedContentTokenCount`, which Gemini repeats in every event")
 	genai.faults["parallel"] = fault{refused: true, why: "it sends the results of two calls as two turns (`{\"role\":\"user\",\"parts\":[{\"functionResponse\":{…}}]}` twice), and " +

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // A surface is one API of a vendor's SDK, or of a framework, in one version.
@@ -25,9 +26,9 @@ type surface struct {
 	// The classes of what is raised for a status, and for a stream that was cut.
 	classes    map[int]string
 	cut        string
-	ends       func(rig.Reply) string // its own word for the end of a reply; nil is the API's
-	random     *regexp.Regexp         // what it makes up anew in each request
-	schemaTool string                 // the tool whose schema is the answer's
+	ends       func(testrig.Reply) string // its own word for the end of a reply; nil is the API's
+	random     *regexp.Regexp             // what it makes up anew in each request
+	schemaTool string                     // the tool whose schema is the answer's
 	// needs is what has to be set besides the base URL and the key.
 	needs string
 	// lacks is why it has not a feature that others have.
@@ -78,19 +79,11 @@ func (s *surface) want(f feature, d *rig.Dialect) string {
 }
 
 // finish is what the API calls the end of a reply.
-func (s *surface) finish(r rig.Reply) string {
+func (s *surface) finish(r testrig.Reply) string {
 	if s.ends != nil {
 		return s.ends(r)
 	}
-	switch s.dialect {
-	case "openai-chat":
-		return rig.ChatFinish(r)
-	case "anthropic":
-		return rig.AnthropicStop(r)
-	case "openai-responses":
-		return "completed"
-	}
-	return "STOP"
+	return rig.DialectNamed(s.dialect).Reply(r).Finish()
 }
 
 func (s *surface) problem(status int, message, retryAfter string) string {
@@ -147,8 +140,8 @@ func nodeSurfaces(openai, openaiVersion, anthropic, anthropicVersion, google, go
 	if google == "genai-1" {
 		gemini.faults = map[string]fault{"cut": {
 			report: `{"text":"half an ans","error":""}`,
-			why: "it looks for an error only in a read that is JSON as a whole, so an event " +
-				"`data: {\"error\":{\"code\":502,…}}` is taken for an answer without candidates, and a cut stream ends as if it were complete",
+			why: "it detects an error only in a read that is one JSON document. It therefore treats an event " +
+				"`data: {\"error\":{\"code\":502,…}}` as a response without candidates, and a cut stream looks complete",
 		}}
 	}
 	return []*surface{

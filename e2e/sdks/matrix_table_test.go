@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // marks are what a cell of the table may say.
@@ -35,7 +36,7 @@ func (m *matrix) finish(t *testing.T) {
 	}
 	if done < all { // -run has left some out
 		if rig.Updates() {
-			t.Error("only a run of the whole matrix may write docs/compatibility.md")
+			t.Error("only a run of the whole matrix may write docs/evidence/compatibility.md")
 		}
 		return
 	}
@@ -50,14 +51,14 @@ func (m *matrix) page() string {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `Each row is an API on an upstream: %[2]d of %[3]d work. The upstream is scripted and plays the vendor's server;
-besides what the %[1]s reports, a run holds that the upstream was asked what the user asked, with the provider's key, and that an
-upstream of the %[1]s's own dialect gets the %[1]s's own bytes.
+	fmt.Fprintf(&b, `Each row is an API on an upstream: %[2]d of %[3]d work. The upstream is scripted like the vendor's server. A run checks what
+the %[1]s reports, that the upstream received the user's request with the provider's key, and that an upstream of the %[1]s's own
+dialect received the %[1]s's own bytes.
 
 `, m.noun, ok, len(m.cells))
 	b.WriteString(m.table())
-	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the " + m.noun + " has no such thing, " + refused +
-		" is refused with the dialect's own typed error.\n\n")
+	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the " + m.noun + " does not have it, " + refused +
+		" is refused with the dialect's typed error.\n\n")
 	m.columns(&b)
 	m.settings(&b)
 	list(&b, "Where the "+m.noun+" falls short", m.notes(func(s *surface, f feature) string { return s.faults[f.name].why }))
@@ -131,27 +132,23 @@ var languages = map[string]string{"go": "Go", "python": "Python", "node": "Node"
 
 // table has a row for each API of an SDK on each upstream that this run was about.
 func (m *matrix) table() string {
-	var b strings.Builder
-	b.WriteString("| | " + m.noun + " | version | API | upstream |")
-	rule := "|---|---|---|---|---|"
+	rows := [][]string{{"", m.noun, "version", "API", "upstream"}}
 	for _, f := range m.features() {
-		b.WriteString(" " + f.column + " |")
-		rule += "---|"
+		rows[0] = append(rows[0], f.column)
 	}
-	b.WriteString("\n" + rule + "\n")
 	for _, s := range m.surfaces {
 		for _, d := range rig.Dialects() {
 			if !m.asked(s, d) {
 				continue
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |", languages[s.language], strings.TrimSpace(s.family+" `"+s.sdk+"`"), s.version, s.dialect, d.Name)
+			row := []string{languages[s.language], strings.TrimSpace(s.family + " `" + s.sdk + "`"), s.version, s.dialect, d.Name}
 			for _, f := range m.features() {
-				b.WriteString(" " + m.mark(s, d, f) + " |")
+				row = append(row, m.mark(s, d, f))
 			}
-			b.WriteString("\n")
+			rows = append(rows, row)
 		}
 	}
-	return b.String()
+	return testrig.MarkdownTable(rows)
 }
 
 func (m *matrix) asked(s *surface, d *rig.Dialect) bool {

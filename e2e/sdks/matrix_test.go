@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // TestMatrix asks every feature of every SDK on upstreams of all four dialects,
 // through one gateway. Each feature is first played against an upstream of the SDK's
 // own dialect without a gateway, which shows that the feature is soundly scripted
-// and what the SDK sends. The table of what was done is docs/compatibility.md.
+// and what the SDK sends. The table of what was done is docs/evidence/compatibility.md.
 func TestMatrix(t *testing.T) { playMatrix(t, "sdks", "SDK", sdkSurfaces()) }
 
 // TestFrameworks asks the same of the frameworks that stand on the SDKs or in their place.
@@ -68,7 +69,7 @@ func newMatrix(t *testing.T) *matrix {
 		return m
 	}
 	var b strings.Builder
-	b.WriteString("listen: %s\nadmin: { listen: %s }\nkeys: [ " + rig.ClientKey + " ]\nretries: { attempts: 1 }\nproviders:\n")
+	b.WriteString("keys: [ " + rig.ClientKey + " ]\nretries: { attempts: 1 }\nproviders:\n")
 	for _, d := range rig.Dialects() {
 		for _, kind := range []string{"on", "faulty"} {
 			fmt.Fprintf(&b, "  %s-%s: { protocol: %s, base_url: %q, api_key: %s }\n", kind, d.Name, d.Name, m.up.URL()+d.Prefix, rig.UpstreamKey)
@@ -82,7 +83,7 @@ func newMatrix(t *testing.T) *matrix {
 		}
 	}
 	m.gateway = rig.StartGateway(t, rig.Build(t), b.String())
-	m.tap = rig.NewWiretap(t, m.gateway.Listen)
+	m.tap = rig.NewWiretap(t, m.gateway.URL)
 	return m
 }
 
@@ -91,7 +92,7 @@ func modelNames() []string {
 	for _, d := range rig.Dialects() {
 		names = append(names, "faulty-"+d.Name, "on-"+d.Name)
 	}
-	return rig.Sorted(names)
+	return slices.Sorted(slices.Values(names))
 }
 
 // client is the process, or what plays its part, of an SDK in one version. It lives
@@ -180,8 +181,7 @@ func (m *matrix) run(t *testing.T, s *surface, f feature, d *rig.Dialect, baseUR
 	t.Helper()
 	steps := make([]rig.Step, 0, len(f.replies))
 	for i, r := range f.replies {
-		r.Turn = i
-		steps = append(steps, d.Says(r))
+		steps = append(steps, d.Says(r, i))
 	}
 	if f.steps != nil {
 		steps = f.steps(d)
@@ -191,13 +191,13 @@ func (m *matrix) run(t *testing.T, s *surface, f feature, d *rig.Dialect, baseUR
 	if f.name == "error_unknown" {
 		o.Model = "no-such-model"
 	}
-	said := m.client(s).Do(t, o, nil)
+	said := m.client(s).Do(t, o)
 	got := m.up.Requests()
 	if diff := compareJSON(t, want, said); diff != "" {
 		t.Errorf("the SDK saw something else:\n%s\nreport: %.3000s", diff, said)
 	}
 	switch {
-	case f.cancel == stays:
+	case !f.leaves:
 	case s.faults[f.name].why != "":
 		checkOpen(t, got)
 	default:
@@ -225,7 +225,7 @@ func compareJSON(t *testing.T, want string, got []byte) string {
 	if err := json.Unmarshal(got, &g); err != nil {
 		t.Fatalf("the client's report is not JSON: %v: %s", err, got)
 	}
-	return strings.Join(differences("", w, g), "\n")
+	return differences(w, g)
 }
 
 // checkFacts holds that the upstream was asked what the user has asked.
@@ -245,7 +245,7 @@ func (s *surface) checkFacts(t *testing.T, d *rig.Dialect, f feature, model stri
 		}
 		came := d.Asked(got[i])
 		if f.sealed && i%2 == 1 { // each second round
-			want.Seal = d.Seal
+			want.Seal = d.Seal()
 		} else {
 			came.Seal = ""
 		}
@@ -255,7 +255,7 @@ func (s *surface) checkFacts(t *testing.T, d *rig.Dialect, f feature, model stri
 			}
 			came.Wrong = nil
 		}
-		if a, b := rig.Compact(want), rig.Compact(came); a != b {
+		if a, b := testrig.Compact(want), testrig.Compact(came); a != b {
 			t.Errorf("request %d asks something else:\n  came: %s\n  want: %s", i, b, a)
 		}
 	}
@@ -269,11 +269,11 @@ func (s *surface) checkVerbatim(t *testing.T, d *rig.Dialect, model string, dire
 		t.Errorf("the upstream got %d requests, without a gateway %d", len(got), len(direct))
 		return
 	}
-	rename := strings.NewReplacer(rig.Quote(model), rig.Quote(d.Target), "/"+model+":", "/"+d.Target+":")
+	rename := strings.NewReplacer(testrig.Quote(model), testrig.Quote(d.Target), "/"+model+":", "/"+d.Target+":")
 	for i := range direct {
 		// The query beta=true says nothing that the headers do not say, and may stay away.
-		if want := strings.TrimSuffix(rename.Replace(direct[i].Target), "?beta=true"); got[i].Target != want {
-			t.Errorf("request %d went to %s, want %s", i, got[i].Target, want)
+		if want := strings.TrimSuffix(rename.Replace(direct[i].URI), "?beta=true"); got[i].URI != want {
+			t.Errorf("request %d went to %s, want %s", i, got[i].URI, want)
 		}
 		want, came := []byte(rename.Replace(string(direct[i].Body))), got[i].Body
 		if s.random != nil {
@@ -289,7 +289,7 @@ func (s *surface) checkVerbatim(t *testing.T, d *rig.Dialect, model string, dire
 func dump(got []*rig.Received) string {
 	var b strings.Builder
 	for i, g := range got {
-		fmt.Fprintf(&b, "  %d: %s\n     %.6000s\n", i, g.Target, g.Body)
+		fmt.Fprintf(&b, "  %d: %s\n     %.6000s\n", i, g.URI, g.Body)
 	}
 	if len(got) == 0 {
 		return "  nothing"

@@ -3,108 +3,127 @@ package access
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/agents"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Key is a client's key and what its holder may.
+// Key is a client's key of the configuration file.
 type Key struct {
 	Secret      secret.String
-	Criticality string // the most that its requests may say of themselves
-	Concurrency int    // open requests; 0 is the gateway's own limit
+	Criticality string // highest criticality of its requests
+	Concurrency int    // max open requests; 0: the gateway's limit
 }
 
-// Keys is the set of client keys. Digests are compared rather than the keys
-// themselves, all of them each time, so that timing tells nothing.
+// Keys is the set of keys of the configuration file. A check compares digests, always all of them,
+// so that its time reveals nothing.
 type Keys struct {
-	keys    []Key
-	digests [][sha256.Size]byte
+	keys      []Key
+	digests   [][sha256.Size]byte
+	wrongKeys *wrongKeys
+	tenants   []string
 }
 
 // NewKeys returns the set of the given keys.
 func NewKeys(keys []Key) *Keys {
-	k := &Keys{keys: keys}
+	k := &Keys{keys: keys, wrongKeys: newWrongKeys()}
 	for _, key := range keys {
-		k.digests = append(k.digests, sha256.Sum256([]byte(key.Secret.Reveal())))
+		digest := sha256.Sum256([]byte(key.Secret.Reveal()))
+		k.digests, k.tenants = append(k.digests, digest), append(k.tenants, "key:"+hex.EncodeToString(digest[:]))
 	}
 	return k
 }
 
-// Check says who sends a request, or why it is not admitted.
+// Renew returns the set of other keys, for a new configuration. It keeps the counts of wrong
+// keys. The receiver may be nil.
+func (k *Keys) Renew(keys []Key) *Keys {
+	renewed := NewKeys(keys)
+	if k != nil {
+		renewed.wrongKeys = k.wrongKeys
+	}
+	return renewed
+}
+
+// Check authenticates a client.
 func (k *Keys) Check(r *http.Request) (Caller, *llm.Error) {
-	key := presented(r)
-	got := sha256.Sum256([]byte(key))
+	key := agents.Key(r)
 	if len(k.digests) == 0 {
-		return Caller{ID: string(got[:]), everything: true}, checkBrowser(r)
+		got := sha256.Sum256([]byte(key))
+		return Caller{ID: string(got[:]), unrestricted: true}, CheckBrowser(r)
 	}
-	if key == "" {
-		return Caller{}, errNoKey()
+	if caller, ok := k.find(key); ok {
+		return caller, nil
 	}
+	return Caller{}, k.wrongKeys.reject(r, key, time.Now())
+}
+
+// find returns the caller with a key.
+func (k *Keys) find(key string) (Caller, bool) {
+	got := sha256.Sum256([]byte(key))
 	found := -1
 	for i := range k.digests {
 		same := subtle.ConstantTimeCompare(got[:], k.digests[i][:])
 		found = subtle.ConstantTimeSelect(same, i, found)
 	}
 	if found < 0 {
-		return Caller{}, errWrongKey()
+		return Caller{}, false
 	}
-	return Caller{ID: string(got[:]), Criticality: k.keys[found].Criticality, Concurrency: k.keys[found].Concurrency, everything: true}, nil
+	return Caller{ID: string(got[:]), Criticality: k.keys[found].Criticality, Concurrency: k.keys[found].Concurrency, Tenant: k.tenants[found], unrestricted: true}, true
 }
 
-// presented is the key a request carries. Every dialect's header is read on
-// every path, because SDKs of one vendor are pointed at paths of another; where
-// two differ, x-api-key wins, as it does with the vendor that has both.
-func presented(r *http.Request) string {
-	h := r.Header
-	if k := h.Get("X-Api-Key"); k != "" {
-		return k
-	}
-	if scheme, k, ok := strings.Cut(h.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
-		return strings.TrimSpace(k)
-	}
-	return h.Get("X-Goog-Api-Key")
-}
-
-// checkBrowser keeps web pages out of a gateway without keys. A page can point a
-// name of its own at 127.0.0.1, but its requests then carry that name; and what
-// it sends elsewhere than to its own server carries its origin.
-func checkBrowser(r *http.Request) *llm.Error {
-	if !local(r.Host) {
+// CheckBrowser rejects web pages where no keys are checked. A page can resolve its own name to
+// 127.0.0.1, but its requests carry that name as host. Requests to another server carry the page's
+// origin, or, if the page cannot read the response, as with an image, only that they are
+// cross-site. A link to the first page is no harm.
+func CheckBrowser(r *http.Request) *llm.Error {
+	if !isLocalHost(r.Host) {
 		return &llm.Error{Kind: llm.Permission, Code: "host_not_allowed",
-			Message: "a gateway without keys answers only to localhost or an IP address; configure keys to serve it under a name"}
+			Message: "without keys only localhost or an IP address is accepted as host; configure keys to serve the gateway under a name"}
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !localPage(origin) {
+	origin := r.Header.Get("Origin")
+	if origin != "" && !isLocalOrigin(origin) || origin == "" && r.Header.Get("Sec-Fetch-Site") == "cross-site" && r.URL.Path != "/" {
 		return &llm.Error{Kind: llm.Permission, Code: "origin_not_allowed",
-			Message: "a gateway without keys does not answer web pages; configure keys"}
+			Message: "a gateway without keys does not accept requests of web pages; configure keys"}
 	}
 	return nil
 }
 
-// LocalHost reports whether the host that a request names is this machine's own name
-// or an address. A page can point a name of its own at 127.0.0.1, but its requests
-// then carry that name.
-func LocalHost(host string) bool { return local(host) }
-
-// local reports whether a host, with or without a port, is this machine's own
-// name or an address.
-func local(host string) bool {
-	name := withoutPort(host)
-	return name == "" || localhost(name) || net.ParseIP(name) != nil
+// WithoutPages returns a handler that rejects requests as CheckBrowser does.
+func WithoutPages(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := CheckBrowser(r); err != nil {
+			http.Error(w, err.Message, err.HTTPStatus())
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
-// localPage reports whether an origin is a page of this machine. An address alone
-// does not make it one: pages are served from addresses too.
-func localPage(origin string) bool {
+// LocalHost reports whether the host of a request is localhost or an IP address. A page can resolve
+// its own name to 127.0.0.1, but its requests carry that name.
+func LocalHost(host string) bool { return isLocalHost(host) }
+
+// isLocalHost reports whether a host, with or without a port, is localhost or an IP address.
+func isLocalHost(host string) bool {
+	name := withoutPort(host)
+	return name == "" || isLocalhostName(name) || net.ParseIP(name) != nil
+}
+
+// isLocalOrigin reports whether an origin is a page of this machine. A non-loopback address is not:
+// pages are served from addresses too.
+func isLocalOrigin(origin string) bool {
 	_, host, ok := strings.Cut(origin, "://")
 	name := withoutPort(host)
-	return ok && (localhost(name) || net.ParseIP(name).IsLoopback())
+	return ok && (isLocalhostName(name) || net.ParseIP(name).IsLoopback())
 }
 
-func localhost(name string) bool {
+func isLocalhostName(name string) bool {
 	name = strings.ToLower(name)
 	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }

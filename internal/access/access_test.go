@@ -14,7 +14,7 @@ func TestKeys(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		header http.Header
-		says   string // empty: admitted
+		says   string // status and error code; empty: admitted
 	}{
 		{"bearer", http.Header{"Authorization": {"Bearer sk-one"}}, ""},
 		{"second key", http.Header{"Authorization": {"Bearer sk-two"}}, ""},
@@ -52,7 +52,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// With keys, the host and the origin are the operator's business.
+// TestKeysLiftTheHostRule checks that host and origin are not restricted when keys are configured.
 func TestKeysLiftTheHostRule(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "http://gateway.example/", nil)
 	r.Header.Set("Origin", "https://app.example")
@@ -107,6 +107,30 @@ func TestWithoutKeys(t *testing.T) {
 	}
 }
 
+// TestCrossSiteWithoutKeys checks that a page of another site cannot make a browser send
+// requests, such as for an image, which carry no origin.
+func TestCrossSiteWithoutKeys(t *testing.T) {
+	for _, c := range []struct{ path, site, origin, code string }{
+		{"/v1/files", "", "", ""},
+		{"/v1/files", "none", "", ""}, // typed by the user
+		{"/v1/files", "same-origin", "", ""},
+		{"/v1/files", "same-site", "", ""}, // another port of this machine
+		{"/v1/files", "cross-site", "", "origin_not_allowed"},
+		{"/v1/files", "cross-site", "https://evil.example", "origin_not_allowed"},
+		{"/v1/files", "cross-site", "http://127.0.0.1:3000", ""},
+		{"/", "cross-site", "", ""},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost"+c.path, nil)
+		r.Header.Set("Sec-Fetch-Site", c.site)
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		if _, err := NewKeys(nil).Check(r); (err == nil) != (c.code == "") || err != nil && err.Code != c.code {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 func BenchmarkCheck(b *testing.B) {
 	keys := NewKeys([]Key{{Secret: "sk-one"}, {Secret: "sk-two"}, {Secret: "sk-three"}})
 	r := httptest.NewRequest(http.MethodPost, "http://localhost/", nil)
@@ -119,7 +143,7 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// A caller is known by the key, with what the key allows.
+// TestCaller checks that a caller is identified by its key, with the key's settings.
 func TestCaller(t *testing.T) {
 	keys := NewKeys([]Key{{Secret: "sk-one", Criticality: "critical", Concurrency: 3}, {Secret: "sk-two", Criticality: "normal"}})
 	callers := map[string]Caller{}

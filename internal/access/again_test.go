@@ -2,7 +2,7 @@ package access
 
 import "testing"
 
-// A key that is minted again is the same key with another secret.
+// TestMintAgain checks that a rotated key keeps its id and gets another secret.
 func TestMintAgain(t *testing.T) {
 	id, sec, text := Mint(EnvLive)
 	next, whole := MintAgain(EnvLive, id)

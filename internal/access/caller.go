@@ -7,33 +7,33 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Caller is who sends a request. The zero Caller may nothing.
+// Caller is an authenticated client. The zero Caller may use nothing.
 type Caller struct {
-	ID          string // tells one caller from another, and not their keys
-	Criticality string // empty where no keys are configured: anything may be said
-	Concurrency int    // open requests; 0 is the gateway's own limit
+	ID          string // identifies the caller without revealing the key
+	Criticality string // highest criticality of its requests; empty: any, if no keys are configured
+	Concurrency int    // max open requests; 0: the gateway's limit
 
 	Key      string // id of the key; empty for keys of the configuration file
 	Team     string
 	Org      string
-	Accounts []quota.Account // those that have a limit, the key's first; not to be changed
+	Tenant   string          // whose data it may use: its organisation, or its key if that is in the file; empty without keys
+	Accounts []quota.Account // accounts with a limit, the key's first; read-only
 
-	everything bool    // keys of the configuration file have no scope
-	scope      *Record // nil for those
+	unrestricted bool    // for keys of the configuration file
+	scope        *Record // nil for keys of the configuration file
 }
 
-// newCaller is the holder of a key. It is made once for a record and not for each
-// request.
+// newCaller returns the caller of a key. It is built once per record, not per request.
 func newCaller(r *Record) Caller {
-	c := Caller{ID: r.ID, Criticality: r.Criticality, Concurrency: int(r.Limit.Concurrency), Key: r.ID, Team: r.Team, Org: r.Org, scope: r}
-	if c.Criticality == "" { // an empty one would be taken for a gateway without keys
+	c := Caller{ID: r.ID, Criticality: r.Criticality, Concurrency: int(r.Limit.Concurrency), Key: r.ID, Team: r.Team, Org: r.Org, Tenant: "org:" + r.Org, scope: r}
+	if c.Criticality == "" { // empty would allow any
 		c.Criticality = "normal"
 	}
 	c.Accounts = r.Accounts()
 	return c
 }
 
-// Accounts are those of the key, its team and its organisation that have a limit.
+// Accounts returns the accounts of the key, its team and its organisation that have a limit.
 func (r *Record) Accounts() []quota.Account {
 	var out []quota.Account
 	for _, a := range []quota.Account{{ID: "key:" + r.ID, Limit: r.Limit}, {ID: "team:" + r.Org + "/" + r.Team, Limit: r.TeamLimit}, {ID: "org:" + r.Org, Limit: r.OrgLimit}} {
@@ -44,11 +44,9 @@ func (r *Record) Accounts() []quota.Account {
 	return out
 }
 
-// May says whether the caller may use an endpoint with a model; nil is yes. The
-// model is the name that the client sent, and it is asked before that name is looked
-// up: a name outside the key's list is then answered alike whether there is such a
-// model or not, so that a key cannot be used to find out what else is served, and
-// its holder still reads what is wrong.
+// May returns nil if the caller may use an endpoint with a model. The model is the name that the
+// client sent, and is checked before it is looked up: a model outside the key's list gets the same
+// response whether or not it exists, so that a key cannot be used to discover models.
 func (c Caller) May(endpoint, model string) *llm.Error {
 	if err := c.MayUse(endpoint); err != nil {
 		return err
@@ -59,10 +57,10 @@ func (c Caller) May(endpoint, model string) *llm.Error {
 	return nil
 }
 
-// MayUse says whether the caller may use an endpoint that names no model.
+// MayUse returns nil if the caller may use an endpoint that names no model.
 func (c Caller) MayUse(endpoint string) *llm.Error {
 	switch {
-	case c.everything:
+	case c.unrestricted:
 		return nil
 	case c.scope == nil || endpoint == "":
 		return errEndpoint()
@@ -77,10 +75,9 @@ func (c Caller) MayUse(endpoint string) *llm.Error {
 	return errEndpoint()
 }
 
-// Sees reports whether a model is one of the caller's. Lists of models show these
-// and no others.
+// Sees reports whether the caller may use a model. Model lists contain only these.
 func (c Caller) Sees(model string) bool {
-	if c.everything {
+	if c.unrestricted {
 		return true
 	}
 	if c.scope == nil || model == "" {
@@ -94,7 +91,7 @@ func (c Caller) Sees(model string) bool {
 	return false
 }
 
-// valid reports whether a role is one that exists.
+// valid reports whether the role exists.
 func (r Role) valid() bool {
 	switch r {
 	case Owner, Admin, Billing, Auditor, KeyManager:

@@ -14,76 +14,96 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/isogloss-gateway/isogloss/internal/agents"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Source is the store that keys are in. Its answers are joined records.
+// Source is the store of keys. Records include the limits of team and organisation.
 type Source interface {
-	// Key is the record of an id, or ErrUnknown where it is certain that there is none.
+	// Key returns the record of an id, or ErrUnknown if it certainly does not exist.
 	Key(ctx context.Context, id string) (Record, error)
-	// Changes are the records that changed after a revision, oldest change first, and
-	// the revision to ask from the next time. Fewer than limit: there are no more now.
-	Changes(ctx context.Context, since int64, limit int) (records []Record, next int64, err error)
+	// KeysByID returns the records of the ids that exist.
+	KeysByID(ctx context.Context, ids []string) ([]Record, error)
+	// KeysAfter returns up to limit records with higher ids, ordered by id.
+	KeysAfter(ctx context.Context, id string, limit int) ([]Record, error)
+	// Changes returns what has changed since a cursor, oldest change first.
+	Changes(ctx context.Context, since Cursor, limit int) (Changes, error)
 }
 
-// DirectoryOptions are what a directory works with.
+// Cursor is a point in the history of a store. The zero Cursor is in no history.
+type Cursor struct {
+	Revision int64
+	Mark     string // tells histories apart: a restored store has other marks from then on
+}
+
+// Changes is a part of a store's history.
+type Changes struct {
+	Records []Record // keys; a key may have changed again since
+	Tenants []Tenant // teams and organisations
+	Next    Cursor   // where the next part begins
+	More    bool     // there are more changes now
+	Reset   bool     // the store's history is not that of the cursor: everything may have changed
+}
+
+// DirectoryOptions configure a Directory.
 type DirectoryOptions struct {
 	Source   Source
 	Peppers  Peppers
-	Snapshot string        // file that keys are kept in for a start without the store; empty: none
-	Stale    time.Duration // how long known keys are served with the store away; 0 is 24 hours
-	Most     int           // keys in memory; 0 is 100,000. What is over that is asked for again
-	Logger   *slog.Logger  // nil: nothing is logged
+	Snapshot string        // file with known keys, for a start without the store; empty: none
+	Stale    time.Duration // how long known keys are accepted while the store is down; default: 24 h
+	MaxKeys  int           // max keys in memory; default: 100,000; others are looked up again
+	Logger   *slog.Logger  // nil: none
 }
 
-// Directory knows the keys of a store. Checks of keys that it has seen take no lock
-// and ask nobody.
+// Directory holds the keys of a store. Checking a known key takes no lock and makes no query.
 type Directory struct {
-	o      DirectoryOptions
-	table  atomic.Pointer[table]
-	nobody *entry // what an id that does not exist is compared with
-	wrong  *wrongKeys
+	o         DirectoryOptions
+	table     atomic.Pointer[table]
+	decoy     *entry // compared with the secret if the id does not exist
+	wrongKeys *wrongKeys
 
-	flights singleflight.Group
-	slots   chan struct{} // one for each question to the source
-	asked   asked
+	flights       singleflight.Group
+	slots         chan struct{} // limits concurrent queries
+	recentLookups lookupCache
 
-	feed     sync.Mutex // held while changes are read
-	restored bool       // the table came from the snapshot
-	began    time.Time
-	contact  atomic.Int64 // when all changes were last known, as time since began
-	heard    atomic.Bool  // there was such a time, here or in the snapshot's process
-	trouble  atomic.Pointer[string]
+	feedMu    sync.Mutex // held while changes are read
+	loading   chan loadJob
+	startedAt time.Time
+	lastSync  atomic.Int64 // when all changes were known, as time since startedAt
+	synced    atomic.Bool  // all changes were known once, in this process or in the snapshot's
+	lastError atomic.Pointer[string]
 }
 
-// NewDirectory returns a directory that knows what the snapshot knows. Call Run to
-// follow the store.
+// NewDirectory returns a directory with the keys of the snapshot. Run follows the store.
 func NewDirectory(o DirectoryOptions) *Directory {
 	if o.Stale == 0 {
 		o.Stale = 24 * time.Hour
 	}
-	if o.Most == 0 {
-		o.Most = 100_000
+	if o.MaxKeys == 0 {
+		o.MaxKeys = 100_000
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Directory{o: o, wrong: newWrongKeys(), slots: make(chan struct{}, lookupsAtOnce), asked: newAsked(), began: time.Now()}
+	d := &Directory{o: o, wrongKeys: newWrongKeys(), slots: make(chan struct{}, maxLookups), recentLookups: newLookupCache(), loading: make(chan loadJob, 1), startedAt: time.Now()}
 	decoy := Digest{Pepper: o.Peppers.Newest()}
-	_, _ = rand.Read(decoy.Sum[:]) // it never fails: it ends the process instead
-	d.nobody = newEntry(Record{Digests: []Digest{decoy}})
-	d.table.Store(newTable(o.Most))
+	_, _ = rand.Read(decoy.Sum[:]) // never fails
+	d.decoy = newEntry(Record{Digests: []Digest{decoy}})
+	d.table.Store(newTable(o.MaxKeys))
 	d.restore()
 	return d
 }
 
-// Check says which client sends a request, or why it is not admitted.
+// Shared reports whether several organisations have keys.
+func (d *Directory) Shared() bool { return d.table.Load().several.Load() }
+
+// Check authenticates a client.
 func (d *Directory) Check(r *http.Request) (Caller, *llm.Error) {
-	text := presented(r)
+	text := agents.Key(r)
 	id, sec, minted := Parse(text)
 	if !minted {
-		return Caller{}, d.refuse(r, text, time.Now())
+		return Caller{}, d.wrongKeys.reject(r, text, time.Now())
 	}
 	e, err := d.authenticate(r, id, sec)
 	if err != nil {
@@ -95,13 +115,13 @@ func (d *Directory) Check(r *http.Request) (Caller, *llm.Error) {
 	return e.caller, nil
 }
 
-// Operator says which operator sends a request to the admin API, or why it is not
-// admitted. Keys of the configuration file are clients'.
+// Operator authenticates an operator of the admin API. Keys of the configuration file are not
+// operators'.
 func (d *Directory) Operator(r *http.Request) (Record, *llm.Error) {
-	text := presented(r)
+	text := agents.Key(r)
 	id, sec, minted := Parse(text)
 	if !minted {
-		return Record{}, d.refuse(r, text, time.Now())
+		return Record{}, d.wrongKeys.reject(r, text, time.Now())
 	}
 	e, err := d.authenticate(r, id, sec)
 	if err != nil {
@@ -113,64 +133,52 @@ func (d *Directory) Operator(r *http.Request) (Record, *llm.Error) {
 	return e.record, nil
 }
 
-// authenticate finds the key of a request and holds it against what the request
-// shows. The secret comes first: who does not have it learns nothing of the key.
+// authenticate finds the key of a request and checks it. It checks the secret first, so that nobody
+// without it learns anything about the key.
 func (d *Directory) authenticate(r *http.Request, id string, sec secret.String) (*entry, *llm.Error) {
 	now := time.Now()
 	if age := d.age(now); age > d.o.Stale {
-		return nil, errUnsure("the gateway cannot reach its store of keys, and what it knows is too old; try again later", nil)
+		return nil, errUnavailable("the gateway cannot reach its store of keys, and the keys it knows are too old; try again later", nil)
 	}
 	e, err := d.lookup(r, id, now)
 	against := e
 	if e == nil {
-		against = d.nobody
+		against = d.decoy
 	}
 	found := d.o.Peppers.check(id, sec, against.record.Digests, now)
-	if e != nil && found == wrong {
-		if newer := d.again(r, e, now); newer != e {
+	if e != nil && found == noMatch {
+		if newer := d.lookupNewer(r, e, now); newer != e {
 			e, found = newer, d.o.Peppers.check(id, sec, newer.record.Digests, now)
 		}
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case e == nil || found == wrong:
-		return nil, d.refuse(r, id, now)
-	case found == outworn:
+	case e == nil || found == noMatch:
+		return nil, d.wrongKeys.reject(r, id, now)
+	case found == matchExpired:
 		return nil, errRotated()
 	}
-	return e, e.refusal(r, now)
+	return e, e.check(r, now)
 }
 
-// refusal is why a key is not admitted though its secret is right.
-func (e *entry) refusal(r *http.Request, now time.Time) *llm.Error {
+// check returns why a key with the correct secret is rejected, nil if it is not.
+func (e *entry) check(r *http.Request, now time.Time) *llm.Error {
 	switch {
-	case !e.record.Revoked.IsZero(): // also with a time to come: nodes' clocks differ
+	case !e.record.Revoked.IsZero(): // even with a future time: nodes' clocks differ
 		return errRevoked()
-	case past(e.record.Expires, now):
+	case isPast(e.record.Expires, now):
 		return errExpired()
-	case e.record.Blocked:
+	case e.record.Blocked():
 		return errBlocked()
-	case len(e.record.Networks) > 0 && !e.allows(address(r)):
+	case len(e.record.Networks) > 0 && !e.allowsAddress(address(r)):
 		return errAddress()
 	}
 	return nil
 }
 
-// refuse answers a wrong key, and counts it. One that was not sent is not wrong.
-func (d *Directory) refuse(r *http.Request, sent string, now time.Time) *llm.Error {
-	if sent == "" {
-		return errNoKey()
-	}
-	if wait := d.wrong.add(address(r), now); wait > 0 {
-		return errTooManyWrong(wait)
-	}
-	return errWrongKey()
-}
-
-// address is where a request comes from: the other end of the connection, and never
-// what a header says. It is the zero Addr where that is no IP address, which is in no
-// network.
+// address returns the client's address: the peer of the connection, never a header. If it is not an
+// IP address, the result is the zero Addr, which is in no network.
 func address(r *http.Request) netip.Addr {
 	a, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -180,42 +188,41 @@ func address(r *http.Request) netip.Addr {
 }
 
 func (d *Directory) age(now time.Time) time.Duration {
-	return now.Sub(d.began) - time.Duration(d.contact.Load())
+	return now.Sub(d.startedAt) - time.Duration(d.lastSync.Load())
 }
 
-// Ready says why the directory cannot tell good keys from bad ones; nil is that it
-// can.
+// Ready returns nil if the directory can distinguish valid from invalid keys, or else the reason.
 func (d *Directory) Ready() error {
-	if !d.heard.Load() {
-		why := "it was not asked yet"
-		if t := d.trouble.Load(); t != nil {
+	if !d.synced.Load() {
+		why := "not queried yet"
+		if t := d.lastError.Load(); t != nil {
 			why = *t
 		}
 		if d.o.Snapshot == "" {
-			return fmt.Errorf("no key is known: the store of keys did not answer (%s); start it or mend its address", why)
+			return fmt.Errorf("no key is known: the store of keys does not respond (%s); start it or fix its address", why)
 		}
-		return fmt.Errorf("no key is known: the store of keys did not answer (%s), and there is no snapshot to go on with in %s; start the store or mend its address", why, d.o.Snapshot)
+		return fmt.Errorf("no key is known: the store of keys does not respond (%s), and there is no snapshot in %s; start the store or fix its address", why, d.o.Snapshot)
 	}
 	if age := d.age(time.Now()); age > d.o.Stale {
-		return fmt.Errorf("the store of keys was last reached %s ago, and what is known serves for %s; start the store or mend its address", age.Round(time.Second), d.o.Stale)
+		return fmt.Errorf("the store of keys was last reached %s ago, and known keys are accepted for %s; start the store or fix its address", age.Round(time.Second), d.o.Stale)
 	}
 	return nil
 }
 
-// State is a directory at one moment, for metrics.
+// State is the state of a directory, for metrics.
 type State struct {
 	Known    int           // keys in memory
-	Lookups  int           // questions to the store that are open
+	Lookups  int           // queries in flight
 	Revision int64         // up to which changes are known
 	Age      time.Duration // since all changes were known
-	Stale    bool          // that is too long: no key of the store is served
+	Stale    bool          // Age is too high: keys of the store are rejected
 }
 
-// Snapshot is the directory as it is now.
+// Snapshot returns the current state.
 func (d *Directory) Snapshot() State {
 	t, age := d.table.Load(), d.age(time.Now())
-	return State{Known: int(t.size.Load()), Lookups: len(d.slots), Revision: t.cursor.Load(), Age: age, Stale: age > d.o.Stale}
+	return State{Known: int(t.size.Load()), Lookups: len(d.slots), Revision: t.cursor.Load().Revision, Age: age, Stale: age > d.o.Stale}
 }
 
-// errBusy is an answer that did not come in time.
+// errBusy reports a query that took too long to start.
 var errBusy = errors.New("too many keys are being looked up")

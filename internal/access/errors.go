@@ -4,22 +4,23 @@ import (
 	"errors"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/agents"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// ErrUnknown is what a [Source] answers where there is no key with an id.
+// ErrUnknown is returned by a [Source] that has no key with an id.
 var ErrUnknown = errors.New("there is no such key")
 
-// What callers are told. No message holds a key or a part of one. Who has not shown
-// the right secret learns nothing but that the key is wrong.
+// Errors for callers. No message contains a part of a key. A caller without the correct
+// secret learns only that the key is wrong.
 
 func errNoKey() *llm.Error {
-	return &llm.Error{Kind: llm.Authentication, Message: "no API key was sent; send one as 'Authorization: Bearer KEY', 'x-api-key: KEY' or 'x-goog-api-key: KEY'"}
+	return &llm.Error{Kind: llm.Authentication, Message: "no API key was sent; " + agents.KeyHint}
 }
 
 func errWrongKey() *llm.Error {
 	return &llm.Error{Kind: llm.Authentication, Code: "invalid_api_key",
-		Message: "this API key is not known to the gateway; check that it was copied whole, or ask the gateway's operator for one"}
+		Message: "this API key is not known to the gateway; check that it was copied completely, or ask the gateway's operator for one"}
 }
 
 func errExpired() *llm.Error {
@@ -35,7 +36,7 @@ func errRevoked() *llm.Error {
 }
 
 func errBlocked() *llm.Error {
-	return &llm.Error{Kind: llm.Permission, Code: "blocked", Message: "the team or organisation of this API key is blocked; ask the gateway's operator to lift it"}
+	return &llm.Error{Kind: llm.Permission, Code: "blocked", Message: "the team or organisation of this API key is blocked; ask the gateway's operator to unblock it"}
 }
 
 func errAddress() *llm.Error {
@@ -54,20 +55,20 @@ func errModel() *llm.Error {
 }
 
 func errOperatorKey() *llm.Error {
-	return &llm.Error{Kind: llm.Permission, Code: "operator_key", Message: "this is an operator's key, which opens the admin API and no model; send a client's key"}
+	return &llm.Error{Kind: llm.Permission, Code: "operator_key", Message: "this is an operator's key, for the admin API only; send a client's key"}
 }
 
 func errClientKey() *llm.Error {
-	return &llm.Error{Kind: llm.Permission, Code: "client_key", Message: "this is a client's key, which does not open the admin API; send an operator's key"}
+	return &llm.Error{Kind: llm.Permission, Code: "client_key", Message: "this is a client's key, which the admin API does not accept; send an operator's key"}
 }
 
-// errUnsure is for keys of which nothing can be known now. It is never 401: clients
-// throw a key away that they are told is wrong.
-func errUnsure(message string, cause error) *llm.Error {
+// errUnavailable is the error for keys that cannot be checked now. It is never 401: clients discard
+// a key that is reported as wrong.
+func errUnavailable(message string, cause error) *llm.Error {
 	return &llm.Error{Kind: llm.Overloaded, Code: "keys_unavailable", RetryAfter: time.Second, Message: message, Cause: cause}
 }
 
 func errTooManyWrong(wait time.Duration) *llm.Error {
 	return &llm.Error{Kind: llm.RateLimit, Code: "too_many_wrong_keys", RetryAfter: wait,
-		Message: "too many wrong API keys came from your address; wait, and send a key that the gateway knows"}
+		Message: "too many wrong API keys came from your address; wait, and send a valid key"}
 }

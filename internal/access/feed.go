@@ -4,133 +4,203 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	pollEvery = time.Second // and up to a fifth less, so that nodes do not ask together
-	pageSize  = 1000
-	saveEvery = 10 * time.Second
+	pollInterval = time.Second // minus up to a fifth, so that nodes do not poll at the same time
+	pageSize     = 1000
+	saveInterval = 10 * time.Second
 )
 
-// Run follows the store's changes until ctx ends, and keeps the snapshot. A change is
-// known here within a second and the time that two questions take.
+// Run follows the store's changes and saves the snapshot until ctx ends. A change is known after at
+// most a second and the time of two queries.
 func (d *Directory) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	s := &saver{d: d}
 	others.Go(func() { s.run(ctx) })
-	down, checked := false, !d.restored
+	others.Go(func() { d.loadLoop(ctx) })
+	down := false
 	for ctx.Err() == nil {
 		err := d.Refresh(ctx)
-		down = d.note(ctx, err, down)
-		if err == nil && !checked {
-			checked = true
-			others.Go(func() { d.reload(ctx) })
-		}
-		pause(ctx, pollEvery-rand.N(pollEvery/5)) //nolint:gosec // not for secrets
+		down = d.logOutage(ctx, err, down)
+		sleep(ctx, pollInterval-rand.N(pollInterval/5)) //nolint:gosec // jitter
 	}
 	others.Wait()
 	s.save()
 }
 
-// note logs when the store goes away and when it comes back, once each.
-func (d *Directory) note(ctx context.Context, err error, down bool) bool {
+// logOutage logs once when the store goes down and once when it is back.
+func (d *Directory) logOutage(ctx context.Context, err error, down bool) bool {
 	switch {
 	case ctx.Err() != nil:
 		return down
 	case err != nil && !down:
-		d.o.Logger.Warn("the store of keys does not answer; known keys are served", "error", err, "age", d.age(time.Now()).String(), "stale", d.o.Stale.String())
+		d.o.Logger.Warn("store of keys lost; known keys are accepted", "error", err, "age", d.age(time.Now()).String(), "stale", d.o.Stale.String())
 	case err == nil && down:
-		d.o.Logger.Info("the store of keys answers again", "known", d.Snapshot().Known)
+		d.o.Logger.Info("store of keys is back", "known", d.Snapshot().Known)
 	}
 	return err != nil
 }
 
-// Refresh reads all changes that there are. Run does so every second; at a start
-// without a snapshot call it first and then ask Ready.
+// Refresh reads all pending changes. Run calls it every second. At a start without a snapshot, call
+// it and then Ready.
 func (d *Directory) Refresh(ctx context.Context) error {
-	d.feed.Lock()
-	defer d.feed.Unlock()
-	t := d.table.Load()
+	d.feedMu.Lock()
+	defer d.feedMu.Unlock()
 	for {
 		began := time.Now()
-		more, err := d.page(ctx, t)
+		more, err := d.readChanges(ctx)
 		if err != nil {
 			text := err.Error()
-			d.trouble.Store(&text)
+			d.lastError.Store(&text)
 			return err
 		}
-		// In the middle of a first load all that is known is from this store and this
-		// process, so that is a contact too. In the middle of any other it is not:
-		// a revocation may be on the next page.
-		if !more || !d.heard.Load() {
-			d.contact.Store(int64(began.Sub(d.began)))
-			d.heard.Store(true)
-		}
 		if !more {
+			d.lastSync.Store(int64(began.Sub(d.startedAt)))
+			d.synced.Store(true)
 			return nil
 		}
 	}
 }
 
-// page reads one page of changes into a table.
-func (d *Directory) page(ctx context.Context, t *table) (more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+// readChanges reads one page of changes.
+func (d *Directory) readChanges(ctx context.Context) (more bool, err error) {
+	short, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	since := t.cursor.Load()
-	records, next, err := d.o.Source.Changes(ctx, since, pageSize)
+	t := d.table.Load()
+	since := *t.cursor.Load()
+	c, err := d.o.Source.Changes(short, since, pageSize)
 	switch {
 	case err != nil:
 		return false, err
-	case len(records) >= pageSize && next <= since:
-		return false, errors.New("the store's list of changes does not go on")
+	case c.Reset:
+		return false, d.reset(ctx, c.Next)
+	case c.More && c.Next.Revision <= since.Revision:
+		return false, errors.New("the store's list of changes does not advance")
 	}
-	t.apply(records, max(next, since))
-	return len(records) >= pageSize, nil
+	t.apply(c)
+	return c.More, nil
 }
 
-// reload reads all keys afresh, once after a start from a snapshot. The snapshot may
-// be of another store, or of a later state of this one than was restored: then its
-// revision is worth nothing, and keys are in it that should not be.
-func (d *Directory) reload(ctx context.Context) {
-	fresh := newTable(d.o.Most)
-	for ctx.Err() == nil {
-		err := d.readAll(ctx, fresh)
-		if err == nil {
-			err = d.replace(ctx, fresh)
-		}
-		if err == nil {
-			return
-		}
-		pause(ctx, pollEvery)
+// reset starts with an empty table: the store is another one, or was restored or set back. Its revisions
+// mean nothing for what is known. Requests look up their keys until loadLoop has read all known keys
+// again. Keys of the old table are used only if such a lookup fails.
+func (d *Directory) reset(ctx context.Context, at Cursor) error {
+	old, fresh := d.table.Load(), newTable(d.o.MaxKeys)
+	if previous := old.previous.Load(); previous != nil { // the last reset is not complete
+		old = previous
 	}
-}
-
-// replace puts a table in the place of the known one. What that one has learnt since
-// must be in the new one first.
-func (d *Directory) replace(ctx context.Context, fresh *table) error {
-	d.feed.Lock()
-	defer d.feed.Unlock()
-	if err := d.readAll(ctx, fresh); err != nil {
-		return err
-	}
-	if gone := d.table.Load().size.Load() - fresh.size.Load(); gone > 0 {
-		d.o.Logger.Warn("the store has fewer keys than the snapshot had; the others are not served any more", "gone", gone, "known", fresh.size.Load())
+	fresh.cursor.Store(&at)
+	fresh.several.Store(old.several.Load())
+	after := ""
+	if old.size.Load() > 0 {
+		fresh.previous.Store(old)
+	} else { // the first keys now, the others in the background
+		records, err := d.load(ctx, fresh, d.after(""))
+		if err != nil {
+			return err
+		}
+		if len(records) < pageSize {
+			d.table.Store(fresh)
+			return nil
+		}
+		after = records[len(records)-1].ID
 	}
 	d.table.Store(fresh)
+	d.recentLookups.clear()
+	select {
+	case <-d.loading: // for a table that is gone
+	default:
+	}
+	d.loading <- loadJob{fresh, after}
 	return nil
 }
 
-func (d *Directory) readAll(ctx context.Context, t *table) error {
+// loadJob is a table that is not complete and the last key that it has.
+type loadJob struct {
+	table *table
+	after string
+}
+
+// loadLoop completes tables after a reset.
+func (d *Directory) loadLoop(ctx context.Context) {
 	for {
-		if more, err := d.page(ctx, t); err != nil || !more {
-			return err
+		select {
+		case <-ctx.Done():
+			return
+		case job := <-d.loading:
+			d.complete(ctx, job.table, job.after)
 		}
 	}
 }
 
-func pause(ctx context.Context, long time.Duration) {
+// resetSize is the number of keys per query of a reset.
+const resetSize = 1000
+
+// complete reads the keys that were known before a reset and then others, so that they work while the
+// store is down.
+func (d *Directory) complete(ctx context.Context, t *table, after string) {
+	if old := t.previous.Load(); old != nil {
+		ids := old.ids()
+		gone := len(ids)
+		for page := range slices.Chunk(ids, resetSize) {
+			records, ok := d.loadAgain(ctx, t, func(ctx context.Context) ([]Record, error) { return d.o.Source.KeysByID(ctx, page) })
+			if !ok {
+				return
+			}
+			gone -= len(records)
+		}
+		t.previous.Store(nil)
+		d.o.Logger.Warn("the store of keys was restored or replaced; all keys were read again", "known", t.size.Load(), "gone", gone)
+	}
+	for !t.isFull() {
+		records, ok := d.loadAgain(ctx, t, d.after(after))
+		if !ok || len(records) < pageSize {
+			return
+		}
+		after = records[len(records)-1].ID
+	}
+}
+
+// after reads a page of keys.
+func (d *Directory) after(id string) func(context.Context) ([]Record, error) {
+	return func(ctx context.Context) ([]Record, error) { return d.o.Source.KeysAfter(ctx, id, pageSize) }
+}
+
+// loadAgain loads keys and tries again after an error. It reports false if the table is not used any
+// more.
+func (d *Directory) loadAgain(ctx context.Context, t *table, read func(context.Context) ([]Record, error)) ([]Record, bool) {
+	for ctx.Err() == nil && d.table.Load() == t {
+		if records, err := d.load(ctx, t, read); err == nil {
+			return records, true
+		}
+		sleep(ctx, pollInterval)
+	}
+	return nil, false
+}
+
+// load adds keys to a table until it is full, and returns those that were read.
+func (d *Directory) load(ctx context.Context, t *table, read func(context.Context) ([]Record, error)) ([]Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	began := t.mark()
+	records, err := read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range records {
+		if t.isFull() {
+			break
+		}
+		t.addLookup(r, began)
+	}
+	return records, nil
+}
+
+func sleep(ctx context.Context, long time.Duration) {
 	timer := time.NewTimer(long)
 	defer timer.Stop()
 	select {

@@ -4,15 +4,18 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/quota"
 )
 
-// A key that is revoked is refused on every node within two seconds, also where the
-// store takes its time.
+// TestRevocationReachesEveryNode checks that a revoked key is rejected on every node within two
+// seconds, also if the store is slow.
 func TestRevocationReachesEveryNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(), peppers(t)
@@ -25,7 +28,7 @@ func TestRevocationReachesEveryNode(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		worst := time.Duration(0)
 		for i, id := range ids {
-			time.Sleep(time.Duration(i) * 37 * time.Millisecond) // at any point of a poll
+			time.Sleep(time.Duration(i) * 37 * time.Millisecond) // at different phases of a poll
 			for _, d := range nodes {
 				wants(t, d, keys[i], "200")
 			}
@@ -71,34 +74,36 @@ func TestChangesOfAKey(t *testing.T) {
 		wants(t, d, keys[0], "401 expired_api_key")
 		wants(t, d, rotated, "200")
 
-		s.change(ids[0], func(r *Record) { r.Blocked = true })
+		s.change(ids[0], func(r *Record) { r.OrgBlocked = true })
 		time.Sleep(2 * time.Second)
 		wants(t, d, rotated, "403 blocked")
-		s.change(ids[0], func(r *Record) { r.Blocked, r.Expires = false, time.Now().Add(time.Minute) })
+		s.change(ids[0], func(r *Record) { r.OrgBlocked, r.Expires = false, time.Now().Add(time.Minute) })
 		time.Sleep(2 * time.Second)
 		wants(t, d, rotated, "200")
-		time.Sleep(time.Minute) // with nothing in the feed
+		time.Sleep(time.Minute) // the feed is empty
 		wants(t, d, rotated, "401 expired_api_key")
 	})
 }
 
-// All keys are loaded in pages, and the store is asked about once a second after that.
+// TestLoadInPages checks that all keys are loaded in pages, and that the store is polled about once
+// a second afterwards.
 func TestLoadInPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(), peppers(t)
 		_, keys := s.stored(p, 2*pageSize)
 		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
-		if err := d.Ready(); err == nil || !strings.Contains(err.Error(), "not asked yet") {
+		if err := d.Ready(); err == nil || !strings.Contains(err.Error(), "not queried yet") {
 			t.Error(err)
 		}
 		stop := follow(t, d)
 		synctest.Wait()
-		if _, pages := s.questions(); pages != 3 || d.Snapshot().Known != len(keys) || d.Ready() != nil {
-			t.Errorf("%d pages, %+v, %v", pages, d.Snapshot(), d.Ready())
+		if s.pages != 3 || d.Snapshot().Known != len(keys) || d.Ready() != nil {
+			t.Errorf("%d pages, %+v, %v", s.pages, d.Snapshot(), d.Ready())
 		}
+		_, before := s.questions()
 		time.Sleep(100 * time.Second)
-		if _, pages := s.questions(); pages < 103 || pages > 130 {
-			t.Errorf("%d questions in 100 s", pages-3)
+		if _, polls := s.questions(); polls-before < 100 || polls-before > 130 {
+			t.Errorf("%d questions in 100 s", polls-before)
 		}
 		if asked, _ := s.questions(); asked != 0 {
 			t.Errorf("%d keys were asked for", asked)
@@ -107,39 +112,140 @@ func TestLoadInPages(t *testing.T) {
 	})
 }
 
-// half answers one page and no more.
-type half struct{ *source }
-
-func (s half) Changes(ctx context.Context, since int64, limit int) ([]Record, int64, error) {
-	if since > 0 {
-		return nil, 0, errAway
-	}
-	return s.source.Changes(ctx, since, limit)
-}
-
-// A first load that breaks off leaves keys that are as good as any. After a snapshot
-// it is no contact: a revocation may be on the page that did not come.
-func TestLoadThatBreaksOff(t *testing.T) {
+// TestLoadStopsAtTheLimit checks that no more keys are loaded than fit.
+func TestLoadStopsAtTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(), peppers(t)
-		_, keys := s.stored(p, pageSize+1)
-		o := DirectoryOptions{Source: half{s}, Peppers: p, Snapshot: t.TempDir() + "/s", Stale: time.Hour}
-		d := NewDirectory(o)
-		if err := d.Refresh(t.Context()); err == nil || d.Ready() != nil {
-			t.Errorf("%v, %v", err, d.Ready())
+		_, keys := s.stored(p, 5*pageSize)
+		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, MaxKeys: pageSize + 10})
+		defer follow(t, d)()
+		synctest.Wait()
+		if s.pages != 2 || d.Snapshot().Known != pageSize+10 {
+			t.Errorf("%d pages, %+v", s.pages, d.Snapshot())
 		}
-		wants(t, d, keys[0], "200")
-
-		write(t, o.Snapshot, p, time.Now(), 0, nil)
-		time.Sleep(30 * time.Minute)
-		d = NewDirectory(o)
-		if err := d.Refresh(t.Context()); err == nil || d.Snapshot().Age != 30*time.Minute {
-			t.Errorf("%v, %+v", err, d.Snapshot())
+		for _, key := range keys[:20] {
+			wants(t, d, key, "200")
 		}
 	})
 }
 
-// The store that is away is told of once, and once when it is back.
+// TestTenants checks that the change of an organisation or a team reaches its keys, and that it is one
+// change however many they are.
+func TestTenants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newSource(), peppers(t)
+		ids, keys := s.stored(p, 3)
+		s.change(ids[1], func(r *Record) { r.Org, r.Team = "other", "t" })
+		s.change(ids[2], func(r *Record) { r.Org = "other" })
+		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
+		defer follow(t, d)()
+		time.Sleep(2 * time.Second)
+		limit := func(n int) quota.Limit {
+			e := d.table.Load().find(ids[n])
+			return quota.Limit{Requests: e.record.OrgLimit.Requests, Tokens: e.record.TeamLimit.Tokens}
+		}
+		s.putTenant(Tenant{Org: "other", Limit: quota.Limit{Requests: 5}})
+		s.putTenant(Tenant{Org: "other", Team: "t", Limit: quota.Limit{Tokens: 7}})
+		time.Sleep(2 * time.Second)
+		for n, want := range []quota.Limit{{}, {Requests: 5, Tokens: 7}, {Requests: 5}} {
+			if got := limit(n); got != want {
+				t.Errorf("key %d has %+v, want %+v", n, got, want)
+			}
+		}
+		s.putTenant(Tenant{Org: "other", Team: "t", Blocked: true})
+		s.change(ids[0], func(r *Record) { r.Revoked = time.Now() })
+		time.Sleep(2 * time.Second)
+		wants(t, d, keys[0], "401 revoked_api_key")
+		wants(t, d, keys[1], "403 blocked")
+		wants(t, d, keys[2], "200")
+		s.putTenant(Tenant{Org: "other", Blocked: true})
+		s.putTenant(Tenant{Org: "other", Team: "t"})
+		time.Sleep(2 * time.Second)
+		wants(t, d, keys[1], "403 blocked")
+		wants(t, d, keys[2], "403 blocked")
+		s.putTenant(Tenant{Org: "other"})
+		time.Sleep(2 * time.Second)
+		wants(t, d, keys[1], "200")
+		if got := d.table.Load().records(); len(got) != 3 {
+			t.Errorf("%d records", len(got))
+		}
+		allocated := testing.AllocsPerRun(100, func() { d.table.Load().find(ids[1]) })
+		if allocated > 0 {
+			t.Errorf("%v allocations to find a key after its team has changed", allocated)
+		}
+	})
+}
+
+// TestRestoredStore restores the store to an older state under a running gateway, with a revision that
+// is lower, the same or higher than that which the gateway knows.
+func TestRestoredStore(t *testing.T) {
+	for name, ahead := range map[string]int{"lower": 0, "same": 3, "higher": 10} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, p := newSource(), peppers(t)
+				ids, keys := s.stored(p, 3*pageSize)
+				d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
+				defer follow(t, d)()
+				time.Sleep(2 * time.Second)
+				backup, revision := maps.Clone(s.records), s.revision
+				late, lateKey := minted(p)
+				s.put(late)
+				s.change(ids[1], func(r *Record) { r.Revoked = time.Now() })
+				s.change(ids[2], func(r *Record) { r.Limit.Requests = 5 })
+				time.Sleep(2 * time.Second)
+				wants(t, d, lateKey, "200")
+				wants(t, d, keys[1], "401 revoked_api_key")
+				s.set(func(s *source) { s.records, s.revision, s.history = backup, revision, s.history+1 })
+				for range ahead {
+					s.change(ids[3], func(r *Record) { r.Revoked = time.Now() })
+				}
+				time.Sleep(2 * time.Second)
+				wants(t, d, lateKey, "401 invalid_api_key") // the restored store does not have it
+				wants(t, d, keys[1], "200")                 // the restored store has not revoked it
+				s.change(ids[0], func(r *Record) { r.Revoked = time.Now() })
+				time.Sleep(2 * time.Second)
+				wants(t, d, keys[0], "401 revoked_api_key")
+				if ahead > 0 {
+					wants(t, d, keys[3], "401 revoked_api_key")
+				}
+				if st := d.Snapshot(); st.Known != 3*pageSize {
+					t.Errorf("%+v", st)
+				}
+			})
+		})
+	}
+}
+
+// TestSlowReset restores a store that then responds to lookups of single keys only, and that fails
+// altogether. Revoked keys are refused at once in the first case; known ones are accepted in the second.
+func TestSlowReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, p := newSource(), peppers(t)
+		ids, keys := s.stored(p, 3)
+		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
+		defer follow(t, d)()
+		time.Sleep(2 * time.Second)
+		s.change(ids[1], func(r *Record) { r.Revoked = time.Now() })
+		s.set(func(s *source) { s.noLists, s.history = true, s.history+1; delete(s.records, ids[0]) })
+		time.Sleep(time.Second)
+		wants(t, d, keys[0], "401 invalid_api_key")
+		wants(t, d, keys[1], "401 revoked_api_key")
+		wants(t, d, keys[2], "200")
+		s.set(func(s *source) { s.err = errAway })
+		time.Sleep(10 * time.Second)
+		wants(t, d, keys[2], "200")
+		s.set(func(s *source) { s.noLists, s.err = false, nil })
+		time.Sleep(4 * time.Second)
+		wants(t, d, keys[0], "401 invalid_api_key")
+		wants(t, d, keys[1], "401 revoked_api_key")
+		wants(t, d, keys[2], "200")
+		if st := d.Snapshot(); st.Known != 2 || st.Age > 2*time.Second {
+			t.Errorf("%+v", st)
+		}
+	})
+}
+
+// TestOutageIsLoggedOnce checks that an outage and its end are logged once each.
 func TestOutageIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -153,7 +259,7 @@ func TestOutageIsLoggedOnce(t *testing.T) {
 		s.set(func(s *source) { s.err = nil })
 		time.Sleep(3 * time.Second)
 		stop()
-		if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "does not answer") || !strings.Contains(got, "answers again") {
+		if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "store of keys lost") || !strings.Contains(got, "store of keys is back") {
 			t.Error(got)
 		}
 	})
@@ -170,11 +276,11 @@ func (l *locked) Write(b []byte) (int, error) {
 	return l.to.Write(b)
 }
 
-// stuck is a feed that always has a full page and never goes on.
+// stuck is a feed that always has more and never advances.
 type stuck struct{ *source }
 
-func (s stuck) Changes(context.Context, int64, int) ([]Record, int64, error) {
-	return make([]Record, pageSize), 0, nil
+func (s stuck) Changes(_ context.Context, since Cursor, _ int) (Changes, error) {
+	return Changes{Records: make([]Record, pageSize), Next: since, More: true}, nil
 }
 
 func TestFeedThatDoesNotGoOn(t *testing.T) {
@@ -182,62 +288,4 @@ func TestFeedThatDoesNotGoOn(t *testing.T) {
 	if err := d.Refresh(t.Context()); err == nil || d.Ready() == nil {
 		t.Error("it was taken for a list of keys")
 	}
-}
-
-// While a table from a snapshot is being read again a page at a time, a revocation
-// that comes in the middle is not lost.
-func TestRevocationWhileReloading(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, p := newSource(), peppers(t)
-		ids, keys := s.stored(p, 5*pageSize)
-		path := t.TempDir() + "/keys.snapshot"
-		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, Snapshot: path})
-		stop := follow(t, d)
-		time.Sleep(time.Second)
-		stop()
-
-		s.takes = 200 * time.Millisecond
-		d = NewDirectory(DirectoryOptions{Source: s, Peppers: p, Snapshot: path})
-		defer follow(t, d)()
-		before := d.table.Load()
-		revoked, refused := map[int]time.Time{}, map[int]bool{}
-		for tick := range 500 {
-			if i := tick / 10; tick%10 == 0 && i < 30 {
-				s.change(ids[i], func(r *Record) { r.Revoked = time.Now() })
-				revoked[i] = time.Now()
-			}
-			time.Sleep(10 * time.Millisecond)
-			for i, at := range revoked {
-				got := says(d, keys[i])
-				if got == "200" && (refused[i] || time.Since(at) > 2*time.Second) {
-					t.Fatalf("key %d is served %v after it was revoked; it was refused before: %v", i, time.Since(at), refused[i])
-				}
-				refused[i] = got != "200"
-			}
-		}
-		if d.table.Load() == before {
-			t.Error("the keys were not read again")
-		}
-		wants(t, d, keys[40], "200")
-	})
-}
-
-// A new table takes the place of the known one only with all that that one knows.
-func TestReplaceCatchesUp(t *testing.T) {
-	s, p := newSource(), peppers(t)
-	ids, keys := s.stored(p, 2)
-	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
-	fresh := newTable(10)
-	if err := d.readAll(t.Context(), fresh); err != nil {
-		t.Fatal(err)
-	}
-	s.change(ids[0], func(r *Record) { r.Revoked = time.Now() })
-	if err := d.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.replace(t.Context(), fresh); err != nil || d.table.Load() != fresh {
-		t.Fatal(err)
-	}
-	wants(t, d, keys[0], "401 revoked_api_key")
-	wants(t, d, keys[1], "200")
 }

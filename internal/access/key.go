@@ -7,8 +7,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
-// A key is gw_ENV_ID_SECRETSUM. Its beginning and its checksum let scanners find a
-// leaked one, and let the gateway refuse what never was one without asking anybody.
+// A key has the form gw_ENV_ID_SECRETSUM. Prefix and checksum let scanners find leaked keys, and
+// let the gateway reject malformed ones without a query.
 const (
 	keyPrefix = "gw_"
 	idLen     = 22 // 131 bits
@@ -18,8 +18,7 @@ const (
 	envMax    = 16
 )
 
-// The environments that keys are made for. They are for the reader's eye and for
-// scanners; what a key opens is in its record.
+// Environments of keys. They are for readers and scanners; the record says what a key may do.
 const (
 	EnvLive  = "live"  // clients
 	EnvAdmin = "admin" // operators
@@ -27,16 +26,15 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Mint makes a key. Its text is shown once and never kept; the id and a digest of
-// the secret are. An env that is not lower-case letters, 16 at the most, makes a
-// text that Parse refuses.
+// Mint creates a key. Its text is shown once and not stored; the id and a digest of the secret are.
+// An env must consist of at most 16 lower-case letters, or Parse rejects the text.
 func Mint(env string) (id string, sec, text secret.String) {
 	id = random62(idLen)
 	sec, text = MintAgain(env, id)
 	return id, sec, text
 }
 
-// MintAgain makes a new secret for a key that exists, for its rotation.
+// MintAgain creates a new secret for an existing key, for its rotation.
 func MintAgain(env, id string) (sec, text secret.String) {
 	s := random62(secretLen)
 	head := keyPrefix + env + "_" + id + "_" + s
@@ -44,8 +42,8 @@ func MintAgain(env, id string) (sec, text secret.String) {
 	return secret.String(s), secret.String(head + string(sum[:]))
 }
 
-// Parse takes a key apart. It is false for whatever is not shaped like one, judged
-// by length, alphabet and checksum alone: no I/O, no allocation.
+// Parse splits a key. It reports false for text that is not a key by length, alphabet or checksum.
+// It does not allocate.
 func Parse(text string) (id string, sec secret.String, ok bool) {
 	envLen := len(text) - len(keyPrefix) - tailLen
 	if envLen < 1 || envLen > envMax || text[:len(keyPrefix)] != keyPrefix {
@@ -68,14 +66,14 @@ func Parse(text string) (id string, sec secret.String, ok bool) {
 	return id, secret.String(rest[:secretLen]), true
 }
 
-// random62 is n characters of base62, each as likely as any other: bytes past the
-// last whole multiple of 62 are thrown away.
+// random62 returns n uniformly distributed base62 characters: bytes from the last multiple of 62 on
+// are discarded.
 func random62(n int) string {
 	const usable = 256 - 256%len(base62)
 	out := make([]byte, 0, n)
 	var raw [64]byte
 	for len(out) < n {
-		_, _ = rand.Read(raw[:]) // it never fails: it ends the process instead
+		_, _ = rand.Read(raw[:]) // never fails
 		for _, b := range raw {
 			if int(b) < usable && len(out) < n {
 				out = append(out, base62[int(b)%len(base62)])
@@ -85,8 +83,8 @@ func random62(n int) string {
 	return string(out)
 }
 
-// checksum is the CRC-32 of a text in base62. It goes byte by byte, because the
-// library's faster way would make a copy of the text on the heap.
+// checksum returns the CRC-32 of a text in base62. It processes single bytes, because the library
+// function would copy the text to the heap.
 func checksum(text string) [sumLen]byte {
 	crc := ^uint32(0)
 	for i := range len(text) {
@@ -101,8 +99,8 @@ func checksum(text string) [sumLen]byte {
 	return out
 }
 
-// alphanumeric has no branch that depends on a character: the processor learns
-// branches, and would then be faster with a key that begins like one it knows.
+// alphanumeric has no branch that depends on a character: branch prediction would make keys with a
+// known prefix faster.
 func alphanumeric(s string) bool {
 	good := uint16(1)
 	for i := range len(s) {
@@ -112,5 +110,5 @@ func alphanumeric(s string) bool {
 	return good == 1
 }
 
-// within is 1 where c is one of the n characters from first on, and 0 otherwise.
+// within returns 1 if c is one of the n characters from first on, and 0 otherwise.
 func within(c, first byte, n uint16) uint16 { return (uint16(c-first) - n) >> 15 }

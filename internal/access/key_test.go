@@ -23,7 +23,7 @@ func TestMintAndParse(t *testing.T) {
 	}
 }
 
-// The checksum is the library's CRC-32.
+// TestChecksum compares the checksum with the library's CRC-32.
 func TestChecksum(t *testing.T) {
 	for _, s := range []string{"", "a", "gw_live_", strings.Repeat("z", 300)} {
 		want := crc32.ChecksumIEEE([]byte(s))
@@ -37,8 +37,8 @@ func TestChecksum(t *testing.T) {
 	}
 }
 
-// Every character is as likely as any other. With 62 classes the statistic has a
-// mean of 61; past 150 the odds are below one in a billion.
+// TestMintIsUniform checks that all characters are equally likely. With 62 classes the statistic
+// has a mean of 61; above 150 the probability is below one in a billion.
 func TestMintIsUniform(t *testing.T) {
 	var seen [256]int
 	const n = 200_000
@@ -64,7 +64,7 @@ func TestParseRefuses(t *testing.T) {
 		"long env": strings.Replace(good, "live", strings.Repeat("a", 17), 1), "a space before": " " + good[1:],
 		"another env": strings.Replace(good, "live", "test", 1), "separator": good[:30] + "-" + good[31:], "huge": strings.Repeat(good, 1000),
 	}
-	for i := range good { // any one character that is not what it was
+	for i := range good { // change each character in turn
 		c := byte('a')
 		if good[i] == 'a' {
 			c = 'b'

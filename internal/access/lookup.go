@@ -12,61 +12,67 @@ import (
 )
 
 const (
-	lookupsAtOnce = 16              // questions to the source, all keys together
-	lookupTime    = 2 * time.Second // for one of them
-	lookupWait    = time.Second     // that a request waits for it
-	askedTime     = time.Second     // that the source is not asked for an id again
-	askedMost     = 8192            // such ids, twice over
+	maxLookups       = 16              // concurrent queries
+	lookupTimeout    = 2 * time.Second // of a query
+	lookupWait       = time.Second     // how long a request waits for a query
+	lookupTTL        = time.Second     // during which an id is not queried again
+	maxRecentLookups = 8192            // ids in each of two generations
 
-	unseen = -1 // the revision of a key that is not in memory
+	noRevision = -1 // revision of a key that is not in memory
 )
 
-// lookup finds a key: in memory, or at the source if it was never seen. It is nil
-// with no error where there is certainly none.
+// lookup finds a key in memory or, if it was never seen, in the source. It returns nil without an
+// error if the key certainly does not exist.
 func (d *Directory) lookup(r *http.Request, id string, now time.Time) (*entry, *llm.Error) {
 	if e := d.table.Load().find(id); e != nil {
-		if !e.used.Load() { // most often it is, and a store would move the line between cores
-			e.used.Store(true)
+		if !e.recentlyUsed.Load() { // avoid writing to a shared cache line
+			e.recentlyUsed.Store(true)
 		}
 		return e, nil
 	}
-	if d.asked.lately(id, now) {
+	if d.recentLookups.has(id, now) {
 		return nil, nil
 	}
-	// Who tries keys does not get to keep the store busy.
-	if wait := d.wrong.wait(address(r), now); wait > 0 {
+	if previous := d.table.Load().previous.Load(); previous != nil {
+		if old := previous.find(id); old != nil {
+			return d.lookupAgain(r, old)
+		}
+	}
+	// A client that guesses keys must not load the store.
+	if wait := d.wrongKeys.wait(address(r), now); wait > 0 {
 		return nil, errTooManyWrong(wait)
 	}
-	return d.await(r.Context(), strings.Clone(id), unseen) // or the id would hold the secret beside it in memory
+	return d.waitForLookup(r.Context(), strings.Clone(id), noRevision) // a substring would keep the secret in memory
 }
 
-// Record is what is kept of a key: as it is in memory, or else as the source has it.
-func (d *Directory) Record(ctx context.Context, id string) (Record, error) {
-	if e := d.table.Load().find(id); e != nil {
-		return e.record, nil
+// lookupAgain queries the source for a key that was known before a reset. If the source does not
+// respond, it returns the old entry.
+func (d *Directory) lookupAgain(r *http.Request, old *entry) (*entry, *llm.Error) {
+	e, err := d.waitForLookup(r.Context(), old.record.ID, noRevision)
+	if err != nil && err.Kind != llm.Cancelled {
+		return old, nil
 	}
-	return d.o.Source.Key(ctx, id)
+	return e, err
 }
 
-// again looks whether the source has a newer record of a key that came with a wrong
-// secret: it may have been rotated a moment ago, by way of another node. Where the
-// source cannot say, what is known holds.
-func (d *Directory) again(r *http.Request, e *entry, now time.Time) *entry {
-	if d.asked.lately(e.record.ID, now) || d.wrong.wait(address(r), now) > 0 {
+// lookupNewer queries the source for a newer record of a key whose secret did not match: another
+// node may have just rotated it. If the source does not respond, it returns e.
+func (d *Directory) lookupNewer(r *http.Request, e *entry, now time.Time) *entry {
+	if d.recentLookups.has(e.record.ID, now) || d.wrongKeys.wait(address(r), now) > 0 {
 		return e
 	}
-	newer, err := d.await(r.Context(), e.record.ID, e.record.Revision)
+	newer, err := d.waitForLookup(r.Context(), e.record.ID, e.record.Revision)
 	if err != nil || newer == nil {
-		d.asked.add(e.record.ID, time.Now())
+		d.recentLookups.add(e.record.ID, time.Now())
 		return e
 	}
 	return newer
 }
 
-// await waits for the source's answer, together with all others who ask for the
-// same key. The revision is the one that is known and not enough.
-func (d *Directory) await(ctx context.Context, id string, known int64) (*entry, *llm.Error) {
-	answer := d.flights.DoChan(id, func() (any, error) { return d.ask(id, known) })
+// waitForLookup waits for the source. Concurrent requests for a key share a query. known is the
+// revision in memory.
+func (d *Directory) waitForLookup(ctx context.Context, id string, known int64) (*entry, *llm.Error) {
+	answer := d.flights.DoChan(id, func() (any, error) { return d.querySource(id, known) })
 	timer := time.NewTimer(lookupWait)
 	defer timer.Stop()
 	select {
@@ -78,17 +84,17 @@ func (d *Directory) await(ctx context.Context, id string, known int64) (*entry, 
 		case errors.Is(got.Err, ErrUnknown):
 			return nil, nil
 		}
-		return nil, errUnsure("the gateway cannot ask its store about this API key now; try again", got.Err)
+		return nil, errUnavailable("the gateway's store of keys is not available; try again", got.Err)
 	case <-timer.C:
-		return nil, errUnsure("the gateway's store of keys is slow, and this API key is not known yet; try again", errBusy)
+		return nil, errUnavailable("the gateway's store of keys is slow; try again", errBusy)
 	case <-ctx.Done():
-		return nil, &llm.Error{Kind: llm.Cancelled, Message: "the client went away", Cause: ctx.Err()}
+		return nil, &llm.Error{Kind: llm.Cancelled, Message: "the client disconnected", Cause: ctx.Err()}
 	}
 }
 
-// ask asks the source, once it is this key's turn. It outlives the requests that wait
-// for it, but not by much: what it learns is of use to the next.
-func (d *Directory) ask(id string, known int64) (*entry, error) {
+// querySource queries the source when a slot is free. It continues after the waiting requests have
+// gone, for the benefit of the next one.
+func (d *Directory) querySource(id string, known int64) (*entry, error) {
 	timer := time.NewTimer(lookupWait)
 	defer timer.Stop()
 	select {
@@ -99,57 +105,65 @@ func (d *Directory) ask(id string, known int64) (*entry, error) {
 	}
 	t := d.table.Load()
 	e := t.find(id)
-	if e != nil && e.record.Revision > known { // another flight has just landed, or the feed was faster
+	if e != nil && e.record.Revision > known { // another query or the feed was faster
 		return e, nil
 	}
-	if d.asked.lately(id, time.Now()) {
-		return answerOf(e)
+	if d.recentLookups.has(id, time.Now()) {
+		return entryOrUnknown(e)
 	}
 	began := t.mark()
-	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	record, err := d.o.Source.Key(ctx, id)
 	switch {
 	case errors.Is(err, ErrUnknown):
-		d.asked.add(id, time.Now())
+		d.recentLookups.add(id, time.Now())
 		return nil, ErrUnknown
 	case err != nil:
 		return nil, err
 	case record.ID != id:
-		return nil, errors.New("the store was asked for one key and answered with another")
+		return nil, errors.New("the store returned another key than requested")
 	}
 	if record.Revision <= known {
-		d.asked.add(id, time.Now())
+		d.recentLookups.add(id, time.Now())
 	}
-	return t.learn(record, began), nil
+	return t.addLookup(record, began), nil
 }
 
-func answerOf(e *entry) (*entry, error) {
+func entryOrUnknown(e *entry) (*entry, error) {
 	if e == nil {
 		return nil, ErrUnknown
 	}
 	return e, nil
 }
 
-// asked are the ids that the source was just asked for and had nothing new about: no
-// key, or the one that is known. They need not be removed when the feed brings
-// something, because keys in memory are looked at first.
-type asked struct {
+// lookupCache holds ids for which the source had nothing new: no key, or the known record. They
+// need not be removed when the feed brings a change, because memory is checked first.
+type lookupCache struct {
 	mu    sync.Mutex
-	until recent[string, time.Time]
+	until twoGenerationMap[string, time.Time]
 }
 
-func newAsked() asked { return asked{until: newRecent[string, time.Time](askedMost)} }
+func newLookupCache() lookupCache {
+	return lookupCache{until: newTwoGenerationMap[string, time.Time](maxRecentLookups)}
+}
 
-func (a *asked) lately(id string, now time.Time) bool {
+// clear removes all ids.
+func (a *lookupCache) clear() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.until = newTwoGenerationMap[string, time.Time](maxRecentLookups)
+}
+
+func (a *lookupCache) has(id string, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	until, ok := a.until.get(id)
 	return ok && now.Before(until)
 }
 
-func (a *asked) add(id string, now time.Time) {
+func (a *lookupCache) add(id string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.until.put(id, now.Add(askedTime))
+	a.until.put(id, now.Add(lookupTTL))
 }

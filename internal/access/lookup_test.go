@@ -15,8 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// A stampede: five thousand keys that nobody has seen, each asked for by three
-// requests at the same moment.
+// TestStampede sends requests with five thousand unseen keys, three for each, at the same time.
 func TestStampede(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n, each = 5000, 3
@@ -42,7 +41,7 @@ func TestStampede(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.asked) != n || s.mostNow != lookupsAtOnce {
+		if len(s.asked) != n || s.mostNow != maxLookups {
 			t.Errorf("%d keys were asked for, %d at once", len(s.asked), s.mostNow)
 		}
 		for id, times := range s.asked {
@@ -59,8 +58,8 @@ func TestStampede(t *testing.T) {
 	})
 }
 
-// When the store is too slow for a stampede, who cannot be told is told so, and
-// nobody is told that a good key is wrong. In the end all are known.
+// TestStampedeOnASlowStore checks that requests get 503 when the store is too slow for a stampede,
+// and that no valid key gets 401. In the end all keys are known.
 func TestStampedeOnASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(), peppers(t)
@@ -92,7 +91,7 @@ func TestStampedeOnASlowStore(t *testing.T) {
 			wg.Wait()
 			left = again
 		}
-		if s.mostNow > lookupsAtOnce {
+		if s.mostNow > maxLookups {
 			t.Errorf("%d questions at once", s.mostNow)
 		}
 	})
@@ -119,8 +118,8 @@ func TestKnownKeysAskNobody(t *testing.T) {
 	})
 }
 
-// With the store away known keys are served until they are too old; what is not known
-// is 503 and never 401.
+// TestStoreAway checks that known keys are accepted until they are stale while the store is down,
+// and that unknown keys get 503, never 401.
 func TestStoreAway(t *testing.T) {
 	for name, lose := range map[string]func(*source){
 		"dead":   func(s *source) { s.err = errAway },
@@ -154,7 +153,7 @@ func TestStoreAway(t *testing.T) {
 					t.Errorf("%+v, %v", st, d.Ready())
 				}
 				s.set(func(s *source) { s.err, s.frozen = nil, false })
-				time.Sleep(4 * time.Second) // a question to a frozen store ends after two
+				time.Sleep(4 * time.Second) // a query to a frozen store times out after two seconds
 				wants(t, d, keys[0], "200")
 				wants(t, d, coldKey, "200")
 				if d.table.Load().find(ids[0]) == nil || d.Ready() != nil {
@@ -177,22 +176,22 @@ func TestAbsentKeys(t *testing.T) {
 			t.Errorf("asked %d times", asked)
 		}
 		s.put(r)
-		wants(t, d, key, "401 invalid_api_key") // for a second
+		wants(t, d, key, "401 invalid_api_key") // cached for a second
 		if err := d.Refresh(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wants(t, d, key, "200") // the feed knows better
+		wants(t, d, key, "200") // the feed has the key now
 
 		other, otherKey := minted(p)
 		wants(t, d, otherKey, "401 invalid_api_key")
 		s.put(other)
-		time.Sleep(askedTime)
+		time.Sleep(lookupTTL)
 		wants(t, d, otherKey, "200")
 	})
 }
 
-// A secret that was made a moment ago on another node is not called wrong: the store
-// is asked about it, once a second for a key whatever comes with it.
+// TestRotatedAMomentAgo checks that a secret that another node has just created is accepted: the
+// store is queried, at most once a second per key.
 func TestRotatedAMomentAgo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(), peppers(t)
@@ -215,8 +214,9 @@ func TestRotatedAMomentAgo(t *testing.T) {
 		}
 		wants(t, d, next, "200")
 
-		// With the store away a wrong secret stays wrong, and is so at once the next time.
-		time.Sleep(2 * askedTime)
+		// While the store is down a wrong secret stays wrong, and the second request does
+		// not wait.
+		time.Sleep(2 * lookupTTL)
 		s.set(func(s *source) { s.frozen = true })
 		began := time.Now()
 		for range 3 {
@@ -225,11 +225,12 @@ func TestRotatedAMomentAgo(t *testing.T) {
 		if waited := time.Since(began); waited != lookupWait {
 			t.Errorf("it waited %v", waited)
 		}
-		time.Sleep(lookupTime) // until the question is given up
+		time.Sleep(lookupTimeout) // until the query times out
 	})
 }
 
-// A client that goes away does not wait, and does not take the answer from others.
+// TestClientLeavesALookup checks that a client that disconnects stops waiting, and that others
+// still get the result.
 func TestClientLeavesALookup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(), peppers(t)
@@ -261,15 +262,16 @@ func TestClientLeavesALookup(t *testing.T) {
 	})
 }
 
-// An answer that was on its way while the key was revoked does not undo that.
+// TestOldAnswerDoesNotUndoAChange checks that a query result from before a revocation does not undo
+// it.
 func TestOldAnswerDoesNotUndoAChange(t *testing.T) {
-	for _, most := range []int{0, 1} { // 1: the change is given up again before the answer comes
+	for _, most := range []int{0, 1} { // 1: the change is evicted before the result arrives
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, p := newSource(), peppers(t)
 				ids, keys := s.stored(p, 2)
 				s.takes = 100 * time.Millisecond
-				d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, Most: most})
+				d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, MaxKeys: most})
 				var wg sync.WaitGroup
 				wg.Go(func() { says(d, keys[0]) })
 				time.Sleep(time.Millisecond)
@@ -286,11 +288,12 @@ func TestOldAnswerDoesNotUndoAChange(t *testing.T) {
 	}
 }
 
-// There are more keys than fit: all are served, and those in use stay.
+// TestMoreKeysThanFit checks that all keys are accepted when there are more than fit, and that used
+// keys stay in memory.
 func TestMoreKeysThanFit(t *testing.T) {
 	s, p := newSource(), peppers(t)
 	_, keys := s.stored(p, 2500)
-	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, Most: 100})
+	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, MaxKeys: 100})
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -305,17 +308,17 @@ func TestMoreKeysThanFit(t *testing.T) {
 	}
 }
 
-// Who missed a key in memory and comes to ask when the answer is already there does not
-// ask again.
+// TestAnswerThatIsThereIsUsed checks that a request does not query the store when the result has
+// arrived meanwhile.
 func TestAnswerThatIsThereIsUsed(t *testing.T) {
 	s, p := newSource(), peppers(t)
 	ids, _ := s.stored(p, 1)
 	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
 	for range 3 {
-		if e, err := d.ask(ids[0], unseen); err != nil || e.record.ID != ids[0] {
+		if e, err := d.querySource(ids[0], noRevision); err != nil || e.record.ID != ids[0] {
 			t.Fatal(err)
 		}
-		if _, err := d.ask("nobody's", unseen); !errors.Is(err, ErrUnknown) {
+		if _, err := d.querySource("nobody's", noRevision); !errors.Is(err, ErrUnknown) {
 			t.Fatal(err)
 		}
 	}
@@ -324,7 +327,7 @@ func TestAnswerThatIsThereIsUsed(t *testing.T) {
 	}
 }
 
-// wrongSource answers with the record of another key.
+// wrongSource returns the record of another key.
 type wrongSource struct {
 	*source
 	other Record
@@ -373,4 +376,17 @@ func BenchmarkDirectory(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestLargeKeys checks that keys with long lists are evicted by their size.
+func TestLargeKeys(t *testing.T) {
+	tab, long := newTable(100_000), []string{strings.Repeat("x", 64<<10)}
+	for i := range 6000 {
+		tab.apply(Changes{Records: []Record{{ID: fmt.Sprint(i % 5000), Models: long, Revision: int64(i + 1)}}, Next: Cursor{Revision: int64(i + 1)}})
+	}
+	n := 0
+	tab.entries.Range(func(any, any) bool { n++; return true })
+	if most := maxBytes / (64 << 10); n > most || n < most/2 || int64(n) != tab.size.Load() || tab.bytes > maxBytes || tab.bytes < int64(n)<<16 {
+		t.Errorf("%d keys, size %d, %d bytes", n, tab.size.Load(), tab.bytes)
+	}
 }

@@ -14,22 +14,22 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
-// pepperMin is how many bytes a pepper has at least.
+// pepperMin is the minimum length of a pepper in bytes.
 const pepperMin = 32
 
-// Peppers turn secrets into digests. They are kept away from the store, so that
-// who reads the store cannot try secrets, and who writes to it cannot make keys.
-// The first is version 1; new digests are made with the last.
+// Peppers turn secrets into digests. They are not in the store, so that nobody can test secrets
+// with read access to it, or create keys with write access. The first has version 1; new digests
+// use the last.
 type Peppers struct {
 	list []*pepper
 }
 
-// pepper makes digests of one version. Its hashers are kept, because keying one
-// costs more than using it.
+// pepper creates digests of one version. Hashers are pooled, because keying one costs more than
+// using it.
 type pepper struct {
-	version int
-	hashers sync.Pool // *hasher
-	sealing []byte    // key for what this node writes to its own disk
+	version     int
+	hashers     sync.Pool // *hasher
+	snapshotKey []byte    // MAC key of the snapshot
 }
 
 type hasher struct {
@@ -38,8 +38,8 @@ type hasher struct {
 	out [sha256.Size]byte
 }
 
-// NewPeppers takes the peppers in the order of their versions. One that was used
-// stays in the list as long as there are keys from its time.
+// NewPeppers returns the peppers in the order of their versions. A pepper stays in the list as long
+// as keys use it.
 func NewPeppers(list []secret.String) (Peppers, error) {
 	if len(list) == 0 {
 		return Peppers{}, fmt.Errorf("there is no pepper; give one of at least %d random bytes", pepperMin)
@@ -63,18 +63,18 @@ func newPepper(version int, key []byte) (*pepper, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pepper{version: version, sealing: sealing}
+	p := &pepper{version: version, snapshotKey: sealing}
 	p.hashers.New = func() any {
 		return &hasher{mac: hmac.New(sha256.New, key), in: make([]byte, 0, idLen+secretLen)}
 	}
 	return p, nil
 }
 
-// Newest is the version that new digests are made with.
+// Newest returns the version of new digests.
 func (p Peppers) Newest() int { return len(p.list) }
 
-// Digest is what is kept of a new key's secret. The id is part of it, so that a
-// digest copied to another record opens nothing.
+// Digest returns the digest of a new key's secret. It includes the id, so that it is useless in
+// another record.
 func (p Peppers) Digest(id string, sec secret.String) Digest {
 	newest := p.list[len(p.list)-1]
 	h, _ := newest.hashers.Get().(*hasher)
@@ -83,25 +83,25 @@ func (p Peppers) Digest(id string, sec secret.String) Digest {
 	return Digest{Pepper: newest.version, Sum: h.out}
 }
 
-// verdict is what became of a comparison.
-type verdict int
+// match is the result of comparing a secret.
+type match int
 
 const (
-	wrong   verdict = iota
-	right           // a digest that is valid
-	outworn         // a digest that was valid until the key was rotated
+	noMatch      match = iota
+	matchValid         // a valid digest
+	matchExpired       // a digest that was valid before the key was rotated
 )
 
-// check compares a secret with digests. It makes a sum with every pepper and
-// compares with every digest, whatever was found before.
-func (p Peppers) check(id string, sec secret.String, digests []Digest, now time.Time) verdict {
+// check compares a secret with digests. It always computes a digest with every pepper and compares
+// it with every digest.
+func (p Peppers) check(id string, sec secret.String, digests []Digest, now time.Time) match {
 	valid, ended := 0, 0
 	for _, one := range p.list {
 		h, _ := one.hashers.Get().(*hasher)
 		h.sum(id, sec)
 		for i := range digests {
 			same := subtle.ConstantTimeCompare(h.out[:], digests[i].Sum[:]) & subtle.ConstantTimeEq(int32(digests[i].Pepper), int32(one.version))
-			if past(digests[i].Until, now) {
+			if isPast(digests[i].Until, now) {
 				ended |= same
 			} else {
 				valid |= same
@@ -111,15 +111,14 @@ func (p Peppers) check(id string, sec secret.String, digests []Digest, now time.
 	}
 	switch {
 	case valid == 1:
-		return right
+		return matchValid
 	case ended == 1:
-		return outworn
+		return matchExpired
 	}
-	return wrong
+	return noMatch
 }
 
-// sum is the HMAC of id and secret. Where one ends needs no mark: ids of keys that
-// were parsed have one length.
+// sum computes the HMAC of id and secret. They need no separator, because ids have a fixed length.
 func (h *hasher) sum(id string, sec secret.String) {
 	h.mac.Reset()
 	h.in = append(append(h.in[:0], id...), sec.Reveal()...)
@@ -128,14 +127,14 @@ func (h *hasher) sum(id string, sec secret.String) {
 	clear(h.in)
 }
 
-// past reports whether an end has come; a zero one never does.
-func past(end, now time.Time) bool { return !end.IsZero() && !now.Before(end) }
+// isPast reports whether a time has passed; the zero time never does.
+func isPast(end, now time.Time) bool { return !end.IsZero() && !now.Before(end) }
 
-// Derive makes a key for another use of what all nodes share. It is made from the
-// first pepper, so that it stays when peppers are added.
+// Derive derives a key for another purpose, the same on all nodes. It uses the first pepper, so
+// that adding peppers does not change it.
 func (p Peppers) Derive(use string) ([]byte, error) {
 	if len(p.list) == 0 {
 		return nil, errors.New("there is no pepper to make a key from")
 	}
-	return hkdf.Expand(sha256.New, p.list[0].sealing, "isogloss "+use, sha256.Size)
+	return hkdf.Expand(sha256.New, p.list[0].snapshotKey, "isogloss "+use, sha256.Size)
 }

@@ -70,19 +70,19 @@ func TestPeppersCheck(t *testing.T) {
 		sec     secret.String
 		digests []Digest
 		at      time.Time
-		want    verdict
+		want    match
 	}{
-		{"right", one, id, sec, []Digest{one.Digest(id, sec)}, now, right},
-		{"wrong", one, id, next, []Digest{one.Digest(id, sec)}, now, wrong},
-		{"no digest", one, id, sec, nil, now, wrong},
-		{"a digest of another id", one, id, sec, []Digest{one.Digest(other, sec)}, now, wrong},
-		{"an older pepper", both, id, sec, []Digest{one.Digest(id, sec)}, now, right},
-		{"a pepper that is not here", one, id, sec, []Digest{both.Digest(id, sec)}, now, wrong},
-		{"another version than it says", both, id, sec, []Digest{mislabelled}, now, wrong},
-		{"rotated, the old one", both, id, sec, rotated, now, right},
-		{"rotated, the new one", both, id, next, rotated, now, right},
-		{"rotated, the old one at its end", both, id, sec, rotated, now.Add(time.Second), outworn},
-		{"rotated, the new one after that", both, id, next, rotated, now.Add(time.Second), right},
+		{"right", one, id, sec, []Digest{one.Digest(id, sec)}, now, matchValid},
+		{"wrong", one, id, next, []Digest{one.Digest(id, sec)}, now, noMatch},
+		{"no digest", one, id, sec, nil, now, noMatch},
+		{"a digest of another id", one, id, sec, []Digest{one.Digest(other, sec)}, now, noMatch},
+		{"an older pepper", both, id, sec, []Digest{one.Digest(id, sec)}, now, matchValid},
+		{"a pepper that is not here", one, id, sec, []Digest{both.Digest(id, sec)}, now, noMatch},
+		{"another version than it says", both, id, sec, []Digest{mislabelled}, now, noMatch},
+		{"rotated, the old one", both, id, sec, rotated, now, matchValid},
+		{"rotated, the new one", both, id, next, rotated, now, matchValid},
+		{"rotated, the old one at its end", both, id, sec, rotated, now.Add(time.Second), matchExpired},
+		{"rotated, the new one after that", both, id, next, rotated, now.Add(time.Second), matchValid},
 	} {
 		if got := c.p.check(c.id, c.sec, c.digests, c.at); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -95,7 +95,7 @@ func TestLoadPepper(t *testing.T) {
 	path := filepath.Join(dir, "pepper")
 	got := make([]secret.String, 32)
 	var wg sync.WaitGroup
-	for i := range got { // as two processes that start at once, and more
+	for i := range got { // as several processes that start at the same time
 		wg.Go(func() {
 			var err error
 			if got[i], err = LoadPepper(path); err != nil {

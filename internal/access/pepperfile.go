@@ -14,8 +14,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
-// LoadPepper reads the pepper in a file, and makes one where there is no file. Two
-// processes that start at once end with the same one.
+// LoadPepper reads a pepper from a file, and creates the file if it does not exist. Concurrent
+// processes get the same pepper.
 func LoadPepper(path string) (secret.String, error) {
 	p, err := readPepper(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,14 +51,14 @@ func readPepper(path string) (secret.String, error) {
 	}
 	text = bytes.TrimSpace(text)
 	if len(text) < pepperMin {
-		// It is not replaced: every key that was made with it would be lost.
+		// Do not replace it: all keys made with it would be lost.
 		return "", fmt.Errorf("%s has %d bytes, and a pepper has %d or more; put the right one back from a backup, or remove the file if no keys were made yet", path, len(text), pepperMin)
 	}
 	return secret.String(text), nil
 }
 
-// makePepper writes a new pepper beside the file and links it to its name, which
-// fails where the name is taken: the file is never seen half written.
+// makePepper writes a new pepper to a temporary file and links it to its name, which fails if the
+// name exists. The file is never partially written.
 func makePepper(path string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // 0600
 	if err != nil {
@@ -66,7 +66,7 @@ func makePepper(path string) error {
 	}
 	defer func() { _ = os.Remove(f.Name()) }()
 	var raw [32]byte
-	_, _ = rand.Read(raw[:]) // it never fails: it ends the process instead
+	_, _ = rand.Read(raw[:]) // never fails
 	_, err = f.WriteString(hex.EncodeToString(raw[:]) + "\n")
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -77,7 +77,7 @@ func makePepper(path string) error {
 	return syncFolder(filepath.Dir(path))
 }
 
-// syncFolder makes the names in a folder outlive a loss of power.
+// syncFolder makes the names in a folder survive a power loss.
 func syncFolder(dir string) error {
 	d, err := os.Open(dir) //nolint:gosec // the operator's own path
 	if err != nil {

@@ -8,47 +8,67 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 )
 
-// Record is a key as a store keeps it, joined with what its team and its
-// organisation may. It holds no secret: digests cannot be turned back, and without
-// the pepper they cannot be tried either.
+// Record is a key in the store, with the limits of its team and organisation. It contains no
+// secret: digests cannot be reversed, nor tested without the pepper.
 type Record struct {
-	ID       string // the public part of the key
-	Name     string // the operator's
+	ID       string // public part of the key
+	Name     string // for operators
 	Org      string
 	Team     string // may be empty
-	Role     Role   // empty for clients; the others open the admin API and nothing else
+	Role     Role   // empty for clients; other roles are for the admin API only
 	Digests  []Digest
 	Created  time.Time
 	Expires  time.Time // zero: never
-	Revoked  time.Time // zero: it is not
-	Blocked  bool      // its team or its organisation is
-	Revision int64     // grows with every change of it, its team or its organisation
+	Revoked  time.Time // zero: not revoked
+	Invalid  bool      // the store has values that no gateway writes; it is rejected
+	Revision int64     // increases with every change of the key, its team or its organisation
 
-	Models      []string       // names, or beginnings that end in "*"; an empty list allows nothing
+	Models      []string       // names, or prefixes that end in "*"; empty allows none
 	Endpoints   []string       // names from the gateway's list; empty allows all
-	Networks    []netip.Prefix // where it may be used; empty is everywhere
-	Criticality string         // the most that its requests may say of themselves
+	Networks    []netip.Prefix // from which it may be used; empty allows all
+	Criticality string         // highest criticality of its requests
 
-	Limit     quota.Limit // its own; Limit.Concurrency holds on all nodes together
-	TeamLimit quota.Limit
-	OrgLimit  quota.Limit
+	Limit                   quota.Limit // its own; Concurrency applies to all nodes together
+	TeamLimit, OrgLimit     quota.Limit
+	TeamBlocked, OrgBlocked bool
 }
 
-// Digest is what is kept of a secret. A key has two while it is being rotated.
+// Blocked reports whether the key is rejected because of its team or organisation, or because it
+// is invalid.
+func (r *Record) Blocked() bool { return r.Invalid || r.TeamBlocked || r.OrgBlocked }
+
+// Tenant is a changed team or organisation.
+type Tenant struct {
+	Org, Team string // Team is empty for an organisation
+	Blocked   bool
+	Limit     quota.Limit
+	Revision  int64
+}
+
+// apply changes a record to the state of its team or organisation.
+func (t *Tenant) apply(r *Record) {
+	if t.Team == "" {
+		r.OrgLimit, r.OrgBlocked = t.Limit, t.Blocked
+	} else {
+		r.TeamLimit, r.TeamBlocked = t.Limit, t.Blocked
+	}
+}
+
+// Digest is the digest of a secret. A key has two during a rotation.
 type Digest struct {
-	Pepper int               // the version of the pepper that it was made with
+	Pepper int               // version of the pepper
 	Sum    [sha256.Size]byte // HMAC-SHA-256 of the secret
-	Until  time.Time         // when it ends; zero: with the key
+	Until  time.Time         // when it expires; zero: with the key
 }
 
-// Role is what an operator may do.
+// Role is the role of an operator.
 type Role string
 
-// The roles. Each but Owner and Admin is held to its own organisation where the
-// key names one.
+// The roles. Roles other than Owner and Admin are bound to the key's organisation, if it has
+// one.
 const (
-	Owner      Role = "owner"       // everything, operators' keys too
-	Admin      Role = "admin"       // everything but operators' keys
+	Owner      Role = "owner"       // everything, including operators' keys
+	Admin      Role = "admin"       // everything except operators' keys
 	Billing    Role = "billing"     // usage and budgets
 	Auditor    Role = "auditor"     // reads everything
 	KeyManager Role = "key-manager" // clients' keys and teams

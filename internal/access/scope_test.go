@@ -67,7 +67,8 @@ func TestCallerOfARecord(t *testing.T) {
 	if got := strings.Join(ids, " "); got != "key:k team:o/t org:o" {
 		t.Error(got)
 	}
-	// An empty criticality is that of a gateway without keys, where anything may be said.
+	// An empty criticality is that of a gateway without keys, where a request may set
+	// any.
 	if c := newCaller(&Record{ID: "k", OrgLimit: l(1)}); c.Criticality != "normal" || len(c.Accounts) != 1 || c.Accounts[0].ID != "org:" {
 		t.Errorf("%+v", c)
 	}
@@ -96,7 +97,7 @@ func TestWhatAKeyOpens(t *testing.T) {
 		{"expired", "", func(r *Record) { r.Expires = now.Add(-time.Second) }, "expired_api_key", llm.Authentication},
 		{"expires", "", func(r *Record) { r.Expires = now.Add(time.Hour) }, "", ""},
 		{"rotated out", "", func(r *Record) { r.Digests[0].Until = now.Add(-time.Second) }, "expired_api_key", llm.Authentication},
-		{"blocked", "", func(r *Record) { r.Blocked = true }, "blocked", llm.Permission},
+		{"blocked", "", func(r *Record) { r.TeamBlocked = true }, "blocked", llm.Permission},
 		{"operator's", "", func(r *Record) { r.Role = Owner }, "operator_key", llm.Permission},
 		{"of a role that is none", "", func(r *Record) { r.Role = "root" }, "operator_key", llm.Permission},
 		{"in its network", "10.1.2.3:5", func(r *Record) { r.Networks = nets("192.0.2.0/24", "10.0.0.0/8") }, "", ""},
@@ -112,7 +113,7 @@ func TestWhatAKeyOpens(t *testing.T) {
 		s.put(r)
 		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
 		req := request(key)
-		req.Header.Set("X-Forwarded-For", "10.1.2.3") // says nothing
+		req.Header.Set("X-Forwarded-For", "10.1.2.3") // must be ignored
 		if c.from != "" {
 			req.RemoteAddr = c.from
 		}
@@ -126,7 +127,7 @@ func TestWhatAKeyOpens(t *testing.T) {
 		if err != nil && (strings.Contains(err.Error(), r.ID) || len(err.Message) < 20) {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		// Without the secret nobody learns any of it.
+		// Without the secret none of this is revealed.
 		if _, err := d.Check(request(otherSecret(key, 42))); err == nil || err.Code != "invalid_api_key" {
 			t.Errorf("%s, with a wrong secret: %v", c.name, err)
 		}
@@ -160,8 +161,8 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// Keys of the configuration file go on beside those of the store; a directory
-// without any lets nobody in who has no key.
+// TestStaticKeys checks that keys of the configuration file work beside those of the
+// store, and that an empty set accepts no key.
 func TestStaticKeys(t *testing.T) {
 	s, p := newSource(), peppers(t)
 	_, keys := s.stored(p, 1)

@@ -20,27 +20,27 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A snapshot is a line that names the format, an image, and a MAC over both. Without
-// the pepper nobody can add a key to it. Who may write to the folder can put an older
-// one back, with keys that were revoked since: it serves until the first answer of
-// the store, and no longer than Stale after it was written.
+// A snapshot is a line that names the format, an image, and a MAC over both. Nobody can add a key
+// to it without the pepper. Whoever can write to the folder can restore an older snapshot with keys
+// that were revoked since: it is used until the store responds, and for at most Stale after it was
+// written.
 const (
-	snapshotFormat = "isogloss keys 1\n"
-	snapshotMost   = 1 << 30
+	snapshotFormat = "isogloss keys 2\n"
+	maxSnapshot    = 1 << 30
 )
 
-// image is what a snapshot holds. The records are in parts, so that they can be read
-// on all cores.
-type image struct {
+// snapshotImage is the content of a snapshot. Records are divided into parts, which are decoded in
+// parallel.
+type snapshotImage struct {
 	Contact time.Time // when all changes were known
-	Cursor  int64
+	Cursor  Cursor
 	Parts   [][]byte // each a list of records
 }
 
 const partSize = 4096
 
-func newImage(contact time.Time, cursor int64, records []Record) (*image, error) {
-	img := &image{Contact: contact, Cursor: cursor}
+func newImage(contact time.Time, cursor Cursor, records []Record) (*snapshotImage, error) {
+	img := &snapshotImage{Contact: contact, Cursor: cursor}
 	for part := range slices.Chunk(records, partSize) {
 		var buf bytes.Buffer
 		if err := gob.NewEncoder(&buf).Encode(part); err != nil {
@@ -51,8 +51,8 @@ func newImage(contact time.Time, cursor int64, records []Record) (*image, error)
 	return img, nil
 }
 
-// table has the image's keys.
-func (img *image) table(most int) (*table, error) {
+// table returns the keys of the image.
+func (img *snapshotImage) table(most int) (*table, error) {
 	t := newTable(most)
 	var parts errgroup.Group
 	parts.SetLimit(runtime.GOMAXPROCS(0))
@@ -62,42 +62,43 @@ func (img *image) table(most int) (*table, error) {
 			if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&records); err != nil {
 				return err
 			}
-			t.apply(records, img.Cursor)
+			t.apply(Changes{Records: records, Next: img.Cursor})
 			return nil
 		})
 	}
 	return t, parts.Wait()
 }
 
-// restore reads the snapshot. One that cannot be trusted is left alone, and told of.
+// restore reads the snapshot. An invalid one is ignored and logged.
 func (d *Directory) restore() {
 	if d.o.Snapshot == "" {
 		return
 	}
-	img, err := readSnapshot(d.o.Snapshot, d.sealing())
+	img, err := readSnapshot(d.o.Snapshot, d.snapshotKey())
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	var t *table
 	if err == nil {
-		t, err = img.table(d.o.Most)
+		t, err = img.table(d.o.MaxKeys)
 	}
 	if err != nil {
-		d.o.Logger.Warn("the snapshot of keys is not used", "path", d.o.Snapshot, "error", err)
+		d.o.Logger.Warn("snapshot of keys ignored", "path", d.o.Snapshot, "error", err)
 		return
 	}
-	t.cursor.Store(img.Cursor)
+	t.cursor.Store(&img.Cursor)
 	d.table.Store(t)
-	age := max(0, d.began.Sub(img.Contact)) // never from the future, whatever the clocks say
-	d.contact.Store(-int64(age))
-	d.heard.Store(true)
-	d.restored = true
-	d.o.Logger.Info("keys were read from the snapshot", "path", d.o.Snapshot, "known", t.size.Load(), "age", age.String())
+	age := max(0, d.startedAt.Sub(img.Contact)) // never negative, even if clocks differ
+	d.lastSync.Store(-int64(age))
+	d.synced.Store(true)
+	d.o.Logger.Info("keys read from the snapshot", "path", d.o.Snapshot, "known", t.size.Load(), "age", age.String())
 }
 
-func (d *Directory) sealing() []byte { return d.o.Peppers.list[len(d.o.Peppers.list)-1].sealing }
+func (d *Directory) snapshotKey() []byte {
+	return d.o.Peppers.list[len(d.o.Peppers.list)-1].snapshotKey
+}
 
-func readSnapshot(path string, key []byte) (*image, error) {
+func readSnapshot(path string, key []byte) (*snapshotImage, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator's own path
 	if err != nil {
 		return nil, err
@@ -107,32 +108,32 @@ func readSnapshot(path string, key []byte) (*image, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > snapshotMost {
-		return nil, fmt.Errorf("it is over %d bytes", snapshotMost)
+	if info.Size() > maxSnapshot {
+		return nil, fmt.Errorf("it is over %d bytes", maxSnapshot)
 	}
 	all := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, all); err != nil {
 		return nil, err
 	}
 	if !bytes.HasPrefix(all, []byte(snapshotFormat)) || len(all) < len(snapshotFormat)+sha256.Size {
-		return nil, errors.New("it is of another format")
+		return nil, errors.New("it has another format")
 	}
 	body, sum := all[:len(all)-sha256.Size], all[len(all)-sha256.Size:]
 	mac := hmac.New(sha256.New, key)
 	mac.Write(body)
 	if !hmac.Equal(mac.Sum(nil), sum) {
-		return nil, errors.New("it was not written with this pepper, or it was changed since")
+		return nil, errors.New("it was written with another pepper, or it was changed")
 	}
-	img := &image{}
+	img := &snapshotImage{}
 	if err := gob.NewDecoder(bytes.NewReader(body[len(snapshotFormat):])).Decode(img); err != nil {
 		return nil, err
 	}
 	return img, nil
 }
 
-// writeSnapshot writes beside the file and renames, so that whoever reads sees the
-// whole of one. Two processes may do it at once; the later one's stays.
-func writeSnapshot(path string, key []byte, img *image) (err error) {
+// writeSnapshot writes a temporary file and renames it, so that readers never see a partial one. If
+// two processes write concurrently, the later one wins.
+func writeSnapshot(path string, key []byte, img *snapshotImage) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // 0600
 	if err != nil {
 		return err
@@ -161,10 +162,10 @@ func writeSnapshot(path string, key []byte, img *image) (err error) {
 	return syncFolder(filepath.Dir(path))
 }
 
-// saver writes the snapshot when there is something new in it.
+// saver writes the snapshot after changes.
 type saver struct {
 	d       *Directory
-	table   *table // as it was saved
+	table   *table // as saved last
 	changes int64
 	contact int64
 	swept   bool
@@ -172,43 +173,46 @@ type saver struct {
 
 func (s *saver) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		pause(ctx, saveEvery)
+		sleep(ctx, saveInterval)
 		t := s.d.table.Load()
-		// The time of the last contact is part of it: without new keys it is written
-		// too, only more seldom, or a quiet day would make the snapshot stale.
-		old := time.Duration(s.d.contact.Load()-s.contact) > s.d.o.Stale/24
+		// The snapshot contains the time of the last sync. Without changes it is still
+		// written, less often, or a quiet day would make it stale.
+		old := time.Duration(s.d.lastSync.Load()-s.contact) > s.d.o.Stale/24
 		if ctx.Err() == nil && (t != s.table || t.changes.Load() != s.changes || old) {
 			s.save()
 		}
 	}
 }
 
-// save writes the snapshot, unless the one on disk has all of it.
+// save writes the snapshot unless it is up to date.
 func (s *saver) save() {
 	d := s.d
-	if d.o.Snapshot == "" || !d.heard.Load() {
+	if d.o.Snapshot == "" || !d.synced.Load() {
 		return
 	}
-	// The order matters: what is read later may only be newer.
-	contact := d.contact.Load()
+	// The order matters: values that are read later may only be newer.
+	contact := d.lastSync.Load()
 	t := d.table.Load()
-	changes, cursor := t.changes.Load(), t.cursor.Load()
+	if t.previous.Load() != nil {
+		return // a reset is in progress
+	}
+	changes, cursor := t.changes.Load(), *t.cursor.Load()
 	if t == s.table && changes == s.changes && contact == s.contact {
 		return
 	}
 	s.sweep()
-	img, err := newImage(d.began.Add(time.Duration(contact)), cursor, t.records())
+	img, err := newImage(d.startedAt.Add(time.Duration(contact)), cursor, t.records())
 	if err == nil {
-		err = writeSnapshot(d.o.Snapshot, d.sealing(), img)
+		err = writeSnapshot(d.o.Snapshot, d.snapshotKey(), img)
 	}
 	if err != nil {
-		d.o.Logger.Warn("the snapshot of keys was not written", "path", d.o.Snapshot, "error", err)
+		d.o.Logger.Warn("snapshot of keys not written", "path", d.o.Snapshot, "error", err)
 		return
 	}
 	s.table, s.changes, s.contact = t, changes, contact
 }
 
-// sweep removes what processes left that were killed while they wrote.
+// sweep removes temporary files of processes that were killed.
 func (s *saver) sweep() {
 	if s.swept {
 		return

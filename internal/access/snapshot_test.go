@@ -17,11 +17,12 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 )
 
-// full is a record in which every field says something.
+// full returns a record in which every field is set.
 func full(p Peppers) (Record, string) {
 	r, key := minted(p)
 	at := time.Date(2026, 11, 15, 12, 0, 0, 123, time.UTC)
-	r.Name, r.Team, r.Role, r.Created, r.Expires, r.Revoked, r.Blocked = "n", "t", Auditor, at, at.Add(1), at.Add(2), true
+	r.Name, r.Team, r.Role, r.Created, r.Expires, r.Revoked = "n", "t", Auditor, at, at.Add(1), at.Add(2)
+	r.Invalid, r.TeamBlocked, r.OrgBlocked = true, true, true
 	r.Digests[0].Until = at.Add(3)
 	r.Endpoints, r.Networks = []string{"e"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}
 	r.Criticality = "critical"
@@ -34,15 +35,15 @@ func full(p Peppers) (Record, string) {
 func TestSnapshotHoldsAllOfARecord(t *testing.T) {
 	p := peppers(t)
 	r, _ := full(p)
-	for i, v := 0, reflect.ValueOf(r); i < v.NumField(); i++ { // so that a new field is not forgotten
+	for i, v := 0, reflect.ValueOf(r); i < v.NumField(); i++ { // fails if a new field is not set above
 		if v.Field(i).IsZero() {
 			t.Errorf("%s is not set", v.Type().Field(i).Name)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "s")
 	write(t, path, p, r.Created, 12, []Record{r})
-	img, err := readSnapshot(path, p.list[0].sealing)
-	if err != nil || !img.Contact.Equal(r.Created) || img.Cursor != 12 {
+	img, err := readSnapshot(path, p.list[0].snapshotKey)
+	if err != nil || !img.Contact.Equal(r.Created) || img.Cursor != (Cursor{12, "m"}) {
 		t.Fatalf("%v, %+v", err, img)
 	}
 	keys, err := img.table(10)
@@ -56,16 +57,16 @@ func TestSnapshotHoldsAllOfARecord(t *testing.T) {
 
 func write(t testing.TB, path string, p Peppers, contact time.Time, cursor int64, records []Record) {
 	t.Helper()
-	img, err := newImage(contact, cursor, records)
+	img, err := newImage(contact, Cursor{cursor, "m"}, records)
 	if err == nil {
-		err = writeSnapshot(path, p.list[0].sealing, img)
+		err = writeSnapshot(path, p.list[0].snapshotKey, img)
 	}
 	if err != nil {
 		t.Error(err)
 	}
 }
 
-// snapshotOf runs a directory on a source until it has written its snapshot.
+// snapshotOf runs a directory until it has written its snapshot.
 func snapshotOf(t *testing.T, s *source, p Peppers, path string) {
 	t.Helper()
 	stop := follow(t, NewDirectory(DirectoryOptions{Source: s, Peppers: p, Snapshot: path}))
@@ -73,8 +74,8 @@ func snapshotOf(t *testing.T, s *source, p Peppers, path string) {
 	stop()
 }
 
-// A start with the store down: known keys are served at once, until they are too old,
-// counted from the last contact and not from the start.
+// TestColdStart starts while the store is down: known keys are accepted until they are stale,
+// counted from the last sync.
 func TestColdStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(), peppers(t)
@@ -95,7 +96,7 @@ func TestColdStart(t *testing.T) {
 		stop := follow(t, d)
 		time.Sleep(50 * time.Minute)
 		stop()
-		d = NewDirectory(o) // another start in between changes nothing about it
+		d = NewDirectory(o) // another start in between has no effect
 		wants(t, d, keys[1], "200")
 		time.Sleep(11 * time.Minute)
 		wants(t, d, keys[1], "503 keys_unavailable")
@@ -119,7 +120,8 @@ func TestColdStart(t *testing.T) {
 	})
 }
 
-// A clock that was ahead when the snapshot was written does not make it last longer.
+// TestSnapshotFromTheFuture checks that a clock that was ahead does not extend the snapshot's
+// validity.
 func TestSnapshotFromTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := peppers(t)
@@ -133,7 +135,7 @@ func TestSnapshotFromTheFuture(t *testing.T) {
 	})
 }
 
-// Whatever is changed in the file, nothing of it is taken, and a log line says so.
+// TestSnapshotThatCannotBeTrusted checks that a modified snapshot is ignored and logged.
 func TestSnapshotThatCannotBeTrusted(t *testing.T) {
 	p := peppers(t)
 	r, key := minted(p)
@@ -150,7 +152,7 @@ func TestSnapshotThatCannotBeTrusted(t *testing.T) {
 		}
 		var log bytes.Buffer
 		d := NewDirectory(DirectoryOptions{Source: newSource(), Peppers: p, Snapshot: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		if got := d.Ready() == nil; got != usable || strings.Contains(log.String(), "not used") == usable {
+		if got := d.Ready() == nil; got != usable || strings.Contains(log.String(), "ignored") == usable {
 			t.Errorf("%s: %v, %s", name, d.Ready(), log.String())
 		}
 		if want := map[bool]string{true: "200", false: "401 invalid_api_key"}[usable]; says(d, key) != want {
@@ -161,7 +163,7 @@ func TestSnapshotThatCannotBeTrusted(t *testing.T) {
 	try("an older pepper", good, peppers(t, pepperOne, pepperTwo), false)
 	try("another pepper", good, peppers(t, pepperTwo), false)
 	try("empty", nil, p, false)
-	try("an older format", bytes.Replace(good, []byte("keys 1"), []byte("keys 0"), 1), p, false)
+	try("an older format", bytes.Replace(good, []byte("keys 2"), []byte("keys 0"), 1), p, false)
 	for i := 0; i < len(good); i += 7 {
 		bad := bytes.Clone(good)
 		bad[i] ^= 1
@@ -170,8 +172,8 @@ func TestSnapshotThatCannotBeTrusted(t *testing.T) {
 	}
 }
 
-// It is written when something changed, not more often than every ten seconds, and
-// seldom when nothing did; and at the end.
+// TestSnapshotIsWrittenSeldom checks that the snapshot is written after changes, at most every ten
+// seconds, rarely without changes, and at the end.
 func TestSnapshotIsWrittenSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, p := newSource(), peppers(t)
@@ -180,13 +182,13 @@ func TestSnapshotIsWrittenSeldom(t *testing.T) {
 		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p, Snapshot: path})
 		stop := follow(t, d)
 		cursor := func() int64 {
-			img, err := readSnapshot(path, d.sealing())
+			img, err := readSnapshot(path, d.snapshotKey())
 			if err != nil {
 				return 0
 			}
-			return img.Cursor
+			return img.Cursor.Revision
 		}
-		time.Sleep(saveEvery + time.Second)
+		time.Sleep(saveInterval + time.Second)
 		if cursor() != 1 {
 			t.Fatalf("it has %d", cursor())
 		}
@@ -220,11 +222,12 @@ func TestSnapshotIsWrittenSeldom(t *testing.T) {
 	})
 }
 
-// Many processes in one folder: whoever reads sees a whole snapshot, always.
+// TestSnapshotOfTwoProcesses checks that readers always see a complete snapshot while several
+// processes write.
 func TestSnapshotOfTwoProcesses(t *testing.T) {
 	p := peppers(t)
 	path := filepath.Join(t.TempDir(), "s")
-	key := p.list[0].sealing
+	key := p.list[0].snapshotKey
 	var records []Record
 	for range 200 {
 		r, _ := minted(p)
@@ -247,8 +250,8 @@ func TestSnapshotOfTwoProcesses(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if keys, err := img.table(1000); err != nil || keys.size.Load() != img.Cursor {
-				t.Errorf("%v, %d of %d", err, keys.size.Load(), img.Cursor)
+			if keys, err := img.table(1000); err != nil || keys.size.Load() != img.Cursor.Revision {
+				t.Errorf("%v, %d of %d", err, keys.size.Load(), img.Cursor.Revision)
 			}
 		}
 	})
@@ -258,7 +261,7 @@ func TestSnapshotOfTwoProcesses(t *testing.T) {
 	}
 }
 
-// What a killed process left half written is removed; what one is writing now is not.
+// TestLeftovers checks that old temporary files are removed, and current ones are not.
 func TestLeftovers(t *testing.T) {
 	s, p := newSource(), peppers(t)
 	path := filepath.Join(t.TempDir(), "s")
@@ -281,11 +284,13 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A snapshot of another store, or of a state that was rolled back: the store is right.
+// TestSnapshotOfAnotherStore checks that the store wins over a snapshot of another store or of a
+// state that was rolled back.
 func TestSnapshotOfAnotherStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := peppers(t)
 		first, second := newSource(), newSource()
+		second.history = 1
 		_, gone := first.stored(p, 30)
 		_, keys := second.stored(p, 10) // its revisions are lower
 		path := filepath.Join(t.TempDir(), "s")

@@ -19,17 +19,21 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// source is a store in memory that can be slow, away, or frozen.
+// source is a store in memory that can be slow, down or frozen.
 type source struct {
 	mu       sync.Mutex
 	records  map[string]Record
+	tenants  []Tenant
 	revision int64
+	history  int // changes when the store is restored
 	takes    time.Duration
 	err      error
-	frozen   bool // answers nothing until the question is given up
+	frozen   bool // queries block until their context ends
+	noLists  bool // queries for several keys block
 
-	asked         map[string]int // by id
+	asked         map[string]int // queries by id
 	changes       int
+	pages         int // of keys
 	open, mostNow int
 }
 
@@ -37,7 +41,7 @@ func newSource() *source { return &source{records: map[string]Record{}, asked: m
 
 var errAway = errors.New("connection refused")
 
-// put adds or changes a record, in the next revision.
+// put adds or changes a record under the next revision.
 func (s *source) put(r Record) Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +74,7 @@ func (s *source) questions() (keys, changes int) {
 	return keys, s.changes
 }
 
-// answer waits as long as an answer takes.
+// answer waits as long as a query takes.
 func (s *source) answer(ctx context.Context) error {
 	s.mu.Lock()
 	takes, err, frozen := s.takes, s.err, s.frozen
@@ -79,7 +83,7 @@ func (s *source) answer(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	pause(ctx, takes)
+	sleep(ctx, takes)
 	return cmp.Or(err, ctx.Err())
 }
 
@@ -100,32 +104,88 @@ func (s *source) Key(ctx context.Context, id string) (Record, error) {
 	return r, err
 }
 
-func (s *source) Changes(ctx context.Context, since int64, limit int) ([]Record, int64, error) {
+func (s *source) KeysByID(ctx context.Context, ids []string) (out []Record, err error) {
 	s.mu.Lock()
-	s.changes++
-	var out []Record
+	for _, id := range ids {
+		if r, ok := s.records[id]; ok {
+			out = append(out, r)
+		}
+	}
+	blocked := s.noLists
+	s.mu.Unlock()
+	if blocked {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return out, s.answer(ctx)
+}
+
+func (s *source) KeysAfter(ctx context.Context, id string, limit int) (out []Record, err error) {
+	s.mu.Lock()
+	s.pages++
 	for _, r := range s.records {
-		if r.Revision > since {
+		if r.ID > id {
 			out = append(out, r)
 		}
 	}
 	s.mu.Unlock()
-	slices.SortFunc(out, func(a, b Record) int { return cmp.Compare(a.Revision, b.Revision) })
-	out = out[:min(len(out), limit)]
-	next := since
-	if len(out) > 0 {
-		next = out[len(out)-1].Revision
-	}
-	return out, next, s.answer(ctx)
+	slices.SortFunc(out, func(a, b Record) int { return cmp.Compare(a.ID, b.ID) })
+	return out[:min(len(out), limit)], s.answer(ctx)
 }
 
-// minted is a key and its record, which may use every model.
+func (s *source) Changes(ctx context.Context, since Cursor, limit int) (c Changes, err error) {
+	s.mu.Lock()
+	s.changes++
+	last := s.cursor(s.revision)
+	switch {
+	case since == last:
+		c.Next = since
+	case since == (Cursor{}) || since.Revision >= last.Revision || since != s.cursor(since.Revision):
+		c.Next, c.Reset = last, true
+	default:
+		c.Next = last
+		for _, r := range s.records {
+			if r.Revision > since.Revision {
+				c.Records = append(c.Records, r)
+			}
+		}
+		for _, t := range s.tenants {
+			if t.Revision > since.Revision {
+				c.Tenants = append(c.Tenants, t)
+			}
+		}
+		slices.SortFunc(c.Records, func(a, b Record) int { return cmp.Compare(a.Revision, b.Revision) })
+		if c.More = len(c.Records) > limit; c.More {
+			c.Records = c.Records[:limit]
+			c.Next = s.cursor(c.Records[limit-1].Revision)
+			c.Tenants = slices.DeleteFunc(c.Tenants, func(t Tenant) bool { return t.Revision > c.Next.Revision })
+		}
+	}
+	s.mu.Unlock()
+	return c, s.answer(ctx)
+}
+
+// cursor returns the cursor at a revision.
+func (s *source) cursor(revision int64) Cursor {
+	return Cursor{revision, fmt.Sprint(s.history, "-", revision)}
+}
+
+// putTenant changes a team or organisation, and the keys as the store joins them.
+func (s *source) putTenant(t Tenant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision++
+	t.Revision = s.revision
+	s.tenants = append(s.tenants, t)
+}
+
+// minted returns a new key for all models, and its record.
 func minted(p Peppers) (Record, string) {
 	id, sec, text := Mint(EnvLive)
 	return Record{ID: id, Org: "acme", Models: []string{"*"}, Digests: []Digest{p.Digest(id, sec)}}, text.Reveal()
 }
 
-// stored mints keys that are in the source.
+// stored mints keys and adds them to the source.
 func (s *source) stored(p Peppers, n int) (ids, keys []string) {
 	for range n {
 		r, text := minted(p)
@@ -137,14 +197,14 @@ func (s *source) stored(p Peppers, n int) (ids, keys []string) {
 
 func request(key string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
-	r.Host = "localhost" // where a gateway without keys lets everybody in
+	r.Host = "localhost" // a gateway without keys accepts requests from localhost
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
 	return r
 }
 
-// says is the status and the code that a key gets.
+// says returns the status and error code for a key.
 func says(d interface {
 	Check(*http.Request) (Caller, *llm.Error)
 }, key string) string {
@@ -164,7 +224,7 @@ func wants(t *testing.T, d interface {
 	}
 }
 
-// follow runs a directory; what it returns ends it.
+// follow runs a directory and returns a function that stops it.
 func follow(t *testing.T, d *Directory) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -173,8 +233,8 @@ func follow(t *testing.T, d *Directory) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// otherSecret is a key with the same id and another secret, which begins with so many
-// characters of the right one.
+// otherSecret returns a key with the same id and another secret that shares a prefix of the given
+// length.
 func otherSecret(key string, same int) string {
 	_, sec, _ := Parse(key)
 	head := key[:len(key)-sumLen-secretLen]

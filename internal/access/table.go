@@ -6,34 +6,34 @@ import (
 	"sync/atomic"
 )
 
-// entry is a key as the directory holds it, made ready so that a check makes
-// nothing. It is never changed; a changed record is another entry.
+// entry is a key in memory, prepared so that a check allocates nothing. It is immutable; a changed
+// record is a new entry.
 type entry struct {
-	record   Record
-	caller   Caller
-	networks []netip.Prefix
-	used     atomic.Bool // since the last search for one to give up
+	record       Record
+	caller       Caller
+	networks     []netip.Prefix
+	recentlyUsed atomic.Bool // since the last search for a key to evict
 }
 
 func newEntry(r Record) *entry {
 	e := &entry{record: r}
 	e.caller = newCaller(&e.record)
 	for _, n := range r.Networks {
-		e.networks = append(e.networks, plain(n))
+		e.networks = append(e.networks, unmapPrefix(n))
 	}
 	return e
 }
 
-// plain is a network of IPv4 also where it was written in the form of IPv6.
-func plain(n netip.Prefix) netip.Prefix {
+// unmapPrefix returns the IPv4 form of an IPv4-mapped IPv6 network.
+func unmapPrefix(n netip.Prefix) netip.Prefix {
 	if a := n.Addr(); a.Is4In6() && n.Bits() >= 96 {
 		return netip.PrefixFrom(a.Unmap(), n.Bits()-96)
 	}
 	return n
 }
 
-// allows reports whether the key may be used from an address.
-func (e *entry) allows(from netip.Addr) bool {
+// allowsAddress reports whether the key may be used from an address.
+func (e *entry) allowsAddress(from netip.Addr) bool {
 	if len(e.record.Networks) == 0 {
 		return true
 	}
@@ -45,104 +45,200 @@ func (e *entry) allows(from netip.Addr) bool {
 	return false
 }
 
-// table is the keys in memory. Reads take no lock.
-type table struct {
-	most    int
-	entries sync.Map // id to *entry
-	cursor  atomic.Int64
-	size    atomic.Int64
-	changes atomic.Int64 // of entries, so that a snapshot is written when there were some
+// maxBytes is the maximum size of the keys in memory. A key may have lists of up to 64 KiB.
+const maxBytes = 256 << 20
 
-	mu      sync.Mutex // held by whoever writes
-	givenUp int64
+// size returns about how many bytes an entry uses.
+func (e *entry) size() int64 {
+	r := &e.record
+	n := 2048 + len(r.ID) + len(r.Name) + len(r.Org) + len(r.Team) + len(r.Role) + len(r.Criticality) + 64*len(r.Networks) + 64*len(r.Digests)
+	for _, list := range [][]string{r.Models, r.Endpoints} {
+		for _, text := range list {
+			n += 16 + len(text)
+		}
+	}
+	return int64(n)
 }
 
-func newTable(most int) *table { return &table{most: most} }
+// table holds the keys in memory. Reads take no lock.
+type table struct {
+	maxKeys int
+	bytes   int64    // of the entries, about
+	entries sync.Map // id to *entry
+	tenants sync.Map // tenantKey to *Tenant: changes since the table was created
+	cursor  atomic.Pointer[Cursor]
+	size    atomic.Int64
+	// previous has the keys from before a reset until the reset is complete.
+	previous atomic.Pointer[table]
+	changes  atomic.Int64 // counts changes of entries and tenants, for the snapshot
+	changed  atomic.Int64 // revision of the newest of tenants
 
+	mu      sync.Mutex // held by writers
+	evicted int64
+	org     string      // of the first client key
+	several atomic.Bool // client keys of several organisations have been seen
+}
+
+func newTable(most int) *table {
+	t := &table{maxKeys: most}
+	t.cursor.Store(&Cursor{})
+	return t
+}
+
+// tenantKey identifies a team or, without Team, an organisation.
+type tenantKey struct{ Org, Team string }
+
+// find returns a key with the limits that its team and organisation have now.
 func (t *table) find(id string) *entry {
 	v, ok := t.entries.Load(id)
 	if !ok {
 		return nil
 	}
 	e, _ := v.(*entry)
-	return e
+	if t.changed.Load() <= e.record.Revision {
+		return e
+	}
+	return t.update(e)
+}
+
+// update applies the newest changes of a key's team and organisation. The key itself has not changed.
+func (t *table) update(e *entry) *entry {
+	r := e.record
+	t.applyTenants(&r)
+	newer := newEntry(r)
+	newer.recentlyUsed.Store(true)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.put(newer)
+}
+
+// applyTenants changes a record to the state of its team and organisation, as of the newest change.
+func (t *table) applyTenants(r *Record) {
+	newest := t.changed.Load()
+	for _, k := range [2]tenantKey{{r.Org, ""}, {r.Org, r.Team}} {
+		v, _ := t.tenants.Load(k)
+		if n, _ := v.(*Tenant); n != nil && n.Revision > r.Revision {
+			n.apply(r)
+		}
+	}
+	r.Revision = max(r.Revision, newest)
 }
 
 // mark is a point in the table's history.
-type mark struct{ cursor, givenUp int64 }
+type mark struct {
+	cursor  Cursor
+	evicted int64
+}
 
 func (t *table) mark() mark {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return mark{t.cursor.Load(), t.givenUp}
+	return mark{*t.cursor.Load(), t.evicted}
 }
 
-// apply takes a page of changes, and with them the cursor.
-func (t *table) apply(records []Record, next int64) {
-	entries := make([]*entry, len(records))
-	for i := range records {
-		entries[i] = newEntry(records[i])
+// apply adds a page of changes and advances the cursor.
+func (t *table) apply(c Changes) {
+	entries := make([]*entry, len(c.Records))
+	for i := range c.Records {
+		entries[i] = newEntry(c.Records[i])
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, e := range entries {
 		t.put(e)
 	}
-	t.cursor.Store(next)
+	for i := range c.Tenants {
+		n := &c.Tenants[i]
+		t.tenants.Store(tenantKey{n.Org, n.Team}, n)
+		t.changed.Store(max(t.changed.Load(), n.Revision))
+		t.changes.Add(1)
+	}
+	t.cursor.Store(&c.Next)
 }
 
-// learn takes the answer to a lookup that began at a mark, and returns what is to be
-// used. A change may have come and been given up again in the meantime; the answer is
-// older then, and kept it would stay wrong, so it serves this once.
-func (t *table) learn(r Record, began mark) *entry {
+// isFull reports whether another key would evict one.
+func (t *table) isFull() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.size.Load() >= int64(t.maxKeys) || t.bytes > maxBytes-maxBytes/16
+}
+
+// ids returns the ids of all known keys.
+func (t *table) ids() []string {
+	ids := make([]string, 0, t.size.Load())
+	t.entries.Range(func(id, _ any) bool {
+		text, _ := id.(string)
+		ids = append(ids, text)
+		return true
+	})
+	return ids
+}
+
+// addLookup adds the result of a lookup that began at a mark, and returns the entry to use. If a
+// change may have arrived and been evicted meanwhile, the result may be outdated: it is used once
+// and not kept.
+func (t *table) addLookup(r Record, began mark) *entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := newEntry(r)
-	if t.find(r.ID) == nil && began.cursor != t.cursor.Load() && began.givenUp != t.givenUp {
+	if _, ok := t.entries.Load(r.ID); !ok && began.cursor != *t.cursor.Load() && began.evicted != t.evicted {
 		return e
 	}
 	return t.put(e)
 }
 
-// put keeps an entry unless a newer one is there, and returns the one that is kept.
+// put stores an entry unless a newer one exists, and returns the stored one.
 func (t *table) put(e *entry) *entry {
-	old := t.find(e.record.ID)
+	v, _ := t.entries.Load(e.record.ID)
+	old, _ := v.(*entry)
 	if old != nil && old.record.Revision >= e.record.Revision {
 		return old
 	}
 	if old == nil {
-		if t.size.Load() >= int64(t.most) {
-			t.giveUp()
-		}
 		t.size.Add(1)
+	} else {
+		t.bytes -= old.size()
+	}
+	t.bytes += e.size()
+	if r := &e.record; r.Role == "" && t.org == "" {
+		t.org = r.Org
+	} else if r.Role == "" && t.org != r.Org {
+		t.several.Store(true)
 	}
 	t.entries.Store(e.record.ID, e)
+	for t.size.Load() > int64(t.maxKeys) || t.bytes > maxBytes && t.size.Load() > 1 {
+		t.evict()
+	}
 	t.changes.Add(1)
 	return e
 }
 
-// giveUp makes room: the first key goes that was not used since the last time it was
-// asked. After some that were, one of them goes, so that the search is short.
-func (t *table) giveUp() {
+// evict removes the first key that was not used since the last search, or the 64th.
+func (t *table) evict() {
 	tries := 0
 	t.entries.Range(func(id, v any) bool {
 		tries++
-		if e, ok := v.(*entry); ok && e.used.Swap(false) && tries < 64 {
+		if e, ok := v.(*entry); ok && e.recentlyUsed.Swap(false) && tries < 64 {
 			return true
 		}
 		t.entries.Delete(id)
 		t.size.Add(-1)
-		t.givenUp++
+		t.evicted++
+		if e, ok := v.(*entry); ok {
+			t.bytes -= e.size()
+		}
 		return false
 	})
 }
 
-// records are all that is known. They may be newer than a cursor read before.
+// records returns all known records. They may be newer than a cursor that was read before.
 func (t *table) records() []Record {
 	out := make([]Record, 0, t.size.Load())
 	t.entries.Range(func(_, v any) bool {
 		if e, ok := v.(*entry); ok {
-			out = append(out, e.record)
+			r := e.record
+			t.applyTenants(&r)
+			out = append(out, r)
 		}
 		return true
 	})

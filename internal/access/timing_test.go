@@ -1,6 +1,7 @@
-//go:build !race
+//go:build timing && !race
 
-// Under the race detector times say nothing.
+// Statistical tests of response times. They need an idle machine: run them with make timing. The
+// regular suite has TestWrongKeysTakeTheSameSteps.
 
 package access
 
@@ -12,27 +13,18 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/agents"
 )
 
-// samples are how long something took, by class.
+// samples holds durations by class of key.
 type samples [3][]float64 // ns
 
-const (
-	wrongSecret = iota // of a key that exists
-	almostRight        // the same, and its first 36 characters are right
-	unknownID
-	classesOf = 3
-)
-
-var classNames = [classesOf]string{"a wrong secret", "a secret that is almost right", "an id that does not exist"}
-
-// measure takes n samples, the classes in random order, so that whatever else the
-// machine does falls on all of them alike. Every sample is of a new key: with a stock
-// of them the caches would know one class better than another.
+// measure takes n samples of random classes, so that disturbances affect all classes alike. Every
+// sample uses a new key: with a stock of keys the caches would favour a class.
 func measure(n int, classes []int, prepare func(class, i int), once func()) samples {
 	var out samples
 	for i := range n + n/20 {
@@ -41,16 +33,15 @@ func measure(n int, classes []int, prepare func(class, i int), once func()) samp
 		began := time.Now()
 		once()
 		took := float64(time.Since(began))
-		if i >= n/20 { // the first ones warm up
+		if i >= n/20 { // warm up
 			out[class] = append(out[class], took)
 		}
 	}
 	return out
 }
 
-// difference compares two classes. The means are without what took longer than 99 of
-// 100 samples of both together: those were interrupted. The Kolmogorov-Smirnov test
-// is with all.
+// difference compares two classes. The means exclude the slowest hundredth of the samples, which was
+// interrupted. The Kolmogorov-Smirnov test uses all samples.
 func difference(a, b []float64) (mean, p float64) {
 	both := slices.Concat(a, b)
 	slices.Sort(both)
@@ -68,8 +59,8 @@ func meanBelow(all []float64, cut float64) float64 {
 	return sum / float64(n)
 }
 
-// kolmogorovSmirnov is the probability that two sets of samples differ as much as
-// they do, if they come from one distribution.
+// kolmogorovSmirnov returns the probability that two sets of samples from one distribution differ this
+// much.
 func kolmogorovSmirnov(a, b []float64) float64 {
 	a, b = slices.Clone(a), slices.Clone(b)
 	slices.Sort(a)
@@ -97,7 +88,7 @@ func kolmogorovSmirnov(a, b []float64) float64 {
 	return min(max(p, 0), 1)
 }
 
-// alike reports whether a class cannot be told from wrong secrets by its times.
+// alike reports whether the times of a class do not differ from those of wrong secrets.
 func alike(t *testing.T, s samples, class int) bool {
 	t.Helper()
 	mean, p := difference(s[wrongSecret], s[class])
@@ -105,8 +96,8 @@ func alike(t *testing.T, s samples, class int) bool {
 	return mean < 1000 && p > 0.01
 }
 
-// holds tries three times: by chance alone one try in a hundred fails. A leak fails
-// every time; the tests of the test show it.
+// holds tries three times: one try in a hundred fails by chance. A leak fails every time, as the tests
+// show with a leaky check.
 func holds(t *testing.T, try func() bool) bool {
 	t.Helper()
 	for range 3 {
@@ -138,42 +129,7 @@ func TestKolmogorovSmirnov(t *testing.T) {
 	}
 }
 
-// timed is a directory with a key, and one that is not in it.
-type timed struct {
-	d             *Directory
-	right, absent string
-}
-
-func newTimed(t *testing.T) *timed {
-	t.Helper()
-	s, p := newSource(), peppers(t)
-	_, keys := s.stored(p, 1000)
-	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p})
-	if err := d.Refresh(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	_, absent := minted(p)
-	return &timed{d: d, right: keys[0], absent: absent}
-}
-
-// key is a new key of a class.
-func (x *timed) key(class int) string {
-	switch class {
-	case wrongSecret:
-		return otherSecret(x.right, 0)
-	case almostRight:
-		return otherSecret(x.right, 36)
-	}
-	return otherSecret(x.absent, 0)
-}
-
-// from gives every request an address that has not sent too many wrong keys.
-func from(r *http.Request, i int) {
-	n := uint32(i)
-	r.RemoteAddr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)}), 1234).String()
-}
-
-// How much of a secret is right cannot be seen, even from within the process.
+// TestTimingOfSecrets checks that the time of a check does not depend on how much of a secret is correct.
 func TestTimingOfSecrets(t *testing.T) {
 	x := newTimed(t)
 	pair := []int{wrongSecret, almostRight}
@@ -191,7 +147,7 @@ func TestTimingOfSecrets(t *testing.T) {
 		t.Error("how much of a secret is right can be seen in the time that it takes")
 	}
 
-	// Proof that the test can see a comparison that stops at the first difference.
+	// The test must detect a comparison that stops at the first difference.
 	_, sec, _ := Parse(x.right)
 	var text string
 	leaky := func() {
@@ -207,29 +163,12 @@ func TestTimingOfSecrets(t *testing.T) {
 	}
 }
 
-// A check of a known key makes nothing. (The race detector makes pools forget.)
-func TestCheckMakesNothing(t *testing.T) {
-	x := newTimed(t)
-	r := request(x.right)
-	if n := testing.AllocsPerRun(1000, func() {
-		if _, err := x.d.Check(r); err != nil {
-			t.Fatal(err)
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
-// A client on the same machine cannot tell by the time of an answer whether an id
-// exists, nor how much of a secret is right. The id that does not exist is one that
-// the store was asked for in the last second: see the package comment.
+// TestTimingOfAnswers checks that response times reveal neither whether an id exists nor how much of a
+// secret is correct. The store was queried for the unknown id in the last second: see the package
+// comment.
 func TestTimingOfAnswers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes some seconds")
-	}
 	x := newTimed(t)
-	// As many ids that exist as ids that do not, or the processor would guess one of
-	// them better.
+	// As many known as unknown ids, or branch prediction would favour one of them.
 	all := []int{wrongSecret, almostRight, unknownID, unknownID}
 	honest := newClient(t, x, func(r *http.Request) bool { _, err := x.d.Check(r); return err == nil })
 	if !holds(t, func() bool {
@@ -240,11 +179,11 @@ func TestTimingOfAnswers(t *testing.T) {
 		t.Error("wrong keys can be told apart by the time of the answer")
 	}
 
-	// Proof that the test can see a check that is over as soon as the id is not found.
+	// The test must detect a check that returns as soon as the id is not found.
 	leaky := newClient(t, x, func(r *http.Request) bool {
-		id, _, _ := Parse(presented(r))
+		id, _, _ := Parse(agents.Key(r))
 		if x.d.table.Load().find(id) == nil {
-			_ = x.d.refuse(r, id, time.Now())
+			_ = x.d.rejectKey(r, id, time.Now())
 			return false
 		}
 		_, err := x.d.Check(r)

@@ -1,9 +1,12 @@
 package access
 
 import (
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 const (
@@ -13,54 +16,65 @@ const (
 	wrongAddresses = 8192
 )
 
-// wrongKeys holds each address to twenty wrong keys a minute. Whoever is over that is
-// told to wait, and for ids that are not in memory the store is no longer asked. A
-// right key from the same address is served all the same: many clients may share one,
-// and checking a key that is in memory costs less than refusing it.
+// wrongKeys limits each address to twenty wrong keys per minute. Beyond that, wrong keys get a
+// wait, and unknown ids are not looked up in the store. Correct keys from the address are still
+// accepted: many clients may share an address, and checking a known key costs less than refusing
+// it.
 type wrongKeys struct {
-	mu    sync.Mutex
-	until recent[netip.Addr, time.Time] // when all of an address's wrong keys are forgiven
+	mu      sync.Mutex
+	expires twoGenerationMap[netip.Addr, time.Time] // when all wrong keys of an address are forgiven
 }
 
 func newWrongKeys() *wrongKeys {
-	return &wrongKeys{until: newRecent[netip.Addr, time.Time](wrongAddresses)}
+	return &wrongKeys{expires: newTwoGenerationMap[netip.Addr, time.Time](wrongAddresses)}
 }
 
-// wait is how long an address has to wait before the next wrong key; 0 is not at all.
+// wait returns how long an address has to wait before the next wrong key; 0: not at all.
 func (w *wrongKeys) wait(from netip.Addr, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	until, _ := w.until.get(household(from))
-	return over(until, now)
+	until, _ := w.expires.get(networkOf(from))
+	return excess(until, now)
 }
 
-// add counts a wrong key, unless the address is over its limit. It returns the wait
-// if so.
+// add counts a wrong key, or returns the wait if the address is over its limit.
 func (w *wrongKeys) add(from netip.Addr, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	from = household(from)
-	until, _ := w.until.get(from)
-	if wait := over(until, now); wait > 0 {
+	from = networkOf(from)
+	until, _ := w.expires.get(from)
+	if wait := excess(until, now); wait > 0 {
 		return wait
 	}
 	if until.Before(now) {
 		until = now
 	}
-	w.until.put(from, until.Add(wrongEvery))
+	w.expires.put(from, until.Add(wrongEvery))
 	return 0
 }
 
-// over is how far an address is over its limit.
-func over(until, now time.Time) time.Duration {
+// reject counts a wrong key and returns the error. A missing key is not counted.
+func (w *wrongKeys) reject(r *http.Request, sent string, now time.Time) *llm.Error {
+	if sent == "" {
+		return errNoKey()
+	}
+	if wait := w.add(address(r), now); wait > 0 {
+		return errTooManyWrong(wait)
+	}
+	return errWrongKey()
+}
+
+// excess returns how long an address is over its limit.
+func excess(until, now time.Time) time.Duration {
 	if free := until.Add(-wrongBurst); free.After(now) {
 		return free.Sub(now)
 	}
 	return 0
 }
 
-// household is who an address stands for. One customer has a /64 of IPv6 at least.
-func household(a netip.Addr) netip.Addr {
+// networkOf returns the /64 network of an IPv6 address, because a customer has at least that, and
+// an IPv4 address unchanged.
+func networkOf(a netip.Addr) netip.Addr {
 	if a.Is6() {
 		if p, err := a.Prefix(64); err == nil {
 			return p.Addr()
@@ -69,19 +83,18 @@ func household(a netip.Addr) netip.Addr {
 	return a
 }
 
-// recent is a map that forgets what was not used for long. It has two generations:
-// when the younger is full the older one is dropped, so that it never holds more than
-// twice its size.
-type recent[K comparable, V any] struct {
-	most       int
+// twoGenerationMap is a map that drops entries that were not used for long. When the younger
+// generation is full, the older one is dropped, so it never holds more than twice its maximum.
+type twoGenerationMap[K comparable, V any] struct {
+	max        int
 	young, old map[K]V
 }
 
-func newRecent[K comparable, V any](most int) recent[K, V] {
-	return recent[K, V]{most: most, young: map[K]V{}}
+func newTwoGenerationMap[K comparable, V any](most int) twoGenerationMap[K, V] {
+	return twoGenerationMap[K, V]{max: most, young: map[K]V{}}
 }
 
-func (r *recent[K, V]) get(k K) (V, bool) {
+func (r *twoGenerationMap[K, V]) get(k K) (V, bool) {
 	if v, ok := r.young[k]; ok {
 		return v, true
 	}
@@ -89,8 +102,8 @@ func (r *recent[K, V]) get(k K) (V, bool) {
 	return v, ok
 }
 
-func (r *recent[K, V]) put(k K, v V) {
-	if _, ok := r.young[k]; !ok && len(r.young) >= r.most {
+func (r *twoGenerationMap[K, V]) put(k K, v V) {
+	if _, ok := r.young[k]; !ok && len(r.young) >= r.max {
 		r.old, r.young = r.young, map[K]V{}
 	}
 	r.young[k] = v

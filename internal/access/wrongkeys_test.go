@@ -2,6 +2,7 @@ package access
 
 import (
 	"encoding/binary"
+	"net/http"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -21,7 +22,7 @@ func TestWrongKeys(t *testing.T) {
 		}
 		for i := range wrongPerMinute {
 			wants(t, d, bad[i%3](), "401 invalid_api_key")
-			wants(t, d, "", "401 ") // no key is not a wrong one
+			wants(t, d, "", "401 ") // a missing key does not count as a wrong one
 		}
 		asked, _ := s.questions()
 		for i := range 30 {
@@ -39,7 +40,8 @@ func TestWrongKeys(t *testing.T) {
 		if _, err := d.Check(elsewhere); err == nil || err.HTTPStatus() != 401 {
 			t.Errorf("from elsewhere: %v", err)
 		}
-		// A good key that is not in memory waits as the others do, and is not called wrong.
+		// A valid key that is not in memory is rejected like the others, and not as a
+		// wrong key.
 		wants(t, d, keys[1], "429 too_many_wrong_keys")
 		time.Sleep(wrongEvery)
 		wants(t, d, keys[1], "200")
@@ -53,7 +55,41 @@ func TestWrongKeys(t *testing.T) {
 	})
 }
 
-// All of an IPv6 /64 is one customer; an IPv4 address is one by itself.
+// TestWrongStaticKeys checks that wrong keys are limited in the same way without a store, also
+// across a reload, and that correct ones are not.
+func TestWrongStaticKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := NewKeys([]Key{{Secret: "sk-one"}})
+		check := func(key string) (status int, code string) {
+			if _, err := keys.Check(request(key)); err != nil {
+				return err.HTTPStatus(), err.Code
+			}
+			return http.StatusOK, ""
+		}
+		for i := range wrongPerMinute {
+			if status, code := check("sk-wrong"); status != http.StatusUnauthorized || code != "invalid_api_key" {
+				t.Fatalf("wrong key %d: %d %s", i+1, status, code)
+			}
+			if status, _ := check(""); status != http.StatusUnauthorized { // a missing key does not count as a wrong one
+				t.Fatalf("no key: %d", status)
+			}
+		}
+		keys = keys.Renew([]Key{{Secret: "sk-two"}})
+		if status, code := check("sk-one"); status != http.StatusTooManyRequests || code != "too_many_wrong_keys" {
+			t.Errorf("one more: %d %s", status, code)
+		}
+		if status, _ := check("sk-two"); status != http.StatusOK {
+			t.Errorf("a correct key: %d", status)
+		}
+		time.Sleep(wrongEvery)
+		if status, _ := check("sk-wrong"); status != http.StatusUnauthorized {
+			t.Errorf("later: %d", status)
+		}
+	})
+}
+
+// TestWrongKeysByHousehold checks that an IPv6 /64 counts as one client, and an IPv4 address as
+// one.
 func TestWrongKeysByHousehold(t *testing.T) {
 	w, now := newWrongKeys(), time.Now()
 	at := netip.MustParseAddr
@@ -78,7 +114,7 @@ func TestWrongKeysHasABound(t *testing.T) {
 		binary.BigEndian.PutUint32(a[:], i)
 		w.add(netip.AddrFrom4(a), now)
 	}
-	if n := len(w.until.young) + len(w.until.old); n > 2*wrongAddresses {
+	if n := len(w.expires.young) + len(w.expires.old); n > 2*wrongAddresses {
 		t.Errorf("%d addresses are remembered", n)
 	}
 }

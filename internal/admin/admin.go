@@ -1,14 +1,15 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 )
@@ -17,146 +18,126 @@ const (
 	prefix      = "/api/v1"
 	openapiPath = "/api/openapi.json"
 
-	maxBody = 64 << 10
-	// patience is how long a store may take. It is far more than one takes that works,
-	// and less than people wait.
-	patience = 10 * time.Second
-	// bodyPatience is longer, because the connection's deadline stays after the body was
-	// read, and a request whose connection is past it is cancelled.
-	bodyPatience = 15 * time.Second
+	maxBody     = 64 << 10
+	bodyTimeout = 15 * time.Second
+	// storeTimeout is far longer than a healthy store needs.
+	storeTimeout = 10 * time.Second
 )
 
-// server is the API with what it works on.
+// server serves the API.
 type server struct {
 	Options
-	denials budget
+	routes  []route
+	denials denialLog
 }
 
 // New returns the API. It serves /api/ and nothing else.
 func New(o Options) http.Handler {
 	s := &server{Options: o}
+	s.Version = cmp.Or(s.Version, "dev")
 	if s.Now == nil {
 		s.Now = time.Now
 	}
 	if s.Logger == nil {
 		s.Logger = slog.New(slog.DiscardHandler)
 	}
-	s.denials = budget{now: s.Now}
-	mux := http.NewServeMux()
-	api := humago.New(mux, settings(o.Version))
-	api.UseMiddleware(s.guard)
-	for _, r := range s.routes() {
-		r.register(s, api)
+	s.denials.now = s.Now
+	s.routes = s.allRoutes()
+	mux, all := http.NewServeMux(), schemas{}
+	for i := range s.routes {
+		rt := &s.routes[i]
+		rt.describe(all)
+		mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) { s.serve(rt, w, r) })
 	}
-	s.serveDocument(mux, api)
-	mux.Handle("/", nowhere(mux))
-	return s.shield(mux)
-}
-
-// settings is how the library is used: one strict JSON format, no pages of its own,
-// no links in answers.
-func settings(version string) huma.Config {
-	if version == "" {
-		version = "dev"
-	}
-	return huma.Config{
-		OpenAPI: &huma.OpenAPI{
-			OpenAPI: "3.1.0",
-			Info: &huma.Info{Title: "Isogloss admin API", Version: version,
-				Description: "Keys, teams, organisations, usage, targets, configuration and audit of an Isogloss gateway. Every path needs an operator's key."},
-			Components: &huma.Components{
-				Schemas:         huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
-				SecuritySchemes: map[string]*huma.SecurityScheme{"operator": {Type: "http", Scheme: "bearer", Description: "An operator's key: gw_admin_…"}},
-			},
-			Security: []map[string][]string{{"operator": {}}},
-		},
-		Formats:                      map[string]huma.Format{"application/json": strict, "json": strict},
-		DefaultFormat:                "application/json",
-		RejectUnknownQueryParameters: true,
-		Transformers:                 []huma.Transformer{plain},
-	}
-}
-
-// serveDocument serves the one thing that needs no key. It tells what is on the page
-// of the manual, and programs that write clients want it.
-func (s *server) serveDocument(mux *http.ServeMux, api huma.API) {
-	schemas := api.OpenAPI().Components.Schemas.Map()
-	for _, unused := range []string{"ErrorModel", "ErrorDetail"} { // the library's own; ours is Problem
-		delete(schemas, unused)
-	}
-	document, err := api.OpenAPI().MarshalJSON()
-	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
+	text, err := document(s.Version, s.routes, all)
+	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, r *http.Request) { // the only route without a key
 		if err != nil {
-			problem(http.StatusInternalServerError, "internal", "the document cannot be written; report this as a fault of the gateway").write(w)
+			s.fail(w, r, &call{route: "openapi"}, err)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(document) // the client may be gone
+		_, _ = w.Write(text) // the client may have disconnected
 	})
+	mux.Handle("/", notFound(mux))
+	return s.protect(mux)
 }
 
-// call is one request of an operator who may use the route.
+// call is a request of an operator who may use the route.
 type call struct {
 	operator access.Record
 	address  string
-	route    string // the name of the operation
+	route    string // name of the operation
 }
 
-// callKey is the context's name for the call. The library hands its handlers a
-// context and what was sent, so there is no other way from the guard to them; handle
-// takes it out again in one place.
-type callKey struct{}
-
-// route is one operation and how it is put into the API.
+// route is an operation of the API.
 type route struct {
-	op       huma.Operation
-	register func(*server, huma.API)
+	name, method, path, summary string
+	status                      int // of a successful response
+	in, out                     reflect.Type
+	run                         func(ctx context.Context, c *call, read func(in reflect.Value) *Problem) (any, error)
+
+	params                []param
+	body, result, problem *schema // body: nil if there is none
 }
 
-type handler[I, O any] func(context.Context, *call, *I) (*O, error)
-
-// handle describes an operation.
-func handle[I, O any](name, method, path, summary string, h handler[I, O]) route {
-	op := huma.Operation{
-		OperationID: name, Method: method, Path: prefix + path, Summary: summary,
-		MaxBodyBytes: maxBody, BodyReadTimeout: bodyPatience,
-	}
+// handle makes a route from a handler. I is its input, O its result.
+func handle[I, O any](name, method, path, summary string, h func(context.Context, *call, *I) (*O, error)) route {
+	rt := route{name: name, method: method, path: prefix + path, summary: summary, status: http.StatusOK, in: reflect.TypeFor[I](), out: reflect.TypeFor[O]()}
 	if strings.HasPrefix(name, "create-") {
-		op.DefaultStatus = http.StatusCreated
+		rt.status = http.StatusCreated
 	}
-	register := func(s *server, api huma.API) {
-		op := op
-		op.Responses = map[string]*huma.Response{"default": problemResponse(api)}
-		huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {
-			c, ok := ctx.Value(callKey{}).(*call)
-			if !ok {
-				return nil, problem(http.StatusUnauthorized, "", "this request has not passed the guard; report this as a fault of the gateway")
-			}
-			ctx, cancel := context.WithTimeout(ctx, patienceFor(name))
-			defer cancel()
-			out, err := h(ctx, c, in)
-			if err != nil {
-				return nil, s.fault(ctx, c, err)
-			}
-			return out, nil
-		})
+	timeout := storeTimeout
+	if name == "verify-audit" { // reads the whole log
+		timeout = time.Minute
 	}
-	return route{op: op, register: register}
+	rt.run = func(ctx context.Context, c *call, read func(reflect.Value) *Problem) (any, error) {
+		in := new(I)
+		if p := read(reflect.ValueOf(in).Elem()); p != nil {
+			return nil, p
+		}
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		return h(ctx, c, in)
+	}
+	return rt
 }
 
-// patienceFor is how long a request may take.
-func patienceFor(route string) time.Duration {
-	if route == "verify-audit" { // it reads all of it
-		return time.Minute
-	}
-	return patience
+// describe computes the schemas of the route.
+func (rt *route) describe(all schemas) {
+	rt.params, rt.body = all.describeInput(rt.in)
+	rt.result, rt.problem = all.of(rt.out), all.of(reflect.TypeFor[Problem]())
 }
 
-// fault is the answer to an error, which is logged where it is not the operator's.
-func (s *server) fault(ctx context.Context, c *call, err error) error {
+// serve authorizes the request, reads its input, runs the handler and writes the result.
+func (s *server) serve(rt *route, w http.ResponseWriter, r *http.Request) {
+	c, p := s.authorize(rt, r)
+	if p != nil {
+		p.write(w)
+		return
+	}
+	if r.ContentLength == 0 { // the operation may take longer than the server's timeout for reading
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a writer without a connection has no deadline
+	}
+	out, err := rt.run(r.Context(), c, func(in reflect.Value) *Problem { return rt.readInput(w, r, in) })
+	if err != nil {
+		s.fail(w, r, c, err)
+		return
+	}
+	text, err := json.Marshal(out, json.Deterministic(true))
+	if err != nil {
+		s.fail(w, r, c, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(rt.status)
+	_, _ = w.Write(text) // the client may have disconnected
+}
+
+// fail writes the problem of an error, and logs the cause of a problem that is not the operator's.
+func (s *server) fail(w http.ResponseWriter, r *http.Request, c *call, err error) {
 	p := asProblem(err)
 	if p.cause != nil {
-		s.Logger.WarnContext(ctx, "admin request failed", "route", c.route, "operator", c.operator.ID, "status", p.Status, "error", p.cause)
+		s.Logger.WarnContext(r.Context(), "admin request failed", "route", c.route, "operator", c.operator.ID, "status", p.Status, "error", p.cause)
 	}
-	return p
+	p.write(w)
 }

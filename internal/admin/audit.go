@@ -15,27 +15,25 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
-// The outcomes in the audit log. They begin an entry's detail; the code of a problem
-// may follow.
+// Outcomes in the audit log. An entry's detail starts with one; a problem code may follow.
 const (
-	allowed = "allowed" // it was about to be done, and nothing says that it was not
-	failed  = "failed"  // it was allowed and could not be done
+	allowed = "allowed" // the change was about to be made
+	failed  = "failed"  // the change was allowed and failed
 	denied  = "denied"
 )
 
-// change is what is done to an object.
+// change describes a change of an object.
 type change struct {
-	object        string // such as key:ID, as accounts are named
-	org           string // that it belongs to; empty: none
-	before, after any    // nil where there is none
-	// anyway says that it is done also where the log cannot be written: it may be what
-	// brings the store back. The gateway's own log has it then.
-	anyway bool
+	object        string // such as key:ID, like an account
+	org           string // organisation of the object; empty: none
+	before, after any    // nil: none
+	// withoutAudit makes the change even if the audit log cannot be written: a reload may bring the
+	// store back. The gateway's log has the entry then.
+	withoutAudit bool
 }
 
-// change writes to the audit log what is about to be done and does it. The entry comes
-// first, so that nothing is ever done that is not in the log; should it fail then, a
-// second entry says so.
+// change writes an audit entry and then makes the change, so that no change is missing in the log.
+// If the change fails, a second entry says so.
 func (s *server) change(ctx context.Context, c *call, ch change, do func(context.Context) error) error {
 	e := s.entry(c, allowed)
 	e.Object, e.Org = ch.object, ch.org
@@ -47,52 +45,51 @@ func (s *server) change(ctx context.Context, c *call, ch change, do func(context
 		return err
 	}
 	switch err := s.Audit.Audit(ctx, e); {
-	case err != nil && ch.anyway:
-		s.lost(ctx, e, err)
+	case err != nil && ch.withoutAudit:
+		s.logLostEntry(ctx, e, err)
 	case err != nil:
-		return unavailable(auditLog, err)
+		return unavailable(auditLogName, err)
 	}
 	if err := do(ctx); err != nil {
 		e.Detail = failed + ": " + asProblem(err).Code
-		s.note(ctx, e)
+		s.writeAudit(ctx, e)
 		return err
 	}
 	return nil
 }
 
-// deny writes to the log that somebody was not let in, and returns the answer. Whoever
-// knocks often fills neither the log nor the store.
+// deny writes a denial to the audit log and returns the problem. The number of denials per minute
+// is bounded.
 func (s *server) deny(r *http.Request, c *call, p *Problem) *Problem {
 	if p.Status == http.StatusServiceUnavailable {
 		return p
 	}
 	fits, missed := s.denials.take()
 	if missed > 0 {
-		s.Logger.WarnContext(r.Context(), "denied requests are not all in the audit log", "missing", missed)
+		s.Logger.WarnContext(r.Context(), "denials missing in the audit log", "missing", missed)
 	}
 	if fits {
 		e := s.entry(c, denied+": "+p.Code)
-		e.Object, e.Org = r.URL.Path, held(c.operator)
-		s.note(r.Context(), e)
+		e.Object, e.Org = r.URL.Path, boundTo(c.operator)
+		s.writeAudit(r.Context(), e)
 	}
 	return p
 }
 
-// notePatience is short: who is denied something should not find out that it makes
-// the gateway wait.
-const notePatience = time.Second
+// auditTimeout bounds how long a denied request waits for the audit log.
+const auditTimeout = time.Second
 
-// note writes an entry that nothing hangs on, also when the client is gone.
-func (s *server) note(ctx context.Context, e store.Entry) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), notePatience)
+// writeAudit writes an entry, also if the client has disconnected. A failure is only logged.
+func (s *server) writeAudit(ctx context.Context, e store.Entry) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTimeout)
 	defer cancel()
 	if err := s.Audit.Audit(ctx, e); err != nil {
-		s.lost(ctx, e, err)
+		s.logLostEntry(ctx, e, err)
 	}
 }
 
-// lost puts an entry into the gateway's log that the audit log does not take.
-func (s *server) lost(ctx context.Context, e store.Entry, err error) {
+// logLostEntry logs an entry that could not be written to the audit log.
+func (s *server) logLostEntry(ctx context.Context, e store.Entry, err error) {
 	s.Logger.WarnContext(ctx, "audit entry lost", "action", e.Action, "object", e.Object, "operator", e.Actor, "address", e.Address, "outcome", e.Detail, "error", err)
 }
 
@@ -100,31 +97,31 @@ func (s *server) entry(c *call, outcome string) store.Entry {
 	return store.Entry{At: s.Now(), Actor: c.operator.ID, Address: c.address, Action: c.route, Detail: outcome}
 }
 
-// digest is the SHA-256 of a value as JSON with its members in order; empty for nil.
-// It shows that something changed and what it was, to whoever has the value.
+// digest returns the SHA-256 of a value as JSON with sorted members, or "" for nil. With
+// it, an auditor who has the value can check the entry.
 func digest(v any) (string, error) {
 	if v == nil {
 		return "", nil
 	}
-	text, err := json.Marshal(v, json.Deterministic(true), json.WithMarshalers(json.MarshalToFunc(nanoseconds)))
+	text, err := json.Marshal(v, json.Deterministic(true), json.WithMarshalers(json.MarshalToFunc(marshalDuration)))
 	if err != nil {
 		return "", err
 	}
 	value := jsontext.Value(text)
 	if err := value.Format(jsontext.ReorderRawObjects(true)); err != nil {
-		return "", errors.New("the object cannot be written in order")
+		return "", errors.New("the object cannot be canonicalized")
 	}
 	sum := sha256.Sum256(value)
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// nanoseconds writes durations, for which JSON has no form of its own.
-func nanoseconds(e *jsontext.Encoder, d time.Duration) error {
+// marshalDuration writes a duration as nanoseconds.
+func marshalDuration(e *jsontext.Encoder, d time.Duration) error {
 	return e.WriteToken(jsontext.Int(int64(d)))
 }
 
-// budget is how many denials are written: some of each minute.
-type budget struct {
+// denialLog limits how many denials are written to the audit log per minute.
+type denialLog struct {
 	now func() time.Time
 
 	mu    sync.Mutex
@@ -134,8 +131,9 @@ type budget struct {
 
 const denialsPerMinute = 30
 
-// take reports whether one more fits, and after a minute how many did not.
-func (b *budget) take() (fits bool, missed int) {
+// take reports whether one more denial may be written. At the start of a minute, missed is the
+// number that was not written in the last one.
+func (b *denialLog) take() (fits bool, missed int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now := b.now(); now.Sub(b.since) >= time.Minute {

@@ -12,8 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
-// meddler changes something between the moment a key is read and the moment it is
-// changed.
+// meddler makes a concurrent change between reading a key and changing it.
 type meddler struct {
 	*store.Store
 	meddle func()
@@ -24,7 +23,7 @@ func (m meddler) UpdateKey(ctx context.Context, id string, edit func(*access.Rec
 	return m.Store.UpdateKey(ctx, id, edit)
 }
 
-// entries are those of an action, the newest first.
+// entries returns the audit entries of an action, newest first.
 func (w *world) entries(action string) []store.Entry {
 	w.t.Helper()
 	list, err := w.store.AuditLog(w.t.Context(), store.AuditQuery{Action: action, Limit: 1000})
@@ -32,7 +31,8 @@ func (w *world) entries(action string) []store.Entry {
 	return list
 }
 
-// Every change has an entry with who, whence, what, and the hashes before and after.
+// TestEveryChangeIsInTheLog checks that every change has an entry with operator, address, object and the
+// hashes before and after.
 func TestEveryChangeIsInTheLog(t *testing.T) {
 	w := newWorld(t).serve()
 	owner := w.operator(access.Owner, "")
@@ -80,13 +80,13 @@ func TestEveryChangeIsInTheLog(t *testing.T) {
 	}
 }
 
-// brokenAudit cannot write.
+// brokenAudit fails to write.
 type brokenAudit struct{ *store.Store }
 
 func (brokenAudit) Audit(context.Context, store.Entry) error { return errors.New("disk full") }
 
-// What cannot be written to the log is not done. A reload is, because it may be what
-// helps.
+// TestNoChangeWithoutLog checks that changes are refused if the audit log cannot be written. A reload is
+// made, because it may repair the store.
 func TestNoChangeWithoutLog(t *testing.T) {
 	w := newWorld(t)
 	owner, key := w.operator(access.Owner, ""), w.client("a")
@@ -123,7 +123,7 @@ func TestNoChangeWithoutLog(t *testing.T) {
 	}
 }
 
-// Denials are in the log, and cannot fill it.
+// TestDenialsAreInTheLog checks that denials are logged, and that their number is bounded.
 func TestDenialsAreInTheLog(t *testing.T) {
 	w := newWorld(t).serve()
 	keeper := w.operator(access.KeyManager, "a")
@@ -147,7 +147,7 @@ func TestDenialsAreInTheLog(t *testing.T) {
 
 func TestDenialsOfAMinute(t *testing.T) {
 	now := time.Unix(1000, 0)
-	b := budget{now: func() time.Time { return now }}
+	b := denialLog{now: func() time.Time { return now }}
 	for i := range denialsPerMinute + 5 {
 		if fits, missed := b.take(); fits != (i < denialsPerMinute) || missed != 0 {
 			t.Errorf("%d: %v, %d", i, fits, missed)
@@ -159,7 +159,7 @@ func TestDenialsOfAMinute(t *testing.T) {
 	}
 }
 
-// The same object has the same hash, whatever the order of its members.
+// TestDigest checks that the hash does not depend on the order of members.
 func TestDigest(t *testing.T) {
 	one, err := digest(map[string]any{"b": 1, "a": []int{2}, "n": int64(9007199254740993)})
 	if err != nil {

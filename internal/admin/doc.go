@@ -1,14 +1,12 @@
-// Package admin is the operators' API: keys, teams, organisations and what they may
-// use, what was used, how the targets are, the configuration and the audit log. It is
-// served on a port of its own, under /api/v1/, and described by the OpenAPI document
-// at /api/openapi.json, which is made from the structs and the routes that serve.
+// Package admin serves the operators' API: keys, teams, organisations, limits, usage, targets,
+// configuration and the audit log. It is served on its own port under /api/v1/. The OpenAPI
+// document at /api/openapi.json is generated from the routes and the structs that they read and
+// write.
 //
-// Nothing but that document is to be had without an operator's key, on loopback
-// either. Who may do what is one table, in rules.go: a route that is not in it is
-// refused to everybody. What belongs to another organisation does not exist for an
-// operator who is held to one.
+// Every route but that document needs an operator's key, also on loopback. roles.go has the table
+// of roles: a route without a row is refused to everybody. For an operator who is bound to an
+// organisation, other organisations do not exist.
 //
-// A secret leaves the gateway once, in the answer that makes it. Every change is
-// written to the audit log before it is made; where that cannot be done, the change is
-// refused.
+// A secret is returned once, by the request that creates it. Every change is written to the audit
+// log first; if that fails, the change is refused.
 package admin

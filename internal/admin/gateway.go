@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// whoView is the operator itself.
+// whoView describes the operator.
 type whoView struct {
 	Key  keyView  `json:"key"`
-	Held string   `json:"held,omitempty" doc:"The organisation that the operator is held to. Absent: none."`
-	May  []string `json:"may" nullable:"false" doc:"The operations that the operator may use."`
+	Held string   `json:"held,omitempty" doc:"The organisation that the operator is bound to. Absent: none."`
+	May  []string `json:"may" doc:"The operations that the operator may use."`
 }
 
-func (s *server) whoami(_ context.Context, c *call, _ *nothing) (*answer[whoView], error) {
-	v := whoView{Key: viewKey(c.operator, s.Now()), Held: held(c.operator)}
-	for _, r := range s.routes() {
-		if permit(c.operator, r.op.OperationID) == nil {
-			v.May = append(v.May, r.op.OperationID)
+func (s *server) whoami(_ context.Context, c *call, _ *noInput) (*whoView, error) {
+	v := whoView{Key: viewKey(c.operator, s.Now()), Held: boundTo(c.operator)}
+	for _, r := range s.routes {
+		if permit(c.operator, r.name) == nil {
+			v.May = append(v.May, r.name)
 		}
 	}
-	return answered(v), nil
+	return new(v), nil
 }
 
-// Target is how one of those is who answer requests.
+// Target is the state of a target.
 type Target struct {
 	Target      string    `json:"target" doc:"provider/model, and the worker's address where workers are discovered."`
-	Models      []string  `json:"models" nullable:"false" doc:"The names under which clients reach it."`
-	State       string    `json:"state" doc:"In one word, as isogloss explain has it, such as up or ejected."`
-	Why         string    `json:"why,omitempty" doc:"Why it is not asked."`
-	Until       time.Time `json:"until,omitzero" doc:"When it will be asked again."`
-	Open        int       `json:"open" doc:"Requests that it is answering."`
+	Models      []string  `json:"models" doc:"The model names that route to it."`
+	State       string    `json:"state" doc:"The state as shown by isogloss explain, such as up or ejected."`
+	Why         string    `json:"why,omitempty" doc:"Why it gets no requests."`
+	Until       time.Time `json:"until,omitzero" doc:"When it gets requests again."`
+	Open        int       `json:"open" doc:"Requests in flight."`
 	Consecutive int       `json:"failures_in_a_row"`
 	Succeeded   uint64    `json:"succeeded"`
 	Failed      uint64    `json:"failed"`
@@ -39,35 +39,35 @@ type Target struct {
 }
 
 type targetList struct {
-	Targets []Target `json:"targets" nullable:"false"`
+	Targets []Target `json:"targets"`
 }
 
-func (s *server) listTargets(context.Context, *call, *nothing) (*answer[targetList], error) {
-	return answered(targetList{Targets: s.Targets.Targets()}), nil
+func (s *server) listTargets(context.Context, *call, *noInput) (*targetList, error) {
+	return new(targetList{Targets: s.Targets.Targets()}), nil
 }
 
-// Configuration is what is served, without its secrets.
+// Configuration is the configuration in effect, without secrets.
 type Configuration struct {
-	Path   string    `json:"path,omitempty" doc:"The file. Absent: none, all is default."`
+	Path   string    `json:"path,omitempty" doc:"The configuration file. Absent: none, all settings have their defaults."`
 	Loaded time.Time `json:"loaded" doc:"When it was read."`
-	Text   string    `json:"text" doc:"The configuration in effect, one fact a line, defaults written out and without secrets."`
+	Text   string    `json:"text" doc:"The configuration in effect, one setting per line, including defaults, without secrets."`
 }
 
-func (s *server) getConfig(context.Context, *call, *nothing) (*answer[Configuration], error) {
-	return answered(s.Config.Effective()), nil
+func (s *server) getConfig(context.Context, *call, *noInput) (*Configuration, error) {
+	return new(s.Config.Effective()), nil
 }
 
-func (s *server) reloadConfig(ctx context.Context, c *call, _ *nothing) (*answer[Configuration], error) {
+func (s *server) reloadConfig(ctx context.Context, c *call, _ *noInput) (*Configuration, error) {
 	before := s.Config.Effective()
-	err := s.change(ctx, c, change{object: "config", before: before, anyway: true}, func(ctx context.Context) error {
+	err := s.change(ctx, c, change{object: "config", before: before, withoutAudit: true}, func(ctx context.Context) error {
 		mistakes, err := s.Config.Reload(ctx)
 		switch {
 		case err != nil:
-			p := problem(http.StatusServiceUnavailable, "config_unreadable", "the configuration cannot be read; the one before is still served. Look at the gateway's log")
+			p := problem(http.StatusServiceUnavailable, "config_unreadable", "the configuration cannot be read; the previous one stays in effect. See the gateway's log")
 			p.retry, p.cause = retryAfter, err
 			return p
 		case len(mistakes) > 0:
-			p := problem(http.StatusUnprocessableEntity, "config_mistakes", "the configuration has mistakes and the one before is still served; mend them and reload again")
+			p := problem(http.StatusUnprocessableEntity, "config_mistakes", "the configuration has mistakes; the previous one stays in effect. Fix them and reload again")
 			p.Errors = mistakes
 			return p
 		}
@@ -76,5 +76,5 @@ func (s *server) reloadConfig(ctx context.Context, c *call, _ *nothing) (*answer
 	if err != nil {
 		return nil, err
 	}
-	return answered(s.Config.Effective()), nil
+	return new(s.Config.Effective()), nil
 }

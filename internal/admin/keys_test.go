@@ -9,8 +9,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 )
 
-// A key is made, used, changed, rotated and revoked.
-func TestKeyLife(t *testing.T) {
+// TestKeyLifecycle creates, uses, changes, rotates and revokes a key.
+func TestKeyLifecycle(t *testing.T) {
 	w := newWorld(t).serve()
 	owner := w.operator(access.Owner, "")
 
@@ -95,7 +95,40 @@ func TestOperatorsKeys(t *testing.T) {
 	read[whoView](t, w.send(second.Text, "GET", "/api/v1/whoami", ""), 200)
 }
 
-// Lists come in pages, in an order, to their end.
+// TestKeyManagersChangeNoBudgets checks that key managers change limits of keys and teams
+// but not their budgets, which would lift what billing has set.
+func TestKeyManagersChangeNoBudgets(t *testing.T) {
+	w := newWorld(t).serve()
+	keeper, billing := w.operator(access.KeyManager, "a"), w.operator(access.Billing, "a")
+	for _, path := range []string{"/api/v1/keys/" + w.client("a"), "/api/v1/orgs/a/teams/t"} {
+		for _, limits := range []string{`{"budget":"0"}`, `{"budget":"1000"}`, `{"window_seconds":1}`} {
+			w.refusal(w.send(keeper, "PATCH", path, `{"limits":`+limits+`}`), http.StatusForbidden, "budget_role")
+		}
+		if got := w.send(keeper, "PATCH", path, `{"limits":{"requests_per_minute":5}}`); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+		if got := w.send(billing, "PUT", path+"/budget", `{"budget":"7","window_seconds":60}`); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+}
+
+// TestControlCharactersInParameters checks that parameters with control characters are
+// refused before a store sees them. PostgreSQL rejects a NUL in text.
+func TestControlCharactersInParameters(t *testing.T) {
+	w := newWorld(t).serve()
+	owner := w.operator(access.Owner, "")
+	for _, path := range []string{
+		"/api/v1/keys?org=%00", "/api/v1/keys?after=a%00", "/api/v1/keys/a%00", "/api/v1/keys/%0a/limits", "/api/v1/orgs/a%00/teams",
+		"/api/v1/usage?model=a%00", "/api/v1/requests?after=%00", "/api/v1/requests/%00", "/api/v1/audit?after=%00",
+	} {
+		if got := w.send(owner, "GET", path, ""); got.status/100 != 4 {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+}
+
+// TestPages checks that lists are paged in order and completely.
 func TestPages(t *testing.T) {
 	w := newWorld(t).serve()
 	owner := w.operator(access.Owner, "")
@@ -126,8 +159,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Somebody else's change is not overwritten.
-func TestChangedMeanwhile(t *testing.T) {
+// TestConcurrentChange checks that a concurrent change is not overwritten.
+func TestConcurrentChange(t *testing.T) {
 	w := newWorld(t)
 	owner, id := w.operator(access.Owner, ""), w.client("a")
 	w.options.Keys = meddler{w.store, func() {

@@ -7,36 +7,36 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 )
 
-// keyView is a key as it is answered. There is nothing of its secret in it.
+// keyView is a key without its secret.
 type keyView struct {
 	ID          string       `json:"id" doc:"The public part of the key."`
-	Name        string       `json:"name" doc:"What operators call it."`
+	Name        string       `json:"name" doc:"Name for operators."`
 	Org         string       `json:"org,omitempty" doc:"Absent: an operator of the whole gateway."`
 	Team        string       `json:"team,omitempty"`
-	Role        string       `json:"role,omitempty" doc:"Of an operator; clients have none."`
-	State       string       `json:"state" enum:"active,blocked,expired,revoked" doc:"Blocked: its team or its organisation is."`
+	Role        string       `json:"role,omitempty" doc:"Role of an operator. Absent: a client's key."`
+	State       string       `json:"state" enum:"active,blocked,expired,revoked" doc:"blocked: its team or organisation is blocked."`
 	Created     time.Time    `json:"created"`
 	Expires     time.Time    `json:"expires,omitzero" doc:"Absent: never."`
 	Revoked     time.Time    `json:"revoked,omitzero"`
-	Revision    int64        `json:"revision" doc:"Grows with every change of the key, its team or its organisation."`
-	Models      []string     `json:"models" nullable:"false" doc:"Names, or beginnings that end in *. Empty allows nothing."`
-	Endpoints   []string     `json:"endpoints" nullable:"false" doc:"Empty allows all."`
-	Networks    []string     `json:"networks" nullable:"false" doc:"Where it may be used. Empty is everywhere."`
-	Criticality string       `json:"criticality,omitempty" doc:"The most that its requests may say of themselves."`
-	Limits      limits       `json:"limits" doc:"Its own; those of its team and organisation hold besides."`
-	Secrets     []secretView `json:"secrets" nullable:"false" doc:"The live secrets: two while the key is rotated."`
+	Revision    int64        `json:"revision" doc:"Increases with every change of the key, its team or its organisation."`
+	Models      []string     `json:"models" doc:"Model names; a name that ends in * is a prefix. Empty allows none."`
+	Endpoints   []string     `json:"endpoints" doc:"Empty allows all."`
+	Networks    []string     `json:"networks" doc:"Networks from which it may be used. Empty allows all."`
+	Criticality string       `json:"criticality,omitempty" doc:"The highest criticality of its requests."`
+	Limits      limits       `json:"limits" doc:"Its own limits. Those of its team and organisation apply as well."`
+	Secrets     []secretView `json:"secrets" doc:"The valid secrets: two during a rotation."`
 }
 
-// secretView is all that is told of a secret.
+// secretView describes a secret without revealing it.
 type secretView struct {
-	Pepper int       `json:"pepper" doc:"The version of the pepper that its digest was made with."`
-	Until  time.Time `json:"until,omitzero" doc:"When it ends. Absent: with the key."`
+	Pepper int       `json:"pepper" doc:"Version of the pepper of its digest."`
+	Until  time.Time `json:"until,omitzero" doc:"When it expires. Absent: with the key."`
 }
 
-// keyMade is a key with its text, which is shown here and never again.
+// keyMade is a key with its text, which only this response has.
 type keyMade struct {
 	Key  keyView `json:"key"`
-	Text string  `json:"text" doc:"The whole key. It is not kept: this answer is the only one that has it."`
+	Text string  `json:"text" doc:"The whole key. It is not stored: no other response has it."`
 }
 
 func viewKey(r access.Record, now time.Time) keyView {
@@ -62,48 +62,47 @@ func state(r access.Record, now time.Time) string {
 		return "revoked"
 	case !r.Expires.IsZero() && !now.Before(r.Expires):
 		return "expired"
-	case r.Blocked:
+	case r.Blocked():
 		return "blocked"
 	}
 	return "active"
 }
 
-// keyBody is what may be said of a new key.
+// keyBody describes a new key.
 type keyBody struct {
-	Name        string        `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" doc:"What operators call it."`
-	Org         string        `json:"org,omitempty" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"Default: the one that the operator is held to. An operator's key may name none and is then held to none."`
+	Name        string        `json:"name" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$" doc:"Name for operators."`
+	Org         string        `json:"org,omitempty" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"Default: the one that the operator is bound to. An operator's key without one is not bound."`
 	Team        string        `json:"team,omitempty" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$"`
-	Role        string        `json:"role,omitempty" enum:"owner,admin,billing,auditor,key-manager" doc:"Makes an operator's key, which only owners may. Clients have none."`
-	Expires     string        `json:"expires,omitempty" maxLength:"40" doc:"A time as in RFC 3339, or never. Default: never for clients, 90 days for operators."`
-	Models      []string      `json:"models,omitempty" nullable:"false" maxItems:"1000" doc:"Names, or beginnings that end in *. Empty allows nothing."`
-	Endpoints   []string      `json:"endpoints,omitempty" nullable:"false" maxItems:"100" doc:"Empty allows all."`
-	Networks    []string      `json:"networks,omitempty" nullable:"false" maxItems:"100" doc:"Where it may be used, such as 10.0.0.0/8. Empty is everywhere."`
-	Criticality string        `json:"criticality,omitempty" enum:"critical,normal,sheddable" doc:"The most that its requests may say of themselves."`
+	Role        string        `json:"role,omitempty" enum:"owner,admin,billing,auditor,key-manager" doc:"Creates an operator's key, which only owners may. Absent: a client's key."`
+	Expires     string        `json:"expires,omitempty" maxLength:"40" doc:"RFC 3339 time, or never. Default: never for clients, 90 days for operators."`
+	Models      []string      `json:"models,omitempty" maxItems:"1000" doc:"Model names; a name that ends in * is a prefix. Empty allows none."`
+	Endpoints   []string      `json:"endpoints,omitempty" maxItems:"100" doc:"Empty allows all."`
+	Networks    []string      `json:"networks,omitempty" maxItems:"100" doc:"Networks from which it may be used, such as 10.0.0.0/8. Empty allows all."`
+	Criticality string        `json:"criticality,omitempty" enum:"critical,normal,sheddable" doc:"The highest criticality of its requests."`
 	Limits      *limitsChange `json:"limits,omitempty"`
 }
 
-// keyChange is what may be changed of a key. What is left out stays as it is.
+// keyChange describes a change of a key. Absent members stay as they are.
 type keyChange struct {
 	Name        *string       `json:"name,omitempty" minLength:"1" maxLength:"100" pattern:"^[^\\x00-\\x1f\\x7f]+$"`
-	Expires     *string       `json:"expires,omitempty" maxLength:"40" doc:"A time as in RFC 3339, or never."`
-	Models      *[]string     `json:"models,omitempty" nullable:"false" maxItems:"1000"`
-	Endpoints   *[]string     `json:"endpoints,omitempty" nullable:"false" maxItems:"100"`
-	Networks    *[]string     `json:"networks,omitempty" nullable:"false" maxItems:"100"`
+	Expires     *string       `json:"expires,omitempty" maxLength:"40" doc:"RFC 3339 time, or never."`
+	Models      *[]string     `json:"models,omitempty" maxItems:"1000"`
+	Endpoints   *[]string     `json:"endpoints,omitempty" maxItems:"100"`
+	Networks    *[]string     `json:"networks,omitempty" maxItems:"100"`
 	Criticality *string       `json:"criticality,omitempty" enum:"critical,normal,sheddable"`
 	Limits      *limitsChange `json:"limits,omitempty"`
 }
 
-// operatorLife is how long an operator's key lives where nothing else is said: people
-// forget keys.
-const operatorLife = 90 * 24 * time.Hour
+// operatorTTL is how long an operator's key is valid by default.
+const operatorTTL = 90 * 24 * time.Hour
 
-// record is the key that a body asks for, without its id and its secret.
+// record returns the key that the body describes, without id and secret.
 func (b *keyBody) record(now time.Time) (access.Record, error) {
 	r := access.Record{
 		Name: b.Name, Org: b.Org, Team: b.Team, Role: access.Role(b.Role), Created: now, Criticality: b.Criticality,
 	}
 	if r.Role != "" && b.Expires == "" {
-		r.Expires = now.Add(operatorLife)
+		r.Expires = now.Add(operatorTTL)
 	}
 	c := keyChange{Models: &b.Models, Endpoints: &b.Endpoints, Networks: &b.Networks, Limits: b.Limits}
 	if b.Expires != "" {
@@ -142,14 +141,14 @@ func expiry(text string, now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	switch {
 	case err != nil:
-		return at, invalid("body.expires", "it is no time; write it like 2030-01-31T00:00:00Z, or never")
+		return at, invalid("body.expires", "expected a time such as 2030-01-31T00:00:00Z, or never")
 	case !at.After(now):
-		return at, invalid("body.expires", "it is past; revoke the key to end it now")
+		return at, invalid("body.expires", "the time is in the past; revoke the key to end it now")
 	}
 	return at.UTC(), nil
 }
 
-// maxName is the longest name of a model that a key may have.
+// maxName is the maximum length of a model name in a key.
 const maxName = 200
 
 func names(to, from *[]string, location string) error {
@@ -158,7 +157,7 @@ func names(to, from *[]string, location string) error {
 	}
 	for _, n := range *from {
 		if n == "" || len(n) > maxName || !printable(n) {
-			return invalid(location, "a name is empty, has more than %d bytes or characters that cannot be printed", maxName)
+			return invalid(location, "a name is empty, is longer than %d bytes or has unprintable characters", maxName)
 		}
 	}
 	*to = *from
@@ -182,7 +181,7 @@ func networks(to *[]netip.Prefix, from *[]string) error {
 	for i, text := range *from {
 		p, err := netip.ParsePrefix(text)
 		if err != nil || p != p.Masked() {
-			return invalid("body.networks", "one is no network; write it like 10.0.0.0/8 or 192.0.2.7/32, with zeros behind its length")
+			return invalid("body.networks", "an entry is not a network; write it like 10.0.0.0/8 or 192.0.2.7/32, with zeros after the prefix")
 		}
 		list[i] = p
 	}

@@ -3,39 +3,45 @@ package admin
 import (
 	"context"
 	"net/http"
-	"strings"
+	"slices"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// limits is what an account may use, as it is answered. Zero is no limit.
+// limits is the limit of an account. Zero means no limit.
 type limits struct {
-	Requests    int64  `json:"requests_per_minute" doc:"Requests in a minute. 0: no limit."`
-	Tokens      int64  `json:"tokens_per_minute" doc:"Tokens of all classes in a minute. 0: no limit."`
+	Requests    int64  `json:"requests_per_minute" doc:"Requests per minute. 0: no limit."`
+	Tokens      int64  `json:"tokens_per_minute" doc:"Tokens of all classes per minute. 0: no limit."`
 	Concurrency int64  `json:"concurrency" doc:"Open requests, on all nodes together. 0: no limit."`
-	Budget      string `json:"budget" doc:"Dollars in a window, as an exact decimal. 0: no limit."`
+	Budget      string `json:"budget" doc:"Dollars per window, as an exact decimal. 0: no limit."`
 	Window      int64  `json:"window_seconds" doc:"The budget's window. 0: all time."`
 }
 
 func viewLimits(l quota.Limit) limits {
 	return limits{
 		Requests: l.Requests, Tokens: l.Tokens, Concurrency: l.Concurrency,
-		Budget: dollars(l.Budget), Window: int64(l.Window / time.Second),
+		Budget: l.Budget.Decimal(), Window: int64(l.Window / time.Second),
 	}
 }
 
-// dollars is an amount as decimal text.
-func dollars(m usage.Money) string { return strings.Replace(m.String(), "$", "", 1) }
-
-// limitsChange is what may be said of limits. What is left out stays as it is.
+// limitsChange describes a change of limits. Absent members stay as they are.
 type limitsChange struct {
-	Requests    *int64  `json:"requests_per_minute,omitempty" minimum:"0" maximum:"1000000000" doc:"Requests in a minute. 0: no limit."`
-	Tokens      *int64  `json:"tokens_per_minute,omitempty" minimum:"0" maximum:"1000000000000" doc:"Tokens of all classes in a minute. 0: no limit."`
+	Requests    *int64  `json:"requests_per_minute,omitempty" minimum:"0" maximum:"1000000000" doc:"Requests per minute. 0: no limit."`
+	Tokens      *int64  `json:"tokens_per_minute,omitempty" minimum:"0" maximum:"1000000000000" doc:"Tokens of all classes per minute. 0: no limit."`
 	Concurrency *int64  `json:"concurrency,omitempty" minimum:"0" maximum:"1000000" doc:"Open requests, on all nodes together. 0: no limit."`
-	Budget      *string `json:"budget,omitempty" maxLength:"20" pattern:"^[0-9]+([.][0-9]{1,9})?$" doc:"Dollars in a window, as an exact decimal. 0: no limit."`
+	Budget      *string `json:"budget,omitempty" maxLength:"20" pattern:"^[0-9]+([.][0-9]{1,9})?$" doc:"Dollars per window, as an exact decimal. 0: no limit."`
 	Window      *int64  `json:"window_seconds,omitempty" minimum:"0" maximum:"316224000" doc:"The budget's window. 0: all time."`
+}
+
+// permit returns a problem if the change sets a budget and the operator may not do that.
+func (c *limitsChange) permit(operator access.Record) error {
+	if c == nil || c.Budget == nil && c.Window == nil || slices.Contains(budgetRoles, operator.Role) {
+		return nil
+	}
+	return forbidden("budget_role", "the role %s may not change a budget; ask an operator with the role owner, admin or billing", operator.Role)
 }
 
 // apply changes a limit.
@@ -64,16 +70,16 @@ func applyBudget(l *quota.Limit, text, location string) error {
 	return nil
 }
 
-// set changes what was sent.
+// set copies a value that was sent.
 func set[T any](to, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// budgetBody sets a budget and nothing else.
+// budgetBody sets a budget.
 type budgetBody struct {
-	Budget string `json:"budget" maxLength:"20" pattern:"^[0-9]+([.][0-9]{1,9})?$" doc:"Dollars in a window, as an exact decimal. 0: no limit."`
+	Budget string `json:"budget" maxLength:"20" pattern:"^[0-9]+([.][0-9]{1,9})?$" doc:"Dollars per window, as an exact decimal. 0: no limit."`
 	Window int64  `json:"window_seconds" minimum:"0" maximum:"316224000" doc:"The budget's window. 0: all time."`
 }
 
@@ -82,26 +88,27 @@ func (b budgetBody) apply(l *quota.Limit) error {
 	return applyBudget(l, b.Budget, "body.budget")
 }
 
-// useView is what an account has used of what it may.
+// useView is an account's current use of its limits.
 type useView struct {
 	Account     string `json:"account" doc:"key:ID, team:ORG/TEAM or org:ORG."`
 	Limits      limits `json:"limits"`
 	Requests    int64  `json:"requests" doc:"In the last minute."`
 	Tokens      int64  `json:"tokens" doc:"In the last minute."`
-	Concurrency int64  `json:"concurrency" doc:"Open now."`
+	Concurrency int64  `json:"concurrency" doc:"Open requests."`
 	Spent       string `json:"spent" doc:"Dollars in the budget's window."`
 }
 
-func (s *server) use(ctx context.Context, org, account string, l quota.Limit) (*answer[useView], error) {
+// limitUse returns an account's current use of its limits.
+func (s *server) limitUse(ctx context.Context, org, account string, l quota.Limit) (*useView, error) {
 	if s.Limits == nil {
-		return nil, problem(http.StatusNotImplemented, "not_kept", "this gateway does not tell what is used at the moment; ask for the usage of the ledger instead")
+		return nil, problem(http.StatusNotImplemented, "not_kept", "this gateway does not report the current use; query the usage of the ledger instead")
 	}
 	u, err := s.Limits.Use(ctx, org, quota.Account{ID: account, Limit: l})
 	if err != nil {
-		return nil, unavailable("the keeper of limits", err)
+		return nil, unavailable("the store of limits", err)
 	}
-	return answered(useView{
+	return new(useView{
 		Account: account, Limits: viewLimits(l), Requests: u.Requests, Tokens: u.Tokens,
-		Concurrency: u.Concurrency, Spent: dollars(u.Spent),
+		Concurrency: u.Concurrency, Spent: u.Spent.Decimal(),
 	}), nil
 }

@@ -17,14 +17,14 @@ import (
 
 var update = flag.Bool("update", false, "write docs/admin-api.md")
 
-// operation is one that the running API says it has.
+// operation is an operation of the served document.
 type operation struct {
 	name, method, path, summary string
 	query                       []string
 	body                        bool
 }
 
-// operations reads them from the document that is served.
+// operations reads the operations from the served document.
 func (w *world) operations() []operation {
 	w.t.Helper()
 	type described struct {
@@ -52,14 +52,14 @@ func (w *world) operations() []operation {
 		}
 	}
 	order := map[string]int{}
-	for i, r := range (&server{}).routes() {
-		order[r.op.OperationID] = i
+	for i, r := range (&server{}).allRoutes() {
+		order[r.name] = i
 	}
 	slices.SortFunc(list, func(a, b operation) int { return order[a.name] - order[b.name] })
 	return list
 }
 
-// bodies are good ones, where TENANT is an organisation and N is new each time.
+// bodies are valid bodies. TENANT is replaced by an organisation and N by a new number.
 var bodies = map[string]string{
 	"create-key":      `{"name":"n","org":"TENANT","models":["*"]}`,
 	"update-key":      `{"name":"N"}`,
@@ -74,17 +74,16 @@ var bodies = map[string]string{
 }
 
 const (
-	nobody = "zzz" // an organisation that there is not
-	unsaid = ""    // none is named, where one need not be
+	nobody = "zzz" // an organisation that does not exist
+	unsaid = ""    // no organisation is named
 )
 
-// about reports whether an operation is about an organisation, or something in one,
-// that the request names.
+// about reports whether the request names an organisation or an object in one.
 func (op operation) about() bool {
 	return strings.Contains(op.path, "{") || slices.Contains(op.query, "org") || strings.Contains(bodies[op.name], "TENANT")
 }
 
-// ask sends an operation that is about something of a tenant.
+// ask calls an operation for an object of a tenant.
 func (w *world) ask(op operation, key, tenant string, n int) got {
 	w.t.Helper()
 	if tenant == unsaid && (strings.Contains(op.path, "{") || op.body) {
@@ -105,28 +104,28 @@ func (w *world) ask(op operation, key, tenant string, n int) got {
 	}
 	body, ok := bodies[op.name]
 	if ok != op.body {
-		w.t.Fatalf("%s: the test needs a good body for it, or has one too many", op.name)
+		w.t.Fatalf("%s: the test needs a valid body for it, or has one too many", op.name)
 	}
 	body = strings.NewReplacer("TENANT", tenant, "N", fmt.Sprint(n)).Replace(body)
 	return w.send(key, op.method, path, body)
 }
 
-// who is an operator in the matrix.
+// who is an operator of the matrix.
 type who struct {
 	role access.Role
 	org  string // that the key names
 	keys map[string]string
 }
 
-// states are those of a key. Each has the status that every route answers, whatever
-// the role and the tenant; 0 is left to the role.
+// states are the states of a key, with the status that every route returns for any role and tenant. With
+// 0 the role decides.
 var states = map[string]int{"valid": 0, "expired": 401, "revoked": 401, "client": 403, "none": 401}
 
 func (w *world) operators() []who {
 	w.t.Helper()
 	past := time.Now().Add(-time.Hour)
 	var list []who
-	for _, role := range roles {
+	for _, role := range allRoles {
 		for _, org := range []string{"a", ""} {
 			o := who{role: role, org: org, keys: map[string]string{"none": ""}}
 			_, o.keys["valid"] = w.key(access.Record{Role: role, Org: org})
@@ -139,10 +138,12 @@ func (w *world) operators() []who {
 	return list
 }
 
-func (o who) isHeld() bool { return o.org != "" && o.role != access.Owner && o.role != access.Admin }
+func (o who) isBound() bool {
+	return o.org != "" && o.role != access.Owner && o.role != access.Admin
+}
 
-// leaks reports whether an answer has something of the organisation b. Problems may
-// quote its id, because that was in the request.
+// leaks reports whether a response contains data of organisation b. Problems may quote its id, because
+// the request had it.
 func leaks(body string) bool {
 	for _, sign := range []string{`"Org b"`, `"org":"b"`, `"id":"b"`, `"kb"`, `"object":"org:b`, `"object":"team:b`} {
 		if strings.Contains(body, sign) {
@@ -152,17 +153,17 @@ func leaks(body string) bool {
 	return false
 }
 
-// want is the status that a valid key gets: first the role, then whether the operator
-// is held to an organisation, then whether the thing exists for it.
+// want returns the status for a valid key: it depends on the role, on the organisation that the operator
+// is bound to, and on whether the object is visible.
 func want(op operation, o who, tenant string) int {
 	rule := rules[op.name]
-	isHeld := o.isHeld()
+	isBound := o.isBound()
 	filtered := !strings.Contains(op.path, "{") && slices.Contains(op.query, "org") // a list that may be empty
 	switch {
-	case !slices.Contains(rule.roles, o.role), rule.scope == gateway && isHeld:
+	case !slices.Contains(rule.roles, o.role), rule.scope == gatewayScope && isBound:
 		return http.StatusForbidden
 	case !op.about():
-	case isHeld && tenant != o.org && tenant != unsaid, tenant == nobody && !filtered:
+	case isBound && tenant != o.org && tenant != unsaid, tenant == nobody && !filtered:
 		return http.StatusNotFound
 	}
 	if strings.HasPrefix(op.name, "create-") {
@@ -171,8 +172,8 @@ func want(op operation, o who, tenant string) int {
 	return http.StatusOK
 }
 
-// Every route, in the name of every role, held to an organisation and not, about its
-// own organisation, another one and none, with a key in every state.
+// TestMatrix calls every route as every role, bound to an organisation and not, for its own
+// organisation, another one and none, with a key in every state.
 func TestMatrix(t *testing.T) {
 	w := newWorld(t).serve()
 	ops, people := w.operations(), w.operators()
@@ -194,7 +195,7 @@ func TestMatrix(t *testing.T) {
 					if g.status != status {
 						t.Errorf("%s for %s of %q about %s with a key that is %s: %d, want %d: %s", op.name, o.role, o.org, tenant, state, g.status, status, g.body)
 					}
-					if o.isHeld() && leaks(g.body) {
+					if o.isBound() && leaks(g.body) {
 						t.Errorf("%s for %s of %q about %s tells of another organisation: %s", op.name, o.role, o.org, tenant, g.body)
 					}
 					if g.status >= 400 && g.header.Get("Content-Type") != "application/problem+json" {
@@ -212,7 +213,7 @@ func cell(name string, o who, tenant string) string {
 	return fmt.Sprint(name, "/", o.role, "/", o.org, "/", tenant)
 }
 
-// The table, the routes and what is served are the same set.
+// TestTableIsComplete checks that the table of roles, the routes and the served operations are the same set.
 func TestTableIsComplete(t *testing.T) {
 	w := newWorld(t).serve()
 	served := map[string]bool{}
@@ -222,9 +223,9 @@ func TestTableIsComplete(t *testing.T) {
 			t.Errorf("%s is served at %s", op.name, op.path)
 		}
 	}
-	for _, r := range (&server{}).routes() {
-		if !served[r.op.OperationID] {
-			t.Errorf("%s is not served", r.op.OperationID)
+	for _, r := range (&server{}).allRoutes() {
+		if !served[r.name] {
+			t.Errorf("%s is not served", r.name)
 		}
 	}
 	for name := range rules {
@@ -240,7 +241,7 @@ func TestTableIsComplete(t *testing.T) {
 	}
 }
 
-// writePage writes what was seen into the manual, or checks that it is there.
+// writePage writes the observed table into docs/admin-api.md, or checks that it is up to date.
 func writePage(t *testing.T, ops []operation, seen map[string]int) {
 	t.Helper()
 	const page, begin, end = "../../docs/admin-api.md", "<!-- generated: go test ./internal/admin -update -->\n", "<!-- end -->"
@@ -251,13 +252,13 @@ func writePage(t *testing.T, ops []operation, seen map[string]int) {
 	head, rest, ok := strings.Cut(string(old), begin)
 	_, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatal("the page has lost its marks")
+		t.Fatal("docs/admin-api.md has lost its markers")
 	}
 	var b strings.Builder
 	b.WriteString("| operation | | what it does | owner | admin | billing | auditor | key-manager |\n|---|---|---|---|---|---|---|---|\n")
 	for _, op := range ops {
 		fmt.Fprintf(&b, "| `%s` | `%s %s` | %s |", op.name, op.method, op.path, op.summary)
-		for _, role := range roles {
+		for _, role := range allRoles {
 			fmt.Fprintf(&b, " %s |", reach(op, role, seen))
 		}
 		b.WriteString("\n")
@@ -270,31 +271,31 @@ func writePage(t *testing.T, ops []operation, seen map[string]int) {
 		return
 	}
 	if text != string(old) {
-		t.Error("docs/admin-api.md is not what the API does; run go test ./internal/admin -update and read the difference")
+		t.Error("docs/admin-api.md differs from the API; run go test ./internal/admin -update and read the difference")
 	}
 }
 
-// reach is how far a role got by a route.
+// reach describes what a role reaches by a route.
 func reach(op operation, role access.Role, seen map[string]int) string {
 	status := func(org, tenant string) int { return seen[cell(op.name, who{role: role, org: org}, tenant)] }
 	free, own, other := status("", "b")/100 == 2, status("a", "a")/100 == 2, status("a", "b")/100 == 2
 	switch {
-	case rules[op.name].scope == self && free && own:
+	case rules[op.name].scope == selfScope && free && own:
 		return "itself"
-	case free && other && (op.about() || rules[op.name].scope == gateway || role == access.Owner || role == access.Admin):
+	case free && other && (op.about() || rules[op.name].scope == gatewayScope || role == access.Owner || role == access.Admin):
 		return "all"
 	case free && own:
 		return "all, or own"
 	case free:
-		return "all, not held"
+		return "all, not bound"
 	case own:
 		return "own"
 	}
 	return "–"
 }
 
-// The document names no schema that it does not have, and every operation says how it
-// fails and that it wants a key.
+// TestDocument checks that every referenced schema exists and is used, and that every operation describes
+// its errors and its security.
 func TestDocument(t *testing.T) {
 	w := newWorld(t).serve()
 	text := w.send("", "GET", openapiPath, "").body
@@ -334,7 +335,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// What is served without a key is the document and nothing else.
+// TestOnlyTheDocumentIsOpen checks that only the document is served without a key.
 func TestOnlyTheDocumentIsOpen(t *testing.T) {
 	w := newWorld(t).serve()
 	g := w.send("", "GET", openapiPath, "")

@@ -13,8 +13,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Options is what the API works on. A *store.Store is Keys, Orgs, Teams, Ledger and
-// Audit at once.
+// Options are the dependencies of the API. A *store.Store implements Keys, Orgs, Teams, Ledger and
+// Audit.
 type Options struct {
 	Operators Operators
 	Peppers   access.Peppers
@@ -25,22 +25,22 @@ type Options struct {
 	Audit     Audit
 	Targets   Targets
 	Config    Config
-	Limits    Limits // may be nil: the routes for it then say so
+	Limits    Limits // nil: the routes for it return 501
 
-	// Loopback says that the listener is bound to loopback, where a host name is the
-	// sign of a page that points its own name there.
+	// Loopback says that the listener is bound to loopback. Then only localhost and IP addresses
+	// are accepted as host, which prevents DNS rebinding.
 	Loopback bool
 	Version  string           // of the gateway; default dev
 	Logger   *slog.Logger     // default none
 	Now      func() time.Time // default time.Now
 }
 
-// Operators knows whose key a request carries. It limits those who guess.
+// Operators authenticates requests and limits guessing.
 type Operators interface {
 	Operator(r *http.Request) (access.Record, *llm.Error)
 }
 
-// Keys is where keys are kept.
+// Keys stores keys.
 type Keys interface {
 	Key(ctx context.Context, id string) (access.Record, error)
 	Keys(ctx context.Context, f store.KeyFilter, after string, limit int) ([]access.Record, error)
@@ -50,7 +50,7 @@ type Keys interface {
 	RotateKey(ctx context.Context, id string, next access.Digest, oldUntil time.Time) (access.Record, error)
 }
 
-// Orgs is where organisations are kept.
+// Orgs stores organisations.
 type Orgs interface {
 	Org(ctx context.Context, id string) (store.Org, error)
 	Orgs(ctx context.Context, after string, limit int) ([]store.Org, error)
@@ -58,7 +58,7 @@ type Orgs interface {
 	UpdateOrg(ctx context.Context, id string, edit func(*store.Org) error) (store.Org, error)
 }
 
-// Teams is where teams are kept.
+// Teams stores teams.
 type Teams interface {
 	Team(ctx context.Context, org, id string) (store.Team, error)
 	Teams(ctx context.Context, org, after string, limit int) ([]store.Team, error)
@@ -66,36 +66,36 @@ type Teams interface {
 	UpdateTeam(ctx context.Context, org, id string, edit func(*store.Team) error) (store.Team, error)
 }
 
-// Ledger has a row for every request.
+// Ledger stores a row for every request.
 type Ledger interface {
 	Usage(ctx context.Context, q store.UsageQuery) ([]store.Sum, error)
 	Rows(ctx context.Context, q store.RowQuery) ([]usage.Row, error)
 }
 
-// Audit is the log of what operators did.
+// Audit stores the operators' actions.
 type Audit interface {
 	Audit(ctx context.Context, e store.Entry) error
 	AuditLog(ctx context.Context, q store.AuditQuery) ([]store.Entry, error)
 	VerifyAudit(ctx context.Context) (store.Verdict, error)
 }
 
-// Targets knows how those are who answer requests.
+// Targets returns the state of the targets.
 type Targets interface{ Targets() []Target }
 
-// Config is the configuration that is served.
+// Config is the configuration of the gateway.
 type Config interface {
 	Effective() Configuration
-	// Reload reads the configuration again. Mistakes are what is wrong with it, and then
-	// the one before is still served; an error is that it could not be read at all.
+	// Reload reads the configuration again. If it returns mistakes or an error, the previous
+	// configuration stays in effect. An error means that the configuration could not be read.
 	Reload(ctx context.Context) ([]Mistake, error)
 }
 
-// Limits knows what an account has used of what it may.
+// Limits returns an account's current use of its limits.
 type Limits interface {
 	Use(ctx context.Context, org string, a quota.Account) (Use, error)
 }
 
-// Use is what an account has used.
+// Use is the use of an account.
 type Use struct {
 	Requests    int64 // in the last minute
 	Tokens      int64 // in the last minute

@@ -9,59 +9,40 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Problem is an error as it is answered, in the form of RFC 9457. It never quotes a
-// value that was sent, because that may have been a secret.
+// Problem is an error response in the format of RFC 9457. It never quotes a value that was sent: it
+// may be a secret.
 type Problem struct {
-	Title  string    `json:"title" doc:"The status in words."`
-	Status int       `json:"status" doc:"The status of the answer."`
-	Code   string    `json:"code,omitempty" doc:"What went wrong, for programs."`
+	Title  string    `json:"title" doc:"The status text."`
+	Status int       `json:"status" doc:"The HTTP status."`
+	Code   string    `json:"code,omitempty" doc:"Error code for programs."`
 	Detail string    `json:"detail" doc:"What went wrong, and what to do about it."`
-	Errors []Mistake `json:"errors,omitempty" nullable:"false" doc:"Each mistake in what was sent or configured."`
+	Errors []Mistake `json:"errors,omitempty" doc:"Each mistake in the request or the configuration."`
 
 	retry time.Duration
 	cause error // for the log
 }
 
-// Mistake is one thing that is wrong with a request or with the configuration.
+// Mistake is an error in a request or in the configuration.
 type Mistake struct {
-	Line     int    `json:"line,omitzero" doc:"Of the configuration file."`
-	Location string `json:"location,omitempty" doc:"The member, such as body.limits.budget."`
+	Line     int    `json:"line,omitzero" doc:"Line in the configuration file."`
+	Location string `json:"location,omitempty" doc:"The member or parameter, such as body.limits.budget."`
 	Message  string `json:"message" doc:"What is wrong."`
 }
 
-// retryAfter is for errors that do not say when to come back.
+// retryAfter is the default of Retry-After.
 const retryAfter = 5 * time.Second
 
-// Error gives the detail.
+// Error returns the detail.
 func (p *Problem) Error() string { return p.Detail }
 
-// Unwrap gives what lies behind it.
+// Unwrap returns the cause.
 func (p *Problem) Unwrap() error { return p.cause }
-
-// GetStatus gives the status to answer with.
-func (p *Problem) GetStatus() int { return p.Status }
-
-// GetHeaders gives the headers that belong to it.
-func (p *Problem) GetHeaders() http.Header {
-	h := http.Header{}
-	if p.retry > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retry.Seconds()))))
-	}
-	if p.Status == http.StatusUnauthorized {
-		h.Set("WWW-Authenticate", `Bearer realm="isogloss admin"`)
-	}
-	return h
-}
-
-// ContentType is that of RFC 9457.
-func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
 func problem(status int, code, format string, args ...any) *Problem {
 	return &Problem{Title: http.StatusText(status), Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
@@ -72,7 +53,7 @@ func forbidden(code, format string, args ...any) *Problem {
 }
 
 func missing(kind, id string) *Problem {
-	return problem(http.StatusNotFound, "not_found", "there is no %s %q that this key may see; list them to find the right one", kind, id)
+	return problem(http.StatusNotFound, "not_found", "there is no %s %q that is visible to this key; list them to find the right one", kind, id)
 }
 
 func conflict(code, format string, args ...any) *Problem {
@@ -80,20 +61,27 @@ func conflict(code, format string, args ...any) *Problem {
 }
 
 func invalid(location, format string, args ...any) *Problem {
-	p := problem(http.StatusUnprocessableEntity, "invalid", "what was sent is not valid; mend what errors lists and send it again")
-	p.Errors = []Mistake{{Location: location, Message: fmt.Sprintf(format, args...)}}
+	return invalidInput(Mistake{Location: location, Message: fmt.Sprintf(format, args...)})
+}
+
+func invalidInput(mistakes ...Mistake) *Problem {
+	p := problem(http.StatusUnprocessableEntity, "invalid", "the request is not valid; fix what errors lists and send it again")
+	p.Errors = mistakes
 	return p
 }
 
-// unavailable is the answer where a store cannot be asked: nothing is known, so
-// nothing is denied.
+func badJSON(format string, args ...any) *Problem {
+	return problem(http.StatusBadRequest, "invalid", format+"; fix it and send the request again", args...)
+}
+
+// unavailable is the problem of a store that cannot be used.
 func unavailable(store string, cause error) *Problem {
-	p := problem(http.StatusServiceUnavailable, "store_unavailable", "%s cannot be asked at the moment; nothing was changed. Try again, and look at the gateway's log if it stays so", store)
+	p := problem(http.StatusServiceUnavailable, "store_unavailable", "%s is not available; nothing was changed. Try again later, and see the gateway's log if it persists", store)
 	p.retry, p.cause = retryAfter, cause
 	return p
 }
 
-// refused is why a credential was not taken.
+// refused is the problem of a rejected credential.
 func refused(e *llm.Error) *Problem {
 	p := problem(e.HTTPStatus(), e.Code, "%s", e.Message)
 	p.retry, p.cause = e.RetryAfter, e.Cause
@@ -103,53 +91,33 @@ func refused(e *llm.Error) *Problem {
 	return p
 }
 
-// plain turns the library's own errors into ours, without the values that it quotes.
-func plain(_ huma.Context, _ string, v any) (any, error) {
-	e, ok := v.(*huma.ErrorModel)
-	if !ok {
-		return v, nil
-	}
-	p := problem(e.Status, "invalid", "%s; mend what errors lists and send it again", e.Detail)
-	switch {
-	case e.Status == http.StatusRequestEntityTooLarge:
-		p.Code, p.Detail = "too_large", fmt.Sprintf("the body is over %d bytes; send less at once", maxBody)
-	case e.Status == http.StatusRequestTimeout:
-		p.Code, p.Detail = "too_slow", "the body did not arrive in time; send it again"
-	case e.Status >= http.StatusInternalServerError:
-		p.Code, p.Detail = "internal", "a fault of the gateway; its log says more"
-		return p, nil
-	}
-	for _, d := range e.Errors {
-		if d != nil {
-			p.Errors = append(p.Errors, Mistake{Location: d.Location, Message: d.Message})
-		}
-	}
-	return p, nil
-}
-
-// write answers with a problem where no operation does.
+// write sends the problem.
 func (p *Problem) write(w http.ResponseWriter) {
-	for name, values := range p.GetHeaders() {
-		w.Header()[name] = values
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	if p.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retry.Seconds()))))
 	}
-	w.Header().Set("Content-Type", p.ContentType(""))
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="isogloss admin"`)
+	}
 	w.WriteHeader(p.Status)
-	_ = json.MarshalWrite(w, p) // the client may be gone
+	_ = json.MarshalWrite(w, p) // the client may have disconnected
 }
 
-// asProblem gives every error that a handler returns its answer.
+// asProblem returns the problem of an error.
 func asProblem(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
 		return p
 	}
-	p = problem(http.StatusInternalServerError, "internal", "a fault of the gateway; its log says more")
+	p = problem(http.StatusInternalServerError, "internal", "internal error; see the gateway's log")
 	p.cause = err
 	return p
 }
 
-// list writes names for a sentence.
-func list(names []access.Role) string {
+// joinRoles joins the names of roles for a message.
+func joinRoles(names []access.Role) string {
 	text := make([]string, len(names))
 	for i, n := range names {
 		text[i] = string(n)

@@ -11,17 +11,17 @@ import (
 )
 
 type listRequestsIn struct {
-	Filter
-	Page
-	Outcome string `query:"outcome" enum:"answered,left,failed,refused,lost,cached" doc:"Only those that ended so."`
+	filter
+	page
+	Outcome string `query:"outcome" enum:"answered,left,failed,refused,lost,cached" doc:"Only those with this outcome."`
 }
 
 type requestList struct {
-	Requests []requestView `json:"requests" nullable:"false"`
+	Requests []requestView `json:"requests"`
 	Next     string        `json:"next,omitempty" doc:"The after of the next page. Absent: this is the last."`
 }
 
-// requestView is one row of the ledger.
+// requestView is a row of the ledger.
 type requestView struct {
 	ID        string        `json:"id"`
 	Node      string        `json:"node"`
@@ -37,21 +37,21 @@ type requestView struct {
 	Stream    bool          `json:"stream"`
 	Status    int           `json:"status"`
 	Outcome   string        `json:"outcome" enum:"answered,left,failed,refused,lost,cached"`
-	Tokens    tokens        `json:"tokens" doc:"What the client is charged for."`
-	Estimated bool          `json:"estimated,omitzero" doc:"The provider did not tell the usage: it was counted here."`
+	Tokens    tokens        `json:"tokens" doc:"Tokens that the client is charged for."`
+	Estimated bool          `json:"estimated,omitzero" doc:"The provider did not report usage; the gateway estimated it."`
 	Cost      string        `json:"cost,omitempty" doc:"Dollars. Absent: not known."`
-	Attempts  []attemptView `json:"attempts" nullable:"false"`
+	Attempts  []attemptView `json:"attempts"`
 }
 
 type attemptView struct {
 	Target  string    `json:"target"`
 	Began   time.Time `json:"began"`
 	Took    float64   `json:"took_seconds"`
-	Status  int       `json:"status,omitzero" doc:"As the upstream answered; absent where it did not."`
+	Status  int       `json:"status,omitzero" doc:"Status of the upstream response. Absent: there was none."`
 	Fault   string    `json:"fault,omitempty"`
 	Tokens  tokens    `json:"tokens"`
-	Cost    string    `json:"cost,omitempty" doc:"What the operator pays for it. Absent: not known."`
-	Charged bool      `json:"charged" doc:"Its usage is part of the request's."`
+	Cost    string    `json:"cost,omitempty" doc:"Cost for the operator, in dollars. Absent: not known."`
+	Charged bool      `json:"charged" doc:"Its usage is charged to the client."`
 }
 
 func viewRequest(r usage.Row) requestView {
@@ -73,14 +73,14 @@ func price(m *usage.Money) string {
 	if m == nil {
 		return ""
 	}
-	return dollars(*m)
+	return m.Decimal()
 }
 
-func (s *server) listRequests(ctx context.Context, c *call, in *listRequestsIn) (*answer[requestList], error) {
-	if err := in.settle(c, s.Now()); err != nil {
+func (s *server) listRequests(ctx context.Context, c *call, in *listRequestsIn) (*requestList, error) {
+	if err := in.normalize(c, s.Now()); err != nil {
 		return nil, err
 	}
-	mark, err := readMark(in.After)
+	mark, err := parseCursor(in.After)
 	if err != nil {
 		return nil, err
 	}
@@ -89,45 +89,45 @@ func (s *server) listRequests(ctx context.Context, c *call, in *listRequestsIn) 
 		Outcome: usage.Outcome(in.Outcome), Before: mark, Limit: in.Limit,
 	})
 	if err != nil {
-		return nil, unavailable(ledger, err)
+		return nil, unavailable(ledgerName, err)
 	}
 	out := requestList{}
 	for _, r := range rows {
 		out.Requests = append(out.Requests, viewRequest(r))
 	}
 	if len(rows) == in.Limit {
-		out.Next = writeMark(rows[len(rows)-1])
+		out.Next = formatCursor(rows[len(rows)-1])
 	}
-	return answered(out), nil
+	return new(out), nil
 }
 
 // A mark is where a page ended: the time and the id of its last row.
 
-func readMark(after string) (*store.RowMark, error) {
+func parseCursor(after string) (*store.RowMark, error) {
 	if after == "" {
 		return nil, nil
 	}
 	at, id, _ := strings.Cut(after, "-")
 	n, err := strconv.ParseInt(at, 10, 64)
 	if err != nil || id == "" {
-		return nil, invalid("query.after", "it is not the next of a page; leave it out to begin with the first")
+		return nil, invalid("query.after", "after is not the next of a page; leave it out to start with the first")
 	}
 	return &store.RowMark{Began: time.Unix(0, n), ID: id}, nil
 }
 
-func writeMark(r usage.Row) string { return strconv.FormatInt(r.Began.UnixNano(), 10) + "-" + r.ID }
+func formatCursor(r usage.Row) string { return strconv.FormatInt(r.Began.UnixNano(), 10) + "-" + r.ID }
 
 type requestPath struct {
-	Request string `path:"request" maxLength:"36" pattern:"^[0-9a-fA-F-]{36}$" doc:"The id of the request, as the client was told."`
+	Request string `path:"request" maxLength:"36" pattern:"^[0-9a-fA-F-]{36}$" doc:"The request id from the response header."`
 }
 
-func (s *server) getRequest(ctx context.Context, c *call, in *requestPath) (*answer[requestView], error) {
+func (s *server) getRequest(ctx context.Context, c *call, in *requestPath) (*requestView, error) {
 	rows, err := s.Ledger.Rows(ctx, store.RowQuery{ID: in.Request, Limit: 1})
 	switch {
 	case err != nil:
-		return nil, unavailable(ledger, err)
-	case len(rows) == 0 || !c.within(rows[0].Org):
+		return nil, unavailable(ledgerName, err)
+	case len(rows) == 0 || !c.canSeeOrg(rows[0].Org):
 		return nil, missing("request", in.Request)
 	}
-	return answered(viewRequest(rows[0])), nil
+	return new(viewRequest(rows[0])), nil
 }

@@ -2,43 +2,43 @@ package admin
 
 import "net/http"
 
-// routes is every operation there is. Who may use it is in rules.go.
-func (s *server) routes() []route {
+// allRoutes returns every operation. roles.go says who may use it.
+func (s *server) allRoutes() []route {
 	const get, post, patch, put = http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodPut
 	return []route{
-		handle("whoami", get, "/whoami", "The operator's own key and what it may", s.whoami),
+		handle("whoami", get, "/whoami", "Show the operator's own key and permissions", s.whoami),
 
 		handle("list-keys", get, "/keys", "List keys", s.listKeys),
-		handle("create-key", post, "/keys", "Create a key; the answer is the only one that has its text", s.createKey),
+		handle("create-key", post, "/keys", "Create a key; only this response has its text", s.createKey),
 		handle("get-key", get, "/keys/{key}", "Show a key", s.getKey),
 		handle("update-key", patch, "/keys/{key}", "Change a key's name, scopes, expiry or limits", s.updateKey),
-		handle("revoke-key", post, "/keys/{key}/revoke", "End a key for good", s.revokeKey),
-		handle("rotate-key", post, "/keys/{key}/rotate", "Give a key a new secret; the answer is the only one that has its text", s.rotateKey),
+		handle("revoke-key", post, "/keys/{key}/revoke", "Revoke a key permanently", s.revokeKey),
+		handle("rotate-key", post, "/keys/{key}/rotate", "Give a key a new secret; only this response has its text", s.rotateKey),
 		handle("set-key-budget", put, "/keys/{key}/budget", "Set a key's budget", s.setKeyBudget),
-		handle("get-key-limits", get, "/keys/{key}/limits", "What a key has used of its limits", s.getKeyLimits),
+		handle("get-key-limits", get, "/keys/{key}/limits", "Show a key's use of its limits", s.getKeyLimits),
 
 		handle("list-orgs", get, "/orgs", "List organisations", s.listOrgs),
 		handle("create-org", post, "/orgs", "Create an organisation", s.createOrg),
 		handle("get-org", get, "/orgs/{org}", "Show an organisation", s.getOrg),
 		handle("update-org", patch, "/orgs/{org}", "Change an organisation, or block it", s.updateOrg),
 		handle("set-org-budget", put, "/orgs/{org}/budget", "Set an organisation's budget", s.setOrgBudget),
-		handle("get-org-limits", get, "/orgs/{org}/limits", "What an organisation has used of its limits", s.getOrgLimits),
+		handle("get-org-limits", get, "/orgs/{org}/limits", "Show an organisation's use of its limits", s.getOrgLimits),
 
 		handle("list-teams", get, "/orgs/{org}/teams", "List an organisation's teams", s.listTeams),
 		handle("create-team", post, "/orgs/{org}/teams", "Create a team", s.createTeam),
 		handle("get-team", get, "/orgs/{org}/teams/{team}", "Show a team", s.getTeam),
 		handle("update-team", patch, "/orgs/{org}/teams/{team}", "Change a team, or block it", s.updateTeam),
 		handle("set-team-budget", put, "/orgs/{org}/teams/{team}/budget", "Set a team's budget", s.setTeamBudget),
-		handle("get-team-limits", get, "/orgs/{org}/teams/{team}/limits", "What a team has used of its limits", s.getTeamLimits),
+		handle("get-team-limits", get, "/orgs/{org}/teams/{team}/limits", "Show a team's use of its limits", s.getTeamLimits),
 
-		handle("get-usage", get, "/usage", "Sums of the ledger", s.getUsage),
-		handle("list-requests", get, "/requests", "List requests, the newest first", s.listRequests),
+		handle("get-usage", get, "/usage", "Sum the usage of requests", s.getUsage),
+		handle("list-requests", get, "/requests", "List requests, newest first", s.listRequests),
 		handle("get-request", get, "/requests/{request}", "Show a request with its attempts", s.getRequest),
 
-		handle("list-targets", get, "/targets", "How the targets are", s.listTargets),
-		handle("get-config", get, "/config", "The configuration in effect, without its secrets", s.getConfig),
-		handle("reload-config", post, "/config/reload", "Read the configuration again", s.reloadConfig),
+		handle("list-targets", get, "/targets", "List targets and their state", s.listTargets),
+		handle("get-config", get, "/config", "Show the configuration in effect, without secrets", s.getConfig),
+		handle("reload-config", post, "/config/reload", "Reload the configuration", s.reloadConfig),
 		handle("list-audit", get, "/audit", "List the audit log", s.listAudit),
-		handle("verify-audit", get, "/audit/verify", "Check that the audit log is whole", s.verifyAudit),
+		handle("verify-audit", get, "/audit/verify", "Verify the audit log", s.verifyAudit),
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
-// canaries are secrets and the forms that they might leak in.
+// canaries are secrets in the forms in which they might leak.
 type canaries map[string]string
 
 func (c canaries) add(name, text string) {
@@ -26,7 +26,7 @@ func (c canaries) add(name, text string) {
 	}
 }
 
-// in names those that occur in a text.
+// in returns the names of the canaries in a text.
 func (c canaries) in(text string) []string {
 	var found []string
 	for name, canary := range c {
@@ -42,8 +42,8 @@ func (c canaries) in(text string) []string {
 	return found
 }
 
-// No secret is in any answer but the one that makes it, nor in the log, the audit log
-// or the file of the store.
+// TestNoSecretAnywhere checks that a secret is in the response that creates it only, and neither in the
+// log, the audit log nor the store's file.
 func TestNoSecretAnywhere(t *testing.T) {
 	w := newWorld(t)
 	w.config.err = nil
@@ -80,7 +80,7 @@ func TestNoSecretAnywhere(t *testing.T) {
 			}
 		}
 	}
-	// Secrets in the wrong place are not handed back.
+	// Secrets in the wrong place are not quoted.
 	for _, secret := range []string{owner, made.Text, providerText} {
 		for _, body := range []string{
 			`{"secret":"` + secret + `"}`, `{"name":["` + secret + `"]}`, `{"name":"x","expires":"` + secret[:20] + `"}`,

@@ -12,9 +12,9 @@ type teamView struct {
 	ID      string    `json:"id"`
 	Org     string    `json:"org"`
 	Name    string    `json:"name,omitempty"`
-	Blocked bool      `json:"blocked" doc:"None of its keys is served."`
+	Blocked bool      `json:"blocked" doc:"Its keys are refused."`
 	Created time.Time `json:"created,omitzero"`
-	Limits  limits    `json:"limits" doc:"Of all its keys together."`
+	Limits  limits    `json:"limits" doc:"For all its keys together."`
 }
 
 func viewTeam(t store.Team) teamView {
@@ -22,22 +22,22 @@ func viewTeam(t store.Team) teamView {
 }
 
 type teamList struct {
-	Teams []teamView `json:"teams" nullable:"false"`
+	Teams []teamView `json:"teams"`
 	Next  string     `json:"next,omitempty" doc:"The after of the next page. Absent: this is the last."`
 }
 
 type listTeamsIn struct {
-	OrgPath
-	Page
+	orgPath
+	page
 }
 
-func (s *server) listTeams(ctx context.Context, c *call, in *listTeamsIn) (*answer[teamList], error) {
+func (s *server) listTeams(ctx context.Context, c *call, in *listTeamsIn) (*teamList, error) {
 	if _, err := s.org(ctx, c, in.Org); err != nil {
 		return nil, err
 	}
 	teams, err := s.Teams.Teams(ctx, in.Org, in.After, in.Limit)
 	if err != nil {
-		return nil, unavailable(keyStore, err)
+		return nil, unavailable(keyStoreName, err)
 	}
 	out := teamList{}
 	for _, t := range teams {
@@ -46,46 +46,46 @@ func (s *server) listTeams(ctx context.Context, c *call, in *listTeamsIn) (*answ
 	if len(teams) == in.Limit {
 		out.Next = teams[len(teams)-1].ID
 	}
-	return answered(out), nil
+	return new(out), nil
 }
 
-// team looks a team up, for who may see it.
+// team returns a team that the operator may see.
 func (s *server) team(ctx context.Context, c *call, org, id string) (store.Team, error) {
-	if !c.within(org) {
+	if !c.canSeeOrg(org) {
 		return store.Team{}, missing("team", org+"/"+id)
 	}
 	t, err := s.Teams.Team(ctx, org, id)
 	switch {
-	case errors.Is(err, store.ErrNothing):
+	case errors.Is(err, store.ErrNotFound):
 		return t, missing("team", org+"/"+id)
 	case err != nil:
-		return t, unavailable(keyStore, err)
+		return t, unavailable(keyStoreName, err)
 	}
 	return t, nil
 }
 
-func (s *server) getTeam(ctx context.Context, c *call, in *TeamPath) (*answer[teamView], error) {
+func (s *server) getTeam(ctx context.Context, c *call, in *teamPath) (*teamView, error) {
 	t, err := s.team(ctx, c, in.Org, in.Team)
 	if err != nil {
 		return nil, err
 	}
-	return answered(viewTeam(t)), nil
+	return new(viewTeam(t)), nil
 }
 
-func (s *server) getTeamLimits(ctx context.Context, c *call, in *TeamPath) (*answer[useView], error) {
+func (s *server) getTeamLimits(ctx context.Context, c *call, in *teamPath) (*useView, error) {
 	t, err := s.team(ctx, c, in.Org, in.Team)
 	if err != nil {
 		return nil, err
 	}
-	return s.use(ctx, t.Org, "team:"+t.Org+"/"+t.ID, t.Limit)
+	return s.limitUse(ctx, t.Org, "team:"+t.Org+"/"+t.ID, t.Limit)
 }
 
 type createTeamIn struct {
-	OrgPath
+	orgPath
 	Body tenantBody
 }
 
-func (s *server) createTeam(ctx context.Context, c *call, in *createTeamIn) (*answer[teamView], error) {
+func (s *server) createTeam(ctx context.Context, c *call, in *createTeamIn) (*teamView, error) {
 	if _, err := s.org(ctx, c, in.Org); err != nil {
 		return nil, err
 	}
@@ -95,21 +95,24 @@ func (s *server) createTeam(ctx context.Context, c *call, in *createTeamIn) (*an
 		return nil, err
 	}
 	err := s.change(ctx, c, change{object: "team:" + t.Org + "/" + t.ID, org: t.Org, after: t}, func(ctx context.Context) error {
-		return stored(s.Teams.CreateTeam(ctx, t), "team", t.ID)
+		return storeProblem(s.Teams.CreateTeam(ctx, t), "team", t.ID)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return answered(viewTeam(t)), nil
+	return new(viewTeam(t)), nil
 }
 
 type updateTeamIn struct {
-	TeamPath
+	teamPath
 	Body tenantChange
 }
 
-func (s *server) updateTeam(ctx context.Context, c *call, in *updateTeamIn) (*answer[teamView], error) {
-	return s.editTeam(ctx, c, in.TeamPath, func(t *store.Team) error {
+func (s *server) updateTeam(ctx context.Context, c *call, in *updateTeamIn) (*teamView, error) {
+	if err := in.Body.Limits.permit(c.operator); err != nil {
+		return nil, err
+	}
+	return s.editTeam(ctx, c, in.teamPath, func(t *store.Team) error {
 		set(&t.Name, in.Body.Name)
 		set(&t.Blocked, in.Body.Blocked)
 		return in.Body.Limits.apply(&t.Limit)
@@ -117,15 +120,15 @@ func (s *server) updateTeam(ctx context.Context, c *call, in *updateTeamIn) (*an
 }
 
 type teamBudgetIn struct {
-	TeamPath
+	teamPath
 	Body budgetBody
 }
 
-func (s *server) setTeamBudget(ctx context.Context, c *call, in *teamBudgetIn) (*answer[teamView], error) {
-	return s.editTeam(ctx, c, in.TeamPath, func(t *store.Team) error { return in.Body.apply(&t.Limit) })
+func (s *server) setTeamBudget(ctx context.Context, c *call, in *teamBudgetIn) (*teamView, error) {
+	return s.editTeam(ctx, c, in.teamPath, func(t *store.Team) error { return in.Body.apply(&t.Limit) })
 }
 
-func (s *server) editTeam(ctx context.Context, c *call, at TeamPath, edit func(*store.Team) error) (*answer[teamView], error) {
+func (s *server) editTeam(ctx context.Context, c *call, at teamPath, edit func(*store.Team) error) (*teamView, error) {
 	before, err := s.team(ctx, c, at.Org, at.Team)
 	if err != nil {
 		return nil, err
@@ -138,14 +141,14 @@ func (s *server) editTeam(ctx context.Context, c *call, at TeamPath, edit func(*
 	err = s.change(ctx, c, change{object: object, org: at.Org, before: before, after: after}, func(ctx context.Context) error {
 		after, err = s.Teams.UpdateTeam(ctx, at.Org, at.Team, func(t *store.Team) error {
 			if *t != before {
-				return changed("team")
+				return concurrentChange("team")
 			}
 			return edit(t)
 		})
-		return stored(err, "team", at.Team)
+		return storeProblem(err, "team", at.Team)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return answered(viewTeam(after)), nil
+	return new(viewTeam(after)), nil
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// ledger is what errors call it.
-const ledger = "the store of the ledger"
+// ledgerName names the ledger in error messages.
+const ledgerName = "the store of the ledger"
 
-// tokens are in classes that do not overlap.
+// tokens counts tokens in disjoint classes.
 type tokens struct {
 	Input      int64 `json:"input"`
 	CacheRead  int64 `json:"cache_read"`
@@ -25,26 +25,25 @@ func viewTokens(u llm.Usage) tokens {
 	return tokens{Input: u.Input, CacheRead: u.CacheRead, CacheWrite: u.CacheWrite, Output: u.Output, Reasoning: u.Reasoning}
 }
 
-// Filter is which requests are meant.
-type Filter struct {
-	From   time.Time `query:"from" doc:"The first moment, as in RFC 3339. Default: 30 days before to."`
-	To     time.Time `query:"to" doc:"The moment after the last. Default: now."`
-	Org    string    `query:"org" maxLength:"64" doc:"Only those of an organisation."`
-	Team   string    `query:"team" maxLength:"64" doc:"Only those of a team; needs org."`
-	Key    string    `query:"key" maxLength:"64" doc:"Only those of a key."`
-	Model  string    `query:"model" maxLength:"200" doc:"Only those for a model."`
-	Target string    `query:"target" maxLength:"200" doc:"Only those that a target answered."`
+// filter selects requests.
+type filter struct {
+	From   time.Time `query:"from" doc:"Start, as RFC 3339 time. Default: 30 days before to."`
+	To     time.Time `query:"to" doc:"End, exclusive. Default: now."`
+	Org    string    `query:"org" maxLength:"64" doc:"Only of this organisation."`
+	Team   string    `query:"team" maxLength:"64" doc:"Only of this team; needs org."`
+	Key    string    `query:"key" maxLength:"64" doc:"Only of this key."`
+	Model  string    `query:"model" maxLength:"200" doc:"Only for this model."`
+	Target string    `query:"target" maxLength:"200" doc:"Only those served by this target."`
 }
 
 const (
-	usualSpan = 30 * 24 * time.Hour
-	maxSpan   = 400 * 24 * time.Hour
+	defaultRange = 30 * 24 * time.Hour
+	maxRange     = 400 * 24 * time.Hour
 )
 
-// settle fills in what was left out and holds the filter to the operator's
-// organisation.
-func (f *Filter) settle(c *call, now time.Time) error {
-	org, err := c.org(f.Org)
+// normalize sets defaults and limits the filter to the operator's organisation.
+func (f *filter) normalize(c *call, now time.Time) error {
+	org, err := c.orgFilter(f.Org)
 	if err != nil {
 		return err
 	}
@@ -53,32 +52,32 @@ func (f *Filter) settle(c *call, now time.Time) error {
 		f.To = now
 	}
 	if f.From.IsZero() {
-		f.From = f.To.Add(-usualSpan)
+		f.From = f.To.Add(-defaultRange)
 	}
 	switch {
 	case f.Team != "" && f.Org == "":
-		return invalid("query.team", "a team is named by its organisation too; send org")
+		return invalid("query.team", "a team needs its organisation; send org")
 	case !f.From.Before(f.To):
-		return invalid("query.from", "it is not before to")
-	case f.To.Sub(f.From) > maxSpan:
-		return invalid("query.from", "it is more than 400 days before to; ask for less at once")
+		return invalid("query.from", "from is not before to")
+	case f.To.Sub(f.From) > maxRange:
+		return invalid("query.from", "the range is longer than 400 days; request a shorter one")
 	}
 	return nil
 }
 
 type usageIn struct {
-	Filter
-	Group []store.Group `query:"group" enum:"hour,day,org,team,key,model,target" maxItems:"4" doc:"What the sums are grouped by, such as day,model. Default: one sum of all."`
+	filter
+	Group []store.Group `query:"group" enum:"hour,day,org,team,key,model,target" maxItems:"4" doc:"Grouping, such as day,model. Default: one sum of all."`
 }
 
 type usageView struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
-	Sums []sumView `json:"sums" nullable:"false"`
+	Sums []sumView `json:"sums"`
 }
 
 type sumView struct {
-	Start     time.Time `json:"start,omitzero" doc:"Of the hour or the day, where grouped by one."`
+	Start     time.Time `json:"start,omitzero" doc:"Start of the hour or day, if grouped by it."`
 	Org       string    `json:"org,omitempty"`
 	Team      string    `json:"team,omitempty"`
 	Key       string    `json:"key,omitempty"`
@@ -87,12 +86,12 @@ type sumView struct {
 	Requests  int64     `json:"requests"`
 	Tokens    tokens    `json:"tokens"`
 	Cost      string    `json:"cost" doc:"Dollars, as an exact decimal."`
-	Unpriced  int64     `json:"unpriced" doc:"How many requests have no known cost and are not in cost."`
-	Estimated int64     `json:"estimated" doc:"How many requests have tokens that were counted here, because the provider did not tell."`
+	Unpriced  int64     `json:"unpriced" doc:"Requests without a known cost, which cost does not include."`
+	Estimated int64     `json:"estimated" doc:"Requests whose tokens are estimated, because the provider did not report usage."`
 }
 
-func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*answer[usageView], error) {
-	if err := in.settle(c, s.Now()); err != nil {
+func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView, error) {
+	if err := in.normalize(c, s.Now()); err != nil {
 		return nil, err
 	}
 	sums, err := s.Ledger.Usage(ctx, store.UsageQuery{
@@ -103,19 +102,19 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*answer[us
 	case errors.As(err, &own):
 		return nil, invalid("query.group", "%s", own.Error())
 	case err != nil:
-		return nil, unavailable(ledger, err)
+		return nil, unavailable(ledgerName, err)
 	}
 	out := usageView{From: in.From, To: in.To}
 	for _, sum := range sums {
 		out.Sums = append(out.Sums, viewSum(sum))
 	}
-	return answered(out), nil
+	return new(out), nil
 }
 
 func viewSum(s store.Sum) sumView {
 	v := sumView{
 		Org: s.Org, Team: s.Team, Key: s.Key, Model: s.Model, Target: s.Target,
-		Requests: s.Requests, Unpriced: s.Unknown, Estimated: s.Estimated, Tokens: viewTokens(s.Usage), Cost: dollars(s.Cost),
+		Requests: s.Requests, Unpriced: s.Unknown, Estimated: s.Estimated, Tokens: viewTokens(s.Usage), Cost: s.Cost.Decimal(),
 	}
 	if s.Start.Unix() > 0 {
 		v.Start = s.Start

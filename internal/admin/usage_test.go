@@ -49,7 +49,7 @@ func TestRequests(t *testing.T) {
 	for i := range 5 {
 		rows = append(rows, usage.Row{ID: "10000000-0000-4000-8000-00000000000" + string(rune('0'+i)), Org: "a", Began: began, Model: "other", Outcome: usage.Failed, Usage: llm.Usage{}})
 	}
-	w.must(w.store.Append(t.Context(), rows))
+	w.append("usage", rows)
 	seen, after := map[string]bool{}, ""
 	for {
 		list := read[requestList](t, w.send(auditor, "GET", "/api/v1/requests?model=other&outcome=failed&limit=2&after="+after, ""), 200)
@@ -107,7 +107,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// Organisations and teams.
+// TestTenants creates, changes and blocks organisations and teams.
 func TestTenants(t *testing.T) {
 	w := newWorld(t).serve()
 	owner := w.operator(access.Owner, "")
@@ -136,7 +136,7 @@ func TestTenants(t *testing.T) {
 	if teams := read[teamList](t, w.send(owner, "GET", "/api/v1/orgs/c/teams", ""), 200); len(teams.Teams) != 1 {
 		t.Errorf("%+v", teams)
 	}
-	// Who is inside does not lock themselves out.
+	// An operator of the organisation cannot change it.
 	inside := w.operator(access.Owner, "a")
 	w.refusal(w.send(inside, "PATCH", "/api/v1/orgs/a", `{"blocked":true}`), http.StatusConflict, "own_key_inside")
 }

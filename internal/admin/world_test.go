@@ -33,8 +33,7 @@ const (
 	providerText = "sk-provider-canary-0123456789"
 )
 
-// world is a gateway's admin API over a real store, with two organisations that have
-// a team, a client's key and a request each.
+// world is the admin API over a real store. It has two organisations with a team and a request each.
 type world struct {
 	t       *testing.T
 	store   *store.Store
@@ -43,8 +42,8 @@ type world struct {
 	options Options
 	log     *syncBuffer
 	url     string
-	file    string            // of the store
-	keys    map[string]string // a client's key of each organisation, where any will do
+	file    string            // of the SQLite store
+	keys    map[string]string // a client's key of each organisation
 }
 
 type syncBuffer struct {
@@ -64,7 +63,7 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// fakeConfig is a configuration that holds a provider's key, as the app's does.
+// fakeConfig is a configuration with a provider's key.
 type fakeConfig struct {
 	key      secret.String
 	mistakes []Mistake
@@ -101,7 +100,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// newWorldAt is one with another store, and how long that may take.
+// newWorldAt uses another store, with the given timeout.
 func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 	t.Helper()
 	peppers, err := access.NewPeppers([]secret.String{pepperText})
@@ -123,16 +122,22 @@ func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 	for _, org := range []string{"a", "b"} {
 		w.must(st.CreateOrg(t.Context(), store.Org{ID: org, Name: "Org " + org, Created: time.Now()}))
 		w.must(st.CreateTeam(t.Context(), store.Team{Org: org, ID: "t", Created: time.Now()}))
-		w.must(st.Append(t.Context(), []usage.Row{{
+		w.append(org, []usage.Row{{
 			ID: requestOf(org), Node: "n", Org: org, Team: "t", Key: "k" + org, Began: time.Now().Add(-time.Minute), Took: time.Second,
 			Model: "m", Target: "up/model", Status: 200, Outcome: usage.Answered, Usage: llm.Usage{Input: 10, Output: 5}, Cost: new(usage.Money(1_500)),
 			Attempts: []usage.Attempt{{Target: "up/other", Status: 503, Fault: "unavailable"}, {Target: "up/model", Status: 200, Charged: true, Usage: llm.Usage{Input: 10, Output: 5}}},
-		}}))
+		}})
 	}
 	return w
 }
 
-// requestOf is the id of an organisation's request; there is none of nobody.
+// append adds rows to the ledger as a log.
+func (w *world) append(log string, rows []usage.Row) {
+	_, err := w.store.Append(w.t.Context(), usage.Batch{Log: log, To: int64(len(rows)), Rows: rows})
+	w.must(err)
+}
+
+// requestOf returns the id of an organisation's request.
 func requestOf(org string) string {
 	n := map[string]string{"a": "1", "b": "2"}[org]
 	return "00000000-0000-4000-8000-00000000000" + cmp.Or(n, "0")
@@ -145,7 +150,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// serve starts the API; options may be changed before.
+// serve starts the API with the current options.
 func (w *world) serve() *world {
 	server := httptest.NewServer(New(w.options))
 	w.t.Cleanup(func() {
@@ -156,7 +161,7 @@ func (w *world) serve() *world {
 	return w
 }
 
-// key makes a key and returns its id and its text.
+// key creates a key and returns its id and its text.
 func (w *world) key(r access.Record) (id, text string) {
 	w.t.Helper()
 	env := access.EnvLive
@@ -184,14 +189,14 @@ func (w *world) client(org string) string {
 	return id
 }
 
-// got is an answer.
+// got is a response.
 type got struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// send asks the API; an empty body sends none.
+// send sends a request; an empty body sends none.
 func (w *world) send(key, method, path, body string, edit ...func(*http.Request)) got {
 	w.t.Helper()
 	var reader io.Reader
@@ -217,7 +222,7 @@ func (w *world) send(key, method, path, body string, edit ...func(*http.Request)
 	return got{resp.StatusCode, resp.Header, string(text)}
 }
 
-// read decodes an answer that has to have a status.
+// read decodes a response that must have the status.
 func read[T any](t *testing.T, g got, status int) T {
 	t.Helper()
 	var v T
@@ -230,8 +235,7 @@ func read[T any](t *testing.T, g got, status int) T {
 	return v
 }
 
-// refusal checks that an answer is a problem with a status and a code that says what
-// to do.
+// refusal checks that a response is a problem with the status, the code and a detail.
 func (w *world) refusal(g got, status int, code string) {
 	w.t.Helper()
 	p := read[Problem](w.t, g, status)

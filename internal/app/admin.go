@@ -2,12 +2,10 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/admin"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
@@ -15,8 +13,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 )
 
-// operations is the operator's side: metrics, who would be asked, and with a store
-// the admin API.
+// operations serves the admin port: metrics, explain and, with a store, the admin API.
 type operations struct {
 	cfg      *config.Config
 	gateway  *relay.Relay
@@ -26,12 +23,13 @@ type operations struct {
 	version  string
 }
 
-// handler serves it. What other machines can reach asks for an operator's key
-// everywhere.
+// handler returns the handler of the admin port. If other machines can reach the port,
+// every route needs an operator key.
 func (o *operations) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", o.guard(o.observer.Metrics()))
 	mux.Handle("POST "+explainPath, o.guard(serveExplain(o.gateway)))
+	mux.Handle("GET "+modelsPath, o.guard(serveModels(o.gateway)))
 	if s := o.stores; s.store != nil {
 		mux.Handle("/api/", admin.New(admin.Options{
 			Operators: s.keys, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,
@@ -41,10 +39,21 @@ func (o *operations) handler() http.Handler {
 	return mux
 }
 
-// guard asks for an operator's key where the address is open.
+// metricsHandler returns the handler of the metrics port: metrics and probes, for which no
+// key is needed.
+func (o *operations) metricsHandler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", o.observer.Metrics())
+	mux.Handle("GET /live", o.gateway)
+	mux.Handle("GET /ready", o.gateway)
+	return mux
+}
+
+// guard requires an operator key if other machines can reach the admin port. Otherwise it
+// rejects web pages.
 func (o *operations) guard(h http.Handler) http.Handler {
 	if !o.cfg.Admin.Open {
-		return h
+		return access.WithoutPages(h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := o.stores.keys.Operator(r); err != nil {
@@ -55,23 +64,10 @@ func (o *operations) guard(h http.Handler) http.Handler {
 	})
 }
 
-// secured is a listener with the configured certificate. A certificate that cannot
-// be read is a reason not to start, and never one to go on without.
-func secured(l net.Listener, a config.Admin) (net.Listener, error) {
-	if a.Cert == "" {
-		return l, nil
-	}
-	pair, err := tls.LoadX509KeyPair(a.Cert, a.Key)
-	if err != nil {
-		return nil, fmt.Errorf("admin.tls: %w; write the files of a certificate and its key", err)
-	}
-	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}), nil
-}
-
-// targets shows the gateway's targets to the API.
+// targets implements admin.Targets.
 type targets struct{ gateway *relay.Relay }
 
-// Targets lists them.
+// Targets lists the gateway's targets with their states.
 func (t targets) Targets() []admin.Target {
 	all := t.gateway.Targets()
 	out := make([]admin.Target, len(all))
@@ -89,22 +85,22 @@ func (t targets) Targets() []admin.Target {
 	return out
 }
 
-// limits shows the API what accounts have used.
-type limits struct{ quotas *quota.Keeper }
+// limits implements admin.Limits.
+type limits struct{ quotas *quota.Limiter }
 
-// Use is what an account has used, on all nodes together.
+// Use returns an account's current use across all nodes.
 func (l limits) Use(ctx context.Context, org string, a quota.Account) (admin.Use, error) {
 	c, err := l.quotas.Count(ctx, org, a.ID)
 	return admin.Use{Requests: c.Requests, Tokens: c.Tokens, Concurrency: c.Open, Spent: c.Spent}, err
 }
 
-// Effective is the configuration that is in use.
+// Effective returns the configuration in use.
 func (w *watcher) Effective() admin.Configuration {
 	cfg, loaded := w.current.config()
 	return admin.Configuration{Path: w.options.Config, Loaded: loaded, Text: cfg.String()}
 }
 
-// Reload reads the file again at an operator's wish.
+// Reload reads the configuration file again.
 func (w *watcher) Reload(context.Context) ([]admin.Mistake, error) {
 	err := w.reload()
 	var wrong *config.Problems

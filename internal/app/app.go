@@ -2,11 +2,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
@@ -15,32 +17,31 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
-// Options are what the command line says.
+// Options holds the settings of the command line.
 type Options struct {
-	Config  string // the configuration file; empty means that the environment says it all
-	Local   bool   // without a file: serve the engines of this machine too
+	Config  string // the configuration file; empty means configuration by environment variables only
+	Local   bool   // without a file: also serve inference engines found on this machine
 	Listen  string // overrides the configuration's listen
 	Env     func(string) (string, bool)
 	Log     io.Writer
 	Version string
-	Process Process // nil: nobody takes this one's place
+	Process Process // nil: this process is never replaced
 
 	pace pace // the zero value is usualPace
 }
 
-// Process is this process as the last so far of those that serve on the same
-// ports.
+// Process hands listeners over between the processes that serve on the same ports.
 type Process interface {
-	// Listen takes a listener over from the process before, or opens the address.
+	// Listen returns a listener inherited from the previous process, or opens the address.
 	Listen(ctx context.Context, name, address string) (net.Listener, error)
-	// Ready tells the process before that this one serves. The context ends when
-	// this one is to end.
+	// Ready tells the previous process that this one serves. The context ends when this
+	// process shuts down.
 	Ready(ctx context.Context, logger *slog.Logger) error
-	// Replaced is closed when the next process serves.
+	// Replaced is closed when a new process serves.
 	Replaced() <-chan struct{}
 }
 
-// alone is a process that is never replaced.
+// alone is a Process that is never replaced.
 type alone struct{}
 
 func (alone) Listen(ctx context.Context, _, address string) (net.Listener, error) {
@@ -51,63 +52,61 @@ func (alone) Ready(context.Context, *slog.Logger) error { return nil }
 
 func (alone) Replaced() <-chan struct{} { return nil }
 
-// pace is how long the steps of the process's own life take.
+// pace holds the durations of reload, drain and shutdown.
 type pace struct {
-	look      time.Duration // between two looks at the configuration file
+	look      time.Duration // interval at which the configuration file is polled
 	notice    time.Duration // between /health saying "draining" and the port being closed
-	drain     time.Duration // for requests that are open then
-	lastWords time.Duration // for the errors that end those that are left
+	drain     time.Duration // time for open requests to finish
+	errorTime time.Duration // time to send errors to requests that are still open
 
-	// Of a process that was replaced:
-	lameDuck time.Duration // without a request, before connections that are kept are closed
-	finish   time.Duration // for requests that are open
+	// For a replaced process:
+	lameDuck time.Duration // idle time after which kept-alive connections are closed
+	finish   time.Duration // time for open requests to finish
 }
 
-// usualPace fits a shutdown into the 30 seconds that Kubernetes leaves between
-// SIGTERM and SIGKILL. Nobody waits for a process that was replaced, so it has ten
-// minutes: longer than nearly every stream, and short enough that a forgotten one
-// does not keep an old version alive, and the next restart waiting, for the half
-// hour that a stream may take.
-func usualPace() pace {
-	return pace{look: 250 * time.Millisecond, notice: 400 * time.Millisecond, drain: 25 * time.Second, lastWords: 2 * time.Second,
+// usualPace returns the durations that the configuration sets, and defaults for the
+// rest. By default a shutdown fits into the 30 seconds that Kubernetes leaves between
+// SIGTERM and SIGKILL. A replaced process has ten minutes:
+// longer than nearly every stream, and shorter than the half hour that a stream may
+// take, so that a forgotten stream does not block the next restart for long.
+func usualPace(s config.Shutdown) pace {
+	return pace{look: 250 * time.Millisecond, notice: s.Notice, drain: s.Drain, errorTime: 2 * time.Second,
 		lameDuck: 2 * time.Second, finish: 10 * time.Minute}
 }
 
-// LoadConfig reads the configuration that the options name.
+// LoadConfig reads the configuration. A flag wins over the environment, and the
+// environment over the file.
 func (o Options) LoadConfig() (*config.Config, error) {
-	cfg, err := o.readConfig()
-	if err != nil || o.Listen == "" {
-		return cfg, err
+	overrides := config.Environment(o.Env)
+	if o.Listen != "" {
+		overrides = append(overrides, config.Override{Source: "--listen", Key: "listen", Value: o.Listen})
 	}
-	return cfg.WithListen(o.Listen)
-}
-
-func (o Options) readConfig() (*config.Config, error) {
 	if o.Config != "" {
-		return config.Load(o.Config, o.Env)
+		return config.Load(o.Config, o.Env, overrides...)
 	}
-	cfg, err := config.FromEnvironment(o.Env)
+	cfg, err := config.FromEnvironment(o.Env, overrides...)
 	if !o.Local {
 		return cfg, err
 	}
-	return withEngines(cfg, err, o.Listen)
+	return withEngines(cfg, err, slices.ContainsFunc(overrides, func(v config.Override) bool { return v.Key == "listen" }))
 }
 
-// Run serves until the context ends, and then drains.
+// Run serves until the context ends, then drains.
 func Run(ctx context.Context, o Options) error {
-	if o.pace == (pace{}) {
-		o.pace = usualPace()
-	}
 	if o.Process == nil {
 		o.Process = alone{}
 	}
-	seen := stampOf(o.Config) // before it is read, so that no change falls in between
-	cfg, err := o.LoadConfig()
+	seen := stampOf(o.Config) // taken before the file is read, so that no change is missed
+	cfg, err := o.Check()
 	if err != nil {
 		return err
 	}
-	observer, err := observe.New(observe.Options{Log: o.Log, Level: cfg.Log.Level, Format: cfg.Log.Format,
-		TraceEndpoint: cfg.Traces.Endpoint, TraceSample: cfg.Traces.Sample, Version: o.Version})
+	if o.pace == (pace{}) {
+		o.pace = usualPace(cfg.Shutdown)
+	}
+	observer, err := observe.New(observe.Options{Log: o.Log, Level: cfg.Log.Level, Format: cfg.Log.Format, Plain: o.plainLog(),
+		TraceEndpoint: cfg.Traces.Endpoint, TraceSample: cfg.Traces.Sample, MetricEndpoint: cfg.Metrics.Endpoint, MetricInterval: cfg.Metrics.Every,
+		LogEndpoint: cfg.Log.Endpoint, ByKey: cfg.Metrics.ByKey, Top: cfg.Metrics.Top, Version: o.Version})
 	if err != nil {
 		return err
 	}
@@ -117,14 +116,16 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer shared.close()
-	gateway := relay.New(all.Codecs(), observer)
+	gateway := relay.New(all.Dialects(), observer)
 	defer gateway.Close()
-	looking := newLooking(gateway, shared, observer.Logger(), o.Version)
-	now := &current{gateway: gateway, stores: shared, started: time.Now()}
+	sock := newCaptureSocket(gateway, shared, observer.Logger(), o.Version)
+	catalog := newCatalog(gateway.Client(), observer.Logger())
+	defer catalog.Close()
+	now := &current{gateway: gateway, stores: shared, catalog: catalog, started: time.Now()}
 	if err := now.load(cfg); err != nil {
 		return err
 	}
-	shared.run(observer, now.found)
+	shared.run(gateway, observer, now.found)
 	if err := shared.ready(ctx); err != nil {
 		return err
 	}
@@ -135,18 +136,21 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	watcher.bound = servers.data.listener.Addr()
-	greet(observer.Logger(), cfg, now.served(), servers, o.Version)
+	for _, s := range servers.each() {
+		gateway.Client().AddOwnAddress(s.listener.Addr())
+	}
+	greet(observer.Logger(), cfg, now.served(), servers, o)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	l := life{servers: servers, process: o.Process, pace: o.pace, gateway: gateway, logger: observer.Logger(), leave: func() {
 		stop()
-		looking.close() // what comes from now on is another's
+		sock.close() // new captures attach to the next process
 	}}
 	if err := l.begin(ctx); err != nil {
 		return err
 	}
-	looking.open(cfg.Listen, servers.data.listener.Addr())
-	defer looking.close()
+	sock.open(cfg.Listen, servers.data.listener.Addr())
+	defer sock.close()
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
@@ -157,7 +161,14 @@ func Run(ctx context.Context, o Options) error {
 	return err
 }
 
-// closeObserver flushes traces, for a bounded time.
+// plainLog reports whether the environment asks for a log without colour.
+func (o Options) plainLog() bool {
+	noColor, _ := o.Env("NO_COLOR")
+	term, _ := o.Env("TERM")
+	return noColor != "" || term == "dumb"
+}
+
+// closeObserver flushes traces with a time limit.
 func closeObserver(o *observe.Observer) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -166,10 +177,10 @@ func closeObserver(o *observe.Observer) {
 	}
 }
 
-// greet tells the operator where the gateway is and what it serves.
-func greet(logger *slog.Logger, cfg *config.Config, models int, s *servers, version string) {
-	logger.Info("listening", "url", "http://"+s.data.addr(), "metrics", s.metricsURL(), "models", models, "providers", len(cfg.Providers), "version", version)
+// greet logs the addresses, the configuration's file and the number of models.
+func greet(logger *slog.Logger, cfg *config.Config, models int, s *servers, o Options) {
+	logger.Info("listening", "url", s.data.url()+cfg.BasePath, "metrics", s.metricsURL(), "configuration", cmp.Or(o.Config, "environment"), "models", models, "providers", len(cfg.Providers), "version", o.Version)
 	if len(cfg.Keys) == 0 && cfg.Store.URL == "" {
-		logger.Info("no keys are configured, so only this machine is served", "hint", "point an OpenAI SDK at http://"+s.data.addr()+"/v1")
+		logger.Info("no keys are configured, so only this machine is served", "hint", "point an OpenAI SDK at "+s.data.url()+cfg.BasePath+"/v1")
 	}
 }

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,28 +9,38 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
 // TestMain fails the package if a run leaves a goroutine behind.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is far more than anything here takes; only a failing test waits so long.
-const patience = 20 * time.Second
+// patience is the timeout of the tests. Only a failing test waits that long.
+const patience = time.Minute
 
-// quick is a pace at which a test need not wait. Two looks are further apart than
-// the clock of any file system is coarse.
-func quick() pace {
-	return pace{look: 10 * time.Millisecond, notice: time.Millisecond, drain: patience, lastWords: patience, lameDuck: time.Millisecond, finish: patience}
+// eventually waits until another goroutine has made a condition true.
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) { // between two looks
+		if time.Now().After(end) {
+			t.Fatal("timed out waiting until " + what)
+		}
+	}
 }
 
-// gateway is a Run in this process.
+// quick returns short durations. The file is polled at an interval longer than the
+// resolution of file times.
+func quick() pace {
+	return pace{look: 10 * time.Millisecond, notice: time.Millisecond, drain: patience, errorTime: patience, lameDuck: time.Millisecond, finish: patience}
+}
+
+// gateway is a call of Run in the test process.
 type gateway struct {
 	url, metricsURL string
 	file            string
@@ -41,14 +50,14 @@ type gateway struct {
 	ended           chan error
 }
 
-// start runs a gateway on a configuration to which it adds free ports. It is
-// stopped when the test ends.
+// start runs a gateway with a configuration to which it adds free ports. The gateway
+// stops when the test ends.
 func start(t *testing.T, configuration string, p pace) *gateway {
 	t.Helper()
 	return startIn(t, nil, configuration, p)
 }
 
-// startIn does the same in a process that may be replaced.
+// startIn is start for a process that may be replaced.
 func startIn(t *testing.T, process Process, configuration string, p pace) *gateway {
 	t.Helper()
 	g := &gateway{
@@ -72,7 +81,7 @@ func startIn(t *testing.T, process Process, configuration string, p pace) *gatew
 
 func noEnvironment(string) (string, bool) { return "", false }
 
-// wait stops the gateway, unless that was done, and returns when it has ended.
+// wait stops the gateway if it still runs and waits for its end.
 func (g *gateway) wait(t *testing.T) {
 	t.Helper()
 	g.stop()
@@ -99,7 +108,7 @@ func (g *gateway) learnAddresses(t *testing.T) {
 	g.url, g.metricsURL = strings.Replace(said.URL, "[::]", "127.0.0.1", 1), said.Metrics
 }
 
-// write puts a configuration in place as most programs do: truncate, then write.
+// write truncates the configuration file and writes it, as most programs do.
 func (g *gateway) write(t *testing.T, configuration string) {
 	t.Helper()
 	if err := os.WriteFile(g.file, []byte(configuration), 0o600); err != nil {
@@ -107,8 +116,8 @@ func (g *gateway) write(t *testing.T, configuration string) {
 	}
 }
 
-// replace puts a configuration in place by a new file that takes the old one's
-// name, as careful programs do.
+// replace writes a new configuration file and renames it over the old one, as careful
+// programs do.
 func (g *gateway) replace(t *testing.T, configuration string) {
 	t.Helper()
 	next := g.file + ".next"
@@ -120,7 +129,7 @@ func (g *gateway) replace(t *testing.T, configuration string) {
 	}
 }
 
-// get reads a page.
+// get reads a page and returns its status and body.
 func (g *gateway) get(t *testing.T, url string) (int, string) {
 	t.Helper()
 	resp, err := g.client.Get(url)
@@ -135,7 +144,7 @@ func (g *gateway) get(t *testing.T, url string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// ask posts a chat request for a model and leaves the answer to be read.
+// ask sends a chat request for a model and returns the response with an unread body.
 func (g *gateway) ask(model string, stream bool, headers ...string) (*http.Response, error) {
 	body := fmt.Sprintf(`{"model":%q,"stream":%t,"messages":[{"role":"user","content":"hi"}]}`, model, stream)
 	req, err := http.NewRequest(http.MethodPost, g.url+"/v1/chat/completions", strings.NewReader(body))
@@ -149,8 +158,8 @@ func (g *gateway) ask(model string, stream bool, headers ...string) (*http.Respo
 	return g.client.Do(req)
 }
 
-// echo answers a chat request with the name of the model that was asked for, as a
-// stream or whole.
+// echo is an upstream that responds with the name of the requested model, streaming or
+// non-streaming.
 func echo(c *upstreamtest.Conn) {
 	var ask struct {
 		Model  string
@@ -172,49 +181,13 @@ func echo(c *upstreamtest.Conn) {
 	c.EndStream()
 }
 
-// logBuffer is written by a gateway while a test waits for what it says.
-type logBuffer struct {
-	mu      sync.Mutex
-	b       bytes.Buffer
-	written chan struct{} // closed at each write, and made anew
-}
+// logBuffer holds the log of a gateway.
+type logBuffer struct{ testrig.Log }
 
-func newLogBuffer() *logBuffer { return &logBuffer{written: make(chan struct{})} }
+func newLogBuffer() *logBuffer { return &logBuffer{} }
 
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	close(l.written)
-	l.written = make(chan struct{})
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// waitFor returns the nth line that holds a text, when there is one.
+// waitFor waits for the nth line that contains text and returns it.
 func (l *logBuffer) waitFor(t *testing.T, text string, n int) string {
 	t.Helper()
-	late := time.After(patience)
-	for {
-		l.mu.Lock()
-		all, written := l.b.String(), l.written
-		l.mu.Unlock()
-		found := 0
-		for line := range strings.Lines(all) {
-			if strings.Contains(line, text) {
-				if found++; found == n {
-					return line
-				}
-			}
-		}
-		select {
-		case <-written:
-		case <-late:
-			t.Fatalf("the log does not say %q %d times:\n%s", text, n, all)
-		}
-	}
+	return l.WaitFor(t, text, n, nil)
 }

@@ -7,15 +7,17 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/balance"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// newState makes of a configuration what the request path works with. created is
-// when the process started, so that lists of models stay the same over reloads.
+// newState builds the relay's state from a configuration. created is the start time of
+// the process, so that model lists stay the same across reloads.
 func newState(cfg *config.Config, workers []discover.Worker, created time.Time) *relay.State {
 	return &relay.State{
 		Routes:    route.New(newRoutes(cfg.Models, newPools(workers, cfg))),
@@ -23,11 +25,10 @@ func newState(cfg *config.Config, workers []discover.Worker, created time.Time) 
 		Paths:     newPaths(cfg.Providers),
 		Retries:   relay.Retries(cfg.Retries),
 		Overload:  limit.Config(cfg.Overload),
-		Limits:    relay.Limits(cfg.Limits),
 		KeepAlive: cfg.KeepAlive,
-		Fidelity:  llm.Mode(cfg.Fidelity),
-		Gates:     provider.NewGates(cfg.Gates),
-		Created:   created,
+		Settings:  exchange.Settings{Limits: exchange.Limits(cfg.Limits), Fidelity: llm.Mode(cfg.Fidelity), Gates: provider.NewGates(cfg.Gates)},
+		Models:    models.View{Created: created},
+		BasePath:  cfg.BasePath,
 	}
 }
 
@@ -39,13 +40,11 @@ func newKeys(keys []config.Key) []access.Key {
 	return out
 }
 
-// newRoutes are the rows of the configuration, and the models that only workers
-// serve. What the file says is not changed by what is found.
+// newRoutes returns the configured routes and those of models that only discovered
+// workers serve. Configured routes take precedence.
 func newRoutes(models []config.Model, found pools) []*route.Route {
 	routes := make([]*route.Route, 0, len(models)+len(found.names))
-	written := map[string]bool{}
 	for _, m := range models {
-		written[m.Name] = true
 		r := &route.Route{Name: m.Name, OwnedBy: m.OwnedBy, Balance: balance.Policy(m.Balance), Continue: m.Continue,
 			Hedge: route.Hedge{Quantile: m.Hedge.Percentile / 100, Share: m.Hedge.Share}}
 		for _, t := range m.Targets {
@@ -53,8 +52,9 @@ func newRoutes(models []config.Model, found pools) []*route.Route {
 		}
 		routes = append(routes, r)
 	}
+	configured := route.New(routes)
 	for _, name := range found.names {
-		if !written[name] {
+		if _, ok := configured.Find(name); !ok {
 			routes = append(routes, &route.Route{Name: name, OwnedBy: config.Discovered, Targets: found.byName[name], Balance: balance.LeastBusy})
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-func TestStateHasWhatTranslationNeeds(t *testing.T) {
+func TestStateForTranslation(t *testing.T) {
 	const providers = "providers: {a: {preset: anthropic, api_key: k}}\nmodels: {m: {targets: [a/x]}}\n"
 	for text, want := range map[string]struct {
 		mode   llm.Mode

@@ -4,44 +4,48 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// current is what the gateway serves by: the file as it was last read, and the
-// workers as they were last found. A change of either makes a new state.
+// current combines the configuration that was last loaded with the workers that were
+// last discovered. A change of either builds a new state.
 type current struct {
 	gateway *relay.Relay
 	stores  *stores
+	catalog *models.Catalog
 	started time.Time
+	keys    *access.Keys // of the configuration
 
 	mu      sync.Mutex
 	cfg     *config.Config
 	loaded  time.Time
 	prices  *usage.Book
 	workers []discover.Worker
-	models  int // that are served
+	models  int // number of models served
 }
 
-// load takes a configuration.
+// load sets the configuration.
 func (c *current) load(cfg *config.Config) error {
-	var prices *usage.Book
-	if c.stores.store != nil { // else nothing is counted, and the table of prices need not be read
-		var err error
-		if prices, err = newBook(&cfg.Prices); err != nil {
-			return err
-		}
+	prices, err := newBook(&cfg.Prices)
+	if err != nil {
+		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.cfg, c.prices, c.loaded = cfg, prices, time.Now()
+	c.keys = c.keys.Renew(newKeys(cfg.Keys))
+	limit.Config(cfg.Overload).SetRuntimeLimit()
 	c.use()
 	return nil
 }
 
-// found takes the workers that there are now.
+// found sets the discovered workers.
 func (c *current) found(s discover.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,26 +55,27 @@ func (c *current) found(s discover.Snapshot) {
 
 func (c *current) use() {
 	state := newState(c.cfg, c.workers, c.started)
+	state.Keys, state.Models.Catalog, state.Models.Prices = c.keys, c.catalog, c.prices
 	c.stores.join(state, c.cfg, c.prices)
 	c.models = len(state.Routes.Routes())
 	c.gateway.Use(state)
 }
 
-// config is the configuration that is in use, and since when.
+// config returns the configuration in use and when it was loaded.
 func (c *current) config() (*config.Config, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cfg, c.loaded
 }
 
-// served is how many models there are, of the file and of workers.
+// served returns the number of models, configured and discovered.
 func (c *current) served() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.models
 }
 
-// newBook is the price book of a configuration.
+// newBook builds the price book of a configuration.
 func newBook(p *config.Prices) (*usage.Book, error) {
 	o := usage.BookOptions{Rules: make(map[string]usage.Tariff, len(p.Models))}
 	for _, r := range p.Models {

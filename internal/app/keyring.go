@@ -7,9 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,30 +21,38 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
-// Keyring makes and ends keys on the store itself, whether or not a gateway runs.
+// Keyring manages keys directly in the store, without a running gateway.
 type Keyring struct {
+	// Store describes the store: the file, or the database without its credentials.
+	Store string
+
 	store   *store.Store
 	peppers access.Peppers
 	actor   string
+	cfg     *config.Config
 }
 
-// MadeKey is a key that was just made. Nobody can show its text again.
+// MadeKey is a new or rotated key. Its text is not stored and cannot be shown again.
 type MadeKey struct {
-	ID   string
-	Text secret.String
+	ID      string
+	Text    secret.String
+	Expires time.Time // zero: never
 }
 
-// keyringPatience is for a store that has to be made first.
+// keyringPatience limits how long OpenKeyring waits for the store's tables.
 const keyringPatience = 15 * time.Second
 
-// OpenKeyring opens the store that the configuration names.
+// OpenKeyring opens the configured store.
 func (o Options) OpenKeyring(ctx context.Context) (*Keyring, error) {
+	if o.Config == "" {
+		return nil, errors.New("keys are kept in the store of a configuration file; name the file with -c or ISOGLOSS_CONFIG")
+	}
 	cfg, err := o.LoadConfig()
 	if err != nil {
 		return nil, err
 	}
 	if cfg.Store.URL == "" {
-		return nil, errors.New("the configuration names no store, which is where keys are kept; write 'store: sqlite' into it")
+		return nil, errors.New("the configuration has no store, in which keys are kept; write 'store: sqlite' into it")
 	}
 	peppers, err := openPeppers(cfg)
 	if err != nil {
@@ -52,7 +62,7 @@ func (o Options) OpenKeyring(ctx context.Context) (*Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Keyring{store: s, peppers: peppers, actor: "command line: " + whoami()}
+	k := &Keyring{Store: storeName(cfg.Store), store: s, peppers: peppers, actor: "command line: " + whoami(), cfg: cfg}
 	if err := k.await(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -83,7 +93,7 @@ func whoami() string {
 	return "unknown"
 }
 
-// openPeppers are the configuration's, or the one in the data folder.
+// openPeppers returns the configured peppers, or the one in the data folder.
 func openPeppers(cfg *config.Config) (access.Peppers, error) {
 	if len(cfg.Store.Peppers) > 0 {
 		return access.NewPeppers(cfg.Store.Peppers)
@@ -102,24 +112,45 @@ func openPeppers(cfg *config.Config) (access.Peppers, error) {
 	return access.NewPeppers([]secret.String{pepper})
 }
 
-// checkPepper keeps a new pepper from being made beside keys of an old one: none of
-// them would open anything, and nobody would know why.
+// checkPepper fails if a database exists without its pepper. A new pepper would make all
+// existing keys invalid.
 func checkPepper(file string, cfg *config.Config) error {
 	_, err := os.Stat(file)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return nil // LoadPepper says what is wrong with it
+		return nil // LoadPepper reports the error
 	}
-	database := strings.TrimPrefix(cfg.Store.URL.Reveal(), "sqlite:")
+	database := sqliteFile(cfg)
 	if _, err := os.Stat(database); err == nil {
-		return fmt.Errorf("there is no pepper in %s, and %s has keys that were made with one; put it back from its backup, or remove the database to begin anew", file, database)
+		return fmt.Errorf("there is no pepper in %s, and %s has keys that were made with one; put it back from its backup, or remove the database to start over", file, database)
 	}
 	return nil
+}
+
+// HasKeyring reports whether the configured store exists, as far as that can be seen
+// without opening it: OpenKeyring creates a missing SQLite file.
+func (o Options) HasKeyring() bool {
+	if o.Config == "" {
+		return false
+	}
+	cfg, err := o.LoadConfig()
+	if err != nil || cfg.Store.URL == "" {
+		return false
+	}
+	if cfg.Store.SQLite() {
+		_, err = os.Stat(sqliteFile(cfg))
+	}
+	return err == nil
+}
+
+// sqliteFile returns the path of the SQLite file.
+func sqliteFile(cfg *config.Config) string {
+	return strings.TrimPrefix(cfg.Store.URL.Reveal(), "sqlite:")
 }
 
 // Close closes the store.
 func (k *Keyring) Close() error { return k.store.Close() }
 
-// Create makes a key. A team that is new is made with it.
+// Create creates a key, and its organisation and team if they do not exist.
 func (k *Keyring) Create(ctx context.Context, r access.Record) (MadeKey, error) {
 	env := access.EnvLive
 	if r.Role != "" {
@@ -133,10 +164,10 @@ func (k *Keyring) Create(ctx context.Context, r access.Record) (MadeKey, error) 
 	if err := k.store.CreateKey(ctx, r); err != nil {
 		return MadeKey{}, err
 	}
-	return MadeKey{ID: id, Text: text}, k.note(ctx, "key.create", id)
+	return MadeKey{ID: id, Text: text, Expires: r.Expires}, k.note(ctx, "key.create", "key:"+id)
 }
 
-// List returns keys, of one organisation or of all.
+// List returns the keys of one organisation, or of all.
 func (k *Keyring) List(ctx context.Context, org string) ([]access.Record, error) {
 	var all []access.Record
 	for {
@@ -144,7 +175,7 @@ func (k *Keyring) List(ctx context.Context, org string) ([]access.Record, error)
 		if len(all) > 0 {
 			after = all[len(all)-1].ID
 		}
-		page, err := k.store.Keys(ctx, store.KeyFilter{Org: org}, after, store.MostPerPage)
+		page, err := k.store.Keys(ctx, store.KeyFilter{Org: org}, after, store.MaxPerPage)
 		if err != nil || len(page) == 0 {
 			return all, err
 		}
@@ -152,74 +183,118 @@ func (k *Keyring) List(ctx context.Context, org string) ([]access.Record, error)
 	}
 }
 
-// Show returns one key.
-func (k *Keyring) Show(ctx context.Context, id string) (access.Record, error) {
-	r, err := k.store.Key(ctx, id)
-	return r, known(err, id)
+// Find returns the key with an id or a name. A name may belong to several keys; then Find
+// returns the one that is not revoked, or an error with the ids.
+func (k *Keyring) Find(ctx context.Context, idOrName string) (access.Record, error) {
+	r, err := k.store.Key(ctx, idOrName)
+	if !errors.Is(err, access.ErrUnknown) {
+		return r, err
+	}
+	named, err := k.named(ctx, idOrName)
+	if err != nil {
+		return r, err
+	}
+	if valid := slices.DeleteFunc(slices.Clone(named), func(r access.Record) bool { return !r.Revoked.IsZero() }); len(valid) > 0 {
+		named = valid
+	}
+	switch len(named) {
+	case 0:
+		return r, fmt.Errorf("there is no key with the id or name %q; 'isogloss keys list' shows them", idOrName)
+	case 1:
+		return named[0], nil
+	}
+	ids := make([]string, len(named))
+	for i, n := range named {
+		ids[i] = n.ID
+	}
+	return r, fmt.Errorf("%d keys have the name %q; write an id: %s", len(ids), idOrName, strings.Join(ids, ", "))
 }
 
-// Revoke ends a key for good.
-func (k *Keyring) Revoke(ctx context.Context, id string) error {
-	if _, err := k.store.RevokeKey(ctx, id, time.Now()); err != nil {
-		return known(err, id)
+// named returns the keys with a name.
+func (k *Keyring) named(ctx context.Context, name string) ([]access.Record, error) {
+	all, err := k.List(ctx, "")
+	return slices.DeleteFunc(all, func(r access.Record) bool { return r.Name != name }), err
+}
+
+// Revoke revokes a key permanently.
+func (k *Keyring) Revoke(ctx context.Context, idOrName string) (access.Record, error) {
+	r, err := k.Find(ctx, idOrName)
+	if err != nil {
+		return r, err
 	}
-	return k.note(ctx, "key.revoke", id)
+	if r, err = k.store.RevokeKey(ctx, r.ID, time.Now()); err != nil {
+		return r, err
+	}
+	return r, k.note(ctx, "key.revoke", "key:"+r.ID)
+}
+
+// Update changes a key's name, team, expiry, scopes and limits.
+func (k *Keyring) Update(ctx context.Context, idOrName string, edit func(*access.Record) error) (access.Record, error) {
+	r, err := k.Find(ctx, idOrName)
+	if err != nil {
+		return r, err
+	}
+	if !r.Revoked.IsZero() {
+		return r, fmt.Errorf("the key %s is revoked permanently; create another one", r.ID)
+	}
+	if err := edit(&r); err != nil {
+		return r, err
+	}
+	if err := k.ensure(ctx, r.Org, r.Team); err != nil {
+		return r, err
+	}
+	if r, err = k.store.UpdateKey(ctx, r.ID, edit); err != nil {
+		return r, err
+	}
+	return r, k.note(ctx, "key.update", "key:"+r.ID)
 }
 
 // Rotate gives a key a new secret; the old one works for a while.
-func (k *Keyring) Rotate(ctx context.Context, id string, keep time.Duration) (MadeKey, error) {
-	r, err := k.store.Key(ctx, id)
+func (k *Keyring) Rotate(ctx context.Context, idOrName string, keep time.Duration) (MadeKey, error) {
+	r, err := k.Find(ctx, idOrName)
 	if err != nil {
-		return MadeKey{}, known(err, id)
+		return MadeKey{}, err
 	}
 	env := access.EnvLive
 	if r.Role != "" {
 		env = access.EnvAdmin
 	}
-	hidden, text := access.MintAgain(env, id)
-	if _, err := k.store.RotateKey(ctx, id, k.peppers.Digest(id, hidden), time.Now().Add(keep)); err != nil {
+	hidden, text := access.MintAgain(env, r.ID)
+	if _, err := k.store.RotateKey(ctx, r.ID, k.peppers.Digest(r.ID, hidden), time.Now().Add(keep)); err != nil {
 		return MadeKey{}, err
 	}
-	return MadeKey{ID: id, Text: text}, k.note(ctx, "key.rotate", id)
+	return MadeKey{ID: r.ID, Text: text, Expires: r.Expires}, k.note(ctx, "key.rotate", "key:"+r.ID)
 }
 
-func known(err error, id string) error {
-	if errors.Is(err, access.ErrUnknown) {
-		return fmt.Errorf("there is no key with the id %q; 'isogloss keys list' shows them", id)
-	}
-	return err
-}
-
-// ensure makes the organisation and the team of a key, if they are new.
+// ensure creates the organisation and the team of a key if they do not exist.
 func (k *Keyring) ensure(ctx context.Context, org, team string) error {
 	if org == "" {
 		return nil
 	}
-	if _, err := k.store.Org(ctx, org); errors.Is(err, store.ErrNothing) {
-		if err := k.store.CreateOrg(ctx, store.Org{ID: org, Name: org, Created: time.Now()}); err != nil && !errors.Is(err, store.ErrExists) {
-			return err
-		}
-	} else if err != nil {
+	if err := k.ensureTenant(ctx, Tenant{Org: org, Name: org}); err != nil || team == "" {
 		return err
 	}
-	if team == "" {
-		return nil
-	}
-	if _, err := k.store.Team(ctx, org, team); !errors.Is(err, store.ErrNothing) {
-		return err
-	}
-	err := k.store.CreateTeam(ctx, store.Team{Org: org, ID: team, Name: team, Created: time.Now()})
-	if errors.Is(err, store.ErrExists) {
-		return nil
-	}
-	return err
+	return k.ensureTenant(ctx, Tenant{Org: org, Team: team, Name: team})
 }
 
-// note writes down who did what. What was done stays done if that fails, and the
-// operator is told.
-func (k *Keyring) note(ctx context.Context, action, id string) error {
-	if err := k.store.Audit(ctx, store.Entry{At: time.Now(), Actor: k.actor, Action: action, Object: "key:" + id, Detail: "allowed"}); err != nil {
-		return fmt.Errorf("it is done, but could not be written to the audit log: %w", err)
+// note writes an audit entry for a change that was made. If that fails, the change
+// stays and the error reports it.
+func (k *Keyring) note(ctx context.Context, action, object string) error {
+	if err := k.store.Audit(ctx, store.Entry{At: time.Now(), Actor: k.actor, Action: action, Object: object, Detail: "allowed"}); err != nil {
+		return fmt.Errorf("the change was made, but its audit entry could not be written: %w", err)
 	}
 	return nil
+}
+
+// storeName returns the address of a store without its credentials.
+func storeName(s config.Store) string {
+	text := s.URL.Reveal()
+	if s.SQLite() {
+		return text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "postgres"
+	}
+	return u.Scheme + "://" + u.Host + u.Path
 }

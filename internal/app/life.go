@@ -8,27 +8,28 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/upstream"
 )
 
-// life is what the process does from its first request to its end. There are two
-// ways to leave: it is told to end, or another process has taken over.
+// life runs the servers from start-up to exit. The process exits on a signal or after
+// another process has taken over.
 type life struct {
 	*servers
 	process Process
 	pace    pace
 	gateway *relay.Relay
 	logger  *slog.Logger
-	leave   func() // called when the end begins
+	leave   func() // called when the shutdown starts
 
 	serving sync.WaitGroup
-	broken  chan error // of a listener
+	broken  chan error // receives the error of a failed listener
 }
 
-// begin serves, and says so to the process before.
+// begin starts serving and notifies the previous process.
 func (l *life) begin(ctx context.Context) error {
-	l.broken = make(chan error, 2)
+	l.broken = make(chan error, len(l.each()))
 	for _, s := range l.each() {
-		l.serving.Go(func() { l.broken <- s.Serve(s.listener) })
+		l.serving.Go(func() { l.broken <- s.serve() })
 	}
 	err := l.process.Ready(ctx, l.logger)
 	if err != nil {
@@ -38,8 +39,8 @@ func (l *life) begin(ctx context.Context) error {
 	return err
 }
 
-// last serves until the context ends, a listener breaks or another process has
-// taken over, and returns when no request is open any more.
+// last serves until the context ends, a listener fails or another process takes over.
+// It returns when no request is open.
 func (l *life) last(ctx context.Context) error {
 	defer l.serving.Wait()
 	defer l.close()
@@ -55,37 +56,35 @@ func (l *life) last(ctx context.Context) error {
 	return nil
 }
 
-// part makes /health say that this process leaves, and asks clients to leave their
-// connections.
-func (l *life) part(message string, atMost time.Duration) {
+// announceExit makes /health report draining and asks clients to close their connections.
+func (l *life) announceExit(message string, atMost time.Duration) {
 	l.gateway.Drain()
 	l.leaving.Store(true)
 	l.leave()
 	l.logger.Info(message, "at_most", atMost.String())
 }
 
-// drain closes the port, after a notice, and waits for open requests.
+// drain waits for the notice period, closes the port and waits for open requests.
 func (l *life) drain() {
-	l.part("draining", l.pace.notice+l.pace.drain+l.pace.lastWords)
+	l.announceExit("draining", l.pace.notice+l.pace.drain+l.pace.errorTime)
 	time.Sleep(l.pace.notice)
 	l.shutdown(l.pace.drain)
 }
 
-// finish leaves the ports to the process that has them now, and serves what comes
-// on connections that are open until there has been quiet for a while. To shut down
-// after a fixed time would lose requests of clients that have just read a stream to
-// its end and go on with its connection: 5 in ten restarts, where this lost none. To
-// be told to end cuts it short.
+// finish closes the listeners of a replaced process and serves open connections until
+// they have been idle for a while. A fixed time would lose requests of clients that
+// reuse a connection right after a stream: 5 in ten restarts, where this lost none. A
+// signal ends the wait.
 func (l *life) finish(ctx context.Context) {
-	l.part("another process has taken over; what is open is finished", l.pace.finish+l.pace.lastWords)
+	l.announceExit("another process has taken over; open requests are finished", l.pace.finish+l.pace.errorTime)
 	for _, s := range l.each() {
-		_ = s.listener.Close() // first of all: what comes from now on is the other's
+		_ = s.listener.Close() // first: new connections go to the new process
 	}
 	enough := time.NewTimer(l.pace.finish)
 	defer enough.Stop()
 	tick := time.NewTicker(l.pace.lameDuck / 20)
 	defer tick.Stop()
-	for since := time.Now(); min(l.conns.quiet(), time.Since(since)) < l.pace.lameDuck; {
+	for since := time.Now(); min(l.conns.Quiet(), time.Since(since)) < l.pace.lameDuck; {
 		select {
 		case <-tick.C:
 		case <-enough.C:
@@ -99,9 +98,8 @@ func (l *life) finish(ctx context.Context) {
 	l.shutdown(l.pace.drain)
 }
 
-// shutdown closes the port and waits for open requests. Those that take too long
-// end with an error in their own dialect, not with a cut. The operator's side stays
-// until then.
+// shutdown closes the port and waits for open requests. Requests that exceed the drain
+// time end with an error in their dialect. The admin port stays open until then.
 func (l *life) shutdown(patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -109,13 +107,13 @@ func (l *life) shutdown(patience time.Duration) {
 		return
 	}
 	l.logger.Warn("requests that are still open are ended")
-	l.abort(relay.ErrShutdown)
-	last, stop := context.WithTimeout(context.Background(), l.pace.lastWords)
+	l.abort(upstream.ErrShutdown)
+	last, stop := context.WithTimeout(context.Background(), l.pace.errorTime)
 	defer stop()
 	_ = l.data.Shutdown(last)
 }
 
-// close cuts what is left.
+// close closes the remaining connections.
 func (l *life) close() {
 	for _, s := range l.each() {
 		_ = s.Close()

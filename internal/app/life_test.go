@@ -14,24 +14,24 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// row is a Process that is replaced when a test says so. The listener is kept
-// open, as the next process would have it.
-type row struct {
+// replaceable is a Process that is replaced when the test closes replaced. It keeps the listener
+// open, as the next process does.
+type replaceable struct {
 	ready, replaced chan struct{}
 	data            net.Listener
 }
 
-func newRow(t *testing.T) *row {
+func newReplaceable(t *testing.T) *replaceable {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	return &row{ready: make(chan struct{}), replaced: make(chan struct{}), data: l}
+	return &replaceable{ready: make(chan struct{}), replaced: make(chan struct{}), data: l}
 }
 
-func (r *row) Listen(ctx context.Context, name, address string) (net.Listener, error) {
+func (r *replaceable) Listen(ctx context.Context, name, address string) (net.Listener, error) {
 	if name != "data" {
 		return alone{}.Listen(ctx, name, address)
 	}
@@ -43,14 +43,14 @@ func (r *row) Listen(ctx context.Context, name, address string) (net.Listener, e
 	return net.FileListener(f)
 }
 
-func (r *row) Ready(context.Context, *slog.Logger) error {
+func (r *replaceable) Ready(context.Context, *slog.Logger) error {
 	close(r.ready)
 	return nil
 }
 
-func (r *row) Replaced() <-chan struct{} { return r.replaced }
+func (r *replaceable) Replaced() <-chan struct{} { return r.replaced }
 
-// conn is a connection that is kept, to one process.
+// conn is a kept-alive connection to one process.
 type conn struct {
 	net.Conn
 	r *bufio.Reader
@@ -66,7 +66,7 @@ func dial(t *testing.T, url string) *conn {
 	return &conn{c, bufio.NewReader(c)}
 }
 
-// send leaves the answer to be read.
+// send sends a request and returns the response with an unread body.
 func (c *conn) send(t *testing.T, method, path, body string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
@@ -96,12 +96,12 @@ func (c *conn) health(t *testing.T) (status int, body string, toClose bool) {
 
 const streamed = `{"model":"fast","stream":true,"messages":[{"role":"user","content":"hi"}]}`
 
-const takenOver = `"msg":"another process has taken over; what is open is finished"`
+const takenOver = `"msg":"another process has taken over; open requests are finished"`
 
 func TestReplacedProcessFinishesItsStreams(t *testing.T) {
 	up := upstreamtest.New(t)
 	_, release := hold(t, up)
-	r := newRow(t)
+	r := newReplaceable(t)
 	p := quick()
 	p.lameDuck = 100 * time.Millisecond
 	g := startIn(t, r, numbered(up, 1), p)
@@ -123,8 +123,8 @@ func TestReplacedProcessFinishesItsStreams(t *testing.T) {
 	if err != nil || string(rest) != firstEvent+lastEvents {
 		t.Errorf("the stream is %q, %v", rest, err)
 	}
-	// This client was told at the beginning of its stream that the connection may be
-	// used again, so its next request is answered too.
+	// The stream's headers allowed the client to reuse the connection, so its next
+	// request must be served too.
 	up.Answer(echo)
 	resp = stream.send(t, http.MethodPost, "/v1/chat/completions", strings.Replace(streamed, "true", "false", 1))
 	if resp.StatusCode != http.StatusOK || !resp.Close {
@@ -133,8 +133,8 @@ func TestReplacedProcessFinishesItsStreams(t *testing.T) {
 	g.ends(t)
 }
 
-// acceptsNothing shows that a new connection is the other process's.
-func acceptsNothing(t *testing.T, r *row) {
+// acceptsNothing checks that the gateway does not accept a new connection.
+func acceptsNothing(t *testing.T, r *replaceable) {
 	t.Helper()
 	theirs := make(chan error, 1)
 	go func() {
@@ -156,7 +156,7 @@ func acceptsNothing(t *testing.T, r *row) {
 	_ = ours.Close()
 }
 
-// ends waits for a gateway that was not told to end.
+// ends waits for a gateway that exits by itself.
 func (g *gateway) ends(t *testing.T) {
 	t.Helper()
 	select {
@@ -170,10 +170,10 @@ func (g *gateway) ends(t *testing.T) {
 	}
 }
 
-func TestWhatOutlastsTheFinishEndsInAnError(t *testing.T) {
+func TestFinishTimeoutEndsStreamsWithAnError(t *testing.T) {
 	up := upstreamtest.New(t)
 	hold(t, up)
-	r := newRow(t)
+	r := newReplaceable(t)
 	p := quick()
 	p.lameDuck, p.finish = 20*time.Millisecond, 100*time.Millisecond
 	g := startIn(t, r, numbered(up, 1), p)
@@ -187,7 +187,7 @@ func TestWhatOutlastsTheFinishEndsInAnError(t *testing.T) {
 func TestSignalCutsTheFinishShort(t *testing.T) {
 	up := upstreamtest.New(t)
 	hold(t, up)
-	r := newRow(t)
+	r := newReplaceable(t)
 	p := quick()
 	p.lameDuck, p.finish, p.drain = 20*time.Millisecond, patience, 100*time.Millisecond
 	g := startIn(t, r, numbered(up, 1), p)
@@ -212,12 +212,12 @@ func endsInShutdown(t *testing.T, r io.Reader) {
 	}
 }
 
-// TestReplacedProcessLeavesTheFileAlone has a change that is the next process's. As
-// a lame duck the old one would have time for twenty looks at it.
-func TestReplacedProcessLeavesTheFileAlone(t *testing.T) {
+// TestReplacedProcessIgnoresFileChanges checks that a replaced process does not load a
+// changed configuration file while it finishes its requests.
+func TestReplacedProcessIgnoresFileChanges(t *testing.T) {
 	up := upstreamtest.New(t)
 	_, release := hold(t, up)
-	r := newRow(t)
+	r := newReplaceable(t)
 	p := quick()
 	p.lameDuck = 20 * p.look
 	g := startIn(t, r, numbered(up, 1), p)
@@ -230,30 +230,6 @@ func TestReplacedProcessLeavesTheFileAlone(t *testing.T) {
 	g.client.CloseIdleConnections()
 	g.ends(t)
 	if strings.Contains(g.log.String(), loaded) {
-		t.Error("the file was loaded by a process that leaves")
-	}
-}
-
-func TestConnsKnowQuiet(t *testing.T) {
-	var c conns
-	one, two := net.Pipe()
-	defer one.Close()
-	defer two.Close()
-	if c.quiet() < time.Hour {
-		t.Error("there was no connection ever, and it is not quiet")
-	}
-	for i, step := range []struct {
-		conn  net.Conn
-		state http.ConnState
-		quiet bool
-	}{
-		{one, http.StateNew, false}, {one, http.StateActive, false}, {two, http.StateNew, false},
-		{one, http.StateIdle, false}, {two, http.StateClosed, true},
-		{one, http.StateActive, false}, {one, http.StateIdle, true}, {one, http.StateClosed, true},
-	} {
-		c.note(step.conn, step.state)
-		if got := c.quiet() > 0; got != step.quiet {
-			t.Errorf("step %d: quiet %t, want %t", i, got, step.quiet)
-		}
+		t.Error("a replaced process loaded the file")
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
-// K44 of docs/seeds.md: a model's time is that of the process, also after a reload.
+// TestSeedModelTimes checks that a model's creation time is the start time of the
+// process, also after a reload (K44 of docs/evidence/seeds.md).
 func TestSeedModelTimes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "isogloss.yaml")
 	if err := os.WriteFile(file, []byte("providers: { up: { preset: vllm } }\nmodels: { m: { targets: [up/m] } }\n"), 0o600); err != nil {
@@ -27,7 +28,7 @@ func TestSeedModelTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gateway := relay.New(all.Codecs(), observer)
+	gateway := relay.New(all.Dialects(), observer)
 	defer gateway.Close()
 	w := watcher{options: Options{Config: file, Env: noEnvironment}, first: &config.Config{}, bound: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
 		observer: observer, current: &current{gateway: gateway, stores: &stores{}, started: time.Unix(7, 0)}}

@@ -7,20 +7,27 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/conns"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 )
 
+// Limits of client connections. readTimeout holds for whole requests, also for bodies that
+// no handler reads. A handler that takes longer sets a deadline of its own.
 const (
 	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 30 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeader         = 64 << 10
 )
 
-// server is a listener with what answers on it.
+// server is a listener with its HTTP server.
 type server struct {
 	http.Server
 	listener net.Listener
@@ -28,47 +35,76 @@ type server struct {
 
 func (s *server) addr() string { return s.listener.Addr().String() }
 
-// servers are the data path and, where it could be opened, the operator's side.
+// servers holds the server for clients, the admin server if its port could be opened,
+// and the metrics server if one is configured.
 type servers struct {
-	data, admin *server
-	conns       conns                   // of the data path
-	leaving     atomic.Bool             // connections are not to be used again
-	abort       context.CancelCauseFunc // ends every request that is left
+	data, admin, metrics *server
+	conns                *conns.Conns            // connections of clients
+	leaving              atomic.Bool             // responses ask clients to close the connection
+	abort                context.CancelCauseFunc // ends all open requests
 }
 
-// listen opens the ports. The data path's context carries the cause of a
-// shutdown to requests that outlast the drain.
+// listen opens the ports, or none of them. The context of the client server carries the
+// shutdown cause to requests that exceed the drain time.
 func listen(ctx context.Context, p Process, o *operations) (*servers, error) {
-	cfg, gateway, observer := o.cfg, o.gateway, o.observer
-	base, abort := context.WithCancelCause(context.Background())
-	s := &servers{abort: abort}
-	data, err := p.Listen(ctx, "data", cfg.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("listen: %w; %s", err, remedy(err, "--listen"))
-	}
-	s.data = newServer(data, &untilLeaving{gateway, &s.leaving}, observer)
-	s.data.BaseContext = func(net.Listener) context.Context { return base }
-	s.data.ConnState = s.conns.note
-	admin, err := p.Listen(ctx, "admin", cfg.Admin.Listen)
-	if err == nil {
-		if admin, err = secured(admin, cfg.Admin); err != nil {
-			_ = data.Close() // nothing was served on it
-			return nil, err
+	s := &servers{}
+	if err := errors.Join(s.listenData(ctx, p, o), s.listenAdmin(ctx, p, o), s.listenMetrics(ctx, p, o)); err != nil {
+		for _, opened := range s.each() {
+			_ = opened.listener.Close() // unused so far
 		}
-	}
-	switch {
-	case err == nil:
-		s.admin = newServer(admin, &untilLeaving{o.handler(), &s.leaving}, observer)
-	case cfg.Admin.Explicit:
-		_ = data.Close() // nothing was served on it
-		return nil, fmt.Errorf("admin.listen: %w; %s", err, remedy(err, "admin.listen"))
-	default: // the default port is a convenience, not a reason to stay down
-		observer.Logger().Warn("no metrics are served: their default address cannot be used", "error", err.Error(), "hint", "write another as admin.listen")
+		return nil, err
 	}
 	return s, nil
 }
 
-// remedy says what to do about an address that could not be opened.
+func (s *servers) listenData(ctx context.Context, p Process, o *operations) error {
+	l, err := p.Listen(ctx, "data", o.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w; %s", err, remedy(err, "--listen"))
+	}
+	base, abort := context.WithCancelCause(context.Background())
+	s.abort = abort
+	most := limit.Config(o.cfg.Overload).Connections()
+	s.conns = conns.New(conns.Options{Limit: most, PerAddress: most / 2, Proxies: o.cfg.Proxies, Logger: o.observer.Logger()})
+	s.data = newServer(s.conns.Listen(l), publicHandler(o.cfg, &closeWhenLeaving{o.gateway, &s.leaving}), o.observer)
+	s.data.BaseContext = func(net.Listener) context.Context { return base }
+	s.data.ConnState = s.conns.Note
+	s.data.TLSConfig, err = publicTLS(o.cfg, o.observer.Logger())
+	return err
+}
+
+func (s *servers) listenAdmin(ctx context.Context, p Process, o *operations) error {
+	l, err := p.Listen(ctx, "admin", o.cfg.Admin.Listen)
+	switch {
+	case err == nil:
+		s.admin = newServer(l, &closeWhenLeaving{o.handler(), &s.leaving}, o.observer)
+		s.admin.TLSConfig, err = newTLS("admin.tls", o.cfg.Admin.TLS, o.observer.Logger())
+		return err
+	case o.cfg.Admin.Explicit:
+		return fmt.Errorf("admin.listen: %w; %s", err, remedy(err, "admin.listen"))
+	}
+	// The default port is a convenience, not a reason to stay down.
+	o.observer.Logger().Warn("the admin port is not served: its default address cannot be used", "error", err.Error(), "hint", "write another as admin.listen")
+	return nil
+}
+
+func (s *servers) listenMetrics(ctx context.Context, p Process, o *operations) error {
+	if o.cfg.Metrics.Listen == "" {
+		return nil
+	}
+	l, err := p.Listen(ctx, "metrics", o.cfg.Metrics.Listen)
+	if err != nil {
+		return fmt.Errorf("metrics.listen: %w; %s", err, remedy(err, "metrics.listen"))
+	}
+	h := o.metricsHandler()
+	if a, ok := l.Addr().(*net.TCPAddr); ok && a.IP.IsLoopback() {
+		h = access.WithoutPages(h)
+	}
+	s.metrics = newServer(l, h, o.observer)
+	return nil
+}
+
+// remedy returns advice for an address that could not be opened.
 func remedy(err error, setting string) string {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -79,30 +115,31 @@ func remedy(err error, setting string) string {
 	return "choose an address of this machine with " + setting
 }
 
-// untilLeaving asks clients to leave their connections once the process is about
-// to end: a request that comes on one that is being closed would be lost.
-type untilLeaving struct {
+// closeWhenLeaving is a handler that adds Connection: close to responses when the process
+// is about to exit. A request on a connection that is being closed would be lost.
+type closeWhenLeaving struct {
 	http.Handler
 	leaving *atomic.Bool
 }
 
-func (u *untilLeaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (u *closeWhenLeaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if u.leaving.Load() {
-		askToLeave(w.Header())
+		setConnectionClose(w.Header())
 	}
 	u.Handler.ServeHTTP(w, r)
 }
 
-// askToLeave is apart so that a stream, which waits below ServeHTTP, does not wait
-// on its frame.
+// setConnectionClose is a separate function so that its stack frame is gone while a
+// stream waits in ServeHTTP.
 //
 //go:noinline
-func askToLeave(h http.Header) { h.Set("Connection", "close") }
+func setConnectionClose(h http.Header) { h.Set("Connection", "close") }
 
 func newServer(l net.Listener, h http.Handler, observer *observe.Observer) *server {
 	return &server{listener: l, Server: http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(observer.Logger().Handler(), slog.LevelDebug),
@@ -110,16 +147,16 @@ func newServer(l net.Listener, h http.Handler, observer *observe.Observer) *serv
 }
 
 func (s *servers) metricsURL() string {
-	if s.admin == nil {
-		return ""
+	switch {
+	case s.metrics != nil:
+		return s.metrics.url() + "/metrics"
+	case s.admin != nil:
+		return s.admin.url() + "/metrics"
 	}
-	return "http://" + s.admin.addr() + "/metrics"
+	return ""
 }
 
-// each are the servers that there are.
+// each returns the open servers.
 func (s *servers) each() []*server {
-	if s.admin == nil {
-		return []*server{s.data}
-	}
-	return []*server{s.data, s.admin}
+	return slices.DeleteFunc([]*server{s.data, s.admin, s.metrics}, func(s *server) bool { return s == nil })
 }

@@ -18,8 +18,8 @@ const firstEvent = `data: {"id":"c1","object":"chat.completion.chunk","choices":
 
 const lastEvents = `data: {"id":"c1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
 
-// hold makes an upstream answer with a stream that goes on when it is told to, and
-// at the latest when the test ends.
+// hold makes an upstream send a stream that pauses until release is called, or until the
+// test ends.
 func hold(t *testing.T, up *upstreamtest.Server) (released <-chan struct{}, release func()) {
 	held := make(chan struct{})
 	release = sync.OnceFunc(func() { close(held) })
@@ -34,7 +34,7 @@ func hold(t *testing.T, up *upstreamtest.Server) (released <-chan struct{}, rele
 	return held, release
 }
 
-// openStream asks for a stream and reads its first event.
+// openStream sends a streaming request and reads its first event.
 func openStream(t *testing.T, g *gateway) (*http.Response, *bufio.Reader) {
 	t.Helper()
 	resp, err := g.ask("fast", true)
@@ -49,7 +49,7 @@ func openStream(t *testing.T, g *gateway) (*http.Response, *bufio.Reader) {
 	return resp, r
 }
 
-// refusesConnections waits until nobody can connect any more.
+// refusesConnections waits until the address refuses connections.
 func refusesConnections(t *testing.T, address string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -86,10 +86,10 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 	said, _ := io.ReadAll(health.Body)
 	_ = health.Body.Close()
 	if health.StatusCode != http.StatusServiceUnavailable || string(said) != `{"status":"draining"}` {
-		t.Errorf("/health says %d %s", health.StatusCode, said)
+		t.Errorf("/health returns %d %s", health.StatusCode, said)
 	}
 	if !health.Close {
-		t.Error("clients are not asked to leave their connections")
+		t.Error("responses lack Connection: close")
 	}
 	refusesConnections(t, strings.TrimPrefix(g.url, "http://"))
 	if !strings.Contains(g.metrics(t), `isogloss_requests_in_flight{model="fast",provider="up"} 1`) {
@@ -103,7 +103,7 @@ func TestDrainLetsStreamsFinish(t *testing.T) {
 	g.wait(t)
 }
 
-func TestWhatOutlastsTheDrainEndsInAnError(t *testing.T) {
+func TestDrainTimeoutEndsRequestsWithAnError(t *testing.T) {
 	up := upstreamtest.New(t)
 	released, _ := hold(t, up)
 	p := quick()
@@ -112,7 +112,7 @@ func TestWhatOutlastsTheDrainEndsInAnError(t *testing.T) {
 	resp, r := openStream(t, g)
 	defer resp.Body.Close()
 
-	up.Answer(func(*upstreamtest.Conn) { <-released }) // no answer at all
+	up.Answer(func(*upstreamtest.Conn) { <-released }) // never responds
 	type answer struct {
 		status int
 		retry  string
@@ -140,12 +140,12 @@ func TestWhatOutlastsTheDrainEndsInAnError(t *testing.T) {
 		t.Errorf("the stream ends with %q", rest)
 	}
 	if got := <-waiting; got.status != http.StatusServiceUnavailable || got.retry != "1" || !strings.Contains(got.body, `"shutting_down"`) {
-		t.Errorf("a request without an answer yet got %+v", got)
+		t.Errorf("a request without a response got %+v", got)
 	}
 	g.wait(t)
 }
 
-// waitForRequests waits until the upstream has been sent so many.
+// waitForRequests waits until the upstream has received n requests.
 func waitForRequests(t *testing.T, up *upstreamtest.Server, n int) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -159,9 +159,8 @@ func waitForRequests(t *testing.T, up *upstreamtest.Server, n int) {
 	}
 }
 
-// TestRequestsOnOpenConnectionsAreServedDuringTheNotice has a client that uses one
-// connection again and again: none of its requests may be lost while the gateway
-// says that it leaves.
+// TestRequestsOnOpenConnectionsAreServedDuringTheNotice checks that a client that reuses
+// one connection loses no request while the gateway announces its shutdown.
 func TestRequestsOnOpenConnectionsAreServedDuringTheNotice(t *testing.T) {
 	up := upstreamtest.New(t)
 	up.Answer(echo)
@@ -205,6 +204,44 @@ func TestTakenAddresses(t *testing.T) {
 		cancel()
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: the error is %v, want %s", c.name, err, c.want)
+		}
+	}
+}
+
+// TestPagesOnOtherPorts checks that a web page can use neither the admin port nor a
+// metrics port of this machine.
+func TestPagesOnOtherPorts(t *testing.T) {
+	up := upstreamtest.New(t)
+	admin := start(t, numbered(up, 1), quick())
+	metrics := start(t, numbered(up, 1)+"metrics: { listen: 127.0.0.1:0 }\n", quick())
+	for _, url := range []string{admin.metricsURL, strings.TrimSuffix(admin.metricsURL, "/metrics") + modelsPath, metrics.metricsURL} {
+		for _, tt := range []struct {
+			host, header, value string
+			want                int
+		}{
+			{"", "", "", http.StatusOK},
+			{"localhost:1", "", "", http.StatusOK},
+			{"rebound.example", "", "", http.StatusForbidden},
+			{"", "Origin", "https://evil.example", http.StatusForbidden},
+			{"", "Sec-Fetch-Site", "cross-site", http.StatusForbidden},
+			{"", "Sec-Fetch-Site", "none", http.StatusOK},
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host = tt.host
+			if tt.header != "" {
+				req.Header.Set(tt.header, tt.value)
+			}
+			resp, err := admin.client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if resp.StatusCode != tt.want {
+				t.Errorf("%s %+v: %d", url, tt, resp.StatusCode)
+			}
 		}
 	}
 }

@@ -22,15 +22,14 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
-// stageKey is the credential of every provider on a stage: the real ones stay where
-// they are.
+// stageKey replaces the credentials of all providers in a Stage.
 const stageKey = "sk-replay-upstream"
 
-// Stage is a gateway that serves one model of a configuration and calls nobody but
-// the address that it was given. It opens no store and writes nothing.
+// Stage is a gateway for replays. It serves one model of a configuration and connects
+// only to the given address. It opens no store and writes nothing.
 type Stage struct {
 	URL    string
-	Target string // who is asked for the model
+	Target string // the target that serves the model
 
 	server   *http.Server
 	gateway  *relay.Relay
@@ -38,15 +37,15 @@ type Stage struct {
 	ended    chan struct{}
 }
 
-// Part is what is to be played on a stage.
+// Part describes the exchange that a Stage replays.
 type Part struct {
-	Model    string // as a client asks for it
-	Protocol string // of the target that is wanted, where the model has several
-	Given    string // the target's model, likewise; empty is any
-	Upstream string // host:port that stands in for every provider
+	Model    string // as in the client's request
+	Protocol string // selects one of the model's targets by its protocol
+	Given    string // selects one of the model's targets by its upstream model; empty: any
+	Upstream string // host:port that replaces every provider
 }
 
-// Stage builds it from the configuration that the options name.
+// Stage builds a Stage from the configuration.
 func (o Options) Stage(ctx context.Context, p Part) (*Stage, error) {
 	cfg, err := o.LoadConfig()
 	if err != nil {
@@ -60,8 +59,8 @@ func (o Options) Stage(ctx context.Context, p Part) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{Target: target, observer: observer, gateway: relay.New(all.Codecs(), observer), ended: make(chan struct{})}
-	s.gateway.Divert(p.Upstream)
+	s := &Stage{Target: target, observer: observer, gateway: relay.New(all.Dialects(), observer), ended: make(chan struct{})}
+	s.gateway.Client().Divert(p.Upstream)
 	state := newState(cfg, nil, time.Now())
 	state.Keys = access.NewKeys(nil)
 	s.gateway.Use(state)
@@ -74,30 +73,30 @@ func (o Options) Stage(ctx context.Context, p Part) (*Stage, error) {
 	s.server = &http.Server{Handler: s.gateway, ReadHeaderTimeout: readHeaderTimeout, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go func() {
 		defer close(s.ended)
-		_ = s.server.Serve(l) // it ends with Close
+		_ = s.server.Serve(l) // ends with Close
 	}()
 	return s, nil
 }
 
-// Close ends it.
+// Close stops the gateway.
 func (s *Stage) Close() {
-	_ = s.server.Close() // what is open is of no use any more
+	_ = s.server.Close() // open requests are dropped
 	<-s.ended
 	s.gateway.Close()
 	closeObserver(s.observer)
 }
 
-// onStage leaves one model with one target in the configuration, and takes out of it
-// what reaches further. It says who the target is.
+// onStage reduces the configuration to one model with one target and removes stores,
+// checks and discovery. It returns the target.
 func onStage(cfg *config.Config, p Part) (string, error) {
-	match, ok := route.New(newRoutes(cfg.Models, pools{})).Find(p.Model) // as a gateway finds it
+	match, ok := route.New(newRoutes(cfg.Models, pools{})).Find(p.Model) // the same lookup as in a gateway
 	if !ok {
 		return "", fmt.Errorf("the configuration has no model %q; name one that it has with --model", p.Model)
 	}
 	m := cfg.Models[slices.IndexFunc(cfg.Models, func(m config.Model) bool { return m.Name == match.Route.Name })]
 	found := slices.DeleteFunc(slices.Clone(m.Targets), func(t config.Target) bool { return t.Provider == nil })
 	if len(found) == 0 {
-		return "", fmt.Errorf("the model %q is served by workers that are found, and none is here; name another with --model", m.Name)
+		return "", fmt.Errorf("the model %q is served only by discovered workers, of which a replay has none; name another with --model", m.Name)
 	}
 	target := found[0]
 	best := 0
@@ -115,9 +114,9 @@ func onStage(cfg *config.Config, p Part) (string, error) {
 	}
 	stand := *target.Provider
 	base := *stand.BaseURL
-	base.Scheme = "http" // the name is kept: some vendors are known by it
+	base.Scheme = "http" // keeps the host name: some vendors are recognized by it
 	stand.BaseURL, stand.Key, stand.Health, stand.Concurrency = &base, secret.String(stageKey), provider.Check{}, 0
-	stand.IncludeUsage = stand.IncludeUsage || cfg.Store.URL != "" // a ledger asks for it
+	stand.IncludeUsage = stand.IncludeUsage || cfg.Store.URL != "" // a gateway with a ledger requests usage
 	target.Provider, cfg.Retries.Attempts = &stand, 1
 	cfg.Providers, cfg.Models = []*provider.Provider{&stand}, []config.Model{{Name: m.Name, OwnedBy: m.OwnedBy, Targets: []config.Target{target}}}
 	return stand.Name + "/" + target.Model, nil

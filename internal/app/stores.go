@@ -10,44 +10,47 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/billing"
 	"github.com/isogloss-gateway/isogloss/internal/cache"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/replay"
+	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// firstContact is how long a start without anything on the disk waits for the store.
+// firstContact limits how long a start without snapshots waits for the store.
 const firstContact = 10 * time.Second
 
-// lastDrain is how long the end of the process waits for usage to reach the store.
-// What does not is on the disk, and goes there with the next start.
+// lastDrain limits how long the exit waits until the spool is sent. The rest stays on
+// disk and is sent at the next start.
 const lastDrain = 3 * time.Second
 
-// stores is what outlives the process or is shared with others. It is opened once:
-// a change of the file does not move it. The zero value is a gateway without any.
+// stores holds the store, Redis, the spool and discovery. They are opened once and not
+// changed by a reload. The zero value has none.
 type stores struct {
 	node      string
 	store     *store.Store
 	peppers   access.Peppers
 	keys      *access.Directory
-	quotas    *quota.Keeper
-	spool     *usage.Spool
-	answers   *cache.Cache
+	quotas    *quota.Limiter
+	spool     *spool.Spool
+	responses *cache.Cache
 	once      *cache.Once
-	shut      []func() // of what these are kept in
+	shut      []func() // close functions of the stores' backends
 	discovery *discover.Discovery
-	found     chan struct{} // closed once the workers that there are have been published
+	found     chan struct{} // closed after the first workers are published
 
 	running sync.WaitGroup
 	end     context.CancelFunc
 }
 
-// openStores opens what the configuration names. It does not wait for any of it:
-// what is not there is known from the disk, or comes later.
+// openStores opens the configured stores without waiting for them. An unreachable store
+// is replaced by its snapshot or connected later.
 func openStores(cfg *config.Config, observer *observe.Observer) (s *stores, err error) {
 	s = &stores{node: cmp.Or(cfg.Node, hostname()), end: func() {}}
 	defer func() {
@@ -55,7 +58,7 @@ func openStores(cfg *config.Config, observer *observe.Observer) (s *stores, err 
 			s.close()
 		}
 	}()
-	if cfg.Store.URL != "" || cfg.Discover.On() && !cfg.Discover.Local { // else nothing is written to disk
+	if cfg.Store.URL != "" || cfg.Discover.On() && !cfg.Discover.Local { // otherwise nothing is written to disk
 		if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 			return s, fmt.Errorf("data: %w; write a folder that the gateway may use", err)
 		}
@@ -86,10 +89,10 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	if s.store, err = store.Open(context.Background(), cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger}); err != nil {
 		return err
 	}
-	if s.spool, err = usage.OpenSpool(usage.SpoolOptions{Dir: filepath.Join(cfg.Data, "spool"), Node: s.node, Logger: logger}); err != nil {
+	if s.spool, err = spool.Open(spool.Options{Dir: filepath.Join(cfg.Data, "spool"), Node: s.node, Logger: logger}); err != nil {
 		return err
 	}
-	o := quota.Options{Redis: cfg.Redis.Reveal(), Node: s.node, Ledger: s.store, Logger: logger}
+	o := quota.Options{Redis: cfg.Redis.Reveal(), Node: s.node, Ledger: s.store, Logs: s.spool, Logger: logger}
 	if cfg.Redis == "" {
 		s.quotas = quota.NewMemory(o)
 	} else if s.quotas, err = quota.NewRedis(o); err != nil {
@@ -97,24 +100,21 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	}
 	s.keys = access.NewDirectory(access.DirectoryOptions{Source: s.store, Peppers: s.peppers, Snapshot: filepath.Join(cfg.Data, "keys.snapshot"),
 		Stale: cfg.Store.Stale, Logger: logger})
-	return s.openAnswers(cfg)
+	return s.openResponses(cfg)
 }
 
-// onceMemory bounds what is kept for Idempotency-Keys on one node.
-const onceMemory = 64 << 20
-
-// openAnswers opens what answers are kept in: Redis where there is one, for all
-// nodes, else memory.
-func (s *stores) openAnswers(cfg *config.Config) error {
+// openResponses opens the response cache and the Idempotency-Key records: in Redis if
+// configured, else in memory.
+func (s *stores) openResponses(cfg *config.Config) error {
 	hidden, err := s.peppers.Derive("cache")
 	if err != nil {
 		return err
 	}
 	var kept cache.Store
-	var locks cache.Locks = cache.NewRecords(onceMemory)
+	var locks cache.Locks = cache.NewRecords(cache.DefaultRecords)
 	switch {
 	case cfg.Redis != "":
-		r, err := cache.NewRedis(cache.RedisOptions{URL: cfg.Redis.Reveal()})
+		r, err := cache.NewRedis(cache.RedisOptions{URL: cfg.Redis.Reveal(), Secret: hidden})
 		if err != nil {
 			return err
 		}
@@ -131,13 +131,13 @@ func (s *stores) openAnswers(cfg *config.Config) error {
 	if s.once, err = cache.NewOnce(locks, cache.OnceOptions{Secret: hidden}); err != nil || cfg.Cache.TTL == 0 {
 		return err
 	}
-	s.answers, err = cache.New(kept, cache.Options{Secret: hidden, TTL: cfg.Cache.TTL})
+	s.responses, err = cache.New(kept, cache.Options{Secret: hidden, TTL: cfg.Cache.TTL})
 	return err
 }
 
-// ready waits until workers are known, which takes half a second at most, and keys
-// can be told apart: from the store, or from what was kept of it. Without either the
-// gateway could only turn away who comes first.
+// ready waits until workers and keys are loaded, from their source or from a snapshot. It
+// waits half a second at most for workers. Without keys the gateway could serve no
+// request.
 func (s *stores) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, firstContact)
 	defer cancel()
@@ -162,15 +162,16 @@ func (s *stores) ready(ctx context.Context) error {
 	return s.keys.Ready()
 }
 
-// run keeps everything going until close. publish is told of the workers that are
-// found.
-func (s *stores) run(observer *observe.Observer, publish func(discover.Snapshot)) {
+// run starts the background work, which close ends. publish receives the discovered
+// workers.
+func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, publish func(discover.Snapshot)) {
 	ctx, end := context.WithCancel(context.Background())
 	s.end = end
 	if s.store != nil {
 		s.running.Go(func() { s.keys.Run(ctx) })
 		s.running.Go(func() { s.quotas.Run(ctx) })
-		s.running.Go(func() { s.spool.Drain(ctx, s.store, s.chargeLost) })
+		s.running.Go(func() { gateway.Owners.Run(ctx, s.store, observer.Logger()) })
+		s.running.Go(func() { s.spool.Drain(ctx, s.store, s.quotas) })
 	}
 	observer.WatchStores(s.snapshot)
 	if s.discovery != nil {
@@ -184,7 +185,7 @@ func (s *stores) run(observer *observe.Observer, publish func(discover.Snapshot)
 	}
 }
 
-// snapshot is what the metrics show.
+// snapshot returns the state of the stores for the metrics.
 func (s *stores) snapshot() (out observe.Stores) {
 	if s.store != nil {
 		b, k, q := s.spool.Snapshot(), s.keys.Snapshot(), s.quotas.Snapshot()
@@ -199,34 +200,21 @@ func (s *stores) snapshot() (out observe.Stores) {
 	return out
 }
 
-// chargeLost charges what a process that died has served.
-func (s *stores) chargeLost(row usage.Row) {
-	if row.Cost == nil || row.Key == "" {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastDrain)
-	defer cancel()
-	record, err := s.keys.Record(ctx, row.Key)
-	if err != nil {
-		return // a budget that is not known is read from the ledger, which has the row
-	}
-	s.quotas.Charge(row.ID, row.Org, record.Accounts(), row.Usage.TotalInput()+row.Usage.TotalOutput(), *row.Cost)
-}
-
-// join gives a state what it is checked and counted by.
+// join adds keys, quotas, ledger and cache to a state.
 func (s *stores) join(state *relay.State, cfg *config.Config, prices *usage.Book) {
 	if s.store == nil {
 		return
 	}
-	state.Keys = s.keys.With(access.NewKeys(newKeys(cfg.Keys)))
-	state.Books = relay.Books{Node: s.node, Prices: prices, Ledger: s.spool, Quotas: s.quotas, Answers: s.answers, Once: s.once}
+	state.SaltKey, _ = s.peppers.Derive("prefix cache") // fails only without a pepper
+	state.Keys, state.Shared = s.keys.With(access.NewKeys(newKeys(cfg.Keys))), s.keys.Shared
+	state.Books = relay.Books{Books: billing.Books{Node: s.node, Prices: prices, Ledger: s.spool, Quotas: s.quotas, Unrecorded: billing.Unrecorded(cfg.Store.DiskFull)}, Stores: replay.Stores{Responses: s.responses, Once: s.once}}
 }
 
-// close ends everything, the ledger last. No request is open any more.
+// close closes all stores, the ledger last. No request is open at this point.
 func (s *stores) close() {
 	if s.spool != nil && s.store != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), lastDrain)
-		_ = s.spool.Flush(ctx) // what is left is on the disk
+		_ = s.spool.Flush(ctx) // unsent rows stay on disk
 		cancel()
 	}
 	s.end()
@@ -241,7 +229,7 @@ func (s *stores) close() {
 		s.quotas.Close()
 	}
 	if s.spool != nil {
-		_ = s.spool.Close() // it has logged what went wrong
+		_ = s.spool.Close() // the spool logs its errors
 	}
 	if s.store != nil {
 		_ = s.store.Close()

@@ -21,8 +21,8 @@ import (
 
 const staticKey = "sk-of-the-configuration"
 
-// stored is a configuration with a store. Its upstream costs a dollar for an answer
-// of dear.
+// stored returns a configuration with a store. A response of the upstream expensive costs
+// a dollar.
 func stored(up *upstreamtest.Server, data, store, more string) string {
 	return fmt.Sprintf(`
 listen: 127.0.0.1:0
@@ -39,7 +39,8 @@ models:
 %s`, data, store, staticKey, up.BaseURL(), more)
 }
 
-// unreachable is a store that does not answer, with the pepper of the data folder.
+// unreachable returns the configuration of a store that does not respond, with the pepper
+// of the data folder.
 func unreachable(t *testing.T, data string) string {
 	t.Helper()
 	pepper, err := os.ReadFile(filepath.Join(data, "pepper"))
@@ -49,14 +50,14 @@ func unreachable(t *testing.T, data string) string {
 	return fmt.Sprintf("{ url: %q, peppers: [%q] }", "postgres://u:p@127.0.0.1:1/isogloss?sslmode=disable", strings.TrimSpace(string(pepper)))
 }
 
-// dear answers with a hundred thousand tokens.
-func dear(c *upstreamtest.Conn) {
+// expensive responds with a usage of a hundred thousand tokens.
+func expensive(c *upstreamtest.Conn) {
 	c.KeepAlive()
 	c.Whole(http.StatusOK, "application/json", `{"id":"c1","object":"chat.completion","model":"real","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],`+
 		`"usage":{"prompt_tokens":1,"completion_tokens":100000,"total_tokens":100001}}`)
 }
 
-// keyringOf opens the keys of a configuration, beside a gateway that may run.
+// keyringOf opens the keyring of a configuration, even if a gateway runs with it.
 func keyringOf(t *testing.T, configuration string) *Keyring {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "isogloss.yaml")
@@ -84,7 +85,7 @@ func (k *Keyring) must(t *testing.T, limit quota.Limit) MadeKey {
 	return made
 }
 
-// try asks for a model with a key and returns the status and the body.
+// try sends a request for a model with a key and returns the status, body and headers.
 func (g *gateway) try(t *testing.T, model string, key secret.String) (int, string, http.Header) {
 	t.Helper()
 	resp, err := g.ask(model, false, "Authorization", "Bearer "+key.Reveal())
@@ -114,14 +115,11 @@ func rowsOf(t *testing.T, data string) []usage.Row {
 	}
 	defer s.Close()
 	var rows []usage.Row
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if rows, err = s.Rows(t.Context(), store.RowQuery{Limit: 100}); err == nil {
-			return rows
-		}
-		if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+	eventually(t, "the rows can be read", func() bool { // the gateway may hold the lock
+		rows, err = s.Rows(t.Context(), store.RowQuery{Limit: 100})
+		return err == nil
+	})
+	return rows
 }
 
 func runsIn(t *testing.T, data string) []string {
@@ -133,17 +131,18 @@ func runsIn(t *testing.T, data string) []string {
 	return all
 }
 
-// Keys, budgets and the ledger outlive the process, and what was spent stays spent.
+// TestStoreOutlivesTheProcess checks that keys, spent budgets and ledger rows survive a
+// restart.
 func TestStoreOutlivesTheProcess(t *testing.T) {
 	up, data := upstreamtest.New(t), t.TempDir()
-	up.Answer(dear)
+	up.Answer(expensive)
 	configuration := stored(up, data, "sqlite", "")
 	keys := keyringOf(t, configuration)
 	poor, rich := keys.must(t, quota.Limit{Budget: 3 * usage.Dollar / 2}), keys.must(t, quota.Limit{})
 
 	g := start(t, configuration, quick())
 	g.want(t, "fast", poor.Text, 200, "choices") // $1
-	g.want(t, "fast", poor.Text, 200, "choices") // beyond the budget: what is not streamed cannot be ended
+	g.want(t, "fast", poor.Text, 200, "choices") // exceeds the budget: a non-streaming response is delivered in full
 	g.want(t, "fast", poor.Text, 429, "budget_exceeded")
 	g.want(t, "fast", rich.Text, 200, "choices")
 	g.want(t, "fast", staticKey, 200, "choices")
@@ -156,9 +155,6 @@ func TestStoreOutlivesTheProcess(t *testing.T) {
 	}
 	g.wait(t)
 
-	if left := runsIn(t, data); len(left) != 0 {
-		t.Errorf("the spool was not drained: %v", left)
-	}
 	byKey := map[string]int{}
 	for _, r := range rowsOf(t, data) {
 		byKey[r.Key]++
@@ -176,37 +172,33 @@ func TestStoreOutlivesTheProcess(t *testing.T) {
 	g.want(t, "fast", staticKey, 200, "choices")
 }
 
-// A key that is made or revoked beside a running gateway is so within two seconds.
+// TestKeysChangeWhileItRuns checks that a running gateway applies a created or revoked
+// key. That it does so within two seconds is checked in access, with a fake clock.
 func TestKeysChangeWhileItRuns(t *testing.T) {
 	up, data := upstreamtest.New(t), t.TempDir()
-	up.Answer(dear)
+	up.Answer(expensive)
 	configuration := stored(up, data, "sqlite", "")
 	g := start(t, configuration, quick())
 	keys := keyringOf(t, configuration)
 	made := keys.must(t, quota.Limit{})
-	g.want(t, "fast", made.Text, 200, "choices") // one that was never seen is looked up
+	g.want(t, "fast", made.Text, 200, "choices") // an unknown key is looked up in the store
 
-	if err := keys.Revoke(t.Context(), made.ID); err != nil {
+	if _, err := keys.Revoke(t.Context(), made.ID); err != nil {
 		t.Fatal(err)
 	}
-	revoked := time.Now()
-	for status := 200; status == 200; {
-		if status, _, _ = g.try(t, "fast", made.Text); time.Since(revoked) > patience {
-			t.Fatal("it is never refused")
-		}
-	}
-	if took := time.Since(revoked); took > 2*time.Second {
-		t.Errorf("it was served for %v", took)
-	}
+	eventually(t, "the key is refused", func() bool {
+		status, _, _ := g.try(t, "fast", made.Text)
+		return status != 200
+	})
 	g.want(t, "fast", made.Text, 401, "error")
 	g.want(t, "fast", staticKey, 200, "choices")
 }
 
-// A change of the file is no change of the stores: the ledger goes on, and nobody
-// gets a budget back.
+// TestReloadKeepsTheStores checks that a reload of the configuration keeps the ledger and
+// the spent budgets.
 func TestReloadKeepsTheStores(t *testing.T) {
 	up, data := upstreamtest.New(t), t.TempDir()
-	up.Answer(dear)
+	up.Answer(expensive)
 	configuration := stored(up, data, "sqlite", "")
 	made := keyringOf(t, configuration).must(t, quota.Limit{Budget: usage.Dollar})
 	g := start(t, configuration, quick())
@@ -225,15 +217,16 @@ func TestReloadKeepsTheStores(t *testing.T) {
 	g.want(t, "slow", "sk-another-one-of-them", 200, "choices")
 }
 
-// Without its store and without anything on the disk a gateway could only turn
-// everyone away, so it does not start and says what to do.
+// TestStartWithoutTheStore checks that a gateway with neither its store nor a snapshot
+// refuses to start, because it could authenticate no one, and that its error explains
+// what to do.
 func TestStartWithoutTheStore(t *testing.T) {
 	up, data := upstreamtest.New(t), t.TempDir()
 	file := filepath.Join(t.TempDir(), "isogloss.yaml")
 	if err := os.WriteFile(file, []byte(stored(up, data, unreachable(t, data), "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
 	defer stop()
 	err := Run(ctx, Options{Config: file, Env: noEnvironment, Log: newLogBuffer(), Version: "test", pace: quick()})
 	if err == nil || !strings.Contains(err.Error(), "no key is known") || !strings.Contains(err.Error(), "start the store") || strings.Contains(err.Error(), "u:p@") {
@@ -241,11 +234,11 @@ func TestStartWithoutTheStore(t *testing.T) {
 	}
 }
 
-// With what was known on the disk it serves those who were known, writes down what
-// they use, and asks the others to come back.
+// TestStartFromTheSnapshot checks that a gateway without its store serves the keys of its
+// snapshot, writes rows to the spool and rejects unknown keys with a retryable error.
 func TestStartFromTheSnapshot(t *testing.T) {
 	up, data := upstreamtest.New(t), t.TempDir()
-	up.Answer(dear)
+	up.Answer(expensive)
 	configuration := stored(up, data, "sqlite", "")
 	keys := keyringOf(t, configuration)
 	known := keys.must(t, quota.Limit{})
@@ -262,19 +255,15 @@ func TestStartFromTheSnapshot(t *testing.T) {
 	g.want(t, "fast", staticKey, 200, "choices")
 	status, body, header := g.try(t, "fast", unknown.Text)
 	if status != http.StatusServiceUnavailable || header.Get("Retry-After") == "" {
-		t.Errorf("a key that nobody knows: %d %s %v", status, body, header)
+		t.Errorf("an unknown key: %d %s %v", status, body, header)
 	}
 	g.wait(t)
-	if left := runsIn(t, data); len(left) != 1 {
-		t.Errorf("what was used is not on the disk: %v", left)
+	if left := runsIn(t, data); len(left) != 2 { // the first is kept for a while although the store has its rows
+		t.Errorf("the usage is not on disk: %v", left)
 	}
 
 	g = start(t, configuration, quick()) // the store is back
-	for end := time.Now().Add(patience); len(rowsOf(t, data)) < 3; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the rows of the time without a store do not come: %+v", rowsOf(t, data))
-		}
-	}
+	eventually(t, "the rows of the time without a store are written", func() bool { return len(rowsOf(t, data)) >= 3 })
 	if rows := rowsOf(t, data); len(rows) != 3 {
 		t.Errorf("%+v", rows)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -13,24 +14,24 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// Translation is what `isogloss translate` is asked: a body or a stream from one
-// dialect to another, without any network.
+// Translation describes a run of `isogloss translate`: a body or a stream to translate
+// from one dialect to another.
 type Translation struct {
 	From, To string
 	Kind     string // request, response or stream
-	Model    string // what the upstream calls the model; empty keeps the request's
-	Stream   bool   // the request wants a stream, where the dialect says so in the path
+	Model    string // the upstream's name of the model; empty keeps the request's
+	Stream   bool   // translate as a streaming request, for dialects that have the flag in the path
 	Mode     llm.Mode
 }
 
-// Translated is the outcome.
+// Translated is the result of a Translation.
 type Translated struct {
 	Body   []byte     `json:"-"`
 	Path   string     `json:"path,omitempty"`
 	Losses []llm.Loss `json:"losses"`
 }
 
-// Run translates.
+// Run translates the input.
 func (t Translation) Run(in []byte) (*Translated, error) {
 	from, err := codecNamed(t.From)
 	if err != nil {
@@ -77,6 +78,11 @@ func (t Translation) request(from, to protocol.Translator, in []byte, report *ll
 	}
 	sent, err := to.EncodeRequest(req, protocol.Target{Model: model, Gates: provider.GatesFor(&provider.Provider{Protocol: to.Name()}, model)}, report)
 	out.Body, out.Path = sent.Body, sent.Path
+	refused := report.Err()
+	dialectNamed(t.From).NameFields(from, protocol.Incoming{Body: in, Stream: t.Stream}, req, report.Losses)
+	if err != nil && refused != nil && err.Message == refused.Message {
+		err = report.Err()
+	}
 	return err
 }
 
@@ -106,12 +112,18 @@ func translateStream(from, to protocol.Translator, in []byte, report *llm.Report
 			return err
 		}
 	}
-	// What a stream loses is what the same answer loses as a whole. One that breaks off
-	// says so itself.
+	// A stream has the same losses as the non-streaming response. A stream that breaks off
+	// contains its own error.
 	if resp, err := whole.Response(); err == nil {
 		to.EncodeResponse(resp, &llm.Request{}, report)
 	}
 	return nil
+}
+
+// dialectNamed returns the dialect of a codec that codecNamed has found.
+func dialectNamed(name string) *protocol.Dialect {
+	list := all.Dialects()
+	return list[slices.IndexFunc(list, func(d *protocol.Dialect) bool { return string(d.Name) == name })]
 }
 
 func codecNamed(name string) (protocol.Translator, error) {
@@ -120,5 +132,5 @@ func codecNamed(name string) (protocol.Translator, error) {
 			return c, nil
 		}
 	}
-	return nil, fmt.Errorf("there is no dialect %q; write one of %v", name, protocol.Names())
+	return nil, fmt.Errorf("there is no dialect %q; write one of %v", name, all.Names())
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 )
 
-// stamp tells one version of a file from another. It is nil for a file that is
-// not there: it may be between two names.
+// stamp identifies a version of a file. It is nil if the file does not exist, which may
+// happen during a rename.
 type stamp struct{ info os.FileInfo }
 
 func stampOf(path string) stamp {
@@ -24,8 +24,8 @@ func stampOf(path string) stamp {
 	return stamp{info}
 }
 
-// same compares identity too: a file that was moved here may be as old and as
-// long as the one that it replaced.
+// same also compares the inode: a file that replaced another may have the same time and
+// size.
 func (s stamp) same(as stamp) bool {
 	if s.info == nil || as.info == nil {
 		return s.info == as.info
@@ -33,18 +33,18 @@ func (s stamp) same(as stamp) bool {
 	return os.SameFile(s.info, as.info) && s.info.ModTime().Equal(as.info.ModTime()) && s.info.Size() == as.info.Size()
 }
 
-// sightings are the versions of a file that were seen.
+// sightings records the versions of a file that were seen.
 type sightings struct {
 	loaded, last stamp
-	restless     int // looks in a row that each saw another version
+	restless     int // consecutive looks that each found a different version
 }
 
-// enoughLooks is after how many looks a file that is written all the time is
-// loaded as it is: else it never would be.
+// enoughLooks is the number of looks after which a constantly changing file is loaded
+// anyway.
 const enoughLooks = 3
 
-// changed takes a look at the file and reports whether it is to be loaded. It has
-// to look the same twice, because an editor may write a file in pieces.
+// changed looks at the file and reports whether to load it. The file must look the same
+// twice, because an editor may write it in pieces.
 func (s *sightings) changed(now stamp) bool {
 	if now.same(s.last) {
 		s.restless = 0
@@ -59,18 +59,18 @@ func (s *sightings) changed(now stamp) bool {
 	return true
 }
 
-// watcher loads the file again whenever it has changed. A file with a mistake is
-// refused with all its mistakes, and what was loaded before stays.
+// watcher reloads the file when it changes. It rejects an invalid file, reports all its
+// errors and keeps the previous configuration.
 type watcher struct {
 	options  Options
-	first    *config.Config // what the process was started with
-	bound    net.Addr       // where it listens until it ends
+	first    *config.Config // the configuration at start-up
+	bound    net.Addr       // the listening address, which a reload does not change
 	current  *current
-	mu       sync.Mutex // against the file's change and an operator's wish at once
+	mu       sync.Mutex // serializes reloads by the watcher and by operators
 	observer *observe.Observer
 }
 
-// watch returns when the context ends.
+// watch polls the file until the context ends.
 func (w *watcher) watch(ctx context.Context, loaded stamp) {
 	path := w.options.Config
 	if path == "" {
@@ -86,12 +86,12 @@ func (w *watcher) watch(ctx context.Context, loaded stamp) {
 		case <-tick.C:
 		}
 		if seen.changed(stampOf(path)) {
-			_ = w.reload() // it is logged
+			_ = w.reload() // reload logs its errors
 		}
 	}
 }
 
-// reload reads the file and takes it into use, or says what is wrong with it.
+// reload loads the file, or returns its errors.
 func (w *watcher) reload() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -115,8 +115,8 @@ func (w *watcher) reload() error {
 	return nil
 }
 
-// checkGuard keeps keys on an address that other machines can reach. The file may
-// well say another address by now, but this one is bound until the process ends.
+// checkGuard rejects a reload that removes the keys while the bound address is reachable
+// from other machines. The bound address does not change until the process exits.
 func (w *watcher) checkGuard(cfg *config.Config) error {
 	if tcp, ok := w.bound.(*net.TCPAddr); len(cfg.Keys) > 0 || w.first.Store.URL != "" || ok && tcp.IP.IsLoopback() {
 		return nil

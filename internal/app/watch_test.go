@@ -21,7 +21,7 @@ const (
 	refused = `"msg":"the changed configuration is refused and the old one kept"`
 )
 
-// numbered is a configuration whose models tell which one it is: fast is
+// numbered returns a configuration that is recognizable by its models: fast is the
 // upstream's model-N, and the list has only-N.
 func numbered(up *upstreamtest.Server, n int) string {
 	return fmt.Sprintf(`
@@ -37,12 +37,12 @@ models:
 `, up.BaseURL(), up.BaseURL(), n, n, n, n)
 }
 
-// load is a set of clients that ask all the time and want every answer whole, from
-// the configuration that is in use or, while it changes, from the one to come.
+// load is a set of clients that send requests continuously. Every response must be
+// complete and come from the configuration in use or, during a reload, from the next one.
 type load struct {
 	g                *gateway
-	inUse, written   atomic.Int64 // the number of the configuration
-	streamed, wholes atomic.Int64 // answers
+	inUse, written   atomic.Int64 // numbers of configurations
+	streamed, wholes atomic.Int64 // responses received
 	over             chan struct{}
 	wg               sync.WaitGroup
 }
@@ -85,21 +85,21 @@ func (l *load) once(t *testing.T, model string, stream bool) {
 	}
 	count.Add(1)
 	if !strings.HasSuffix(strings.TrimSuffix(string(body), "\r\n"), end) {
-		t.Errorf("an answer is not whole: %s", body)
+		t.Errorf("a response is incomplete: %s", body)
 	}
 	var n int64
 	if _, rest, ok := strings.Cut(string(body), `"model":"model-`); ok {
 		_, err = fmt.Sscanf(rest, "%d", &n)
 	}
 	if err != nil || n < oldest || n > newest {
-		t.Errorf("the answer is of configuration %d, and it should be of %d to %d: %s", n, oldest, newest, body)
+		t.Errorf("the response is of configuration %d, want %d to %d: %s", n, oldest, newest, body)
 	}
 }
 
-// TestReload changes the file two hundred times under load, each time to be loaded.
-// Every tenth time it is first changed to what cannot be.
+// TestReload changes the file two hundred times under load and checks that each version
+// is loaded. Every tenth time it writes an invalid version first.
 func TestReload(t *testing.T) {
-	const changes = 200
+	const changes = 80 // each mistake is written twice
 	poisons := []string{"", "models: [\n", "providers: { up: { protocol: openai-chat, base_url: \"\" } }\n", "models: {}\nmodels: {}\n"}
 	up := upstreamtest.New(t)
 	up.Answer(echo)
@@ -127,7 +127,7 @@ func TestReload(t *testing.T) {
 	if l.streamed.Load() < changes || l.wholes.Load() < changes {
 		t.Error("there was less than one request for each change")
 	}
-	// A version that is seen while it is written may be refused, or loaded twice.
+	// A version that is read while it is being written may be rejected, or loaded twice.
 	for result, least := range map[string]int{"ok": changes, "error": changes / 10} {
 		var n int
 		_, rest, _ := strings.Cut(g.metrics(t), `isogloss_config_reloads_total{result="`+result+`"} `)
@@ -137,7 +137,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// waitForModels returns when the gateway lists these.
+// waitForModels waits until the gateway lists exactly these models.
 func (g *gateway) waitForModels(t *testing.T, want string) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -155,7 +155,7 @@ func (g *gateway) waitForModels(t *testing.T, want string) {
 	}
 }
 
-// models are the ids that the gateway lists.
+// models returns the ids of the models that the gateway lists.
 func (g *gateway) models(t *testing.T) string {
 	t.Helper()
 	_, body := g.get(t, g.url+"/v1/models")
@@ -170,19 +170,20 @@ func (g *gateway) models(t *testing.T) string {
 	return strings.Join(ids, " ")
 }
 
-// TestReloadRefusesMistakes also shows that the file which mends them is loaded.
+// TestReloadRefusesMistakes checks that an invalid file is rejected with its errors and
+// that the corrected file is loaded.
 func TestReloadRefusesMistakes(t *testing.T) {
 	up := upstreamtest.New(t)
 	up.Answer(echo)
 	g := start(t, numbered(up, 1), quick())
 	for i, c := range []struct{ name, text, want string }{
 		{"an unknown key", "listem: 127.0.0.1:0\n", `isogloss.yaml:1: listem: is not a known key; did you mean \"listen\"?`},
-		{"no provider", numbered(up, 2) + "  more: { targets: [upp/x] }\n", `isogloss.yaml:11: models.more.targets[0]: \"upp/x\" names a provider that is not there; did you mean \"up\"?`},
+		{"no provider", numbered(up, 2) + "  more: { targets: [upp/x] }\n", `isogloss.yaml:11: models.more.targets[0]: \"upp/x\" names an unknown provider; did you mean \"up\"?`},
 		{"not YAML", "models: [\n", "isogloss.yaml:"},
 		{"truncated", "", "isogloss.yaml"},
-		{"a public address without keys", "listen: 0.0.0.0:0\n" + strings.Replace(numbered(up, 2), "listen: 127.0.0.1:0", "", 1), `add keys or a store, or listen on 127.0.0.1`},
+		{"a public address without keys", "listen: 0.0.0.0:0\n" + strings.Replace(numbered(up, 2), "listen: 127.0.0.1:0", "", 1), `add keys, set ISOGLOSS_KEYS, add a store, or listen on 127.0.0.1`},
 	} {
-		g.replace(t, c.text) // a look in mid-write would be one mistake more
+		g.replace(t, c.text) // a read in mid-write would report one more error
 		line := g.log.waitFor(t, refused, i+1)
 		if !strings.Contains(line, c.want) || !strings.Contains(line, `"level":"ERROR"`) {
 			t.Errorf("%s: the log lacks %s:\n%s", c.name, c.want, line)
@@ -207,8 +208,8 @@ func (g *gateway) metrics(t *testing.T) string {
 	return text
 }
 
-// TestReloadSlowEditor has an editor that pauses between truncating and writing,
-// and one that takes the file away for a while.
+// TestReloadSlowEditor checks an editor that pauses between truncating and writing the
+// file, and one that removes the file for a while.
 func TestReloadSlowEditor(t *testing.T) {
 	up := upstreamtest.New(t)
 	up.Answer(echo)
@@ -234,8 +235,9 @@ func TestReloadSlowEditor(t *testing.T) {
 	}
 }
 
-// TestReloadSeesATwin replaces the file by one of the same age and length.
-func TestReloadSeesATwin(t *testing.T) {
+// TestReloadDetectsEqualTimeAndSize checks that a file is loaded that replaces another of
+// the same modification time and size.
+func TestReloadDetectsEqualTimeAndSize(t *testing.T) {
 	up := upstreamtest.New(t)
 	g := start(t, numbered(up, 1), quick())
 	old, err := os.Stat(g.file)
@@ -258,8 +260,8 @@ func TestReloadSeesATwin(t *testing.T) {
 	}
 }
 
-// TestReloadKeepsTheGuard takes the keys away together with the address that
-// needed them, while that address is still bound.
+// TestReloadKeepsTheGuard checks that a reload is rejected that removes the keys while
+// the old, publicly reachable address is still bound.
 func TestReloadKeepsTheGuard(t *testing.T) {
 	up := upstreamtest.New(t)
 	up.Answer(echo)
@@ -284,8 +286,9 @@ func TestReloadKeepsTheGuard(t *testing.T) {
 	}
 }
 
-// TestReloadSaysWhatWaits changes what only a start can change.
-func TestReloadSaysWhatWaits(t *testing.T) {
+// TestReloadReportsRestartSettings checks that a reload logs the changed settings that
+// need a restart.
+func TestReloadReportsRestartSettings(t *testing.T) {
 	up := upstreamtest.New(t)
 	g := start(t, numbered(up, 1), quick())
 	g.write(t, numbered(up, 2)+"log: { level: debug }\n")
@@ -295,7 +298,8 @@ func TestReloadSaysWhatWaits(t *testing.T) {
 	}
 }
 
-// TestChangeHasToSettle writes a file in pieces, with a look after each.
+// TestChangeHasToSettle checks that a file written in pieces is loaded only when two
+// looks find the same version.
 func TestChangeHasToSettle(t *testing.T) {
 	file := t.TempDir() + "/isogloss.yaml"
 	write := func(text string) stamp {
@@ -321,7 +325,8 @@ func TestChangeHasToSettle(t *testing.T) {
 	}
 }
 
-// TestRestlessFileIsLoaded has a file that is another one at each look.
+// TestRestlessFileIsLoaded checks that a file that differs at each look is loaded after
+// three looks.
 func TestRestlessFileIsLoaded(t *testing.T) {
 	file := t.TempDir() + "/isogloss.yaml"
 	var seen sightings
@@ -339,7 +344,7 @@ func TestRestlessFileIsLoaded(t *testing.T) {
 	}
 	for range 2 {
 		if seen.changed(stampOf(file)) {
-			t.Error("what was loaded is loaded again")
+			t.Error("an unchanged file was loaded again")
 		}
 	}
 }

@@ -20,8 +20,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// newDiscovery looks for workers where the configuration says; nil where it does
-// not.
+// newDiscovery builds the configured discovery, or returns nil if there is none.
 func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery, error) {
 	d, snapshot := &cfg.Discover, filepath.Join(cfg.Data, "workers.snapshot")
 	if !d.On() {
@@ -37,7 +36,7 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 		sources = append(sources, source)
 	}
 	if d.File != "" {
-		sources = append(sources, discover.File(d.File, logger))
+		sources = append(sources, discover.File(d.File))
 	}
 	if len(d.DNS) > 0 {
 		names := make([]discover.Name, len(d.DNS))
@@ -52,51 +51,59 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 	}
 	if d.Local {
 		sources = append(sources, discover.Local(discover.LocalOptions{Not: cfg.Listen, Logger: logger}))
-		snapshot = "" // nothing is written to disk that nobody asked for
+		snapshot = "" // a local gateway writes nothing to disk
 	}
-	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Snapshot: snapshot, Logger: logger})
+	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Models: d.Models, Snapshot: snapshot, Logger: logger})
 }
 
-// withEngines serves the engines of this machine too. Where the environment names
-// nobody, one has to be there at the start: a gateway that serves nothing is a
-// mistake more often than a wish. chosen is the address that the command line has for
-// the gateway itself, if it has one.
-func withEngines(cfg *config.Config, err error, chosen string) (*config.Config, error) {
+// withEngines adds the discovery of engines on this machine. If the environment has no
+// provider, at least one engine must run at start-up, because a gateway without models
+// is usually a mistake. chosen says that the operator has set the listen address.
+func withEngines(cfg *config.Config, err error, chosen bool) (*config.Config, error) {
 	var nobody *config.NobodyError
 	if err != nil && !errors.As(err, &nobody) {
 		return nil, err
 	}
-	found := discover.LookLocally(context.Background(), discover.LocalOptions{Not: chosen})
-	if chosen == "" && slices.ContainsFunc(found, func(w discover.Worker) bool { return strings.HasPrefix(w.URL, "http://"+cfg.Listen+"/") }) {
+	not := ""
+	if chosen {
+		not = cfg.Listen
+	}
+	found := discover.LookLocally(context.Background(), discover.LocalOptions{Not: not})
+	if !chosen && slices.ContainsFunc(found, func(w discover.Worker) bool { return strings.HasPrefix(w.URL, "http://"+cfg.Listen+"/") }) {
 		cfg.Listen = besideEngine
 	}
 	if nobody != nil && len(found) == 0 {
-		var engines []string
-		for _, e := range discover.Engines() {
-			engines = append(engines, e.Name+" on port "+strconv.Itoa(e.Port))
-		}
-		return nil, fmt.Errorf("%w; or start an engine: none was found of %s", nobody, strings.Join(engines, ", "))
+		return nil, fmt.Errorf("%w; or start an engine: none was found of %s", nobody, engineNames())
 	}
 	cfg.Discover.Local = true
 	cfg.Discover.Networks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return cfg, nil
 }
 
-// besideEngine is where the gateway listens if its usual port is an engine's, as it is
-// llama.cpp's, and nobody has chosen another. Its metrics are on the port between.
+// engineNames lists the engines that are looked for, with their ports, for a message.
+func engineNames() string {
+	var names []string
+	for _, e := range discover.Engines() {
+		names = append(names, e.Name+" on port "+strconv.Itoa(e.Port))
+	}
+	return strings.Join(names, ", ")
+}
+
+// besideEngine is the listen address if an engine such as llama.cpp uses the default
+// port and no other was chosen. The admin port stays at the default.
 const besideEngine = "127.0.0.1:8082"
 
-// pools are the workers that were found, as targets, by the model that they serve.
+// pools maps models to the targets of their discovered workers.
 type pools struct {
 	names  []string // of the models, in the snapshot's order
 	byName map[string][]route.Target
 }
 
-// newPools makes targets of workers. They were checked when they were found; what
-// cannot be called all the same is left out.
+// newPools converts workers to targets. It skips workers with an invalid URL or
+// protocol.
 func newPools(workers []discover.Worker, cfg *config.Config) pools {
 	p := pools{byName: map[string][]route.Target{}}
-	engines := map[string]provider.Preset{} // made once: there may be a hundred thousand workers
+	engines := map[string]provider.Preset{} // built once: there may be a hundred thousand workers
 	for _, preset := range provider.Catalog() {
 		engines[preset.Name] = preset
 	}
@@ -113,16 +120,16 @@ func newPools(workers []discover.Worker, cfg *config.Config) pools {
 	return p
 }
 
-// newWorker is a worker as a provider. Workers are engines, and are asked as those
-// are, in the way of their own where that is known.
+// newWorker converts a worker to a provider with the settings of an engine and, if it
+// is known, of its engine's preset.
 func newWorker(w discover.Worker, base *url.URL, engine provider.Preset, cfg *config.Config) *provider.Provider {
 	p := &provider.Provider{
 		Name: strings.ReplaceAll(w.ID, "/", ":"), Workers: config.Discovered + "/" + w.Model, Protocol: protocol.Name(w.Protocol), BaseURL: base, Auth: provider.NoneAuth,
-		UpstreamStream: provider.Always, NvExt: provider.NvExtRefuse, Rerank: provider.RerankSame, Quota: provider.QuotaModel,
+		UpstreamStream: provider.Always, Extensions: provider.RefuseExtensions, Rerank: provider.RerankSame, Quota: provider.QuotaModel,
 		Timeouts: cfg.Timeouts, Concurrency: w.Capacity, Continuation: provider.NoContinuation,
 	}
 	if engine.Protocol == p.Protocol {
-		p.Quirks = engine.Quirks
+		p.Quirks, p.CacheSalt = engine.Quirks, engine.CacheSalt
 	}
 	if key := cfg.Discover.APIKey; key != "" {
 		p.Key, p.Auth = key, provider.Bearer
@@ -130,8 +137,7 @@ func newWorker(w discover.Worker, base *url.URL, engine provider.Preset, cfg *co
 	return p
 }
 
-// targets are what a target of the file stands for: itself, or all workers of a
-// model.
+// targets expands a configured target: to itself, or to all workers of a model.
 func (p pools) targets(t config.Target) []route.Target {
 	if t.Provider != nil {
 		return []route.Target{{Provider: t.Provider, Model: t.Model, Weight: t.Weight, Timeouts: t.Timeouts}}

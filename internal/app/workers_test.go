@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// discovering is a configuration that finds its workers in a file of a folder.
+// discovering returns a configuration that discovers workers from a file in a folder, and
+// the file's path.
 func discovering(folder, more string) (list, configuration string) {
 	list = filepath.Join(folder, "workers.json")
 	return list, fmt.Sprintf(`
@@ -25,7 +25,8 @@ discover: { file: %q, networks: [127.0.0.0/8] }
 %s`, filepath.Join(folder, "data"), list, more)
 }
 
-// Workers that are found are models. What the file says of a name is not theirs.
+// TestWorkersAreModels checks that discovered workers are served as models and that a
+// configured model or pattern takes precedence over workers of its names.
 func TestWorkersAreModels(t *testing.T) {
 	own, up := upstreamtest.New(t), upstreamtest.New(t)
 	own.Answer(echo)
@@ -37,6 +38,7 @@ models:
   fast:   { targets: [up/real] }
   joined: { targets: [discovered/found] }
   empty:  { targets: [discovered/nobody] }
+  chat/*: { targets: [up/*] }
 `, own.BaseURL()))
 	put := func(workers string) {
 		t.Helper()
@@ -50,35 +52,34 @@ models:
 	worker := func(id, model, name string) string {
 		return fmt.Sprintf(`{"id":%q,"model":%q,"protocol":"openai-chat","url":%q,"name":%q}`, id, model, up.BaseURL(), name)
 	}
-	put("[" + worker("w1", "found", "inner") + "," + worker("w2", "fast", "stolen") + "]")
+	put("[" + worker("w1", "found", "inner") + "," + worker("w2", "fast", "stolen") + "," + worker("w4", "chat/big", "stolen") + "," + worker("w5", "*", "stolen") + "]")
 	g := start(t, configuration, quick())
 
 	untilServed := func(model, text string) {
 		t.Helper()
-		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		eventually(t, fmt.Sprintf("%s returns 200 with %q", model, text), func() bool {
 			got, body, _ := g.try(t, model, "")
-			if got == 200 && strings.Contains(body, text) {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%s: %d %s, want 200 with %q", model, got, body, text)
-			}
-		}
+			return got == 200 && strings.Contains(body, text)
+		})
 	}
-	if got, body, h := g.try(t, "found", ""); got != 200 || h.Get("Isogloss-Target") != "file:w1/inner" { // also the first that comes
-		t.Errorf("%d %s, answered by %s", got, body, h.Get("Isogloss-Target"))
+	if got, body, h := g.try(t, "found", ""); got != 200 || h.Get("Isogloss-Target") != "file:w1/inner" { // the first request already succeeds
+		t.Errorf("%d %s, served by %s", got, body, h.Get("Isogloss-Target"))
 	}
 	if _, page := g.get(t, g.url+"/v1/models"); !strings.Contains(page, `"found"`) || !strings.Contains(page, `"joined"`) || strings.Count(page, `"fast"`) != 1 {
 		t.Errorf("the list is %s", page)
 	}
 	g.want(t, "joined", "", 200, "inner")
-	g.want(t, "fast", "", 200, "real") // and not the worker's
+	g.want(t, "fast", "", 200, "real")    // the configured target, not the worker
+	g.want(t, "chat/big", "", 200, "big") // the configured pattern, not the worker
+	if got, body, _ := g.try(t, "unknown", ""); got != http.StatusNotFound {
+		t.Errorf("a worker serves every name: %d %s", got, body)
+	}
 	status, body, header := g.try(t, "empty", "")
 	if status != http.StatusServiceUnavailable || !strings.Contains(body, "no_worker") || header.Get("Retry-After") == "" {
 		t.Errorf("no worker: %d %s %v", status, body, header)
 	}
 
-	put("[" + worker("w3", "nobody", "late") + "]") // whoever was the last of a model is kept for a while
+	put("[" + worker("w3", "nobody", "late") + "]") // the last worker of a model stays for a grace period
 	untilServed("empty", "late")
 	g.want(t, "fast", "", 200, "real")
 	for _, r := range up.Requests() {
@@ -88,8 +89,9 @@ models:
 	}
 }
 
-// The port is opened when workers are known: also where the source is away and they
-// are those of the last time, the first request is served.
+// TestWorkersBeforeThePort checks that the port opens after the workers are known, so
+// that the first request succeeds, even if the source is unreachable and the workers come
+// from the snapshot.
 func TestWorkersBeforeThePort(t *testing.T) {
 	up := upstreamtest.New(t)
 	up.Answer(echo)
@@ -110,7 +112,8 @@ func TestWorkersBeforeThePort(t *testing.T) {
 	g.want(t, "found", "", 200, "inner")
 }
 
-// A worker is asked in the way of its engine, whether its bytes pass or are translated.
+// TestWorkersOfAnEngine checks that requests to a worker follow its engine's preset, in
+// both lanes.
 func TestWorkersOfAnEngine(t *testing.T) {
 	up := upstreamtest.New(t)
 	up.Answer(echo)
@@ -138,7 +141,8 @@ func TestWorkersOfAnEngine(t *testing.T) {
 	}
 }
 
-// What is looked for on this machine is known by a preset that says the same of it.
+// TestEnginesArePresets checks that every engine that local discovery finds has a
+// provider preset with the same settings.
 func TestEnginesArePresets(t *testing.T) {
 	for _, e := range discover.Engines() {
 		preset, ok := provider.Lookup(e.Preset)

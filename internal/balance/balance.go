@@ -5,39 +5,47 @@ import (
 	"time"
 )
 
-// Policy is a way to choose among a model's targets.
+// Policy says how a target is chosen.
 type Policy string
 
 // The policies.
 const (
-	InOrder    Policy = "order"      // as given: the first, and the others when it fails
-	Weighted   Policy = "weight"     // at random, by weight
-	LeastBusy  Policy = "least-busy" // of two at random, the one with fewer requests in flight for its weight
-	Fastest    Policy = "fastest"    // of two at random, the one that is likely to answer first
-	CacheAware Policy = "cache"      // the one that has the conversation in its prompt cache, unless it is too busy
+	InOrder    Policy = "order"      // as configured
+	Weighted   Policy = "weight"     // random, by weight
+	LeastBusy  Policy = "least-busy" // of two random targets, the one with fewer requests in flight for its weight
+	Fastest    Policy = "fastest"    // of two random targets, the one with the lower expected time to first token
+	CacheAware Policy = "cache"      // the target that has the conversation in its prompt cache, unless it is too busy
 )
 
-// Policies lists the policies, the default first.
-func Policies() []Policy { return []Policy{InOrder, Weighted, LeastBusy, Fastest, CacheAware} }
-
-// Load is what is known of a target right now.
+// Load is the current load of a target.
 type Load interface {
-	// InFlight is the number of requests that the target is busy with.
+	// InFlight returns the number of open requests.
 	InFlight() int
-	// FirstToken is the smoothed time to the first token; 0 is unknown. Where
-	// nothing has been measured for long it should become unknown again: a
-	// target that was slow once is not asked, and so would stay slow for ever.
+	// FirstToken returns the smoothed time to first token; 0 is unknown. It should
+	// become unknown when nothing was measured for long: a slow target gets no
+	// requests, and would stay slow for ever.
 	FirstToken() time.Duration
+	// Warmth returns the part of its share, up to 1, that the target should get: less when it
+	// has come back a moment ago.
+	Warmth() float64
 }
 
-// Choice is one target that may be asked.
+// Choice is a target that may be tried.
 type Choice struct {
 	ID     string // the same in every process, such as "provider/model"
-	Weight int    // its share of the requests against that of the others; less than 1 is 1
-	Load   Load   // nil is idle and unknown
+	Weight int    // relative share of the requests; less than 1 is 1
+	Load   Load   // nil: idle, with an unknown time to first token
 }
 
 func (c *Choice) weight() int { return max(c.Weight, 1) }
+
+// share returns the weight of a choice now.
+func (c *Choice) share() float64 {
+	if c.Load == nil {
+		return float64(c.weight())
+	}
+	return float64(c.weight()) * c.Load.Warmth()
+}
 
 func (c *Choice) inFlight() int {
 	if c.Load == nil {
@@ -53,36 +61,35 @@ func (c *Choice) firstToken() time.Duration {
 	return c.Load.FirstToken()
 }
 
-// Session says what a request shares with others.
+// Session identifies the conversation of a request.
 type Session struct {
-	// Prefixes are hashes of growing beginnings of the request, shortest first:
-	// what many conversations share, then what only this one has. AppendPrefixes
-	// makes them. Only the cache policy reads them.
+	// Prefixes holds hashes of the request's beginning: first of what many
+	// conversations share, then of what only this one has. AppendPrefixes computes
+	// them. Only the cache policy reads them.
 	Prefixes []uint64
 	// History tells the cache policy which prefixes are common; it may be nil.
 	History *History
-	// Pin is the ID of the choice that comes first whatever the policy says: the
-	// one whose credential sealed the conversation's reasoning.
+	// Pin is the ID of the choice that comes first under any policy: the target whose
+	// credential sealed the conversation's reasoning.
 	Pin string
-	// Random is where chance comes from; nil is math/rand/v2.
+	// Random returns random numbers; nil is math/rand/v2.
 	Random func() uint64
 }
 
 func (s *Session) random() uint64 {
 	if s.Random == nil {
-		return rand.Uint64() //nolint:gosec // which target is asked is no secret
+		return rand.Uint64() //nolint:gosec // the choice of a target is no secret
 	}
 	return s.Random()
 }
 
-// Order returns the indexes of the choices in the order in which they are to be
-// tried: all of them, the balanced pick first, then those to fall back on. Targets
-// that are known to be down are better left out.
+// Order returns the indexes of all choices in the order in which to try them. The
+// caller leaves out targets that are down.
 func Order(p Policy, choices []Choice, s Session) []int {
 	return AppendOrder(make([]int, 0, len(choices)), p, choices, s)
 }
 
-// AppendOrder is Order for a caller that has a buffer.
+// AppendOrder appends the order to dst.
 func AppendOrder(dst []int, p Policy, choices []Choice, s Session) []int {
 	var room [16]ranked
 	order := room[:0]

@@ -14,7 +14,7 @@ func BenchmarkOrder(b *testing.B) {
 			choices[i].Load = load{i % 5, time.Second}
 		}
 		s := Session{Prefixes: []uint64{1, 2}, History: &History{}}
-		for _, p := range Policies() {
+		for _, p := range policies() {
 			b.Run(fmt.Sprint(p, "/", n), func(b *testing.B) {
 				b.ReportAllocs()
 				buf := make([]int, 0, n)
@@ -30,7 +30,7 @@ func TestAllocations(t *testing.T) {
 	choices := fleet(16)
 	s := Session{Prefixes: []uint64{1, 2}, History: &History{}, Pin: "pool/engine-3"}
 	buf := make([]int, 0, 16)
-	for _, p := range Policies() {
+	for _, p := range policies() {
 		if n := testing.AllocsPerRun(100, func() { Order(p, choices, s) }); n > 1 {
 			t.Errorf("%s: %v allocations, want the result alone", p, n)
 		}

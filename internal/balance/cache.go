@@ -7,17 +7,16 @@ import (
 )
 
 const (
-	// bound is how much more than its share of the requests in flight a choice may
+	// bound is how many times its fair share of the requests in flight a choice may
 	// have before the cache policy prefers others.
 	bound = 1.25
-	// homes is the number of choices that the conversations of a prefix that is not
-	// common are spread over.
+	// homes is the number of choices for the conversations of an uncommon prefix.
 	homes = 2
 )
 
-// home is the key that says where a session's prompts are cached. A conversation
-// whose beginning is common can be anywhere, because every choice has that
-// beginning cached; the others stay where their beginning is.
+// home returns the hash key of the choice that caches the session's prompts. Every
+// choice caches a common prefix, so a conversation with one may go to any choice.
+// Conversations with an uncommon prefix stay together.
 func (s *Session) home(choices int) uint64 {
 	shared, own := s.Prefixes[0], s.Prefixes[len(s.Prefixes)-1]
 	if len(s.Prefixes) == 1 || s.History.common(shared, choices) {
@@ -26,10 +25,9 @@ func (s *Session) home(choices int) uint64 {
 	return mix(shared) + mix(own)%homes
 }
 
-// relieve moves the choices that have more than their share in flight behind the
-// others.
+// relieve moves the choices with too many requests in flight behind the others.
 func relieve(order []ranked, choices []Choice) {
-	busy, weights := 1, 0 // with the request that is to be placed
+	busy, weights := 1, 0 // includes the new request
 	for i := range choices {
 		busy += choices[i].inFlight()
 		weights += choices[i].weight()
@@ -44,9 +42,9 @@ func relieve(order []ranked, choices []Choice) {
 	slices.SortStableFunc(order, func(a, b ranked) int { return cmp.Compare(a.score, b.score) })
 }
 
-// room is how many requests may be in flight where share is fair. Up to sixteen the
-// bound is less than what chance alone does to a fair share, its square root, and
-// to move a conversation for that costs more than it brings.
+// room returns how many requests a choice with a fair share may have in flight. For
+// shares up to sixteen, random variation (the square root) exceeds the bound, and
+// moving a conversation because of it costs more than it gains.
 func room(share float64) float64 {
 	return math.Ceil(max(bound*share, share+math.Sqrt(share)))
 }

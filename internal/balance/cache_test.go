@@ -11,7 +11,8 @@ func homeOf(choices []Choice, key uint64) string {
 	return choices[Order(CacheAware, choices, Session{Prefixes: []uint64{key}})[0]].ID
 }
 
-// The order of the configuration does not matter, nor do the other choices.
+// TestHomesMoveOnlyWithTheirTarget checks that the home of a conversation depends neither
+// on the order of the configuration nor on the other targets.
 func TestHomesMoveOnlyWithTheirTarget(t *testing.T) {
 	const n = 5000
 	before := fleet(8)
@@ -41,8 +42,9 @@ func TestHomesMoveOnlyWithTheirTarget(t *testing.T) {
 	expect(t, "moved when a ninth came", joined, n, 1.0/9)
 }
 
-// These are written down so that a change of the hash is seen: in a rolling update
-// the old and the new gateways would disagree.
+// TestHomesStayAcrossReleases checks the homes against fixed values, so that a change of
+// the hash is noticed: in a rolling update old and new gateways would choose different
+// targets.
 func TestHomesStayAcrossReleases(t *testing.T) {
 	choices := fleet(8)
 	var got []int
@@ -83,7 +85,8 @@ func TestRarePrefixHasTwoHomes(t *testing.T) {
 	}
 }
 
-// The bound, for any load: the pick has room, and is the first in its order that has.
+// TestPickHasRoom checks that under any load the choice is the first target in the order
+// that has free capacity.
 func TestPickHasRoom(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 1000 {
@@ -132,7 +135,8 @@ func TestBoundIsStrictWhereItMatters(t *testing.T) {
 	}
 }
 
-// Without prefixes there is nothing to stay with.
+// TestCacheWithoutPrefixesIsLeastBusy checks that without prefixes no target is
+// preferred.
 func TestCacheWithoutPrefixesIsLeastBusy(t *testing.T) {
 	choices := fleet(3)
 	choices[1].Load = load{busy: 5}

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// window is how many requests the shares of prefixes are taken from. It is also
-	// the most prefixes that are kept.
+	// window is the number of requests from which the shares of prefixes are computed.
+	// It is also the maximum number of prefixes.
 	window = 4096
-	// enough is how many requests a share must be taken from.
+	// enough is the minimum number of requests to compute a share from.
 	enough = 256
-	// maxTargets is the most targets that are counted for.
+	// maxTargets is the maximum number of targets with token counts.
 	maxTargets = 4096
-	// commonPart is the part of a choice's fair share of the requests from which on
-	// a prefix is common. Those with less are spread unevenly, two choices for each,
-	// and have to be small beside a choice's share for it not to show.
+	// commonPart is the part of a choice's fair share of the requests above which a
+	// prefix is common. The conversations of an uncommon prefix go to two choices only,
+	// and must be few compared with a choice's share to not overload them.
 	commonPart = 1.0 / 16
 )
 
-// History is what answers have told about the prompt caches of a model's targets.
-// The zero value is ready. Its methods may be called at the same time.
+// History counts the prefixes of a model's requests and the cached tokens of its
+// targets. The zero value is ready to use. It is safe for concurrent use.
 type History struct {
 	mu      sync.Mutex
 	tokens  map[string]Tokens
@@ -30,14 +30,14 @@ type History struct {
 	counted int            // the sum of seen
 }
 
-// Tokens says how much of a target's prompts came from its cache.
+// Tokens counts the prompt tokens of a target.
 type Tokens struct {
 	ID     string
-	Prompt int64 // tokens of prompts
-	Cached int64 // how many of them were cached, as the target says
+	Prompt int64 // all prompt tokens
+	Cached int64 // those that the target reported as cached
 }
 
-// Share is the part of the prompts that was cached: 0 to 1.
+// Share returns the part of the prompt tokens that was cached, from 0 to 1.
 func (t Tokens) Share() float64 {
 	if t.Prompt == 0 {
 		return 0
@@ -45,8 +45,8 @@ func (t Tokens) Share() float64 {
 	return float64(t.Cached) / float64(t.Prompt)
 }
 
-// Seen is to be called once for each answer, with the ID of the choice that gave it
-// and the tokens of the prompt in all and from the cache; 0 where it did not say.
+// Seen counts a response of a choice: the tokens of its prompt and those of them that
+// were cached, 0 if not reported.
 func (h *History) Seen(id string, s Session, prompt, cached int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,8 +72,8 @@ func (h *History) count(id string, prompt, cached int) {
 	h.tokens[id] = t
 }
 
-// note counts a request of a prefix. When the window is full all counts are halved:
-// prefixes that are not used any more are forgotten.
+// note counts a request with a prefix. When the window is full it halves all counts,
+// which removes prefixes that are no longer used.
 func (h *History) note(prefix uint64) {
 	if h.seen == nil {
 		h.seen = map[uint64]int{}
@@ -94,8 +94,8 @@ func (h *History) note(prefix uint64) {
 	}
 }
 
-// common reports whether a prefix has so many of the requests that every choice
-// will have it cached anyway. Where nothing is known it is taken to be so.
+// common reports whether a prefix has so many requests that every choice caches it.
+// Without a history it is assumed to be common.
 func (h *History) common(prefix uint64, choices int) bool {
 	if h == nil {
 		return true
@@ -106,14 +106,14 @@ func (h *History) common(prefix uint64, choices int) bool {
 	return part*float64(choices) > commonPart
 }
 
-// Targets returns the counters of the targets, sorted by ID. They only grow.
+// Targets returns the token counts of the targets, sorted by ID.
 func (h *History) Targets() []Tokens {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.SortedFunc(maps.Values(h.tokens), func(a, b Tokens) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// Forget drops the counters of targets that are no more.
+// Forget removes the counts of targets that are gone.
 func (h *History) Forget(gone func(id string) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,8 +12,8 @@ func TestHistoryCountsTokens(t *testing.T) {
 	h.Seen("b", Session{}, 100, 80)
 	h.Seen("a", Session{}, 50, 0)
 	h.Seen("b", Session{}, 100, 20)
-	h.Seen("b", Session{}, 0, 0)     // it did not say
-	h.Seen("c", Session{}, 10, 4711) // no more than all
+	h.Seen("b", Session{}, 0, 0)     // no usage reported
+	h.Seen("c", Session{}, 10, 4711) // capped at the input tokens
 	h.Seen("c", Session{}, 10, -1)
 	want := []Tokens{{"a", 50, 0}, {"b", 200, 100}, {"c", 20, 10}}
 	if got := h.Targets(); !slices.Equal(got, want) {
@@ -48,7 +48,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// What was common and is not used any more becomes rare.
+// TestHistoryForgets checks that a common prefix that is no longer used becomes uncommon.
 func TestHistoryForgets(t *testing.T) {
 	h := &History{}
 	see := func(prefix uint64, n int) {
@@ -66,7 +66,7 @@ func TestHistoryForgets(t *testing.T) {
 	}
 }
 
-func TestHistoryAtOnce(t *testing.T) {
+func TestHistoryConcurrentUse(t *testing.T) {
 	h := &History{}
 	var wg sync.WaitGroup
 	for range 4 {

@@ -8,13 +8,22 @@ import (
 	"time"
 )
 
+// policies lists all policies.
+func policies() []Policy { return []Policy{InOrder, Weighted, LeastBusy, Fastest, CacheAware} }
+
 type load struct {
 	busy  int
 	first time.Duration
 }
 
+// cold is a load of a target that has just come back.
+type cold struct{ load }
+
+func (cold) Warmth() float64 { return 0.1 }
+
 func (l load) InFlight() int             { return l.busy }
 func (l load) FirstToken() time.Duration { return l.first }
+func (load) Warmth() float64             { return 1 }
 
 func seeded(seed uint64) func() uint64 { return rand.New(rand.NewPCG(seed, 2)).Uint64 }
 
@@ -56,7 +65,7 @@ func TestOrderIsAPermutation(t *testing.T) {
 		if pinned {
 			s.Pin = choices[r.IntN(len(choices))].ID
 		}
-		for _, p := range append(Policies(), "unheard of") {
+		for _, p := range append(policies(), "unheard of") {
 			order := Order(p, choices, s)
 			if pinned && choices[order[0]].ID != s.Pin {
 				t.Fatalf("round %d, %s: %s is first, pinned is %s", round, p, choices[order[0]].ID, s.Pin)
@@ -78,7 +87,7 @@ func TestInOrder(t *testing.T) {
 	if got := Order(InOrder, fleet(4), Session{}); !slices.Equal(got, []int{0, 1, 2, 3}) {
 		t.Error(got)
 	}
-	// Behind the pinned one the others keep their order.
+	// The other choices keep their order behind the pinned one.
 	if got := Order(InOrder, fleet(4), Session{Pin: "pool/engine-2"}); !slices.Equal(got, []int{2, 0, 1, 3}) {
 		t.Error(got)
 	}
@@ -93,8 +102,8 @@ func TestAppendOrderAppends(t *testing.T) {
 	}
 }
 
-// expect fails where a share differs from what is wanted by more than five standard
-// deviations of a count of n.
+// expect fails if a share differs from the expected one by more than five standard
+// deviations.
 func expect(t *testing.T, what string, got, n int, want float64) {
 	t.Helper()
 	diff := float64(got) - want*float64(n)
@@ -120,7 +129,7 @@ func TestWeightsAreKept(t *testing.T) {
 		}},
 	} {
 		var first [4]int
-		afterA := 0 // b, where a is first
+		afterA := 0 // how often b follows a
 		for range n {
 			order := Order(tc.policy, choices, tc.s())
 			first[order[0]]++
@@ -131,7 +140,7 @@ func TestWeightsAreKept(t *testing.T) {
 		for i, want := range []float64{0.5, 0.3, 0.1, 0.1} {
 			expect(t, tc.name+" "+choices[i].ID, first[i], n, want)
 		}
-		if tc.policy == Weighted { // without a, b has three of five
+		if tc.policy == Weighted { // without a, b has three of five parts
 			expect(t, "b after a", afterA, first[0], 0.6)
 		}
 	}
@@ -140,7 +149,7 @@ func TestWeightsAreKept(t *testing.T) {
 func TestLeastBusy(t *testing.T) {
 	choices := fleet(4)
 	choices[0].Load = load{busy: 9}
-	choices[1].Load, choices[1].Weight = load{busy: 9}, 10 // less for its weight than any but the idle
+	choices[1].Load, choices[1].Weight = load{busy: 9}, 10 // less load per weight than any but the idle choice
 	choices[2].Load = load{busy: 1}
 	random := seeded(4)
 	var first [4]int
@@ -188,5 +197,26 @@ func TestFastestCountsWeight(t *testing.T) {
 	choices[1].Load = load{1, time.Second}
 	if got := Order(Fastest, choices, Session{}); got[0] != 0 {
 		t.Errorf("%v: four in flight for a weight of four are less than two for one", got)
+	}
+}
+
+// TestWarmth checks that a target that has just come back gets a part of its share.
+func TestWarmth(t *testing.T) {
+	for _, p := range []Policy{Weighted, LeastBusy, Fastest, CacheAware} {
+		random, first := seeded(1), 0
+		busy := [2]int{}
+		for range 10_000 {
+			choices := []Choice{{ID: "cold", Load: cold{load{busy[0], time.Second}}}, {ID: "warm", Load: load{busy[1], time.Second}}}
+			n := Order(p, choices, Session{Random: random})[0]
+			if n == 0 {
+				first++
+			}
+			if busy[n]++; busy[0]+busy[1] >= 110 { // most end at the same time
+				busy = [2]int{}
+			}
+		}
+		if first < 500 || first > 1500 {
+			t.Errorf("%s: a target with a tenth of its share gets %d of 10,000 requests", p, first)
+		}
 	}
 }

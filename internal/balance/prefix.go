@@ -4,34 +4,36 @@ import (
 	"bytes"
 
 	"github.com/cespare/xxhash/v2"
+
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Parts are the parts of a request that engines cache, as raw JSON. Each may be
-// missing.
+// Parts holds the parts of a request that engines cache, as raw JSON. Each may be nil.
 type Parts struct {
-	System []byte // system, instructions or systemInstruction; a chat has it among its turns
-	Tools  []byte // tools
-	Turns  []byte // messages, input or contents: a list, or a string
+	System []byte // the system prompt, where it is not one of the turns
+	Tools  []byte // the tool definitions
+	Turns  []byte // the messages: an array or a string
 }
 
-// maxRead is how much of each part is read. A long system prompt among the turns
-// must fit in it, or else its conversations cannot be told apart.
+// maxRead bounds the bytes read of each part. A system prompt among the turns that is
+// longer makes its conversations indistinguishable.
 const maxRead = 256 << 10
 
-// AppendPrefixes appends the hashes for Session.Prefixes: of the tools and the
-// system prompt, if there are any, and of these with all that was said before the
-// model first spoke. The second stays the same from a conversation's first turn to
-// its last. They are the same in every process.
+// AppendPrefixes appends the hashes for Session.Prefixes: one of the tools and the
+// system prompt, if there are any, and one of these with all turns before the model's
+// first. The second stays the same over all turns of a conversation. Both are the same
+// in every process.
 //
-// What is hashed are texts, not JSON: a client may write the same message once as
-// a string and once as a list, and may move its marks for the cache.
+// It hashes texts, not JSON: a client may write the same message as a string or as an
+// array, and may move its cache markers.
 func AppendPrefixes(dst []uint64, p Parts) []uint64 {
 	var shared digest
 	shared.hash.Reset()
 	if len(p.Tools) > 0 {
 		shared.add(cut(p.Tools))
 	}
-	shared.turn(&scanner{cut(p.System)})
+	system := wire.NewTokens(cut(p.System))
+	shared.turn(&system)
 	shared, whole := shared.turns(cut(p.Turns))
 	if shared.texts > 0 {
 		dst = append(dst, shared.hash.Sum64())
@@ -44,7 +46,7 @@ func AppendPrefixes(dst []uint64, p Parts) []uint64 {
 
 func cut(b []byte) []byte { return b[:min(len(b), maxRead)] }
 
-// digest is the hash of the texts so far. A copy of it is a place to go back to.
+// digest hashes texts. A copy preserves its state.
 type digest struct {
 	hash  xxhash.Digest
 	texts int
@@ -55,17 +57,15 @@ func (d *digest) add(literal []byte) {
 	d.texts++
 }
 
-// turns reads the turns before the model's first, and returns the digest as it was
-// when only the system had spoken, and in the end.
+// turns hashes the turns before the model's first. It returns the digest after the
+// system's turns, and the digest after all.
 func (d digest) turns(list []byte) (shared, whole digest) {
-	s := &scanner{bytes.TrimLeft(list, " \t\r\n")}
-	if len(s.rest) > 0 && s.rest[0] == '[' {
-		s.next()
-	}
+	list = bytes.TrimLeft(list, " \t\r\n")
+	tokens := wire.NewTokens(bytes.TrimPrefix(list, []byte("[")))
 	shared, whole = d, d
 	for preamble := true; ; {
 		next := whole
-		who := next.turn(s)
+		who := next.turn(&tokens)
 		if who == nobody || who == model {
 			return shared, whole
 		}
@@ -77,7 +77,7 @@ func (d digest) turns(list []byte) (shared, whole digest) {
 	}
 }
 
-// speaker is who says a turn.
+// speaker is the author of a turn.
 type speaker int
 
 const (
@@ -87,13 +87,13 @@ const (
 	model
 )
 
-// turn adds the texts of the next value and says whose they are: nobody's where
-// there is no further value.
-func (d *digest) turn(s *scanner) speaker {
+// turn hashes the texts of the next turn and returns its author: nobody if there is no
+// further turn.
+func (d *digest) turn(tokens *wire.Tokens) speaker {
 	who, typed := nobody, false
 	var field []byte
 	for depth := 0; ; {
-		kind, literal := s.next()
+		kind, literal := tokens.Next()
 		switch kind {
 		case '{':
 			depth++
@@ -102,9 +102,9 @@ func (d *digest) turn(s *scanner) speaker {
 			field = nil
 		case '}', ']':
 			depth--
-		case name:
+		case wire.NameToken:
 			field = literal
-		case text:
+		case wire.StringToken:
 			switch string(field) {
 			case `"role"`:
 				if depth == 1 {
@@ -112,15 +112,15 @@ func (d *digest) turn(s *scanner) speaker {
 				}
 			case `"type"`:
 				typed = typed || depth == 1
-			case `"ttl"`: // of a mark for the cache
+			case `"ttl"`: // of a cache marker
 			default:
 				d.add(literal)
 			}
 		}
 		switch {
-		case kind == nothing && depth == 0, depth < 0:
+		case kind == wire.NoToken && depth == 0, depth < 0:
 			return nobody
-		case kind == nothing, depth == 0 && kind != name:
+		case kind == wire.NoToken, depth == 0 && kind != wire.NameToken:
 			return whose(who, typed)
 		}
 	}
@@ -136,8 +136,8 @@ func speakerOf(role []byte) speaker {
 	return user
 }
 
-// whose is who says a turn without a role: in Gemini the user, and in Responses,
-// where such items have a type, the model, with a call or its reasoning.
+// whose returns the author of a turn. A turn without a role is the user's, or the
+// model's if it has a type: a tool call or a reasoning item.
 func whose(who speaker, typed bool) speaker {
 	switch {
 	case who != nobody:

@@ -10,7 +10,8 @@ func prefixes(system, tools, turns string) []uint64 {
 	return AppendPrefixes(nil, Parts{System: []byte(system), Tools: []byte(tools), Turns: []byte(turns)})
 }
 
-// A conversation keeps its prefixes from turn to turn, in each dialect.
+// TestPrefixesStayOverTheTurns checks that a conversation keeps its prefixes from turn to
+// turn, in each dialect.
 func TestPrefixesStayOverTheTurns(t *testing.T) {
 	const tools = `[{"name":"f","parameters":{"type":"object"}}]`
 	for name, tc := range map[string]struct {
@@ -83,7 +84,7 @@ func TestPrefixesStayOverTheTurns(t *testing.T) {
 	}
 }
 
-func TestPrefixesOfWhatIsThere(t *testing.T) {
+func TestPrefixesOfPartialRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name                 string
 		system, tools, turns string
@@ -104,7 +105,8 @@ func TestPrefixesOfWhatIsThere(t *testing.T) {
 	}
 }
 
-// A system turn's later texts are the conversation's own.
+// TestSystemTurnInTheMiddle checks that system texts after the first user turn belong to
+// the conversation.
 func TestSystemTurnInTheMiddle(t *testing.T) {
 	a := prefixes(``, ``, `[{"role":"system","content":"s"},{"role":"user","content":"u"},{"role":"system","content":"1"}]`)
 	b := prefixes(``, ``, `[{"role":"system","content":"s"},{"role":"user","content":"u"},{"role":"system","content":"2"}]`)
@@ -120,7 +122,7 @@ func TestPrefixesReadOnlyTheBeginning(t *testing.T) {
 	if len(one) != 1 || !slices.Equal(one, two) {
 		t.Errorf("%x %x", one, two)
 	}
-	// A long system prompt leaves its conversations apart.
+	// Conversations with the same long system prompt have different prefixes.
 	system := `{"role":"system","content":"` + long[:maxRead/2] + `"}`
 	one = prefixes(``, ``, `[`+system+`,{"role":"user","content":"1"}]`)
 	two = prefixes(``, ``, `[`+system+`,{"role":"user","content":"2"}]`)

@@ -6,12 +6,13 @@ import (
 	"testing"
 )
 
-// The promise of the cache policy, on replayed conversations.
+// Requirements of TestReplayedConversations, which checks the cache policy on replayed
+// conversations.
 const (
-	wantHits = 1.8  // times those of round-robin
-	wantLoad = 1.25 // times the mean, at most
-	wantHome = 0.9  // of the requests have the same home for all gateways
-	wantSame = 0.65 // of the requests go to the same engine whichever gateway they come to, with the load that each sees
+	wantHits = 1.8  // minimum cache hits, relative to round-robin
+	wantLoad = 1.25 // maximum load of an engine, relative to the mean
+	wantHome = 0.9  // minimum share of requests that have the same home for all gateways
+	wantSame = 0.65 // minimum share of requests that all gateways send to the same engine, each with the load that it sees
 )
 
 type pick func(s *simulation, gateway, conv int) int
@@ -27,13 +28,13 @@ func by(p Policy) pick {
 	}
 }
 
-// replay runs a workload over engines whose caches together hold a part of its
+// replay runs a workload on engines whose caches together hold the given part of its
 // working set.
 func replay(w workload, part float64, gateways int, p pick) *simulation {
 	return newSimulation(w, int(part*float64(w.workingSet()))/8, gateways, p)
 }
 
-// churn lets an engine go, come back with nothing in its cache, and another one come.
+// churn removes an engine, adds it again with an empty cache, and adds another one.
 func churn(s *simulation) *simulation {
 	s.change(s.end*3/8, func() { s.remove("pool/engine-3") })
 	s.change(s.end*5/8, func() { s.add("pool/engine-3") })
@@ -81,7 +82,8 @@ func TestReplayWhileEnginesComeAndGo(t *testing.T) {
 	}
 }
 
-// Each request is shown to all three gateways, and sent by one of them.
+// TestThreeGatewaysAgree lets three gateways order the targets of each request, sends it
+// from one of them, and checks how often they agree.
 func TestThreeGatewaysAgree(t *testing.T) {
 	w := chat().make(0)
 	var all, home, same int
@@ -113,10 +115,9 @@ func TestThreeGatewaysAgree(t *testing.T) {
 	}
 }
 
-// How the figures depend on the size of the caches and on the kind of work. For jobs
-// that seldom have a second turn the shared prompts are all that can be cached, and
-// round-robin has the popular ones cached too: there is less to win, but it must not
-// be less than nothing.
+// TestReplayedVariants checks the cache policy for other cache sizes and workloads. Jobs
+// with a single turn share only their system prompts, of which round-robin also caches
+// the popular ones. The cache policy gains less there, but must not lose.
 func TestReplayedVariants(t *testing.T) {
 	for name, sh := range map[string]shape{"chat": chat(), "jobs": jobs()} {
 		w := sh.make(0)

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// result is what a replay showed.
+// result is the outcome of a replay.
 type result struct {
 	requests       int
 	prompt, cached int     // tokens
-	further, moved int     // turns after the first, and those of them that another engine served than the one before
-	mostRequests   float64 // of an engine in a phase, by the mean of the engines
-	mostInFlight   float64 // the same, in flight over time
-	inFlight       float64 // mean of an engine
+	further, moved int     // turns after the first, and those that another engine served than the turn before
+	mostRequests   float64 // maximum of an engine in a phase, relative to the mean of all engines
+	mostInFlight   float64 // the same for requests in flight over time
+	inFlight       float64 // mean per engine
 }
 
 func (r *result) count(prompt, cached int, before, now *engine) {
@@ -36,8 +36,7 @@ func (r result) row(name string, roundRobin result) string {
 		r.hitRate()/roundRobin.hitRate(), r.mostRequests, r.mostInFlight, r.inFlight, 100*float64(r.moved)/float64(r.further))
 }
 
-// A phase is a time in which the engines are the same.
-
+// beginPhase starts a period in which the set of engines does not change.
 func (s *simulation) beginPhase() {
 	s.phase = s.now
 	for _, e := range s.engines {
@@ -65,8 +64,8 @@ func (s *simulation) add(id string) {
 	s.engines = append(s.engines, &engine{id: id, cache: newPrefixCache(s.room), inFlight: make([]int, len(s.gateways)), changed: s.now})
 }
 
-// change lets the engines be others from a time on. What is in flight at one that
-// goes comes to its end there.
+// change replaces the set of engines at a time. Requests in flight at a removed engine
+// still finish.
 func (s *simulation) change(at float64, how func()) {
 	s.push(event{at: at, happen: func() {
 		s.endPhase()

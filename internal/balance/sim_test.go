@@ -14,15 +14,15 @@ const (
 	decodeTime  = 0.03   // seconds a token
 )
 
-// engine serves prompts: one prefill after the other, answers side by side.
+// engine runs one prefill after the other and generates in parallel.
 type engine struct {
 	id       string
 	cache    prefixCache
-	free     float64 // when the prefill has time again
+	free     float64 // when the prefill is free again
 	inFlight []int   // by gateway
 
-	requests int     // of the phase
-	area     float64 // in flight over time, of the phase
+	requests int     // in the phase
+	area     float64 // requests in flight over time, in the phase
 	changed  float64
 }
 
@@ -33,24 +33,23 @@ func (e *engine) advance(now float64) {
 	e.changed = now
 }
 
-// chain is a run of blocks that are always used from its beginning: a system
-// prompt, or what a conversation adds to it.
+// chain is a sequence of blocks that is always used from its beginning: a system prompt,
+// or the turns of a conversation after it.
 type chain struct{ id, blocks int }
 
-// prefixCache is a block-granular LRU. The blocks of a chain are used together and
-// freed from its end, as engines do, so the chains in the order of their last use
-// with their lengths are the same thing as a list of blocks.
+// prefixCache is an LRU of blocks. The blocks of a chain are used together and freed from
+// the end, so the cache stores the chains in order of their last use, with their lengths.
 type prefixCache struct {
 	room, used int // blocks
 	chains     map[int]*list.Element
-	order      *list.List // last used first
+	order      *list.List // most recently used first
 }
 
 func newPrefixCache(tokens int) prefixCache {
 	return prefixCache{room: tokens / blockTokens, chains: map[int]*list.Element{}, order: list.New()}
 }
 
-// hit is how many blocks of a prompt are there.
+// hit returns how many blocks of a prompt are cached.
 func (c *prefixCache) hit(prompt []chain) int {
 	n := 0
 	for _, p := range prompt {
@@ -67,7 +66,7 @@ func (c *prefixCache) hit(prompt []chain) int {
 	return n
 }
 
-// put uses a prompt's blocks; its end is the first to go.
+// put marks the blocks of a prompt as used; its last blocks are freed first.
 func (c *prefixCache) put(prompt []chain) {
 	for i := len(prompt) - 1; i >= 0; i-- {
 		p := prompt[i]
@@ -95,7 +94,7 @@ func (c *prefixCache) put(prompt []chain) {
 	}
 }
 
-// event is a turn's arrival, its end, or something else that happens.
+// event is the arrival or the end of a turn, or another event.
 type event struct {
 	at         float64
 	seq        int
@@ -119,11 +118,11 @@ func (h *events) Pop() any {
 	return last
 }
 
-// simulation replays a workload. The gateways share nothing: each knows the
-// requests that came to it, and a conversation's turns come to any of them.
+// simulation replays a workload. The gateways share no state: each knows only its own
+// requests, and the turns of a conversation reach any of them.
 type simulation struct {
 	workload
-	room     int // tokens of an engine's cache
+	room     int // size of an engine's cache in tokens
 	engines  []*engine
 	gateways []gateway
 	pick     func(s *simulation, gateway, conv int) int
@@ -132,14 +131,14 @@ type simulation struct {
 	queue   events
 	seq     int
 	now     float64
-	phase   float64   // when it began
+	phase   float64   // start of the phase
 	history []int     // tokens of each conversation so far, without its system prompt
-	last    []*engine // that served each conversation
+	last    []*engine // the engine that last served each conversation
 	result  result
 }
 
 type gateway struct {
-	turn    int // of round-robin
+	turn    int // position of round-robin
 	choices []Choice
 	history *History
 }
@@ -159,7 +158,8 @@ func newSimulation(w workload, room, gateways int, pick func(s *simulation, gate
 	for i, c := range w.conversations {
 		s.push(event{at: c.start, conv: i})
 	}
-	// The steady state: not while the caches fill, nor when the last ones end.
+	// Measures the steady state, without the time in which the caches fill and the last
+	// conversations end.
 	s.push(event{at: w.end / 8, happen: s.beginPhase})
 	s.push(event{at: w.end, happen: s.endPhase})
 	return s
@@ -225,7 +225,7 @@ func (s *simulation) session(gw, conv int) Session {
 	return Session{Prefixes: []uint64{s.sharedKey(conv), s.ownKey(conv)}, History: s.gateways[gw].history, Random: s.rand.Uint64}
 }
 
-// know tells the gateways which engines there are.
+// know sets the engines that the gateways know.
 func (s *simulation) know() {
 	for gw := range s.gateways {
 		choices := make([]Choice, len(s.engines))
@@ -236,7 +236,7 @@ func (s *simulation) know() {
 	}
 }
 
-// view is an engine as one gateway knows it.
+// view is an engine as one gateway sees it.
 type view struct {
 	*engine
 	gateway int
@@ -244,3 +244,4 @@ type view struct {
 
 func (v view) InFlight() int             { return v.inFlight[v.gateway] }
 func (v view) FirstToken() time.Duration { return 0 }
+func (v view) Warmth() float64           { return 1 }

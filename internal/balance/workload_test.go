@@ -2,11 +2,11 @@ package balance
 
 import "math/rand/v2"
 
-// workload is what is replayed: the same conversations for every policy.
+// workload is the set of conversations that every policy replays.
 type workload struct {
 	systems       []int // tokens of each system prompt
 	conversations []conversation
-	end           float64 // when the last conversation begins, in seconds
+	end           float64 // when the last conversation starts, in seconds
 }
 
 type conversation struct {
@@ -20,21 +20,21 @@ type turn struct {
 	think        float64 // seconds before the next turn
 }
 
-// shape is what a workload is like.
+// shape holds the parameters of a workload.
 type shape struct {
 	conversations int
-	rate          float64 // that begin in a second
+	rate          float64 // conversations that start per second
 	systems       int
 	popularity    float64 // Zipf's exponent of the system prompts
 	length        float64 // Zipf's exponent of the number of turns, of 60 at most
 }
 
-// chat has conversations of nine turns in the mean, a few of them of sixty.
+// chat has conversations of nine turns on average, some of sixty.
 func chat() shape {
 	return shape{conversations: 3000, rate: 3, systems: 40, popularity: 1.1, length: 1.8}
 }
 
-// jobs has many system prompts and seldom a second turn.
+// jobs has many system prompts and rarely a second turn.
 func jobs() shape {
 	return shape{conversations: 10_000, rate: 20, systems: 500, popularity: 1.05, length: 8}
 }
@@ -66,7 +66,7 @@ func makeTurn(r *rand.Rand) turn {
 	return t
 }
 
-// workingSet is how many tokens the open conversations have in the mean, with one
+// workingSet returns the average number of tokens of the open conversations, with one
 // copy of each system prompt.
 func (w workload) workingSet() int {
 	area, all := 0.0, 0
@@ -83,6 +83,6 @@ func (w workload) workingSet() int {
 	return all + int(area/w.end)
 }
 
-// sharedKey and ownKey are what AppendPrefixes would say.
+// sharedKey and ownKey return the hashes that AppendPrefixes would.
 func (w workload) sharedKey(conv int) uint64 { return mix(uint64(w.conversations[conv].system)) }
 func (w workload) ownKey(conv int) uint64    { return mix(1<<32 + uint64(conv)) }

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// Defaults.
+// The defaults of Options.
 const (
-	DefaultMax = 1 << 20          // bytes of an answer's body
-	DefaultTTL = 10 * time.Minute // of a cached answer
+	DefaultMax = 1 << 20          // bytes of a response body
+	DefaultTTL = 10 * time.Minute // of a cached response
 )
 
-// Store keeps values by key. It may forget.
+// Store stores values by key. It may evict them at any time.
 type Store interface {
-	// Get returns nil where nothing is known, for whatever reason.
+	// Get returns the value of a key, or nil if there is none or the store fails.
 	Get(ctx context.Context, k Key) []byte
-	// Put does not wait. The value is not changed afterwards by anyone.
+	// Put stores a value without blocking. The value must not be changed afterwards.
 	Put(k Key, value []byte, ttl time.Duration)
 }
 
-// Options are those of a Cache.
+// Options are the options of a Cache.
 type Options struct {
 	Secret []byte           // at least 32 bytes, the same on all nodes that share a store
 	TTL    time.Duration    // 0: DefaultTTL
@@ -29,7 +29,7 @@ type Options struct {
 	Now    func() time.Time // nil: time.Now
 }
 
-// Cache gives the answers that were given before.
+// Cache returns earlier responses to the same request.
 type Cache struct {
 	keys  keyring
 	store Store
@@ -51,16 +51,15 @@ func New(s Store, o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Key is where the answer to a tenant's request is kept; see Tenant.
-func (c *Cache) Key(tenant string, q *Request) Key { return c.keys.answer(tenant, q) }
+// Key returns the key of a tenant's request; see Tenant.
+func (c *Cache) Key(tenant string, q *Request) Key { return c.keys.response(tenant, q) }
 
-// Recorder holds an answer of up to the cache's limit.
+// Recorder returns a Recorder with the cache's limit.
 func (c *Cache) Recorder() *Recorder { return NewRecorder(c.max) }
 
-// Get returns the answer that is kept at a key, or nil. An answer that is older than
-// the cache's time is none: a store may have been told another time by an older
-// configuration.
-func (c *Cache) Get(ctx context.Context, k Key) *Answer {
+// Get returns the response of a key, or nil. It ignores a response older than the cache's
+// TTL, which may have been stored with a longer one before a reload.
+func (c *Cache) Get(ctx context.Context, k Key) *Response {
 	b := c.store.Get(ctx, k)
 	if b == nil {
 		return nil
@@ -69,19 +68,19 @@ func (c *Cache) Get(ctx context.Context, k Key) *Answer {
 	if err != nil || r.kind != full || c.now().Sub(r.at) > c.ttl {
 		return nil
 	}
-	return r.answer
+	return r.response
 }
 
-// Put keeps an answer and says whether it may be kept. The caller has seen its proof
-// of completeness: a stream's terminal event, or a body that was read to its declared
-// end. An answer that reached its token limit is complete, because the limit is part
-// of the request. One that a content filter stopped or replaced is not to be put:
-// filters change under the same request, and a false alarm should not be repeated.
-func (c *Cache) Put(k Key, a *Answer) bool {
+// Put stores a response and reports whether it did. The caller must pass only complete
+// responses: a stream with its terminal event, or a body read to its declared end. A
+// response that reached its token limit is complete, because the limit is part of the
+// request. A response that a content filter stopped or replaced must not be stored,
+// because filters change and a false positive should not be repeated.
+func (c *Cache) Put(k Key, a *Response) bool {
 	if a.Status != http.StatusOK || len(a.Body) == 0 || len(a.Body) > c.max {
 		return false
 	}
-	r := record{kind: full, key: k, at: a.At, answer: a}
+	r := record{kind: full, key: k, at: a.At, response: a}
 	if r.at.IsZero() {
 		r.at = c.now()
 	}

@@ -17,11 +17,11 @@ func TestCache(t *testing.T) {
 			if got := c.Get(t.Context(), mine); got != nil {
 				t.Fatalf("an empty cache has %+v", got)
 			}
-			want := answer("hello")
+			want := response("hello")
 			if !c.Put(mine, want) {
-				t.Fatal("the answer was not kept")
+				t.Fatal("the response was not kept")
 			}
-			var got *Answer
+			var got *Response
 			eventually(t, "the hit", func() bool { c.Put(mine, want); got = c.Get(t.Context(), mine); return got != nil })
 			if got.Status != want.Status || !bytes.Equal(got.Body, want.Body) || !got.At.Equal(want.At) || got.Stream != want.Stream {
 				t.Errorf("got %+v, want %+v", got, want)
@@ -42,7 +42,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// Two tenants that send the same requests never get each other's answers.
+// TestNoCrossHits checks that two tenants that send the same requests never get each
+// other's responses.
 func TestNoCrossHits(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -51,49 +52,49 @@ func TestNoCrossHits(t *testing.T) {
 			ask := func(i int) *Request { return request(fmt.Sprintf(`{"n":%d}`, i)) }
 			for i := range requests {
 				want, k := fmt.Sprintf("a%d", i), c.Key(Tenant("a", ""), ask(i))
-				var got *Answer
-				eventually(t, "a hit", func() bool { c.Put(k, answer(want)); got = c.Get(t.Context(), k); return got != nil })
+				var got *Response
+				eventually(t, "a hit", func() bool { c.Put(k, response(want)); got = c.Get(t.Context(), k); return got != nil })
 				if string(got.Body) != want {
-					t.Fatalf("a was given %q, want %q", got.Body, want)
+					t.Fatalf("a got %q, want %q", got.Body, want)
 				}
 			}
 			for i := range requests {
 				if got := c.Get(t.Context(), c.Key(Tenant("b", ""), ask(i))); got != nil {
-					t.Fatalf("b was given %q", got.Body)
+					t.Fatalf("b got %q", got.Body)
 				}
 			}
 		})
 	}
 }
 
-// A store that returns what belongs elsewhere is a store that has nothing.
+// TestCrossedReply checks that a value stored under another key is a miss.
 func TestCrossedReply(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
 			c := newCache(t, store, nil)
 			a, b := c.Key("a", request("")), c.Key("b", request(""))
-			r := record{kind: full, key: a, at: time.Now(), answer: answer("a's")}
+			r := record{kind: full, key: a, at: time.Now(), response: response("a's")}
 			eventually(t, "the write", func() bool { store.Put(b, r.encode(), time.Minute); return store.Get(t.Context(), b) != nil })
 			if got := c.Get(t.Context(), b); got != nil {
-				t.Errorf("b was given %q", got.Body)
+				t.Errorf("b got %q", got.Body)
 			}
 		})
 	}
 }
 
-func TestWhatIsKept(t *testing.T) {
+func TestPutRejects(t *testing.T) {
 	c := newCache(t, openMemory(t, 0), nil)
-	for name, spoil := range map[string]func(*Answer){
-		"error":     func(a *Answer) { a.Status = http.StatusBadGateway },
-		"created":   func(a *Answer) { a.Status = http.StatusCreated },
-		"empty":     func(a *Answer) { a.Body = nil },
-		"too large": func(a *Answer) { a.Body = make([]byte, DefaultMax+1) },
+	for name, spoil := range map[string]func(*Response){
+		"error":     func(a *Response) { a.Status = http.StatusBadGateway },
+		"created":   func(a *Response) { a.Status = http.StatusCreated },
+		"empty":     func(a *Response) { a.Body = nil },
+		"too large": func(a *Response) { a.Body = make([]byte, DefaultMax+1) },
 	} {
-		a := answer("x")
+		a := response("x")
 		spoil(a)
 		k := c.Key("t", request(name))
 		if c.Put(k, a) || c.Get(t.Context(), k) != nil {
-			t.Errorf("%s: it was kept", name)
+			t.Errorf("%s: it was stored", name)
 		}
 	}
 }
@@ -102,7 +103,7 @@ func TestExpiry(t *testing.T) {
 	clock := newClock()
 	c := newCache(t, openMemory(t, 0), clock.now)
 	k := c.Key("t", request(""))
-	a := answer("x")
+	a := response("x")
 	a.At = clock.now()
 	c.Put(k, a)
 	clock.advance(DefaultTTL)
@@ -111,23 +112,23 @@ func TestExpiry(t *testing.T) {
 	}
 	clock.advance(time.Second)
 	if c.Get(t.Context(), k) != nil {
-		t.Error("an answer is given that is too old")
+		t.Error("a response is returned after its TTL")
 	}
 }
 
-// Memory stays within its bytes, whatever is put.
+// TestMemoryBound checks that memory stays within its limit.
 func TestMemoryBound(t *testing.T) {
 	const size = 4 << 20
 	m := openMemory(t, size)
 	c := newCache(t, m, nil)
 	body := string(make([]byte, 10_000))
 	for i := range 2000 {
-		c.Put(c.Key("t", request(fmt.Sprint(i))), answer(body))
+		c.Put(c.Key("t", request(fmt.Sprint(i))), response(body))
 	}
 	m.values.CleanUp()
-	bytes, answers := m.Size()
-	if bytes > size || answers < size/2/10_000 {
-		t.Errorf("%d bytes are held for %d answers; the bound is %d", bytes, answers, size)
+	bytes, responses := m.Size()
+	if bytes > size || responses < size/2/10_000 {
+		t.Errorf("%d bytes are stored for %d responses; the limit is %d", bytes, responses, size)
 	}
 }
 
@@ -145,6 +146,6 @@ func TestRecorder(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	if b, ok := r.Body(); ok || b != nil {
-		t.Errorf("got %q of an answer that is too large", b)
+		t.Errorf("got %q of a response above the limit", b)
 	}
 }

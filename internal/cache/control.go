@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// Control is what a client says about caching.
+// Control is what a client requests with Cache-Control.
 type Control int
 
-// What a client may say.
+// The values of Control.
 const (
 	Normal  Control = iota
-	Refresh         // no-cache: ask upstream, and keep the new answer
-	Bypass          // no-store: neither look nor keep
+	Refresh         // no-cache: send the request upstream and store the new response
+	Bypass          // no-store: neither read nor store
 )
 
-// ControlOf reads Cache-Control as RFC 9111 has it for requests. Of its directives
-// these two are obeyed, and max-age=0, which is how older clients say no-cache.
+// ControlOf reads Cache-Control as RFC 9111 defines it for requests. It obeys no-store,
+// no-cache and max-age=0, which older clients send for no-cache.
 func ControlOf(h http.Header) Control {
 	c := Normal
 	for _, line := range h.Values("Cache-Control") {

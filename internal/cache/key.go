@@ -9,30 +9,30 @@ import (
 	"hash"
 )
 
-// Key is the place of a value. It tells nothing about the request to whoever does
-// not hold the secret, and it cannot be made for another tenant.
+// Key is the key of a value. It is a MAC: without the secret it reveals nothing about
+// the request and cannot be computed for another tenant.
 type Key [sha256.Size]byte
 
-// text is the key as Redis has it.
+// text returns the key as it is written in Redis.
 func (k Key) text() string { return base64.RawURLEncoding.EncodeToString(k[:]) }
 
-// Request is everything that decides what an answer is. Two requests are the same
-// where all of it is the same, byte for byte. The body is not normalised: two texts
-// that mean the same to one parser mean different things to another (duplicate names,
-// number text, order of keys), and upstream prompt caches see the bytes too. A client
-// that repeats a request repeats its bytes.
+// Request holds everything that determines a response. Two requests are equal if all
+// fields are equal, byte for byte. The body is not normalized: bodies that one parser
+// considers equal differ for another (duplicate names, number text, order of members),
+// and upstream prompt caches depend on the bytes too. A client that repeats a request
+// repeats its bytes.
 type Request struct {
-	Endpoint string   // the gateway's own name for it, such as chat_completions
+	Endpoint string   // the gateway's name of it, such as chat_completions
 	Dialect  string   // the client's protocol
-	Version  string   // of the dialect, as the client asked for it
-	Path     string   // with the query, for dialects that have the model and the form of the answer there
-	Betas    []string // values of headers that change what is answered: Anthropic-Beta, Openai-Beta, in this order
-	Route    string   // what the model's name leads to: an answer is not kept across a change of the configuration
+	Version  string   // of the dialect, as the client requested it
+	Path     string   // with the query, which in some dialects has the model and the response format
+	Betas    []string // values of the headers that change the response, in a fixed order
+	Route    string   // the model's targets, so that a change of the configuration is a miss
 	Body     []byte   // as the client sent it
 }
 
-// Tenant is who shares answers: an organisation, or a single key that belongs to
-// none. The two cannot be mistaken for each other.
+// Tenant returns the name of the tenant that shares responses: an organisation, or an API
+// key without one. The two kinds have different prefixes.
 func Tenant(org, key string) string {
 	if org != "" {
 		return "org:" + org
@@ -40,10 +40,10 @@ func Tenant(org, key string) string {
 	return "key:" + key
 }
 
-// minSecret is what a secret has at least, in bytes.
+// minSecret is the minimum length of a secret in bytes.
 const minSecret = 32
 
-// keyring makes keys. The secret is shared by all nodes that share a Redis.
+// keyring computes keys. All nodes that share a Redis have the same secret.
 type keyring struct{ secret []byte }
 
 func newKeyring(secret []byte) (keyring, error) {
@@ -53,28 +53,29 @@ func newKeyring(secret []byte) (keyring, error) {
 	return keyring{secret: append([]byte(nil), secret...)}, nil
 }
 
-// The uses of a secret. What is made for one use is of none for another.
+// Uses of the secret. Keys of different uses never collide.
 const (
-	useAnswer = "isogloss answer 1"
-	useOnce   = "isogloss once 1"
-	useDigest = "isogloss digest 1"
+	useResponse = "isogloss answer 1"
+	useOnce     = "isogloss once 1"
+	useDigest   = "isogloss digest 1"
+	useSeal     = "isogloss value 1"
 )
 
-// answer is where the answer to a tenant's request is.
-func (r keyring) answer(tenant string, q *Request) Key {
-	return r.sum(useAnswer, q, tenant)
+// response returns the key of the response to a tenant's request.
+func (r keyring) response(tenant string, q *Request) Key {
+	return r.sum(useResponse, q, tenant)
 }
 
-// digest tells requests of one caller apart.
+// digest returns a digest by which the requests of one caller are compared.
 func (r keyring) digest(q *Request) Key { return r.sum(useDigest, q) }
 
-// once is where the record of a caller's Idempotency-Key is.
+// once returns the key of the record of a caller's Idempotency-Key.
 func (r keyring) once(caller, key string) Key {
 	return r.sum(useOnce, &Request{}, caller, key)
 }
 
-// sum writes each field after its length, so that no two lists of fields are the
-// same bytes.
+// sum hashes each field after its length, so that two different lists of fields never
+// produce the same input.
 func (r keyring) sum(use string, q *Request, who ...string) (k Key) {
 	m := mac{Hash: hmac.New(sha256.New, r.secret)}
 	m.field(use)
@@ -86,10 +87,40 @@ func (r keyring) sum(use string, q *Request, who ...string) (k Key) {
 	m.field(q.Route)
 	m.list(q.Betas)
 	m.size(len(q.Body))
-	_, _ = m.Write(q.Body) // a hash takes everything
+	_, _ = m.Write(q.Body) // a hash never fails
 	m.Sum(k[:0])
 	return k
 }
+
+// seal appends the MAC of a value. The value has its key in it. An empty value, which
+// removes a record, has none.
+func (r keyring) seal(value []byte) []byte {
+	if len(value) == 0 {
+		return nil
+	}
+	sum := r.mac(value)
+	return append(value[:len(value):len(value)], sum[:]...)
+}
+
+// errForged is returned for a value that no node has written.
+var errForged = errors.New("cache: a value in redis has no valid MAC")
+
+// open returns the value without its MAC. It returns nil for no value.
+func (r keyring) open(sealed []byte) ([]byte, error) {
+	at := len(sealed) - sha256.Size
+	if len(sealed) == 0 {
+		return nil, nil
+	}
+	if at < 0 {
+		return nil, errForged
+	}
+	if sum := r.mac(sealed[:at]); !hmac.Equal(sum[:], sealed[at:]) {
+		return nil, errForged
+	}
+	return sealed[:at:at], nil
+}
+
+func (r keyring) mac(value []byte) Key { return r.sum(useSeal, &Request{Body: value}) }
 
 type mac struct {
 	hash.Hash

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var secret = bytes.Repeat([]byte("s"), minSecret)
 
-// clock is one that a test moves.
+// clock is a clock that a test sets.
 type clock struct{ ns atomic.Int64 }
 
 func newClock() *clock {
@@ -41,7 +41,7 @@ func openMemory(t testing.TB, size int64) *Memory {
 
 func openRedis(t testing.TB, url string) *Redis {
 	t.Helper()
-	r, err := NewRedis(RedisOptions{URL: url})
+	r, err := NewRedis(RedisOptions{URL: url, Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,10 +49,10 @@ func openRedis(t testing.TB, url string) *Redis {
 	return r
 }
 
-// eventually waits for what another goroutine or process does.
+// eventually polls until done returns true, and fails the test after a timeout.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !done() {
 		select {
@@ -82,9 +82,9 @@ func newOnce(t testing.TB, l Locks, now func() time.Time) *Once {
 	return n
 }
 
-// answer is one of about the usual size.
-func answer(text string) *Answer {
-	return &Answer{Status: http.StatusOK, Body: []byte(text), At: time.Now(),
+// response returns a response of a typical size.
+func response(text string) *Response {
+	return &Response{Status: http.StatusOK, Body: []byte(text), At: time.Now(),
 		Header: http.Header{"Content-Type": {"application/json"}, "Isogloss-Target": {"openai/gpt"}, "Set-Cookie": {"a=b"}}}
 }
 
@@ -92,12 +92,12 @@ func request(body string) *Request {
 	return &Request{Endpoint: "chat_completions", Dialect: "openai-chat", Path: "/v1/chat/completions", Route: "r1", Body: []byte(body)}
 }
 
-// stores are the places of cached answers.
+// stores are the implementations of Store.
 func stores(t *testing.T) map[string]Store {
 	return map[string]Store{"memory": openMemory(t, 0), "redis": openRedis(t, storetest.Redis(t).URL)}
 }
 
-// lockers are the places of records.
+// lockers are the implementations of Locks.
 func lockers(t *testing.T) map[string]Locks {
 	return map[string]Locks{"memory": NewRecords(0), "redis": openRedis(t, storetest.Redis(t).URL)}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// overhead is about what a value costs besides its bytes: its key, its node and its
-// place in the policy's lists.
+// overhead is the approximate memory of an entry besides its bytes: its key, its node and
+// its position in the eviction lists.
 const overhead = 256
 
-// Memory keeps cached answers in this process, up to a number of bytes. What is worth
-// keeping is decided by how often a value was asked for lately, so that one tenant's
-// run through many requests does not push out what others ask for all the time.
+// Memory is a Store in this process with a limit in bytes. It evicts by recent frequency
+// of use, so that one tenant's scan over many requests does not evict frequently used
+// entries of others.
 type Memory struct {
 	values *otter.Cache[Key, held]
 }
@@ -24,10 +24,11 @@ type held struct {
 	ttl   time.Duration
 }
 
-// DefaultSize is what Memory holds where nothing is said, in bytes.
+// DefaultSize is the default limit of Memory in bytes.
 const DefaultSize = 256 << 20
 
-// NewMemory returns a store of up to size bytes; 0 is DefaultSize. Close it at the end.
+// NewMemory returns a Memory of up to size bytes; 0 means DefaultSize. The caller must
+// close it.
 func NewMemory(size int64) (*Memory, error) {
 	if size <= 0 {
 		size = DefaultSize
@@ -38,8 +39,8 @@ func NewMemory(size int64) (*Memory, error) {
 			return uint32(min(cap(h.value)+overhead, math.MaxUint32))
 		},
 		ExpiryCalculator: otter.ExpiryWritingFunc(func(e otter.Entry[Key, held]) time.Duration { return e.Value.ttl }),
-		// Its upkeep is short, and in the writer's own time: writers wait for nobody
-		// else, and there is no goroutine to wait for at the end.
+		// Maintenance is short and runs in the writing goroutine, so that no further
+		// goroutine has to be stopped.
 		Executor: func(work func()) { work() },
 	})
 	if err != nil {
@@ -48,23 +49,23 @@ func NewMemory(size int64) (*Memory, error) {
 	return &Memory{values: c}, nil
 }
 
-// Get returns the value at a key.
+// Get returns the value of a key, or nil.
 func (m *Memory) Get(_ context.Context, k Key) []byte {
 	h, _ := m.values.GetIfPresent(k)
 	return h.value
 }
 
-// Put keeps a value.
+// Put stores a value.
 func (m *Memory) Put(k Key, value []byte, ttl time.Duration) {
 	m.values.Set(k, held{value: value, ttl: ttl})
 }
 
-// Size is how many bytes are held, and for how many answers.
-func (m *Memory) Size() (bytes int64, answers int) {
+// Size returns the stored bytes and the number of responses.
+func (m *Memory) Size() (bytes int64, responses int) {
 	return int64(m.values.WeightedSize()), m.values.EstimatedSize()
 }
 
-// Close ends the upkeep.
+// Close stops the cache's goroutines.
 func (m *Memory) Close() {
 	m.values.StopAllGoroutines()
 }

@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// Locks holds the records of idempotent requests. It does not forget before the time,
-// or says in its documentation when it does.
+// Locks stores the records of idempotent requests. An implementation keeps each record
+// until its TTL expires, or documents when it does not.
 type Locks interface {
 	Claim(ctx context.Context, k Key, c Claim) (there []byte, err error)
 }
 
-// Claim is one change of a record, made in one step: Value is put where nothing is or
-// where what is there begins with Mine. What is there otherwise is returned. An empty
-// Value removes.
+// Claim is one atomic change of a record: it stores Value if there is no record, or if
+// the record begins with Mine. Otherwise it returns the record. An empty Value removes
+// the record. Tenant is whose share of the memory the record uses.
 type Claim struct {
 	Mine, Value []byte
 	TTL         time.Duration
+	Tenant      string
 }
 
 func (c *Claim) owns(value []byte) bool { return bytes.HasPrefix(value, c.Mine) }
@@ -29,50 +30,51 @@ func (c *Claim) owns(value []byte) bool { return bytes.HasPrefix(value, c.Mine) 
 // MaxKey is the longest Idempotency-Key, in bytes.
 const MaxKey = 255
 
-// State is what is known about an Idempotency-Key.
+// State is the state of an Idempotency-Key.
 type State int
 
-// The states, and what a client is told.
+// The states, with the gateway's response to each.
 const (
-	Unavailable State = iota // nothing can be known: 503 with Retry-After. The client asked not to be charged twice, and nothing was charged yet
+	Unavailable State = iota // the record cannot be read: 503 with Retry-After, because the client must not be charged twice
 	Invalid                  // the key is empty, too long or not printable: 400
-	First                    // this request runs
-	Running                  // an earlier one still runs: 409 with Retry-After
-	Done                     // its answer is here: it is given again
-	Spent                    // it has run, or its gateway died; there is no answer to give: 409 without Retry-After
-	Mismatch                 // the key was used for another request: 422
+	First                    // the request runs
+	Running                  // an earlier request is still running: 409 with Retry-After
+	Done                     // the stored response of the earlier request is sent
+	NoResponse               // the earlier request ran, or its gateway died, without a stored response: 409 without Retry-After
+	Mismatch                 // the key was used with a different request: 422
 )
 
-// Verdict is what Begin found.
-type Verdict struct {
+// Result is the result of Begin.
+type Result struct {
 	State      State
-	Run        *Run          // with First; it has to be ended
-	Answer     *Answer       // with Done
+	Run        *Run          // with First; the caller must end it
+	Response   *Response     // with Done
 	RetryAfter time.Duration // with Running and Unavailable
 }
 
-// OnceOptions are those of a Once.
+// OnceOptions are the options of a Once.
 type OnceOptions struct {
 	Secret []byte        // at least 32 bytes, the same on all nodes
-	Keep   time.Duration // how long what came of a request is known; 0: 24 hours
-	Lease  time.Duration // how long after its last sign a run is taken for dead; 0: a minute
-	Max    int           // bytes of an answer that is kept; 0: DefaultMax
+	Keep   time.Duration // TTL of a record; 0: 24 hours
+	Lease  time.Duration // time without renewal after which a run counts as dead; 0: one minute
+	Max    int           // maximum bytes of a stored response; 0: DefaultMax
 	Now    func() time.Time
 }
 
 const (
 	defaultKeep  = 24 * time.Hour
 	defaultLease = time.Minute
-	onceRetry    = time.Second            // that a client is asked to wait
-	onceTick     = 250 * time.Millisecond // between two looks at what runs
-	onceBegin    = 50 * time.Millisecond  // that a request waits for Begin: more than for a cache, because it is refused then
-	onceEnd      = 100 * time.Millisecond // that an exchange which is over waits at most
-	onceWaiting  = 64 << 20               // bytes of answers that could not be stored yet
+	onceRetry    = time.Second            // Retry-After for clients
+	onceTick     = 250 * time.Millisecond // interval of passes over the open runs
+	onceBegin    = 50 * time.Millisecond  // timeout of Begin; longer than a cache's, because the request fails then
+	onceEnd      = 100 * time.Millisecond // timeout of the end of a run
+	onceWaiting  = 64 << 20               // maximum bytes of responses that wait to be stored
+	onceOpen     = 1 << 16                // maximum runs, open ones included, from which on none waits to be stored
 )
 
-// Once lets requests run at most once. Its record of a run is kept for a day from the
-// start, and not only while the run gives signs of life: what has been sent upstream
-// may have been charged, so a run whose gateway died is over and not free to run again.
+// Once lets requests run at most once. The record of a run stays for a day, even if the
+// run is no longer renewed: its upstream request may have been charged, so a run whose
+// gateway died must not run again.
 type Once struct {
 	keys  keyring
 	locks Locks
@@ -83,12 +85,12 @@ type Once struct {
 
 	mu      sync.Mutex
 	open    map[*Run]struct{}
-	waiting int64 // bytes of answers in open
+	waiting int64 // bytes of responses in open that wait to be stored
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 }
 
-// NewOnce returns one over records. Close it at the end.
+// NewOnce returns a Once that stores its records in l. The caller must close it.
 func NewOnce(l Locks, o OnceOptions) (*Once, error) {
 	keys, err := newKeyring(o.Secret)
 	if err != nil {
@@ -104,57 +106,65 @@ func NewOnce(l Locks, o OnceOptions) (*Once, error) {
 	return n, nil
 }
 
-// Recorder holds an answer of up to the limit.
+// Recorder returns a Recorder with the limit of stored responses.
 func (n *Once) Recorder() *Recorder { return NewRecorder(n.max) }
 
-// Begin asks whether a caller's request runs. The caller is the id of its key: two
-// keys of one organisation do not share Idempotency-Keys, because whoever picks them
-// does not know of the other.
-func (n *Once) Begin(ctx context.Context, caller, key string, q *Request) Verdict {
+// Begin claims an Idempotency-Key for a request. The caller is the id of an API key: two
+// API keys of one organisation do not share Idempotency-Keys, because their users choose
+// them independently. The tenant is whose share of the memory the record uses.
+func (n *Once) Begin(ctx context.Context, tenant, caller, key string, q *Request) Result {
 	if key == "" || len(key) > MaxKey || !printable(key) {
-		return Verdict{State: Invalid}
+		return Result{State: Invalid}
 	}
-	r := &Run{once: n, record: record{kind: running, key: n.keys.once(caller, key), digest: n.keys.digest(q), at: n.now()}}
-	_, _ = rand.Read(r.token[:]) // it cannot fail
+	r := &Run{once: n, tenant: tenant, record: record{kind: running, key: n.keys.once(caller, key), digest: n.keys.digest(q), at: n.now()}}
+	_, _ = rand.Read(r.token[:]) // never fails
 	r.due = r.at.Add(n.lease / 4)
 	call, cancel := context.WithTimeout(ctx, onceBegin)
 	defer cancel()
-	there, err := n.locks.Claim(call, r.key, Claim{Mine: r.mine(), Value: r.encode(), TTL: n.keep})
+	there, err := n.locks.Claim(call, r.key, Claim{Mine: r.mine(), Value: r.encode(), TTL: n.keep, Tenant: tenant})
 	switch {
 	case err != nil:
 		n.unsure(r, err)
-		return Verdict{State: Unavailable, RetryAfter: onceRetry}
+		return Result{State: Unavailable, RetryAfter: onceRetry}
 	case there == nil:
 		n.add(r)
-		return Verdict{State: First, Run: r}
+		return Result{State: First, Run: r}
 	}
-	return n.judge(r, there)
+	return n.existing(r, there)
 }
 
-// unsure is for a claim whose reply did not come: it may yet be made, and then it has
-// to be taken back.
+// unsure handles a claim whose reply was lost. The claim may be stored, so it is removed
+// again.
 func (n *Once) unsure(r *Run, err error) {
-	if errors.Is(err, errDown) || errors.Is(err, errFull) {
+	if errors.Is(err, errDown) || errors.Is(err, errFull) || errors.Is(err, errForged) || n.crowded() {
 		return
 	}
 	r.over = true
 	n.add(r)
 }
 
-// judge reads the record of an earlier request.
-func (n *Once) judge(r *Run, there []byte) Verdict {
+// existing returns the result for a key that has a record of an earlier request.
+func (n *Once) existing(r *Run, there []byte) Result {
 	old, err := decode(there, r.key)
 	switch {
-	case err != nil: // of another version of the gateway, or of another key
-		return Verdict{State: Unavailable, RetryAfter: onceRetry}
+	case err != nil: // written by another version of the gateway
+		return Result{State: Unavailable, RetryAfter: onceRetry}
 	case old.digest != r.digest:
-		return Verdict{State: Mismatch}
+		return Result{State: Mismatch}
 	case old.kind == full:
-		return Verdict{State: Done, Answer: old.answer}
+		return Result{State: Done, Response: old.response}
 	case old.kind == running && r.at.Sub(old.at) < n.lease:
-		return Verdict{State: Running, RetryAfter: onceRetry}
+		return Result{State: Running, RetryAfter: onceRetry}
 	}
-	return Verdict{State: Spent}
+	return Result{State: NoResponse}
+}
+
+// crowded reports whether so many runs wait to be stored that a store must fail for them:
+// then further ones are not kept, and count as dead after their lease.
+func (n *Once) crowded() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.open) >= onceOpen
 }
 
 func (n *Once) add(r *Run) {
@@ -163,8 +173,8 @@ func (n *Once) add(r *Run) {
 	n.open[r] = struct{}{}
 }
 
-// Close tries once more to store what is waiting. Runs that are still under way are
-// taken for dead when their lease is over.
+// Close makes a last attempt to store waiting responses. Runs that are still open count
+// as dead after their lease.
 func (n *Once) Close() {
 	n.stop()
 	n.done.Wait()

@@ -8,52 +8,53 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// ask is the connection, or nil while Redis is down.
-func (r *Redis) ask() rueidis.Client {
+// connection returns the connection, or nil while Redis is down.
+func (r *Redis) connection() rueidis.Client {
 	if !r.up.Load() {
 		return nil
 	}
 	return *r.client.Load()
 }
 
-// failed notes that Redis did not answer. An error that it answered with is not that,
-// and neither is a client that went away.
+// failed marks Redis as down after a failed command. An error reply and a disconnected
+// client do not count.
 func (r *Redis) failed(err error) {
 	if rueidis.IsRedisNil(err) || errors.Is(err, context.Canceled) {
 		return
 	}
 	if e, answered := rueidis.IsRedisErr(err); answered && !e.IsLoading() && !e.IsClusterDown() {
-		r.log.Debug("redis refuses a command of the cache", "error", err)
+		r.log.Debug("redis rejects a command of the cache", "error", err)
 		return
 	}
 	if r.up.CompareAndSwap(true, false) {
 		r.complain(err)
 		select {
-		case r.wake <- struct{}{}: // it may only have been slow
+		case r.wake <- struct{}{}: // Redis may only have been slow
 		default:
 		}
 	}
 }
 
-// quiet is how long the log is not told again: a Redis that is slow comes and goes.
-const quiet = 10 * time.Second
+// logInterval is the minimum time between two log lines, because a slow Redis may change
+// between down and up often.
+const logInterval = 10 * time.Second
 
 func (r *Redis) complain(err error) {
-	now, last := time.Now().UnixNano(), r.told.Load()
-	if now-last < int64(quiet) || !r.told.CompareAndSwap(last, now) {
+	now, last := time.Now().UnixNano(), r.logged.Load()
+	if now-last < int64(logInterval) || !r.logged.CompareAndSwap(last, now) {
 		return
 	}
 	r.loud.Store(true)
-	r.log.Warn("redis does not answer; the cache is left out until it does", "error", err)
+	r.log.Warn("redis is down; the cache is not used until it is up", "error", err)
 }
 
-// watch connects, and looks after a Redis that is down.
+// watch connects, and probes Redis while it is down.
 func (r *Redis) watch(ctx context.Context) {
 	for first := true; ; first = false {
 		if !r.up.Load() && r.probe(ctx) {
 			r.up.Store(true)
 			if r.loud.Swap(false) {
-				r.log.Info("redis answers; the cache is in use")
+				r.log.Info("redis is up; the cache is used")
 			}
 		}
 		if first {
@@ -68,7 +69,7 @@ func (r *Redis) watch(ctx context.Context) {
 	}
 }
 
-// probe reports whether Redis answers.
+// probe reports whether Redis replies.
 func (r *Redis) probe(ctx context.Context) bool {
 	if r.client.Load() == nil {
 		c, err := rueidis.NewClient(r.option)
@@ -87,7 +88,7 @@ func (r *Redis) probe(ctx context.Context) bool {
 	return c.Do(call, c.B().Ping().Build()).Error() == nil
 }
 
-// write writes what was put.
+// write writes the values of Put.
 func (r *Redis) write(ctx context.Context) {
 	for {
 		select {
@@ -101,32 +102,32 @@ func (r *Redis) write(ctx context.Context) {
 }
 
 func (r *Redis) writeOne(ctx context.Context, p put) {
-	c := r.ask()
+	c := r.connection()
 	if c == nil {
 		r.dropped.Add(1)
 		return
 	}
 	call, cancel := context.WithTimeout(ctx, redisWrite)
 	defer cancel()
-	set := c.B().Set().Key(answerPrefix + p.key.text()).Value(rueidis.BinaryString(p.value)).Px(p.ttl).Build()
+	set := c.B().Set().Key(responsePrefix + p.key.text()).Value(rueidis.BinaryString(r.keys.seal(p.value))).Px(p.ttl).Build()
 	if err := c.Do(call, set).Error(); err != nil {
 		r.dropped.Add(1)
 		r.failed(err)
 	}
 }
 
-// RedisState is what there is to know about a Redis.
+// RedisState is the state of a Redis for metrics.
 type RedisState struct {
 	Up      bool
-	Dropped int64 // answers that were not written
+	Dropped int64 // responses that were not written
 }
 
-// Snapshot is for metrics.
+// Snapshot returns the current state.
 func (r *Redis) Snapshot() RedisState {
 	return RedisState{Up: r.up.Load(), Dropped: r.dropped.Load()}
 }
 
-// Close lets go of what waits to be written and of the connections.
+// Close drops the values that wait to be written and closes the connection.
 func (r *Redis) Close() {
 	r.up.Store(false)
 	r.stop()

@@ -2,37 +2,37 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
 
-// Run is a request that runs under an Idempotency-Key. One of Finish, Spend and
-// Release ends it; what comes after the first of them does nothing, so Release can be
-// deferred. They wait for no more than 100 ms; what could not be stored by then is
-// stored when it can be.
+// Run is a running request with an Idempotency-Key. Finish, FinishWithoutResponse or
+// Release ends it; only the first call has an effect, so Release can be deferred. They
+// block for at most 100 ms. What is not stored by then is stored in the background.
 type Run struct {
-	once *Once
+	once   *Once
+	tenant string
 	record
 
 	mu      sync.Mutex
-	due     time.Time // when the next sign of life is to be given
+	due     time.Time // time of the next renewal
 	over    bool
-	settled bool   // nothing is left to be stored
-	last    []byte // what is stored at the end; nothing where the key is free again
+	settled bool   // everything is stored
+	last    []byte // the final record; empty if the key is released
 	held    int64  // bytes of last that count as waiting
 }
 
-// Finish keeps the answer, whatever its status: an error that came from upstream is
-// what came of this request. An answer that is too large is not kept, but that there
-// was one.
-func (r *Run) Finish(a *Answer) {
+// Finish stores the response, whatever its status: an upstream error is the result of the
+// request. For a response that is too large it records only that the request ran.
+func (r *Run) Finish(a *Response) {
 	if a.Status < 200 || a.Status > 599 || len(a.Body) > r.once.max {
-		r.Spend()
+		r.FinishWithoutResponse()
 		return
 	}
 	r.end(func() []byte {
 		end := r.record
-		end.kind, end.answer = full, a
+		end.kind, end.response = full, a
 		if end.at = a.At; end.at.IsZero() {
 			end.at = r.once.now()
 		}
@@ -40,18 +40,17 @@ func (r *Run) Finish(a *Answer) {
 	})
 }
 
-// Spend says that something was sent upstream and that there is no whole answer: the
-// stream was cut, or the client went away.
-func (r *Run) Spend() {
+// FinishWithoutResponse records that the request was sent upstream and has no complete
+// response: the stream was truncated, or the client disconnected.
+func (r *Run) FinishWithoutResponse() {
 	r.end(func() []byte {
 		end := r.record
-		end.kind, end.at = spent, r.once.now()
+		end.kind, end.at = lost, r.once.now()
 		return end.encode()
 	})
 }
 
-// Release frees the key, because nothing was sent upstream: the request was refused
-// by the gateway itself.
+// Release frees the key if the gateway rejected the request without sending it upstream.
 func (r *Run) Release() { r.end(func() []byte { return nil }) }
 
 func (r *Run) end(value func() []byte) {
@@ -66,7 +65,8 @@ func (r *Run) end(value func() []byte) {
 	}
 }
 
-// tend gives signs of life for what runs, and stores what could not be stored before.
+// tend renews the records of open runs and stores final records that could not be stored
+// before.
 func (n *Once) tend(ctx context.Context) {
 	tick := time.NewTicker(onceTick)
 	defer tick.Stop()
@@ -81,8 +81,8 @@ func (n *Once) tend(ctx context.Context) {
 	}
 }
 
-// round takes the runs one by one. Where the records cannot be reached each of them
-// fails at once, see errDown.
+// round processes the open runs one by one. While the store is down each fails at once
+// with errDown.
 func (n *Once) round() {
 	n.mu.Lock()
 	runs := make([]*Run, 0, len(n.open))
@@ -102,62 +102,62 @@ func (r *Run) tend() {
 	switch {
 	case r.over:
 		if !r.store(onceEnd) && now.Sub(r.at) > r.once.keep {
-			r.leave()
+			r.settle()
 		}
 	case !now.Before(r.due):
 		r.renew(now)
 	}
 }
 
-// renew says that the run is alive. Where the record was lost it is made again; where
-// another has taken its place there is nothing left to do.
+// renew renews the record of an open run. It writes a lost record again, and stops if
+// another run has the key.
 func (r *Run) renew(now time.Time) {
 	next := r.record
 	next.at = now
 	there, err := r.claim(next.encode(), onceEnd)
 	switch {
-	case err != nil:
-	case there != nil:
-		r.leave()
+	case err != nil && !errors.Is(err, errForged):
+	case err != nil, there != nil:
+		r.settle()
 	default:
 		r.at, r.due = now, now.Add(r.once.lease/4)
 	}
 }
 
-// store writes the end of a run and reports whether that is settled. That something
-// else is there settles it too: it is this very end, of which the reply was lost, or
-// another's.
-func (r *Run) store(patience time.Duration) bool {
+// store writes the final record of a run and reports whether the run is settled. It is
+// also settled if a different record is stored: its own, whose reply was lost, or that of
+// another run.
+func (r *Run) store(timeout time.Duration) bool {
 	if r.settled {
 		return true
 	}
-	if _, err := r.claim(r.last, patience); err != nil {
+	if _, err := r.claim(r.last, timeout); err != nil && !errors.Is(err, errForged) && !r.once.crowded() {
 		return false
 	}
-	r.leave()
+	r.settle()
 	return true
 }
 
-func (r *Run) claim(value []byte, patience time.Duration) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func (r *Run) claim(value []byte, timeout time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	return r.once.locks.Claim(ctx, r.key, Claim{Mine: r.mine(), Value: value, TTL: r.once.keep})
+	return r.once.locks.Claim(ctx, r.key, Claim{Mine: r.mine(), Value: value, TTL: r.once.keep, Tenant: r.tenant})
 }
 
-// wait keeps the end of a run until it can be stored. Where too much waits already,
-// only that it has run.
+// wait holds the final record of a run until it can be stored. If too many bytes wait, it
+// drops the response.
 func (n *Once) wait(r *Run) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(r.last) > headLen && n.waiting+int64(len(r.last)) > onceWaiting {
-		r.last = spend(r.last)
+		r.last = dropResponse(r.last)
 	}
 	n.waiting += int64(len(r.last))
 	r.held = int64(len(r.last))
 }
 
-// leave ends what is done for a run.
-func (r *Run) leave() {
+// settle removes a run from the open runs.
+func (r *Run) settle() {
 	n := r.once
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -167,13 +167,13 @@ func (r *Run) leave() {
 	delete(n.open, r)
 }
 
-// OnceState is what there is to know about a Once.
+// OnceState is the state of a Once for metrics.
 type OnceState struct {
-	Open    int   // runs that are under way, or whose end is not stored yet
-	Waiting int64 // bytes of ends that are not stored yet
+	Open    int   // runs that have not ended, or whose end is not stored yet
+	Waiting int64 // bytes of final records that are not stored yet
 }
 
-// Snapshot is for metrics.
+// Snapshot returns the current state.
 func (n *Once) Snapshot() OnceState {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,54 +8,53 @@ import (
 	"time"
 )
 
-// A value is, in this order:
+// A value is encoded as:
 //
 //	version  1   format
 //	kind     1
-//	key     32   where it belongs
-//	token   16   whose it is; zero for cached answers
-//	digest  32   of the request; zero for cached answers
+//	key     32   of the value
+//	token   16   of the run; zero for cached responses
+//	digest  32   of the request; zero for cached responses
 //	at       8   nanoseconds since 1970
 //
-// and for an answer also
+// and for a response also
 //
 //	status   2
 //	flags    1   1: a stream
-//	headers  1   how many, each as: index in kept (1), length (2), text
-//	body     4   its length, and then the body to the end of the value
+//	headers  1   number, then each as: index in storedHeaders (1), length (2), text
+//	body     4   length, then the body up to the end of the value
 //
-// Version, kind, key and token come first, because they are what says that a record
-// is still ours. The key stands in the value and is compared when it is read: replies
-// have crossed connections before, and another tenant's answer is the worst that a
-// cache can give.
+// Version, kind, key and token come first, because they identify the run that owns a
+// record. The key is part of the value and compared when it is read: Redis clients have
+// mixed up replies before, and a cache must never return another tenant's response.
 const (
-	format    = 1
-	mineLen   = 2 + 32 + 16
-	headLen   = mineLen + 32 + 8
-	answerLen = headLen + 2 + 1 + 1 + 4
+	format      = 1
+	mineLen     = 2 + 32 + 16
+	headLen     = mineLen + 32 + 8
+	responseLen = headLen + 2 + 1 + 1 + 4
 )
 
 type kind byte
 
 const (
-	running kind = 1 // a request with an Idempotency-Key is under way
-	spent   kind = 2 // it is over, and its answer is not kept
-	full    kind = 3 // an answer
+	running kind = 1 // a request with an Idempotency-Key is running
+	lost    kind = 2 // it has ended without a stored response
+	full    kind = 3 // it has ended with a stored response
 )
 
 type token [16]byte
 
-// record is a value, decoded.
+// record is a decoded value.
 type record struct {
-	kind   kind
-	key    Key
-	token  token
-	digest Key
-	at     time.Time
-	answer *Answer // only with full
+	kind     kind
+	key      Key
+	token    token
+	digest   Key
+	at       time.Time
+	response *Response // only with full
 }
 
-// mine is how the values of a run begin while it is under way.
+// mine returns the prefix of an open run's record.
 func (r *record) mine() []byte {
 	return r.head(make([]byte, 0, mineLen), running)
 }
@@ -69,7 +68,7 @@ func (r *record) head(b []byte, k kind) []byte {
 func (r *record) encode() []byte {
 	size := headLen
 	if r.kind == full {
-		size = answerLen + len(r.answer.Body) + 64*len(kept)
+		size = responseLen + len(r.response.Body) + 64*len(storedHeaders)
 	}
 	b := r.head(make([]byte, 0, size), r.kind)
 	b = append(b, r.digest[:]...)
@@ -77,27 +76,27 @@ func (r *record) encode() []byte {
 	if r.kind != full {
 		return b
 	}
-	b = binary.BigEndian.AppendUint16(b, uint16(r.answer.Status))
-	b = append(b, flags(r.answer))
-	b = appendHeaders(b, r.answer.Header)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(r.answer.Body)))
-	return append(b, r.answer.Body...)
+	b = binary.BigEndian.AppendUint16(b, uint16(r.response.Status))
+	b = append(b, flags(r.response))
+	b = appendHeaders(b, r.response.Header)
+	b = binary.BigEndian.AppendUint32(b, uint32(len(r.response.Body)))
+	return append(b, r.response.Body...)
 }
 
-func flags(a *Answer) byte {
+func flags(a *Response) byte {
 	if a.Stream {
 		return 1
 	}
 	return 0
 }
 
-// maxHeader bounds one header's text.
+// maxHeader is the maximum length of a header's value.
 const maxHeader = 4 << 10
 
 func appendHeaders(b []byte, h http.Header) []byte {
 	at := len(b)
 	b = append(b, 0)
-	for i, name := range kept {
+	for i, name := range storedHeaders {
 		v := h.Get(name)
 		if v == "" || !printable(v) {
 			continue
@@ -119,9 +118,9 @@ func printable(v string) bool {
 	return len(v) <= maxHeader
 }
 
-var errValue = errors.New("cache: not a value of this version, or not the one that was asked for")
+var errValue = errors.New("cache: not a value of this version, or of another key")
 
-// decode reads what is at a key. The answer's body is a part of b and not a copy.
+// decode decodes the value of a key. The body of a response shares memory with b.
 func decode(b []byte, at Key) (*record, error) {
 	if len(b) < headLen || b[0] != format {
 		return nil, errValue
@@ -137,17 +136,17 @@ func decode(b []byte, at Key) (*record, error) {
 	switch {
 	case r.kind == full:
 		return r, r.decodeAnswer(b[headLen:])
-	case (r.kind == running || r.kind == spent) && len(b) == headLen:
+	case (r.kind == running || r.kind == lost) && len(b) == headLen:
 		return r, nil
 	}
 	return nil, errValue
 }
 
 func (r *record) decodeAnswer(b []byte) error {
-	if len(b) < answerLen-headLen {
+	if len(b) < responseLen-headLen {
 		return errValue
 	}
-	a := &Answer{Status: int(binary.BigEndian.Uint16(b)), Stream: b[2] == 1, At: r.at, Header: make(http.Header, len(kept))}
+	a := &Response{Status: int(binary.BigEndian.Uint16(b)), Stream: b[2] == 1, At: r.at, Header: make(http.Header, len(storedHeaders))}
 	if a.Status < 200 || a.Status > 599 || b[2] > 1 {
 		return errValue
 	}
@@ -156,11 +155,11 @@ func (r *record) decodeAnswer(b []byte) error {
 		return errValue
 	}
 	a.Body = slices.Clip(rest[4:])
-	r.answer = a
+	r.response = a
 	return nil
 }
 
-// readHeaders reads n headers; each is there once, in the order of the list.
+// readHeaders reads n headers, which are in the order of storedHeaders.
 func readHeaders(b []byte, n int, into http.Header) (rest []byte, ok bool) {
 	last := -1
 	for range n {
@@ -168,22 +167,22 @@ func readHeaders(b []byte, n int, into http.Header) (rest []byte, ok bool) {
 			return nil, false
 		}
 		i, size := int(b[0]), int(binary.BigEndian.Uint16(b[1:]))
-		if i <= last || i >= len(kept) || size == 0 || len(b) < 3+size {
+		if i <= last || i >= len(storedHeaders) || size == 0 || len(b) < 3+size {
 			return nil, false
 		}
 		v := string(b[3 : 3+size])
 		if !printable(v) {
 			return nil, false
 		}
-		into[kept[i]] = []string{v}
+		into[storedHeaders[i]] = []string{v}
 		b, last = b[3+size:], i
 	}
 	return b, true
 }
 
-// spend makes a value that has an answer into one that says only that it was given.
-func spend(value []byte) []byte {
+// dropResponse returns a record without its response.
+func dropResponse(value []byte) []byte {
 	b := slices.Clone(value[:headLen])
-	b[1] = byte(spent)
+	b[1] = byte(lost)
 	return b
 }

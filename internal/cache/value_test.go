@@ -11,15 +11,15 @@ import (
 
 func sample() *record {
 	return &record{kind: full, key: Key{1, 2}, token: token{3}, digest: Key{4}, at: time.Unix(1_700_000_000, 5),
-		answer: &Answer{Status: 200, Stream: true, At: time.Unix(1_700_000_000, 5), Body: []byte("data: x\n\n"),
+		response: &Response{Status: 200, Stream: true, At: time.Unix(1_700_000_000, 5), Body: []byte("data: x\n\n"),
 			Header: http.Header{"Content-Type": {"text/event-stream"}, "Isogloss-Target": {"a/b"}}}}
 }
 
 func TestValue(t *testing.T) {
-	for _, k := range []kind{running, spent, full} {
+	for _, k := range []kind{running, lost, full} {
 		want := sample()
 		if want.kind = k; k != full {
-			want.answer = nil
+			want.response = nil
 		}
 		got, err := decode(want.encode(), want.key)
 		if err != nil {
@@ -31,23 +31,24 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// Only headers that belong to the answer are kept, and none that could break a line.
-func TestHeadersKept(t *testing.T) {
+// TestStoredHeaders checks that only the listed headers are stored, and none with a
+// control character.
+func TestStoredHeaders(t *testing.T) {
 	r := sample()
-	r.answer.Header = http.Header{"Content-Type": {"application/json"}, "Set-Cookie": {"s"}, "X-Request-Id": {"i"}, "Retry-After": {"1"},
-		"Isogloss-Target": {"a\r\nb"}, "Openai-Model": {strings.Repeat("m", maxHeader+1)}}
+	r.response.Header = http.Header{"Content-Type": {"application/json"}, "Set-Cookie": {"s"}, "X-Request-Id": {"i"}, "Retry-After": {"1"},
+		"Isogloss-Target": {"a\r\nb"}, "Isogloss-Fidelity": {strings.Repeat("m", maxHeader+1)}}
 	got, err := decode(r.encode(), r.key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (http.Header{"Content-Type": {"application/json"}}); !reflect.DeepEqual(got.answer.Header, want) {
-		t.Errorf("got %v, want %v", got.answer.Header, want)
+	if want := (http.Header{"Content-Type": {"application/json"}}); !reflect.DeepEqual(got.response.Header, want) {
+		t.Errorf("got %v, want %v", got.response.Header, want)
 	}
 }
 
 func TestValueOfAnotherKey(t *testing.T) {
 	if _, err := decode(sample().encode(), Key{9}); err == nil {
-		t.Error("a value was taken that belongs to another key")
+		t.Error("a value of another key was accepted")
 	}
 }
 
@@ -55,25 +56,25 @@ func TestValueCut(t *testing.T) {
 	b := sample().encode()
 	for n := range b {
 		if _, err := decode(b[:n], sample().key); err == nil {
-			t.Errorf("a value cut to %d of %d bytes was taken", n, len(b))
+			t.Errorf("a value cut to %d of %d bytes was accepted", n, len(b))
 		}
 	}
 	if _, err := decode(append(b, 0), sample().key); err == nil {
-		t.Error("a value with a byte too many was taken")
+		t.Error("a value with an extra byte was accepted")
 	}
 }
 
 func TestSpend(t *testing.T) {
 	want := sample()
-	got, err := decode(spend(want.encode()), want.key)
-	if err != nil || got.kind != spent || got.digest != want.digest || got.answer != nil {
+	got, err := decode(dropResponse(want.encode()), want.key)
+	if err != nil || got.kind != lost || got.digest != want.digest || got.response != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-// Whatever is accepted is written again as it was: there is one way to write a value.
+// FuzzValue checks that an accepted value encodes to the same bytes.
 func FuzzValue(f *testing.F) {
-	for _, k := range []kind{running, spent, full} {
+	for _, k := range []kind{running, lost, full} {
 		r := sample()
 		r.kind = k
 		f.Add(r.encode())

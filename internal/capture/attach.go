@@ -13,47 +13,47 @@ import (
 	"time"
 )
 
-// ErrNobody is that no gateway listens on a socket.
-var ErrNobody = errors.New("no gateway is running there")
+// ErrNotRunning says that no gateway listens on a socket.
+var ErrNotRunning = errors.New("no gateway is running there")
 
-// ErrEnded is that the gateway has ended, and no other has taken over.
-var ErrEnded = errors.New("the gateway has ended")
+// ErrStopped says that the gateway has stopped and no other process took over.
+var ErrStopped = errors.New("the gateway has stopped")
 
-// afterLeaving is how long a process that takes over may need to be there.
-const afterLeaving = 5 * time.Second
+// takeoverTimeout is how long a process that takes over may need to start.
+const takeoverTimeout = 5 * time.Second
 
-// Watch is what a command is told.
-type Watch struct {
-	Attached func() // may be called again, where another process has taken over
+// Handler has the functions that Attach calls.
+type Handler struct {
+	Attached func() // called again where another process takes over
 	Exchange func(*Exchange) error
-	Missed   func(large, busy int64) // counts so far
+	Missed   func(oversized, dropped int64) // exchanges that matched and were not delivered, so far
 }
 
-// Attach asks the gateway at a socket for exchanges until there are enough of them
-// or the context ends. Where another process takes over, it goes on with that.
-func Attach(ctx context.Context, socket string, f Filter, w Watch) error {
+// Attach receives exchanges from the gateway at a socket until there are f.Count of them
+// or the context ends. Where another process takes over the socket, it attaches to that.
+func Attach(ctx context.Context, socket string, f Filter, h Handler) error {
 	left := f.Count
 	for first := true; ; first = false {
 		f.Count = left
-		n, again, err := once(ctx, socket, f, w)
+		n, again, err := attachOnce(ctx, socket, f, h)
 		if left -= n; ctx.Err() != nil || left <= 0 {
-			return nil //nolint:nilerr // what was asked for has come, or is not wanted any more
+			return nil //nolint:nilerr // all exchanges were received, or the context has ended
 		}
-		if errors.Is(err, ErrNobody) && !first {
+		if errors.Is(err, ErrNotRunning) && !first {
 			again, err = true, nil
 		}
 		if err != nil || !again {
 			return err
 		}
-		if err := successor(ctx, socket); err != nil {
+		if err := awaitTakeover(ctx, socket); err != nil {
 			return err
 		}
 	}
 }
 
-// successor waits for the process that takes over.
-func successor(ctx context.Context, socket string) error {
-	late := time.After(afterLeaving)
+// awaitTakeover waits until another process listens on the socket.
+func awaitTakeover(ctx context.Context, socket string) error {
+	timeout := time.After(takeoverTimeout)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -64,8 +64,8 @@ func successor(ctx context.Context, socket string) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-late:
-			return ErrEnded
+		case <-timeout:
+			return ErrStopped
 		case <-tick.C:
 		}
 	}
@@ -74,7 +74,7 @@ func successor(ctx context.Context, socket string) error {
 func dial(ctx context.Context, socket string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, ErrNobody
+		return nil, ErrNotRunning
 	}
 	return conn, err
 }
@@ -88,8 +88,9 @@ func Alive(ctx context.Context, socket string) bool {
 	return err == nil
 }
 
-// once is one attachment. again is that the process was about to end.
-func once(ctx context.Context, socket string, f Filter, w Watch) (n int, again bool, err error) {
+// attachOnce receives exchanges from one process and returns how many. again reports that
+// the process has stopped and another may take over.
+func attachOnce(ctx context.Context, socket string, f Filter, h Handler) (n int, again bool, err error) {
 	conn, err := dial(ctx, socket)
 	if err != nil {
 		return 0, false, err
@@ -97,15 +98,15 @@ func once(ctx context.Context, socket string, f Filter, w Watch) (n int, again b
 	defer func() { _ = conn.Close() }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	word, err := json.Marshal(f)
+	filter, err := json.Marshal(f)
 	if err != nil {
 		return 0, false, err
 	}
-	if _, err := conn.Write(append(word, '\n')); err != nil {
-		return 0, true, nil // it was about to end
+	if _, err := conn.Write(append(filter, '\n')); err != nil {
+		return 0, true, nil // it is stopping
 	}
 	in := json.NewDecoder(bufio.NewReader(conn))
-	var told message // the counts that were told last
+	var last message // with the counts that were reported last
 	for n < f.Count {
 		var m message
 		switch err := in.Decode(&m); {
@@ -114,19 +115,19 @@ func once(ctx context.Context, socket string, f Filter, w Watch) (n int, again b
 		case err != nil:
 			return n, false, err
 		case m.Refused != "":
-			return n, false, fmt.Errorf("the gateway refuses: %s", m.Refused)
-		case m.Leaving:
+			return n, false, fmt.Errorf("the gateway refuses the capture: %s", m.Refused)
+		case m.Stopping:
 			return n, true, nil
 		case m.Attached:
-			w.Attached()
+			h.Attached()
 		}
-		if m.Large+m.Missed > told.Large+told.Missed {
-			told = m
-			w.Missed(m.Large, m.Missed)
+		if m.Oversized+m.Dropped > last.Oversized+last.Dropped {
+			last = m
+			h.Missed(m.Oversized, m.Dropped)
 		}
 		if m.Exchange != nil {
 			n++
-			if err := w.Exchange(m.Exchange); err != nil {
+			if err := h.Exchange(m.Exchange); err != nil {
 				return n, false, err
 			}
 		}

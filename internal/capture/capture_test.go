@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is far more than anything here takes; only a failing test waits so long.
-const patience = 10 * time.Second
+// waitTimeout is far more than anything here takes; only a failing test waits so long.
+const waitTimeout = 10 * time.Second
 
 type safeLog struct {
 	mu sync.Mutex
@@ -41,8 +41,8 @@ func (l *safeLog) String() string {
 	return l.b.String()
 }
 
-// own gives the test a folder for sockets.
-func own(t *testing.T) string {
+// useFolder gives the test a folder for sockets.
+func useFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ic") // a socket's path has to be short
 	if err != nil {
@@ -64,26 +64,26 @@ func serve(t *testing.T, log io.Writer) (*Hub, *Server) {
 	return hub, s
 }
 
-// exchange goes through a hub as one goes through a gateway.
+// exchange records one exchange as the gateway does.
 func exchange(h *Hub, s Subject, ask, answer string) {
 	if !h.Active() {
 		return
 	}
-	tape := h.Follow(s)
-	if tape == nil {
+	recorder := h.Record(s)
+	if recorder == nil {
 		return
 	}
-	tape.Asked(Asked{ID: "1", Model: s.Model, Body: []byte(ask), Secrets: []string{"sk-client-secret"},
+	recorder.Request(Request{ID: "1", Model: s.Model, Body: []byte(ask), Secrets: []string{"sk-client-secret"},
 		Header: http.Header{"Authorization": {"Bearer sk-client-secret"}, "Cookie": {"c=1"}, "User-Agent": {"x sk-client-secret"}}})
-	try := tape.Try(Sent{Target: "p/m", Body: []byte(ask), Secret: "sk-upstream-secret", Header: http.Header{"X-Api-Key": {"sk-upstream-secret"}}})
+	attempt := recorder.Attempt(UpstreamRequest{Target: "p/m", Body: []byte(ask), Secrets: []string{"sk-upstream-secret"}, Header: http.Header{"X-Api-Key": {"sk-upstream-secret"}}})
 	resp := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Set-Cookie": {"a=b"}, "Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer))}
-	try.Answered(resp)
+	attempt.Response(resp)
 	got, _ := io.ReadAll(resp.Body)
-	_, _ = tape.Write(got)
-	tape.End(Outcome{Taken: try, Status: 200, Header: http.Header{"Set-Cookie": {"a=b"}}})
+	_, _ = recorder.Write(got)
+	recorder.End(Result{Answered: attempt, Status: 200, Header: http.Header{"Set-Cookie": {"a=b"}}})
 }
 
-// attached runs Attach and hands over what it is told.
+// attached is a running Attach and what its handler was called with.
 type attached struct {
 	got    chan *Exchange
 	missed chan string
@@ -97,7 +97,7 @@ func attach(t *testing.T, socket string, f Filter) *attached {
 	ctx, cancel := context.WithCancel(t.Context())
 	a := &attached{make(chan *Exchange, 64), make(chan string, 64), make(chan struct{}, 8), make(chan error, 1), cancel}
 	go func() {
-		a.done <- Attach(ctx, socket, f, Watch{
+		a.done <- Attach(ctx, socket, f, Handler{
 			Attached: func() { a.ready <- struct{}{} },
 			Exchange: func(x *Exchange) error { a.got <- x; return nil },
 			Missed:   func(large, busy int64) { a.missed <- fmt.Sprint(large, " ", busy) },
@@ -112,40 +112,40 @@ func wait[T any](t *testing.T, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(patience):
-		t.Fatal("nothing came")
+	case <-time.After(waitTimeout):
+		t.Fatal("timeout")
 	}
 	return v
 }
 
-func TestAttached(t *testing.T) {
-	own(t)
+func TestAttach(t *testing.T) {
+	useFolder(t)
 	log := &safeLog{}
 	hub, s := serve(t, log)
 	if hub.Active() {
-		t.Error("somebody looks on before anybody is attached")
+		t.Error("active before a command is attached")
 	}
-	a := attach(t, s.Name(), Filter{Model: "m", Count: 1, Bytes: 1000})
+	a := attach(t, s.name, Filter{Model: "m", Count: 1, Bytes: 1000})
 	exchange(hub, Subject{Model: "other"}, `{}`, `{}`)
 	exchange(hub, Subject{Model: "m"}, `{"ask":"sk-client-secret"}`, `{"error":"sk-upstream-secret is wrong"}`)
 	x := wait(t, a.got)
 	if err := wait(t, a.done); err != nil {
 		t.Fatal(err)
 	}
-	if string(x.Ask) != `{"ask":"***"}` || string(x.Seen) != `{"error":"*** is wrong"}` || string(x.Tries[0].Answer) != string(x.Seen) || x.Taken != 0 || x.Version != "test" {
-		t.Errorf("got %+v, %s, %s", x, x.Ask, x.Seen)
+	if string(x.RequestBody) != `{"ask":"***"}` || string(x.ResponseBody) != `{"error":"*** is wrong"}` || string(x.Attempts[0].ResponseBody) != string(x.ResponseBody) || x.Answered != 0 || x.Version != "test" {
+		t.Errorf("got %+v, %s, %s", x, x.RequestBody, x.ResponseBody)
 	}
-	if all := fmt.Sprintf("%+v %+v %+v %+v", x.Header, x.SeenHeader, x.Tries[0].Header, x.Tries[0].AnswerHeader); strings.Contains(all, "secret") || strings.Contains(all, "Cookie") || x.Header.Get("User-Agent") != "x ***" {
+	if all := fmt.Sprintf("%+v %+v %+v %+v", x.RequestHeader, x.ResponseHeader, x.Attempts[0].RequestHeader, x.Attempts[0].ResponseHeader); strings.Contains(all, "secret") || strings.Contains(all, "Cookie") || x.RequestHeader.Get("User-Agent") != "x ***" {
 		t.Errorf("a credential is left: %s", all)
 	}
 	s.Close() // waits for the last log line
-	for _, want := range []string{"level=WARN", "capture attached", "model=m", fmt.Sprintf("uid=%d", os.Geteuid()), "capture detached", "given=1"} {
+	for _, want := range []string{"level=WARN", "capture attached", "model=m", fmt.Sprintf("uid=%d", os.Geteuid()), "capture detached", "sent=1"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log has no %q: %s", want, log)
 		}
 	}
 	if hub.Active() {
-		t.Error("somebody still looks on")
+		t.Error("active after the command has detached")
 	}
 }
 
@@ -170,20 +170,21 @@ func TestFilter(t *testing.T) {
 		{Filter{Model: "m", Key: "k1", Request: "r1"}, true},
 		{Filter{Model: "m", Key: "k2"}, false},
 	} {
-		if got := c.f.wants(&s); got != c.want {
+		if got := c.f.matches(&s); got != c.want {
 			t.Errorf("%+v: %t", c.f, got)
 		}
 	}
-	if (&Filter{Key: "k1"}).wants(&Subject{}) || (&Filter{Key: "sha256:01234567"}).wants(&Subject{}) {
-		t.Error("who has no key is taken for somebody")
+	if (&Filter{Key: "k1"}).matches(&Subject{}) || (&Filter{Key: "sha256:01234567"}).matches(&Subject{}) {
+		t.Error("an exchange without a key matches a key")
 	}
 }
 
-// What is larger than the limit is let go at once, and that is said.
-func TestTooLarge(t *testing.T) {
-	own(t)
+// TestOversizedExchange checks that an exchange above the limit is discarded at once and
+// counted.
+func TestOversizedExchange(t *testing.T) {
+	useFolder(t)
 	hub, s := serve(t, io.Discard)
-	a := attach(t, s.Name(), Filter{All: true, Count: 1, Bytes: 20})
+	a := attach(t, s.name, Filter{All: true, Count: 1, Bytes: 20})
 	exchange(hub, Subject{}, strings.Repeat("a", 21), "{}")
 	if got := wait(t, a.missed); got != "1 0" {
 		t.Errorf("missed %s", got)
@@ -192,93 +193,94 @@ func TestTooLarge(t *testing.T) {
 	if got := wait(t, a.missed); got != "2 0" {
 		t.Errorf("missed %s", got)
 	}
-	tape := hub.Follow(Subject{})
+	recorder := hub.Record(Subject{})
 	for range 1000 {
-		_, _ = tape.Write([]byte("0123456789"))
+		_, _ = recorder.Write([]byte("0123456789"))
 	}
-	if len(tape.x.Seen) != 0 || !tape.over {
-		t.Errorf("%d bytes are held", len(tape.x.Seen))
+	if len(recorder.x.ResponseBody) != 0 || !recorder.oversized {
+		t.Errorf("%d bytes are held", len(recorder.x.ResponseBody))
 	}
-	tape.End(Outcome{})
+	recorder.End(Result{})
 	wait(t, a.missed)
 	exchange(hub, Subject{}, "{}", "{}")
 	wait(t, a.got)
 }
 
-// A command that takes nothing holds nobody up: what it has no room for is counted.
-func TestNobodyWaits(t *testing.T) {
+// TestSlowCommandBlocksNoRequest checks that a command that reads nothing blocks no
+// request: further exchanges are dropped and counted.
+func TestSlowCommandBlocksNoRequest(t *testing.T) {
 	hub := &Hub{}
-	v, ok := hub.join(Filter{All: true, Count: 1000, Bytes: 100})
+	v, ok := hub.attach(Filter{All: true, Count: 1000, Bytes: 100})
 	if !ok {
-		t.Fatal("not joined")
+		t.Fatal("not attached")
 	}
 	for range 100 {
 		exchange(hub, Subject{}, "{}", "{}")
 	}
-	if n := v.missed.Load(); n != 100-maxOpen || len(v.out) != maxOpen || hub.Follow(Subject{}) != nil {
-		t.Errorf("%d were missed, %d are kept", n, len(v.out))
+	if n := v.dropped.Load(); n != 100-maxOpen || len(v.out) != maxOpen || hub.Record(Subject{}) != nil {
+		t.Errorf("%d were dropped, %d are held", n, len(v.out))
 	}
-	other, ok := hub.join(Filter{All: true, Count: 1000, Bytes: 100})
+	other, ok := hub.attach(Filter{All: true, Count: 1000, Bytes: 100})
 	if !ok {
-		t.Fatal("not joined")
+		t.Fatal("not attached")
 	}
 	open := 0
-	for hub.Follow(Subject{}) != nil {
+	for hub.Record(Subject{}) != nil {
 		open++
 	}
 	if open != maxOpen {
 		t.Errorf("%d are open at once", open)
 	}
-	hub.leave(other)
-	hub.leave(v)
-	if hub.Active() || hub.Follow(Subject{}) != nil {
-		t.Error("who has left still looks on")
+	hub.detach(other)
+	hub.detach(v)
+	if hub.Active() || hub.Record(Subject{}) != nil {
+		t.Error("active after all commands have detached")
 	}
 }
 
-func TestNotTooMany(t *testing.T) {
-	own(t)
+func TestTooManyCommands(t *testing.T) {
+	useFolder(t)
 	_, s := serve(t, io.Discard)
 	for range maxAttached {
-		attach(t, s.Name(), Filter{All: true, Count: 1, Bytes: 1})
+		attach(t, s.name, Filter{All: true, Count: 1, Bytes: 1})
 	}
-	err := Attach(t.Context(), s.Name(), Filter{All: true, Count: 1, Bytes: 1}, Watch{Attached: func() {}})
+	err := Attach(t.Context(), s.name, Filter{All: true, Count: 1, Bytes: 1}, Handler{Attached: func() {}})
 	if err == nil || !strings.Contains(err.Error(), "end one of them") {
 		t.Errorf("got %v", err)
 	}
 }
 
-// Another process takes the name over; who was attached goes on with it.
-func TestTakenOver(t *testing.T) {
-	own(t)
+// TestTakeover checks that a command attaches to the process that takes over the socket.
+func TestTakeover(t *testing.T) {
+	useFolder(t)
 	old, first := serve(t, io.Discard)
-	a := attach(t, first.Name(), Filter{All: true, Count: 2, Bytes: 1000})
+	a := attach(t, first.name, Filter{All: true, Count: 2, Bytes: 1000})
 	exchange(old, Subject{}, `{"n":1}`, "{}")
 	wait(t, a.got)
 	fresh, second := serve(t, io.Discard)
 	first.Close()
 	wait(t, a.ready)
-	if _, err := os.Stat(second.Name()); err != nil {
+	if _, err := os.Stat(second.name); err != nil {
 		t.Error("the old process has removed the new one's socket: ", err)
 	}
 	exchange(old, Subject{}, `{"n":2}`, "{}")
 	exchange(fresh, Subject{}, `{"n":3}`, "{}")
-	if x := wait(t, a.got); string(x.Ask) != `{"n":3}` {
-		t.Errorf("got %s", x.Ask)
+	if x := wait(t, a.got); string(x.RequestBody) != `{"n":3}` {
+		t.Errorf("got %s", x.RequestBody)
 	}
 	if err := wait(t, a.done); err != nil {
 		t.Error(err)
 	}
 	second.Close()
-	if _, err := os.Stat(second.Name()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(second.name); !errors.Is(err, os.ErrNotExist) {
 		t.Error("the socket is left: ", err)
 	}
 }
 
 func TestPermissions(t *testing.T) {
-	dir := own(t)
+	dir := useFolder(t)
 	_, s := serve(t, io.Discard)
-	for path, want := range map[string]os.FileMode{s.Name(): 0o600, filepath.Dir(s.Name()): 0o700} {
+	for path, want := range map[string]os.FileMode{s.name: 0o600, filepath.Dir(s.name): 0o700} {
 		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: %v, %v", path, info.Mode(), err)
 		}
@@ -304,9 +306,9 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// A socket of a process that was killed does not keep the next one from its name.
+// TestStaleSocket checks that a gateway replaces the socket of a process that was killed.
 func TestStaleSocket(t *testing.T) {
-	dir := own(t)
+	dir := useFolder(t)
 	if err := os.Mkdir(filepath.Join(dir, "isogloss"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -317,23 +319,23 @@ func TestStaleSocket(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false)
 	_ = l.Close()
-	if err := Attach(t.Context(), name, Filter{All: true, Count: 1}, Watch{}); !errors.Is(err, ErrNobody) {
+	if err := Attach(t.Context(), name, Filter{All: true, Count: 1}, Handler{}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("a stale socket: %v", err)
 	}
 	_, s := serve(t, io.Discard)
-	if s.Name() != name || !Alive(t.Context(), name) {
-		t.Errorf("%s is not taken over", s.Name())
+	if s.name != name || !Alive(t.Context(), name) {
+		t.Errorf("%s is not replaced", s.name)
 	}
 	if got := Sockets(); len(got) == 0 || got[0] != name {
 		t.Errorf("found %v", got)
 	}
 }
 
-// What is not a filter is let go of.
-func TestNonsense(t *testing.T) {
-	own(t)
+// TestInvalidFilter checks that a connection that sends no filter is closed.
+func TestInvalidFilter(t *testing.T) {
+	useFolder(t)
 	hub, s := serve(t, io.Discard)
-	conn, err := net.Dial("unix", s.Name())
+	conn, err := net.Dial("unix", s.name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,16 +344,16 @@ func TestNonsense(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := io.ReadAll(conn); len(b) > 0 || hub.Active() {
-		t.Errorf("it was told %q, %v", b, err)
+		t.Errorf("it received %q, %v", b, err)
 	}
 }
 
-// While nobody looks on a request pays one load.
+// TestIdleCost checks that without a command a request pays for one atomic load.
 func TestIdleCost(t *testing.T) {
 	hub := &Hub{}
 	if n := testing.AllocsPerRun(1000, func() {
 		if hub.Active() {
-			t.Error("somebody looks on")
+			t.Error("active")
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
@@ -363,7 +365,7 @@ func BenchmarkIdle(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if hub.Active() {
-			b.Fatal("somebody looks on")
+			b.Fatal("active")
 		}
 	}
 }

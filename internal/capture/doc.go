@@ -1,12 +1,12 @@
-// Package capture hands exchanges to an operator who looks on, as tcpdump does with
-// packets. The gateway keeps and writes nothing by itself: while a command is
-// attached to its socket, and only then, the exchanges that match what it asks for
-// are copied as they pass and given to it when they end.
+// Package capture copies exchanges to a command that is attached to the gateway, as
+// tcpdump does with packets. The gateway itself stores and writes nothing: it copies
+// only the exchanges that match an attached command's filter, and hands each over when
+// it has ended.
 //
-// A Hub is the request path's side: Follow returns a Tape for an exchange that
-// somebody wants, else nil. A Server is the socket's side, and Attach the command's.
-// What is copied is bounded, and nothing here is ever waited for by a request.
+// The request path uses a Hub, whose Record returns a Recorder for an exchange that
+// matches, else nil. The socket is a Server, and the command calls Attach. What is
+// copied is bounded, and no request ever waits for it.
 //
-// Credentials do not leave the process: headers are taken from a list, and the keys
-// of the client and of the provider are cut out of everything else.
+// Credentials do not leave the process: headers are copied from an allowlist, and the
+// keys of the client and of the provider are redacted everywhere else.
 package capture

@@ -1,71 +1,73 @@
 package capture
 
 import (
-	"bytes"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/agents"
+	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
-// Exchange is one request with its answer, on both sides of the gateway.
+// Exchange is one request and its response, on both sides of the gateway. Its JSON names
+// are those of earlier versions, so that a command can attach to a gateway of another
+// version.
 type Exchange struct {
-	ID      string      `json:"id"`
-	Time    time.Time   `json:"time"`
-	Version string      `json:"version"` // of the gateway
-	Model   string      `json:"model"`   // as the client asked for it
-	Route   string      `json:"route"`
-	Client  string      `json:"client"` // the client's protocol
-	Path    string      `json:"path"`   // without what may hold a key
-	Stream  bool        `json:"stream"`
-	Header  http.Header `json:"header"`
-	Ask     []byte      `json:"ask"`
+	ID            string      `json:"id"`
+	Time          time.Time   `json:"time"`
+	Version       string      `json:"version"` // of the gateway
+	Model         string      `json:"model"`   // that the client requested
+	Route         string      `json:"route"`
+	Client        string      `json:"client"` // the client's protocol
+	Path          string      `json:"path"`   // without the query
+	Stream        bool        `json:"stream"`
+	RequestHeader http.Header `json:"header"`
+	RequestBody   []byte      `json:"ask"`
 
-	Tries []*Try `json:"tries"`
-	Taken int    `json:"taken"` // the try whose answer the client got; -1 where none was sent
+	Attempts []*Attempt `json:"tries"`
+	Answered int        `json:"taken"` // index of the attempt whose response the client received; -1 without one
 
-	Upstream   string      `json:"upstream"` // protocol of the target, also where it was not asked
-	Status     int         `json:"status"`
-	SeenHeader http.Header `json:"seen_header"`
-	Seen       []byte      `json:"seen"`
-	Fidelity   string      `json:"fidelity"`
-	Error      string      `json:"error,omitempty"` // the kind of it
-	Special    []string    `json:"special,omitempty"`
-	Joined     bool        `json:"joined,omitempty"` // the answer is of several tries
+	Upstream       string      `json:"upstream"` // protocol of the target, also where no attempt was made
+	Status         int         `json:"status"`
+	ResponseHeader http.Header `json:"seen_header"`
+	ResponseBody   []byte      `json:"seen"`
+	Fidelity       string      `json:"fidelity"`
+	Error          string      `json:"error,omitempty"`   // kind of the error
+	Settings       []string    `json:"special,omitempty"` // settings of the provider that changed the upstream request
+	Continued      bool        `json:"joined,omitempty"`  // several attempts contributed to the response
 
 	secrets []string
 	once    sync.Once
 }
 
-// Try is one attempt upstream.
-type Try struct {
-	Target   string      `json:"target"`
-	Protocol string      `json:"protocol"`
-	Model    string      `json:"model"`
-	Path     string      `json:"path"`
-	Header   http.Header `json:"header"`
-	Body     []byte      `json:"body"`
+// Attempt is one attempt of an exchange.
+type Attempt struct {
+	Target        string      `json:"target"`
+	Protocol      string      `json:"protocol"`
+	Model         string      `json:"model"`
+	Path          string      `json:"path"`
+	RequestHeader http.Header `json:"header"`
+	RequestBody   []byte      `json:"body"`
 
-	Status       int         `json:"status"` // 0 where nothing was answered
-	AnswerHeader http.Header `json:"answer_header"`
-	Answer       []byte      `json:"answer"`
-	Broken       bool        `json:"broken,omitempty"` // the answer broke off
+	Status         int         `json:"status"` // 0 without a response
+	ResponseHeader http.Header `json:"answer_header"`
+	ResponseBody   []byte      `json:"answer"`
+	Truncated      bool        `json:"broken,omitempty"` // the response body ended with an error
 
-	tape *Tape
+	recorder *Recorder
 }
 
-// kept are the headers that are taken. What is not here is not looked at, so a new
-// way to send a credential is not taken along.
-var kept = []string{
-	"Accept", "Content-Type", "Content-Encoding", "User-Agent", "Anthropic-Version", "Anthropic-Beta", "Openai-Beta",
-	"Retry-After", "Retry-After-Ms", "X-Should-Retry",
+// recordedHeaders are the headers that are recorded. The list is closed, so that no new
+// way to send a credential is recorded.
+var recordedHeaders = append([]string{
+	"Accept", "Content-Type", "Content-Encoding", "User-Agent", "Retry-After", "Retry-After-Ms", "X-Should-Retry",
 	"Isogloss-Fidelity-Mode", "Isogloss-Criticality", "Isogloss-Target", "Isogloss-Attempts", "Isogloss-Fidelity",
-}
+}, agents.FeatureHeaders()...)
 
-func headers(h http.Header) http.Header {
+func recordedHeader(h http.Header) http.Header {
 	out := http.Header{}
-	for _, name := range kept {
+	for _, name := range recordedHeaders {
 		if v := h[name]; len(v) > 0 {
 			out[name] = slices.Clone(v)
 		}
@@ -73,32 +75,23 @@ func headers(h http.Header) http.Header {
 	return out
 }
 
-// shortest is the length from which on a credential is cut out wherever it stands. A
-// shorter one is a placeholder, and a word of many texts.
-const shortest = 6
+// redact replaces credentials in all that was recorded, before any of it leaves the
+// process.
+func (x *Exchange) redact() { x.once.Do(x.replaceSecrets) }
 
-// clean cuts credentials out of everything that was taken, before any of it leaves
-// the process.
-func (x *Exchange) clean() { x.once.Do(x.cut) }
-
-func (x *Exchange) cut() {
-	for _, s := range x.secrets {
-		if len(s) < shortest {
-			continue
-		}
-		cut := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(s), []byte("***")) }
-		text := func(t string) string { return strings.ReplaceAll(t, s, "***") }
-		x.Ask, x.Seen, x.Path = cut(x.Ask), cut(x.Seen), text(x.Path)
-		all := []http.Header{x.Header, x.SeenHeader}
-		for _, t := range x.Tries {
-			t.Body, t.Answer, t.Path = cut(t.Body), cut(t.Answer), text(t.Path)
-			all = append(all, t.Header, t.AnswerHeader)
-		}
-		for _, h := range all {
-			for _, values := range h {
-				for i := range values {
-					values[i] = text(values[i])
-				}
+func (x *Exchange) replaceSecrets() {
+	r := secret.NewRedactor(x.secrets)
+	text := func(t string) string { return string(r.Redact([]byte(t))) }
+	x.RequestBody, x.ResponseBody, x.Path = r.Redact(x.RequestBody), r.Redact(x.ResponseBody), text(x.Path)
+	all := []http.Header{x.RequestHeader, x.ResponseHeader}
+	for _, a := range x.Attempts {
+		a.RequestBody, a.ResponseBody, a.Path = r.Redact(a.RequestBody), r.Redact(a.ResponseBody), text(a.Path)
+		all = append(all, a.RequestHeader, a.ResponseHeader)
+	}
+	for _, h := range all {
+		for _, values := range h {
+			for i := range values {
+				values[i] = text(values[i])
 			}
 		}
 	}

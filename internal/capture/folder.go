@@ -11,8 +11,8 @@ import (
 
 const suffix = ".sock"
 
-// ownFolder is where this user's gateways have their sockets. It is made if need be,
-// and refused if anybody else could have put something there.
+// ownFolder returns the folder for the sockets of this user's gateways. It creates the
+// folder, and fails if another user could have written to it.
 func ownFolder() (string, error) {
 	dir := folders(os.Geteuid())[0]
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
@@ -24,25 +24,25 @@ func ownFolder() (string, error) {
 	return dir, checkFolder(dir)
 }
 
-// checkFolder refuses a folder that others may write to or read, or that is not
-// ours: the file's permissions are all that keeps others out.
+// checkFolder fails for a folder that other users can access or own: only the
+// permissions of files keep them away from a socket.
 func checkFolder(dir string) error {
 	info, err := os.Lstat(dir)
 	switch {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%s is no folder; remove it", dir)
+		return fmt.Errorf("%s is not a folder; remove it", dir)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s may be used by others; make it 'chmod 700', or remove it", dir)
+		return fmt.Errorf("%s is accessible to other users; run 'chmod 700' on it, or remove it", dir)
 	case !owned(info):
-		return fmt.Errorf("%s belongs to somebody else; remove it", dir)
+		return fmt.Errorf("%s belongs to another user; remove it", dir)
 	}
 	return nil
 }
 
-// folders are where a user's sockets may be, the first of them the one that a
-// gateway with the same environment uses.
+// folders returns the folders in which a user's sockets may be. A gateway with the same
+// environment uses the first.
 func folders(uid int) []string {
 	var list []string
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
@@ -51,8 +51,9 @@ func folders(uid int) []string {
 	return append(list, filepath.Join(os.TempDir(), "isogloss-"+strconv.Itoa(uid)))
 }
 
-// AddressOf is the address by which a gateway is known: the configured one, so that
-// whoever reads the same file finds it, or the real one where any free port will do.
+// AddressOf returns the address that names a gateway's socket: the configured one, so
+// that a command with the same configuration finds it, or the bound one where the
+// configured port is 0.
 func AddressOf(listen string, bound net.Addr) string {
 	if _, port, err := net.SplitHostPort(listen); err == nil && port != "0" || bound == nil {
 		return listen
@@ -60,7 +61,7 @@ func AddressOf(listen string, bound net.Addr) string {
 	return bound.String()
 }
 
-// fileName is the socket's name for a gateway's address.
+// fileName returns the file name of the socket for a gateway's address.
 func fileName(address string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '/' || r < ' ' {
@@ -70,13 +71,12 @@ func fileName(address string) string {
 	}, address) + suffix
 }
 
-// Sockets are the sockets that this user can find: its own, and for root those of
-// everybody.
+// Sockets returns the sockets of this user's gateways, and for root those of all users.
 func Sockets() []string {
 	dirs := folders(os.Geteuid())
 	if os.Geteuid() == 0 {
 		for _, pattern := range []string{"/run/user/*/isogloss", "/run/isogloss", filepath.Join(os.TempDir(), "isogloss-*")} {
-			more, _ := filepath.Glob(pattern) // the patterns are ours
+			more, _ := filepath.Glob(pattern) // the patterns are valid
 			dirs = append(dirs, more...)
 		}
 	}
@@ -94,5 +94,5 @@ func Sockets() []string {
 	return found
 }
 
-// Address is the gateway's address that a socket's name tells.
+// Address returns the address of the gateway that a socket belongs to.
 func Address(socket string) string { return strings.TrimSuffix(filepath.Base(socket), suffix) }

@@ -7,101 +7,100 @@ import (
 	"sync/atomic"
 )
 
-// Bounds of what is held for somebody who looks on.
+// Bounds of what is held in memory for attached commands.
 const (
-	maxOpen     = 16 // exchanges that are copied at the same time, for each who is attached
+	maxOpen     = 16 // exchanges at a time, for each command
 	maxAttached = 4
-	maxBytes    = 16 << 20 // a side, whatever is asked for
+	maxBytes    = 16 << 20 // of one body
 )
 
-// Filter is what somebody wants to see.
+// Filter selects exchanges. All fields that are set must match.
 type Filter struct {
 	Model   string `json:"model,omitempty"`
-	Key     string `json:"key,omitempty"`     // id of a key, or sha256: and the beginning of its digest
-	Request string `json:"request,omitempty"` // as the client names it
-	All     bool   `json:"all,omitempty"`
-	Count   int    `json:"count"`
-	Bytes   int    `json:"bytes"` // a side
+	Key     string `json:"key,omitempty"`     // id of an API key, or "sha256:" and a prefix of its digest
+	Request string `json:"request,omitempty"` // a request id that the client sent
+	All     bool   `json:"all,omitempty"`     // match also where no other field is set
+	Count   int    `json:"count"`             // number of exchanges
+	Bytes   int    `json:"bytes"`             // limit of each body
 }
 
-// Subject is what an exchange is chosen by.
+// Subject is what a Filter is matched against.
 type Subject struct {
 	Model    string
 	Key      string
-	Digest   string   // hexadecimal, of keys that have no id
-	Requests []string // the names that the client gave the request
+	Digest   string   // hexadecimal, of API keys that have no id
+	Requests []string // request ids that the client sent
 }
 
-// wants reports whether an exchange is one of those that are asked for. What is not
-// named is not asked about.
-func (f *Filter) wants(s *Subject) bool {
-	if f.Model != "" && f.Model != s.Model || f.Key != "" && !f.wantsKey(s) || f.Request != "" && !slices.Contains(s.Requests, f.Request) {
+// matches reports whether the filter selects an exchange. An empty filter selects none.
+func (f *Filter) matches(s *Subject) bool {
+	if f.Model != "" && f.Model != s.Model || f.Key != "" && !f.matchesKey(s) || f.Request != "" && !slices.Contains(s.Requests, f.Request) {
 		return false
 	}
 	return f.All || f.Model != "" || f.Key != "" || f.Request != ""
 }
 
-func (f *Filter) wantsKey(s *Subject) bool {
+func (f *Filter) matchesKey(s *Subject) bool {
 	if digest, ok := strings.CutPrefix(f.Key, "sha256:"); ok {
 		return len(digest) >= 8 && strings.HasPrefix(s.Digest, digest)
 	}
 	return f.Key == s.Key
 }
 
-// Hub knows who looks on. The zero value is ready, and nobody does.
+// Hub holds the attached commands. The zero value is ready to use.
 type Hub struct {
-	Version string
+	Version string // of the gateway
 
-	viewers atomic.Pointer[[]*viewer] // nil while there is none
-	mu      sync.Mutex                // of those who come and go
+	viewers atomic.Pointer[[]*viewer] // nil while no command is attached
+	mu      sync.Mutex                // serializes attach and detach
 }
 
-// viewer is somebody who is attached.
+// viewer is an attached command.
 type viewer struct {
-	filter Filter
-	open   atomic.Int64   // exchanges that are held, until they are sent
-	given  atomic.Int64   // exchanges that were put into out
-	large  atomic.Int64   // that matched and were larger than the limit
-	missed atomic.Int64   // that matched when there were too many
-	out    chan *Exchange // never waited for
-	news   chan struct{}  // a count has changed
+	filter    Filter
+	open      atomic.Int64   // exchanges that are recorded or wait in out
+	delivered atomic.Int64   // exchanges that were put into out
+	oversized atomic.Int64   // exchanges that matched and exceeded the limit
+	dropped   atomic.Int64   // exchanges that matched while too many were open
+	out       chan *Exchange // senders never block
+	changed   chan struct{}  // signals that oversized or dropped has changed
 }
 
-// Active reports whether anybody looks on. It is all that a request pays while
-// nobody does.
+// Active reports whether a command is attached. It is all that a request costs while
+// none is.
 func (h *Hub) Active() bool { return h.viewers.Load() != nil }
 
-// Follow returns a tape for an exchange that somebody wants to see, else nil.
-func (h *Hub) Follow(s Subject) *Tape {
+// Record returns a recorder for an exchange that an attached command selects, else nil.
+func (h *Hub) Record(s Subject) *Recorder {
 	all := h.viewers.Load()
 	if all == nil {
 		return nil
 	}
-	var t *Tape
+	var r *Recorder
 	for _, v := range *all {
-		if !v.filter.wants(&s) {
+		if !v.filter.matches(&s) {
 			continue
 		}
-		if v.given.Load() >= int64(v.filter.Count) {
-			continue // it has what it wanted, and is about to leave
+		if v.delivered.Load() >= int64(v.filter.Count) {
+			continue // it has all exchanges and is about to detach
 		}
 		if v.open.Add(1) > maxOpen {
 			v.open.Add(-1)
-			v.missed.Add(1)
-			v.poke()
+			v.dropped.Add(1)
+			v.signal()
 			continue
 		}
-		if t == nil {
-			t = &Tape{x: Exchange{Version: h.Version, Taken: -1}}
+		if r == nil {
+			r = &Recorder{x: Exchange{Version: h.Version, Answered: -1}}
 		}
-		t.viewers = append(t.viewers, v)
-		t.max = max(t.max, v.filter.Bytes)
+		r.viewers = append(r.viewers, v)
+		r.max = max(r.max, v.filter.Bytes)
 	}
-	return t
+	return r
 }
 
-// join adds somebody, unless there are enough.
-func (h *Hub) join(f Filter) (*viewer, bool) {
+// attach adds a command. It reports false where too many are attached.
+func (h *Hub) attach(f Filter) (*viewer, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []*viewer
@@ -113,14 +112,14 @@ func (h *Hub) join(f Filter) (*viewer, bool) {
 	}
 	f.Count = max(f.Count, 1)
 	f.Bytes = min(max(f.Bytes, 1), maxBytes)
-	v := &viewer{filter: f, out: make(chan *Exchange, maxOpen), news: make(chan struct{}, 1)}
+	v := &viewer{filter: f, out: make(chan *Exchange, maxOpen), changed: make(chan struct{}, 1)}
 	all = append(slices.Clone(all), v)
 	h.viewers.Store(&all)
 	return v, true
 }
 
-// leave takes somebody away. Tapes that still run for them end in nothing.
-func (h *Hub) leave(v *viewer) {
+// detach removes a command. What is still recorded for it is discarded.
+func (h *Hub) detach(v *viewer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	left := slices.DeleteFunc(slices.Clone(*h.viewers.Load()), func(o *viewer) bool { return o == v })
@@ -131,32 +130,32 @@ func (h *Hub) leave(v *viewer) {
 	h.viewers.Store(&left)
 }
 
-// give hands an exchange over, if there is room for it.
-func (v *viewer) give(x *Exchange) {
+// deliver hands an exchange to the command. A nil exchange exceeded the limit.
+func (v *viewer) deliver(x *Exchange) {
 	if x == nil {
 		v.open.Add(-1)
-		v.large.Add(1)
-		v.poke()
+		v.oversized.Add(1)
+		v.signal()
 		return
 	}
-	if v.given.Add(1) > int64(v.filter.Count) {
+	if v.delivered.Add(1) > int64(v.filter.Count) {
 		v.open.Add(-1)
 		return
 	}
 	select {
 	case v.out <- x:
-	default: // there is room for as many as may be open
+	default: // out has room for all that may be open
 		v.open.Add(-1)
-		v.given.Add(-1)
-		v.missed.Add(1)
-		v.poke()
+		v.delivered.Add(-1)
+		v.dropped.Add(1)
+		v.signal()
 	}
 }
 
-// poke says that a count has changed.
-func (v *viewer) poke() {
+// signal wakes the command's connection to send the new counts.
+func (v *viewer) signal() {
 	select {
-	case v.news <- struct{}{}:
-	default: // it was said and not heard yet
+	case v.changed <- struct{}{}:
+	default: // a signal is pending
 	}
 }

@@ -4,5 +4,5 @@ package capture
 
 import "os"
 
-// owned cannot be told here, so there is no socket.
+// owned reports false: the owner is not known here, so no socket is opened.
 func owned(os.FileInfo) bool { return false }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// owned reports whether a file is this user's.
+// owned reports whether a file belongs to this user.
 func owned(info os.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(st.Uid) == os.Geteuid()

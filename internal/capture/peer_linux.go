@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// peer is who is at the other end, as the kernel knows it, and whether they may look
-// on: a second lock behind the file's permissions.
+// peer returns the user id of the connected process from the kernel, and whether that
+// user may attach. It is a second check behind the permissions of the socket's file.
 func peer(conn *net.UnixConn) (uid string, allowed bool) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

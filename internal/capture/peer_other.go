@@ -4,5 +4,5 @@ package capture
 
 import "net"
 
-// peer is not told here; the file's permissions decide alone.
+// peer allows every user: only the permissions of the socket's file are checked here.
 func peer(*net.UnixConn) (uid string, allowed bool) { return "?", true }

@@ -16,51 +16,51 @@ import (
 )
 
 const (
-	wordPatience = 5 * time.Second  // for the one line that says what is wanted
-	takePatience = 10 * time.Second // for a command to take what it wanted
-	maxWord      = 64 << 10
+	filterTimeout = 5 * time.Second  // for the command to send its filter
+	writeTimeout  = 10 * time.Second // for the command to read a message
+	maxFilter     = 64 << 10         // bytes
 )
 
-// message is one line from the gateway to who is attached.
+// message is one line from the gateway to an attached command.
 type message struct {
-	Attached bool      `json:"attached,omitempty"` // the first one
-	Exchange *Exchange `json:"exchange,omitempty"`
-	Large    int64     `json:"large,omitempty"`  // so many were larger than the limit
-	Missed   int64     `json:"missed,omitempty"` // so many came when there were too many
-	Refused  string    `json:"refused,omitempty"`
-	Leaving  bool      `json:"leaving,omitempty"` // the process ends, and another may have taken over
+	Attached  bool      `json:"attached,omitempty"` // the first message
+	Exchange  *Exchange `json:"exchange,omitempty"`
+	Oversized int64     `json:"large,omitempty"`   // exchanges that exceeded the limit, so far
+	Dropped   int64     `json:"missed,omitempty"`  // exchanges that matched while too many were open, so far
+	Refused   string    `json:"refused,omitempty"` // why the command may not attach
+	Stopping  bool      `json:"leaving,omitempty"` // the process stops, and another may take over
 }
 
-// Options are what a Server needs to know.
+// Options are the options of a Server.
 type Options struct {
 	Hub      *Hub
 	Address  string // see AddressOf
 	Logger   *slog.Logger
-	Attached func(uid string, f Filter) // told of each who attaches, apart; may be nil
+	Attached func(uid string, f Filter) // called in a goroutine for each command that attaches; may be nil
 }
 
-// Server lets commands attach over a socket. Who may is decided by the file's
-// permissions: the user that the gateway runs as, and root.
+// Server lets commands attach over a Unix socket. The permissions of its file allow the
+// user that the gateway runs as, and root.
 type Server struct {
 	options  Options
 	name     string
-	own      os.FileInfo // the socket's file, to tell it from a successor's
+	own      os.FileInfo // the socket's file, to tell it from that of a process that took over
 	listener *net.UnixListener
 	ctx      context.Context
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 }
 
-// Serve opens the socket of a gateway. One of the same name is taken over: it is of
-// the process before, or of one that was killed.
+// Serve opens the socket of a gateway. It replaces a socket of the same name, which
+// belongs to the process before this one.
 func Serve(o Options) (*Server, error) {
 	dir, err := ownFolder()
 	if err != nil {
 		return nil, err
 	}
 	name := filepath.Join(dir, fileName(o.Address))
-	// It is made under another name and then moved, so that the name always leads
-	// to somebody who listens with the right permissions.
+	// The socket is created under another name and then renamed, so that a process
+	// listens on the name at all times, with the right permissions.
 	fresh := name + "." + strconv.Itoa(os.Getpid())
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -72,7 +72,7 @@ func Serve(o Options) (*Server, error) {
 	l.SetUnlinkOnClose(false)
 	s := &Server{options: o, name: name, listener: l}
 	if s.own, err = place(fresh, name); err != nil {
-		_ = l.Close() // nobody has attached
+		_ = l.Close() // no command has attached
 		_ = os.Remove(fresh)
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func Serve(o Options) (*Server, error) {
 	return s, nil
 }
 
-// place gives the socket its permissions and then its name.
+// place sets the socket's permissions and renames it.
 func place(fresh, name string) (os.FileInfo, error) {
 	if err := os.Chmod(fresh, 0o600); err != nil {
 		return nil, err
@@ -93,14 +93,11 @@ func place(fresh, name string) (os.FileInfo, error) {
 	return info, os.Rename(fresh, name)
 }
 
-// Name is the socket's file.
-func (s *Server) Name() string { return s.name }
-
-// Close ends all captures. The file is removed, unless another process has put its
-// own in its place.
+// Close detaches all commands. It removes the socket's file, unless another process has
+// replaced it.
 func (s *Server) Close() {
 	if now, err := os.Lstat(s.name); err == nil && os.SameFile(now, s.own) {
-		_ = os.Remove(s.name) // a stale one does no harm
+		_ = os.Remove(s.name) // a stale file does no harm
 	}
 	_ = s.listener.Close()
 	s.stop()
@@ -120,10 +117,10 @@ func (s *Server) accept() {
 	}
 }
 
-// attend serves one command from its word to its end.
+// attend serves one command.
 func (s *Server) attend(conn *net.UnixConn) {
 	uid, allowed := peer(conn)
-	_ = conn.SetReadDeadline(time.Now().Add(wordPatience))
+	_ = conn.SetReadDeadline(time.Now().Add(filterTimeout))
 	lines := &lines{conn: conn}
 	var f Filter
 	switch err := lines.read(&f); {
@@ -133,28 +130,29 @@ func (s *Server) attend(conn *net.UnixConn) {
 		_ = lines.write(message{Refused: "only the user that the gateway runs as, and root, may attach"})
 		return
 	}
-	v, ok := s.options.Hub.join(f)
+	v, ok := s.options.Hub.attach(f)
 	if !ok {
 		_ = lines.write(message{Refused: fmt.Sprintf("%d commands are attached already; end one of them", maxAttached)})
 		return
 	}
-	defer s.options.Hub.leave(v)
+	defer s.options.Hub.detach(v)
 	_ = conn.SetReadDeadline(time.Time{})
-	s.options.Logger.Warn("capture attached: exchanges that match are handed to a command", "uid", uid, "model", f.Model, "key", f.Key, "request", f.Request, "all", f.All, "count", f.Count)
+	s.options.Logger.Warn("capture attached: matching exchanges are sent to a command", "uid", uid, "model", f.Model, "key", f.Key, "request", f.Request, "all", f.All, "count", f.Count)
 	if s.options.Attached != nil {
 		s.running.Go(func() { s.options.Attached(uid, f) })
 	}
-	given := s.show(lines, v)
-	s.options.Logger.Warn("capture detached", "uid", uid, "given", given)
+	sent := s.deliver(lines, v)
+	s.options.Logger.Warn("capture detached", "uid", uid, "sent", sent)
 }
 
-// show hands over what there is until the command leaves or has all that it wanted.
-func (s *Server) show(l *lines, v *viewer) (given int) {
+// deliver sends exchanges until the command disconnects or has all of them. It returns
+// how many it sent.
+func (s *Server) deliver(l *lines, v *viewer) (sent int) {
 	gone := make(chan struct{})
 	go func() { // ends with the connection, which attend's caller closes
 		defer close(gone)
 		var nothing [1]byte
-		_, _ = l.conn.Read(nothing[:]) // a command says nothing more
+		_, _ = l.conn.Read(nothing[:]) // a command sends nothing after its filter
 	}()
 	defer func() {
 		_ = l.conn.Close()
@@ -163,29 +161,29 @@ func (s *Server) show(l *lines, v *viewer) (given int) {
 	if l.write(message{Attached: true}) != nil {
 		return 0
 	}
-	for given < v.filter.Count {
+	for sent < v.filter.Count {
 		m := message{}
 		select {
 		case m.Exchange = <-v.out:
-			m.Exchange.clean()
+			m.Exchange.redact()
 			v.open.Add(-1)
-			given++
-		case <-v.news:
+			sent++
+		case <-v.changed:
 		case <-gone:
-			return given
+			return sent
 		case <-s.ctx.Done():
-			_ = l.write(message{Leaving: true})
-			return given
+			_ = l.write(message{Stopping: true})
+			return sent
 		}
-		m.Large, m.Missed = v.large.Load(), v.missed.Load()
+		m.Oversized, m.Dropped = v.oversized.Load(), v.dropped.Load()
 		if l.write(m) != nil {
-			return given
+			return sent
 		}
 	}
-	return given
+	return sent
 }
 
-// lines are messages, one a line.
+// lines reads and writes messages, one per line.
 type lines struct{ conn *net.UnixConn }
 
 func (l *lines) write(v any) error {
@@ -193,15 +191,15 @@ func (l *lines) write(v any) error {
 	if err != nil {
 		return err
 	}
-	_ = l.conn.SetWriteDeadline(time.Now().Add(takePatience)) // a command that hangs is left
+	_ = l.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) // a command that hangs is disconnected
 	_, err = l.conn.Write(append(b, '\n'))
 	return err
 }
 
-// read reads the one line that a command says. It says nothing more, so nothing of
-// what comes after is lost in the buffer.
+// read reads the only line that a command sends, so that the buffer holds nothing after
+// it.
 func (l *lines) read(v any) error {
-	line, err := bufio.NewReaderSize(l.conn, maxWord).ReadSlice('\n')
+	line, err := bufio.NewReaderSize(l.conn, maxFilter).ReadSlice('\n')
 	if err != nil {
 		return err
 	}

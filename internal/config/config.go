@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,12 +16,18 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
-// Config is a checked configuration with every default filled in. It is not
-// changed after it was built.
+// Config is a checked configuration with all defaults set. It is immutable.
 type Config struct {
 	Listen    string // host:port of the gateway
+	TLS       TLS
+	ACME      ACME
+	BasePath  string         // of client paths, without a slash at its end; empty is none
+	Origins   []string       // that browsers may call from
+	Proxies   []netip.Prefix // whose X-Forwarded-For is believed
 	Admin     Admin
-	Keys      []Key // static client keys; none means that no key is asked for
+	Metrics   Metrics
+	Shutdown  Shutdown
+	Keys      []Key // client keys in the file
 	Providers []*provider.Provider
 	Models    []Model
 	Timeouts  provider.Timeouts // the file's own; a Target's are already resolved
@@ -38,27 +48,48 @@ type Config struct {
 	Traces    Traces
 }
 
-// Admin is the second listener: metrics and administration.
+// Admin is the admin port: metrics and the admin API.
 type Admin struct {
-	Listen    string
-	Explicit  bool   // the operator wrote it, so a port that is taken is an error
-	Open      bool   // other machines can reach it
-	Cert, Key string // files; empty is plain HTTP
+	Listen   string
+	Explicit bool // set in the file, so a port in use is an error
+	Open     bool // other machines can reach it
+	TLS      TLS
 }
 
-// Key is a client's key.
+// TLS is a certificate of a port. Its zero value means plain HTTP.
+type TLS struct {
+	Cert, Key  string // files
+	ClientCA   string // file; empty: clients need no certificate
+	MinVersion uint16 // of crypto/tls
+}
+
+// ACME is the authority of the client port's certificate. Without domains there is none.
+type ACME struct {
+	Domains   []string
+	Email     string
+	Directory string // URL; empty is Let's Encrypt
+	CA        string // file; empty is the system's
+}
+
+// Key is a client key of the file.
 type Key struct {
 	Secret      secret.String
 	Criticality string // "critical", "normal" or "sheddable"
 	Concurrency int    // 0 is Overload's
 }
 
-// Retries bound what is done for a request that a provider has failed.
+// Shutdown is how long a stopping process serves.
+type Shutdown struct {
+	Notice time.Duration // from failing readiness to the closed port
+	Drain  time.Duration // for requests that are open then
+}
+
+// Retries limits the attempts of a request.
 type Retries struct {
 	Attempts int
 }
 
-// Overload bounds what is served at once; 0 is what its key's comment says.
+// Overload limits concurrent requests. See overloadFile for the meaning of 0.
 type Overload struct {
 	Requests, PerKey, PerTarget int
 	Queue                       int
@@ -67,13 +98,13 @@ type Overload struct {
 	Memory                      int64
 }
 
-// Hedge is when a second target is asked; a Percentile of 0 is never.
+// Hedge configures hedging. A Percentile of 0 turns it off.
 type Hedge struct {
 	Percentile, Share float64
 }
 
-// Model is a name that clients use and who serves it. A Name that ends in "*" is
-// a prefix pattern; a "*" in a target's model then stands for the rest.
+// Model is a model name for clients and its targets. A Name that ends in "*" is a prefix
+// pattern; a "*" in a target's model then stands for the rest.
 type Model struct {
 	Name     string
 	OwnedBy  string // owned_by in lists of models
@@ -83,29 +114,38 @@ type Model struct {
 	Continue bool
 }
 
-// Target is one model of one provider, or all workers of a model that are found.
+// Target is one model of one provider, or all discovered workers of a model.
 type Target struct {
-	Provider *provider.Provider // nil for workers that are found
+	Provider *provider.Provider // nil for discovered workers
 	Model    string
 	Weight   int               // 1 or more
 	Timeouts provider.Timeouts // the model's, else the provider's, else the file's
 }
 
-// Limits bound what is held in memory, in bytes.
+// Limits holds memory limits in bytes.
 type Limits struct {
 	Body   int64 // a request's body
 	Event  int64 // one server-sent event
-	Answer int64 // an answer that has to be collected
+	Answer int64 // a non-streaming response
 
-	// Conversations are what is kept of them for clients that name what was said
-	// before; 0 keeps nothing.
+	// Conversations limits the conversation store; 0 turns it off.
 	Conversations int64
 }
 
-// Log is what is logged and how.
+// Log configures the log.
 type Log struct {
-	Level  slog.Level
-	Format string // "json" or "text"
+	Level    slog.Level
+	Format   string // "auto", "json" or "text"
+	Endpoint string // of a collector; empty is none
+}
+
+// Metrics configures the metrics.
+type Metrics struct {
+	Listen   string // host:port of the metrics listener; empty is none
+	ByKey    string // "off", "top" or "all"
+	Top      int
+	Endpoint string // of a collector; empty is none
+	Every    time.Duration
 }
 
 // Traces is where spans are sent. An empty Endpoint is off.
@@ -114,12 +154,12 @@ type Traces struct {
 	Sample   float64 // share of requests, 0 to 1
 }
 
-// maxFile bounds the file; it is far above a table of 100,000 models.
+// maxFile is the maximum size of the file, far above a table of 100,000 models.
 const maxFile = 64 << 20
 
-// Load reads the file at path. env looks an environment variable up, as
-// os.LookupEnv does.
-func Load(path string, env func(string) (string, bool)) (*Config, error) {
+// Load reads the file at path. env looks up environment variables like os.LookupEnv. The
+// overrides replace settings of the file, the later ones those before them.
+func Load(path string, env func(string) (string, bool), overrides ...Override) (*Config, error) {
 	f, err := os.Open(path) //nolint:gosec // the operator names the file
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
@@ -129,19 +169,19 @@ func Load(path string, env func(string) (string, bool)) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	return Parse(path, data, env)
+	return Parse(path, data, env, overrides...)
 }
 
-// Parse reads a configuration. The name is only for messages. The error is a
-// *Problems with every mistake that was found.
-func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, error) {
+// Parse reads a configuration. The name is used in messages, and relative paths are
+// relative to its folder. The error is a *Problems with all errors.
+func Parse(name string, data []byte, env func(string) (string, bool), overrides ...Override) (*Config, error) {
 	ps := &Problems{file: name}
-	raw := defaultFile()
-	root := parseYAML(data, env, ps)
+	dir := filepath.Dir(name)
+	root := parseYAML(data, variableReader{env: env, dir: dir}, ps)
 	if root == nil {
 		return nil, ps.err()
 	}
-	decode(root, &raw, ps)
+	raw := decodeFile(root, dir, overrides, ps)
 	c := raw.resolve(ps)
 	if err := ps.err(); err != nil {
 		return nil, err
@@ -149,12 +189,27 @@ func Parse(name string, data []byte, env func(string) (string, bool)) (*Config, 
 	return c, nil
 }
 
-// FromEnvironment is the configuration of a gateway that was given no file:
-// every preset whose key is in the environment becomes a provider of that name,
-// and its models are served as NAME/*. Where there is none, the error is a
-// *NobodyError, and the configuration has nobody.
-func FromEnvironment(env func(string) (string, bool)) (*Config, error) {
-	c := Default()
+// decodeFile decodes the tree with the overrides into the structs of file.go.
+func decodeFile(root *node, dir string, overrides []Override, ps *Problems) *file {
+	raw := defaultFile()
+	raw.dir = dir
+	for _, o := range overrides {
+		root.override(o)
+	}
+	decode(root, &raw, ps)
+	return &raw
+}
+
+// FromEnvironment returns the configuration without a file: every preset whose key is
+// in the environment becomes a provider of that name, and its models are served as
+// NAME/*. If there is none, the error is a *NobodyError and the configuration has no
+// provider.
+func FromEnvironment(env func(string) (string, bool), overrides ...Override) (*Config, error) {
+	ps := &Problems{}
+	c := decodeFile(&node{kind: mapping}, "", overrides, ps).resolveOwn(ps)
+	if err := ps.err(); err != nil {
+		return nil, err
+	}
 	var wanted []string
 	for _, preset := range provider.Catalog() {
 		if preset.EnvKey == "" || preset.BaseURL == "" {
@@ -184,10 +239,10 @@ func FromEnvironment(env func(string) (string, bool)) (*Config, error) {
 	return c, nil
 }
 
-// NobodyError is that the environment names nobody who serves models.
+// NobodyError is the error of an environment without a key of any provider.
 type NobodyError struct{ Wanted []string }
 
-// Error says what to write.
+// Error returns the message with the variables to set.
 func (e *NobodyError) Error() string {
 	return "no provider: write a configuration file, or set one of " + strings.Join(e.Wanted, ", ")
 }
@@ -196,4 +251,12 @@ func (e *NobodyError) Error() string {
 func Default() *Config {
 	raw := defaultFile()
 	return raw.resolveOwn(&Problems{})
+}
+
+// StartsOtherwise reports whether two configurations differ in settings that are
+// applied only at start-up.
+func (c *Config) StartsOtherwise(from *Config) bool {
+	return c.Listen != from.Listen || c.TLS != from.TLS || !reflect.DeepEqual(c.ACME, from.ACME) || c.BasePath != from.BasePath ||
+		!slices.Equal(c.Origins, from.Origins) || !slices.Equal(c.Proxies, from.Proxies) || c.Admin != from.Admin || c.Metrics != from.Metrics || c.Shutdown != from.Shutdown || c.Log != from.Log || c.Traces != from.Traces || c.Node != from.Node || c.Data != from.Data ||
+		c.Redis != from.Redis || c.Cache != from.Cache || !reflect.DeepEqual(c.Store, from.Store) || !reflect.DeepEqual(c.Discover, from.Discover)
 }

@@ -12,8 +12,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected sections and the reference")
 
-// TestCases runs every testdata/*.txtar: "config" in, "errors" or "resolved"
-// out. A section "env" sets variables, one NAME=VALUE a line.
+// TestCases runs every testdata/*.txtar: the section "config" is the input, and "errors"
+// or "resolved" the expected output. A section "env" sets variables, one NAME=VALUE a
+// line.
 func TestCases(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -43,7 +44,8 @@ func runCase(t *testing.T, path string) {
 		}
 	}
 	got := txtar.File{Name: "resolved"}
-	c, err := Parse("isogloss.yaml", in["config"], lookupIn(string(in["env"])))
+	env := lookupIn(string(in["env"]))
+	c, err := Parse("isogloss.yaml", in["config"], env, Environment(env)...)
 	if err != nil {
 		got = txtar.File{Name: "errors", Data: []byte(err.Error() + "\n")}
 	} else {
@@ -62,7 +64,7 @@ func runCase(t *testing.T, path string) {
 	}
 }
 
-// lookupIn is an environment of NAME=VALUE lines.
+// lookupIn returns a lookup function for an environment of NAME=VALUE lines.
 func lookupIn(lines string) func(string) (string, bool) {
 	env := map[string]string{}
 	for line := range strings.Lines(lines) {

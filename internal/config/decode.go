@@ -4,9 +4,11 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/similar"
 )
 
-// What a struct of file.go may do beyond its fields.
+// Optional interfaces of the structs of file.go.
 type (
 	placed    interface{ place(n *node) }           // remembers its node
 	textual   interface{ parse(text string) error } // is read from a scalar
@@ -15,8 +17,8 @@ type (
 	named     interface{ add() any }                // is a mapping with names of the operator's own
 )
 
-// table is a mapping with names of the operator's own, in the file's order. An
-// entry's name is its node's key.
+// table is a mapping whose keys the operator chooses, in the order of the file. The
+// key of an entry's node is its name.
 type table[T any] []*T
 
 func (t *table[T]) add() any {
@@ -25,7 +27,7 @@ func (t *table[T]) add() any {
 	return v
 }
 
-// decode fills the struct that dst points to from a node.
+// decode sets the struct that dst points to from a node.
 func decode(n *node, dst any, ps *Problems) {
 	d := decoder{ps: ps, keys: map[reflect.Type]map[string]int{}}
 	d.value(n, reflect.ValueOf(dst).Elem())
@@ -65,8 +67,8 @@ func (d *decoder) value(n *node, v reflect.Value) {
 	}
 }
 
-// want reports a node of another kind. An empty value is nothing to decode and
-// nothing to report: its key counts as not written.
+// want reports a node of another kind. An empty value is ignored, as if the key were
+// not set.
 func (d *decoder) want(n *node, k kind) bool {
 	if n.kind == k {
 		return true
@@ -113,7 +115,7 @@ func keyNames(t reflect.Type) []string {
 	return names
 }
 
-// plain decodes Go's own kinds.
+// plain decodes values of Go's basic kinds.
 func (d *decoder) plain(n *node, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -153,7 +155,7 @@ func (d *decoder) scalar(n *node, v reflect.Value) {
 		case "true", "false":
 			v.SetBool(n.text == "true")
 		default:
-			d.ps.add(n, "%q is not a truth value; write true or false", n.written)
+			d.ps.add(n, "%q is not a boolean; write true or false", n.written)
 		}
 	case reflect.Int:
 		i, err := strconv.Atoi(n.text)
@@ -178,10 +180,10 @@ func (d *decoder) choice(n *node, options []string) {
 			return
 		}
 	}
-	// An expanded value is not used to guess: the answer would show it.
+	// Make no suggestion for an expanded value: the message would reveal it.
 	best := ""
 	if n.text == n.written {
-		best = nearest(n.text, options)
+		best = similar.Name(n.text, options)
 	}
 	if best != "" {
 		d.ps.add(n, "%q is not known; did you mean %q?", n.written, best)

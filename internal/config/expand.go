@@ -2,23 +2,26 @@ package config
 
 import (
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
-// YAML does not allow braces in a plain value inside braces, so that
-// {api_key: ${KEY}} would not be YAML. The braces of a variable are therefore
-// exchanged for two code points that no text holds (Unicode's noncharacters, which
-// are there for such internal use) while the syntax is read.
+// YAML does not allow braces in a plain value inside braces, so {api_key: ${KEY}} is
+// not valid YAML. While the syntax is parsed, the braces of variables are therefore
+// replaced by two Unicode noncharacters, which are reserved for internal use.
 const shieldOpen, shieldClose = "\ufdd0", "\ufdd1"
 
-// shieldVariables leaves a variable alone whose default could not be told from
-// the syntax around it; there it needs quotes, as in any YAML.
+// shieldVariables replaces the braces of variables. It skips a variable whose default
+// contains YAML syntax; such a value needs quotes.
 func shieldVariables(s string) string {
 	if !strings.Contains(s, "${") {
 		return s
 	}
-	variable := regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*(?::-[^{}"'\\#\r\n]*)?)\}`)
+	variable := regexp.MustCompile(`\$\{((?:FILE:|[A-Za-z_][A-Za-z0-9_]*:-)[^{}"'\\#\r\n]*|[A-Za-z_][A-Za-z0-9_]*)\}`)
 	return variable.ReplaceAllString(s, "$$"+shieldOpen+"$1"+shieldClose)
 }
 
@@ -29,9 +32,15 @@ func unshieldVariables(s string) string {
 	return strings.NewReplacer(shieldOpen, "{", shieldClose, "}").Replace(s)
 }
 
-// expand replaces ${VAR}, ${VAR:-text} and $$ in a value. A lone dollar that
-// begins none of them stays as it is.
-func expand(s string, env func(string) (string, bool)) (string, error) {
+// variableReader reads what ${...} stands for.
+type variableReader struct {
+	env func(string) (string, bool)
+	dir string // of the configuration file
+}
+
+// expand replaces ${VAR}, ${VAR:-text}, ${FILE:path} and $$ in a value. Any other dollar
+// sign stays.
+func (r variableReader) expand(s string) (string, error) {
 	if strings.IndexByte(s, '$') < 0 {
 		return s, nil
 	}
@@ -52,7 +61,7 @@ func expand(s string, env func(string) (string, bool)) (string, error) {
 			if !ok {
 				return "", fmt.Errorf("has \"${\" without \"}\"; write \"${NAME}\", or \"$$\" for a dollar sign")
 			}
-			value, err := lookup(name, env)
+			value, err := r.lookup(name)
 			if err != nil {
 				return "", err
 			}
@@ -65,12 +74,15 @@ func expand(s string, env func(string) (string, bool)) (string, error) {
 	}
 }
 
-func lookup(spec string, env func(string) (string, bool)) (string, error) {
+func (r variableReader) lookup(spec string) (string, error) {
+	if path, ok := strings.CutPrefix(spec, "FILE:"); ok {
+		return r.readFile(path)
+	}
 	name, fallback, has := strings.Cut(spec, ":-")
 	if !isVariable(name) {
-		return "", fmt.Errorf("has \"${...}\" around what is no variable's name; write \"${NAME}\", or \"$$\" for a dollar sign")
+		return "", fmt.Errorf("has an invalid variable name in \"${...}\"; write \"${NAME}\", or \"$$\" for a dollar sign")
 	}
-	value, set := env(name)
+	value, set := r.env(name)
 	if has && value == "" {
 		return fallback, nil
 	}
@@ -78,6 +90,36 @@ func lookup(spec string, env func(string) (string, bool)) (string, error) {
 		return "", fmt.Errorf("needs the environment variable %s, which is not set; set it, or write \"${%s:-default}\"", name, name)
 	}
 	return value, nil
+}
+
+// maxSecretFile is the maximum size of a file that ${FILE:path} names.
+const maxSecretFile = 64 << 10
+
+// readFile returns the contents of a file without the line break at its end.
+func (r variableReader) readFile(path string) (string, error) {
+	f, err := os.Open(relativeTo(r.dir, path))
+	if err != nil {
+		return "", fmt.Errorf("needs a file: %w; create it, or write another path in \"${FILE:path}\"", err)
+	}
+	defer func() { _ = f.Close() }() // only read from
+	data, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("needs a file: %w", err)
+	case len(data) > maxSecretFile:
+		return "", fmt.Errorf("needs the file %s, which is larger than %d KiB; it must hold the value alone", path, maxSecretFile>>10)
+	case !utf8.Valid(data):
+		return "", fmt.Errorf("needs the file %s, which is not UTF-8; save it as UTF-8", path)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
+}
+
+// relativeTo returns a path as it is from the folder dir.
+func relativeTo(dir, path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 func isVariable(name string) bool {

@@ -5,358 +5,444 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
-	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
 // The structs below and those of file_stores.go are the file as it is written. Their comments are the
 // reference page and the JSON Schema: run `go test ./internal/config -update`
 // after changing one. The example tag is shown there.
 
-// file is the whole configuration. Every value may hold `${VAR}`, which is
-// replaced by that environment variable, or `${VAR:-text}`, which is `text` where
-// the variable is unset or empty. `$$` is a dollar sign.
+// file is the whole configuration. A value may contain `${VAR}`, which is replaced
+// by that environment variable, `${VAR:-text}`, which falls back to `text` if the
+// variable is unset or empty, or `${FILE:path}`, which is replaced by the contents of
+// that file. Write `$$` for a dollar sign. Relative paths are relative to the folder of
+// the configuration file.
 type file struct {
 	at
-	// Address that clients call, as host:port. An address that is not loopback
-	// needs keys.
+	dir string // of the configuration file; relative paths are relative to it
+	// Address for clients, as host:port. An address other than loopback requires
+	// keys or a store.
 	Listen string `key:"listen" example:"0.0.0.0:8080"`
-	// The second listener.
+	// Certificate of the client port. Without it and without acme the port is plain
+	// HTTP.
+	TLS tlsFile `key:"tls"`
+	// Certificate of the client port from an ACME authority, instead of tls.
+	ACME acmeFile `key:"acme"`
+	// Path prefix of all client paths, for a reverse proxy that does not remove it.
+	// Probes are served with and without it.
+	BasePath string `key:"base_path" example:"/llm"`
+	// Requests from web pages of other origins. Refused by default.
+	CORS corsFile `key:"cors"`
+	// Networks of reverse proxies. If a request comes from one of them, the client's
+	// address is the last one in X-Forwarded-For that is not such a proxy. Keys with
+	// networks are checked against it. None by default.
+	TrustedProxies []string `key:"trusted_proxies" example:"[10.0.0.0/8]"`
+	// The admin port: metrics and the admin API.
 	Admin adminFile `key:"admin"`
-	// Keys that clients may use, each of at least 16 characters. Without any, no
-	// key is asked for, and only loopback addresses can be listened on. Each is the
-	// key alone, or a mapping.
+	// A second port for metrics and probes.
+	Metrics metricsFile `key:"metrics"`
+	// How the gateway stops on SIGTERM and SIGINT.
+	Shutdown shutdownFile `key:"shutdown"`
+	// Client keys, each of at least 16 characters. An entry is the key itself or a
+	// mapping. Without keys and store, requests need no key and the gateway listens
+	// on loopback only.
 	Keys []keyFile `key:"keys" example:"[\"${TEAM_KEY}\"]"`
-	// Who serves models, by a name of your own.
+	// Upstreams, each under a name of your choice.
 	Providers table[providerFile] `key:"providers"`
-	// What clients may ask for, by the name that they use. A name that ends in
-	// `*` serves every model that begins so.
+	// Models, under the names that clients use. A name that ends in `*` matches
+	// every model with that prefix.
 	Models table[modelFile] `key:"models"`
-	// How long a request may take; a provider or a model may have its own.
+	// Time limits of a request. A provider or a model can override them.
 	Timeouts timeoutsFile `key:"timeouts"`
-	// What is done for a request that a provider has failed.
+	// Retries and failover.
 	Retries retriesFile `key:"retries"`
-	// How much is taken on at once.
+	// Limits on concurrent requests.
 	Overload overloadFile `key:"overload"`
-	// What is held in memory at most.
+	// Limits on memory.
 	Limits limitsFile `key:"limits"`
-	// Time after which an idle stream gets a comment line, so that proxies on the
-	// way do not cut it. The default, 0, is off.
+	// Interval of comment lines on an idle stream, which keep proxies from closing
+	// it. The default, 0, turns them off.
 	KeepAlive duration `key:"keep_alive" example:"15s"`
-	// What is done where a request cannot be said in the upstream's protocol as the
-	// client has said it. With default, what would change its meaning is refused
-	// and the rest is approximated or left out; with strict, anything of the kind
-	// is refused; with loose, what can be left out is left out. What was done is in
-	// the header Isogloss-Fidelity. A client chooses for one request with the
-	// header Isogloss-Fidelity-Mode.
+	// How to translate a request that the upstream's dialect cannot express exactly.
+	// With default, the gateway refuses what would change the meaning and
+	// approximates or drops the rest. With strict, it refuses any loss. With loose,
+	// it drops whatever it can. The header Isogloss-Fidelity reports the result. A
+	// client can choose for one request with the header Isogloss-Fidelity-Mode.
 	Fidelity fidelityName `key:"fidelity" example:"strict"`
-	// What models refuse or want otherwise, where requests are translated. The
-	// first row that matches counts, and these come before those that are built in.
+	// Rules about what models accept, used for translated requests. The first
+	// matching rule applies. These come before the built-in rules.
 	Gates []gateFile `key:"gates"`
-	// This gateway's name among several, which has to be its own. The default is the
-	// host's name.
+	// Unique name of this node among several. The default is the host name.
 	Node string `key:"node" example:"gw-1"`
-	// Folder for what outlives the process: the SQLite file, usage on its way to the
-	// store, what was last known of keys and workers. It is made where it is needed.
-	// Processes of the same node share it, nodes do not.
+	// Folder for the SQLite file, the spool, snapshots of keys and workers, and the
+	// pepper. The gateway creates it when needed. Processes of one node share it;
+	// nodes do not.
 	Data string `key:"data" example:"/var/lib/isogloss"`
-	// Where clients' keys and the ledger are kept. With it every request needs a
-	// key; without it nothing is written to disk.
+	// Database for client keys and the ledger. With it every request needs a key.
+	// Without it the gateway writes nothing to disk.
 	Store storeFile `key:"store"`
-	// Where several gateways keep the limits of keys. The default is in memory,
-	// which holds for one gateway alone.
+	// Shared limits of several gateways. By default limits are in memory and apply
+	// to one gateway.
 	Redis redisFile `key:"redis"`
-	// What tokens cost, beyond the prices that are built in.
+	// Token prices, in addition to the built-in ones.
 	Prices pricesFile `key:"prices"`
-	// Answers that are given again to the same request. Off by default.
+	// Cache of responses to deterministic requests. Off by default.
 	Cache cacheFile `key:"cache"`
-	// Where workers are found that come and go. Their models are served by the names
-	// that they register; in models, the target `discovered/NAME` stands for all
-	// workers of a name.
+	// Sources of workers. Their models are served under the names that they
+	// register. The target `discovered/NAME` stands for all workers of that name.
 	Discover discoverFile `key:"discover"`
-	// What is logged and how.
+	// Log level and format.
 	Log logFile `key:"log"`
-	// Where spans are sent.
+	// OpenTelemetry traces.
 	Traces tracesFile `key:"traces"`
 }
 
-// keyFile is a client's key that is written as a mapping.
+// keyFile is a client key written as a mapping.
 type keyFile struct {
 	at
 	// The key.
 	Key secret.String `key:"key" example:"${TEAM_KEY}"`
-	// How much its requests matter when there are more than can be served. A
-	// request may say less of itself with the header Isogloss-Criticality, not
-	// more. The default is normal.
+	// Priority of its requests under overload. A request can lower it with the
+	// header Isogloss-Criticality. The default is normal.
 	Criticality className `key:"criticality" example:"critical"`
-	// How many requests it may have open at once. The default is overload.per_key.
+	// Maximum number of open requests. The default is overload.per_key.
 	Concurrency int `key:"concurrency" example:"8"`
 }
 
 // fromText lets a key be written alone.
 func (k *keyFile) fromText(text string) { k.Key = secret.String(text) }
 
-// adminFile is the listener for metrics and administration.
+// adminFile is the listener for metrics and the admin API.
 type adminFile struct {
 	at
-	// Address of the metrics and the admin API. One that is not loopback needs tls
-	// and a store, and then everything on it needs an operator's key.
+	// Address of the metrics and the admin API. An address other than loopback
+	// requires tls and a store, and then every request to it needs an operator key.
 	Listen string `key:"listen" example:"127.0.0.1:9090"`
-	// The listener's certificate.
+	// Certificate of the admin port.
 	TLS tlsFile `key:"tls"`
 }
 
-// tlsFile is a certificate with its key.
-type tlsFile struct {
+// metricsFile is a plain listener that Prometheus and probes can reach without a key.
+type metricsFile struct {
 	at
-	// File with the certificate and those that lead to its root, as PEM.
-	Cert string `key:"cert" example:"/etc/isogloss/admin.crt"`
-	// File with the private key, as PEM.
-	Key string `key:"key" example:"/etc/isogloss/admin.key"`
+	// Address that serves `/metrics`, `/live` and `/ready` over plain HTTP and
+	// nothing else. None by default: metrics are on the admin port.
+	Listen string `key:"listen" example:":9090"`
+	// Which keys, teams, organisations and models have metrics of their own for
+	// spend, tokens and refusals: none, those with the most use, or all (at most
+	// 10,000). The others are counted together as `other`.
+	ByKey byKeyName `key:"by_key" example:"all"`
+	// Number of keys, teams, organisations and models for `by_key: top`.
+	Top int `key:"top" example:"500"`
+	// URL of an OTLP/HTTP collector that metrics are sent to. Without it they are
+	// only scraped.
+	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
+	// Interval at which metrics are sent to the collector.
+	Every duration `key:"every" example:"15s"`
 }
 
-// providerFile is one upstream. Either `preset` or `protocol` with `base_url` is
-// needed; what is written here wins over the preset.
+// shutdownFile is how the gateway stops on SIGTERM and SIGINT. The sum plus two seconds
+// must be less than the time that the supervisor leaves before it kills the process.
+type shutdownFile struct {
+	at
+	// Time between failing readiness and closing the port. New requests are served
+	// during it, so that load balancers can notice.
+	Notice duration `key:"notice" example:"5s"`
+	// Time for open requests to finish. Those that are open afterwards end with an
+	// error.
+	Drain duration `key:"drain" example:"10m"`
+}
+
+// tlsFile is a certificate and its private key. The gateway reads the files again when
+// they change.
+type tlsFile struct {
+	at
+	// PEM file with the certificate and its intermediates.
+	Cert string `key:"cert" example:"/etc/isogloss/server.crt"`
+	// PEM file with the private key.
+	Key string `key:"key" example:"/etc/isogloss/server.key"`
+	// PEM file with the authorities of client certificates. With it every client
+	// needs a certificate. None by default.
+	ClientCA string `key:"client_ca" example:"/etc/isogloss/clients.crt"`
+	// Lowest TLS version. The default is 1.2.
+	MinVersion tlsVersionName `key:"min_version" example:"1.3"`
+}
+
+// acmeFile is an ACME authority such as Let's Encrypt. The gateway must be reachable on
+// port 443 under the domains. Certificates are kept in the data folder.
+type acmeFile struct {
+	at
+	// Domains of the certificate.
+	Domains []string `key:"domains" example:"[llm.example.com]"`
+	// Contact address for the authority. None by default.
+	Email string `key:"email" example:"ops@example.com"`
+	// Directory URL of the authority. The default is Let's Encrypt.
+	Directory string `key:"directory" example:"https://acme-staging-v02.api.letsencrypt.org/directory"`
+	// PEM file with the authorities of the directory's own certificate. The default
+	// is the system's.
+	CA string `key:"ca" example:"/etc/isogloss/acme-ca.crt"`
+}
+
+// corsFile is the set of web pages that may call the gateway from a browser.
+type corsFile struct {
+	at
+	// Origins, each as scheme and host, or `*` for every origin.
+	Origins []string `key:"origins" example:"[\"https://app.example.com\"]"`
+}
+
+// providerFile is one upstream. It needs `preset`, or `protocol` and `base_url`.
+// Settings here override the preset.
 type providerFile struct {
 	at
-	// A vendor or engine that is known: its protocol, address and habits.
+	// A known vendor or engine. It sets protocol, address and quirks.
 	Preset presetName `key:"preset" example:"openai"`
-	// The protocol that the upstream speaks. The default is the preset's.
+	// Protocol of the upstream. The default is the preset's.
 	Protocol protocolName `key:"protocol" example:"openai-chat"`
-	// What the vendor's own SDK takes: with `/v1` for the two protocols of OpenAI
-	// (a bare origin gets it), the bare origin for anthropic and gemini. A query is
-	// kept. The default is the preset's.
+	// Base URL as the vendor's SDK takes it: with `/v1` for the two protocols of
+	// OpenAI (added to a bare origin), the bare origin for anthropic and gemini. A
+	// query is kept. The default is the preset's.
 	BaseURL string `key:"base_url" example:"http://127.0.0.1:8000/v1"`
-	// The credential. It may be left out for auth none, for engines, and for
-	// addresses in a private network.
+	// Credential. Optional for auth none, for engines, and for addresses in a
+	// private network.
 	APIKey secret.String `key:"api_key" example:"${OPENAI_API_KEY}"`
-	// The header that the credential travels in. The default is the preset's or
-	// the protocol's own.
+	// Header of the credential. The default is the preset's or the protocol's.
 	Auth authName `key:"auth" example:"bearer"`
-	// The version of the anthropic or gemini protocol to ask for. The default is
-	// the protocol's own.
+	// Version of the anthropic or gemini protocol to request. The default is the
+	// protocol's own.
 	APIVersion string `key:"api_version" example:"2023-06-01"`
-	// Further versions of the anthropic or gemini protocol that the upstream takes;
-	// a client that asks for one of them gets it. By default it is every known
-	// version, or only api_version where that is written.
+	// Versions of the anthropic or gemini protocol that the upstream also accepts. A
+	// client that requests one of them gets it. The default is every known version,
+	// or only api_version if that is set.
 	AcceptedVersions []string `key:"accepted_versions" example:"[\"2023-06-01\"]"`
-	// Send requests on unread that ask for a version of the anthropic protocol
-	// which the gateway does not know. The default is false: they are refused.
+	// Forward requests that use an unknown version of the anthropic protocol without
+	// reading them. The default is false: they are refused.
 	ForwardUnknownVersion bool `key:"forward_unknown_version" example:"true"`
-	// Headers that are sent with every request.
+	// Headers added to every request.
 	Headers map[string]string `key:"headers" example:"{X-Team: search}"`
-	// Whether the upstream is always asked to stream or only where the client
-	// did. The default is always for engines and mirror for all else.
+	// Whether to stream from the upstream always or only if the client streams. With
+	// always, the gateway assembles one body for a non-streaming client. The default
+	// is always for engines and mirror for others.
 	UpstreamStream streamName `key:"upstream_stream" example:"always"`
-	// Ask for token counts on streams where the client did not. The default is
+	// Request token counts on streams even if the client did not. The default is
 	// false.
 	IncludeUsage bool `key:"include_usage" example:"true"`
-	// What is done with a request's nvext member: sent on, taken out and
-	// reported, or answered with an error. The default is refuse, and forward for
-	// the preset dynamo.
+	// How to treat the member nvext of a request: forward it, drop and report it, or
+	// refuse the request. The default is refuse, and forward for the preset dynamo.
 	NvExt nvExtName `key:"nvext" example:"forward"`
-	// The form in which this provider takes `/v1/rerank`: as the client wrote it,
-	// or Cohere's or Jina's own, which requests and answers are translated to and
-	// from. The default is same. Cohere's address for it is
-	// `https://api.cohere.com`, Jina's `https://api.jina.ai/v1`.
+	// What to do with a request that names an id of something that the provider keeps,
+	// such as a response or a file, if the gateway does not know whose it is. An id of
+	// another organisation is always refused. The default is refuse if several
+	// organisations have keys, and forward otherwise.
+	UnknownIDs unknownIDsName `key:"unknown_ids" example:"forward"`
+	// Salt of the engine's prefix cache, sent as cache_salt in place of the client's own:
+	// tenant sends one for each organisation, or for each key of this file; shared does
+	// so if several organisations have keys. The default is shared for the preset vllm,
+	// and none for others.
+	CacheSalt cacheSaltName `key:"cache_salt" example:"tenant"`
+	// Format of `/v1/rerank` at this provider: same forwards the request unchanged;
+	// cohere and jina translate it to that vendor's format. The default is same. The
+	// base URL is `https://api.cohere.com` for Cohere and `https://api.jina.ai/v1`
+	// for Jina.
 	Rerank rerankName `key:"rerank" example:"cohere"`
-	// Other requests that are sent on to this provider, each exactly, as a method
-	// and a path.
+	// Further requests to forward to this provider, each an exact method and path.
 	Paths []string `key:"paths" example:"[\"POST /v1/audio/speech\"]"`
-	// How long a request to this provider may take.
+	// Time limits of a request to this provider.
 	Timeouts timeoutsFile `key:"timeouts"`
-	// How many requests each of its models may have open at once. The default is
+	// Maximum number of open requests per model of this provider. The default is
 	// overload.per_target.
 	Concurrency int `key:"concurrency" example:"64"`
-	// What a rate limit of this provider counts for: the model that was asked, or
-	// all models of the credential. The default is model.
+	// Scope of this provider's rate limits: one model, or all models of the
+	// credential. The default is model.
 	Quota quotaName `key:"quota" example:"provider"`
-	// Asking whether it is well, where a model has somebody else to turn to.
+	// Active health check, made if a model has another target.
 	Health healthFile `key:"health"`
-	// How an answer that broke off is taken up again, for models with continue:
-	// with the beginning of the answer as a last message of the assistant
-	// (trailing), with that and vLLM's continue_final_message (vllm), or with that
-	// and a prefix mark (prefix). The default is the preset's, or none.
+	// How to continue a stream that broke off, for models with continue: trailing
+	// sends the delivered text as a last assistant message, vllm adds vLLM's
+	// continue_final_message, prefix adds a prefix mark. The default is the
+	// preset's, or none.
 	Continuation continuationName `key:"continuation" example:"vllm"`
 }
 
-// healthFile is a check that is made now and then.
+// healthFile is an active health check.
 type healthFile struct {
 	at
-	// The path that is asked with GET, on the provider's origin; a status of 2xx is
-	// well. The default is /health for engines and none for all else.
+	// Path of the GET request on the origin of the provider. A 2xx status means
+	// healthy. The default is /health for engines and none for others.
 	Path string `key:"path" example:"/health"`
-	// How often. The default is 5s.
+	// Interval. The default is 5s.
 	Every duration `key:"every" example:"2s"`
 }
 
-// gateFile is what some models refuse or want otherwise.
+// gateFile is a rule about what certain models accept.
 type gateFile struct {
 	at
-	// The models, by the upstream's own names for them. `*` stands for anything;
-	// letters may be of either case, and dots are dashes.
+	// Upstream model names. `*` matches any text; case is ignored, and a dot equals
+	// a dash.
 	Match string `key:"match" example:"claude-x*"`
-	// The protocol that they are called over.
+	// Protocol of the upstream.
 	Protocol protocolName `key:"protocol" example:"anthropic"`
-	// What is sent as the longest answer where the protocol wants a number and the
-	// client gave none. The default is the protocol's own.
+	// Output limit to send if the protocol requires one and the client set none. The
+	// default is the protocol's own.
 	MaxOutput int `key:"max_output" example:"64000"`
-	// Leave temperature, top_p and top_k out. The default is false.
+	// Drop temperature, top_p and top_k. The default is false.
 	NoSampling bool `key:"no_sampling" example:"true"`
-	// Do not force a tool to be called. The default is false.
+	// Do not force a tool call. The default is false.
 	NoForcedTool bool `key:"no_forced_tool" example:"true"`
-	// Leave stop sequences out. The default is false.
+	// Drop stop sequences. The default is false.
 	NoStop bool `key:"no_stop" example:"true"`
-	// Reasoning is set by effort. The default is false.
+	// Set reasoning by effort. The default is false.
 	Adaptive bool `key:"adaptive" example:"true"`
-	// Reasoning is set by a number of tokens. The default is false.
+	// Set reasoning by a number of tokens. The default is false.
 	Budget bool `key:"budget" example:"true"`
-	// The levels of effort that are known. The default is all.
+	// Accepted levels of effort. The default is all.
 	Efforts []string `key:"efforts" example:"[low, high]"`
-	// System text may stand in mid-conversation. The default is false.
+	// Allow system messages inside a conversation. The default is false.
 	MidSystem bool `key:"mid_system" example:"true"`
-	// The role developer is not known. The default is false.
+	// Replace the role developer by system. The default is false.
 	SystemOnly bool `key:"system_only" example:"true"`
-	// The member that limits the answer, where the protocol has two names for it.
+	// Name of the output limit, if the protocol has two names for it.
 	MaxTokensName string `key:"max_tokens_name" example:"max_tokens"`
-	// The member that an earlier answer's reasoning is sent back as. By default it
-	// is not sent back.
+	// Member in which to send the reasoning of earlier responses. By default it is
+	// not sent.
 	ReasoningHistory string `key:"reasoning_history" example:"reasoning_content"`
 }
 
-// modelFile is one name that clients use.
+// modelFile is one model name for clients.
 type modelFile struct {
 	at
-	// Who serves it. Each is `provider/model`, or a mapping with a weight. Where one
-	// fails before it has said anything, the next is asked. Where the model's name
-	// ends in `*`, one `*` in a target stands for the rest of the name.
-	Targets []targetFile `key:"targets" example:"[openai/gpt-5-mini]"`
-	// The owner that lists of models show. The default is the first target's
-	// provider.
+	// Targets, each `provider/model` or a mapping with a weight. If one fails before
+	// the client has received anything, the gateway tries the next. If the model's
+	// name ends in `*`, one `*` in a target stands for the rest of the name.
+	Targets []targetFile `key:"targets" example:"[openai/gpt-6-luna]"`
+	// Owner shown in model lists. The default is the first target's provider.
 	OwnedBy string `key:"owned_by" example:"search-team"`
-	// Who is asked first: the targets in their order; by weight, at random; the less
-	// busy of two; the one that answers sooner; or the one that is likely to have the
-	// conversation in its prompt cache. The default is order, and weight where a
-	// target has a weight.
+	// Order of the targets: order tries them as listed; weight picks at random by
+	// weight; least-busy prefers the less busy of two; fastest prefers the faster of
+	// two; cache prefers the target that probably has the conversation in its prompt
+	// cache. The default is order, and weight if a target has a weight.
 	Balance balanceName `key:"balance" example:"least-busy"`
-	// Asking a second target where the first is slow to begin. Off by default.
+	// Second attempt beside a slow first one. Off by default.
 	Hedge hedgeFile `key:"hedge"`
-	// Whether a stream that breaks off is taken up by asking for the rest of it, where
-	// a target has a continuation. The default is false: it ends with an error.
+	// Continue a stream that breaks off, if a target has a continuation. The default
+	// is false: the stream ends with an error.
 	Continue bool `key:"continue" example:"true"`
-	// How long a request for this model may take.
+	// Time limits of a request for this model.
 	Timeouts timeoutsFile `key:"timeouts"`
 }
 
-// hedgeFile is when a second target is asked for the same answer. The first to say
-// something is taken, the other is given up.
+// hedgeFile is when to start a second attempt. The gateway uses the response that
+// starts first and cancels the other.
 type hedgeFile struct {
 	at
-	// After how long: this percentile of the time that the first target lately took
-	// to its first token. It turns hedging on.
+	// Delay of the second attempt, as a percentile of the first target's recent
+	// times to first token. Setting it turns hedging on.
 	Percentile float64 `key:"percentile" example:"95"`
-	// The share of requests, and of what they send, that may be asked twice. The
+	// Maximum share of requests, and of their bytes, that are sent twice. The
 	// default is 0.05.
 	Share float64 `key:"share" example:"0.02"`
 }
 
-// retriesFile bounds what is done for one request.
+// retriesFile is how often a request is tried.
 type retriesFile struct {
 	at
-	// How often a request is sent in all, to whomever; 1 never repeats one. Whatever
-	// it is, no more than a fifth of a provider's requests are repeated on it.
+	// Maximum number of attempts per request, on all targets; 1 turns retries off.
+	// Retries on one provider are also limited to a fifth of its requests.
 	Attempts int `key:"attempts" example:"2"`
 }
 
-// overloadFile bounds what is served at once. What is above waits for its turn or
-// is refused at once, with a time after which to come again.
+// overloadFile is a set of limits on concurrent requests. Requests above a limit
+// wait in the queue or are refused at once, with Retry-After.
 type overloadFile struct {
 	at
-	// Open requests of the whole process. The default, 0, is what its file
-	// descriptors allow.
+	// Open requests of the process. The default, 0, is what its file descriptors
+	// allow.
 	Requests int `key:"requests" example:"2000"`
 	// Open requests of one key. The default, 0, sets no limit.
 	PerKey int `key:"per_key" example:"64"`
 	// Open requests of one target. The default, 0, sets no limit.
 	PerTarget int `key:"per_target" example:"256"`
-	// How many requests may wait.
+	// Requests that may wait.
 	Queue int `key:"queue" example:"200"`
-	// How long each may wait.
+	// Time that each may wait.
 	Wait duration `key:"wait" example:"2s"`
 	// Lower a target's limit when its first token slows down, and raise it again.
 	// The default is false.
 	Adaptive bool `key:"adaptive" example:"true"`
-	// Memory near which requests are refused. The default, 0, is four fifths of the
-	// container's limit, where there is one.
+	// Memory use near which requests are refused. The default, 0, is four fifths of
+	// the container's limit, if there is one.
 	Memory size `key:"memory" example:"2GiB"`
 }
 
-// targetFile is a target that is written as a mapping.
+// targetFile is a target written as a mapping.
 type targetFile struct {
 	at
 	// The target, as provider/model.
-	Target string `key:"target" example:"openai/gpt-5-mini"`
-	// Its share among the targets of this model, 1 to 1000. The default is 1.
+	Target string `key:"target" example:"openai/gpt-6-luna"`
+	// Weight among the targets of the model, 1 to 1000. The default is 1.
 	Weight int `key:"weight" example:"2"`
 }
 
 // fromText lets a target be written as "provider/model" alone.
 func (t *targetFile) fromText(text string) { t.Target = text }
 
-// timeoutsFile bounds one request.
+// timeoutsFile is the set of time limits of one request.
 type timeoutsFile struct {
 	at
-	// Until the connection to the provider stands.
+	// Time to connect to the provider.
 	Connect duration `key:"connect" example:"2s"`
-	// Until the first byte of the answer.
+	// Time to the first byte of the response.
 	FirstByte duration `key:"first_byte" example:"5m"`
-	// Until a stream has said something. The default, 0, leaves it to idle.
+	// Time to the first content of a stream. The default, 0, leaves it to idle.
 	FirstToken duration `key:"first_token" example:"30s"`
-	// Between two reads of the answer.
+	// Time between two reads of the response.
 	Idle duration `key:"idle" example:"1m"`
-	// The whole exchange.
+	// Time of the whole exchange.
 	Total duration `key:"total" example:"1h"`
 }
 
-// limitsFile bounds what is held in memory. A size is a number of bytes, or a
-// number with KiB, MiB, GiB, KB, MB or GB.
+// limitsFile is the maximum sizes of what is held in memory.
 type limitsFile struct {
 	at
-	// The body of a request.
+	// Body of a request.
 	Body size `key:"body" example:"128MiB"`
 	// One event of a stream.
 	Event size `key:"event" example:"32MiB"`
-	// An answer that has to be collected before it can be sent.
+	// Non-streaming response, also one assembled from a stream.
 	Answer size `key:"answer" example:"128MiB"`
-	// What is kept of conversations for clients of the Responses API, which may name
-	// what was said before (previous_response_id, item_reference) where the upstream
-	// keeps nothing. In memory only, encrypted, until it was not used for an hour. 0
-	// keeps nothing, and such requests are refused.
+	// Conversation store for previous_response_id and item_reference of the Responses
+	// API on upstreams that store nothing. In memory only; an entry expires an hour
+	// after its last use. With 0 nothing is stored and such requests are refused.
 	Conversations size `key:"conversations" example:"256MiB"`
 }
 
 // logFile is what is logged and how.
 type logFile struct {
 	at
-	// The least level that is logged.
+	// Lowest level that is logged.
 	Level levelName `key:"level" example:"debug"`
-	// How a line is written.
+	// Format of a line: auto is readable text with colour on a terminal (without it if
+	// NO_COLOR is set) and json elsewhere.
 	Format formatName `key:"format" example:"text"`
+	// URL of an OTLP/HTTP collector that the log is sent to as well.
+	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
 }
 
 // tracesFile is where spans are sent.
 type tracesFile struct {
 	at
-	// URL of an OTLP/HTTP collector. Without it nothing is sent.
+	// URL of an OTLP/HTTP collector. Without it tracing is off.
 	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
-	// Share of requests that are traced, 0 to 1.
+	// Share of requests to trace, 0 to 1.
 	Sample float64 `key:"sample" example:"0.1"`
 }
 
 // defaultFile is an empty file with every default in it.
 func defaultFile() file {
 	return file{
-		Listen: "127.0.0.1:8080",
-		Admin:  adminFile{Listen: "127.0.0.1:8081"},
+		Listen:   "127.0.0.1:8080",
+		Admin:    adminFile{Listen: "127.0.0.1:8081"},
+		Metrics:  metricsFile{ByKey: "top", Top: 100, Every: duration(time.Minute)},
+		Shutdown: shutdownFile{Notice: duration(time.Second), Drain: duration(25 * time.Second)},
 		Timeouts: timeoutsFile{
 			Connect:   duration(5 * time.Second),
 			FirstByte: duration(2 * time.Minute),
@@ -371,26 +457,30 @@ func defaultFile() file {
 		Overload: overloadFile{Queue: 1000, Wait: duration(5 * time.Second)},
 		Limits:   limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20, Conversations: 64 << 20},
 		Fidelity: "default",
-		Log:      logFile{Level: "info", Format: "json"},
+		Log:      logFile{Level: "info", Format: "auto"},
 		Traces:   tracesFile{Sample: 1},
 	}
 }
 
-// The types below are strings of which only some are known.
+// The types below are strings with a fixed set of valid values.
 type (
 	presetName       string
 	protocolName     string
 	authName         string
 	streamName       string
 	nvExtName        string
+	unknownIDsName   string
+	cacheSaltName    string
 	rerankName       string
 	fidelityName     string
 	className        string
 	quotaName        string
 	balanceName      string
 	continuationName string
+	tlsVersionName   string
 	levelName        string
 	formatName       string
+	byKeyName        string
 )
 
 func (presetName) options() []string {
@@ -402,13 +492,19 @@ func (presetName) options() []string {
 	return names
 }
 
-func (protocolName) options() []string { return texts(protocol.Names()) }
+func (protocolName) options() []string { return texts(all.Names()) }
 func (authName) options() []string     { return texts(provider.Auths()) }
 func (streamName) options() []string {
 	return texts([]provider.StreamMode{provider.Always, provider.Mirror})
 }
 func (nvExtName) options() []string {
-	return texts([]provider.NvExt{provider.NvExtForward, provider.NvExtDrop, provider.NvExtRefuse})
+	return texts([]provider.Extensions{provider.ForwardExtensions, provider.DropExtensions, provider.RefuseExtensions})
+}
+func (unknownIDsName) options() []string {
+	return texts([]provider.UnknownIDs{provider.RefuseUnknown, provider.ForwardUnknown})
+}
+func (cacheSaltName) options() []string {
+	return texts([]provider.CacheSalt{provider.TenantSalt, provider.SharedSalt, provider.NoSalt})
 }
 func (rerankName) options() []string {
 	return texts([]provider.Rerank{provider.RerankSame, provider.RerankCohere, provider.RerankJina})
@@ -424,8 +520,10 @@ func (balanceName) options() []string {
 func (continuationName) options() []string {
 	return texts([]provider.Continuation{provider.NoContinuation, provider.ContinueTrailing, provider.ContinueVLLM, provider.ContinuePrefix})
 }
-func (levelName) options() []string  { return []string{"debug", "info", "warn", "error"} }
-func (formatName) options() []string { return []string{"json", "text"} }
+func (tlsVersionName) options() []string { return []string{"1.2", "1.3"} }
+func (levelName) options() []string      { return []string{"debug", "info", "warn", "error"} }
+func (byKeyName) options() []string      { return []string{"off", "top", "all"} }
+func (formatName) options() []string     { return []string{"auto", "json", "text"} }
 
 func texts[T ~string](values []T) []string {
 	out := make([]string, len(values))

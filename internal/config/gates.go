@@ -16,13 +16,13 @@ func (f *file) resolveGates(ps *Problems) []provider.Gate {
 func (g *gateFile) resolve(ps *Problems) provider.Gate {
 	switch {
 	case g.Match == "":
-		ps.addKey(&g.at, "match", "is needed; write the models that are meant, such as \"claude-x*\"")
+		ps.addKey(&g.at, "match", "is required; write the models that are meant, such as \"claude-x*\"")
 	case g.Protocol == "":
-		ps.addKey(&g.at, "protocol", "is needed; write the protocol that the models are called over, such as anthropic")
+		ps.addKey(&g.at, "protocol", "is required; write the protocol that the models are called over, such as anthropic")
 	case g.MaxOutput < 0:
 		ps.addKey(&g.at, "max_output", "is negative; write a number of tokens such as 64000")
 	case g.Adaptive && g.Budget:
-		ps.addKey(&g.at, "budget", "is the other way to set reasoning than adaptive; keep one of them")
+		ps.addKey(&g.at, "budget", "excludes adaptive; keep one of them")
 	}
 	return provider.Gate{
 		Protocol: protocol.Name(g.Protocol),

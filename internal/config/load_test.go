@@ -87,8 +87,7 @@ func TestFromEnvironment(t *testing.T) {
 	}
 }
 
-// TestEveryPresetWithOnlyAKey builds each row of the catalogue as an operator
-// would.
+// TestEveryPresetWithOnlyAKey builds a provider from each preset with only a key set.
 func TestEveryPresetWithOnlyAKey(t *testing.T) {
 	for _, p := range provider.Catalog() {
 		base := ""
@@ -102,13 +101,13 @@ func TestEveryPresetWithOnlyAKey(t *testing.T) {
 	}
 }
 
-// TestEveryKeyExample keeps the example complete: each key of file.go stands in it.
+// TestEveryKeyExample checks that the example contains every key of file.go.
 func TestEveryKeyExample(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/every_key.txtar")
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := parseYAML(archive.Files[0].Data, lookupIn(string(archive.Files[1].Data)), &Problems{})
+	root := parseYAML(archive.Files[0].Data, variableReader{env: lookupIn(string(archive.Files[1].Data)), dir: "."}, &Problems{})
 	used := map[string]bool{}
 	var walk func(n *node)
 	walk = func(n *node) {
@@ -119,7 +118,7 @@ func TestEveryKeyExample(t *testing.T) {
 	}
 	walk(root)
 	for _, s := range []any{file{}, adminFile{}, providerFile{}, modelFile{}, targetFile{}, timeoutsFile{}, limitsFile{}, keyFile{}, healthFile{}, hedgeFile{}, retriesFile{}, overloadFile{}, gateFile{}, logFile{}, tracesFile{},
-		tlsFile{}, storeFile{}, redisFile{}, pricesFile{}, priceFile{}, cacheFile{}, discoverFile{}, etcdFile{}, nameFile{}} {
+		tlsFile{}, metricsFile{}, shutdownFile{}, acmeFile{}, corsFile{}, storeFile{}, redisFile{}, pricesFile{}, priceFile{}, cacheFile{}, discoverFile{}, etcdFile{}, nameFile{}} {
 		for _, key := range keyNames(reflect.TypeOf(s)) {
 			if !used[key] {
 				t.Errorf("%T: the example does not use %s", s, key)
@@ -128,7 +127,7 @@ func TestEveryKeyExample(t *testing.T) {
 	}
 }
 
-// manyModels is a file with n models in block style.
+// manyModels returns a file with n models in block style.
 func manyModels(n int) []byte {
 	var b bytes.Buffer
 	b.WriteString("providers:\n  openai: {preset: openai, api_key: k-1}\nmodels:\n")
@@ -138,11 +137,11 @@ func manyModels(n int) []byte {
 	return b.Bytes()
 }
 
-// TestManyModels crosses the borders between pieces of a mapping.
+// TestManyModels checks mappings so large that they are parsed in several pieces.
 func TestManyModels(t *testing.T) {
 	const n = 5*entriesPerRun + 1
 	_, err := Parse("isogloss.yaml", append(manyModels(n), "  model-7: {targets: [openai/x]}\n"...), noEnv)
-	want := fmt.Sprintf("isogloss.yaml:%d: models.model-7: stands here and on line %d; keep one", 4+4*n, 4+4*7)
+	want := fmt.Sprintf("isogloss.yaml:%d: models.model-7: is set here and on line %d; keep one", 4+4*n, 4+4*7)
 	if err == nil || err.Error() != want {
 		t.Errorf("a name twice, far apart: %v, want %s", err, want)
 	}
@@ -175,8 +174,8 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// FuzzParse: no input panics, and what is accepted obeys the rules that the rest
-// of the program relies on.
+// FuzzParse checks that no input panics and that an accepted configuration satisfies the
+// rules on which the rest of the program relies.
 func FuzzParse(f *testing.F) {
 	forEachConfig(f, func(_ string, data []byte, _ string) { f.Add(data) })
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -205,8 +204,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzPieces: a file read in pieces is the file read whole, wherever the library
-// can read it whole.
+// FuzzPieces checks that a file parsed in pieces equals the file parsed at once, if the
+// library can parse it at once.
 func FuzzPieces(f *testing.F) {
 	forEachConfig(f, func(_ string, data []byte, _ string) { f.Add(string(data)) })
 	f.Fuzz(func(t *testing.T, data string) {
@@ -228,8 +227,8 @@ func FuzzPieces(f *testing.F) {
 		for _, entry := range entries(pieces.tokens(lexer.Tokenize(data))) {
 			pieces.entry(piecesRoot, entry)
 		}
-		// Pieces may be refused where the whole is not: the library takes a value
-		// in the column of its key, which YAML does not allow.
+		// The pieces may be rejected although the whole file is not: the library accepts
+		// a value in the column of its key, which YAML does not allow.
 		if whole.broken || pieces.broken {
 			return
 		}
@@ -239,9 +238,9 @@ func FuzzPieces(f *testing.F) {
 	})
 }
 
-// emptyEntry reports whether an entry of a list is empty and no other follows it: the
-// library takes a key that stands below its dash for its value, which YAML does not.
-// testdata/list_empty_entry.txtar has what it is.
+// emptyEntry reports whether an entry of a list is empty and is the last one. The library
+// then parses a key below the dash as its value, which YAML does not allow. See
+// testdata/list_empty_entry.txtar.
 func emptyEntry(tokens token.Tokens) bool {
 	for i, t := range tokens[:len(tokens)-1] {
 		next := tokens[i+1]
@@ -253,10 +252,10 @@ func emptyEntry(tokens token.Tokens) bool {
 }
 
 func newTree() *tree {
-	return &tree{env: noEnv, ps: &Problems{}, anchors: map[string]*node{}, budget: 1000}
+	return &tree{variables: variableReader{env: noEnv}, ps: &Problems{}, anchors: map[string]*node{}, budget: 1000}
 }
 
-// outline is a tree as text; the order of merged keys is not part of it.
+// outline returns a tree as text, without the order of merged keys.
 func outline(n *node) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s %q\n", n.path(), n.kind, n.written)

@@ -11,9 +11,9 @@ func (f *modelFile) resolve(c *Config, byName map[string]*provider.Provider, ps 
 	m := Model{Name: f.node.key, OwnedBy: f.OwnedBy}
 	f.checkName(ps)
 	if len(f.Targets) == 0 {
-		ps.addKey(&f.at, "targets", "is needed: nobody serves this model; write targets: [provider/model]")
+		ps.addKey(&f.at, "targets", "is required: this model has no target; write targets: [provider/model]")
 	}
-	// Read once for its mistakes; each target lays it over its own provider's.
+	// Resolve once to report errors; each target merges it with its provider's timeouts.
 	own := f.Timeouts.over(c.Timeouts, ps)
 	for i := range f.Targets {
 		t := f.Targets[i].resolve(strings.HasSuffix(m.Name, "*"), c.Discover.On(), byName, ps)
@@ -31,8 +31,7 @@ func (f *modelFile) resolve(c *Config, byName map[string]*provider.Provider, ps 
 	return m
 }
 
-// balance is by weight where a weight was written: it would mean nothing
-// otherwise.
+// balance returns the configured policy, or weight if a target has a weight.
 func (f *modelFile) balance() string {
 	if f.Balance == "" && slices.ContainsFunc(f.Targets, func(t targetFile) bool { return t.has("weight") }) {
 		return "weight"
@@ -40,7 +39,7 @@ func (f *modelFile) balance() string {
 	return string(or(f.Balance, "order"))
 }
 
-// defaultHedgeShare keeps hedging from costing much by mistake.
+// defaultHedgeShare is small, so that hedging costs little by default.
 const defaultHedgeShare = 0.05
 
 func (h *hedgeFile) resolve(ps *Problems) Hedge {
@@ -48,7 +47,7 @@ func (h *hedgeFile) resolve(ps *Problems) Hedge {
 		ps.addKey(&h.at, "percentile", "is not a percentile; write a number between 0 and 100, such as 95")
 	}
 	if h.has("share") && !h.has("percentile") {
-		ps.addKey(&h.at, "percentile", "is needed: without it nothing is hedged; write one such as 95")
+		ps.addKey(&h.at, "percentile", "is required for hedging; write one such as 95")
 	}
 	h.checkShare("share", h.Share, ps)
 	if !h.has("share") {
@@ -67,7 +66,7 @@ func (f *modelFile) checkName(ps *Problems) {
 	}
 }
 
-// maxWeight keeps sums of weights far from overflow.
+// maxWeight prevents an overflow of sums of weights.
 const maxWeight = 1000
 
 func (f *targetFile) resolve(pattern, found bool, byName map[string]*provider.Provider, ps *Problems) Target {
@@ -84,7 +83,7 @@ func (f *targetFile) resolve(pattern, found bool, byName map[string]*provider.Pr
 		ps.add(n, "%q has no \"/\"; write provider/model", n.written)
 	case name == Discovered && found:
 	case t.Provider == nil:
-		ps.add(n, "%q names a provider that is not there; %s", n.written, insteadOf(name, byName))
+		ps.add(n, "%q names an unknown provider; %s", n.written, insteadOf(name, byName))
 	case model == "":
 		ps.add(n, "%q has no model after \"/\"; write provider/model", n.written)
 	case strings.ContainsFunc(model, func(r rune) bool { return r <= ' ' || r == 0x7f }):
@@ -103,7 +102,7 @@ func (f *targetFile) resolve(pattern, found bool, byName map[string]*provider.Pr
 	return t
 }
 
-// insteadOf offers the provider whose name is nearest.
+// insteadOf suggests the provider with the most similar name.
 func insteadOf(name string, byName map[string]*provider.Provider) string {
 	names := make([]string, 0, len(byName))
 	for n := range byName {

@@ -2,7 +2,7 @@ package config
 
 import "strconv"
 
-// kind is what a node of the file is.
+// kind is the YAML kind of a node.
 type kind int
 
 const (
@@ -16,11 +16,12 @@ func (k kind) String() string {
 	return [...]string{"empty", "a single value", "a mapping", "a list"}[k]
 }
 
-// node is one value of the file and where it stands.
+// node is one value of the file with its position.
 type node struct {
 	parent   *node
 	key      string // its key in a mapping, "[2]" in a list
 	line     int
+	source   string // the variable or flag that set it; empty: the file
 	kind     kind
 	written  string // a scalar as it stands in the file
 	text     string // the same with ${VAR} expanded
@@ -28,7 +29,7 @@ type node struct {
 	reported bool // one problem was reported; more would be noise
 }
 
-// path is how messages name the node: providers.x.base_url.
+// path returns the name of the node in messages: providers.x.base_url.
 func (n *node) path() string {
 	if n.parent == nil {
 		return ""
@@ -43,8 +44,8 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// child finds the value of a key. It is for the mappings of file.go, which are
-// short.
+// child returns the value of a key. It searches linearly, because the mappings of
+// file.go are short.
 func (n *node) child(key string) *node {
 	if n == nil {
 		return nil
@@ -57,8 +58,8 @@ func (n *node) child(key string) *node {
 	return nil
 }
 
-// copyTo is a copy of the node and all below it at another place in the tree.
-// It takes one from budget for each and stops at zero.
+// copyTo copies the node and its descendants to another place in the tree. Each copy
+// decrements budget; copying stops at zero.
 func (n *node) copyTo(parent *node, key string, budget *int) *node {
 	if *budget--; *budget < 0 {
 		return &node{parent: parent, key: key, line: n.line}
@@ -77,17 +78,17 @@ func (n *node) copyTo(parent *node, key string, budget *int) *node {
 
 func indexKey(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// at is embedded in every struct of the file: the node it was decoded from, nil
-// where the file does not have it.
+// at is embedded in every struct of the file. It holds the node that the struct was
+// decoded from, or nil if the file does not have it.
 type at struct{ node *node }
 
 func (a *at) place(n *node) { a.node = n }
 
-// has says whether the file holds the key.
+// has reports whether the file sets the key.
 func (a *at) has(key string) bool { return a.node.child(key) != nil }
 
-// writtenAt is a key's value as it stands in the file, for messages, or otherwise
-// where the file does not have it.
+// writtenAt returns the text of a key's value in the file, for messages, or otherwise
+// if the file does not set it.
 func (n *node) writtenAt(key, otherwise string) string {
 	if c := n.child(key); c != nil {
 		return c.written

@@ -9,10 +9,10 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 )
 
-// methods are those that a forwarded path may have.
+// methods lists the methods that a forwarded path may have.
 func methods() []string { return []string{"GET", "POST", "PUT", "PATCH", "DELETE"} }
 
-// ownPaths are served by the gateway itself; one that ends in "/" stands for all
+// ownPaths lists the paths of the gateway itself. A trailing "/" includes all paths
 // below it.
 func ownPaths() []string {
 	return []string{
@@ -22,7 +22,7 @@ func ownPaths() []string {
 	}
 }
 
-// paths reads the list "METHOD /path".
+// paths parses the list of "METHOD /path".
 func (f *providerFile) paths(ps *Problems) []provider.Path {
 	out := make([]provider.Path, 0, len(f.Paths))
 	for i, text := range f.Paths {
@@ -52,13 +52,13 @@ func parsePath(text string) (provider.Path, error) {
 	}
 	for _, own := range ownPaths() {
 		if p == own || strings.HasSuffix(own, "/") && strings.HasPrefix(p, own) {
-			return provider.Path{}, fmt.Errorf("is served by the gateway itself; take it out")
+			return provider.Path{}, fmt.Errorf("is served by the gateway itself; remove it")
 		}
 	}
 	return provider.Path{Method: method, Path: p}, nil
 }
 
-// checkPaths finds a path that was claimed before, here or by another provider.
+// checkPaths reports a path that is listed twice, for one provider or for two.
 func (f *providerFile) checkPaths(paths []provider.Path, claimed map[provider.Path]string, ps *Problems) {
 	for i, p := range paths {
 		if p.Path == "" {

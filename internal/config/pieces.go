@@ -6,11 +6,10 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// The library's parser reads the entries of a block mapping by recursion and
-// copies the list of them at every step: 10,000 models take half a second and
-// 100,000 take a minute. Its lexer is linear. So the tokens are cut where a
-// top-level key begins, and below it where an entry begins, and the parser gets
-// pieces: cost and depth of the stack are bounded by the piece.
+// The YAML library parses a block mapping recursively and copies the list of entries
+// at every step: 10,000 models take half a second and 100,000 take a minute. Its lexer
+// is linear. The tokens are therefore split at top-level keys, and below them at
+// entries, and parsed piece by piece, which bounds time and stack depth.
 
 const (
 	entriesPerRun = 128
@@ -19,8 +18,7 @@ const (
 	maxIndent     = 256    // column where a block may begin, which bounds their nesting
 )
 
-// tokens drops comments and the document's markers, and refuses what the parser
-// should not be given.
+// tokens drops comments and document markers and rejects unsupported syntax.
 func (t *tree) tokens(all token.Tokens) token.Tokens {
 	out := make(token.Tokens, 0, len(all))
 	depth := 0
@@ -39,7 +37,7 @@ func (t *tree) tokens(all token.Tokens) token.Tokens {
 			}
 			continue
 		case token.DirectiveType:
-			t.problem(tk, "is a YAML directive; take it out")
+			t.problem(tk, "is a YAML directive; remove it")
 			return nil
 		default:
 			depth += nesting(tk)
@@ -53,7 +51,7 @@ func (t *tree) tokens(all token.Tokens) token.Tokens {
 	return out
 }
 
-// nesting is what a token adds to the depth of brackets.
+// nesting returns the change of bracket depth by a token.
 func nesting(tk *token.Token) int {
 	switch tk.Type {
 	case token.SequenceStartType, token.MappingStartType:
@@ -72,8 +70,8 @@ func opensBlock(tk *token.Token) bool {
 	return tk.Next != nil && tk.Next.Type == token.MappingValueType
 }
 
-// entries cuts the tokens of a block mapping where an entry begins. A mapping in
-// braces is one piece.
+// entries splits the tokens of a block mapping at its entries. A mapping in braces is
+// one piece.
 func entries(tokens token.Tokens) []token.Tokens {
 	if len(tokens) == 0 {
 		return nil
@@ -90,9 +88,9 @@ func entries(tokens token.Tokens) []token.Tokens {
 	return append(out, tokens[start:])
 }
 
-// beginsEntry says whether a token in the column of a mapping's keys is one of
-// them: the first on its line, neither a list's dash, which may stand in the
-// same column, nor the text of a block scalar.
+// beginsEntry reports whether a token in the column of a mapping's keys is a key: the
+// first token on its line, and neither the dash of a list nor the text of a block
+// scalar.
 func beginsEntry(before, tk *token.Token) bool {
 	return tk.Position.Line > before.Position.Line &&
 		tk.Type != token.SequenceEntryType &&
@@ -110,7 +108,7 @@ func runs(tokens token.Tokens) (*token.Token, []token.Tokens) {
 		first.Type == token.SequenceEntryType || first.Type == token.SequenceStartType || first.Type == token.MappingStartType {
 		return nil, nil
 	}
-	// A lone scalar on the next line is no mapping.
+	// A single scalar on the next line is not a mapping.
 	if !slices.ContainsFunc(tokens[2:], func(tk *token.Token) bool { return tk.Type == token.MappingValueType }) {
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"reflect"
@@ -20,7 +21,12 @@ func (c Config) String() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("listen %s", c.Listen)
-	line("admin %s explicit=%t%s", c.Admin.Listen, c.Admin.Explicit, tlsText(c.Admin.Cert))
+	c.publicText(line)
+	line("admin %s explicit=%t%s", c.Admin.Listen, c.Admin.Explicit, tlsText(c.Admin.TLS))
+	if c.Metrics != Default().Metrics {
+		line("metrics%s by_key=%s top=%d%s", word(c.Metrics.Listen), c.Metrics.ByKey, c.Metrics.Top, collectorText(c.Metrics.Endpoint))
+	}
+	line("shutdown notice=%s drain=%s", duration(c.Shutdown.Notice), duration(c.Shutdown.Drain))
 	line("keys %d", len(c.Keys))
 	for i, k := range c.Keys {
 		if k.Criticality != "normal" || k.Concurrency > 0 {
@@ -38,7 +44,7 @@ func (c Config) String() string {
 		line("gate %s %s%s", g.Protocol, strings.Join(g.Patterns, " "), gatesText(g.Gates))
 	}
 	c.storesText(line)
-	line("log %s %s", strings.ToLower(c.Log.Level.String()), c.Log.Format)
+	line("log %s %s%s", strings.ToLower(c.Log.Level.String()), c.Log.Format, collectorText(c.Log.Endpoint))
 	if c.Traces.Endpoint != "" {
 		line("traces sample=%g", c.Traces.Sample)
 	}
@@ -93,9 +99,15 @@ func timeoutsText(t provider.Timeouts) string {
 func providerText(p *provider.Provider) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s auth=%s key=%t upstream_stream=%s include_usage=%t nvext=%s",
-		p, p.Auth, p.Key != "", p.UpstreamStream, p.IncludeUsage, p.NvExt)
+		p, p.Auth, p.Key != "", p.UpstreamStream, p.IncludeUsage, p.Extensions)
 	if p.Rerank != provider.RerankSame {
 		fmt.Fprintf(&b, " rerank=%s", p.Rerank)
+	}
+	if p.UnknownIDs != "" {
+		fmt.Fprintf(&b, " unknown_ids=%s", p.UnknownIDs)
+	}
+	if p.CacheSalt != "" && p.CacheSalt != provider.NoSalt {
+		fmt.Fprintf(&b, " cache_salt=%s", p.CacheSalt)
 	}
 	if p.APIVersion != "" {
 		fmt.Fprintf(&b, " api_version=%s", p.APIVersion)
@@ -148,7 +160,7 @@ func (t Target) String() string {
 	return t.Provider.Name + "/" + t.Model
 }
 
-// storesText prints what outlives the process, where anything does.
+// storesText prints the stores that survive a restart, if there are any.
 func (c Config) storesText(line func(format string, args ...any)) {
 	if c.Store.URL != "" {
 		kind := "postgres"
@@ -190,9 +202,49 @@ func (p *Price) String() string {
 	return strings.TrimSpace(b.String())
 }
 
-func tlsText(cert string) string {
-	if cert == "" {
+// publicText is the settings of the client port.
+func (c Config) publicText(line func(format string, args ...any)) {
+	if t := tlsText(c.TLS); t != "" {
+		line("listen%s", t)
+	}
+	if len(c.ACME.Domains) > 0 {
+		line("acme %s", strings.Join(c.ACME.Domains, " "))
+	}
+	if c.BasePath != "" {
+		line("base_path %s", c.BasePath)
+	}
+	if len(c.Origins) > 0 {
+		line("cors %s", strings.Join(c.Origins, " "))
+	}
+	for _, p := range c.Proxies {
+		line("trusted_proxy %s", p)
+	}
+}
+
+// tlsText is a certificate's file and what clients need.
+func tlsText(t TLS) string {
+	if t.Cert == "" {
 		return ""
 	}
-	return " tls=" + cert
+	text := " tls=" + tls.VersionName(t.MinVersion) + " cert=" + t.Cert
+	if t.ClientCA != "" {
+		text += " client_ca=" + t.ClientCA
+	}
+	return text
+}
+
+// word returns a text with a space before it, or nothing.
+func word(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " " + s
+}
+
+// collectorText says that something is sent to a collector. Its address may be secret.
+func collectorText(endpoint string) string {
+	if endpoint == "" {
+		return ""
+	}
+	return " sent=true"
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 )
 
-// TestReference keeps docs/configuration.md and docs/isogloss.schema.json equal
-// to what file.go says; -update rewrites them.
+// TestReference checks that docs/configuration.md and docs/isogloss.schema.json match
+// file.go; -update rewrites them.
 func TestReference(t *testing.T) {
 	comments := fileComments(t)
 	sections := sectionsOf(comments)
@@ -44,8 +44,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// fileComments reads the comments of the structs: "file" for one, "file.Listen" for
-// a field.
+// fileComments returns the comments of the structs: "file" for a struct, "file.Listen"
+// for a field.
 func fileComments(t *testing.T) map[string]string {
 	out := map[string]string{}
 	for _, name := range []string{"file.go", "file_stores.go"} {
@@ -76,7 +76,7 @@ func addComments(t *testing.T, name string, out map[string]string) {
 			}
 			out[typ.Name.Name] = oneLine(general.Doc.Text())
 			for _, f := range body.Fields.List {
-				if len(f.Names) == 0 {
+				if len(f.Names) == 0 || !f.Names[0].IsExported() {
 					continue
 				}
 				if f.Doc == nil {
@@ -93,7 +93,7 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 // row is one key of the reference.
 type row struct{ key, typ, preset, text, example string }
 
-// section is one struct of the reference, at one or more places of the file.
+// section describes one struct of the reference, at one or more positions in the file.
 type section struct {
 	places []string
 	text   string
@@ -133,8 +133,8 @@ func sectionsOf(comments map[string]string) []*section {
 	return out
 }
 
-// fillDefaults takes the defaults of a struct that stands in several places from
-// the one place that has them.
+// fillDefaults sets the defaults of a struct that occurs at several positions from the
+// one position that has them.
 func fillDefaults(s *section, v reflect.Value) {
 	i := 0
 	for f := range v.NumField() {
@@ -148,7 +148,7 @@ func fillDefaults(s *section, v reflect.Value) {
 	}
 }
 
-// sentence drops the struct's Go name, which begins its comment.
+// sentence removes the Go name with which a struct's comment begins.
 func sentence(comment string) string {
 	_, rest, _ := strings.Cut(comment, " is ")
 	if verb, r, ok := strings.Cut(comment, " bounds "); ok && !strings.Contains(verb, " ") {
@@ -157,7 +157,7 @@ func sentence(comment string) string {
 	return strings.ToUpper(rest[:1]) + rest[1:]
 }
 
-// structBelow is the struct that a field leads to, and how its path goes on.
+// structBelow returns the struct of a field and the suffix that it adds to the path.
 func structBelow(v reflect.Value) (reflect.Value, string) {
 	t := v.Type()
 	switch {
@@ -213,7 +213,7 @@ func defaultText(v reflect.Value) string {
 func markdown(t *testing.T, sections []*section) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Configuration\n\n<!-- Generated from internal/config/file.go by `go test ./internal/config -update`; do not edit. -->\n\n")
-	b.WriteString("`isogloss check -c isogloss.yaml` reports every mistake with its line and what to write. An editor that knows\nJSON Schema can use `isogloss.schema.json`.\n")
+	b.WriteString("`isogloss check -c isogloss.yaml` reports every error with its line and what to write. Editors with JSON Schema\nsupport can use `isogloss.schema.json`.\n")
 	for _, s := range sections {
 		title := "The file"
 		if s.places[0] != "" {
@@ -228,12 +228,12 @@ func markdown(t *testing.T, sections []*section) []byte {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.key, r.typ, r.preset, r.text, example)
 		}
 	}
-	b.WriteString("\n## Presets\n\nA preset with a key variable is used without any file when that variable is set, unless its address is your own.\n\n")
+	b.WriteString("\n## Presets\n\nWithout a configuration file, the gateway uses every preset whose key variable is set and whose base_url is known.\n\n")
 	b.WriteString("| preset | | protocol | base_url | auth | key variable | upstream_stream |\n|---|---|---|---|---|---|---|\n")
 	for _, p := range provider.Catalog() {
 		base, env := "`"+p.BaseURL+"`", "`"+p.EnvKey+"`"
 		if p.BaseURL == "" {
-			base = "has to be written"
+			base = "required"
 		}
 		if p.EnvKey == "" {
 			env = ""
@@ -248,8 +248,8 @@ func markdown(t *testing.T, sections []*section) []byte {
 	return b.Bytes()
 }
 
-// schema writes JSON Schema 2020-12 for editors. Every value may also be a
-// string with ${VAR} in it, so only strings are bound to their words.
+// schema returns a JSON Schema 2020-12 for editors. Every value may also be a string with
+// ${VAR}, so only strings have enumerations.
 func schema(t *testing.T, comments map[string]string) []byte {
 	defs := map[string]any{}
 	root := structSchema(reflect.ValueOf(defaultFile()), comments, defs)
@@ -295,7 +295,7 @@ func valueSchema(v reflect.Value, comments map[string]string, defs map[string]an
 		return map[string]any{"anyOf": []any{map[string]any{"enum": c.options()}, variable}}
 	}
 	if child, below := structBelow(v); child.IsValid() {
-		if _, ok := defs[child.Type().Name()]; !ok || !child.IsZero() { // the one with defaults wins
+		if _, ok := defs[child.Type().Name()]; !ok || !child.IsZero() { // the value with defaults takes precedence
 			defs[child.Type().Name()] = structSchema(child, comments, defs)
 		}
 		ref := map[string]any{"$ref": "#/$defs/" + child.Type().Name()}

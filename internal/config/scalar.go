@@ -8,24 +8,43 @@ import (
 	"time"
 )
 
-// duration is a time written as Go writes it: 5s, 2m, 1h30m.
+// duration is a time as ParseDuration reads it: 5s, 2m, 1h30m, 30d.
 type duration time.Duration
 
-func (d *duration) parse(text string) error {
-	v, err := time.ParseDuration(text)
-	if err != nil {
-		return errors.New("is not a duration; write a number with its unit, such as 30s, 2m or 1h")
+const day = 24 * time.Hour
+
+// ParseDuration reads a duration in Go's format, in which it also knows days of 24 hours:
+// 90s, 1h30m, 30d, 1d12h.
+func ParseDuration(text string) (time.Duration, error) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		return time.ParseDuration(text)
 	}
-	if v < 0 {
-		return errors.New("is negative; write a duration such as 30s")
+	n, err := strconv.ParseInt(days, 10, 32)
+	if err != nil || time.Duration(n).Abs() > math.MaxInt64/day {
+		return 0, errors.New("config: invalid number of days")
 	}
-	*d = duration(v)
-	return nil
+	d := time.Duration(n) * day
+	if rest == "" {
+		return d, nil
+	}
+	more, err := time.ParseDuration(rest)
+	switch {
+	case err != nil:
+		return 0, err
+	case more < 0 || more >= day || n < 0 || d > math.MaxInt64-more:
+		return 0, errors.New("config: what follows the days is less than one, and not negative")
+	}
+	return d + more, nil
 }
 
-// String writes the duration without units that are zero.
-func (d duration) String() string {
-	s := time.Duration(d).String()
+// FormatDuration writes a duration without units that are zero, and several whole days as
+// days.
+func FormatDuration(d time.Duration) string {
+	if d >= 2*day && d%day == 0 {
+		return strconv.FormatInt(int64(d/day), 10) + "d"
+	}
+	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")
 	}
@@ -35,6 +54,20 @@ func (d duration) String() string {
 	return s
 }
 
+func (d *duration) parse(text string) error {
+	v, err := ParseDuration(text)
+	if err != nil {
+		return errors.New("is not a duration; write a number with its unit, such as 30s, 2m, 1h or 30d")
+	}
+	if v < 0 {
+		return errors.New("is negative; write a duration such as 30s")
+	}
+	*d = duration(v)
+	return nil
+}
+
+func (d duration) String() string { return FormatDuration(time.Duration(d)) }
+
 // size is a number of bytes.
 type size int64
 
@@ -43,7 +76,7 @@ type unit struct {
 	bytes float64
 }
 
-// units are tried in order, so that a unit stands before those it ends in.
+// units are tried in order; a unit comes before its own suffixes.
 func units() []unit {
 	return []unit{
 		{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30},

@@ -13,8 +13,8 @@ import (
 
 const canary = "CANARY"
 
-// TestSecretsAreNotPrinted puts a canary wherever a secret can stand and prints
-// the configuration in every way there is.
+// TestSecretsAreNotPrinted sets every secret to a canary, prints the configuration in
+// every way, and checks that the canary does not appear.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	c, err := Parse("isogloss.yaml", []byte(`
 keys: ["${S}-client-key"]
@@ -37,8 +37,7 @@ models:
 		"providers": c.Providers, "provider value": *c.Providers[0],
 	}
 	for name, v := range values {
-		// Not %p: fmt asks no method of a value that is printed as a pointer, and vet
-		// refuses such a line.
+		// %p is excluded: fmt calls no method for it, and vet rejects such a line.
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t"} {
 			printed[name+" "+verb] = fmt.Sprintf(verb, v)
 		}
@@ -58,8 +57,8 @@ models:
 	}
 }
 
-// TestNoCaseQuotesASecret goes through the messages of all cases: CANARY stands
-// there only where a secret was written.
+// TestNoCaseQuotesASecret checks the error messages of all cases: none contains CANARY,
+// which the cases use as their secrets.
 func TestNoCaseQuotesASecret(t *testing.T) {
 	forEachConfig(t, func(name string, data []byte, env string) {
 		if _, err := Parse("isogloss.yaml", data, lookupIn(env)); err != nil && strings.Contains(err.Error(), canary) {

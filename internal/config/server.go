@@ -13,7 +13,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
-// resolve checks the whole file.
+// resolve checks the whole file and returns the configuration.
 func (f *file) resolve(ps *Problems) *Config {
 	c := f.resolveOwn(ps)
 	f.checkServing(c, ps)
@@ -24,11 +24,18 @@ func (f *file) resolve(ps *Problems) *Config {
 	return c
 }
 
-// resolveOwn checks all but the providers and the models.
+// resolveOwn checks everything except providers and models.
 func (f *file) resolveOwn(ps *Problems) *Config {
 	c := &Config{
 		Listen:    f.Listen,
-		Admin:     f.Admin.resolve(f.has("store"), ps),
+		TLS:       f.TLS.resolve(f.dir, ps),
+		ACME:      f.ACME.resolve(f.dir, ps),
+		BasePath:  f.BasePath,
+		Origins:   f.CORS.resolve(ps),
+		Proxies:   f.networks("trusted_proxies", f.TrustedProxies, ps),
+		Admin:     f.Admin.resolve(f.dir, f.has("store"), ps),
+		Metrics:   f.Metrics.resolve(ps),
+		Shutdown:  Shutdown{Notice: time.Duration(f.Shutdown.Notice), Drain: time.Duration(f.Shutdown.Drain)},
 		Keys:      f.resolveKeys(ps),
 		Timeouts:  f.Timeouts.over(provider.Timeouts{}, ps),
 		Retries:   f.Retries.resolve(ps),
@@ -37,7 +44,7 @@ func (f *file) resolveOwn(ps *Problems) *Config {
 		KeepAlive: time.Duration(f.KeepAlive),
 		Fidelity:  string(f.Fidelity),
 		Gates:     f.resolveGates(ps),
-		Log:       f.Log.resolve(),
+		Log:       f.Log.resolve(ps),
 		Traces:    f.Traces.resolve(ps),
 	}
 	f.resolveStores(c, ps)
@@ -50,35 +57,69 @@ func (f *file) checkServing(c *Config, ps *Problems) {
 		return
 	}
 	if len(f.Providers) == 0 {
-		ps.addKey(&f.at, "providers", "names nobody who serves models; write one, such as \"openai: {preset: openai, api_key: ${OPENAI_API_KEY}}\"")
+		ps.addKey(&f.at, "providers", "is empty: no upstream serves models; write one, such as \"openai: {preset: openai, api_key: ${OPENAI_API_KEY}}\"")
 	}
 	if len(f.Models) == 0 {
-		ps.addKey(&f.at, "models", "has nothing to serve; write one, such as \"openai/*\": {targets: [\"openai/*\"]}")
+		ps.addKey(&f.at, "models", "is empty: no model is served; write one, such as \"openai/*\": {targets: [\"openai/*\"]}")
 	}
 }
 
 func (f *file) checkListen(ps *Problems) {
+	f.checkPublic(ps)
 	host, ok := f.checkAddress("listen", f.Listen, ps)
 	if ok && !isLoopback(host) && len(f.Keys) == 0 && !f.has("store") {
-		ps.addKey(&f.at, "listen", "%q can be reached from other machines and no key is asked for; add keys or a store, or listen on 127.0.0.1", f.node.writtenAt("listen", f.Listen))
+		ps.addKey(&f.at, "listen", "%q is reachable from other machines without a key; add keys, set ISOGLOSS_KEYS, add a store, or listen on 127.0.0.1", f.node.writtenAt("listen", f.Listen))
 	}
-	if f.Listen == f.Admin.Listen && !strings.HasSuffix(f.Listen, ":0") {
-		ps.addKey(&f.at, "listen", "is the same address as admin.listen; write another port in one of them")
+	for _, other := range []struct{ name, address string }{{"admin.listen", f.Admin.Listen}, {"metrics.listen", f.Metrics.Listen}} {
+		if f.Listen == other.address && !strings.HasSuffix(f.Listen, ":0") {
+			ps.addKey(&f.at, "listen", "is the same address as %s; write another port in one of them", other.name)
+		}
+	}
+	if f.Metrics.Listen == f.Admin.Listen && !strings.HasSuffix(f.Admin.Listen, ":0") {
+		ps.addKey(&f.Metrics.at, "listen", "is the same address as admin.listen; write another port, or use the metrics of the admin port")
 	}
 }
 
-func (a *adminFile) resolve(store bool, ps *Problems) Admin {
+func (m *metricsFile) resolve(ps *Problems) Metrics {
+	if m.Listen != "" {
+		m.checkAddress("listen", m.Listen, ps)
+	}
+	if m.Top < 1 || m.Top > maxTop {
+		ps.addKey(&m.at, "top", "is %d; write a number from 1 to %d", m.Top, maxTop)
+	}
+	if m.Every < duration(time.Second) {
+		ps.addKey(&m.at, "every", "is less than a second; write one second or more, such as 15s")
+	}
+	m.checkCollector(m.Endpoint, ps)
+	return Metrics{Listen: m.Listen, ByKey: string(m.ByKey), Top: m.Top, Endpoint: m.Endpoint, Every: time.Duration(m.Every)}
+}
+
+// maxTop limits the number of keys with metrics of their own.
+const maxTop = 10_000
+
+// checkCollector checks the key endpoint.
+func (a *at) checkCollector(endpoint string, ps *Problems) {
+	if endpoint == "" {
+		return
+	}
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		ps.addKey(a, "endpoint", "%q is not a URL; write one such as \"http://127.0.0.1:4318\"", a.node.writtenAt("endpoint", ""))
+	case u.User != nil:
+		ps.addKey(a, "endpoint", "holds a user name or password; remove it")
+	}
+}
+
+func (a *adminFile) resolve(dir string, store bool, ps *Problems) Admin {
 	host, ok := a.checkAddress("listen", a.Listen, ps)
 	if ok && !isLoopback(host) && (!store || a.TLS.Cert == "") {
-		ps.addKey(&a.at, "listen", "%q can be reached from other machines; write admin.tls and a store with operators' keys, or 127.0.0.1 and a port", a.node.writtenAt("listen", a.Listen))
+		ps.addKey(&a.at, "listen", "%q is reachable from other machines; write admin.tls and a store with operators' keys, or 127.0.0.1 and a port", a.node.writtenAt("listen", a.Listen))
 	}
-	if (a.TLS.Cert == "") != (a.TLS.Key == "") {
-		ps.addKey(&a.TLS.at, "cert", "and key belong together; write both files, or neither")
-	}
-	return Admin{Listen: a.Listen, Explicit: a.has("listen"), Cert: a.TLS.Cert, Key: a.TLS.Key, Open: ok && !isLoopback(host)}
+	return Admin{Listen: a.Listen, Explicit: a.has("listen"), TLS: a.TLS.resolve(dir, ps), Open: ok && !isLoopback(host)}
 }
 
-// checkAddress reads host:port and returns the host.
+// checkAddress checks a host:port and returns the host.
 func (a *at) checkAddress(key, value string, ps *Problems) (string, bool) {
 	host, port, err := net.SplitHostPort(value)
 	if err != nil {
@@ -92,8 +133,8 @@ func (a *at) checkAddress(key, value string, ps *Problems) (string, bool) {
 	return host, true
 }
 
-// isLoopback says whether only this machine can reach the host. Other names are
-// not looked up: what they resolve to may change.
+// isLoopback reports whether only this machine can reach the host. Names other than
+// localhost count as reachable, because their addresses may change.
 func isLoopback(host string) bool {
 	if host == "localhost" {
 		return true
@@ -102,7 +143,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// minKey is the length below which a key can be guessed.
+// minKey is the minimum length of a key.
 const minKey = 16
 
 func (f *file) resolveKeys(ps *Problems) []Key {
@@ -116,7 +157,7 @@ func (f *file) resolveKeys(ps *Problems) []Key {
 		}
 		switch {
 		case key == "":
-			ps.add(n, "is empty; write a key of at least %d characters, or take the line out", minKey)
+			ps.add(n, "is empty; write a key of at least %d characters, or remove the line", minKey)
 		case strings.ContainsFunc(key.Reveal(), notInHeader):
 			ps.add(n, "holds a space or a character that a header cannot carry; write letters, digits and signs")
 		case len(key) < minKey:
@@ -131,14 +172,14 @@ func (f *file) resolveKeys(ps *Problems) []Key {
 	return keys
 }
 
-// checkCount reports a number that cannot be how many.
+// checkCount reports a negative number.
 func (a *at) checkCount(key string, n int, ps *Problems) {
 	if n < 0 {
-		ps.addKey(a, key, "is negative; write how many, or 0 for the default")
+		ps.addKey(a, key, "is negative; write a number, or 0 for the default")
 	}
 }
 
-// maxAttempts keeps a request from being sent to half the world.
+// maxAttempts limits retries.attempts.
 const maxAttempts = 10
 
 func (r *retriesFile) resolve(ps *Problems) Retries {
@@ -165,7 +206,7 @@ func (o *overloadFile) resolve(ps *Problems) Overload {
 
 func notInHeader(r rune) bool { return r <= ' ' || r > '~' }
 
-// over lays the timeouts that are written over others.
+// over returns base with the configured timeouts set.
 func (t *timeoutsFile) over(base provider.Timeouts, ps *Problems) provider.Timeouts {
 	for _, f := range []struct {
 		key  string
@@ -182,13 +223,13 @@ func (t *timeoutsFile) over(base provider.Timeouts, ps *Problems) provider.Timeo
 		case f.from > 0:
 			*f.to = time.Duration(f.from)
 		case t.has(f.key):
-			ps.addKey(&t.at, f.key, "is 0, which nothing can meet; write a duration such as 30s")
+			ps.addKey(&t.at, f.key, "is 0; write a duration such as 30s")
 		}
 	}
 	return base
 }
 
-// minSize is less than any request that is meant.
+// minSize is the smallest useful size limit.
 const minSize = 1 << 10
 
 func (l *limitsFile) resolve(ps *Problems) Limits {
@@ -197,7 +238,7 @@ func (l *limitsFile) resolve(ps *Problems) Limits {
 		value size
 	}{{"body", l.Body}, {"event", l.Event}, {"answer", l.Answer}} {
 		if f.value < minSize {
-			ps.addKey(&l.at, f.key, "is less than 1KiB, which no request fits in; write a size such as 64MiB")
+			ps.addKey(&l.at, f.key, "is less than 1KiB; write a size such as 64MiB")
 		}
 	}
 	if l.Event > l.Answer {
@@ -206,7 +247,7 @@ func (l *limitsFile) resolve(ps *Problems) Limits {
 	return Limits{Body: int64(l.Body), Event: int64(l.Event), Answer: int64(l.Answer), Conversations: int64(l.Conversations)}
 }
 
-func (l *logFile) resolve() Log {
+func (l *logFile) resolve(ps *Problems) Log {
 	level := slog.LevelInfo
 	switch l.Level {
 	case "debug":
@@ -216,19 +257,12 @@ func (l *logFile) resolve() Log {
 	case "error":
 		level = slog.LevelError
 	}
-	return Log{Level: level, Format: string(l.Format)}
+	l.checkCollector(l.Endpoint, ps)
+	return Log{Level: level, Format: string(l.Format), Endpoint: l.Endpoint}
 }
 
 func (t *tracesFile) resolve(ps *Problems) Traces {
 	t.checkShare("sample", t.Sample, ps)
-	if t.Endpoint != "" {
-		u, err := url.Parse(t.Endpoint)
-		switch {
-		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-			ps.addKey(&t.at, "endpoint", "%q is not a URL; write one such as \"http://127.0.0.1:4318\"", t.node.writtenAt("endpoint", ""))
-		case u.User != nil:
-			ps.addKey(&t.at, "endpoint", "holds a user name or password; take it out")
-		}
-	}
+	t.checkCollector(t.Endpoint, ps)
 	return Traces{Endpoint: t.Endpoint, Sample: t.Sample}
 }

@@ -12,55 +12,57 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
-// Store is where keys and the ledger are. An empty URL is none: then nothing is
-// written to disk.
+// Store is the database of keys and ledger. An empty URL means no store.
 type Store struct {
 	URL     secret.String   // sqlite:PATH or postgres://…
 	Peppers []secret.String // versions 1, 2, …; empty is one in the data folder
 	Stale   time.Duration   // how long known keys are served without it
+	// DiskFull is refuse, serve or, by default, empty: requests of keys with a budget are refused.
+	DiskFull string
 }
 
-// SQLite reports whether the store is a file of this machine.
+// SQLite reports whether the store is an SQLite file.
 func (s Store) SQLite() bool { return strings.HasPrefix(s.URL.Reveal(), "sqlite:") }
 
-// Prices is what tokens cost, beyond what is built in. Numbers are dollars for a
-// million tokens, as they were written: money is not rounded on the way.
+// Prices is the set of configured token prices. Numbers are dollars per million tokens,
+// kept as text so that they are not rounded.
 type Prices struct {
-	Ceiling *Price // for what has no price; nil refuses it
+	Ceiling *Price // for models without a price; nil rejects them
 	Models  []PriceRule
 }
 
-// PriceRule is the price of the targets that a pattern names.
+// PriceRule is the price of the targets that match a pattern.
 type PriceRule struct {
 	Pattern string
 	Price   Price
 }
 
-// Price is dollars for a million tokens of each class; an empty one is not known.
+// Price is dollars per million tokens of each class; "" means unknown.
 type Price struct{ Input, CacheRead, CacheWrite, Output, Reasoning string }
 
-// Cache is what is kept of answers. A TTL of 0 is off.
+// Cache configures the response cache. A TTL of 0 turns it off.
 type Cache struct {
 	TTL  time.Duration
 	Size int64
 }
 
-// Discover is where workers are found.
+// Discover configures the sources of workers.
 type Discover struct {
 	Etcd     Etcd
 	File     string
 	DNS      []Name
 	Networks []netip.Prefix // where they may be
+	Models   []string       // that they may offer, by name or prefix with "*"; empty: all
 	Local    bool           // engines on this machine's usual ports; never with a file
 	APIKey   secret.String  // that they are called with; empty is none
 }
 
-// On reports whether there is anywhere to look.
+// On reports whether any source is configured.
 func (d *Discover) On() bool {
 	return len(d.Etcd.Endpoints) > 0 || d.File != "" || len(d.DNS) > 0 || d.Local
 }
 
-// Etcd is a cluster that workers register in.
+// Etcd is an etcd cluster in which workers register.
 type Etcd struct {
 	Endpoints     []string
 	Prefix        string
@@ -69,7 +71,7 @@ type Etcd struct {
 	CA, Cert, Key string // files
 }
 
-// Name is a name in the DNS behind which workers are.
+// Name is a DNS name of workers.
 type Name struct {
 	Name     string
 	Port     int
@@ -78,38 +80,48 @@ type Name struct {
 }
 
 func (f *file) resolveStores(c *Config, ps *Problems) {
-	c.Node, c.Data = f.Node, f.Data
-	c.Store = f.Store.resolve(f.Data, ps)
+	c.Node, c.Data = f.Node, f.dataFolder()
+	c.Store = f.Store.resolve(f.dir, c.Data, ps)
 	c.Redis = f.Redis.resolve(ps)
 	c.Prices = f.Prices.resolve(ps)
 	c.Cache = f.Cache.resolve(ps)
-	c.Discover = f.Discover.resolve(ps)
+	c.Discover = f.Discover.resolve(f.dir, ps)
 	if !nodeForm.MatchString(f.Node) {
 		ps.addKey(&f.at, "node", "is not a name of up to 64 letters, digits, \".\", \"-\" and \"_\"; write one such as gw-1")
 	}
 	if f.has("redis") && c.Store.URL == "" {
-		ps.addKey(&f.at, "redis", "holds the limits of keys, and there are none without a store; write store, or take redis out")
+		ps.addKey(&f.at, "redis", "shares the limits of keys, which requires a store; write store, or remove redis")
 	}
 	if f.has("cache") && c.Store.URL == "" {
-		ps.addKey(&f.at, "cache", "keeps answers apart by who asked, which only a store knows; write store, or take cache out")
+		ps.addKey(&f.at, "cache", "separates responses by key, which requires a store; write store, or remove cache")
 	}
 }
 
 var nodeForm = regexp.MustCompile(`^[A-Za-z0-9._-]{0,64}$`)
 
-// minPepper is what a brute force cannot reach.
+// dataFolder returns the data folder. A path from outside the file is relative to the
+// working directory.
+func (f *file) dataFolder() string {
+	if n := f.node.child("data"); n != nil && n.source != "" {
+		return f.Data
+	}
+	return relativeTo(f.dir, f.Data)
+}
+
+// minPepper is the minimum length of a pepper.
 const minPepper = 32
 
-func (s *storeFile) resolve(data string, ps *Problems) Store {
+func (s *storeFile) resolve(dir, data string, ps *Problems) Store {
 	if s.node == nil || s.node.kind == null {
 		return Store{}
 	}
-	out := Store{URL: s.URL, Stale: time.Duration(s.Stale), Peppers: s.Peppers}
+	out := Store{URL: s.URL, Stale: time.Duration(s.Stale), Peppers: s.Peppers, DiskFull: string(s.DiskFull)}
 	text := s.URL.Reveal()
-	switch scheme, _, _ := strings.Cut(text, ":"); {
+	switch scheme, path, _ := strings.Cut(text, ":"); {
 	case text == "" || text == "sqlite":
 		out.URL = secret.String("sqlite:" + filepath.Join(data, "isogloss.db"))
-	case scheme == "sqlite" && len(text) > len("sqlite:"):
+	case scheme == "sqlite" && path != "":
+		out.URL = secret.String("sqlite:" + relativeTo(dir, path))
 	case scheme == "postgres", scheme == "postgresql":
 		if u, err := url.Parse(text); err != nil || u.Host == "" {
 			ps.addKey(&s.at, "url", "is not an address of PostgreSQL; write one such as \"postgres://user:${PASSWORD}@host:5432/isogloss\"")
@@ -118,7 +130,7 @@ func (s *storeFile) resolve(data string, ps *Problems) Store {
 		ps.addKey(&s.at, "url", "is no store; write sqlite, \"sqlite:/path/to/file.db\" or \"postgres://…\"")
 	}
 	if len(s.Peppers) == 0 && out.URL != "" && !out.SQLite() {
-		ps.addKey(&s.at, "peppers", "is needed with a database that several gateways share: all of them have to have the same; write [\"${PEPPER}\"] with one from \"openssl rand -hex 32\"")
+		ps.addKey(&s.at, "peppers", "is required with a shared database, because all gateways need the same; write [\"${PEPPER}\"] with one from \"openssl rand -hex 32\"")
 	}
 	for i, p := range s.Peppers {
 		if len(p) < minPepper {
@@ -139,7 +151,7 @@ func (r *redisFile) resolve(ps *Problems) secret.String {
 	return r.URL
 }
 
-// decimal is a number that is kept as it was written.
+// decimal is a number that is kept as text.
 type decimal string
 
 var decimalForm = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9})?$`)
@@ -156,12 +168,12 @@ func (p *pricesFile) resolve(ps *Problems) Prices {
 	var out Prices
 	switch {
 	case p.Unknown == "ceiling" && !p.has("ceiling"):
-		ps.addKey(&p.at, "ceiling", "is needed with unknown: ceiling; write one such as {input: 15, output: 75}")
+		ps.addKey(&p.at, "ceiling", "is required with unknown: ceiling; write one such as {input: 15, output: 75}")
 	case p.Unknown == "ceiling":
 		ceiling := p.Ceiling.resolve(ps)
 		out.Ceiling = &ceiling
 	case p.has("ceiling"):
-		ps.addKey(&p.at, "ceiling", "is not used with unknown: refuse; write unknown: ceiling, or take it out")
+		ps.addKey(&p.at, "ceiling", "is not used with unknown: refuse; write unknown: ceiling, or remove it")
 	}
 	for _, m := range p.Models {
 		pattern := m.node.key
@@ -182,7 +194,7 @@ func (p *priceFile) resolve(ps *Problems) Price {
 		value decimal
 	}{{"input", p.Input}, {"output", p.Output}} {
 		if f.value == "" {
-			ps.addKey(&p.at, f.key, "is needed; write dollars for a million tokens, 0 where it costs nothing")
+			ps.addKey(&p.at, f.key, "is required; write dollars for a million tokens, 0 where it costs nothing")
 		}
 	}
 	return Price{Input: string(p.Input), CacheRead: string(p.CacheRead), CacheWrite: string(p.CacheWrite), Output: string(p.Output), Reasoning: string(p.Reasoning)}
@@ -193,34 +205,27 @@ func (c *cacheFile) resolve(ps *Problems) Cache {
 		return Cache{}
 	}
 	if c.TTL <= 0 {
-		ps.addKey(&c.at, "ttl", "is needed: it is how long an answer is kept; write a duration such as 10m")
+		ps.addKey(&c.at, "ttl", "is required: it is how long a response is kept; write a duration such as 10m")
 	}
 	if c.Size < minSize {
-		ps.addKey(&c.at, "size", "is less than 1KiB, which holds no answer; write a size such as 256MiB")
+		ps.addKey(&c.at, "size", "is less than 1KiB; write a size such as 256MiB")
 	}
 	return Cache{TTL: time.Duration(c.TTL), Size: int64(c.Size)}
 }
 
-func (d *discoverFile) resolve(ps *Problems) Discover {
-	out := Discover{Etcd: d.Etcd.resolve(ps), File: d.File, APIKey: d.APIKey}
+func (d *discoverFile) resolve(dir string, ps *Problems) Discover {
+	out := Discover{Etcd: d.Etcd.resolve(dir, ps), File: relativeTo(dir, d.File), Models: d.Models, APIKey: d.APIKey}
 	for i := range d.DNS {
 		out.DNS = append(out.DNS, d.DNS[i].resolve(ps))
 	}
-	for _, text := range d.Networks {
-		prefix, err := netip.ParsePrefix(text)
-		if err != nil {
-			ps.addKey(&d.at, "networks", "has %q, which is no network; write one such as 10.0.0.0/8", text)
-			continue
-		}
-		out.Networks = append(out.Networks, prefix.Masked())
-	}
+	out.Networks = d.networks("networks", d.Networks, ps)
 	if out.On() && len(d.Networks) == 0 {
-		ps.addKey(&d.at, "networks", "is needed: it says where workers may be; write a list such as [10.0.0.0/8]")
+		ps.addKey(&d.at, "networks", "is required: it lists where workers may run; write a list such as [10.0.0.0/8]")
 	}
 	return out
 }
 
-func (e *etcdFile) resolve(ps *Problems) Etcd {
+func (e *etcdFile) resolve(dir string, ps *Problems) Etcd {
 	for _, text := range e.Endpoints {
 		u, err := url.Parse(text)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
@@ -228,16 +233,16 @@ func (e *etcdFile) resolve(ps *Problems) Etcd {
 			continue
 		}
 		if u.Scheme == "http" && !isLoopback(u.Hostname()) && e.Password != "" {
-			ps.addKey(&e.at, "endpoints", "has %q, over which the password would travel in the clear; write https", text)
+			ps.addKey(&e.at, "endpoints", "has %q, which would send the password unencrypted; write https", text)
 		}
 	}
 	if e.node != nil && len(e.Endpoints) == 0 {
-		ps.addKey(&e.at, "endpoints", "is needed; write a list such as [\"http://127.0.0.1:2379\"]")
+		ps.addKey(&e.at, "endpoints", "is required; write a list such as [\"http://127.0.0.1:2379\"]")
 	}
 	if (e.Cert == "") != (e.Key == "") {
-		ps.addKey(&e.at, "cert", "and key belong together; write both files, or neither")
+		ps.addKey(&e.at, "cert", "and key belong together; write both files or neither")
 	}
-	return Etcd{Endpoints: e.Endpoints, Prefix: e.Prefix, Username: e.Username, Password: e.Password, CA: e.CA, Cert: e.Cert, Key: e.Key}
+	return Etcd{Endpoints: e.Endpoints, Prefix: e.Prefix, Username: e.Username, Password: e.Password, CA: relativeTo(dir, e.CA), Cert: relativeTo(dir, e.Cert), Key: relativeTo(dir, e.Key)}
 }
 
 func (n *nameFile) resolve(ps *Problems) Name {
@@ -245,7 +250,7 @@ func (n *nameFile) resolve(ps *Problems) Name {
 		ps.add(n.node, "lacks name, model or protocol; write {name: vllm.svc, port: 8000, model: m, protocol: openai-chat}")
 	}
 	if n.Port < 0 || n.Port > 65535 {
-		ps.addKey(&n.at, "port", "is not a port; write a number from 1 to 65535, or take it out where the name has SRV records")
+		ps.addKey(&n.at, "port", "is not a port; write a number from 1 to 65535, or remove it where the name has SRV records")
 	}
 	return Name{Name: n.Name, Port: n.Port, Model: n.Model, Protocol: string(n.Protocol)}
 }
@@ -254,8 +259,9 @@ type unknownName string
 
 func (unknownName) options() []string { return []string{"refuse", "ceiling"} }
 
-// Discovered is the provider's name that stands for the workers that were found.
-const Discovered = "discovered"
+type diskFullName string
 
-// needsKey reports whether clients have to say who they are.
-func (c *Config) needsKey() bool { return len(c.Keys) > 0 || c.Store.URL != "" }
+func (diskFullName) options() []string { return []string{"refuse", "serve"} }
+
+// Discovered is the provider name that stands for discovered workers.
+const Discovered = "discovered"

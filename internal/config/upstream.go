@@ -39,7 +39,9 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provid
 		Key:            f.APIKey,
 		UpstreamStream: provider.StreamMode(or(f.UpstreamStream, streamName(preset.UpstreamStream))),
 		IncludeUsage:   f.IncludeUsage,
-		NvExt:          provider.NvExt(or(f.NvExt, nvExtName(preset.NvExt))),
+		Extensions:     provider.Extensions(or(f.NvExt, nvExtName(preset.Extensions))),
+		UnknownIDs:     provider.UnknownIDs(f.UnknownIDs),
+		CacheSalt:      provider.CacheSalt(or(f.CacheSalt, cacheSaltName(preset.CacheSalt))),
 		Quirks:         preset.Quirks,
 		Timeouts:       f.Timeouts.over(timeouts, ps),
 	}
@@ -59,7 +61,7 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provid
 	return p
 }
 
-// healthEvery is often enough to notice a dead engine before its users do.
+// healthEvery is the default interval of health checks.
 const healthEvery = 5 * time.Second
 
 func (h *healthFile) resolve(preset provider.Preset, ps *Problems) provider.Check {
@@ -81,7 +83,7 @@ func or[T ~string](value, otherwise T) T {
 	return otherwise
 }
 
-// checkName keeps "/" and "*" out: a target is split at its first "/".
+// checkName rejects "/" and "*": a target is split at its first "/".
 func (f *providerFile) checkName(ps *Problems) {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`).MatchString(f.node.key) {
 		ps.add(f.node, "is not a name for a provider; write letters, digits, \"-\", \"_\" and \".\"")
@@ -110,9 +112,9 @@ func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset, ps *P
 		case preset.Protocol == "" || f.Preset != "" && preset.Name == "":
 			// no preset, or an unknown one: reported there
 		case f.Preset == "azure":
-			ps.addKey(&f.at, "base_url", "is needed for azure; write \"https://RESOURCE.openai.azure.com/openai/v1\"")
+			ps.addKey(&f.at, "base_url", "is required for azure; write \"https://RESOURCE.openai.azure.com/openai/v1\"")
 		default:
-			ps.addKey(&f.at, "base_url", "is needed; write what the vendor's SDK takes, such as \"http://127.0.0.1:8000/v1\", or a preset")
+			ps.addKey(&f.at, "base_url", "is required; write what the vendor's SDK takes, such as \"http://127.0.0.1:8000/v1\", or a preset")
 		}
 		return &url.URL{}
 	}
@@ -128,7 +130,8 @@ func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset, ps *P
 	return &url.URL{}
 }
 
-// badBaseURL quotes the value as written, unless that may hold a password.
+// badBaseURL reports an invalid base_url. It quotes the value unless it may contain a
+// password.
 func (f *providerFile) badBaseURL(n *node, err error, ps *Problems) {
 	text := strings.ReplaceAll(err.Error(), n.text, n.written)
 	if strings.Contains(n.written, "@") {
@@ -143,7 +146,7 @@ func (f *providerFile) apiVersion(name protocol.Name, ps *Problems) string {
 		return ""
 	}
 	if !versioned(name) {
-		ps.addKey(&f.at, "api_version", "is not a part of the protocol %s; take it out, or write it into base_url as \"?api-version=...\"", name)
+		ps.addKey(&f.at, "api_version", "is not a part of the protocol %s; remove it, or write it into base_url as \"?api-version=...\"", name)
 		return ""
 	}
 	if !isVersion(name, f.APIVersion) {
@@ -154,10 +157,10 @@ func (f *providerFile) apiVersion(name protocol.Name, ps *Problems) string {
 
 func (f *providerFile) acceptedVersions(name protocol.Name, ps *Problems) []string {
 	if f.has("forward_unknown_version") && name != protocol.Anthropic {
-		ps.addKey(&f.at, "forward_unknown_version", "is not a part of the protocol %s, which has no version in its headers; take it out", name)
+		ps.addKey(&f.at, "forward_unknown_version", "is not a part of the protocol %s, which has no version in its headers; remove it", name)
 	}
 	if f.has("accepted_versions") && !versioned(name) {
-		ps.addKey(&f.at, "accepted_versions", "is not a part of the protocol %s, which has no versions; take it out", name)
+		ps.addKey(&f.at, "accepted_versions", "is not a part of the protocol %s, which has no versions; remove it", name)
 		return nil
 	}
 	for i, v := range f.AcceptedVersions {
@@ -171,7 +174,7 @@ func (f *providerFile) acceptedVersions(name protocol.Name, ps *Problems) []stri
 
 func (f *providerFile) rerank(name protocol.Name, ps *Problems) provider.Rerank {
 	if f.has("rerank") && name != protocol.OpenAIChat {
-		ps.addKey(&f.at, "rerank", "is not a part of the protocol %s; take it out, or write a provider of its own with \"protocol: openai-chat\"", name)
+		ps.addKey(&f.at, "rerank", "is not a part of the protocol %s; remove it, or write a provider of its own with \"protocol: openai-chat\"", name)
 	}
 	return provider.Rerank(or(f.Rerank, rerankName(provider.RerankSame)))
 }
@@ -193,7 +196,7 @@ func versionText(name protocol.Name) string {
 	return "a date such as 2023-06-01"
 }
 
-// ownHeaders are written by the gateway or the connection and by nobody else.
+// ownHeaders lists the headers that only the gateway or the connection may set.
 func ownHeaders() []string {
 	return []string{
 		"Host", "Content-Length", "Content-Encoding", "Content-Type", "Accept-Encoding", "Connection", "Keep-Alive",
@@ -214,11 +217,11 @@ func (f *providerFile) headers(auth provider.Auth, ps *Problems) http.Header {
 		case name == auth.Header():
 			ps.add(n, "carries the credential of auth %s; write it as api_key", auth)
 		case slices.Contains(ownHeaders(), name):
-			ps.add(n, "is written by the gateway itself; take it out")
+			ps.add(n, "is written by the gateway itself; remove it")
 		case strings.ContainsFunc(n.text, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
-			ps.add(n, "holds a line break or another character that a header cannot carry; take it out")
+			ps.add(n, "holds a line break or another character that a header cannot carry; remove it")
 		case out[name] != nil:
-			ps.add(n, "stands twice in another spelling; keep one")
+			ps.add(n, "is set twice in different spellings; keep one")
 		}
 		out[name] = []string{n.text}
 	}
@@ -235,20 +238,19 @@ func (f *providerFile) checkKey(p *provider.Provider, preset provider.Preset, ps
 	private := preset.Local || isPrivate(p.BaseURL.Hostname())
 	switch {
 	case p.Auth == provider.NoneAuth && p.Key != "":
-		ps.addKey(&f.at, "api_key", "is never sent, because auth is none; take one of them out")
+		ps.addKey(&f.at, "api_key", "is never sent, because auth is none; remove one of them")
 	case p.Auth != provider.NoneAuth && p.Key == "" && !private && p.BaseURL.Host != "":
 		env := or(preset.EnvKey, "API_KEY")
 		ps.addKey(&f.at, "api_key", "is empty; write \"${%s}\", or \"auth: none\" if the provider asks for no key", env)
 	case strings.ContainsFunc(p.Key.Reveal(), notInHeader):
-		ps.addKey(&f.at, "api_key", "holds a space, a line break or another character that a header cannot carry; take it out")
+		ps.addKey(&f.at, "api_key", "holds a space, a line break or another character that a header cannot carry; remove it")
 	case p.Key != "" && p.BaseURL.Scheme == "http" && !isPrivate(p.BaseURL.Hostname()):
-		ps.addKey(&f.at, "base_url", "would send api_key over the open network without encryption; write https://")
+		ps.addKey(&f.at, "base_url", "would send api_key unencrypted over a public network; write https://")
 	}
 }
 
-// isPrivate says whether a host is on this machine or in the operator's own
-// network: loopback, private and link-local addresses, and names that the public
-// name system does not have.
+// isPrivate reports whether a host is on this machine or in a private network:
+// loopback, private and link-local addresses, and names outside of the public DNS.
 func isPrivate(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		ip = ip.Unmap()
@@ -270,7 +272,7 @@ func isPrivate(host string) bool {
 	return false
 }
 
-// checkLoop finds a provider that is the gateway itself.
+// checkLoop reports a provider whose address is the gateway's own.
 func (f *providerFile) checkLoop(p *provider.Provider, listen string, ps *Problems) {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil || p.BaseURL.Port() != port || !isLoopback(p.BaseURL.Hostname()) {

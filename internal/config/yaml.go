@@ -14,13 +14,13 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// maxCopies bounds the values that aliases may add, so that a small file cannot
-// grow without end.
+// maxCopies limits the values that aliases may add, so that a small file cannot expand
+// without limit.
 const maxCopies = 100_000
 
-// parseYAML reads the file into a tree of nodes with ${VAR} expanded. It returns
-// nil where the syntax is broken: what would follow from that is noise.
-func parseYAML(data []byte, env func(string) (string, bool), ps *Problems) *node {
+// parseYAML parses the file into a tree of nodes with ${VAR} expanded. It returns nil
+// for invalid syntax, because further errors would be misleading.
+func parseYAML(data []byte, variables variableReader, ps *Problems) *node {
 	if len(data) > maxFile {
 		ps.add(nil, "is larger than %d MiB; write fewer models, or a pattern such as \"openai/*\"", maxFile>>20)
 		return nil
@@ -30,7 +30,7 @@ func parseYAML(data []byte, env func(string) (string, bool), ps *Problems) *node
 		ps.List = append(ps.List, Problem{Line: 1 + bytes.Count(data[:at], []byte("\n")), Text: "is not UTF-8; save the file as UTF-8"})
 		return nil
 	}
-	t := &tree{env: env, ps: ps, anchors: map[string]*node{}, budget: maxCopies}
+	t := &tree{variables: variables, ps: ps, anchors: map[string]*node{}, budget: maxCopies}
 	root := &node{kind: mapping, line: 1}
 	for _, entry := range entries(t.tokens(lexer.Tokenize(shieldVariables(string(data))))) {
 		t.entry(root, entry)
@@ -59,16 +59,16 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// tree turns the library's syntax tree into nodes.
+// tree converts the library's syntax tree to nodes.
 type tree struct {
-	env     func(string) (string, bool)
-	ps      *Problems
-	anchors map[string]*node
-	budget  int // values that aliases may still add
-	broken  bool
+	variables variableReader
+	ps        *Problems
+	anchors   map[string]*node
+	budget    int // values that aliases may still add
+	broken    bool
 }
 
-// problem reports broken syntax.
+// problem reports invalid syntax.
 func (t *tree) problem(tk *token.Token, format string, args ...any) {
 	t.broken = true
 	p := Problem{Text: fmt.Sprintf(format, args...)}
@@ -78,8 +78,8 @@ func (t *tree) problem(tk *token.Token, format string, args ...any) {
 	t.ps.List = append(t.ps.List, p)
 }
 
-// parse gives tokens to the library. Its own error text quotes the lines around
-// the mistake, which may hold a key, so only its message is used.
+// parse parses tokens with the library. The library's error quotes the lines around the
+// mistake, which may contain a key, so only its message is used.
 func (t *tree) parse(tokens token.Tokens) ast.Node {
 	f, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
@@ -137,7 +137,7 @@ func (t *tree) merge(n *node, body ast.Node) {
 	}
 }
 
-// convert makes a node of the library's, at a place in the tree.
+// convert converts a node of the library at a place in the tree.
 func (t *tree) convert(parent *node, key string, line int, v ast.Node) *node {
 	n := &node{parent: parent, key: key, line: line}
 	switch v := v.(type) {
@@ -170,7 +170,7 @@ func (t *tree) convert(parent *node, key string, line int, v ast.Node) *node {
 		t.scalar(n, v.Value.Value)
 	case *ast.StringNode:
 		t.scalar(n, v.Value)
-	case ast.ScalarNode: // a number or a truth value: what is written is what counts
+	case ast.ScalarNode: // a number or a boolean keeps its text
 		n.kind, n.written, n.text = scalar, v.GetToken().Value, v.GetToken().Value
 	default:
 		t.problem(v.GetToken(), "holds a %s, which is not read here; write a plain value", v.Type())
@@ -180,15 +180,14 @@ func (t *tree) convert(parent *node, key string, line int, v ast.Node) *node {
 
 func (t *tree) scalar(n *node, text string) {
 	n.kind, n.written = scalar, text
-	expanded, err := expand(text, t.env)
+	expanded, err := t.variables.expand(text)
 	if err != nil {
 		t.ps.add(n, "%s", err)
 	}
 	n.text = expanded
 }
 
-// pairs adds a mapping's entries. What "<<" brings in gives way to what stands
-// in the mapping itself.
+// pairs adds the entries of a mapping. Its own entries override those merged by "<<".
 func (t *tree) pairs(n *node, m ast.MapNode) {
 	var merged []*node
 	for it := m.MapRange(); it.Next(); {
@@ -243,13 +242,13 @@ func (t *tree) mergeFrom(n, source *node) {
 	}
 }
 
-// unique reports keys that stand twice in a mapping and keeps the first.
+// unique reports duplicate keys of a mapping and keeps the first.
 func (t *tree) unique(n *node) {
 	first := make(map[string]int, len(n.children))
 	n.children = slices.DeleteFunc(n.children, func(c *node) bool {
 		line, twice := first[c.key]
 		if twice {
-			t.ps.add(c, "stands here and on line %d; keep one", line)
+			t.ps.add(c, "is set here and on line %d; keep one", line)
 		} else {
 			first[c.key] = c.line
 		}

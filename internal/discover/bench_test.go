@@ -8,7 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 )
 
-// many is 10,000 workers of 1,000 models.
+// many returns 10,000 workers of 1,000 models.
 func many() []Worker {
 	var list []Worker
 	for i := range 10_000 {
@@ -19,7 +19,8 @@ func many() []Worker {
 	return list
 }
 
-// One worker of 10,000 changes, from what a source says to what is published.
+// BenchmarkChange measures a change of one of 10,000 workers, from the source's report to
+// the publication.
 func BenchmarkChange(b *testing.B) {
 	d, err := New(Options{Sources: []Source{newScript("x")}, Networks: networks(b, "10.0.0.0/8")})
 	if err != nil {
@@ -28,7 +29,7 @@ func BenchmarkChange(b *testing.B) {
 	l := newLoop(d, newDisk("", d.options.Logger), func(Snapshot) {})
 	now := time.Now()
 	all := many()
-	l.hear(told{"x", Change{All: true, Put: all}}, now)
+	l.handle(sourceChange{"x", Change{All: true, Put: all}}, now)
 	l.flush(now)
 	i := 0
 	b.ReportAllocs()
@@ -37,12 +38,12 @@ func BenchmarkChange(b *testing.B) {
 		now = now.Add(time.Second)
 		w := all[i%len(all)]
 		w.Weight = i % maxNumber
-		l.hear(told{"x", Change{Put: []Worker{w}}}, now)
+		l.handle(sourceChange{"x", Change{Put: []Worker{w}}}, now)
 		l.flush(now)
 	}
 }
 
-// The whole list of 10,000 again, with nothing new in it.
+// BenchmarkSameList measures a source that reports the same 10,000 workers again.
 func BenchmarkSameList(b *testing.B) {
 	d, err := New(Options{Sources: []Source{newScript("x")}, Networks: networks(b, "10.0.0.0/8")})
 	if err != nil {
@@ -52,7 +53,7 @@ func BenchmarkSameList(b *testing.B) {
 	now, all := time.Now(), many()
 	b.ReportAllocs()
 	for b.Loop() {
-		l.hear(told{"x", Change{All: true, Put: all}}, now)
+		l.handle(sourceChange{"x", Change{All: true, Put: all}}, now)
 		l.flush(now)
 	}
 }
@@ -102,21 +103,22 @@ func BenchmarkEtcd(b *testing.B) {
 			}
 		}
 	})
-	// From before the put to after the publication, paced as a quiet fleet is.
+	// Measures from before the put until after the publication, at the pace of a quiet
+	// fleet.
 	b.Run("update", func(b *testing.B) {
 		a, d := follow(b, at(s.URL), Options{})
-		whole(b, d, 10*time.Second, len(all))
+		whole(b, d, len(all))
 		var total, worst time.Duration
 		n := 0
 		for b.Loop() {
-			time.Sleep(pace + 10*time.Millisecond)
+			time.Sleep(pace + 10*time.Millisecond) // the fleet is quiet between two updates
 			n++
 			changed := all[n%len(all)]
 			changed.Weight = n
 			since, start := a.count(), time.Now()
 			put(b, c, changed)
 			for a.count() == since {
-				time.Sleep(100 * time.Microsecond)
+				time.Sleep(100 * time.Microsecond) // a busy loop would delay what is measured
 			}
 			took := time.Since(start)
 			total, worst = total+took, max(worst, took)

@@ -13,19 +13,20 @@ import (
 )
 
 const (
-	maxText   = 512  // bytes of an id, a model or a name
+	maxText   = 512  // maximum bytes of an id, a model or a name
 	maxURL    = 2048 // bytes
 	maxNumber = 1 << 20
 )
 
-// rules is what a worker has to obey to be published.
+// rules holds the requirements for a worker.
 type rules struct {
 	networks  []netip.Prefix
 	protocols []string
+	models    []string // names, or prefixes with "*", that workers may offer; empty: all
 }
 
-// check reports why a worker is refused. Whoever may write to the source wrote
-// it, so nothing in it is taken on trust.
+// check returns why a worker is rejected, or nil. Everyone with access to the source
+// can write it, so nothing in it is trusted.
 func (r rules) check(w Worker) error {
 	for _, f := range []struct{ field, text string }{{"id", w.ID}, {"model", w.Model}} {
 		if f.text == "" {
@@ -37,6 +38,12 @@ func (r rules) check(w Worker) error {
 			return fmt.Errorf("its %s is longer than %d bytes or is not printable text", f.field, maxText)
 		}
 	}
+	if strings.Contains(w.Model, "*") {
+		return errors.New("its model has a \"*\"; a worker offers one model")
+	}
+	if len(r.models) > 0 && !slices.ContainsFunc(r.models, func(pattern string) bool { return covers(pattern, w.Model) }) {
+		return fmt.Errorf("its model %.80q is not among the configured discover.models", w.Model)
+	}
 	if !slices.Contains(r.protocols, w.Protocol) {
 		return fmt.Errorf("its protocol is %.40q; it has to be one of %s", w.Protocol, strings.Join(r.protocols, ", "))
 	}
@@ -44,6 +51,12 @@ func (r rules) check(w Worker) error {
 		return fmt.Errorf("its capacity and weight have to be between 0 and %d", maxNumber)
 	}
 	return r.checkURL(w.URL)
+}
+
+// covers reports whether a name, or a prefix with "*", covers a model.
+func covers(pattern, model string) bool {
+	prefix, isPrefix := strings.CutSuffix(pattern, "*")
+	return pattern == model || isPrefix && strings.HasPrefix(model, prefix)
 }
 
 func unprintable(c rune) bool { return !unicode.IsPrint(c) }
@@ -81,12 +94,12 @@ func (r rules) checkHost(host string) error {
 	if host == "" {
 		return errors.New("its url has no host that can be dialled")
 	}
-	// What a name leads to is known only when it is dialled, and may change until then.
+	// The address of a name is known only when it is dialled.
 	return fmt.Errorf("its host %.80q is not an address; write the address that it has", host)
 }
 
-// never is what no network makes allowed: the services that hand a cloud
-// machine's credentials to whoever asks from it, and the broadcast address.
+// never lists addresses that no network allows: the metadata services of clouds, which
+// hand out credentials, and the broadcast address.
 func never() []netip.Addr {
 	return []netip.Addr{
 		netip.AddrFrom4([4]byte{169, 254, 169, 254}),                     // most clouds
@@ -97,7 +110,7 @@ func never() []netip.Addr {
 	}
 }
 
-// allowed reports why an address may not be dialled.
+// allowed returns why an address must not be dialled, or nil.
 func allowed(addr netip.Addr, networks []netip.Prefix) error {
 	if addr.Zone() != "" {
 		return fmt.Errorf("%s has a zone; workers have addresses that mean the same everywhere", addr)
@@ -117,9 +130,8 @@ func allowed(addr netip.Addr, networks []netip.Prefix) error {
 	return fmt.Errorf("%s is in none of the allowed networks", addr)
 }
 
-// embedded is the IPv4 address that a translator would make of this one, in
-// NAT64's well-known prefix, 6to4 and the old compatible form; else the address
-// itself.
+// embedded returns the IPv4 address inside an IPv6 address of NAT64's well-known
+// prefix, 6to4 or the IPv4-compatible form; else the address itself.
 func embedded(a netip.Addr) netip.Addr {
 	if !a.Is6() || a.IsLoopback() {
 		return a
@@ -135,8 +147,7 @@ func embedded(a netip.Addr) netip.Addr {
 	return a
 }
 
-// plain gives networks in the form that addresses are compared in: IPv4 as IPv4,
-// also where it was written inside IPv6.
+// plain returns the networks with IPv4-mapped addresses as IPv4.
 func plain(networks []netip.Prefix) ([]netip.Prefix, error) {
 	list := make([]netip.Prefix, 0, len(networks))
 	for _, p := range networks {

@@ -21,7 +21,7 @@ func TestURLs(t *testing.T) {
 	for _, c := range []struct {
 		url      string
 		networks []netip.Prefix
-		wrong    string // a part of the complaint; empty: it is well
+		wrong    string // a part of the error; empty: valid
 	}{
 		{url: "http://10.1.2.3:8000/v1"},
 		{url: "https://10.1.2.3"},
@@ -98,7 +98,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestNetworksThatMeanMoreThanTheySay(t *testing.T) {
+func TestEmbeddedIPv4Networks(t *testing.T) {
 	if _, err := plain(networks(t, "::ffff:0.0.0.0/90")); err == nil {
 		t.Error("a prefix over IPv4 and more is taken")
 	}
@@ -107,13 +107,16 @@ func TestNetworksThatMeanMoreThanTheySay(t *testing.T) {
 	}
 }
 
-func TestWorkersHaveToBeWhole(t *testing.T) {
+func TestIncompleteWorkersAreRejected(t *testing.T) {
 	good := worker("a", "m")
-	r := rules{networks: networks(t, "10.0.0.0/8"), protocols: []string{"openai-chat"}}
+	r := rules{networks: networks(t, "10.0.0.0/8"), protocols: []string{"openai-chat"}, models: []string{"m", "llama-*"}}
 	if err := r.check(good); err != nil {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*Worker){
+		"pattern":     func(w *Worker) { w.Model = "*" },
+		"prefix":      func(w *Worker) { w.Model = "llama-*" },
+		"not allowed": func(w *Worker) { w.Model = "mm" },
 		"no id":       func(w *Worker) { w.ID = "" },
 		"no model":    func(w *Worker) { w.Model = "" },
 		"long model":  func(w *Worker) { w.Model = strings.Repeat("m", maxText+1) },

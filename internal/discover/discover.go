@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	maxWorkers = 100_000 // of one source
-	atMost     = 10      // publications a second
+	maxWorkers = 100_000 // maximum number of workers of one source
+	atMost     = 10      // maximum publications a second
 	pace       = time.Second / atMost
-	headStart  = 500 * time.Millisecond // for the sources, before the disk is believed
+	headStart  = 500 * time.Millisecond // how long to wait for the sources before using the snapshot on disk
 )
 
-// Options says where workers are looked for and what they have to obey.
+// Options configures a Discovery.
 type Options struct {
 	Sources   []Source
-	Networks  []netip.Prefix // where workers may be; required
-	Protocols []string       // that workers may speak; default: openai-chat, openai-responses, anthropic, gemini
-	Snapshot  string         // file for the newest snapshot; empty: it is not kept
-	Confirm   time.Duration  // how long workers are kept that vanish together; default 30 s
-	Window    time.Duration  // how far apart they may vanish and still be together; default 10 s
-	Logger    *slog.Logger   // default: nothing is logged
+	Networks  []netip.Prefix // allowed addresses of workers; required
+	Models    []string       // models that workers may offer, by name or prefix with "*"; default: all
+	Protocols []string       // allowed protocols; default: openai-chat, openai-responses, anthropic, gemini
+	Snapshot  string         // file for the latest snapshot; empty: none
+	Confirm   time.Duration  // how long to keep workers that disappear together; default 30 s
+	Window    time.Duration  // workers that disappear within this time disappear together; default 10 s
+	Logger    *slog.Logger   // default: no log
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -58,7 +59,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Discovery makes one snapshot of what all its sources say.
+// Discovery merges the workers of all its sources into one snapshot.
 type Discovery struct {
 	options Options
 	rules   rules
@@ -66,36 +67,37 @@ type Discovery struct {
 	refused atomic.Int64
 }
 
-// Status is for metrics and the admin API.
+// Status is the state of a Discovery, for metrics and the admin API.
 type Status struct {
 	Snapshot Snapshot
-	Kept     int      // of its workers: gone at the source, and not yet believed to be
-	Refused  int64    // workers that were refused since the start
-	Silent   []string // sources that do not answer
+	Kept     int      // published workers that their source no longer has
+	Refused  int64    // workers rejected since the start
+	Silent   []string // sources that do not respond
 }
 
-// New checks the options. It asks no source.
+// New validates the options. It contacts no source.
 func New(o Options) (*Discovery, error) {
 	o, err := o.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("discover: %w", err)
 	}
-	d := &Discovery{options: o, rules: rules{networks: o.Networks, protocols: o.Protocols}}
+	d := &Discovery{options: o, rules: rules{networks: o.Networks, protocols: o.Protocols, models: o.Models}}
 	d.status.Store(&Status{Snapshot: Snapshot{Stale: true}})
 	return d, nil
 }
 
-// Status is what was published last, and who was refused by now.
+// Status returns the state at the last publication, with the current number of rejected
+// workers.
 func (d *Discovery) Status() Status {
 	s := *d.status.Load()
 	s.Refused = d.refused.Load()
 	return s
 }
 
-// Run publishes until the context ends: first within half a second, with what is
-// on the disk for sources that have not answered by then, and after that whenever
-// something has changed, at most ten times a second. publish is called by one
-// goroutine at a time and should return soon.
+// Run calls publish until the context ends: first within half a second, with the
+// snapshot on disk for sources that have not responded by then, and then after each
+// change, at most ten times a second. Calls of publish do not overlap. It should return
+// quickly.
 func (d *Discovery) Run(ctx context.Context, publish func(Snapshot)) {
 	disk := newDisk(d.options.Snapshot, d.options.Logger)
 	defer disk.saveNewest()
@@ -106,12 +108,12 @@ func (d *Discovery) Run(ctx context.Context, publish func(Snapshot)) {
 
 	running.Go(func() { disk.run(ctx) })
 	l := newLoop(d, disk, publish)
-	changes := make(chan told)
+	changes := make(chan sourceChange)
 	for _, src := range d.options.Sources {
 		running.Go(func() {
 			src.Watch(ctx, func(c Change) {
 				select {
-				case changes <- told{src.Name(), c}:
+				case changes <- sourceChange{src.Name(), c}:
 				case <-ctx.Done():
 				}
 			})

@@ -21,20 +21,20 @@ const (
 	diskVersion = "isogloss workers 1 "
 )
 
-// disk keeps the newest snapshot in a file, for a start without the sources. The
-// file is replaced as a whole, at most once a second. Two processes may do so at
-// the same time: the last one wins, and both are right.
+// disk stores the latest snapshot in a file, for a start without the sources. It
+// replaces the whole file, at most once a second. Several processes may share the file:
+// the last write wins, and all are valid.
 type disk struct {
 	path   string
 	logger *slog.Logger
-	newest chan Snapshot // one, replaced by a newer one
+	newest chan Snapshot // at most one; a newer one replaces it
 }
 
 func newDisk(path string, logger *slog.Logger) *disk {
 	return &disk{path: path, logger: logger, newest: make(chan Snapshot, 1)}
 }
 
-// offer never blocks; one goroutine calls it.
+// offer hands over a snapshot without blocking. Only one goroutine may call it.
 func (d *disk) offer(s Snapshot) {
 	select {
 	case <-d.newest:
@@ -43,8 +43,8 @@ func (d *disk) offer(s Snapshot) {
 	d.newest <- s
 }
 
-// run saves what is offered until the context ends; saveNewest then saves the
-// last of it.
+// run saves the offered snapshots until the context ends; saveNewest then saves the
+// last one.
 func (d *disk) run(ctx context.Context) {
 	tick := time.NewTicker(saveEvery)
 	defer tick.Stop()
@@ -71,7 +71,7 @@ func (d *disk) saveNewest() {
 	}
 }
 
-// saved is what is in the file, after a line with its checksum.
+// saved is the content of the file after the line with its checksum.
 type saved struct {
 	At       time.Time `json:"at"`
 	Revision int64     `json:"revision"`
@@ -83,7 +83,7 @@ func (d *disk) save(s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(d.path), filepath.Base(d.path)+".*.tmp") // only its owner may read it
+	f, err := os.CreateTemp(filepath.Dir(d.path), filepath.Base(d.path)+".*.tmp") // readable only by its owner
 	if err != nil {
 		return err
 	}
@@ -95,12 +95,13 @@ func (d *disk) save(s Snapshot) error {
 		err = os.Rename(f.Name(), d.path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the first error says why
+		_ = os.Remove(f.Name()) // the first error is reported
 	}
 	return err
 }
 
-// load returns nothing if the file is not there or is not whole.
+// load reads the snapshot. It returns an empty one if the file does not exist or is
+// corrupt.
 func (d *disk) load() Snapshot {
 	if d.path == "" {
 		return Snapshot{}
@@ -113,12 +114,12 @@ func (d *disk) load() Snapshot {
 	return s
 }
 
-// sweep removes what a process left that was killed while it wrote.
+// sweep removes temporary files of a process that was killed while writing.
 func (d *disk) sweep() {
 	left, _ := filepath.Glob(d.path + ".*.tmp")
 	for _, name := range left {
 		if info, err := os.Stat(name); err == nil && time.Since(info.ModTime()) > time.Minute {
-			_ = os.Remove(name) // another process may have done so
+			_ = os.Remove(name) // another process may have removed it
 		}
 	}
 }

@@ -45,8 +45,8 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// A process that was killed while it wrote leaves a file that somebody removes,
-// but not one that another process is just writing.
+// TestDiskSweeps checks that a start removes the temporary file of a killed process, but
+// not one that another process is writing.
 func TestDiskSweeps(t *testing.T) {
 	dir := t.TempDir()
 	old, young := filepath.Join(dir, "workers.snapshot.1.tmp"), filepath.Join(dir, "workers.snapshot.2.tmp")

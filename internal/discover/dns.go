@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// Name is a name in the DNS behind which every address is a worker.
+// Name is a DNS name whose addresses are workers.
 type Name struct {
-	Name     string // of A and AAAA records, or without a port of SRV records
-	Port     int    // 0: it has SRV records, and they have the port
+	Name     string // with A and AAAA records, or with SRV records if Port is 0
+	Port     int    // 0: use the port of the SRV records
 	Model    string
 	Protocol string
-	Scheme   string // default http; with https the workers' certificates have to name their addresses
-	Path     string // of the base URL; default /v1 for the protocols of OpenAI, else none
+	Scheme   string // default http; with https the certificates must contain the workers' addresses
+	Path     string // of the base URL; default /v1 for the OpenAI protocols, else none
 }
 
-// DNSOptions says which names are resolved, and how.
+// DNSOptions configures the DNS source.
 type DNSOptions struct {
 	Names    []Name
 	Every    time.Duration // default 5 s
-	Resolver Resolver      // default: the machine's
-	Logger   *slog.Logger  // default: nothing is logged
+	Resolver Resolver      // default: the system's
+	Logger   *slog.Logger  // default: no log
 }
 
-// Resolver is what *net.Resolver does.
+// Resolver has the methods of *net.Resolver that DNS uses.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
@@ -40,7 +40,7 @@ type Resolver interface {
 
 type dns struct{ DNSOptions }
 
-// DNS is the source that resolves names again and again.
+// DNS returns the source that resolves names periodically.
 func DNS(o DNSOptions) (Source, error) {
 	o.Every = cmp.Or(o.Every, 5*time.Second)
 	if o.Resolver == nil {
@@ -59,12 +59,12 @@ func DNS(o DNSOptions) (Source, error) {
 
 func (d dns) Name() string { return "dns" }
 
-// Watch resolves all names, and keeps for each what it last resolved to: a name
-// server that does not answer says nothing about workers, one that knows no such
-// name does.
+// Watch resolves all names periodically. For each name it keeps the last result while
+// the name server does not respond; a response that the name does not exist removes its
+// workers.
 func (d dns) Watch(ctx context.Context, tell func(Change)) {
 	found := make([][]Worker, len(d.Names))
-	var often sometimes
+	var often logInterval
 	for ctx.Err() == nil {
 		at, answered := time.Now(), 0
 		for i, n := range d.Names {
@@ -86,8 +86,8 @@ func (d dns) Watch(ctx context.Context, tell func(Change)) {
 	}
 }
 
-// report tells what is known. As long as a name has never been resolved, what
-// the disk knows of it must not be taken away.
+// report sends the known workers. Before a name was resolved once, its workers from the
+// disk must stay.
 func (d dns) report(found [][]Worker, answered int, at time.Time, tell func(Change)) {
 	c := Change{All: true, At: at}
 	for _, workers := range found {
@@ -104,7 +104,7 @@ func (d dns) report(found [][]Worker, answered int, at time.Time, tell func(Chan
 	}
 }
 
-// resolve is never nil without an error.
+// resolve returns the workers of a name. The list is not nil if the error is nil.
 func (d dns) resolve(ctx context.Context, n Name) ([]Worker, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Every)
 	defer cancel()
@@ -130,15 +130,14 @@ func (d dns) resolve(ctx context.Context, n Name) ([]Worker, error) {
 	return workers, nil
 }
 
-// missing reports whether a name server has said that there is nothing, which is
-// not the same as no answer.
+// missing reports whether the name server responded that the name does not exist.
 func missing(err error) bool {
 	var d *net.DNSError
 	return errors.As(err, &d) && d.IsNotFound && !d.IsTimeout && !d.IsTemporary
 }
 
-// worker is who is at an address. The id is made from what tells it from others,
-// so that it is the same at the next look.
+// worker returns the worker at an address. Its id depends only on name, address and
+// port, so that it stays the same.
 func (n Name) worker(at netip.AddrPort, weight int) Worker {
 	path := n.Path
 	if path == "" && strings.HasPrefix(n.Protocol, "openai-") {

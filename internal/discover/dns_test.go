@@ -17,7 +17,7 @@ type zone struct {
 	mu    sync.Mutex
 	hosts map[string][]string
 	srv   map[string][]*net.SRV
-	err   error // what it answers instead
+	err   error // returned instead of a response
 }
 
 func (z *zone) set(change func()) {
@@ -88,15 +88,15 @@ func TestDNS(t *testing.T) {
 			t.Errorf("%d are refused, want the one outside of the networks", n)
 		}
 
-		// No answer says nothing, for as long as it takes.
+		// A lookup without a response keeps the workers, however long it lasts.
 		z.set(func() { z.err = &net.DNSError{Err: "server misbehaving", IsTemporary: true} })
 		settle(time.Hour)
 		if s := d.Status(); len(s.Snapshot.Workers) != 4 || !s.Snapshot.Stale {
 			t.Errorf("with no answer: %+v", s)
 		}
 
-		// One address less is believed at the next look. A name that is gone, when that
-		// is not taken together with it any more, is believed after a while.
+		// The removal of one address is applied at the next lookup. A name that
+		// disappears later, not together with the address, is applied after a delay.
 		z.set(func() { z.err, z.hosts["vllm.svc"] = nil, []string{"10.0.0.2"} })
 		settle(7 * time.Second)
 		if s := d.Status(); len(s.Snapshot.Workers) != 3 || s.Snapshot.Stale {
@@ -115,7 +115,8 @@ func TestDNS(t *testing.T) {
 	})
 }
 
-// A name that has never been resolved does not take away what the disk knows.
+// TestDNSWithOneNameAway checks that a name that was never resolved does not remove its
+// workers from the disk.
 func TestDNSWithOneNameAway(t *testing.T) {
 	var heard []Change
 	d := dns{DNSOptions{Names: make([]Name, 2)}}

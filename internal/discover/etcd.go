@@ -22,7 +22,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
-// EtcdOptions says where etcd is and how it is asked. Workers are the keys
+// EtcdOptions configures the connection to etcd. The workers are the keys
 // PREFIX/workers/ID.
 type EtcdOptions struct {
 	Name      string   // of the source; default etcd
@@ -31,28 +31,30 @@ type EtcdOptions struct {
 
 	Username      string
 	Password      secret.String
-	CA, Cert, Key string // files in PEM; a certificate is read again for every connection
+	CA, Cert, Key string // PEM files; the certificate is read for every connection
 
-	Relist time.Duration // how often the list is compared as a whole; default 30 s
-	Pulse  time.Duration // how often it is asked whether it is still the same; default 1 s
-	Logger *slog.Logger  // default: nothing is logged
+	Relist time.Duration // how often the whole list is compared; default 30 s
+	Pulse  time.Duration // how often one key is read to check the watch; default 1 s
+	Logger *slog.Logger  // default: no log
 }
 
 const (
-	etcdPatience = 2 * time.Second        // for one answer
-	pageSize     = 1000                   // keys in one answer
+	etcdPatience = 2 * time.Second        // for one response
+	pageSize     = 1000                   // keys in one response
+	smallPage    = 8                      // if a page is larger than maxPage: etcd stores values of up to 1.5 MB
+	maxPage      = 16 << 20               // bytes of one response
 	maxValue     = 64 << 10               // bytes of one worker
-	retryLeast   = 100 * time.Millisecond // between two tries
+	retryLeast   = 100 * time.Millisecond // between two retries
 	retryMost    = time.Second
 )
 
-// etcd is what the source and the registrar share.
+// etcd is the connection that the source and the registrar share.
 type etcd struct {
 	o   EtcdOptions
 	tls *tls.Config
 }
 
-// SetPassword is for a password that comes as plain text.
+// SetPassword sets a password from plain text.
 func (o *EtcdOptions) SetPassword(text string) { o.Password = secret.String(text) }
 
 func newEtcd(o EtcdOptions) (*etcd, error) {
@@ -83,8 +85,8 @@ func newEtcd(o EtcdOptions) (*etcd, error) {
 	return &etcd{o: o, tls: config}, err
 }
 
-// tlsConfig fails on a file that it cannot read: a missing CA must not become a
-// connection without one.
+// tlsConfig fails if it cannot read a file: a missing CA must not lead to a connection
+// without one.
 func (o EtcdOptions) tlsConfig(secure bool) (*tls.Config, error) {
 	if !secure {
 		if o.CA != "" || o.Cert != "" || o.Key != "" {
@@ -111,7 +113,7 @@ func (o EtcdOptions) tlsConfig(secure bool) (*tls.Config, error) {
 			return nil, fmt.Errorf("etcd: cert, key: %w", err)
 		}
 		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(o.Cert, o.Key) // they are renewed while we run
+			pair, err := tls.LoadX509KeyPair(o.Cert, o.Key) // the files may be renewed at any time
 			return &pair, err
 		}
 	}
@@ -120,8 +122,8 @@ func (o EtcdOptions) tlsConfig(secure bool) (*tls.Config, error) {
 
 func (e *etcd) workers() string { return e.o.Prefix + "workers/" }
 
-// connect makes a client. With a password it fails while etcd is away, without
-// one it does not.
+// connect creates a client. With a password it fails while etcd is down, without one it
+// does not.
 func (e *etcd) connect(ctx context.Context) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{
 		Context:   ctx,
@@ -129,39 +131,39 @@ func (e *etcd) connect(ctx context.Context) (*clientv3.Client, error) {
 		Username:  e.o.Username, Password: e.o.Password.Reveal(),
 		TLS:         e.tls,
 		DialTimeout: etcdPatience,
-		// A connection to a frozen machine looks well until it is asked for a sign.
+		// Keep-alive pings detect a connection to a frozen machine.
 		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 3 * time.Second, PermitWithoutStream: true,
-		// gRPC waits up to two minutes between two tries, which is how long workers
-		// would be unknown after etcd is back.
+		// The default of gRPC waits up to two minutes between retries; workers would be
+		// unknown for that long after etcd is back.
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: retryLeast, Multiplier: 1.6, Jitter: 0.2, MaxDelay: retryMost},
 			MinConnectTimeout: etcdPatience,
 		})},
-		MaxCallRecvMsgSize: pageSize*maxValue + 1<<20,
-		Logger:             zap.NewNop(), // it would write to stderr; what matters we log ourselves
+		MaxCallRecvMsgSize: maxPage,
+		Logger:             zap.NewNop(), // it would write to stderr
 	})
 }
 
-// use runs work with a client until the context ends, and makes a new client
-// after work returned.
+// use runs work with a client until the context ends. When work returns it creates a
+// new client.
 func (e *etcd) use(ctx context.Context, work func(*clientv3.Client)) {
-	var often sometimes
+	var often logInterval
 	for ctx.Err() == nil {
 		c, err := e.connect(ctx)
 		if err != nil {
 			if often.now() {
-				e.o.Logger.Warn("etcd does not answer", "error", err.Error())
+				e.o.Logger.Warn("etcd does not respond", "error", err.Error())
 			}
 			pause(ctx, retryMost)
 			continue
 		}
 		work(c)
-		_ = c.Close() // it says that its context has ended
+		_ = c.Close() // it only reports that its context has ended
 	}
 }
 
-// pause waits for between a tenth and all of a time, so that those who failed
-// together do not come back together.
+// pause waits for a random time between a tenth of most and most, so that clients that
+// failed together do not return together.
 func pause(ctx context.Context, most time.Duration) {
 	select {
 	case <-ctx.Done():
@@ -169,10 +171,10 @@ func pause(ctx context.Context, most time.Duration) {
 	}
 }
 
-// sometimes says when a line is due that would else be logged at every try.
-type sometimes struct{ last time.Time }
+// logInterval limits how often a line is logged.
+type logInterval struct{ last time.Time }
 
-func (s *sometimes) now() bool {
+func (s *logInterval) now() bool {
 	if !s.last.IsZero() && time.Since(s.last) < 30*time.Second {
 		return false
 	}

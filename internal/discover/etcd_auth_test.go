@@ -19,7 +19,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 )
 
-// With a password, etcd forgets at a restart that we have logged in.
+// TestEtcdWithAPassword checks that the client authenticates again after a restart of
+// etcd, which forgets its authentication.
 func TestEtcdWithAPassword(t *testing.T) {
 	s := storetest.Etcd(t)
 	c := client(t, s.URL)
@@ -38,7 +39,7 @@ func TestEtcdWithAPassword(t *testing.T) {
 	e.Username, e.Password = "root", "canary"
 	a, d := follow(t, e, Options{})
 	register(t, e, 10*time.Second, fleet(3, "m")...)
-	whole(t, d, 10*time.Second, 3)
+	whole(t, d, 3)
 	if got := stranger.Status(); !got.Snapshot.Stale || len(got.Snapshot.Workers) != 0 {
 		t.Errorf("without the password it sees %+v", got)
 	}
@@ -48,11 +49,11 @@ func TestEtcdWithAPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	register(t, e, 10*time.Second, worker("new", "m"))
-	t.Logf("resync after %v", whole(t, d, resync, 4))
+	t.Logf("resync after %v", whole(t, d, 4))
 	a.never(t, since, 3)
 }
 
-// pair is a certificate that signs itself, in files.
+// pair writes a self-signed certificate and its key.
 func pair(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -80,7 +81,8 @@ func pair(t *testing.T) (cert, key string) {
 	return filepath.Join(dir, "cert"), filepath.Join(dir, "key")
 }
 
-// Both sides show a certificate; the wrong authority is not believed.
+// TestEtcdWithCertificates checks mutual TLS, and that a certificate of another authority
+// is rejected.
 func TestEtcdWithCertificates(t *testing.T) {
 	s := storetest.Etcd(t)
 	put(t, client(t, s.URL), fleet(3, "m")...)
@@ -89,7 +91,7 @@ func TestEtcdWithCertificates(t *testing.T) {
 	e := at(url)
 	e.CA, e.Cert, e.Key = cert, cert, key
 	_, d := follow(t, e, Options{})
-	whole(t, d, 5*time.Second, 3)
+	whole(t, d, 3)
 
 	other, otherKey := pair(t)
 	for name, wrong := range map[string]EtcdOptions{
@@ -113,7 +115,7 @@ func TestEtcdWithCertificates(t *testing.T) {
 	}
 }
 
-// secureWire stands before etcd and speaks TLS.
+// secureWire is a TLS proxy in front of etcd.
 func secureWire(t *testing.T, to, cert, key string) string {
 	t.Helper()
 	own, err := tls.LoadX509KeyPair(cert, key)

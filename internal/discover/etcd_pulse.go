@@ -7,17 +7,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// beat is the answer to a pulse: what one key is now.
+// beat is the response to a pulse: the state of one key.
 type beat struct {
 	key      string
-	rev      int64 // of the key; 0: it is not there
+	rev      int64 // of the key; 0: it does not exist
 	revision int64 // of etcd
-	seen     int64 // what the watch had reached when it was asked
+	seen     int64 // the revision of the watch when the pulse was sent
 	cluster  uint64
 	err      error
 }
 
-// any is some key that is known, or the prefix if none is. Maps begin anywhere.
+// any returns some known key, or the prefix if there is none.
 func (w *watching) any() string {
 	for key := range w.known {
 		return key
@@ -25,9 +25,9 @@ func (w *watching) any() string {
 	return w.workers()
 }
 
-// beat asks etcd for one key. It costs next to nothing and tells a watch that is
-// quiet from a watch whose etcd is frozen, has no leader, or is not the one that
-// it was: a watch from a revision that a new history has not reached is silent.
+// beat reads one key from etcd. It is cheap, and distinguishes an idle watch from one
+// whose etcd is frozen, has no leader or was replaced: a watch from a revision that a
+// new history has not reached stays silent.
 func (w *watching) beat(ctx context.Context, key string, seen int64) beat {
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
@@ -42,8 +42,8 @@ func (w *watching) beat(ctx context.Context, key string, seen int64) beat {
 	return b
 }
 
-// judge compares a beat with what the watch said. A key may be another than it
-// should for a moment, while its event is under way; at the next pulse it may not.
+// judge compares a beat with the state of the watch. A key may differ once, while its
+// event is on its way, but not at the next pulse.
 func (w *watching) judge(b beat) error {
 	switch {
 	case b.err != nil:

@@ -15,11 +15,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// etcdSource lists the workers, watches them from that revision, and does not
-// trust the watch: watches of etcd have lost events and gone back in time.
+// etcdSource lists the workers and watches them from that revision. It verifies the
+// watch: watches of etcd have lost events and gone back in time.
 type etcdSource struct{ *etcd }
 
-// Etcd is the source of workers that register under a lease.
+// Etcd returns the source of workers that register under a lease.
 func Etcd(o EtcdOptions) (Source, error) {
 	e, err := newEtcd(o)
 	if err != nil {
@@ -30,14 +30,13 @@ func Etcd(o EtcdOptions) (Source, error) {
 
 func (s etcdSource) Name() string { return s.o.Name }
 
-// calm is how long after trouble the end of a worker is not taken for its own.
-// A store that stood still ends the leases of workers that are well.
+// calm is how long after an error the end of a worker's lease is not trusted: an etcd
+// that stood still ends the leases of healthy workers.
 const calm = 30 * time.Second
 
-// Watch follows etcd from one session to the next.
+// Watch runs one session after another.
 func (s etcdSource) Watch(ctx context.Context, tell func(Change)) {
 	var trouble time.Time
-	var often sometimes
 	s.use(ctx, func(c *clientv3.Client) {
 		for ctx.Err() == nil {
 			w := &watching{etcd: s.etcd, client: c, tell: tell, trouble: trouble}
@@ -49,15 +48,12 @@ func (s etcdSource) Watch(ctx context.Context, tell func(Change)) {
 				trouble = time.Now()
 			}
 			if errors.Is(err, errAgain) {
-				s.o.Logger.Info("the workers in etcd are listed anew", "why", err.Error())
+				s.o.Logger.Info("the workers in etcd are listed again", "why", err.Error())
 				continue
 			}
-			tell(Change{Stale: true})
-			if often.now() {
-				s.o.Logger.Warn("etcd cannot be followed; the workers that are known are kept", "error", err.Error())
-			}
+			tell(Change{Stale: true, Err: err})
 			if errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrInvalidAuthToken) {
-				return // a new client logs in anew
+				return // a new client authenticates again
 			}
 			pause(ctx, retryMost)
 		}
@@ -65,14 +61,13 @@ func (s etcdSource) Watch(ctx context.Context, tell func(Change)) {
 }
 
 var (
-	// errAgain ends a session that is to be begun anew at once.
-	errAgain = errors.New("the list is not what the watch said")
-	// errHistory means that this is not the etcd that was listed: it was emptied,
-	// or an older state was put back. That is no error of etcd, but a new beginning.
+	// errAgain ends a session that is restarted at once.
+	errAgain = errors.New("the list differs from the watch")
+	// errHistory means that etcd was emptied or restored to an older state.
 	errHistory = errors.New("etcd has another history")
 )
 
-// watching is one list and the watch that follows it.
+// watching is one session: a list and the watch that follows it.
 type watching struct {
 	*etcd
 	client  *clientv3.Client
@@ -80,15 +75,16 @@ type watching struct {
 	trouble time.Time // when etcd last failed; zero: never
 
 	known   map[string]int64 // the revision of each key
-	seen    int64            // the newest revision that was taken in
+	seen    int64            // the latest revision that was processed
+	cut     bool             // etcd has more keys than are read
 	cluster uint64
-	doubt   struct { // a key that was not what it should be at the last pulse
+	doubt   struct { // a key that differed at the last pulse
 		key string
 		rev int64
 	}
 }
 
-// run returns why the session ended; it always does.
+// run runs the session and returns why it ended.
 func (w *watching) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -111,10 +107,10 @@ func (w *watching) run(ctx context.Context) error {
 	}
 }
 
-// jitter is within a fifth of a time.
+// jitter returns d, ±20 %.
 func jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5+1) } //nolint:gosec // not a secret
 
-// list takes everything in, page by page at one revision.
+// list reads all workers, page by page at one revision.
 func (w *watching) list(ctx context.Context) error {
 	w.known = map[string]int64{}
 	b := batch{Change: Change{All: true, At: time.Now(), Shaken: w.shaken()}}
@@ -130,30 +126,45 @@ func (w *watching) list(ctx context.Context) error {
 	return nil
 }
 
-// pages reads all keys at a revision; 0 is the newest, which is then returned.
+// pages reads all keys at a revision. 0 means the latest, which it returns.
 func (w *watching) pages(ctx context.Context, rev int64, opts []clientv3.OpOption, each func(*mvccpb.KeyValue)) (int64, error) {
 	from, end := w.workers(), clientv3.GetPrefixRangeEnd(w.workers())
-	for n := 0; ; {
-		page, err := w.page(ctx, from, append([]clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(pageSize), clientv3.WithRev(rev)}, opts...))
+	for n, limit := 0, int64(pageSize); ; {
+		page, err := w.page(ctx, from, append([]clientv3.OpOption{clientv3.WithRange(end), clientv3.WithLimit(limit), clientv3.WithRev(rev)}, opts...))
+		if err != nil && limit > smallPage && strings.Contains(err.Error(), "larger than max") {
+			limit = smallPage
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
+		limit = pageSize
 		if rev == 0 {
 			rev, w.cluster = page.Header.Revision, page.Header.ClusterId
 		}
 		for _, kv := range page.Kvs {
-			each(kv)
+			if w.named(kv) {
+				each(kv)
+			}
 		}
 		if n += len(page.Kvs); !page.More || len(page.Kvs) == 0 {
+			w.cut = false
 			return rev, nil
 		}
-		if n > maxWorkers+pageSize { // the rest would be refused one by one
+		if n >= maxKeys { // the rest would be rejected
 			w.o.Logger.Error("etcd has more workers than are taken", "limit", maxWorkers)
+			w.cut = true
 			return rev, nil
 		}
 		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
 	}
 }
+
+// maxKeys is the maximum number of keys that are read.
+const maxKeys = 101_000 // maxWorkers and a page
+
+// named reports whether a key is short enough to be that of a worker.
+func (w *watching) named(kv *mvccpb.KeyValue) bool { return len(w.id(kv)) <= maxText }
 
 func (w *watching) page(ctx context.Context, from string, opts []clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
@@ -165,10 +176,9 @@ func (w *watching) page(ctx context.Context, from string, opts []clientv3.OpOpti
 	return resp, nil
 }
 
-// compare asks for the keys as they were at the revision that the watch has
-// reached. They have to be just the same, whatever is under way: if not, the
-// watch has lost something. The watch is then begun anew from there, which also
-// mends one that is stuck.
+// compare reads the keys at the revision that the watch has reached. They must be
+// identical; if not, the watch has lost an event. The watch is then restarted from
+// there, which also repairs one that is stuck.
 func (w *watching) compare(ctx context.Context) error {
 	same, n := true, 0
 	_, err := w.pages(ctx, w.seen, []clientv3.OpOption{clientv3.WithKeysOnly()}, func(kv *mvccpb.KeyValue) {
@@ -182,22 +192,29 @@ func (w *watching) compare(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errAgain, errHistory)
 	case err != nil:
 		return err
+	case w.cut: // the watch knows other keys than the first
+		return nil
 	case !same || n != len(w.known):
 		return fmt.Errorf("%w: the watch has lost events", errAgain)
 	}
 	return nil
 }
 
-// follow takes events in until it is time to compare.
+// follow processes events until the next comparison.
 func (w *watching) follow(ctx context.Context, relist *time.Timer, pulse *time.Ticker) error {
-	var beats sync.WaitGroup
-	defer beats.Wait()
+	var calls sync.WaitGroup
+	defer calls.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Progress notifications only keep the stream talking. They do not move the
-	// revision: servers have sent them before the events that they speak for.
-	events := w.client.Watch(clientv3.WithRequireLeader(ctx), w.workers(),
-		clientv3.WithPrefix(), clientv3.WithRev(w.seen+1), clientv3.WithProgressNotify(), clientv3.WithFragment())
+	// Progress notifications only keep the stream active. They do not advance the
+	// revision: servers have sent them before the events that they cover.
+	// Watch waits until etcd confirms the watch, without a limit.
+	var events clientv3.WatchChan
+	opened, from := make(chan clientv3.WatchChan, 1), w.seen+1
+	calls.Go(func() {
+		opened <- w.client.Watch(clientv3.WithRequireLeader(ctx), w.workers(),
+			clientv3.WithPrefix(), clientv3.WithRev(from), clientv3.WithProgressNotify(), clientv3.WithFragment())
+	})
 	pulses := make(chan beat, 1)
 	beating := false
 	for {
@@ -206,6 +223,7 @@ func (w *watching) follow(ctx context.Context, relist *time.Timer, pulse *time.T
 			return ctx.Err()
 		case <-relist.C:
 			return nil
+		case events = <-opened:
 		case r, ok := <-events:
 			if err := w.take(r, ok); err != nil {
 				return err
@@ -214,7 +232,7 @@ func (w *watching) follow(ctx context.Context, relist *time.Timer, pulse *time.T
 			if !beating {
 				beating = true
 				key, seen := w.any(), w.seen
-				beats.Go(func() { pulses <- w.beat(ctx, key, seen) })
+				calls.Go(func() { pulses <- w.beat(ctx, key, seen) })
 			}
 		case b := <-pulses:
 			beating = false
@@ -225,7 +243,7 @@ func (w *watching) follow(ctx context.Context, relist *time.Timer, pulse *time.T
 	}
 }
 
-// take takes the events of one response in.
+// take processes the events of one response.
 func (w *watching) take(r clientv3.WatchResponse, ok bool) error {
 	switch err := r.Err(); {
 	case !ok:
@@ -235,7 +253,7 @@ func (w *watching) take(r clientv3.WatchResponse, ok bool) error {
 	case err != nil:
 		return fmt.Errorf("watch: %w", err)
 	}
-	together := map[int64]int{} // how many ended in one stroke
+	together := map[int64]int{} // number of keys deleted at one revision
 	for _, e := range r.Events {
 		if e.Type == clientv3.EventTypeDelete {
 			together[e.Kv.ModRevision]++
@@ -243,8 +261,8 @@ func (w *watching) take(r clientv3.WatchResponse, ok bool) error {
 	}
 	b := batch{Change: Change{At: time.Now(), Shaken: w.shaken()}}
 	for _, e := range r.Events {
-		if e.Kv.ModRevision < w.seen {
-			continue // it goes back in time
+		if e.Kv.ModRevision < w.seen || !w.named(e.Kv) {
+			continue // an older revision, or no worker
 		}
 		if id := w.id(e.Kv); b.has(id) {
 			w.tell(b.Change)
@@ -260,8 +278,7 @@ func (w *watching) take(r clientv3.WatchResponse, ok bool) error {
 	return nil
 }
 
-// batch is a change that knows whom it speaks of: one change has one thing to say
-// about a worker.
+// batch is a change with at most one statement about each worker.
 type batch struct {
 	Change
 	ids map[string]struct{}
@@ -280,11 +297,14 @@ func (w *watching) id(kv *mvccpb.KeyValue) string {
 	return strings.TrimPrefix(string(kv.Key), w.workers())
 }
 
-// shaken reports whether etcd was in trouble lately.
+// shaken reports whether etcd failed recently.
 func (w *watching) shaken() bool { return !w.trouble.IsZero() && time.Since(w.trouble) < calm }
 
 func (w *watching) event(b *batch, e *clientv3.Event, bulk bool) {
 	if e.Type == clientv3.EventTypePut {
+		if _, known := w.known[string(e.Kv.Key)]; !known && len(w.known) >= maxKeys {
+			return // it would be rejected
+		}
 		w.known[string(e.Kv.Key)] = e.Kv.ModRevision
 		w.read(b, e.Kv)
 		return
@@ -299,7 +319,7 @@ func (w *watching) event(b *batch, e *clientv3.Event, bulk bool) {
 	}
 }
 
-// read adds what a key holds.
+// read adds the worker of a key.
 func (w *watching) read(b *batch, kv *mvccpb.KeyValue) {
 	id := w.id(kv)
 	b.note(id)
@@ -322,8 +342,8 @@ func parse(id string, value []byte) (Worker, error) {
 	if err := json.Unmarshal(value, &w); err != nil {
 		return Worker{}, fmt.Errorf("its value is not the JSON of a worker: %w", err)
 	}
-	if max(len(w.Model), len(w.Name)) > maxText || len(w.URL) > maxURL {
-		return Worker{}, errors.New("its fields are too long") // a list must not hold them until they are checked
+	if max(len(w.Model), len(w.Name), len(w.Protocol), len(w.Engine)) > maxText || len(w.URL) > maxURL {
+		return Worker{}, errors.New("its fields are too long") // bound the memory before the worker is checked
 	}
 	if w.ID != id {
 		return Worker{}, fmt.Errorf("its id is %.80q, but its key ends in another", w.ID)

@@ -3,8 +3,8 @@ package discover
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"time"
 
@@ -16,25 +16,17 @@ const (
 	maxFile  = 64 << 20 // bytes
 )
 
-// file is a list of workers that somebody else writes.
-type file struct {
-	path   string
-	logger *slog.Logger
-}
+// file is a JSON list of workers.
+type file struct{ path string }
 
-// File is the source that reads a JSON list of workers, and reads it again when
-// it has changed. A file with a mistake is refused and the old list kept.
-func File(path string, logger *slog.Logger) Source {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	return file{path: path, logger: logger}
-}
+// File returns the source that reads a JSON list of workers, again whenever the file
+// changes. It rejects an invalid file and keeps the old list.
+func File(path string) Source { return file{path} }
 
 func (f file) Name() string { return "file" }
 
-// Watch looks four times a second: that works on every file system and through
-// symbolic links.
+// Watch checks the file four times a second, which works on every file system and
+// through symbolic links.
 func (f file) Watch(ctx context.Context, tell func(Change)) {
 	tick := time.NewTicker(fileLook)
 	defer tick.Stop()
@@ -52,14 +44,13 @@ func (f file) Watch(ctx context.Context, tell func(Change)) {
 	}
 }
 
-// load tells what is in the file. One that is only half written is not JSON; it
-// is refused, and it changes once more when it is whole.
+// load reports the content of the file. A file that is still being written is not valid
+// JSON; it is rejected and read again when it is complete.
 func (f file) load(tell func(Change)) {
 	at := time.Now()
 	workers, err := readWorkers(f.path)
 	if err != nil {
-		f.logger.Error("the file of workers is refused and what was known is kept", "file", f.path, "error", err.Error())
-		tell(Change{Stale: true})
+		tell(Change{Stale: true, Err: fmt.Errorf("%s: %w", f.path, err)})
 		return
 	}
 	tell(Change{All: true, Put: workers, At: at})
@@ -88,9 +79,9 @@ func readWorkers(path string) ([]Worker, error) {
 	return workers, nil
 }
 
-// look is how a file was when it was looked at.
+// look is the state of the file at one time.
 type look struct {
-	info  os.FileInfo // nil: it was not there
+	info  os.FileInfo // nil: it did not exist
 	at    time.Time
 	taken bool
 }
@@ -103,9 +94,9 @@ func lookAt(path string) look {
 	return look{info, time.Now(), true}
 }
 
-// same is true if nothing can have changed since the earlier look. A file that
-// was younger than the clock of its file system can tell may have been written
-// again since, and look the same.
+// same reports whether the file cannot have changed since the earlier look. A file that
+// was modified within the resolution of the file system's clock may have changed again
+// and look the same.
 func (l look) same(earlier look) bool {
 	if !earlier.taken || l.info == nil || earlier.info == nil {
 		return earlier.taken && l.info == nil && earlier.info == nil

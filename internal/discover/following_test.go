@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,10 +16,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 )
 
-// resync is how soon after etcd is back everything has to be as it should.
-const resync = 5 * time.Second
-
-// at is where etcd is and how it is followed.
+// at returns the options for an etcd.
 func at(endpoints ...string) EtcdOptions { return EtcdOptions{Endpoints: endpoints} }
 
 // follow runs a discovery on etcd.
@@ -29,6 +27,7 @@ func follow(t testing.TB, e EtcdOptions, o Options) (*audience, *Discovery) {
 		t.Fatal(err)
 	}
 	o.Sources = []Source{src}
+	o.Confirm = cmp.Or(o.Confirm, 2*patience) // a guard never ends by itself while a test waits
 	a, d, _ := begin(t, o)
 	return a, d
 }
@@ -84,18 +83,17 @@ func register(t testing.TB, e EtcdOptions, ttl time.Duration, workers ...Worker)
 	return stop
 }
 
-// whole waits until just so many workers are published, all of them live.
-func whole(t testing.TB, d *Discovery, within time.Duration, n int) time.Duration {
+// whole waits until exactly this many workers are published, all of them live.
+func whole(t testing.TB, d *Discovery, n int) time.Duration {
 	t.Helper()
-	return eventually(t, within, fmt.Sprintf("a snapshot of %d live workers", n), func() bool {
+	return eventually(t, fmt.Sprintf("a snapshot of %d live workers", n), func() bool {
 		s := d.Status()
 		return len(s.Snapshot.Workers) == n && s.Kept == 0 && !s.Snapshot.Stale
 	})
 }
 
-// resynced waits until etcd is followed again: a worker that is new is there, and
-// so are all the others, none of them only kept. It returns the time since etcd
-// answered.
+// resynced waits until a new worker and all others are published and live. It returns
+// the time since etcd responded.
 func resynced(t testing.TB, c *clientv3.Client, d *Discovery, n int) time.Duration {
 	t.Helper()
 	probe := worker("probe", "m")
@@ -103,16 +101,16 @@ func resynced(t testing.TB, c *clientv3.Client, d *Discovery, n int) time.Durati
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 10*time.Second, "an etcd that takes a worker", func() bool {
+	eventually(t, "an etcd that takes a worker", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := c.Put(ctx, "/isogloss/workers/probe", string(text))
 		return err == nil
 	})
-	return whole(t, d, resync, n+1)
+	return whole(t, d, n+1)
 }
 
-// never fails the test if fewer workers than that were ever published since.
+// never fails the test if fewer workers were published at any time since.
 func (a *audience) never(t testing.TB, since, fewer int) {
 	t.Helper()
 	a.mu.Lock()
@@ -124,7 +122,7 @@ func (a *audience) never(t testing.TB, since, fewer int) {
 	}
 }
 
-// wire is a way to etcd that can be cut.
+// wire is a connection to etcd that can be cut.
 type wire struct {
 	l     net.Listener
 	to    string
@@ -156,7 +154,7 @@ func newWire(t testing.TB, to string) *wire {
 
 func (w *wire) url() string { return "http://" + w.l.Addr().String() }
 
-// set cuts the wire or mends it.
+// set cuts the wire or restores it.
 func (w *wire) set(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Whatever is in etcd, it is refused or it is a worker that survives being saved
-// and whose address is in the networks, by the eyes of a dialer too.
+// FuzzWorker checks that any value in etcd is either rejected, or is a worker that can be
+// saved and whose address is in the allowed networks, also as a dialer parses it.
 func FuzzWorker(f *testing.F) {
 	for _, s := range []string{
 		`{"id":"a","model":"m","protocol":"openai-chat","url":"http://10.0.0.1:8000/v1"}`,

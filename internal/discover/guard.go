@@ -2,32 +2,31 @@ package discover
 
 import "time"
 
-// few is how many workers may leave one by one before the guard asks whether
-// they are more than half: two of two that say good-bye are believed, or a fleet
-// of two could never be taken down at once.
+// few is the number of workers that may leave one by one before the guard compares them
+// with half of all: otherwise both of two workers could never leave.
 const few = 2
 
-// guard stands between one source and what is published. A store that was
-// emptied, restored or thawed looks just like a fleet that went away; the guard
-// keeps such workers published until the source has said the same for a while.
+// guard decides which workers of a source are published. A store that was emptied,
+// restored or frozen looks like workers that went away. So the guard keeps workers that
+// disappear together until the source has confirmed it for a while.
 type guard struct {
-	confirm time.Duration // how long who vanished is kept
-	window  time.Duration // departures within it are taken together
+	confirm time.Duration // how long workers that disappeared are kept
+	window  time.Duration // departures within it count together
 
-	live   map[string]Worker    // what the source says
+	live   map[string]Worker    // the workers that the source reports
 	kept   map[string]departure // gone at the source, still published
-	left   map[string]departure // gone lately and believed
-	models map[string]int       // how many of live serve each model
+	left   map[string]departure // gone recently, no longer published
+	models map[string]int       // number of live workers of each model
 
-	changed map[string]struct{} // ids whose published worker may be another now
+	changed map[string]struct{} // ids whose published worker may have changed
 	stale   bool
-	soonest time.Time // no kept one is let go before; zero: none is kept
-	pruned  time.Time // when left was last freed of what is older than the window
+	soonest time.Time // when the first kept worker expires; zero: none is kept
+	pruned  time.Time // when entries older than the window were last removed from left
 }
 
 type departure struct {
 	Worker
-	at time.Time // of leaving; for kept ones, when they are let go
+	at time.Time // when it left; for a kept one, when it expires
 }
 
 func newGuard(confirm, window time.Duration) *guard {
@@ -38,7 +37,7 @@ func newGuard(confirm, window time.Duration) *guard {
 	}
 }
 
-// published is the worker that others see by this id.
+// published returns the published worker of an id.
 func (g *guard) published(id string) (Worker, bool) {
 	if w, ok := g.live[id]; ok {
 		return w, true
@@ -68,8 +67,8 @@ func (g *guard) count(model string, by int) {
 	}
 }
 
-// leave takes workers away of which the source saw each one go. They are gone at
-// once, unless with them more than half went within the window.
+// leave removes workers that the source saw leave one by one. They are removed at once,
+// unless more than half of all left within the window.
 func (g *guard) leave(ids []string, now time.Time) {
 	for _, id := range ids {
 		g.take(id, now)
@@ -77,8 +76,8 @@ func (g *guard) leave(ids []string, now time.Time) {
 	g.weigh(few, now)
 }
 
-// lose takes workers away that went in any other way. Those that were the last of
-// their model are kept for sure, and all are if they are more than half.
+// lose removes workers that disappeared in any other way. It keeps the last worker of a
+// model, and all of them if they are more than half.
 func (g *guard) lose(ids []string, now time.Time) {
 	if len(ids) == 0 {
 		return
@@ -94,8 +93,8 @@ func (g *guard) lose(ids []string, now time.Time) {
 	g.weigh(0, now)
 }
 
-// doubt takes workers away that went while their source was in trouble, and keeps
-// them all: those that are well will be named again.
+// doubt removes workers that disappeared while their source failed, and keeps all of
+// them: healthy ones will be reported again.
 func (g *guard) doubt(ids []string, now time.Time) {
 	for _, id := range ids {
 		if _, ok := g.live[id]; ok {
@@ -117,7 +116,7 @@ func (g *guard) take(id string, now time.Time) {
 	g.changed[id] = struct{}{}
 }
 
-// keep publishes a worker that has left until it is let go.
+// keep publishes a worker that has left until it expires.
 func (g *guard) keep(id string, now time.Time) {
 	g.kept[id] = departure{g.left[id].Worker, now.Add(g.confirm)}
 	if g.soonest.IsZero() {
@@ -127,9 +126,9 @@ func (g *guard) keep(id string, now time.Time) {
 	g.changed[id] = struct{}{}
 }
 
-// weigh keeps all that left within the window if they are more than half. Leases
-// that a store lost all at once end one after the other, so that the first of
-// them were believed: they come back.
+// weigh keeps all workers that left within the window if they are more than half.
+// Leases that a store lost at once end one after the other, so the first of them were
+// removed; they are published again.
 func (g *guard) weigh(few int, now time.Time) {
 	if now.Sub(g.pruned) > g.window/10 || g.most(few) {
 		g.prune(now)
@@ -140,10 +139,10 @@ func (g *guard) weigh(few int, now time.Time) {
 	for id := range g.left {
 		g.keep(id, now)
 	}
-	g.left = map[string]departure{} // to walk over a map that was large costs as if it still were
+	g.left = map[string]departure{} // iterating over a map that was large stays expensive
 }
 
-// most reports whether more than half have vanished, and more than a few.
+// most reports whether more than half have disappeared, and more than few.
 func (g *guard) most(few int) bool {
 	vanished := len(g.kept) + len(g.left)
 	return vanished > few && vanished > len(g.live)
@@ -158,8 +157,8 @@ func (g *guard) prune(now time.Time) {
 	}
 }
 
-// answer notes whether the source answers. Whoever is kept when it comes back is
-// kept for the whole time again: what it says now is news.
+// answer records whether the source responds. When it responds again, the delay of all
+// kept workers starts again.
 func (g *guard) answer(stale bool, now time.Time) {
 	if g.stale && !stale && len(g.kept) > 0 {
 		g.soonest = now.Add(g.confirm)
@@ -171,8 +170,8 @@ func (g *guard) answer(stale bool, now time.Time) {
 	g.stale = stale
 }
 
-// expire lets go of whom the source has not named again in time. A source that
-// does not answer confirms nothing.
+// expire removes kept workers that the source has not reported in time. A source that
+// does not respond confirms nothing.
 func (g *guard) expire(now time.Time) {
 	if g.next().IsZero() || now.Before(g.soonest) {
 		return
@@ -189,7 +188,7 @@ func (g *guard) expire(now time.Time) {
 	}
 }
 
-// next is when expire has something to do; zero is never.
+// next returns when expire has something to do; zero means never.
 func (g *guard) next() time.Time {
 	if g.stale {
 		return time.Time{}

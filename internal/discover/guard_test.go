@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// worker is one that is well.
+// worker returns a valid worker.
 func worker(id, model string) Worker {
 	return Worker{ID: id, Model: model, Protocol: "openai-chat", URL: "http://10.0.0.1:8000/v1"}
 }
@@ -45,9 +45,9 @@ func TestGuard(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		have  [][]Worker
-		leave []Worker // one by one
-		lose  []Worker // in one stroke
-		want  int      // published right after
+		leave []Worker // removed one by one
+		lose  []Worker // removed at once
+		want  int      // workers published right afterwards
 	}{
 		{name: "one of many leaves", have: [][]Worker{a}, leave: a[:1], want: 9},
 		{name: "half leave one by one", have: [][]Worker{a}, leave: a[:5], want: 5},
@@ -89,7 +89,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// Departures that have nothing to do with each other are not added up.
+// TestGuardForgetsDepartures checks that unrelated departures are not added up.
 func TestGuardForgetsDepartures(t *testing.T) {
 	a := fleet(10, "a")
 	g, now := guarded(a), time.Now()
@@ -102,8 +102,9 @@ func TestGuardForgetsDepartures(t *testing.T) {
 	}
 }
 
-// A rolling update replaces all, and nobody is kept: as many came as went.
-func TestGuardBelievesAReplacement(t *testing.T) {
+// TestGuardAcceptsAReplacement checks that a rolling update replaces all workers and
+// keeps none of the old ones, because as many workers join as leave.
+func TestGuardAcceptsAReplacement(t *testing.T) {
 	old, fresh := fleet(10, "m"), fleet(20, "m")[10:]
 	g, now := guarded(old), time.Now()
 	for i := range old {
@@ -115,8 +116,9 @@ func TestGuardBelievesAReplacement(t *testing.T) {
 	}
 }
 
-// Who comes back while it is kept is as if it had never left.
-func TestGuardTakesThemBack(t *testing.T) {
+// TestGuardRestoresWorkers checks that a kept worker that returns is treated as if it had
+// never left.
+func TestGuardRestoresWorkers(t *testing.T) {
 	a := fleet(10, "a")
 	g, now := guarded(a), time.Now()
 	g.lose(ids(a), now)
@@ -129,7 +131,8 @@ func TestGuardTakesThemBack(t *testing.T) {
 	}
 }
 
-// A source that is away confirms nothing, and when it is back the time begins anew.
+// TestGuardWaitsForTheSource checks that a source that does not respond confirms no
+// departure, and that the delay starts again when it is back.
 func TestGuardWaitsForTheSource(t *testing.T) {
 	a := fleet(10, "a")
 	g, now := guarded(a), time.Now()
@@ -149,7 +152,7 @@ func TestGuardWaitsForTheSource(t *testing.T) {
 	}
 }
 
-// Leaving one by one must not cost the square of the number.
+// BenchmarkGuardLeave measures departures one by one, which must not take quadratic time.
 func BenchmarkGuardLeave(b *testing.B) {
 	all := fleet(10_000, "a")
 	b.ReportAllocs()
@@ -161,7 +164,8 @@ func BenchmarkGuardLeave(b *testing.B) {
 	}
 }
 
-// What goes while its source is in trouble is kept, however little it is.
+// TestGuardDoubts checks that a worker that disappears while its source fails is kept,
+// even a single one.
 func TestGuardDoubts(t *testing.T) {
 	g, now := newGuard(30*time.Second, 10*time.Second), time.Now()
 	for _, w := range fleet(5, "m") {

@@ -17,19 +17,19 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Engine is an inference engine that people run on their own machine.
+// Engine is an inference engine that may run on this machine.
 type Engine struct {
 	Name string
-	Port int // the one that it listens on unless told otherwise
-	// Sign is a path that only this engine answers with a JSON object that has the
-	// member Member. Without a Sign the list of models says who owns them.
+	Port int // its default port
+	// Sign is a path at which only this engine returns a JSON object with the member
+	// Member. Without a Sign the owner in the list of models identifies the engine.
 	Sign, Member string
 	Owner        string
-	Preset       string // of the gateway's providers
-	Spare        string // an end of models' names that people leave out
+	Preset       string // the provider preset
+	Spare        string // a suffix of model names that may be omitted
 }
 
-// Engines are those that Local looks for.
+// Engines returns the engines that Local looks for.
 func Engines() []Engine {
 	return []Engine{
 		{Name: "llama.cpp", Port: 8080, Sign: "/props", Member: "total_slots", Preset: "llamacpp"},
@@ -40,27 +40,27 @@ func Engines() []Engine {
 	}
 }
 
-// LocalOptions says which engines are looked for.
+// LocalOptions configures the Local source.
 type LocalOptions struct {
 	Engines []Engine      // default: Engines()
-	Not     string        // host:port that is the gateway's own
-	Every   time.Duration // between two looks; default 5 s
+	Not     string        // the gateway's own host:port
+	Every   time.Duration // between two scans; default 5 s
 	Logger  *slog.Logger
 }
 
-// local looks for engines on this machine. It asks 127.0.0.1 and nobody else, and
-// follows no redirect.
+// local looks for engines on this machine. It contacts only 127.0.0.1 and follows no
+// redirect.
 type local struct {
 	LocalOptions
 	client *http.Client
 }
 
 const (
-	localWait = 500 * time.Millisecond // an engine on the same machine answers sooner
+	localWait = 500 * time.Millisecond // enough for an engine on the same machine
 	localMost = 4 << 20                // bytes of a list of models
 )
 
-// Local is the source of engines on their usual ports of the loopback interface.
+// Local returns the source of engines on their default ports of the loopback interface.
 func Local(o LocalOptions) Source { return newLocal(o) }
 
 func newLocal(o LocalOptions) *local {
@@ -80,23 +80,23 @@ func newLocal(o LocalOptions) *local {
 	}}
 }
 
-// LookLocally asks once what is there.
+// LookLocally scans the ports once.
 func LookLocally(ctx context.Context, o LocalOptions) []Worker {
 	var all []Worker
-	for _, a := range newLocal(o).askAll(ctx) { // who does not answer is not there
+	for _, a := range newLocal(o).askAll(ctx) { // an engine that does not respond is absent
 		all = append(all, a.workers...)
 	}
 	return all
 }
 
-// answer is what an engine serves, or why that is not known.
+// answer holds the models of an engine, or the error of the query.
 type answer struct {
 	workers []Worker
 	err     error
 }
 
-// askAll asks all engines at once: a port that is open and silent keeps nobody else
-// waiting.
+// askAll queries all engines at once: an open port that does not respond does not delay
+// the others.
 func (l *local) askAll(ctx context.Context) []answer {
 	answers := make([]answer, len(l.Engines))
 	var asking sync.WaitGroup
@@ -109,8 +109,8 @@ func (l *local) askAll(ctx context.Context) []answer {
 
 func (l *local) Name() string { return "local" }
 
-// Watch looks again and again: engines are started and stopped. One that is busy is
-// kept; one whose port is closed has left.
+// Watch scans periodically. It keeps an engine that is busy, and removes one whose port
+// is closed.
 func (l *local) Watch(ctx context.Context, tell func(Change)) {
 	known := make([][]Worker, len(l.Engines))
 	for first := true; ctx.Err() == nil; first = false {
@@ -139,7 +139,7 @@ func (l *local) Watch(ctx context.Context, tell func(Change)) {
 	}
 }
 
-// note says what was found and what is gone.
+// note logs new and removed engines.
 func (l *local) note(e Engine, before, now []Worker) {
 	switch {
 	case len(before) == 0 && len(now) > 0:
@@ -149,7 +149,7 @@ func (l *local) note(e Engine, before, now []Worker) {
 	}
 }
 
-// ask lists what an engine serves, if it is the engine.
+// ask returns the models of an engine, if it is the engine.
 func (l *local) ask(ctx context.Context, e Engine) ([]Worker, error) {
 	address := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(e.Port)).String()
 	if address == l.Not {

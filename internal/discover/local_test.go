@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// engine serves pages, each by its path, and counts what else is asked for.
+// engine serves pages by path and counts requests for other paths.
 func engine(t *testing.T, pages map[string]string) (port int, stop func()) {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,7 +31,8 @@ func engine(t *testing.T, pages map[string]string) (port int, stop func()) {
 	return int(netip.MustParseAddrPort(s.Listener.Addr().String()).Port()), s.Close
 }
 
-// Each engine is told by its own sign; what looks like one and is not is left alone.
+// TestLocalEngines checks that each engine is identified by its own response and that a
+// server that only resembles one is ignored.
 func TestLocalEngines(t *testing.T) {
 	var asked atomic.Int64
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
@@ -73,7 +74,7 @@ func TestLocalEngines(t *testing.T) {
 	}
 }
 
-// enginesAt is an engine of the list on another port.
+// enginesAt returns an engine of the built-in list on another port.
 func enginesAt(port int, name string) []Engine {
 	for _, e := range Engines() {
 		if e.Name == name {
@@ -84,8 +85,8 @@ func enginesAt(port int, name string) []Engine {
 	return nil
 }
 
-// The gateway does not find itself.
-func TestLocalNotOurselves(t *testing.T) {
+// TestLocalIgnoresTheGateway checks that the gateway does not find itself.
+func TestLocalIgnoresTheGateway(t *testing.T) {
 	port, _ := engine(t, map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"}]}`})
 	own := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)).String()
 	if got := LookLocally(context.Background(), LocalOptions{Engines: enginesAt(port, "vllm"), Not: own}); len(got) > 0 {
@@ -93,8 +94,8 @@ func TestLocalNotOurselves(t *testing.T) {
 	}
 }
 
-// An engine that is started is found, and one that is stopped is gone, at once and
-// even if it was the last.
+// TestLocalComesAndGoes checks that an engine that starts is found and that one that
+// stops is removed at once, even the last one.
 func TestLocalComesAndGoes(t *testing.T) {
 	port, stop := engine(t, map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"}]}`})
 	d, err := New(Options{Sources: []Source{Local(LocalOptions{Engines: enginesAt(port, "vllm"), Every: 20 * time.Millisecond})}, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
@@ -108,7 +109,7 @@ func TestLocalComesAndGoes(t *testing.T) {
 	defer func() { cancel(); <-done }()
 	await := func(n int) {
 		t.Helper()
-		for late := time.After(10 * time.Second); ; {
+		for late := time.After(patience); ; {
 			select {
 			case s := <-seen:
 				if len(s.Workers) == n && !s.Stale {
@@ -124,12 +125,13 @@ func TestLocalComesAndGoes(t *testing.T) {
 	await(0)
 }
 
-// Ports that are open and silent do not add up: a start would take seconds.
+// TestLocalSilentPorts checks that the timeouts of several ports that do not respond do
+// not add up.
 func TestLocalSilentPorts(t *testing.T) {
 	port, _ := engine(t, map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"}]}`})
 	var engines []Engine
-	for range 5 {
-		l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	for range 40 { // one after the other they would take 20 s
+		l, err := net.Listen("tcp", "127.0.0.1:0") // never accepts
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// told is a change and whose it is.
-type told struct {
+// sourceChange is a change and its source.
+type sourceChange struct {
 	source string
 	Change
 }
 
-// loop is the one goroutine that knows what is published.
+// loop is the goroutine that owns the published state.
 type loop struct {
 	d       *Discovery
 	disk    *disk
@@ -25,19 +25,20 @@ type loop struct {
 	refused refusals
 	began   time.Time
 	last    time.Time // of the last publication; zero before the first
-	due     bool      // something other than a worker has changed
+	due     bool      // something other than the workers has changed
 }
 
-// state is what is known of one source.
+// state is the state of one source.
 type state struct {
 	*guard
 	answered bool
+	lostAt   time.Time // when it stopped responding; zero: it responds
 	revision int64
 	at       time.Time
-	warned   sometimes // that workers are kept: they may vanish by the thousand, one by one
+	warned   logInterval // limits the log lines about kept workers
 }
 
-// newLoop begins with what is on the disk, as if the sources had said it.
+// newLoop starts with the snapshot on disk, as if the sources had reported it.
 func newLoop(d *Discovery, disk *disk, publish func(Snapshot)) *loop {
 	l := &loop{
 		d: d, disk: disk, publish: publish,
@@ -60,7 +61,7 @@ func newLoop(d *Discovery, disk *disk, publish func(Snapshot)) *loop {
 		st.at = old.At
 		bare := w
 		bare.ID = id
-		if err := d.rules.check(bare); err != nil { // the networks may be others than when it was written
+		if err := d.rules.check(bare); err != nil { // the allowed networks may have changed
 			l.refused.add(source, id, err, l.began)
 			continue
 		}
@@ -69,7 +70,7 @@ func newLoop(d *Discovery, disk *disk, publish func(Snapshot)) *loop {
 	return l
 }
 
-func (l *loop) run(ctx context.Context, changes <-chan told) {
+func (l *loop) run(ctx context.Context, changes <-chan sourceChange) {
 	timer := time.NewTimer(headStart)
 	defer timer.Stop()
 	for {
@@ -77,7 +78,7 @@ func (l *loop) run(ctx context.Context, changes <-chan told) {
 		case <-ctx.Done():
 			return
 		case t := <-changes:
-			l.hear(t, time.Now())
+			l.handle(t, time.Now())
 		case <-timer.C:
 		}
 		now := time.Now()
@@ -87,7 +88,7 @@ func (l *loop) run(ctx context.Context, changes <-chan told) {
 	}
 }
 
-// expire lets go of workers that were kept long enough.
+// expire removes kept workers whose time has passed.
 func (l *loop) expire(now time.Time) {
 	for name, st := range l.states {
 		before := len(st.kept)
@@ -97,11 +98,12 @@ func (l *loop) expire(now time.Time) {
 	}
 }
 
-// hear takes a change in.
-func (l *loop) hear(t told, now time.Time) {
+// handle processes a change.
+func (l *loop) handle(t sourceChange, now time.Time) {
 	st := l.states[t.source]
 	l.due = l.due || st.stale != t.Stale
 	st.answer(t.Stale, now)
+	l.logOutage(st, t, now)
 	if t.Stale {
 		return
 	}
@@ -122,14 +124,26 @@ func (l *loop) hear(t told, now time.Time) {
 		st.lose(lost, now)
 	}
 	if len(st.kept) > before && st.warned.now() {
-		l.d.options.Logger.Warn("workers vanished together and are kept until the source has said so for a while",
+		l.d.options.Logger.Warn("many workers disappeared at once and are kept until the source confirms it",
 			"source", t.source, "kept", len(st.kept), "live", len(st.live), "for", l.d.options.Confirm.String())
 	}
 }
 
-// put takes the new workers of a change in, and returns their ids and those of
-// workers that are refused. Who is refused is not there, also if it was before.
-func (l *loop) put(st *state, t told, now time.Time) (named map[string]struct{}, bad []string) {
+// logOutage logs once when a source is lost and once when it is back.
+func (l *loop) logOutage(st *state, t sourceChange, now time.Time) {
+	switch lost := !st.lostAt.IsZero(); {
+	case t.Stale && !lost && t.Err != nil:
+		st.lostAt = now
+		l.d.options.Logger.Warn("a source of workers is lost; the workers that are known are kept", "source", t.source, "workers", len(st.live), "error", t.Err.Error())
+	case !t.Stale && lost:
+		l.d.options.Logger.Info("a source of workers is back", "source", t.source, "outage", now.Sub(st.lostAt).Round(time.Millisecond).String())
+		st.lostAt = time.Time{}
+	}
+}
+
+// put processes the new workers of a change. It returns their ids and those of rejected
+// workers. A rejected worker counts as absent, also if it was published before.
+func (l *loop) put(st *state, t sourceChange, now time.Time) (named map[string]struct{}, bad []string) {
 	named = make(map[string]struct{}, len(t.Put))
 	for _, w := range t.Put {
 		id := t.source + "/" + w.ID
@@ -149,7 +163,7 @@ func (l *loop) put(st *state, t told, now time.Time) (named map[string]struct{},
 	return named, bad
 }
 
-// accept reports why a worker is not published.
+// accept returns why a worker is not published, or nil.
 func (l *loop) accept(st *state, named map[string]struct{}, w Worker, id string) error {
 	if err := l.d.rules.check(w); err != nil {
 		return err
@@ -171,7 +185,7 @@ func prefixed(source string, ids []string) []string {
 	return list
 }
 
-// next is when the loop has something to do without being told.
+// next returns when the loop has something to do without a change.
 func (l *loop) next(now time.Time) time.Time {
 	first := now.Add(time.Hour)
 	if l.pending() {
@@ -197,8 +211,8 @@ func (l *loop) pending() bool {
 	return l.due
 }
 
-// ready reports whether there may be a publication now: the first one waits for
-// the sources a little, the others keep their distance.
+// ready reports whether to publish now: the first publication waits for the sources for
+// a moment, later ones keep a minimum interval.
 func (l *loop) ready(now time.Time) bool {
 	if !l.last.IsZero() {
 		return now.Sub(l.last) >= pace
@@ -211,7 +225,7 @@ func (l *loop) ready(now time.Time) bool {
 	return true
 }
 
-// flush publishes if there is something to publish and it is time.
+// flush publishes if something has changed and it is time.
 func (l *loop) flush(now time.Time) {
 	if !l.pending() || !l.ready(now) {
 		return
@@ -224,7 +238,7 @@ func (l *loop) flush(now time.Time) {
 		}
 	}
 	status := l.sum()
-	l.d.status.Store(&status) // who is kept may be another also where the list is the same
+	l.d.status.Store(&status) // the kept workers may differ although the list is the same
 	if !different && !l.due {
 		return
 	}
@@ -235,7 +249,7 @@ func (l *loop) flush(now time.Time) {
 	l.publish(status.Snapshot)
 }
 
-// sum describes what is published. It is as old as the oldest answer in it.
+// sum describes the published state. Its time is that of the oldest source.
 func (l *loop) sum() Status {
 	s := Status{Snapshot: Snapshot{Workers: l.view.list}}
 	for _, name := range l.order {

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// refusalEvery is how often refused workers are logged. A source may list the
-// same bad worker at every look.
+// refusalEvery is how often rejected workers are logged: a source may list the same
+// invalid worker each time.
 const refusalEvery = time.Minute
 
-// refusals counts workers that are not published because something is wrong with
-// them, and logs the first at once and then a sum.
+// refusals counts rejected workers. It logs the first at once and then a sum.
 type refusals struct {
 	logger *slog.Logger
 	total  *atomic.Int64

@@ -17,19 +17,19 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// RegisterOptions says who is registered, and where.
+// RegisterOptions configures Register.
 type RegisterOptions struct {
-	Etcd   EtcdOptions // its Logger is used here too
+	Etcd   EtcdOptions // its Logger is also used here
 	Worker Worker
-	TTL    time.Duration // after which a registrar that died is forgotten, in whole seconds; default 10 s
-	Check  string        // URL of the engine that answers 2xx while it is well; empty: it always is
-	Every  time.Duration // between two checks, and how long one may take; default 2 s
+	TTL    time.Duration // of the lease, in whole seconds; default 10 s
+	Check  string        // health check URL of the engine, 2xx is healthy; empty: no check
+	Every  time.Duration // between two checks, and the timeout of one; default 2 s
 	Client *http.Client  // for the checks; default: one that follows no redirects
 }
 
-// sick is how many checks in a row have to fail before a worker is withdrawn. One
-// may be lost on a busy machine.
-const sick = 2
+// maxFailedChecks is the number of failed checks in a row after which the worker is removed. A
+// single one may fail on a busy machine.
+const maxFailedChecks = 2
 
 func (o RegisterOptions) withDefaults() (RegisterOptions, error) {
 	o.TTL = cmp.Or(o.TTL, 10*time.Second)
@@ -49,7 +49,7 @@ func (o RegisterOptions) withDefaults() (RegisterOptions, error) {
 		}
 	}
 	if o.Client == nil {
-		// No connection is kept: a check asks whether a new one can be made, too.
+		// Without keep-alive, a check also tests whether a new connection can be made.
 		o.Client = &http.Client{
 			Transport:     &http.Transport{DisableKeepAlives: true},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -58,9 +58,9 @@ func (o RegisterOptions) withDefaults() (RegisterOptions, error) {
 	return o, nil
 }
 
-// Register keeps a worker in etcd until the context ends and then takes it out.
-// While the engine's check fails the worker is out, and while etcd is away it is
-// tried again: the only error is one of the options.
+// Register keeps a worker in etcd until the context ends and then removes it. It
+// removes the worker while the engine's check fails, and retries while etcd is down: it
+// fails only for invalid options.
 func Register(ctx context.Context, o RegisterOptions) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -79,18 +79,18 @@ func Register(ctx context.Context, o RegisterOptions) error {
 	return nil
 }
 
-// registrar is one worker's place in etcd.
+// registrar maintains one worker in etcd.
 type registrar struct {
 	*etcd
 	o     RegisterOptions
 	key   string
 	value []byte
-	lease clientv3.LeaseID // 0: it is out
-	often sometimes
+	lease clientv3.LeaseID // 0: not registered
+	often logInterval
 }
 
-// run returns when the context ends, after the worker was taken out, or when the
-// client has to be made anew.
+// run maintains the worker until the context ends and removes it then, or until a new
+// client is needed.
 func (r *registrar) run(ctx context.Context, c *clientv3.Client) {
 	check, stop := context.WithCancel(ctx)
 	health := make(chan bool)
@@ -104,7 +104,7 @@ func (r *registrar) run(ctx context.Context, c *clientv3.Client) {
 	for {
 		select {
 		case <-ctx.Done():
-			// The client's context has ended with ours, so this takes another one.
+			// The client's context has ended, so this needs another one.
 			r.leave(context.WithoutCancel(ctx))
 			return
 		case now := <-health:
@@ -116,13 +116,13 @@ func (r *registrar) run(ctx context.Context, c *clientv3.Client) {
 		}
 		wait, err := r.step(ctx, c, well)
 		if errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrInvalidAuthToken) {
-			return // a new client logs in anew
+			return // a new client authenticates again
 		}
 		renew.Reset(wait)
 	}
 }
 
-// step brings etcd to what it should be and says when to look again.
+// step brings etcd to the wanted state and returns when to look again.
 func (r *registrar) step(ctx context.Context, c *clientv3.Client, well bool) (time.Duration, error) {
 	var err error
 	switch {
@@ -144,7 +144,7 @@ func (r *registrar) step(ctx context.Context, c *clientv3.Client, well bool) (ti
 	return jitter(r.o.TTL / 4), nil
 }
 
-// enter puts the worker under a new lease.
+// enter registers the worker under a new lease.
 func (r *registrar) enter(ctx context.Context, c *clientv3.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
@@ -152,8 +152,8 @@ func (r *registrar) enter(ctx context.Context, c *clientv3.Client) error {
 	if err != nil {
 		return fmt.Errorf("lease: %w", err)
 	}
-	// It is kept before the key is put: whoever leaves while the answer is under way
-	// has to take the key out all the same.
+	// The lease is recorded before the key is put: if the context ends meanwhile, the
+	// key must still be removed.
 	r.lease = lease.ID
 	if err := r.put(ctx, c, lease.ID); err != nil {
 		return err
@@ -173,14 +173,14 @@ func (r *registrar) put(ctx context.Context, c *clientv3.Client, lease clientv3.
 	return nil
 }
 
-// renew keeps the lease alive and looks whether the worker is still under it: an
-// etcd that was put back to an older state may have the one and not the other.
+// renew renews the lease and checks that the worker is still registered under it: an
+// etcd that was restored may have one without the other.
 func (r *registrar) renew(ctx context.Context, c *clientv3.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
 	defer cancel()
 	alive, err := c.KeepAliveOnce(ctx, r.lease)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) || err == nil && alive.TTL <= 0 {
-		r.etcd.o.Logger.Warn("the lease was lost; the worker is registered anew", "worker", r.o.Worker.ID)
+		r.etcd.o.Logger.Warn("the lease was lost; the worker is registered again", "worker", r.o.Worker.ID)
 		r.lease = 0
 		return r.enter(ctx, c)
 	}
@@ -208,7 +208,7 @@ func (r *registrar) revoke(ctx context.Context, c *clientv3.Client) error {
 	return nil
 }
 
-// leave takes the worker out at the end. If that fails, the lease does it.
+// leave removes the worker at the end. If that fails, the end of the lease does it.
 func (r *registrar) leave(ctx context.Context) {
 	if r.lease == 0 {
 		return
@@ -218,7 +218,7 @@ func (r *registrar) leave(ctx context.Context) {
 	c, err := r.connect(ctx)
 	if err == nil {
 		err = r.revoke(ctx, c)
-		_ = c.Close() // nothing more is asked of it
+		_ = c.Close() // it is not used again
 	}
 	if err != nil {
 		r.etcd.o.Logger.Warn("the worker could not be taken out; its lease will do so", "worker", r.o.Worker.ID, "error", err.Error())
@@ -227,9 +227,9 @@ func (r *registrar) leave(ctx context.Context) {
 	r.etcd.o.Logger.Info("the worker has left", "worker", r.o.Worker.ID)
 }
 
-// checks says whether the engine is well, whenever it has been asked.
+// checks reports the result of each check of the engine.
 func (r *registrar) checks(ctx context.Context, health chan<- bool) {
-	failed := sick // it is not in before it was found to be well
+	failed := maxFailedChecks // not registered before the first successful check
 	for {
 		if r.o.Check == "" || r.check(ctx) {
 			failed = 0
@@ -239,7 +239,7 @@ func (r *registrar) checks(ctx context.Context, health chan<- bool) {
 		select {
 		case <-ctx.Done():
 			return
-		case health <- failed < sick:
+		case health <- failed < maxFailedChecks:
 		}
 		select {
 		case <-ctx.Done():

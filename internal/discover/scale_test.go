@@ -15,7 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 )
 
-// cpu is how long a process has been at work, and its memory in bytes.
+// cpu returns the CPU time and the memory of a process.
 func cpu(t testing.TB, pid int) (time.Duration, int64) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -28,8 +28,8 @@ func cpu(t testing.TB, pid int) (time.Duration, int64) {
 	return time.Duration(n(11)+n(12)) * 10 * time.Millisecond, n(21) * int64(os.Getpagesize())
 }
 
-// One worker changes and so many gateways are told, each over its own connection.
-// What it costs etcd, and how long until the last one knows.
+// BenchmarkFanout measures a change of one worker with many gateways, each on its own
+// connection: the cost for etcd, and the time until the last gateway has received it.
 func BenchmarkFanout(b *testing.B) {
 	for _, gateways := range []int{1, 100, 1000} {
 		b.Run(strconv.Itoa(gateways), func(b *testing.B) {
@@ -73,7 +73,7 @@ func BenchmarkFanout(b *testing.B) {
 	}
 }
 
-// What a registrar costs etcd each time that it renews, and what a worker takes.
+// BenchmarkRenew measures the cost of a lease renewal for etcd and for the worker.
 func BenchmarkRenew(b *testing.B) {
 	s := storetest.Etcd(b)
 	c := client(b, s.URL)
@@ -106,7 +106,8 @@ func BenchmarkRenew(b *testing.B) {
 	b.ReportMetric(float64(after-before)/float64(len(list))/1024, "etcd-KiB/worker")
 }
 
-// What the list of 10,000 workers costs etcd, whole and only its keys, and a pulse.
+// BenchmarkListCost measures etcd's cost of listing 10,000 workers, of listing their keys
+// only, and of a pulse.
 func BenchmarkListCost(b *testing.B) {
 	s := storetest.Etcd(b)
 	c := client(b, s.URL)

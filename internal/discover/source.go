@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Source says which workers there are. Etcd, File, DNS and Local make one.
+// Source reports workers. Etcd, File, DNS and Local return one.
 type Source interface {
-	// Name stands before the ids of its workers. It has no slash.
+	// Name is the prefix of its workers' ids. It contains no slash.
 	Name() string
-	// Watch tells what there is, and then what has changed, until the context
-	// ends. A source that cannot be asked says so with Stale and is asked again:
-	// there is no error that ends it.
+	// Watch reports all workers and then changes, until the context ends. If the source
+	// does not respond it reports Stale and tries again; no error ends it.
 	Watch(ctx context.Context, tell func(Change))
 }
 
-// Change is what a source has to say. It holds differences and not everything:
-// ten thousand workers that register at once are ten thousand small changes, and
-// who leaves leaves in a way that matters.
+// Change is a report of a source. It holds differences, because ten thousand workers
+// that register one by one are ten thousand changes, and because it matters how a
+// worker disappeared.
 type Change struct {
-	All  bool             // Put is everything that there is
-	Put  []Worker         // new, or changed
-	Left []string         // ids that went one by one, each by its own will or its own lease
-	Lost []string         // ids that went in any other way: many in one stroke, or after trouble
-	Bad  map[string]error // ids that are there and cannot be read, and why
+	All  bool             // Put is the complete list
+	Put  []Worker         // new or changed workers
+	Left []string         // ids that disappeared one by one, by deregistration or the end of a lease
+	Lost []string         // ids that disappeared in any other way: many at once, or after an error
+	Bad  map[string]error // ids whose entries are invalid, and why
 
-	Revision int64     // the source's own; 0 where it has none
-	At       time.Time // when the source said so
-	Stale    bool      // the source does not answer; nothing else in the change counts
-	Shaken   bool      // the source was in trouble lately: whoever is lost is kept until it has said so for a while
+	Revision int64     // of the source; 0 if it has none
+	At       time.Time // when the source responded
+	Stale    bool      // the source does not respond; all other fields but Err are ignored
+	Err      error     // why it does not respond; nil: the source logs it itself
+	Shaken   bool      // the source failed recently: keep lost workers until it has confirmed their absence for a while
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// view is the ordered list of workers. It is changed by making the next list from
-// the last one, because the last one was handed out.
+// view is the sorted list of published workers. Each change creates a new list, because
+// the old one is in use.
 type view struct {
 	list   []Worker
-	models map[string]string // of each id in the list: where to find it
+	models map[string]string // model of each id in the list, to find its position
 }
 
 func byModel(a, b Worker) int {
@@ -23,13 +23,13 @@ type edit struct {
 	gone bool
 }
 
-// apply makes the next list. lookup says what is published by an id now. It
-// returns false if nothing is different. Its cost is one copy of the list and a
-// search for each change; nothing is sorted but the changes.
+// apply creates the next list. lookup returns the published worker of an id. It returns
+// false if nothing has changed. It copies the list once and searches once for each
+// change.
 func (v *view) apply(ids map[string]struct{}, lookup func(id string) (Worker, bool)) bool {
 	edits := v.edits(ids, lookup)
 	if len(edits) == 0 {
-		return false // also where many vanished and all are kept
+		return false // for example if many disappeared and all are kept
 	}
 	slices.SortFunc(edits, func(a, b edit) int { return byModel(a.Worker, b.Worker) })
 	next, rest := make([]Worker, 0, len(v.list)+len(edits)), v.list
@@ -49,7 +49,7 @@ func (v *view) apply(ids map[string]struct{}, lookup func(id string) (Worker, bo
 	return true
 }
 
-// edits is what is different, and takes note of where it will be.
+// edits returns the differences and records the new positions.
 func (v *view) edits(ids map[string]struct{}, lookup func(id string) (Worker, bool)) []edit {
 	var edits []edit
 	for id := range ids {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The view is the sorted list of what is there after any sequence of changes, and
-// no list that it made before is touched.
+// TestViewIsTheSortedList checks that after any sequence of changes the view is the
+// sorted list of workers, and earlier lists are unchanged.
 func TestViewIsTheSortedList(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	v, have := view{models: map[string]string{}}, map[string]Worker{}
@@ -45,7 +45,7 @@ func TestViewIsTheSortedList(t *testing.T) {
 	}
 }
 
-// One worker of 10,000 with 1,000 models changes.
+// BenchmarkUpdate measures a change of one of 10,000 workers of 1,000 models.
 func BenchmarkUpdate(b *testing.B) {
 	v, have, changed := view{models: map[string]string{}}, map[string]Worker{}, map[string]struct{}{}
 	for i := range 10_000 {

@@ -1,10 +1,9 @@
-// Package handover lets a new process of this program take over the ports of the
-// one that runs. The file that was started is started again, with the same
-// arguments, so a file that took its name is a new version.
+// Package handover lets a new process take over the ports of the running one. It starts
+// the same file with the same arguments, so a replaced file is a new version.
 //
-// The new process is given the listening sockets themselves: a connection that
-// waits in a socket's queue meanwhile belongs to whoever accepts next, and none is
-// lost. A new process that does not get ready changes nothing for the old one.
+// The new process inherits the listening sockets, so connections that wait in their
+// queues are not lost. If the new process does not become ready, the old one continues.
+// systemd is notified of each step if it started the program as Type=notify.
 package handover
 
 import (
@@ -22,18 +21,17 @@ import (
 	"github.com/cloudflare/tableflip"
 )
 
-// ErrNotSupported is what New returns on systems that cannot pass sockets on.
+// ErrNotSupported is returned by New on systems that cannot pass on sockets.
 var ErrNotSupported = tableflip.ErrNotSupported
 
-// Options are what a Process needs to know.
+// Options configures a Process.
 type Options struct {
 	PIDFile  string           // where the pid of the process that serves is written; empty: nowhere
 	Patience time.Duration    // for a new process to be ready; zero: 30 seconds
 	Restarts <-chan os.Signal // each is a wish for a new process
 }
 
-// Process is this process in the row of those that serve on the same ports. A
-// program has one.
+// Process hands listeners over between processes. A program has one.
 type Process struct {
 	upgrader *tableflip.Upgrader
 	options  Options
@@ -42,7 +40,7 @@ type Process struct {
 	once     sync.Once
 }
 
-// New is called once, before anything listens.
+// New returns the Process. It must be called once, before the program listens.
 func New(o Options) (*Process, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
@@ -59,9 +57,8 @@ func New(o Options) (*Process, error) {
 	return p, nil
 }
 
-// Listen returns the listener that the process before had under this name and
-// address, or opens the address. The name tells two listeners apart that both ask
-// for any free port.
+// Listen returns the listener that the previous process had under this name and address,
+// or opens the address. The name distinguishes listeners that both use port 0.
 func (p *Process) Listen(ctx context.Context, name, address string) (net.Listener, error) {
 	var failed error // tableflip keeps only the text of it
 	l, err := p.upgrader.ListenWithCallback("tcp", name+" "+address, func(network, _ string) (net.Listener, error) {
@@ -75,8 +72,8 @@ func (p *Process) Listen(ctx context.Context, name, address string) (net.Listene
 	return l, err
 }
 
-// Ready says that this process serves: the one before may leave, and wishes for a
-// new one are heard until the context ends.
+// Ready reports that this process serves, so that the previous one drains. It then
+// handles restart requests until the context ends.
 func (p *Process) Ready(ctx context.Context, logger *slog.Logger) error {
 	before := os.Getppid()
 	if err := p.upgrader.Ready(); err != nil {
@@ -85,11 +82,12 @@ func (p *Process) Ready(ctx context.Context, logger *slog.Logger) error {
 	if p.upgrader.HasParent() {
 		logger.Info("this process has taken over", "pid", os.Getpid(), "from", before)
 	}
+	notifyReady(logger)
 	go p.hear(ctx, logger)
 	return nil
 }
 
-// Replaced is closed when another process serves on these ports.
+// Replaced is closed when a new process serves on these ports.
 func (p *Process) Replaced() <-chan struct{} { return p.replaced }
 
 // Close removes the pid file, unless another process has written its own.
@@ -100,16 +98,17 @@ func (p *Process) Close() {
 	}
 }
 
-// hear ends with the context. A new process that is not ready by then is ended
-// too, and the ports are let go of: whoever has listeners can close them.
+// hear handles restart requests until the context ends. It then stops a new process that
+// is not ready and releases the ports.
 func (p *Process) hear(ctx context.Context, logger *slog.Logger) {
 	defer p.upgrader.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			p.notifyStopping(logger)
 			return
 		case <-p.options.Restarts:
-			// Not to be waited for: the next wish is to be refused, not to be kept.
+			// Do not wait: a further request is refused, not queued.
 			go p.restart(logger)
 		}
 	}
@@ -121,14 +120,16 @@ func (p *Process) restart(logger *slog.Logger) {
 		return
 	}
 	logger.Info("a new process is started", "at_most", p.options.Patience.String())
+	notifyReloading(logger)
 	if err := p.upgrader.Upgrade(); err != nil { //nolint:staticcheck // SA4023 takes what comes out of a channel for never nil
-		logger.Error("the restart has failed and this process goes on serving", "error", err.Error())
+		logger.Error("the restart failed; this process continues to serve", "error", err.Error())
+		notifyRestartFailed(logger)
 		return
 	}
 	p.once.Do(func() { close(p.replaced) })
 }
 
-// refusal is why there can be no new process now.
+// refusal returns why no restart is possible now.
 func (p *Process) refusal(pid int) error {
 	if pid == 1 {
 		return errors.New("this is the first process of a container, which ends with it; start a new container and end this one with SIGTERM")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// LongestWait is the longest Retry-After that is worth waiting for within a
-// request, and the longest rest that anything but a limited answer can cause.
+// LongestWait is the longest Retry-After that a request waits for. It also bounds the
+// cool-down after anything but a 429 response.
 const LongestWait = 60 * time.Second
 
 const (
@@ -14,10 +14,10 @@ const (
 	backoffMax  = 2 * time.Second
 )
 
-// Backoff is how long to wait before a retry; attempt is 0 before the first. It
-// is anything up to 100 ms, doubling with each attempt to 2 s: full jitter keeps
-// those apart who failed together. A Retry-After wins and is returned as it is:
-// who is told more than [LongestWait] does not retry. A nil rnd is math/rand.
+// Backoff returns how long to wait before a retry; attempt is 0 before the first. It
+// is a random time up to 100 ms, doubling with each attempt to 2 s: full jitter
+// separates requests that failed together. A Retry-After is returned unchanged; a
+// caller that gets more than [LongestWait] must not retry. A nil rnd is math/rand.
 func Backoff(attempt int, retryAfter time.Duration, rnd func() float64) time.Duration {
 	if retryAfter > 0 {
 		return retryAfter

@@ -95,8 +95,8 @@ func BenchmarkBudgetOffered(b *testing.B) {
 	}
 }
 
-// TestAllAtOnce is for the race detector, and for the counts that must be exact.
-func TestAllAtOnce(t *testing.T) {
+// TestConcurrentUse is for the race detector. It also verifies the counts.
+func TestConcurrentUse(t *testing.T) {
 	const workers, rounds = 8, 400
 	f := NewFleet(Options{})
 	defer f.Close()

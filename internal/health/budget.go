@@ -7,44 +7,43 @@ import (
 
 const (
 	retryShare  = 5                // one retry for this many requests: 20 %
-	retryMin    = 3                // in a window, however few requests there are
-	retryWindow = 10 * time.Second // what "recent" means
-	retryLoan   = 2 * time.Second  // of requests, about as many as wait for a first token
-	retryForget = 60 * time.Second // after which retries count no longer
+	retryMin    = 3                // retries in a window, however few requests there are
+	retryWindow = 10 * time.Second // the requests of this time are recent
+	retryLoan   = 2 * time.Second  // a burst may use the retries of this time in advance
+	retryForget = 60 * time.Second // after which earlier retries no longer count
 )
 
-// Budget bounds what retries add to the load of a provider: a fifth of what is
-// offered, or three in ten seconds where that is more. Requests that fail all at
-// once may take a fifth of what comes in two seconds on loan: it is earned back
-// before there are more. So an upstream that begins to fail gets at most 1.2 times
-// what it is offered in any time from there that is longer than two seconds. Only
-// where retries have been denied just before, what was earned since then comes on
-// top, at most the fifth of two seconds. It is safe for concurrent use.
+// Budget bounds the load that retries add to a provider: one retry for five requests,
+// or three retries in ten seconds if that is more. Requests that fail together may
+// borrow the retries of two seconds; later requests pay the loan back before there
+// are more. So an upstream that starts to fail receives at most 1.2 times its
+// requests, over any later period longer than two seconds. Where retries were denied
+// just before, the retries earned since then are added, at most those of two
+// seconds. A Budget is safe for concurrent use.
 //
-// failsafe-go's budget was weighed. It compares retries in flight with requests
-// in flight and always lets three fly: an upstream that fails within a
-// millisecond has next to nothing in flight, so that all its failures would be
-// retried, and 1.2 times the load becomes two or three. Nor are its permits part
-// of what it exports: they are for that library's own policies.
+// failsafe-go's budget does not fit. It compares retries in flight with requests in
+// flight and always allows three: an upstream that fails within a millisecond has
+// almost nothing in flight, so that every failure would be retried. It also does not
+// export its permits.
 type Budget struct {
 	now func() instant
 	mu  sync.Mutex
 
-	// The count of requests and retries, by windows.
+	// Requests and retries by window.
 	window           int64
 	offered, retried int // in this window
-	before           int // offered in the window before it
+	before           int // requests in the window before it
 
-	// An episode is some retries and what was offered since the first of them.
+	// An episode begins with a retry and lasts until the loan is paid back.
 	spent   int  // retries
 	loan    int  // retries that need not be earned first
-	balance int  // requests offered, less retryShare for each retry; below zero while it owes
-	denied  bool // the loan was not enough: there is no new one before all is calm
+	balance int  // requests, less retryShare for each retry; negative while the loan is unpaid
+	denied  bool // the loan was not enough; there is no new one before it is paid back
 	last    instant
 }
 
-// Offered counts a request that comes to the provider for the first time. A
-// request that fails over from another provider is new load here, not a retry.
+// Offered counts the first attempt of a request at the provider. A request that fails
+// over from another provider is new load here, not a retry.
 func (b *Budget) Offered() {
 	now := b.now()
 	b.mu.Lock()
@@ -56,8 +55,8 @@ func (b *Budget) Offered() {
 	}
 }
 
-// Retry asks whether a request may come to the provider once more, and counts it
-// if so. A hedge is a retry, too.
+// Retry reports whether a request may be sent to the provider again, and counts the
+// retry if so. A hedge is a retry, too.
 func (b *Budget) Retry() bool {
 	now := b.now()
 	b.mu.Lock()
@@ -65,8 +64,8 @@ func (b *Budget) Retry() bool {
 	b.turn(now)
 	recent := b.recent(now)
 	if b.balance >= 0 && !b.denied || now.since(b.last) > retryForget {
-		// What was earned before is not taken along, so that the retries since
-		// now are never more than the loan or a fifth of the requests since now.
+		// A new episode starts at zero, so that its retries never exceed the loan
+		// or a fifth of its requests.
 		b.spent, b.balance, b.denied = 0, 0, false
 		b.loan = max(int(retryLoan*time.Duration(recent)/retryWindow)/retryShare, retryMin)
 	}
@@ -77,7 +76,7 @@ func (b *Budget) Retry() bool {
 		b.last = now
 	case recent < retryShare*retryMin && b.retried < retryMin:
 		// The minimum is for providers with few requests. With more of them a
-		// fifth is more than it, and it must not come on top.
+		// fifth exceeds it, and the two must not add up.
 	default:
 		b.denied = true
 		return false
@@ -86,7 +85,7 @@ func (b *Budget) Retry() bool {
 	return true
 }
 
-// turn begins a new window when it is time.
+// turn starts a new window if the current one has ended.
 func (b *Budget) turn(now instant) {
 	switch w := int64(now) / int64(retryWindow); w - b.window {
 	case 0:
@@ -99,7 +98,7 @@ func (b *Budget) turn(now instant) {
 	b.offered, b.retried = 0, 0
 }
 
-// recent is about what was offered in the last ten seconds.
+// recent estimates the number of requests in the last ten seconds.
 func (b *Budget) recent(now instant) int {
 	left := int64(retryWindow) - int64(now)%int64(retryWindow)
 	return b.offered + int(float64(b.before)*float64(left)/float64(retryWindow))

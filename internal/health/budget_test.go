@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// load is a simulation of a provider: requests at a rate, each of which fails
-// with a probability and is then tried up to three times in all.
+// load simulates the requests of a provider. Each fails with a probability and is then
+// tried up to three times in total.
 type load struct {
 	at      instant
 	budget  *Budget
 	dice    *rand.Rand
 	offered int
-	sent    int // with retries
+	sent    int // including retries
 }
 
 func newLoad(seed uint64) *load {
@@ -36,11 +36,11 @@ func (s *load) run(d time.Duration, perSecond int, failing float64) {
 	}
 }
 
-// reset forgets what was counted, not what the budget knows.
+// reset clears the test's counters, but not the budget.
 func (s *load) reset() { s.offered, s.sent = 0, 0 }
 
-// TestOutageCostsAtMostAFifth is R11: an upstream that fails everything for 60 s
-// at 500 requests a second gets at most 1.2 times the load.
+// TestOutageCostsAtMostAFifth checks that an upstream that fails all requests for 60 s at
+// 500 requests a second receives at most 1.2 times the load (R11).
 func TestOutageCostsAtMostAFifth(t *testing.T) {
 	for name, before := range map[string]func(*load){
 		"from the start":    func(*load) {},
@@ -69,8 +69,8 @@ func TestOutageCostsAtMostAFifth(t *testing.T) {
 	}
 }
 
-// An outage may come out of anything. What was earned since the last denial is
-// all that may come on top, and it is bounded.
+// TestOutageAfterAnything checks that an outage after any traffic adds at most the
+// retries earned since the last denial, whose number is bounded.
 func TestOutageAfterAnything(t *testing.T) {
 	after := map[bool]int{}
 	for seed := range uint64(40) {
@@ -96,9 +96,10 @@ func TestOutageAfterAnything(t *testing.T) {
 	}
 }
 
-// Failures that come in clumps, as timeouts do, get the same share.
-func TestOutageInClumps(t *testing.T) {
-	for _, clump := range []int{1, 10, 25, 100, 250, 500} { // shorter than what the loan is for
+// TestOutageWithBursts checks that failures in bursts, such as timeouts, get the same
+// share of retries.
+func TestOutageWithBursts(t *testing.T) {
+	for _, clump := range []int{1, 10, 25, 100, 250, 500} { // bursts shorter than the period of the loan
 		s := newLoad(1)
 		s.run(20*time.Second, 500, 0)
 		s.reset()
@@ -128,7 +129,7 @@ func TestLoanIsForgottenWhenRequestsBecomeFew(t *testing.T) {
 	}
 }
 
-func TestWhatWasOfferedLongAgoIsNotRecent(t *testing.T) {
+func TestOldRequestsAreNotRecent(t *testing.T) {
 	for pause, want := range map[time.Duration]int{5 * time.Second: 40, 21 * time.Second: 3, time.Hour: 3} {
 		l := newLab(t)
 		b := l.Budget("p")
@@ -142,9 +143,8 @@ func TestWhatWasOfferedLongAgoIsNotRecent(t *testing.T) {
 	}
 }
 
-// One request in forty fails, ten of them together each time, and now and then
-// several such tens within seconds. That is far below a fifth, so hardly any
-// retry is denied.
+// TestFewFailuresAreRetried checks that hardly any retry is denied if one request in
+// forty fails, in bursts of ten: the rate is far below a fifth.
 func TestFewFailuresAreRetried(t *testing.T) {
 	asked, denied := 0, 0
 	for seed := range uint64(20) {
@@ -166,12 +166,13 @@ func TestFewFailuresAreRetried(t *testing.T) {
 func TestBurstTakesAFifthOfTwoSeconds(t *testing.T) {
 	s := newLoad(1)
 	s.run(time.Minute, 50, 0)
-	if n := granted(s.budget, 100); n < 19 || n > 20 { // as exact as the count of the recent
+	if n := granted(s.budget, 100); n < 19 || n > 20 { // within the resolution of the sliding window
 		t.Errorf("%d of 100 that failed together were retried, want 20", n)
 	}
 }
 
-// A provider with hardly any requests has three retries in ten seconds, for ever.
+// TestMinimum checks that a provider with few requests always has three retries in ten
+// seconds.
 func TestMinimum(t *testing.T) {
 	l := newLab(t)
 	b := l.Budget("p")
@@ -182,7 +183,7 @@ func TestMinimum(t *testing.T) {
 		}
 		l.pass(retryWindow)
 	}
-	// They are not held against it when there are more.
+	// The minimum is not deducted when more requests follow.
 	for range 100 {
 		b.Offered()
 	}
@@ -191,7 +192,7 @@ func TestMinimum(t *testing.T) {
 	}
 }
 
-func TestBudgetsAreApart(t *testing.T) {
+func TestProvidersHaveSeparateBudgets(t *testing.T) {
 	l := newLab(t)
 	a := l.Budget("a")
 	if l.Budget("a") != a {

@@ -2,9 +2,11 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,18 +14,18 @@ import (
 	"time"
 )
 
-// maxCheckBody bounds what is read of a check's answer.
+// maxCheckBody limits how many bytes of a check's response are read.
 const maxCheckBody = 64 << 10
 
-// Check is a request that an engine answers while it is well. The zero value of
-// a field but URL means its default.
+// Check is an active health check. The zero value of a field other than URL means its
+// default.
 type Check struct {
-	URL       string        // fetched with GET; any 2xx means well, a redirect does not
-	Header    http.Header   // sent with it
-	Every     time.Duration // from the end of one check to the next, ±20 %; 5 s
-	Timeout   time.Duration // for the whole answer; 2 s
-	Healthy   int           // good checks in a row that bring the target back; 1
-	Unhealthy int           // failed checks in a row that take the target out; 2
+	URL       string        // requested with GET; any 2xx is healthy, a redirect is not
+	Header    http.Header   // of the request
+	Every     time.Duration // from the end of one check to the next, ±20 %; default 5 s
+	Timeout   time.Duration // for the whole response; default 2 s
+	Healthy   int           // successful checks in a row that bring the target back; default 1
+	Unhealthy int           // failed checks in a row that take the target out; default 2
 }
 
 func (c Check) withDefaults() Check {
@@ -45,18 +47,18 @@ func (c Check) equal(d Check) bool {
 		maps.EqualFunc(c.Header, d.Header, slices.Equal)
 }
 
-// watch is the check of a target, where it has one.
+// watch is the health check of a target.
 type watch struct {
 	failed atomic.Bool
 
 	mu    sync.Mutex
 	check Check
-	stop  context.CancelFunc // nil: nobody watches
+	stop  context.CancelFunc // nil: there is no check
 }
 
-// Watch checks the target from now on, by c instead of what was before. A Check
-// without URL ends it. The same check again changes nothing. It returns an error
-// for a URL that cannot be asked.
+// Watch starts a health check of the target in place of an earlier one. A Check
+// without URL stops it. The same check again changes nothing. Watch returns an error
+// if the URL is invalid.
 func (t *Target) Watch(c Check) error {
 	if c.URL == "" {
 		t.unwatch()
@@ -69,7 +71,7 @@ func (t *Target) Watch(c Check) error {
 	}
 	c.Header = c.Header.Clone()
 	maps.Copy(req.Header, c.Header)
-	t.fleet.mu.Lock() // Close waits for all that were begun before it
+	t.fleet.mu.Lock() // Close waits for all checks that were started before it
 	defer t.fleet.mu.Unlock()
 	w := &t.watch
 	w.mu.Lock()
@@ -86,7 +88,7 @@ func (t *Target) Watch(c Check) error {
 	return nil
 }
 
-// unwatch ends the check. Nobody knows any more that the target is down.
+// unwatch stops the check and forgets its result.
 func (l *live) unwatch() {
 	l.watch.mu.Lock()
 	defer l.watch.mu.Unlock()
@@ -98,12 +100,12 @@ func (l *live) unwatch() {
 	l.watch.failed.Store(false)
 }
 
-// run checks until its context ends. The first check comes soon, but not with
-// those of all others that were configured at the same moment.
+// run checks the target until ctx ends. The first check comes after a random delay of
+// up to a second, so that the checks of one configuration are spread out.
 func (l *live) run(ctx context.Context, c Check, req *http.Request) {
 	timer := time.NewTimer(time.Duration(l.fleet.rand() * float64(min(c.Every, time.Second))))
 	defer timer.Stop()
-	row := 0 // of equal outcomes: good ones above zero, failed ones below
+	row := 0 // equal outcomes in a row: positive for successes, negative for failures
 	for {
 		select {
 		case <-ctx.Done():
@@ -111,17 +113,20 @@ func (l *live) run(ctx context.Context, c Check, req *http.Request) {
 		case <-timer.C:
 		}
 		began := l.fleet.now()
-		if l.ask(ctx, c, req) {
+		if err := l.probe(ctx, c, req); err == nil {
 			row = max(row, 0) + 1
 		} else {
 			row = min(row, 0) - 1
+			if ctx.Err() == nil {
+				l.noteError("health check: " + err.Error())
+			}
 		}
 		l.conclude(ctx, c, row, began)
 		timer.Reset(l.fleet.jitter(c.Every))
 	}
 }
 
-// conclude acts on the outcome of a check, unless it has been replaced meanwhile.
+// conclude applies the outcome of a check, unless the check has been replaced.
 func (l *live) conclude(ctx context.Context, c Check, row int, began instant) {
 	l.watch.mu.Lock()
 	defer l.watch.mu.Unlock()
@@ -129,21 +134,43 @@ func (l *live) conclude(ctx context.Context, c Check, row int, began instant) {
 	case ctx.Err() != nil:
 	case row <= -c.Unhealthy:
 		l.watch.failed.Store(true)
+		l.wentOut(verdict{grade: checkFailed})
 	case row >= c.Healthy:
-		l.watch.failed.Store(false)
-		l.outlier.checked(began)
+		failed, ejected := l.watch.failed.Swap(false), l.outlier.checked(began)
+		if failed || ejected {
+			l.warmUp(l.fleet.now())
+		}
+		l.checkPassed()
 	}
 }
 
-// ask makes one check. It speaks to the transport, which follows no redirect.
-func (l *live) ask(ctx context.Context, c Check, req *http.Request) bool {
+// probe makes one check. It uses the transport directly, which follows no redirect.
+// The error names the cause for operators and quotes nothing of the response.
+func (l *live) probe(ctx context.Context, c Check, req *http.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	resp, err := l.fleet.transport.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		return false
+		return errors.New(cause(ctx, err))
 	}
 	defer func() { _ = resp.Body.Close() }()
-	_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxCheckBody))
-	return err == nil && resp.StatusCode >= 200 && resp.StatusCode < 300
+	if _, err = io.Copy(io.Discard, io.LimitReader(resp.Body, maxCheckBody)); err != nil {
+		return errors.New(cause(ctx, err))
+	}
+	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
+		return fmt.Errorf("HTTP %d", resp.StatusCode)
+	}
+	return nil
+}
+
+// cause names why a check got no whole response.
+func cause(ctx context.Context, err error) string {
+	var dial *net.OpError
+	switch {
+	case ctx.Err() != nil:
+		return "timeout"
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return "no connection"
+	}
+	return "broken response"
 }

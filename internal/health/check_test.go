@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// onTrip is told of each check before it is made; what those before it have
-// changed is then in place.
+// onTrip is a transport that calls a function before each check, when the effects of
+// earlier checks are visible.
 type onTrip struct {
 	next http.RoundTripper
 	tell func(n int, r *http.Request)
@@ -27,7 +27,7 @@ func (o *onTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 	return o.next.RoundTrip(r)
 }
 
-// watched is a fleet with one target whose state is sent before each check.
+// watched returns a target and a channel that receives its state before each check.
 func watched(t *testing.T) (*Target, <-chan State) {
 	t.Helper()
 	var target *Target
@@ -62,8 +62,9 @@ func watch1(t *testing.T, target *Target, c Check) {
 	}
 }
 
-func TestCheckTakesOutAndBringsBack(t *testing.T) {
-	// Two of a kind are needed, either way; also to end the ejection.
+func TestCheckRemovesAndRestoresTheTarget(t *testing.T) {
+	// Two equal results in a row change the state, in both directions; they also end an
+	// ejection.
 	script := []struct {
 		before string
 		answer int
@@ -98,7 +99,7 @@ func TestCheckTakesOutAndBringsBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsWell(t *testing.T) {
+func TestCheckOutcomes(t *testing.T) {
 	for name, c := range map[string]struct {
 		serve http.HandlerFunc
 		well  bool
@@ -138,7 +139,7 @@ func TestWhatIsWell(t *testing.T) {
 			if name == "silent" || name == "stuck" {
 				check.Timeout = 20 * ms
 			}
-			target.watch.failed.Store(c.well) // the check must find the opposite
+			target.watch.failed.Store(c.well) // start from the opposite state
 			watch1(t, target, check)
 			<-states
 			if got := <-states; got.Ready != c.well {
@@ -148,7 +149,7 @@ func TestWhatIsWell(t *testing.T) {
 	}
 }
 
-func TestCheckOfNobody(t *testing.T) {
+func TestCheckFailsWithoutAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +186,7 @@ func TestChecksChange(t *testing.T) {
 		t.Errorf("%s was asked", got)
 	}
 	watch1(t, f.Target("a", "g", "another key"), two)
-	for got := range asked { // one may still be on its way
+	for got := range asked { // one check may still be in flight
 		if got == "two" {
 			break
 		}
@@ -203,7 +204,7 @@ func TestChecksChange(t *testing.T) {
 		t.Errorf("forgotten, the state is %+v", s)
 	}
 	f.Close()
-	watch1(t, target, two) // starts nothing; goleak would tell
+	watch1(t, target, two) // must not start a second check; goleak would find it
 }
 
 type tripFunc func(*http.Request) (*http.Response, error)
@@ -224,7 +225,7 @@ func TestChecksAreSpreadAndTimed(t *testing.T) {
 		})})
 		target := f.Target("a", "g", "k")
 		watch1(t, target, Check{URL: "http://engine/health"})
-		time.Sleep(5 * time.Minute) // of the bubble
+		time.Sleep(5 * time.Minute) // fake time
 		f.Close()
 		if len(at) < 30 || at[0] > time.Second {
 			t.Fatalf("checks were at %v", at)
@@ -233,7 +234,7 @@ func TestChecksAreSpreadAndTimed(t *testing.T) {
 		for i := 1; i < len(at); i++ {
 			gap := at[i] - at[i-1]
 			if i > 20 {
-				gap -= 2 * time.Second // it timed out
+				gap -= 2 * time.Second // the check timed out
 			}
 			different = different || gap != at[1]-at[0]
 			if gap < 4*time.Second || gap > 6*time.Second {
@@ -246,7 +247,7 @@ func TestChecksAreSpreadAndTimed(t *testing.T) {
 	})
 }
 
-func TestTheSameCheckAgainGoesOn(t *testing.T) {
+func TestSameCheckIsNotRestarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var checks atomic.Int64
 		f := NewFleet(Options{Transport: tripFunc(func(*http.Request) (*http.Response, error) {
@@ -256,7 +257,7 @@ func TestTheSameCheckAgainGoesOn(t *testing.T) {
 		defer f.Close()
 		target := f.Target("a", "g", "k")
 		c := Check{URL: "http://engine/health", Every: time.Hour, Header: header("A", "1")}
-		// A check that begins anew asks within a second.
+		// A restarted check sends its first request within a second.
 		for i, want := range []int64{1, 1, 2, 3} {
 			switch i {
 			case 1:
@@ -267,7 +268,7 @@ func TestTheSameCheckAgainGoesOn(t *testing.T) {
 				c.Unhealthy = 7
 			}
 			watch1(t, target, c)
-			time.Sleep(time.Minute) // of the bubble
+			time.Sleep(time.Minute) // fake time
 			if got := checks.Load(); got != want {
 				t.Errorf("step %d: %d checks, want %d", i, got, want)
 			}
@@ -302,5 +303,5 @@ func TestCheckThatBeganBeforeTheEjectionDoesNotEndIt(t *testing.T) {
 	a.outlier.checked(l.now())
 	l.want(t, a, "", 0)
 	fail(a, Server, ejectAfter)
-	l.want(t, a, Ejected, 60*time.Second) // n stays
+	l.want(t, a, Ejected, 60*time.Second) // the number of ejections is kept
 }

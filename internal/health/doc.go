@@ -1,58 +1,54 @@
-// Package health is the live state of the upstreams: which of them may be asked
-// now, how busy they are and how fast they began to answer lately. The request
-// path reports to it and asks it. It outlives changes of the configuration.
+// Package health tracks which upstream targets may be tried, how many requests they
+// have in flight and how fast their first tokens come. The state outlives a reload
+// of the configuration.
 //
-// A [Fleet] holds all state of a process. When a configuration is loaded, each
-// of its targets is fetched with [Fleet.Target], and those it no longer has are
-// forgotten with [Fleet.Keep]:
+// A [Fleet] holds the state of a process. For each configuration the caller gets its
+// targets with [Fleet.Target] and removes all others with [Fleet.Keep]:
 //
 //	t := fleet.Target("openai/gpt-5@api.openai.com", "openai", "openai#3f2a")
 //	t.Begin()
 //	defer t.End()
 //	…
-//	t.Succeeded(sinceSent)                                  // or
+//	t.Succeeded(timeToFirstToken)                           // or
 //	t.Failed(health.Failure{Kind: health.Limited, Header: resp.Header})
 //
-// Each request reports once, when its first token came, its answer was whole or
-// something went wrong; a client that went away is no report. An answer that
-// blames the client (400, 404, 422) is a success of the upstream, with a first
-// token of 0. [Usable] says which targets of a pool may be asked.
+// A request reports its outcome once. A request that the client cancelled reports
+// nothing. A response that blames the client (400, 404, 422) is a success with a time
+// to first token of 0. [Usable] selects the targets of a pool that may be tried.
 //
-// # What takes a target out
+// # Why a target is not ready
 //
-//   - Ejection, by Envoy's rules for passive outliers: five failures in a row
-//     ([Unreachable], [Broken], [Timeout], [Server]) eject the target for 30 s
-//     times n, at most 300 s, ±20 %. n grows by one with each ejection. After an
-//     ejection ordinary traffic tries the target; from its first success on, n
-//     falls by one every 10 s. At most half of a pool is left out for this, and
-//     never its last target.
-//   - Cool-down of a quota group, that is of all targets with that group. A
-//     [Limited] answer sets it aside for as long as Retry-After or the reset of
-//     an exhausted limit says, at most 10 minutes; where neither is told, for 1 s,
-//     doubling to 60 s while it repeats, ±20 %. A good answer whose headers say
-//     that nothing remains does so too, for at most 60 s ([Target.Learn]).
-//     A [Server] failure with Retry-After sets only its own target aside.
-//   - Refusal. [Credential] (401) sets aside all targets with that credential,
-//     [Denied] (403) only the target that was refused: a key that may not use one
-//     model must not cost the others. It lasts 60 s, then one request probes
-//     while the rest wait for its outcome; each refusal doubles it, to 10
-//     minutes. A success ends it at once. A changed key is another credential,
-//     and what is still in flight with the old one reports against the old one.
-//   - A failing check of an engine ([Target.Watch]), until a good one. A good
-//     check also ends an ejection.
+//   - It is ejected, by Envoy's rules for outliers: five failures in a row
+//     ([Unreachable], [Broken], [Timeout], [Server]) eject the target for 30 s times
+//     n, at most 300 s, ±20 %. Each ejection increments n; every 10 s after the first
+//     success decrement it. At most half of a pool is ejected, and never its last
+//     target.
+//   - Its quota group cools down. A [Limited] response starts a cool-down for the time
+//     in Retry-After or the reset of an exhausted limit, at most 10 minutes; without
+//     either for 1 s, doubling to 60 s with each repetition, ±20 %. A successful
+//     response whose headers report an exhausted limit does so too, for at most 60 s
+//     ([Target.Learn]). A [Server] failure with Retry-After concerns only its target.
+//   - Its credential was refused. [Credential] (401) concerns all targets with that
+//     credential. After 60 s one request is sent as a probe while the others wait; each
+//     further refusal doubles the time, to 10 minutes. A success ends it. A changed key
+//     is another credential.
+//   - Its access was denied. [Denied] (403) works like a refusal, but concerns only its
+//     target and needs five in a row for at least two client keys, or for one where
+//     only one has used the target within the last hour: a client can provoke a 403.
+//   - Its health check fails ([Target.Watch]), until the next successful check. A
+//     successful check also ends an ejection.
 //
 // Limited, Credential and Denied say nothing about the health of a machine: they
-// neither count as outliers nor break a row of failures.
+// neither count as failures in a row nor interrupt a row of failures.
 //
 // # Retries
 //
-// [Fleet.Budget] bounds what retries add to the load of a provider, [Backoff]
-// spaces them.
+// [Fleet.Budget] bounds the load that retries add to a provider. [Backoff] returns the
+// time between retries.
 //
-// # What it promises
+// # Properties
 //
-// Begin, End, Succeeded and State wait for nobody and allocate nothing while all
-// is well. Times are measured on the monotonic clock, so that a corrected wall
-// clock ejects and frees nobody. What an upstream says about times is bounded.
-// Memory is bounded per target. [Fleet.Close] ends every goroutine.
+// Begin, End, Succeeded and State do not block, and do not allocate for a healthy
+// target. Times come from the monotonic clock. Times from upstreams are bounded.
+// Memory is bounded per target. [Fleet.Close] stops every goroutine.
 package health

@@ -2,6 +2,7 @@ package health
 
 import (
 	"context"
+	"hash/maphash"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -10,19 +11,22 @@ import (
 	"time"
 )
 
-// Options are for tests, and for checks that must take a certain way out.
+// Options replaces the clock, the random numbers and the transport, for tests.
 type Options struct {
-	Now       func() time.Time  // the zero value is the system's clock
-	Rand      func() float64    // in [0, 1), safe for concurrent use; the zero value is math/rand
-	Transport http.RoundTripper // makes the checks; the zero value is a transport that keeps no connections
+	Now       func() time.Time  // default: the system's clock
+	Rand      func() float64    // in [0, 1), safe for concurrent use; default: math/rand
+	Transport http.RoundTripper // for the checks; default: a transport without keep-alive
+	Changed   func(Change)      // called when a target goes out of service or comes back; must not call the fleet
 }
 
-// Fleet is all live state of a process. It is safe for concurrent use.
+// Fleet is the health of all targets of a process. It is safe for concurrent use.
 type Fleet struct {
-	clock     func() time.Time // nil: the system's
+	clock     func() time.Time // nil: the system's clock
 	start     time.Time
 	rand      func() float64
 	transport http.RoundTripper
+	changed   func(Change)
+	seed      maphash.Seed // for callerID
 
 	ctx    context.Context // of the checks
 	cancel context.CancelFunc
@@ -35,22 +39,25 @@ type Fleet struct {
 	budgets map[string]*Budget
 }
 
-// dialLimit is how long a check may wait for its connection.
+// dialLimit bounds the time in which a check connects.
 const dialLimit = 2 * time.Second
 
 // NewFleet returns a fleet without targets.
 func NewFleet(o Options) *Fleet {
 	f := &Fleet{
-		clock: o.Now, rand: o.Rand, transport: o.Transport,
+		clock: o.Now, rand: o.Rand, transport: o.Transport, changed: o.Changed, seed: maphash.MakeSeed(),
 		targets: map[string]*Target{}, quotas: map[string]*quota{}, keys: map[string]*refusal{}, budgets: map[string]*Budget{},
+	}
+	if f.changed == nil {
+		f.changed = func(Change) {}
 	}
 	f.start = f.wall()
 	if f.rand == nil {
 		f.rand = rand.Float64
 	}
 	if f.transport == nil {
-		// A kept connection would hide that no new one can be made.
-		// A dial goes on when its check was given up, so it has a limit of its own.
+		// A kept connection would hide that no new one can be made. A dial outlives
+		// its check's timeout, so it has a limit of its own.
 		f.transport = &http.Transport{DialContext: (&net.Dialer{Timeout: dialLimit}).DialContext, DisableKeepAlives: true, DisableCompression: true,
 			MaxResponseHeaderBytes: 64 << 10}
 	}
@@ -58,19 +65,19 @@ func NewFleet(o Options) *Fleet {
 	return f
 }
 
-// Close ends all checks and waits for them. Everything else goes on working.
+// Close stops all checks and waits for them. All other methods keep working.
 func (f *Fleet) Close() {
-	f.mu.Lock() // no check is added to those that are waited for
+	f.mu.Lock() // no check starts while Close waits
 	f.cancel()
 	f.mu.Unlock()
 	f.checks.Wait()
 }
 
-// Target returns the target with an id, and makes it when there is none. All
-// targets of one quota group cool down together, all targets with one credential
-// are refused together; an empty name stands for one of the target's own. The same
-// arguments give the same pointer. Where only the group or the credential has
-// changed, the pointer is a new one that shares everything else with the old.
+// Target returns the target with an id and creates it if needed. All targets of a
+// quota group cool down together, and a refused credential concerns all its targets;
+// an empty name means a group or credential of the target's own. The same arguments
+// give the same pointer. If only the group or the credential has changed, the new
+// pointer shares all other state with the old one.
 func (f *Fleet) Target(id, group, credential string) *Target {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,13 +90,16 @@ func (f *Fleet) Target(id, group, credential string) *Target {
 		t.live = old.live
 	} else {
 		t.live = &live{fleet: f, id: id}
+		if now := f.now(); now.since(0) > warmTime { // at the start all are new
+			t.warmUp(now)
+		}
 	}
 	f.targets[id] = t
 	return t
 }
 
-// Keep forgets all targets but these, and ends their checks. A request that still
-// has a forgotten target may go on reporting to it.
+// Keep removes all targets but these and stops their checks. A request in flight may
+// still report to a removed target.
 func (f *Fleet) Keep(ids ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,8 +125,8 @@ func (f *Fleet) Keep(ids ...string) {
 	f.targets, f.quotas, f.keys = kept, quotas, keys
 }
 
-// Budget returns the retry budget of a provider, and makes it when there is none.
-// It holds for the life of the process.
+// Budget returns the retry budget of a provider and creates it if needed. It exists
+// until the process ends.
 func (f *Fleet) Budget(provider string) *Budget {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -128,7 +138,7 @@ func (f *Fleet) Budget(provider string) *Budget {
 	return b
 }
 
-// all lists the targets in the order of their ids.
+// all returns the targets sorted by id.
 func (f *Fleet) all() []*Target {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -140,8 +150,11 @@ func (f *Fleet) all() []*Target {
 	return list
 }
 
-// instant is a time on the fleet's monotonic clock. The zero value stands for
-// "never", so the clock begins at one.
+// callerID returns a non-zero number that stands for a client key.
+func (f *Fleet) callerID(caller string) uint64 { return maphash.String(f.seed, caller) | 1 }
+
+// instant is a time on the fleet's monotonic clock. Zero means "never", so the clock
+// starts at one.
 type instant int64
 
 func (i instant) add(d time.Duration) instant      { return i + instant(d) }
@@ -161,7 +174,7 @@ func (f *Fleet) wall() time.Time {
 	return f.clock()
 }
 
-// time is an instant for people; never is the zero time.
+// time converts an instant to wall-clock time. "Never" is the zero time.
 func (f *Fleet) time(i instant) time.Time {
 	if i == 0 {
 		return time.Time{}
@@ -169,14 +182,14 @@ func (f *Fleet) time(i instant) time.Time {
 	return f.start.Add(time.Duration(i - 1))
 }
 
-// jitter moves a duration by up to a fifth, either way, so that what failed
-// together does not come back together.
+// jitter changes a duration by up to a fifth in either direction, so that targets
+// that failed together do not return together.
 func (f *Fleet) jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*f.rand()))
 }
 
-// fetch returns what has a name, and makes it when there is none. What has no name
-// is not shared.
+// fetch returns the entry of a name and creates it if needed. An entry without a name
+// is new each time.
 func fetch[T any](m map[string]*T, name string) *T {
 	v, ok := m[name]
 	if !ok {

@@ -8,24 +8,27 @@ import (
 	"time"
 )
 
-// farthest bounds the times that are read from headers, so that sums of them do
-// not overflow. What they are used for has closer bounds.
+// farthest bounds the times that are read from headers, so that their sums do not
+// overflow. Their uses have tighter bounds.
 const farthest = 24 * time.Hour
 
-// limits are the rate limits that upstreams tell, as pairs of canonical header
-// names: what remains, and when it is whole again.
+// limits lists the rate-limit headers of upstreams as pairs of canonical names: what
+// remains, and when it is reset.
 var limits = [...]struct{ remaining, reset string }{
 	{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}, // OpenAI, and most that speak its dialect
 	{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
 	{"X-Ratelimit-Remaining", "X-Ratelimit-Reset"},
-	{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
-	{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
-	{"Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"},
-	{"Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset"},
 }
 
-// retryAfter is how long the upstream wants to be left alone; 0 where it does
-// not say so.
+// Some vendors write the words at the end, after a prefix of their own, such as
+// Vendor-Ratelimit-Tokens-Remaining and Vendor-Ratelimit-Tokens-Reset.
+const (
+	rateLimitWord   = "-Ratelimit-"
+	remainingSuffix = "-Remaining"
+	resetSuffix     = "-Reset"
+)
+
+// retryAfter reads Retry-After-Ms or Retry-After; 0 without either.
 func retryAfter(h http.Header, f *Fleet) time.Duration {
 	if len(h) == 0 {
 		return 0
@@ -36,8 +39,8 @@ func retryAfter(h http.Header, f *Fleet) time.Duration {
 	return wait(value(h, "Retry-After"), h, f)
 }
 
-// exhausted is the time until the last limit of which nothing remains is reset;
-// 0 where something remains of all.
+// exhausted returns the time until the last exhausted limit is reset; 0 if none is
+// exhausted.
 func exhausted(h http.Header, f *Fleet) time.Duration {
 	if len(h) == 0 {
 		return 0
@@ -48,12 +51,17 @@ func exhausted(h http.Header, f *Fleet) time.Duration {
 			longest = max(longest, wait(value(h, limits[i].reset), h, f))
 		}
 	}
+	for name := range h {
+		if limit, ok := strings.CutSuffix(name, remainingSuffix); ok && strings.Contains(name, rateLimitWord) && value(h, name) == "0" {
+			longest = max(longest, wait(value(h, limit+resetSuffix), h, f))
+		}
+	}
 	return longest
 }
 
-// wait reads the forms in which upstreams write when: seconds, a duration
-// ("6m0s"), a time in RFC 3339 or in HTTP's form, seconds or milliseconds since
-// 1970. What is none of them is 0.
+// wait parses the forms in which upstreams write a time: seconds, a duration
+// ("6m0s"), RFC 3339, an HTTP date, or seconds or milliseconds since 1970. It returns
+// 0 for anything else.
 func wait(s string, h http.Header, f *Fleet) time.Duration {
 	if s == "" {
 		return 0
@@ -79,8 +87,8 @@ func wait(s string, h http.Header, f *Fleet) time.Duration {
 	return 0
 }
 
-// until measures a time against the clock that told it, where the answer has
-// that clock's time: ours may be minutes off.
+// until returns the time from now until t. If the response has a Date, that is now: the
+// clocks may differ by minutes.
 func until(t time.Time, h http.Header, f *Fleet) time.Duration {
 	now, err := http.ParseTime(value(h, "Date"))
 	if err != nil {
@@ -90,7 +98,7 @@ func until(t time.Time, h http.Header, f *Fleet) time.Duration {
 }
 
 func number(s string) (float64, bool) {
-	if s == "" { // by far the most common, and an error would be allocated for it
+	if s == "" { // the usual case; ParseFloat would allocate an error
 		return 0, false
 	}
 	n, err := strconv.ParseFloat(s, 64)
@@ -101,7 +109,7 @@ func span(seconds float64) time.Duration {
 	return time.Duration(min(seconds, farthest.Seconds()) * float64(time.Second))
 }
 
-// value is a header by its canonical name.
+// value returns a header by its canonical name.
 func value(h http.Header, name string) string {
 	if v := h[name]; len(v) > 0 {
 		return strings.TrimSpace(v[0])

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain fails the package if a goroutine is left behind. A dial that was under way
-// when its check was given up may take as long as a dial may.
+// TestMain fails the package if a goroutine leaks. It first waits for the dials of
+// timed-out checks.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	for late := time.Now().Add(2 * dialLimit); code == 0; {
@@ -28,12 +28,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// lab is a fleet whose time and chance are the test's.
+// lab is a fleet with a clock and random numbers that the test sets.
 type lab struct {
 	*Fleet
 	mu   sync.Mutex
 	at   time.Time
-	luck float64 // what the next draws give; 0.5 leaves jittered times as they are
+	luck float64 // result of the next random draws; 0.5 leaves jittered times unchanged
 }
 
 func newLab(t testing.TB) *lab {
@@ -52,7 +52,7 @@ func (l *lab) pass(d time.Duration) {
 	l.at = l.at.Add(d)
 }
 
-// left is how long a target is still out, and why.
+// left returns why a target is out of service, and for how long.
 func (l *lab) left(t *Target) (string, time.Duration) {
 	s := t.State()
 	if s.Ready {
@@ -99,7 +99,7 @@ func TestTargetsOutliveConfigurations(t *testing.T) {
 	l.want(t, renewed, Ejected, 30*time.Second)
 	l.want(t, a, Refused, 60*time.Second)
 
-	// What was sent with the old key says nothing about the new one.
+	// Results of requests with the old key do not affect the new one.
 	l.pass(30 * time.Second)
 	fail(a, Credential, 1)
 	a.End()
@@ -118,7 +118,7 @@ func TestTargetsOutliveConfigurations(t *testing.T) {
 	if l.Target("b", "g", "k1") == b {
 		t.Error("a forgotten target came back with its past")
 	}
-	b.Begin() // by a request of the old configuration
+	b.Begin() // a request of the old configuration
 	b.Succeeded(time.Second)
 	b.End()
 }

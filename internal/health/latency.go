@@ -10,21 +10,21 @@ import (
 const (
 	peakFade   = 10 * time.Second // in which a peak falls to 37 %
 	sampleSize = 128
-	sampleAge  = 10 * time.Minute // what is older says nothing about now
-	sampleMin  = 20               // fewer do not make a quantile
+	sampleAge  = 10 * time.Minute // older samples are ignored
+	sampleMin  = 20               // samples that a quantile needs
 )
 
-// latency is how long first tokens take.
+// latency measures the time to first token.
 type latency struct {
 	mu     sync.Mutex
-	base   time.Duration // a plain average over some eight answers
-	peak   time.Duration // as of at
+	base   time.Duration // moving average of about eight responses
+	peak   time.Duration // at the time at
 	at     instant
-	sample *sample // made with the first answer: most configured targets are idle
+	sample *sample // created with the first response: most configured targets are idle
 }
 
-// observe waits for nobody. These are statistics: an answer that comes at the
-// same nanosecond as another is left out, and the next one makes up for it.
+// observe adds a measurement. It never blocks: while another goroutine holds the lock
+// the measurement is dropped, which statistics can afford.
 func (l *latency) observe(now instant, d time.Duration) {
 	if !l.mu.TryLock() {
 		return
@@ -43,7 +43,7 @@ func (l *latency) observe(now instant, d time.Duration) {
 	l.sample.add(now, d)
 }
 
-// faded is the base with what is left of the peak above it.
+// faded returns the base plus what is left of the peak above it.
 func (l *latency) faded(now instant) time.Duration {
 	if l.peak <= l.base {
 		return l.base
@@ -72,7 +72,7 @@ func (l *latency) quantile(now instant, q float64) (time.Duration, bool) {
 	return time.Duration(values[min(max(rank, 0), len(values)-1)]) * time.Microsecond, true
 }
 
-// recent appends the microseconds of the answers that are not too old.
+// recent appends the samples that are not too old, in microseconds.
 func (l *latency) recent(values []uint32, now instant) []uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +80,7 @@ func (l *latency) recent(values []uint32, now instant) []uint32 {
 		return values
 	}
 	oldest := max(now.add(-sampleAge), 0).seconds()
-	for _, a := range l.sample.answers {
+	for _, a := range l.sample.responses {
 		if a.micros > 0 && a.second >= oldest {
 			values = append(values, a.micros)
 		}
@@ -88,14 +88,14 @@ func (l *latency) recent(values []uint32, now instant) []uint32 {
 	return values
 }
 
-// sample is the latest answers.
+// sample is a ring of the latest responses.
 type sample struct {
-	next    int
-	answers [sampleSize]struct{ second, micros uint32 }
+	next      int
+	responses [sampleSize]struct{ second, micros uint32 }
 }
 
 func (s *sample) add(now instant, d time.Duration) {
-	a := &s.answers[s.next%sampleSize]
+	a := &s.responses[s.next%sampleSize]
 	a.second = now.seconds()
 	a.micros = uint32(min(max(d.Microseconds(), 1), math.MaxUint32))
 	s.next++

@@ -29,7 +29,7 @@ func TestFirstTokenFollowsPeaksAndForgetsThem(t *testing.T) {
 		t.Errorf("a peak of 5 s is %v", d)
 	}
 	before := a.FirstToken()
-	for range 6 { // nobody asks it, and it is forgiven all the same
+	for range 6 { // the estimate decays even without requests
 		l.pass(10 * time.Second)
 		if d := a.FirstToken(); d >= before {
 			t.Errorf("the peak does not fade: %v after %v", d, before)
@@ -44,7 +44,7 @@ func TestFirstTokenFollowsPeaksAndForgetsThem(t *testing.T) {
 	if d := a.FirstToken(); d < 200*ms || d > time.Second {
 		t.Errorf("a day later the average is %v", d)
 	}
-	for range 100 { // ten times as long as a peak takes to fade
+	for range 100 { // ten times the decay time of a peak
 		a.Succeeded(100 * ms)
 		l.pass(time.Second)
 	}
@@ -65,7 +65,7 @@ func TestQuantile(t *testing.T) {
 		}
 		a.Succeeded(time.Hour)
 	}
-	for i := range sampleSize { // push the first ones out, in an order that is none
+	for i := range sampleSize { // replace the first samples, in an irregular order
 		a.Succeeded(time.Duration((i*37)%sampleSize+1) * ms)
 	}
 	for q, want := range map[float64]time.Duration{-1: 1, 0: 1, 0.5: 64, 0.95: 122, 1: 128, 7: 128} {
@@ -80,7 +80,7 @@ func TestQuantile(t *testing.T) {
 	if d, ok := a.Quantile(0.95); ok {
 		t.Errorf("answers that are long ago make a quantile of %v", d)
 	}
-	a.Succeeded(100 * time.Hour) // more than a slot holds
+	a.Succeeded(100 * time.Hour) // more than a bucket can represent
 	if d, ok := a.Quantile(1); !ok || d < time.Hour {
 		t.Errorf("the longest is %v", d)
 	}

@@ -8,22 +8,22 @@ import (
 
 // Cool-down of a quota group.
 const (
-	coolBase = time.Second      // where the upstream says nothing
-	coolMax  = 60 * time.Second // where the upstream says nothing
-	coolTold = 10 * time.Minute // the most that is believed
+	coolBase = time.Second      // without a time from the upstream
+	coolMax  = 60 * time.Second // without a time from the upstream
+	coolTold = 10 * time.Minute // the longest time that an upstream may set
 )
 
 // quota is a group of targets that share a rate limit.
 type quota struct {
 	until   atomic.Int64
-	repeats atomic.Int32 // limits without a told time, since the last success
+	repeats atomic.Int32 // 429 responses without a time, since the last success
 
 	mu   sync.Mutex
-	last instant // when the last such cool-down ended
+	last instant // when the last cool-down without a time ended
 }
 
-// limited sets the group aside for as long as was told, or else for a time that
-// doubles while it repeats.
+// limited starts a cool-down of the group, for the time that the upstream gave or
+// else for a time that doubles with each repetition.
 func (q *quota) limited(now instant, told time.Duration, f *Fleet) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -31,7 +31,7 @@ func (q *quota) limited(now instant, told time.Duration, f *Fleet) {
 		later(&q.until, now.add(min(told, coolTold)))
 		return
 	}
-	if int64(now) < q.until.Load() { // many requests in flight are limited once
+	if int64(now) < q.until.Load() { // requests in flight count once
 		return
 	}
 	if now.since(q.last) > coolMax {
@@ -46,7 +46,7 @@ func (q *quota) limited(now instant, told time.Duration, f *Fleet) {
 func (q *quota) rest(until instant) { later(&q.until, until) }
 
 func (q *quota) succeeded(now instant) {
-	// A success during the cool-down was sent before it.
+	// A request that succeeds during the cool-down was sent before it.
 	if q.repeats.Load() != 0 && int64(now) >= q.until.Load() {
 		q.repeats.Store(0)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestLimitedGroupCoolsDownAsTold(t *testing.T) {
+func TestCoolDownFollowsRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		failure Failure
@@ -44,14 +44,14 @@ func TestLimitedGroupCoolsDownAsTold(t *testing.T) {
 	}
 }
 
-func TestUntoldCoolDownDoublesWhileItRepeats(t *testing.T) {
+func TestCoolDownWithoutRetryAfterDoubles(t *testing.T) {
 	l := newLab(t)
 	a, b := l.Target("a", "g", "k"), l.Target("b", "g", "k")
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
-		fail(a, Limited, 3) // those in flight together count once
+		fail(a, Limited, 3) // concurrent failures count once
 		fail(b, Limited, 3)
 		l.want(t, b, CoolingDown, want*time.Second)
-		a.Succeeded(0) // sent before
+		a.Succeeded(0) // sent before the failure
 		l.pass(want * time.Second)
 	}
 	b.Succeeded(0)
@@ -60,12 +60,12 @@ func TestUntoldCoolDownDoublesWhileItRepeats(t *testing.T) {
 	l.pass(time.Second)
 	fail(a, Limited, 1)
 	l.want(t, a, CoolingDown, 2*time.Second)
-	l.pass(2*time.Minute + time.Second) // long ago
+	l.pass(2*time.Minute + time.Second) // the cool-down is long over
 	fail(a, Limited, 1)
 	l.want(t, a, CoolingDown, time.Second)
 }
 
-func TestUntoldCoolDownIsJittered(t *testing.T) {
+func TestCoolDownWithoutRetryAfterIsJittered(t *testing.T) {
 	l := newLab(t)
 	l.luck = 0
 	a := l.Target("a", "g", "k")
@@ -73,7 +73,7 @@ func TestUntoldCoolDownIsJittered(t *testing.T) {
 	l.want(t, a, CoolingDown, 800*time.Millisecond)
 }
 
-func TestToldCoolDownIsNotShortened(t *testing.T) {
+func TestCoolDownIsNotShortened(t *testing.T) {
 	l := newLab(t)
 	a := l.Target("a", "g", "k")
 	a.Failed(Failure{Kind: Limited, RetryAfter: 30 * time.Second})
@@ -120,7 +120,8 @@ func TestLearn(t *testing.T) {
 	}
 }
 
-// Whatever an upstream writes, the time is not negative and not absurd.
+// FuzzWait checks that a delay parsed from an upstream's response is never negative and
+// always bounded.
 func FuzzWait(f *testing.F) {
 	for _, s := range []string{"", "5", "1.5", "6m0s", "12ms", "-1", "1e300", "NaN", "Inf", "0x1p-2", "1794744030", "1794744030500",
 		"2026-11-15T12:00:09Z", "Sun, 15 Nov 2026 18:00:20 GMT", "9223372036854775807", "2540400h", "0001-01-01T00:00:00Z"} {

@@ -10,12 +10,12 @@ import (
 const (
 	refuseBase = 60 * time.Second
 	refuseMax  = 10 * time.Minute
-	probeTime  = 60 * time.Second // after which a probe without outcome is given up
+	probeTime  = 60 * time.Second // after which a probe without outcome no longer counts
 )
 
-// refusal is whether an upstream accepts us.
+// refusal tracks whether an upstream accepts the gateway's credential.
 type refusal struct {
-	until atomic.Int64 // 0: accepted; in the past: the next request probes
+	until atomic.Int64 // 0: accepted; in the past: the next request is a probe
 
 	mu      sync.Mutex
 	n       int // refusals in a row
@@ -25,7 +25,7 @@ type refusal struct {
 func (r *refusal) refused(now instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if int64(now) < r.until.Load() && !r.probing { // many requests in flight are refused once
+	if int64(now) < r.until.Load() && !r.probing { // requests in flight count once
 		return
 	}
 	r.probing = false
@@ -33,9 +33,9 @@ func (r *refusal) refused(now instant) {
 	r.n++
 }
 
-// probe makes the request that is sent now the one that finds out, and the
-// others wait for it. Two requests that both saw the target ready at the same
-// moment may both be sent; that costs one refusal more.
+// probe makes the current request the probe, and blocks other requests until its outcome
+// is known. Two requests that find the target ready at the same moment may both be sent,
+// which costs one more refusal.
 func (r *refusal) probe(now instant) {
 	if r.until.Load() == 0 {
 		return
@@ -48,7 +48,7 @@ func (r *refusal) probe(now instant) {
 	}
 }
 
-// accepted ends the refusal: an answer is better evidence than a 401.
+// accepted ends the refusal after a success.
 func (r *refusal) accepted() {
 	if r.until.Load() == 0 {
 		return
@@ -59,7 +59,7 @@ func (r *refusal) accepted() {
 	r.until.Store(0)
 }
 
-// unclear lets the next request probe, because this one failed for another
+// unclear makes the next request the probe, because this one failed for another
 // reason.
 func (r *refusal) unclear(now instant) {
 	if r.until.Load() == 0 {

@@ -2,21 +2,22 @@ package health
 
 import "time"
 
-// Status is what an operator sees of a target.
+// Status is the state of a target for operators.
 type Status struct {
 	ID    string
 	Group string
 	State
 	InFlight    int
 	Consecutive int           // failures in a row
-	Ejections   int           // n: how often lately
-	P50, P95    time.Duration // to the first token; 0 while unknown
+	Ejections   int           // recent ejections
+	P50, P95    time.Duration // of the time to first token; 0 while unknown
 	Succeeded   uint64
-	Failed      map[Kind]uint64 // the kinds that occurred
+	Failed      map[Kind]uint64 // without the kinds that have not occurred
+	Headrooms   []Headroom
 }
 
-// Snapshot lists the status of all targets in the order of their ids. It is
-// gathered while requests go on, so its numbers need not be of one moment.
+// Snapshot returns the status of all targets, sorted by id. Requests go on meanwhile,
+// so the numbers need not be from the same moment.
 func (f *Fleet) Snapshot() []Status {
 	targets := f.all()
 	list := make([]Status, len(targets))
@@ -30,8 +31,8 @@ func (t *Target) status() Status {
 	now := t.fleet.now()
 	s := Status{
 		ID: t.id, Group: t.group, State: t.State(), InFlight: t.InFlight(),
-		Consecutive: int(t.outlier.streak.Load()), Ejections: t.outlier.count(now),
-		Succeeded: t.answered.Load(), Failed: map[Kind]uint64{},
+		Consecutive: t.Consecutive(), Ejections: t.outlier.count(now),
+		Succeeded: t.succeeded.Load(), Failed: map[Kind]uint64{}, Headrooms: t.headrooms(),
 	}
 	s.P50, _ = t.latency.quantile(now, 0.50)
 	s.P95, _ = t.latency.quantile(now, 0.95)

@@ -2,23 +2,25 @@ package health
 
 import "time"
 
-// Why a target is not ready.
+// The reasons why a target is not ready.
 const (
 	Ejected     = "ejected"
 	CoolingDown = "cooling down"
 	CheckFailed = "check failed"
+	NotAllowed  = "access denied"
+	NoModel     = "model missing"
 	Refused     = "credential refused"
 )
 
-// State is whether a target may be asked.
+// State says whether a target may be tried.
 type State struct {
 	Ready  bool
-	Reason string    // why not, one of the constants above
-	Until  time.Time // when it will be ready; zero where nobody knows
+	Reason string    // why not; one of the constants above
+	Until  time.Time // when it will be ready; zero if unknown
 }
 
-// State is whether the target may be asked now. It looks at the target alone: a
-// pool may let it through all the same, see [Usable].
+// State returns whether the target may be tried now. It looks at the target alone; a
+// pool may use it nevertheless, see [Usable].
 func (t *Target) State() State {
 	v := t.verdict()
 	if v.grade == ready {
@@ -27,19 +29,21 @@ func (t *Target) State() State {
 	return State{Reason: v.grade.String(), Until: t.fleet.time(v.until)}
 }
 
-// grade is how bad it is to ask a target, the least bad first.
+// grade orders the states of a target, the best first.
 type grade uint8
 
 const (
 	ready grade = iota
 	ejected
-	checkFailed // asking it would most likely fail,
-	coolingDown // and here we were told not to ask
+	checkFailed // an attempt would probably fail
+	coolingDown // the upstream has asked for a pause
+	notAllowed
+	noModel
 	refused
 )
 
 func (g grade) String() string {
-	return [...]string{"", Ejected, CheckFailed, CoolingDown, Refused}[g]
+	return [...]string{"", Ejected, CheckFailed, CoolingDown, NotAllowed, NoModel, Refused}[g]
 }
 
 type verdict struct {
@@ -47,19 +51,23 @@ type verdict struct {
 	until instant
 }
 
-// verdict is the worst that is known about the target. While nothing is known it
-// costs some loads and no look at the clock.
+// verdict returns the worst state of the target. For a healthy target it costs a few
+// atomic loads and does not read the clock.
 func (t *Target) verdict() verdict {
-	key, denied := t.key.until.Load(), t.denied.until.Load()
+	key, denied, missing := t.key.until.Load(), t.denied.until.Load(), t.missing.until.Load()
 	quota, rest, eject := t.quota.until.Load(), t.rest.Load(), t.outlier.until.Load()
 	failed := t.watch.failed.Load()
-	if key|denied|quota|rest|eject == 0 && !failed {
+	if key|denied|missing|quota|rest|eject == 0 && !failed {
 		return verdict{}
 	}
 	now := int64(t.fleet.now())
-	switch refusedUntil, cool := max(key, denied), max(quota, rest); {
-	case now < refusedUntil:
-		return verdict{refused, instant(refusedUntil)}
+	switch cool := max(quota, rest); {
+	case now < key:
+		return verdict{refused, instant(key)}
+	case now < missing:
+		return verdict{noModel, instant(missing)}
+	case now < denied:
+		return verdict{notAllowed, instant(denied)}
 	case now < cool:
 		return verdict{coolingDown, instant(cool)}
 	case failed:
@@ -67,25 +75,26 @@ func (t *Target) verdict() verdict {
 	case now < eject:
 		return verdict{ejected, instant(eject)}
 	}
-	// What has passed need not be compared with the clock again. A refusal stays:
-	// it is over when a probe has succeeded.
+	// Clear times that have passed, so that the clock is not read again. A refusal
+	// stays until a probe succeeds.
 	t.quota.until.CompareAndSwap(quota, 0)
 	t.rest.CompareAndSwap(rest, 0)
-	t.outlier.until.CompareAndSwap(eject, 0)
+	if eject != 0 && t.outlier.until.CompareAndSwap(eject, 0) {
+		t.warmUp(instant(now))
+	}
 	return verdict{}
 }
 
-// Usable appends to dst, for each target of a pool, whether it may be asked:
+// Usable appends to dst, for each target of a pool, whether it may be tried:
 //
-//   - those that are ready;
-//   - of the ejected, all beyond half of the pool (rounded down), those first
+//   - targets that are ready;
+//   - ejected targets beyond half of the pool (rounded down), beginning with those
 //     whose ejection ends first;
-//   - where that is nobody, the least bad: the ejected, else those whose check
-//     failed, else those that cool down and are ready first, else all, refused as
-//     they are. A caller that would rather answer 429 than ask an upstream that
-//     cools down looks at [Target.State].
+//   - if there are none of these, the targets with the best state: ejected, else
+//     check failed, else cooling down and ready first, else access denied, else
+//     model missing, else credential refused.
 //
-// It allocates nothing for up to 16 targets where dst has room for them.
+// It allocates nothing for up to 16 targets if dst has the capacity.
 func Usable(dst []bool, pool []*Target) []bool {
 	from := len(dst)
 	var buf [16]verdict
@@ -111,7 +120,7 @@ func Usable(dst []bool, pool []*Target) []bool {
 	return dst
 }
 
-// panicRouting lets the least bad through when nobody is ready.
+// panicRouting selects the targets with the best state when none is ready.
 func panicRouting(verdicts []verdict, usable []bool, count [refused + 1]int) {
 	best := ejected
 	for best < refused && count[best] == 0 {
@@ -126,8 +135,8 @@ func panicRouting(verdicts []verdict, usable []bool, count [refused + 1]int) {
 	}
 }
 
-// soonest is the target of a grade that is ready first, of those left out. There
-// is one.
+// soonest returns the target of a grade that is ready first, of those not yet usable.
+// There must be one.
 func soonest(verdicts []verdict, usable []bool, g grade) int {
 	best := -1
 	for i, v := range verdicts {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// pool makes one target for each word: ready, eject, cool, check, refuse. A
-// number behind it says how often, which is how long.
+// pool creates one target per word: ready, eject, cool, check or refuse. A 2 after the
+// word makes the state last longer.
 func pool(l *lab, words string) []*Target {
 	var all []*Target
 	for i, word := range strings.Fields(words) {
@@ -40,7 +40,7 @@ func TestUsable(t *testing.T) {
 		{"ready", "1"},
 		{"ready ready ready", "111"},
 
-		// At most half is ejected, and never the last.
+		// At most half of the targets are ejected, and never the last one.
 		{"eject", "1"},
 		{"eject ready", "01"},
 		{"eject2 eject", "01"},
@@ -49,12 +49,12 @@ func TestUsable(t *testing.T) {
 		{"eject2 eject eject2 eject", "0101"},
 		{"eject2 eject2 eject ready ready", "00111"},
 
-		// What else is out does not count towards that half.
+		// Targets that are out for other reasons do not count towards that half.
 		{"cool cool ready", "001"},
 		{"cool check refuse ready", "0001"},
 		{"cool eject eject2 ready", "0001"},
 
-		// Nobody is ready: the least bad.
+		// If no target is ready, the least bad one is used.
 		{"cool", "1"},
 		{"check", "1"},
 		{"refuse", "1"},
@@ -98,7 +98,7 @@ func TestUsableDoesNotAllocate(t *testing.T) {
 	}
 }
 
-func TestTheWorstIsTheState(t *testing.T) {
+func TestStateIsTheWorst(t *testing.T) {
 	l := newLab(t)
 	a := l.Target("a", "g", "k")
 	fail(a, Server, ejectAfter)

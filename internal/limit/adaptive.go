@@ -5,61 +5,102 @@ import (
 	"time"
 )
 
-// adaptive moves a target's limit by its time to first token.
+// adaptive adjusts a target's limit to its time to first token.
 //
-// By Little's law first tokens a second, times how much later than usual they are,
-// is how many requests wait at the target for others. They would do better to wait
-// here, where the important go first: the limit goes down by their number, in one
-// step, and so stays at what the target works on, however long answers are. It
-// goes up while it is used and nobody waits.
+// By Little's law, the rate of first tokens times their delay is the number of
+// requests that wait at the target. They should wait in the gateway's queue, where
+// priorities apply. So the limit falls by that number in one step, to what the target
+// works on, whatever the length of responses. It rises while it is used and no request
+// waits.
 //
-// Tokens can be late for other reasons. So a lower limit is a trial: where tokens
-// do not come earlier for it, only fewer, it is taken back, and what they take now
-// is usual. What is usual may itself have been learned from a full target. So now
-// and then a lower limit is tried though nothing is late, and kept where as many
-// tokens come as before.
+// Tokens can be late for other reasons. So a lower limit is a trial: if tokens come
+// not earlier, only fewer, the limit is restored, and the current time to first token
+// becomes the normal one. The normal time may have been learned from a full target. So
+// a probe lowers the limit from time to time although no token is late, and keeps it if
+// as many tokens come as before.
 //
-// Only requests that were sent under the present limit are looked at. The gate's
-// lock guards it.
+// It evaluates only requests that were sent under the current limit. It is guarded by
+// the gate's lock.
 type adaptive struct {
 	max   float64 // the configured limit
 	limit float64
-	seek  bool // no limit was too high yet: go up in large steps
+	seek  bool // no limit was too high yet: rise in large steps
 
-	base    float64 // logarithm of the usual time to first token, in seconds
+	base    float64 // logarithm of the normal time to first token, in seconds
 	unsure  float64 // variance of base
-	windows int     // that base was learned from
+	windows int     // number of windows that base was learned from
 	full    int     // windows at the limit since the last probe
 
 	trial    trial
-	draining bool          // more are open than the lowered limit allows
-	settled  time.Duration // since when no more are open than the present limit allows
-	pause    time.Duration // from then to the next window
+	draining bool          // more requests are open than the lowered limit allows
+	settled  time.Duration // since when no more requests are open than the limit allows
+	pause    time.Duration // from settled to the next window
 
-	failing    time.Duration // when the last failures began, and the limit then
+	failing    time.Duration // when the last failures began, and the limit at that time
 	failedFrom float64
 
-	window window
+	window   window
+	normal   map[string]float64 // logarithm of the normal time to first token, by key
+	served   recentKeys
+	rejected recentKeys
 }
 
-// trial is what was seen before the limit was lowered.
+// maxNormal is the number of keys whose normal time is known; others count as late.
+const maxNormal = 1024
+
+// recentKeys holds the last two keys of which something was seen.
+type recentKeys [2]struct {
+	key string
+	at  time.Duration
+}
+
+// recently is how long something that was seen of a key counts.
+const recently = 5 * time.Second
+
+func (r *recentKeys) add(key string, now time.Duration) {
+	if r[0].key != key {
+		r[1] = r[0]
+	}
+	r[0].key, r[0].at = key, now
+}
+
+// other reports whether something was seen of another key recently.
+func (r *recentKeys) other(key string, now time.Duration) bool {
+	for _, k := range r {
+		if k.at != 0 && k.key != key && now-k.at < recently {
+			return true
+		}
+	}
+	return false
+}
+
+// trial holds the measurements before the limit was lowered.
 type trial struct {
-	limit float64 // 0 where there is no trial
-	probe bool    // nothing was late
+	limit float64 // the limit before; 0 if there is no trial
+	probe bool    // no token was late
 	seen
 }
 
-// window is what was seen since it began.
+// window collects measurements.
 type window struct {
 	began, looked time.Duration
 
 	n    int
-	sum  float64 // of logarithms: a mean of these is not moved by a few long prompts, or a stall
+	sum  float64 // of logarithms, whose mean a few long prompts do not move
 	sum2 float64 // of their squares
-	open int     // the most
+	open int     // the maximum
+	keys map[string]mean
 }
 
-// seen is what a window says.
+// mean is the mean logarithm of a key's times.
+type mean struct {
+	n   int
+	sum float64
+}
+
+func (m mean) value() float64 { return m.sum / float64(m.n) }
+
+// seen is the statistics of a window.
 type seen struct {
 	n        float64
 	recent   float64 // mean logarithm of the time to first token
@@ -79,19 +120,19 @@ const (
 
 	windowTime    = time.Second
 	windowSamples = 16
-	windowStale   = 30 * time.Second // older samples say nothing of now
+	windowStale   = 30 * time.Second // older samples are dropped
 	baseWindows   = 8
-	probeWindows  = 30              // at the limit, from one probe to the next
-	probeAgain    = 3               // and to one that checks what was learned from a trial
-	trialTime     = 5 * time.Second // after which a trial is judged as it seems
+	probeWindows  = 30              // windows at the limit from one probe to the next
+	probeAgain    = 3               // windows to a probe that verifies a trial
+	trialTime     = 5 * time.Second // after which a trial is decided in any case
 
-	tolerated = 0.2 // of the usual time to first token, before tokens are late
-	queued    = 1   // requests that may wait at the target: it is never idle then
-	doubt     = 2.5 // standard errors, before a difference is taken for one
-	worth     = 0.3 // of what the limit was lowered by, that tokens must come earlier
-	cut       = 0.5 // of the limit, that is left at least after one window
-	probe     = 0.8 // of the limit, that is left in a probe
-	failStep  = 0.5 // places for each request that failed
+	tolerated = 0.2 // delay, relative to the normal time to first token, that is not late
+	queued    = 1   // requests that may wait at the target, so that it is never idle
+	doubt     = 2.5 // standard errors above which a difference is significant
+	worth     = 0.3 // how much earlier tokens must come, relative to the lowering of the limit
+	cut       = 0.5 // smallest part of the limit that is left after one window
+	probe     = 0.8 // part of the limit that a probe leaves
+	failStep  = 0.5 // slots for each failed request
 	step      = 0.05
 	seekStep  = 0.5
 )
@@ -100,22 +141,23 @@ func newAdaptive() *adaptive {
 	return &adaptive{limit: adaptiveStart, seek: true, full: probeWindows / 2}
 }
 
-// places is the limit now.
+// places returns the current limit.
 func (a *adaptive) places() int {
 	return int(min(max(a.limit, adaptiveFloor), a.max))
 }
 
-// firstToken counts a time to first token of a request that was sent then, seen
-// with so many open.
-func (a *adaptive) firstToken(d, sent, now time.Duration, open int) {
+// firstToken adds the time to first token of a request that was sent at a time; open is
+// the number of open requests.
+func (a *adaptive) firstToken(key string, d, sent, now time.Duration, open int) {
+	a.served.add(key, now)
 	if a.draining {
 		if open > a.places() {
 			return
 		}
 		a.draining, a.settled = false, now
 	}
-	// Who was sent before says nothing of this limit. Of those sent since, the quick
-	// are heard of first, and would pass for what is usual.
+	// Requests that were sent earlier say nothing about this limit. Of the later ones the
+	// fast ones finish first, and would make the normal time too short.
 	if sent < a.settled || now-a.settled < a.pause {
 		return
 	}
@@ -123,7 +165,7 @@ func (a *adaptive) firstToken(d, sent, now time.Duration, open int) {
 	if w.n == 0 || now-w.began > windowStale {
 		*w = window{began: now}
 	}
-	w.add(d, open)
+	w.add(key, d, open)
 	if w.n < windowSamples || now-max(w.began, w.looked) < windowTime {
 		return
 	}
@@ -134,38 +176,83 @@ func (a *adaptive) firstToken(d, sent, now time.Duration, open int) {
 	}
 }
 
-func (w *window) add(d time.Duration, open int) {
+func (w *window) add(key string, d time.Duration, open int) {
 	x := math.Log(max(d, time.Millisecond).Seconds())
 	w.n++
 	w.sum += x
 	w.sum2 += x * x
 	w.open = max(w.open, open)
+	if w.keys == nil {
+		w.keys = map[string]mean{}
+	}
+	if m, known := w.keys[key]; known || len(w.keys) < maxNormal {
+		w.keys[key] = mean{m.n + 1, m.sum + x}
+	}
 }
 
-// failed counts a request that the target could not take. Many that fail
-// together, as when a server restarts, halve the limit at most.
-func (a *adaptive) failed(now time.Duration) {
+// late reports whether two keys of the window are late, each compared with its own normal
+// time, or whether there is only one. A key whose normal time is not known counts as late.
+func (a *adaptive) late() bool {
+	if len(a.window.keys) < 2 {
+		return true
+	}
+	n := 0
+	for key, m := range a.window.keys {
+		if base, known := a.normal[key]; !known || m.value()-base > math.Log1p(tolerated) {
+			n++
+		}
+	}
+	return n >= 2
+}
+
+// learnKeys moves the normal times of the window's keys by a part towards the window's. They may
+// fall at any time.
+func (a *adaptive) learnKeys(part float64) {
+	if a.normal == nil || len(a.normal) > maxNormal {
+		a.normal = map[string]float64{}
+	}
+	for key, m := range a.window.keys {
+		base, known := a.normal[key]
+		switch recent := m.value(); {
+		case !known:
+			a.normal[key] = recent
+		case recent < base:
+			a.normal[key] += (recent - base) * max(part, 0.25)
+		default:
+			a.normal[key] += (recent - base) * part
+		}
+	}
+}
+
+// failed counts a request that the target rejected. Many that fail together, as when a
+// server restarts, at most halve the limit. If the target serves other keys and rejects
+// only this one, the cause is what it sends.
+func (a *adaptive) failed(key string, now time.Duration) {
+	a.rejected.add(key, now)
+	if a.served.other(key, now) && !a.rejected.other(key, now) {
+		return
+	}
 	if a.failing == 0 || now-a.failing >= windowTime {
 		a.failing, a.failedFrom = now, a.limit
 	}
 	was := a.limit
 	a.lowerTo(max(a.limit-failStep, a.failedFrom*cut))
-	if a.trial.limit > 0 { // the end of the trial does not give this back
+	if a.trial.limit > 0 { // the end of the trial does not restore this part
 		a.trial.limit -= was - a.limit
 	}
 }
 
-// move ends a window.
+// move adjusts the limit at the end of a window.
 func (a *adaptive) move(now time.Duration) {
 	s := a.window.seen(now)
 	if a.windows == 0 {
 		a.base, a.unsure = s.recent, s.variance
 	}
-	// Prompts differ more than servers do: the fewer and the more unlike the
-	// samples, the less of a difference is believed.
+	// Prompts vary more than servers do: a difference counts less, the fewer and the
+	// more varied the samples are.
 	err := doubt * math.Sqrt(s.variance+a.unsure)
 	waiting := s.rate * math.Exp(s.recent) * (1 - math.Exp(-max(s.recent-a.base-err, 0)))
-	late := waiting > queued && s.recent-a.base > math.Log1p(tolerated)
+	late := waiting > queued && s.recent-a.base > math.Log1p(tolerated) && a.late()
 	limit, open := float64(a.places()), float64(a.window.open)
 	busy, full := open >= limit/2, open >= limit*0.9
 	a.pause = min(time.Duration(2*math.Exp(s.recent)*float64(time.Second)), windowStale)
@@ -180,20 +267,25 @@ func (a *adaptive) move(now time.Duration) {
 	case !late && full:
 		a.raiseTo(a.limit+max(1, limit*step), now)
 	}
-	// What is usual is learned in the beginning, and later where so few are open
-	// that they are not what makes tokens late. It goes down at any time, as far as
-	// the difference is believed; were it to follow a full target up, it would take
-	// overload for usual.
+	// The normal time is learned at the beginning, and later while few requests are
+	// open. It may fall at any time, as far as the difference is significant. If it rose
+	// with a full target, overload would become normal.
+	learns := !busy || limit <= adaptiveFloor || !late && a.windows < baseWindows
+	if learns {
+		a.learnKeys(1 / float64(min(a.windows+1, baseWindows)))
+	} else {
+		a.learnKeys(0)
+	}
 	switch {
-	case !busy || limit <= adaptiveFloor || !late && a.windows < baseWindows:
+	case learns:
 		a.learn(s)
 	case s.recent+err < a.base:
 		a.base += (s.recent + err - a.base) / 4
 	}
 }
 
-// probes reports that it is time to try a lower limit though nothing is late:
-// what passes for usual may have been learned from a full target.
+// probes reports whether a probe is due: the normal time may have been learned from a
+// full target.
 func (a *adaptive) probes() bool {
 	a.full++
 	if a.full < probeWindows {
@@ -203,10 +295,11 @@ func (a *adaptive) probes() bool {
 	return true
 }
 
-// judge ends a trial, unless more must be seen for it, and reports whether the
-// limit stays lowered. Where requests waited at the target, tokens come earlier by
-// what the limit was lowered by, and as many; where several gateways share it,
-// somewhat less so. Where they did not, tokens come as late as before, and fewer.
+// judge ends a trial, unless it needs more samples, and reports whether the limit stays
+// lowered. If requests had been waiting at the target, the lower limit yields the same
+// rate of tokens, and they arrive earlier in proportion to the limit (less so if several
+// gateways share the target). If no request had been waiting, it yields fewer tokens that
+// arrive as late as before.
 func (a *adaptive) judge(now time.Duration) bool {
 	s, t := a.window.seen(now), a.trial
 	lowered := math.Log(t.limit / float64(a.places()))
@@ -216,23 +309,25 @@ func (a *adaptive) judge(now time.Duration) bool {
 		return false
 	}
 	a.trial = trial{}
-	inVain := earlier < worth*lowered && fewer > (1-worth)*lowered
-	if inVain && s.recent-a.base > math.Log1p(tolerated) {
-		// It may have become so just when the limit was lowered.
+	useless := earlier < worth*lowered && fewer > (1-worth)*lowered
+	if useless && s.recent-a.base > math.Log1p(tolerated) {
+		// The target may have become slow just when the limit was lowered.
 		a.full = probeWindows - probeAgain
 	}
-	if inVain || s.recent < a.base {
+	if useless || s.recent < a.base {
 		a.base, a.unsure = s.recent, s.variance
 	}
-	// A probe is there to learn. Its limit is kept only where it costs little, and not
-	// by chance.
-	if inVain || t.probe && fewer+math.Sqrt(1/s.n+1/t.n)/2 > (1-worth)*lowered {
+	if useless {
+		a.learnKeys(1)
+	}
+	// Keep the limit of a probe only if the loss of tokens is small, beyond chance.
+	if useless || t.probe && fewer+math.Sqrt(1/s.n+1/t.n)/2 > (1-worth)*lowered {
 		a.raiseTo(t.limit, now)
 		a.window = window{}
 		return false
 	}
 	if t.probe {
-		a.full = probeWindows - 1 // as many with fewer open: go on
+		a.full = probeWindows - 1 // as many tokens with fewer open requests: probe again
 	}
 	return true
 }
@@ -247,13 +342,13 @@ func (a *adaptive) raiseTo(limit float64, now time.Duration) {
 	a.limit, a.settled = min(limit, a.max), now
 }
 
-// lowerTo lowers the limit. At the floor it begins to seek again.
+// lowerTo lowers the limit. At the floor it rises in large steps again.
 func (a *adaptive) lowerTo(limit float64) {
 	a.limit = max(limit, min(adaptiveFloor, a.max))
 	a.seek = a.limit <= adaptiveFloor
 }
 
-// learn moves what is usual towards a window.
+// learn moves the normal time towards that of a window.
 func (a *adaptive) learn(s seen) {
 	a.windows = min(a.windows+1, baseWindows)
 	part := 1 / float64(a.windows)

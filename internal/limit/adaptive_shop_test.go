@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// span is what must hold between two seconds.
+// span is a requirement for a part of a run, in seconds.
 type span struct {
 	from, to int
-	served   float64 // of what could be, at least
-	share    float64 // of what was served, that each gateway had at least
-	high     int     // the limits together, at most; 0 means whatever
+	served   float64 // minimum share of the possible throughput
+	share    float64 // minimum share of each gateway in the served requests
+	high     int     // maximum sum of the limits; 0: any
 }
 
-// An adaptive limit keeps a server busy and does not fill its queue, whatever
-// part of an answer the first token is, and whoever makes it late. Of gateways that
-// share it only the first is asserted: see the package comment.
+// TestAdaptiveLimitFindsTheWorkers checks that an adaptive limit keeps a server busy
+// without filling its queue, whatever share of a response's time the first token takes
+// and whatever delays it. If several gateways share a server, only the throughput is
+// checked: see the package comment.
 func TestAdaptiveLimitFindsTheWorkers(t *testing.T) {
 	const ms = time.Millisecond
 	cases := []struct {
@@ -92,7 +93,8 @@ func (v visit) check(t *testing.T, s *shop, p span, gateways []customers) {
 
 func always[T any](x T) func(time.Duration) T { return func(time.Duration) T { return x } }
 
-// between is one thing, and for some time another.
+// between returns a function of time that is then from one time to another, and usual
+// otherwise.
 func between[T any](from, to time.Duration, usual, then T) func(time.Duration) T {
 	return func(at time.Duration) T {
 		if at >= from && at < to {
@@ -102,7 +104,7 @@ func between[T any](from, to time.Duration, usual, then T) func(time.Duration) T
 	}
 }
 
-// wander goes up and down at random, a little each second.
+// wander returns a function of time that changes randomly by a small step each second.
 func wander(low, high float64) func(time.Duration) float64 {
 	random := rand.New(rand.NewPCG(3, 9))
 	path := []float64{low}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// drive feeds an adaptive limit for some seconds, with as many open as are
-// offered or allowed, the first token after as long as late says, and the others
-// two seconds later.
+// drive simulates requests to an adaptive limit for some seconds. The number of open
+// requests is the smaller of offered and the limit. The first token takes the time that
+// late returns, and the rest two seconds.
 func drive(a *adaptive, now *time.Duration, seconds, offered int, late func(open int) time.Duration) {
 	const tick = 20 * time.Millisecond
 	due := 0.0
@@ -18,7 +18,7 @@ func drive(a *adaptive, now *time.Duration, seconds, offered int, late func(open
 		open := min(offered, a.places())
 		d := late(open)
 		for due += float64(open) * float64(tick) / float64(d+2*time.Second); due >= 1; due-- {
-			a.firstToken(d, *now-d, *now, open)
+			a.firstToken("", d, *now-d, *now, open)
 		}
 	}
 }
@@ -27,7 +27,8 @@ func flat(d time.Duration) func(int) time.Duration {
 	return func(int) time.Duration { return d }
 }
 
-// knee is a server that is quick up to so many, and then ever slower.
+// knee simulates a server that is fast up to a number of concurrent requests and slows
+// down beyond it.
 func knee(at int) func(int) time.Duration {
 	return func(open int) time.Duration {
 		over := max(1, float64(open)/float64(at))
@@ -75,20 +76,20 @@ func TestAdaptiveLimit(t *testing.T) {
 		{"is lowered by failures, to the half at most at once", func(a *adaptive, now *time.Duration) {
 			drive(a, now, 60, 1000, flat(200*time.Millisecond))
 			for range 1000 {
-				a.failed(*now)
+				a.failed("", *now)
 			}
 		}, 250, 250},
 		{"falls to the floor when everything fails", func(a *adaptive, now *time.Duration) {
 			drive(a, now, 60, 1000, flat(200*time.Millisecond))
 			for range 10_000 {
 				*now += time.Millisecond
-				a.failed(*now)
+				a.failed("", *now)
 			}
 		}, adaptiveFloor, adaptiveFloor},
 		{"is not lowered by a failure now and then", func(a *adaptive, now *time.Duration) {
 			for range 120 {
 				drive(a, now, 1, 1000, flat(200*time.Millisecond))
-				a.failed(*now)
+				a.failed("", *now)
 			}
 		}, 400, 500},
 	}
@@ -103,8 +104,9 @@ func TestAdaptiveLimit(t *testing.T) {
 	}
 }
 
-// Prompts of very different length are no reason to lower the limit.
-func TestAdaptiveLimitBearsNoise(t *testing.T) {
+// TestAdaptiveLimitToleratesNoise checks that prompts of very different lengths do not
+// lower the limit.
+func TestAdaptiveLimitToleratesNoise(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	a, now := adaptiveTo(100), time.Duration(1)
 	noise := func(int) time.Duration {
@@ -123,7 +125,7 @@ func TestAdaptiveLimitBearsNoise(t *testing.T) {
 
 func TestAdaptiveLimitOfASmallTarget(t *testing.T) {
 	a := adaptiveTo(2)
-	a.failed(1)
+	a.failed("", 1)
 	if got := a.places(); got != 2 {
 		t.Errorf("a target with a maximum of 2 has a limit of %d, want 2: that is below the floor", got)
 	}

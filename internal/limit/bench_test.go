@@ -2,13 +2,14 @@ package limit
 
 import (
 	"context"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// roomy is a configuration with every limit on and none of them reached.
+// roomy sets every limit so high that none is reached.
 var roomy = Config{Requests: 8192, PerKey: 1024, PerTarget: 1024, Queue: 1024, Wait: 5 * time.Second, Memory: 1 << 40}
 
 func pass(b testing.TB, l *Limiter, t *Target, key string) {
@@ -16,7 +17,7 @@ func pass(b testing.TB, l *Limiter, t *Target, key string) {
 	if refusal != nil {
 		b.Fatal(refusal)
 	}
-	q, ok := t.TryEnter(Normal)
+	q, ok := t.TryEnter(Caller{Class: Normal})
 	if !ok {
 		b.Fatal("the target is full")
 	}
@@ -65,13 +66,13 @@ func BenchmarkFirstToken(b *testing.B) {
 	t := l.Target("a", 0)
 	b.ReportAllocs()
 	for b.Loop() {
-		p, _ := t.TryEnter(Normal)
+		p, _ := t.TryEnter(Caller{Class: Normal})
 		p.FirstToken(200 * time.Millisecond)
 		p.Release()
 	}
 }
 
-// A refusal in full overload: the queue is full and stays so.
+// BenchmarkRefused measures a refusal while the queue is full.
 func BenchmarkRefused(b *testing.B) {
 	l := New()
 	l.Use(Config{Requests: 1, Queue: 64, Wait: time.Hour, Memory: -1})
@@ -83,7 +84,7 @@ func BenchmarkRefused(b *testing.B) {
 		go func() { _, _ = l.Enter(ctx, Caller{Key: strconv.Itoa(i), Class: Normal}) }()
 	}
 	for l.Snapshot().Process.Waiting < 64 {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -1,20 +1,20 @@
 package limit
 
-// Class says how much a request matters when there is not room for all.
+// Class is the priority of a request under overload.
 type Class int
 
 // The classes, the most important first.
 const (
-	Critical  Class = iota // has places kept for it, and goes first in every queue
-	Normal                 // what a request is unless somebody says otherwise
-	Sheddable              // batch work: waits shortly and is the first to be refused
+	Critical  Class = iota // has reserved slots and goes first in every queue
+	Normal                 // the default
+	Sheddable              // batch work: waits briefly and is refused first
 )
 
 const classes = 3
 
 var classNames = [classes]string{"critical", "normal", "sheddable"}
 
-// ParseClass reads a class's name.
+// ParseClass returns the class with a name.
 func ParseClass(name string) (Class, bool) {
 	for c, n := range classNames {
 		if n == name {
@@ -24,10 +24,10 @@ func ParseClass(name string) (Class, bool) {
 	return Normal, false
 }
 
-// String is the class's name.
+// String returns the name of the class.
 func (c Class) String() string { return classNames[c.known()] }
 
-// known makes a value that is no class Normal.
+// known returns the class, or Normal for a value that is none.
 func (c Class) known() Class {
 	if c < 0 || c >= classes {
 		return Normal

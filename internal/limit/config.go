@@ -1,35 +1,37 @@
 package limit
 
 import (
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// Config says how much may be open at once.
+// Config holds the limits.
 type Config struct {
-	Requests  int // in the process; 0 means as many as half of the descriptors serve, less than 0 no limit
-	PerKey    int // for one caller; 0 means no limit
-	PerTarget int // at one target that has no figure of its own; 0 means no limit
+	Requests  int // open requests of the process; 0: half of the file descriptors; negative: no limit
+	PerKey    int // open requests of one key; 0: no limit
+	PerTarget int // open requests of a target without a limit of its own; 0: no limit
 
-	Queue int           // how many may wait: for the process, and for each target; 0 means none
-	Wait  time.Duration // for how long; 0 means 5 s
+	Queue int           // maximum length of each queue, the process's and the targets'; 0: no queue
+	Wait  time.Duration // maximum time in a queue; 0: 5 s
 
-	Adaptive bool  // targets' limits follow the time to first token, below what is configured
-	Memory   int64 // bytes the process should stay below; 0 means 80 % of the container's limit where it has one, less than 0 no limit
+	Adaptive bool  // the targets' limits follow their time to first token, up to the configured limit
+	Memory   int64 // bytes; 0: 80 % of the container's limit, if it has one; negative: no limit
 }
 
 const (
 	defaultWait = 5 * time.Second
 
-	// spareFiles are descriptors that are not for requests: listeners, the log,
-	// stores, idle connections.
+	// spareFiles is the number of descriptors for listeners, the log, stores and idle
+	// connections.
 	spareFiles = 128
 
 	memoryShare = 0.8
 )
 
-// requests is the process's limit, 0 for none.
+// requests returns the limit of the process; 0 means none.
 func (c Config) requests() int {
 	if c.Requests != 0 {
 		return max(c.Requests, 0)
@@ -38,11 +40,29 @@ func (c Config) requests() int {
 	if !ok {
 		return 0
 	}
-	// One connection to the client, one to the upstream.
+	// A request has one connection to the client and one to the upstream.
 	return max((files-spareFiles)/2, 1)
 }
 
-// memory is the process's limit in bytes, 0 for none.
+// Connections returns how many connections clients may have; 0 means no limit. A third of the
+// descriptors is for connections to upstreams.
+func (c Config) Connections() int {
+	files, ok := openFiles()
+	if !ok {
+		return 0
+	}
+	return max((files-spareFiles)*2/3, 8)
+}
+
+// SetRuntimeLimit makes the garbage collector keep the process below the memory limit. The
+// environment variable GOMEMLIMIT takes precedence.
+func (c Config) SetRuntimeLimit() {
+	if limit := c.memory(); limit > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
+	}
+}
+
+// memory returns the limit in bytes; 0 means none.
 func (c Config) memory() int64 {
 	if c.Memory != 0 {
 		return max(c.Memory, 0)
@@ -54,10 +74,23 @@ func (c Config) memory() int64 {
 	return int64(float64(whole) * memoryShare)
 }
 
+// bytes returns the limit of the memory of bodies and of their translation; 0 means none.
+func (c Config) bytes() int64 {
+	limit := c.memory()
+	if limit == 0 && c.Memory == 0 {
+		whole, err := memlimit.FromSystem()
+		if err != nil {
+			return 0
+		}
+		limit = int64(float64(whole) * memoryShare)
+	}
+	return int64(float64(limit) * bytesShare)
+}
+
 func (c Config) process() bounds {
 	n := c.requests()
 	reserve := n / 5
-	if c.Requests == 0 { // what the descriptors allow is nobody's estimate of what is too much
+	if c.Requests == 0 { // the number of descriptors says little about overload
 		reserve = n / 50
 	}
 	return bounds{limit: n, reserve: reserve, perKey: max(c.PerKey, 0), queue: c.Queue, wait: c.wait()}

@@ -2,5 +2,5 @@
 
 package limit
 
-// openFiles is unknown here: handles are not bounded by a small number.
+// openFiles returns false: handles are not bounded by a small number here.
 func openFiles() (int, bool) { return 0, false }

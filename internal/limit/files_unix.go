@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// openFiles is how many descriptors the process may have.
+// openFiles returns the maximum number of file descriptors of the process.
 func openFiles() (int, bool) {
 	var lim syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim); err != nil {

@@ -2,42 +2,44 @@ package limit
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
 
-// gate has a number of places and a queue for those who find none. After every
-// change it serves the queue, so a place that is free is one that nobody in the
-// queue can have, and whoever comes may take it without passing anybody.
+// gate has a number of slots (type place) and a queue. It serves the queue after every
+// change. So no waiting request can use a free slot, and a new request may take it
+// without overtaking one.
 type gate struct {
-	reason string // of a refusal for want of a place
+	reason string // of a refusal because all slots are taken
 	clock  func() time.Duration
 
 	mu      sync.Mutex
 	bounds  bounds
 	open    int
 	entered uint64
-	hold    time.Duration // for how long places are held, smoothed; 0 means not known
+	hold    time.Duration // how long slots are held, smoothed; 0 means unknown
 	queue   queue
+	parked  []*share // that must leave slots to others
 	refused map[string]uint64
-	onces   []*once // of places that were given back
+	onces   []*once // of released slots, for reuse
 }
 
-// bounds is what a configuration means to one gate.
+// bounds is the configuration of a gate.
 type bounds struct {
-	limit   int // places; 0 means no limit
-	reserve int // of them, those for Critical alone
-	perKey  int // places of one key; 0 means no limit
+	limit   int // slots; 0 means no limit
+	reserve int // slots for Critical alone
+	perKey  int // slots of one key; 0 means no limit
 	queue   int
 	wait    time.Duration
-	timed   bool // take the time of every entry: an adaptive limit must know it
+	timed   bool // record the time of every entry, for an adaptive limit
 }
 
 const (
-	// timed is how many entries one hold is measured for: the clock costs as much
+	// timed is the number of entries per measured hold: reading the clock costs as much
 	// as the rest of an entry.
 	timed = 8
-	// smooth is how many measured holds an average remembers.
+	// smooth is the number of measurements in a moving average.
 	smooth = 16
 )
 
@@ -51,8 +53,8 @@ func (g *gate) use(b bounds) {
 	g.set(b)
 }
 
-// set changes the bounds and lets in who now has room. Who waits keeps waiting,
-// also in a queue that is now too long.
+// set changes the bounds and admits waiting requests for which there is a slot now. The
+// others keep waiting, also in a queue that is longer than its new maximum.
 func (g *gate) set(b bounds) {
 	g.bounds = b
 	if g.queue.waiting == 0 {
@@ -65,25 +67,48 @@ func (g *gate) set(b bounds) {
 	g.serve()
 }
 
-// try takes a place if there is one, for no key.
-func (g *gate) try(class Class) (place, bool) {
+// try takes a slot if there is one.
+func (g *gate) try(c Caller) (place, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.room(class) {
+	s := g.shareOf(c)
+	if !g.room(c.Class) || !g.modest(s, c.Class) {
 		return place{}, false
 	}
-	return g.take(nil), true
+	return g.take(s), true
 }
 
-// enter takes a place or waits for one.
+// shareOf returns the share that a request counts for; nil if there is nothing to count.
+func (g *gate) shareOf(c Caller) *share {
+	if c.Key == "" || g.bounds.limit == 0 && g.bounds.perKey == 0 && c.Max == 0 {
+		return nil
+	}
+	return g.queue.share(c.Key)
+}
+
+// greedy is how many times the slots that it leaves to others a key may have.
+const greedy = 8
+
+// modest reports whether a key may take one of the slots that are left. Once there is
+// another key, a key with at least half of the slots leaves an eighth of what it has to the
+// others, and at least one. So no key can keep the others out, however many requests it
+// opens and however long they last.
+func (g *gate) modest(s *share, class Class) bool {
+	if s == nil || s.key == "" || g.bounds.limit == 0 || len(g.queue.shares) < 2 {
+		return true
+	}
+	places := g.places(class)
+	return s.open < (places+1)/2 || s.open < greedy*(places-g.open-1)
+}
+
+// enter takes a slot or waits for one.
 func (g *gate) enter(ctx context.Context, c Caller) (place, *Refusal) {
 	g.mu.Lock()
-	var s *share
-	if (g.bounds.perKey > 0 || c.Max > 0) && c.Key != "" {
-		s = g.queue.share(c.Key)
+	s := g.shareOf(c)
+	if s != nil {
 		s.max = c.Max
 	}
-	if g.room(c.Class) && g.fits(s) {
+	if g.room(c.Class) && g.fits(s) && g.modest(s, c.Class) {
 		p := g.take(s)
 		g.mu.Unlock()
 		return p, nil
@@ -96,7 +121,7 @@ func (g *gate) enter(ctx context.Context, c Caller) (place, *Refusal) {
 	return g.await(ctx, w)
 }
 
-// await waits for a place, the end of the context or the end of patience.
+// await waits for a slot, the end of the context or the maximum wait.
 func (g *gate) await(ctx context.Context, w *waiter) (place, *Refusal) {
 	timer := time.NewTimer(w.until - w.since)
 	defer timer.Stop()
@@ -110,9 +135,9 @@ func (g *gate) await(ctx context.Context, w *waiter) (place, *Refusal) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case w.refusal != nil: // pushed out
+	case w.refusal != nil: // a more important request took its position
 		return place{}, w.refusal
-	case w.element == nil: // served, perhaps in the moment when the wait ended
+	case w.element == nil: // served, perhaps just as the wait ended
 		return w.place, nil
 	}
 	if reason != Cancelled && !g.fits(w.share) {
@@ -123,7 +148,7 @@ func (g *gate) await(ctx context.Context, w *waiter) (place, *Refusal) {
 	return place{}, g.refuseLocked(reason, wait)
 }
 
-// leave gives a place back.
+// leave releases a slot.
 func (g *gate) leave(p place) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -141,6 +166,10 @@ func (g *gate) leave(p place) {
 	if p.share != nil {
 		g.queue.unpark(p.share, g.clock())
 	}
+	for _, s := range g.parked {
+		g.queue.unpark(s, g.clock())
+	}
+	g.parked = g.parked[:0]
 	g.serve()
 }
 
@@ -156,7 +185,7 @@ func (g *gate) held(d time.Duration) {
 	g.hold += (d - g.hold) / n
 }
 
-// take is only called where there is room.
+// take takes a slot. There must be one.
 func (g *gate) take(s *share) place {
 	g.open++
 	g.entered++
@@ -171,7 +200,7 @@ func (g *gate) take(s *share) place {
 	return p
 }
 
-// once is one that no place has.
+// once returns one that no slot uses.
 func (g *gate) once() *once {
 	last := len(g.onces) - 1
 	if last < 0 {
@@ -182,8 +211,8 @@ func (g *gate) once() *once {
 	return o
 }
 
-// worthTiming reports whether to measure how long a place is held: only where
-// somebody may have to wait for it soon, or an adaptive limit asks for it.
+// worthTiming reports whether to measure how long a slot is held: only if requests may
+// have to wait soon, or for an adaptive limit.
 func (g *gate) worthTiming(s *share) bool {
 	if g.bounds.timed {
 		return true
@@ -191,14 +220,14 @@ func (g *gate) worthTiming(s *share) bool {
 	if g.bounds.queue == 0 || g.hold != 0 && g.entered%timed != 0 {
 		return false
 	}
-	return g.open*2 > g.bounds.limit && g.bounds.limit > 0 || s != nil && s.open*2 > g.most(s)
+	return g.open*2 > g.bounds.limit && g.bounds.limit > 0 || s != nil && g.most(s) > 0 && s.open*2 > g.most(s)
 }
 
 func (g *gate) room(class Class) bool {
 	return g.bounds.limit == 0 || g.open < g.places(class)
 }
 
-// places is how many a class may fill.
+// places returns how many slots a class may use.
 func (g *gate) places(class Class) int {
 	if class == Critical {
 		return g.bounds.limit
@@ -206,15 +235,7 @@ func (g *gate) places(class Class) int {
 	return g.bounds.limit - g.bounds.reserve
 }
 
-// counted is the share that a place counts for, nil where keys have no limit.
-func (g *gate) counted(s *share) *share {
-	if g.most(s) == 0 || s.key == "" {
-		return nil
-	}
-	return s
-}
-
-// most is how many places a key may have: its own figure, or everybody's.
+// most returns the limit of a key: its own, or else the common one.
 func (g *gate) most(s *share) int {
 	if s.max > 0 {
 		return s.max
@@ -222,13 +243,13 @@ func (g *gate) most(s *share) int {
 	return g.bounds.perKey
 }
 
-// fits reports whether a key may have one more place.
+// fits reports whether a key may have one more slot.
 func (g *gate) fits(s *share) bool {
 	return s == nil || s.key == "" || g.most(s) == 0 || s.open < g.most(s)
 }
 
-// serve gives the free places to those who wait: the most important class first,
-// within it one to each key in turn, of a key the oldest.
+// serve gives free slots to waiting requests: by class, within a class to the keys in
+// turn, and to the oldest request of a key.
 func (g *gate) serve() {
 	for c := range Class(classes) {
 		for g.room(c) {
@@ -240,10 +261,22 @@ func (g *gate) serve() {
 				g.queue.park(s)
 				continue
 			}
+			if !g.modest(s, c) {
+				g.parkGreedy(s)
+				continue
+			}
 			w := g.queue.serve(s, c, g.clock())
-			w.place = g.take(g.counted(s))
+			w.place = g.take(g.shareOf(Caller{Key: s.key, Max: s.max}))
 			close(w.done)
 		}
+	}
+}
+
+// parkGreedy parks a key until another request ends.
+func (g *gate) parkGreedy(s *share) {
+	g.queue.park(s)
+	if !slices.Contains(g.parked, s) {
+		g.parked = append(g.parked, s)
 	}
 }
 

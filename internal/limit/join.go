@@ -6,21 +6,20 @@ import (
 )
 
 const (
-	// hurry is the part of Wait that Sheddable waits at most, and anybody in a
-	// crowded queue.
+	// hurry divides Wait for Sheddable, and for all requests in a crowded queue.
 	hurry = 4
-	// margin is how many times the expected wait a request must have. The estimate
-	// is a mean; without a margin half of those it lets wait do so in vain.
+	// margin is how many times the expected wait a request must be able to wait. The
+	// estimate is a mean; without a margin half of the waiting requests would time out.
 	margin = 2
-	// greed is how many times the free part of the queue one key may hold of it.
-	// One key alone gets two thirds, three of them two sevenths each, and there is
-	// always room for a key that has nobody waiting. What lesser classes hold is
-	// free for a more important one. Nobody in particular is many.
+	// greed is how many times the free part of the queue one key may hold. One key
+	// alone gets two thirds, three keys two sevenths each, and a key without waiting
+	// requests always finds room. What lower classes hold counts as free. It does not
+	// apply to requests without a key.
 	greed = 2
 )
 
-// join puts a request into the queue, unless it is known now that it would wait
-// in vain: an early refusal lets the client go elsewhere.
+// join puts a request into the queue, or rejects it if it would probably time out there.
+// After an early rejection the client can still try another gateway.
 func (g *gate) join(ctx context.Context, s *share, class Class) (*waiter, *Refusal) {
 	now := g.clock()
 	wait := g.expect(s, class, now)
@@ -43,10 +42,13 @@ func (g *gate) join(ctx context.Context, s *share, class Class) (*waiter, *Refus
 	}
 	w := &waiter{share: s, class: class, since: now, until: now + patience, done: make(chan struct{})}
 	g.queue.add(w, g.fits(s))
+	if g.room(class) && !g.modest(s, class) {
+		g.parkGreedy(s)
+	}
 	return w, nil
 }
 
-// patience is how long a request may wait.
+// patience returns how long a request may wait.
 func (g *gate) patience(ctx context.Context, class Class, now time.Duration) time.Duration {
 	wait := g.bounds.wait
 	if class == Sheddable || g.crowded(class, now) {
@@ -58,17 +60,17 @@ func (g *gate) patience(ctx context.Context, class Class, now time.Duration) tim
 	return wait
 }
 
-// crowded reports that a class's queue has not been empty for as long as Wait. A
-// burst may fill a queue; one that stays only makes everybody late. Then it is
-// kept short.
+// crowded reports whether a class's queue has not been empty for as long as Wait. A
+// burst may fill a queue, but a permanent queue only delays everyone, so it is kept
+// short.
 func (g *gate) crowded(class Class, now time.Duration) bool {
 	l := &g.queue.lines[class]
 	return l.ready > 0 && now-l.began > g.bounds.wait
 }
 
-// expect estimates how long a request would wait: for as many places to be given
-// back as there are requests before it. Other keys' requests of its own class
-// count only as far as their turns come before its own.
+// expect estimates how long a request would wait: until as many slots are released as
+// there are requests ahead of it. Of other keys in its class it counts only the
+// requests whose turns come first.
 func (g *gate) expect(s *share, class Class, now time.Duration) time.Duration {
 	if !g.fits(s) {
 		return g.hold * time.Duration(s.waiting+1) / time.Duration(g.most(s))
@@ -78,21 +80,21 @@ func (g *gate) expect(s *share, class Class, now time.Duration) time.Duration {
 	}
 	l := &g.queue.lines[class]
 	ahead := min(l.ready, (s.lists[class].Len()+1)*l.turns.Len())
-	// The pace at which the class is served knows what more important ones take.
+	// The pace at which the class is served accounts for more important classes.
 	wait := l.pace * time.Duration(ahead+1)
 	for c := range class {
 		ahead += g.queue.lines[c].ready
 	}
 	wait = max(wait, g.hold*time.Duration(ahead+1)/time.Duration(max(g.places(class), 1)))
 	if l.ready > 0 {
-		// Nobody got a place for this long: then it takes at least so long, whatever
-		// the averages say. They do not know of a target that hangs.
+		// The class was not served for this long. The averages do not reflect a target
+		// that hangs.
 		wait = max(wait, now-l.moved)
 	}
 	return wait
 }
 
-// pushOut makes room for a class by refusing the newest of a lesser one.
+// pushOut makes room for a class by refusing the newest request of a lower class.
 func (g *gate) pushOut(class Class, now time.Duration) bool {
 	for c := Class(classes - 1); c > class; c-- {
 		e := g.queue.lines[c].all.Back()

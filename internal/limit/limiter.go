@@ -6,22 +6,23 @@ import (
 	"time"
 )
 
-// Limiter bounds what is open at once. There is one for the process and it
-// outlives reloads: what is open stays counted.
+// Limiter bounds the number of open requests. There is one for the process. It
+// outlives reloads, so that open requests stay counted.
 type Limiter struct {
 	clock   func() time.Duration
 	process *gate
 	memory  *memory
+	Bytes   Bytes // memory of bodies and of their translation
 
 	mu      sync.RWMutex
 	config  Config
 	targets map[string]*Target
 }
 
-// New returns a limiter that lets everything in until Use was called.
+// New returns a limiter that has no limits before the first call of Use.
 func New() *Limiter {
 	start := time.Now()
-	clock := func() time.Duration { return time.Since(start) + 1 } // never 0, which stands for no time
+	clock := func() time.Duration { return time.Since(start) + 1 } // never 0, which means no time
 	return &Limiter{
 		clock:   clock,
 		process: newGate(Process, clock),
@@ -31,28 +32,29 @@ func New() *Limiter {
 	}
 }
 
-// Use makes a configuration the one in force. Who waits may find room at once;
-// who is in stays in, also above a lower limit.
+// Use sets the configuration. A higher limit admits waiting requests at once; a lower
+// one does not affect requests that have a slot.
 func (l *Limiter) Use(c Config) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.config = c
 	l.memory.use(c.memory())
+	l.Bytes.use(c.bytes())
 	l.process.use(c.process())
 	for _, t := range l.targets {
 		t.use(c)
 	}
 }
 
-// Caller is who asks for a place.
+// Caller identifies the sender of a request.
 type Caller struct {
-	Key   string // empty is nobody in particular, without a limit of its own
-	Max   int    // how many requests this key may have open; 0 means Config.PerKey
+	Key   string // empty: not identified, and without a limit of its own
+	Max   int    // limit of open requests of this key; 0: Config.PerKey
 	Class Class
 }
 
-// Enter takes a place in the process for a caller, and waits for one where the
-// queue allows it. The end of the context ends the wait.
+// Enter takes a slot of the process. It waits in the queue if there is none, until the
+// context ends.
 func (l *Limiter) Enter(ctx context.Context, c Caller) (Permit, *Refusal) {
 	c.Class = c.Class.known()
 	if l.memory.refuses(c.Class, l.clock) {
@@ -65,8 +67,8 @@ func (l *Limiter) Enter(ctx context.Context, c Caller) (Permit, *Refusal) {
 	return Permit{place: p}, nil
 }
 
-// Target is the limit of one target, made where there is none yet. max is how
-// many requests it may have open; 0 means Config.PerTarget. The newest max holds.
+// Target returns the limit of a target and creates it if needed. max is the limit of
+// open requests; 0 means Config.PerTarget. The latest max applies.
 func (l *Limiter) Target(id string, max int) *Target {
 	l.mu.RLock()
 	t := l.targets[id]
@@ -85,8 +87,7 @@ func (l *Limiter) Target(id string, max int) *Target {
 	return t
 }
 
-// Forget drops a target that no configuration names any more. Permits of it stay
-// good.
+// Forget removes a target. Its permits stay valid.
 func (l *Limiter) Forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// memory refuses requests when the process comes near a limit. It looks at most
-// four times a second, when a request comes; there is no goroutine to end.
+// memory refuses requests when the process is near its memory limit. It reads the
+// usage when a request arrives, at most four times a second, and needs no goroutine.
 type memory struct {
 	read    func(limit int64) usage
 	collect func()
 
-	limit   atomic.Int64 // 0 means none
-	used    atomic.Int64
-	level   atomic.Int32 // how many classes are refused, the least important first
-	asked   atomic.Uint32
-	next    atomic.Int64 // when to look again
-	cycles  atomic.Uint64
-	cycled  atomic.Int64 // when cycles was last seen to change
-	running atomic.Bool  // a collection of ours
+	limit    atomic.Int64 // 0 means none
+	used     atomic.Int64
+	level    atomic.Int32 // number of refused classes, the least important first
+	requests atomic.Uint32
+	next     atomic.Int64 // when to read again
+	cycles   atomic.Uint64
+	cycled   atomic.Int64 // when cycles last changed
+	running  atomic.Bool  // a garbage collection that memory has started
 }
 
-// usage is what was read.
+// usage is the memory usage of the process.
 type usage struct {
 	bytes  int64
 	cycles uint64 // of the garbage collector
@@ -33,11 +33,11 @@ const (
 	memoryEvery = 250 * time.Millisecond
 	memoryRetry = 5 * time.Second
 	memoryStale = time.Second
-	memoryAsk   = 8    // requests for one look at the clock while there is memory
-	memoryEase  = 0.05 // below a mark before its class is let in again
+	memoryAsk   = 8    // requests per reading of the clock while no class is refused
+	memoryEase  = 0.05 // how far below its mark usage must fall before a class is admitted again
 )
 
-// memoryMarks are the shares of the limit from which one, two and all classes are
+// memoryMarks holds the shares of the limit above which one, two and all classes are
 // refused.
 var memoryMarks = [classes]float64{0.85, 0.90, 0.95}
 
@@ -47,7 +47,7 @@ func (m *memory) use(limit int64) {
 	m.limit.Store(limit)
 	m.next.Store(0)
 	m.level.Store(0)
-	m.asked.Store(0)
+	m.requests.Store(0)
 }
 
 // refuses reports whether a class is refused.
@@ -56,7 +56,7 @@ func (m *memory) refuses(class Class, clock func() time.Duration) bool {
 	if limit == 0 {
 		return false
 	}
-	if m.level.Load() == 0 && m.asked.Add(1)%memoryAsk != 1 {
+	if m.level.Load() == 0 && m.requests.Add(1)%memoryAsk != 1 {
 		return false
 	}
 	now := clock()
@@ -66,7 +66,7 @@ func (m *memory) refuses(class Class, clock func() time.Duration) bool {
 	return int(class) >= classes-int(m.level.Load())
 }
 
-// look sets the level. Only one look is under way at a time.
+// look reads the usage and sets the level. Calls do not overlap.
 func (m *memory) look(limit int64, now time.Duration) {
 	u := m.read(limit)
 	m.used.Store(u.bytes)
@@ -83,8 +83,8 @@ func (m *memory) look(limit int64, now time.Duration) {
 		m.cycled.Store(int64(now))
 		return
 	}
-	// Who refuses everybody allocates nothing, and without allocation the collector
-	// does not run and what ended requests held is never seen to be free.
+	// A process that refuses everything allocates nothing. Then the collector does not
+	// run, and the memory of ended requests never becomes free.
 	if now-time.Duration(m.cycled.Load()) >= memoryStale && m.running.CompareAndSwap(false, true) {
 		go func() {
 			defer m.running.Store(false)
@@ -93,10 +93,9 @@ func (m *memory) look(limit int64, now time.Duration) {
 	}
 }
 
-// readMemory is what the process uses: all that the runtime has from the system,
-// less what it gave back or has free. Where the runtime itself is bound to this
-// limit (GOMEMLIMIT), garbage does not count either: the collector comes before
-// the limit does, and a heap may fill with garbage up to it without any need.
+// readMemory returns the memory that the runtime has from the system, less what it has
+// returned or has free. If the runtime has this limit, too (GOMEMLIMIT), garbage does
+// not count either: the collector runs before the limit is reached.
 func readMemory(limit int64) usage {
 	s := []metrics.Sample{
 		{Name: "/memory/classes/total:bytes"},

@@ -16,12 +16,12 @@ func TestMemoryShedsByClass(t *testing.T) {
 		l.Use(Config{Requests: -1, Memory: 1000})
 		steps := []struct {
 			used    int64
-			refused int // classes, the least important first
+			refused int // number of rejected classes, least important first
 		}{{100, 0}, {849, 0}, {850, 1}, {810, 1}, {799, 0}, {900, 2}, {860, 2}, {849, 1}, {960, 3}, {901, 3}, {899, 2}, {100, 0}, {1200, 3}, {0, 0}}
 		for _, s := range steps {
 			used = s.used
 			time.Sleep(memoryEvery)
-			for range memoryAsk { // the clock is not looked at for each
+			for range memoryAsk { // the clock is read only every memoryAsk calls
 				if p, refusal := l.Enter(context.Background(), Caller{Key: "a", Class: Critical}); refusal == nil {
 					p.Release()
 				}
@@ -40,7 +40,7 @@ func TestMemoryShedsByClass(t *testing.T) {
 	})
 }
 
-func TestMemoryIsLookedAtFourTimesASecond(t *testing.T) {
+func TestMemoryIsReadFourTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
 		l := New()
@@ -57,8 +57,8 @@ func TestMemoryIsLookedAtFourTimesASecond(t *testing.T) {
 	})
 }
 
-// Refusing everybody must not keep the collector from showing that there is
-// memory again.
+// TestShedderRunsTheCollector checks that a process that refuses everything still runs
+// the garbage collector.
 func TestShedderRunsTheCollector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New()

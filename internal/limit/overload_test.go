@@ -9,7 +9,7 @@ const simLength = 45 * time.Second
 
 var mixed = [classes]float64{0.1, 0.5, 0.4}
 
-// server can hold 50 answers of a second each: 50 a second.
+// server returns an engine that serves 50 concurrent requests of one second each.
 func server() engine {
 	return engine{slots: 50, first: 200 * time.Millisecond, rest: 800 * time.Millisecond}
 }
@@ -20,15 +20,15 @@ func overload(adaptive bool, rate float64, patience time.Duration) *world {
 		engine: server(),
 		loads:  []load{{rate: rate, keys: names("k", 20), classes: mixed, patience: patience, length: simLength}},
 	}
-	if adaptive { // it has to find out
+	if adaptive { // it has to find the limit itself
 		w.config.PerTarget = 500
 	}
 	return w
 }
 
-// At five times the capacity the useful work stays at least nine tenths of the
-// most that there ever was, critical requests do not notice, and refusals are
-// quick. One case has clients that leave long before the gateway gives up.
+// TestOverload checks that at five times the capacity the goodput stays at 90 % of the
+// peak or more, critical requests are not affected, and rejections are quick. In one case
+// the clients disconnect long before the gateway would reject them.
 func TestOverload(t *testing.T) {
 	cases := []struct {
 		name     string
@@ -67,8 +67,8 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// Without limits the same load takes the model engine down: the simulation shows
-// something.
+// TestOverloadWithoutLimits checks that the same load overloads the engine if there are
+// no limits, so that TestOverload is meaningful.
 func TestOverloadWithoutLimits(t *testing.T) {
 	w := overload(false, 250, 30*time.Second)
 	w.config = Config{Requests: -1, Memory: -1}
@@ -77,8 +77,8 @@ func TestOverloadWithoutLimits(t *testing.T) {
 	}
 }
 
-// neighbours are 20 quiet keys beside a noisy one, which sends so many requests a
-// second. With a limit of 8 it can have 8 served.
+// neighbours returns 20 quiet keys and one noisy key with its own rate. With a limit of 8
+// the noisy key gets 8 requests a second served.
 func neighbours(perKey int, others, noisy float64) *world {
 	w := &world{
 		config: Config{Requests: 4000, PerKey: perKey, PerTarget: 50, Queue: 200, Wait: 5 * time.Second, Memory: -1},
@@ -97,9 +97,9 @@ func quiet(out []outcome) []outcome {
 
 func first(o outcome) time.Duration { return o.first }
 
-// A key that sends ten times what it may have is not noticed by the others. Where
-// the target is nearly full they do notice what it may have, so there it is
-// compared with a key that just keeps its places in use.
+// TestNoisyKey checks that a key that sends ten times its limit does not affect the other
+// keys. A nearly full target slows the others even under the noisy key's permitted load,
+// so there the comparison is with a key at its limit.
 func TestNoisyKey(t *testing.T) {
 	cases := []struct {
 		name                 string
@@ -131,8 +131,8 @@ func TestNoisyKey(t *testing.T) {
 	}
 }
 
-// Without a limit for keys the noisy one takes all that others leave, in turns
-// with them, so the target is always full. They are served all the same, if a
+// TestNoisyKeyWithoutALimit checks that without a limit per key a noisy key uses only the
+// remaining capacity: the target is always full, but the other keys are still served, a
 // little later.
 func TestNoisyKeyWithoutALimit(t *testing.T) {
 	out := quiet(neighbours(0, 30, 80).run(t))

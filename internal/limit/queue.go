@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// queue holds who waits: a line for each class, in it a share for each key, in it
-// the requests in their order. It knows nothing of places; a key that has all of
-// its own is parked, and its requests are passed over.
+// queue holds the waiting requests: by class, within a class by key, and of a key in
+// order of arrival. A key at its limit is parked: its requests are skipped.
 type queue struct {
 	lines   [classes]line
 	shares  map[string]*share
@@ -15,49 +14,49 @@ type queue struct {
 	waiting int
 }
 
-// line is one class of a queue.
+// line is the queue of one class.
 type line struct {
-	turns list.List     // of *share, those that are not parked; the first one's turn is next
-	all   list.List     // of *waiter, in the order of arrival
-	ready int           // how many wait in the shares of turns
+	turns list.List     // of *share, without parked ones; the first has the next turn
+	all   list.List     // of *waiter, in order of arrival
+	ready int           // number of waiters in the shares of turns
 	began time.Duration // since when ready is not 0
-	moved time.Duration // when one of them was last served, or ready began
-	pace  time.Duration // between two that are served, smoothed, since ready began
+	moved time.Duration // when a waiter was last served, or began
+	pace  time.Duration // between two served waiters, smoothed, since began
 }
 
-// share is what one key has: open in the gate, and waiting.
+// share is the open and waiting requests of one key.
 type share struct {
 	key     string
-	max     int // its own figure, 0 where it has none
-	open    int // where keys are counted
+	max     int // its own limit; 0 if it has none
+	open    int // counted only if keys have a limit
 	waiting int
 	lists   [classes]list.List     // of *waiter
-	turns   [classes]*list.Element // in the line's turns; nil without a waiter, and when parked
+	turns   [classes]*list.Element // in line.turns; nil without a waiter, and while parked
 }
 
-// waiter is a request in the queue. The gate's lock guards it; done is closed
-// when it was taken out by somebody else than itself.
+// waiter is a waiting request. It is guarded by the gate's lock. done is closed when
+// the waiter was served or refused.
 type waiter struct {
 	share   *share
 	class   Class
 	since   time.Duration
 	until   time.Duration
-	element *list.Element // in its share; nil when not in the queue
+	element *list.Element // in its share; nil if not in the queue
 	arrival *list.Element // in its line
 	done    chan struct{}
 	place   place
 	refusal *Refusal
 }
 
-// keepShares is how many keys are kept at least, so that a key that comes and
-// goes is not made anew each time.
+// keepShares is the number of idle keys to keep, so that they are not allocated for
+// each request.
 const keepShares = 4096
 
 func newQueue() queue {
 	return queue{shares: map[string]*share{}, sweepAt: keepShares}
 }
 
-// share is the share of a key, made where there is none.
+// share returns the share of a key and creates it if needed.
 func (q *queue) share(key string) *share {
 	if s := q.shares[key]; s != nil {
 		return s
@@ -75,7 +74,7 @@ func (q *queue) share(key string) *share {
 	return s
 }
 
-// upTo is how many wait of a class and of those before it.
+// upTo returns the number of waiters of a class and of more important ones.
 func (q *queue) upTo(class Class) int {
 	n := 0
 	for c := range class + 1 {
@@ -84,7 +83,7 @@ func (q *queue) upTo(class Class) int {
 	return n
 }
 
-// upTo is how many of them are the share's.
+// upTo returns how many of these are the share's.
 func (s *share) upTo(class Class) int {
 	n := 0
 	for c := range class + 1 {
@@ -93,7 +92,7 @@ func (s *share) upTo(class Class) int {
 	return n
 }
 
-// next is the share whose turn it is in a class, nil where nobody waits.
+// next returns the share with the next turn in a class; nil if there is none.
 func (q *queue) next(c Class) *share {
 	e := q.lines[c].turns.Front()
 	if e == nil {
@@ -102,8 +101,7 @@ func (q *queue) next(c Class) *share {
 	return e.Value.(*share)
 }
 
-// add puts a waiter at the end of its share. A key that has all of its own places
-// is left parked.
+// add appends a waiter to its share. A key at its limit stays parked.
 func (q *queue) add(w *waiter, fits bool) {
 	s, l := w.share, &q.lines[w.class]
 	w.element = s.lists[w.class].PushBack(w)
@@ -118,7 +116,7 @@ func (q *queue) add(w *waiter, fits bool) {
 	}
 }
 
-// remove takes a waiter out.
+// remove removes a waiter.
 func (q *queue) remove(w *waiter) {
 	s, l := w.share, &q.lines[w.class]
 	s.lists[w.class].Remove(w.element)
@@ -137,8 +135,8 @@ func (q *queue) remove(w *waiter) {
 	}
 }
 
-// serve takes out a key's oldest waiter of a class, who gets a place. The key's
-// next turn comes after everybody else's.
+// serve removes the oldest waiter of a key in a class, which gets a slot. The key's next
+// turn comes after those of all other keys.
 func (q *queue) serve(s *share, c Class, now time.Duration) *waiter {
 	w := s.lists[c].Front().Value.(*waiter)
 	q.remove(w)
@@ -151,7 +149,7 @@ func (q *queue) serve(s *share, c Class, now time.Duration) *waiter {
 	return w
 }
 
-// park takes a key's turns away.
+// park removes a key from the queue's turns.
 func (q *queue) park(s *share) {
 	for c := range s.turns {
 		if s.turns[c] == nil {
@@ -163,7 +161,7 @@ func (q *queue) park(s *share) {
 	}
 }
 
-// unpark gives a key a turn wherever it waits without one.
+// unpark gives a key a turn in each class in which it waits.
 func (q *queue) unpark(s *share, now time.Duration) {
 	for c := range s.turns {
 		if s.turns[c] != nil || s.lists[c].Len() == 0 {

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// bench seats waiters in front of a full process and notes the order in which
-// they come in and what refuses them. Use it in a bubble.
+// bench queues requests in front of a full limiter and records the order of admission and
+// the reasons of rejections. Use it in a synctest bubble.
 type bench struct {
 	l     *Limiter
 	mu    sync.Mutex
 	order []string
-	lost  map[string]string // why
+	lost  map[string]string // reason by name
 	after map[string]time.Duration
 	all   sync.WaitGroup
 }
@@ -26,7 +26,7 @@ func newBench(c Config) *bench {
 	return &bench{l: use(c), lost: map[string]string{}, after: map[string]time.Duration{}}
 }
 
-// wait sends in one who holds its place for a second.
+// wait queues a request that holds its slot for a second.
 func (b *bench) wait(ctx context.Context, name, key string, class Class) {
 	start := time.Now()
 	b.all.Go(func() {
@@ -46,8 +46,8 @@ func (b *bench) wait(ctx context.Context, name, key string, class Class) {
 	synctest.Wait()
 }
 
-// came is who came in so far, lose why one did not, and took for how long it
-// waited for either.
+// came returns the requests admitted so far, lose the reason of a rejection, and took the
+// time until either.
 func (b *bench) came() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -66,7 +66,7 @@ func (b *bench) took(name string) time.Duration {
 	return b.after[name]
 }
 
-// end waits for all and checks that nothing is left.
+// end waits for all requests and verifies that none is left.
 func (b *bench) end(t *testing.T) {
 	t.Helper()
 	b.all.Wait()
@@ -92,7 +92,7 @@ func (b *bench) want(t *testing.T, order string) {
 func TestQueueOrder(t *testing.T) {
 	cases := []struct {
 		name  string
-		come  string // name:key:class, in the order they come
+		come  string // name:key:class, in order of arrival
 		order string
 	}{
 		{"first come, first served", "1:a:normal 2:a:normal 3:a:normal", "1 2 3"},
@@ -117,7 +117,8 @@ func TestQueueOrder(t *testing.T) {
 	}
 }
 
-// A key with all of its places taken waits for its own, and holds up nobody.
+// TestKeyWaitsForItself checks that a key at its limit waits for its own slots and does
+// not delay other keys.
 func TestKeyWaitsForItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Config{Requests: 10, PerKey: 1, Queue: 8, Wait: time.Minute})
@@ -147,7 +148,7 @@ func TestKeysShareOfTheQueueIsBounded(t *testing.T) {
 		if b.lose("a29") != Queue {
 			t.Errorf("its last request was refused for %q", b.lose("a29"))
 		}
-		for i := range 5 { // keys that have nobody waiting still find room
+		for i := range 5 { // keys without waiting requests are still admitted to the queue
 			b.wait(context.Background(), fmt.Sprint("q", i), fmt.Sprint("q", i), Normal)
 		}
 		b.end(t)
@@ -165,7 +166,7 @@ func TestFullQueuePushesOutALesserClass(t *testing.T) {
 			b.wait(context.Background(), fmt.Sprint(i+1), fmt.Sprint(i), class)
 		}
 		b.end(t)
-		// The sheddable ones go first, then the newest of the normal ones.
+		// Sheddable requests are dropped first, then the newest normal ones.
 		b.want(t, "0 5 6 8")
 		for _, name := range []string{"1", "2", "3", "4", "7"} {
 			if b.lose(name) != Queue || b.took(name) >= 5*time.Millisecond {
@@ -180,7 +181,7 @@ func TestWaitEnds(t *testing.T) {
 	cases := []struct {
 		name   string
 		class  Class
-		cancel time.Duration // when the client goes; 0 means never
+		cancel time.Duration // when the client disconnects; 0: never
 		reason string
 		after  time.Duration
 	}{
@@ -210,7 +211,7 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
-// learnHold lets a gate see that places are held for a second each.
+// learnHold makes a gate measure a hold time of one second per slot.
 func learnHold(t *testing.T, l *Limiter) {
 	t.Helper()
 	p := enter(t, l, "x", Normal)
@@ -226,14 +227,15 @@ func TestHopelessWaitIsRefusedAtOnce(t *testing.T) {
 		for i := range 10 {
 			b.wait(context.Background(), fmt.Sprint(i+1), fmt.Sprint(i), Normal)
 		}
-		// A second each: with the margin of two, five may wait for ten seconds.
+		// Each slot is held for a second. With the safety factor of two, five requests
+		// may queue for ten seconds.
 		for i := range 10 {
 			name := fmt.Sprint(i + 1)
 			if refused := b.lose(name) != ""; refused != (i >= 5) || refused && b.took(name) > 0 {
 				t.Errorf("request %s: refused %v after %v", name, refused, b.took(name))
 			}
 		}
-		// Nor can a client be served who has not the time.
+		// A client whose deadline is shorter than the expected wait is rejected at once.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		b.wait(ctx, "hurry", "h", Critical)
@@ -244,8 +246,8 @@ func TestHopelessWaitIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-// A target that hangs gives no places back. Who comes then is refused at once
-// and not after the whole wait.
+// TestStalledQueueRefusesAtOnce checks that new requests to a hanging target, which frees
+// no slots, are rejected at once instead of after the full wait.
 func TestStalledQueueRefusesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Config{Requests: 1, Queue: 100, Wait: 10 * time.Second})
@@ -261,8 +263,8 @@ func TestStalledQueueRefusesAtOnce(t *testing.T) {
 	})
 }
 
-// A queue may be long for as long as Wait. When it has not emptied by then it is
-// kept short.
+// TestCrowdedQueueIsKeptShort checks that a queue that has not been empty for the
+// duration of Wait is kept short.
 func TestCrowdedQueueIsKeptShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(Config{Requests: 1, Queue: 100, Wait: 20 * time.Second})
@@ -278,7 +280,7 @@ func TestCrowdedQueueIsKeptShort(t *testing.T) {
 		if got := longest(4 * 20); got < 9 || got > 14 {
 			t.Errorf("in a burst up to %d wait, want half of 20 s, a second each", got)
 		}
-		_ = longest(4 * 10) // the queue goes down
+		_ = longest(4 * 10) // the queue shrinks
 		if got := longest(4 * 10); got < 1 || got > 4 {
 			t.Errorf("in a crowded queue %d wait, want half of 5 s, a second each", got)
 		}
@@ -287,14 +289,16 @@ func TestCrowdedQueueIsKeptShort(t *testing.T) {
 }
 
 func TestIdleKeysAreForgotten(t *testing.T) {
-	l := use(Config{Requests: 10, PerKey: 1})
-	held := enter(t, l, "held", Normal)
-	for i := range 3 * keepShares {
-		enter(t, l, fmt.Sprint(i), Normal).Release()
-	}
-	if n := len(l.process.queue.shares); n > keepShares+1 {
-		t.Errorf("%d keys are remembered", n)
-	}
-	_ = refused(t, l, "held", Normal, Key)
-	held.Release()
+	synctest.Test(t, func(t *testing.T) {
+		l := use(Config{Requests: 10, PerKey: 1})
+		held := enter(t, l, "held", Normal)
+		for i := range 3 * keepShares {
+			enter(t, l, fmt.Sprint(i), Normal).Release()
+		}
+		if n := len(l.process.queue.shares); n > keepShares+1 {
+			t.Errorf("%d keys are remembered", n)
+		}
+		_ = refused(t, l, "held", Normal, Key)
+		held.Release()
+	})
 }

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Everything at once: callers that wait, give up and release twice, reloads,
-// snapshots. No limit may be passed, and nothing may be left.
-func TestManyAtOnce(t *testing.T) {
+// TestConcurrentUse runs requests that wait, are cancelled and are released twice,
+// concurrently with reloads and snapshots. It checks that no limit is exceeded and that
+// no slot stays taken.
+func TestConcurrentUse(t *testing.T) {
 	const requests, perKey, perTarget = 20, 6, 8
 	config := Config{Requests: requests, PerKey: perKey, PerTarget: perTarget, Queue: 50, Wait: 20 * time.Millisecond, Adaptive: true, Memory: 1 << 40}
 	l := New()
@@ -38,7 +39,7 @@ func TestManyAtOnce(t *testing.T) {
 		defer check(&keys[k], perKey, "a key")()
 		i := random.IntN(4)
 		target := l.Target(fmt.Sprint(i), 0)
-		slot, ok := target.TryEnter(class)
+		slot, ok := target.TryEnter(Caller{Class: class})
 		if !ok {
 			if slot, refusal = target.Enter(ctx, Caller{Key: fmt.Sprint(k), Class: class}); refusal != nil {
 				return
@@ -52,7 +53,7 @@ func TestManyAtOnce(t *testing.T) {
 		}
 		slot.FirstToken(time.Duration(random.IntN(int(time.Millisecond))))
 		if random.IntN(4) == 0 {
-			time.Sleep(time.Duration(random.IntN(int(2 * time.Millisecond))))
+			time.Sleep(time.Duration(random.IntN(int(2 * time.Millisecond)))) // some requests hold their slots, so that others wait
 		}
 	}
 	var all sync.WaitGroup

@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// The reasons of a refusal.
+// The reasons for a refusal.
 const (
-	Process   = "process"   // the gateway has as many requests open as it may
-	Key       = "key"       // the caller has
-	Upstream  = "target"    // the target has
-	Memory    = "memory"    // the process is short of memory
+	Process   = "process"   // the process is at its limit of open requests
+	Key       = "key"       // the caller's key is at its limit
+	Upstream  = "target"    // the target is at its limit
+	Memory    = "memory"    // the process is near its memory limit
 	Queue     = "queue"     // the queue is full, or the caller's share of it
 	Cancelled = "cancelled" // the context ended while the request waited
+	TooLarge  = "too_large" // the request needs more memory than the process may use
 )
 
-// Refusal is why a request is not let in, and when to come back.
+// Refusal says why a request is refused, and when to retry.
 type Refusal struct {
 	Reason     string
-	RetryAfter time.Duration // 1 to 30 s, never the same for two; 0 where the context ended
+	RetryAfter time.Duration // 1 to 30 s, with jitter; 0 if the context ended
 }
 
-// Error says what to do.
+// Error returns the message for the client.
 func (r *Refusal) Error() string {
 	after := r.RetryAfter.Round(time.Second)
 	switch r.Reason {
@@ -32,6 +33,8 @@ func (r *Refusal) Error() string {
 		return fmt.Sprintf("the model has as many requests open as it can serve; try again in %s, or use another model", after)
 	case Memory:
 		return fmt.Sprintf("the gateway is short of memory and takes no more requests of this class; try again in %s", after)
+	case TooLarge:
+		return "the translation of this text takes more memory than the gateway may use; send less, or raise overload.memory"
 	case Queue:
 		return fmt.Sprintf("too many requests are waiting already; try again in %s", after)
 	case Cancelled:
@@ -45,9 +48,9 @@ const (
 	latest  = 30 * time.Second
 )
 
-// retryAfter turns an estimated wait into what clients are told. They are spread
-// over half as long again, so that those refused together do not return together.
+// retryAfter returns the Retry-After for an estimated wait. It adds up to half of it at
+// random, so that clients that were refused together do not return together.
 func retryAfter(wait time.Duration) time.Duration {
 	wait = min(max(wait, soonest), latest*2/3)
-	return wait + rand.N(wait/2+1) //nolint:gosec // spreads clients, keeps no secret
+	return wait + rand.N(wait/2+1) //nolint:gosec // jitter is no secret
 }

@@ -4,28 +4,25 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
-// shop is a server with so many workers. Who finds none waits for one in order of
-// arrival, before the first token. Nothing gets slower by being open: what comes
-// late came late because it waited, or because the server has a slow day.
+// shop simulates a server with a number of workers. A request that finds no free worker
+// waits in order of arrival, before its first token. Open requests do not slow each other
+// down: a first token is late because the request waited, or because of slow.
 type shop struct {
-	first, rest time.Duration // of service, on average
+	first, rest time.Duration // average service times
 	spread      float64       // standard deviation of the logarithm of first
 	workers     func(at time.Duration) int
-	slow        func(at time.Duration) float64 // how many times longer first takes; nil means once
+	slow        func(at time.Duration) float64 // factor on first by time; nil: 1
 
-	start time.Time
-	mu    *sync.Mutex
-	busy  int
-	line  []chan struct{}
+	sim     *simulation
+	busy    int
+	waiting []func() // called when a request gets a worker
 }
 
-// could is how many a second it can serve.
+// could returns the number of requests a second that the server can serve at a time.
 func (s *shop) could(at time.Duration) float64 {
 	return float64(s.workers(at)) / (s.first.Seconds()*s.slowness(at) + s.rest.Seconds())
 }
@@ -37,105 +34,107 @@ func (s *shop) slowness(at time.Duration) float64 {
 	return s.slow(at)
 }
 
-func (s *shop) enter() {
-	s.mu.Lock()
-	if s.busy < s.workers(time.Since(s.start)) {
-		s.busy++
-		s.mu.Unlock()
+// enter runs serve when a worker is free.
+func (s *shop) enter(serve func()) {
+	if s.busy >= s.workers(s.sim.now()) {
+		s.waiting = append(s.waiting, serve)
 		return
 	}
-	turn := make(chan struct{})
-	s.line = append(s.line, turn)
-	s.mu.Unlock()
-	<-turn
+	s.busy++
+	serve()
 }
 
+// leave frees a worker.
 func (s *shop) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.busy--
-	for s.busy < s.workers(time.Since(s.start)) && len(s.line) > 0 {
-		close(s.line[0])
-		s.line = s.line[1:]
+	for s.busy < s.workers(s.sim.now()) && len(s.waiting) > 0 {
+		serve := s.waiting[0]
+		s.waiting = s.waiting[1:]
 		s.busy++
+		serve()
 	}
 }
 
-// customers are what one gateway brings to a shop.
+// customers is the load that one gateway sends.
 type customers struct {
 	rate  float64
 	from  time.Duration
-	atEnd bool // the first token is told of when the answer has ended
+	atEnd bool // the first token is reported when the response has ended
 }
 
-// visit is a run of a simulation: what each gateway had served and what its limit
-// was, by the second.
+// visit is the result of a run: for each gateway its served requests and its limit, by
+// second.
 type visit struct {
 	served, limits [][]int
 }
 
 func (s *shop) run(t *testing.T, seed uint64, seconds int, gateways ...customers) (v visit) {
 	t.Helper()
-	synctest.Test(t, func(*testing.T) {
-		s.start, s.mu = time.Now(), new(sync.Mutex)
-		var all sync.WaitGroup
-		var mu sync.Mutex
+	simulate(t, func(sim *simulation) {
+		s.sim = sim
 		for i, c := range gateways {
 			l := New()
 			l.Use(Config{Requests: -1, Queue: 40, Wait: time.Second, Adaptive: true, Memory: -1})
-			count, limits := make([]int, seconds+1), make([]int, seconds)
-			v.served, v.limits = append(v.served, count), append(v.limits, limits)
-			served := func() {
-				mu.Lock()
-				defer mu.Unlock()
-				count[min(int(time.Since(s.start)/time.Second), seconds)]++
-			}
-			all.Go(func() { s.send(l, rand.New(rand.NewPCG(seed, uint64(i))), c, limits, served) })
+			g := &customer{customers: c, shop: s, target: l.Target("shop", 0), random: rand.New(rand.NewPCG(seed, uint64(i))),
+				served: make([]int, seconds+1), limits: make([]int, seconds)}
+			v.served, v.limits = append(v.served, g.served), append(v.limits, g.limits)
+			sim.after(c.from, g.send)
 		}
-		all.Wait()
 	})
 	return v
 }
 
-// send brings customers at a steady rate and notes the limit.
-func (s *shop) send(l *Limiter, random *rand.Rand, c customers, limits []int, served func()) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	time.Sleep(c.from)
-	target := l.Target("shop", 0)
-	for {
-		at := time.Since(s.start)
-		if int(at/time.Second) >= len(limits) {
-			return
-		}
-		limits[int(at/time.Second)] = target.gate.state().Limit
-		first := float64(s.first) * math.Exp(s.spread*random.NormFloat64()-s.spread*s.spread/2)
-		rest := float64(s.rest) * (0.5 + random.Float64())
-		all.Go(func() {
-			slot, refusal := target.Enter(context.Background(), Caller{Class: Normal})
-			if refusal != nil {
-				return
-			}
-			defer slot.Release()
-			sent := time.Now()
-			s.enter()
-			defer s.leave()
-			time.Sleep(time.Duration(first * s.slowness(time.Since(s.start))))
-			took := time.Since(sent)
-			if !c.atEnd {
-				slot.FirstToken(took)
-			}
-			time.Sleep(time.Duration(rest))
-			if c.atEnd {
-				slot.FirstToken(took)
-			}
-			served()
-		})
-		time.Sleep(time.Duration(random.ExpFloat64() / c.rate * float64(time.Second)))
-	}
+// customer is one gateway of a run.
+type customer struct {
+	customers
+	shop           *shop
+	target         *Target
+	random         *rand.Rand
+	served, limits []int // by second
 }
 
-// over is how many a second were served by a gateway between two seconds.
+// send sends one request, records the limit and schedules the next request.
+func (g *customer) send() {
+	s, second := g.shop, int(g.shop.sim.now()/time.Second)
+	if second >= len(g.limits) {
+		return
+	}
+	g.limits[second] = g.target.gate.state().Limit
+	first := float64(s.first) * math.Exp(s.spread*g.random.NormFloat64()-s.spread*s.spread/2)
+	rest := time.Duration(float64(s.rest) * (0.5 + g.random.Float64()))
+	next := time.Duration(g.random.ExpFloat64() / g.rate * float64(time.Second))
+	s.sim.enter(func() (Permit, *Refusal) {
+		return g.target.Enter(context.Background(), Caller{Class: Normal})
+	}, func(slot Permit, refusal *Refusal) {
+		if refusal == nil {
+			g.serve(slot, first, rest)
+		}
+	})
+	s.sim.after(next, g.send)
+}
+
+// serve runs one request that has a slot.
+func (g *customer) serve(slot Permit, first float64, rest time.Duration) {
+	sim, sent := g.shop.sim, g.shop.sim.now()
+	g.shop.enter(func() {
+		sim.after(time.Duration(first*g.shop.slowness(sim.now())), func() {
+			took := sim.now() - sent
+			if !g.atEnd {
+				slot.FirstToken(took)
+			}
+			sim.after(rest, func() {
+				if g.atEnd {
+					slot.FirstToken(took)
+				}
+				g.served[min(int(sim.now()/time.Second), len(g.served)-1)]++
+				g.shop.leave()
+				slot.Release()
+			})
+		})
+	})
+}
+
+// over returns the requests a second that a gateway had served between two seconds.
 func (v visit) over(gateway, from, to int) float64 {
 	n := 0
 	for _, s := range v.served[gateway][from:to] {

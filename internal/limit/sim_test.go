@@ -6,54 +6,27 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
-// engine is a model server: it has places for some requests and takes ever
-// longer for all the more, so that without a limit its useful work falls.
+// engine simulates a model server. It serves a number of concurrent requests at full
+// speed. Beyond it all requests slow down, so that without a limit its goodput falls.
 type engine struct {
 	slots int
-	first time.Duration // to the first token, with a free slot
-	rest  time.Duration // for the other tokens, on average: answers differ by half
-	open  atomic.Int64
+	first time.Duration // time to first token with a free slot
+	rest  time.Duration // average time of the other tokens
+	open  int
 }
 
-// factor is how much longer a request takes that comes now.
+// factor returns the slowdown of a request that arrives now.
 func (e *engine) factor() float64 {
-	over := float64(e.open.Load()) / float64(e.slots)
+	over := float64(e.open) / float64(e.slots)
 	return max(1, over*over)
 }
 
-// serve is one request; it reports the time to first token.
-func (e *engine) serve(ctx context.Context, length float64, first func(time.Duration)) bool {
-	e.open.Add(1)
-	defer e.open.Add(-1)
-	f := e.factor()
-	d := time.Duration(float64(e.first) * f)
-	if !wait(ctx, d) {
-		return false
-	}
-	first(d)
-	return wait(ctx, time.Duration(float64(e.rest)*f*length))
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// load is what clients send: so many requests a second from some keys, in the
-// given parts of each class, by clients that give up after their patience.
+// load describes the requests of some keys: their rate, their shares of the classes, and
+// the patience of their clients.
 type load struct {
 	rate     float64
 	keys     []string
@@ -62,54 +35,53 @@ type load struct {
 	length   time.Duration
 }
 
-// outcome is what became of one request.
+// outcome is the result of one request.
 type outcome struct {
 	key     string
 	class   Class
-	length  float64       // of the answer, 1 on average
-	begun   time.Duration // since the start
-	waited  time.Duration // before it was sent, or refused
-	first   time.Duration // to the first token, from the client's side
-	good    bool          // all of the answer, in time
+	length  float64       // length of the response, 1 on average
+	begun   time.Duration // start time
+	waited  time.Duration // time until it was sent or rejected
+	first   time.Duration // time to first token, as the client sees it
+	good    bool          // the complete response arrived in time
 	refused *Refusal
 }
 
-// world is a limiter in front of one engine, under some loads.
+// world is a limiter in front of one engine, with its loads.
 type world struct {
 	config Config
-	max    int // the target's
+	max    int // the target's concurrency limit
 	engine engine
 	loads  []load
 }
 
 func (w *world) run(t *testing.T) (outcomes []outcome) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		var all sync.WaitGroup
-		var mu sync.Mutex
+	simulate(t, func(sim *simulation) {
 		l := New()
 		l.Use(w.config)
-		start := time.Now()
+		last := time.Duration(0)
 		for n, ld := range w.loads {
 			random := rand.New(rand.NewPCG(uint64(n), 7))
-			all.Go(func() {
-				for time.Since(start) < ld.length {
-					o := outcome{key: ld.keys[random.IntN(len(ld.keys))], class: pick(random, ld.classes), length: 0.5 + random.Float64(), begun: time.Since(start)}
-					all.Go(func() {
-						w.request(l, ld.patience, &o)
-						mu.Lock()
-						defer mu.Unlock()
-						outcomes = append(outcomes, o)
-					})
-					time.Sleep(time.Duration(random.ExpFloat64() / ld.rate * float64(time.Second)))
+			var send func()
+			send = func() {
+				if sim.now() >= ld.length {
+					return
 				}
-			})
+				o := outcome{key: ld.keys[random.IntN(len(ld.keys))], class: pick(random, ld.classes), length: 0.5 + random.Float64(), begun: sim.now()}
+				r := &request{world: w, sim: sim, limiter: l, outcome: o, done: func(o outcome) { outcomes = append(outcomes, o) }}
+				r.begin(ld.patience)
+				sim.after(time.Duration(random.ExpFloat64()/ld.rate*float64(time.Second)), send)
+			}
+			sim.after(0, send)
+			last = max(last, ld.length+2*ld.patience)
 		}
-		all.Wait()
-		s := l.Snapshot()
-		if s.Process.Open != 0 || s.Process.Waiting != 0 || s.Targets["engine"].Open != 0 || s.Targets["engine"].Waiting != 0 {
-			t.Errorf("after the last request there is still something open: %+v", s)
-		}
+		sim.after(last, func() {
+			s := l.Snapshot()
+			if s.Process.Open != 0 || s.Process.Waiting != 0 || s.Targets["engine"].Open != 0 || s.Targets["engine"].Waiting != 0 {
+				t.Errorf("after the last request something is still open: %+v", s)
+			}
+		})
 	})
 	return outcomes
 }
@@ -125,35 +97,96 @@ func pick(random *rand.Rand, parts [classes]float64) Class {
 	return Normal
 }
 
-// request is what the relay does.
-func (w *world) request(l *Limiter, patience time.Duration, o *outcome) {
-	start := time.Now()
+// request runs the steps of the relay for one simulated request.
+type request struct {
+	world   *world
+	sim     *simulation
+	limiter *Limiter
+	outcome outcome
+	done    func(outcome)
+
+	cancel  context.CancelFunc
+	permits []Permit
+	serving bool // the engine is processing it
+	ended   bool
+}
+
+// begin enters the limiter. The client disconnects after its patience, which the gateway
+// does not know.
+func (r *request) begin(patience time.Duration) {
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	defer time.AfterFunc(patience, cancel).Stop() // the gateway does not know when a client will go
-	place, refusal := l.Enter(ctx, Caller{Key: o.key, Class: o.class})
-	if refusal != nil {
-		o.waited, o.refused = time.Since(start), refusal
-		return
-	}
-	defer place.Release()
-	target := l.Target("engine", w.max)
-	slot, ok := target.TryEnter(o.class)
-	if !ok {
-		slot, refusal = target.Enter(ctx, Caller{Key: o.key, Class: o.class})
-	}
-	o.waited, o.refused = time.Since(start), refusal
-	if refusal != nil {
-		return
-	}
-	defer slot.Release()
-	o.good = w.engine.serve(ctx, o.length, func(d time.Duration) {
-		o.first = time.Since(start)
-		slot.FirstToken(d)
+	r.cancel = cancel
+	r.sim.after(patience, func() {
+		cancel()
+		if r.serving {
+			r.end()
+		}
+	})
+	caller := Caller{Key: r.outcome.key, Class: r.outcome.class}
+	r.enter(func() (Permit, *Refusal) { return r.limiter.Enter(ctx, caller) }, func() {
+		target := r.limiter.Target("engine", r.world.max)
+		r.enter(func() (Permit, *Refusal) {
+			if slot, ok := target.TryEnter(caller); ok {
+				return slot, nil
+			}
+			return target.Enter(ctx, caller)
+		}, r.serve)
 	})
 }
 
-// goodput is how many requests a second came to a good end, of those begun in
+// enter takes a slot and then calls then.
+func (r *request) enter(call func() (Permit, *Refusal), then func()) {
+	r.sim.enter(call, func(p Permit, refusal *Refusal) {
+		r.outcome.waited = r.sim.now() - r.outcome.begun
+		if refusal != nil {
+			r.outcome.refused = refusal
+			r.end()
+			return
+		}
+		r.permits = append(r.permits, p)
+		then()
+	})
+}
+
+// serve simulates the engine's processing of the request.
+func (r *request) serve() {
+	e := &r.world.engine
+	r.serving = true
+	e.open++
+	factor := e.factor()
+	first := time.Duration(float64(e.first) * factor)
+	r.sim.after(first, func() {
+		if r.ended {
+			return
+		}
+		r.outcome.first = r.sim.now() - r.outcome.begun
+		r.permits[1].FirstToken(first)
+		r.sim.after(time.Duration(float64(e.rest)*factor*r.outcome.length), func() {
+			if !r.ended {
+				r.outcome.good = true
+				r.end()
+			}
+		})
+	})
+}
+
+// end records the outcome and releases the slots.
+func (r *request) end() {
+	if r.ended {
+		return
+	}
+	r.ended = true
+	r.cancel()
+	if r.serving {
+		r.world.engine.open--
+	}
+	for _, p := range slices.Backward(r.permits) {
+		p.Release()
+	}
+	r.done(r.outcome)
+}
+
+// goodput returns the number of successful requests a second among those that started in
 // the steady part of a run.
 func goodput(outcomes []outcome, length time.Duration) float64 {
 	n := 0

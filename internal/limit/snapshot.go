@@ -2,28 +2,28 @@ package limit
 
 import "maps"
 
-// Snapshot is what a limiter looks like at one moment.
+// Snapshot is the state of a limiter.
 type Snapshot struct {
 	Process State
 	Targets map[string]State
 	Memory  MemoryState
 }
 
-// State is one limit.
+// State is the state of one limit.
 type State struct {
-	Limit   int // 0 means none; of a target, where an adaptive limit is now
+	Limit   int // 0 means none; the current value of an adaptive limit
 	Open    int
 	Waiting int
 	Refused map[string]uint64 // by reason, since the start
 }
 
-// MemoryState is the process's memory, as last looked at.
+// MemoryState is the memory usage of the process, as last read.
 type MemoryState struct {
 	Limit, Used int64   // bytes; a limit of 0 means none
-	Refused     []Class // those that are refused for want of it
+	Refused     []Class // because of memory
 }
 
-// Snapshot reports what is open, waiting and refused.
+// Snapshot returns the number of open, waiting and refused requests.
 func (l *Limiter) Snapshot() Snapshot {
 	s := Snapshot{Process: l.process.state(), Targets: map[string]State{}}
 	s.Memory = MemoryState{Limit: l.memory.limit.Load(), Used: l.memory.used.Load()}

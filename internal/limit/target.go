@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// Target bounds what one upstream has open.
+// Target bounds the open requests of one target.
 type Target struct {
 	gate     *gate
-	max      atomic.Int64 // its own figure; 0 means Config.PerTarget
-	adaptive *adaptive    // nil where the limit is fixed; the gate's lock guards it
+	max      atomic.Int64 // its own limit; 0 means Config.PerTarget
+	adaptive *adaptive    // nil if the limit is fixed; guarded by the gate's lock
 }
 
-// adaptiveMax is the ceiling of an adaptive limit that was given none.
+// adaptiveMax is the maximum of an adaptive limit without a configured one.
 const adaptiveMax = 1024
 
-// TryEnter takes a place if there is one. It does not wait, and a failure is not
-// a refusal yet: the caller tries another target first.
-func (t *Target) TryEnter(class Class) (Permit, bool) {
-	p, ok := t.gate.try(class.known())
+// TryEnter takes a slot if there is one. It does not wait, and does not count a
+// refusal: the caller tries another target first.
+func (t *Target) TryEnter(c Caller) (Permit, bool) {
+	p, ok := t.gate.try(Caller{Key: c.Key, Class: c.Class.known()})
 	if !ok {
 		return Permit{}, false
 	}
 	return Permit{place: p, target: t}, true
 }
 
-// Enter takes a place and waits for one in the target's queue, where callers take
-// turns as they do for the process. A caller's own figure is the process's.
+// Enter takes a slot. It waits in the target's queue if there is none. A key's own
+// limit applies to the process, not to the target.
 func (t *Target) Enter(ctx context.Context, c Caller) (Permit, *Refusal) {
 	p, refusal := t.gate.enter(ctx, Caller{Key: c.Key, Class: c.Class.known()})
 	if refusal != nil {
@@ -60,7 +60,7 @@ func (t *Target) use(c Config) {
 	t.gate.set(b)
 }
 
-// adapt changes the adaptive limit, and lets in who now has room.
+// adapt changes the adaptive limit and admits waiting requests.
 func (t *Target) adapt(change func(a *adaptive, now time.Duration, open int)) {
 	g := t.gate
 	g.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// BenchmarkExchange is what observing one ordinary exchange costs: all metrics
-// and a JSON line, no collector.
+// BenchmarkExchange measures one ordinary exchange: all metrics and a JSON line, no
+// collector.
 func BenchmarkExchange(b *testing.B) {
 	o, err := New(Options{Log: io.Discard})
 	if err != nil {
@@ -35,7 +35,7 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// BenchmarkToken is what one event of a stream costs.
+// BenchmarkToken measures one event of a stream.
 func BenchmarkToken(b *testing.B) {
 	o, err := New(Options{Log: io.Discard})
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,7 +18,7 @@ import (
 
 const page = "../../docs/observability.md"
 
-// section returns the text of a part of the page, by its heading.
+// section returns the part of the page below a heading.
 func section(t *testing.T, heading string) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -32,7 +33,7 @@ func section(t *testing.T, heading string) string {
 	return part
 }
 
-// firstColumn returns what the tables of a text name in backquotes first.
+// firstColumn returns the names in backquotes in the first column of a text's tables.
 func firstColumn(text string) []string {
 	var names []string
 	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(text, -1) {
@@ -72,17 +73,19 @@ func TestPageNamesTheAttributes(t *testing.T) {
 
 func TestPageNamesTheOutcomes(t *testing.T) {
 	want := []string{string(OK), string(ClientError), string(UpstreamError), string(Cancelled), string(GatewayError)}
-	if got := firstColumn(section(t, "Tell whose turn it is")); !slices.Equal(got, want) {
+	if got := firstColumn(section(t, "Find who must act")); !slices.Equal(got, want) {
 		t.Errorf("page %v, want %v", got, want)
 	}
 }
 
-// Every attribute of the list is written by some exchange, and no other.
+// TestAttributesAreInUse checks that some exchange logs every attribute of the list, and
+// that no other attribute is logged.
 func TestAttributesAreInUse(t *testing.T) {
 	r := newReceiver(t)
 	o, log := open(t, Options{TraceEndpoint: r.URL})
 	x := whole(o)
-	x.Continued, x.Key, x.Recalled, x.Cost = 1, "k", "hit", new(int64)
+	x.Continued, x.Key, x.Recalled, x.Cost, x.Client = 1, "k", "hit", new(int64), "192.0.2.7"
+	x.Failed(&llm.Error{Kind: llm.Upstream})
 	x.Hedged("p", "first", &llm.Usage{Input: 1})
 	x.End()
 	x = begin(o)
@@ -105,14 +108,19 @@ func TestAttributesAreInUse(t *testing.T) {
 func families(t *testing.T) map[string][]string {
 	t.Helper()
 	o, _ := open(t, Options{})
-	whole(o).End()
-	x := begin(o)
+	x := whole(o)
+	x.Cost = new(int64(1))
+	x.End()
+	x = begin(o)
+	x.Err = &llm.Error{Kind: llm.Permission}
+	x.End()
+	x = begin(o)
 	x.Route("m", "p")
 	x.Err, x.Fidelity = &llm.Error{Kind: llm.Upstream}, "dropped;a=0;d=1"
 	x.Hedged("p", "first", &llm.Usage{Input: 1})
 	x.End()
 	o.Watch(func() Live {
-		return Live{Targets: []LiveTarget{{Target: "p/m", Prompt: 2, Cached: 1}}, Refused: map[string]uint64{"key": 1}}
+		return Live{Targets: []LiveTarget{{Target: "p/m", Prompt: 2, Cached: 1, RateLimits: []RateLimit{{"requests", 1, 2}}}}, Refused: map[string]uint64{"key": 1}}
 	})
 	o.WatchStores(func() Stores { return Stores{Ledger: &LedgerState{}, Workers: &WorkersState{}} })
 	gathered, err := o.metrics.registry.Gather()
@@ -152,30 +160,43 @@ func TestPageNamesTheMetrics(t *testing.T) {
 	}
 }
 
-// The example queries ask for what exists, by labels that exist.
-func TestPageQueriesExist(t *testing.T) {
+// TestQueriesExist checks that the page's example queries, the alert rules and the
+// dashboards use existing metrics and labels.
+func TestQueriesExist(t *testing.T) {
 	exist := families(t)
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
+	boards, err := filepath.Glob("../../deploy/grafana/*.json")
+	if err != nil || len(boards) < 4 {
+		t.Fatal(err, boards)
 	}
-	used := regexp.MustCompile(`(isogloss_[a-z_]+)(\{[^}]*\})?`).FindAllStringSubmatch(string(text), -1)
-	if len(used) < 20 {
-		t.Fatalf("found %d uses of metrics on the page", len(used))
+	for _, name := range append(boards, page, "../../deploy/prometheus/alerts.yaml", "../../docs/operations/failures.md", "../../docs/operations/runbook.md") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := regexp.MustCompile(`(isogloss_[a-z_]+)(\{[^}]*\})?`).FindAllStringSubmatch(strings.ReplaceAll(string(text), `\"`, `"`), -1)
+		if len(used) < 2 {
+			t.Fatalf("found %d uses of metrics in %s", len(used), name)
+		}
+		for _, u := range used {
+			checkUse(t, exist, name, u[1], u[2])
+		}
 	}
-	for _, u := range used {
-		name := u[1]
-		for _, suffix := range []string{"_bucket", "_sum", "_count"} {
-			name = strings.TrimSuffix(name, suffix)
-		}
-		labels, ok := exist[name]
-		if !ok {
-			t.Errorf("%s does not exist", u[1])
-		}
-		for _, l := range regexp.MustCompile(`([a-z_]+)(=|!=|=~|!~)"`).FindAllStringSubmatch(u[2], -1) {
-			if !slices.Contains(labels, l[1]) {
-				t.Errorf("%s has no label %s", name, l[1])
-			}
+}
+
+// checkUse checks a metric and the labels of its selector.
+func checkUse(t *testing.T, exist map[string][]string, file, metric, selector string) {
+	t.Helper()
+	name := metric
+	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	labels, ok := exist[name]
+	if !ok {
+		t.Errorf("%s: %s does not exist", file, metric)
+	}
+	for _, l := range regexp.MustCompile(`([a-z_]+)(=|!=|=~|!~)"`).FindAllStringSubmatch(selector, -1) {
+		if !slices.Contains(labels, l[1]) {
+			t.Errorf("%s: %s has no label %s", file, name, l[1])
 		}
 	}
 }

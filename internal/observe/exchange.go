@@ -12,58 +12,68 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Exchange gathers what is known of one request and its answer. One goroutine
-// sets the fields and calls the methods; End alone may come from any.
+// Exchange collects the facts of one request and its response. One goroutine sets the
+// fields and calls the methods; only End may be called from another.
 type Exchange struct {
-	ID       string // the request's id, as the client is told
+	ID       string // the request id that the client receives
 	Endpoint string // a name from the gateway's own list: chat_completions, embeddings, path
 	Dialect  string // the client's protocol
-	Key      string // the id of the client's key, which opens nothing; empty for keys of the configuration file
 
-	Requested string // the model name as the client sent it; only ever logged
+	// Operation is the gen_ai.operation.name of the exchange's span. Empty: the span has
+	// no attributes of the GenAI conventions.
+	Operation string
+
+	Client string // the client's IP address, without port
+	Key    string // the id of the client's key, not the key; empty for keys of the configuration file
+	Team   string // of the key
+	Org    string // of the key
+	Model  string // the name of the route, or the pattern of a wildcard route; empty if none matched
+
+	Requested string // the model name as the client sent it; logged, never a label
 	Target    string // provider/model of the attempt
 
-	Stream           bool   // the client asked for a stream
-	UpstreamStream   bool   // the upstream was asked for one
-	Status           int    // as answered; 0 means the error's own, or that nothing was answered
-	UpstreamStatus   int    // as the upstream answered the attempt; set it before Err is taken from that answer
+	Stream           bool   // the client requested a stream
+	UpstreamStream   bool   // the upstream request has stream set
+	Status           int    // of the response; 0: that of Err, or nothing was sent
+	UpstreamStatus   int    // of the upstream's response to the attempt; set it before Err
 	UpstreamID       string // the upstream's id for the request
 	UpstreamProtocol string // the protocol of the attempt
-	ResponseModel    string // the model that the upstream says has answered
+	ResponseModel    string // the model that the upstream reports
 	Attempts         int
-	Continued        int    // how often a stream that broke off was taken up again
-	Hedge            string // which of two upstreams that were asked at once was sooner: "first", "second"; empty where one was asked
-	Fidelity         string // what could not be carried over
-	Recalled         string // where the answer is an earlier one: "hit" of the cache, "replay" of an Idempotency-Key
+	Continued        int    // how often a stream that broke off was continued
+	Hedge            string // the winner of two hedged attempts: "first" or "second"; empty without a hedge
+	Fidelity         string // what the translation lost
+	Recalled         string // "hit" if the response comes from the cache, "replay" if from an Idempotency-Key
 
 	Finish string     // the finish reason on the wire
-	Usage  *llm.Usage // nil where none was reported
-	Cost   *int64     // billionths of a dollar; nil where it is not known or not counted
-	Err    *llm.Error // nil where all went well
+	Usage  *llm.Usage // nil if none was reported
+	Cost   *int64     // billionths of a dollar; nil if unknown or not counted
+	Err    *llm.Error // nil if the exchange succeeded
 
 	BytesIn  int64 // of the request's body
-	BytesOut int64 // of the answer's body
-	Events   int64 // server-sent events passed on
+	BytesOut int64 // of the response's body
+	Events   int64 // server-sent events sent to the client
 
 	observer  *Observer
 	span      trace.Span // nil without tracing
-	attempt   trace.Span // the upstream's side; nil without tracing or attempt
+	attempt   trace.Span // the span of the attempt; nil without one
 	start     time.Time
 	attempted time.Time // start of the attempt
 	last      time.Time // the last event with content
 	firstByte time.Duration
 	ttft      time.Duration
-	heard     bool // an upstream answered, in this attempt or an earlier one
+	failed    []string // the failed attempts for the log line
+	heard     bool     // an upstream responded, in this attempt or an earlier one
 
-	mu      sync.Mutex // keeps the gauge right when End comes from elsewhere
+	mu      sync.Mutex // guards the gauge if End is called from another goroutine
 	route   *routeSeries
-	running bool // an attempt has neither failed nor ended
+	running bool // an attempt is in progress
 	ended   bool
 }
 
-// Begin opens an exchange. A W3C traceparent in header is the parent of its
-// trace; nothing else is read from the header. The context that is returned
-// carries the trace's identity and is otherwise ctx.
+// Begin starts an exchange. A W3C traceparent in header becomes the parent of its
+// trace; no other header is read. The returned context is ctx with the identity of the
+// trace.
 func (o *Observer) Begin(ctx context.Context, id, endpoint, dialect string, header http.Header) (context.Context, *Exchange) {
 	x := &Exchange{ID: id, Endpoint: endpoint, Dialect: dialect, observer: o, start: time.Now()}
 	if o.tracing != nil {
@@ -72,18 +82,19 @@ func (o *Observer) Begin(ctx context.Context, id, endpoint, dialect string, head
 	return ctx, x
 }
 
-// Route begins an attempt, counts the exchange as in flight and forgets what an
-// earlier attempt was answered. Both values become labels: model is the name of
-// the route, for a wildcard route its pattern, and never the client's text;
-// provider is the operator's name for it.
+// Route starts an attempt, counts the exchange as in flight and resets the facts of an
+// earlier attempt. Both values become labels: model is the name of the route (for a
+// wildcard route the pattern), never the client's text; provider is the name of the
+// provider, or the pool of a discovered worker.
 func (x *Exchange) Route(model, provider string) {
-	route := x.observer.metrics.routes.get(routeKey{model, provider})
+	m := x.observer.metrics
+	route := m.routes.get(m.labels(model, provider))
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ended {
 		return
 	}
-	if x.route != nil { // what was known of the last attempt is not true of this one
+	if x.route != nil { // reset the facts of the last attempt
 		x.route.inFlight.Dec()
 		x.heard = x.answered()
 		x.UpstreamStatus, x.UpstreamID, x.ResponseModel, x.firstByte = 0, "", "", 0
@@ -94,23 +105,33 @@ func (x *Exchange) Route(model, provider string) {
 	x.beginAttempt()
 }
 
-// Failed ends an attempt that an upstream failed, whether or not another one
-// follows. It does not set Err.
-func (x *Exchange) Failed(kind llm.Kind) {
+// maxFailed limits the failed attempts of the log line.
+const maxFailed = 16
+
+// Failed ends a failed attempt, whether or not another one follows. It does not set
+// Err.
+func (x *Exchange) Failed(err *llm.Error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.running {
 		return
 	}
 	x.running = false
-	kind = known(kind)
+	kind := known(err.Kind)
+	if len(x.failed) < maxFailed {
+		x.failed = append(x.failed, x.failure(err))
+	}
 	if kind != llm.Cancelled {
-		x.observer.metrics.upstreamErrors.WithLabelValues(x.route.provider, string(kind)).Inc()
+		label := string(kind)
+		if err.Code == llm.ModelMissing {
+			label = llm.ModelMissing
+		}
+		x.observer.metrics.upstreamErrors.WithLabelValues(x.route.provider, label).Inc()
 	}
 	x.endAttempt(kind)
 }
 
-// FirstByte notes when the answer's headers came.
+// FirstByte records when the response headers arrived.
 func (x *Exchange) FirstByte(t time.Time) {
 	x.heard = true
 	if x.route == nil {
@@ -120,8 +141,8 @@ func (x *Exchange) FirstByte(t time.Time) {
 	x.route.firstByte.Observe(x.firstByte.Seconds())
 }
 
-// Token notes that an event with content passed. The first call gives the time
-// to the first token, each later one a latency between tokens.
+// Token records an event with content. The first call gives the time to first token,
+// each later one a latency between tokens.
 func (x *Exchange) Token(t time.Time) {
 	if x.route == nil {
 		return
@@ -135,10 +156,11 @@ func (x *Exchange) Token(t time.Time) {
 	x.last = t
 }
 
-// Began is when the request came.
+// Began returns when the request arrived.
 func (x *Exchange) Began() time.Time { return x.start }
 
-// FirstToken is when the first event with content passed; zero where none did.
+// FirstToken returns when the first event with content was sent; zero if there was
+// none.
 func (x *Exchange) FirstToken() time.Time {
 	if x.last.IsZero() {
 		return time.Time{}
@@ -146,20 +168,22 @@ func (x *Exchange) FirstToken() time.Time {
 	return x.start.Add(x.ttft)
 }
 
-// Hedged notes that two upstreams were asked at once and one was given up. What
-// the loser has cost is counted apart: the client does not pay for it.
+// Hedged records that two upstreams were tried at once and one attempt was
+// cancelled. loser is the provider or pool of the cancelled attempt, and usage what
+// it reported: metrics count it separately, and the client does not pay for it.
 func (x *Exchange) Hedged(loser, result string, usage *llm.Usage) {
 	x.Hedge = result
 	m := x.observer.metrics
-	m.hedges.WithLabelValues(loser, result).Inc()
+	provider := valid(m.labels("", loser).provider)
+	m.hedges.WithLabelValues(provider, result).Inc()
 	if usage != nil {
-		m.hedgeTokens.WithLabelValues(loser).Add(float64(usage.Input + usage.CacheRead + usage.CacheWrite + usage.Output + usage.Reasoning))
+		m.hedgeTokens.WithLabelValues(provider).Add(float64(usage.Input + usage.CacheRead + usage.CacheWrite + usage.Output + usage.Reasoning))
 	}
 }
 
-// End counts, logs and traces the exchange. Only the first call does anything. A
-// handler that recovers from a panic in mid-answer sets Err first; one that
-// panicked before Status was set is counted as a fault of the gateway.
+// End counts, logs and traces the exchange. Only the first call has an effect. A
+// handler that recovers from a panic after it has sent something sets Err first; an
+// exchange without Status and Err counts as a gateway error.
 func (x *Exchange) End() {
 	running, ok := x.close()
 	if !ok {
@@ -174,7 +198,7 @@ func (x *Exchange) End() {
 	x.log(v, now)
 }
 
-// close takes the exchange out of the gauge, once.
+// close removes the exchange from the gauge, once.
 func (x *Exchange) close() (running, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -190,7 +214,7 @@ func (x *Exchange) close() (running, ok bool) {
 
 func (x *Exchange) answered() bool { return x.heard || x.UpstreamStatus != 0 }
 
-// labels are the route's, or empty where the request never got one.
+// labels returns the labels of the route; they are empty if the request has none.
 func (x *Exchange) labels() routeKey {
 	if x.route == nil {
 		return routeKey{}
@@ -214,6 +238,9 @@ func (x *Exchange) count(v verdict, running bool, took time.Duration) {
 	}
 	if verdict, _, _ := strings.Cut(x.Fidelity, ";"); verdict == "approximated" || verdict == "dropped" || verdict == "refused" {
 		m.losses.WithLabelValues(route.model, route.provider, verdict).Inc()
+	}
+	if m.tenants != nil {
+		m.tenants.count(x, v)
 	}
 	add(m.bytesIn, x.BytesIn)
 	add(m.bytesOut, x.BytesOut)

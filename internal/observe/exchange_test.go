@@ -43,7 +43,7 @@ func TestEndCountsOnce(t *testing.T) {
 	}
 	wait.Wait()
 	x.End()
-	x.Route("late", "late") // a route after the end is in flight nowhere
+	x.Route("late", "late") // a route after the end does not count as in flight
 	has(t, o,
 		`requests_total{dialect="openai-chat",endpoint="chat_completions",model="openai/*",outcome="ok",provider="openai",status="200",stream="true"} 1`,
 		`requests_in_flight{model="openai/*",provider="openai"} 0`,
@@ -90,8 +90,8 @@ func TestFailover(t *testing.T) {
 	x := begin(o)
 	x.Route("fast", "first")
 	x.UpstreamStatus, x.UpstreamID = 503, "req_first"
-	x.Failed(llm.Overloaded)
-	x.Failed(llm.Overloaded) // the attempt has ended already
+	x.Failed(&llm.Error{Kind: llm.Overloaded})
+	x.Failed(&llm.Error{Kind: llm.Overloaded}) // no effect: the attempt has ended already
 	x.Route("fast", "second")
 	has(t, o,
 		`requests_in_flight{model="fast",provider="first"} 0`,
@@ -110,8 +110,9 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// The last attempt's failure is one error, whether the relay calls Failed for it
-// or leaves it to End, and it is the upstream's though the limit is a 429.
+// TestLastFailureCountsOnce checks that the failure of the last attempt counts once,
+// whether the relay calls Failed or only End, and that it counts as an upstream error
+// even for a 429.
 func TestLastFailureCountsOnce(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		o, log := open(t, Options{})
@@ -119,7 +120,7 @@ func TestLastFailureCountsOnce(t *testing.T) {
 		x.Route("m", "p")
 		x.UpstreamStatus = 429
 		if told {
-			x.Failed(llm.RateLimit)
+			x.Failed(&llm.Error{Kind: llm.RateLimit})
 		}
 		x.Err = &llm.Error{Kind: llm.RateLimit, Message: "slow down"}
 		x.End()
@@ -138,7 +139,7 @@ func TestCancelled(t *testing.T) {
 	x.Route("m", "p")
 	x.Err = &llm.Error{Kind: llm.Cancelled, Message: "the client went away"}
 	x.End()
-	early := begin(o) // the client left before there was a route
+	early := begin(o) // the client disconnected before a route was found
 	early.Status = 499
 	early.End()
 	has(t, o,
@@ -154,7 +155,7 @@ func TestCancelledAttemptIsNoUpstreamError(t *testing.T) {
 	o, _ := open(t, Options{})
 	x := begin(o)
 	x.Route("m", "p")
-	x.Failed(llm.Cancelled)
+	x.Failed(&llm.Error{Kind: llm.Cancelled})
 	x.Err = &llm.Error{Kind: llm.Cancelled}
 	x.End()
 	if strings.Contains(scrape(t, o), "isogloss_upstream_errors_total{") {
@@ -192,13 +193,84 @@ func TestWithoutRoute(t *testing.T) {
 	}
 }
 
-// A caller that passes on what clients send must not be able to fill the memory.
+// recordSuccess records a successful exchange.
+func recordSuccess(o *Observer, model, provider string) {
+	x := begin(o)
+	x.Route(model, provider)
+	x.FirstByte(time.Now())
+	x.Token(time.Now())
+	x.Status, x.Usage = 200, &llm.Usage{Input: 1, Output: 1}
+	x.End()
+}
+
+// TestScrapeIsBoundedWithManyWorkers checks that thousands of discovered workers and
+// models do not increase the size of a scrape beyond its bound, and that a provider first
+// used afterwards still has its own label.
+func TestScrapeIsBoundedWithManyWorkers(t *testing.T) {
+	for name, c := range map[string]struct {
+		pool  func(worker int) (model, pool string)
+		lines int
+	}{
+		"workers of one model":         {func(int) (string, string) { return "m", "discovered/m" }, 400},
+		"workers with a model of each": {func(i int) (string, string) { m := "m" + strconv.Itoa(i); return m, "discovered/" + m }, 150 * (maxPools + 2)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, _ := open(t, Options{})
+			o.Watch(func() Live {
+				var live Live
+				for i := range 4096 {
+					live.Targets = append(live.Targets, LiveTarget{Target: "t" + strconv.Itoa(i), Open: 1, Ready: i == 4095})
+				}
+				return live
+			})
+			for i := range 4096 {
+				model, pool := c.pool(i)
+				recordSuccess(o, model, pool)
+			}
+			recordSuccess(o, "late", "late-provider")
+			has(t, o,
+				`requests_total{dialect="openai-chat",endpoint="chat_completions",model="late",outcome="ok",provider="late-provider",status="200",stream="false"} 1`,
+				`tokens_total{kind="input",model="late",provider="late-provider"} 1`,
+				`target_requests_open{target="other"} `+strconv.Itoa(4096-maxTargets+1),
+				`target_ready{target="other"} 1`)
+			text := scrape(t, o)
+			if lines := strings.Count(text, "\n") - 4*maxTargets; lines > c.lines || len(text) > 4<<20 {
+				t.Errorf("the scrape has %d lines beside the targets, want at most %d, and %d bytes", lines, c.lines, len(text))
+			}
+		})
+	}
+}
+
+// TestProvidersKeepTheirNames checks that many models of one provider do not replace
+// another provider's label by "other".
+func TestProvidersKeepTheirNames(t *testing.T) {
+	o, _ := open(t, Options{})
+	for i := range maxSeries + 1 {
+		recordSuccess(o, "m"+strconv.Itoa(i), "p")
+	}
+	recordSuccess(o, "late", "late-provider")
+	has(t, o,
+		`requests_in_flight{model="m0",provider="p"} 0`,
+		`requests_in_flight{model="other",provider="p"} 0`,
+		`requests_in_flight{model="other",provider="late-provider"} 0`)
+	if n := strings.Count(scrape(t, o), "isogloss_requests_in_flight{"); n != maxRoutes+2 {
+		t.Errorf("%d pairs of model and provider, want %d", n, maxRoutes+2)
+	}
+}
+
+// TestLabelsAreBounded checks that label values taken from clients' texts do not grow the
+// memory without bound.
 func TestLabelsAreBounded(t *testing.T) {
 	o, _ := open(t, Options{})
 	m := o.metrics
-	for i := range maxLabelSets {
-		m.routes.entries[routeKey{model: strconv.Itoa(i)}] = nil
+	for i := range maxSeries {
 		m.series.entries[seriesKey{model: strconv.Itoa(i)}] = nil
+	}
+	for i := range maxProviders {
+		m.providers.entries[strconv.Itoa(i)] = strconv.Itoa(i)
+	}
+	for i := range maxRoutes {
+		m.routes.entries[routeKey{model: strconv.Itoa(i)}] = nil
 	}
 	for i := range 50 {
 		x := begin(o)
@@ -207,13 +279,28 @@ func TestLabelsAreBounded(t *testing.T) {
 		x.Err = &llm.Error{Kind: llm.Upstream}
 		x.End()
 	}
-	if routes, series := len(m.routes.entries), len(m.series.entries); routes != maxLabelSets+1 || series != maxLabelSets+1 {
-		t.Errorf("%d routes and %d series, want one over %d", routes, series, maxLabelSets)
+	if routes, series := len(m.routes.entries), len(m.series.entries); routes != maxRoutes+1 || series != maxSeries+1 {
+		t.Errorf("%d routes and %d series, want %d and %d", routes, series, maxRoutes+1, maxSeries+1)
 	}
 	has(t, o,
 		`requests_total{dialect="other",endpoint="other",model="other",outcome="upstream_error",provider="other",status="502",stream="false"} 50`,
 		`upstream_errors_total{kind="upstream",provider="other"} 50`,
 		`requests_in_flight{model="other",provider="other"} 0`)
+}
+
+// TestStatusesAreBounded checks that invented upstream statuses do not grow the memory
+// without bound.
+func TestStatusesAreBounded(t *testing.T) {
+	o, _ := open(t, Options{})
+	for status := 200; status < 600; status++ {
+		x := begin(o)
+		x.Route("m", "p")
+		x.Status, x.UpstreamStatus = status, status
+		x.End()
+	}
+	if n := strings.Count(scrape(t, o), "isogloss_requests_total{"); n != maxResults+1 {
+		t.Errorf("%d lines, want %d", n, maxResults+1)
+	}
 }
 
 func TestBrokenTextInLabels(t *testing.T) {

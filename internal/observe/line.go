@@ -3,12 +3,17 @@ package observe
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// message is what every exchange is logged under.
+// message is the log message of every exchange.
 const message = "exchange"
 
 // The attributes of the log line, in the order in which they are written.
@@ -16,6 +21,7 @@ const (
 	attrID               = "id"
 	attrEndpoint         = "endpoint"
 	attrDialect          = "dialect"
+	attrClient           = "client"
 	attrKey              = "key"
 	attrModel            = "model"
 	attrRequested        = "requested"
@@ -42,6 +48,7 @@ const (
 	attrBytesIn          = "bytes_in"
 	attrBytesOut         = "bytes_out"
 	attrAttempts         = "attempts"
+	attrFailed           = "failed"
 	attrRecalled         = "recalled"
 	attrHedge            = "hedge"
 	attrContinued        = "continued"
@@ -54,11 +61,11 @@ const (
 )
 
 const (
-	maxName = 128 // bytes of a name that a client or an upstream chose
-	maxText = 256 // bytes of a text that the gateway wrote
+	maxName = 128 // maximum bytes of a name that a client or an upstream chose
+	maxText = 256 // maximum bytes of a text that the gateway wrote
 )
 
-// log writes the exchange's line.
+// log writes the log line of the exchange.
 func (x *Exchange) log(v verdict, now time.Time) {
 	level := slog.LevelInfo
 	if v.outcome == UpstreamError || v.outcome == GatewayError {
@@ -68,26 +75,30 @@ func (x *Exchange) log(v verdict, now time.Time) {
 	if !handler.Enabled(ctx, level) {
 		return
 	}
+	if x.span != nil { // a collector links the record to the trace
+		ctx = trace.ContextWithSpan(ctx, x.span)
+	}
 	l := x.observer.lines.Get().(*line)
 	x.describe(l, v)
 	x.measure(l, now)
 	x.explain(l, v)
-	// Not Logger.LogAttrs: it looks up its caller and copies the attributes. A
-	// group without a name is written as if its attributes stood alone.
+	// Logger.LogAttrs would look up its caller and copy the attributes. A group without
+	// a name is written like its attributes.
 	r := slog.NewRecord(now, level, message, 0)
 	r.AddAttrs(slog.Attr{Value: slog.GroupValue(*l...)})
-	_ = handler.Handle(ctx, r) // a log that cannot be written has nowhere to say so
+	_ = handler.Handle(ctx, r) // an error has nowhere to go
 	clear(*l)
 	*l = (*l)[:0]
 	x.observer.lines.Put(l)
 }
 
-// describe says what was asked of whom, and what came of it.
+// describe adds the request, its target and its result.
 func (x *Exchange) describe(l *line, v verdict) {
 	route := x.labels()
 	l.text(attrID, cut(x.ID, maxName))
 	l.text(attrEndpoint, x.Endpoint)
 	l.text(attrDialect, x.Dialect)
+	l.text(attrClient, cut(x.Client, maxName))
 	l.text(attrKey, x.Key)
 	l.text(attrModel, route.model)
 	if x.Requested != route.model {
@@ -107,7 +118,7 @@ func (x *Exchange) describe(l *line, v verdict) {
 	l.text(attrFinish, word(x.Finish))
 }
 
-// measure says how much, and how long it took.
+// measure adds amounts and durations.
 func (x *Exchange) measure(l *line, now time.Time) {
 	if u := x.Usage; u != nil {
 		l.add(slog.Int64(attrInput, u.Input))
@@ -132,15 +143,17 @@ func (x *Exchange) measure(l *line, now time.Time) {
 	l.number(attrBytesIn, x.BytesIn)
 	l.number(attrBytesOut, x.BytesOut)
 	l.number(attrAttempts, int64(x.Attempts))
+	if len(x.failed) > 0 {
+		l.add(slog.Any(attrFailed, x.failed))
+	}
 	l.text(attrRecalled, x.Recalled)
 	l.text(attrHedge, x.Hedge)
 	l.number(attrContinued, int64(x.Continued))
 	l.text(attrFidelity, cut(x.Fidelity, maxText))
 }
 
-// explain says what went wrong. Once an upstream has answered, a message may be
-// a copy of its text, which may quote the prompt or a key: then only the
-// gateway's own words for it are written.
+// explain adds the error. After an upstream has responded, a message may copy its text,
+// which may quote the prompt or a key: then only the kind, code and cause are written.
 func (x *Exchange) explain(l *line, v verdict) {
 	l.text(attrErrorKind, string(v.kind))
 	if e := x.Err; e != nil {
@@ -157,7 +170,22 @@ func (x *Exchange) explain(l *line, v verdict) {
 	}
 }
 
-// line is a log line in the making. What is absent is left out.
+// failure describes a failed attempt: the target, the upstream's status if it has
+// responded, the kind, the code and the cause. It quotes no message.
+func (x *Exchange) failure(err *llm.Error) string {
+	text := cut(x.Target, maxName)
+	if x.UpstreamStatus != 0 {
+		text += " " + strconv.Itoa(x.UpstreamStatus)
+	}
+	for _, s := range []string{string(known(err.Kind)), word(err.Code), causeWord(err.Cause)} {
+		if s != "" {
+			text += " " + s
+		}
+	}
+	return text
+}
+
+// line is the attributes of a log line. Empty values are left out.
 type line []slog.Attr
 
 func (l *line) add(a slog.Attr) { *l = append(*l, a) }
@@ -185,8 +213,8 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// word lets through an identifier of an upstream's choice and hides prose: a
-// finish reason or an error code with blanks in it is somebody's text.
+// word returns an identifier of an upstream and hides prose: a finish reason or an
+// error code with blanks in it may be free text.
 func word(s string) string {
 	if len(s) > maxName || strings.ContainsFunc(s, notInWord) {
 		return other

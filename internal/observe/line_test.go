@@ -50,7 +50,7 @@ func TestAbsentFactsAreLeftOut(t *testing.T) {
 	}
 }
 
-// A line that waits for its next use holds nothing of the last one.
+// TestLinesAreEmptied checks that a pooled line holds no data of its last use.
 func TestLinesAreEmptied(t *testing.T) {
 	o, _ := open(t, Options{})
 	whole(o).End()
@@ -110,7 +110,7 @@ func TestLevelHidesLinesButCounts(t *testing.T) {
 	has(t, o, `stream_events_total 12`)
 }
 
-// A message is logged while only the gateway can have written it.
+// TestErrorMessages checks that only messages written by the gateway are logged.
 func TestErrorMessages(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -124,7 +124,7 @@ func TestErrorMessages(t *testing.T) {
 		{"an earlier attempt was answered", func(x *Exchange) {
 			x.Route("m", "p")
 			x.UpstreamStatus = 500
-			x.Failed(llm.Upstream)
+			x.Failed(&llm.Error{Kind: llm.Upstream})
 			x.Route("m", "q")
 		}, nil},
 	} {
@@ -141,8 +141,8 @@ func TestErrorMessages(t *testing.T) {
 	}
 }
 
-// Nothing that a client or an upstream wrote in confidence may come out: not in
-// the log at any level or format, and not in the metrics.
+// TestCanaries checks that no confidential text of a client or an upstream appears in the
+// metrics or in the log, at any level or format.
 func TestCanaries(t *testing.T) {
 	const canary = "canary-7f3a"
 	header := http.Header{}

@@ -14,14 +14,22 @@ import (
 
 const namespace = "isogloss"
 
-// maxLabelSets bounds each cache of label sets. The names come from the
-// configuration, so it is not reached unless a caller passes on what a client
-// sent; what is over it is counted together as "other".
-const maxLabelSets = 4096
+// How many label values the metrics hold. Models, providers and pools come from the
+// configuration and from discovery, and each pair of model and provider costs about
+// eighty lines of a scrape. See [metrics.labels] for what stands in for the rest.
+const (
+	maxRoutes    = 512  // pairs of a model and a configured provider
+	maxProviders = 256  // configured providers
+	maxPools     = 128  // pools of discovered workers
+	maxSeries    = 2048 // label sets of ended exchanges
+	maxResults   = 64   // pairs of status and outcome in one such label set
+	maxTargets   = 1024 // targets with live state
+)
 
+// other is the label value that stands for all values beyond a maximum.
 const other = "other"
 
-// metrics are the families and their registry.
+// metrics holds the metric families and their registry.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -44,15 +52,19 @@ type metrics struct {
 	events         prometheus.Counter
 	reloaded       prometheus.Gauge
 
+	tenants *tenants // nil if use is not counted by key
+
 	live   *liveMetrics
 	stores *storeMetrics
 
-	routes *cache[routeKey, *routeSeries]
-	series *cache[seriesKey, *series]
+	providers *cache[string, string]
+	pools     *cache[string, string]
+	routes    *cache[routeKey, *routeSeries]
+	series    *cache[seriesKey, *series]
 }
 
-func newMetrics(version string) *metrics {
-	// From the quickest local engine to a reasoning model behind a queue.
+func newMetrics(o Options) *metrics {
+	// From a fast local engine to a reasoning model behind a queue.
 	waits := []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120}
 	gaps := []float64{.001, .0025, .005, .01, .02, .03, .05, .075, .1, .15, .25, .5, 1, 2.5, 5, 10}
 	durations := []float64{.01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1800}
@@ -72,6 +84,7 @@ func newMetrics(version string) *metrics {
 		hedges:         counter("hedges_total", "Exchanges for which two upstreams were asked at once, by the one that was given up and which was sooner.", "provider", "sooner"),
 		hedgeTokens:    counter("hedge_lost_tokens_total", "Tokens that upstreams reported before they were given up for a sooner one.", "provider"),
 		reloads:        counter("config_reloads_total", "Reloads of the configuration.", "result"),
+		tenants:        newTenants(o.ByKey, o.Top),
 		live:           newLiveMetrics(),
 		stores:         newStoreMetrics(),
 		bytes:          counter("bytes_total", "Body bytes exchanged with clients.", "direction"),
@@ -86,18 +99,46 @@ func newMetrics(version string) *metrics {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 
+	if m.tenants != nil {
+		m.registry.MustRegister(m.tenants.collectors()...)
+	}
+
 	m.bytesIn, m.bytesOut = m.bytes.WithLabelValues("in"), m.bytes.WithLabelValues("out")
 	m.events = events.WithLabelValues()
 	m.reloaded = reloaded.WithLabelValues()
 	m.reloaded.SetToCurrentTime()
-	// A rate() needs the zero before the first failure.
+	// rate() needs a zero before the first failure.
 	m.reloads.WithLabelValues("ok")
 	m.reloads.WithLabelValues("error")
-	build.WithLabelValues(valid(version), runtime.Version()).Set(1)
+	build.WithLabelValues(valid(o.Version), runtime.Version()).Set(1)
 
-	m.routes = newCache(routeKey{other, other}, m.newRoute)
-	m.series = newCache(seriesKey{model: other, provider: other, dialect: other, endpoint: other}, m.newSeries)
+	same := func(name string) string { return name }
+	m.providers = newCache(maxProviders, func(string) string { return other }, same)
+	m.pools = newCache(maxPools, func(pool string) string { kind, _, _ := strings.Cut(pool, "/"); return kind }, same)
+	m.routes = newCache(maxRoutes, func(k routeKey) routeKey { return routeKey{other, k.provider} }, m.newRoute)
+	m.series = newCache(maxSeries, func(k seriesKey) seriesKey {
+		return seriesKey{model: other, provider: k.provider, dialect: other, endpoint: other}
+	}, m.newSeries)
 	return m
+}
+
+// labels returns the values of the labels model and provider. A provider with a
+// slash in its name is a pool of discovered workers. Beyond its maximum
+//
+//   - a pair of model and provider is counted as "other" under its provider,
+//   - a provider is counted as "other",
+//   - a pool is counted as "other" under the part of its name before the slash.
+//
+// So neither many models nor many pools take the name away from a provider that is
+// first used later.
+func (m *metrics) labels(model, provider string) routeKey {
+	if !strings.Contains(provider, "/") {
+		return routeKey{model, m.providers.get(provider)}
+	}
+	if pool := m.pools.get(provider); pool != provider {
+		return routeKey{other, pool}
+	}
+	return routeKey{model, provider}
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -112,21 +153,21 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// valid is a label value that the registry accepts: it panics on broken UTF-8.
+// valid returns a label value that the registry accepts: it panics on invalid UTF-8.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// add leaves out what is not positive, because a counter panics on a negative
-// count and upstreams have reported those.
+// add adds n if it is positive. A counter panics on a negative number, and some
+// upstreams report them.
 func add(c prometheus.Counter, n int64) {
 	if n > 0 {
 		c.Add(float64(n))
 	}
 }
 
-// routeKey is what most families are told apart by.
+// routeKey holds the labels of most families.
 type routeKey struct{ model, provider string }
 
-// routeSeries are the samples of one route.
+// routeSeries holds the samples of one pair of model and provider.
 type routeSeries struct {
 	routeKey
 	inFlight   prometheus.Gauge
@@ -164,19 +205,19 @@ func (r *routeSeries) count(u *llm.Usage) {
 	add(r.reasoning, u.Reasoning)
 }
 
-// seriesKey is what an ended exchange is counted by.
+// seriesKey holds the labels of ended exchanges.
 type seriesKey struct {
 	model, provider, dialect, endpoint string
 	stream                             bool
 }
 
-// series are the samples of ended exchanges.
+// series holds the samples of ended exchanges.
 type series struct {
 	duration prometheus.Observer
 	requests *cache[result, prometheus.Counter]
 }
 
-// result is the part of requests_total that is known only at the end.
+// result holds the labels of requests_total that are known only at the end.
 type result struct {
 	status  int
 	outcome Outcome
@@ -187,24 +228,25 @@ func (m *metrics) newSeries(k seriesKey) *series {
 	stream := strconv.FormatBool(k.stream)
 	return &series{
 		duration: m.duration.WithLabelValues(model, provider, endpoint, stream),
-		requests: newCache(result{}, func(r result) prometheus.Counter {
+		requests: newCache(maxResults, func(result) result { return result{} }, func(r result) prometheus.Counter {
 			return m.requests.WithLabelValues(model, provider, dialect, endpoint, stream, strconv.Itoa(r.status), string(r.outcome))
 		}),
 	}
 }
 
-// cache remembers the samples of a label set, because a vector hashes all labels
-// and allocates on each look.
+// cache holds what build returns for a label set. It saves the vector's look-up,
+// which hashes all labels and allocates.
 type cache[K comparable, V any] struct {
+	max      int
+	overflow func(K) K // the key that stands for one beyond max
 	build    func(K) V
-	overflow K // stands for every key over maxLabelSets
 
 	mu      sync.RWMutex
 	entries map[K]V
 }
 
-func newCache[K comparable, V any](overflow K, build func(K) V) *cache[K, V] {
-	return &cache[K, V]{build: build, overflow: overflow, entries: map[K]V{}}
+func newCache[K comparable, V any](limit int, overflow func(K) K, build func(K) V) *cache[K, V] {
+	return &cache[K, V]{max: limit, overflow: overflow, build: build, entries: map[K]V{}}
 }
 
 func (c *cache[K, V]) get(k K) V {
@@ -216,8 +258,8 @@ func (c *cache[K, V]) get(k K) V {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.entries) >= maxLabelSets {
-		k = c.overflow
+	if len(c.entries) >= c.max {
+		k = c.overflow(k)
 	}
 	if v, ok = c.entries[k]; ok {
 		return v

@@ -15,7 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// open returns an observer and what it logs.
+// open returns an observer and its log.
 func open(t *testing.T, o Options) (*Observer, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
@@ -32,13 +32,14 @@ func open(t *testing.T, o Options) (*Observer, *bytes.Buffer) {
 	return observer, &log
 }
 
-// begin opens an exchange without a parent.
+// begin starts an exchange without a parent.
 func begin(o *Observer) *Exchange {
 	_, x := o.Begin(context.Background(), "id-1", "chat_completions", "openai-chat", nil)
+	x.Operation = "chat"
 	return x
 }
 
-// whole is an exchange of which everything is known.
+// whole returns an exchange with all fields set.
 func whole(o *Observer) *Exchange {
 	x := begin(o)
 	x.Requested, x.Target, x.Attempts = "openai/gpt-5", "openai/gpt-5", 2
@@ -79,7 +80,7 @@ func one(t *testing.T, log *bytes.Buffer) map[string]any {
 	return all[0]
 }
 
-// scrape asks for the metrics as Prometheus does.
+// scrape returns the metrics as Prometheus reads them.
 func scrape(t *testing.T, o *Observer) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -116,11 +117,11 @@ func TestOptions(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		o    Options
-		want string // in the error; empty where it is accepted
+		want string // part of the error; empty: accepted
 	}{
 		{"zero", Options{}, ""},
 		{"text", Options{Format: "text"}, ""},
-		{"unknown format", Options{Format: "xml"}, `write "json" or "text"`},
+		{"unknown format", Options{Format: "xml"}, `write "auto", "json" or "text"`},
 		{"endpoint", Options{TraceEndpoint: "http://127.0.0.1:4318"}, ""},
 		{"no scheme", Options{TraceEndpoint: "127.0.0.1:4318"}, "http://127.0.0.1:4318"},
 		{"other scheme", Options{TraceEndpoint: "grpc://127.0.0.1:4317"}, "http or https"},

@@ -2,38 +2,49 @@ package observe
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Options say where observations go.
+// Options configures an Observer.
 type Options struct {
-	Log    io.Writer  // nil means standard error
-	Level  slog.Level // the zero value is info
-	Format string     // "json" or "text"; empty means json
+	Log    io.Writer  // default: standard error
+	Level  slog.Level // default: info
+	Format string     // "json", "text", or "auto": readable text on a terminal, else JSON; default: json
+	Plain  bool       // no colour on a terminal
 
-	TraceEndpoint string  // base URL of an OTLP/HTTP collector; empty means no tracing
-	TraceSample   float64 // share of traces begun here, 0 to 1; a client that sends a traceparent decides for itself
+	TraceEndpoint string  // base URL of an OTLP/HTTP collector; empty: no tracing
+	TraceSample   float64 // share of exchanges to trace, 0 to 1; a traceparent of the client overrides it
 
-	Version string // of the gateway, for build_info and traces; empty means "dev"
+	MetricEndpoint string        // base URL of an OTLP/HTTP collector; empty: metrics are only scraped
+	MetricInterval time.Duration // at which metrics are sent; default: a minute
+	LogEndpoint    string        // base URL of an OTLP/HTTP collector; empty: the log is only written
+
+	ByKey string // ByKeyOff, ByKeyTop or ByKeyAll: which keys have metrics of their own; default: ByKeyTop
+	Top   int    // with ByKeyTop, how many keys, teams, organisations and models; default: 100
+
+	Version string // of the gateway, for build_info and traces; default: "dev"
 }
 
 // Observer writes the log, holds the metrics and sends the traces.
 type Observer struct {
 	logger  *slog.Logger
 	metrics *metrics
-	tracing *tracing  // nil without a collector
+	tracing *tracing // nil without a collector
+	closers []func(context.Context) error
 	lines   sync.Pool // of *line
 }
 
-// New returns an observer. It opens no connection: a collector that is away
-// keeps nothing from starting.
+// New returns an observer. It opens no connection: the gateway starts without its
+// collector.
 func New(o Options) (*Observer, error) {
 	if o.Log == nil {
 		o.Log = os.Stderr
@@ -45,40 +56,65 @@ func New(o Options) (*Observer, error) {
 	if err != nil {
 		return nil, err
 	}
-	logger := slog.New(handler)
-	t, err := newTracing(o, logger)
-	if err != nil {
-		return nil, err
+	local := slog.New(handler)
+	x := &Observer{logger: local, metrics: newMetrics(o), lines: sync.Pool{New: func() any { return new(line) }}}
+	if err := x.send(o, local); err != nil {
+		return nil, errors.Join(err, x.Close(context.Background()))
 	}
-	return &Observer{
-		logger:  logger,
-		metrics: newMetrics(o.Version),
-		tracing: t,
-		lines:   sync.Pool{New: func() any { return new(line) }},
-	}, nil
+	return x, nil
+}
+
+// send starts to send traces, metrics and the log to collectors, where they are
+// configured.
+func (o *Observer) send(options Options, local *slog.Logger) (err error) {
+	if o.tracing, err = newTracing(options, local); err != nil {
+		return err
+	}
+	if o.tracing != nil {
+		// The provider's Shutdown does not stop the sender if the context has ended.
+		o.closers = append(o.closers, o.tracing.sender.Shutdown)
+	}
+	if options.MetricEndpoint != "" {
+		reader, err := newMetricReader(options, o.metrics.registry, local)
+		if err != nil {
+			return err
+		}
+		o.closers = append(o.closers, reader.Shutdown)
+	}
+	if options.LogEndpoint != "" {
+		sender, provider, err := newLogSender(options, local)
+		if err != nil {
+			return err
+		}
+		o.closers = append(o.closers, provider.Shutdown)
+		o.logger = slog.New(slog.NewMultiHandler(local.Handler(), sender))
+	}
+	return nil
 }
 
 func newHandler(o Options) (slog.Handler, error) {
 	options := &slog.HandlerOptions{Level: o.Level}
+	if o.Format == "auto" && isTerminal(o.Log) {
+		return newConsole(o), nil
+	}
 	switch o.Format {
-	case "", "json":
+	case "", "json", "auto":
 		return slog.NewJSONHandler(o.Log, options), nil
 	case "text":
 		return slog.NewTextHandler(o.Log, options), nil
 	}
-	return nil, fmt.Errorf(`log format %q is not known; write "json" or "text"`, o.Format)
+	return nil, fmt.Errorf(`log format %q is not known; write "auto", "json" or "text"`, o.Format)
 }
 
-// Logger is the log that exchanges are written to, for whoever else has
-// something to say.
+// Logger returns the logger that exchanges are logged to.
 func (o *Observer) Logger() *slog.Logger { return o.logger }
 
-// Metrics serves the metrics in Prometheus' text format.
+// Metrics serves the metrics in the Prometheus text format.
 func (o *Observer) Metrics() http.Handler {
 	return promhttp.HandlerFor(o.metrics.registry, promhttp.HandlerOpts{})
 }
 
-// Reloaded counts a reload of the configuration; err is what it was refused for,
+// Reloaded counts a reload of the configuration. err is the reason why it was rejected,
 // or nil.
 func (o *Observer) Reloaded(err error) {
 	if err != nil {
@@ -89,11 +125,12 @@ func (o *Observer) Reloaded(err error) {
 	o.metrics.reloaded.SetToCurrentTime()
 }
 
-// Close sends the traces that are still held, for as long as ctx lasts.
+// Close sends what is buffered for collectors, until ctx ends.
 func (o *Observer) Close(ctx context.Context) error {
-	if o.tracing == nil {
-		return nil
+	var errs []error
+	for _, stop := range o.closers {
+		errs = append(errs, stop(ctx))
 	}
-	// Not the provider's Shutdown: with a context that is over it stops nothing.
-	return o.tracing.sender.Shutdown(ctx)
+	o.closers = nil
+	return errors.Join(errs...)
 }

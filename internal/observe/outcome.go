@@ -13,29 +13,29 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Outcome says who an exchange's end is to be put down to.
+// Outcome says who is responsible for the result of an exchange.
 type Outcome string
 
 // The outcomes.
 const (
 	OK            Outcome = "ok"
-	ClientError   Outcome = "client_error"   // the request was wrong, or over the client's limits
-	UpstreamError Outcome = "upstream_error" // the upstream failed, refused the gateway or cut its answer
-	Cancelled     Outcome = "cancelled"      // the client went away
-	GatewayError  Outcome = "gateway_error"  // a fault of the gateway, or more load than it takes
+	ClientError   Outcome = "client_error"   // the request is invalid, or exceeds the client's limits
+	UpstreamError Outcome = "upstream_error" // the upstream failed, refused the gateway or cut its response
+	Cancelled     Outcome = "cancelled"      // the client disconnected
+	GatewayError  Outcome = "gateway_error"  // a gateway bug, or overload
 )
 
-const statusClientClosed = 499 // what an exchange that the client left is logged with
+const statusClientClosed = 499 // the status of an exchange whose client disconnected
 
-// verdict is what an exchange came to.
+// verdict is the result of an exchange.
 type verdict struct {
-	status  int // 0: nothing was answered
+	status  int // 0: nothing was sent
 	outcome Outcome
-	kind    llm.Kind // empty when all went well
+	kind    llm.Kind // empty on success
 }
 
-// judge derives the verdict. heard says that an upstream answered in this
-// exchange, so that a limit or an overload is its own and not the gateway's.
+// judge returns the verdict on an exchange. heard says that an upstream has responded, so
+// that a rate limit or an overload is attributed to the upstream and not to the gateway.
 func judge(status, upstreamStatus int, heard bool, err *llm.Error) verdict {
 	v := verdict{status: status}
 	switch {
@@ -49,11 +49,11 @@ func judge(status, upstreamStatus int, heard bool, err *llm.Error) verdict {
 	case status == statusClientClosed:
 		v.kind = llm.Cancelled
 	case status == 0 || status >= http.StatusInternalServerError:
-		v.kind = llm.Internal // also an exchange that a panic ended before its answer
+		v.kind = llm.Internal // also a panic before the response
 	case status >= http.StatusBadRequest:
 		v.kind = llm.InvalidRequest
 	}
-	// An upstream may invent any number; a label may not take it on.
+	// A status that an upstream invented must not become a label.
 	if v.status < 100 || v.status > 599 {
 		v.status = 0
 	}
@@ -90,7 +90,8 @@ func outcome(kind llm.Kind, upstreamStatus int, heard bool) Outcome {
 	return GatewayError
 }
 
-// known keeps the open set of kinds from becoming an open set of labels.
+// known returns the kind, or Internal for an unknown one, so that the labels are
+// bounded.
 func known(k llm.Kind) llm.Kind {
 	switch k {
 	case llm.InvalidRequest, llm.Authentication, llm.Permission, llm.NotFound, llm.MethodNotAllowed,
@@ -101,8 +102,8 @@ func known(k llm.Kind) llm.Kind {
 	return llm.Internal
 }
 
-// upstreamKind reads a kind from a status alone, for an answer that was passed on
-// without being read.
+// upstreamKind derives a kind from the status alone, for a response that was relayed
+// unread.
 func upstreamKind(status int) llm.Kind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
@@ -120,8 +121,8 @@ func upstreamKind(status int) llm.Kind {
 	return llm.InvalidRequest
 }
 
-// causeWord names a cause in a word of this list. The text of a cause is never
-// logged: a library's error may quote an address, a body or a header.
+// causeWord returns a word for a cause. The text of a cause is never logged: it may
+// quote an address, a body or a header.
 func causeWord(err error) string {
 	var (
 		dns  *net.DNSError

@@ -7,46 +7,46 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Stores is how it goes with what is shared and with what outlives the process.
+// Stores is the state of the stores and of discovery.
 type Stores struct {
 	Ledger *LedgerState // nil without a store
 	Keys   KeysState    // with a ledger
 	Quota  QuotaState   // with a ledger
-	// Workers is nil where none are looked for.
+	// Workers is nil without discovery.
 	Workers *WorkersState
 }
 
-// LedgerState is usage on its way to the store.
+// LedgerState is the state of the spool, whose rows are on their way to the store.
 type LedgerState struct {
-	Rows   int64 // that the store has not
-	Bytes  int64 // on disk
+	Rows   int64 // rows that the store does not have yet
+	Bytes  int64 // size of the spool on disk
 	Oldest time.Duration
-	Failed int64 // writes to the disk that failed
-	Lost   int64 // rows that were made for processes that died
+	Failed int64 // failed writes to the disk
+	Lost   int64 // rows recovered from processes that died
 }
 
-// KeysState is what is known of keys.
+// KeysState is the state of the key cache.
 type KeysState struct {
 	Known int
-	Age   time.Duration // since all changes were known
+	Age   time.Duration // since the last synchronisation
 }
 
-// QuotaState is how limits are held.
+// QuotaState is the state of shared limits.
 type QuotaState struct {
-	Lost    bool // the shared store does not answer: each node has its share
+	Lost    bool // Redis is down: each node enforces its share
 	Nodes   int
-	Waiting int // settlements that are not in it yet
+	Waiting int // settlements that Redis does not have yet
 	Outages int64
 }
 
-// WorkersState is what was discovered.
+// WorkersState is the state of discovery.
 type WorkersState struct {
 	Known   int
-	Stale   bool // a source does not answer
+	Stale   bool // a source does not respond
 	Refused int64
 }
 
-// WatchStores makes the metrics tell what snapshot returns.
+// WatchStores sets the function that returns the state for the metrics.
 func (o *Observer) WatchStores(snapshot func() Stores) { o.metrics.stores.snapshot.Store(&snapshot) }
 
 // storeMetric is one number of Stores.
@@ -56,7 +56,7 @@ type storeMetric struct {
 	read func(*Stores) (float64, bool)
 }
 
-// storeMetrics reads its numbers when they are asked for.
+// storeMetrics reads its numbers at each scrape.
 type storeMetrics struct {
 	snapshot atomic.Pointer[func() Stores]
 	list     []storeMetric
@@ -91,12 +91,12 @@ func newStoreMetrics() *storeMetrics {
 	add(counter, "ledger_rows_recovered_total", "Rows that were made for processes that died.", ledger(func(s *Stores) float64 { return float64(s.Ledger.Lost) }))
 	add(gauge, "keys_known", "Keys of the store that are in memory.", ledger(func(s *Stores) float64 { return float64(s.Keys.Known) }))
 	add(gauge, "keys_age_seconds", "Time since all changes of keys were known.", ledger(func(s *Stores) float64 { return s.Keys.Age.Seconds() }))
-	add(gauge, "quota_lost", "1 while limits are each node's share, because what they are shared in does not answer.", ledger(func(s *Stores) float64 { return truth(s.Quota.Lost) }))
+	add(gauge, "quota_lost", "1 while limits are each node's share, because Redis does not respond.", ledger(func(s *Stores) float64 { return truth(s.Quota.Lost) }))
 	add(gauge, "quota_nodes", "Gateways that share the limits, as last known.", ledger(func(s *Stores) float64 { return float64(s.Quota.Nodes) }))
 	add(gauge, "quota_settlements_waiting", "Requests whose use is not in the shared limits yet.", ledger(func(s *Stores) float64 { return float64(s.Quota.Waiting) }))
 	add(counter, "quota_outages_total", "How often the shared limits were lost.", ledger(func(s *Stores) float64 { return float64(s.Quota.Outages) }))
 	add(gauge, "workers_known", "Workers that were discovered.", workers(func(w *WorkersState) float64 { return float64(w.Known) }))
-	add(gauge, "workers_stale", "1 while a source of workers does not answer.", workers(func(w *WorkersState) float64 { return truth(w.Stale) }))
+	add(gauge, "workers_stale", "1 while a source of workers does not respond.", workers(func(w *WorkersState) float64 { return truth(w.Stale) }))
 	add(counter, "workers_refused_total", "Workers that were refused for what they said of themselves.", workers(func(w *WorkersState) float64 { return float64(w.Refused) }))
 	return m
 }
@@ -108,14 +108,14 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// Describe is for the registry.
+// Describe implements prometheus.Collector.
 func (m *storeMetrics) Describe(to chan<- *prometheus.Desc) {
 	for _, s := range m.list {
 		to <- s.desc
 	}
 }
 
-// Collect is for the registry.
+// Collect implements prometheus.Collector.
 func (m *storeMetrics) Collect(to chan<- prometheus.Metric) {
 	snapshot := m.snapshot.Load()
 	if snapshot == nil {

@@ -5,49 +5,44 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	semconv "go.opentelemetry.io/otel/semconv/v1.41.0" // the last that holds the GenAI names
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0" // the last version with the GenAI names
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// attrExchangeID ties a span to its log line.
+// attrExchangeID links a span to its log line.
 const attrExchangeID = attribute.Key("isogloss.exchange.id")
 
-// tracing makes spans and sends them.
+// tracing creates and sends spans.
 type tracing struct {
 	sender sdktrace.SpanProcessor
 	tracer trace.Tracer
 }
 
-// newTracing returns nil where no collector is configured.
+// newTracing returns nil if no collector is configured.
 func newTracing(o Options, logger *slog.Logger) (*tracing, error) {
 	if o.TraceEndpoint == "" {
 		return nil, nil
 	}
-	if !(o.TraceSample >= 0 && o.TraceSample <= 1) { // so written, it catches NaN
+	if !(o.TraceSample >= 0 && o.TraceSample <= 1) { // false for NaN, too
 		return nil, fmt.Errorf("trace sample %v is not a share; write a number from 0 to 1", o.TraceSample)
 	}
-	endpoint, err := tracesURL(o.TraceEndpoint)
+	endpoint, err := signalURL(o.TraceEndpoint, "traces")
 	if err != nil {
 		return nil, err
 	}
 	ctx := context.Background()
-	// The environment comes second: OTEL_SERVICE_NAME is the operator's word.
-	described, err := resource.New(ctx,
-		resource.WithAttributes(semconv.ServiceName("isogloss"), semconv.ServiceVersion(o.Version)),
-		resource.WithFromEnv())
+	described, err := newResource(o.Version)
 	if err != nil {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+		return nil, err
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
 	if err != nil {
@@ -58,34 +53,19 @@ func newTracing(o Options, logger *slog.Logger) (*tracing, error) {
 		sdktrace.WithSpanProcessor(sender),
 		sdktrace.WithResource(described),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.TraceSample))))
-	tracer := provider.Tracer("github.com/isogloss-gateway/isogloss",
+	tracer := provider.Tracer(scope,
 		trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconv.SchemaURL))
 	return &tracing{sender: sender, tracer: tracer}, nil
 }
 
-// tracesURL completes a collector's base URL with OTLP's path.
-func tracesURL(endpoint string) (string, error) {
-	u, err := url.Parse(endpoint)
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		// Not quoted: it may hold a password.
-		return "", fmt.Errorf("trace endpoint is not a plain http or https URL; write one such as " +
-			`"http://127.0.0.1:4318", and put credentials in OTEL_EXPORTER_OTLP_HEADERS`)
-	}
-	if strings.HasSuffix(u.Path, "/v1/traces") {
-		return u.String(), nil
-	}
-	return u.JoinPath("v1", "traces").String(), nil
-}
-
-// loggedExporter says in the gateway's own log that traces were not taken; the
-// SDK would say it through a global.
+// loggedExporter logs failed exports; the SDK would report them through a global.
 type loggedExporter struct {
 	sdktrace.SpanExporter
 	logger *slog.Logger
 }
 
-// ExportSpans sends spans. What the collector answered is left out of the log: it
-// is text from outside, and may echo the request's credentials.
+// ExportSpans sends spans. It does not log the collector's response, which may echo the
+// credentials.
 func (e loggedExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
 		reason, _, _ := strings.Cut(err.Error(), "body:")
@@ -94,11 +74,11 @@ func (e loggedExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOn
 	return nil
 }
 
-// parent gives the propagator a client's traceparent and nothing else: a
-// tracestate is free text, and would be sent on to collector and upstream.
+// parent gives the propagator the client's traceparent and no tracestate, which is free
+// text and would be forwarded.
 type parent struct{ propagation.HeaderCarrier }
 
-// Get returns the traceparent's value only.
+// Get returns the traceparent, and nothing for other names.
 func (p parent) Get(key string) string {
 	if key != "traceparent" {
 		return ""
@@ -120,7 +100,7 @@ func (x *Exchange) beginAttempt() {
 	_, x.attempt = x.observer.tracing.tracer.Start(ctx, x.Endpoint, trace.WithSpanKind(trace.SpanKindClient))
 }
 
-// Inject writes the traceparent for the upstream into h, when there is tracing.
+// Inject sets the traceparent of the upstream request, if tracing is on.
 func (x *Exchange) Inject(h http.Header) {
 	span := x.attempt
 	if span == nil {
@@ -129,14 +109,13 @@ func (x *Exchange) Inject(h http.Header) {
 	if span == nil {
 		return
 	}
-	h.Del("tracestate") // it would belong to the client's parent
+	h.Del("tracestate") // it belongs to the client's parent
 	ctx := trace.ContextWithSpan(context.Background(), span)
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
 }
 
-// endAttempt closes the upstream's side; kind is empty where it did its part. The
-// span says who was asked and what was answered but names no operation and no
-// usage: a reader of GenAI spans would count the exchange twice.
+// endAttempt ends the span of the attempt; kind is empty on success. The span has no
+// operation and no usage: a reader of GenAI spans would count the exchange twice.
 func (x *Exchange) endAttempt(kind llm.Kind) {
 	if x.attempt == nil {
 		return
@@ -157,16 +136,16 @@ func (x *Exchange) endAttempt(kind llm.Kind) {
 	x.attempt = nil
 }
 
-// endSpans closes both sides of the exchange's trace.
+// endSpans ends the spans of the attempt and of the exchange.
 func (x *Exchange) endSpans(v verdict) {
 	x.endAttempt(v.kind)
 	if x.span.IsRecording() {
-		if op := operation(x.Endpoint); op != "" {
-			x.describeSpan(op)
+		if x.Operation != "" {
+			x.describeSpan(x.Operation)
 		}
 		x.span.SetAttributes(attrExchangeID.String(cut(x.ID, maxName)))
 		setResult(x.span, v.status, v.kind)
-		// A client's mistake is no error of the server's, says the HTTP convention.
+		// By the HTTP convention a client error is not an error of the server span.
 		if v.outcome == UpstreamError || v.outcome == GatewayError {
 			x.span.SetStatus(codes.Error, "")
 		}
@@ -183,7 +162,7 @@ func setResult(span trace.Span, status int, kind llm.Kind) {
 	}
 }
 
-// describeSpan sets the name and the attributes of the GenAI conventions.
+// describeSpan sets the name and the GenAI attributes of the exchange's span.
 func (x *Exchange) describeSpan(op string) {
 	attrs := []attribute.KeyValue{semconv.GenAIOperationNameKey.String(op), semconv.GenAIRequestStream(x.Stream)}
 	route := x.labels()
@@ -208,7 +187,8 @@ func (x *Exchange) describeSpan(op string) {
 	x.span.SetAttributes(append(attrs, usageAttributes(x.Usage)...)...)
 }
 
-// usageAttributes counts as the conventions do: the totals hold their parts.
+// usageAttributes returns the token counts by the GenAI conventions: totals include
+// their parts.
 func usageAttributes(u *llm.Usage) []attribute.KeyValue {
 	if u == nil {
 		return nil
@@ -220,20 +200,4 @@ func usageAttributes(u *llm.Usage) []attribute.KeyValue {
 		semconv.GenAIUsageOutputTokens(int(u.TotalOutput())),
 		semconv.GenAIUsageReasoningOutputTokens(int(u.Reasoning)),
 	}
-}
-
-// operation is the conventions' name for what an endpoint does; it is empty for
-// an endpoint that asks no model.
-func operation(endpoint string) string {
-	switch endpoint {
-	case "chat_completions", "responses", "messages":
-		return "chat"
-	case "generate_content", "stream_generate_content":
-		return "generate_content"
-	case "completions":
-		return "text_completion"
-	case "embeddings", "rerank":
-		return endpoint
-	}
-	return ""
 }

@@ -21,9 +21,11 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
-// receiver is an OTLP/HTTP collector that keeps what it gets.
+// receiver is an OTLP/HTTP collector that records spans.
 type receiver struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -46,16 +48,21 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-func (r *receiver) take(req *http.Request) error {
+// readExport returns the body of an OTLP request.
+func readExport(req *http.Request) ([]byte, error) {
 	body := io.Reader(req.Body)
 	if req.Header.Get("Content-Encoding") == "gzip" {
 		unzipped, err := gzip.NewReader(body)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body = unzipped
 	}
-	raw, err := io.ReadAll(body)
+	return io.ReadAll(body)
+}
+
+func (r *receiver) take(req *http.Request) error {
+	raw, err := readExport(req)
 	if err != nil {
 		return err
 	}
@@ -116,7 +123,7 @@ func attributes(all []*common.KeyValue) map[string]any {
 	return m
 }
 
-// flush closes the observer, after which the receiver has everything.
+// flush closes the observer, so that the receiver has all spans.
 func flush(t *testing.T, o *Observer) {
 	t.Helper()
 	if err := o.Close(context.Background()); err != nil {
@@ -248,7 +255,7 @@ func TestTraceOfFailover(t *testing.T) {
 	x.Target = "first/a"
 	x.Route("fast", "first")
 	x.UpstreamStatus = 503
-	x.Failed(llm.Overloaded)
+	x.Failed(&llm.Error{Kind: llm.Overloaded})
 	x.Target = "second/b"
 	x.Route("fast", "second")
 	x.Err = &llm.Error{Kind: llm.Timeout}
@@ -276,20 +283,30 @@ func TestTraceOfFailover(t *testing.T) {
 }
 
 func TestSpanNames(t *testing.T) {
-	for endpoint, want := range map[string]string{
-		"chat_completions": "chat m", "responses": "chat m", "messages": "chat m",
-		"generate_content": "generate_content m", "completions": "text_completion m",
-		"embeddings": "embeddings m", "rerank": "rerank m", "path": "path",
-	} {
+	want := map[string]string{
+		"chat_completions": "chat m", "responses": "chat m", "messages": "chat m", "completions": "text_completion m",
+		"gemini_generateContent": "generate_content m", "gemini_streamGenerateContent": "generate_content m",
+		"embeddings": "embeddings m", "gemini_embedContent": "embeddings m", "gemini_batchEmbedContents": "embeddings m", "rerank": "rerank m",
+	}
+	var routes []protocol.Route
+	for _, d := range all.Dialects() {
+		routes = append(routes, d.Routes...)
+	}
+	for _, route := range routes {
+		want, traced := want[route.Name]
+		if !traced {
+			want = route.Name
+		}
 		r := newReceiver(t)
 		o, _ := open(t, Options{TraceEndpoint: r.URL, TraceSample: 1})
-		_, x := o.Begin(t.Context(), "id", endpoint, "openai-chat", nil)
+		_, x := o.Begin(t.Context(), "id", route.Name, "openai-chat", nil)
+		x.Operation = route.Span
 		x.Route("m", "p")
 		x.Status = 200
 		x.End()
 		flush(t, o)
 		if got := r.span(t, traces.Span_SPAN_KIND_SERVER).Name; got != want {
-			t.Errorf("%s: span %q, want %q", endpoint, got, want)
+			t.Errorf("%s: span %q, want %q", route.Name, got, want)
 		}
 	}
 }
@@ -318,7 +335,8 @@ func TestCanariesInTraces(t *testing.T) {
 	}
 }
 
-// A collector that refuses is told of in the gateway's log, without its text.
+// TestCollectorRefuses checks that a failed export is logged without the collector's
+// text.
 func TestCollectorRefuses(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=canary-7f3a")
 	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -340,7 +358,8 @@ func TestCollectorRefuses(t *testing.T) {
 	}
 }
 
-// Close gives up with its context, and nothing is left running.
+// TestCloseIsBounded checks that Close returns when its context ends and leaves no
+// goroutine running.
 func TestCloseIsBounded(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	release := make(chan struct{})

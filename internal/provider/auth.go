@@ -5,8 +5,7 @@ import "net/http"
 // Auths lists the credential schemes that a configuration may name.
 func Auths() []Auth { return []Auth{Bearer, APIKey, XAPIKey, XGoogKey, NoneAuth} }
 
-// Header is the canonical name of the header that carries the credential; it is
-// empty for NoneAuth.
+// Header returns the canonical name of the credential header, or "" for NoneAuth.
 func (a Auth) Header() string {
 	switch a {
 	case Bearer:
@@ -22,8 +21,7 @@ func (a Auth) Header() string {
 	}
 }
 
-// Authorize puts the provider's credential on a request. Without a key, as for
-// an engine on the operator's own machine, it sets nothing.
+// Authorize sets the provider's credential on a request. Without a key it sets nothing.
 func (p *Provider) Authorize(h http.Header) {
 	name := p.Auth.Header()
 	if name == "" || p.Key == "" {

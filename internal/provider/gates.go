@@ -6,17 +6,15 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Gate is a row: the models of a protocol that one of the patterns matches, and
-// what they refuse or want otherwise. In a pattern * stands for anything. Names
-// are compared in lower case, with dots as dashes.
+// Gate is a rule about the parameters that certain models of a protocol accept. In a
+// pattern * matches any text. Names are compared in lower case, with dots as dashes.
 type Gate struct {
 	Protocol protocol.Name
 	Patterns []string
 	Gates    protocol.Gates
 }
 
-// Gates is what is known of models. It does not change after it was built. A nil
-// Gates knows what is built in.
+// Gates is an immutable table of rules. A nil Gates has the built-in rules.
 type Gates struct{ rows []gateRow }
 
 type gateRow struct {
@@ -27,8 +25,8 @@ type gateRow struct {
 
 var builtIn = NewGates(nil)
 
-// NewGates returns a table in which the given rows come before those that are
-// built in. The first row that matches counts.
+// NewGates returns a table with the given rules before the built-in ones. The first
+// match applies.
 func NewGates(first []Gate) *Gates {
 	g := &Gates{}
 	for _, row := range append(first[:len(first):len(first)], builtInRows()...) {
@@ -41,7 +39,7 @@ func NewGates(first []Gate) *Gates {
 	return g
 }
 
-// builtInRows is what the vendors have said. Exceptions stand before the rule.
+// builtInRows returns the vendors' documented rules. Exceptions precede general rules.
 func builtInRows() []Gate {
 	modern := protocol.Gates{NoSampling: true, Adaptive: true, MidSystem: true, MaxOutput: 64000}
 	unforced := modern
@@ -63,7 +61,7 @@ func builtInRows() []Gate {
 	}
 }
 
-// For is what a protocol's model refuses or wants otherwise.
+// For returns the rule for a model of a protocol.
 func (g *Gates) For(name protocol.Name, model string) protocol.Gates {
 	if g == nil {
 		g = builtIn
@@ -82,8 +80,8 @@ func (g *Gates) For(name protocol.Name, model string) protocol.Gates {
 	return protocol.Gates{}
 }
 
-// matches reports whether a name consists of a pattern's parts in their order,
-// with anything between them.
+// matches reports whether a name contains a pattern's parts in order, with anything
+// between them.
 func matches(parts []string, name string) bool {
 	if len(parts) == 1 {
 		return name == parts[0]
@@ -103,14 +101,14 @@ func matches(parts []string, name string) bool {
 	return true
 }
 
-// plain is a name or a pattern as it is compared.
+// plain normalises a name or a pattern for comparison.
 func plain(name string) string { return strings.ReplaceAll(strings.ToLower(name), ".", "-") }
 
-// GatesFor is what is built in for a provider's model.
+// GatesFor returns the built-in rule for a provider's model.
 func GatesFor(p *Provider, model string) protocol.Gates { return builtIn.For(p.Protocol, model) }
 
-// KnowsCustomTools reports whether a provider takes tools with free text. OpenAI
-// made them; other servers that speak its dialect refuse them.
+// KnowsCustomTools reports whether a provider accepts custom tools with free text. Only
+// OpenAI does; other servers of its dialect reject them.
 func (p *Provider) KnowsCustomTools() bool {
 	host := p.BaseURL.Hostname()
 	return strings.HasSuffix(host, ".openai.com") || strings.HasSuffix(host, ".openai.azure.com")

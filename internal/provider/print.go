@@ -5,9 +5,8 @@ import (
 	"log/slog"
 )
 
-// The printing methods below have value receivers so that neither a Provider nor
-// a pointer to one can be printed past them: Headers and the query of BaseURL
-// may hold credentials.
+// The printing methods below have value receivers, so that they apply to a Provider and
+// to a pointer to one: Headers and the query of BaseURL may contain credentials.
 
 // String names the provider, its protocol and its address.
 func (p Provider) String() string {

@@ -1,144 +1,212 @@
-// Package provider knows who serves models: the protocol they speak, their
-// address, their credential, and the habits that differ from the protocol's
-// specification. A provider is data; code is only for a new credential scheme.
+// Package provider describes upstreams: their protocol, address, credential, and their
+// deviations from the protocol's specification. A provider is data; only a new credential
+// scheme needs code.
 package provider
 
 import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Provider is one upstream as the gateway uses it: a catalogue row with the
-// operator's settings laid over it. It does not change after it was built.
+// Provider is one upstream: a preset with the operator's settings applied. It is
+// immutable.
 type Provider struct {
-	Name     string // the operator's name for it
-	Preset   string // the row of the catalogue that it is; empty where it is none
-	Workers  string // the pool that it belongs to, where it was found; empty where it is written
+	Name     string // name in the operator's configuration
+	Preset   string // its preset; empty: none
+	Workers  string // pool of a discovered worker; empty for a configured provider
 	Protocol protocol.Name
-	BaseURL  *url.URL // as the vendor's own SDK takes it; may carry a query
-	// APIVersion is the version of the protocol that this provider is sent where
-	// the client did not name one; empty means the protocol's own default.
+	BaseURL  *url.URL // in the form that the vendor's SDK accepts; may have a query
+	// APIVersion is the protocol version to use if the client sends none; empty means the
+	// protocol's default.
 	APIVersion string
-	// AcceptedVersions are further versions that it takes as they are. None, and
-	// no APIVersion, means every version that is known.
+	// AcceptedVersions lists further versions that the provider accepts. Empty without
+	// APIVersion means every known version.
 	AcceptedVersions []string
-	// ForwardUnknownVersion sends on what asks for a version that nobody here
-	// knows, unread.
+	// ForwardUnknownVersion forwards requests with an unknown version unparsed.
 	ForwardUnknownVersion bool
 	Auth                  Auth
 	Key                   secret.String
-	Headers               http.Header // sent with every request, on top of the protocol's own
+	Headers               http.Header // sent with every request, in addition to the protocol's own
 
 	UpstreamStream StreamMode
-	IncludeUsage   bool // ask for usage on streams where the client did not
-	NvExt          NvExt
+	IncludeUsage   bool // request usage on streams even if the client did not
+	Extensions     Extensions
 	Rerank         Rerank
+	UnknownIDs     UnknownIDs
+	CacheSalt      CacheSalt
 	Quirks         []Quirk
-	Paths          []Path // other paths that are forwarded, each exactly
+	Paths          []Path // further forwarded paths; exact matches only
 	Timeouts       Timeouts
 
-	Concurrency  int // requests that each model may have open at once; 0 is the gateway's own limit
+	Concurrency  int // maximum concurrent requests per model; 0: the gateway's default
 	Quota        Quota
 	Health       Check
 	Continuation Continuation
+
+	redactor *secret.Redactor // of Secrets, after Prepare
 }
 
-// Pool is whose retries are counted together: those of all workers that serve the
-// same, or the provider's own.
+// Secrets returns the texts of the configuration that must not be shown: the key, the values
+// of headers and those of the base URL's query. Versions and features are not secret, and
+// errors name them.
+func (p *Provider) Secrets() []string {
+	list := []string{p.Key.Reveal()}
+	add := func(name string, values []string) {
+		name = strings.ToLower(name)
+		if strings.HasSuffix(name, "version") || strings.HasSuffix(name, "beta") {
+			return
+		}
+		for _, v := range values {
+			list = append(list, v)
+			list = append(list, strings.Fields(v)...) // a scheme and a credential
+		}
+	}
+	for name, values := range p.Headers {
+		add(name, values)
+	}
+	if p.BaseURL != nil && p.BaseURL.RawQuery != "" {
+		for name, values := range p.BaseURL.Query() {
+			add(name, values)
+		}
+	}
+	return list
+}
+
+// Prepare computes what Redactor returns, before the provider serves requests.
+func (p *Provider) Prepare() {
+	if p.redactor == nil {
+		p.redactor = secret.NewRedactor(p.Secrets())
+	}
+}
+
+// Redactor removes the provider's secrets from texts.
+func (p *Provider) Redactor() *secret.Redactor {
+	if p.redactor == nil {
+		return secret.NewRedactor(p.Secrets())
+	}
+	return p.redactor
+}
+
+// Pool returns the name of the provider's retry budget: workers of a model share one, and
+// a configured provider has its own.
 func (p *Provider) Pool() string { return cmp.Or(p.Workers, p.Name) }
 
-// Quota says what a rate limit counts for.
+// Quota is the scope of an upstream rate limit.
 type Quota string
 
-// What a rate limit may count for.
+// The scopes of a rate limit.
 const (
-	QuotaModel    Quota = "model"    // the model that was asked
-	QuotaProvider Quota = "provider" // every model of the credential
+	QuotaModel    Quota = "model"    // the requested model
+	QuotaProvider Quota = "provider" // all models of the credential
 )
 
-// Check is how a provider is asked whether it is well; an empty Path is never.
+// Check is an active health check. An empty Path turns it off.
 type Check struct {
-	Path  string // on the provider's origin
+	Path  string // relative to the provider's origin
 	Every time.Duration
 }
 
-// Continuation is how a provider is asked for the rest of an answer.
+// Continuation is the way in which a provider continues a truncated response.
 type Continuation string
 
-// The ways to ask for the rest of an answer. All end the conversation with the
-// answer's beginning, as a message of the assistant.
+// The continuation methods. All send the beginning of the response as the last assistant
+// message.
 const (
 	NoContinuation   Continuation = "none"
-	ContinueTrailing Continuation = "trailing" // and nothing else: such a message is always continued
-	ContinueVLLM     Continuation = "vllm"     // and continue_final_message without a generation prompt
+	ContinueTrailing Continuation = "trailing" // no further parameter: the provider always continues such a message
+	ContinueVLLM     Continuation = "vllm"     // with continue_final_message and without a generation prompt
 	ContinuePrefix   Continuation = "prefix"   // and "prefix": true on the message
 )
 
-// Auth is how a credential is put on a request.
+// Auth is a credential scheme.
 type Auth string
 
 // The credential schemes.
 const (
 	Bearer   Auth = "bearer"         // Authorization: Bearer KEY
-	APIKey   Auth = "api-key"        // api-key: KEY, as Azure has it
-	XAPIKey  Auth = "x-api-key"      // x-api-key: KEY, as Anthropic has it
-	XGoogKey Auth = "x-goog-api-key" // x-goog-api-key: KEY, as Google has it
+	APIKey   Auth = "api-key"        // api-key: KEY (Azure)
+	XAPIKey  Auth = "x-api-key"      // x-api-key: KEY (Anthropic)
+	XGoogKey Auth = "x-goog-api-key" // x-goog-api-key: KEY (Google)
 	NoneAuth Auth = "none"
 )
 
-// StreamMode says whether the upstream is asked to stream.
+// StreamMode says when the gateway requests a stream from the upstream.
 type StreamMode string
 
 // The stream modes.
 const (
-	Mirror StreamMode = "mirror" // as the client asked
-	Always StreamMode = "always" // always; a client that did not ask gets the collected answer
+	Mirror StreamMode = "mirror" // if the client requested one
+	Always StreamMode = "always" // always; a non-streaming client gets the collected response
 )
 
-// NvExt says what is done with a request's nvext member.
-type NvExt string
+// Extensions says how to treat members with which a vendor extends the dialect, such as
+// NVIDIA's nvext.
+type Extensions string
 
-// What may be done with nvext.
+// The treatments of extensions.
 const (
-	NvExtForward NvExt = "forward"
-	NvExtRefuse  NvExt = "refuse"
-	NvExtDrop    NvExt = "drop" // taken out, and reported in Isogloss-Fidelity
+	ForwardExtensions Extensions = "forward"
+	RefuseExtensions  Extensions = "refuse"
+	DropExtensions    Extensions = "drop" // removed and reported in Isogloss-Fidelity
 )
 
-// Rerank is the form in which a provider is asked to order documents.
+// UnknownIDs says how to treat requests that name an id of the provider's whose owner is
+// not known. Empty: RefuseUnknown if several organisations have keys, else ForwardUnknown.
+type UnknownIDs string
+
+// The treatments of unknown ids.
+const (
+	RefuseUnknown  UnknownIDs = "refuse"
+	ForwardUnknown UnknownIDs = "forward"
+)
+
+// CacheSalt says whether requests get a salt for the prefix cache of an engine, so that
+// no tenant can find out what others have in it.
+type CacheSalt string
+
+// The kinds of salts.
+const (
+	NoSalt     CacheSalt = "none"
+	TenantSalt CacheSalt = "tenant" // one for each organisation, or for each key of the file
+	SharedSalt CacheSalt = "shared" // as TenantSalt, if several organisations have keys
+)
+
+// Rerank is a provider's format for reranking.
 type Rerank string
 
-// The forms of reranking.
+// The rerank formats.
 const (
-	RerankSame   Rerank = "same"   // as the client wrote it
+	RerankSame   Rerank = "same"   // the client's own format
 	RerankCohere Rerank = "cohere" // version 2 of Cohere's API
 	RerankJina   Rerank = "jina"
 )
 
-// Quirk is a habit of a provider that its requests are edited for.
+// Quirk is an edit of requests that a provider needs.
 type Quirk struct {
 	Rename, To string // a top-level request member and what this provider calls it; "nvext.a" reaches into nvext
 }
 
-// RenameField is the quirk of a provider that calls a request member by another name.
+// RenameField is a Quirk that renames a member of the request.
 func RenameField(from, to string) Quirk { return Quirk{Rename: from, To: to} }
 
-// Path is a method and a path that a provider serves beyond its protocol.
+// Path is a method and a path that are forwarded to a provider in addition to its
+// protocol's endpoints.
 type Path struct {
 	Method string
-	Path   string // as the client calls it on the gateway, for example /v1/audio/speech
+	Path   string // the path on the gateway, for example /v1/audio/speech
 }
 
-// Timeouts bound one request to a provider.
+// Timeouts holds the timeouts of one request to a provider.
 type Timeouts struct {
-	Connect    time.Duration // until the connection stands
-	FirstByte  time.Duration // until the answer's headers are here
-	FirstToken time.Duration // until a stream has said something; 0 sets no limit of its own
-	Idle       time.Duration // between two reads of the answer
-	Total      time.Duration // the whole exchange, all attempts together
+	Connect    time.Duration // until the connection is established
+	FirstByte  time.Duration // until the response headers arrive
+	FirstToken time.Duration // until the first token of a stream; 0: none
+	Idle       time.Duration // between two reads of the response
+	Total      time.Duration // for the whole exchange with all attempts
 }

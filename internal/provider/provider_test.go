@@ -17,7 +17,7 @@ func TestURL(t *testing.T) {
 		protocol         protocol.Name
 		base, path, want string
 	}{
-		// LIF-13 and K42: exactly one /v1, the query kept.
+		// Exactly one /v1, and the query is kept (LIF-13, K42).
 		{protocol.OpenAIChat, "https://h", chat, "https://h/v1/chat/completions"},
 		{protocol.OpenAIChat, "https://h/", chat, "https://h/v1/chat/completions"},
 		{protocol.OpenAIChat, "https://h/v1", chat, "https://h/v1/chat/completions"},
@@ -32,12 +32,12 @@ func TestURL(t *testing.T) {
 		{protocol.OpenAIChat, "http://[::1]:8000/v1", chat, "http://[::1]:8000/v1/chat/completions"},
 		{protocol.OpenAIResponses, "https://h/v1", "/v1/responses", "https://h/v1/responses"},
 		{protocol.OpenAIResponses, "https://h", "/v1/responses", "https://h/v1/responses"},
-		// Other paths, as the operator lists them.
+		// Forwarded paths.
 		{protocol.OpenAIChat, "https://h/v1", "/v1/audio/speech", "https://h/v1/audio/speech"},
 		{protocol.OpenAIChat, "http://h:8000/v1", "/tokenize", "http://h:8000/tokenize"},
 		{protocol.OpenAIChat, "http://h:8000", "/tokenize", "http://h:8000/tokenize"},
 		{protocol.OpenAIChat, "http://h:8000", "/v1", "http://h:8000/v1"},
-		// The bare origin for the other two.
+		// A bare origin for the other two protocols.
 		{protocol.Anthropic, "https://api.anthropic.com", messages, "https://api.anthropic.com/v1/messages"},
 		{protocol.Anthropic, "https://api.anthropic.com/", messages, "https://api.anthropic.com/v1/messages"},
 		{protocol.Anthropic, "https://api.anthropic.com/v1", messages, "https://api.anthropic.com/v1/messages"},
@@ -78,8 +78,8 @@ func TestParseBaseURLRefuses(t *testing.T) {
 		{protocol.OpenAIChat, "https://me:CANARY@h/v1", "password"},
 		{protocol.OpenAIChat, "https://h/v1#CANARY", "fragment"},
 		{protocol.OpenAIChat, "https://h/v1?a=%zz", "query"},
-		{protocol.OpenAIChat, "https://h/v1/chat/completions?api-version=1", `take "/chat/completions" off`},
-		{protocol.Anthropic, "https://h/v1/messages/", `take "/messages" off`},
+		{protocol.OpenAIChat, "https://h/v1/chat/completions?api-version=1", `remove "/chat/completions"`},
+		{protocol.Anthropic, "https://h/v1/messages/", `remove "/messages"`},
 		{protocol.Gemini, "https://h/v1beta", "api_version"},
 		{protocol.Gemini, "https://h/v1/models/m:generateContent", "api_version"},
 	} {
@@ -128,7 +128,7 @@ func TestCatalog(t *testing.T) {
 		if (p.BaseURL == nil) != (row.Name == "azure") {
 			t.Errorf("%s: only azure has no address of its own", row.Name)
 		}
-		if row.Title == "" || p.Protocol == "" || p.Auth == "" || p.NvExt == "" {
+		if row.Title == "" || p.Protocol == "" || p.Auth == "" || p.Extensions == "" {
 			t.Errorf("%s: a field is empty: %+v", row.Name, row)
 		}
 		if row.Local != (p.UpstreamStream == Always) || row.Local != (row.EnvKey == "") {
@@ -150,7 +150,7 @@ func TestCustom(t *testing.T) {
 	for name, want := range map[protocol.Name]Auth{
 		protocol.OpenAIChat: Bearer, protocol.OpenAIResponses: Bearer, protocol.Anthropic: XAPIKey, protocol.Gemini: XGoogKey,
 	} {
-		if got := Custom(name); got.Auth != want || got.UpstreamStream != Mirror || got.NvExt != NvExtRefuse {
+		if got := Custom(name); got.Auth != want || got.UpstreamStream != Mirror || got.Extensions != RefuseExtensions {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// The row that the documents of docs/seeds.md describe: OpenAI's own address, a
-// bearer key, and no header for a version.
+// TestSeedOpenAI checks OpenAI's preset against docs/evidence/seeds.md: OpenAI's address,
+// a bearer key, and no version header.
 func TestSeedOpenAI(t *testing.T) {
 	row, ok := Lookup("openai")
 	if !ok {

@@ -10,18 +10,18 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// URL is the address of a protocol's path, such as /v1/chat/completions, at
-// this provider. The path is escaped as it is on the wire and may carry a query.
+// URL returns the address of a protocol's path, such as /v1/chat/completions, at this
+// provider. The path is escaped and may have a query.
 //
-// BaseURL is what the vendor's own SDK takes, so:
+// BaseURL has the form that the vendor's SDK takes:
 //
 //   - for the two protocols of OpenAI the part of the path after /v1 is appended
-//     to it, and a bare origin gets /v1 first; a base that is versioned in
-//     another way (Azure's deployments) is left as it is;
-//   - for all else, and for paths outside /v1, the whole path is appended to the
-//     base without its final version segment.
+//     to it, and a bare origin gets /v1 first; a base with another kind of version
+//     (Azure's deployments) is not changed;
+//   - for other protocols, and for paths outside of /v1, the whole path is appended to
+//     the base without its last version segment.
 //
-// Either way exactly one version results, and the base's query is kept.
+// The result has exactly one version, and the base's query is kept.
 func (p *Provider) URL(path string) *url.URL {
 	u := *p.BaseURL
 	path, query, _ := strings.Cut(path, "?")
@@ -44,7 +44,7 @@ func (p *Provider) URL(path string) *url.URL {
 	}
 	u.Path, u.RawPath = path, ""
 	if strings.IndexByte(path, '%') >= 0 {
-		// RawPath only counts while it is an escape of Path.
+		// url.URL ignores RawPath unless it is an encoding of Path.
 		if plain, err := url.PathUnescape(path); err == nil {
 			u.Path, u.RawPath = plain, path
 		}
@@ -56,7 +56,7 @@ func openAI(name protocol.Name) bool {
 	return name == protocol.OpenAIChat || name == protocol.OpenAIResponses
 }
 
-// withoutVersion takes a last segment such as /v1 or /v1beta off a path.
+// withoutVersion removes a last segment such as /v1 or /v1beta.
 func withoutVersion(path string) string {
 	i := strings.LastIndexByte(path, '/')
 	if i >= 0 && isVersion(path[i+1:]) {
@@ -73,7 +73,7 @@ func isVersion(segment string) bool {
 	return false
 }
 
-// endpoints are the ends of paths that the gateway appends itself.
+// endpoints lists the path suffixes that the gateway appends itself.
 func endpoints() []string {
 	return []string{
 		"/chat/completions", "/completions", "/responses", "/messages", "/messages/count_tokens",
@@ -81,9 +81,8 @@ func endpoints() []string {
 	}
 }
 
-// ParseBaseURL reads a base URL for a protocol and refuses what cannot be one.
-// Its errors read on from the quoted value, and never quote what may hold a
-// credential.
+// ParseBaseURL parses and checks a base URL for a protocol. Its errors continue the
+// quoted value in a message and never contain a part that may be a credential.
 func ParseBaseURL(name protocol.Name, raw string) (*url.URL, error) {
 	if !strings.Contains(raw, "://") {
 		return nil, fmt.Errorf("has no scheme; write %q", "https://"+raw)
@@ -99,7 +98,7 @@ func ParseBaseURL(name protocol.Name, raw string) (*url.URL, error) {
 		return nil, errors.New("holds a user name or password; take it out and write the key as api_key")
 	}
 	if u.Fragment != "" || strings.HasSuffix(raw, "#") {
-		return nil, errors.New("holds a fragment; take \"#\" and what follows it out")
+		return nil, errors.New("has a fragment; remove \"#\" and the text after it")
 	}
 	if _, err := url.ParseQuery(u.RawQuery); err != nil {
 		return nil, errors.New("has a query that cannot be read; write it as \"?name=value\"")
@@ -107,11 +106,11 @@ func ParseBaseURL(name protocol.Name, raw string) (*url.URL, error) {
 	path := strings.TrimRight(u.Path, "/")
 	for _, end := range endpoints() {
 		if strings.HasSuffix(path, end) {
-			return nil, fmt.Errorf("is a whole endpoint; take %q off its end", end)
+			return nil, fmt.Errorf("is a complete endpoint; remove %q from its end", end)
 		}
 	}
 	if name == protocol.Gemini && slices.ContainsFunc(strings.Split(path, "/"), isVersion) {
-		return nil, errors.New("holds a version; write what stands before it, and the version as api_version")
+		return nil, errors.New("has a version; write the part before it, and the version as api_version")
 	}
 	return u, nil
 }

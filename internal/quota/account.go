@@ -6,45 +6,46 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// Limit is what an account may use. A zero field is no limit.
+// Limit holds the limits of an account. A zero field means no limit.
 type Limit struct {
-	Requests    int64         // in a minute
-	Tokens      int64         // in a minute, all classes together
+	Requests    int64         // per minute
+	Tokens      int64         // per minute, all token classes together
 	Concurrency int64         // open requests, on all nodes together
-	Budget      usage.Money   // in a window
-	Window      time.Duration // of the budget; 0 is all time
+	Budget      usage.Money   // per Window
+	Window      time.Duration // time window of the budget; 0 means all time
 }
 
-// IsZero reports whether nothing is limited.
+// IsZero reports whether l limits nothing.
 func (l Limit) IsZero() bool { return l == Limit{} }
 
-// Account is who is held to a limit: "key:ID", "team:ORG/TEAM" or "org:ORG".
+// Account is a key, team or organisation with its limit. Its ID is "key:ID", "team:ORG/TEAM" or
+// "org:ORG".
 type Account struct {
 	ID    string
 	Limit Limit
 }
 
-// Ask is what a request wants to reserve.
-type Ask struct {
-	ID       string    // of the request
-	Org      string    // all accounts of an organisation are kept together
-	Accounts []Account // those that have a limit, the key's first
-	Tokens   int64     // the most that it can use
-	Cost     usage.Money
-	Part     bool // it is for more of a request that was let in, and no further request
+// Request describes a reservation.
+type Request struct {
+	ID        string      // id of the client's request
+	Org       string      // organisation of all Accounts
+	Accounts  []Account   // accounts that have a limit, the key's first; at most three
+	Tokens    int64       // maximum number of tokens
+	Cost      usage.Money // maximum cost
+	Extension bool        // extends the reservation of an admitted request; counts as no further request
 }
 
-// Refusal is why a request has to wait or cannot be had at all.
+// Refusal describes the limit that rejects a request.
 type Refusal struct {
 	Account    string
 	Reason     Reason
-	RetryAfter time.Duration // 0 where waiting does not help
+	RetryAfter time.Duration // 0: retrying does not help
 }
 
-// Reason is the limit that was reached.
+// Reason is the kind of limit that was reached.
 type Reason string
 
-// The reasons.
+// The limits that can reject a request.
 const (
 	Requests    Reason = "requests"
 	Tokens      Reason = "tokens"

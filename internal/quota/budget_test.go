@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,16 +14,16 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// R1: a thousand requests at once, through three nodes, against a budget for a hundred
-// of them. What was really spent and what is still reserved is never more than the
-// budget, and nobody is refused for whom there is room.
+// TestBudgetIsNeverOverdrawn (R1) sends a thousand concurrent requests through three nodes against a
+// budget for a hundred of them. Charges and reservations together never exceed the budget, and no
+// request is refused that fits.
 func TestBudgetIsNeverOverdrawn(t *testing.T) {
 	s := storetest.Redis(t)
 	for name, o := range map[string]Options{"plain": {HotRate: -1, Timeout: patient}, "slices": {HotRate: 20, Timeout: patient}} {
 		t.Run(name, func(t *testing.T) { testBudget(t, redisNodes(t, s, 3, o), name) })
 	}
 	t.Run("memory", func(t *testing.T) {
-		n := start(t, NewMemory(Options{}), nil)
+		n := start(t, newMemory(Options{}), nil)
 		testBudget(t, []*node{n, n, n}, "memory")
 	})
 }
@@ -30,19 +31,21 @@ func TestBudgetIsNeverOverdrawn(t *testing.T) {
 func testBudget(t *testing.T, nodes []*node, org string) {
 	const price = usage.Money(1000)
 	account := Account{ID: "org:" + org, Limit: Limit{Budget: 100 * price}}
-	var spent, out atomic.Int64 // what was used, and with the most that those may use who are open
+	var spent, out atomic.Int64 // charged; charged and reserved
 	var admitted, refused atomic.Int64
+	full := make(chan struct{}) // closed when the budget is fully reserved
 	ask := func(n int, cost usage.Money) (Hold, *Refusal) {
-		return nodes[n%len(nodes)].Reserve(context.Background(), Ask{ID: fmt.Sprintf("%s-%d", org, n), Org: org, Accounts: []Account{account}, Cost: cost})
+		return nodes[n%len(nodes)].Reserve(context.Background(), Request{ID: fmt.Sprintf("%s-%d", org, n), Org: org, Accounts: []Account{account}, Cost: cost})
 	}
 	var wg sync.WaitGroup
 	for n := range 1000 {
 		wg.Go(func() {
-			h, refusal := ask(n, price)
-			for tries := 0; refusal != nil && refusal.RetryAfter > 0 && tries < 30; tries++ {
-				time.Sleep(rand.N(100 * time.Millisecond)) // it is told to come again
+			var h Hold
+			var refusal *Refusal
+			poll(func() bool { // retries like a client, while a retry can help
 				h, refusal = ask(n, price)
-			}
+				return refusal == nil || refusal.RetryAfter == 0
+			})
 			if refusal != nil {
 				refused.Add(1)
 				if refusal.Reason != Budget || refusal.Account != account.ID {
@@ -50,19 +53,25 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 				}
 				return
 			}
-			admitted.Add(1)
-			if all := out.Add(int64(price)); all > int64(account.Limit.Budget) {
-				t.Errorf("%d of %d are out", all, account.Limit.Budget)
+			if admitted.Add(1) == 100 {
+				close(full)
 			}
-			time.Sleep(rand.N(10 * time.Millisecond)) // the answer takes its time
+			if all := out.Add(int64(price)); all > int64(account.Limit.Budget) {
+				t.Errorf("%d of %d are charged or reserved", all, account.Limit.Budget)
+			}
+			select { // the first hundred are open together: no further request fits
+			case <-full:
+			case <-time.After(pollTimeout):
+				t.Errorf("only %d requests were admitted together, want 100", admitted.Load())
+			}
 			cost := rand.N(price + 1)
 			if n%5 == 0 {
-				cost = 0 // the client went away before the first token
+				cost = 0 // the client disconnected before the first token
 			}
 			spent.Add(int64(cost))
 			out.Add(int64(cost - price))
-			h.Settle(0, cost)
-			h.Settle(0, price) // once is enough
+			settle(h, 0, cost)
+			settle(h, 0, price) // ignored
 		})
 	}
 	wg.Wait()
@@ -75,12 +84,12 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 	}
 	t.Logf("%d admitted, %d refused, %d of %d spent", admitted.Load(), refused.Load(), spent.Load(), account.Limit.Budget)
 	if spent.Load() <= int64(account.Limit.Budget-price) {
-		t.Errorf("%d of %d is spent: there was room for one more", spent.Load(), account.Limit.Budget)
+		t.Errorf("%d of %d is spent: one more request fits", spent.Load(), account.Limit.Budget)
 	}
-	// Whoever fits now is admitted, to the last unit.
+	// Requests that fit are admitted, down to the last unit.
 	left := int64(account.Limit.Budget) - spent.Load()
 	n := 1000
-	eventually(t, 5*time.Second, "there is no slice out", func() bool {
+	eventually(t, "all slices are returned", func() bool {
 		_, reserved, _ := inRedis(t, nodes[0], org, account.ID)
 		return reserved == 0
 	})
@@ -90,7 +99,7 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 		if refusal != nil {
 			t.Fatalf("%d are left, and %d were refused: %+v", left, cost, refusal)
 		}
-		h.Settle(0, usage.Money(cost))
+		settle(h, 0, usage.Money(cost))
 		nodes[n%len(nodes)].settled(t)
 		left -= cost
 	}
@@ -99,8 +108,8 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 	}
 }
 
-// A key that is hot enough for slices runs into its budget: not one over, and nothing
-// is left that a request would fit in.
+// TestSlicesEndAtTheBudget exhausts the budget of a hot key. It is not overdrawn, and less is left
+// than a request needs.
 func TestSlicesEndAtTheBudget(t *testing.T) {
 	const price = usage.Money(1000)
 	nodes := redisNodes(t, storetest.Redis(t), 2, Options{Timeout: patient, HotRate: 50})
@@ -110,12 +119,12 @@ func TestSlicesEndAtTheBudget(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for {
-				h, refusal := nodes[i%2].Reserve(context.Background(), Ask{ID: fmt.Sprint(ids.Add(1)), Org: "o", Accounts: []Account{account}, Cost: price})
+				h, refusal := nodes[i%2].Reserve(context.Background(), Request{ID: fmt.Sprint(ids.Add(1)), Org: "o", Accounts: []Account{account}, Cost: price})
 				switch {
 				case refusal != nil && refusal.RetryAfter == 0:
 					return
-				case refusal != nil: // others may settle at less
-					time.Sleep(rand.N(5 * time.Millisecond))
+				case refusal != nil: // others may still settle for less than they reserved
+					runtime.Gosched()
 					continue
 				}
 				if all := out.Add(int64(price)); all > int64(account.Limit.Budget) {
@@ -123,7 +132,7 @@ func TestSlicesEndAtTheBudget(t *testing.T) {
 				}
 				cost := price/2 + rand.N(price/2+1)
 				out.Add(int64(cost - price))
-				h.Settle(0, cost)
+				settle(h, 0, cost)
 			}
 		})
 	}

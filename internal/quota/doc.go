@@ -1,14 +1,14 @@
-// Package quota holds keys, teams and organisations to what they may use: requests
-// and tokens a minute, open requests, and money in a window of time.
+// Package quota enforces the limits of keys, teams and organisations: requests and tokens per
+// minute, concurrent requests, and a budget per time window.
 //
-// A request reserves the most that it can use before anybody is asked, in one step
-// that either takes from all of its accounts or from none, and settles what it has
-// really used at its end. That is why a budget is never overdrawn, however many
-// requests come at once. On one node all of it is in memory; several nodes share a
-// Redis. Where that is lost, each node goes on with its share of what was left.
+// Before a request is sent upstream, Reserve takes the maximum that the request can use from all of
+// its accounts or from none. When the request ends, Settle returns the reservation and charges the
+// actual use. Concurrent requests therefore cannot overdraw a budget. A single node counts in
+// memory; several nodes share a Redis. While Redis is lost, each node continues with its share of
+// what was left.
 //
-//	hold, refusal := keeper.Reserve(ctx, quota.Ask{ID: id, Org: org, Accounts: accounts, Tokens: most, Cost: dearest})
-//	defer hold.Settle(tokens, cost) // once; what was really used
+//	hold, refusal := limiter.Reserve(ctx, quota.Request{ID: id, Org: org, Accounts: accounts, Tokens: maxTokens, Cost: maxCost})
+//	defer hold.Settle(tokens, cost) // actual use; only the first call counts
 //
-// DESIGN.md has the rules, their errors, and what happens when something is lost.
+// DESIGN.md describes the algorithms, their errors and the behaviour during outages.
 package quota

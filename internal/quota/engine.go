@@ -3,14 +3,15 @@ package quota
 import (
 	"hash/maphash"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// engine counts in memory. All accounts of an organisation are in one shard, so that
-// one lock is enough to take from all of a request's accounts or from none.
+// engine counts the use of accounts in memory. All accounts of an organisation are in one shard, so
+// that one lock covers all accounts of a request.
 type engine struct {
 	seed   maphash.Seed
 	shards [64]shard
@@ -19,26 +20,27 @@ type engine struct {
 type shard struct {
 	mu       sync.Mutex
 	accounts map[string]*account
-	charged  map[string]int64 // ids of charges, and when
-	swept    int64
+	sweptAt  int64 // in ms
 }
 
-// take is what is wanted of an account.
-type take struct {
+// amounts is what a reservation takes from each of its accounts.
+type amounts struct {
 	requests, tokens, open int64
 	cost                   usage.Money
 }
 
-func (a *Ask) take() take {
-	if a.Part {
-		return take{0, a.Tokens, 0, a.Cost}
+// amounts returns what the request takes from each account. An extension takes no request and no
+// open slot.
+func (req *Request) amounts() amounts {
+	if req.Extension {
+		return amounts{0, req.Tokens, 0, req.Cost}
 	}
-	return take{1, a.Tokens, 1, a.Cost}
+	return amounts{1, req.Tokens, 1, req.Cost}
 }
 
 const (
-	idle = 60 * minute      // after which an account is forgotten
-	keep = 24 * 60 * minute // one with a window: the ledger tells its sums less finely
+	idleTTL           = 60 * minute      // after which an unused account is deleted
+	idleTTLWithWindow = 24 * 60 * minute // for an account with a budget window, which the ledger can restore only coarsely
 )
 
 func newEngine() *engine {
@@ -49,26 +51,27 @@ func newEngine() *engine {
 	return e
 }
 
-func (e *engine) shard(org string) *shard {
+func (e *engine) shardOf(org string) *shard {
 	return &e.shards[maphash.String(e.seed, org)%uint64(len(e.shards))]
 }
 
-// reserve takes from all accounts or from none. Where the spending of one is not
-// known, unknown is its place; seed it and ask again.
-func (s *shard) reserve(now int64, accounts []Account, want take, h *held) (unknown int, refusal *Refusal) {
+// reserve takes amounts from all accounts or from none. If the spending of an account with a budget
+// has not been loaded, unseeded is its index: load it and call reserve again. Otherwise unseeded is
+// -1.
+func (s *shard) reserve(now int64, accounts []Account, want amounts, h *reservation) (unknown int, refusal *Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(now)
 	worst := int64(0)
 	for i := range accounts {
 		a := s.account(accounts[i].ID, now)
-		h.from[i] = a
+		h.accounts[i] = a
 		a.advance(now, accounts[i].Limit)
-		h.blind = h.blind || a.blind
-		if accounts[i].Limit.Budget > 0 && !a.known {
+		h.provisional = h.provisional || a.provisional
+		if accounts[i].Limit.Budget > 0 && !a.seeded {
 			return i, nil
 		}
-		reason, wait := a.check(now, accounts[i].Limit, want)
+		reason, wait := a.exceeded(now, accounts[i].Limit, want)
 		if reason != "" && (refusal == nil || longer(wait, worst)) {
 			worst = wait
 			refusal = &Refusal{Account: accounts[i].ID, Reason: reason, RetryAfter: time.Duration(max(wait, 0)) * time.Millisecond}
@@ -78,125 +81,151 @@ func (s *shard) reserve(now int64, accounts []Account, want take, h *held) (unkn
 		return -1, refusal
 	}
 	for i := range accounts {
-		h.from[i].take(want)
+		h.accounts[i].add(want)
 	}
-	h.shard, h.minute = s, h.from[0].requests.at
+	h.shard, h.minute = s, h.accounts[0].requests.minute
 	return -1, nil
 }
 
-// longer compares two waits; below 0 is for ever.
+// longer reports whether wait is longer than the other wait. A negative wait never ends.
 func longer(wait, than int64) bool { return than >= 0 && (wait < 0 || wait > than) }
 
-// settle gives back what was reserved and books what was used.
-func (s *shard) settle(now int64, h *held, tokens int64, cost usage.Money) {
+// settle returns a reservation and charges the actual use.
+func (s *shard) settle(now int64, h *reservation, tokens int64, charge func(*account, string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range h.ask.Accounts {
-		a := h.from[i]
+	for i := range h.request.Accounts {
+		a := h.accounts[i]
 		a.roll(now)
-		a.tokens.correct(h.minute, tokens-h.ask.Tokens)
-		a.open -= h.ask.take().open
-		a.reserved -= h.ask.Cost
-		a.spend(cost, a.newest)
+		a.tokens.correct(h.minute, tokens-h.request.Tokens)
+		a.open -= h.request.amounts().open
+		a.reserved -= h.request.Cost
+		charge(a, h.request.Accounts[i].ID)
 	}
 }
 
-// charge books the cost of a request that has no reservation here, once for its id.
-// An account that is not known yet will be seeded from the ledger, which has it.
-func (s *shard) charge(now int64, ask *Ask) {
+// setTotal sets what an account has spent in a log. An account that is not seeded is skipped: its seed
+// includes the logs.
+func (s *shard) setTotal(now int64, t usage.Total) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, done := s.charged[ask.ID]; done {
-		return
-	}
-	if s.charged == nil {
-		s.charged = map[string]int64{}
-	}
-	s.charged[ask.ID] = now
-	for _, of := range ask.Accounts {
-		if a := s.accounts[of.ID]; a != nil && a.known {
-			a.advance(now, of.Limit)
-			a.spend(ask.Cost, a.newest)
-		}
+	if a := s.accounts[t.Account]; a != nil && a.seeded {
+		a.roll(now)
+		a.setTotal(t.Log, t.Spent)
 	}
 }
 
+// account returns the account with the given id and creates it if necessary.
 func (s *shard) account(id string, now int64) *account {
 	a := s.accounts[id]
 	if a == nil {
 		a = &account{}
 		s.accounts[id] = a
 	}
-	a.used = now
+	a.lastUsed = now
 	return a
 }
 
-// sweep forgets accounts that nobody has used for long, so that memory is bounded
-// by those that are in use. The ledger knows what they have spent.
+// sweep deletes idle accounts, at most once per minute. The ledger still has their spending.
 func (s *shard) sweep(now int64) {
-	if now-s.swept < minute {
+	if now-s.sweptAt < minute {
 		return
 	}
-	s.swept = now
+	s.sweptAt = now
 	for id, a := range s.accounts {
-		after := int64(idle)
+		after := int64(idleTTL)
 		if a.buckets != nil {
-			after = keep
+			after = idleTTLWithWindow
 		}
-		if a.open == 0 && now-a.used > after {
+		if a.open == 0 && now-a.lastUsed > after {
 			delete(s.accounts, id)
 		}
 	}
-	for id, at := range s.charged {
-		if now-at > idle {
-			delete(s.charged, id)
-		}
+}
+
+// account holds the counters of one account.
+type account struct {
+	lastUsed         int64 // in ms
+	requests, tokens slidingMinute
+	open             int64
+	reserved, spent  usage.Money
+	elsewhere        usage.Money // reserved by other processes of this machine
+	logs             []logTotal  // what of each log spent includes
+	seeded           bool        // spent includes the ledger's sum
+	provisional      bool        // the ledger could not be queried; only 1/provisionalPart of the budget is allowed
+	window           time.Duration
+	newestBucket     int64        // bucket of a budget's window
+	buckets          *bucketArray // spending by bucket; nil for a budget for all time
+}
+
+// logTotal is what an account has spent in one log.
+type logTotal struct {
+	log   string
+	spent usage.Money
+}
+
+// setTotal sets what the account has spent in a log, and adds the difference to spent.
+func (a *account) setTotal(log string, total usage.Money) {
+	i := slices.IndexFunc(a.logs, func(l logTotal) bool { return l.log == log })
+	if i < 0 {
+		i = len(a.logs)
+		a.logs = append(a.logs, logTotal{log: log})
+	}
+	if more := total - a.logs[i].spent; more > 0 {
+		a.logs[i].spent = total
+		a.addSpent(more, a.newestBucket)
 	}
 }
 
-// account is what is counted for one.
-type account struct {
-	used             int64 // when, in ms
-	requests, tokens window
-	open             int64
-	reserved, spent  usage.Money
-	known            bool // spent is what the ledger had, and what came since
-	blind            bool // the ledger could not be asked: a hundredth of the budget may be used
-	span             time.Duration
-	newest           int64        // bucket of a budget's window
-	buckets          *bucketArray // nil for all time
+// seed sets spent to the ledger's sums and to what the logs have beyond them.
+func (a *account) seed(from seed, logs []usage.Total) {
+	a.spent, a.logs, a.seeded, a.provisional = 0, nil, true, false
+	if a.buckets != nil {
+		*a.buckets = bucketArray{}
+	}
+	for n, v := range from.parts {
+		a.addSpent(v, a.newestBucket-int64(n*buckets/seedParts))
+	}
+	for _, t := range from.logs {
+		a.logs = append(a.logs, logTotal{t.Log, t.Spent})
+	}
+	for _, t := range logs {
+		a.setTotal(t.Log, t.Spent)
+	}
 }
 
-// A budget's window is counted in so many parts; spending leaves it in such steps.
+// buckets is the number of parts of a budget's window. Spending leaves the window one bucket at a
+// time.
 const buckets = 60
 
 type bucketArray [buckets]usage.Money
 
-// advance brings the account to the present and to its limit.
+// advance moves the account to the current time. If the operator has changed the budget's window,
+// the account has to be seeded again.
 func (a *account) advance(now int64, l Limit) {
-	if a.span != l.span() { // the operator has changed it: the ledger is asked again
-		a.known, a.blind, a.span, a.spent, a.buckets = false, false, l.span(), 0, nil
+	if a.window != l.budgetWindow() { // the operator has changed the window
+		a.seeded, a.provisional, a.window, a.spent, a.buckets = false, false, l.budgetWindow(), 0, nil
 	}
 	a.roll(now)
 }
 
-// roll brings the account to the present.
+// roll moves the account's counters to the current time.
 func (a *account) roll(now int64) {
 	a.requests.roll(now / minute)
 	a.tokens.roll(now / minute)
-	if a.span == 0 {
+	if a.window == 0 {
 		return
 	}
 	if a.buckets == nil {
-		a.buckets, a.newest = &bucketArray{}, bucketAt(now, a.span)
+		a.buckets, a.newestBucket = &bucketArray{}, bucketAt(now, a.window)
 	}
-	for at := bucketAt(now, a.span); a.newest < at; {
-		if at-a.newest > buckets { // all of it has left the window
-			*a.buckets, a.spent, a.newest = bucketArray{}, 0, at
+	for at := bucketAt(now, a.window); a.newestBucket < at; {
+		if at-a.newestBucket > buckets { // everything has left the window
+			*a.buckets, a.spent, a.newestBucket = bucketArray{}, 0, at
 			return
 		}
-		a.newest++
-		slot := &a.buckets[a.newest%buckets]
+		a.newestBucket++
+		slot := &a.buckets[a.newestBucket%buckets]
 		a.spent -= *slot
 		*slot = 0
 	}
@@ -206,18 +235,18 @@ func bucketAt(now int64, span time.Duration) int64 {
 	return int64(float64(now) * buckets / float64(span.Milliseconds()))
 }
 
-// span is the budget's window, 0 where there is no budget.
-func (l Limit) span() time.Duration {
+// budgetWindow returns the window of the budget, 0 where there is no budget.
+func (l Limit) budgetWindow() time.Duration {
 	if l.Budget == 0 {
 		return 0
 	}
 	return l.Window
 }
 
-// spend books a cost in a bucket.
-func (a *account) spend(cost usage.Money, bucket int64) {
+// addSpent adds a cost to a bucket and to the sum. A bucket that has left the window is ignored.
+func (a *account) addSpent(cost usage.Money, bucket int64) {
 	if a.buckets != nil {
-		if bucket <= a.newest-buckets {
+		if bucket <= a.newestBucket-buckets {
 			return
 		}
 		a.buckets[bucket%buckets] += cost
@@ -225,61 +254,62 @@ func (a *account) spend(cost usage.Money, bucket int64) {
 	a.spent += cost
 }
 
-func (a *account) take(want take) {
-	a.requests.cur += want.requests
-	a.tokens.cur += want.tokens
+// add adds a reservation to the counters.
+func (a *account) add(want amounts) {
+	a.requests.current += want.requests
+	a.tokens.current += want.tokens
 	a.open += want.open
 	a.reserved += want.cost
 }
 
-// check finds the limit that is longest in the way, and for how many ms; below 0 is
-// for ever.
-func (a *account) check(now int64, l Limit, want take) (reason Reason, wait int64) {
+// exceeded returns the exceeded limit with the longest wait, and the wait in ms. A negative wait
+// never ends.
+func (a *account) exceeded(now int64, l Limit, want amounts) (reason Reason, wait int64) {
 	part := float64(now%minute) / minute
 	consider := func(r Reason, w int64) {
 		if reason == "" || longer(w, wait) {
 			reason, wait = r, w
 		}
 	}
-	if l.Requests > 0 && float64(want.requests) > float64(l.Requests)-a.requests.used(part) {
-		consider(Requests, a.requests.wait(part, want.requests, l.Requests))
+	if l.Requests > 0 && want.requests > 0 && float64(want.requests) > float64(l.Requests)-a.requests.used(part) {
+		consider(Requests, a.requests.waitFor(part, want.requests, l.Requests))
 	}
 	if l.Tokens > 0 && want.tokens > 0 && float64(want.tokens) > float64(l.Tokens)-a.tokens.used(part) {
-		consider(Tokens, a.tokens.wait(part, want.tokens, l.Tokens))
+		consider(Tokens, a.tokens.waitFor(part, want.tokens, l.Tokens))
 	}
-	if l.Concurrency > 0 && want.open > l.Concurrency-a.open {
+	if l.Concurrency > 0 && want.open > 0 && want.open > l.Concurrency-a.open {
 		consider(Concurrency, second)
 	}
 	budget := l.Budget
-	if a.blind {
-		budget = max(1, budget/blindPart)
+	if a.provisional {
+		budget = max(1, budget/provisionalPart)
 	}
-	if l.Budget > 0 && want.cost > 0 && want.cost > budget-a.spent-a.reserved {
-		if a.blind {
+	if l.Budget > 0 && want.cost > 0 && want.cost > budget-a.spent-a.reserved-a.elsewhere {
+		if a.provisional {
 			consider(Budget, second)
 		} else {
-			consider(Budget, a.leave(now, want.cost, budget))
+			consider(Budget, a.budgetWait(now, want.cost, budget))
 		}
 	}
 	return reason, wait
 }
 
-// leave says in how many ms enough has left the window of the budget.
-func (a *account) leave(now int64, cost, budget usage.Money) int64 {
+// budgetWait returns after how many ms enough spending has left the window.
+func (a *account) budgetWait(now int64, cost, budget usage.Money) int64 {
 	over := a.spent + cost - budget
 	switch {
 	case cost > budget:
 		return -1
-	case over <= 0: // only what is open is in the way
+	case over <= 0: // only reservations exceed the budget
 		return second
 	case a.buckets == nil:
 		return -1
 	}
-	width := float64(a.span.Milliseconds()) / buckets
-	for at := a.newest - buckets + 1; at <= a.newest; at++ {
+	width := float64(a.window.Milliseconds()) / buckets
+	for at := a.newestBucket - buckets + 1; at <= a.newestBucket; at++ {
 		if over -= a.buckets[((at%buckets)+buckets)%buckets]; over <= 0 {
 			return max(1, int64(math.Ceil(float64(at+buckets)*width-float64(now))))
 		}
 	}
-	return a.span.Milliseconds()
+	return a.window.Milliseconds()
 }

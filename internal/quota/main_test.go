@@ -3,8 +3,10 @@ package quota
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,15 +14,16 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
 func TestMain(m *testing.M) {
-	// The client looks at a cluster's nodes once more some time after it was closed.
+	// The client refreshes a cluster's nodes once more after it was closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
 
-// clock is a time that a test sets.
+// clock is a clock that a test sets.
 type clock struct {
 	mu sync.Mutex
 	t  time.Time
@@ -40,16 +43,17 @@ func (c *clock) add(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// ledger has spent what a test says, and counts how often it was asked.
+// ledger is a Ledger whose sums the test sets. It counts queries; without sums it blocks.
 type ledger struct {
 	mu    sync.Mutex
 	spent func(account string, since time.Time) (usage.Money, error)
-	asked int
-	open  int
-	most  int
+	logs  map[string][]usage.Total // by account
+	asked int                      // number of queries
+	open  int                      // concurrent queries
+	most  int                      // maximum of open
 }
 
-func (l *ledger) Spent(ctx context.Context, account string, since time.Time) (usage.Money, error) {
+func (l *ledger) Spent(ctx context.Context, account string, since ...time.Time) (out Spent, err error) {
 	l.mu.Lock()
 	l.asked++
 	l.open++
@@ -63,15 +67,105 @@ func (l *ledger) Spent(ctx context.Context, account string, since time.Time) (us
 	}()
 	if spent == nil {
 		<-ctx.Done()
-		return 0, ctx.Err()
+		return out, ctx.Err()
 	}
-	return spent(account, since)
+	for _, from := range since {
+		sum, err := spent(account, from)
+		if err != nil {
+			return out, err
+		}
+		out.Since = append(out.Since, sum)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out.Logs = l.logs[account]
+	return out, nil
 }
 
-// node is a Keeper that runs.
+// testLog is the log of a process.
+type testLog struct {
+	name string
+
+	mu    sync.Mutex
+	spent map[string]usage.Money // by account
+}
+
+func newLog(name string) *testLog { return &testLog{name: name, spent: map[string]usage.Money{}} }
+
+func (l *testLog) Name() string { return l.name }
+
+func (l *testLog) Shared() bool { return false }
+
+func (l *testLog) Spent(account string) ([]usage.Total, usage.Money) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum, ok := l.spent[account]
+	if !ok {
+		return nil, 0
+	}
+	return []usage.Total{{Log: l.name, Account: account, Spent: sum}}, 0
+}
+
+// add adds the cost of a request.
+func (l *testLog) add(accounts []Account, cost usage.Money) (t usage.Totals) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range accounts {
+		l.spent[a.ID] += cost
+		switch sum := l.spent[a.ID]; strings.Split(a.ID, ":")[0] {
+		case "key":
+			t.Key = sum
+		case "team":
+			t.Team = sum
+		default:
+			t.Org = sum
+		}
+	}
+	return t
+}
+
+// logOf returns the log of a limiter that a test has made with one.
+func logOf(l *Limiter) *testLog {
+	switch b := l.back.(type) {
+	case *memory:
+		return b.logs.(*testLog)
+	default:
+		return b.(*redisBackend).options.Logs.(*testLog)
+	}
+}
+
+// settle settles a request after it was written to the log.
+func settle(h Hold, tokens int64, cost usage.Money) {
+	if h.r == nil {
+		return
+	}
+	var totals usage.Totals
+	if !h.r.done.Load() {
+		totals = logOf(h.r.limiter).add(h.r.request.Accounts, cost)
+	}
+	h.Settle(tokens, cost, totals)
+}
+
+// charge counts a request of a dead process, whose log was found.
+func (n *node) charge(log *testLog, org string, accounts []Account, cost usage.Money) {
+	log.add(accounts, cost)
+	for _, a := range accounts {
+		totals, _ := log.Spent(a.ID)
+		totals[0].Org = org
+		n.SetTotal(totals[0])
+	}
+}
+
+// newMemory returns a limiter with a log.
+func newMemory(o Options) *Limiter {
+	o.Logs = newLog("memory")
+	return NewMemory(o)
+}
+
+// node is a running Limiter.
 type node struct {
-	*Keeper
-	stop func() // ends Run, and nothing else: as a process dies
+	*Limiter
+	stop func() // ends Run without Close, as if the process had died
 	log  *lockedBuffer
 }
 
@@ -98,14 +192,14 @@ func (l *lockedBuffer) lines() int {
 	return bytes.Count(l.b.Bytes(), []byte("\n"))
 }
 
-func start(t testing.TB, k *Keeper, log *lockedBuffer) *node {
+func start(t testing.TB, k *Limiter, log *lockedBuffer) *node {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		k.Run(ctx)
 	}()
-	n := &node{Keeper: k, log: log, stop: func() { cancel(); <-done }}
+	n := &node{Limiter: k, log: log, stop: func() { cancel(); <-done }}
 	t.Cleanup(func() {
 		n.stop()
 		k.Close()
@@ -115,7 +209,7 @@ func start(t testing.TB, k *Keeper, log *lockedBuffer) *node {
 
 func redisNode(t testing.TB, s *storetest.Server, o Options) *node {
 	t.Helper()
-	o.Redis = s.URL
+	o.Redis, o.Logs = s.URL, newLog(rand.Text())
 	log := &lockedBuffer{}
 	o.Logger = slog.New(slog.NewTextHandler(log, nil))
 	k, err := NewRedis(o)
@@ -125,7 +219,7 @@ func redisNode(t testing.TB, s *storetest.Server, o Options) *node {
 	return start(t, k, log)
 }
 
-// redisNodes runs some on one Redis and waits until each knows of all.
+// redisNodes starts n nodes on one Redis and waits until each counts all of them.
 func redisNodes(t testing.TB, s *storetest.Server, n int, o Options) []*node {
 	t.Helper()
 	o.Heartbeat = 50 * time.Millisecond
@@ -135,43 +229,49 @@ func redisNodes(t testing.TB, s *storetest.Server, n int, o Options) []*node {
 		all = append(all, redisNode(t, s, o))
 	}
 	for _, k := range all {
-		eventually(t, 5*time.Second, "all nodes know of each other", func() bool { return k.Snapshot().Nodes == n })
+		eventually(t, "all nodes count each other", func() bool { return k.Snapshot().Nodes == n })
 	}
 	return all
 }
 
-// eventually waits for something that other processes do.
-func eventually(t testing.TB, within time.Duration, what string, ok func() bool) {
+// eventually waits until a condition holds that depends on another process. The deadline is far
+// beyond what a busy machine needs.
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(within); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("after %v it is not so that %s", within, what)
-		}
-		time.Sleep(5 * time.Millisecond) // what is waited for is another process
+	if !poll(ok) {
+		t.Fatalf("after %v the condition does not hold: %s", pollTimeout, what)
 	}
 }
 
+const pollTimeout = time.Minute
+
+// poll calls ok until it returns true, and reports whether it did before the deadline.
+func poll(ok func() bool) bool {
+	return testrig.Until(context.Background(), pollTimeout, "", ok) == nil
+}
+
+// settled waits until Redis has confirmed all changes of the node.
 func (n *node) settled(t testing.TB) {
 	t.Helper()
-	eventually(t, 5*time.Second, "all is settled", func() bool {
+	eventually(t, "Redis has confirmed all changes", func() bool {
 		s := n.Snapshot()
-		r, ok := n.back.(*remote)
+		r, ok := n.back.(*redisBackend)
 		if !ok {
 			return true
 		}
 		if s.Queued+s.Merged > 0 {
 			return false
 		}
-		r.sending.Lock() // what is on its way is no longer queued
-		defer r.sending.Unlock()
+		r.sendMu.Lock() // changes in flight are no longer queued
+		defer r.sendMu.Unlock()
 		return r.queue.isEmpty()
 	})
 }
 
-// inRedis reads an account as Redis has it.
+// inRedis reads an account from Redis.
 func inRedis(t testing.TB, n *node, org, account string) (open, reserved, spent int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c, err := n.Count(ctx, org, account)
 	if err != nil {
@@ -180,5 +280,5 @@ func inRedis(t testing.TB, n *node, org, account string) (open, reserved, spent 
 	return c.Open, int64(c.Reserved), int64(c.Spent)
 }
 
-// patient is a timeout for tests that are not about it: the machine may be busy.
+// patient is a timeout for tests that do not test it: the machine may be busy.
 const patient = 5 * time.Second

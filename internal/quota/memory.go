@@ -7,72 +7,110 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// memory is the backend of one node.
+// memory is the backend of a single node.
 type memory struct {
 	engine *engine
-	seeds  *seeder
+	seeder *seeder
+	logs   Logs
 	clock  func() time.Time
 }
 
-// NewMemory is a Keeper for one process.
-func NewMemory(o Options) *Keeper {
+// NewMemory returns a Limiter for a single process.
+func NewMemory(o Options) *Limiter {
 	o = o.withDefaults()
-	k := &Keeper{}
-	k.back = &memory{engine: newEngine(), seeds: newSeeder(o.Ledger), clock: steady(o.Clock)}
+	k := &Limiter{}
+	k.back = &memory{engine: newEngine(), seeder: newSeeder(o.Ledger), logs: o.Logs, clock: monotonic(o.Clock)}
 	return k
 }
 
-// steady is a clock that is not set back or forth while the process runs: it goes on
-// from where it was by the time that has passed.
-func steady(clock func() time.Time) func() time.Time {
+// monotonic returns a clock that follows elapsed time and ignores changes of the system clock.
+func monotonic(clock func() time.Time) func() time.Time {
 	start := clock()
 	return func() time.Time { return start.Add(clock().Sub(start)) }
 }
 
-func (m *memory) reserve(ctx context.Context, a *Ask, h *held) *Refusal {
-	s := m.engine.shard(a.Org)
+func (m *memory) reserve(ctx context.Context, req *Request, h *reservation) *Refusal {
+	s := m.engine.shardOf(req.Org)
+	if m.logs.Shared() {
+		m.readOthers(s, req.Accounts)
+	}
 	for {
 		now := m.clock()
-		unknown, refusal := s.reserve(now.UnixMilli(), a.Accounts, a.take(), h)
+		unknown, refusal := s.reserve(now.UnixMilli(), req.Accounts, req.amounts(), h)
 		if unknown < 0 {
-			if h.blind {
-				m.see(s, h, now)
+			if h.provisional {
+				m.retrySeed(s, h, now)
 			}
 			return refusal
 		}
-		m.seed(ctx, s, a.Accounts[unknown], now)
+		m.seed(ctx, s, req.Accounts[unknown], now)
 	}
 }
 
-// seed asks the ledger for an account that is seen for the first time.
-func (m *memory) seed(ctx context.Context, s *shard, a Account, now time.Time) {
-	_, err := m.seeds.ask(ctx, a, now, place{s, a, now.UnixMilli()})
-	if err != nil {
-		s.guess(now.UnixMilli(), a)
+// readOthers updates accounts with what the other processes of this machine have spent and reserved.
+func (m *memory) readOthers(s *shard, accounts []Account) {
+	for _, of := range accounts {
+		if of.Limit.Budget == 0 {
+			continue
+		}
+		logs, reserved := m.logs.Spent(of.ID)
+		now := m.clock().UnixMilli()
+		s.mu.Lock()
+		a := s.account(of.ID, now)
+		a.advance(now, of.Limit)
+		a.elsewhere = reserved
+		for _, t := range logs {
+			if a.seeded {
+				a.setTotal(t.Log, t.Spent)
+			}
+		}
+		s.mu.Unlock()
 	}
 }
 
-// see asks again for accounts of which nothing is known yet, without waiting.
-func (m *memory) see(s *shard, h *held, now time.Time) {
-	for _, of := range h.ask.Accounts {
+// seed loads the spending of an account from the ledger, and allows a small part of the budget if
+// the ledger does not respond.
+func (m *memory) seed(ctx context.Context, s *shard, account Account, now time.Time) {
+	to := m.target(s, account, now)
+	if _, err := m.seeder.fetch(ctx, account, now, to); err != nil {
+		to.allowProvisional()
+	}
+}
+
+// retrySeed queries the ledger again for provisional accounts, without waiting.
+func (m *memory) retrySeed(s *shard, h *reservation, now time.Time) {
+	for _, of := range h.request.Accounts {
 		if of.Limit.Budget > 0 {
-			m.seeds.fly(of, now, place{s, of, now.UnixMilli()})
+			m.seeder.start(of, now, m.target(s, of, now))
 		}
 	}
 }
 
-func (m *memory) settle(h *held, tokens int64, cost usage.Money) {
-	h.shard.settle(m.clock().UnixMilli(), h, tokens, cost)
+func (m *memory) target(s *shard, account Account, now time.Time) memoryAccount {
+	return memoryAccount{s, account, now.UnixMilli(), m.logs}
 }
 
-func (m *memory) charge(a *Ask) { m.engine.shard(a.Org).charge(m.clock().UnixMilli(), a) }
+func (m *memory) settle(h *reservation, tokens int64, _ usage.Money, totals usage.Totals) {
+	h.shard.settle(m.clock().UnixMilli(), h, tokens, func(a *account, id string) {
+		if a.seeded {
+			a.setTotal(m.logs.Name(), totals.Of(id))
+		}
+	})
+}
+
+func (m *memory) setTotal(t usage.Total) {
+	m.engine.shardOf(t.Org).setTotal(m.clock().UnixMilli(), t)
+}
+
+func (m *memory) countedUntil() time.Time { return time.Now() }
 
 func (m *memory) run(ctx context.Context) { <-ctx.Done() }
 
-func (m *memory) close() { m.seeds.close() }
+func (m *memory) close() { m.seeder.close() }
 
 func (m *memory) fill(s *Snapshot) { s.Accounts = m.engine.count() }
 
+// count returns the number of accounts.
 func (e *engine) count() (n int) {
 	for i := range e.shards {
 		s := &e.shards[i]

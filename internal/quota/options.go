@@ -8,27 +8,50 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// Ledger says what an account has spent, as far as its rows have reached the store.
-// It seeds a budget of which there is no record.
+// Ledger returns what an account has spent, as far as the store has the rows. The limiter uses it
+// to seed budgets.
 type Ledger interface {
-	Spent(ctx context.Context, account string, since time.Time) (usage.Money, error)
+	Spent(ctx context.Context, account string, since ...time.Time) (Spent, error)
 }
 
-// Options are what a Keeper is made from. Zero fields have the defaults named here.
-type Options struct {
-	Redis  string // URL; for NewRedis only
-	Node   string // unique among the nodes that share a Redis; a process adds its own mark
-	Ledger Ledger // nil: nothing was spent before
-	Logger *slog.Logger
-	Clock  func() time.Time // time.Now. Redis has its own; this one is for memory and for waiting
+// Spent is what an account has spent at one moment.
+type Spent struct {
+	Since []usage.Money // since each of the given times
+	Logs  []usage.Total // in each log
+}
 
-	Timeout   time.Duration // of a round trip on the way of a request: 50 ms
-	Lease     time.Duration // after which what a dead node held is free: 45 s, renewed in a third of that
-	Heartbeat time.Duration // of membership: 2 s; a node is gone after five
-	Mark      time.Duration // for which a settled request is remembered: 10 min
-	Queue     int           // settlements that wait for Redis one by one: 65536; more are kept as sums
-	HotRate   float64       // reservations a second of one key on one node that make it hot: 200; below 0: never
-	Slice     time.Duration // for which a slice is taken: 100 ms
+// Logs are the logs of the processes on this machine.
+type Logs interface {
+	Name() string // of the log of this process
+	// Spent returns what an account has spent in each log, and what other processes have reserved
+	// for it.
+	Spent(account string) (logs []usage.Total, reserved usage.Money)
+	Shared() bool // other processes may have logs
+}
+
+// noLogs are the logs of a process that has none.
+type noLogs struct{}
+
+func (noLogs) Name() string                              { return "log" }
+func (noLogs) Spent(string) ([]usage.Total, usage.Money) { return nil, 0 }
+func (noLogs) Shared() bool                              { return false }
+
+// Options configure a Limiter. A zero field has the default given here.
+type Options struct {
+	Redis  string // URL; NewRedis only
+	Node   string // name of the node; each process adds a random suffix
+	Ledger Ledger // nil: nothing was spent before
+	Logs   Logs   // nil: none
+	Logger *slog.Logger
+	Clock  func() time.Time // default time.Now; Redis uses its own clock
+
+	Timeout   time.Duration // of a Redis call that a request waits for: 50 ms
+	Lease     time.Duration // TTL of a node's reservations: 45 s; renewed every third of it
+	Heartbeat time.Duration // interval: 2 s; a node counts as gone after five intervals
+	Mark      time.Duration // TTL of the marks that make the return of reservations idempotent: 10 min
+	Queue     int           // max queued settlements: 65536; further ones are added up
+	HotRate   float64       // reservations per second of one key on one node from which slices are used: 200; negative: never
+	Slice     time.Duration // how long a slice lasts: 100 ms
 }
 
 func (o Options) withDefaults() Options {
@@ -37,6 +60,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Logs == nil {
+		o.Logs = noLogs{}
 	}
 	set(&o.Node, "node")
 	set(&o.Timeout, 50*time.Millisecond)
@@ -56,17 +82,17 @@ func set[T comparable](field *T, value T) {
 	}
 }
 
-// Snapshot is what metrics show.
+// Snapshot is the state that metrics report.
 type Snapshot struct {
-	Nodes    int   // that share the limits, as last known
-	Lost     bool  // Redis does not answer: limits are this node's share
-	Accounts int   // known here
-	Open     int64 // reservations
-	Queued   int   // settlements that are not in Redis yet
-	Merged   int   // sums that stand for more of them
+	Nodes    int   // nodes that share the limits, as last known
+	Lost     bool  // Redis does not respond; limits are this node's share
+	Accounts int   // accounts in memory
+	Open     int64 // open reservations
+	Queued   int   // settlements that Redis does not have yet
+	Merged   int   // sums of further settlements
 	Reserved int64 // reservations so far
 	Refused  int64
-	Sliced   int64 // of those reserved, from a slice
-	Fallback int64 // of those reserved, from this node's share
+	Sliced   int64 // reservations taken from a slice
+	Fallback int64 // reservations taken from this node's share
 	Outages  int64
 }

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// plot is lines over x, in the style of docs/performance.
+// plot draws lines over x, in the style of docs/performance.
 type plot struct {
 	title, xLabel, yLabel string
 	logX                  bool
@@ -82,7 +82,7 @@ func (p plot) svg() []byte {
 	return w.Bytes()
 }
 
-// scales place values in the picture; top is the end of the axis.
+// scales returns functions that map values to coordinates; top is the end of the axis.
 func (p plot) scales() (x, y func(float64) float64, top float64) {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, l := range p.lines {
@@ -111,7 +111,7 @@ func rule(w *bytes.Buffer, class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(w, `  <line class="%s" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"/>`+"\n", class, x1, y1, x2, y2)
 }
 
-// mark draws a point: a circle, a square, a diamond, a triangle.
+// mark draws a point: a circle, a square, a diamond or a triangle.
 func mark(w *bytes.Buffer, i int, x, y float64) {
 	shape := [...]string{`<circle class="c%d" cx="%.1f" cy="%.1f" r="4"/>`, `<rect class="c%d" x="%.1f" y="%.1f" width="8" height="8"/>`,
 		`<path class="c%d" d="M%.1f %.1fl5 5-5 5-5-5z"/>`, `<path class="c%d" d="M%.1f %.1fl5 9h-10z"/>`}[i%4]

@@ -6,16 +6,16 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// What a reservation and its settlement cost over Redis: time, processor time of this
-// process, and calls that Redis has seen. With slices the round trip is not on the way.
+// BenchmarkRedis measures a reservation and its settlement with Redis: time, CPU time of this
+// process and calls of Redis. With slices most requests do not wait for a round trip.
 func BenchmarkRedis(b *testing.B) {
 	for name, rate := range map[string]float64{"round trip": -1, "slices": 200} {
 		for _, accounts := range []int{1, 3} {
@@ -31,7 +31,7 @@ func benchRedis(b *testing.B, rate float64, accounts int) {
 	var ids atomic.Int64
 	b.ReportAllocs()
 	b.SetParallelism(32)
-	cpu, calls, busy, memory := cpuTime(), scriptsRun(b, n), redisTime(b, n), redisMemory(b, n)
+	cpu, calls, busy, memory := testrig.ProcessorTime(b), scriptsRun(b, n), redisTime(b, n), redisMemory(b, n)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			ask := a
@@ -41,33 +41,27 @@ func benchRedis(b *testing.B, rate float64, accounts int) {
 				b.Error(refusal)
 				return
 			}
-			h.Settle(500, usage.Dollar/2000)
+			settle(h, 500, usage.Dollar/2000)
 		}
 	})
 	n.settled(b)
 	count := float64(b.N)
-	b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/count, "cpu-ns/op")
+	b.ReportMetric(float64((testrig.ProcessorTime(b)-cpu).Nanoseconds())/count, "cpu-ns/op")
 	b.ReportMetric(float64(scriptsRun(b, n)-calls)/count, "calls/op")
 	b.ReportMetric(float64(redisTime(b, n)-busy)/count, "redis-ns/op")
 	b.ReportMetric(float64(redisMemory(b, n)-memory)/count, "redis-B/op")
 	b.ReportMetric(float64(n.Snapshot().Sliced)/count, "sliced/op")
 }
 
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// scriptsRun is how many scripts Redis has run.
+// scriptsRun returns the number of scripts that Redis has run.
 func scriptsRun(t testing.TB, n *node) (calls int64) {
 	for _, line := range info(t, n, "commandstats") {
-		_, _ = fmt.Sscanf(line, "cmdstat_evalsha:calls=%d,", &calls) // the others are of other commands
+		_, _ = fmt.Sscanf(line, "cmdstat_evalsha:calls=%d,", &calls) // other lines are about other commands
 	}
 	return calls
 }
 
-// redisTime is the processor time that Redis has used.
+// redisTime returns the CPU time of Redis.
 func redisTime(t testing.TB, n *node) (all time.Duration) {
 	for _, line := range info(t, n, "cpu") {
 		name, value, _ := strings.Cut(line, ":")
@@ -82,17 +76,17 @@ func redisTime(t testing.TB, n *node) (all time.Duration) {
 	return all
 }
 
-// redisMemory is what Redis keeps. Marks are in it until they expire.
+// redisMemory returns the memory of Redis, including marks that have not expired.
 func redisMemory(t testing.TB, n *node) (bytes int64) {
 	for _, line := range info(t, n, "memory") {
-		_, _ = fmt.Sscanf(line, "used_memory:%d", &bytes) // the others are of other things
+		_, _ = fmt.Sscanf(line, "used_memory:%d", &bytes) // other lines are about other values
 	}
 	return bytes
 }
 
 func info(t testing.TB, n *node, section string) []string {
 	t.Helper()
-	client := *n.back.(*remote).client.Load()
+	client := n.back.(*redisBackend).server.Client()
 	text, err := client.Do(context.Background(), client.B().Info().Section(section).Build()).ToString()
 	if err != nil {
 		t.Fatal(err)

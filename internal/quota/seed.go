@@ -10,20 +10,19 @@ import (
 )
 
 const (
-	seedQueries = 16                     // of the ledger at once
-	seedWait    = 250 * time.Millisecond // for which a request waits for one
-	seedLong    = 5 * time.Second        // after which a query is given up
-	seedParts   = 4
+	seedQueries = 16                     // max concurrent ledger queries
+	seedWait    = 250 * time.Millisecond // how long a request waits for the ledger
+	seedTimeout = 5 * time.Second        // of a ledger query
+	seedParts   = 4                      // parts of a window that are queried separately
 
-	// blindPart is the part of a budget that may be used on each node while the ledger
-	// cannot be asked and nothing is known of the account: service goes on, and the
-	// budget is overdrawn by that at most.
-	blindPart = 100
+	// provisionalPart is the part of a budget (a hundredth) that each node may use while the ledger
+	// cannot be queried and nothing is known of the account. The budget is overdrawn by that at
+	// most.
+	provisionalPart = 100
 )
 
-// parts is what was spent in each quarter of a window, the newest first. Each is
-// booked at the end of its quarter: it leaves the window up to a quarter late, never
-// early.
+// parts is the spending in each quarter of a window, newest first. Each part is booked at the end
+// of its quarter, so it leaves the window up to a quarter late, never early.
 type parts [seedParts]usage.Money
 
 func (p parts) sum() (sum usage.Money) {
@@ -33,8 +32,8 @@ func (p parts) sum() (sum usage.Money) {
 	return sum
 }
 
-// seeder asks the ledger: once for an account however many requests wait for it, and
-// for few accounts at once.
+// seeder queries the ledger. Concurrent requests for one account share a query, and the number of
+// concurrent queries is bounded.
 type seeder struct {
 	ledger Ledger
 	slots  chan struct{}
@@ -42,20 +41,26 @@ type seeder struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex
-	flights map[string]*flight
-	failed  time.Time // when the ledger did not answer last
+	mu       sync.Mutex
+	queries  map[string]*query
+	failedAt time.Time // when the ledger failed to respond last
 }
 
-type flight struct {
-	done  chan struct{}
+type query struct {
+	done chan struct{}
+	seed seed
+	err  error
+}
+
+// seed is what the ledger has of an account.
+type seed struct {
 	parts parts
-	err   error
+	logs  []usage.Total
 }
 
 func newSeeder(l Ledger) *seeder {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &seeder{ledger: l, slots: make(chan struct{}, seedQueries), ctx: ctx, cancel: cancel, flights: map[string]*flight{}}
+	return &seeder{ledger: l, slots: make(chan struct{}, seedQueries), ctx: ctx, cancel: cancel, queries: map[string]*query{}}
 }
 
 func (s *seeder) close() {
@@ -63,139 +68,153 @@ func (s *seeder) close() {
 	s.wg.Wait()
 }
 
-// bed is where a seed goes.
-type bed interface {
-	isKnown() bool // somebody else was quicker
-	apply(p parts)
+// seedTarget receives a seed.
+type seedTarget interface {
+	isSeeded() bool // another request has seeded it
+	apply(from seed)
 }
 
-// ask waits for what an account has spent until now, and for it to be applied. A
-// query that takes longer goes on, and so is applied later.
-func (s *seeder) ask(ctx context.Context, a Account, now time.Time, to bed) (parts, error) {
+// fetch returns what an account has spent and applies it to the target. A query that takes longer
+// than seedWait continues and is applied later.
+func (s *seeder) fetch(ctx context.Context, a Account, now time.Time, to seedTarget) (seed, error) {
 	if s.ledger == nil {
-		to.apply(parts{})
-		return parts{}, nil
+		to.apply(seed{})
+		return seed{}, nil
 	}
-	f := s.fly(a, now, to)
+	f := s.start(a, now, to)
 	if s.isDown() {
-		return parts{}, errLedger
+		return seed{}, errLedger
 	}
 	timer := time.NewTimer(seedWait)
 	defer timer.Stop()
 	select {
 	case <-f.done:
-		return f.parts, f.err
+		return f.seed, f.err
 	case <-ctx.Done():
-		return parts{}, ctx.Err()
+		return seed{}, ctx.Err()
 	case <-timer.C:
 		s.fail()
-		return parts{}, errLedger
+		return seed{}, errLedger
 	}
 }
 
-var errLedger = errors.New("the ledger does not answer")
+var errLedger = errors.New("the ledger does not respond")
 
-// isDown reports whether the ledger did not answer just now. Nobody waits for it then.
+// isDown reports whether the ledger failed within the last second. Requests do not wait for it
+// then.
 func (s *seeder) isDown() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.failed) < time.Second
+	return time.Since(s.failedAt) < time.Second
 }
 
+// fail records that the ledger did not respond.
 func (s *seeder) fail() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failed = time.Now()
+	s.failedAt = time.Now()
 }
 
-// fly starts a query, or joins the one that is under way.
-func (s *seeder) fly(a Account, now time.Time, to bed) *flight {
+// start starts a query or joins the one in flight.
+func (s *seeder) start(a Account, now time.Time, to seedTarget) *query {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.flights[a.ID]
+	f := s.queries[a.ID]
 	if f != nil {
 		return f
 	}
-	f = &flight{done: make(chan struct{})}
-	if to.isKnown() {
+	f = &query{done: make(chan struct{})}
+	if to.isSeeded() {
 		close(f.done)
 		return f
 	}
-	s.flights[a.ID] = f
+	s.queries[a.ID] = f
 	s.wg.Go(func() {
-		if f.parts, f.err = s.query(a, now); f.err == nil {
-			to.apply(f.parts)
+		if f.seed, f.err = s.query(a, now); f.err == nil {
+			to.apply(f.seed)
 		} else {
 			s.fail()
 		}
 		s.mu.Lock()
-		delete(s.flights, a.ID)
+		delete(s.queries, a.ID)
 		s.mu.Unlock()
 		close(f.done)
 	})
 	return f
 }
 
-func (s *seeder) query(a Account, now time.Time) (p parts, err error) {
-	ctx, cancel := context.WithTimeout(s.ctx, seedLong)
+func (s *seeder) query(a Account, now time.Time) (out seed, err error) {
+	ctx, cancel := context.WithTimeout(s.ctx, seedTimeout)
 	defer cancel()
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	case <-ctx.Done():
-		return p, ctx.Err()
+		return out, ctx.Err()
 	}
-	span := a.Limit.span()
-	if span == 0 {
-		p[0], err = s.ledger.Spent(ctx, a.ID, time.Time{})
-		return p, err
+	since := []time.Time{{}}
+	if span := a.Limit.budgetWindow(); span > 0 {
+		since = nil
+		for n := range seedParts {
+			since = append(since, now.Add(-span*time.Duration(n+1)/seedParts))
+		}
 	}
-	all, err := s.ledger.Spent(ctx, a.ID, now.Add(-span))
-	for n := seedParts - 1; n > 0 && err == nil && all > 0; n-- {
-		var newer usage.Money
-		newer, err = s.ledger.Spent(ctx, a.ID, now.Add(-span*time.Duration(n)/seedParts))
-		p[n], all = max(0, all-newer), min(all, newer)
+	spent, err := s.ledger.Spent(ctx, a.ID, since...)
+	if err == nil && len(spent.Since) != len(since) {
+		err = errLedger
 	}
-	p[0] = all
-	return p, err
+	if err != nil {
+		return out, err
+	}
+	newer := usage.Money(0)
+	for n, sum := range spent.Since {
+		out.parts[n] = max(0, sum-newer)
+		newer = max(newer, sum)
+	}
+	out.logs = spent.Logs
+	return out, nil
 }
 
-// place is an account in memory that waits for its seed.
-type place struct {
-	shard *shard
-	of    Account
-	now   int64
+// memoryAccount is an account in memory that is to be seeded.
+type memoryAccount struct {
+	shard   *shard
+	account Account
+	now     int64
+	logs    Logs
 }
 
-func (p place) isKnown() bool {
+func (p memoryAccount) isSeeded() bool {
 	p.shard.mu.Lock()
 	defer p.shard.mu.Unlock()
-	a := p.shard.accounts[p.of.ID]
-	return a != nil && a.known && !a.blind && a.span == p.of.Limit.span()
+	a := p.shard.accounts[p.account.ID]
+	return a != nil && a.seeded && !a.provisional && a.window == p.account.Limit.budgetWindow()
 }
 
-// apply takes over what the ledger says.
-func (p place) apply(seed parts) {
+// apply seeds the account. The lock keeps requests from being settled meanwhile.
+func (p memoryAccount) apply(from seed) {
 	p.shard.mu.Lock()
 	defer p.shard.mu.Unlock()
-	a := p.shard.account(p.of.ID, p.now)
-	a.advance(p.now, p.of.Limit)
-	if a.known && !a.blind { // another request has done it
+	a := p.shard.account(p.account.ID, p.now)
+	a.advance(p.now, p.account.Limit)
+	if a.seeded && !a.provisional { // another request has done it
 		return
 	}
-	a.known, a.blind = true, false
-	for n, v := range seed {
-		a.spend(v, a.newest-int64(n*buckets/seedParts))
-	}
+	logs, reserved := p.logs.Spent(p.account.ID)
+	a.elsewhere = reserved
+	a.seed(from, logs)
 }
 
-// guess opens a small part of the budget of an account of which nothing is known.
-func (s *shard) guess(now int64, of Account) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	a := s.account(of.ID, now)
-	a.advance(now, of.Limit)
-	if !a.known {
-		a.known, a.blind = true, true
+// allowProvisional allows a small part of the budget of an account whose spending is unknown.
+func (p memoryAccount) allowProvisional() {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	a := p.shard.account(p.account.ID, p.now)
+	a.advance(p.now, p.account.Limit)
+	if !a.seeded {
+		a.seeded, a.provisional, a.logs = true, true, nil
+		logs, _ := p.logs.Spent(p.account.ID)
+		for _, t := range logs { // only what is spent from now on counts
+			a.logs = append(a.logs, logTotal{t.Log, t.Spent})
+		}
 	}
 }

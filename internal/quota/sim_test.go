@@ -15,14 +15,14 @@ import (
 
 var update = flag.Bool("update", false, "write the plots and the tables of docs/scale.md")
 
-// fleet is nodes that share one account, as a simulation in steps of 10 ms. A node has
-// a thousand requests a second on average; half of what is asked for in a minute is
-// allowed. What is simulated are the seconds in which the limit is reached.
+// fleet simulates nodes that share one account, in steps of 10 ms. Each node has a thousand
+// requests per second on average, and the limit allows half of the requests of a minute. The
+// simulation covers the seconds in which the limit is reached.
 type fleet struct {
 	nodes int
-	slice time.Duration // 0: every request asks Redis
-	rule  bool          // slices are an eighth of what is left, all together
-	skew  float64       // of the load: 0 is even, 1 is Zipf's
+	slice time.Duration // 0: every request calls Redis
+	rule  bool          // all slices together take at most an eighth of what is left
+	skew  float64       // of the load: 0 is even, 1 is Zipf's law
 }
 
 const (
@@ -33,14 +33,14 @@ const (
 	simRate  = 1000.0                  // requests a second of a node, on average
 )
 
-// outcome is what a fleet did.
+// outcome is the result of a simulation.
 type outcome struct {
-	over  float64 // admitted above the limit, of the limit
-	early float64 // refused while there was room in slices elsewhere, of the limit
-	calls float64 // of Redis for reservations, for each request that was admitted
+	over  float64 // admitted above the limit, relative to the limit
+	early float64 // refused while other nodes had unused slices, relative to the limit
+	calls float64 // Redis calls per admitted request
 }
 
-// shares are the nodes' parts of the load.
+// shares returns each node's part of the load.
 func shares(nodes int, skew float64) []float64 {
 	all, sum := make([]float64, nodes), 0.0
 	for i := range all {
@@ -53,7 +53,7 @@ func shares(nodes int, skew float64) []float64 {
 	return all
 }
 
-// run simulates so long, with room for so long.
+// run simulates a time span; room is how long the remaining limit lasts under the full load.
 func (f fleet) run(length, room time.Duration) outcome {
 	random := rand.New(rand.NewPCG(1, uint64(f.nodes)))
 	load := shares(f.nodes, f.skew)
@@ -65,7 +65,7 @@ func (f fleet) run(length, room time.Duration) outcome {
 		first := random.IntN(f.nodes)
 		for n := range f.nodes {
 			i := (first + n) % f.nodes
-			if slices[i] > 0 && step >= ends[i] { // its time is over
+			if slices[i] > 0 && step >= ends[i] { // expired
 				left, out = left+slices[i], out-slices[i]
 				slices[i] = 0
 				calls++
@@ -80,7 +80,7 @@ func (f fleet) run(length, room time.Duration) outcome {
 				}
 				fits := want <= left
 				if f.rule {
-					fits = want*slicePart*int64(f.nodes) <= left
+					fits = want*sliceFraction*int64(f.nodes) <= left
 				}
 				if want > 0 && rate > 200 && fits {
 					slices[i], ends[i] = want, step+int(f.slice/simStep)
@@ -100,7 +100,7 @@ func (f fleet) run(length, room time.Duration) outcome {
 	return outcome{float64(admitted-begin) / limit, float64(early) / limit, float64(calls) / float64(admitted)}
 }
 
-// poisson is how many come where so many do on average.
+// poisson returns a Poisson-distributed number with the given mean.
 func poisson(random *rand.Rand, mean float64) int64 {
 	if mean > 30 {
 		return max(0, int64(math.Round(mean+math.Sqrt(mean)*random.NormFloat64())))
@@ -112,13 +112,13 @@ func poisson(random *rand.Rand, mean float64) int64 {
 	return n
 }
 
-// alone is what a fleet admits above the limit whose nodes count by themselves and add
-// up from time to time, which is not done here: all that comes until they next do, and
-// they reach the limit midway on average.
+// alone returns what nodes admit above the limit, relative to it, if they count separately and add
+// up at an interval. It is an alternative that is not used: they reach the limit in the middle of
+// an interval on average.
 func alone(every time.Duration) float64 { return every.Seconds() / 2 / simLimit.Seconds() }
 
-// usable is the part of a limit that nodes can use by their shares while Redis is
-// lost, where as much is asked for as is allowed.
+// usable returns the part of a limit that nodes can use by their shares while Redis is lost, if the
+// demand equals the limit.
 func usable(nodes int, skew float64) (part float64) {
 	for _, load := range shares(nodes, skew) {
 		part += min(load, 1/float64(nodes))
@@ -128,8 +128,8 @@ func usable(nodes int, skew float64) (part float64) {
 
 var simNodes = []int{1, 2, 3, 5, 10, 30, 100, 300, 1000}
 
-// The limit holds however many nodes share it, and slices that are a part of what is
-// left keep nobody out for whom there is room.
+// TestSimulation checks that the limit holds for any number of nodes, and that slices refuse no
+// request that fits.
 func TestSimulation(t *testing.T) {
 	lines := []struct {
 		name  string
@@ -169,8 +169,8 @@ func TestSimulation(t *testing.T) {
 	section(t, "limits", table.String())
 }
 
-// While Redis is lost an even load loses nothing, and a skewed one what its busiest
-// nodes have above their share.
+// TestShareSimulation checks that shares lose nothing of an even load while Redis is lost, and of a
+// skewed one only what the busiest nodes have above their share.
 func TestShareSimulation(t *testing.T) {
 	p := plot{title: "What can be used while Redis is lost", xLabel: "nodes", yLabel: "% of the limit", logX: true}
 	skews := []struct {

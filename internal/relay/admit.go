@@ -1,71 +1,74 @@
 package relay
 
 import (
+	"cmp"
+
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// criticalityHeader is how a client says how much a request matters.
+// criticalityHeader is the header in which a client sets a request's criticality.
 const criticalityHeader = "Isogloss-Criticality"
 
-// everyModel is what a key has to open for a path that is only forwarded: which
-// model it leads to is not known.
+// everyModel is the scope that a key needs for a forwarded path, whose model is unknown.
 const everyModel = "*"
 
-// identify finds out who sends the request. Nothing of it was read until now.
-func (r *Relay) identify(x *exchange) (err *llm.Error) {
-	x.caller, err = x.state.Keys.Check(x.client)
-	x.seen.Key = x.caller.Key
-	return err
+// identify authenticates the caller. It runs before the body is read.
+func (q *request) identify() (err *llm.Error) {
+	q.caller, err = q.state.Keys.Check(q.Call.Client)
+	q.Record.Key, q.Record.Team, q.Record.Org = q.caller.Key, q.caller.Team, q.caller.Org
+	q.Call.CallerID, q.Call.Tenant = q.caller.ID, q.caller.Tenant
+	return cmp.Or(err, q.Call.CheckHops())
 }
 
-// admit lets the caller in or not, and takes a place for the request.
-func (r *Relay) admit(x *exchange) (err *llm.Error) {
+// admit checks the caller's scopes and takes a slot for the request.
+func (q *request) admit() (err *llm.Error) {
 	model := everyModel
-	if x.ask != nil {
-		model = x.ask.model
+	if q.Call.Body != nil {
+		model = q.Call.Body.Model
 	}
-	if err := x.caller.May(x.endpoint.name, model); err != nil {
+	if err := q.caller.May(q.Call.Name, model); err != nil {
 		return err
 	}
-	if x.class, err = x.classify(); err != nil {
+	if q.class, err = q.classify(); err != nil {
 		return err
 	}
-	permit, refusal := r.live.limits.Enter(x.ctx, x.limited())
+	permit, refusal := q.relay.fleet.Enter(q.ctx, q.limited())
 	if refusal != nil {
-		return refused(refusal)
+		return overloaded(refusal)
 	}
-	x.permit = permit
+	q.slot = permit
 	return nil
 }
 
-// limited is the caller as limits know it. Where no keys are configured nobody is
-// told apart.
-func (x *exchange) limited() limit.Caller {
-	c := limit.Caller{Max: x.caller.Concurrency, Class: x.class}
-	if x.caller.Criticality != "" {
-		c.Key = x.caller.ID
+// limited returns the caller for fair queueing. Without configured keys all requests have
+// the same caller.
+func (q *request) limited() limit.Caller {
+	c := limit.Caller{Max: q.caller.Concurrency, Class: q.class}
+	if q.caller.Criticality != "" {
+		c.Key = q.caller.ID
 	}
 	return c
 }
 
-// classify is how much the request matters: what its key allows, or less where it
-// says so itself. Without keys anything may be said.
-func (x *exchange) classify() (limit.Class, *llm.Error) {
+// classify returns the request's criticality: the maximum of its key, or a lower one from
+// the header. Without keys the header may set any.
+func (q *request) classify() (limit.Class, *llm.Error) {
 	most := limit.Critical
 	class := limit.Normal
-	if x.caller.Criticality != "" {
-		most, _ = limit.ParseClass(x.caller.Criticality)
+	if q.caller.Criticality != "" {
+		most, _ = limit.ParseClass(q.caller.Criticality)
 		class = most
 	}
-	said := x.client.Header.Get(criticalityHeader)
+	said := q.Call.Client.Header.Get(criticalityHeader)
 	if said == "" {
 		return class, nil
 	}
 	class, ok := limit.ParseClass(said)
 	if !ok {
 		return 0, &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: criticalityHeader,
-			Message: criticalityHeader + " is '" + printable(said) + "'; send critical, normal or sheddable"}
+			Message: criticalityHeader + " is '" + exchange.Printable(said) + "'; send critical, normal or sheddable"}
 	}
 	return max(class, most), nil
 }

@@ -1,268 +1,190 @@
 package relay
 
 import (
-	"bytes"
-	"compress/gzip"
-	"context"
-	"errors"
-	"io"
 	"maps"
-	"net"
 	"net/http"
-	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/capture"
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/anthropic"
 )
 
-// Why a context was ended by us.
-var (
-	errSilent   = errors.New("the upstream was silent for too long")
-	errNoToken  = errors.New("the upstream took too long to say anything")
-	errTotal    = errors.New("the exchange took longer than it may")
-	errReturned = errors.New("the exchange is over")
-)
-
-// Codes of errors that decide who is asked next.
-const (
-	codeTotal       = "timeout_total"
-	codeConnect     = "timeout_connect"
-	codeUnreachable = "upstream_unreachable"
-)
-
-// userAgent says who calls; the client's own is not passed on.
+// userAgent replaces the client's User-Agent.
 var userAgent = []string{"isogloss"}
 
-// ErrShutdown is the cause with which the server's base context ends when the
-// time to drain is over.
-var ErrShutdown = errors.New("the gateway is shutting down")
-
-// attempt asks the target and waits for the first sign of an answer. It writes
-// nothing but its own attempt, so that two can be made at once.
-func (r *Relay) attempt(x *exchange, req *http.Request) *llm.Error {
-	x.setBody(req)
-	if x.tape != nil {
-		x.tapeTry(req)
-	}
-	if err := r.send(x, req); err != nil {
-		return err
-	}
-	if x.upstream.StatusCode >= http.StatusBadRequest {
-		return x.declined()
-	}
-	return x.await()
+// attempt is one try to get a response from a target. A retry or a hedge is another
+// attempt of the same call.
+type attempt struct {
+	target   *exchange.Target
+	prepared exchange.Prepared   // set even if encoding the request failed
+	trip     *upstream.RoundTrip // nil until it is sent
+	slot     limit.Permit
+	sentAt   time.Time  // zero if the request was not sent
+	counted  bool       // the target's live state counts it as in flight
+	rejected bool       // the response has an error status that may be relayed to the client
+	missing  bool       // the upstream does not have the model
+	early    *llm.Usage // reported before the first token
+	taped    *capture.Attempt
 }
 
-// request builds the upstream request without its body. The credential is the
-// provider's.
-func (x *exchange) request(path string) *http.Request {
-	p := x.target.Provider
-	h := make(http.Header, 8)
-	copyHeaders(h, x.client.Header, upstreamHeaders)
-	if x.translation != nil {
-		maps.Copy(h, x.translation.out.Header)
-	} else {
-		copyHeaders(h, x.client.Header, dialectHeaders[x.endpoint.dialect])
-		if x.endpoint.dialect == protocol.Anthropic && h.Get("Anthropic-Version") == "" {
-			h["Anthropic-Version"] = []string{anthropic.Versions()[0].Name} // the vendor refuses a request without it
-		}
+// response returns the status and the headers of the response, or 0 and nil if none
+// arrived.
+func (a *attempt) response() (status int, header http.Header) {
+	if a.trip == nil || a.trip.Response == nil {
+		return 0, nil
 	}
-	for name, values := range p.Headers {
-		h[name] = values
+	return a.trip.Response.StatusCode, a.trip.Response.Header
+}
+
+// status returns the status of the response, or 0.
+func (a *attempt) status() int {
+	status, _ := a.response()
+	return status
+}
+
+// fidelity returns the value of the Isogloss-Fidelity header.
+func (a *attempt) fidelity() string {
+	if a.prepared == nil {
+		return exchange.Exact
 	}
+	return a.prepared.Fidelity()
+}
+
+// summary returns the id, model, finish reason and usage of the response.
+func (a *attempt) summary() protocol.Summary {
+	if a.prepared == nil {
+		return protocol.Summary{}
+	}
+	return a.prepared.Summary()
+}
+
+// start counts the attempt as in flight.
+func (a *attempt) start() {
+	a.target.Live.Begin()
+	a.counted, a.sentAt = true, time.Now()
+}
+
+// cancel ends the round trip, if there is one.
+func (a *attempt) cancel(cause error) {
+	if a.trip != nil {
+		a.trip.Cancel(cause)
+	}
+}
+
+// close releases the slot and the connection.
+func (a *attempt) close() {
+	if a.counted {
+		a.counted = false
+		a.target.Live.End()
+	}
+	a.slot.Release()
+	if a.trip != nil {
+		a.trip.Close()
+	}
+}
+
+// newAttempt encodes the call for a target, in the lane that the target needs.
+func (q *request) newAttempt(t *exchange.Target, slot limit.Permit) (*attempt, *llm.Error) {
+	a := &attempt{target: t, slot: slot}
+	if err := q.Call.CheckVersion(t, len(q.route.Targets)); err != nil {
+		return a, err
+	}
+	var err *llm.Error
+	a.prepared, err = q.relay.lane(q.Call, t).Prepare(q.Call, t, exchange.Options{IncludeUsage: q.includesUsage(t)})
+	return a, err
+}
+
+// lane returns the lane of a call for a target.
+func (r *Relay) lane(c *exchange.Call, t *exchange.Target) exchange.Lane {
+	if c.Verbatim(t.Provider) && !c.Continues() {
+		return r.verbatim
+	}
+	return r.translate
+}
+
+// includesUsage reports whether the gateway requests usage for a stream even if the
+// client did not: if the provider's configuration says so, if the request is billed, or
+// if the stream is collected into a non-streaming response, which has usage.
+func (q *request) includesUsage(t *exchange.Target) bool {
+	return t.Provider.IncludeUsage || q.Account.NeedsUsage() || !q.Call.Body.Stream
+}
+
+// send sends the attempt and waits for the response. If another target could take over,
+// it also waits for the first token of a stream. It writes only to its own attempt, so
+// that two can run concurrently.
+func (q *request) send(a *attempt, req *http.Request) *llm.Error {
+	upstream.SetBody(req, a.prepared.Request().Body)
+	if q.tape != nil {
+		a.taped = q.tapeAttempt(a, req)
+	}
+	if err := a.trip.Do(req); err != nil {
+		return err
+	}
+	if a.taped != nil {
+		a.taped.Response(a.trip.Response)
+	}
+	if a.trip.Response.StatusCode >= http.StatusBadRequest {
+		return q.readError(a)
+	}
+	if !q.awaitsFirstToken(a) {
+		return nil
+	}
+	return a.trip.AwaitFirstToken(exchange.NewFirstToken(q.Call, a.target, &a.early), q.state.Limits.Event)
+}
+
+// newHTTPRequest builds the upstream request, with the provider's credential and without
+// a body, and its round trip.
+func (q *request) newHTTPRequest(a *attempt) *http.Request {
+	p, sent := a.target.Provider, a.prepared.Request()
+	return q.withCredential(a, &http.Request{Method: http.MethodPost, URL: p.URL(sent.Path), Header: q.Call.UpstreamHeaders(sent.Header), ProtoMajor: 1, ProtoMinor: 1})
+}
+
+func (q *request) withCredential(a *attempt, req *http.Request) *http.Request {
+	p, h := a.target.Provider, req.Header
+	maps.Copy(h, p.Headers)
 	h["User-Agent"] = userAgent
-	// Nothing is sent for an empty list, but net/http then sends the request
-	// again where a connection that was kept open turns out to be dead before
-	// it brought a single byte: upstreams close idle ones whenever they like.
+	// An empty list sends no header, but makes net/http resend the request when an idle
+	// connection turns out to be closed before the first response byte.
 	h["X-Idempotency-Key"] = []string{}
 	p.Authorize(h)
-	x.seen.Inject(h)
-	req := &http.Request{Method: x.client.Method, URL: p.URL(path), Header: h, ProtoMajor: 1, ProtoMinor: 1}
-	x.call, x.hangUp = context.WithCancelCause(x.ctx)
-	return req.WithContext(x.call)
+	q.Record.Inject(h)
+	a.trip = q.relay.client.RoundTrip(q.ctx, a.target.Timeouts, q.elapsed())
+	return req
 }
 
-// send makes the call. From here on the exchange has its deadlines.
-func (r *Relay) send(x *exchange, req *http.Request) *llm.Error {
-	limits, hangUp := x.target.Timeouts, x.hangUp
-	x.idle = time.AfterFunc(limits.FirstByte, x.silent)
-	x.total = time.AfterFunc(limits.Total-x.lasted(), func() { hangUp(errTotal) })
-	resp, err := r.transports.get(limits.Connect).RoundTrip(req) //nolint:bodyclose // release closes it
+// readError returns the error of an error response. It marks the response as one that may
+// be relayed to the client if no other target is tried. A missing model is the client's
+// error only if the client named it, by a pattern's name or as provider/model.
+func (q *request) readError(a *attempt) *llm.Error {
+	status := a.trip.Response.StatusCode
+	body, err := a.trip.ReadError()
 	if err != nil {
-		return x.upstreamError(err)
-	}
-	x.idle.Stop()
-	x.heard = time.Now()
-	body := &timely{ReadCloser: resp.Body, idle: x.idle, limit: limits.Idle, start: x.heard}
-	x.reading.Store(body)
-	resp.Body, x.upstream = body, resp
-	if err := x.decompress(); err != nil {
 		return err
 	}
-	if x.taped != nil {
-		x.taped.Answered(resp)
+	fault := a.target.Dialect.Codec.DecodeError(status, a.trip.Response.Header, body)
+	if fault.Kind == llm.UpstreamAuth || status == a.prepared.Request().RejectedKey {
+		return exchange.RejectedCredential(a.target.Provider) // the response is not for the client
 	}
-	return nil
+	a.missing = exchange.NamesModel(fault, status, a.target.Model)
+	if a.missing && !q.route.Pattern() && q.route.Name != a.target.String() {
+		return exchange.MissingModel(q.route.Name, a.target)
+	}
+	a.rejected = true
+	return exchange.RedactError(fault, a.target.Provider)
 }
 
-// hear notes that the upstream has begun to answer, if it has.
-func (x *exchange) hear() {
-	if x.upstream == nil {
-		return
+// awaitsFirstToken reports whether a stream is held back until its first token: if
+// another target could take over, or if a first token timeout is set.
+func (q *request) awaitsFirstToken(a *attempt) bool {
+	switch {
+	case !a.trip.Streams():
+		return false
+	case a.target.Timeouts.FirstToken > 0, q.route.Hedge.Quantile > 0:
+		return true
 	}
-	x.seen.FirstByte(x.heard)
-	x.seen.UpstreamStatus = x.upstream.StatusCode
-	x.seen.UpstreamID = upstreamID(x.upstream.Header, x.target.Provider.Key.Reveal())
-}
-
-// upstreamID is the upstream's own id for the request, by either name. It goes
-// into the log, so it must not be a way for our credential to get there.
-func upstreamID(h http.Header, key string) string {
-	id := h.Get("X-Request-Id")
-	if id == "" {
-		id = h.Get("Request-Id")
-	}
-	if quotes(key, id) {
-		return ""
-	}
-	return id
-}
-
-// silent is called when the upstream may have been silent for too long.
-func (a *attempt) silent() {
-	if a.call.Err() != nil {
-		return // it is over: the timer fired while it was being stopped
-	}
-	if body := a.reading.Load(); body == nil || body.waitedOut() {
-		a.hangUp(errSilent)
-	}
-}
-
-// timely is an answer's body that may be silent only for so long. The time runs
-// while a read waits, so that a slow client is not taken for a silent upstream.
-// Reads only note when they began; the timer is set anew when it fires, which is
-// once for thousands of reads.
-type timely struct {
-	io.ReadCloser
-	idle  *time.Timer
-	limit time.Duration
-	start time.Time
-	armed bool
-	since atomic.Int64 // when the read that waits began, from start on; 0 while none does
-}
-
-func (t *timely) Read(p []byte) (int, error) {
-	t.since.Store(int64(time.Since(t.start)) + 1)
-	if !t.armed {
-		t.armed = true
-		t.idle.Reset(t.limit)
-	}
-	n, err := t.ReadCloser.Read(p)
-	t.since.Store(0)
-	return n, err
-}
-
-// waitedOut reports whether a read has waited for too long, and else looks again
-// when one could have.
-func (t *timely) waitedOut() bool {
-	left := t.limit
-	if since := t.since.Load(); since != 0 {
-		left -= time.Since(t.start) + 1 - time.Duration(since)
-	}
-	if left > 0 {
-		t.idle.Reset(left)
-	}
-	return left <= 0
-}
-
-// declined is the error that the upstream's status tells of. The answer's body is
-// kept: if nobody else is asked, the client may get it as it is.
-func (x *exchange) declined() *llm.Error {
-	status := x.upstream.StatusCode
-	body, err := io.ReadAll(io.LimitReader(x.upstream.Body, maxErrorBody))
-	if err != nil {
-		return x.upstreamError(err)
-	}
-	x.upstream.Body = readCloser{bytes.NewReader(body), x.upstream.Body}
-	fault := x.speaks.DecodeError(status, x.upstream.Header, body)
-	if fault.Kind == llm.UpstreamAuth || x.translation != nil && status == x.translation.badKey {
-		return x.badCredential() // which is not for the client to read
-	}
-	x.refused = true
-	return x.told(fault)
-}
-
-// settle ends the keep-alive of a stream that will not come. Where it has begun
-// the answer, there is no status left to tell, and what is no stream can only be
-// told as the stream's error.
-func (x *exchange) settle() *llm.Error {
-	if x.out.keep == nil || mediaType(x.upstream.Header) == "text/event-stream" {
-		return nil
-	}
-	x.out.close()
-	if !x.out.committed || x.endpoint.generates || x.translation != nil {
-		return nil
-	}
-	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream did not stream its answer"}
-}
-
-// decompress undoes an encoding that nobody asked for, so that the answer can be
-// read. The client gets it plain.
-func (x *exchange) decompress() *llm.Error {
-	switch enc := x.upstream.Header.Get("Content-Encoding"); {
-	case enc == "", strings.EqualFold(enc, "identity"), x.upstream.ContentLength == 0, x.client.Method == http.MethodHead:
-		return nil
-	case strings.EqualFold(enc, "gzip"):
-		plain, err := gzip.NewReader(x.upstream.Body)
-		if err != nil {
-			return x.upstreamError(err)
-		}
-		x.upstream.Body = readCloser{plain, x.upstream.Body}
-		x.upstream.ContentLength = -1
-		return nil
-	}
-	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream sent an encoding that it was not asked for"}
-}
-
-// upstreamError says what went wrong between us and the upstream. The cause of
-// the context's end comes first: a call that was given up fails in many ways. In
-// mid-stream there is no status, and coding agents tell by words whether to ask
-// again: "connection lost", "ended without", "timeout", "service unavailable".
-func (x *exchange) upstreamError(err error) *llm.Error {
-	if gone := x.client.Context(); gone.Err() != nil {
-		if errors.Is(context.Cause(gone), ErrShutdown) {
-			return &llm.Error{Kind: llm.Overloaded, Code: "shutting_down", Message: "service unavailable: the gateway is shutting down; send the request again", RetryAfter: time.Second, Cause: err}
-		}
-		return clientGone(err)
-	}
-	limits := x.target.Timeouts
-	var dial *net.OpError
-	switch cause := context.Cause(x.call); {
-	case errors.Is(cause, errTotal):
-		return timeout(codeTotal, "the exchange took longer than "+durationText(limits.Total), err)
-	case errors.Is(cause, errNoToken):
-		return timeout("timeout_first_token", "the upstream said nothing within "+durationText(limits.FirstToken), err)
-	case errors.Is(cause, errSilent) && x.upstream == nil:
-		return timeout("timeout_first_byte", "the upstream did not begin to answer within "+durationText(limits.FirstByte), err)
-	case errors.Is(cause, errSilent):
-		return timeout("timeout_idle", "the upstream was silent for "+durationText(limits.Idle), err)
-	case errors.As(err, &dial) && dial.Op == "dial" && dial.Timeout():
-		return timeout(codeConnect, "the upstream could not be reached within "+durationText(limits.Connect), err)
-	case errors.As(err, &dial) && dial.Op == "dial":
-		return &llm.Error{Kind: llm.Upstream, Code: codeUnreachable, Message: "the upstream could not be reached", Cause: err}
-	case x.upstream != nil:
-		return &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "connection lost: the upstream broke off its answer", Cause: err}
-	}
-	return &llm.Error{Kind: llm.Upstream, Code: "upstream_no_answer", Message: "the upstream closed the connection without an answer, or sent what is not HTTP", Cause: err}
-}
-
-func timeout(code, message string, cause error) *llm.Error {
-	return &llm.Error{Kind: llm.Timeout, Code: code, Message: "timeout: " + message, Cause: cause}
-}
-
-func clientGone(cause error) *llm.Error {
-	return &llm.Error{Kind: llm.Cancelled, Message: "the client went away", Cause: cause}
+	return q.Call.Body.Stream && len(q.candidates) > 1 && q.state.Retries.Attempts > 1
 }

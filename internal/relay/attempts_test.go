@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,7 +16,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// newCounted is a pair of upstreams whose gateway keeps books.
+// newCounted returns a gateway with two upstreams and a ledger whose key has a budget of
+// ten dollars.
 func newCounted(t testing.TB, changes ...func(*pair)) (*pair, *ledger) {
 	books := newLedger(t, quota.Limit{Budget: 10 * usage.Dollar})
 	changes = append([]func(*pair){func(p *pair) { books.use(p.gateway) }}, changes...)
@@ -24,12 +26,23 @@ func newCounted(t testing.TB, changes ...func(*pair)) (*pair, *ledger) {
 
 const busy = `{"error":{"message":"busy","type":"server_error","param":null,"code":null}}`
 
-// told is a stream of one word, with its usage.
-func toldStream(text string) string { return chunkOf(text) + stopChunk + tokensChunk + sentinel }
+// streamWithUsage returns a stream of one text chunk with its usage.
+func streamWithUsage(text string) string { return chunkOf(text) + stopChunk + tokensChunk + sentinel }
 
-// wantRow wants the sum of a row, and what came of each attempt: its target, fault,
-// status and whether the client pays for it.
-func wantRow(t *testing.T, row usage.Row, outcome usage.Outcome, cost usage.Money, attempts ...string) {
+// counted streams a response. It includes usage only if the request sets include_usage.
+func counted(text string) upstreamtest.Script {
+	return func(c *upstreamtest.Conn) {
+		stream := streamWithUsage(text)
+		if !bytes.Contains(c.Request.Body, []byte(`"include_usage":true`)) {
+			stream = strings.Replace(stream, tokensChunk, "", 1)
+		}
+		upstreamtest.Stream(stream)(c)
+	}
+}
+
+// wantRow checks a ledger row's outcome, cost and attempts. Each attempt is written as
+// target, status, fault and "charged" if the client pays for it.
+func wantRow(t testing.TB, row usage.Row, outcome usage.Outcome, cost usage.Money, attempts ...string) {
 	t.Helper()
 	if row.Outcome != outcome || row.Cost == nil || *row.Cost != cost {
 		t.Errorf("outcome %s, cost %v, want %s, %v", row.Outcome, row.Cost, outcome, cost)
@@ -37,7 +50,7 @@ func wantRow(t *testing.T, row usage.Row, outcome usage.Outcome, cost usage.Mone
 	var got []string
 	for _, a := range row.Attempts {
 		text := a.Target + " " + http.StatusText(a.Status) + " " + a.Fault
-		if a.Fault == "hedge_lost" { // it may have begun by then
+		if a.Fault == "hedge_lost" { // the response headers may have arrived already
 			text = a.Target + " " + a.Fault
 		}
 		if a.Charged {
@@ -50,9 +63,10 @@ func wantRow(t *testing.T, row usage.Row, outcome usage.Outcome, cost usage.Mone
 	}
 }
 
-// A client pays once, for the target that has answered. The others are listed.
+// TestFailedAttemptsAreNotCharged checks that the client pays only for the attempt that
+// succeeds and that the row lists every attempt.
 func TestFailedAttemptsAreNotCharged(t *testing.T) {
-	second := usage.Money(3*2_000 + 2*20_000) // at "two", which is twice as dear
+	second := usage.Money(3*2_000 + 2*20_000) // at "two", which costs twice as much
 	for name, c := range map[string]struct {
 		ask      string
 		one, two upstreamtest.Script
@@ -61,17 +75,17 @@ func TestFailedAttemptsAreNotCharged(t *testing.T) {
 		cost     usage.Money
 		attempts []string
 	}{
-		"the second answers": {pairPlain, upstreamtest.JSON(503, busy), upstreamtest.JSON(200, plainAnswer), 200, usage.Answered, second,
+		"the second answers": {pairPlain, upstreamtest.JSON(503, busy), upstreamtest.JSON(200, plainResponse), 200, usage.Answered, second,
 			[]string{"up/x Service Unavailable 503", "two/x OK charged"}},
-		"the second streams": {pairStream, upstreamtest.JSON(503, busy), upstreamtest.Stream(toldStream("b")), 200, usage.Answered, second,
+		"the second streams": {pairStream, upstreamtest.JSON(503, busy), upstreamtest.Stream(streamWithUsage("b")), 200, usage.Answered, second,
 			[]string{"up/x Service Unavailable 503", "two/x OK charged"}},
-		"the first breaks off before it says anything": {pairStream, upstreamtest.Break(": hello\n\n"), upstreamtest.Stream(toldStream("b")), 200, usage.Answered, second,
+		"the first breaks off before it says anything": {pairStream, upstreamtest.Break(": hello\n\n"), upstreamtest.Stream(streamWithUsage("b")), 200, usage.Answered, second,
 			[]string{"up/x OK upstream_truncated", "two/x OK charged"}},
-		"an error in the first's first event": {pairStream, upstreamtest.Stream(failChunk), upstreamtest.Stream(toldStream("b")), 200, usage.Answered, second,
+		"an error in the first's first event": {pairStream, upstreamtest.Stream(failChunk), upstreamtest.Stream(streamWithUsage("b")), 200, usage.Answered, second,
 			[]string{"up/x OK upstream", "two/x OK charged"}},
 		"both fail": {pairPlain, upstreamtest.JSON(500, busy), upstreamtest.JSON(429, busy), 429, usage.Failed, 0,
 			[]string{"up/x Internal Server Error 500", "two/x Too Many Requests 429"}},
-		"the first breaks off in mid-stream": {pairStream, upstreamtest.Break(chunkOf("a")), upstreamtest.Stream(toldStream("b")), 200, usage.Failed,
+		"the first breaks off in mid-stream": {pairStream, upstreamtest.Break(chunkOf("a")), upstreamtest.Stream(streamWithUsage("b")), 200, usage.Failed,
 			costOf(likelyOf(pairStream), 1), []string{"up/x OK upstream_truncated charged"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -89,76 +103,64 @@ func TestFailedAttemptsAreNotCharged(t *testing.T) {
 	}
 }
 
-// A hedge that lost is the operator's, and so is one that failed beside the other.
+// TestHedgesAreNotCharged checks that the client does not pay for a hedged attempt that
+// loses or fails.
 func TestHedgesAreNotCharged(t *testing.T) {
 	second := usage.Money(3*2_000 + 2*20_000)
 	hang := func(c *upstreamtest.Conn) { c.BeginStream(); c.Gone(never) }
-	after := func(sign chan bool, script upstreamtest.Script) upstreamtest.Script {
+	// Both attempts are sent before the first answers; the second answers after it.
+	in := func(d time.Duration, script upstreamtest.Script) upstreamtest.Script {
 		return func(c *upstreamtest.Conn) {
-			select {
-			case <-sign:
-			case <-t.Context().Done():
-			}
-			time.Sleep(soon / 4) // what was sent before it is read before it
+			time.Sleep(d)
 			script(c)
 		}
 	}
-	before := func(sign chan bool, script upstreamtest.Script) upstreamtest.Script {
-		return func(c *upstreamtest.Conn) {
-			close(sign)
-			script(c)
-		}
-	}
-	chain := func(first, then upstreamtest.Script) (upstreamtest.Script, upstreamtest.Script) {
-		asked, answered := make(chan bool), make(chan bool)
-		return after(asked, before(answered, first)), before(asked, after(answered, then))
-	}
+	first := func(script upstreamtest.Script) upstreamtest.Script { return in(10*time.Second, script) }
+	then := func(script upstreamtest.Script) upstreamtest.Script { return in(20*time.Second, script) }
 	for name, c := range map[string]struct {
-		hangs    bool
 		one, two upstreamtest.Script
 		outcome  usage.Outcome
 		cost     usage.Money
 		attempts []string
 	}{
-		"the second is sooner": {true, hang, upstreamtest.Stream(toldStream("b")), usage.Answered, second, []string{"up/x hedge_lost", "two/x OK charged"}},
-		"the first is sooner":  {false, upstreamtest.Stream(toldStream("a")), hang, usage.Answered, costOf(3, 2), []string{"two/x hedge_lost", "up/x OK charged"}},
-		"the first fails":      {false, upstreamtest.JSON(500, busy), upstreamtest.Stream(toldStream("b")), usage.Answered, second, []string{"up/x Internal Server Error upstream", "two/x OK charged"}},
-		"both fail":            {false, upstreamtest.JSON(500, busy), upstreamtest.JSON(500, busy), usage.Failed, 0, []string{"two/x Internal Server Error upstream", "up/x Internal Server Error 500"}},
+		"the second is sooner": {hang, counted("b"), usage.Answered, second, []string{"up/x hedge_lost", "two/x OK charged"}},
+		"the first is sooner":  {first(counted("a")), hang, usage.Answered, costOf(3, 2), []string{"two/x hedge_lost", "up/x OK charged"}},
+		"the first fails": {first(upstreamtest.JSON(500, busy)), then(counted("b")), usage.Answered, second,
+			[]string{"up/x Internal Server Error upstream", "two/x OK charged"}},
+		"both fail": {first(upstreamtest.JSON(500, busy)), then(upstreamtest.JSON(500, busy)), usage.Failed, 0,
+			[]string{"two/x Internal Server Error upstream", "up/x Internal Server Error 500"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, books := newCounted(t, func(p *pair) {
-				p.route.Hedge = route.Hedge{Quantile: 0.9, Share: 1}
-				p.state.Retries.Attempts = 1
-			})
-			p.state.Books.Ledger = nil // what comes before is not looked at
-			p.relay.Use(p.state)
-			p.up.Answer(good("quick"))
-			p.two.Answer(upstreamtest.JSON(500, busy))
-			for range 25 {
-				if _, _, err := p.post(t, chatPath, pairStream); err != nil {
-					t.Fatal(err)
+			inBubble(t, func(t bubble) {
+				p, books := newCounted(t, func(p *pair) {
+					p.route.Hedge = route.Hedge{Quantile: 0.9, Share: 1}
+					p.state.Retries.Attempts = 1
+				})
+				p.state.Books.Ledger = nil // requests that only build up the latency history need no rows
+				p.relay.Use(p.state)
+				p.up.Answer(answerIn(10*time.Millisecond, "quick"))
+				p.two.Answer(upstreamtest.JSON(500, busy))
+				p.learnLatency(t)
+				state := *p.state
+				state.Books.Ledger = books.spool
+				p.relay.Use(&state)
+				p.up.Answer(c.one)
+				p.two.Answer(c.two)
+				_, _, _ = p.post(t, chatPath, pairStream)
+				eventually(t, "the row is written", func() bool { return books.spool.Snapshot().Open == 0 && len(books.all(t)) == 1 })
+				if row := books.all(t)[0]; row.Estimated {
+					t.Error("the row is an estimate; the upstream reports usage when asked")
 				}
-			}
-			counted := *p.state
-			counted.Books.Ledger = books.spool
-			p.relay.Use(&counted)
-			one, two := c.one, c.two
-			if !c.hangs {
-				one, two = chain(c.one, c.two)
-			}
-			p.up.Answer(one)
-			p.two.Answer(two)
-			_, _, _ = p.post(t, chatPath, pairStream)
-			waitFor(t, func() bool { return books.spool.Snapshot().Open == 0 && len(books.all(t)) == 1 })
-			wantRow(t, books.all(t)[0], c.outcome, c.cost, c.attempts...)
-			books.wantNothingHeld(t)
-			books.wantSpent(t, c.cost)
+				wantRow(t, books.all(t)[0], c.outcome, c.cost, c.attempts...)
+				books.wantNothingHeld(t)
+				books.wantSpent(t, c.cost)
+			})
 		})
 	}
 }
 
-// A stream that two targets have said has one row. Each part is paid for once, at
-// the price of who said it.
+// TestContinuedStreamIsCountedOnce checks that a stream that a second target continues
+// has one row, with each target's tokens at that target's price.
 func TestContinuedStreamIsCountedOnce(t *testing.T) {
 	prompt := likelyOf(pairStream)
 	const nobody = ": nobody\n\n"
@@ -182,9 +184,9 @@ data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text
 		outcome   usage.Outcome
 		attempts  []string
 	}{
-		"the first told nothing": {chatDialect, said, toldStream("forty-two."), llm.Usage{Input: prompt + 3, Output: 2 + 2}, true, costOf(prompt, 2) + 3*2_000 + 2*20_000, usage.Answered,
+		"the first told nothing": {chatDialect, said, streamWithUsage("forty-two."), llm.Usage{Input: prompt + 3, Output: 2 + 2}, true, costOf(prompt, 2) + 3*2_000 + 2*20_000, usage.Answered,
 			[]string{"up/x OK upstream_truncated charged", "two/x OK charged"}},
-		"both told": {anthropicDialect, told, toldStream("forty-two."), llm.Usage{Input: 7 + 3, Output: 4 + 2}, true, costOf(7, 4) + 3*2_000 + 2*20_000, usage.Answered,
+		"both told": {anthropicDialect, told, streamWithUsage("forty-two."), llm.Usage{Input: 7 + 3, Output: 4 + 2}, true, costOf(7, 4) + 3*2_000 + 2*20_000, usage.Answered,
 			[]string{"up/x OK upstream_truncated charged", "two/x OK charged"}},
 		"nobody told": {chatDialect, said, chunkOf("forty-two.") + stopChunk + sentinel, llm.Usage{Input: 2 * prompt, Output: 3}, true, costOf(prompt, 2) + usage.Money(prompt)*2_000 + 20_000, usage.Answered,
 			[]string{"up/x OK upstream_truncated charged", "two/x OK charged"}},

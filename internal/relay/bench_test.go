@@ -13,14 +13,15 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// BenchmarkExchange is a whole exchange over real sockets, with the client's and
-// the upstream's part in it. What matters is how the lanes and the sizes compare.
+// BenchmarkExchange measures one exchange over real sockets, including the work of the
+// client and the fake upstream. Compare its cases with each other, not with other
+// benchmarks.
 func BenchmarkExchange(b *testing.B) {
 	for _, size := range []int{2 << 10, 200 << 10} {
 		text := strings.Repeat("word ", size/5)
 		for _, lane := range []struct {
 			name, path, body string
-			counted          bool // there is a ledger, and the key has a budget
+			counted          bool // with a ledger, and a budget on the key
 		}{
 			{"verbatim", chatPath, `{"model":"real-chat","messages":[{"role":"user","content":"` + text + `"}]}`, false},
 			{"counted", chatPath, `{"model":"real-chat","messages":[{"role":"user","content":"` + text + `"}]}`, true},
@@ -33,7 +34,7 @@ func BenchmarkExchange(b *testing.B) {
 					changes = append(changes, newLedger(b, quota.Limit{Budget: 1 << 60}).use)
 				}
 				g := newGateway(b, changes...)
-				g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+				g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 				b.SetBytes(int64(len(lane.body)))
 				b.ReportAllocs()
 				for b.Loop() {
@@ -46,8 +47,8 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenStream is what it takes to open a stream, get its first event and
-// leave it, with the memory that is taken for it.
+// BenchmarkOpenStream opens a stream, reads its first event and disconnects. It reports
+// the memory per open stream.
 func BenchmarkOpenStream(b *testing.B) {
 	event := `data: {"id":"c1","object":"chat.completion.chunk","created":1770000000,"model":"m","choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}` + "\n\n"
 	for name, path := range map[string]string{"verbatim": chatPath, "translated": "/v1/messages"} {
@@ -69,8 +70,8 @@ func BenchmarkOpenStream(b *testing.B) {
 	}
 }
 
-// BenchmarkBooks is what a ledger adds to a request: its row is begun and ended on
-// the disk, and its budget is reserved from and settled.
+// BenchmarkBooks measures the cost of a ledger: writing the row's start and end to disk,
+// and the reservation and settlement of a budget.
 func BenchmarkBooks(b *testing.B) {
 	for name, limits := range map[string][]quota.Limit{
 		"no limits": nil,
@@ -83,28 +84,29 @@ func BenchmarkBooks(b *testing.B) {
 				books.caller.Accounts[i].ID = fmt.Sprint("account:", i)
 			}
 			g := newGateway(b, books.use)
-			req := httptest.NewRequest(http.MethodPost, chatPath, strings.NewReader(plainAsk))
+			req := httptest.NewRequest(http.MethodPost, chatPath, strings.NewReader(plainRequest))
 			req.Header.Set("Content-Type", "application/json")
 			req.Host, req.RemoteAddr = "localhost", "127.0.0.1:1"
-			x := g.relay.open(g.state, httptest.NewRecorder(), req)
-			for _, step := range []func(*exchange) *llm.Error{g.relay.identify, g.relay.accept, g.relay.admit, g.relay.plan} {
-				if err := step(x); err != nil {
+			e, _, _ := g.relay.dialects.Locate(req)
+			q := g.relay.newRequest(g.state, e, httptest.NewRecorder(), req)
+			for _, step := range []func() *llm.Error{q.identify, q.accept, q.admit, q.choose} {
+				if err := step(); err != nil {
 					b.Fatal(err)
 				}
 			}
-			x.name(&x.line[0].target)
-			x.target, x.seen.Status = x.line[0].target, http.StatusOK
+			q.use(&attempt{target: &q.candidates[0].Target})
+			q.Record.Status = http.StatusOK
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := g.relay.reserve(x); err != nil {
+				if err := q.reserve(); err != nil {
 					b.Fatal(err)
 				}
-				x.asked = time.Now()
-				x.charge()
+				q.attempt.sentAt = time.Now()
+				q.Charge()
 			}
 			b.StopTimer()
-			x.permit.Release()
-			x.seen.End()
+			q.slot.Release()
+			q.Record.End()
 		})
 	}
 }

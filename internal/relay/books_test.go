@@ -7,24 +7,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/billing"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Classes of tokens do not overlap, and each has its price.
+// TestUsageClassesInTheRow checks that the token classes of a row do not overlap and that
+// each is charged at its own price.
 func TestUsageClassesInTheRow(t *testing.T) {
 	const told = `"usage":{"prompt_tokens":100,"completion_tokens":50,"total_tokens":150,"prompt_tokens_details":{"cached_tokens":80},"completion_tokens_details":{"reasoning_tokens":30}}`
-	answer := strings.Replace(plainAnswer, `"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`, told, 1)
+	answer := strings.Replace(plainResponse, `"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`, told, 1)
 	want := llm.Usage{Input: 20, CacheRead: 80, Output: 20, Reasoning: 30}
 	for _, l := range lanes() {
 		t.Run(l.name, func(t *testing.T) {
 			books := newLedger(t, quota.Limit{Budget: usage.Dollar})
 			g := newGateway(t, books.use, l.change)
-			g.up.Answer(l.script(inForms{upstreamtest.Stream(textChunk + stopChunk + `data: {"id":"c1","choices":[],` + told + "}\n\n" + sentinel), upstreamtest.JSON(200, answer)}))
+			g.up.Answer(l.script(upstreamScripts{upstreamtest.Stream(textChunk + stopChunk + `data: {"id":"c1","choices":[],` + told + "}\n\n" + sentinel), upstreamtest.JSON(200, answer)}))
 			if resp, got, _ := g.post(t, l.path, l.body); resp.StatusCode != http.StatusOK {
 				t.Fatal(got)
 			}
@@ -37,9 +40,31 @@ func TestUsageClassesInTheRow(t *testing.T) {
 	}
 }
 
-// What a provider has told before an answer breaks off holds, and what was passed
-// on since is added.
-func TestEarlyUsageHolds(t *testing.T) {
+// TestImpossibleUsageIsEstimated checks that a response whose usage cannot be true is
+// charged by an estimate and not as free.
+func TestImpossibleUsageIsEstimated(t *testing.T) {
+	for _, told := range []string{`"usage":{"prompt_tokens":-3,"completion_tokens":-2,"total_tokens":-5}`, `"usage":{"prompt_tokens":1e30,"completion_tokens":1e30,"total_tokens":1e30}`} {
+		answer := strings.Replace(plainResponse, `"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}`, told, 1)
+		for _, l := range lanes() {
+			t.Run(l.name, func(t *testing.T) {
+				books := newLedger(t, quota.Limit{Budget: usage.Dollar})
+				g := newGateway(t, books.use, l.change)
+				g.up.Answer(l.script(upstreamScripts{upstreamtest.Stream(textChunk + stopChunk + `data: {"id":"c1","choices":[],` + told + "}\n\n" + sentinel), upstreamtest.JSON(200, answer)}))
+				if resp, got, _ := g.post(t, l.path, l.body); resp.StatusCode != http.StatusOK {
+					t.Fatal(got)
+				}
+				if row := books.one(t, g); row.Usage.Input <= 0 || row.Usage.Output <= 0 || !row.Estimated || row.Cost == nil || *row.Cost <= 0 {
+					t.Errorf("%+v", row)
+				}
+			})
+		}
+	}
+}
+
+// TestPartialUsageIsKept checks the row of a stream whose client disconnects after the
+// upstream has reported its input tokens: the row keeps the reported input and estimates
+// the output.
+func TestPartialUsageIsKept(t *testing.T) {
 	begun := `event: message_start
 data: {"type":"message_start","message":{"id":"m1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":70,"cache_read_input_tokens":30,"output_tokens":1}}}
 
@@ -55,11 +80,11 @@ data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text
 			books := newLedger(t, quota.Limit{Budget: usage.Dollar})
 			g := newGateway(t, books.use, speaking(anthropicDialect))
 			g.up.Answer(silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(begun) }))
-			path, ask := simpleAsk(client, true)
+			path, ask := simpleRequest(client, true)
 			c, r := g.dial(t)
 			_, _ = io.WriteString(c, rawPost(path, ask, len(ask)))
 			readUntil(t, r, "canary")
-			leave(c, true)
+			disconnect(c, true)
 			row := books.one(t, g)
 			if row.Outcome != usage.Left || !row.Estimated || row.Usage.Input != 70 || row.Usage.CacheRead != 30 || row.Usage.Output < 1 || row.Usage.Output > 4 {
 				t.Errorf("%+v", row)
@@ -68,8 +93,9 @@ data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text
 	}
 }
 
-// Whoever leaves while it waits for its turn has cost nobody anything.
-func TestLeavingTheQueueIsFree(t *testing.T) {
+// TestDisconnectInQueueIsFree checks that a client that disconnects while its request is
+// queued pays nothing.
+func TestDisconnectInQueueIsFree(t *testing.T) {
 	books := newLedger(t, quota.Limit{Budget: usage.Dollar})
 	g := newGateway(t, books.use, func(g *gateway) {
 		g.provider.Concurrency = 1
@@ -81,12 +107,12 @@ func TestLeavingTheQueueIsFree(t *testing.T) {
 		c.Gone(never)
 	})
 	first, _ := g.dial(t)
-	_, _ = io.WriteString(first, rawPost(chatPath, plainAsk, len(plainAsk)))
+	_, _ = io.WriteString(first, rawPost(chatPath, plainRequest, len(plainRequest)))
 	<-asked
 	second, _ := g.dial(t)
-	_, _ = io.WriteString(second, rawPost(chatPath, plainAsk, len(plainAsk)))
+	_, _ = io.WriteString(second, rawPost(chatPath, plainRequest, len(plainRequest)))
 	eventually(t, "both have begun", func() bool { return books.spool.Snapshot().Open == 2 })
-	leave(second, true)
+	disconnect(second, true)
 	g.line(t)
 	rows := books.all(t)
 	if len(rows) != 1 {
@@ -96,12 +122,13 @@ func TestLeavingTheQueueIsFree(t *testing.T) {
 	if row.Outcome != usage.Left || (row.Usage != llm.Usage{}) || row.Cost == nil || *row.Cost != 0 || row.Target != "" || len(row.Attempts) != 0 {
 		t.Errorf("%+v", row)
 	}
-	leave(first, true)
+	disconnect(first, true)
 	eventually(t, "both are over", func() bool { return books.spool.Snapshot().Open == 0 })
-	books.wantSpent(t, costOf(likelyOf(plainAsk), 0))
+	books.wantSpent(t, costOf(likelyOf(plainRequest), 0))
 }
 
-// A mistake of ours has a row, and does not keep what was reserved.
+// TestPanicHasARow checks that a request that panics writes a row and releases its
+// reservation.
 func TestPanicHasARow(t *testing.T) {
 	for at, c := range map[string]struct {
 		after  int
@@ -110,14 +137,14 @@ func TestPanicHasARow(t *testing.T) {
 		status int
 	}{
 		"before anything": {0, upstreamtest.Stream(textChunk), 0, 500},
-		"in mid-stream":   {1, inPieces(textChunk, textChunk), costOf(likelyOf(streamAsk), 1), 200},
+		"in mid-stream":   {1, inPieces(textChunk, textChunk), costOf(likelyOf(streamRequest), 1), 200},
 	} {
 		t.Run(at, func(t *testing.T) {
 			books := newLedger(t, quota.Limit{Budget: usage.Dollar})
 			g := newGateway(t, books.use)
-			g.relay.codecs[protocol.OpenAIChat] = faulty{at: "Event", after: c.after}
+			g.relay.dialects.ByName[protocol.OpenAIChat].Codec = faulty{at: "Event", after: c.after}
 			g.up.Answer(c.script)
-			_, _, _ = g.post(t, chatPath, streamAsk)
+			_, _, _ = g.post(t, chatPath, streamRequest)
 			row := books.one(t, g)
 			if row.Outcome != usage.Failed || row.Status != c.status || row.Cost == nil || *row.Cost != c.cost {
 				t.Errorf("%+v", row)
@@ -127,7 +154,8 @@ func TestPanicHasARow(t *testing.T) {
 	}
 }
 
-// A keep-alive has told the status before anybody answered.
+// TestRowAfterKeepAlive checks the row of a stream that fails after a keep-alive comment
+// has already sent status 200.
 func TestRowAfterKeepAlive(t *testing.T) {
 	books := newLedger(t)
 	g := newGateway(t, books.use, keepAlive(time.Millisecond))
@@ -137,7 +165,7 @@ func TestRowAfterKeepAlive(t *testing.T) {
 		<-begun
 		c.Whole(500, "application/json", busy)
 	})
-	_, _ = io.WriteString(c, rawPost(chatPath, streamAsk, len(streamAsk)))
+	_, _ = io.WriteString(c, rawPost(chatPath, streamRequest, len(streamRequest)))
 	readUntil(t, r, "\n:")
 	begun <- true
 	readUntil(t, r, `"error"`)
@@ -146,15 +174,15 @@ func TestRowAfterKeepAlive(t *testing.T) {
 	}
 }
 
-// Who will answer is not known before: the dearest of them is reserved for, and who
-// does is paid.
-func TestTheDearestIsReservedFor(t *testing.T) {
+// TestReservationUsesHighestPrice checks that the reservation uses the price of the most
+// expensive candidate and that the charge uses the price of the target that responded.
+func TestReservationUsesHighestPrice(t *testing.T) {
 	p, books := newCounted(t)
 	asked, end := make(chan bool), make(chan bool)
 	p.up.Answer(func(c *upstreamtest.Conn) {
 		asked <- true
 		<-end
-		c.Whole(200, "application/json", plainAnswer)
+		c.Whole(200, "application/json", plainResponse)
 	})
 	answered := make(chan bool)
 	go func() {
@@ -162,19 +190,19 @@ func TestTheDearestIsReservedFor(t *testing.T) {
 		_, _, _ = p.post(t, chatPath, pairPlain)
 	}()
 	<-asked
-	books.wantSpent(t, 2*costOf(promptOf(pairPlain), unboundedMost)) // as "two" would cost
+	books.wantSpent(t, 2*costOf(promptOf(pairPlain), outputStep)) // as "two" would cost
 	end <- true
 	<-answered
 	books.one(t, p.gateway)
 	books.wantSpent(t, costOf(3, 2))
 }
 
-// Where no more can be written down, those who matter least are turned away, and
-// the others are served.
+// TestFullLedger checks that a full ledger rejects requests with a budget, and with the choice to serve
+// them only sheddable ones.
 func TestFullLedger(t *testing.T) {
 	books := newLedger(t, quota.Limit{Budget: usage.Dollar})
 	g := newGateway(t, books.use)
-	full, err := usage.OpenSpool(usage.SpoolOptions{Dir: t.TempDir(), Node: "n1", MaxBytes: 1})
+	full, err := spool.Open(spool.Options{Dir: t.TempDir(), Node: "n1", MaxBytes: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,18 +214,25 @@ func TestFullLedger(t *testing.T) {
 	s := *g.state
 	s.Books.Ledger = full
 	g.relay.Use(&s)
-	g.up.Answer(upstreamtest.JSON(200, plainAnswer))
-	if resp, got, _ := g.post(t, chatPath, plainAsk); resp.StatusCode != http.StatusOK { // which fills it
+	g.up.Answer(upstreamtest.JSON(200, plainResponse))
+	if resp, got, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusOK { // fills the spool
 		t.Errorf("%s %s", resp.Status, got)
 	}
-	resp, got, _ := g.post(t, chatPath, plainAsk, criticalityHeader, "sheddable")
+	resp, got, _ := g.post(t, chatPath, plainRequest, criticalityHeader, "sheddable")
 	if code, _ := readError(t, got); resp.StatusCode != http.StatusServiceUnavailable || code != "ledger_full" || resp.Header.Get("Retry-After") == "" {
 		t.Errorf("%s %s", resp.Status, got)
 	}
-	if resp, got, _ := g.post(t, chatPath, plainAsk); resp.StatusCode != http.StatusOK {
+	resp, got, _ = g.post(t, chatPath, plainRequest)
+	if code, _ := readError(t, got); resp.StatusCode != http.StatusServiceUnavailable || code != "ledger_full" {
+		t.Errorf("with a budget: %s %s", resp.Status, got)
+	}
+	serving := s
+	serving.Books.Unrecorded = billing.Serve
+	g.relay.Use(&serving)
+	if resp, got, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusOK {
 		t.Errorf("%s %s", resp.Status, got)
 	}
-	eventually(t, "all are over", func() bool { return strings.Count(g.log.String(), `"msg":"exchange"`) == 3 })
+	eventually(t, "all are over", func() bool { return strings.Count(g.log.String(), `"msg":"exchange"`) == 4 })
 	books.wantNothingHeld(t)
 	if b := full.Snapshot(); b.Open != 0 || b.Rows != 1 {
 		t.Errorf("%+v", b)

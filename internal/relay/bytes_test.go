@@ -19,14 +19,15 @@ import (
 )
 
 const (
-	chatPath  = "/v1/chat/completions"
-	plainAsk  = `{"model":"real-chat","messages":[]}`
-	streamAsk = `{"model":"real-chat","stream":true,"messages":[]}`
+	chatPath      = "/v1/chat/completions"
+	plainRequest  = `{"model":"real-chat","messages":[]}`
+	streamRequest = `{"model":"real-chat","stream":true,"messages":[]}`
 
-	plainAnswer = `{"id":"c1","object":"chat.completion","created":1,"model":"real-chat","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`
+	plainResponse = `{"id":"c1","object":"chat.completion","created":1,"model":"real-chat","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`
 )
 
-// oddities are members that a decoder would be tempted to improve.
+// oddities are unusual but valid JSON members that decoding and encoding again would
+// change.
 const oddities = `
 	"z":1,"a":{"y":[ ],"x":{ }},  "int64":9223372036854775807, "uint64":18446744073709551615,"huge":123456789012345678901234567890,
 	"price":1.10 , "hundred":1e2,"E":-0.0E-07,"minus":-0,
@@ -36,7 +37,7 @@ const oddities = `
 
 func TestBodyReachesTheUpstreamUnchanged(t *testing.T) {
 	g := newGateway(t)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	for name, body := range map[string]string{
 		"model last":      "{" + oddities + "model\" :\t\"real-chat\"\r\n}",
 		"model first":     " {\n \"model\":\"real-chat\"," + strings.TrimSuffix(oddities, ",\"") + "}\n",
@@ -47,7 +48,7 @@ func TestBodyReachesTheUpstreamUnchanged(t *testing.T) {
 		"slashed":         `{"model":"vendor\/slashed"}`,
 		"trailing spaces": "\t{\"model\":\"real-chat\"} \r\n\t ",
 	} {
-		if _, answer, err := g.post(t, chatPath, body); err != nil || answer != plainAnswer {
+		if _, answer, err := g.post(t, chatPath, body); err != nil || answer != plainResponse {
 			t.Fatalf("%s: %v %s", name, err, answer)
 		}
 		if got := string(g.up.Last(t).Body); got != body {
@@ -56,10 +57,11 @@ func TestBodyReachesTheUpstreamUnchanged(t *testing.T) {
 	}
 }
 
-// The place of the model is marked with «»: only what is between them may differ.
+// TestAliasEditsOnlyTheModel checks that replacing an alias changes only the model's
+// value, which «» marks in each body.
 func TestAliasEditsOnlyTheModel(t *testing.T) {
 	g := newGateway(t)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	for _, c := range []struct{ name, body, want string }{
 		{"last", "{" + oddities + "model\" : \t«\"alias-chat\"» \n}", "real-chat"},
 		{"first", "{ \"model\":«\"alias-chat\"» ," + strings.TrimSuffix(oddities, ",\"") + "}", "real-chat"},
@@ -74,7 +76,7 @@ func TestAliasEditsOnlyTheModel(t *testing.T) {
 	} {
 		head, rest, _ := strings.Cut(c.body, "«")
 		model, tail, _ := strings.Cut(rest, "»")
-		if _, answer, err := g.post(t, chatPath, head+model+tail); err != nil || answer != plainAnswer {
+		if _, answer, err := g.post(t, chatPath, head+model+tail); err != nil || answer != plainResponse {
 			t.Fatalf("%s: %v %s", c.name, err, answer)
 		}
 		want := head + `"` + c.want + `"` + tail
@@ -88,8 +90,8 @@ func TestUpstreamHeadersAreAnAllowList(t *testing.T) {
 	g := newGateway(t, func(g *gateway) {
 		g.provider.Headers = http.Header{"X-Org": {"acme"}, "Openai-Beta": {"ours"}}
 	})
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
-	resp, _, _ := g.post(t, chatPath+"?api-version=1&key=client", plainAsk,
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
+	resp, _, _ := g.post(t, chatPath+"?api-version=1&key=client", plainRequest,
 		"Authorization", "Bearer client-key", "X-Api-Key", "client-key", "X-Goog-Api-Key", "client-key", "Api-Key", "client-key",
 		"Cookie", "a=b", "Accept-Encoding", "gzip, br", "Connection", "close, X-Hop", "X-Hop", "1", "Te", "trailers",
 		"Proxy-Authorization", "Basic x", "X-Forwarded-For", "1.2.3.4", "Forwarded", "for=1.2.3.4", "Origin", "http://localhost:3000",
@@ -99,9 +101,13 @@ func TestUpstreamHeadersAreAnAllowList(t *testing.T) {
 		t.Fatal(resp.Status)
 	}
 	got := g.up.Last(t)
+	key := got.Header["Idempotency-Key"]
+	if len(key) != 1 || len(key[0]) != 64 { // TestIdempotencyKeysOfCallers checks its value
+		t.Errorf("the Idempotency-Key is %q", key)
+	}
 	want := http.Header{
-		"Accept": {"application/json"}, "Authorization": {"Bearer " + upstreamKey}, "Content-Length": {fmt.Sprint(len(plainAsk))},
-		"Content-Type": {"application/json"}, "Idempotency-Key": {"i1"}, "Openai-Beta": {"ours"}, "User-Agent": {"isogloss"},
+		"Accept": {"application/json"}, "Authorization": {"Bearer " + upstreamKey}, "Content-Length": {fmt.Sprint(len(plainRequest))},
+		"Content-Type": {"application/json"}, "Idempotency-Key": key, "Isogloss-Hops": {"1"}, "Openai-Beta": {"ours"}, "User-Agent": {"isogloss"},
 		"X-Client-Request-Id": {"r1"}, "X-Org": {"acme"},
 	}
 	if !maps.EqualFunc(got.Header, want, slices.Equal) {
@@ -112,11 +118,11 @@ func TestUpstreamHeadersAreAnAllowList(t *testing.T) {
 	}
 }
 
-func TestBareRequestSendsNothingOfItsOwn(t *testing.T) {
+func TestUpstreamRequestAddsNoHeaders(t *testing.T) {
 	g := newGateway(t, func(g *gateway) { g.provider.Auth, g.provider.Key = provider.NoneAuth, "" })
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
-	g.raw(t, "POST "+chatPath+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json;charset=utf-8\r\nContent-Length: 35\r\nAuthorization: Bearer client-key\r\nConnection: close\r\n\r\n"+plainAsk, "HTTP/1.1 200 ")
-	want := []string{"Content-Length", "Content-Type", "User-Agent"}
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
+	g.raw(t, "POST "+chatPath+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json;charset=utf-8\r\nContent-Length: 35\r\nAuthorization: Bearer client-key\r\nConnection: close\r\n\r\n"+plainRequest, "HTTP/1.1 200 ")
+	want := []string{"Content-Length", "Content-Type", "Isogloss-Hops", "User-Agent"}
 	if got := slices.Sorted(maps.Keys(g.up.Last(t).Header)); !slices.Equal(got, want) {
 		t.Errorf("the upstream got %v, want %v", got, want)
 	}
@@ -135,8 +141,8 @@ func TestQuirksRenameOnlyNames(t *testing.T) {
 		g := newGateway(t, func(g *gateway) {
 			g.provider.Quirks = []provider.Quirk{provider.RenameField("max_completion_tokens", "max_tokens")}
 		})
-		g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
-		if _, answer, err := g.post(t, chatPath, c.body); err != nil || answer != plainAnswer {
+		g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
+		if _, answer, err := g.post(t, chatPath, c.body); err != nil || answer != plainResponse {
 			t.Fatalf("%s: %v %s", c.name, err, answer)
 		}
 		if got := string(g.up.Last(t).Body); got != c.want {
@@ -147,40 +153,40 @@ func TestQuirksRenameOnlyNames(t *testing.T) {
 
 func TestChunkedRequestBody(t *testing.T) {
 	g := newGateway(t)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	var pieces strings.Builder
-	for _, b := range []byte(plainAsk) {
+	for _, b := range []byte(plainRequest) {
 		fmt.Fprintf(&pieces, "1\r\n%c\r\n", b)
 	}
 	g.raw(t, "POST "+chatPath+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"+pieces.String()+"0\r\n\r\n", "HTTP/1.1 200 ")
 	got := g.up.Last(t)
-	if string(got.Body) != plainAsk || got.Header.Get("Content-Length") != fmt.Sprint(len(plainAsk)) {
+	if string(got.Body) != plainRequest || got.Header.Get("Content-Length") != fmt.Sprint(len(plainRequest)) {
 		t.Errorf("the upstream got %q with %v", got.Body, got.Header)
 	}
 }
 
 func TestExpectContinue(t *testing.T) {
 	g := newGateway(t)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	c, r := g.dial(t)
-	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n", chatPath, len(plainAsk))
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n", chatPath, len(plainRequest))
 	if line, err := r.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
 		t.Fatalf("%q %v", line, err)
 	}
-	fmt.Fprint(c, plainAsk)
+	fmt.Fprint(c, plainRequest)
 	rest, err := io.ReadAll(r)
-	if err != nil || !strings.HasPrefix(string(rest), "\r\nHTTP/1.1 200 ") || !strings.HasSuffix(string(rest), plainAnswer) {
+	if err != nil || !strings.HasPrefix(string(rest), "\r\nHTTP/1.1 200 ") || !strings.HasSuffix(string(rest), plainResponse) {
 		t.Fatalf("%q %v", rest, err)
 	}
-	if got := string(g.up.Last(t).Body); got != plainAsk {
+	if got := string(g.up.Last(t).Body); got != plainRequest {
 		t.Errorf("the upstream got %s", got)
 	}
 }
 
-// dial opens a socket to the gateway.
+// dial opens a connection to the gateway.
 func (g *gateway) dial(t testing.TB) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(g.URL, "http://"))
+	c, err := g.dialer(t.Context(), "tcp", strings.TrimPrefix(g.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +194,7 @@ func (g *gateway) dial(t testing.TB) (net.Conn, *bufio.Reader) {
 	return c, bufio.NewReader(c)
 }
 
-// raw sends text and wants an answer that begins in a certain way.
+// raw sends a request as text and checks that the response starts with want.
 func (g *gateway) raw(t testing.TB, request, want string) string {
 	t.Helper()
 	c, r := g.dial(t)
@@ -200,7 +206,7 @@ func (g *gateway) raw(t testing.TB, request, want string) string {
 	return string(answer)
 }
 
-// cuts are the ways in which an upstream sends the same body.
+// cuts returns scripts that send the same body in different pieces.
 func cuts(media, body string) map[string]upstreamtest.Script {
 	all := map[string]upstreamtest.Script{
 		"one read":     pieces(media, body, len(body)),
@@ -236,12 +242,12 @@ func pieces(media, body string, n int) upstreamtest.Script {
 	}
 }
 
-func TestWholeAnswerReachesTheClientUnchanged(t *testing.T) {
+func TestNonStreamingResponseReachesTheClientUnchanged(t *testing.T) {
 	g := newGateway(t)
 	answer := " {\"choices\" : [ {\"finish_reason\":\"stop\"} ],\r\n" + oddities + "error\":null,\"same\":1,\"same\":2}\n\n"
 	for name, script := range cuts("application/json", answer) {
 		g.up.Answer(script)
-		resp, got, err := g.post(t, chatPath, plainAsk)
+		resp, got, err := g.post(t, chatPath, plainRequest)
 		if err != nil || got != answer || resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s %v, the client got\n%s", name, resp.Status, err, got)
 		}
@@ -278,7 +284,7 @@ func TestStreamReachesTheClientUnchanged(t *testing.T) {
 			g := newGateway(t)
 			for cut, script := range cuts("text/event-stream", stream) {
 				g.up.Answer(script)
-				resp, got, err := g.post(t, chatPath, streamAsk)
+				resp, got, err := g.post(t, chatPath, streamRequest)
 				if err != nil || got != stream {
 					t.Fatalf("%s: %v, the client got\n%q\nwant\n%q", cut, err, got, stream)
 				}
@@ -290,12 +296,12 @@ func TestStreamReachesTheClientUnchanged(t *testing.T) {
 	}
 }
 
-func TestAnswerHeaders(t *testing.T) {
+func TestResponseHeaders(t *testing.T) {
 	g := newGateway(t)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer,
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse,
 		"X-Request-Id", "up-1", "X-Ratelimit-Remaining-Tokens", "9", "Openai-Version", "2020-10-01", "Openai-Processing-Ms", "5",
 		"Set-Cookie", "a=b", "Server", "x", "Access-Control-Allow-Origin", "*", "X-Secret", "1"))
-	resp, _, _ := g.post(t, chatPath, plainAsk)
+	resp, _, _ := g.post(t, chatPath, plainRequest)
 	got := resp.Header.Clone()
 	if id := got.Get("X-Request-Id"); len(id) != 36 || id == "up-1" {
 		t.Errorf("request id %q", id)
@@ -303,7 +309,7 @@ func TestAnswerHeaders(t *testing.T) {
 	got.Del("X-Request-Id")
 	got.Del("Date")
 	want := http.Header{
-		"Content-Length": {fmt.Sprint(len(plainAnswer))}, "Content-Type": {"application/json"},
+		"Content-Length": {fmt.Sprint(len(plainResponse))}, "Content-Type": {"application/json"},
 		"Isogloss-Attempts": {"1"}, "Isogloss-Fidelity": {"exact"}, "Isogloss-Target": {"up/real-chat"}, "Isogloss-Upstream-Request-Id": {"up-1"},
 		"Openai-Processing-Ms": {"5"}, "Openai-Version": {"2020-10-01"}, "X-Ratelimit-Remaining-Tokens": {"9"},
 	}
@@ -312,7 +318,7 @@ func TestAnswerHeaders(t *testing.T) {
 	}
 }
 
-// serve adds models that go to the upstream under their own name.
+// serve adds models that are sent to the upstream under their own names.
 func (g *gateway) serve(names ...string) {
 	routes := g.routes()
 	for _, n := range names {
@@ -324,8 +330,8 @@ func (g *gateway) serve(names ...string) {
 	g.relay.Use(&s)
 }
 
-// Two rounds of a conversation with a tool call, as a client and a server have
-// them on the wire.
+// TestConversationPassesUnchanged sends two recorded turns of a conversation with a tool
+// call and checks every byte in both directions.
 func TestConversationPassesUnchanged(t *testing.T) {
 	for round, want := range map[string]struct{ line, metric string }{
 		"round1": {`"finish":"tool_calls","input_tokens":140,"cache_read_tokens":0,"cache_write_tokens":0,"output_tokens":24,`,
@@ -363,7 +369,7 @@ func testdata(t testing.TB, name string) string {
 	return string(b)
 }
 
-// wantLine wants texts in the log line.
+// wantLine checks that the exchange's log line contains each text.
 func (g *gateway) wantLine(t testing.TB, texts ...string) {
 	t.Helper()
 	line := g.line(t)
@@ -374,7 +380,7 @@ func (g *gateway) wantLine(t testing.TB, texts ...string) {
 	}
 }
 
-// wantMetrics wants whole lines on the metrics page.
+// wantMetrics checks that the metrics page contains each complete line.
 func (g *gateway) wantMetrics(t testing.TB, lines ...string) {
 	t.Helper()
 	have := strings.Split(g.metrics(), "\n")

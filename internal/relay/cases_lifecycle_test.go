@@ -16,17 +16,19 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/internal/upstream"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// SSE-24: what could hold a stream back is told not to, before its first event.
-func TestStreamsAreNotHeldBack(t *testing.T) {
+// TestStreamHeadersDisableBuffering checks the response headers that keep proxies from
+// buffering, caching or compressing a stream (SSE-24).
+func TestStreamHeadersDisableBuffering(t *testing.T) {
 	c := sharedCase(t, "text")
 	eachCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		g := newGateway(t, speaking(upstream))
 		g.up.Answer(upstreamtest.Stream(c.stream(upstream)))
-		path, ask := simpleAsk(client, true)
+		path, ask := simpleRequest(client, true)
 		resp, _, err := g.post(t, path, ask, "Accept-Encoding", "gzip, br")
 		h := resp.Header
 		if err != nil || h.Get("Content-Type") != "text/event-stream" || h.Get("Cache-Control") != "no-cache" || h.Get("X-Accel-Buffering") != "no" {
@@ -38,44 +40,35 @@ func TestStreamsAreNotHeldBack(t *testing.T) {
 	})
 }
 
-// LIF-04: deadlines and flushing reach the connection over HTTP/2 too, where the
-// server's writer is another.
+// TestServerTimeoutsOverHTTP2 checks that a stream over HTTP/2 outlives the server's read
+// and write timeouts and is flushed event by event (LIF-04).
 func TestServerTimeoutsOverHTTP2(t *testing.T) {
-	const timeout = 300 * time.Millisecond
-	g := newGateway(t)
-	srv := httptest.NewUnstartedServer(g.relay)
-	srv.EnableHTTP2 = true
-	srv.Config.WriteTimeout, srv.Config.ReadTimeout = timeout, timeout
-	srv.StartTLS()
-	defer srv.Close()
-	g.up.Answer(trickle(20))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL+chatPath, strings.NewReader(streamAsk))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := srv.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if want := strings.Repeat(textChunk, 20) + stopChunk + sentinel; err != nil || resp.ProtoMajor != 2 || string(body) != want {
-		t.Errorf("HTTP/%d, %v: %q", resp.ProtoMajor, err, body)
-	}
-	g.wantSuccess(t)
+	inBubble(t, func(t bubble) {
+		const timeout = 300 * time.Millisecond
+		g := newGateway(t)
+		var h2 http.Protocols
+		h2.SetUnencryptedHTTP2(true)
+		g.client = &http.Client{Transport: &http.Transport{DialContext: g.dialer, Protocols: &h2}}
+		g.URL = g.serveHTTP(t, &http.Server{Handler: g.relay, Protocols: &h2, WriteTimeout: timeout, ReadTimeout: timeout})
+		g.up.Answer(trickle(20))
+		resp, body, err := g.post(t, chatPath, streamRequest)
+		if want := strings.Repeat(textChunk, 20) + stopChunk + sentinel; err != nil || resp.ProtoMajor != 2 || body != want {
+			t.Errorf("HTTP/%d, %v: %q", resp.ProtoMajor, err, body)
+		}
+		g.wantSuccess(t)
+	})
 }
 
-// LIF-12: an upstream that closes a connection which it had promised to keep costs
-// nobody a request. One that has begun to answer is not asked again.
+// TestStaleConnections checks that no request fails when the upstream closes kept-alive
+// connections, and that a request whose response has started is not sent again (LIF-12).
 func TestStaleConnections(t *testing.T) {
 	g := newGateway(t)
 	for range 20 {
-		g.up.Answer(func(c *upstreamtest.Conn) { // the promise is kept by the header and broken by the socket
-			c.Whole(http.StatusOK, "application/json", plainAnswer, "Connection", "keep-alive")
+		g.up.Answer(func(c *upstreamtest.Conn) { // the header announces keep-alive, but the connection is closed
+			c.Whole(http.StatusOK, "application/json", plainResponse, "Connection", "keep-alive")
 		})
-		resp, body, err := g.post(t, chatPath, plainAsk)
-		if err != nil || resp.StatusCode != http.StatusOK || body != plainAnswer {
+		resp, body, err := g.post(t, chatPath, plainRequest)
+		if err != nil || resp.StatusCode != http.StatusOK || body != plainResponse {
 			t.Fatalf("%v %s %s", err, resp.Status, body)
 		}
 	}
@@ -83,13 +76,13 @@ func TestStaleConnections(t *testing.T) {
 	g.up.Answer(func(c *upstreamtest.Conn) {
 		c.Send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{")
 	})
-	if resp, body, _ := g.post(t, chatPath, plainAsk); resp.StatusCode != http.StatusBadGateway || len(g.up.Requests()) != 1 {
+	if resp, body, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusBadGateway || len(g.up.Requests()) != 1 {
 		t.Errorf("%s %s after %d requests", resp.Status, body, len(g.up.Requests()))
 	}
 }
 
-// goingAway is a listener whose first connection speaks HTTP/2 just far enough to
-// say, once it has a whole request, that it is leaving and has looked at none.
+// goingAway is a listener whose first connection reads one HTTP/2 request and sends
+// GOAWAY with last stream id 0: the request was not processed.
 type goingAway struct {
 	net.Listener
 	config func() *tls.Config
@@ -102,12 +95,12 @@ func (l *goingAway) Accept() (net.Conn, error) {
 	if err != nil || l.first.Swap(true) {
 		return c, err
 	}
-	l.wg.Go(func() { leaveUnread(tls.Server(c, l.config())) })
+	l.wg.Go(func() { sendGoAway(tls.Server(c, l.config())) })
 	return l.Listener.Accept()
 }
 
-// leaveUnread reads frames up to the end of a request's body and sends GOAWAY.
-func leaveUnread(c net.Conn) {
+// sendGoAway reads frames up to the end of a request's body and sends GOAWAY.
+func sendGoAway(c net.Conn) {
 	defer c.Close()
 	const (
 		data, settings, goAway = 0, 4, 7
@@ -137,17 +130,17 @@ func leaveUnread(c net.Conn) {
 	}
 }
 
-// LIF-11: a request that an HTTP/2 upstream has not looked at before it left is
-// sent again on another connection, body and all.
-func TestUpstreamGoesAway(t *testing.T) {
+// TestUpstreamGoAway checks that a request that an HTTP/2 upstream rejects with GOAWAY is
+// sent again, with its body, on another connection (LIF-11).
+func TestUpstreamGoAway(t *testing.T) {
 	var asked atomic.Int32
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if r.ProtoMajor == 2 && bytes.Equal(body, []byte(plainAsk)) {
+		if r.ProtoMajor == 2 && bytes.Equal(body, []byte(plainRequest)) {
 			asked.Add(1)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = io.WriteString(w, plainAnswer)
+		_, _ = io.WriteString(w, plainResponse)
 	}))
 	l := &goingAway{Listener: srv.Listener, config: func() *tls.Config { return srv.TLS }}
 	srv.Listener, srv.EnableHTTP2 = l, true
@@ -159,17 +152,18 @@ func TestUpstreamGoesAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := newGateway(t, func(g *gateway) { g.provider.BaseURL = base })
-	tr := newTransport(g.provider.Timeouts.Connect)
+	tr := upstream.NewTransport(g.provider.Timeouts.Connect)
 	tr.TLSClientConfig = srv.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	g.relay.transports.by[g.provider.Timeouts.Connect] = tr
-	resp, body, err := g.post(t, chatPath, plainAsk)
-	if err != nil || resp.StatusCode != http.StatusOK || body != plainAnswer || asked.Load() != 1 {
+	g.relay.client.SetTransport(g.provider.Timeouts.Connect, tr)
+	resp, body, err := g.post(t, chatPath, plainRequest)
+	if err != nil || resp.StatusCode != http.StatusOK || body != plainResponse || asked.Load() != 1 {
 		t.Errorf("%v %s %s, asked %d times", err, resp.Status, body, asked.Load())
 	}
 	tr.CloseIdleConnections()
 }
 
-// twoTargets serves the model m by two upstreams: the gateway's own, and another.
+// twoTargets routes the model m to the gateway's upstream and to a second one, which it
+// returns.
 func twoTargets(t testing.TB, g *gateway, dialect protocol.Name) (other *upstreamtest.Server) {
 	t.Helper()
 	other = upstreamtest.New(t)
@@ -187,8 +181,8 @@ func twoTargets(t testing.TB, g *gateway, dialect protocol.Name) (other *upstrea
 	return other
 }
 
-// LIF-20: a model's requests go to the same one of its targets, so that what only
-// that one can read comes back to it.
+// TestSealedTurnsStayWithTheirUpstream checks that a request with encrypted reasoning
+// always goes to the same target, even after a failure (LIF-20).
 func TestSealedTurnsStayWithTheirUpstream(t *testing.T) {
 	g := newGateway(t, speaking(responsesDialect))
 	other := twoTargets(t, g, responsesDialect)
@@ -196,7 +190,7 @@ func TestSealedTurnsStayWithTheirUpstream(t *testing.T) {
 		`{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gAAAA+/="},{"role":"assistant","content":"a"},{"role":"user","content":"r"}]}`
 	for status := range 8 {
 		answer := upstreamtest.JSON(200, `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":[],"usage":null}`)
-		if status%4 == 3 { // a failure moves nothing
+		if status%4 == 3 { // a failure does not move the conversation
 			answer = upstreamtest.JSON(503, `{"error":{"message":"busy","type":"server_error","param":null,"code":null}}`)
 		}
 		g.up.Answer(answer)
@@ -208,11 +202,12 @@ func TestSealedTurnsStayWithTheirUpstream(t *testing.T) {
 		}
 	}
 	if n := len(other.Requests()); n > 0 {
-		t.Errorf("the other account was asked %d times", n)
+		t.Errorf("the other account got %d requests", n)
 	}
 }
 
-// USE-19: what was counted before the client left is in the books, and that it left.
+// TestUsageOfAbandonedStreams checks that usage reported before the client disconnects is
+// logged and counted (USE-19).
 func TestUsageOfAbandonedStreams(t *testing.T) {
 	chat := `data: {"id":"c1","choices":[{"index":0,"delta":{"role":"assistant","content":"a"},"finish_reason":null}],"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}}` + "\n\n"
 	messages := `data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":11,"output_tokens":7}}}` + "\n\n" +
@@ -232,7 +227,7 @@ func TestUsageOfAbandonedStreams(t *testing.T) {
 				conn.Chunk(c.stream)
 				conn.Gone(10 * time.Second)
 			})
-			path, ask := simpleAsk(c.client, true)
+			path, ask := simpleRequest(c.client, true)
 			resp := g.open(t, path, ask)
 			var got strings.Builder
 			for piece := make([]byte, 512); !strings.Contains(got.String(), `"a"`); {
@@ -248,12 +243,12 @@ func TestUsageOfAbandonedStreams(t *testing.T) {
 	}
 }
 
-// SSE-28: bytes that are no UTF-8 cost one character, streamed or not; between equals
-// they pass.
-func TestBytesThatAreNoUTF8(t *testing.T) {
+// TestInvalidUTF8 checks that the translation lane replaces invalid UTF-8 with one
+// replacement character and that the verbatim lane leaves it unchanged (SSE-28).
+func TestInvalidUTF8(t *testing.T) {
 	const bad = "a\xffb"
 	stream := strings.Replace(textChunk, `"a"`, `"`+bad+`"`, 1) + stopChunk + sentinel
-	whole := strings.Replace(chatAnswer, `"content":"Hi"`, `"content":"`+bad+`"`, 1)
+	whole := strings.Replace(chatResponse, `"content":"Hi"`, `"content":"`+bad+`"`, 1)
 	for client, want := range map[protocol.Name]string{chatDialect: bad, anthropicDialect: "a\ufffdb", responsesDialect: "a\ufffdb", geminiDialect: "a\ufffdb"} {
 		g := newGateway(t, speaking(chatDialect))
 		for _, streamed := range []bool{true, false} {
@@ -261,7 +256,7 @@ func TestBytesThatAreNoUTF8(t *testing.T) {
 			if streamed {
 				g.up.Answer(upstreamtest.Stream(stream))
 			}
-			path, ask := simpleAsk(client, streamed)
+			path, ask := simpleRequest(client, streamed)
 			resp, body, err := g.post(t, path, ask)
 			if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(body, `"`+want+`"`) {
 				t.Errorf("%s, streamed %t: %v %s %q", client, streamed, err, resp.Status, body)

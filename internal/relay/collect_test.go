@@ -14,12 +14,14 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
+	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
 )
 
 func alwaysStream(g *gateway) { g.provider.UpstreamStream = provider.Always }
 
-// sections reads a text file of parts.
+// sections reads the files of a txtar archive.
 func sections(t testing.TB, file string) map[string]string {
 	t.Helper()
 	a, err := txtar.ParseFile(file)
@@ -33,9 +35,10 @@ func sections(t testing.TB, file string) map[string]string {
 	return parts
 }
 
-// The upstream gives the same answer streamed and whole, as it is asked. A client
-// that does not stream must not see which of the two the gateway asked for.
-func TestCollectedEqualsWhole(t *testing.T) {
+// TestCollectedEqualsNonStreaming checks that a non-streaming client gets the same
+// response whether the gateway requests a stream from the upstream and collects it, or
+// requests a non-streaming response.
+func TestCollectedEqualsNonStreaming(t *testing.T) {
 	files, err := filepath.Glob("testdata/collect/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
@@ -69,7 +72,7 @@ func TestCollectedEqualsWhole(t *testing.T) {
 	}
 }
 
-// wantSame compares JSON by meaning; numbers by their text.
+// wantSame compares two JSON texts by value, and numbers by their text.
 func wantSame(t testing.TB, got, want string) {
 	t.Helper()
 	if !reflect.DeepEqual(decoded(t, got), decoded(t, want)) {
@@ -95,7 +98,7 @@ func TestAlwaysStreamEditsLittle(t *testing.T) {
 		{"stream false", `{"model":"real-chat", "stream" : false ,"z":1.10}`, `{"model":"real-chat", "stream" : true ,"z":1.10,"stream_options":{"include_usage":true}}`},
 		{"stream null", `{"stream":null,"model":"alias-chat"}`, `{"stream":true,"model":"real-chat","stream_options":{"include_usage":true}}`},
 		{"usage asked", `{"model":"real-chat","stream_options":{"include_usage":true}}`, `{"model":"real-chat","stream_options":{"include_usage":true},"stream":true}`},
-		{"streamed anyway", streamAsk, streamAsk},
+		{"streamed anyway", streamRequest, streamRequest},
 	} {
 		if resp, got, err := g.post(t, chatPath, c.body); err != nil || resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %v %s %s", c.name, err, resp.Status, got)
@@ -106,22 +109,22 @@ func TestAlwaysStreamEditsLittle(t *testing.T) {
 	}
 }
 
-func TestOtherEndpointsAreNotStreamedUnasked(t *testing.T) {
+func TestOtherEndpointsAreNotStreamed(t *testing.T) {
 	g := newGateway(t, alwaysStream)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	for _, path := range []string{"/v1/completions", "/v1/embeddings", "/v1/rerank"} {
-		if _, got, err := g.post(t, path, plainAsk); err != nil || got != plainAnswer {
+		if _, got, err := g.post(t, path, plainRequest); err != nil || got != plainResponse {
 			t.Errorf("%s: %v %s", path, err, got)
 		}
-		if sent := g.up.Last(t); string(sent.Body) != plainAsk || sent.Path != path {
+		if sent := g.up.Last(t); string(sent.Body) != plainRequest || sent.Path != path {
 			t.Errorf("%s: the upstream got %s at %s", path, sent.Body, sent.Path)
 		}
 	}
 }
 
-const wordChunk = `data: {"id":"c1","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":null}]}` + "\n\n"
+const wordChunk = `data: {"id":"c1","created":7,"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":null}]}` + "\n\n"
 
-func TestWhatCannotBeCollectedIsAnError(t *testing.T) {
+func TestUncollectableStreamIsAnError(t *testing.T) {
 	whole := wordChunk + lastChunk + "\n\n"
 	for name, c := range map[string]struct {
 		script upstreamtest.Script
@@ -129,21 +132,21 @@ func TestWhatCannotBeCollectedIsAnError(t *testing.T) {
 		status int
 		code   string
 	}{
-		"cut off":               {upstreamtest.Break(wordChunk), plainAsk, http.StatusBadGateway, "upstream_truncated"},
-		"cut in an event":       {upstreamtest.Break(wordChunk + lastChunk[:40]), plainAsk, http.StatusBadGateway, "upstream_truncated"},
-		"ends too early":        {upstreamtest.Stream(wordChunk), plainAsk, http.StatusBadGateway, "upstream_truncated"},
-		"ends in an event":      {upstreamtest.Stream(wordChunk + lastChunk[:40]), plainAsk, http.StatusBadGateway, "upstream_truncated"},
-		"empty":                 {upstreamtest.Stream(""), plainAsk, http.StatusBadGateway, "upstream_truncated"},
+		"cut off":               {upstreamtest.Break(wordChunk), plainRequest, http.StatusBadGateway, "upstream_truncated"},
+		"cut in an event":       {upstreamtest.Break(wordChunk + lastChunk[:40]), plainRequest, http.StatusBadGateway, "upstream_truncated"},
+		"ends too early":        {upstreamtest.Stream(wordChunk), plainRequest, http.StatusBadGateway, "upstream_truncated"},
+		"ends in an event":      {upstreamtest.Stream(wordChunk + lastChunk[:40]), plainRequest, http.StatusBadGateway, "upstream_truncated"},
+		"empty":                 {upstreamtest.Stream(""), plainRequest, http.StatusBadGateway, "upstream_truncated"},
 		"one of three choices":  {upstreamtest.Stream(whole), `{"model":"real-chat","n":3}`, http.StatusBadGateway, "upstream_truncated"},
-		"no choices":            {upstreamtest.Stream("data: [DONE]\n\n"), plainAsk, http.StatusBadGateway, "upstream_invalid_response"},
-		"no choices, but usage": {upstreamtest.Stream(countChunk + "data: [DONE]\n\n"), plainAsk, http.StatusBadGateway, "upstream_invalid_response"},
-		"not JSON":              {upstreamtest.Stream(wordChunk + "data: oops\n\n" + lastChunk + "\n\n"), plainAsk, http.StatusBadGateway, "upstream_invalid_response"},
-		"error first":           {upstreamtest.Stream(`data: {"error":{"message":"slow down","type":"rate_limit_error","code":"rate_limit_exceeded"}}` + "\n\n"), plainAsk, http.StatusTooManyRequests, "rate_limit_exceeded"},
-		"error later":           {upstreamtest.Stream(wordChunk + `data: {"error":{"message":"overloaded","code":503},"choices":[]}` + "\n\ndata: [DONE]\n\n"), plainAsk, http.StatusServiceUnavailable, "503"},
-		"error after finish":    {upstreamtest.Stream(whole + `data: {"error":"engine died"}` + "\n\ndata: [DONE]\n\n"), plainAsk, http.StatusBadGateway, "upstream_error"},
-		"named error":           {upstreamtest.Stream("event: error\ndata: {\"error\":{\"message\":\"m\",\"type\":\"invalid_request_error\"}}\n\n"), plainAsk, http.StatusBadRequest, ""},
-		"unframed error":        {upstreamtest.Stream(`{"error":{"message":"m","code":400}}` + "\n\n"), plainAsk, http.StatusBadRequest, "400"},
-		"HTML":                  {upstreamtest.Stream("<html>\n\n</html>\n"), plainAsk, http.StatusBadGateway, "upstream_truncated"},
+		"no choices":            {upstreamtest.Stream("data: [DONE]\n\n"), plainRequest, http.StatusBadGateway, "upstream_invalid_response"},
+		"no choices, but usage": {upstreamtest.Stream(countChunk + "data: [DONE]\n\n"), plainRequest, http.StatusBadGateway, "upstream_invalid_response"},
+		"not JSON":              {upstreamtest.Stream(wordChunk + "data: oops\n\n" + lastChunk + "\n\n"), plainRequest, http.StatusBadGateway, "upstream_invalid_response"},
+		"error first":           {upstreamtest.Stream(`data: {"error":{"message":"slow down","type":"rate_limit_error","code":"rate_limit_exceeded"}}` + "\n\n"), plainRequest, http.StatusTooManyRequests, "rate_limit_exceeded"},
+		"error later":           {upstreamtest.Stream(wordChunk + `data: {"error":{"message":"overloaded","code":503},"choices":[]}` + "\n\ndata: [DONE]\n\n"), plainRequest, http.StatusServiceUnavailable, "503"},
+		"error after finish":    {upstreamtest.Stream(whole + `data: {"error":"engine died"}` + "\n\ndata: [DONE]\n\n"), plainRequest, http.StatusBadGateway, "upstream_error"},
+		"named error":           {upstreamtest.Stream("event: error\ndata: {\"error\":{\"message\":\"m\",\"type\":\"invalid_request_error\"}}\n\n"), plainRequest, http.StatusBadRequest, ""},
+		"unframed error":        {upstreamtest.Stream(`{"error":{"message":"m","code":400}}` + "\n\n"), plainRequest, http.StatusBadRequest, "400"},
+		"HTML":                  {upstreamtest.Stream("<html>\n\n</html>\n"), plainRequest, http.StatusBadGateway, "upstream_truncated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, alwaysStream)
@@ -169,49 +172,47 @@ func TestFinishedStreamIsCollectedWithoutItsLastEvent(t *testing.T) {
 	} {
 		g := newGateway(t, alwaysStream)
 		g.up.Answer(script)
-		resp, got, err := g.post(t, chatPath, plainAsk)
+		resp, got, err := g.post(t, chatPath, plainRequest)
 		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(got, `"content":"hi"`) {
 			t.Errorf("%s: %v %s %s", name, err, resp.Status, got)
 		}
 	}
 }
 
-func TestUnaskedStreamIsCollected(t *testing.T) {
+func TestUnrequestedStreamIsCollected(t *testing.T) {
 	g := newGateway(t)
 	g.up.Answer(upstreamtest.StreamRandom(wordChunk+lastChunk+"\n\n"+countChunk+"data: [DONE]\n\n", 4))
-	resp, got, err := g.post(t, chatPath, plainAsk)
-	if err != nil || resp.Header.Get("Content-Type") != "application/json" || string(g.up.Last(t).Body) != plainAsk {
+	resp, got, err := g.post(t, chatPath, plainRequest)
+	if err != nil || resp.Header.Get("Content-Type") != "application/json" || string(g.up.Last(t).Body) != plainRequest {
 		t.Fatalf("%v %v", err, resp.Header)
 	}
-	wantSame(t, got, `{"id":"c1","object":"chat.completion","created":0,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi","refusal":null},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":140,"completion_tokens":24,"total_tokens":164}}`)
+	wantSame(t, got, `{"id":"c1","object":"chat.completion","created":7,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi","refusal":null},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":140,"completion_tokens":24,"total_tokens":164}}`)
 }
 
-func TestWholeAnswerIsStreamedToAClientThatAsked(t *testing.T) {
+func TestNonStreamingResponseIsStreamed(t *testing.T) {
 	g := newGateway(t)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	for ask, usage := range map[string]bool{
-		streamAsk: false,
+		streamRequest: false,
 		`{"model":"real-chat","stream":true,"stream_options":{"include_usage":true}}`: true,
 	} {
 		resp, got, err := g.post(t, chatPath, ask)
 		if err != nil || resp.Header.Get("Content-Type") != "text/event-stream" || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%v %s %v", err, resp.Status, resp.Header)
 		}
-		events, done := strings.CutSuffix(got, "data: [DONE]\n\n")
-		if !done {
+		if !strings.HasSuffix(got, "data: [DONE]\n\n") {
 			t.Errorf("no [DONE]: %s", got)
 		}
-		all := &openaichat.Aggregator{}
-		for event := range strings.SplitSeq(strings.TrimSuffix(events, "\n\n"), "\n\n") {
-			if err := all.Add([]byte(strings.TrimPrefix(event, "data: "))); err != nil {
-				t.Fatal(err, event)
-			}
-		}
-		body, err := all.Body()
+		events, err := protocoltest.ReadStream(openaichat.Codec{}, strings.NewReader(got))
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := strings.Replace(plainAnswer, `"content":"hi"`, `"content":"hi","refusal":null`, 1)
+		all, err := protocoltest.Collect(events)
+		if err != nil {
+			t.Fatal(err, got)
+		}
+		body := openaichat.Codec{}.EncodeResponse(all, &llm.Request{}, &llm.Report{})
+		want := strings.Replace(plainResponse, `"content":"hi"`, `"content":"hi","refusal":null`, 1)
 		want = strings.Replace(want, `"finish_reason"`, `"logprobs":null,"finish_reason"`, 1)
 		if !usage {
 			want, _, _ = strings.Cut(want, `,"usage"`)
@@ -240,7 +241,7 @@ func TestErrorObjectWithStatus200(t *testing.T) {
 			"first event":      upstreamtest.Stream("data: " + c.object + "\n\ndata: [DONE]\n\n"),
 			"last, unfinished": upstreamtest.Stream("data: " + c.object),
 		} {
-			for _, ask := range []string{plainAsk, streamAsk} {
+			for _, ask := range []string{plainRequest, streamRequest} {
 				g := newGateway(t)
 				g.up.Answer(script)
 				resp, got, err := g.post(t, chatPath, ask)
@@ -263,7 +264,7 @@ func TestErrorEventAfterOutput(t *testing.T) {
 	stream := before + strings.Replace(object, "KEY", upstreamKey, 1) + "data: [DONE]\n\n"
 	for cut, script := range cuts("text/event-stream", stream) {
 		g.up.Answer(script)
-		resp, got, err := g.post(t, chatPath, streamAsk)
+		resp, got, err := g.post(t, chatPath, streamRequest)
 		if want := before + strings.Replace(object, "KEY", "***", 1); err != nil || got != want || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %v %s, the client got\n%s\nwant\n%s", cut, err, resp.Status, got, want)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
@@ -16,14 +17,15 @@ import (
 
 const completionsPath = "/v1/completions"
 
-func completionAsk(stream bool, more string) string {
+func completionRequest(stream bool, more string) string {
 	return fmt.Sprintf(`{"model":"m","prompt":"Once upon","max_tokens":100,"stream":%t%s}`, stream, more)
 }
 
-// completionDialects have no text completions.
+// completionDialects are the dialects without a text completions endpoint.
 var completionDialects = []protocol.Name{anthropicDialect, geminiDialect, responsesDialect}
 
-// completionGist is what a client reads of a completion, or of a stream of one.
+// completionGist returns the text, finish reason and usage of a completion, or of the
+// events of a streamed one.
 func completionGist(t testing.TB, events ...string) string {
 	t.Helper()
 	var text, finish, usage string
@@ -57,7 +59,8 @@ func completionGist(t testing.TB, events ...string) string {
 	return text + " " + finish + usage
 }
 
-// streamData is the data of a stream's events; done says whether it ended well.
+// streamData returns the data of a stream's events. done reports whether the stream ends
+// with [DONE].
 func streamData(body string) (events []string, done bool) {
 	for block := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
 		data := strings.TrimPrefix(block, "data: ")
@@ -78,7 +81,7 @@ func TestCompletionsOnEveryDialect(t *testing.T) {
 			more    string
 			change  func(*gateway)
 			answer  upstreamtest.Script
-			streams bool // the upstream is asked to
+			streams bool // the gateway requests a stream from the upstream
 			want    string
 		}{
 			"whole":                {false, "", speaking(upstream), upstreamtest.JSON(200, c.whole(upstream)), false, said + counted},
@@ -91,7 +94,7 @@ func TestCompletionsOnEveryDialect(t *testing.T) {
 			t.Run(fmt.Sprintf("%s on %s", form, upstream), func(t *testing.T) {
 				g := newGateway(t, f.change)
 				g.up.Answer(f.answer)
-				ask := completionAsk(f.stream, f.more)
+				ask := completionRequest(f.stream, f.more)
 				if strings.Contains(f.more, "prompt") {
 					ask = strings.Replace(ask, `"prompt":"Once upon",`, "", 1)
 				}
@@ -109,7 +112,7 @@ func TestCompletionsOnEveryDialect(t *testing.T) {
 				if got := resp.Header.Get("Isogloss-Fidelity"); got != `approximated;a=1;d=0;codes="completion.as_chat"` {
 					t.Errorf("the fidelity is %s", got)
 				}
-				wantAsked(t, g, upstream, f.streams)
+				wantUpstreamRequest(t, g, upstream, f.streams)
 				if sent := string(g.up.Last(t).Body); strings.Count(sent, "Once upon") != 1 || strings.Contains(sent, `"prompt"`) {
 					t.Errorf("sent %s", sent)
 				}
@@ -125,12 +128,12 @@ func TestCompletionReasoningIsLeftOut(t *testing.T) {
 	for _, upstream := range completionDialects {
 		g := newGateway(t, speaking(upstream))
 		g.up.Answer(upstreamtest.JSON(200, c.whole(upstream)))
-		resp, whole, _ := g.post(t, completionsPath, completionAsk(false, ""))
+		resp, whole, _ := g.post(t, completionsPath, completionRequest(false, ""))
 		if got := resp.Header.Get("Isogloss-Fidelity"); !strings.HasPrefix(got, "dropped") || !strings.Contains(got, "completion.text_only") {
 			t.Errorf("%s: the fidelity is %s", upstream, got)
 		}
 		g.up.Answer(upstreamtest.Stream(c.stream(upstream)))
-		_, stream, _ := g.post(t, completionsPath, completionAsk(true, `,"stream_options":{"include_usage":true}`))
+		_, stream, _ := g.post(t, completionsPath, completionRequest(true, `,"stream_options":{"include_usage":true}`))
 		events, done := streamData(stream)
 		if want, got := completionGist(t, whole), completionGist(t, events...); got != want || !done {
 			t.Errorf("%s: streamed %q, whole %q", upstream, got, want)
@@ -138,15 +141,16 @@ func TestCompletionReasoningIsLeftOut(t *testing.T) {
 	}
 }
 
-// A stream that is cut ends in an error and never in [DONE].
-func TestCompletionStreamsThatAreCut(t *testing.T) {
+// TestTruncatedCompletionStreams checks that a truncated stream ends with an error and
+// without [DONE].
+func TestTruncatedCompletionStreams(t *testing.T) {
 	c := sharedCase(t, "text")
 	for _, upstream := range completionDialects {
 		for name, end := range ends {
 			g := newGateway(t, speaking(upstream))
 			before, _, _ := strings.Cut(c.stream(upstream), "llo 😀")
 			g.up.Answer(streamEnd(before[:strings.LastIndex(before, "\n\n")+2], end))
-			resp, body, err := g.post(t, completionsPath, completionAsk(true, ""))
+			resp, body, err := g.post(t, completionsPath, completionRequest(true, ""))
 			events, done := streamData(body)
 			if err != nil || resp.StatusCode != http.StatusOK || done || len(events) < 2 {
 				t.Fatalf("%s, %s: %v %s\n%s", upstream, name, err, resp.Status, body)
@@ -163,14 +167,14 @@ func TestCompletionStreamsThatAreCut(t *testing.T) {
 	}
 }
 
-func TestCompletionsThatCannotBeAskedAsAChat(t *testing.T) {
+func TestCompletionsThatCannotBecomeChat(t *testing.T) {
 	for more, param := range map[string]string{
 		`"prompt":["a","b"]`: "prompt", `"prompt":[1,2]`: "prompt", `"prompt":"a","echo":true`: "echo",
 		`"prompt":"a","best_of":3`: "best_of", `"prompt":"a","suffix":"z"`: "suffix", `"prompt":"a","logprobs":1`: "logprobs",
 	} {
 		for _, upstream := range completionDialects {
 			g := newGateway(t, speaking(upstream))
-			resp, body, _ := g.post(t, completionsPath, `{"model":"m",`+more+`}`, modeHeader, "loose")
+			resp, body, _ := g.post(t, completionsPath, `{"model":"m",`+more+`}`, exchange.ModeHeader, "loose")
 			if f := readFault(t, chatDialect, body); resp.StatusCode != http.StatusBadRequest || f.code != "completion.unsupported" ||
 				!strings.Contains(body, `"param":"`+param+`"`) || len(g.up.Requests()) > 0 {
 				t.Errorf("%s on %s: %s %s", more, upstream, resp.Status, body)
@@ -178,24 +182,25 @@ func TestCompletionsThatCannotBeAskedAsAChat(t *testing.T) {
 		}
 	}
 	g := newGateway(t, speaking(anthropicDialect))
-	resp, body, _ := g.post(t, completionsPath, completionAsk(false, ""), modeHeader, "strict")
+	resp, body, _ := g.post(t, completionsPath, completionRequest(false, ""), exchange.ModeHeader, "strict")
 	if f := readFault(t, chatDialect, body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(f.message, "completion.as_chat") ||
 		resp.Header.Get("Isogloss-Fidelity") != `refused;a=1;d=0;codes="completion.as_chat"` {
 		t.Errorf("strict: %s %s %s", resp.Status, body, resp.Header.Get("Isogloss-Fidelity"))
 	}
 	g.up.Answer(upstreamtest.JSON(200, sharedCase(t, "text").whole(anthropicDialect)))
-	resp, _, _ = g.post(t, completionsPath, completionAsk(false, `,"top_k":4,"min_tokens":2`))
+	resp, _, _ = g.post(t, completionsPath, completionRequest(false, `,"top_k":4,"min_tokens":2`))
 	if got := resp.Header.Get("Isogloss-Fidelity"); got != `dropped;a=1;d=1;codes="completion.as_chat ext.unknown_field"` {
 		t.Errorf("unknown members: %s", got)
 	}
 	g.up.Answer(upstreamtest.JSON(429, errorBody(anthropicDialect, "rate_limit_error", "busy", "slow down")))
-	if resp, body, _ = g.post(t, completionsPath, completionAsk(true, "")); resp.StatusCode != http.StatusTooManyRequests || readFault(t, chatDialect, body).message != "slow down" {
+	if resp, body, _ = g.post(t, completionsPath, completionRequest(true, "")); resp.StatusCode != http.StatusTooManyRequests || readFault(t, chatDialect, body).message != "slow down" {
 		t.Errorf("an error: %s %s", resp.Status, body)
 	}
 }
 
-// A target that has completions is asked for them before one that only chats.
-func TestCompletionsPreferATargetThatHasThem(t *testing.T) {
+// TestCompletionsPreferNativeTarget checks that a target with a completions endpoint is
+// tried before one that only supports chat.
+func TestCompletionsPreferNativeTarget(t *testing.T) {
 	g := newGateway(t)
 	chats := *g.provider
 	chats.Protocol = anthropicDialect

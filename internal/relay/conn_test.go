@@ -9,9 +9,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// An upstream that closes each connection without a word looks to us as if it was
-// kept open. No request fails for it, whatever its size.
-func TestDeadConnectionsAreNotNoticed(t *testing.T) {
+// TestClosedIdleConnections checks that no request fails, whatever its size, when the
+// upstream closes each connection after a response without announcing it.
+func TestClosedIdleConnections(t *testing.T) {
 	for _, size := range []int{10, 2 << 10, 5 << 10, 300 << 10} {
 		t.Run(fmt.Sprintf("%dB", size), func(t *testing.T) {
 			g := newGateway(t)

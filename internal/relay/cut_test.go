@@ -23,7 +23,7 @@ const (
 	sentinel    = "data: [DONE]\n\n"
 )
 
-// readError reads an error body and wants all of its members.
+// readError parses an error body and checks that it has all its members.
 func readError(t testing.TB, body string) (code, message string) {
 	t.Helper()
 	var e struct {
@@ -39,8 +39,7 @@ func readError(t testing.TB, body string) (code, message string) {
 	return *e.Error["code"], *e.Error["message"]
 }
 
-// readErrorEvent wants an answer of sent, then one complete event that is an
-// error, then nothing.
+// readErrorEvent checks that a body consists of sent and one complete error event.
 func readErrorEvent(t testing.TB, body, sent string) (code, message string) {
 	t.Helper()
 	rest, ok := strings.CutPrefix(body, sent)
@@ -59,7 +58,7 @@ func readErrorEvent(t testing.TB, body, sent string) (code, message string) {
 	return code, message
 }
 
-// wantFailure wants the exchange to be put down to the upstream, once.
+// wantFailure checks that one upstream failure is logged and counted.
 func (g *gateway) wantFailure(t testing.TB, kind string) {
 	t.Helper()
 	g.wantLine(t, `"outcome":"upstream_error"`, `"error_kind":"`+kind+`"`)
@@ -67,8 +66,8 @@ func (g *gateway) wantFailure(t testing.TB, kind string) {
 	g.wantIdle(t)
 }
 
-// wantIdle wants nothing in flight, at last: an exchange is counted out after its client
-// has all of the answer.
+// wantIdle waits until no request is in flight: the gauge falls after the client has read
+// all of the response.
 func (g *gateway) wantIdle(t testing.TB) {
 	t.Helper()
 	eventually(t, "nothing is in flight", func() bool {
@@ -81,7 +80,7 @@ func (g *gateway) wantIdle(t testing.TB) {
 	})
 }
 
-// wantSuccess wants the exchange to have gone well.
+// wantSuccess checks that the exchange is logged and counted as a success.
 func (g *gateway) wantSuccess(t testing.TB) {
 	t.Helper()
 	g.wantLine(t, `"outcome":"ok"`, `"status":200`)
@@ -91,14 +90,14 @@ func (g *gateway) wantSuccess(t testing.TB) {
 	g.wantIdle(t)
 }
 
-// The ways in which a stream comes to its end.
+// ends are the ways in which an upstream can end a stream.
 var ends = map[string]func(*upstreamtest.Conn){
 	"clean":  (*upstreamtest.Conn).EndStream,
 	"closed": func(*upstreamtest.Conn) {},
 	"reset":  (*upstreamtest.Conn).Reset,
 }
 
-// streamEnd sends a stream and ends it in one of those ways.
+// streamEnd sends a stream and ends it with end.
 func streamEnd(body string, end func(*upstreamtest.Conn)) upstreamtest.Script {
 	return func(c *upstreamtest.Conn) {
 		c.BeginStream()
@@ -109,8 +108,9 @@ func streamEnd(body string, end func(*upstreamtest.Conn)) upstreamtest.Script {
 	}
 }
 
-// What was whole before a cut is passed on, and the error is an event by itself.
-func TestCutStream(t *testing.T) {
+// TestTruncatedStream checks that the complete events before a truncation reach the
+// client and that a separate error event follows.
+func TestTruncatedStream(t *testing.T) {
 	half := strings.TrimSuffix(textChunk, "}]}\n\n")
 	cases := []struct{ name, body, sent string }{
 		{"right after the headers", "", ""},
@@ -132,16 +132,16 @@ func TestCutStream(t *testing.T) {
 				t.Parallel()
 				g := newGateway(t)
 				g.up.Answer(streamEnd(c.body, end))
-				wantCut(t, g, streamAsk, c.sent, "upstream_truncated")
+				wantTruncated(t, g, streamRequest, c.sent, "upstream_truncated")
 				g.wantFailure(t, "upstream")
 			})
 		}
 	}
 }
 
-// wantCut asks for a stream that is cut and wants the error: with a status where
-// nothing was sent, else as an event.
-func wantCut(t testing.TB, g *gateway, ask, sent, code string) {
+// wantTruncated sends a request whose stream is truncated and checks the error: a status
+// if no event was sent, else an event.
+func wantTruncated(t testing.TB, g *gateway, ask, sent, code string) {
 	t.Helper()
 	resp, body, err := g.post(t, chatPath, ask)
 	if err != nil {
@@ -164,15 +164,15 @@ func wantCut(t testing.TB, g *gateway, ask, sent, code string) {
 	}
 }
 
-// An event that only lacks its end is passed on; the error must not become a part
-// of it.
-func TestCutAfterWholeEventWithoutEnd(t *testing.T) {
+// TestTruncatedAfterUnterminatedEvent checks that a last event without its blank line is
+// delivered and that the error event is separate from it.
+func TestTruncatedAfterUnterminatedEvent(t *testing.T) {
 	for name, missing := range map[string]string{"no line end": "\n\n", "no blank line": "\n"} {
 		t.Run(name, func(t *testing.T) {
 			last := strings.TrimSuffix(textChunk, missing)
 			g := newGateway(t)
 			g.up.Answer(streamEnd(textChunk+last, ends["clean"]))
-			_, body, _ := g.post(t, chatPath, streamAsk)
+			_, body, _ := g.post(t, chatPath, streamRequest)
 			events := sse.NewReader(strings.NewReader(body), sse.Options{})
 			for range 2 {
 				if e, err := events.Next(); err != nil || !bytes.Contains([]byte(textChunk), e.Data) {
@@ -187,7 +187,7 @@ func TestCutAfterWholeEventWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestNoAnswer(t *testing.T) {
+func TestNoResponse(t *testing.T) {
 	for name, script := range map[string]upstreamtest.Script{
 		"closed before the first byte": func(*upstreamtest.Conn) {},
 		"reset before the first byte":  (*upstreamtest.Conn).Reset,
@@ -196,18 +196,19 @@ func TestNoAnswer(t *testing.T) {
 		"no HTTP":                      func(c *upstreamtest.Conn) { c.Send("SSH-2.0-OpenSSH_9.6\r\n\r\n") },
 		"a length that is no number":   func(c *upstreamtest.Conn) { c.Send("HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n") },
 	} {
-		for how, ask := range map[string]string{"stream": streamAsk, "whole": plainAsk} {
+		for how, ask := range map[string]string{"stream": streamRequest, "whole": plainRequest} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				g := newGateway(t)
 				g.up.Answer(script)
-				wantCut(t, g, ask, "", "upstream_no_answer")
+				wantTruncated(t, g, ask, "", "upstream_no_answer")
 				g.wantFailure(t, "upstream")
 			})
 		}
 	}
 }
 
-// An error with status 200 is an error, and has a status where that can be told.
+// TestErrorInsideAStream checks that an error event in a response with status 200 is an
+// error: with a status if it is the first event, else in the stream.
 func TestErrorInsideAStream(t *testing.T) {
 	const (
 		plain  = `{"error":{"message":"no GPU ` + upstreamKey + `","type":"server_error","param":null,"code":"no_gpu"}}`
@@ -218,8 +219,8 @@ func TestErrorInsideAStream(t *testing.T) {
 		name, body string
 		status     int
 		kind       string
-		sent       string // bytes before the error, for status 200
-		own        string // the upstream's own words, as they are passed on
+		sent       string // bytes delivered before the error, for status 200
+		own        string // the upstream's error event, as it is delivered
 	}{
 		{name: "first event", body: "data: " + plain + "\n\n", status: 502, kind: "upstream"},
 		{name: "first event, then a sentinel", body: "data: " + plain + "\n\n" + sentinel, status: 502, kind: "upstream"},
@@ -238,8 +239,8 @@ func TestErrorInsideAStream(t *testing.T) {
 		{name: "SSE-27 bare with a blank line", body: limit + "\n\n", status: 429, kind: "rate_limit"},
 		{name: "SSE-27 bare, later", body: textChunk + limit + "\n\n", status: 200, kind: "rate_limit", sent: textChunk},
 		{name: "SSE-27 bare at the end", body: textChunk + limit, status: 200, kind: "rate_limit", sent: textChunk},
-		{name: "a whole answer that is not framed", body: plainAnswer, status: 502, kind: "upstream"},
-		{name: "a whole answer that is not framed, with a blank line", body: plainAnswer + "\n\n", status: 502, kind: "upstream"},
+		{name: "a whole answer that is not framed", body: plainResponse, status: 502, kind: "upstream"},
+		{name: "a whole answer that is not framed, with a blank line", body: plainResponse + "\n\n", status: 502, kind: "upstream"},
 		{name: "data that is no JSON", body: "data: <html>\n\n", status: 502, kind: "upstream"},
 		{name: "data that is no JSON, later", body: textChunk + `data: <b>"error":1` + "\n\n", status: 200, kind: "upstream", sent: textChunk},
 	}
@@ -247,7 +248,7 @@ func TestErrorInsideAStream(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGateway(t)
 			g.up.Answer(upstreamtest.Stream(c.body))
-			resp, body, err := g.post(t, chatPath, streamAsk)
+			resp, body, err := g.post(t, chatPath, streamRequest)
 			if err != nil || resp.StatusCode != c.status {
 				t.Fatalf("status %d, %v: %q", resp.StatusCode, err, body)
 			}
@@ -267,16 +268,16 @@ func TestErrorInsideAStream(t *testing.T) {
 	}
 }
 
-func TestProofOfTheEnd(t *testing.T) {
+func TestStreamCompletion(t *testing.T) {
 	other := strings.Replace(stopChunk, `"index":0`, `"index":1`, 1)
-	two := strings.Replace(streamAsk, `"stream"`, `"n":2,"stream"`, 1)
+	two := strings.Replace(streamRequest, `"stream"`, `"n":2,"stream"`, 1)
 	cases := []struct {
 		name, ask, body string
 		ok              bool
 	}{
-		{"SSE-18 finish reason without a sentinel", streamAsk, textChunk + stopChunk, true},
-		{"usage last", streamAsk, textChunk + stopChunk + tokensChunk, true},
-		{"a sentinel without finish reason", streamAsk, textChunk + sentinel, true},
+		{"SSE-18 finish reason without a sentinel", streamRequest, textChunk + stopChunk, true},
+		{"usage last", streamRequest, textChunk + stopChunk + tokensChunk, true},
+		{"a sentinel without finish reason", streamRequest, textChunk + sentinel, true},
 		{"n=2, one finish", two, textChunk + stopChunk, false},
 		{"n=2, one finish twice", two, textChunk + stopChunk + stopChunk, false},
 		{"n=2, both", two, textChunk + stopChunk + other, true},
@@ -289,7 +290,7 @@ func TestProofOfTheEnd(t *testing.T) {
 				g := newGateway(t)
 				g.up.Answer(streamEnd(c.body, end))
 				if !c.ok {
-					wantCut(t, g, c.ask, c.body, "upstream_truncated")
+					wantTruncated(t, g, c.ask, c.body, "upstream_truncated")
 					g.wantFailure(t, "upstream")
 					return
 				}
@@ -302,7 +303,8 @@ func TestProofOfTheEnd(t *testing.T) {
 	}
 }
 
-// SSE-17: the end of the body may stand for a blank line.
+// TestLastEventWithoutBlankLine checks that the end of the body terminates the last event
+// (SSE-17).
 func TestLastEventWithoutBlankLine(t *testing.T) {
 	for _, body := range []string{
 		textChunk + strings.TrimSuffix(stopChunk, "\n"),
@@ -311,24 +313,25 @@ func TestLastEventWithoutBlankLine(t *testing.T) {
 	} {
 		g := newGateway(t)
 		g.up.Answer(upstreamtest.Stream(body))
-		if _, got, err := g.post(t, chatPath, streamAsk); err != nil || got != body {
+		if _, got, err := g.post(t, chatPath, streamRequest); err != nil || got != body {
 			t.Errorf("%v: %q, want %q", err, got, body)
 		}
 		g.wantSuccess(t)
 	}
 }
 
-// Usage that was not asked for is taken out there too.
+// TestHiddenUsageWithoutBlankLine checks that a usage chunk that the client did not
+// request is removed even if it is the last event and lacks its blank line.
 func TestHiddenUsageWithoutBlankLine(t *testing.T) {
 	g := newGateway(t, func(g *gateway) { g.provider.IncludeUsage = true })
 	g.up.Answer(upstreamtest.Stream(textChunk + stopChunk + strings.TrimSuffix(tokensChunk, "\n\n")))
-	if _, got, err := g.post(t, chatPath, streamAsk); err != nil || got != textChunk+stopChunk {
+	if _, got, err := g.post(t, chatPath, streamRequest); err != nil || got != textChunk+stopChunk {
 		t.Errorf("%v: %q", err, got)
 	}
 	g.wantLine(t, `"outcome":"ok"`, `"input_tokens":3`)
 }
 
-// SSE-21: what follows the sentinel is not the client's.
+// TestNothingAfterDone checks that bytes after [DONE] are dropped (SSE-21).
 func TestNothingAfterDone(t *testing.T) {
 	for name, n := range map[string]int{"one read": 1 << 20, "byte by byte": 1} {
 		for after, more := range map[string]string{
@@ -338,7 +341,7 @@ func TestNothingAfterDone(t *testing.T) {
 			t.Run(after+", "+name, func(t *testing.T) {
 				g := newGateway(t)
 				g.up.Answer(upstreamtest.StreamCut(textChunk+sentinel+more, n))
-				if _, got, err := g.post(t, chatPath, streamAsk); err != nil || got != textChunk+sentinel {
+				if _, got, err := g.post(t, chatPath, streamRequest); err != nil || got != textChunk+sentinel {
 					t.Errorf("%v: %q", err, got)
 				}
 				g.wantSuccess(t)
@@ -347,73 +350,76 @@ func TestNothingAfterDone(t *testing.T) {
 	}
 }
 
-// SSE-20: an upstream that does not close after its last event is not waited for.
+// TestSocketKeptOpenAfterDone checks that the response ends at [DONE] even if the
+// upstream keeps the connection open (SSE-20).
 func TestSocketKeptOpenAfterDone(t *testing.T) {
 	for name, drip := range map[string]string{"silent": "", "dripping": ":\n\n"} {
 		t.Run(name, func(t *testing.T) {
-			g := newGateway(t)
-			released := make(chan bool, 1)
-			g.up.Answer(func(c *upstreamtest.Conn) {
-				c.BeginStream()
-				c.Chunk(textChunk + sentinel)
-				for drip != "" && c.Chunk(drip) {
-					time.Sleep(5 * time.Millisecond)
+			inBubble(t, func(t bubble) {
+				g := newGateway(t)
+				released := make(chan bool, 1)
+				g.up.Answer(func(c *upstreamtest.Conn) {
+					c.BeginStream()
+					c.Chunk(textChunk + sentinel)
+					for drip != "" && c.Chunk(drip) {
+						time.Sleep(5 * time.Millisecond)
+					}
+					released <- c.Gone(5 * time.Second)
+				})
+				start := time.Now()
+				_, body, err := g.post(t, chatPath, streamRequest)
+				if took := time.Since(start); took != 0 || err != nil || body != textChunk+sentinel {
+					t.Fatalf("after %v: %v %q", took, err, body)
 				}
-				released <- c.Gone(5 * time.Second)
+				if !<-released {
+					t.Error("the upstream's connection is still open")
+				}
+				g.wantSuccess(t)
 			})
-			start := time.Now()
-			_, body, err := g.post(t, chatPath, streamAsk)
-			if took := time.Since(start); took > 5*time.Second || err != nil || body != textChunk+sentinel {
-				t.Fatalf("after %v: %v %q", took, err, body)
-			}
-			if !<-released {
-				t.Error("the upstream's connection is still held")
-			}
-			g.wantSuccess(t)
 		})
 	}
 }
 
-func TestBrokenWholeAnswer(t *testing.T) {
+func TestInvalidNonStreamingResponse(t *testing.T) {
 	head := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	for name, c := range map[string]struct {
 		script upstreamtest.Script
 		code   string
 	}{
-		"shorter than its length": {func(c *upstreamtest.Conn) { c.Send(head + "Content-Length: 5000\r\n\r\n" + plainAnswer) }, "upstream_truncated"},
-		"cut in a chunk":          {func(c *upstreamtest.Conn) { c.Send(head + "Transfer-Encoding: chunked\r\n\r\nfff\r\n" + plainAnswer) }, "upstream_truncated"},
+		"shorter than its length": {func(c *upstreamtest.Conn) { c.Send(head + "Content-Length: 5000\r\n\r\n" + plainResponse) }, "upstream_truncated"},
+		"cut in a chunk":          {func(c *upstreamtest.Conn) { c.Send(head + "Transfer-Encoding: chunked\r\n\r\nfff\r\n" + plainResponse) }, "upstream_truncated"},
 		"without the last chunk": {func(c *upstreamtest.Conn) {
 			c.Send(head + "Transfer-Encoding: chunked\r\n\r\n")
-			c.Chunk(plainAnswer)
+			c.Chunk(plainResponse)
 		}, "upstream_truncated"},
 		"reset": {func(c *upstreamtest.Conn) {
-			c.Send(head + "Content-Length: 5000\r\n\r\n" + plainAnswer)
+			c.Send(head + "Content-Length: 5000\r\n\r\n" + plainResponse)
 			c.Reset()
 		}, "upstream_truncated"},
-		"truncated JSON": {upstreamtest.JSON(200, plainAnswer[:len(plainAnswer)-1]), "upstream_invalid_response"},
-		"two objects":    {upstreamtest.JSON(200, plainAnswer+plainAnswer), "upstream_invalid_response"},
+		"truncated JSON": {upstreamtest.JSON(200, plainResponse[:len(plainResponse)-1]), "upstream_invalid_response"},
+		"two objects":    {upstreamtest.JSON(200, plainResponse+plainResponse), "upstream_invalid_response"},
 		"a page":         {func(c *upstreamtest.Conn) { c.Whole(200, "text/html", "<html>busy</html>") }, "upstream_invalid_response"},
 		"empty":          {upstreamtest.JSON(200, ""), "upstream_invalid_response"},
 		"no content":     {func(c *upstreamtest.Conn) { c.Send("HTTP/1.1 204 No Content\r\n\r\n") }, "upstream_invalid_response"},
 	} {
-		for how, ask := range map[string]string{"whole": plainAsk, "stream": streamAsk} {
+		for how, ask := range map[string]string{"whole": plainRequest, "stream": streamRequest} {
 			t.Run(name+", "+how, func(t *testing.T) {
 				g := newGateway(t)
 				g.up.Answer(c.script)
-				wantCut(t, g, ask, "", c.code)
+				wantTruncated(t, g, ask, "", c.code)
 				g.wantFailure(t, "upstream")
 			})
 		}
 	}
 }
 
-func TestErrorObjectInAWholeAnswer(t *testing.T) {
+func TestErrorObjectInNonStreamingResponse(t *testing.T) {
 	for body, status := range map[string]int{
 		`{"error":{"message":"m","type":"t","param":null,"code":null}}`: 502,
 		`{"error":{"message":"m","code":429}}`:                          429,
 		`{"error":"text"}`:                                              502,
 	} {
-		for how, ask := range map[string]string{"whole": plainAsk, "stream": streamAsk} {
+		for how, ask := range map[string]string{"whole": plainRequest, "stream": streamRequest} {
 			t.Run(how, func(t *testing.T) {
 				g := newGateway(t)
 				g.up.Answer(upstreamtest.JSON(200, body))
@@ -428,8 +434,9 @@ func TestErrorObjectInAWholeAnswer(t *testing.T) {
 	}
 }
 
-// A client that did not ask for a stream gets nothing at all of a cut one.
-func TestCutWhileCollecting(t *testing.T) {
+// TestTruncatedWhileCollecting checks that a non-streaming client gets only an error when
+// the collected stream is truncated.
+func TestTruncatedWhileCollecting(t *testing.T) {
 	for name, body := range map[string]string{
 		"empty": "", "between events": textChunk, "in a line": textChunk + "data: {", "comments only": ": wait\n\n",
 		"an error": textChunk + `data: {"error":{"message":"m","code":502}}` + "\n\n", "no JSON": "data: <html>\n\n",
@@ -439,7 +446,7 @@ func TestCutWhileCollecting(t *testing.T) {
 				t.Parallel()
 				g := newGateway(t, func(g *gateway) { g.provider.UpstreamStream = provider.Always })
 				g.up.Answer(streamEnd(body, end))
-				resp, got, err := g.post(t, chatPath, plainAsk)
+				resp, got, err := g.post(t, chatPath, plainRequest)
 				if err != nil || resp.StatusCode != http.StatusBadGateway {
 					t.Fatalf("status %d, %v: %s", resp.StatusCode, err, got)
 				}

@@ -13,16 +13,16 @@ import (
 const (
 	oldVersion, newVersion = "2023-06-01", "2026-10-21"
 
-	messagesPath   = "/v1/messages"
-	messagesAsk    = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}`
-	messagesAnswer = `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`
-	geminiAnswer   = `{"candidates":[{"content":{"role":"model","parts":[{"text":"Hi"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2},"modelVersion":"m","responseId":"g"}`
-	chatAnswer     = `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`
-	geminiAsk      = `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}`
+	messagesPath     = "/v1/messages"
+	messagesRequest  = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}`
+	messagesResponse = `{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1,"output_tokens":1}}`
+	geminiResponse   = `{"candidates":[{"content":{"role":"model","parts":[{"text":"Hi"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2},"modelVersion":"m","responseId":"g"}`
+	chatResponse     = `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`
+	geminiRequest    = `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}`
 )
 
-// answers is a good answer of a dialect to a request that says Hi.
-var answers = map[protocol.Name]string{chatDialect: chatAnswer, anthropicDialect: messagesAnswer, geminiDialect: geminiAnswer}
+// responses maps each dialect to a successful response.
+var responses = map[protocol.Name]string{chatDialect: chatResponse, anthropicDialect: messagesResponse, geminiDialect: geminiResponse}
 
 func TestVER15ModelsInThreeDialects(t *testing.T) {
 	g := newGateway(t, func(g *gateway) { g.extra = []string{"ft:a:b::c"} })
@@ -79,9 +79,9 @@ func TestVER16And20GeminiPaths(t *testing.T) {
 	} {
 		for _, upstream := range []protocol.Name{chatDialect, anthropicDialect, geminiDialect} {
 			g := newGateway(t, speaking(upstream), models)
-			g.up.Answer(upstreamtest.JSON(200, answers[upstream]))
-			resp, body, _ := g.post(t, c.path, geminiAsk)
-			if resp.StatusCode != http.StatusOK || readWhole(t, geminiDialect, body) != readWhole(t, geminiDialect, geminiAnswer) {
+			g.up.Answer(upstreamtest.JSON(200, responses[upstream]))
+			resp, body, _ := g.post(t, c.path, geminiRequest)
+			if resp.StatusCode != http.StatusOK || readWhole(t, geminiDialect, body) != readWhole(t, geminiDialect, geminiResponse) {
 				t.Errorf("%s on %s: %s %s", c.path, upstream, resp.Status, body)
 				continue
 			}
@@ -99,10 +99,10 @@ func TestVER16And20GeminiPaths(t *testing.T) {
 	}
 }
 
-func TestVER18VerbsThatNobodyKnows(t *testing.T) {
+func TestVER18UnknownVerbs(t *testing.T) {
 	g := newGateway(t, speaking(geminiDialect))
 	for _, path := range []string{"/v1/models/m:frobnicate", "/v1beta/models/m:frobnicate", "/v1/models/:generateContent", "/v2/models/m:generateContent"} {
-		resp, body, _ := g.post(t, path, geminiAsk)
+		resp, body, _ := g.post(t, path, geminiRequest)
 		if f := readFault(t, geminiDialect, body); resp.StatusCode != http.StatusNotFound || f.word != "NOT_FOUND" {
 			t.Errorf("%s: %s %s", path, resp.Status, body)
 		}
@@ -122,12 +122,13 @@ func TestVER18VerbsThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// Every dialect's clients look for the request's id in a header of their own.
+// TestRequestIDHeaders checks that the request id is sent in the header that each
+// dialect's clients read.
 func TestRequestIDHeaders(t *testing.T) {
 	for _, client := range protocol.Names() {
 		g := newGateway(t, speaking(chatDialect))
-		g.up.Answer(upstreamtest.JSON(200, chatAnswer))
-		path, ask := simpleAsk(client, false)
+		g.up.Answer(upstreamtest.JSON(200, chatResponse))
+		path, ask := simpleRequest(client, false)
 		for _, body := range []string{ask, `{"model":"nobody"}`} {
 			resp, _, _ := g.post(t, path, body)
 			own, other := "X-Request-Id", "Request-Id"

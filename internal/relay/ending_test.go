@@ -14,12 +14,12 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// lane is how an answer gets to the client.
+// lane is a combination of client request and upstream response format.
 type lane struct {
 	name, path, body string
 	change           func(*gateway)
-	stream           bool // for the client
-	events           bool // of the upstream
+	stream           bool // the client requests a stream
+	events           bool // the upstream responds with a stream
 	dialect          string
 }
 
@@ -39,10 +39,10 @@ func lanes() []lane {
 	}
 }
 
-// inForms is what an upstream says, in both forms. Only one of them is used.
-type inForms struct{ stream, whole upstreamtest.Script }
+// upstreamScripts is an upstream's response in both formats. A lane uses one of them.
+type upstreamScripts struct{ stream, whole upstreamtest.Script }
 
-func (l lane) script(a inForms) upstreamtest.Script {
+func (l lane) script(a upstreamScripts) upstreamtest.Script {
 	if l.events {
 		return a.stream
 	}
@@ -55,7 +55,7 @@ const (
 	silentWhole = `{"id":"c1","object":"chat.completion","created":1,"model":"real-chat","choices":[{"index":0,"message":{"role":"assistant","content":"four words of text"},"finish_reason":"stop"}]}`
 )
 
-// silence is an upstream that begins and says nothing more, until it is let go.
+// silence calls begin and then sends nothing until the connection is closed.
 func silence(begin func(*upstreamtest.Conn)) upstreamtest.Script {
 	return func(c *upstreamtest.Conn) {
 		begin(c)
@@ -63,45 +63,45 @@ func silence(begin func(*upstreamtest.Conn)) upstreamtest.Script {
 	}
 }
 
-// client sends a request and takes what it wants of the answer. It returns the
-// status that it was told, 0 where it did not wait for one.
-type client func(t *testing.T, g *gateway, l lane) int
+// client sends a request and reads some or all of the response. It returns the response's
+// status, or 0 if it disconnected before one arrived.
+type client func(t testing.TB, g *gateway, l lane) int
 
-func readsAll(t *testing.T, g *gateway, l lane) int {
+func readsAll(t testing.TB, g *gateway, l lane) int {
 	resp, _, _ := g.post(t, l.path, l.body)
 	return resp.StatusCode
 }
 
-// leavesAfter goes away when it has read a text, or at once when the upstream was
-// asked.
-func leavesAfter(text string) client {
-	return func(t *testing.T, g *gateway, l lane) int {
+// disconnectsAfter returns a client that disconnects when it has read text. Without a
+// text it disconnects when the upstream has received the request.
+func disconnectsAfter(text string) client {
+	return func(t testing.TB, g *gateway, l lane) int {
 		c, r := g.dial(t)
 		_, _ = io.WriteString(c, rawPost(l.path, l.body, len(l.body)))
 		if text == "" {
 			eventually(t, "the upstream was asked", func() bool { return len(g.up.Requests()) == 1 })
-			leave(c, true)
+			disconnect(c, true)
 			return 0
 		}
 		readUntil(t, r, text)
-		leave(c, true)
+		disconnect(c, true)
 		return http.StatusOK
 	}
 }
 
-// leavesOnce goes away when the upstream is being read.
-func leavesOnce(read <-chan struct{}) client {
-	return func(t *testing.T, g *gateway, l lane) int {
+// disconnectsOn returns a client that disconnects when read receives a value.
+func disconnectsOn(read <-chan struct{}) client {
+	return func(t testing.TB, g *gateway, l lane) int {
 		c, _ := g.dial(t)
 		_, _ = io.WriteString(c, rawPost(l.path, l.body, len(l.body)))
 		<-read
-		leave(c, true)
+		disconnect(c, true)
 		return 0
 	}
 }
 
-// beingRead begins a stream, and tells when more of it was taken than the system holds:
-// somebody reads it then.
+// beingRead sends more of a stream than the socket buffers hold, and then signals read:
+// the gateway must be reading it.
 func beingRead(read chan<- struct{}) func(*upstreamtest.Conn) {
 	return func(c *upstreamtest.Conn) {
 		c.BeginStream()
@@ -127,105 +127,111 @@ func readUntil(t testing.TB, r *bufio.Reader, text string) string {
 	return string(got)
 }
 
-// ending is a way in which an exchange is over, and the row that it leaves.
+// ending describes one way in which an exchange ends, and the row that it must write.
 type ending struct {
 	name    string
 	of      func(lane) bool // nil: all lanes
-	answers inForms
+	scripts upstreamScripts
 	change  func(*gateway)
-	client  client // nil: reads all
+	client  client // nil: reads the whole response
 	want    usage.Row
-	prompt  bool // the input is what was counted here
+	prompt  bool // the input tokens are estimated from the request body
 	more    int64
 	fault   string // of the attempt
 	status  int    // of the attempt
-	free    bool   // the attempt was not charged
+	free    bool   // the attempt is not charged
+	timed   bool   // it depends on time, so it runs in a bubble
 }
 
 func endings() []ending {
 	streams := func(l lane) bool { return l.stream && l.events }
 	whole := func(l lane) bool { return !l.stream }
 	events := func(l lane) bool { return l.events }
-	said := canaryChunk + canaryChunk
-	told := inForms{upstreamtest.Stream(said + stopChunk + tokensChunk + sentinel), upstreamtest.JSON(200, plainAnswer)}
-	begun := inForms{silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(canaryChunk) }), nil}
+	text := canaryChunk + canaryChunk
+	complete := upstreamScripts{upstreamtest.Stream(text + stopChunk + tokensChunk + sentinel), upstreamtest.JSON(200, plainResponse)}
+	begun := upstreamScripts{silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(canaryChunk) }), nil}
 	read := make(chan struct{})
-	mute := inForms{silence(func(*upstreamtest.Conn) {}), silence(func(*upstreamtest.Conn) {})}
+	silent := upstreamScripts{silence(func(*upstreamtest.Conn) {}), silence(func(*upstreamtest.Conn) {})}
 	refused := upstreamtest.JSON(500, `{"error":{"message":"no","type":"server_error","param":null,"code":null}}`)
 	left := usage.Row{Outcome: usage.Left, Estimated: true}
 	failed, broken := usage.Row{Outcome: usage.Failed}, usage.Row{Outcome: usage.Failed, Estimated: true, Usage: llm.Usage{Output: 1}}
 	return []ending{
-		{name: "answered", answers: told, want: usage.Row{Outcome: usage.Answered, Usage: llm.Usage{Input: 3, Output: 2}}, status: 200},
-		{name: "answered, nothing told", answers: inForms{upstreamtest.Stream(said + stopChunk + sentinel), upstreamtest.JSON(200, silentWhole)},
+		{name: "answered", scripts: complete, want: usage.Row{Outcome: usage.Answered, Usage: llm.Usage{Input: 3, Output: 2}}, status: 200},
+		{name: "answered, no usage reported", scripts: upstreamScripts{upstreamtest.Stream(text + stopChunk + sentinel), upstreamtest.JSON(200, silentWhole)},
 			want: usage.Row{Outcome: usage.Answered, Estimated: true, Usage: llm.Usage{Output: 2}}, prompt: true, more: int64(len(silentWhole)) / bytesPerToken, status: 200},
-		{name: "the client leaves at once", answers: mute, client: leavesAfter(""), want: left, prompt: true, fault: "cancelled"},
-		{name: "the client leaves while it is collected", of: func(l lane) bool { return l.events && !l.stream }, answers: inForms{silence(beingRead(read)), nil},
-			client: leavesOnce(read), want: left, prompt: true, fault: "cancelled", status: 200},
-		{name: "the client leaves in mid-stream", of: streams, answers: begun, client: leavesAfter("canary"),
+		{name: "the client disconnects at once", scripts: silent, client: disconnectsAfter(""), want: left, prompt: true, fault: "cancelled"},
+		{name: "the client disconnects while it is collected", of: func(l lane) bool { return l.events && !l.stream }, scripts: upstreamScripts{silence(beingRead(read)), nil},
+			client: disconnectsOn(read), want: left, prompt: true, fault: "cancelled", status: 200},
+		{name: "the client disconnects in mid-stream", of: streams, scripts: begun, client: disconnectsAfter("canary"),
 			want: usage.Row{Outcome: usage.Left, Estimated: true, Usage: llm.Usage{Output: 1}}, prompt: true, fault: "cancelled", status: 200},
-		{name: "the client leaves after the last event", of: streams, client: leavesAfterTheEnd,
-			answers: inForms{silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(said + stopChunk + tokensChunk + sentinel) }), nil},
+		{name: "the client disconnects after the last event", of: streams, client: disconnectsAfterTheEnd,
+			scripts: upstreamScripts{silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(text + stopChunk + tokensChunk + sentinel) }), nil},
 			want:    usage.Row{Outcome: usage.Answered, Usage: llm.Usage{Input: 3, Output: 2}}, status: 200},
-		{name: "refused by the upstream", answers: inForms{refused, refused}, want: failed, fault: "500", status: 500, free: true},
-		{name: "cut in mid-stream", of: streams, answers: inForms{upstreamtest.Break(canaryChunk), nil}, want: broken, prompt: true, fault: "upstream_truncated", status: 200},
-		{name: "cut while it is collected", of: func(l lane) bool { return events(l) && whole(l) }, answers: inForms{upstreamtest.Break(canaryChunk), nil},
+		{name: "refused by the upstream", scripts: upstreamScripts{refused, refused}, want: failed, fault: "500", status: 500, free: true},
+		{name: "cut in mid-stream", of: streams, scripts: upstreamScripts{upstreamtest.Break(canaryChunk), nil}, want: broken, prompt: true, fault: "upstream_truncated", status: 200},
+		{name: "cut while it is collected", of: func(l lane) bool { return events(l) && whole(l) }, scripts: upstreamScripts{upstreamtest.Break(canaryChunk), nil},
 			want: failed, fault: "upstream_truncated", status: 200, free: true},
-		{name: "ended too early", of: streams, answers: inForms{upstreamtest.Stream(canaryChunk), nil}, want: broken, prompt: true, fault: "upstream_truncated", status: 200},
-		{name: "ended in an event", of: streams, answers: inForms{upstreamtest.Stream(strings.TrimSpace(canaryChunk)), nil}, want: broken, prompt: true, fault: "upstream_truncated", status: 200},
-		{name: "an error in its own piece", of: streams, answers: inForms{inPieces(canaryChunk, failChunk), nil}, want: broken, prompt: true, status: 200, fault: "?"},
-		{name: "an error in the same piece", of: streams, answers: inForms{upstreamtest.Stream(canaryChunk + failChunk), nil}, want: broken, prompt: true, status: 200, fault: "?"},
-		{name: "an error before anything", of: events, answers: inForms{upstreamtest.Stream(failChunk), nil}, want: failed, status: 200, fault: "?", free: true},
-		{name: "silent from the start", answers: mute, change: within(soon, never, never), want: failed, fault: "timeout_first_byte", free: true},
-		{name: "silent in mid-stream", of: streams, answers: begun, change: within(never, soon, never), want: broken, prompt: true, fault: "timeout_idle", status: 200},
+		{name: "ended too early", of: streams, scripts: upstreamScripts{upstreamtest.Stream(canaryChunk), nil}, want: broken, prompt: true, fault: "upstream_truncated", status: 200},
+		{name: "ended in an event", of: streams, scripts: upstreamScripts{upstreamtest.Stream(strings.TrimSpace(canaryChunk)), nil}, want: broken, prompt: true, fault: "upstream_truncated", status: 200},
+		{name: "an error in its own piece", of: streams, scripts: upstreamScripts{inPieces(canaryChunk, failChunk), nil}, want: broken, prompt: true, status: 200, fault: "?", timed: true},
+		{name: "an error in the same piece", of: streams, scripts: upstreamScripts{upstreamtest.Stream(canaryChunk + failChunk), nil}, want: broken, prompt: true, status: 200, fault: "?"},
+		{name: "an error before anything", of: events, scripts: upstreamScripts{upstreamtest.Stream(failChunk), nil}, want: failed, status: 200, fault: "?", free: true},
+		{name: "silent from the start", scripts: silent, change: within(soon, never, never), want: failed, fault: "timeout_first_byte", free: true, timed: true},
+		{name: "silent in mid-stream", of: streams, scripts: begun, change: within(never, soon, never), want: broken, prompt: true, fault: "timeout_idle", status: 200, timed: true},
 		{name: "not there", change: func(g *gateway) { g.provider.BaseURL.Host = "127.0.0.1:1" }, want: failed, fault: "upstream_unreachable", free: true},
 	}
 }
 
-// inPieces sends each part of a stream when the one before it was surely read.
+// inPieces sends each part of a stream after the gateway has handled the one before it.
+// Use it in a bubble.
 func inPieces(parts ...string) upstreamtest.Script {
 	return func(c *upstreamtest.Conn) {
 		c.BeginStream()
 		for _, p := range parts {
 			c.Chunk(p)
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(time.Millisecond)
 		}
 		c.EndStream()
 	}
 }
 
-func leavesAfterTheEnd(t *testing.T, g *gateway, l lane) int {
-	return leavesAfter(lastOf(l.dialect))(t, g, l)
+func disconnectsAfterTheEnd(t testing.TB, g *gateway, l lane) int {
+	return disconnectsAfter(lastEventOf(l.dialect))(t, g, l)
 }
 
-// lastOf is how the last event of a stream begins.
-func lastOf(dialect string) string {
+// lastEventOf returns the beginning of the last event of a dialect's stream.
+func lastEventOf(dialect string) string {
 	return map[string]string{"openai-chat": "data: [DONE]", "anthropic": `"message_stop"`, "openai-responses": `"type":"response.completed"`, "gemini": `"finishReason"`}[dialect]
 }
 
-// However an exchange ends, it has one row, which says who pays for what, and its
-// budget is charged with just that.
+// TestEveryEndHasOneRow checks that every exchange writes one row with the correct
+// outcome, usage and cost, and that the budget is charged exactly that cost.
 func TestEveryEndHasOneRow(t *testing.T) {
 	for _, l := range lanes() {
-		for _, e := range endings() { // each lane has its own: they run at once
+		for _, e := range endings() { // called per lane, because the cases run in parallel and share channels
 			if e.of != nil && !e.of(l) {
 				continue
 			}
 			t.Run(e.name+"/"+l.name, func(t *testing.T) {
 				t.Parallel()
+				if e.timed {
+					inBubble(t, func(t bubble) { testEnding(t, e, l) })
+					return
+				}
 				testEnding(t, e, l)
 			})
 		}
 	}
 }
 
-func testEnding(t *testing.T, e ending, l lane) {
+func testEnding(t testing.TB, e ending, l lane) {
 	books := newLedger(t, quota.Limit{Budget: 10 * usage.Dollar})
 	changes := []func(*gateway){books.use, l.change}
 	if e.change != nil {
 		changes = append(changes, e.change)
 	}
 	g := newGateway(t, changes...)
-	g.up.Answer(l.script(e.answers))
+	g.up.Answer(l.script(e.scripts))
 	if e.client == nil {
 		e.client = readsAll
 	}
@@ -240,7 +246,7 @@ func testEnding(t *testing.T, e ending, l lane) {
 		t.Errorf("outcome %s, status %d, estimated %t; want %s, %d, %t", row.Outcome, row.Status, row.Estimated, want.Outcome, status, want.Estimated)
 	}
 	if over := row.Usage.Output - want.Usage.Output; over >= 0 && over <= max(e.more, 1) && want.Outcome == usage.Answered && want.Estimated {
-		want.Usage.Output = row.Usage.Output // the event that ends an answer may count as one, and so does what is around a whole one
+		want.Usage.Output = row.Usage.Output // an estimate may count the final event, or a non-streaming body's envelope
 	}
 	if row.Usage != want.Usage {
 		t.Errorf("usage %+v, want %+v", row.Usage, want.Usage)
@@ -257,13 +263,13 @@ func testEnding(t *testing.T, e ending, l lane) {
 	wantAttempt(t, e, row)
 }
 
-func wantAttempt(t *testing.T, e ending, row usage.Row) {
+func wantAttempt(t testing.TB, e ending, row usage.Row) {
 	t.Helper()
 	if len(row.Attempts) != 1 {
 		t.Fatalf("attempts %+v", row.Attempts)
 	}
 	a := row.Attempts[0]
-	if e.fault == "?" && a.Fault != "" { // in the upstream's own words
+	if e.fault == "?" && a.Fault != "" { // the upstream's own error code
 		a.Fault = "?"
 	}
 	if a.Target != "up/real-chat" || a.Fault != e.fault || a.Status != e.status || a.Charged == e.free || a.Began.IsZero() {

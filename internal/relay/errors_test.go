@@ -17,7 +17,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// wantError wants an answer in OpenAI's error envelope, with all four members.
+// wantError checks the status, the code and all four members of an error in OpenAI's
+// format.
 func wantError(t testing.TB, resp *http.Response, body string, status int, code string) {
 	t.Helper()
 	var got struct {
@@ -45,7 +46,7 @@ func wantError(t testing.TB, resp *http.Response, body string, status int, code 
 	}
 }
 
-// post as any other method, and with headers as they are given.
+// request sends a request with the given method and headers, and reads the response.
 func (g *gateway) request(t testing.TB, method, path, body string, header http.Header) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, g.URL+path, strings.NewReader(body))
@@ -81,33 +82,33 @@ func TestOwnErrors(t *testing.T) {
 		"model no string":  {body: `{"model":7}`, status: 400, code: "missing_required_parameter", param: "model", says: "model"},
 		"odd stream":       {body: `{"model":"real-chat","stream":"yes"}`, status: 400, code: "invalid_type", param: "stream", says: "true or false"},
 		"odd options":      {body: `{"model":"real-chat","stream_options":[]}`, status: 400, code: "invalid_type", param: "stream_options", says: "an object"},
-		"no key":           {body: plainAsk, change: withKeys, status: 401, code: "invalid_api_key", says: "Authorization: Bearer KEY"},
-		"wrong key":        {body: plainAsk, change: withKeys, header: http.Header{"Content-Type": asJSON["Content-Type"], "Authorization": {"Bearer sk-wrong"}}, status: 401, code: "invalid_api_key", says: "not known"},
+		"no key":           {body: plainRequest, change: withKeys, status: 401, code: "invalid_api_key", says: "Authorization: Bearer KEY"},
+		"wrong key":        {body: plainRequest, change: withKeys, header: http.Header{"Content-Type": asJSON["Content-Type"], "Authorization": {"Bearer sk-wrong"}}, status: 401, code: "invalid_api_key", says: "not known"},
 		"unknown model":    {body: `{"model":"no\u0007pe"}`, status: 404, code: "model_not_found", param: "model", says: "'no?pe'"},
-		"unknown path":     {path: "/v1/audio/speech", body: plainAsk, status: 404, code: "unknown_url", says: "POST /v1/audio/speech"},
-		"path below":       {path: chatPath + "/x", body: plainAsk, status: 404, code: "unknown_url", says: "paths"},
-		"path with slash":  {path: chatPath + "/", body: plainAsk, status: 404, code: "unknown_url", says: "paths"},
+		"unknown path":     {path: "/v1/audio/speech", body: plainRequest, status: 404, code: "unknown_url", says: "POST /v1/audio/speech"},
+		"path below":       {path: chatPath + "/x", body: plainRequest, status: 404, code: "unknown_url", says: "did you mean"},
+		"path with slash":  {path: chatPath + "/", body: plainRequest, status: 404, code: "unknown_url", says: "did you mean"},
 		"GET":              {method: http.MethodGet, status: 405, code: "method_not_allowed", says: "takes POST, not GET"},
 		"OPTIONS":          {method: http.MethodOptions, status: 405, code: "method_not_allowed", says: "takes POST"},
-		"POST to models":   {path: "/v1/models", body: plainAsk, status: 405, code: "method_not_allowed", says: "takes GET"},
-		"too large":        {body: plainAsk, change: func(g *gateway) { g.state.Limits.Body = 20 }, status: 413, code: "request_too_large", says: "20 bytes"},
-		"no content type":  {body: plainAsk, header: http.Header{}, status: 415, code: "unsupported_media_type", says: "application/json"},
-		"form":             {body: plainAsk, header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, status: 415, code: "unsupported_media_type", says: "application/json"},
-		"plain text":       {body: plainAsk, header: http.Header{"Content-Type": {"text/plain; application/json"}}, status: 415, code: "unsupported_media_type", says: "application/json"},
-		"gzip":             {body: plainAsk, header: http.Header{"Content-Type": asJSON["Content-Type"], "Content-Encoding": {"gzip"}}, status: 415, code: "unsupported_media_type", says: "Content-Encoding"},
-		"foreign protocol": {path: "/v1/embeddings", body: plainAsk, change: func(g *gateway) { g.provider.Protocol = protocol.Anthropic }, status: 400, code: "unsupported_protocol", param: "model", says: "anthropic"},
-		"nothing listens": {body: plainAsk, change: func(g *gateway) { g.provider.BaseURL, _ = url.Parse("http://127.0.0.1:1/v1") },
+		"POST to models":   {path: "/v1/models", body: plainRequest, status: 405, code: "method_not_allowed", says: "takes GET"},
+		"too large":        {body: plainRequest, change: func(g *gateway) { g.state.Limits.Body = 20 }, status: 413, code: "request_too_large", says: "20 bytes"},
+		"no content type":  {body: plainRequest, header: http.Header{}, status: 415, code: "unsupported_media_type", says: "application/json"},
+		"form":             {body: plainRequest, header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, status: 415, code: "unsupported_media_type", says: "application/json"},
+		"plain text":       {body: plainRequest, header: http.Header{"Content-Type": {"text/plain; application/json"}}, status: 415, code: "unsupported_media_type", says: "application/json"},
+		"gzip":             {body: plainRequest, header: http.Header{"Content-Type": asJSON["Content-Type"], "Content-Encoding": {"gzip"}}, status: 415, code: "unsupported_media_type", says: "Content-Encoding"},
+		"foreign protocol": {path: "/v1/embeddings", body: plainRequest, change: func(g *gateway) { g.provider.Protocol = protocol.Anthropic }, status: 400, code: "unsupported_protocol", param: "model", says: "anthropic"},
+		"nothing listens": {body: plainRequest, change: func(g *gateway) { g.provider.BaseURL, _ = url.Parse("http://127.0.0.1:1/v1") },
 			status: 502, code: "upstream_unreachable", says: "could not be reached"},
-		"no first byte": {body: plainAsk, change: func(g *gateway) {
+		"no first byte": {body: plainRequest, change: func(g *gateway) {
 			g.provider.Timeouts.FirstByte = 20 * time.Millisecond
 			g.up.Answer(func(c *upstreamtest.Conn) { c.Gone(10 * time.Second) })
 		}, status: 504, code: "timeout_first_byte", says: "20ms"},
-		"no answer": {body: plainAsk, change: func(g *gateway) { g.up.Answer(func(*upstreamtest.Conn) {}) }, status: 502, code: "upstream_no_answer", says: "without an answer"},
-		"not an answer": {body: plainAsk, change: func(g *gateway) { g.up.Answer(upstreamtest.JSON(http.StatusOK, "<html>")) },
+		"no answer": {body: plainRequest, change: func(g *gateway) { g.up.Answer(func(*upstreamtest.Conn) {}) }, status: 502, code: "upstream_no_answer", says: "without a response"},
+		"not an answer": {body: plainRequest, change: func(g *gateway) { g.up.Answer(upstreamtest.JSON(http.StatusOK, "<html>")) },
 			status: 502, code: "upstream_invalid_response", says: "not a complete JSON object"},
-		"answer too large": {body: plainAsk, change: func(g *gateway) {
+		"answer too large": {body: plainRequest, change: func(g *gateway) {
 			g.state.Limits.Answer = 10
-			g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+			g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 		}, status: 502, code: "upstream_too_large", says: "limits.answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +139,8 @@ func TestOwnErrors(t *testing.T) {
 	}
 }
 
-// An error of the upstream's is the client's to read, but not the gateway's key.
+// TestUpstreamErrorsPass checks that upstream errors reach the client unchanged, except
+// for the gateway's credential.
 func TestUpstreamErrorsPass(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
@@ -155,7 +157,7 @@ func TestUpstreamErrorsPass(t *testing.T) {
 		"timeout":      {504, `{"error":{"message":"m"}}`, "timeout"},
 		"odd status":   {529, `{"error":{"message":"m"}}`, "overloaded"},
 	} {
-		for _, ask := range []string{plainAsk, streamAsk} {
+		for _, ask := range []string{plainRequest, streamRequest} {
 			g := newGateway(t)
 			g.up.Answer(upstreamtest.JSON(c.status, c.body, "Retry-After", "7", "Retry-After-Ms", "6500", "X-Ratelimit-Limit-Requests", "60", "X-Ratelimit-Reset-Tokens", "6m0s", "X-Should-Retry", "true", "Set-Cookie", "a=b"))
 			resp, got, err := g.post(t, chatPath, ask)
@@ -180,7 +182,7 @@ func TestUpstreamErrorsDoNotShowTheKey(t *testing.T) {
 		g := newGateway(t)
 		g.up.Answer(upstreamtest.JSON(status, `{"error":{"message":"Bearer `+upstreamKey+` is wrong; `+upstreamKey+`","code":"x"}}`,
 			"X-Ratelimit-Key", upstreamKey, "Openai-Version", "a "+upstreamKey, "X-Request-Id", upstreamKey, "Www-Authenticate", upstreamKey))
-		resp, got, err := g.post(t, chatPath, plainAsk)
+		resp, got, err := g.post(t, chatPath, plainRequest)
 		if err != nil || strings.Contains(got, upstreamKey) || strings.Contains(fmt.Sprint(resp.Header), upstreamKey) {
 			t.Errorf("%d: %v, the key is shown: %v %s", status, err, resp.Header, got)
 		}
@@ -191,7 +193,7 @@ func TestUpstreamErrorsDoNotShowTheKey(t *testing.T) {
 }
 
 func TestUpstreamRefusesOurKey(t *testing.T) {
-	for _, ask := range []string{plainAsk, streamAsk} {
+	for _, ask := range []string{plainRequest, streamRequest} {
 		g := newGateway(t)
 		g.up.Answer(upstreamtest.JSON(http.StatusUnauthorized, `{"error":{"message":"Incorrect API key provided","code":"invalid_api_key"}}`, "Www-Authenticate", "Bearer"))
 		resp, got, _ := g.post(t, chatPath, ask)
@@ -204,7 +206,7 @@ func TestUpstreamRefusesOurKey(t *testing.T) {
 }
 
 func TestErrorPagesAreTranslated(t *testing.T) {
-	large := `{"error":{"message":"` + strings.Repeat("x", maxErrorBody) + `"}}`
+	large := `{"error":{"message":"` + strings.Repeat("x", 1<<20) + `"}}`
 	for name, c := range map[string]struct{ media, body string }{
 		"HTML":      {"text/html", "<html><body>502 Bad Gateway</body></html>"},
 		"text":      {"text/plain", "upstream connect error"},
@@ -219,7 +221,7 @@ func TestErrorPagesAreTranslated(t *testing.T) {
 			g.up.Answer(func(conn *upstreamtest.Conn) {
 				conn.Whole(status, c.media, c.body, "Retry-After", "3", "Connection", "close")
 			})
-			resp, got, err := g.post(t, chatPath, plainAsk)
+			resp, got, err := g.post(t, chatPath, plainRequest)
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -234,9 +236,9 @@ func TestErrorPagesAreTranslated(t *testing.T) {
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		g, other := newGateway(t), upstreamtest.New(t)
-		other.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+		other.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 		g.up.Answer(upstreamtest.JSON(status, `{}`, "Location", other.BaseURL()+"/chat/completions"))
-		resp, got, err := g.post(t, chatPath, plainAsk)
+		resp, got, err := g.post(t, chatPath, plainRequest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -247,10 +249,11 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// The client chooses the rest of a pattern's name, and with it a header's value.
+// TestTargetHeaderHoldsOnlyPlainText checks that a model name that the client chooses
+// cannot inject characters into the target header.
 func TestTargetHeaderHoldsOnlyPlainText(t *testing.T) {
 	g := newGateway(t)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	for model, want := range map[string]string{
 		`any/a\r\nX-Evil: 1`:                  "up/a??X-Evil: 1",
 		`any/é\u0000\u007f`:                   "up/???",

@@ -3,119 +3,104 @@ package relay
 import (
 	"context"
 	"net/http"
-	"strconv"
-	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
-	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Explanation is who would be asked for a request, and why.
+// Explanation lists the targets of a request in the order in which they would be
+// tried.
 type Explanation struct {
 	Model   string            `json:"model"`
 	Dialect string            `json:"dialect"`
-	Route   string            `json:"route"` // the row of the configuration, which may be a pattern
+	Route   string            `json:"route"` // the name in the configuration, which may be a pattern
 	Balance string            `json:"balance"`
-	Targets []ExplainedTarget `json:"targets"` // those that would be asked, in their order, then the rest
+	Targets []ExplainedTarget `json:"targets"` // first those that would be tried
 }
 
 // ExplainedTarget is one target in an Explanation.
 type ExplainedTarget struct {
 	Target   string `json:"target"`
 	Protocol string `json:"protocol"`
-	Place    int    `json:"place,omitempty"` // 1 is asked first; 0 is not asked at all
-	Why      string `json:"why,omitempty"`   // why it comes late or not at all
+	Place    int    `json:"place,omitempty"` // 1 is tried first; 0 is not tried
+	Why      string `json:"why,omitempty"`   // why it is tried late or skipped
 	Lane     string `json:"lane"`            // verbatim or translated
 	Fidelity string `json:"fidelity,omitempty"`
-	Refusal  string `json:"refusal,omitempty"` // why the request cannot be written for it
-
-	Until      time.Time `json:"until,omitzero"` // when it will be asked again
-	Open       int       `json:"open"`
-	FirstToken string    `json:"first_token,omitempty"` // how long it usually takes
+	Refusal  string `json:"refusal,omitempty"` // why the request cannot be translated for it
+	fleet.TargetState
 }
 
-// explainPaths are where a dialect's requests for text come in.
-var explainPaths = map[protocol.Name]string{
-	protocol.OpenAIChat: "/v1/chat/completions", protocol.OpenAIResponses: "/v1/responses", protocol.Anthropic: "/v1/messages",
-}
-
-// Explain goes the way of a request up to the point where it would be sent. The
-// order may be another the next time, where the balance leaves it to chance.
+// Explain runs the steps of a request without sending it. If the balancing policy is
+// random, the order of the targets may differ the next time.
 func (r *Relay) Explain(dialect protocol.Name, model string, body []byte) (*Explanation, *llm.Error) {
-	path, ok := explainPaths[dialect]
-	if !ok && dialect != protocol.Gemini {
-		return nil, &llm.Error{Kind: llm.InvalidRequest, Message: "there is no dialect '" + printable(string(dialect)) + "'; write openai-chat, openai-responses, anthropic or gemini"}
-	}
-	if dialect == protocol.Gemini {
-		path = "/v1beta/models/" + model + ":generateContent"
-	}
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://localhost"+path, http.NoBody)
-	if err != nil {
-		return nil, noSuchModel(model)
-	}
-	e, ok := endpointOf(req)
+	e, ok := r.dialects.Generate(dialect, model)
 	if !ok {
-		return nil, noSuchModel(model)
+		return nil, &llm.Error{Kind: llm.InvalidRequest, Message: "there is no dialect '" + exchange.Printable(string(dialect)) + "'; write " + r.dialects.Names()}
 	}
-	ask, fault := e.project(body)
-	if fault != nil {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://localhost"+e.URLPath, http.NoBody)
+	if err != nil {
+		return nil, &llm.Error{Kind: llm.InvalidRequest, Message: "the model's name cannot be part of a path", Cause: err}
+	}
+	q := &request{relay: r, state: r.state.Load(), ctx: req.Context()}
+	call := &exchange.Call{Dialect: e.Dialect, Location: e.Location, Client: req, Settings: &q.state.Settings}
+	q.Delivery = exchange.Delivery{Call: call, Record: &observe.Exchange{}}
+	var fault *llm.Error
+	if q.Call.Body, fault = exchange.ReadBody(e.Dialect, e.Location, body); fault != nil {
 		return nil, fault
 	}
-	x := &exchange{state: r.state.Load(), endpoint: e, client: req, ctx: req.Context(), ask: ask, seen: &observe.Exchange{}}
-	x.attempt = &x.first
-	if fault := r.plan(x); fault != nil {
+	if fault := q.choose(); fault != nil {
+		if fault.Code == unknownModel { // an operator may see every model
+			fault = q.state.noSuchModel(q.Call.Body.Model, func(string) bool { return true })
+		}
 		return nil, fault
 	}
-	return r.explain(x), nil
+	return q.explain(), nil
 }
 
-func (r *Relay) explain(x *exchange) *Explanation {
-	out := &Explanation{Model: x.ask.model, Dialect: string(x.endpoint.dialect), Route: x.route.Name, Balance: string(x.route.Balance)}
+func (q *request) explain() *Explanation {
+	out := &Explanation{Model: q.Call.Body.Model, Dialect: string(q.Call.Dialect.Name), Route: q.route.Name, Balance: string(q.route.Balance)}
 	late := map[string]string{}
-	for _, s := range x.skipped {
-		late[s.target] = s.why
+	for _, s := range q.skipped {
+		late[s.target] = s.reason
 	}
-	for i, c := range x.line {
-		t := r.explainTarget(x, c.target)
+	for i := range q.candidates {
+		t := q.explainTarget(&q.candidates[i].Target)
 		t.Place, t.Why = i+1, late[t.Target]
 		delete(late, t.Target)
 		out.Targets = append(out.Targets, t)
 	}
-	match, _ := x.state.Routes.Find(x.ask.model) // it was found before
+	match, _ := q.state.Routes.Find(q.Call.Body.Model) // choose has found it before
 	for _, target := range match.Targets {
-		name := target.String()
-		why, left := late[name]
+		dialect := q.relay.dialects.ByName[target.Provider.Protocol]
+		why, left := late[target.String()]
 		switch {
 		case left:
-		case x.endpoint.servedBy(target.Provider):
-			continue // it is in the line
+		case servable(q.Call, dialect):
+			continue // it is a candidate already
 		default:
-			why = "has nothing like " + x.endpoint.name
+			why = "has no equivalent of " + q.Call.Name
 		}
-		t := r.explainTarget(x, target)
+		t := q.explainTarget(&exchange.Target{Target: target, Dialect: dialect})
 		t.Why = why
 		out.Targets = append(out.Targets, t)
 	}
 	return out
 }
 
-func (r *Relay) explainTarget(x *exchange, target route.Target) ExplainedTarget {
-	state := target.Live.State()
-	t := ExplainedTarget{Target: target.String(), Protocol: string(target.Provider.Protocol), Lane: "verbatim", Until: state.Until, Open: target.Live.InFlight()}
-	if d := target.Live.FirstToken(); d > 0 {
-		t.FirstToken = strconv.FormatInt(d.Milliseconds(), 10) + "ms"
-	}
-	if !x.endpoint.verbatim(target.Provider) || x.continues() {
+func (q *request) explainTarget(target *exchange.Target) ExplainedTarget {
+	t := ExplainedTarget{Target: target.String(), Protocol: string(target.Provider.Protocol), Lane: "verbatim", TargetState: fleet.Explain(&target.Target)}
+	if q.relay.lane(q.Call, target) == exchange.Lane(q.relay.translate) {
 		t.Lane = "translated"
 	}
-	if len(x.parts().Turns) == 0 { // only a name: there is nothing to lose
+	if len(promptParts(q.Call).Turns) == 0 { // there is no request body, only a model's name
 		return t
 	}
-	x.attempt = &attempt{fidelity: exact}
-	err := r.prepare(x, &target)
-	t.Fidelity = x.fidelity
+	a, err := q.newAttempt(target, limit.Permit{})
+	t.Fidelity = a.fidelity()
 	if err != nil {
 		t.Fidelity, t.Refusal = "", err.Message
 	}

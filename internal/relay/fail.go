@@ -1,49 +1,58 @@
 package relay
 
 import (
+	"math"
+	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// fail tells the client in its own dialect what went wrong: with a status where
-// the answer has not begun, else with the event that ends a stream. A client that
-// has gone away is told nothing, and where a body has no place for an error the
-// connection is broken off.
-func (r *Relay) fail(x *exchange, err *llm.Error) {
-	x.seen.Err = err
-	x.stop(err) // the upstream is not read any further
-	x.charge()
-	x.out.lock()
-	defer x.out.unlock()
-	if err.Kind == llm.Cancelled {
-		return
-	}
-	if x.out.committed {
-		if x.ask == nil || !x.ask.stream {
-			x.cut = true
-			return
+// sendError sends an error in the client's dialect: with a status if the response has
+// not started, else as the event that ends a stream. A client that has disconnected gets
+// nothing. If the body has no place for an error, the connection is closed.
+func (q *request) sendError(err *llm.Error) {
+	q.Record.Err = err
+	q.attempt.cancel(err)
+	q.Charge()
+	started := q.Writer.StopKeepAlive()
+	switch {
+	case err.Kind == llm.Cancelled:
+		q.cut = !started // without it, net/http sends an empty 200 to a client that still reads
+	case started && q.Call.Streams():
+		if q.Writer.Write(q.streamError(err), time.Now()) == nil {
+			_ = q.Writer.Flush() // fails only if the client has disconnected
 		}
-		if x.out.write(x.streamFailure(err), time.Now()) == nil {
-			_ = x.out.flush()
-		}
-		return
+	case started:
+		q.cut = true
+	default:
+		q.sendErrorBody(err)
 	}
-	x.out.hurry()
-	h := x.out.header()
-	x.answerHeaders(h)
-	setRetryAfter(h, err)
-	h["Content-Type"] = []string{"application/json"}
-	x.seen.Status = x.dialect.ErrorStatus(err)
-	x.out.commit(x.seen.Status)
-	_ = x.out.write(x.dialect.EncodeError(err), time.Now())
 }
 
-// streamFailure is the event that ends a stream. In some dialects it must fit what
-// came before, which only the tap has seen.
-func (x *exchange) streamFailure(err *llm.Error) []byte {
-	if t, ok := x.tap.(interface{ EncodeStreamError(*llm.Error) []byte }); ok {
-		return t.EncodeStreamError(err)
+func (q *request) streamError(err *llm.Error) []byte {
+	if q.attempt.prepared == nil {
+		return q.Call.Dialect.Codec.EncodeStreamError(err)
 	}
-	return x.dialect.EncodeStreamError(err)
+	return q.attempt.prepared.EncodeStreamError(err)
+}
+
+func (q *request) sendErrorBody(err *llm.Error) {
+	codec := q.Call.Dialect.Codec
+	q.Writer.DiscardBody()
+	q.Record.Status = codec.ErrorStatus(err)
+	q.Writer.Start(q.Record.Status, func(h http.Header) {
+		q.SetHeaders(h)
+		setRetryAfter(h, err)
+		h["Content-Type"] = []string{"application/json"}
+	})
+	_ = q.Writer.Write(codec.EncodeError(err), time.Now()) // fails only if the client has disconnected
+}
+
+// setRetryAfter sets Retry-After, in whole seconds.
+func setRetryAfter(h http.Header, err *llm.Error) {
+	if err.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(err.RetryAfter.Seconds())), 10))
+	}
 }

@@ -1,9 +1,12 @@
 package relay
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -14,7 +17,8 @@ import (
 
 const everyByte = "\x00\x01\xff\xfe\r\n\r\n0\r\n\r\n data: [DONE]\n\n {\"error\":1} \xe5\x8c"
 
-// Only what is listed is forwarded, letter for letter.
+// TestForwardIsExact checks that only requests whose method and path are listed are
+// forwarded.
 func TestForwardIsExact(t *testing.T) {
 	g := newGateway(t, listSpeech)
 	g.up.Answer(upstreamtest.JSON(http.StatusOK, "{}"))
@@ -46,7 +50,8 @@ func TestForwardIsExact(t *testing.T) {
 	}
 }
 
-// Bodies of any kind pass both ways as they are.
+// TestForwardLeavesBodiesAlone checks that request and response bodies of any media type
+// are forwarded unchanged.
 func TestForwardLeavesBodiesAlone(t *testing.T) {
 	for _, media := range []string{"", "audio/mpeg", "application/json", "text/event-stream", "multipart/form-data; boundary=\"x y\"", "text/html"} {
 		for how, head := range map[string]string{"with length": fmt.Sprintf("Content-Length: %d\r\n", len(everyByte)), "until close": "Connection: close\r\n"} {
@@ -75,7 +80,8 @@ func TestForwardLeavesBodiesAlone(t *testing.T) {
 	}
 }
 
-// The upstream is called with the provider's credential, and not with the client's.
+// TestForwardCredentialsAndQuery checks that the provider's credential replaces the
+// client's in headers and query.
 func TestForwardCredentialsAndQuery(t *testing.T) {
 	g := newGateway(t, listSpeech, func(g *gateway) {
 		g.state.Keys = access.NewKeys([]access.Key{{Secret: "client-canary"}})
@@ -109,7 +115,7 @@ func TestForwardCredentialsAndQuery(t *testing.T) {
 	}
 }
 
-// Each piece is passed on when it comes.
+// TestForwardFlushes checks that each piece of the response is flushed when it arrives.
 func TestForwardFlushes(t *testing.T) {
 	g := newGateway(t, listSpeech)
 	next := make(chan bool)
@@ -134,8 +140,9 @@ func TestForwardFlushes(t *testing.T) {
 	}
 }
 
-// The client must see that an answer is not whole.
-func TestForwardCutAnswer(t *testing.T) {
+// TestForwardTruncatedResponse checks that the client's connection breaks when the
+// upstream's response is truncated.
+func TestForwardTruncatedResponse(t *testing.T) {
 	for name, script := range map[string]upstreamtest.Script{
 		"chunked":     upstreamtest.Break("half"),
 		"with length": func(c *upstreamtest.Conn) { c.Send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf") },
@@ -199,9 +206,10 @@ func TestForwardErrors(t *testing.T) {
 	}
 }
 
-// A large upload passes without being held, and an answer that nobody compressed
-// for us is unpacked with its new length.
-func TestForwardLargeUploadAndCompressedAnswer(t *testing.T) {
+// TestForwardLargeUploadAndCompressedResponse checks that a large upload is not buffered,
+// and that a response that is compressed without being requested so is decompressed and
+// gets its new length.
+func TestForwardLargeUploadAndCompressedResponse(t *testing.T) {
 	g := newGateway(t, listSpeech)
 	packed := strings.Join(squeeze(everyByte, everyByte), "")
 	g.up.Answer(upstreamtest.JSON(http.StatusOK, packed, "Content-Encoding", "gzip"))
@@ -216,7 +224,8 @@ func TestForwardLargeUploadAndCompressedAnswer(t *testing.T) {
 	g.wantLine(t, fmt.Sprintf(`"bytes_in":%d`, len(upload)))
 }
 
-// Methods without a body, and answers without one.
+// TestForwardWithoutBodies checks methods without a request body and responses without a
+// body.
 func TestForwardWithoutBodies(t *testing.T) {
 	g := newGateway(t, func(g *gateway) {
 		g.state.Paths = map[provider.Path]*provider.Provider{}
@@ -246,16 +255,60 @@ func TestForwardWithoutBodies(t *testing.T) {
 	eventually(t, "all are logged", func() bool { return strings.Count(g.log.String(), `"outcome":"ok"`) == 3 })
 }
 
-// What would end a stalled upload does not end the requests that follow on the
-// connection.
+// TestForwardLeavesTheConnectionUsable checks that the read deadline of one upload does
+// not affect later requests on the same connection.
 func TestForwardLeavesTheConnectionUsable(t *testing.T) {
 	g := newGateway(t, listSpeech)
 	g.up.Answer(upstreamtest.JSON(http.StatusOK, "{}"))
 	conn, r := g.dial(t)
 	for range 3 {
-		resp := request(t, conn, r, rawPost(speechPath, "x", 1))
+		resp := sendRaw(t, conn, r, rawPost(speechPath, "x", 1))
 		if _, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%d, %v", resp.StatusCode, err)
 		}
+	}
+}
+
+// TestForwardEarlyResponse checks that an upstream that responds before it has the whole
+// body does not let the client hold its connection with the rest. It takes as long as the
+// gateway waits for the rest.
+func TestForwardEarlyResponse(t *testing.T) {
+	for framing, piece := range map[string]string{"Content-Length: 200000": "x", "Transfer-Encoding: chunked": "1\r\nx\r\n"} {
+		t.Run(framing, func(t *testing.T) {
+			t.Parallel()
+			g := newGateway(t, listSpeech, within(never, never, never))
+			up := listen(t)
+			*g.provider.BaseURL = url.URL{Scheme: "http", Host: up.Addr().String()}
+			defer up.Close()
+			go respondEarly(up)
+			c, r := g.dial(t)
+			_, _ = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n%s", speechPath, framing, piece)
+			resp, err := http.ReadResponse(r, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err != nil || string(body) != "ok" {
+				t.Errorf("%v: %q", err, body)
+			}
+			eventually(t, "the connection is closed", func() bool {
+				_, err := io.WriteString(c, piece)
+				return err != nil
+			})
+		})
+	}
+}
+
+// respondEarly responds to one request as soon as it has its headers.
+func respondEarly(l net.Listener) {
+	c, err := l.Accept()
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	r := bufio.NewReader(c)
+	if _, err := http.ReadRequest(r); err == nil {
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		_, _ = io.Copy(io.Discard, r) // until the gateway closes the connection
 	}
 }

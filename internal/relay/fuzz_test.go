@@ -9,12 +9,15 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 func addBodies(f *testing.F) {
 	for _, body := range []string{
-		plainAsk, streamAsk, "{" + oddities + "model\":\"m\"}",
+		plainRequest, streamRequest, "{" + oddities + "model\":\"m\"}",
 		`{"model":"m","stream_options":{"include_usage":false,"x":[1,{}]},"stream":false}`,
 		`{"nvext":{"greedy_sampling":true,"a":null},"model":"\ud800","max_completion_tokens":1e2}`,
 		`{ "max_tokens" : 1 , "nvext" : { } , "stream" : null , "model" : "\u006d" , "max_completion_tokens":2, "stream_options":{ } }`,
@@ -22,25 +25,24 @@ func addBodies(f *testing.F) {
 	} {
 		f.Add([]byte(body), "alias")
 	}
-	f.Add([]byte(plainAsk), "\"\\\u2028北\x00")
+	f.Add([]byte(plainRequest), "\"\\\u2028北\x00")
 }
 
-// FuzzModelSeenIsModelSent holds the gateway's view of a body against that of two
-// other parsers. If they differed, policy could be made to see another model than
-// the one that answers.
+// FuzzModelSeenIsModelSent compares the model that the gateway reads from a body with the
+// model that two other parsers read. A difference would let a client bypass access rules.
 func FuzzModelSeenIsModelSent(f *testing.F) {
 	addBodies(f)
 	f.Fuzz(func(t *testing.T, body []byte, alias string) {
-		p, err := project(body)
+		p, err := readChat(body)
 		if err != nil {
 			return
 		}
-		if sent := patch(body, nil); !bytes.Equal(sent, body) {
+		if sent := wire.Patch(body, nil); !bytes.Equal(sent, body) {
 			t.Fatalf("changed without an edit: %q", sent)
 		}
-		wantModel(t, body, p.model)
+		wantModel(t, body, p.Model)
 		alias = string(bytes.ToValidUTF8([]byte(alias), nil))
-		wantModel(t, patch(body, []edit{p.set("model", quote(alias))}), alias)
+		wantModel(t, wire.Patch(body, []wire.Edit{p.Set("model", wire.Quote(alias))}), alias)
 	})
 }
 
@@ -52,59 +54,58 @@ func wantModel(t *testing.T, body []byte, want string) {
 	if err := stdjson.Unmarshal(body, &folding); err != nil || folding.Model != want {
 		t.Fatalf("encoding/json reads %q (%v), want %q: %q", folding.Model, err, want, body)
 	}
-	if err := json.Unmarshal(body, &exact, scanOptions); err != nil || exact.Model != want {
+	if err := json.Unmarshal(body, &exact, jsontext.AllowInvalidUTF8(true)); err != nil || exact.Model != want {
 		t.Fatalf("go-json-experiment reads %q (%v), want %q: %q", exact.Model, err, want, body)
 	}
 }
 
-// FuzzPatchKeepsTheRest applies every edit that there is to a body and compares
-// all members that none of them is about, by their bytes and their order.
+// FuzzPatchKeepsTheRest applies all edits to a body and checks that the bytes and the
+// order of all other members stay the same.
 func FuzzPatchKeepsTheRest(f *testing.F) {
 	addBodies(f)
 	f.Fuzz(func(t *testing.T, body []byte, _ string) {
-		p, fault := project(body)
-		if fault != nil || len(p.members) > maxMembers-2 {
+		p, fault := readChat(body)
+		if fault != nil || p.Len() > wire.MaxMembers-2 {
 			return
 		}
-		edits := []edit{p.set("model", quote("to")), p.set("stream", "true"), p.askUsage()}
-		edits = append(edits, p.applyQuirks([]provider.Quirk{provider.RenameField("max_completion_tokens", "max_tokens")})...)
-		if e, ok := p.remove("nvext"); ok {
+		edits := []wire.Edit{p.Set("model", wire.Quote("to")), p.Set("stream", "true"), all.Dialects()[0].RequestUsage(&p.Index)}
+		edits = append(edits, exchange.Renames(&p.Index, all.Dialects()[0], []provider.Quirk{provider.RenameField("max_completion_tokens", "max_tokens")})...)
+		if e, ok := p.Remove("nvext"); ok {
 			edits = append(edits, e)
 		}
 		before := bytes.Clone(body)
-		sent := patch(body, edits)
+		sent := wire.Patch(body, edits)
 		if !bytes.Equal(body, before) {
 			t.Fatal("the body itself was written to")
 		}
-		q, fault := project(sent)
+		q, fault := readChat(sent)
 		if fault != nil {
 			t.Fatalf("%v\n%q became\n%q", fault, body, sent)
 		}
-		if q.model != "to" || !q.stream || !q.usage || q.raw("nvext") != nil {
+		if q.Model != "to" || !q.Stream || !q.Usage || q.Raw("nvext") != nil {
 			t.Fatalf("an edit is missing: %q", sent)
 		}
-		if got, want := rest(q.object), rest(p.object); !slices.Equal(got, want) {
+		if got, want := rest(&q.Index), rest(&p.Index); !slices.Equal(got, want) {
 			t.Fatalf("%q became\n%q", want, got)
 		}
-		wantOptionsKept(t, p.raw("stream_options"), q.raw("stream_options"))
+		wantOptionsKept(t, p.Raw("stream_options"), q.Raw("stream_options"))
 	})
 }
 
-// rest writes the members that are not edited, with the renamed one under the name
-// that it has afterwards.
-func rest(o object) []string {
-	_, both := o.find("max_tokens")
+// rest returns the members that no edit changes, with the renamed one under its new name.
+func rest(x *wire.Index) []string {
+	both := x.Has("max_tokens")
 	var all []string
-	for _, m := range o.members {
-		switch m.name {
+	for name, value := range x.All() {
+		switch name {
 		case "model", "stream", "stream_options", "nvext":
 			continue
 		case "max_completion_tokens":
 			if !both {
-				m.name = "max_tokens"
+				name = "max_tokens"
 			}
 		}
-		all = append(all, m.name, string(o.body[m.at.start:m.at.end]))
+		all = append(all, name, string(value))
 	}
 	return all
 }
@@ -113,11 +114,11 @@ func wantOptionsKept(t *testing.T, before, after jsontext.Value) {
 	t.Helper()
 	old, now := map[string]jsontext.Value{}, map[string]jsontext.Value{}
 	if before != nil {
-		if err := json.Unmarshal(before, &old, scanOptions); err != nil {
+		if err := json.Unmarshal(before, &old, jsontext.AllowInvalidUTF8(true)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := json.Unmarshal(after, &now, scanOptions); err != nil {
+	if err := json.Unmarshal(after, &now, jsontext.AllowInvalidUTF8(true)); err != nil {
 		t.Fatal(err)
 	}
 	delete(old, "include_usage")

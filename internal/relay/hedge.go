@@ -2,139 +2,139 @@ package relay
 
 import (
 	"errors"
-	"net/http"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/billing"
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// errLost is the cause with which the slower of two attempts is given up.
-var errLost = errors.New("another target was sooner")
+// errHedgeLost is the cause with which the slower of two attempts is cancelled.
+var errHedgeLost = errors.New("another target was faster")
 
-// hedge is who is asked as well if the candidate is slow to begin, and after how
-// long: nobody for most requests. The first of an exchange only is hedged.
-func (x *exchange) hedge(c *candidate) (*candidate, time.Duration) {
-	h := x.route.Hedge
-	if h.Quantile == 0 || !x.ask.stream || len(x.trials) > 0 || !x.repeatable() {
+// hedge returns the target of a second attempt and when it starts, if the candidate is
+// slow to send its first token. Only the first attempt of a request is hedged.
+func (q *request) hedge(c *candidate) (*candidate, time.Duration) {
+	h := q.route.Hedge
+	if h.Quantile == 0 || !q.Call.Body.Stream || len(q.failed) > 0 || !q.repeatable() {
 		return nil, 0
 	}
-	h.Budget.Offer(h.Share, len(x.ask.body))
-	after, known := c.target.Live.Quantile(h.Quantile)
+	h.Budget.Offer(h.Share, len(q.Call.Body.Text()))
+	after, known := c.Live.Quantile(h.Quantile)
 	if !known {
 		return nil, 0
 	}
-	for i := range x.line {
-		if other := &x.line[i]; other != c && other.tried == 0 && other.target.Live.State().Ready {
+	for i := range q.candidates {
+		if other := &q.candidates[i]; other != c && other.tried == 0 && other.Live.State().Ready {
 			return other, after
 		}
 	}
 	return nil, 0
 }
 
-// outcome is what came of one of two attempts.
+// outcome is the result of one of two attempts.
 type outcome struct {
-	x   *exchange
-	err *llm.Error
+	attempt *attempt
+	err     *llm.Error
 }
 
-// race makes the attempt, and a second one with another target if the first has
-// said nothing after a while. The first to say something is taken, the other one is
-// given up.
-func (r *Relay) race(x *exchange, req *http.Request, other *candidate, after time.Duration) *llm.Error {
+// race sends the attempt, and a second one to another target if the first has not sent a
+// token after a delay. The first attempt that sends a token becomes the request's
+// attempt; the other is cancelled.
+func (q *request) race(first *attempt, other *candidate, after time.Duration) *llm.Error {
 	results := make(chan outcome, 2)
-	go func() { results <- outcome{x, r.attempt(x, req)} }()
+	start := func(a *attempt) {
+		req := q.newHTTPRequest(a)
+		go func() { results <- outcome{a, q.send(a, req)} }()
+	}
+	start(first)
 	timer := time.NewTimer(after)
 	defer timer.Stop()
 	select {
 	case o := <-results:
-		x.hear()
 		return o.err
 	case <-timer.C:
 	}
-	y, second := r.second(x, other)
-	if y == nil {
+	second := q.secondAttempt(other)
+	if second == nil {
 		o := <-results
-		x.hear()
 		return o.err
 	}
-	go func() { results <- outcome{y, r.attempt(y, second)} }()
-	return x.firstOf(y, results)
+	start(second)
+	return q.firstOf(first, second, results)
 }
 
-// second prepares an attempt beside the one that is under way. It is made on a copy
-// of the exchange: the two share nothing that either writes.
-func (r *Relay) second(x *exchange, other *candidate) (*exchange, *http.Request) {
-	if !x.route.Hedge.Budget.Take(len(x.ask.body)) {
-		return nil, nil
+// secondAttempt prepares the second attempt if the hedging budget allows it and the
+// target has a free slot. Otherwise it returns nil.
+func (q *request) secondAttempt(other *candidate) *attempt {
+	if !q.route.Hedge.Budget.Take(len(q.Call.Body.Text())) {
+		return nil
 	}
-	place, ok := other.target.Slots.TryEnter(x.class)
+	slot, ok := other.Slots.TryEnter(q.limited())
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	y := &exchange{state: x.state, endpoint: x.endpoint, client: x.client, out: x.out, seen: x.seen, ctx: x.ctx, caller: x.caller,
-		ask: x.ask, route: x.route, line: x.line, began: x.began, tape: x.tape, attempt: &attempt{fidelity: exact, place: place}}
-	if r.prepare(y, &other.target) != nil {
-		place.Release()
-		return nil, nil
+	a, err := q.newAttempt(&other.Target, slot)
+	if err != nil {
+		slot.Release()
+		return nil
 	}
 	other.tried++
-	y.open()
-	return y, y.request(y.path)
+	a.start()
+	return a
 }
 
-// firstOf takes the first of two attempts that says something. Where both fail,
-// the first one's error is told.
-func (x *exchange) firstOf(y *exchange, results chan outcome) *llm.Error {
+// firstOf waits for the first of two attempts that succeeds. If both fail it returns
+// the error of the first.
+func (q *request) firstOf(first, second *attempt, results chan outcome) *llm.Error {
 	one := <-results
 	if one.err == nil {
-		loser := y
-		if one.x == y {
-			loser = x
+		loser := second
+		if one.attempt == second {
+			loser = first
 		}
-		loser.stop(errLost)
+		loser.cancel(errHedgeLost)
 		<-results
-		x.adopt(one.x, loser, nil)
+		q.settleHedge(first, one.attempt, loser, nil)
 		return nil
 	}
 	two := <-results
 	if two.err == nil {
-		one.x.report(one.err)
-		x.adopt(two.x, one.x, one.err)
+		q.report(one.attempt, one.err)
+		q.settleHedge(first, two.attempt, one.attempt, one.err)
 		return nil
 	}
-	y.report(errorOf(y, one, two))
-	x.gaveUp(y, errorOf(y, one, two))
-	y.release()
-	x.hear()
-	return errorOf(x, one, two)
-}
-
-func errorOf(x *exchange, one, two outcome) *llm.Error {
-	if one.x == x {
-		return one.err
+	if one.attempt == second {
+		one, two = two, one
 	}
-	return two.err
+	q.report(second, two.err)
+	q.addLost(second, two.err)
+	second.close()
+	return one.err
 }
 
-// adopt makes the winner's attempt the exchange's. The error is why the loser
-// failed; nil where it was only slower.
-func (x *exchange) adopt(winner, loser *exchange, err *llm.Error) {
+// settleHedge makes the winner the request's attempt. err is the loser's error, or nil if
+// the loser was only slower.
+func (q *request) settleHedge(first, winner, loser *attempt, err *llm.Error) {
 	result := "first"
-	if winner != x {
+	if winner != first {
 		result = "second"
 	}
-	x.seen.Hedged(loser.target.Provider.Name, result, loser.early)
-	x.gaveUp(loser, err)
-	if winner == x {
-		loser.release()
-		x.hear()
-		return
+	q.Record.Hedged(loser.target.Provider.Pool(), result, loser.early)
+	q.addLost(loser, err)
+	loser.close()
+	if winner != first {
+		q.use(winner)
+		q.Record.UpstreamStream = winner.prepared.Request().Stream
+		q.Record.Attempts++
 	}
-	lost := x.attempt
-	x.attempt, x.dialect = winner.attempt, winner.dialect
-	lost.release()
-	x.name(&x.target)
-	x.seen.UpstreamStream = x.streams
-	x.seen.Attempts++
-	x.hear()
+}
+
+// addLost adds an attempt that lost the race, or failed in it, to the account.
+func (q *request) addLost(a *attempt, err *llm.Error) {
+	lost := billing.Attempt{Target: exchange.Billed(&a.target.Target), Began: a.sentAt, Status: a.status(), Fault: billing.FaultOf(err), Early: a.early}
+	if err == nil {
+		lost.Fault = "hedge_lost"
+	}
+	q.Account.AddLost(lost)
 }

@@ -8,23 +8,24 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// With a ledger every Chat stream tells its usage, and that is all that is changed:
-// a client that did not ask gets the rest as it came.
-func TestLedgerAsksForUsage(t *testing.T) {
+// TestLedgerRequestsUsage checks that a gateway with a ledger requests usage for every
+// Chat stream, changes nothing else, and removes the usage chunk if the client did not
+// request it.
+func TestLedgerRequestsUsage(t *testing.T) {
 	stream := textChunk + " : a comment\n\n" + textChunk + stopChunk
 	const asks = `"stream_options":{"include_usage":true}`
 	for name, c := range map[string]struct {
 		ask, sent string
-		counted   bool // there is a ledger
+		counted   bool // with a ledger
 		got       string
 	}{
-		"not asked for":      {streamAsk, strings.TrimSuffix(streamAsk, "}") + "," + asks + "}", true, stream + sentinel},
-		"refused":            {strings.Replace(streamAsk, "}", `,"stream_options":{"include_usage":false}}`, 1), strings.Replace(streamAsk, "}", `,`+asks+`}`, 1), true, stream + sentinel},
-		"asked for":          {strings.Replace(streamAsk, "}", `,`+asks+`}`, 1), strings.Replace(streamAsk, "}", `,`+asks+`}`, 1), true, stream + tokensChunk + sentinel},
-		"not streamed":       {plainAsk, plainAsk, true, plainAnswer},
-		"without a ledger":   {streamAsk, streamAsk, false, stream + tokensChunk + sentinel},
-		"plain, no ledger":   {plainAsk, plainAsk, false, plainAnswer},
-		"asked, no ledger":   {strings.Replace(streamAsk, "}", `,`+asks+`}`, 1), strings.Replace(streamAsk, "}", `,`+asks+`}`, 1), false, stream + tokensChunk + sentinel},
+		"not asked for":      {streamRequest, strings.TrimSuffix(streamRequest, "}") + "," + asks + "}", true, stream + sentinel},
+		"refused":            {strings.Replace(streamRequest, "}", `,"stream_options":{"include_usage":false}}`, 1), strings.Replace(streamRequest, "}", `,`+asks+`}`, 1), true, stream + sentinel},
+		"asked for":          {strings.Replace(streamRequest, "}", `,`+asks+`}`, 1), strings.Replace(streamRequest, "}", `,`+asks+`}`, 1), true, stream + tokensChunk + sentinel},
+		"not streamed":       {plainRequest, plainRequest, true, plainResponse},
+		"without a ledger":   {streamRequest, streamRequest, false, stream + tokensChunk + sentinel},
+		"plain, no ledger":   {plainRequest, plainRequest, false, plainResponse},
+		"asked, no ledger":   {strings.Replace(streamRequest, "}", `,`+asks+`}`, 1), strings.Replace(streamRequest, "}", `,`+asks+`}`, 1), false, stream + tokensChunk + sentinel},
 		"spaces in the body": {"{ \"stream\" : true,\n\"model\":\"real-chat\" }", "{ \"stream\" : true,\n\"model\":\"real-chat\"," + asks + " }", true, stream + sentinel},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,10 +36,10 @@ func TestLedgerAsksForUsage(t *testing.T) {
 				s.Books = Books{}
 				g.relay.Use(&s)
 			}
-			for _, cut := range []int{7, 1 << 20} { // whatever the reads are
-				g.up.Answer(upstreamtest.StreamCut(stream+tokensChunk+sentinel, cut))
+			for _, cut := range []int{7, 1 << 20} { // several and one read per body
+				g.up.Answer(upstreamtest.Unasked(upstreamtest.StreamCut(stream+tokensChunk+sentinel, cut)))
 				if !strings.Contains(c.ask, "stream\"") {
-					g.up.Answer(upstreamtest.JSON(200, plainAnswer))
+					g.up.Answer(upstreamtest.JSON(200, plainResponse))
 				}
 				if _, got, err := g.post(t, chatPath, c.ask); err != nil || got != c.got {
 					t.Errorf("%v: the client got\n%s\nwant\n%s", err, got, c.got)

@@ -7,11 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
-// refusedQuickly is ten milliseconds, and room for the race detector on a busy
-// machine.
+// refusedQuickly limits the processor time of a refusal: ten milliseconds, and room for
+// the race detector.
 const refusedQuickly = 100 * time.Millisecond
 
 func nested(open, inner, closing string, depth int) string {
@@ -28,7 +33,7 @@ func numbered(n int) string {
 
 func TestHostileJSONIsRefused(t *testing.T) {
 	g := newGateway(t, includeUsage)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	for name, body := range map[string]string{
 		"twice":                   `{"model":"real-chat","model":"real-chat"}`,
 		"twice, once escaped":     `{"model":"real-chat","\u006dodel":"any/x"}`,
@@ -55,10 +60,10 @@ func TestHostileJSONIsRefused(t *testing.T) {
 		"deep lists":              `{"model":"real-chat","a":` + nested("[", "", "]", 64) + `}`,
 		"deep objects":            `{"model":"real-chat","a":` + nested(`{"a":`, "1", "}", 64) + `}`,
 		"bottomless":              `{"model":"real-chat","a":` + strings.Repeat("[", 100_000),
-		"data after":              plainAsk + `{"model":"any/x"}`,
-		"brace after":             plainAsk + `}`,
-		"NUL after":               plainAsk + "\x00",
-		"mark before":             "\xef\xbb\xbf" + plainAsk,
+		"data after":              plainRequest + `{"model":"any/x"}`,
+		"brace after":             plainRequest + `}`,
+		"NUL after":               plainRequest + "\x00",
+		"mark before":             "\xef\xbb\xbf" + plainRequest,
 		"invalid UTF-8":           "{\"model\":\"real-chat\",\"a\":\"\xff\"}",
 		"invalid UTF-8 in a name": "{\"model\":\"real-chat\",\"\xc0\xaf\":1}",
 		"surrogate as UTF-8":      "{\"model\":\"real-chat\",\"a\":\"\xed\xa0\xbd\"}",
@@ -78,9 +83,9 @@ func TestHostileJSONIsRefused(t *testing.T) {
 	} {
 		quickest := time.Hour
 		for range 5 {
-			start := time.Now()
+			before := testrig.ProcessorTime(t)
 			resp, got, err := g.post(t, chatPath, body)
-			quickest = min(quickest, time.Since(start))
+			quickest = min(quickest, testrig.ProcessorTime(t)-before)
 			if err != nil {
 				t.Fatal(name, err)
 			}
@@ -101,10 +106,11 @@ func TestHostileJSONIsRefused(t *testing.T) {
 	}
 }
 
-// What is just within the bounds, or only looks like something hostile, passes.
+// TestOddJSONPasses checks that bodies at the limits, and valid bodies that look hostile,
+// are accepted.
 func TestOddJSONPasses(t *testing.T) {
 	g := newGateway(t)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	for name, body := range map[string]string{
 		"deepest lists":         `{"model":"real-chat","a":` + nested("[", "", "]", 63) + `}`,
 		"deepest objects":       `{"model":"real-chat","a":` + nested(`{"a":`, "1", "}", 63) + `}`,
@@ -132,7 +138,31 @@ func TestHalfSurrogateInTheModelIsNoModel(t *testing.T) {
 	wantError(t, resp, got, http.StatusNotFound, "model_not_found")
 }
 
+// TestDotSegmentsInTheModel checks that a name with a segment ".." is rejected in every
+// dialect: in an upstream's path it would mean another model.
+func TestDotSegmentsInTheModel(t *testing.T) {
+	g := newGateway(t)
+	for path, body := range map[string]string{
+		chatPath:        `{"model":"any/flash/../ultra","messages":[]}`,
+		"/v1/responses": `{"model":"any/%2e%2e/ultra","input":"x"}`,
+		"/v1/messages":  `{"model":"any/.","max_tokens":1,"messages":[]}`,
+		"/v1beta/models/any/flash%2F..%2Fultra:generateContent":     `{"contents":[]}`,
+		"/v1beta/models/any/flash/%252e%252e/ultra:embedContent":    `{"content":{}}`,
+		"/v1beta/models/any/flash/..%5cultra:streamGenerateContent": `{"contents":[]}`,
+	} {
+		resp, got, err := g.post(t, path, body)
+		if err != nil || resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, "path segment") {
+			t.Errorf("%s %s: %v %s", path, body, err, got)
+		}
+	}
+	if n := len(g.up.Requests()); n > 0 {
+		t.Errorf("%d requests reached the upstream", n)
+	}
+}
+
 func BenchmarkProject(b *testing.B) {
+	dialect := all.Dialects()[0]
+	at := protocol.Location{Route: &dialect.Routes[0]}
 	message := `{"role":"user","content":"Why is the sky blue, and why \"red\" at dusk?\n\u00e9 北京"},`
 	for _, size := range []int{2 << 10, 200 << 10} {
 		body := []byte(`{"model":"alias-chat","stream":true,"temperature":0.7,"messages":[` +
@@ -141,10 +171,15 @@ func BenchmarkProject(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if p, err := project(body); err != nil || p.model != "alias-chat" {
+				if p, err := exchange.ReadBody(dialect, at, body); err != nil || p.Model != "alias-chat" {
 					b.Fatal(err)
 				}
 			}
 		})
 	}
+}
+
+// readChat parses a body as the Chat route does.
+func readChat(body []byte) (*exchange.Body, *llm.Error) {
+	return exchange.ReadBody(all.Dialects()[0], protocol.Location{Route: &all.Dialects()[0].Routes[0]}, body)
 }

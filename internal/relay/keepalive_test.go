@@ -1,9 +1,7 @@
 package relay
 
 import (
-	"bufio"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,8 +16,8 @@ func keepAlive(every time.Duration) func(*gateway) {
 	return func(g *gateway) { g.state.KeepAlive = every }
 }
 
-// withoutComments takes the keep-alives out of an answer and wants each to stand
-// between events, SSE-10.
+// withoutComments removes the keep-alive comments from a stream and checks that each is
+// between two events (SSE-10).
 func withoutComments(t testing.TB, body string) (rest string, comments int) {
 	t.Helper()
 	for {
@@ -36,79 +34,84 @@ func withoutComments(t testing.TB, body string) (rest string, comments int) {
 	}
 }
 
-// Time is exact in a bubble: a comment comes each time that nothing was sent for as
-// long as the setting says.
+// TestKeepAliveRhythm checks, with a fake clock, that a comment is sent whenever the
+// client has received nothing for the configured interval.
 func TestKeepAliveRhythm(t *testing.T) {
-	g := newGateway(t, within(never, never, time.Hour), keepAlive(15*time.Second))
-	inBubble(t, g, func(c net.Conn) {
-		time.Sleep(40 * time.Second) // before the headers: at 15 s and 30 s
-		_, _ = io.WriteString(c, beginPiped)
-		time.Sleep(20 * time.Second) // the headers bring nothing for the client: at 45 s and 60 s
-		_, _ = io.WriteString(c, textChunk[:30])
-		time.Sleep(20 * time.Second) // nor does half an event: at 75 s
-		_, _ = io.WriteString(c, textChunk[30:])
-		for range 10 {
-			time.Sleep(14 * time.Second) // never idle for long enough
-			_, _ = io.WriteString(c, textChunk)
-		}
-		time.Sleep(31 * time.Second) // twice more
-		_, _ = io.WriteString(c, stopChunk+sentinel)
-	}, func(t *testing.T, c net.Conn, r *bufio.Reader) {
+	inBubble(t, func(t bubble) {
+		g := newGateway(t, within(never, never, time.Hour), keepAlive(15*time.Second))
+		g.up.Answer(func(c *upstreamtest.Conn) {
+			time.Sleep(40 * time.Second) // before the headers: at 15 s and 30 s
+			c.Send(streamHead)
+			time.Sleep(20 * time.Second) // headers alone send nothing to the client: at 45 s and 60 s
+			c.Send(textChunk[:30])
+			time.Sleep(20 * time.Second) // half an event is not sent either: at 75 s
+			c.Send(textChunk[30:])
+			for range 10 {
+				time.Sleep(14 * time.Second) // shorter than the interval
+				c.Send(textChunk)
+			}
+			time.Sleep(31 * time.Second) // two more comments
+			c.Send(stopChunk + sentinel)
+		})
 		start := time.Now()
-		resp := request(t, c, r, rawPost(chatPath, streamAsk, len(streamAsk)))
+		resp := g.open(t, chatPath, streamRequest)
+		defer resp.Body.Close()
 		if took := time.Since(start); took != 15*time.Second || resp.Header.Get("Content-Type") != "text/event-stream" {
-			t.Errorf("the answer began after %v: %v", took, resp.Header)
+			t.Errorf("the response began after %v: %v", took, resp.Header)
 		}
 		body, err := io.ReadAll(resp.Body)
 		want := strings.Repeat(comment, 5) + strings.Repeat(textChunk, 11) + strings.Repeat(comment, 2) + stopChunk + sentinel
 		if err != nil || string(body) != want {
 			t.Errorf("%v\n got %q\nwant %q", err, body, want)
 		}
+		g.wantSuccess(t)
 	})
-	g.wantSuccess(t)
 }
 
-// Many streams with keep-alives that come as often as events do.
-func TestKeepAliveIsOrderly(t *testing.T) {
+// TestKeepAliveBesideEvents checks that comments that are as frequent as events do not
+// break the events (SSE-10).
+func TestKeepAliveBesideEvents(t *testing.T) {
 	g := newGateway(t, keepAlive(200*time.Microsecond))
 	stream := strings.Repeat(textChunk, 50) + stopChunk + sentinel
-	g.up.Answer(func(c *upstreamtest.Conn) {
-		time.Sleep(2 * time.Millisecond)
-		upstreamtest.StreamRandom(stream, uint64(len(g.up.Requests())))(c)
-	})
-	total := 0
-	for range 20 {
-		_, body, err := g.post(t, chatPath, streamAsk)
-		rest, n := withoutComments(t, body)
-		if total += n; err != nil || rest != stream {
-			t.Fatalf("%v: %q", err, rest)
+	for seed := range uint64(20) {
+		begun := make(chan bool)
+		g.up.Answer(func(c *upstreamtest.Conn) {
+			<-begun
+			upstreamtest.StreamRandom(stream, seed)(c)
+		})
+		resp := g.open(t, chatPath, streamRequest) // returns with the first comment
+		begun <- true
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if rest, comments := withoutComments(t, string(body)); err != nil || rest != stream || comments == 0 {
+			t.Fatalf("%v: %d comments, %q", err, comments, rest)
 		}
-	}
-	if total == 0 {
-		t.Error("no comment was sent")
 	}
 }
 
 func TestKeepAliveIsOffByDefaultAndForStreamsOnly(t *testing.T) {
 	slow := func(answer upstreamtest.Script) upstreamtest.Script {
 		return func(c *upstreamtest.Conn) {
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(20 * time.Second)
 			answer(c)
 		}
 	}
-	g := newGateway(t)
-	g.up.Answer(slow(upstreamtest.Stream(textChunk + sentinel)))
-	if _, body, _ := g.post(t, chatPath, streamAsk); body != textChunk+sentinel {
-		t.Errorf("%q", body)
-	}
-	g = newGateway(t, keepAlive(time.Millisecond))
-	g.up.Answer(slow(upstreamtest.JSON(http.StatusOK, plainAnswer)))
-	if _, body, _ := g.post(t, chatPath, plainAsk); body != plainAnswer {
-		t.Errorf("%q", body)
-	}
+	inBubble(t, func(t bubble) {
+		g := newGateway(t)
+		g.up.Answer(slow(upstreamtest.Stream(textChunk + sentinel)))
+		if _, body, _ := g.post(t, chatPath, streamRequest); body != textChunk+sentinel {
+			t.Errorf("%q", body)
+		}
+		g = newGateway(t, keepAlive(time.Second))
+		g.up.Answer(slow(upstreamtest.JSON(http.StatusOK, plainResponse)))
+		if _, body, _ := g.post(t, chatPath, plainRequest); body != plainResponse {
+			t.Errorf("%q", body)
+		}
+	})
 }
 
-// Once a comment has sent the status, a failure can only be told in the stream.
+// TestFailureAfterKeepAlive checks that an error after a keep-alive comment, which has
+// sent the status, is an event of the stream.
 func TestFailureAfterKeepAlive(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer upstreamtest.Script
@@ -136,7 +139,7 @@ func TestFailureAfterKeepAlive(t *testing.T) {
 				<-begun
 				c.answer(conn)
 			})
-			resp := g.open(t, chatPath, streamAsk) // returns with the first comment
+			resp := g.open(t, chatPath, streamRequest) // returns with the first comment
 			defer resp.Body.Close()
 			begun <- true
 			body, err := io.ReadAll(resp.Body)
@@ -155,16 +158,17 @@ func TestFailureAfterKeepAlive(t *testing.T) {
 	}
 }
 
-// A whole answer after a comment is still written as a stream, where that can be.
-func TestWholeAnswerAfterKeepAlive(t *testing.T) {
+// TestNonStreamingResponseAfterKeepAlive checks that a non-streaming upstream response is
+// converted to a stream after a keep-alive comment, if that is possible.
+func TestNonStreamingResponseAfterKeepAlive(t *testing.T) {
 	for path, want := range map[string]string{chatPath: sentinel, "/v1/completions": `"upstream_invalid_response"`} {
 		g := newGateway(t, keepAlive(2*time.Millisecond))
 		begun := make(chan bool)
 		g.up.Answer(func(c *upstreamtest.Conn) {
 			<-begun
-			c.Whole(http.StatusOK, "application/json", plainAnswer)
+			c.Whole(http.StatusOK, "application/json", plainResponse)
 		})
-		resp := g.open(t, path, streamAsk)
+		resp := g.open(t, path, streamRequest)
 		begun <- true
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
@@ -174,8 +178,8 @@ func TestWholeAnswerAfterKeepAlive(t *testing.T) {
 	}
 }
 
-// Upstream connections are used again, also where the end of a stream comes a
-// little after its last event.
+// TestConnectionsAreReused checks that upstream connections are reused, even if the end
+// of the body arrives a little after the last event.
 func TestConnectionsAreReused(t *testing.T) {
 	stream := strings.Repeat(textChunk, 3) + stopChunk + tokensChunk + sentinel
 	late := func(c *upstreamtest.Conn) {
@@ -190,25 +194,76 @@ func TestConnectionsAreReused(t *testing.T) {
 		change func(*gateway)
 		script upstreamtest.Script
 	}{
-		"streams":           {streamAsk, listSpeech, upstreamtest.Stream(stream)},
-		"streams byte-wise": {streamAsk, listSpeech, upstreamtest.StreamCut(stream, 1)},
-		"late ends":         {streamAsk, listSpeech, late},
-		"collected":         {plainAsk, always, late},
-		"whole":             {plainAsk, listSpeech, upstreamtest.JSON(http.StatusOK, plainAnswer)},
-		"taken apart":       {streamAsk, listSpeech, upstreamtest.JSON(http.StatusOK, plainAnswer)},
-		"errors":            {plainAsk, listSpeech, upstreamtest.JSON(http.StatusTooManyRequests, `{"error":{}}`)},
+		"streams":           {streamRequest, listSpeech, upstreamtest.Stream(stream)},
+		"streams byte-wise": {streamRequest, listSpeech, upstreamtest.StreamCut(stream, 1)},
+		"late ends":         {streamRequest, listSpeech, late},
+		"collected":         {plainRequest, always, late},
+		"whole":             {plainRequest, listSpeech, upstreamtest.JSON(http.StatusOK, plainResponse)},
+		"taken apart":       {streamRequest, listSpeech, upstreamtest.JSON(http.StatusOK, plainResponse)},
+		"errors":            {plainRequest, listSpeech, upstreamtest.JSON(http.StatusTooManyRequests, `{"error":{}}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGateway(t, c.change)
-			g.up.Answer(c.script)
-			for range 100 {
-				if _, _, err := g.post(t, chatPath, c.ask); err != nil {
+			inBubble(t, func(t bubble) {
+				g := newGateway(t, c.change)
+				g.up.Answer(c.script)
+				for range 100 {
+					if _, _, err := g.post(t, chatPath, c.ask); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(2 * time.Millisecond) // until the connection is idle
+				}
+				if n := g.up.Opened(); n != 1 {
+					t.Errorf("%d connections for 100 requests, want 1", n)
+				}
+			})
+		})
+	}
+}
+
+// TestErrorBesideKeepAlive writes an error response and a keep-alive comment from
+// different goroutines, for the race detector.
+func TestErrorBesideKeepAlive(t *testing.T) {
+	g := newGateway(t, keepAlive(100*time.Microsecond))
+	g.up.Answer(upstreamtest.JSON(http.StatusTooManyRequests, `{"error":{"message":"slow down","type":"x","code":"busy"}}`))
+	statuses := map[int]bool{}
+	for range 300 {
+		resp, body, err := g.post(t, chatPath, streamRequest)
+		if err != nil || !strings.Contains(body, "busy") {
+			t.Fatalf("%v %q", err, body)
+		}
+		statuses[resp.StatusCode] = true
+		if rest, _ := withoutComments(t, body); (resp.StatusCode == http.StatusOK) != strings.HasPrefix(rest, "data: ") {
+			t.Fatalf("status %d with %q", resp.StatusCode, body)
+		}
+	}
+	for status := range statuses {
+		if status != http.StatusOK && status != http.StatusTooManyRequests {
+			t.Errorf("status %d", status)
+		}
+	}
+}
+
+// TestOpenConnectionAfterDone checks that an upstream that keeps the connection open
+// after the last event delays neither the end of the response nor the release of the
+// concurrency slot.
+func TestOpenConnectionAfterDone(t *testing.T) {
+	for name, path := range map[string]string{"verbatim": chatPath, "translated": "/v1/messages"} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t bubble) {
+				g := newGateway(t)
+				g.up.Answer(func(c *upstreamtest.Conn) {
+					c.BeginStream()
+					c.Chunk(textChunk + stopChunk + sentinel)
+					c.Gone(never)
+				})
+				start := time.Now()
+				if _, _, err := g.post(t, path, `{"model":"real-chat","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if n := g.up.Opened(); n > 3 {
-				t.Errorf("%d connections for 100 requests", n)
-			}
+				if took := time.Since(start); took != 0 {
+					t.Errorf("the response ended after %v", took)
+				}
+			})
 		})
 	}
 }

@@ -10,31 +10,32 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/billing"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// What the upstreams of a ledger's gateway cost, for one token: "two" is twice as
-// dear as "up".
+// Prices per token of the two upstreams. "two" costs twice as much as "up".
 const (
 	inputCost  usage.Money = 1_000
 	outputCost usage.Money = 10_000
 )
 
-// ledger is the books of a gateway: a spool on the disk, limits in memory, and the
-// rows that have come out of the spool. Every request is sent with one key.
+// ledger is a gateway's accounting: a spool on disk, limits in memory, and the rows that
+// the spool has delivered. Every request uses the same key.
 type ledger struct {
 	dir    string
-	spool  *usage.Spool
-	quotas *quota.Keeper
+	spool  *spool.Spool
+	quotas *quota.Limiter
 	caller access.Caller
 
 	mu   sync.Mutex
 	rows []usage.Row
 }
 
-// newLedger has limits for the key, if there are any.
+// newLedger returns a ledger whose key has the given limits.
 func newLedger(t testing.TB, limits ...quota.Limit) *ledger {
 	t.Helper()
 	l := &ledger{dir: t.TempDir(), quotas: quota.NewMemory(quota.Options{})}
@@ -43,7 +44,7 @@ func newLedger(t testing.TB, limits ...quota.Limit) *ledger {
 		l.caller.Accounts = append(l.caller.Accounts, quota.Account{ID: "key:k1", Limit: limit})
 	}
 	var err error
-	if l.spool, err = usage.OpenSpool(usage.SpoolOptions{Dir: l.dir, Node: "n1"}); err != nil {
+	if l.spool, err = spool.Open(spool.Options{Dir: l.dir, Node: "n1"}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -60,42 +61,46 @@ func newLedger(t testing.TB, limits ...quota.Limit) *ledger {
 	return l
 }
 
-// Append takes rows from the spool.
-func (l *ledger) Append(_ context.Context, rows []usage.Row) error {
+// Append receives rows from the spool.
+func (l *ledger) Append(_ context.Context, b usage.Batch) (int64, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rows = append(l.rows, rows...)
-	return nil
+	l.rows = append(l.rows, b.Rows...)
+	return b.To, nil
 }
 
-// use gives the books to a gateway.
+// Finish ends a log.
+func (l *ledger) Finish(context.Context, string) error { return nil }
+
+// use configures a gateway with the ledger.
 func (l *ledger) use(g *gateway) {
 	g.state.Keys = holder{l}
-	g.state.Books = Books{Node: "n1", Ledger: l.spool, Quotas: l.quotas, Prices: prices(nil)}
+	g.state.Books = Books{Books: billing.Books{Node: "n1", Ledger: l.spool, Quotas: l.quotas, Prices: prices(nil)}}
 }
 
-// prices are what the upstreams cost, and what others do where there is a ceiling.
+// prices returns the price book. ceiling, if set, is the price of models without a price
+// of their own.
 func prices(ceiling *usage.Tariff) *usage.Book {
 	b, err := usage.NewBook(usage.BookOptions{Ceiling: ceiling, Rules: map[string]usage.Tariff{
 		"up/*": {Input: "1", Output: "10", CacheRead: "0.1"}, "two/*": {Input: "2", Output: "20"},
 	}})
 	if err != nil {
-		panic(err) // the rules are written above
+		panic(err) // the rules above are constant
 	}
 	return b
 }
 
-// holder knows every request as one of the ledger's key.
+// holder authenticates every request as the ledger's key.
 type holder struct{ l *ledger }
 
 func (h holder) Check(r *http.Request) (access.Caller, *llm.Error) {
-	c, err := access.NewKeys(nil).Check(r) // which may everything
+	c, err := access.NewKeys(nil).Check(r) // a caller with all permissions
 	k := h.l.caller
 	c.ID, c.Key, c.Team, c.Org, c.Criticality, c.Accounts = k.ID, k.Key, k.Team, k.Org, k.Criticality, k.Accounts
 	return c, err
 }
 
-// all are the rows so far, in the order in which they ended.
+// all returns the rows so far, in the order in which they ended.
 func (l *ledger) all(t testing.TB) []usage.Row {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -108,11 +113,11 @@ func (l *ledger) all(t testing.TB) []usage.Row {
 	return slices.Clone(l.rows)
 }
 
-// one is the row of an exchange that is over, and wants it to be the only one, with
-// nothing held for it any more.
+// one waits for the end of the exchange and returns its row. It checks that this is the
+// only row and that no reservation remains.
 func (l *ledger) one(t testing.TB, g *gateway) usage.Row {
 	t.Helper()
-	g.line(t) // it is over
+	g.line(t) // wait for the end of the exchange
 	rows := l.all(t)
 	if len(rows) != 1 {
 		t.Fatalf("there are %d rows: %+v", len(rows), rows)
@@ -125,7 +130,7 @@ func (l *ledger) one(t testing.TB, g *gateway) usage.Row {
 	return r
 }
 
-// none wants that no row was written.
+// none checks that no row was written.
 func (l *ledger) none(t testing.TB, g *gateway) {
 	t.Helper()
 	g.line(t)
@@ -145,25 +150,25 @@ func (l *ledger) wantNothingHeld(t testing.TB) {
 	}
 }
 
-// left is what a budget still has: it is asked for, and given back.
+// left returns the balance of the budget. It finds it by reserving and releasing.
 func (l *ledger) left(t testing.TB) usage.Money {
 	t.Helper()
 	low, high := usage.Money(0), l.caller.Accounts[0].Limit.Budget
 	for low < high {
 		mid := high - (high-low)/2
-		h, refusal := l.quotas.Reserve(t.Context(), quota.Ask{ID: "probe", Org: "o1", Cost: mid,
+		h, refusal := l.quotas.Reserve(t.Context(), quota.Request{ID: "probe", Org: "o1", Cost: mid,
 			Accounts: []quota.Account{{ID: "key:k1", Limit: quota.Limit{Budget: l.caller.Accounts[0].Limit.Budget}}}})
 		if refusal != nil {
 			high = mid - 1
 			continue
 		}
-		h.Settle(0, 0)
+		h.Settle(0, 0, usage.Totals{})
 		low = mid
 	}
 	return low
 }
 
-// wantSpent wants the budget to have paid for the row, and for nothing else.
+// wantSpent checks the total that the budget was charged.
 func (l *ledger) wantSpent(t testing.TB, want usage.Money) {
 	t.Helper()
 	if spent := l.caller.Accounts[0].Limit.Budget - l.left(t); spent != want {
@@ -171,18 +176,25 @@ func (l *ledger) wantSpent(t testing.TB, want usage.Money) {
 	}
 }
 
-// costOf is the price of tokens at "up".
+// costOf returns the price of tokens at the upstream "up".
 func costOf(input, output int64) usage.Money {
 	return usage.Money(input)*inputCost + usage.Money(output)*outputCost
 }
 
-// promptOf is what is reserved for a body before anybody has counted it.
-func promptOf(body string) int64 { return int64(len(body))/promptBytes + 1 }
+// Constants of the token estimates in internal/billing.
+const (
+	bytesPerToken = 4
+	outputStep    = 4 << 10 // tokens reserved at a time for a response without a limit
+)
 
-// likelyOf is what a body is taken for where nobody does.
+// promptOf returns the input tokens that are reserved for a request body.
+func promptOf(body string) int64 { return int64(len(body))/2 + 1 }
+
+// likelyOf returns the input tokens that are charged for a request body if the upstream
+// reports no usage.
 func likelyOf(body string) int64 { return int64(len(body))/bytesPerToken + 1 }
 
-// folder is where the process keeps its records.
+// folder returns the folder in which the process keeps its ledger files.
 func (l *ledger) folder(t testing.TB) string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(l.dir, "run-*"))

@@ -9,11 +9,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-func nvExt(mode provider.NvExt) func(*gateway) {
+func nvExt(mode provider.Extensions) func(*gateway) {
 	return func(g *gateway) {
-		g.provider.NvExt = mode
+		g.provider.Extensions = mode
 		g.provider.Quirks = []provider.Quirk{provider.RenameField("nvext.greedy_sampling", "nvext.greed_sampling")}
-		g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+		g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	}
 }
 
@@ -26,15 +26,15 @@ func TestNvExtIsChecked(t *testing.T) {
 		{`{"greed_sampling":"true"}`, "nvext.greed_sampling", "true or false"},
 		{`{"greedy_sampling":0}`, "nvext.greedy_sampling", "true or false"},
 		{`{"use_raw_prompt":{}}`, "nvext.use_raw_prompt", "true or false"},
-		{`{"top_k":0}`, "nvext.top_k", "-1, or a whole number from 1 on"},
+		{`{"top_k":0}`, "nvext.top_k", "-1, or an integer from 1"},
 		{`{"top_k":-2}`, "nvext.top_k", "-1, or"},
-		{`{"top_k":1.5}`, "nvext.top_k", "whole number"},
+		{`{"top_k":1.5}`, "nvext.top_k", "integer"},
 		{`{"repetition_penalty":0}`, "nvext.repetition_penalty", "above 0 and at most 2"},
 		{`{"repetition_penalty":2.01}`, "nvext.repetition_penalty", "at most 2"},
 		{`{"annotations":"a"}`, "nvext.annotations", "a list of strings"},
 		{`{"annotations":["a",1]}`, "nvext.annotations", "a list of strings"},
 	} {
-		for _, mode := range []provider.NvExt{provider.NvExtForward, provider.NvExtDrop, provider.NvExtRefuse} {
+		for _, mode := range []provider.Extensions{provider.ForwardExtensions, provider.DropExtensions, provider.RefuseExtensions} {
 			g := newGateway(t, nvExt(mode))
 			resp, got, _ := g.post(t, chatPath, `{"nvext":`+c.nvext+`,"model":"real-chat"}`)
 			wantError(t, resp, got, http.StatusBadRequest, "invalid_value")
@@ -46,7 +46,7 @@ func TestNvExtIsChecked(t *testing.T) {
 }
 
 func TestNvExtIsForwarded(t *testing.T) {
-	g := newGateway(t, nvExt(provider.NvExtForward))
+	g := newGateway(t, nvExt(provider.ForwardExtensions))
 	for _, c := range []struct{ name, body, want string }{
 		{"verbatim", `{ "nvext" : { "top_k" : -1 , "repetition_penalty":1.10,"annotations":["\u00e9","a\/b"],"unknown":{"x":[1e2]},"agent_hints":null,"half":"\ud83d" } ,"model":"real-chat"}`, ""},
 		{"empty", `{"model":"real-chat","nvext":{}}`, ""},
@@ -73,7 +73,7 @@ func TestNvExtIsForwarded(t *testing.T) {
 }
 
 func TestNvExtIsRefusedByDefault(t *testing.T) {
-	g := newGateway(t, nvExt(provider.NvExtRefuse))
+	g := newGateway(t, nvExt(provider.RefuseExtensions))
 	resp, got, _ := g.post(t, chatPath, `{"model":"real-chat","nvext":{"top_k":1}}`)
 	wantError(t, resp, got, http.StatusBadRequest, "unsupported_parameter")
 	for _, want := range []string{`"param":"nvext"`, "'up'", "'nvext: forward'", "'nvext: drop'", "leave it out"} {
@@ -97,7 +97,7 @@ func TestNvExtIsDropped(t *testing.T) {
 		{"before an alias", `{"nvext":{},"model":"alias-chat"}`, `{"model":"real-chat"}`},
 		{"with a quirk in it", `{"nvext":{"greedy_sampling":true},"model":"real-chat"}`, `{"model":"real-chat"}`},
 	} {
-		g := newGateway(t, nvExt(provider.NvExtDrop))
+		g := newGateway(t, nvExt(provider.DropExtensions))
 		resp, got, _ := g.post(t, chatPath, c.body)
 		if want := `dropped;a=0;d=1;codes="nvext.unsupported"`; resp.StatusCode != http.StatusOK || resp.Header.Get("Isogloss-Fidelity") != want {
 			t.Errorf("%s: %s %v", c.name, got, resp.Header)
@@ -110,9 +110,10 @@ func TestNvExtIsDropped(t *testing.T) {
 	}
 }
 
-// Dropping the last member and adding others meet at the same place.
+// TestNvExtIsDroppedBesideOtherEdits checks that removing the last member and adding
+// others at the same position gives valid JSON.
 func TestNvExtIsDroppedBesideOtherEdits(t *testing.T) {
-	g := newGateway(t, nvExt(provider.NvExtDrop), alwaysStream)
+	g := newGateway(t, nvExt(provider.DropExtensions), alwaysStream)
 	g.up.Answer(upstreamtest.Stream(wordChunk + lastChunk + "\n\n"))
 	for body, want := range map[string]string{
 		`{"model":"alias-chat","nvext":{}}`:                     `{"model":"real-chat","stream":true,"stream_options":{"include_usage":true}}`,

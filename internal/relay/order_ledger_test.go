@@ -12,16 +12,17 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// witness copies the spool before the last bytes of an answer go on their way: what
-// is on the disk then is all that is left if the process dies.
+// witness is a handler that copies the spool's files before the last bytes of a response
+// are written. The copy is what a process that is killed at that moment leaves on disk.
 type witness struct {
 	http.ResponseWriter
-	last    string // of a stream; empty for an answer that has its length
+	last    string // start of a stream's last event; empty for a response with a Content-Length
 	written int
 	copy    func()
 	copies  int
@@ -45,8 +46,8 @@ func (w *witness) isLast(p []byte) bool {
 	return w.Header().Get("Content-Length") == strconv.Itoa(w.written)
 }
 
-// watched puts a witness before a gateway, and returns how often it has copied the
-// spool, and where to.
+// watched puts a witness in front of a gateway. It returns the folder of the copies and a
+// function that counts them.
 func watched(t *testing.T, g *gateway, books *ledger, last string) (dir string, copies func() int) {
 	t.Helper()
 	dir = t.TempDir()
@@ -73,11 +74,11 @@ func watched(t *testing.T, g *gateway, books *ledger, last string) (dir string, 
 	}
 }
 
-// adopted are the rows that another process makes of a folder.
+// adopted returns the rows that another process recovers from a folder.
 func adopted(t *testing.T, dir string) []usage.Row {
 	t.Helper()
 	next := &ledger{}
-	spool, err := usage.OpenSpool(usage.SpoolOptions{Dir: dir, Node: "n2"})
+	spool, err := spool.Open(spool.Options{Dir: dir, Node: "n2", Keep: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,15 +97,15 @@ func adopted(t *testing.T, dir string) []usage.Row {
 	return next.rows
 }
 
-// When the last event of a stream goes to the client, or the last byte of a whole
-// answer, its row is on the disk already: whoever kills the gateway after that cannot
-// have had the answer for nothing.
-func TestRowIsWrittenBeforeTheEndIsTold(t *testing.T) {
+// TestRowIsWrittenBeforeTheLastEvent checks that the row is on disk before the client
+// gets a stream's last event or a non-streaming response's last byte. Killing the gateway
+// therefore cannot make a completed response free.
+func TestRowIsWrittenBeforeTheLastEvent(t *testing.T) {
 	text := sharedCase(t, "text")
 	eachCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		for _, stream := range []bool{true, false} {
 			if stream && client == geminiDialect && upstream == geminiDialect {
-				continue // Gemini's stream has no last event: it is over when the body is
+				continue // Gemini's stream has no final event: it ends with the body
 			}
 			for _, events := range []bool{true, false} {
 				testRowBefore(t, text, cell{client, upstream, stream, events})
@@ -124,7 +125,7 @@ func testRowBefore(t *testing.T, text shared, c cell) {
 	g := newGateway(t, books.use, speaking(c.upstream))
 	last := ""
 	if c.stream {
-		last = lastOf(string(c.client))
+		last = lastEventOf(string(c.client))
 	}
 	dir, copies := watched(t, g, books, last)
 	g.up.Answer(upstreamtest.JSON(http.StatusOK, text.whole(c.upstream)))
@@ -138,27 +139,27 @@ func testRowBefore(t *testing.T, text shared, c cell) {
 	}
 	row := books.one(t, g)
 	if copies() != 1 {
-		t.Fatalf("%+v: the end was told %d times: %s", c, copies(), body)
+		t.Fatalf("%+v: the last bytes were written %d times: %s", c, copies(), body)
 	}
 	kept := adopted(t, dir)
 	if len(kept) != 1 || kept[0].Outcome != usage.Answered || kept[0].ID != row.ID || kept[0].Usage != row.Usage || kept[0].Status != http.StatusOK {
-		t.Errorf("%+v: before the end was told, the disk had %+v; the row is %+v", c, kept, row)
+		t.Errorf("%+v: before the last bytes, the disk had %+v; the row is %+v", c, kept, row)
 	}
 }
 
-// The same holds for what is odd: a last event without its blank line, an error in
-// a stream, an answer from before, and a path that is only forwarded.
+// TestRowIsWrittenBeforeOddEnds checks the same for a last event without its blank line,
+// an error event, a cached response and a forwarded path.
 func TestRowIsWrittenBeforeOddEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		script          upstreamtest.Script
 		path, ask, last string
 		outcome         usage.Outcome
 	}{
-		"no blank line":        {upstreamtest.Stream(textChunk + stopChunk + tokensChunk + strings.TrimSpace(sentinel)), chatPath, streamAsk, "[DONE]", usage.Answered},
-		"an error in a stream": {upstreamtest.Stream(textChunk + failChunk), chatPath, streamAsk, `"error"`, usage.Failed},
-		"cut":                  {upstreamtest.Break(textChunk), chatPath, streamAsk, `"error"`, usage.Failed},
-		"an error's status":    {upstreamtest.JSON(400, `{"error":{"message":"no","type":"x","param":null,"code":null}}`), chatPath, plainAsk, `"error"`, usage.Failed},
-		"not there":            {func(*upstreamtest.Conn) {}, chatPath, plainAsk, `"error"`, usage.Failed},
+		"no blank line":        {upstreamtest.Stream(textChunk + stopChunk + tokensChunk + strings.TrimSpace(sentinel)), chatPath, streamRequest, "[DONE]", usage.Answered},
+		"an error in a stream": {upstreamtest.Stream(textChunk + failChunk), chatPath, streamRequest, `"error"`, usage.Failed},
+		"cut":                  {upstreamtest.Break(textChunk), chatPath, streamRequest, `"error"`, usage.Failed},
+		"an error's status":    {upstreamtest.JSON(400, `{"error":{"message":"no","type":"x","param":null,"code":null}}`), chatPath, plainRequest, `"error"`, usage.Failed},
+		"not there":            {func(*upstreamtest.Conn) {}, chatPath, plainRequest, `"error"`, usage.Failed},
 		"forwarded":            {upstreamtest.JSON(200, `{"canary":1}`), speechPath, "{}", "canary", usage.Answered},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -169,16 +170,17 @@ func TestRowIsWrittenBeforeOddEnds(t *testing.T) {
 			_, body, _ := g.post(t, c.path, c.ask)
 			row := books.one(t, g)
 			if copies() != 1 {
-				t.Fatalf("the end was told %d times: %s", copies(), body)
+				t.Fatalf("the last bytes were written %d times: %s", copies(), body)
 			}
 			if kept := adopted(t, dir); len(kept) != 1 || kept[0].Outcome != c.outcome || kept[0].ID != row.ID {
-				t.Errorf("before the end was told, the disk had %+v", kept)
+				t.Errorf("before the last bytes, the disk had %+v", kept)
 			}
 		})
 	}
 }
 
-// A process that dies in mid-stream leaves a row of what the client had by then.
+// TestRowOfAKilledProcess checks that the row of a process killed in mid-stream counts
+// the tokens that the client had received.
 func TestRowOfAKilledProcess(t *testing.T) {
 	for name, path := range map[string]string{"verbatim": chatPath, "translated": "/v1/messages"} {
 		t.Run(name, func(t *testing.T) {
@@ -201,14 +203,14 @@ func TestRowOfAKilledProcess(t *testing.T) {
 				readUntil(t, r, "canary")
 				next <- true
 			}
-			readUntil(t, r, "stop") // so that the third was counted, too
+			readUntil(t, r, "stop") // so that the third event is counted, too
 			line := books.folder(t)
 			dir := t.TempDir()
 			if err := os.CopyFS(filepath.Join(dir, filepath.Base(line)), os.DirFS(line)); err != nil {
 				t.Fatal(err)
 			}
 			_ = c.Close()
-			// Whether it had ended by then, nobody knows; what it says of the tokens is the same.
+			// The row may be open or complete at this point; its tokens are the same.
 			kept := adopted(t, dir)
 			if len(kept) != 1 || kept[0].Usage.Input != likelyOf(ask) || kept[0].Usage.Output < 3 || kept[0].Usage.Output > 4 || !kept[0].Estimated || kept[0].Cost == nil {
 				t.Errorf("%+v", kept)
@@ -218,20 +220,20 @@ func TestRowOfAKilledProcess(t *testing.T) {
 	}
 }
 
-// What goes to the client is counted on the disk before it does, so that a killed
-// process has given nothing away.
+// TestDeliveryIsCountedBeforeItIsMade checks that output tokens are counted on disk
+// before they are sent to the client, so that a killed process loses no charge.
 func TestDeliveryIsCountedBeforeItIsMade(t *testing.T) {
 	for name, path := range map[string]string{"verbatim": chatPath, "translated": "/v1/messages"} {
 		t.Run(name, func(t *testing.T) {
 			books := newLedger(t)
 			g := newGateway(t, books.use)
 			dir, copies := watched(t, g, books, "canary")
-			g.up.Answer(upstreamtest.Stream(textChunk + textChunk + canaryChunk + stopChunk[:10])) // which is no end
+			g.up.Answer(upstreamtest.Stream(textChunk + textChunk + canaryChunk + stopChunk[:10])) // an unfinished stream
 			const ask = `{"model":"real-chat","stream":true,"max_tokens":16,"messages":[{"role":"user","content":"Hi"}]}`
 			_, body, _ := g.post(t, path, ask)
 			books.one(t, g)
 			if copies() != 1 {
-				t.Fatalf("it was told %d times: %s", copies(), body)
+				t.Fatalf("the last bytes were written %d times: %s", copies(), body)
 			}
 			if kept := adopted(t, dir); len(kept) != 1 || kept[0].Usage.Input != likelyOf(ask) || kept[0].Usage.Output != 3 || !kept[0].Estimated {
 				t.Errorf("%+v", kept)

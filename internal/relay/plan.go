@@ -3,123 +3,149 @@ package relay
 import (
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/conversation"
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
+	"github.com/isogloss-gateway/isogloss/internal/health"
+	"github.com/isogloss-gateway/isogloss/internal/lane/translate"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
 )
 
-// plan finds who can be asked, and in which order.
-func (r *Relay) plan(x *exchange) *llm.Error {
-	match, ok := x.state.Routes.Find(x.ask.model)
+// plan is the route of a request and its candidate targets.
+type plan struct {
+	route      *route.Route
+	candidates []candidate     // in the order in which they are tried
+	skipped    []failedAttempt // targets that are not tried, with the reason
+	session    balance.Session // prompt prefixes and pinned target
+	few        [2]candidate    // backing array of candidates, if two suffice
+	first      *health.Target  // of the first candidate before they are ordered
+}
+
+// candidate is a target that can serve the request.
+type candidate struct {
+	exchange.Target
+	tried int
+	done  bool // it must not be tried again
+}
+
+// choose makes the plan.
+func (q *request) choose() *llm.Error {
+	model := q.Call.Body.Model
+	match, ok := q.state.Routes.Find(model)
 	if !ok {
-		return noSuchModel(x.ask.model)
+		return q.state.noSuchModel(model, q.caller.Sees)
 	}
-	x.route = match.Route
+	q.route, q.Record.Model, q.Call.Continue = match.Route, match.Route.Name, match.Route.Continue
 	if len(match.Targets) == 0 {
 		return &llm.Error{Kind: llm.Overloaded, Code: "no_worker", Param: "model", RetryAfter: time.Second,
-			Message: "no worker serves the model '" + printable(x.ask.model) + "' at present; try again when one has registered"}
+			Message: "no worker serves the model '" + exchange.Printable(model) + "' at present; try again when one has registered"}
 	}
-	x.line = x.candidates(match.Targets)
-	if len(x.line) == 0 {
-		return x.endpoint.unserved(x.ask.model, match.Targets[0].Provider.Protocol)
+	q.candidates = q.findCandidates(match.Targets)
+	if len(q.candidates) == 0 {
+		return exchange.Unserved(q.Call, match.Targets[0].Provider.Protocol)
 	}
-	if len(x.line) > 1 {
-		r.order(x)
+	q.first = q.candidates[0].Live
+	if len(q.candidates) > 1 {
+		q.order()
 	}
-	return nil
-}
-
-// candidates are the targets that can be asked: all for what every dialect can
-// say, else those that speak the client's dialect or one that has the like. What
-// only resembles a chat is asked as one where nobody has it.
-func (x *exchange) candidates(targets []route.Target) []candidate {
-	line := x.nearest[:0]
-	for _, t := range targets {
-		if x.endpoint.servedBy(t.Provider) {
-			line = append(line, candidate{target: t})
-		}
-	}
-	if len(line) > 0 || x.endpoint.form == nil {
-		return line
-	}
-	for _, t := range targets {
-		line = append(line, candidate{target: t})
-	}
-	return line
-}
-
-// prepare writes the request for a target: the client's own bytes with the
-// configured edits, or a translation. Each attempt begins with what the client
-// sent.
-func (r *Relay) prepare(x *exchange, t *route.Target) *llm.Error {
-	x.target, x.speaks, x.dialect = *t, r.codecs[t.Provider.Protocol], r.codecs[x.endpoint.dialect]
-	if err := x.checkVersion(len(x.route.Targets)); err != nil {
+	if err := q.Call.ResolveModels(q.state.Routes, match.Targets, q.caller.Sees); err != nil {
 		return err
 	}
-	if !x.endpoint.verbatim(t.Provider) || x.continues() {
-		return r.convert(x)
-	}
-	edits, err := x.edits()
-	if err != nil {
-		return err
-	}
-	x.path = x.endpoint.upstreamPath(*t, x.streams)
-	x.body = patch(x.ask.body, edits)
-	x.tap = x.speaks.NewTap(x.ask.n)
-	return nil
+	return q.Call.CheckOwners(q.ctx, q.relay.Owners, match.Targets)
 }
 
-// edits lists what the configuration changes in the body.
-func (x *exchange) edits() ([]edit, *llm.Error) {
-	p := x.target.Provider
-	var edits []edit
-	if x.endpoint.dialect == protocol.OpenAIChat {
-		var err *llm.Error
-		if edits, err = x.nvext(); err != nil {
-			return nil, err
+// findCandidates returns the targets that can serve the call. If no target supports text
+// completions, a text completion becomes a chat request.
+func (q *request) findCandidates(targets []route.Target) []candidate {
+	list := q.few[:0]
+	for _, t := range targets {
+		if d := q.relay.dialects.ByName[t.Provider.Protocol]; servable(q.Call, d) {
+			list = append(list, candidate{Target: exchange.Target{Target: t, Dialect: d}})
 		}
 	}
-	if x.target.Model != x.ask.model && x.endpoint.model == "" {
-		edits = append(edits, x.ask.set("model", quote(x.target.Model)))
+	if len(list) > 0 || q.Call.Complete == nil {
+		return list
 	}
-	edits = append(edits, x.ask.applyQuirks(p.Quirks)...)
-	stream := x.ask.stream
-	if !stream && x.endpoint.generates && p.UpstreamStream == provider.Always {
-		stream = true
-		if x.endpoint.dialect != protocol.Gemini { // which has it in the path
-			edits = append(edits, x.ask.set("stream", "true"))
-		}
+	for _, t := range targets {
+		list = append(list, candidate{Target: exchange.Target{Target: t, Dialect: q.relay.dialects.ByName[t.Provider.Protocol]}})
 	}
-	x.streams = stream
-	// A collected answer has its usage as the upstream's own whole answer has.
-	if stream && x.endpoint.dialect == protocol.OpenAIChat && !x.ask.usage && (p.IncludeUsage || x.account != nil || !x.ask.stream) {
-		edits = append(edits, x.ask.askUsage())
-		x.hide = true
-	}
-	return edits, nil
+	return list
 }
 
-// nvext checks NVIDIA's extension and treats it as the provider wants it.
-func (x *exchange) nvext() ([]edit, *llm.Error) {
-	raw := x.ask.raw("nvext")
-	if raw == nil {
-		return nil, nil
+// servable reports whether an upstream of a dialect can serve the call, verbatim or by
+// translation.
+func servable(c *exchange.Call, upstream *protocol.Dialect) bool {
+	return c.Operation == protocol.Generate || upstream == c.Dialect || translate.Operation(c, upstream)
+}
+
+// order sorts the candidates into the order in which they are tried and removes those
+// that must not be tried.
+func (q *request) order() {
+	var buf [8]*route.Target
+	targets := buf[:0]
+	for i := range q.candidates {
+		targets = append(targets, &q.candidates[i].Target.Target)
 	}
-	if err := openaichat.CheckNvExt(raw); err != nil {
-		return nil, err
+	q.session = q.newSession()
+	order, skipped := fleet.Order(q.route.Balance, targets, q.session)
+	list := make([]candidate, len(order))
+	for i, at := range order {
+		list[i] = q.candidates[at]
 	}
-	p := x.target.Provider
-	switch p.NvExt {
-	case provider.NvExtForward:
-		return x.ask.applyNvExtQuirks(p.Quirks), nil
-	case provider.NvExtDrop:
-		e, _ := x.ask.remove("nvext")
-		x.fidelity = fidelityOf([]llm.Loss{{Path: "nvext", Verdict: llm.Dropped, Code: "nvext.unsupported"}})
-		return []edit{e}, nil
-	case provider.NvExtRefuse:
+	q.candidates = list
+	for _, s := range skipped {
+		q.skipped = append(q.skipped, failedAttempt{target: s.Target, reason: s.Reason})
 	}
-	return nil, &llm.Error{Kind: llm.InvalidRequest, Code: "unsupported_parameter", Param: "nvext",
-		Message: "the provider '" + p.Name + "' does not take nvext; leave it out, or set 'nvext: forward' or 'nvext: drop' for the provider"}
+}
+
+// newSession returns the properties of the conversation that affect the choice of a
+// target: its prompt prefix, and the credential that sealed its reasoning.
+func (q *request) newSession() balance.Session {
+	s := balance.Session{History: q.route.History}
+	if q.route.Balance == balance.CacheAware || q.route.Credentials > 1 {
+		s.Prefixes = balance.AppendPrefixes(nil, promptParts(q.Call))
+	}
+	if len(s.Prefixes) > 0 && q.route.Credentials > 1 && q.relay.dialects.HasSeals(q.Call.Body.Text()) {
+		s.Pin = q.relay.pins.Target(q.pinnedSession(s))
+	}
+	return s
+}
+
+// pinnedSession returns the key under which the conversation's target is pinned.
+func (q *request) pinnedSession(s balance.Session) conversation.Session {
+	return conversation.Session{Caller: conversation.Caller{ID: q.caller.ID, Tenant: q.caller.Tenant}, Route: q.route.Name, Prefix: s.Prefixes[len(s.Prefixes)-1]}
+}
+
+// noteSession records which target served a conversation and how much of the prompt was
+// in its cache.
+func (q *request) noteSession() {
+	if len(q.session.Prefixes) == 0 {
+		return
+	}
+	target := q.Target.String()
+	if q.route.Credentials > 1 {
+		q.relay.pins.Set(q.pinnedSession(q.session), target)
+	}
+	if h := q.route.History; h != nil {
+		u := q.attempt.summary().Usage
+		if u == nil {
+			u = &llm.Usage{}
+		}
+		h.Seen(target, q.session, int(u.TotalInput()), int(u.CacheRead))
+	}
+}
+
+// promptParts returns the parts of a request that make up its prompt cache prefix.
+func promptParts(c *exchange.Call) balance.Parts {
+	member := func(name string) []byte {
+		if name == "" {
+			return nil
+		}
+		return c.Body.Raw(name)
+	}
+	p := c.Dialect.Prompt
+	return balance.Parts{System: member(p.System), Tools: member(p.Tools), Turns: member(p.Turns)}
 }

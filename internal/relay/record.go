@@ -4,65 +4,148 @@ import (
 	"net/http"
 	"runtime/debug"
 
+	"github.com/isogloss-gateway/isogloss/internal/billing"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/replay"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// record ends an exchange: it runs once, whatever happened, also after a panic.
-func (r *Relay) record(x *exchange) {
+// record ends a request: it charges, meters and logs it. It runs once, also after a
+// panic.
+func (q *request) record() {
 	if fault := recover(); fault != nil {
-		r.fail(x, &llm.Error{Kind: llm.Internal, Message: "the gateway made a mistake with this request; its log has the place"})
-		r.observer.Logger().Error("panic", "id", x.seen.ID, "stack", string(debug.Stack()))
+		q.sendError(&llm.Error{Kind: llm.Internal, Message: "the gateway failed on this request; its log has the place"})
+		q.relay.observer.Logger().Error("panic", "id", q.Call.ID, "stack", string(debug.Stack()))
 	}
-	x.charge()
-	x.remember()
-	x.out.close()
-	if x.tape != nil {
-		x.endTape()
+	q.Charge()
+	q.Writer.Close()
+	q.replay.Store(&q.Delivery, q.attempt.summary().Finish, q.cut)
+	if q.tape != nil {
+		q.endTape()
 	}
-	x.release()
-	x.permit.Release()
-	seen := x.summary()
-	x.seen.Finish, x.seen.Usage, x.seen.ResponseModel = seen.Finish, seen.Usage, seen.Model
-	x.seen.Fidelity = x.fidelity
-	x.seen.BytesOut = x.out.written
-	x.seen.End()
-	if x.cut {
-		panic(http.ErrAbortHandler) // the only way to tell the client that the body is not whole
+	q.attempt.close()
+	q.slot.Release()
+	q.freeMemory()
+	s := q.attempt.summary()
+	q.Record.Finish, q.Record.Usage, q.Record.ResponseModel = s.Finish, s.Usage, s.Model
+	q.Record.Fidelity = q.attempt.fidelity()
+	q.Record.BytesOut = q.Writer.Written()
+	q.Record.End()
+	if q.cut {
+		panic(http.ErrAbortHandler) // the only way to tell the client that the body is incomplete
 	}
 }
 
-// summary is what was learned of the answer, in either lane.
-func (x *exchange) summary() protocol.Summary {
+// maxChoices limits the number of choices. It is more than any vendor generates, and
+// small enough that products do not overflow.
+const maxChoices = 1 << 16
+
+// recall sends a stored response, if there is one. It reports whether it did.
+func (q *request) recall() (bool, *llm.Error) {
+	answer, err := q.replay.Find(q.ctx, q.state.Books.Stores, replay.Caller{Key: q.caller.Key, Org: q.caller.Org}, q.route, &q.Delivery)
+	if answer == nil || err != nil {
+		return false, err
+	}
+	if q.replay.Cached {
+		if q.Account, err = q.state.Books.OpenCached(q.ctx, q.billingRequest(), q.candidates[0].String()); err != nil {
+			return false, err
+		}
+	}
+	replay.Send(answer, &q.Delivery)
+	return true, nil
+}
+
+// reserve opens the request's account, if there is a ledger.
+func (q *request) reserve() (err *llm.Error) {
+	if q.state.Books.Ledger == nil {
+		return nil
+	}
+	targets := make([]billing.Target, 0, len(q.candidates))
+	for i := range q.candidates {
+		targets = q.Call.AppendBilled(targets, &q.candidates[i].Target.Target)
+	}
+	var limit, choices int64 // output limit and number of choices
+	if b := q.Call.Body; q.Call.Generates() {
+		limit, choices = b.MaxOutput, min(b.Generated, maxChoices)
+	}
+	q.Account, err = q.state.Books.Reserve(q.ctx, q.billingRequest(), billing.EstimateRequest(len(q.Call.Body.Text()), limit, choices), targets)
+	return err
+}
+
+// billingRequest returns the request as billing needs it.
+func (q *request) billingRequest() billing.Request {
+	r := billing.Request{ID: q.Call.ID, Key: q.caller.Key, Team: q.caller.Team, Org: q.caller.Org, Accounts: q.caller.Accounts, Began: q.Record.Began(),
+		Endpoint: q.Call.Name, Dialect: string(q.Call.Dialect.Name), Free: q.Call.Operation == protocol.CountTokens, Sheddable: q.class == limit.Sheddable}
+	if q.route != nil {
+		r.Model, r.Stream = q.route.Name, q.Call.Body.Stream
+	}
+	return r
+}
+
+// Charge closes the request's account. It must be called before the client can know that
+// the response is complete.
+func (q *request) Charge() {
+	q.Call.AddOwner(q.relay.Owners, q.Target, q.attempt.summary())
+	if q.Account.Closed() {
+		return
+	}
+	result := billing.Result{Status: q.status(), Outcome: q.outcome(), Last: q.billedAttempt(q.Record.Err)}
+	for _, f := range q.failed {
+		if !f.sentAt.IsZero() {
+			result.Failed = append(result.Failed, usage.Attempt{Target: f.target, Began: f.sentAt, Took: f.took, Status: f.status, Fault: f.reason})
+		}
+	}
+	q.Record.Cost = (*int64)(q.Account.Charge(result))
+}
+
+// billedAttempt returns the current attempt as billing needs it.
+func (q *request) billedAttempt(err *llm.Error) billing.Attempt {
+	a := q.attempt
+	b := billing.Attempt{Target: billing.Target{Name: q.Record.Target}, Began: a.sentAt, Status: q.Record.UpstreamStatus, Fault: billing.FaultOf(err), Reported: a.summary().Usage, Early: a.early,
+		Content: a.summary().Content || !q.Call.Generates()}
+	if a.target != nil && q.route != nil {
+		b.Target = q.Call.BilledAs(&a.target.Target, a.summary().Model)
+		b.Target.Name = q.Record.Target
+	}
+	return b
+}
+
+// Release frees the request body and other values that only further attempts need, after
+// the first part of the response is sent.
+func (q *request) Release() {
+	if a := q.attempt; a.prepared != nil && a.prepared.Request().Body != nil {
+		a.prepared.Request().Body = nil
+		q.Call.Release()
+		q.freeMemory()
+	}
+}
+
+// status returns the status that the client received or will receive, or 0 if it has
+// disconnected.
+func (q *request) status() int {
+	err := q.Record.Err
 	switch {
-	case x.translation != nil:
-		return x.translation.summary
-	case x.tap != nil:
-		return x.tap.Summary()
+	case q.Record.Status != 0:
+		return q.Record.Status
+	case err == nil, q.Writer.Started():
+		return http.StatusOK
+	case err.Kind == llm.Cancelled:
+		return 0
 	}
-	return protocol.Summary{}
+	return q.Call.Dialect.Codec.ErrorStatus(err)
 }
 
-// release lets go of the upstream and of the timers.
-func (a *attempt) release() {
-	if a.idle != nil {
-		a.idle.Stop()
-		a.total.Stop()
+// outcome returns how the request ended or is about to end.
+func (q *request) outcome() usage.Outcome {
+	switch err := q.Record.Err; {
+	case q.replay.Cached:
+		return usage.Cached
+	case err == nil:
+		return usage.Answered
+	case err.Kind == llm.Cancelled:
+		return usage.Left
 	}
-	if a.busy {
-		a.busy = false
-		a.target.Live.End()
-	}
-	a.place.Release()
-	if a.upstream != nil {
-		_ = a.upstream.Body.Close() // nothing is read from it any more
-	}
-	a.stop(errReturned)
-}
-
-// stop gives the call up, if there is one.
-func (a *attempt) stop(cause error) {
-	if a.hangUp != nil {
-		a.hangUp(cause)
-	}
+	return usage.Failed
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
 )
 
-// faulty is a codec with a mistake in one of its methods.
+// faulty is a codec that panics in the method named at.
 type faulty struct {
 	openaichat.Codec
 	at    string
-	after int // calls of Event that go well
+	after int // calls of Event before the panic
 }
 
 func (f faulty) fail(at string) {
@@ -33,14 +33,19 @@ func (f faulty) NewTap(choices int) protocol.Tap {
 	return &faultyTap{f.Codec.NewTap(choices), f}
 }
 
-func (f faulty) NewCollector(limit int64) protocol.Collector {
-	f.fail("NewCollector")
-	return f.Codec.NewCollector(limit)
+func (f faulty) NewStreamDecoder() protocol.StreamDecoder {
+	f.fail("NewStreamDecoder")
+	return f.Codec.NewStreamDecoder()
 }
 
-func (f faulty) Explode(body []byte) ([][]byte, error) {
-	f.fail("Explode")
-	return f.Codec.Explode(body)
+func (f faulty) NewStreamEncoder(ask *llm.Request) protocol.StreamEncoder {
+	f.fail("NewStreamEncoder")
+	return f.Codec.NewStreamEncoder(ask)
+}
+
+func (f faulty) EncodeResponse(resp *llm.Response, ask *llm.Request, report *llm.Report) []byte {
+	f.fail("EncodeResponse")
+	return f.Codec.EncodeResponse(resp, ask, report)
 }
 
 type faultyTap struct {
@@ -60,8 +65,8 @@ func (f *faultyTap) Body(body []byte) *llm.Error {
 	return f.Tap.Body(body)
 }
 
-// A mistake of ours ends one request, with an error that its client can read, and
-// is counted and logged once. The gateway serves on.
+// TestPanicIsRecordedOnce checks that a panic ends only its own request, with an error in
+// the client's dialect, and is logged and counted once.
 func TestPanicIsRecordedOnce(t *testing.T) {
 	read := make(chan bool)
 	inTwo := func(first, then string) upstreamtest.Script {
@@ -73,7 +78,7 @@ func TestPanicIsRecordedOnce(t *testing.T) {
 			c.EndStream()
 		}
 	}
-	stream, whole := upstreamtest.Stream(textChunk+stopChunk+sentinel), upstreamtest.JSON(http.StatusOK, plainAnswer)
+	stream, whole := upstreamtest.Stream(textChunk+stopChunk+sentinel), upstreamtest.JSON(http.StatusOK, plainResponse)
 	for _, c := range []struct {
 		name   string
 		codec  faulty
@@ -82,18 +87,18 @@ func TestPanicIsRecordedOnce(t *testing.T) {
 		script upstreamtest.Script
 		sent   string
 	}{
-		{"before the call", faulty{at: "NewTap"}, streamAsk, listSpeech, stream, ""},
-		{"in the first event", faulty{at: "Event"}, streamAsk, listSpeech, stream, ""},
-		{"in a later event", faulty{at: "Event", after: 1}, streamAsk, listSpeech, inTwo(textChunk, stopChunk+sentinel), textChunk},
-		{"in the last event", faulty{at: "Event", after: 2}, streamAsk, listSpeech, inTwo(textChunk+textChunk, strings.TrimSpace(stopChunk)), textChunk + textChunk},
-		{"in a whole answer", faulty{at: "Body"}, plainAsk, listSpeech, whole, ""},
-		{"in an answer taken apart", faulty{at: "Explode"}, streamAsk, listSpeech, whole, ""},
-		{"while collecting", faulty{at: "Event", after: 1}, plainAsk, always, stream, ""},
-		{"before collecting", faulty{at: "NewCollector"}, plainAsk, always, stream, ""},
+		{"before the call", faulty{at: "NewTap"}, streamRequest, listSpeech, stream, ""},
+		{"in the first event", faulty{at: "Event"}, streamRequest, listSpeech, stream, ""},
+		{"in a later event", faulty{at: "Event", after: 1}, streamRequest, listSpeech, inTwo(textChunk, stopChunk+sentinel), textChunk},
+		{"in the last event", faulty{at: "Event", after: 2}, streamRequest, listSpeech, inTwo(textChunk+textChunk, strings.TrimSpace(stopChunk)), textChunk + textChunk},
+		{"in a whole answer", faulty{at: "Body"}, plainRequest, listSpeech, whole, ""},
+		{"in a body that is streamed", faulty{at: "NewStreamEncoder"}, streamRequest, listSpeech, whole, ""},
+		{"after collecting", faulty{at: "EncodeResponse"}, plainRequest, always, stream, ""},
+		{"before collecting", faulty{at: "NewStreamDecoder"}, plainRequest, always, stream, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			g := newGateway(t, c.change)
-			g.relay.codecs[protocol.OpenAIChat] = c.codec
+			g.relay.dialects.ByName[protocol.OpenAIChat].Codec = c.codec
 			g.up.Answer(c.script)
 			resp := g.open(t, chatPath, c.ask)
 			defer resp.Body.Close()
@@ -131,23 +136,24 @@ func TestPanicIsRecordedOnce(t *testing.T) {
 				t.Errorf("counted %d times", n)
 			}
 
-			g.relay.codecs[protocol.OpenAIChat] = openaichat.Codec{}
+			g.relay.dialects.ByName[protocol.OpenAIChat].Codec = openaichat.Codec{}
 			g.up.Answer(whole)
-			if _, body, err := g.post(t, chatPath, plainAsk); err != nil || (c.ask == plainAsk && body != plainAnswer) {
+			if _, body, err := g.post(t, chatPath, plainRequest); err != nil || (c.ask == plainRequest && body != plainResponse) {
 				t.Errorf("the next request: %v %s", err, body)
 			}
 		})
 	}
 }
 
-// Nobody asks an upstream to compress. What it compresses nevertheless is unpacked,
-// event by event, and no header speaks of it, SSE-22 and SSE-23.
-func TestCompressedAnswers(t *testing.T) {
+// TestCompressedResponses checks that the gateway does not request compression and that
+// it decompresses a compressed response event by event, without a Content-Encoding header
+// (SSE-22, SSE-23).
+func TestCompressedResponses(t *testing.T) {
 	t.Run("whole", func(t *testing.T) {
 		g := newGateway(t)
-		g.up.Answer(upstreamtest.JSON(http.StatusOK, strings.Join(squeeze(plainAnswer), ""), "Content-Encoding", "GZIP"))
-		resp, body, err := g.post(t, chatPath, plainAsk, "Accept-Encoding", "gzip, br")
-		if err != nil || body != plainAnswer || resp.Header.Get("Content-Encoding") != "" {
+		g.up.Answer(upstreamtest.JSON(http.StatusOK, strings.Join(squeeze(plainResponse), ""), "Content-Encoding", "GZIP"))
+		resp, body, err := g.post(t, chatPath, plainRequest, "Accept-Encoding", "gzip, br")
+		if err != nil || body != plainResponse || resp.Header.Get("Content-Encoding") != "" {
 			t.Errorf("%v: %q %v", err, body, resp.Header)
 		}
 		if got := g.up.Last(t).Header.Get("Accept-Encoding"); got != "" {
@@ -168,7 +174,7 @@ func TestCompressedAnswers(t *testing.T) {
 			}
 			c.EndStream()
 		})
-		resp := g.open(t, chatPath, streamAsk, "Accept-Encoding", "gzip")
+		resp := g.open(t, chatPath, streamRequest, "Accept-Encoding", "gzip")
 		defer resp.Body.Close()
 		for _, want := range events {
 			got := make([]byte, len(want))
@@ -187,25 +193,26 @@ func TestCompressedAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask, media, encoding, body, sent, code string
 	}{
-		"cut":            {plainAsk, "application/json", "gzip", packed[:len(packed)/2], "", "upstream_truncated"},
-		"cut stream":     {streamAsk, "text/event-stream", "gzip", squeeze(textChunk)[0], textChunk, "upstream_truncated"},
-		"not compressed": {plainAsk, "application/json", "gzip", plainAnswer, "", "upstream_truncated"},
-		"brotli":         {plainAsk, "application/json", "br", "x", "", "upstream_invalid_response"},
-		"brotli stream":  {streamAsk, "text/event-stream", "br", "x", "", "upstream_invalid_response"},
-		"twice":          {plainAsk, "application/json", "gzip, br", "x", "", "upstream_invalid_response"},
+		"cut":            {plainRequest, "application/json", "gzip", packed[:len(packed)/2], "", "upstream_truncated"},
+		"cut stream":     {streamRequest, "text/event-stream", "gzip", squeeze(textChunk)[0], textChunk, "upstream_truncated"},
+		"not compressed": {plainRequest, "application/json", "gzip", plainResponse, "", "upstream_truncated"},
+		"brotli":         {plainRequest, "application/json", "br", "x", "", "upstream_invalid_response"},
+		"brotli stream":  {streamRequest, "text/event-stream", "br", "x", "", "upstream_invalid_response"},
+		"twice":          {plainRequest, "application/json", "gzip, br", "x", "", "upstream_invalid_response"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t)
 			g.up.Answer(func(conn *upstreamtest.Conn) {
 				conn.Whole(http.StatusOK, c.media, c.body, "Content-Encoding", c.encoding)
 			})
-			wantCut(t, g, c.ask, c.sent, c.code)
+			wantTruncated(t, g, c.ask, c.sent, c.code)
 			g.wantFailure(t, "upstream")
 		})
 	}
 }
 
-// LIF-18: streams share nothing, though their ids are the same.
+// TestConcurrentStreamsAreLikeSerialOnes checks that concurrent streams with equal ids do
+// not affect each other (LIF-18).
 func TestConcurrentStreamsAreLikeSerialOnes(t *testing.T) {
 	const streams = 200
 	g := newGateway(t, always)
@@ -216,7 +223,7 @@ func TestConcurrentStreamsAreLikeSerialOnes(t *testing.T) {
 		upstreamtest.StreamRandom(toolStream(seed), seed)(c)
 	})
 	ask := func(i int) string {
-		base := []string{streamAsk, plainAsk}[i%2]
+		base := []string{streamRequest, plainRequest}[i%2]
 		_, body, err := g.post(t, chatPath, strings.Replace(base, `"messages"`, fmt.Sprintf(`"seed":%d ,"messages"`, i), 1))
 		if err != nil {
 			t.Error(err)
@@ -243,7 +250,7 @@ func TestConcurrentStreamsAreLikeSerialOnes(t *testing.T) {
 	g.wantIdle(t)
 }
 
-// toolStream is a stream with a tool call whose pieces say whose they are.
+// toolStream returns a stream with a tool call whose pieces contain the seed.
 func toolStream(seed uint64) string {
 	var b strings.Builder
 	b.WriteString(`data: {"id":"same","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_same","type":"function","function":{"name":"f","arguments":""}}]}}]}` + "\n\n")

@@ -3,42 +3,40 @@ package relay
 import (
 	"bytes"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/cache"
-	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
-	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// A request that its key may not send is told why, nobody is asked, and there is no
-// row: a flood of such requests would write the ledger full.
+// TestRefusedRequestsHaveNoRow checks that a request that its key may not send is
+// rejected with a reason, without an upstream request and without a row. A flood of
+// rejected requests must not fill the ledger.
 func TestRefusedRequestsHaveNoRow(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit  quota.Limit
 		code   string
 		status int
-		again  bool // waiting helps
+		again  bool // the response has a Retry-After header
 	}{
 		"requests": {quota.Limit{Requests: 1}, "rate_limit_requests", 429, true},
 		"tokens":   {quota.Limit{Tokens: 5000}, "rate_limit_tokens", 429, true},
-		"budget":   {quota.Limit{Budget: costOf(promptOf(plainAsk), unboundedMost)}, "budget_exceeded", 429, false},
+		"budget":   {quota.Limit{Budget: costOf(promptOf(plainRequest), outputStep)}, "budget_exceeded", 429, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			books := newLedger(t, c.limit)
 			g := newGateway(t, books.use)
-			g.up.Answer(upstreamtest.JSON(200, strings.Replace(plainAnswer, `"completion_tokens":2`, `"completion_tokens":4000`, 1)))
-			if resp, got, _ := g.post(t, chatPath, plainAsk); resp.StatusCode != http.StatusOK {
+			g.up.Answer(upstreamtest.JSON(200, strings.Replace(plainResponse, `"completion_tokens":2`, `"completion_tokens":4000`, 1)))
+			if resp, got, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusOK {
 				t.Fatal(got)
 			}
 			for range 3 {
-				resp, got, _ := g.post(t, chatPath, plainAsk)
+				resp, got, _ := g.post(t, chatPath, plainRequest)
 				if code, message := readError(t, got); resp.StatusCode != c.status || code != c.code || (resp.Header.Get("Retry-After") != "") != c.again || !strings.Contains(message, "key:k1") {
 					t.Errorf("%s %v %s", resp.Status, resp.Header, got)
 				}
@@ -51,8 +49,9 @@ func TestRefusedRequestsHaveNoRow(t *testing.T) {
 	}
 }
 
-// What has no price cannot be paid for from a budget. Without one it is served, and
-// its cost is not known, which is not zero.
+// TestUnknownPrice checks that a model without a price is rejected for a key with a
+// budget. Without a budget it is served and its row has no cost, which differs from a
+// cost of zero.
 func TestUnknownPrice(t *testing.T) {
 	ceiling := &usage.Tariff{Input: "100", Output: "1000"}
 	dear := usage.Money(3*100_000 + 2*1_000_000)
@@ -75,8 +74,8 @@ func TestUnknownPrice(t *testing.T) {
 				g.provider.Name = "nobody-knows"
 				g.state.Books.Prices = prices(c.ceiling)
 			})
-			g.up.Answer(upstreamtest.JSON(200, plainAnswer))
-			resp, got, _ := g.post(t, chatPath, plainAsk)
+			g.up.Answer(upstreamtest.JSON(200, plainResponse))
+			resp, got, _ := g.post(t, chatPath, plainRequest)
 			if resp.StatusCode != c.status {
 				t.Fatalf("%s %s", resp.Status, got)
 			}
@@ -101,8 +100,8 @@ func TestUnknownPrice(t *testing.T) {
 	}
 }
 
-// A path that is only forwarded has a row without a cost, and no key with a budget
-// may use it.
+// TestForwardedRow checks that a forwarded path writes a row without a cost and is
+// rejected for a key with a budget.
 func TestForwardedRow(t *testing.T) {
 	t.Run("no budget", func(t *testing.T) {
 		books := newLedger(t, quota.Limit{Requests: 9})
@@ -137,7 +136,7 @@ func TestForwardedRow(t *testing.T) {
 	})
 }
 
-// What is no generated text has rows, too.
+// TestRowsOfOtherEndpoints checks the rows of endpoints that do not generate text.
 func TestRowsOfOtherEndpoints(t *testing.T) {
 	const count = `{"input_tokens":12}`
 	for name, c := range map[string]struct {
@@ -167,15 +166,15 @@ func TestRowsOfOtherEndpoints(t *testing.T) {
 	}
 }
 
-// withAnswers keeps answers, and what Idempotency-Keys stand for.
-func withAnswers(t *testing.T, max int) func(*gateway) {
+// withResponseCache enables the response cache and Idempotency-Key records.
+func withResponseCache(t *testing.T, max int) func(*gateway) {
 	t.Helper()
 	hidden := bytes.Repeat([]byte("s"), 32)
 	kept, err := cache.NewMemory(1 << 20)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, err := cache.New(kept, cache.Options{Secret: hidden, TTL: time.Minute})
+	responses, err := cache.New(kept, cache.Options{Secret: hidden, TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,29 +186,30 @@ func withAnswers(t *testing.T, max int) func(*gateway) {
 		once.Close()
 		kept.Close()
 	})
-	return func(g *gateway) { g.state.Books.Answers, g.state.Books.Once = answers, once }
+	return func(g *gateway) { g.state.Books.Responses, g.state.Books.Once = responses, once }
 }
 
-// An answer from before costs nothing and says so.
-func TestCachedAnswerCostsNothing(t *testing.T) {
+// TestCachedResponseIsFree checks that a cached response costs nothing and that its row
+// has the outcome "cached".
+func TestCachedResponseIsFree(t *testing.T) {
 	for name, c := range map[string]struct {
 		body   string
 		script upstreamtest.Script
 	}{
-		"whole":    {`{"model":"real-chat","temperature":0,"messages":[]}`, upstreamtest.JSON(200, plainAnswer)},
+		"whole":    {`{"model":"real-chat","temperature":0,"messages":[]}`, upstreamtest.JSON(200, plainResponse)},
 		"streamed": {`{"model":"real-chat","temperature":0,"stream":true,"messages":[]}`, upstreamtest.Stream(textChunk + stopChunk + tokensChunk + sentinel)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			books := newLedger(t, quota.Limit{Budget: usage.Dollar})
-			g := newGateway(t, books.use, withAnswers(t, 0))
+			g := newGateway(t, books.use, withResponseCache(t, 0))
 			g.up.Answer(c.script)
 			_, first, _ := g.post(t, chatPath, c.body)
-			eventually(t, "the answer is kept", func() bool { return len(books.all(t)) == 1 && books.spool.Snapshot().Open == 0 })
+			eventually(t, "the response is cached", func() bool { return len(books.all(t)) == 1 && books.spool.Snapshot().Open == 0 })
 			var second string
 			var resp *http.Response
-			eventually(t, "the answer is given again", func() bool {
+			eventually(t, "the cached response is served", func() bool {
 				resp, second, _ = g.post(t, chatPath, c.body)
-				return resp.Header.Get(cacheHeader) == "hit"
+				return resp.Header.Get("Isogloss-Cache") == "hit"
 			})
 			asked := len(g.up.Requests())
 			rows := books.all(t)
@@ -224,9 +224,23 @@ func TestCachedAnswerCostsNothing(t *testing.T) {
 	}
 }
 
-// What a content filter has touched is not given again, and neither is an answer of
-// somebody who would not be asked today.
-func TestAnswerThatIsNotKept(t *testing.T) {
+// TestCachedResponseHasItsMode checks that requests with different fidelity modes do not
+// share a cached response.
+func TestCachedResponseHasItsMode(t *testing.T) {
+	g := newGateway(t, newLedger(t, quota.Limit{Budget: usage.Dollar}).use, withResponseCache(t, 0))
+	g.up.Answer(upstreamtest.JSON(200, plainResponse))
+	for _, mode := range []string{"loose", "strict"} {
+		resp, _, err := g.post(t, chatPath, `{"model":"real-chat","temperature":0,"messages":[]}`, "Isogloss-Fidelity-Mode", mode)
+		if err != nil || resp.Header.Get("Isogloss-Cache") != "miss" {
+			t.Errorf("%s: %v %s", mode, err, resp.Header.Get("Isogloss-Cache"))
+		}
+		g.line(t) // wait for the end of the exchange, which writes the cache
+	}
+}
+
+// TestFilteredResponseIsNotCached checks that a response with the finish reason
+// content_filter is not cached.
+func TestFilteredResponseIsNotCached(t *testing.T) {
 	const ask = `{"model":"real-chat","temperature":0,"messages":[]}`
 	again := func(t *testing.T, g *gateway) int {
 		t.Helper()
@@ -234,39 +248,34 @@ func TestAnswerThatIsNotKept(t *testing.T) {
 			if resp, _, err := g.post(t, chatPath, ask); err != nil || resp.StatusCode != http.StatusOK {
 				t.Fatal(err)
 			}
-			g.line(t) // it is over, and what is kept is kept
+			g.line(t) // wait for the end of the exchange, which writes the cache
 		}
 		return len(g.up.Requests())
 	}
 	t.Run("filtered", func(t *testing.T) {
-		g := newGateway(t, newLedger(t, quota.Limit{Budget: usage.Dollar}).use, withAnswers(t, 0))
-		g.up.Answer(upstreamtest.JSON(200, strings.Replace(plainAnswer, `"stop"`, `"content_filter"`, 1)))
+		g := newGateway(t, newLedger(t, quota.Limit{Budget: usage.Dollar}).use, withResponseCache(t, 0))
+		g.up.Answer(upstreamtest.JSON(200, strings.Replace(plainResponse, `"stop"`, `"content_filter"`, 1)))
 		if asked := again(t, g); asked != 2 {
-			t.Errorf("the upstream was asked %d times, want 2", asked)
-		}
-	})
-	t.Run("another target", func(t *testing.T) {
-		if a, b := destination(&route.Route{Name: "m", Targets: []route.Target{{Provider: &provider.Provider{Name: "a", BaseURL: &url.URL{Host: "x"}}, Model: "m"}}}),
-			destination(&route.Route{Name: "m", Targets: []route.Target{{Provider: &provider.Provider{Name: "a", BaseURL: &url.URL{Host: "y"}}, Model: "m"}}}); a == b {
-			t.Errorf("both are %q", a)
+			t.Errorf("the upstream got %d requests, want 2", asked)
 		}
 	})
 }
 
-// A request under an Idempotency-Key is sent once and paid for once.
+// TestIdempotencyKeyIsChargedOnce checks that requests with the same Idempotency-Key
+// cause one upstream request and one charge.
 func TestIdempotencyKeyIsChargedOnce(t *testing.T) {
-	const header = onceHeader
+	const header = "Idempotency-Key"
 	open := func(t *testing.T, max int) (*gateway, *ledger) {
 		books := newLedger(t, quota.Limit{Budget: usage.Dollar})
-		return newGateway(t, books.use, withAnswers(t, max)), books
+		return newGateway(t, books.use, withResponseCache(t, max)), books
 	}
 	t.Run("replay", func(t *testing.T) {
 		g, books := open(t, 0)
-		g.up.Answer(upstreamtest.JSON(200, plainAnswer))
-		_, first, _ := g.post(t, chatPath, plainAsk, header, "a")
+		g.up.Answer(upstreamtest.JSON(200, plainResponse))
+		_, first, _ := g.post(t, chatPath, plainRequest, header, "a")
 		g.line(t)
 		for range 3 {
-			if resp, again, _ := g.post(t, chatPath, plainAsk, header, "a"); again != first || resp.Header.Get("Idempotent-Replayed") != "true" {
+			if resp, again, _ := g.post(t, chatPath, plainRequest, header, "a"); again != first || resp.Header.Get("Idempotent-Replayed") != "true" {
 				t.Errorf("%s %s", resp.Status, again)
 			}
 		}
@@ -274,7 +283,7 @@ func TestIdempotencyKeyIsChargedOnce(t *testing.T) {
 			t.Errorf("%d rows, %d requests", len(rows), len(g.up.Requests()))
 		}
 		books.wantSpent(t, costOf(3, 2))
-		resp, got, _ := g.post(t, chatPath, streamAsk, header, "a")
+		resp, got, _ := g.post(t, chatPath, streamRequest, header, "a")
 		if code, _ := readError(t, got); resp.StatusCode != http.StatusUnprocessableEntity || code != "idempotency_mismatch" {
 			t.Errorf("another request: %s %s", resp.Status, got)
 		}
@@ -288,37 +297,37 @@ func TestIdempotencyKeyIsChargedOnce(t *testing.T) {
 		g.up.Answer(func(c *upstreamtest.Conn) {
 			begun <- true
 			<-end
-			c.Whole(200, "application/json", plainAnswer)
+			c.Whole(200, "application/json", plainResponse)
 		})
 		answered := make(chan string)
 		go func() {
-			_, got, _ := g.post(t, chatPath, plainAsk, header, "a")
+			_, got, _ := g.post(t, chatPath, plainRequest, header, "a")
 			answered <- got
 		}()
 		<-begun
-		resp, got, _ := g.post(t, chatPath, plainAsk, header, "a")
+		resp, got, _ := g.post(t, chatPath, plainRequest, header, "a")
 		if code, _ := readError(t, got); resp.StatusCode != http.StatusConflict || code != "idempotency_running" || resp.Header.Get("Retry-After") == "" {
 			t.Errorf("%s %s", resp.Status, got)
 		}
 		end <- true
-		if got := <-answered; got != plainAnswer {
+		if got := <-answered; got != plainResponse {
 			t.Error(got)
 		}
-		waitFor(t, func() bool { return books.spool.Snapshot().Open == 0 })
+		eventually(t, "no row is open", func() bool { return books.spool.Snapshot().Open == 0 })
 		if rows := books.all(t); len(rows) != 1 {
 			t.Errorf("%d rows", len(rows))
 		}
 		books.wantSpent(t, costOf(3, 2))
 	})
-	t.Run("spent", func(t *testing.T) { // the client left in mid-stream, so nobody has the answer
+	t.Run("spent", func(t *testing.T) { // the client disconnects in mid-stream, so no complete response exists
 		g, books := open(t, 0)
 		g.up.Answer(silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(canaryChunk) }))
 		c, r := g.dial(t)
-		_, _ = c.Write([]byte(strings.Replace(rawPost(chatPath, streamAsk, len(streamAsk)), "Host:", header+": a\r\nHost:", 1)))
+		_, _ = c.Write([]byte(strings.Replace(rawPost(chatPath, streamRequest, len(streamRequest)), "Host:", header+": a\r\nHost:", 1)))
 		readUntil(t, r, "canary")
-		leave(c, true)
+		disconnect(c, true)
 		g.line(t)
-		resp, got, _ := g.post(t, chatPath, streamAsk, header, "a")
+		resp, got, _ := g.post(t, chatPath, streamRequest, header, "a")
 		if code, _ := readError(t, got); resp.StatusCode != http.StatusConflict || code != "idempotency_spent" {
 			t.Errorf("%s %s", resp.Status, got)
 		}
@@ -326,22 +335,22 @@ func TestIdempotencyKeyIsChargedOnce(t *testing.T) {
 			t.Errorf("%+v", rows)
 		}
 	})
-	t.Run("released", func(t *testing.T) { // nobody was asked, so the key can be used again
+	t.Run("released", func(t *testing.T) { // no upstream request was sent, so the key can be used again
 		g, books := open(t, 0)
 		books.caller.Accounts[0].Limit.Budget = 1
-		if _, got, _ := g.post(t, chatPath, plainAsk, header, "a"); !strings.Contains(got, "budget_exceeded") {
+		if _, got, _ := g.post(t, chatPath, plainRequest, header, "a"); !strings.Contains(got, "budget_exceeded") {
 			t.Error(got)
 		}
 		g.line(t)
 		books.caller.Accounts[0].Limit.Budget = usage.Dollar
-		g.up.Answer(upstreamtest.JSON(200, plainAnswer))
-		if _, got, _ := g.post(t, chatPath, plainAsk, header, "a"); got != plainAnswer {
+		g.up.Answer(upstreamtest.JSON(200, plainResponse))
+		if _, got, _ := g.post(t, chatPath, plainRequest, header, "a"); got != plainResponse {
 			t.Error(got)
 		}
 	})
 	t.Run("invalid", func(t *testing.T) {
 		g, books := open(t, 0)
-		if resp, got, _ := g.post(t, chatPath, plainAsk, header, strings.Repeat("x", cache.MaxKey+1)); resp.StatusCode != http.StatusBadRequest {
+		if resp, got, _ := g.post(t, chatPath, plainRequest, header, strings.Repeat("x", cache.MaxKey+1)); resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s %s", resp.Status, got)
 		}
 		books.none(t, g)

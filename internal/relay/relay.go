@@ -1,27 +1,25 @@
-// Package relay is the request path, from the client's socket to the upstream's
-// and back. It reads from top to bottom:
+// Package relay is the request path, from the client's connection to the upstream's and
+// back. It reads from top to bottom:
 //
-//	identify who is it
+//	identify authenticate the caller
 //	accept   read the body and index it
-//	admit    may they, and is there room
-//	plan     which upstreams, and in which order
-//	recall   was it answered before
-//	reserve  what it may cost
-//	attempt  one try upstream: its body, its call, its first sign of an answer
-//	answer   write to the client
-//	record   count it, log it, once
+//	admit    check the caller's scopes and take a slot
+//	plan     choose the candidate targets and their order
+//	recall   replay a stored response
+//	reserve  reserve what the request can cost
+//	serve    try one candidate after another; attempt.go is one try
+//	fail     send an error in the client's dialect
+//	record   charge, meter and log, once
 //
-// An attempt that fails before the client has seen anything of an answer may be
-// followed by another: serve.go decides.
-//
-// Where client and upstream speak the same dialect, bytes are relayed and not
-// decoded: the request is edited only where the configuration says so, and the
-// answer passes unchanged while a tap reads usage, finish reason and errors from
-// it. Where they do not, translate.go takes both through the neutral model.
+// A lane writes the request for a target and delivers the target's response: verbatim
+// relays bytes between two sides of one dialect, translate goes through the neutral
+// model. An attempt that fails before the client has a part of a response may be
+// followed by another; serve.go has that policy.
 package relay
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -29,218 +27,210 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/billing"
 	"github.com/isogloss-gateway/isogloss/internal/capture"
+	"github.com/isogloss-gateway/isogloss/internal/conversation"
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
+	"github.com/isogloss-gateway/isogloss/internal/ingress"
+	"github.com/isogloss-gateway/isogloss/internal/lane/translate"
+	"github.com/isogloss-gateway/isogloss/internal/lane/verbatim"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/replay"
 	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/internal/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// State is what a configuration amounts to on the request path. It does not
-// change; a new configuration is a new State, and a request keeps the one that
-// it began with.
+// State is an immutable configuration of the request path. A reload creates a new State,
+// and a request keeps the one with which it started.
 type State struct {
+	exchange.Settings
 	Routes    *route.Table
 	Keys      Keys
 	Books     Books
-	Paths     map[provider.Path]*provider.Provider // listed extra paths
-	Limits    Limits
-	KeepAlive time.Duration // comment lines on idle streams; 0 sends none
-	Fidelity  llm.Mode      // what is done about losses between dialects; empty means llm.Default
+	Paths     map[provider.Path]*provider.Provider // forwarded paths
+	KeepAlive time.Duration                        // interval of comment lines on idle streams; 0 sends none
 	Retries   Retries
 	Overload  limit.Config
-	Gates     *provider.Gates
-	Created   time.Time // what GET /v1/models reports
+	Models    models.View // of the routes
+	BasePath  string      // of client paths
 }
 
-// Keys knows who sends a request, or why it is not admitted.
+// Keys authenticates requests.
 type Keys interface {
 	Check(r *http.Request) (access.Caller, *llm.Error)
 }
 
-// Retries bound what is done for a request that an upstream has failed.
-type Retries struct {
-	Attempts int // in all; less than two means that nothing is tried again
+// Books holds the ledger, the quotas and the response caches.
+type Books struct {
+	billing.Books
+	replay.Stores
 }
 
-// Limits bound what comes from outside, in bytes.
-type Limits struct {
-	Body   int64 // a request's body
-	Event  int64 // one server-sent event
-	Answer int64 // an answer that is held whole
-
-	// Conversations are what is kept of them for clients that name what was said
-	// before; 0 keeps nothing.
-	Conversations int64
+// Retries limits the attempts of a request.
+type Retries struct {
+	Attempts int // total; less than two disables retries
 }
 
 // Relay serves the data path.
 type Relay struct {
-	codecs     map[protocol.Name]protocol.Translator
-	observer   *observe.Observer
-	transports *transports
-	live       *live
-	seals      *sealStore
-	past       *pastStore
-	watcher    Watcher // nil: nobody ever looks on
-	state      atomic.Pointer[State]
-	draining   atomic.Bool
+	dialects  *ingress.Table
+	observer  *observe.Observer
+	client    *upstream.Client
+	fleet     *fleet.Fleet
+	pins      *conversation.Pins
+	Owners    *conversation.Owners // Run keeps them in a store
+	responses *conversation.Responses
+	verbatim  *verbatim.Lane
+	translate *translate.Lane
+	watcher   Watcher // nil: capture is disabled
+	state     atomic.Pointer[State]
+	draining  atomic.Bool
 }
 
-// New returns a relay without a state: it is not ready until Use was called.
-func New(codecs []protocol.Translator, observer *observe.Observer) *Relay {
-	r := &Relay{codecs: map[protocol.Name]protocol.Translator{}, observer: observer, transports: newTransports(), live: newLive(), seals: newSealStore(), past: newPastStore()}
-	for _, c := range codecs {
-		r.codecs[c.Name()] = c
-	}
-	observer.Watch(r.snapshot)
+// New returns a relay without a state. It is ready after Use.
+func New(list []*protocol.Dialect, observer *observe.Observer) *Relay {
+	r := &Relay{dialects: ingress.NewTable(list), observer: observer, client: upstream.NewClient(), fleet: fleet.New(observer.Logger()),
+		pins: conversation.NewPins(), Owners: conversation.NewOwners(), responses: conversation.NewResponses()}
+	r.translate = &translate.Lane{Seals: conversation.NewSeals(), Responses: r.responses, Memory: r.takeMemory}
+	r.verbatim = &verbatim.Lane{Translate: r.translate}
+	observer.Watch(r.fleet.Snapshot)
 	return r
 }
 
-// Use makes a state the one that further requests begin with.
+// Use sets the state of further requests.
 func (r *Relay) Use(s *State) {
-	r.live.bind(s)
+	s.Models.Routes = s.Routes
+	r.fleet.Use(s.Routes.Routes(), s.Overload)
+	r.responses.SetMaxBytes(s.Limits.Conversations)
 	r.state.Store(s)
 }
 
-// Drain makes /health say that no more requests should be sent here.
-func (r *Relay) Drain() { r.draining.Store(true) }
-
-// Close ends the checks of targets and lets go of idle upstream connections.
-func (r *Relay) Close() {
-	r.live.fleet.Close()
-	r.transports.close()
+// Targets lists the targets of all routes, in the order of the configuration.
+func (r *Relay) Targets() []fleet.TargetStatus {
+	return r.fleet.Targets(r.state.Load().Routes.Routes())
 }
 
-// ServeHTTP finds what a path is for. Requests to models go through the steps of
-// exchange; the rest of the surface is in surface.go.
+// Models returns the view of the models in use.
+func (r *Relay) Models() models.View { return r.state.Load().Models }
+
+// Client returns the connections to upstreams.
+func (r *Relay) Client() *upstream.Client { return r.client }
+
+// Drain makes /ready and its other names report that the gateway is shutting down.
+func (r *Relay) Drain() { r.draining.Store(true) }
+
+// Close ends the health checks and closes idle upstream connections.
+func (r *Relay) Close() {
+	r.fleet.Close()
+	r.client.Close()
+}
+
+// ServeHTTP serves requests to models. Forwarded paths and endpoints without an upstream
+// are in forward.go and surface.go. Its stack frame is kept small, because open streams
+// wait in it.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	s := r.state.Load()
-	if x := r.open(s, w, req); x != nil {
-		r.exchange(x)
+	if q := r.locate(s, w, req); q != nil {
+		q.handle()
 		return
 	}
 	r.serveRest(s, w, req)
 }
 
-// serveRest serves what does not lead to a model.
+// locate starts a request if its path is that of a model endpoint. Otherwise it returns
+// nil.
+func (r *Relay) locate(s *State, w http.ResponseWriter, req *http.Request) *request {
+	e, found, err := r.dialects.Locate(req)
+	if !found || err != nil {
+		return nil
+	}
+	return r.newRequest(s, e, w, req)
+}
+
+// serveRest serves forwarded paths and endpoints without an upstream.
 func (r *Relay) serveRest(s *State, w http.ResponseWriter, req *http.Request) {
-	// A path that is not written as everyone writes it (%2F for a slash) is not
-	// the one that was listed.
+	// An escaped path, such as one with %2F for a slash, does not match a listed path.
 	if p, ok := s.Paths[provider.Path{Method: req.Method, Path: req.URL.Path}]; ok && req.URL.RawPath == "" {
 		r.forward(s, p, w, req)
 		return
 	}
-	(&output{rc: http.NewResponseController(w)}).hurry()
+	exchange.NewClientWriter(w).DiscardBody()
 	r.serveSurface(s, w, req)
 }
 
-// exchange is one request to a model. A stream waits below it, and thousands do:
-// what stands on the stack from here on is kept small, so that 8 KiB are enough,
-// and that a stack which had to be larger for a while is made smaller again. That
-// is done where less than a quarter of it is in use, see TestWaitingStream.
-func (r *Relay) exchange(x *exchange) {
-	defer r.record(x)
-	done, err := r.ready(x)
+// request is one client request on its way through the steps. The Delivery holds the
+// values shared with the lanes: the call, the client's writer, the record and the
+// account.
+type request struct {
+	exchange.Delivery
+	call   exchange.Call // the Delivery points to it
+	relay  *Relay
+	state  *State
+	ctx    context.Context // ends when the client disconnects
+	caller access.Caller
+	class  limit.Class
+	slot   limit.Permit // the request's concurrency slot
+	memory []func()     // release the memory that a large body takes
+	plan
+	progress
+	replay replay.Replay
+	tape   *capture.Recorder // nil if the exchange is not captured
+	cut    bool              // the response was truncated and cannot carry an error
+}
+
+// progress holds the attempts of a request so far.
+type progress struct {
+	servedAt  time.Time    // start of the first attempt
+	attempt   *attempt     // the current attempt
+	nextSlot  limit.Permit // concurrency slot of the next attempt's target
+	failed    []failedAttempt
+	unwritten *llm.Error // why the request could not be encoded for the first target
+	none      attempt    // the current attempt before the first one
+}
+
+// newRequest creates the request to an endpoint.
+func (r *Relay) newRequest(s *State, e ingress.Endpoint, w http.ResponseWriter, req *http.Request) *request {
+	id := uuid.NewString() // version 4, as requirement 130 of docs/evidence/seeds.md demands
+	ctx, record := r.observer.Begin(req.Context(), id, e.Name, string(e.Dialect.Name), req.Header)
+	record.Operation = e.Span
+	record.Client, _, _ = net.SplitHostPort(req.RemoteAddr)
+	q := &request{relay: r, state: s, ctx: ctx}
+	q.call = exchange.Call{ID: id, Dialect: e.Dialect, Location: e.Location, Client: req, Settings: &s.Settings}
+	q.Delivery = exchange.Delivery{Call: &q.call, Writer: exchange.NewClientWriter(w), Record: record, Path: q}
+	q.Writer.SetHeader(ingress.RequestIDHeader(e.Dialect), id)
+	q.attempt = &q.none
+	return q
+}
+
+// handle runs the steps. Thousands of open streams wait in it, so its stack frame is kept
+// small: a waiting stream needs 8 KiB. TestWaitingStream checks that.
+func (q *request) handle() {
+	defer q.record()
+	done, err := q.prepare()
 	if err == nil && !done {
-		err = r.serve(x)
+		err = q.serve()
 	}
 	if err != nil {
-		r.fail(x, err)
+		q.sendError(err)
 	}
 }
 
-// ready takes the steps before anybody is asked. It reports whether nobody need be.
-func (r *Relay) ready(x *exchange) (done bool, err *llm.Error) {
-	for _, step := range [...]func(*exchange) *llm.Error{r.identify, r.accept, r.admit, r.plan} {
-		if err := step(x); err != nil {
+// prepare runs the steps before the first attempt. done reports whether a stored response
+// was sent.
+func (q *request) prepare() (done bool, err *llm.Error) {
+	for _, step := range [...]func(*request) *llm.Error{(*request).identify, (*request).accept, (*request).admit, (*request).choose} {
+		if err := step(q); err != nil {
 			return false, err
 		}
 	}
-	if done, err = r.recall(x); done || err != nil {
+	if done, err = q.recall(); done || err != nil {
 		return done, err
 	}
-	return false, r.reserve(x)
-}
-
-// exchange carries what a request has gathered on its way: what is true of it
-// whoever answers, and the attempt that is under way.
-type exchange struct {
-	state     *State
-	endpoint  endpoint
-	dialect   protocol.Translator // the client's
-	client    *http.Request
-	out       *output
-	seen      *observe.Exchange
-	ctx       context.Context // ends when the client goes away
-	caller    access.Caller
-	class     limit.Class
-	permit    limit.Permit // for the exchange, given back at its end
-	ask       *projection
-	named     *named // nil where the request says all by itself
-	route     *route.Route
-	line      []candidate     // who can be asked, in the order in which they are
-	session   balance.Session // what it shares with others
-	skipped   []trial         // who is not, and why
-	trials    []trial         // what came of the attempts that failed
-	taken     limit.Permit    // for the next attempt
-	began     time.Time       // when the first attempt was made
-	unwritten *llm.Error      // why the request could not be written for the first target
-	cut       bool            // the answer broke off where its form has no way to say so
-	account   *account        // nil where nothing is counted
-	memory    memory
-	tape      *capture.Tape // nil where nobody looks on
-
-	*attempt
-	first   attempt      // most exchanges need only this one
-	nearest [2]candidate // and no more than these
-}
-
-// attempt is one try upstream, with what was made for it and what came of it.
-type attempt struct {
-	target   route.Target
-	speaks   protocol.Translator // the upstream's dialect
-	call     context.Context     // ends with the client's, or when a limit is reached
-	hangUp   context.CancelCauseFunc
-	body     []byte // what the upstream is sent
-	path     string // where, after its base URL
-	upstream *http.Response
-	idle     *time.Timer // hangs up when the upstream is silent for too long
-	reading  atomic.Pointer[timely]
-	total    *time.Timer // hangs up when the exchange has lasted for too long
-	tap      protocol.Tap
-	place    limit.Permit
-	busy     bool       // the target's live state counts it
-	asked    time.Time  // when it was sent
-	heard    time.Time  // when the answer's headers came
-	early    *llm.Usage // what was told before anything was said
-	streams  bool       // the upstream was asked for a stream
-	refused  bool       // the upstream's status is that of an error
-	hide     bool       // usage was asked for by us: the client does not see its event
-	fidelity string
-
-	translation *translation // nil in the verbatim lane
-	taped       *capture.Try // nil where nobody looks on
-}
-
-// open begins an exchange where a request's path leads to a model.
-func (r *Relay) open(s *State, w http.ResponseWriter, req *http.Request) *exchange {
-	e, ok := endpointOf(req)
-	if !ok {
-		return nil
-	}
-	return r.begin(s, e, w, req)
-}
-
-func (r *Relay) begin(s *State, e endpoint, w http.ResponseWriter, req *http.Request) *exchange {
-	id := uuid.NewString() // requirement 130 of the seeds: version 4
-	ctx, seen := r.observer.Begin(req.Context(), id, e.name, string(e.dialect), req.Header)
-	x := &exchange{state: s, endpoint: e, dialect: r.codecs[e.dialect], ctx: ctx, client: req, seen: seen,
-		out: newOutput(w, requestIDHeader(e.dialect), id)}
-	x.attempt = &x.first
-	x.fidelity = exact
-	return x
+	return false, q.reserve()
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
@@ -46,7 +47,7 @@ func TestRerank(t *testing.T) {
 				t.Errorf("sent %s %s", sent.Path, sent.Body)
 			}
 			g.wantLine(t, `"input_tokens":7`)
-			resp, body, _ = g.post(t, rerankPath, c.ask, modeHeader, "strict")
+			resp, body, _ = g.post(t, rerankPath, c.ask, exchange.ModeHeader, "strict")
 			if (resp.StatusCode == http.StatusBadRequest) != (c.fidelity != "exact") {
 				t.Errorf("strict: %s %s", resp.Status, body)
 			}
@@ -54,7 +55,8 @@ func TestRerank(t *testing.T) {
 	}
 }
 
-// An upstream that gives no id is not a reason for the client to get none.
+// TestRerankHasAnID checks that the gateway generates an id if the upstream's response
+// has none.
 func TestRerankHasAnID(t *testing.T) {
 	g := newGateway(t, reranking(provider.RerankJina))
 	g.up.Answer(upstreamtest.JSON(200, `{"results":[]}`))
@@ -73,7 +75,7 @@ func TestRerankIsRefused(t *testing.T) {
 		{`{"model":"real-chat","query":"q","documents":[{"image":"i"}]}`, "loose", "texts only", `refused;a=0;d=0;r=1;codes="rerank.image"`},
 	} {
 		g := newGateway(t, reranking(provider.RerankCohere))
-		resp, body, _ := g.post(t, rerankPath, c.ask, modeHeader, c.mode)
+		resp, body, _ := g.post(t, rerankPath, c.ask, exchange.ModeHeader, c.mode)
 		if f := readFault(t, chatDialect, body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(f.message, c.says) || len(g.up.Requests()) > 0 {
 			t.Errorf("%s: %s %s", c.ask, resp.Status, body)
 		}

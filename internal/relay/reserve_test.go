@@ -13,14 +13,14 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Before anybody is asked, the most that the request can cost is taken from its
-// budget; afterwards what it did not use is given back.
+// TestReservation checks that the maximum cost of a request is reserved before the
+// upstream request and that the unused part is refunded afterwards.
 func TestReservation(t *testing.T) {
 	const gem = "/v1beta/models/m:generateContent"
 	for name, c := range map[string]struct {
 		path, body string
-		tokens     int64 // of the answer
-		context    int64 // of the model
+		tokens     int64 // reserved output tokens
+		context    int64 // the model's context window
 	}{
 		"chat, no bound":             {chatPath, `{"model":"m","messages":[]}`, 4096, 0},
 		"chat, max_tokens":           {chatPath, `{"model":"m","max_tokens":7,"messages":[]}`, 7, 0},
@@ -29,6 +29,10 @@ func TestReservation(t *testing.T) {
 		"chat, choices":              {chatPath, `{"model":"m","n":3,"max_tokens":7,"messages":[]}`, 21, 0},
 		"chat, choices, no bound":    {chatPath, `{"model":"m","n":3,"messages":[]}`, 3 * 4096, 0},
 		"chat, no number":            {chatPath, `{"model":"m","max_tokens":"7","messages":[]}`, 4096, 0},
+		"chat, text":                 {chatPath, `{"model":"m","max_tokens":"100000","messages":[]}`, 100000, 0},
+		"chat, exponent":             {chatPath, `{"model":"m","max_tokens":1e5,"messages":[]}`, 100000, 0},
+		"chat, choices as a float":   {chatPath, `{"model":"m","n":128.0,"max_tokens":7,"messages":[]}`, 128 * 7, 0},
+		"chat, choices as text":      {chatPath, `{"model":"m","n":"3","max_tokens":7,"messages":[]}`, 21, 0},
 		"chat, below zero":           {chatPath, `{"model":"m","max_tokens":-7,"messages":[]}`, 4096, 0},
 		"chat, null":                 {chatPath, `{"model":"m","max_tokens":null,"messages":[]}`, 4096, 0},
 		"chat, a large prompt":       {chatPath, `{"model":"m","max_tokens":7,"messages":[],"user":"` + strings.Repeat("x", 1000) + `"}`, 7, 0},
@@ -40,6 +44,8 @@ func TestReservation(t *testing.T) {
 		"gemini, choices":            {gem, `{"contents":[],"generationConfig":{"candidateCount":3,"maxOutputTokens":7}}`, 21, 0},
 		"gemini, no bound":           {gem, `{"contents":[],"generationConfig":{}}`, 4096, 0},
 		"gemini, choices, no bound":  {gem, `{"contents":[],"generationConfig":{"candidateCount":2}}`, 2 * 4096, 0},
+		"gemini, snake case":         {gem, `{"contents":[],"generation_config":{"candidate_count":3,"max_output_tokens":7}}`, 21, 0},
+		"gemini, both":               {gem, `{"contents":[],"generationConfig":{"maxOutputTokens":7},"generation_config":{"maxOutputTokens":9,"candidateCount":2}}`, 18, 0},
 		"gemini, odd":                {gem, `{"contents":[],"generationConfig":7}`, 4096, 0},
 		"completions":                {"/v1/completions", `{"model":"m","max_tokens":7,"prompt":"Hi"}`, 7, 0},
 		"completions, best of":       {"/v1/completions", `{"model":"m","max_tokens":7,"best_of":4,"prompt":"Hi"}`, 28, 0},
@@ -91,7 +97,7 @@ func TestReservation(t *testing.T) {
 	}
 }
 
-// ownDialect makes the upstream speak what a path is of.
+// ownDialect sets the upstream's dialect to that of a path.
 func ownDialect(path string) func(*gateway) {
 	switch {
 	case strings.HasPrefix(path, "/v1/messages"):
@@ -104,32 +110,34 @@ func ownDialect(path string) func(*gateway) {
 	return speaking(chatDialect)
 }
 
-// A silly number is not a way around a budget.
+// TestReservationDoesNotOverflow checks that a huge output limit cannot bypass a budget
+// by integer overflow.
 func TestReservationDoesNotOverflow(t *testing.T) {
-	for _, body := range []string{
-		`{"model":"m","max_tokens":9223372036854775807,"messages":[]}`,
-		`{"model":"m","n":9223372036854775807,"messages":[]}`,
-		`{"model":"m","n":4611686018427387904,"max_tokens":4,"messages":[]}`,
-		`{"model":"m","n":2147483648,"max_tokens":4294967296,"messages":[]}`,
+	for body, want := range map[string]string{
+		`{"model":"m","max_tokens":9223372036854775807,"messages":[]}`:       "budget_exceeded",
+		`{"model":"m","n":9223372036854775807,"messages":[]}`:                "invalid_type",
+		`{"model":"m","n":4611686018427387904,"max_tokens":4,"messages":[]}`: "invalid_type",
+		`{"model":"m","n":2147483648,"max_tokens":4294967296,"messages":[]}`: "budget_exceeded",
 	} {
 		books := newLedger(t, quota.Limit{Budget: usage.Dollar})
 		g := newGateway(t, books.use, speaking(chatDialect))
-		g.up.Answer(upstreamtest.JSON(200, plainAnswer))
+		g.up.Answer(upstreamtest.JSON(200, plainResponse))
 		resp, got, _ := g.post(t, chatPath, body)
-		if code, _ := readError(t, got); code != "budget_exceeded" || len(g.up.Requests()) != 0 {
+		if code, _ := readError(t, got); code != want || len(g.up.Requests()) != 0 {
 			t.Errorf("%s: %s %s", body, resp.Status, got)
 		}
 		books.none(t, g)
 	}
 }
 
-// A stream that names no bound is paid for 4,096 tokens at a time, and ended in its
-// client's own words when nobody pays for more. The target is not to blame.
+// TestStreamEndsWithItsBudget checks that a stream without an output limit reserves 4,096
+// tokens at a time and ends with an error in the client's dialect when the budget is
+// exhausted. The target stays healthy.
 func TestStreamEndsWithItsBudget(t *testing.T) {
 	eachCell(t, func(t *testing.T, client, upstream protocol.Name) {
-		path, body := unboundedAsk(client)
+		path, body := unboundedRequest(client)
 		prompt := promptOf(body)
-		budget := costOf(prompt, 2*unboundedMost) + 100 // less than one token more
+		budget := costOf(prompt, 2*outputStep) + 100 // less than the price of one more token
 		books := newLedger(t, quota.Limit{Budget: budget})
 		g := newGateway(t, books.use, speaking(upstream))
 		begin, piece := flow(t, upstream)
@@ -148,12 +156,12 @@ func TestStreamEndsWithItsBudget(t *testing.T) {
 		}
 		wantFailed(t, client, got)
 		if !strings.Contains(got, "budget") {
-			t.Errorf("the client was told %s", got[max(0, len(got)-500):])
+			t.Errorf("the client got %s", got[max(0, len(got)-500):])
 		}
 		<-gone
 		row := books.one(t, g)
 		if row.Outcome != usage.Failed || !row.Estimated || row.Usage.Input != likelyOf(body) || row.Status != http.StatusOK ||
-			row.Usage.Output <= 2*unboundedMost || row.Usage.Output > 2*unboundedMost+64<<10/bytesPerToken {
+			row.Usage.Output <= 2*outputStep || row.Usage.Output > 2*outputStep+64<<10/bytesPerToken {
 			t.Errorf("%+v", row)
 		}
 		if a := row.Attempts[0]; a.Fault != "budget_exceeded" || !a.Charged {
@@ -166,40 +174,41 @@ func TestStreamEndsWithItsBudget(t *testing.T) {
 	})
 }
 
-// unboundedAsk is a stream that names no bound.
-func unboundedAsk(dialect protocol.Name) (path, body string) {
-	path, body = simpleAsk(dialect, true)
+// unboundedRequest returns a streaming request without an output limit.
+func unboundedRequest(dialect protocol.Name) (path, body string) {
+	path, body = simpleRequest(dialect, true)
 	for _, bound := range []string{`"max_tokens":100,`, `"max_completion_tokens":100,`, `"max_output_tokens":100,`, `,"generationConfig":{"maxOutputTokens":100}`} {
 		body = strings.Replace(body, bound, "", 1)
 	}
 	return path, body
 }
 
-// What a stream is paid for by is its budget alone: it has its place, and it is one
-// request.
+// TestLongStreamIsOneRequest checks that the further reservations of a long stream count
+// neither as requests nor as concurrent requests nor against the token rate.
 func TestLongStreamIsOneRequest(t *testing.T) {
 	books := newLedger(t, quota.Limit{Budget: 10 * usage.Dollar, Requests: 1, Concurrency: 1, Tokens: 6000})
 	g := newGateway(t, books.use)
 	_, piece := flow(t, chatDialect)
 	stream := strings.Repeat(piece, 60) + stopChunk + tokensChunk + sentinel
 	g.up.Answer(upstreamtest.StreamCut(stream, len(piece)))
-	if _, got, err := g.post(t, chatPath, streamAsk); err != nil || !strings.HasSuffix(got, sentinel) || strings.Contains(got, `"error"`) {
+	if _, got, err := g.post(t, chatPath, streamRequest); err != nil || !strings.HasSuffix(got, sentinel) || strings.Contains(got, `"error"`) {
 		t.Errorf("%v: %s", err, got[max(0, len(got)-500):])
 	}
 	wantRow(t, books.one(t, g), usage.Answered, costOf(3, 2), "up/real-chat OK charged")
 	books.wantSpent(t, costOf(3, 2))
 }
 
-// An answer that is over is not ended once more because its last piece went beyond
-// what was reserved, and nothing is reserved for it any more.
+// TestLastPieceBeyondTheBudget checks that a stream whose last read exceeds the
+// reservation and also completes the response ends without an error and without another
+// reservation.
 func TestLastPieceBeyondTheBudget(t *testing.T) {
 	for name, path := range map[string]string{"verbatim": chatPath, "translated": "/v1/responses"} {
 		t.Run(name, func(t *testing.T) {
-			body := map[string]string{chatPath: streamAsk, "/v1/responses": `{"model":"real-chat","stream":true,"input":"Hi"}`}[path]
-			books := newLedger(t, quota.Limit{Budget: costOf(promptOf(body), unboundedMost)})
+			body := map[string]string{chatPath: streamRequest, "/v1/responses": `{"model":"real-chat","stream":true,"input":"Hi"}`}[path]
+			books := newLedger(t, quota.Limit{Budget: costOf(promptOf(body), outputStep)})
 			g := newGateway(t, books.use)
 			_, piece := flow(t, chatDialect)
-			stream := strings.Repeat(piece, 20) + stopChunk + tokensChunk + sentinel // in one read
+			stream := strings.Repeat(piece, 20) + stopChunk + tokensChunk + sentinel // arrives in one read
 			g.up.Answer(func(c *upstreamtest.Conn) {
 				c.Whole(200, "text/event-stream", stream)
 			})
@@ -212,17 +221,18 @@ func TestLastPieceBeyondTheBudget(t *testing.T) {
 	}
 }
 
-// What is not streamed cannot be ended: it is charged for all of it, and the next
-// request is refused.
-func TestWholeAnswerBeyondTheReservation(t *testing.T) {
-	books := newLedger(t, quota.Limit{Budget: costOf(promptOf(plainAsk), unboundedMost)})
+// TestNonStreamingResponseBeyondTheReservation checks that a non-streaming response that
+// exceeds its reservation is delivered and charged in full, and that the next request is
+// rejected.
+func TestNonStreamingResponseBeyondTheReservation(t *testing.T) {
+	books := newLedger(t, quota.Limit{Budget: costOf(promptOf(plainRequest), outputStep)})
 	g := newGateway(t, books.use)
-	g.up.Answer(upstreamtest.JSON(200, strings.Replace(plainAnswer, `"completion_tokens":2`, `"completion_tokens":9000`, 1)))
-	if resp, got, _ := g.post(t, chatPath, plainAsk); resp.StatusCode != http.StatusOK {
+	g.up.Answer(upstreamtest.JSON(200, strings.Replace(plainResponse, `"completion_tokens":2`, `"completion_tokens":9000`, 1)))
+	if resp, got, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusOK {
 		t.Fatal(got)
 	}
 	wantRow(t, books.one(t, g), usage.Answered, costOf(3, 9000), "up/real-chat OK charged")
-	resp, got, _ := g.post(t, chatPath, plainAsk)
+	resp, got, _ := g.post(t, chatPath, plainRequest)
 	if code, _ := readError(t, got); code != "budget_exceeded" || resp.Header.Get("Retry-After") != "" {
 		t.Errorf("%s %s", resp.Status, got)
 	}
@@ -231,75 +241,24 @@ func TestWholeAnswerBeyondTheReservation(t *testing.T) {
 	}
 }
 
-// A client that leaves has its reservation back, but for what it had, before the
-// upstream has said another word.
-func TestLeavingFreesTheReservation(t *testing.T) {
+// TestDisconnectReleasesTheReservation checks that a client's disconnect refunds the
+// unused reservation at once, even if the upstream stays silent.
+func TestDisconnectReleasesTheReservation(t *testing.T) {
 	books := newLedger(t, quota.Limit{Budget: usage.Dollar, Concurrency: 1})
 	g := newGateway(t, books.use)
 	g.up.Answer(silence(func(c *upstreamtest.Conn) { c.BeginStream(); c.Chunk(canaryChunk) }))
 	c, r := g.dial(t)
-	_, _ = io.WriteString(c, rawPost(chatPath, streamAsk, len(streamAsk)))
+	_, _ = io.WriteString(c, rawPost(chatPath, streamRequest, len(streamRequest)))
 	readUntil(t, r, "canary")
-	books.wantSpent(t, costOf(promptOf(streamAsk), unboundedMost))
-	if resp, got, _ := g.post(t, chatPath, plainAsk); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" || !strings.Contains(got, "rate_limit_concurrency") {
+	books.wantSpent(t, costOf(promptOf(streamRequest), outputStep))
+	if resp, got, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" || !strings.Contains(got, "rate_limit_concurrency") {
 		t.Errorf("beside it: %s %s", resp.Status, got)
 	}
-	leave(c, true)
+	disconnect(c, true)
 	eventually(t, "nothing is held", func() bool { return books.quotas.Snapshot().Open == 0 })
-	books.wantSpent(t, costOf(likelyOf(streamAsk), 1))
-	g.up.Answer(upstreamtest.JSON(200, plainAnswer))
-	if resp, got, _ := g.post(t, chatPath, plainAsk); resp.StatusCode != http.StatusOK {
+	books.wantSpent(t, costOf(likelyOf(streamRequest), 1))
+	g.up.Answer(upstreamtest.JSON(200, plainResponse))
+	if resp, got, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusOK {
 		t.Errorf("after it: %s %s", resp.Status, got)
 	}
-}
-
-// What was said is counted in tokens without being read.
-func TestSpokenTokens(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		events []int
-		want   int64
-	}{
-		{"nothing", nil, 0},
-		{"an event", []int{200}, 1},
-		{"events of a token", []int{200, 203, 199, 205}, 4},
-		{"a long one after short ones", []int{200, 200, 600}, 3 + 100},
-		{"a long one first", []int{600, 200, 200}, 3},
-		{"as long as a token can be", []int{200, 200 + tokenBytes}, 2},
-		{"longer than that", []int{200, 200 + tokenBytes + 4}, 2 + 4},
-		{"no bytes", []int{0, 0}, 2},
-	} {
-		var s spokenTokens
-		for _, size := range c.events {
-			s.event(size)
-		}
-		if s.n != c.want {
-			t.Errorf("%s: %d tokens, want %d", c.name, s.n, c.want)
-		}
-	}
-}
-
-func FuzzSpokenTokens(f *testing.F) {
-	f.Add([]byte{1, 2, 200})
-	f.Add([]byte{255, 0, 13})
-	f.Fuzz(func(t *testing.T, sizes []byte) {
-		var byEvent, byText spokenTokens
-		bytes := int64(0)
-		for i, size := range sizes {
-			before, text := byEvent.n, byText.n
-			n := int(size)*3 + 1 // an event of no bytes has nothing in it
-			byEvent.event(n)
-			byText.text(n)
-			bytes += int64(n)
-			if byEvent.n <= before || byText.n <= text {
-				t.Fatalf("event %d of %d bytes counts for nothing", i, n)
-			}
-			if byEvent.n > bytes || byText.n > bytes {
-				t.Fatalf("%d and %d tokens in %d bytes", byEvent.n, byText.n, bytes)
-			}
-		}
-		if s := fmt.Sprint(byEvent.n, byText.n); byEvent.n > byText.n {
-			t.Fatal("wrapping counts as text: " + s)
-		}
-	})
 }

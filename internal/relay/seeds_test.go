@@ -9,14 +9,17 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/isogloss-gateway/isogloss/internal/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
-// These tests hold requirements of docs/seeds.md that no other test holds.
+// These tests cover requirements of docs/evidence/seeds.md that no other test covers.
 
 func TestSeedEndpoints(t *testing.T) {
+	routes := ingress.NewTable(all.Dialects())
 	for path, want := range map[string]string{
 		"/v1/chat/completions":      "chat_completions",
 		"/v1/completions":           "completions",
@@ -32,37 +35,39 @@ func TestSeedEndpoints(t *testing.T) {
 		"/V1/chat/completions":      "",
 		"/dynamo/alpha/list-models": "",
 	} {
-		if e, ok := endpointOf(httptest.NewRequest(http.MethodPost, path, nil)); e.name != want || ok != (want != "") {
-			t.Errorf("%s is %q, want %q", path, e.name, want)
+		if e, ok, _ := routes.Locate(httptest.NewRequest(http.MethodPost, path, nil)); ok != (want != "") || ok && e.Name != want {
+			t.Errorf("%s leads to %+v, want %q", path, e.Location, want)
 		}
 	}
 }
 
-// What routing reads is read; every other member is there by its name alone.
+// TestSeedProjection checks the members that routing parses, and that every other member
+// is available by name.
 func TestSeedProjection(t *testing.T) {
-	p, err := project([]byte(`{"model":"m","messages":[{"role":"user","content":"CANARY"}],"n":3,"stream":true,"stream_options":{"include_usage":true},
+	p, err := readChat([]byte(`{"model":"m","messages":[{"role":"user","content":"CANARY"}],"n":3,"stream":true,"stream_options":{"include_usage":true},
 		"tools":[],"tool_choice":"auto","parallel_tool_calls":false,"response_format":{},"reasoning_effort":"low","max_completion_tokens":5,"temperature":0,"top_p":1.0}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.model != "m" || !p.stream || !p.usage || p.n != 3 {
+	if p.Model != "m" || !p.Stream || !p.Usage || p.Choices != 3 {
 		t.Errorf("%+v", p)
 	}
 	for name, want := range map[string]string{
 		"tools": "[]", "tool_choice": `"auto"`, "parallel_tool_calls": "false", "response_format": "{}", "reasoning_effort": `"low"`,
 		"max_completion_tokens": "5", "temperature": "0", "top_p": "1.0", "verbosity": "",
 	} {
-		if got := string(p.raw(name)); got != want {
+		if got := string(p.Raw(name)); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
-	p, err = project([]byte(`{"model":"m"}`))
-	if err != nil || p.stream || p.usage || p.n != 1 {
+	p, err = readChat([]byte(`{"model":"m"}`))
+	if err != nil || p.Stream || p.Usage || p.Choices != 1 {
 		t.Errorf("without a word about streaming: %+v %v", p, err)
 	}
 }
 
-// What others judge differently is the upstream's to judge.
+// TestSeedBodiesPass checks that the gateway does not reject members that some gateways
+// validate: the upstream decides.
 func TestSeedBodiesPass(t *testing.T) {
 	for name, c := range map[string]struct{ path, body string }{
 		"unknown members":                {chatPath, `{"model":"real-chat","enable_thinking":true,"messages":[{"role":"user","content":"x","prefix":1.10}]}`},
@@ -80,8 +85,8 @@ func TestSeedBodiesPass(t *testing.T) {
 		"lists of tokens to embed":       {"/v1/embeddings", `{"model":"real-chat","input":[[1,2],[3]],"dimensions":8}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGateway(t, nvExt(provider.NvExtForward))
-			if resp, got, err := g.post(t, c.path, c.body); err != nil || got != plainAnswer {
+			g := newGateway(t, nvExt(provider.ForwardExtensions))
+			if resp, got, err := g.post(t, c.path, c.body); err != nil || got != plainResponse {
 				t.Fatalf("%v %s %s", err, resp.Status, got)
 			}
 			if sent := g.up.Last(t); string(sent.Body) != c.body || sent.Path != c.path {
@@ -93,10 +98,10 @@ func TestSeedBodiesPass(t *testing.T) {
 
 func TestSeedRequestIDs(t *testing.T) {
 	g := newGateway(t)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	seen := map[string]bool{}
 	for range 3 {
-		resp, _, err := g.post(t, chatPath, plainAsk)
+		resp, _, err := g.post(t, chatPath, plainRequest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,27 +113,29 @@ func TestSeedRequestIDs(t *testing.T) {
 	}
 }
 
-// Dynamo tells annotations in events without data. They reach a client that streams
-// as they are, and are not in a collected answer; its nvext member is in both.
+// TestSeedAnnotationFrames checks Dynamo's annotations, which are events without data. A
+// streaming client gets them unchanged and a collected response omits them. The nvext
+// member is in both.
 func TestSeedAnnotationFrames(t *testing.T) {
 	stream := "event: request_id\n: \"7\"\n\n" + wordChunk +
 		`data: {"id":"c1","choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"nvext":{"timing":{"ttft_ms":1.10}}}` + "\n\ndata: [DONE]\n\n"
-	g := newGateway(t, nvExt(provider.NvExtForward), alwaysStream)
+	g := newGateway(t, nvExt(provider.ForwardExtensions), alwaysStream)
 	g.up.Answer(upstreamtest.StreamRandom(stream, 2))
-	if _, got, err := g.post(t, chatPath, strings.Replace(streamAsk, "{", `{"nvext":{"annotations":["request_id"]},`, 1)); err != nil || got != stream {
+	if _, got, err := g.post(t, chatPath, strings.Replace(streamRequest, "{", `{"nvext":{"annotations":["request_id"]},`, 1)); err != nil || got != stream {
 		t.Errorf("%v, the client got\n%s", err, got)
 	}
-	if _, got, err := g.post(t, chatPath, plainAsk); err != nil || !strings.Contains(got, `"content":"hi"`) || !strings.Contains(got, `"nvext":{"timing":{"ttft_ms":1.10}}`) {
+	if _, got, err := g.post(t, chatPath, plainRequest); err != nil || !strings.Contains(got, `"content":"hi"`) || !strings.Contains(got, `"nvext":{"timing":{"ttft_ms":1.10}}`) {
 		t.Errorf("%v, the client got\n%s", err, got)
 	}
 }
 
-// A Chat request for a Messages upstream: what is sent, and what is told of losses.
+// TestSeedAcrossDialects sends Chat requests to a Messages upstream and checks the
+// upstream request and the reported losses.
 func TestSeedAcrossDialects(t *testing.T) {
 	for name, c := range map[string]struct {
 		ask  string   // the members after the model
-		sent []string // parts of what the upstream gets; none: the request is refused
-		code string   // of a loss, or of the refusal
+		sent []string // parts of the upstream request; nil: the request is rejected
+		code string   // of the reported loss or of the error
 	}{
 		"user":              {`"user":"u","messages":[{"role":"user","content":"x"}]`, []string{`"metadata":{"user_id":"u"}`}, "max_tokens.defaulted"},
 		"safety identifier": {`"safety_identifier":"s","messages":[{"role":"user","content":"x"}]`, []string{`"metadata":{"user_id":"s"}`}, "max_tokens.defaulted"},
@@ -168,20 +175,23 @@ func TestSeedAcrossDialects(t *testing.T) {
 	}
 }
 
-// K54: our own comments do not keep a silent upstream alive.
+// TestSeedKeepAlivesAreNoActivity checks that the gateway's keep-alive comments do not
+// reset the upstream's idle timeout (K54).
 func TestSeedKeepAlivesAreNoActivity(t *testing.T) {
-	g := newGateway(t, keepAlive(time.Millisecond), within(never, 50*time.Millisecond, never))
-	g.up.Answer(func(c *upstreamtest.Conn) {
-		c.BeginStream()
-		c.Chunk(textChunk)
-		c.Gone(never)
+	inBubble(t, func(t bubble) {
+		g := newGateway(t, keepAlive(time.Second), within(never, 50*time.Second, never))
+		g.up.Answer(func(c *upstreamtest.Conn) {
+			c.BeginStream()
+			c.Chunk(textChunk)
+			c.Gone(never)
+		})
+		_, body, err := g.post(t, chatPath, streamRequest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest, comments := withoutComments(t, body)
+		if code, _ := readErrorEvent(t, rest, textChunk); code != "timeout_idle" || comments < 49 {
+			t.Errorf("code %s after %d comments", code, comments)
+		}
 	})
-	_, body, err := g.post(t, chatPath, streamAsk)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rest, comments := withoutComments(t, body)
-	if code, _ := readErrorEvent(t, rest, textChunk); code != "timeout_idle" || comments == 0 {
-		t.Errorf("code %s after %d comments", code, comments)
-	}
 }

@@ -10,129 +10,168 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/health"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
-	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/internal/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// candidate is a target that can be asked in this exchange.
-type candidate struct {
-	target route.Target
-	tried  int
-	done   bool // asking it again is no use, or no right
+// maxBackoff is the longest wait before a retry on the same target. If the target's
+// Retry-After is longer, the client gets the error.
+const maxBackoff = 2 * time.Second
+
+// failedAttempt is an attempt that failed, or a target that was skipped.
+type failedAttempt struct {
+	target, reason string
+	pool           string    // the provider's pool; each pool has a retry budget
+	sentAt         time.Time // zero if the attempt was not sent
+	took           time.Duration
+	status         int // the upstream's status; 0 without a response
 }
 
-// trial is a target that did not answer, and why.
-type trial struct {
-	target, why string
-	pool        string    // whose retries are counted with its own
-	began       time.Time // zero where it was not sent
-	took        time.Duration
-	status      int
-}
-
-// serve asks one candidate after another until one has answered. The client gets
-// what the last one said.
-func (r *Relay) serve(x *exchange) *llm.Error {
-	x.began = time.Now()
-	if r.watcher != nil && r.watcher.Active() {
-		r.follow(x)
+// serve tries the candidates in order until one responds. If all fail, the client gets
+// the last error.
+func (q *request) serve() *llm.Error {
+	q.servedAt = time.Now()
+	if w := q.relay.watcher; w != nil && w.Active() {
+		q.follow(w)
 	}
-	c, err := r.next(x)
+	c, err := q.next()
 	for err == nil {
-		if err = r.ask(x, c); err == nil {
+		if err = q.try(c); err == nil {
 			return nil
 		}
-		x.failed(c, err)
-		if !x.mayRepeat(c, err) {
+		q.fail(c, err)
+		if !q.mayRetry(c, err) {
 			break
 		}
-		next, refused := r.next(x)
-		if next == nil || refused != nil || !x.pause(next, err) {
+		next, refused := q.next()
+		if next == nil || refused != nil || !q.backOff(next, err) {
 			break
 		}
-		x.renew()
+		q.attempt.close()
 		c, err = next, nil
 	}
-	return r.giveUp(x, err)
+	return q.giveUp(err)
 }
 
-// ask makes one attempt and passes its answer on.
-func (r *Relay) ask(x *exchange, c *candidate) *llm.Error {
+// try makes one attempt and delivers its response.
+func (q *request) try(c *candidate) *llm.Error {
 	c.tried++
-	err := r.reach(x, c)
+	err := q.reach(c)
 	if err == nil {
-		err = r.answer(x)
+		err = q.attempt.prepared.Deliver(&q.Delivery)
 	}
-	x.report(err)
-	if err == nil && x.seen.Err == nil {
-		r.answered(x)
+	q.report(q.attempt, err)
+	if err == nil && q.Record.Err == nil {
+		q.noteSession()
+		q.relay.fleet.Served(q.route, q.Record.Target, q.Target.Live == q.first)
 	}
 	return err
 }
 
-// reach makes an attempt up to where its answer can be passed on.
-func (r *Relay) reach(x *exchange, c *candidate) *llm.Error {
-	x.place, x.taken = x.taken, limit.Permit{}
-	x.name(&c.target)
-	if err := r.prepare(x, &c.target); err != nil {
+// reach makes an attempt up to the point where its response can be delivered.
+func (q *request) reach(c *candidate) *llm.Error {
+	a, err := q.newAttempt(&c.Target, q.nextSlot)
+	q.nextSlot = limit.Permit{}
+	q.use(a)
+	if err != nil {
 		return err
 	}
-	x.begin()
-	if err := r.call(x, c); err != nil {
+	q.countAttempt(a)
+	q.startKeepAlive()
+	if other, after := q.hedge(c); other != nil {
+		err = q.race(a, other, after)
+	} else {
+		err = q.send(a, q.newHTTPRequest(a))
+	}
+	q.noteResponse()
+	if err != nil {
 		return err
 	}
-	return x.settle()
+	return q.checkStream()
 }
 
-// call makes the attempt, or two of them where the model is hedged.
-func (r *Relay) call(x *exchange, c *candidate) *llm.Error {
-	req := x.request(x.path)
-	x.keepAlive()
-	if other, after := x.hedge(c); other != nil {
-		return r.race(x, req, other, after)
-	}
-	defer x.hear()
-	return r.attempt(x, req)
+// use makes an attempt the one whose response is delivered.
+func (q *request) use(a *attempt) {
+	q.attempt = a
+	q.Target, q.Trip = a.target, a.trip
+	q.Record.Target, q.Record.UpstreamProtocol = a.target.String(), string(a.target.Provider.Protocol)
+	q.Record.Route(q.route.Name, a.target.Provider.Pool())
 }
 
-// name notes whom the exchange turns to.
-func (x *exchange) name(t *route.Target) {
-	x.seen.Target, x.seen.UpstreamProtocol = t.String(), string(t.Provider.Protocol)
-	x.seen.Route(x.route.Name, t.Provider.Name)
-}
-
-// begin counts the attempt.
-func (x *exchange) begin() {
-	x.seen.UpstreamStream = x.streams
-	x.seen.Attempts++
-	x.open()
-	pool := x.target.Provider.Pool()
-	if !slices.ContainsFunc(x.trials, func(t trial) bool { return t.pool == pool }) {
-		x.target.Budget.Offered()
+// countAttempt counts an attempt that is about to be sent.
+func (q *request) countAttempt(a *attempt) {
+	q.Record.UpstreamStream = a.prepared.Request().Stream
+	q.Record.Attempts++
+	a.start()
+	pool := a.target.Provider.Pool()
+	if !slices.ContainsFunc(q.failed, func(f failedAttempt) bool { return f.pool == pool }) {
+		a.target.Budget.Offered()
 	}
 }
 
-// open counts the attempt as one that its target works on.
-func (a *attempt) open() {
-	a.target.Live.Begin()
-	a.busy, a.asked = true, time.Now()
+// noteResponse records the response headers of the attempt, if they arrived.
+func (q *request) noteResponse() {
+	a := q.attempt
+	q.Trip = a.trip
+	status, header := a.response()
+	if status == 0 {
+		return
+	}
+	q.Record.FirstByte(a.trip.HeadersAt)
+	q.Record.UpstreamStatus = status
+	id := cmp.Or(header.Get("X-Request-Id"), header.Get("Request-Id"))
+	if exchange.HasCredential(a.target.Provider, id) { // the request id is logged
+		id = ""
+	}
+	q.Record.UpstreamID = id
 }
 
-// next is who is asked now, with a place taken: the first who was not asked yet
-// and has one. Where all are full it waits for the first. Where all were asked, it
-// is the first that may be asked again.
-func (r *Relay) next(x *exchange) (*candidate, *llm.Error) {
+// startKeepAlive enables comment lines on an idle stream, if they are configured. They
+// may start the response before a target has responded. Its headers then name the target
+// if there is only one.
+func (q *request) startKeepAlive() {
+	every := q.state.KeepAlive
+	if !q.Call.Body.Stream || every <= 0 || q.Call.Dialect.NoComments || q.Writer.KeepsAlive() {
+		return
+	}
+	h := http.Header{"Content-Type": {"text/event-stream"}}
+	exchange.SetNoBuffering(h)
+	if len(q.candidates) == 1 {
+		q.SetHeaders(h)
+	}
+	q.Writer.KeepAlive(every, h)
+}
+
+// checkStream stops the keep-alives if the response is not a stream. If they have started
+// the response already, a response that cannot become a stream is an error.
+func (q *request) checkStream() *llm.Error {
+	if !q.Writer.KeepsAlive() || q.Trip.Streams() {
+		return nil
+	}
+	if started := q.Writer.StopKeepAlive(); !started || q.Call.Operation == protocol.Generate || !q.Call.Verbatim(q.Target.Provider) {
+		return nil
+	}
+	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream did not stream its response"}
+}
+
+// next returns the candidate to try and takes a slot for it: the first candidate that
+// was not tried and has a free slot. If all are full it waits for the first. If all were
+// tried it returns the first that may be tried again, or nil.
+func (q *request) next() (*candidate, *llm.Error) {
 	var fresh, again *candidate
-	for i := range x.line {
-		switch c := &x.line[i]; {
+	for i := range q.candidates {
+		switch c := &q.candidates[i]; {
 		case c.done:
 		case c.tried > 0:
 			again = cmp.Or(again, c)
 		default:
-			if place, ok := c.target.Slots.TryEnter(x.class); ok {
-				x.taken = place
+			if slot, ok := c.Slots.TryEnter(q.limited()); ok {
+				q.nextSlot = slot
 				return c, nil
 			}
 			fresh = cmp.Or(fresh, c)
@@ -142,59 +181,68 @@ func (r *Relay) next(x *exchange) (*candidate, *llm.Error) {
 	if c == nil {
 		return nil, nil
 	}
-	place, refusal := c.target.Slots.Enter(x.ctx, x.limited())
+	slot, refusal := c.Slots.Enter(q.ctx, q.limited())
 	if refusal != nil {
-		return nil, refused(refusal)
+		return nil, overloaded(refusal)
 	}
-	x.taken = place
+	q.nextSlot = slot
 	return c, nil
 }
 
-// refused tells the client that there is more to do than can be done.
-func refused(why *limit.Refusal) *llm.Error {
+// takeMemory takes bytes for a body or its translation and returns their release.
+func (r *Relay) takeMemory(ctx context.Context, bytes int64) (func(), *llm.Error) {
+	release, why := r.fleet.TakeMemory(ctx, bytes)
+	if why != nil {
+		return nil, overloaded(why)
+	}
+	return release, nil
+}
+
+// overloaded returns the error of a request that gets no slot or no memory.
+func overloaded(why *limit.Refusal) *llm.Error {
 	e := &llm.Error{Kind: llm.Overloaded, Code: "overloaded_" + why.Reason, Message: why.Error(), RetryAfter: why.RetryAfter}
 	switch why.Reason {
 	case limit.Cancelled:
-		return clientGone(context.Canceled)
+		return upstream.ClientGone(context.Canceled)
 	case limit.Key:
 		e.Kind, e.Code = llm.RateLimit, "concurrency_limit"
+	case limit.TooLarge:
+		e.Kind, e.Code = llm.TooLarge, ""
 	}
 	return e
 }
 
-// mayRepeat reports whether somebody else may be asked, or the same once more.
-// Nobody is once the client has seen a part of an answer: it would see another's
+// mayRetry reports whether another candidate, or the same one, may be tried. After a part
+// of the response is sent no retry is possible, because the client would get the
 // beginning twice.
-func (x *exchange) mayRepeat(c *candidate, err *llm.Error) bool {
-	if x.out.said || x.ctx.Err() != nil || x.lasted() >= c.target.Timeouts.Total {
+func (q *request) mayRetry(c *candidate, err *llm.Error) bool {
+	if q.Writer.HasContent() || q.ctx.Err() != nil || q.elapsed() >= c.Timeouts.Total {
 		return false
 	}
-	if x.asked.IsZero() { // it could not be written for this target; for another it may
+	if q.attempt.sentAt.IsZero() { // it could not be encoded for this target, but may be for another
 		c.done = true
-		if x.unwritten == nil {
-			x.unwritten = err
-		}
+		q.unwritten = cmp.Or(q.unwritten, err)
 		return true
 	}
-	c.done = !x.askedInVain(err)
-	return x.seen.Attempts < x.state.Retries.Attempts && elsewhere(err, x.upstream) && (x.repeatable() || !c.done)
+	c.done = !q.safeToRetrySameTarget(err)
+	return q.Record.Attempts < q.state.Retries.Attempts && (mayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
 }
 
-// pause waits before a target is asked again, and asks whether its provider can
-// bear it. Another provider is asked at once.
-func (x *exchange) pause(c *candidate, err *llm.Error) bool {
-	pool := c.target.Provider.Pool()
-	if !slices.ContainsFunc(x.line, func(o candidate) bool { return o.tried > 0 && o.target.Provider.Pool() == pool }) {
+// backOff waits before a target is retried and takes a retry from its pool's budget. A
+// target of another pool is tried at once. It reports whether the candidate may be tried.
+func (q *request) backOff(c *candidate, err *llm.Error) bool {
+	pool := c.Provider.Pool()
+	if !slices.ContainsFunc(q.candidates, func(o candidate) bool { return o.tried > 0 && o.Provider.Pool() == pool }) {
 		return true
 	}
-	if !c.target.Budget.Retry() {
+	if !c.Budget.Retry() {
 		return false
 	}
 	if c.tried == 0 {
 		return true
 	}
 	wait := health.Backoff(c.tried-1, err.RetryAfter, rand.Float64)
-	if wait > patience || x.lasted()+wait >= c.target.Timeouts.Total {
+	if wait > maxBackoff || q.elapsed()+wait >= c.Timeouts.Total {
 		return false
 	}
 	timer := time.NewTimer(wait)
@@ -202,121 +250,130 @@ func (x *exchange) pause(c *candidate, err *llm.Error) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-x.ctx.Done():
+	case <-q.ctx.Done():
 		return false
 	}
 }
 
-// patience is how long a client is made to wait for the same target. One that asks
-// for more time is believed, and so the client hears of it.
-const patience = 2 * time.Second
-
-// giveUp ends an exchange that nobody could answer. An upstream's refusal goes to
-// the client in the upstream's own words, if there is still a place for them.
-func (r *Relay) giveUp(x *exchange, err *llm.Error) *llm.Error {
-	x.taken.Release()
-	if x.seen.Attempts == 0 && x.unwritten != nil {
-		return x.unwritten
+// giveUp ends a request that no target could serve. It relays the upstream's error
+// response unchanged if nothing was sent before.
+func (q *request) giveUp(err *llm.Error) *llm.Error {
+	q.nextSlot.Release()
+	if q.Record.Attempts == 0 && q.unwritten != nil {
+		return q.unwritten
 	}
-	if x.refused && !x.out.begun() {
-		return r.answer(x)
+	if started := q.Writer.StopKeepAlive(); q.attempt.rejected && !started {
+		return q.attempt.prepared.Deliver(&q.Delivery)
 	}
-	x.out.close()
 	return err
 }
 
-// renew puts a new attempt in the place of one that failed.
-func (x *exchange) renew() {
-	x.release()
-	x.attempt = &attempt{fidelity: exact}
-}
-
-// lasted is how long the exchange has been going on upstream.
-func (x *exchange) lasted() time.Duration {
-	if x.began.IsZero() {
+// elapsed returns the time since the first attempt started.
+func (q *request) elapsed() time.Duration {
+	if q.servedAt.IsZero() {
 		return 0
 	}
-	return time.Since(x.began)
+	return time.Since(q.servedAt)
 }
 
-// elsewhere reports whether another target may do better: not where the request
-// itself is at fault, and not where its time is over.
-func elsewhere(err *llm.Error, upstream *http.Response) bool {
+// mayRetryElsewhere reports whether another target may succeed: not if the request itself
+// is invalid, and not if its total timeout has expired.
+func mayRetryElsewhere(err *llm.Error, status int) bool {
 	switch err.Kind {
 	case llm.Upstream, llm.UpstreamAuth, llm.RateLimit, llm.Quota, llm.Overloaded:
 		return true
 	case llm.Timeout:
-		return err.Code != codeTotal
+		return err.Code != upstream.CodeTotal
 	default:
 	}
-	if upstream == nil {
-		return false
-	}
-	switch status := upstream.StatusCode; status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
-		return true
-	case http.StatusForbidden: // it is us who may not; another's credential may
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusForbidden: // 403 concerns the gateway's credential
 		return true
 	default:
 		return status >= http.StatusInternalServerError
 	}
 }
 
-// askedInVain reports whether it is certain that the upstream works on nothing:
-// it was not reached, or it has said no. Silence and a broken connection say
-// nothing of the kind, and the same target is then not asked twice. A refused
-// credential or an empty account is refused again.
-func (x *exchange) askedInVain(err *llm.Error) bool {
+// safeToRetrySameTarget reports whether the upstream certainly does not process the
+// request: it was not reached, or it responded with an error. After a timeout or a broken
+// connection it may still process it. A rejected credential, an exhausted account or a
+// missing model would fail again.
+func (q *request) safeToRetrySameTarget(err *llm.Error) bool {
 	switch {
-	case err.Kind == llm.UpstreamAuth, err.Kind == llm.Quota:
+	case err.Kind == llm.UpstreamAuth, err.Kind == llm.Quota, q.attempt.missing:
 		return false
-	case err.Code == codeUnreachable, err.Code == codeConnect:
+	case err.Code == upstream.CodeUnreachable, err.Code == upstream.CodeConnect:
 		return true
 	}
-	return x.refused && x.upstream.StatusCode != http.StatusGatewayTimeout
+	return q.attempt.rejected && q.attempt.status() != http.StatusGatewayTimeout
 }
 
-// repeatable reports whether a request may be asked again where it is not known
-// what became of it. Generating text has no effect but its cost; starting a job or
-// adding to a conversation that the vendor keeps does.
-func (x *exchange) repeatable() bool {
-	return x.ask.raw("background").Kind() != 't' && x.ask.raw("conversation") == nil && x.ask.raw("thread") == nil
-}
+// repeatable reports whether a request may be sent again although an upstream may be
+// processing it. Generating text has no side effect except its cost. Starting a job or
+// adding to a conversation stored at the vendor does.
+func (q *request) repeatable() bool { return !q.Call.Body.SideEffects }
 
-// failed keeps what came of an attempt.
-func (x *exchange) failed(c *candidate, err *llm.Error) {
-	why := err.Code
-	switch {
-	case x.upstream != nil && x.upstream.StatusCode >= http.StatusMultipleChoices:
-		why = strconv.Itoa(x.upstream.StatusCode)
-	case why == "":
-		why = string(err.Kind)
+// fail adds an attempt to those that failed.
+func (q *request) fail(c *candidate, err *llm.Error) {
+	reason := cmp.Or(err.Code, string(err.Kind))
+	if status := q.attempt.status(); status >= http.StatusMultipleChoices {
+		reason = strconv.Itoa(status)
 	}
-	t := trial{target: c.target.String(), why: why, pool: c.target.Provider.Pool(), began: x.asked, status: x.seen.UpstreamStatus}
-	if !t.began.IsZero() {
-		t.took = time.Since(t.began)
+	f := failedAttempt{target: c.String(), reason: reason, pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.Record.UpstreamStatus}
+	if !f.sentAt.IsZero() {
+		f.took = time.Since(f.sentAt)
 	}
-	x.trials = append(x.trials, t)
-	x.seen.Failed(err.Kind)
+	q.failed = append(q.failed, f)
+	q.Record.Failed(err)
 }
 
-// attempts is the header that says how many targets were asked, what came of those
-// that failed, and who was passed over.
-func (x *exchange) attempts() string {
-	n := strconv.Itoa(x.seen.Attempts)
-	if len(x.trials)+len(x.skipped) == 0 {
+// report reports the outcome of an attempt to the target's live state, unless the attempt
+// was not sent.
+func (q *request) report(a *attempt, err *llm.Error) {
+	if a.sentAt.IsZero() {
+		return
+	}
+	if err == nil {
+		err = q.Record.Err
+	}
+	o := fleet.Outcome{Err: err, Caller: q.limited().Key}
+	o.Status, o.Header = a.response()
+	if err == nil {
+		o.FirstToken = q.untilFirstToken()
+	} else {
+		o.Aborted = q.Account.Exhausted()
+		o.Unreachable = err.Code == upstream.CodeUnreachable
+	}
+	fleet.Report(&a.target.Target, a.slot, o)
+}
+
+// untilFirstToken returns the time from the attempt's start to its first token, or to
+// the headers of a non-streaming response.
+func (q *request) untilFirstToken() time.Duration {
+	first := q.Trip.HeadersAt
+	if token := q.Record.FirstToken(); token.After(first) {
+		first = token
+	}
+	return max(first.Sub(q.attempt.sentAt), 0)
+}
+
+// attempts returns the value of the Isogloss-Attempts header: the number of attempts, the
+// failed ones and the skipped targets.
+func (q *request) attempts() string {
+	n := strconv.Itoa(q.Record.Attempts)
+	if len(q.failed)+len(q.skipped) == 0 {
 		return n
 	}
-	return n + trialsText("failed", x.trials) + trialsText("skipped", x.skipped)
+	return n + attemptsText("failed", q.failed) + attemptsText("skipped", q.skipped)
 }
 
-func trialsText(name string, trials []trial) string {
-	if len(trials) == 0 {
+func attemptsText(name string, list []failedAttempt) string {
+	if len(list) == 0 {
 		return ""
 	}
-	texts := make([]string, len(trials))
-	for i, t := range trials {
-		texts[i] = t.target + "=" + strings.ReplaceAll(t.why, " ", "_")
+	texts := make([]string, len(list))
+	for i, f := range list {
+		texts[i] = f.target + "=" + strings.ReplaceAll(f.reason, " ", "_")
 	}
-	return ";" + name + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(headerText(strings.Join(texts, " "))) + `"`
+	return ";" + name + `="` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(exchange.HeaderText(strings.Join(texts, " "))) + `"`
 }

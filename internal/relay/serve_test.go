@@ -6,28 +6,31 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// pair is a gateway with a model "m" that two upstreams serve: "up", which is the
-// gateway's usual one, and "two".
+// pair is a gateway whose model "m" has two targets: "up", the gateway's usual upstream,
+// and "two".
 type pair struct {
 	*gateway
 	two      *upstreamtest.Server
-	provider *provider.Provider // of two
+	provider *provider.Provider // the provider "two"
 	route    *route.Route
 }
 
 func newPair(t testing.TB, changes ...func(*pair)) *pair {
 	t.Helper()
-	p := &pair{two: upstreamtest.New(t)}
+	p := &pair{two: newUpstream(t)}
 	base, err := url.Parse(p.two.BaseURL())
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +65,8 @@ func good(text string) upstreamtest.Script {
 	return upstreamtest.Stream(chunkOf(text) + stopChunk + sentinel)
 }
 
-// Until something was said, a stream can be another's.
+// TestFailover checks that a stream that fails before its first token fails over to the
+// second target.
 func TestFailover(t *testing.T) {
 	role := "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\"},\"finish_reason\":null}]}\n\n"
 	for name, c := range map[string]struct {
@@ -98,7 +102,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
-// What the client did wrong is wrong everywhere.
+// TestNoFailover checks that a client error is returned without trying another target.
 func TestNoFailover(t *testing.T) {
 	for _, status := range []int{400, 404, 413, 422} {
 		p := newPair(t)
@@ -111,8 +115,9 @@ func TestNoFailover(t *testing.T) {
 	}
 }
 
-// After a word of the answer nobody else is asked.
-func TestNoFailoverAfterTheFirstWord(t *testing.T) {
+// TestNoFailoverAfterFirstToken checks that a stream that fails after its first token
+// ends with an error.
+func TestNoFailoverAfterFirstToken(t *testing.T) {
 	p := newPair(t)
 	p.up.Answer(upstreamtest.Break(chunkOf("half")))
 	_, body, _ := p.post(t, chatPath, pairStream)
@@ -121,7 +126,8 @@ func TestNoFailoverAfterTheFirstWord(t *testing.T) {
 	}
 }
 
-// A request that may have begun a job is not begun twice; one that was refused is.
+// TestNotRepeatable checks that a background request is retried only if the first target
+// rejected it, because it may have started a job otherwise.
 func TestNotRepeatable(t *testing.T) {
 	p := newPair(t, func(p *pair) {
 		p.gateway.provider.Protocol = responsesDialect
@@ -139,9 +145,9 @@ func TestNotRepeatable(t *testing.T) {
 	}
 }
 
-// The same target is asked again where it has certainly done nothing, and not for
-// longer than a client waits.
-func TestSameTargetAgain(t *testing.T) {
+// TestRetryOnSameTarget checks that a request is retried on its only target if the target
+// certainly has not processed it and Retry-After is short.
+func TestRetryOnSameTarget(t *testing.T) {
 	ask := strings.Replace(pairPlain, `"m"`, `"only"`, 1)
 	for name, c := range map[string]struct {
 		first upstreamtest.Script
@@ -160,7 +166,7 @@ func TestSameTargetAgain(t *testing.T) {
 			p.up.Answer(c.first)
 			resp, body, _ := p.post(t, chatPath, ask)
 			if got := len(p.up.Requests()); got != c.asked || resp.StatusCode < 400 {
-				t.Errorf("asked %d times, want %d: %s %s %s", got, c.asked, resp.Status, body, resp.Header.Get("Isogloss-Attempts"))
+				t.Errorf("%d requests, want %d: %s %s %s", got, c.asked, resp.Status, body, resp.Header.Get("Isogloss-Attempts"))
 			}
 		})
 	}
@@ -171,22 +177,23 @@ func TestSameTargetAgain(t *testing.T) {
 			c.Whole(503, "application/json", "{}")
 			return
 		}
-		c.Whole(200, "application/json", plainAnswer)
+		c.Whole(200, "application/json", plainResponse)
 	})
-	if resp, body, _ := p.post(t, chatPath, ask); body != plainAnswer || resp.Header.Get("Isogloss-Attempts") != `3;failed="up/x=503 up/x=503"` {
+	if resp, body, _ := p.post(t, chatPath, ask); body != plainResponse || resp.Header.Get("Isogloss-Attempts") != `3;failed="up/x=503 up/x=503"` {
 		t.Errorf("%s %s", body, resp.Header.Get("Isogloss-Attempts"))
 	}
 }
 
-// A credential that was refused is set aside: the client never hears of it, and
-// the provider is not asked again at once.
-func TestRefusedCredentialIsSetAside(t *testing.T) {
+// TestRefusedCredentialCoolsDown checks that a target that refuses the gateway's
+// credential is skipped by the following requests, and that the client does not see the
+// error.
+func TestRefusedCredentialCoolsDown(t *testing.T) {
 	p := newPair(t)
 	p.up.Answer(upstreamtest.JSON(401, `{}`))
-	p.two.Answer(upstreamtest.JSON(200, plainAnswer))
+	p.two.Answer(upstreamtest.JSON(200, plainResponse))
 	for i := range 3 {
 		resp, body, _ := p.post(t, chatPath, pairPlain)
-		if body != plainAnswer {
+		if body != plainResponse {
 			t.Fatalf("%d: %s %s", i, resp.Status, body)
 		}
 		if i > 0 && resp.Header.Get("Isogloss-Attempts") != `1;skipped="up/x=credential_refused"` {
@@ -194,104 +201,100 @@ func TestRefusedCredentialIsSetAside(t *testing.T) {
 		}
 	}
 	if n := len(p.up.Requests()); n != 1 {
-		t.Errorf("asked %d times", n)
+		t.Errorf("%d requests", n)
 	}
 }
 
-// A target that fails again and again is not asked for a while, also after a
-// change of the configuration.
+// TestEjection checks that a target that fails repeatedly is ejected and stays ejected
+// after a reload of the configuration.
 func TestEjection(t *testing.T) {
 	p := newPair(t)
 	p.up.Answer(upstreamtest.JSON(500, `{}`))
-	p.two.Answer(upstreamtest.JSON(200, plainAnswer))
+	p.two.Answer(upstreamtest.JSON(200, plainResponse))
 	for range 8 {
-		if _, body, _ := p.post(t, chatPath, pairPlain); body != plainAnswer {
+		if _, body, _ := p.post(t, chatPath, pairPlain); body != plainResponse {
 			t.Fatal(body)
 		}
 	}
 	p.relay.Use(p.state)
 	resp, _, _ := p.post(t, chatPath, pairPlain)
 	if n := len(p.up.Requests()); n != 5 || resp.Header.Get("Isogloss-Attempts") != `1;skipped="up/x=ejected"` {
-		t.Errorf("asked %d times, %s", n, resp.Header.Get("Isogloss-Attempts"))
+		t.Errorf("%d requests, %s", n, resp.Header.Get("Isogloss-Attempts"))
 	}
 }
 
-// Headers and then silence is no answer.
+// TestFirstTokenTimeout checks that an upstream that sends only headers is abandoned for
+// the next target.
 func TestFirstTokenTimeout(t *testing.T) {
-	p := newPair(t, func(p *pair) { p.gateway.provider.Timeouts.FirstToken = soon })
-	p.up.Answer(func(c *upstreamtest.Conn) {
-		c.BeginStream()
-		c.Gone(never)
+	inBubble(t, func(t bubble) {
+		p := newPair(t, func(p *pair) { p.gateway.provider.Timeouts.FirstToken = soon })
+		p.up.Answer(func(c *upstreamtest.Conn) {
+			c.BeginStream()
+			c.Gone(never)
+		})
+		p.two.Answer(good("fine"))
+		resp, body, _ := p.post(t, chatPath, pairStream)
+		if resp.Header.Get("Isogloss-Attempts") != `2;failed="up/x=timeout_first_token"` {
+			t.Errorf("%s %q", resp.Header.Get("Isogloss-Attempts"), body)
+		}
 	})
-	p.two.Answer(good("fine"))
-	resp, body, _ := p.post(t, chatPath, pairStream)
-	if resp.Header.Get("Isogloss-Attempts") != `2;failed="up/x=timeout_first_token"` {
-		t.Errorf("%s %q", resp.Header.Get("Isogloss-Attempts"), body)
-	}
 }
 
-// A target that is full is passed over; where all are, the request waits for its
-// turn or is told when to come again.
+// TestFullTargets checks that a target at its concurrency limit is skipped. If all
+// targets are, the request is queued, or rejected with Retry-After when the queue is
+// full.
 func TestFullTargets(t *testing.T) {
-	p := newPair(t, func(p *pair) {
-		p.gateway.provider.Concurrency, p.provider.Concurrency = 1, 1
-		p.state.Overload = limit.Config{Queue: 1, Wait: never}
-	})
-	release := make(chan bool)
-	hold := func(c *upstreamtest.Conn) {
-		<-release
-		c.Whole(200, "application/json", plainAnswer)
-	}
-	p.up.Answer(hold)
-	p.two.Answer(hold)
-	answers := make(chan string, 3)
-	ask := func() {
+	inBubble(t, func(t bubble) {
+		p := newPair(t, func(p *pair) {
+			p.gateway.provider.Concurrency, p.provider.Concurrency = 1, 1
+			p.state.Overload = limit.Config{Queue: 1, Wait: never}
+		})
+		release := make(chan bool)
+		hold := func(c *upstreamtest.Conn) {
+			<-release
+			c.Whole(200, "application/json", plainResponse)
+			c.KeepAlive() // the queued request may get this connection
+		}
+		p.up.Answer(hold)
+		p.two.Answer(hold)
+		answers := make(chan string, 3)
+		for range 3 {
+			go func() {
+				resp, body, _ := p.post(t, chatPath, pairPlain)
+				answers <- fmt.Sprintf("%d %s %t", resp.StatusCode, resp.Header.Get("Isogloss-Target"), body == plainResponse)
+			}()
+			synctest.Wait()
+		}
+		if len(p.up.Requests()) != 1 || len(p.two.Requests()) != 1 || waiting(p) != 1 {
+			t.Fatalf("%d and %d requests are sent, %d wait", len(p.up.Requests()), len(p.two.Requests()), waiting(p))
+		}
+		start := time.Now()
 		resp, body, _ := p.post(t, chatPath, pairPlain)
-		answers <- fmt.Sprintf("%d %s %t", resp.StatusCode, resp.Header.Get("Isogloss-Target"), body == plainAnswer)
-	}
-	go ask()
-	waitFor(t, func() bool { return len(p.up.Requests()) == 1 })
-	go ask()
-	waitFor(t, func() bool { return len(p.two.Requests()) == 1 })
-	go ask()
-	waitFor(t, func() bool { return waiting(p) == 1 })
-	start := time.Now()
-	resp, body, _ := p.post(t, chatPath, pairPlain)
-	if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || readFault(t, chatDialect, body).message == "" || time.Since(start) > time.Second {
-		t.Errorf("%s after %s: %v %s", resp.Status, time.Since(start), resp.Header, body)
-	}
-	close(release)
-	got := map[string]int{<-answers: 1}
-	got[<-answers]++
-	got[<-answers]++
-	if got["200 up/x true"]+got["200 two/x true"] != 3 || got["200 up/x true"] == 0 || got["200 two/x true"] == 0 {
-		t.Errorf("%v", got)
-	}
+		if took := time.Since(start); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" || readFault(t, chatDialect, body).message == "" || took != 0 {
+			t.Errorf("%s after %s: %v %s", resp.Status, took, resp.Header, body)
+		}
+		close(release)
+		got := map[string]int{<-answers: 1}
+		got[<-answers]++
+		got[<-answers]++
+		if got["200 up/x true"]+got["200 two/x true"] != 3 || got["200 up/x true"] == 0 || got["200 two/x true"] == 0 {
+			t.Errorf("%v", got)
+		}
+	})
 }
 
 func waiting(p *pair) int {
 	n := 0
-	for _, s := range p.relay.live.limits.Snapshot().Targets {
+	for _, s := range p.relay.fleet.Snapshot().Targets {
 		n += s.Waiting
 	}
 	return n
 }
 
-func waitFor(t testing.TB, done func() bool) {
-	t.Helper()
-	for range 5000 {
-		if done() {
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
-	t.Fatal("it does not come")
-}
-
-// The class of a request is its own word, unless a key says otherwise.
+// TestCriticality checks the values that the criticality header accepts.
 func TestCriticality(t *testing.T) {
 	p := newPair(t)
-	p.up.Answer(upstreamtest.JSON(200, plainAnswer))
+	p.up.Answer(upstreamtest.JSON(200, plainResponse))
 	if resp, body, _ := p.post(t, chatPath, pairPlain, criticalityHeader, "urgent"); resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "sheddable") {
 		t.Errorf("%s %s", resp.Status, body)
 	}
@@ -300,52 +303,73 @@ func TestCriticality(t *testing.T) {
 	}
 }
 
-// A first token that is late is asked for elsewhere, and the slow one is given up.
+// answerIn answers with a stream after some time of the bubble.
+func answerIn(d time.Duration, text string) upstreamtest.Script {
+	return func(c *upstreamtest.Conn) {
+		time.Sleep(d)
+		good(text)(c)
+	}
+}
+
+// learnLatency sends so many requests that their usual time to the first token is known.
+func (p *pair) learnLatency(t testing.TB) {
+	t.Helper()
+	for range 25 {
+		if _, body, err := p.post(t, chatPath, pairStream); err != nil || !strings.Contains(body, "quick") && !strings.Contains(body, "second") {
+			t.Fatalf("%v: %s", err, body)
+		}
+	}
+}
+
+// TestHedge checks that a late first token starts a second attempt on another target and
+// that the slower attempt is cancelled.
 func TestHedge(t *testing.T) {
-	p := newPair(t, func(p *pair) {
-		p.route.Hedge = route.Hedge{Quantile: 0.9, Share: 1}
-	})
-	p.up.Answer(good("quick"))
-	p.two.Answer(good("second"))
-	for range 25 { // so many that their usual time is known
-		if _, body, _ := p.post(t, chatPath, pairStream); !strings.Contains(body, "quick") && !strings.Contains(body, "second") {
-			t.Fatal(body)
+	inBubble(t, func(t bubble) {
+		p := newPair(t, func(p *pair) { p.route.Hedge = route.Hedge{Quantile: 0.9, Share: 1} })
+		p.up.Answer(answerIn(10*time.Millisecond, "quick"))
+		p.two.Answer(answerIn(10*time.Millisecond, "second"))
+		p.learnLatency(t)
+		gone := make(chan bool, 1)
+		p.up.Answer(func(c *upstreamtest.Conn) {
+			c.BeginStream()
+			gone <- c.Gone(never)
+		})
+		before := len(p.two.Requests())
+		resp, body, _ := p.post(t, chatPath, pairStream)
+		if body != chunkOf("second")+stopChunk+sentinel || resp.Header.Get("Isogloss-Target") != "two/x" || len(p.two.Requests()) != before+1 {
+			t.Errorf("%q %v", body, resp.Header)
 		}
-	}
-	gone := make(chan bool, 1)
-	p.up.Answer(func(c *upstreamtest.Conn) {
-		c.BeginStream()
-		gone <- c.Gone(never)
+		if !<-gone {
+			t.Error("the slow request was not cancelled")
+		}
+		if m := p.metrics(); !strings.Contains(m, `isogloss_hedges_total{provider="up",sooner="second"}`) {
+			t.Error("the hedge was not counted")
+		}
 	})
-	before := len(p.two.Requests())
-	resp, body, _ := p.post(t, chatPath, pairStream)
-	if body != chunkOf("second")+stopChunk+sentinel || resp.Header.Get("Isogloss-Target") != "two/x" || len(p.two.Requests()) != before+1 {
-		t.Errorf("%q %v", body, resp.Header)
-	}
-	if !<-gone {
-		t.Error("the slow one was not given up")
-	}
-	if m := p.metrics(); !strings.Contains(m, `isogloss_hedges_total{provider="up",sooner="second"}`) {
-		t.Error("it was not counted")
-	}
 }
 
-// Without a share left, nothing is asked twice.
-func TestHedgeHasAShare(t *testing.T) {
-	p := newPair(t, func(p *pair) { p.route.Hedge = route.Hedge{Quantile: 0.5, Share: 0.05} })
-	p.up.Answer(good("quick"))
-	p.two.Answer(good("second"))
-	for range 200 {
-		if _, _, err := p.post(t, chatPath, pairStream); err != nil {
-			t.Fatal(err)
+// TestHedgeBudget checks that no more than the configured share of requests is hedged.
+func TestHedgeBudget(t *testing.T) {
+	inBubble(t, func(t bubble) {
+		p := newPair(t, func(p *pair) { p.route.Hedge = route.Hedge{Quantile: 0.5, Share: 0.05} })
+		var n atomic.Int64
+		p.up.Answer(func(c *upstreamtest.Conn) { // a later first token each time
+			answerIn(time.Duration(n.Add(1))*time.Millisecond, "quick")(c)
+		})
+		p.two.Answer(good("second"))
+		for range 200 {
+			if _, _, err := p.post(t, chatPath, pairStream); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if n := len(p.two.Requests()); n > 10 {
-		t.Errorf("%d of 200 were hedged", n)
-	}
+		if n := len(p.two.Requests()); n == 0 || n > 10 {
+			t.Errorf("%d of 200 were hedged", n)
+		}
+	})
 }
 
-// A stream that breaks off is taken up where that is wanted, without a word twice.
+// TestContinue checks that another target continues a truncated stream, without repeated
+// text, if the route allows it.
 func TestContinue(t *testing.T) {
 	for name, c := range map[string]struct{ said, rest, want string }{
 		"the rest":               {"The answer is ", "forty-two.", "The answer is forty-two."},
@@ -368,7 +392,7 @@ func TestContinue(t *testing.T) {
 			if got := textOf(t, body); err != nil || got != want || !strings.HasSuffix(body, sentinel) {
 				t.Errorf("%v %q in %s", err, got, body)
 			}
-			if got := resp.Trailer.Get(continuedTrailer); got != fmt.Sprintf("two/x;at=%d", len(c.said)) || !strings.Contains(body, ": continued by two/x") {
+			if got := resp.Trailer.Get("Isogloss-Continued"); got != fmt.Sprintf("two/x;at=%d", len(c.said)) || !strings.Contains(body, ": continued by two/x") {
 				t.Errorf("the mark is %q in %q", got, body)
 			}
 			sent := string(p.two.Last(t).Body)
@@ -379,7 +403,8 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// What cannot be continued ends with the error.
+// TestNotContinued checks that a truncated stream that cannot be continued ends with an
+// error.
 func TestNotContinued(t *testing.T) {
 	tool := "data: {\"id\":\"c1\",\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"t\",\"type\":\"function\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}]},\"finish_reason\":null}]}\n\n"
 	for name, c := range map[string]struct {
@@ -390,7 +415,7 @@ func TestNotContinued(t *testing.T) {
 		"a tool call":    {chunkOf("half") + tool, chunkOf("x"), provider.ContinueTrailing},
 		"in other words": {chunkOf("The answer to it all is forty"), chunkOf("The answer to it all, my friend, is"), provider.ContinueTrailing},
 		"cut again":      {chunkOf("The answer to it all is"), "", provider.ContinueTrailing},
-		"hardly begun":   {chunkOf("The answer"), chunkOf("The answer is") + stopChunk + sentinel, provider.ContinueTrailing}, // said again, or meant so
+		"hardly begun":   {chunkOf("The answer"), chunkOf("The answer is") + stopChunk + sentinel, provider.ContinueTrailing}, // too short to tell whether the second target repeats the text
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, func(p *pair) {
@@ -407,7 +432,7 @@ func TestNotContinued(t *testing.T) {
 	}
 }
 
-// textOf is the text of a stream of chat chunks.
+// textOf returns the text of a stream of Chat chunks.
 func textOf(t testing.TB, body string) string {
 	t.Helper()
 	var b strings.Builder
@@ -418,7 +443,8 @@ func textOf(t testing.TB, body string) string {
 	return b.String()
 }
 
-// Sealed reasoning goes back to whoever sealed it, whatever the balance says.
+// TestSealedConversationsArePinned checks that a conversation with signed reasoning
+// always goes to the target that signed it, whatever the balancing policy.
 func TestSealedConversationsArePinned(t *testing.T) {
 	p := newPair(t, func(p *pair) {
 		p.route.Balance = balance.Weighted
@@ -440,13 +466,13 @@ func TestSealedConversationsArePinned(t *testing.T) {
 	}
 }
 
-// LIF-10: what was written for one target, and what was lost on it, is not the
-// next one's.
+// TestEachTargetGetsABodyOfItsOwn checks that neither the upstream request nor the losses
+// of a failed attempt affect the next attempt (LIF-10).
 func TestEachTargetGetsABodyOfItsOwn(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		p := newPair(t, func(p *pair) { p.gateway.provider.Protocol = anthropicDialect })
 		p.up.Answer(upstreamtest.JSON(529, `{"type":"error","error":{"type":"overloaded_error","message":"later"}}`))
-		p.two.Answer(upstreamtest.JSON(200, plainAnswer))
+		p.two.Answer(upstreamtest.JSON(200, plainResponse))
 		if stream {
 			p.two.Answer(good("fine"))
 		}
@@ -458,7 +484,7 @@ func TestEachTargetGetsABodyOfItsOwn(t *testing.T) {
 		if first := string(p.up.Last(t).Body); !strings.Contains(first, "max_tokens") || strings.Contains(first, "logit_bias") {
 			t.Errorf("the first target was sent %s", first)
 		}
-		if resp.Header.Get("Isogloss-Fidelity") != exact || resp.Header.Get("Isogloss-Target") != "two/x" {
+		if resp.Header.Get("Isogloss-Fidelity") != exchange.Exact || resp.Header.Get("Isogloss-Target") != "two/x" {
 			t.Errorf("%v", resp.Header)
 		}
 	}

@@ -1,88 +1,85 @@
 package relay
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
 	"github.com/google/uuid"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/ingress"
+	"github.com/isogloss-gateway/isogloss/internal/welcome"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
-	"github.com/isogloss-gateway/isogloss/protocol/gemini"
 )
 
-// serveSurface answers what needs no upstream.
+// serveSurface serves endpoints without an upstream, such as /health and the model lists.
 func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request) {
-	dialect := dialectOf(req)
-	w.Header()[requestIDHeader(dialect)] = []string{uuid.NewString()}
-	path := req.URL.Path
-	switch path {
-	case "/live":
-		writeJSON(w, http.StatusOK, []byte(`{"status":"live"}`))
+	dialect, reads := r.dialects.Claimed(req), req.Method == http.MethodGet || req.Method == http.MethodHead
+	list, id, ok := r.dialects.ModelList(req.URL.Path, dialect)
+	live, probe := ingress.Probe(req.URL.Path)
+	first := req.URL.Path == "/" && reads // the first page
+	if _, _, err := r.dialects.Locate(req); err != nil || !ok && !probe && !first {
+		r.serveUnknown(s, w, req, err)
 		return
-	case "/health":
-		r.serveHealth(w)
+	}
+	w.Header()[ingress.RequestIDHeader(dialect)] = []string{uuid.NewString()}
+	if probe {
+		r.serveProbe(w, live)
 		return
 	}
 	caller, err := s.Keys.Check(req)
-	if err != nil {
-		r.refuse(w, dialect, err)
-		return
-	}
-	if _, found, err := gemini.ParsePath(req.Method, req.URL.EscapedPath()); found && err != nil {
-		r.refuse(w, dialect, err)
-		return
-	}
-	id, isModel := modelID(req.URL)
 	switch {
-	case !isModel && path != "/dynamo/alpha/list-models":
-		r.refuse(w, dialect, noSuchPath(req))
-	case req.Method != http.MethodGet && req.Method != http.MethodHead:
+	case first && (err == nil || err.Kind == llm.Authentication && err.Code == ""): // it is shown without a key
+		page := welcome.Page{BasePath: s.BasePath, NeedsKey: err != nil, Setups: r.dialects.Setups()}
+		if err == nil {
+			page.Models = s.Models.List(req.Context(), caller.Sees)
+		}
+		page.Serve(w, req)
+	case err != nil:
+		r.refuse(w, dialect, err)
+	case !reads:
 		w.Header().Set("Allow", "GET, HEAD")
 		r.refuse(w, dialect, wrongMethod(req, "GET"))
-	case isModel && id == "":
-		writeJSON(w, http.StatusOK, modelLists[dialect].list(s, s.visible(caller)))
-	case isModel:
-		r.serveModel(s, w, dialect, caller, id)
+	case id == "":
+		writeJSON(w, http.StatusOK, list.List(s.Models.List(req.Context(), caller.Sees)))
 	default:
-		writeJSON(w, http.StatusOK, listForDynamo(s.visible(caller)))
+		r.serveModel(s, w, dialect, list, caller, id)
 	}
 }
 
-func (r *Relay) serveHealth(w http.ResponseWriter) {
-	if r.draining.Load() {
+// unknown is the route of the paths that have no endpoint.
+var unknown = protocol.Route{Name: "unknown"}
+
+// serveUnknown rejects and records a request to a path that has no endpoint. err is nil
+// if no dialect knows the path.
+func (r *Relay) serveUnknown(s *State, w http.ResponseWriter, req *http.Request, err *llm.Error) {
+	dialect, likely := r.dialects.Unknown(req)
+	q := r.newRequest(s, ingress.Endpoint{Dialect: dialect, Location: protocol.Location{Route: &unknown, URLPath: req.URL.EscapedPath()}}, w, req)
+	defer q.record()
+	q.sendError(cmp.Or(q.identify(), err, likely))
+}
+
+func (r *Relay) serveProbe(w http.ResponseWriter, live bool) {
+	switch {
+	case live:
+		writeJSON(w, http.StatusOK, []byte(`{"status":"live"}`))
+	case r.draining.Load():
 		writeJSON(w, http.StatusServiceUnavailable, []byte(`{"status":"draining"}`))
-		return
+	default:
+		writeJSON(w, http.StatusOK, []byte(`{"status":"ready"}`))
 	}
-	writeJSON(w, http.StatusOK, []byte(`{"status":"ready"}`))
-}
-
-func noSuchPath(req *http.Request) *llm.Error {
-	return &llm.Error{Kind: llm.NotFound, Code: "unknown_url",
-		Message: "there is nothing at " + req.Method + " " + printable(req.URL.Path) + "; a provider's own path is served only where its configuration lists it under paths"}
 }
 
 func wrongMethod(req *http.Request, want string) *llm.Error {
-	return &llm.Error{Kind: llm.MethodNotAllowed, Message: printable(req.URL.Path) + " takes " + want + ", not " + req.Method}
+	return &llm.Error{Kind: llm.MethodNotAllowed, Message: exchange.Printable(req.URL.Path) + " takes " + want + ", not " + req.Method}
 }
 
-// printable cuts what a client has sent down to what may stand in a message.
-func printable(s string) string {
-	const most = 128
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return '?'
-		}
-		return c
-	}, s)
-}
-
-// refuse answers a request that never became an exchange.
-func (r *Relay) refuse(w http.ResponseWriter, dialect protocol.Name, err *llm.Error) {
-	c := r.codecs[dialect]
+// refuse rejects a request that does not reach the request path.
+func (r *Relay) refuse(w http.ResponseWriter, dialect *protocol.Dialect, err *llm.Error) {
+	c := dialect.Codec
 	setRetryAfter(w.Header(), err)
 	writeJSON(w, c.ErrorStatus(err), c.EncodeError(err))
 }
@@ -91,4 +88,25 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) //nolint:gosec // G705: it is JSON and says so, and a client that went away is told nothing
+}
+
+func (r *Relay) serveModel(s *State, w http.ResponseWriter, dialect *protocol.Dialect, list *protocol.ModelList, caller access.Caller, id string) {
+	m, ok := s.Models.Find(id)
+	if !ok || !caller.Sees(id) {
+		r.refuse(w, dialect, s.noSuchModel(id, caller.Sees))
+		return
+	}
+	writeJSON(w, http.StatusOK, list.One(m))
+}
+
+const unknownModel = "model_not_found"
+
+// noSuchModel returns the error for an unknown model, with similar names that the caller
+// may see.
+func (s *State) noSuchModel(name string, sees func(string) bool) *llm.Error {
+	hint := "GET /v1/models lists those that do"
+	if near := s.Models.Similar(name, sees); len(near) > 0 {
+		hint = "did you mean '" + strings.Join(near, "' or '") + "'?"
+	}
+	return &llm.Error{Kind: llm.NotFound, Code: unknownModel, Param: "model", Message: "the model '" + exchange.Printable(name) + "' does not exist here; " + hint}
 }

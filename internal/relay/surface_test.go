@@ -17,9 +17,9 @@ func TestSurface(t *testing.T) {
 	g := newGateway(t)
 	g.serve("b:7b", "a model/é")
 	list := `{"object":"list","data":[` + strings.Join([]string{
-		model("real-chat", "up"), model("alias-chat", "up"), model("vendor/slashed", "vendor"), model("any/*", "up"), model("b:7b", "up"), model("a model/é", "up"),
+		model("real-chat", "up"), model("alias-chat", "up"), model("vendor/slashed", "vendor"), model("b:7b", "up"), model("a model/é", "up"),
 	}, ",") + `]}`
-	names := `["real-chat","alias-chat","vendor/slashed","any/*","b:7b","a model/é"]`
+	names := `["real-chat","alias-chat","vendor/slashed","b:7b","a model/é"]`
 	for _, c := range []struct{ path, want string }{
 		{"/v1/models", list},
 		{"/v1/models?limit=1", list},
@@ -63,7 +63,7 @@ func TestSurfaceRefuses(t *testing.T) {
 		{http.MethodGet, "/v1/models/REAL-CHAT", 404, "model_not_found"},
 		{http.MethodGet, "/v1/models/", 404, "unknown_url"},
 		{http.MethodGet, "/v1/models/%0d%0aX-Evil:1", 404, "model_not_found"},
-		{http.MethodGet, "/", 404, "unknown_url"},
+		{http.MethodPost, "/", 404, "unknown_url"},
 		{http.MethodGet, "/v1", 404, "unknown_url"},
 		{http.MethodGet, "//v1/models", 404, "unknown_url"},
 		{http.MethodGet, "/v1/../metrics", 404, "unknown_url"},
@@ -79,7 +79,7 @@ func TestSurfaceRefuses(t *testing.T) {
 	}
 }
 
-func TestSurfaceAsksForAKey(t *testing.T) {
+func TestSurfaceRequiresAKey(t *testing.T) {
 	g := newGateway(t, withKeys)
 	for path, status := range map[string]int{"/v1/models": 401, "/v1/models/real-chat": 401, "/dynamo/alpha/list-models": 401, "/nothing": 401, "/health": 200, "/live": 200} {
 		if resp, got := g.request(t, http.MethodGet, path, "", http.Header{}); resp.StatusCode != status {
@@ -102,8 +102,8 @@ func TestDrainingIsNotHealthyButLive(t *testing.T) {
 	if resp, got := g.request(t, http.MethodGet, "/live", "", http.Header{}); resp.StatusCode != http.StatusOK || got != `{"status":"live"}` {
 		t.Errorf("live: %s %s", resp.Status, got)
 	}
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
-	if _, got, _ := g.post(t, chatPath, plainAsk); got != plainAnswer {
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
+	if _, got, _ := g.post(t, chatPath, plainRequest); got != plainResponse {
 		t.Errorf("a request while draining: %s", got)
 	}
 }
@@ -136,12 +136,48 @@ func TestOtherEndpointsPassUnchanged(t *testing.T) {
 			g.wantLine(t, `"endpoint":"`+c.endpoint+`"`, c.line)
 		})
 	}
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	_, answer, err := g.post(t, "/v1/embeddings", `{"input":"a","model":"any/bge-m3"}`)
-	if err != nil || answer != plainAnswer {
+	if err != nil || answer != plainResponse {
 		t.Fatal(err, answer)
 	}
 	if got := string(g.up.Last(t).Body); got != `{"input":"a","model":"bge-m3"}` {
 		t.Errorf("the upstream got %s", got)
+	}
+}
+
+// TestSimilarModels checks that an unknown model is answered with similar names, in the
+// client's dialect, and only with those that the key may use.
+func TestSimilarModels(t *testing.T) {
+	g := newGateway(t)
+	for model, want := range map[string]string{
+		"rael-chat": "did you mean 'real-chat'", "slashed": "did you mean 'vendor/slashed'?", "nothing like it": "GET /v1/models lists",
+	} {
+		resp, body := g.request(t, http.MethodPost, chatPath, `{"model":"`+model+`","messages":[{"role":"user","content":"hi"}]}`, http.Header{"Content-Type": {"application/json"}})
+		wantError(t, resp, body, 404, "model_not_found")
+		if !strings.Contains(body, want) {
+			t.Errorf("%s: %s", model, body)
+		}
+	}
+	resp, body := g.request(t, http.MethodPost, "/v1/messages", `{"model":"rael-chat","max_tokens":1,"messages":[{"role":"user","content":"hi"}]}`, http.Header{"Content-Type": {"application/json"}, "Anthropic-Version": {"2023-06-01"}})
+	if resp.StatusCode != http.StatusNotFound || !strings.Contains(body, `"type":"not_found_error"`) || !strings.Contains(body, "'real-chat'") {
+		t.Errorf("%s %s", resp.Status, body)
+	}
+	if near := g.state.Models.Similar("rael-chat", func(string) bool { return false }); near != nil {
+		t.Errorf("a key that may use nothing learns of %q", near)
+	}
+}
+
+// TestFirstPage checks the page at / for browsers and for other clients.
+func TestFirstPage(t *testing.T) {
+	g := newGateway(t)
+	for accept, media := range map[string]string{"text/html,application/xhtml+xml,*/*;q=0.8": "text/html; charset=utf-8", "*/*": "application/json"} {
+		resp, body := g.request(t, http.MethodGet, "/", "", http.Header{"Accept": {accept}})
+		if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != media || !strings.Contains(body, "real-chat") || !strings.Contains(body, "OPENAI_BASE_URL") || strings.Contains(body, "any/*") || strings.Contains(body, "<script") {
+			t.Errorf("%s: %s %s", accept, resp.Status, body)
+		}
+		if policy := resp.Header.Get("Content-Security-Policy"); strings.HasPrefix(media, "text/html") && !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") {
+			t.Errorf("policy %q", policy)
+		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// weather is a stream with a tool call, with usage where the test wants it.
+// weather returns a stream with a tool call, with usage at up to three positions.
 func weather(onFirst, onFinish, after string) string {
 	return `data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"get_weather","arguments":""}}]},"finish_reason":null}]` + onFirst + "}\n\n" +
 		`data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"usage\":1}"}}]},"finish_reason":null}]` + onFirst + "}\n\n" +
@@ -38,8 +38,8 @@ func TestUsageAndFinishAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t)
-			g.up.Answer(upstreamtest.StreamRandom(c.stream, 7))
-			if _, got, err := g.post(t, chatPath, streamAsk); err != nil || got != c.stream {
+			g.up.Answer(upstreamtest.Unasked(upstreamtest.StreamRandom(c.stream, 7)))
+			if _, got, err := g.post(t, chatPath, streamRequest); err != nil || got != c.stream {
 				t.Fatalf("%v, the client got\n%s", err, got)
 			}
 			g.wantLine(t, append(c.line, `"outcome":"ok"`, `"stream":true,"upstream_stream":true`)...)
@@ -48,10 +48,10 @@ func TestUsageAndFinishAreRead(t *testing.T) {
 	}
 }
 
-func TestUsageOfAWholeAnswerIsRead(t *testing.T) {
+func TestUsageOfNonStreamingResponseIsRead(t *testing.T) {
 	g := newGateway(t)
 	g.up.Answer(upstreamtest.JSON(http.StatusOK, `{"choices":[{"index":0,"finish_reason":"length"}],"usage":{"prompt_tokens":10,"completion_tokens":"7","prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":5.0}}}`))
-	if resp, got, err := g.post(t, chatPath, plainAsk); err != nil || resp.StatusCode != http.StatusOK {
+	if resp, got, err := g.post(t, chatPath, plainRequest); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatal(err, got)
 	}
 	g.wantLine(t, `"finish":"length","input_tokens":6,"cache_read_tokens":4,"cache_write_tokens":0,"output_tokens":2,"reasoning_tokens":5`)
@@ -64,7 +64,7 @@ func TestUsageOfAWholeAnswerIsRead(t *testing.T) {
 
 func includeUsage(g *gateway) { g.provider.IncludeUsage = true }
 
-func TestUsageIsAskedFor(t *testing.T) {
+func TestUsageIsRequested(t *testing.T) {
 	g := newGateway(t, includeUsage)
 	g.up.Answer(upstreamtest.Stream(weather(nullUsage, nullUsage, countChunk)))
 	for _, c := range []struct{ name, body, want string }{
@@ -87,7 +87,7 @@ func TestUsageIsAskedFor(t *testing.T) {
 	g.wantLine(t, `"input_tokens":140`, `"output_tokens":24`)
 }
 
-func TestUsageIsNotAskedForTwice(t *testing.T) {
+func TestUsageIsNotRequestedTwice(t *testing.T) {
 	stream := weather(nullUsage, nullUsage, countChunk)
 	for name, c := range map[string]struct {
 		ask     string
@@ -95,11 +95,11 @@ func TestUsageIsNotAskedForTwice(t *testing.T) {
 	}{
 		"the client asked":              {`{"model":"real-chat","stream":true,"stream_options":{"include_usage":true}}`, []func(*gateway){includeUsage}},
 		"the client asked, not we":      {`{"model":"real-chat","stream":true,"stream_options":{"include_usage":true}}`, nil},
-		"nobody asked and it came":      {streamAsk, nil},
+		"nobody asked and it came":      {streamRequest, nil},
 		"nobody asked, options are odd": {`{"model":"real-chat","stream":true,"stream_options":{"x":null}}`, nil},
 	} {
 		g := newGateway(t, c.changes...)
-		g.up.Answer(upstreamtest.StreamRandom(stream, 3))
+		g.up.Answer(upstreamtest.Unasked(upstreamtest.StreamRandom(stream, 3)))
 		if _, got, err := g.post(t, chatPath, c.ask); err != nil || got != stream {
 			t.Errorf("%s: %v, the client got\n%s", name, err, got)
 		}
@@ -108,15 +108,15 @@ func TestUsageIsNotAskedForTwice(t *testing.T) {
 		}
 	}
 	g := newGateway(t, includeUsage)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
-	if _, got, _ := g.post(t, chatPath, plainAsk); got != plainAnswer || string(g.up.Last(t).Body) != plainAsk {
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
+	if _, got, _ := g.post(t, chatPath, plainRequest); got != plainResponse || string(g.up.Last(t).Body) != plainRequest {
 		t.Error("a request that is not streamed was edited")
 	}
 }
 
-// The chunk that only our asking has brought is taken out, wherever it stands and
-// however the stream is cut.
-func TestUsageChunkIsTakenOut(t *testing.T) {
+// TestUsageChunkIsRemoved checks that the usage chunk that only the gateway requested is
+// removed, at any position and however the stream is split into reads.
+func TestUsageChunkIsRemoved(t *testing.T) {
 	for name, chunk := range map[string]string{
 		"plain":         countChunk,
 		"spaces":        `data: { "choices" : [ ] ` + lastUsage + " }\n\n",
@@ -131,7 +131,7 @@ func TestUsageChunkIsTakenOut(t *testing.T) {
 			stream := strings.Replace(want, ": bye", chunk+": bye", 1)
 			for cut, script := range cuts("text/event-stream", stream) {
 				g.up.Answer(script)
-				if _, got, err := g.post(t, chatPath, streamAsk); err != nil || got != want {
+				if _, got, err := g.post(t, chatPath, streamRequest); err != nil || got != want {
 					t.Fatalf("%s: %v, the client got\n%s\nwant\n%s", cut, err, got, want)
 				}
 			}
@@ -140,7 +140,7 @@ func TestUsageChunkIsTakenOut(t *testing.T) {
 	}
 }
 
-func TestUsageBesideContentIsNotTakenOut(t *testing.T) {
+func TestUsageBesideContentIsNotRemoved(t *testing.T) {
 	for name, stream := range map[string]string{
 		"on the finish chunk": weather("", lastUsage, ""),
 		"in every chunk":      weather(earlyUsage, lastUsage, ""),
@@ -148,7 +148,7 @@ func TestUsageBesideContentIsNotTakenOut(t *testing.T) {
 	} {
 		g := newGateway(t, includeUsage)
 		g.up.Answer(upstreamtest.StreamRandom(stream, 9))
-		if _, got, err := g.post(t, chatPath, streamAsk); err != nil || got != stream {
+		if _, got, err := g.post(t, chatPath, streamRequest); err != nil || got != stream {
 			t.Errorf("%s: %v, the client got\n%s", name, err, got)
 		}
 	}
@@ -156,18 +156,18 @@ func TestUsageBesideContentIsNotTakenOut(t *testing.T) {
 
 func BenchmarkRelayWhole(b *testing.B) {
 	g := newGateway(b)
-	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
 	ask := `{"model":"alias-chat","messages":[{"role":"user","content":"` + strings.Repeat("word ", 400) + `"}]}`
 	b.SetBytes(int64(len(ask)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, got, err := g.post(b, chatPath, ask); err != nil || got != plainAnswer {
+		if _, got, err := g.post(b, chatPath, ask); err != nil || got != plainResponse {
 			b.Fatal(err, got)
 		}
 	}
 }
 
-// BenchmarkRelayStream200 counts a stream of 200 events as one operation.
+// BenchmarkRelayStream200 relays a stream of 200 events per operation.
 func BenchmarkRelayStream200(b *testing.B) {
 	g := newGateway(b)
 	event := `data: {"id":"c1","object":"chat.completion.chunk","created":1770000000,"model":"m","choices":[{"index":0,"delta":{"content":"word "},"finish_reason":null}]}` + "\n\n"
@@ -176,7 +176,7 @@ func BenchmarkRelayStream200(b *testing.B) {
 	b.SetBytes(int64(len(stream)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, got, err := g.post(b, chatPath, streamAsk); err != nil || got != stream {
+		if _, got, err := g.post(b, chatPath, streamRequest); err != nil || got != stream {
 			b.Fatal(err, got)
 		}
 	}

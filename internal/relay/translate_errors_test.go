@@ -5,20 +5,20 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-json-experiment/json"
 
+	"github.com/isogloss-gateway/isogloss/internal/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
 )
 
-// wireFault is an error as a client reads it: what its dialect has for the kind,
-// the message and the code.
+// wireFault is an error as a client reads it: the dialect's error type, the message and
+// the code.
 type wireFault struct{ word, message, code string }
 
-// readFault wants a dialect's own error envelope.
+// readFault parses an error in a dialect's own format.
 func readFault(t testing.TB, dialect protocol.Name, body string) wireFault {
 	t.Helper()
 	var e struct {
@@ -67,12 +67,12 @@ func readFault(t testing.TB, dialect protocol.Name, body string) wireFault {
 	return f
 }
 
-// errorBody is an upstream's error answer.
+// errorBody returns the body of an upstream's error response.
 func errorBody(dialect protocol.Name, word, code, message string) string {
 	switch dialect {
 	case anthropicDialect:
 		return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q,"details":{"error_code":%q}},"request_id":"req_1"}`, word, message, code)
-	case geminiDialect: // its words are others
+	case geminiDialect: // has its own error types
 		status := 400
 		switch word {
 		case "authentication_error":
@@ -85,10 +85,10 @@ func errorBody(dialect protocol.Name, word, code, message string) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%q}}`, message, word, code)
 }
 
-// ERR-01, ERR-02, ERR-12, VER-25: the status and the words are kept, the envelope
-// is the client's.
-func TestTranslatedErrorAnswers(t *testing.T) {
-	words := map[int]map[protocol.Name]string{ // as the client reads them
+// TestTranslatedErrorResponses checks that an upstream error keeps its status, message
+// and code and takes the format of the client's dialect (ERR-01, ERR-02, ERR-12, VER-25).
+func TestTranslatedErrorResponses(t *testing.T) {
+	words := map[int]map[protocol.Name]string{ // error types by status, as the client reads them
 		400: {chatDialect: "invalid_request_error", responsesDialect: "invalid_request_error", anthropicDialect: "invalid_request_error", geminiDialect: "INVALID_ARGUMENT"},
 		404: {chatDialect: "invalid_request_error", responsesDialect: "invalid_request_error", anthropicDialect: "not_found_error", geminiDialect: "NOT_FOUND"},
 		413: {chatDialect: "invalid_request_error", responsesDialect: "invalid_request_error", anthropicDialect: "request_too_large", geminiDialect: "INVALID_ARGUMENT"},
@@ -102,7 +102,7 @@ func TestTranslatedErrorAnswers(t *testing.T) {
 			for _, stream := range []bool{false, true} {
 				g := newGateway(t, speaking(upstream))
 				g.up.Answer(upstreamtest.JSON(status, errorBody(upstream, "some_error", "some_code", "what happened"), "Retry-After", "7", "X-Ratelimit-Limit-Requests", "5"))
-				path, ask := simpleAsk(client, stream)
+				path, ask := simpleRequest(client, stream)
 				resp, body, err := g.post(t, path, ask)
 				got := readFault(t, client, body)
 				want := wireFault{word[client], "what happened", "some_code"}
@@ -110,10 +110,10 @@ func TestTranslatedErrorAnswers(t *testing.T) {
 					t.Errorf("%d: %v %s %+v, want %+v", status, err, resp.Status, got, want)
 				}
 				h := resp.Header
-				if h.Get("Retry-After") != "7" || h.Get("Content-Type") != "application/json" || h.Get(requestIDHeader(client)) == "" {
+				if h.Get("Retry-After") != "7" || h.Get("Content-Type") != "application/json" || h.Get(ingress.RequestIDHeader(g.relay.dialects.ByName[client])) == "" {
 					t.Errorf("%d: %v", status, h)
 				}
-				if limits := h.Get("X-Ratelimit-Limit-Requests"); (limits != "") != (vendorOf(client) == vendorOf(upstream)) {
+				if limits := h.Get("X-Ratelimit-Limit-Requests"); (limits != "") != (g.relay.dialects.ByName[client].Headers.Vendor == g.relay.dialects.ByName[upstream].Headers.Vendor) {
 					t.Errorf("ERR-10: the vendor's own headers are for its own dialect: %v", h)
 				}
 			}
@@ -121,7 +121,7 @@ func TestTranslatedErrorAnswers(t *testing.T) {
 	})
 }
 
-// clientStatus is what a dialect has for an upstream's status.
+// clientStatus returns the status that a client gets for an upstream's status.
 func clientStatus(client protocol.Name, status int) int {
 	switch {
 	case status == 500:
@@ -134,8 +134,9 @@ func clientStatus(client protocol.Name, status int) int {
 	return status
 }
 
-// ERR-14, ERR-15, ERR-19: what an upstream says of the gateway's own key stays
-// between the two, however it is said.
+// TestTranslatedCredentialTrouble checks that an upstream error about the gateway's
+// credential is hidden from the client, whether it is a status, a body or an event
+// (ERR-14, ERR-15, ERR-19).
 func TestTranslatedCredentialTrouble(t *testing.T) {
 	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		for name, answer := range map[string]upstreamtest.Script{
@@ -147,7 +148,7 @@ func TestTranslatedCredentialTrouble(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
 					g := newGateway(t, speaking(upstream))
 					g.up.Answer(answer)
-					path, ask := simpleAsk(client, stream)
+					path, ask := simpleRequest(client, stream)
 					resp, body, _ := g.post(t, path, ask)
 					f := readFault(t, client, body)
 					if resp.StatusCode != http.StatusBadGateway || strings.Contains(body+fmt.Sprint(resp.Header)+g.line(t), upstreamKey) || !strings.Contains(f.message, "provider 'up'") {
@@ -159,7 +160,7 @@ func TestTranslatedCredentialTrouble(t *testing.T) {
 	})
 }
 
-// errorEvent is an error in a stream.
+// errorEvent returns an error event of a stream.
 func errorEvent(dialect protocol.Name, word, code, message string) string {
 	switch dialect {
 	case anthropicDialect:
@@ -181,7 +182,7 @@ func TestTranslatedErrorsDoNotShowTheKey(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				g := newGateway(t, speaking(upstream))
 				g.up.Answer(answer)
-				path, ask := simpleAsk(client, true)
+				path, ask := simpleRequest(client, true)
 				resp, body, err := g.post(t, path, ask)
 				if err != nil || strings.Contains(body+fmt.Sprint(resp.Header)+g.line(t), upstreamKey) || !strings.Contains(body, "with ***") {
 					t.Errorf("%v %s %v %s", err, resp.Status, resp.Header, body)
@@ -191,28 +192,28 @@ func TestTranslatedErrorsDoNotShowTheKey(t *testing.T) {
 	})
 }
 
-// beginning is an upstream's stream up to and with its first text.
+// beginning returns an upstream's stream up to and including its first text.
 func beginning(c shared, dialect protocol.Name) string {
 	var b strings.Builder
 	for _, e := range strings.SplitAfter(c.stream(dialect), "\n\n") {
 		b.WriteString(e)
-		if saysSomething(e, dialect) {
+		if hasText(e, dialect) {
 			return b.String()
 		}
 	}
 	return b.String()
 }
 
-func saysSomething(event string, dialect protocol.Name) bool {
+func hasText(event string, dialect protocol.Name) bool {
 	word := map[protocol.Name]string{chatDialect: `"content":"`, responsesDialect: "response.output_text.delta", anthropicDialect: "text_delta", geminiDialect: `"text":"`}[dialect]
 	return strings.Contains(event, word)
 }
 
-// prelude is what an upstream sends before anything is said.
+// prelude returns the events of an upstream's stream before its first text.
 func prelude(c shared, dialect protocol.Name) string {
 	var b strings.Builder
 	for _, e := range strings.SplitAfter(c.stream(dialect), "\n\n") {
-		if saysSomething(e, dialect) {
+		if hasText(e, dialect) {
 			break
 		}
 		b.WriteString(e)
@@ -220,47 +221,50 @@ func prelude(c shared, dialect protocol.Name) string {
 	return b.String()
 }
 
-// ERR-06, LIF-08: a stream that fails before anything was said has a status.
-func TestTranslatedErrorBeforeTheFirstWord(t *testing.T) {
+// TestTranslatedErrorBeforeFirstToken checks that a stream that fails before its first
+// token gets an error status (ERR-06, LIF-08).
+func TestTranslatedErrorBeforeFirstToken(t *testing.T) {
 	c := sharedCase(t, "text")
 	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		for name, before := range map[string]string{"first": "", "after the prelude": prelude(c, upstream), "after a comment": ": hello\n\n"} {
 			for _, stream := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s, stream %t", name, stream), func(t *testing.T) {
-					g := newGateway(t, speaking(upstream), always)
-					g.up.Answer(func(c *upstreamtest.Conn) {
-						c.BeginStream()
-						if before != "" {
-							c.Chunk(before)
-							time.Sleep(2 * time.Millisecond) // so that it is a read by itself
+					inBubble(t, func(t bubble) {
+						g := newGateway(t, speaking(upstream), always)
+						g.up.Answer(func(c *upstreamtest.Conn) {
+							c.BeginStream()
+							if before != "" {
+								c.Chunk(before) // a pipe has no buffer: the error is not in the same read
+							}
+							c.Chunk(errorEvent(upstream, "overloaded_error", "overloaded", "too busy"))
+							c.EndStream()
+						})
+						path, ask := simpleRequest(client, stream)
+						resp, body, err := g.post(t, path, ask)
+						f := readFault(t, client, body)
+						status := 503
+						if client == anthropicDialect {
+							status = 529
 						}
-						c.Chunk(errorEvent(upstream, "overloaded_error", "overloaded", "too busy"))
-						c.EndStream()
+						if err != nil || resp.StatusCode != status || f.message != "too busy" || resp.Header.Get("Content-Type") != "application/json" {
+							t.Errorf("%v %s %s", err, resp.Status, body)
+						}
 					})
-					path, ask := simpleAsk(client, stream)
-					resp, body, err := g.post(t, path, ask)
-					f := readFault(t, client, body)
-					status := 503
-					if client == anthropicDialect {
-						status = 529
-					}
-					if err != nil || resp.StatusCode != status || f.message != "too busy" || resp.Header.Get("Content-Type") != "application/json" {
-						t.Errorf("%v %s %s", err, resp.Status, body)
-					}
 				})
 			}
 		}
 	})
 }
 
-// ERR-07, ERR-08, ERR-09, RSP-03, VER-24: after the first word, the dialect's own
-// form of a failure, and no success.
-func TestTranslatedErrorAfterTheFirstWord(t *testing.T) {
+// TestTranslatedErrorAfterFirstToken checks that a stream that fails after its first
+// token ends with the error event of the client's dialect (ERR-07, ERR-08, ERR-09,
+// RSP-03, VER-24).
+func TestTranslatedErrorAfterFirstToken(t *testing.T) {
 	c := sharedCase(t, "text")
 	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		g := newGateway(t, speaking(upstream))
 		g.up.Answer(upstreamtest.Stream(beginning(c, upstream) + errorEvent(upstream, "overloaded_error", "overloaded", "too busy")))
-		path, ask := simpleAsk(client, true)
+		path, ask := simpleRequest(client, true)
 		resp, body, err := g.post(t, path, ask)
 		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(body, "too busy") {
 			t.Errorf("%v %s %s", err, resp.Status, body)
@@ -268,10 +272,10 @@ func TestTranslatedErrorAfterTheFirstWord(t *testing.T) {
 		wantFailed(t, client, body)
 		g.wantLine(t, `"outcome":"upstream_error"`)
 
-		// Collected, nothing of it is sent.
+		// A non-streaming client gets only the error.
 		g = newGateway(t, speaking(upstream), always)
 		g.up.Answer(upstreamtest.Stream(beginning(c, upstream) + errorEvent(upstream, "overloaded_error", "overloaded", "too busy")))
-		path, ask = simpleAsk(client, false)
+		path, ask = simpleRequest(client, false)
 		resp, body, _ = g.post(t, path, ask)
 		if f := readFault(t, client, body); resp.StatusCode < 400 || f.message != "too busy" {
 			t.Errorf("%s %s", resp.Status, body)
@@ -279,7 +283,7 @@ func TestTranslatedErrorAfterTheFirstWord(t *testing.T) {
 	})
 }
 
-// wantFailed wants a stream that says something and ends in a failure.
+// wantFailed checks that a stream has content and ends with an error event.
 func wantFailed(t testing.TB, client protocol.Name, body string) {
 	t.Helper()
 	end, err := protocoltest.Check(client, []byte(body))
@@ -288,9 +292,10 @@ func wantFailed(t testing.TB, client protocol.Name, body string) {
 	}
 }
 
-// SSE-19, VER-27, LIF-09, RSP-03: a stream that is cut anywhere is a failure: with a
-// status where nothing was said, else in the stream.
-func TestTranslatedCut(t *testing.T) {
+// TestTranslatedTruncation checks that a stream truncated at any position is an error:
+// with a status if no token was sent, else in the stream (SSE-19, VER-27, LIF-09,
+// RSP-03).
+func TestTranslatedTruncation(t *testing.T) {
 	c := sharedCase(t, "tools")
 	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		events := strings.SplitAfter(strings.TrimSuffix(c.stream(upstream), "\n\n"), "\n\n")
@@ -298,7 +303,7 @@ func TestTranslatedCut(t *testing.T) {
 			g := newGateway(t, speaking(upstream))
 			for n := range len(events) - proofs[upstream] + 1 {
 				part := strings.Join(events[:n], "")
-				if n > 0 && n%2 == 1 { // in mid-event too
+				if n > 0 && n%2 == 1 { // truncate within an event too
 					part += events[n][:len(events[n])/2]
 				}
 				g.up.Answer(streamEnd(part, end))
@@ -312,7 +317,7 @@ func TestTranslatedCut(t *testing.T) {
 				} else if f := readFault(t, client, body); resp.StatusCode != http.StatusBadGateway || f.code != "upstream_truncated" {
 					t.Errorf("%s after %d events: %s %s", how, n, resp.Status, body)
 				}
-				path, ask = c.ask(client, false) // JSON asked, a stream got
+				path, ask = c.ask(client, false) // the client requests JSON, the upstream sends a stream
 				resp, body, _ = g.post(t, path, ask)
 				if f := readFault(t, client, body); resp.StatusCode != http.StatusBadGateway || f.code != "upstream_truncated" {
 					t.Errorf("%s after %d events, collected: %s %s", how, n, resp.Status, body)
@@ -322,13 +327,14 @@ func TestTranslatedCut(t *testing.T) {
 	})
 }
 
-// proofs is with how many events, counted from the end, a stream of the case is
-// proven to be whole.
+// proofs maps a dialect to the position, counted from the end, of the event that
+// completes a stream of the case.
 var proofs = map[protocol.Name]int{chatDialect: 3, responsesDialect: 1, anthropicDialect: 1, geminiDialect: 1}
 
-// SSE-18: what was whole before the connection broke is whole. Gemini is left out:
-// the end of the transfer is a part of its proof.
-func TestTranslatedWholeBeforeTheBreak(t *testing.T) {
+// TestTranslatedCompleteBeforeReset checks that a connection reset after the final event
+// is not an error. Gemini is excluded, because its streams are complete only at the end
+// of the body (SSE-18).
+func TestTranslatedCompleteBeforeReset(t *testing.T) {
 	c := sharedCase(t, "text")
 	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		for _, how := range []string{"clean", "closed"} {
@@ -348,14 +354,15 @@ func TestTranslatedWholeBeforeTheBreak(t *testing.T) {
 	})
 }
 
-// ERR-13: a page of some proxy.
+// TestTranslatedErrorPages checks that a proxy's HTML error page becomes an error in the
+// client's dialect (ERR-13).
 func TestTranslatedErrorPages(t *testing.T) {
 	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		for status, want := range map[int]int{502: 502, 504: 504, 404: 404} {
 			for _, page := range []string{"<html>secret host</html>", ""} {
 				g := newGateway(t, speaking(upstream))
 				g.up.Answer(func(c *upstreamtest.Conn) { c.Whole(status, "text/html", page) })
-				path, ask := simpleAsk(client, true)
+				path, ask := simpleRequest(client, true)
 				resp, body, _ := g.post(t, path, ask)
 				if f := readFault(t, client, body); resp.StatusCode != want || strings.Contains(body, "secret") || f.message == "null" {
 					t.Errorf("%d: %s %s", status, resp.Status, body)
@@ -365,12 +372,13 @@ func TestTranslatedErrorPages(t *testing.T) {
 	})
 }
 
-// ERR-11: the time to wait may stand in the body only.
+// TestTranslatedRetryInfo checks that a retry delay in the error body becomes a
+// Retry-After header (ERR-11).
 func TestTranslatedRetryInfo(t *testing.T) {
 	for _, client := range []protocol.Name{chatDialect, responsesDialect, anthropicDialect} {
 		g := newGateway(t, speaking(geminiDialect))
 		g.up.Answer(upstreamtest.JSON(429, `{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.6s"}]}}`))
-		path, ask := simpleAsk(client, true)
+		path, ask := simpleRequest(client, true)
 		resp, body, _ := g.post(t, path, ask)
 		if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "35" {
 			t.Errorf("%s: %s %v %s", client, resp.Status, resp.Header, body)
@@ -378,14 +386,14 @@ func TestTranslatedRetryInfo(t *testing.T) {
 	}
 }
 
-// VER-26: what waiting does not help is not tried again.
+// TestSpendLimitIsNotRetried checks that an exceeded spend limit is not retried (VER-26).
 func TestSpendLimitIsNotRetried(t *testing.T) {
 	limit := errorBody(anthropicDialect, "rate_limit_error", "enforced_spend_limit_reached", "no money")
 	ramp := errorBody(anthropicDialect, "rate_limit_error", "ramp_limit_exceeded", "slower")
 	for _, client := range protocol.Names() {
 		g := newGateway(t, speaking(anthropicDialect))
 		g.up.Answer(upstreamtest.JSON(429, limit))
-		path, ask := simpleAsk(client, true)
+		path, ask := simpleRequest(client, true)
 		resp, body, _ := g.post(t, path, ask)
 		if resp.Header.Get("X-Should-Retry") != "false" || !strings.Contains(body, "no money") {
 			t.Errorf("%s: %s %v", client, resp.Status, resp.Header)

@@ -5,20 +5,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// fidelity sets the configured mode.
+// fidelity sets the configured fidelity mode.
 func fidelity(mode llm.Mode) func(*gateway) {
 	return func(g *gateway) { g.state.Fidelity = mode }
 }
 
-// The three modes, configured and asked for: a request with something that the
-// upstream's dialect has not (dropped), and one with something that it cannot be
-// sent without (refused).
+// TestFidelityModes checks the three modes, set by configuration and by header, with
+// three requests: one that translates exactly, one with a member that the upstream's
+// dialect lacks and can be dropped, and one that is rejected by default.
 func TestFidelityModes(t *testing.T) {
 	const (
 		lossy   = `{"model":"m","max_completion_tokens":9,"seed":7,"messages":[{"role":"user","content":"Hi"}]}`
@@ -28,8 +29,8 @@ func TestFidelityModes(t *testing.T) {
 	for _, c := range []struct {
 		config      llm.Mode
 		header, ask string
-		param       string // empty: it is answered
-		says        string // of the header Isogloss-Fidelity
+		param       string // empty: the request succeeds
+		says        string // prefix of the header Isogloss-Fidelity
 	}{
 		{"", "", exact, "", "exact"},
 		{llm.Strict, "", exact, "", "exact"},
@@ -41,16 +42,16 @@ func TestFidelityModes(t *testing.T) {
 		{llm.Loose, "Strict", lossy, "seed", ""},
 		{llm.Strict, "default", lossy, "", "dropped;"},
 		{llm.Strict, "loose", lossy, "", "dropped;"},
-		{"", "", refused, "choices", ""},
-		{llm.Strict, "", refused, "choices", ""},
+		{"", "", refused, "n", ""},
+		{llm.Strict, "", refused, "n", ""},
 		{llm.Loose, "", refused, "", "dropped;"},
 		{llm.Default, "loose", refused, "", "dropped;"},
-		{llm.Loose, "default", refused, "choices", ""},
-		{"", "sloppy", exact, modeHeader, ""},
+		{llm.Loose, "default", refused, "n", ""},
+		{"", "sloppy", exact, exchange.ModeHeader, ""},
 	} {
 		g := newGateway(t, speaking(anthropicDialect), fidelity(c.config))
-		g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
-		resp, body, _ := g.post(t, chatPath, c.ask, modeHeader, c.header)
+		g.up.Answer(upstreamtest.JSON(200, messagesResponse))
+		resp, body, _ := g.post(t, chatPath, c.ask, exchange.ModeHeader, c.header)
 		if c.param == "" {
 			if got := resp.Header.Get("Isogloss-Fidelity"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(got, c.says) {
 				t.Errorf("%+v: %s %q %s", c, resp.Status, got, body)
@@ -59,16 +60,21 @@ func TestFidelityModes(t *testing.T) {
 			continue
 		}
 		f := readFault(t, chatDialect, body)
-		if resp.StatusCode != http.StatusBadRequest || f.word != "invalid_request_error" || !strings.Contains(body, c.param) || len(g.up.Requests()) > 0 {
+		param := c.param
+		if param != exchange.ModeHeader { // the client's own field
+			param = `"param":"` + param + `"`
+		}
+		if resp.StatusCode != http.StatusBadRequest || f.word != "invalid_request_error" || !strings.Contains(body, param) || len(g.up.Requests()) > 0 {
 			t.Errorf("%+v: %s %s", c, resp.Status, body)
 		}
-		if got := resp.Header.Get("Isogloss-Fidelity"); c.param != modeHeader && !strings.HasPrefix(got, "refused;") {
+		if got := resp.Header.Get("Isogloss-Fidelity"); c.param != exchange.ModeHeader && !strings.HasPrefix(got, "refused;") {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }
 
-// A refusal is in the client's dialect and comes before any call.
+// TestStrictRefusesInEveryDialect checks that the rejection is in the client's dialect
+// and that no upstream request is sent.
 func TestStrictRefusesInEveryDialect(t *testing.T) {
 	lossy := map[protocol.Name]string{
 		chatDialect:      `{"model":"m","max_completion_tokens":9,"logit_bias":{"1":2},"messages":[{"role":"user","content":"Hi"}]}`,
@@ -79,7 +85,7 @@ func TestStrictRefusesInEveryDialect(t *testing.T) {
 	eachForeignCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		g := newGateway(t, speaking(upstream), fidelity(llm.Strict))
 		for _, stream := range []bool{false, true} {
-			resp, body, _ := g.post(t, askPath(client, stream), lossy[client])
+			resp, body, _ := g.post(t, requestPath(client, stream), lossy[client])
 			if readFault(t, client, body); resp.StatusCode != http.StatusBadRequest || len(g.up.Requests()) > 0 {
 				t.Errorf("%s %s", resp.Status, body)
 			}
@@ -87,37 +93,39 @@ func TestStrictRefusesInEveryDialect(t *testing.T) {
 	})
 }
 
-// The verbatim lane loses nothing, so that the strictest mode changes nothing.
+// TestStrictLeavesTheVerbatimLaneAlone checks that the strict mode rejects nothing in the
+// verbatim lane, which is lossless.
 func TestStrictLeavesTheVerbatimLaneAlone(t *testing.T) {
 	g := newGateway(t, fidelity(llm.Strict))
-	g.up.Answer(upstreamtest.JSON(200, plainAnswer))
+	g.up.Answer(upstreamtest.JSON(200, plainResponse))
 	ask := `{"model":"real-chat","messages":[],"logit_bias":{},"invention":[1]}`
 	resp, body, _ := g.post(t, chatPath, ask)
-	if resp.StatusCode != http.StatusOK || body != plainAnswer || string(g.up.Last(t).Body) != ask || resp.Header.Get("Isogloss-Fidelity") != "exact" {
+	if resp.StatusCode != http.StatusOK || body != plainResponse || string(g.up.Last(t).Body) != ask || resp.Header.Get("Isogloss-Fidelity") != "exact" {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 }
 
-// Rows of the operator's come before those that are built in.
+// TestGatesAreUsed checks that configured gates take precedence over the built-in ones.
 func TestGatesAreUsed(t *testing.T) {
 	const ask = `{"model":"m","temperature":0.5,"messages":[{"role":"user","content":"Hi"}]}`
 	g := newGateway(t, speaking(anthropicDialect), func(g *gateway) {
 		g.state.Gates = provider.NewGates([]provider.Gate{{Protocol: anthropicDialect, Patterns: []string{"m*"}, Gates: protocol.Gates{NoSampling: true, MaxOutput: 777}}})
 	})
-	g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
+	g.up.Answer(upstreamtest.JSON(200, messagesResponse))
 	_, _, _ = g.post(t, chatPath, ask)
 	if sent := string(g.up.Last(t).Body); strings.Contains(sent, "temperature") || !strings.Contains(sent, `"max_tokens":777`) {
 		t.Errorf("sent %s", sent)
 	}
 	g = newGateway(t, speaking(anthropicDialect))
-	g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
+	g.up.Answer(upstreamtest.JSON(200, messagesResponse))
 	_, _, _ = g.post(t, chatPath, ask)
 	if sent := string(g.up.Last(t).Body); !strings.Contains(sent, `"temperature":0.5`) {
 		t.Errorf("sent %s", sent)
 	}
 }
 
-// Names and kinds of tools are the client's own again in the answer.
+// TestTranslatedToolNames checks that tool names and kinds in the response are those of
+// the client's request.
 func TestTranslatedToolNames(t *testing.T) {
 	const odd = "mcp.files/read:all-the-things-that-are-there-in-the-folder-of-a-user-with-a-long-name"
 	tools := map[protocol.Name]string{
@@ -139,7 +147,7 @@ func TestTranslatedToolNames(t *testing.T) {
 			if stream {
 				ask = strings.Replace(ask, `{"model":"m",`, `{"model":"m","stream":true,`, 1)
 			}
-			resp, body, err := g.post(t, askPath(client, stream), ask)
+			resp, body, err := g.post(t, requestPath(client, stream), ask)
 			if err != nil || resp.StatusCode != http.StatusOK {
 				t.Fatalf("%s: %v %s %s", form, err, resp.Status, body)
 			}
@@ -154,7 +162,7 @@ func TestTranslatedToolNames(t *testing.T) {
 	})
 }
 
-// callBack is an upstream that calls the first tool it was given.
+// callBack is an upstream that calls the first tool of its request.
 func callBack(t testing.TB, dialect protocol.Name, whole bool) upstreamtest.Script {
 	return func(c *upstreamtest.Conn) {
 		codec := codecOf(t, dialect)
@@ -181,7 +189,8 @@ func callBack(t testing.TB, dialect protocol.Name, whole bool) upstreamtest.Scri
 	}
 }
 
-// Custom tools are called with free text again.
+// TestTranslatedCustomTools checks that a custom tool's call has free text as its input
+// in the client's dialect.
 func TestTranslatedCustomTools(t *testing.T) {
 	c := sharedCase(t, "tool_names")
 	for _, client := range []protocol.Name{chatDialect, responsesDialect} {
@@ -207,7 +216,7 @@ func TestTranslatedCustomTools(t *testing.T) {
 	}
 }
 
-// What the upstream has not said is filled in.
+// TestTranslatedIDs checks that ids missing from the upstream's response are generated.
 func TestTranslatedIDs(t *testing.T) {
 	bare := map[protocol.Name][2]string{
 		chatDialect: {`{"choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}`,
@@ -223,7 +232,7 @@ func TestTranslatedIDs(t *testing.T) {
 			for i, script := range []upstreamtest.Script{upstreamtest.JSON(200, answer[0]), upstreamtest.Stream(answer[1])} {
 				g := newGateway(t, speaking(upstream))
 				g.up.Answer(script)
-				path, ask := simpleAsk(client, i == 1)
+				path, ask := simpleRequest(client, i == 1)
 				resp, body, err := g.post(t, path, ask)
 				if err != nil || resp.StatusCode != http.StatusOK {
 					t.Fatalf("%v %s %s", err, resp.Status, body)
@@ -244,8 +253,9 @@ func TestTranslatedIDs(t *testing.T) {
 	}
 }
 
-// RSP-17, RSP-18, RSP-19: what only OpenAI has stored is refused in every mode, with
-// what to do instead; OpenAI itself gets it.
+// TestStateOfTheVendor checks that members that refer to state stored at OpenAI are
+// rejected for other upstreams, with advice, and forwarded to OpenAI (RSP-17, RSP-18,
+// RSP-19).
 func TestStateOfTheVendor(t *testing.T) {
 	for param, ask := range map[string]string{
 		"previous_response_id": `{"model":"m","previous_response_id":"resp_1","input":"Hi"}`,
@@ -257,7 +267,7 @@ func TestStateOfTheVendor(t *testing.T) {
 		for _, upstream := range []protocol.Name{chatDialect, anthropicDialect, geminiDialect} {
 			for _, mode := range []string{"strict", "default", "loose"} {
 				g := newGateway(t, speaking(upstream))
-				resp, body, _ := g.post(t, "/v1/responses", ask, modeHeader, mode)
+				resp, body, _ := g.post(t, "/v1/responses", ask, exchange.ModeHeader, mode)
 				f := readFault(t, responsesDialect, body)
 				if resp.StatusCode != http.StatusBadRequest || f.word != "invalid_request_error" || !strings.Contains(body, `"param":"`+param+`"`) || !strings.Contains(f.message, "instead") || len(g.up.Requests()) > 0 {
 					t.Errorf("%s on %s, %s: %s %s", param, upstream, mode, resp.Status, body)
@@ -270,36 +280,37 @@ func TestStateOfTheVendor(t *testing.T) {
 			t.Errorf("%s: %s %s", param, resp.Status, body)
 		}
 	}
-	// RSP-19: nothing is stored, and the answer says so.
+	// The response has "store":false, because it is not stored (RSP-19).
 	g := newGateway(t, speaking(chatDialect))
-	g.up.Answer(upstreamtest.JSON(200, chatAnswer))
+	g.up.Answer(upstreamtest.JSON(200, chatResponse))
 	resp, body, _ := g.post(t, "/v1/responses", `{"model":"m","store":true,"input":"Hi"}`)
 	if resp.StatusCode != http.StatusOK || !strings.Contains(body, `"store":false`) {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 }
 
-// NVIDIA's extension has no place in another dialect.
+// TestNvExtIsNotTranslated checks that NVIDIA's nvext member is dropped for other
+// dialects.
 func TestNvExtIsNotTranslated(t *testing.T) {
 	ask := `{"model":"m","max_completion_tokens":9,"nvext":{"top_k":5},"messages":[{"role":"user","content":"Hi"}]}`
-	for mode, refused := range map[provider.NvExt]string{provider.NvExtRefuse: "default", provider.NvExtForward: "strict", provider.NvExtDrop: ""} {
+	for mode, refused := range map[provider.Extensions]string{provider.RefuseExtensions: "default", provider.ForwardExtensions: "strict", provider.DropExtensions: ""} {
 		g := newGateway(t, speaking(anthropicDialect), nvExt(mode))
-		g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
+		g.up.Answer(upstreamtest.JSON(200, messagesResponse))
 		if refused != "" {
-			resp, body, _ := g.post(t, chatPath, ask, modeHeader, refused)
+			resp, body, _ := g.post(t, chatPath, ask, exchange.ModeHeader, refused)
 			if f := readFault(t, chatDialect, body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(f.message, "nvext: drop") || len(g.up.Requests()) > 0 {
 				t.Errorf("%s: %s %s", mode, resp.Status, body)
 			}
 		}
-		resp, body, _ := g.post(t, chatPath, ask, modeHeader, "loose")
+		resp, body, _ := g.post(t, chatPath, ask, exchange.ModeHeader, "loose")
 		if f := resp.Header.Get("Isogloss-Fidelity"); resp.StatusCode != http.StatusOK || !strings.HasPrefix(f, "dropped") || strings.Contains(string(g.up.Last(t).Body), "nvext") {
 			t.Errorf("%s: %s %s %s", mode, resp.Status, f, body)
 		}
 	}
 }
 
-// What a stream brings that the client's dialect has no place for is in the header as
-// far as it came before the first word, and in the log.
+// TestLossInAStream checks that losses in a stream are reported in the header if they
+// occur before the first token, and always in the log.
 func TestLossInAStream(t *testing.T) {
 	g := newGateway(t, speaking(anthropicDialect))
 	g.up.Answer(upstreamtest.Stream(`event: message_start

@@ -6,15 +6,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 const (
-	countPath       = "/v1/messages/count_tokens"
-	countAsk        = `{"model":"m","system":"Be brief.","messages":[{"role":"user","content":"Hi"}]}`
-	geminiCountPath = "/v1beta/models/m:countTokens"
-	geminiCountAsk  = `{"generateContentRequest":{"model":"models/m","systemInstruction":{"parts":[{"text":"Be brief."}]},"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}}`
+	countPath          = "/v1/messages/count_tokens"
+	countRequest       = `{"model":"m","system":"Be brief.","messages":[{"role":"user","content":"Hi"}]}`
+	geminiCountPath    = "/v1beta/models/m:countTokens"
+	geminiCountRequest = `{"generateContentRequest":{"model":"models/m","systemInstruction":{"parts":[{"text":"Be brief."}]},"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}}`
 )
 
 func TestCountTokens(t *testing.T) {
@@ -26,12 +27,12 @@ func TestCountTokens(t *testing.T) {
 		answer           string
 		sentPath, sentTo string // a part of the body
 	}{
-		{countPath, countAsk, inAnthropic, anthropicDialect, pinned(""), inAnthropic, countPath, countAsk},
-		{countPath, countAsk, inAnthropic, anthropicDialect, pinned(newVersion), inAnthropic, countPath, `"Be brief."`},
-		{countPath, countAsk, inAnthropic, geminiDialect, pinned(""), `{"totalTokens":42,"promptTokensDetails":[]}`, geminiCountPath, `"text":"Be brief."`},
-		{geminiCountPath, geminiCountAsk, `{"totalTokens":42, "x":1}`, geminiDialect, pinned(""), `{"totalTokens":42, "x":1}`, geminiCountPath, geminiCountAsk},
-		{geminiCountPath, geminiCountAsk, inGemini, anthropicDialect, pinned(""), inAnthropic, countPath, `Be brief.`},
-		{"/v1/models/m:countTokens", geminiAsk, inGemini, anthropicDialect, pinned(""), inAnthropic, countPath, `Hi`},
+		{countPath, countRequest, inAnthropic, anthropicDialect, pinned(""), inAnthropic, countPath, countRequest},
+		{countPath, countRequest, inAnthropic, anthropicDialect, pinned(newVersion), inAnthropic, countPath, `"Be brief."`},
+		{countPath, countRequest, inAnthropic, geminiDialect, pinned(""), `{"totalTokens":42,"promptTokensDetails":[]}`, geminiCountPath, `"text":"Be brief."`},
+		{geminiCountPath, geminiCountRequest, `{"totalTokens":42, "x":1}`, geminiDialect, pinned(""), `{"totalTokens":42, "x":1}`, geminiCountPath, geminiCountRequest},
+		{geminiCountPath, geminiCountRequest, inGemini, anthropicDialect, pinned(""), inAnthropic, countPath, `Be brief.`},
+		{"/v1/models/m:countTokens", geminiRequest, inGemini, anthropicDialect, pinned(""), inAnthropic, countPath, `Hi`},
 	} {
 		g := newGateway(t, speaking(c.upstream), c.change)
 		g.up.Answer(upstreamtest.JSON(200, c.answer))
@@ -47,29 +48,29 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-// Where nobody can count, the caller is told so in its own dialect, with the status
-// upon which clients count for themselves.
-func TestCountTokensElsewhere(t *testing.T) {
+// TestCountTokensUnsupported checks that counting tokens on an upstream that cannot is
+// rejected in the client's dialect, with the status after which clients count locally.
+func TestCountTokensUnsupported(t *testing.T) {
 	for path, c := range map[string]struct {
 		dialect protocol.Name
 		ask     string
-	}{countPath: {anthropicDialect, countAsk}, geminiCountPath: {geminiDialect, geminiCountAsk}} {
+	}{countPath: {anthropicDialect, countRequest}, geminiCountPath: {geminiDialect, geminiCountRequest}} {
 		for _, upstream := range []protocol.Name{chatDialect, responsesDialect} {
 			g := newGateway(t, speaking(upstream))
 			resp, body, _ := g.post(t, path, c.ask)
 			f := readFault(t, c.dialect, body)
-			if resp.StatusCode != http.StatusNotFound || !strings.Contains(f.message, string(upstream)) || !strings.Contains(f.message, "nothing like") || len(g.up.Requests()) > 0 {
+			if resp.StatusCode != http.StatusNotFound || !strings.Contains(f.message, string(upstream)) || !strings.Contains(f.message, "no equivalent of") || len(g.up.Requests()) > 0 {
 				t.Errorf("%s on %s: %s %s", path, upstream, resp.Status, body)
 			}
 		}
 	}
-	g := newGateway(t, speaking(geminiDialect)) // an error, and an answer that is none
+	g := newGateway(t, speaking(geminiDialect)) // an error, and a malformed response
 	g.up.Answer(upstreamtest.JSON(429, errorBody(geminiDialect, "x", "busy", "slow down")))
-	if resp, body, _ := g.post(t, countPath, countAsk); resp.StatusCode != http.StatusTooManyRequests || readFault(t, anthropicDialect, body).message != "slow down" {
+	if resp, body, _ := g.post(t, countPath, countRequest); resp.StatusCode != http.StatusTooManyRequests || readFault(t, anthropicDialect, body).message != "slow down" {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 	g.up.Answer(upstreamtest.JSON(200, `{"nothing":1}`))
-	if resp, body, _ := g.post(t, countPath, countAsk); resp.StatusCode != http.StatusBadGateway {
+	if resp, body, _ := g.post(t, countPath, countRequest); resp.StatusCode != http.StatusBadGateway {
 		t.Errorf("%s %s", resp.Status, body)
 	}
 }
@@ -111,12 +112,12 @@ func TestEmbeddingsThatCannotBeTranslated(t *testing.T) {
 		{`{"model":"m","input":[]}`, "", "list of texts"},
 		{`{"model":"m"}`, "", "list of texts"},
 		{`{"model":"m","input":"a","encoding_format":"hex"}`, "", "base64"},
-		{`{"model":"m","input":"a","dimensions":"many"}`, "", "whole number"},
-		{`{"model":"m","input":"a","dimensions":0}`, "", "whole number"},
+		{`{"model":"m","input":"a","dimensions":"many"}`, "", "integer"},
+		{`{"model":"m","input":"a","dimensions":0}`, "", "integer"},
 		{`{"model":"m","input":"a","user":"u"}`, "strict", "user"},
 	} {
 		g := newGateway(t, speaking(geminiDialect))
-		resp, body, _ := g.post(t, "/v1/embeddings", c.ask, modeHeader, c.mode)
+		resp, body, _ := g.post(t, "/v1/embeddings", c.ask, exchange.ModeHeader, c.mode)
 		if f := readFault(t, chatDialect, body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(f.message, c.says) || len(g.up.Requests()) > 0 {
 			t.Errorf("%s: %s %s", c.ask, resp.Status, body)
 		}
@@ -152,11 +153,11 @@ func TestGeminiEmbeddings(t *testing.T) {
 		if sent.Path != "/v1/embeddings" || string(sent.Body) != c.sent {
 			t.Errorf("%s: sent %s %s", name, sent.Path, sent.Body)
 		}
-		if resp, body, _ := g.post(t, c.path, c.ask, modeHeader, "strict"); (resp.StatusCode == http.StatusBadRequest) != (c.fidelity != "exact") {
+		if resp, body, _ := g.post(t, c.path, c.ask, exchange.ModeHeader, "strict"); (resp.StatusCode == http.StatusBadRequest) != (c.fidelity != "exact") {
 			t.Errorf("%s, strict: %s %s", name, resp.Status, body)
 		}
 
-		g = newGateway(t, speaking(geminiDialect)) // at home nothing is read
+		g = newGateway(t, speaking(geminiDialect)) // the verbatim lane does not parse the body
 		g.up.Answer(upstreamtest.JSON(200, `{"embedding":{"values":[1] } }`))
 		if _, body, _ := g.post(t, c.path, c.ask); body != `{"embedding":{"values":[1] } }` || string(g.up.Last(t).Body) != c.ask || g.up.Last(t).Path != c.path {
 			t.Errorf("%s: %s %s", name, body, g.up.Last(t).Path)
@@ -175,7 +176,7 @@ func TestGeminiEmbeddings(t *testing.T) {
 	}
 }
 
-// Verbs that have no like elsewhere reach Gemini as they are.
+// TestOtherGeminiVerbs checks that verbs that only Gemini has are forwarded unchanged.
 func TestOtherGeminiVerbs(t *testing.T) {
 	for _, verb := range []string{"predict", "batchGenerateContent", "predictLongRunning", "asyncBatchEmbedContent"} {
 		g := newGateway(t, speaking(geminiDialect))

@@ -22,7 +22,7 @@ const (
 	chatDialect, responsesDialect, anthropicDialect, geminiDialect = protocol.OpenAIChat, protocol.OpenAIResponses, protocol.Anthropic, protocol.Gemini
 )
 
-// speaking makes the upstream one of a dialect, and serves the model m.
+// speaking sets the upstream's dialect and serves the model m.
 func speaking(dialect protocol.Name) func(*gateway) {
 	return func(g *gateway) {
 		g.provider.Protocol, g.provider.Auth = dialect, provider.Custom(dialect).Auth
@@ -51,7 +51,7 @@ func eachCell(t *testing.T, f func(t *testing.T, client, upstream protocol.Name)
 	}
 }
 
-// eachForeignCell leaves out the pairs in which bytes are relayed.
+// eachForeignCell runs a test for every pair of different dialects.
 func eachForeignCell(t *testing.T, f func(t *testing.T, client, upstream protocol.Name)) {
 	t.Helper()
 	eachCell(t, func(t *testing.T, client, upstream protocol.Name) {
@@ -61,7 +61,7 @@ func eachForeignCell(t *testing.T, f func(t *testing.T, client, upstream protoco
 	})
 }
 
-// shared is a case of the codecs' own suite: the same exchange in four dialects.
+// shared is a case of protocoltest: the same exchange in four dialects.
 type shared map[string]string
 
 func sharedCase(t testing.TB, name string) shared {
@@ -77,19 +77,20 @@ func sharedCase(t testing.TB, name string) shared {
 	return s
 }
 
-// stream is an upstream's stream; a section's last blank line is the next one's.
+// stream returns an upstream's stream, with the blank line that the archive's section
+// lacks.
 func (s shared) stream(dialect protocol.Name) string {
 	return strings.TrimRight(s[string(dialect)+".upstream.sse"], "\n") + "\n\n"
 }
 
 func (s shared) whole(dialect protocol.Name) string { return s[string(dialect)+".upstream.json"] }
 
-// ask is a client's request, and where it is sent.
+// ask returns the path and the body of a client's request.
 func (s shared) ask(dialect protocol.Name, stream bool) (path, body string) {
-	return askPath(dialect, stream), asked(s[string(dialect)+".request.json"], stream)
+	return requestPath(dialect, stream), withStream(s[string(dialect)+".request.json"], stream)
 }
 
-func askPath(dialect protocol.Name, stream bool) string {
+func requestPath(dialect protocol.Name, stream bool) string {
 	switch {
 	case dialect == geminiDialect && stream:
 		return "/v1beta/models/m:streamGenerateContent?alt=sse"
@@ -103,8 +104,8 @@ func askPath(dialect protocol.Name, stream bool) string {
 	return chatPath
 }
 
-// asked makes a request one for a stream or not.
-func asked(body string, stream bool) string {
+// withStream sets the stream member of a request.
+func withStream(body string, stream bool) string {
 	if stream {
 		return body
 	}
@@ -112,18 +113,18 @@ func asked(body string, stream bool) string {
 	return strings.Replace(body, `"stream":true,`, "", 1)
 }
 
-// simple asks are the least that a dialect can say.
-func simpleAsk(dialect protocol.Name, stream bool) (path, body string) {
+// simpleRequest returns a minimal request of a dialect.
+func simpleRequest(dialect protocol.Name, stream bool) (path, body string) {
 	body = map[protocol.Name]string{
 		chatDialect:      `{"model":"m","stream":true,"max_completion_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`,
 		responsesDialect: `{"model":"m","stream":true,"max_output_tokens":100,"input":"Hi"}`,
 		anthropicDialect: `{"model":"m","stream":true,"max_tokens":100,"messages":[{"role":"user","content":"Hi"}]}`,
 		geminiDialect:    `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"generationConfig":{"maxOutputTokens":100}}`,
 	}[dialect]
-	return askPath(dialect, stream), asked(body, stream)
+	return requestPath(dialect, stream), withStream(body, stream)
 }
 
-// gist is what an answer amounts to, whatever its dialect.
+// gist summarizes a response independently of its dialect.
 func gist(r *llm.Response) string {
 	var b strings.Builder
 	for _, c := range r.Choices {
@@ -131,7 +132,7 @@ func gist(r *llm.Response) string {
 			switch block := block.(type) {
 			case *llm.Text:
 				fmt.Fprintf(&b, "text %q\n", block.Text)
-			case *llm.ToolCall: // no arguments are none
+			case *llm.ToolCall: // absent arguments equal an empty object
 				fmt.Fprintf(&b, "call %s %s %s\n", block.Kind, block.Name, cmp.Or(strings.ReplaceAll(block.Args, " ", ""), "{}"))
 			case *llm.Thought:
 				fmt.Fprintf(&b, "thought %q\n", block.Text(""))
@@ -147,8 +148,8 @@ func gist(r *llm.Response) string {
 	return b.String()
 }
 
-// readStream is the gist of a client's stream, which has to keep the rules of its
-// dialect and come to a good end.
+// readStream decodes a client's stream, checks that it follows the rules of its dialect
+// and is complete, and returns its gist.
 func readStream(t testing.TB, dialect protocol.Name, body string) string {
 	t.Helper()
 	end, err := protocoltest.Check(dialect, []byte(body))
@@ -175,8 +176,9 @@ func readWhole(t testing.TB, dialect protocol.Name, body string) string {
 	return gist(resp)
 }
 
-// Every dialect reads what every other has said, whoever streams.
-func TestTranslatedAnswers(t *testing.T) {
+// TestTranslatedResponses checks every pair of dialects with streaming and non-streaming
+// clients and upstreams.
+func TestTranslatedResponses(t *testing.T) {
 	for _, name := range []string{"text", "tools"} {
 		c := sharedCase(t, name)
 		eachCell(t, func(t *testing.T, client, upstream protocol.Name) {
@@ -185,7 +187,7 @@ func TestTranslatedAnswers(t *testing.T) {
 				stream  bool
 				change  func(*gateway)
 				answer  upstreamtest.Script
-				streams bool // the upstream is asked to
+				streams bool // the gateway requests a stream from the upstream
 			}{
 				"stream to stream": {true, speaking(upstream), upstreamtest.StreamRandom(c.stream(upstream), 1), true},
 				"whole to whole":   {false, speaking(upstream), upstreamtest.JSON(200, c.whole(upstream)), false},
@@ -212,7 +214,7 @@ func TestTranslatedAnswers(t *testing.T) {
 					if got := resp.Header.Get("Content-Type"); got != media {
 						t.Errorf("it came as %s", got)
 					}
-					wantAsked(t, g, upstream, f.streams)
+					wantUpstreamRequest(t, g, upstream, f.streams)
 					g.wantSuccess(t)
 					g.wantLine(t, `"input_tokens":`, `"output_tokens":9,`, `"finish":"`, `"upstream_protocol":"`+string(upstream)+`"`)
 					g.wantMetrics(t, `isogloss_tokens_total{kind="output",model="m",provider="up"} 9`)
@@ -222,12 +224,12 @@ func TestTranslatedAnswers(t *testing.T) {
 	}
 }
 
-// wantAsked wants the upstream to have been asked in its own dialect, with the
-// gateway's own key.
-func wantAsked(t testing.TB, g *gateway, dialect protocol.Name, stream bool) {
+// wantUpstreamRequest checks that the upstream request has its own dialect's path and the
+// gateway's credential.
+func wantUpstreamRequest(t testing.TB, g *gateway, dialect protocol.Name, stream bool) {
 	t.Helper()
 	sent := g.up.Last(t)
-	if want := askPath(dialect, stream); sent.Path != want {
+	if want := requestPath(dialect, stream); sent.Path != want {
 		t.Errorf("the upstream was asked at %s, want %s", sent.Path, want)
 	}
 	if dialect != geminiDialect && bytes.Contains(sent.Body, []byte(`"stream":true`)) != stream {

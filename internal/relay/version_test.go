@@ -10,32 +10,34 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/internal/upstream"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// firstParty makes the upstream Anthropic's own host: its name leads to the test's
+// firstParty gives the upstream Anthropic's host name, which resolves to the test's
 // socket.
 func firstParty(t testing.TB, changes ...func(*gateway)) *gateway {
 	t.Helper()
 	g := newGateway(t, append([]func(*gateway){speaking(anthropicDialect), func(g *gateway) {
 		g.provider.BaseURL = &url.URL{Scheme: "http", Host: "api.anthropic.com"}
 	}}, changes...)...)
-	tr := newTransport(g.provider.Timeouts.Connect)
+	tr := upstream.NewTransport(g.provider.Timeouts.Connect)
 	tr.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, g.up.Addr)
 	}
-	g.relay.transports.by[g.provider.Timeouts.Connect] = tr
-	g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
+	g.relay.client.SetTransport(g.provider.Timeouts.Connect, tr)
+	g.up.Answer(upstreamtest.JSON(200, messagesResponse))
 	return g
 }
 
 func withThread(kind string) string {
-	return strings.Replace(messagesAsk, `{"model"`, `{"thread":{"type":"`+kind+`"},"model"`, 1)
+	return strings.Replace(messagesRequest, `{"model"`, `{"thread":{"type":"`+kind+`"},"model"`, 1)
 }
 
-func TestVER01ThreadsAreRefusedWhereTheyCannotBeKept(t *testing.T) {
+func TestVER01ThreadsAreRejected(t *testing.T) {
 	for name, g := range map[string]*gateway{
 		"another dialect":  newGateway(t, speaking(chatDialect)),
 		"another server":   newGateway(t, speaking(anthropicDialect)),
@@ -63,12 +65,12 @@ func TestVER01ThreadsAreRefusedWhereTheyCannotBeKept(t *testing.T) {
 	}
 }
 
-func TestVER02ThreadsAreForwardedToTheOneAccountThatKeepsThem(t *testing.T) {
+func TestVER02ThreadsAreForwardedToTheirAccount(t *testing.T) {
 	g := firstParty(t)
 	for _, kind := range []string{"create", "continue"} {
 		ask := withThread(kind)
 		resp, body, _ := g.post(t, messagesPath, ask, "Anthropic-Version", newVersion)
-		if resp.StatusCode != http.StatusOK || body != messagesAnswer || string(g.up.Last(t).Body) != ask {
+		if resp.StatusCode != http.StatusOK || body != messagesResponse || string(g.up.Last(t).Body) != ask {
 			t.Errorf("%s: %s %s", kind, resp.Status, body)
 		}
 	}
@@ -79,21 +81,21 @@ func TestVER02ThreadsAreForwardedToTheOneAccountThatKeepsThem(t *testing.T) {
 	}
 }
 
-// pinned sets the provider's api_version, accepting further ones.
+// pinned sets the provider's api_version and further accepted versions.
 func pinned(version string, accepted ...string) func(*gateway) {
 	return func(g *gateway) { g.provider.APIVersion, g.provider.AcceptedVersions = version, accepted }
 }
 
-const warmAsk = `{"model":"m","max_tokens":9,"temperature":0.5,"messages":[{"role":"user","content":"Hi"}]}`
+const warmRequest = `{"model":"m","max_tokens":9,"temperature":0.5,"messages":[{"role":"user","content":"Hi"}]}`
 
 func TestVER04SamplingIsTheVendorsToRefuse(t *testing.T) {
 	refusal := `{"type":"error","error":{"type":"invalid_request_error","message":"temperature: Extra inputs are not permitted"}}`
 	for name, change := range map[string]func(*gateway){"default": pinned(""), "pinned": pinned(newVersion), "accepted": pinned(oldVersion, newVersion)} {
 		g := newGateway(t, speaking(anthropicDialect), change)
 		g.up.Answer(upstreamtest.JSON(400, refusal))
-		resp, body, _ := g.post(t, messagesPath, warmAsk, "Anthropic-Version", newVersion)
+		resp, body, _ := g.post(t, messagesPath, warmRequest, "Anthropic-Version", newVersion)
 		sent := g.up.Last(t)
-		if resp.StatusCode != http.StatusBadRequest || body != refusal || string(sent.Body) != warmAsk || sent.Header.Get("Anthropic-Version") != newVersion {
+		if resp.StatusCode != http.StatusBadRequest || body != refusal || string(sent.Body) != warmRequest || sent.Header.Get("Anthropic-Version") != newVersion {
 			t.Errorf("%s: %s %s; sent %s", name, resp.Status, body, sent.Body)
 		}
 	}
@@ -101,17 +103,17 @@ func TestVER04SamplingIsTheVendorsToRefuse(t *testing.T) {
 
 func TestVER05SamplingOfANewClientOnAnotherDialect(t *testing.T) {
 	g := newGateway(t, speaking(chatDialect))
-	g.up.Answer(upstreamtest.JSON(200, chatAnswer))
-	resp, body, _ := g.post(t, messagesPath, warmAsk, "Anthropic-Version", newVersion)
+	g.up.Answer(upstreamtest.JSON(200, chatResponse))
+	resp, body, _ := g.post(t, messagesPath, warmRequest, "Anthropic-Version", newVersion)
 	if resp.StatusCode != http.StatusOK || !strings.Contains(string(g.up.Last(t).Body), `"temperature":0.5`) || !strings.Contains(resp.Header.Get("Isogloss-Fidelity"), "sampling.version") {
 		t.Errorf("%s %s %v; sent %s", resp.Status, body, resp.Header, g.up.Last(t).Body)
 	}
 	before := len(g.up.Requests())
-	resp, body, _ = g.post(t, messagesPath, warmAsk, "Anthropic-Version", newVersion, modeHeader, "strict")
+	resp, body, _ = g.post(t, messagesPath, warmRequest, "Anthropic-Version", newVersion, exchange.ModeHeader, "strict")
 	if f := readFault(t, anthropicDialect, body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(f.message, "temperature") || len(g.up.Requests()) != before {
 		t.Errorf("%s %s", resp.Status, body)
 	}
-	resp, _, _ = g.post(t, messagesPath, warmAsk, "Anthropic-Version", oldVersion, modeHeader, "strict")
+	resp, _, _ = g.post(t, messagesPath, warmRequest, "Anthropic-Version", oldVersion, exchange.ModeHeader, "strict")
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Isogloss-Fidelity") != "exact" {
 		t.Errorf("the old version: %s %v", resp.Status, resp.Header)
 	}
@@ -120,13 +122,13 @@ func TestVER05SamplingOfANewClientOnAnotherDialect(t *testing.T) {
 func TestVER06SamplingOfAnOldClientOnANewUpstream(t *testing.T) {
 	for name, version := range map[string]string{"old": oldVersion, "none": ""} {
 		g := newGateway(t, speaking(anthropicDialect), pinned(newVersion))
-		g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
-		resp, body, _ := g.post(t, messagesPath, warmAsk, "Anthropic-Version", version, "Anthropic-Beta", "b-1")
+		g.up.Answer(upstreamtest.JSON(200, messagesResponse))
+		resp, body, _ := g.post(t, messagesPath, warmRequest, "Anthropic-Version", version, "Anthropic-Beta", "b-1")
 		sent := g.up.Last(t)
 		if resp.StatusCode != http.StatusOK || strings.Contains(string(sent.Body), "temperature") || sent.Header.Get("Anthropic-Version") != newVersion {
 			t.Errorf("%s: %s; sent %s %v", name, resp.Status, sent.Body, sent.Header)
 		}
-		if got := readWhole(t, anthropicDialect, body); got != readWhole(t, anthropicDialect, messagesAnswer) {
+		if got := readWhole(t, anthropicDialect, body); got != readWhole(t, anthropicDialect, messagesResponse) {
 			t.Errorf("%s: %s", name, body)
 		}
 		if f := resp.Header.Get("Isogloss-Fidelity"); !strings.HasPrefix(f, "dropped;") || sent.Header.Get("Anthropic-Beta") != "b-1" {
@@ -148,7 +150,7 @@ func TestVER07And08SamplingOfOtherClients(t *testing.T) {
 		"only the old":  {pinned(oldVersion), oldVersion, true},
 	} {
 		g := newGateway(t, speaking(anthropicDialect), c.change)
-		g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
+		g.up.Answer(upstreamtest.JSON(200, messagesResponse))
 		resp, _, _ := g.post(t, chatPath, ask)
 		sent := g.up.Last(t)
 		if resp.StatusCode != http.StatusOK || sent.Header.Get("Anthropic-Version") != c.version || strings.Contains(string(sent.Body), `"temperature":0`) != c.kept {
@@ -160,7 +162,7 @@ func TestVER07And08SamplingOfOtherClients(t *testing.T) {
 	}
 }
 
-func TestVER09To11WhatTheNewVersionRefuses(t *testing.T) {
+func TestVER09To11RemovedParameters(t *testing.T) {
 	document := `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"doc"}}`
 	fetched := `{"type":"web_fetch_tool_result","tool_use_id":"srvtoolu_1","content":{"type":"web_fetch_result","url":"https://e.org","content":` + document + `}}`
 	cite := `"citations":[{"type":"char_location","cited_text":"a","document_index":0,"document_title":null,"start_char_index":0,"end_char_index":1}]`
@@ -169,7 +171,7 @@ func TestVER09To11WhatTheNewVersionRefuses(t *testing.T) {
 	}
 	send := func(body string) string {
 		g := newGateway(t, speaking(anthropicDialect), pinned(newVersion))
-		g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
+		g.up.Answer(upstreamtest.JSON(200, messagesResponse))
 		resp, got, _ := g.post(t, messagesPath, body, "Anthropic-Version", oldVersion)
 		if resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s %s", resp.Status, got)
@@ -193,15 +195,15 @@ func TestVER09To11WhatTheNewVersionRefuses(t *testing.T) {
 func TestVER12BetaQueryAndHeader(t *testing.T) {
 	for _, path := range []string{messagesPath, messagesPath + "?beta=true"} {
 		g := newGateway(t, speaking(anthropicDialect))
-		g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
-		resp, body, _ := g.post(t, path, messagesAsk, "Anthropic-Version", newVersion, "Anthropic-Beta", "one,two")
+		g.up.Answer(upstreamtest.JSON(200, messagesResponse))
+		resp, body, _ := g.post(t, path, messagesRequest, "Anthropic-Version", newVersion, "Anthropic-Beta", "one,two")
 		sent := g.up.Last(t)
-		if resp.StatusCode != http.StatusOK || body != messagesAnswer || sent.Path != messagesPath || sent.Header.Get("Anthropic-Beta") != "one,two" {
+		if resp.StatusCode != http.StatusOK || body != messagesResponse || sent.Path != messagesPath || sent.Header.Get("Anthropic-Beta") != "one,two" {
 			t.Errorf("%s: %s; sent %s %v", path, resp.Status, sent.Path, sent.Header)
 		}
 		g = newGateway(t, speaking(chatDialect))
-		g.up.Answer(upstreamtest.JSON(200, chatAnswer))
-		resp, _, _ = g.post(t, path, messagesAsk, "Anthropic-Version", newVersion, "Anthropic-Beta", "one,two")
+		g.up.Answer(upstreamtest.JSON(200, chatResponse))
+		resp, _, _ = g.post(t, path, messagesRequest, "Anthropic-Version", newVersion, "Anthropic-Beta", "one,two")
 		if h := g.up.Last(t).Header; h.Get("Anthropic-Beta")+h.Get("Anthropic-Version") != "" || !strings.Contains(resp.Header.Get("Isogloss-Fidelity"), "header.anthropic_beta") {
 			t.Errorf("%s: another vendor was sent %v: %v", path, h, resp.Header)
 		}
@@ -211,7 +213,7 @@ func TestVER12BetaQueryAndHeader(t *testing.T) {
 func TestVER13And14ClientKeysStayHere(t *testing.T) {
 	keys := func(g *gateway) {
 		g.state.Keys = access.NewKeys([]access.Key{{Secret: "sk-client"}})
-		g.up.Answer(upstreamtest.JSON(200, answers[g.provider.Protocol]))
+		g.up.Answer(upstreamtest.JSON(200, responses[g.provider.Protocol]))
 	}
 	for name, c := range map[string]struct {
 		headers []string
@@ -226,7 +228,7 @@ func TestVER13And14ClientKeysStayHere(t *testing.T) {
 	} {
 		for _, upstream := range []protocol.Name{anthropicDialect, chatDialect, geminiDialect} {
 			g := newGateway(t, speaking(upstream), keys)
-			resp, body, _ := g.post(t, messagesPath, messagesAsk, append(c.headers, "Anthropic-Version", newVersion)...)
+			resp, body, _ := g.post(t, messagesPath, messagesRequest, append(c.headers, "Anthropic-Version", newVersion)...)
 			if resp.StatusCode != c.status {
 				t.Errorf("%s on %s: %s %s", name, upstream, resp.Status, body)
 			}
@@ -236,7 +238,7 @@ func TestVER13And14ClientKeysStayHere(t *testing.T) {
 				}
 				continue
 			}
-			wantAsked(t, g, upstream, false)
+			wantUpstreamRequest(t, g, upstream, false)
 			if sent := fmt.Sprint(g.up.Last(t)); strings.Contains(sent, "sk-client") || strings.Contains(sent, "sk-other") {
 				t.Errorf("%s on %s: a client's key was sent on: %s", name, upstream, sent)
 			}
@@ -261,16 +263,16 @@ func TestVER19And22GeminiVersions(t *testing.T) {
 		"an alias, pinned":  {pinned("v1"), "v1", "gemini-flash-latest", "/v1/models/gemini-flash-latest:generateContent"},
 	} {
 		g := newGateway(t, speaking(geminiDialect), c.change, func(g *gateway) { g.extra = []string{"m", "gemini-flash-latest"} })
-		g.up.Answer(upstreamtest.JSON(200, geminiAnswer))
-		resp, body, _ := g.post(t, "/"+c.asked+"/models/"+c.model+":generateContent", geminiAsk)
-		if sent := g.up.Last(t); resp.StatusCode != http.StatusOK || body != geminiAnswer || sent.Path != c.sent || string(sent.Body) != geminiAsk {
+		g.up.Answer(upstreamtest.JSON(200, geminiResponse))
+		resp, body, _ := g.post(t, "/"+c.asked+"/models/"+c.model+":generateContent", geminiRequest)
+		if sent := g.up.Last(t); resp.StatusCode != http.StatusOK || body != geminiResponse || sent.Path != c.sent || string(sent.Body) != geminiRequest {
 			t.Errorf("%s: %s; sent %s %s", name, resp.Status, sent.Path, sent.Body)
 		}
 	}
-	var bodies []string // the same request, whatever the version
+	var bodies []string // equal for every version
 	for _, version := range []string{"v1", "v1beta", "v1alpha"} {
 		g := newGateway(t, speaking(chatDialect))
-		g.up.Answer(upstreamtest.JSON(200, chatAnswer))
+		g.up.Answer(upstreamtest.JSON(200, chatResponse))
 		// VER-21
 		_, _, _ = g.post(t, "/"+version+"/models/m:generateContent", `{"contents":[{"parts":[{"text":"Hi"}]}],"generationConfig":{"thinkingConfig":{"include_thoughts":true}}}`)
 		bodies = append(bodies, string(g.up.Last(t).Body))
@@ -286,12 +288,12 @@ func TestVER24DetailsOfErrorsAreForwarded(t *testing.T) {
 	for _, version := range []string{oldVersion, newVersion} {
 		g := newGateway(t, speaking(anthropicDialect))
 		g.up.Answer(upstreamtest.JSON(400, details))
-		if resp, body, _ := g.post(t, messagesPath, messagesAsk, "Anthropic-Version", version); resp.StatusCode != http.StatusBadRequest || body != details {
+		if resp, body, _ := g.post(t, messagesPath, messagesRequest, "Anthropic-Version", version); resp.StatusCode != http.StatusBadRequest || body != details {
 			t.Errorf("%s %s", resp.Status, body)
 		}
 		event := "event: error\ndata: " + details + "\n\n"
 		g.up.Answer(upstreamtest.Stream(beginning(c, anthropicDialect) + event))
-		path, ask := simpleAsk(anthropicDialect, true)
+		path, ask := simpleRequest(anthropicDialect, true)
 		if _, body, _ := g.post(t, path, ask, "Anthropic-Version", version); !strings.HasSuffix(body, event) {
 			t.Errorf("%s", body)
 		}
@@ -300,7 +302,7 @@ func TestVER24DetailsOfErrorsAreForwarded(t *testing.T) {
 
 func TestVER28UnknownVersions(t *testing.T) {
 	const future = "2027-01-01"
-	ask := strings.Replace(messagesAsk, `{"model"`, `{"invention":1,"model"`, 1)
+	ask := strings.Replace(messagesRequest, `{"model"`, `{"invention":1,"model"`, 1)
 	for name, c := range map[string]struct {
 		change func(*gateway)
 		taken  bool
@@ -313,7 +315,7 @@ func TestVER28UnknownVersions(t *testing.T) {
 		"translated anyway": {func(g *gateway) { speaking(chatDialect)(g); g.provider.ForwardUnknownVersion = true }, false},
 	} {
 		g := newGateway(t, c.change)
-		g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
+		g.up.Answer(upstreamtest.JSON(200, messagesResponse))
 		resp, body, _ := g.post(t, messagesPath, ask, "Anthropic-Version", future)
 		if !c.taken {
 			f := readFault(t, anthropicDialect, body)
@@ -323,7 +325,7 @@ func TestVER28UnknownVersions(t *testing.T) {
 			continue
 		}
 		sent := g.up.Last(t)
-		if resp.StatusCode != http.StatusOK || body != messagesAnswer || string(sent.Body) != ask || sent.Header.Get("Anthropic-Version") != future {
+		if resp.StatusCode != http.StatusOK || body != messagesResponse || string(sent.Body) != ask || sent.Header.Get("Anthropic-Version") != future {
 			t.Errorf("%s: %s %s; sent %v %s", name, resp.Status, body, sent.Header, sent.Body)
 		}
 	}
@@ -334,27 +336,28 @@ func TestVER28UnknownVersions(t *testing.T) {
 	}
 }
 
-// A pinned version is for translated requests too.
+// TestPinnedVersionUpstream checks that translated requests use a pinned version, too.
 func TestPinnedVersionUpstream(t *testing.T) {
 	for version, want := range map[string]string{"": oldVersion, oldVersion: oldVersion, newVersion: newVersion} {
 		g := newGateway(t, speaking(anthropicDialect), pinned(version))
-		g.up.Answer(upstreamtest.JSON(200, messagesAnswer))
-		path, ask := simpleAsk(chatDialect, false)
+		g.up.Answer(upstreamtest.JSON(200, messagesResponse))
+		path, ask := simpleRequest(chatDialect, false)
 		if resp, body, _ := g.post(t, path, ask); resp.StatusCode != http.StatusOK || g.up.Last(t).Header.Get("Anthropic-Version") != want {
 			t.Errorf("%q: %s %s %v", version, resp.Status, body, g.up.Last(t).Header)
 		}
 	}
 	for version, want := range map[string]string{"": "v1beta", "v1": "v1"} {
 		g := newGateway(t, speaking(geminiDialect), pinned(version))
-		g.up.Answer(upstreamtest.JSON(200, geminiAnswer))
-		path, ask := simpleAsk(chatDialect, false)
+		g.up.Answer(upstreamtest.JSON(200, geminiResponse))
+		path, ask := simpleRequest(chatDialect, false)
 		if resp, body, _ := g.post(t, path, ask); resp.StatusCode != http.StatusOK || g.up.Last(t).Path != "/"+want+"/models/m:generateContent" {
 			t.Errorf("%q: %s %s %s", version, resp.Status, body, g.up.Last(t).Path)
 		}
 	}
 }
 
-// VER-30: what an SDK of either age has in its history passes as it is.
+// TestVER30HistoryPassesUnchanged checks that a history written by an old or a new SDK is
+// forwarded unchanged (VER-30).
 func TestVER30HistoryPassesUnchanged(t *testing.T) {
 	const answer = `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":[],"usage":null}`
 	for _, fault := range []string{`"it broke"`, `{"type":"http_error","code":500,"message":"it broke"}`} {

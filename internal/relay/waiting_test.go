@@ -19,18 +19,19 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// A stream that waits has the stacks of four goroutines, three of them net/http's
-// own with 10 KiB. The fourth is to wait on 8 KiB, also where a translation needed
-// more before. A frame too many on the way to the read doubles it: see exchange.
+// TestWaitingStream checks the stack memory of a stream that waits for its upstream. It
+// has four goroutines. Three of net/http's use 10 KiB together. The relay's own must fit
+// into 8 KiB, even if translation needed more before: one more frame on the path to the
+// read would double it.
 func TestWaitingStream(t *testing.T) {
 	const streams, most = 400, 22 << 10
 	for _, tt := range []struct {
 		name, path, body string
 		upstream         protocol.Name
-		counted          bool // there is a ledger, and the key has limits
+		counted          bool // with a ledger, and limits on the key
 	}{
-		{"verbatim", chatPath, streamAsk, protocol.OpenAIChat, false},
-		{"verbatim, counted", chatPath, streamAsk, protocol.OpenAIChat, true},
+		{"verbatim", chatPath, streamRequest, protocol.OpenAIChat, false},
+		{"verbatim, counted", chatPath, streamRequest, protocol.OpenAIChat, true},
 		{"Messages on Chat, counted", "/v1/messages", `{"model":"real-chat","max_tokens":16,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`, protocol.OpenAIChat, true},
 		{"Responses on Messages, counted", "/v1/responses", `{"model":"real-chat","stream":true,"store":false,"input":"Hi"}`, protocol.Anthropic, true},
 		{"Messages on Chat", "/v1/messages", `{"model":"real-chat","max_tokens":16,"stream":true,"messages":[{"role":"user","content":"Hi"}]}`, protocol.OpenAIChat, false},
@@ -46,7 +47,7 @@ func TestWaitingStream(t *testing.T) {
 				changes = append(changes, newLedger(t, quota.Limit{Budget: 1000 * usage.Dollar, Concurrency: 2 * streams}).use)
 			}
 			g := newGateway(t, changes...)
-			hold(t, g, tt.path, tt.body) // what the first one makes is no stream's
+			hold(t, g, tt.path, tt.body) // allocations of the first stream are not counted
 			before := stackBytes()
 			for range streams {
 				hold(t, g, tt.path, tt.body)
@@ -60,8 +61,8 @@ func TestWaitingStream(t *testing.T) {
 	}
 }
 
-// newSilent is an upstream that begins every stream and never ends it. It has no
-// goroutine for each connection, whose stack would be counted.
+// newSilent starts an upstream that begins every stream and never ends it. It has no
+// goroutine per connection, because that stack would be counted.
 func newSilent(t *testing.T, dialect protocol.Name) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -95,7 +96,7 @@ func newSilent(t *testing.T, dialect protocol.Name) net.Listener {
 	return l
 }
 
-// hold opens a stream and reads until the upstream has nothing more to say.
+// hold opens a stream, reads its first event and keeps the connection open.
 func hold(t *testing.T, g *gateway, path, body string) {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(g.URL, "http://"))
@@ -115,7 +116,7 @@ func hold(t *testing.T, g *gateway, path, body string) {
 	}
 }
 
-// stackBytes is what all stacks take after the collector has seen to them.
+// stackBytes returns the memory of all stacks after garbage collection.
 func stackBytes() int {
 	runtime.GC()
 	runtime.GC()

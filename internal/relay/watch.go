@@ -6,35 +6,37 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/agents"
 	"github.com/isogloss-gateway/isogloss/internal/capture"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Watcher hands exchanges to an operator who looks on.
+// Watcher selects the exchanges to capture.
 type Watcher interface {
-	// Active reports whether anybody does. It is asked for each request.
+	// Active reports whether any exchange may be selected. It is called for each request.
 	Active() bool
-	// Follow returns a tape for an exchange that somebody wants to see, else nil.
-	Follow(s capture.Subject) *capture.Tape
+	// Record returns a recorder if the exchange is selected, else nil.
+	Record(s capture.Subject) *capture.Recorder
 }
 
-// Watch sets who looks on, before anything is served.
+// Watch sets the watcher. Call it before serving.
 func (r *Relay) Watch(w Watcher) { r.watcher = w }
 
-// requestNames are where a client may have named its request.
+// requestNames are the headers in which a client may send its own request id.
 var requestNames = []string{"X-Request-Id", "X-Client-Request-Id"}
 
-// follow begins to copy an exchange that somebody wants to see. Only those that every
-// dialect has can be told as a case.
-func (r *Relay) follow(x *exchange) {
-	if !x.endpoint.generates {
+// follow starts recording an exchange if it is selected. Only operations that every
+// dialect has can become a conformance case.
+func (q *request) follow(w Watcher) {
+	if q.Call.Operation != protocol.Generate {
 		return
 	}
-	h := x.client.Header
-	s := capture.Subject{Model: x.ask.model, Key: x.caller.Key}
+	h := q.Call.Client.Header
+	s := capture.Subject{Model: q.Call.Body.Model, Key: q.caller.Key}
 	if s.Key == "" {
-		s.Digest = fmt.Sprintf("%x", x.caller.ID)
+		s.Digest = fmt.Sprintf("%x", q.caller.ID)
 	}
 	for _, name := range requestNames {
 		if v := h.Get(name); v != "" {
@@ -44,62 +46,52 @@ func (r *Relay) follow(x *exchange) {
 	if parts := strings.Split(h.Get("Traceparent"), "-"); len(parts) == 4 {
 		s.Requests = append(s.Requests, parts[1])
 	}
-	if x.tape = r.watcher.Follow(s); x.tape == nil {
+	if q.tape = w.Record(s); q.tape == nil {
 		return
 	}
-	x.out.lock()
-	x.out.copied = x.tape
-	x.out.unlock()
-	x.tape.Asked(capture.Asked{ID: x.seen.ID, Model: x.ask.model, Route: x.route.Name, Protocol: string(x.endpoint.dialect), Path: x.endpoint.path,
-		Stream: x.ask.stream, Header: h, Body: x.ask.body, Secrets: credentials(x.client)})
+	q.Writer.Copy(q.tape)
+	q.tape.Request(capture.Request{ID: q.Call.ID, Model: q.Call.Body.Model, Route: q.route.Name, Protocol: string(q.Call.Dialect.Name), Path: q.Call.URLPath,
+		Stream: q.Call.Body.Stream, Header: h, Body: q.Call.Body.Text(), Secrets: agents.Credentials(q.Call.Client)})
 }
 
-// credentials are all that a client may have sent to say who it is.
-func credentials(req *http.Request) []string {
-	h := req.Header
-	_, token, _ := strings.Cut(h.Get("Authorization"), " ")
-	list := []string{h.Get("X-Api-Key"), h.Get("X-Goog-Api-Key"), h.Get("Api-Key"), strings.TrimSpace(token), req.URL.Query().Get("key")}
-	for _, c := range req.Cookies() {
-		list = append(list, c.Value)
+// tapeAttempt records the upstream request of an attempt.
+func (q *request) tapeAttempt(a *attempt, req *http.Request) *capture.Attempt {
+	p := a.target.Provider
+	return q.tape.Attempt(capture.UpstreamRequest{Target: a.target.String(), Protocol: string(p.Protocol), Model: a.target.Model, Path: req.URL.Path,
+		Header: req.Header, Body: a.prepared.Request().Body, Secrets: p.Secrets()})
+}
+
+// endTape ends the recording.
+func (q *request) endTape() {
+	o := capture.Result{Answered: q.attempt.taped, Status: q.Record.Status, Header: q.Writer.Header(), Fidelity: q.attempt.fidelity(), Continued: q.Record.Continued > 0}
+	if a := q.attempt; a.target != nil {
+		o.Upstream, o.Settings = string(a.target.Provider.Protocol), q.changedSettings()
 	}
-	return list
-}
-
-// tapeTry notes what an attempt sends.
-func (x *exchange) tapeTry(req *http.Request) {
-	p := x.target.Provider
-	x.taped = x.tape.Try(capture.Sent{Target: x.target.String(), Protocol: string(p.Protocol), Model: x.target.Model, Path: req.URL.Path,
-		Header: req.Header, Body: x.body, Secret: p.Key.Reveal()})
-}
-
-// endTape hands the exchange over, with how it ended.
-func (x *exchange) endTape() {
-	o := capture.Outcome{Taken: x.taped, Status: x.seen.Status, Header: x.out.header(), Fidelity: x.fidelity, Joined: x.seen.Continued > 0}
-	if p := x.target.Provider; p != nil {
-		o.Upstream, o.Special = string(p.Protocol), x.special()
+	if q.Record.Err != nil {
+		o.Error = string(q.Record.Err.Kind)
 	}
-	if x.seen.Err != nil {
-		o.Error = string(x.seen.Err.Kind)
-	}
-	x.tape.End(o)
+	q.tape.End(o)
 }
 
-// special are the settings by which this request was treated otherwise than it would
-// be with a configuration that says nothing.
-func (x *exchange) special() []string {
-	p := x.target.Provider
+// changedSettings returns the settings that changed the upstream request.
+func (q *request) changedSettings() []string {
+	p := q.Target.Provider
 	var list []string
 	for name, is := range map[string]bool{
 		"api_version":     p.APIVersion != "" || len(p.AcceptedVersions) > 0 || p.ForwardUnknownVersion,
 		"custom tools":    p.KnowsCustomTools(),
-		"fidelity":        x.state.Fidelity != "" && x.state.Fidelity != llm.Default,
-		"include_usage":   x.hide,
-		"nvext":           p.NvExt != "" && p.NvExt != provider.NvExtRefuse,
+		"fidelity":        q.state.Fidelity != "" && q.state.Fidelity != llm.Default,
+		"include_usage":   q.attempt.prepared != nil && q.attempt.prepared.Request().AddedUsage,
 		"quirks":          len(p.Quirks) > 0,
-		"upstream_stream": p.UpstreamStream == provider.Always && !x.ask.stream,
+		"upstream_stream": p.UpstreamStream == provider.Always && !q.Call.Body.Stream,
 	} {
 		if is {
 			list = append(list, name)
+		}
+	}
+	if p.Extensions != "" && p.Extensions != provider.RefuseExtensions {
+		for _, ext := range q.Call.Dialect.Extensions {
+			list = append(list, ext.Member)
 		}
 	}
 	slices.Sort(list)

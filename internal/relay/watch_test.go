@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -16,23 +17,23 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// onlooker is a Watcher that counts.
-type onlooker struct {
+// countingWatcher is a Watcher that counts its calls.
+type countingWatcher struct {
 	active, asked int
 	on            bool
 }
 
-func (o *onlooker) Active() bool { o.active++; return o.on }
+func (o *countingWatcher) Active() bool { o.active++; return o.on }
 
-func (o *onlooker) Follow(capture.Subject) *capture.Tape { o.asked++; return nil }
+func (o *countingWatcher) Record(capture.Subject) *capture.Recorder { o.asked++; return nil }
 
-// While nobody looks on, a request asks whether anybody does, once, and allocates
-// nothing for it.
-func TestWatchedByNobody(t *testing.T) {
-	for path, body := range map[string]string{chatPath: plainAsk, "/v1/messages": strings.Replace(plainAsk, "{", `{"max_tokens":9,`, 1)} {
+// TestInactiveWatcher checks that a request calls Active once and does not allocate for
+// capture while no session is attached.
+func TestInactiveWatcher(t *testing.T) {
+	for path, body := range map[string]string{chatPath: plainRequest, "/v1/messages": strings.Replace(plainRequest, "{", `{"max_tokens":9,`, 1)} {
 		g := newGateway(t)
-		g.up.Answer(upstreamtest.JSON(http.StatusOK, plainAnswer))
-		o := &onlooker{}
+		g.up.Answer(upstreamtest.JSON(http.StatusOK, plainResponse))
+		o := &countingWatcher{}
 		g.relay.Watch(o)
 		if resp, got, err := g.post(t, path, body); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatal(err, got)
@@ -44,46 +45,46 @@ func TestWatchedByNobody(t *testing.T) {
 	var w Watcher = &capture.Hub{}
 	if n := testing.AllocsPerRun(1000, func() {
 		if w.Active() {
-			t.Error("somebody looks on")
+			t.Error("capture is active")
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-// What an exchange is chosen by.
+// TestSubject checks the properties by which a capture filter selects an exchange.
 func TestSubject(t *testing.T) {
 	g := newGateway(t)
-	req := httptest.NewRequest(http.MethodPost, chatPath, strings.NewReader(plainAsk))
+	req := httptest.NewRequest(http.MethodPost, chatPath, strings.NewReader(plainRequest))
 	for name, value := range map[string]string{"Content-Type": "application/json", "X-Request-Id": "r1", "X-Client-Request-Id": "r2", "Traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "Authorization": "Bearer sk-some-key"} {
 		req.Header.Set(name, value)
 	}
 	req.Host, req.RemoteAddr = "localhost", "127.0.0.1:1"
-	x := g.relay.open(g.state, httptest.NewRecorder(), req)
-	for _, step := range []func(*exchange) *llm.Error{g.relay.identify, g.relay.accept, g.relay.admit, g.relay.plan} {
-		if err := step(x); err != nil {
+	e, _, _ := g.relay.dialects.Locate(req)
+	q := g.relay.newRequest(g.state, e, httptest.NewRecorder(), req)
+	for _, step := range []func() *llm.Error{q.identify, q.accept, q.admit, q.choose} {
+		if err := step(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	defer x.permit.Release()
+	defer q.slot.Release()
 	var got capture.Subject
-	g.relay.Watch(subjects(func(s capture.Subject) { got = s }))
-	g.relay.follow(x)
+	q.follow(subjects(func(s capture.Subject) { got = s }))
 	if got.Model != "real-chat" || got.Key != "" || strings.Join(got.Requests, " ") != "r1 r2 4bf92f3577b34da6a3ce929d0e0e4736" || len(got.Digest) != 64 {
 		t.Errorf("got %+v", got)
 	}
-	x.seen.End()
+	q.Record.End()
 }
 
-// subjects is a Watcher that is told what is chosen by.
+// subjects is a Watcher that receives the subjects.
 type subjects func(capture.Subject)
 
 func (subjects) Active() bool { return true }
 
-func (f subjects) Follow(s capture.Subject) *capture.Tape { f(s); return nil }
+func (f subjects) Record(s capture.Subject) *capture.Recorder { f(s); return nil }
 
-// lookOn attaches to a relay and returns what it is handed.
-func lookOn(t *testing.T, r *Relay) <-chan *capture.Exchange {
+// attachCapture attaches a capture session to a relay and returns the captured exchanges.
+func attachCapture(t testing.TB, r *Relay) <-chan *capture.Exchange {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ir") // a socket's path has to be short
 	if err != nil {
@@ -99,7 +100,7 @@ func lookOn(t *testing.T, r *Relay) <-chan *capture.Exchange {
 	ctx, cancel := context.WithCancel(t.Context())
 	got, attached, done := make(chan *capture.Exchange, 100), make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- capture.Attach(ctx, server.Name(), capture.Filter{All: true, Count: 1000, Bytes: 1 << 20}, capture.Watch{
+		done <- capture.Attach(ctx, filepath.Join(dir, "isogloss", "127.0.0.1:1.sock"), capture.Filter{All: true, Count: 1000, Bytes: 1 << 20}, capture.Handler{
 			Attached: func() { close(attached) },
 			Exchange: func(x *capture.Exchange) error { got <- x; return nil },
 			Missed:   func(large, busy int64) { t.Errorf("missed %d and %d", large, busy) },
@@ -115,7 +116,7 @@ func lookOn(t *testing.T, r *Relay) <-chan *capture.Exchange {
 	return got
 }
 
-func next(t *testing.T, got <-chan *capture.Exchange) *capture.Exchange {
+func next(t testing.TB, got <-chan *capture.Exchange) *capture.Exchange {
 	t.Helper()
 	select {
 	case x := <-got:
@@ -126,37 +127,43 @@ func next(t *testing.T, got <-chan *capture.Exchange) *capture.Exchange {
 	}
 }
 
-// Of several attempts all are there, and it is known whose answer the client got.
+// TestCapturedAttempts checks that a capture has every attempt and marks the one whose
+// response the client got.
 func TestCapturedAttempts(t *testing.T) {
 	p := newPair(t, func(p *pair) { p.route.Hedge = route.Hedge{Quantile: 0.9, Share: 1} })
-	got := lookOn(t, p.relay)
+	got := attachCapture(t, p.relay)
 	p.up.Answer(upstreamtest.JSON(http.StatusInternalServerError, `{"error":{"message":"broken"}}`))
 	p.two.Answer(good("second"))
 	_, body, _ := p.post(t, chatPath, pairStream)
 	x := next(t, got)
-	if len(x.Tries) != 2 || x.Taken != 1 || x.Tries[0].Status != http.StatusInternalServerError || !strings.Contains(string(x.Tries[0].Answer), "broken") {
-		t.Errorf("taken %d of %+v", x.Taken, x.Tries)
+	if len(x.Attempts) != 2 || x.Answered != 1 || x.Attempts[0].Status != http.StatusInternalServerError || !strings.Contains(string(x.Attempts[0].ResponseBody), "broken") {
+		t.Errorf("taken %d of %+v", x.Answered, x.Attempts)
 	}
-	if string(x.Seen) != body || string(x.Tries[1].Answer) != body || string(x.Ask) != pairStream || !strings.Contains(string(x.Tries[1].Body), `"model":"x"`) {
-		t.Errorf("asked %s, seen %q of %q", x.Ask, x.Seen, x.Tries[1].Answer)
+	if string(x.ResponseBody) != body || string(x.Attempts[1].ResponseBody) != body || string(x.RequestBody) != pairStream || !strings.Contains(string(x.Attempts[1].RequestBody), `"model":"x"`) {
+		t.Errorf("request %s, response %q of %q", x.RequestBody, x.ResponseBody, x.Attempts[1].ResponseBody)
 	}
 
 	p.up.Answer(good("quick"))
-	for range 25 { // so many that their usual time is known
+	for range 25 { // enough samples for the latency quantile
 		if _, _, err := p.post(t, chatPath, pairStream); err != nil {
 			t.Fatal(err)
 		}
 		next(t, got)
 	}
-	gone := make(chan bool, 1)
+	asked, gone := make(chan bool), make(chan bool, 1)
 	p.up.Answer(func(c *upstreamtest.Conn) {
+		close(asked)
 		c.BeginStream()
 		gone <- c.Gone(never)
+	})
+	p.two.Answer(func(c *upstreamtest.Conn) {
+		<-asked // otherwise the first request may be cancelled before it is sent
+		good("second")(c)
 	})
 	_, body, _ = p.post(t, chatPath, pairStream)
 	<-gone
 	x = next(t, got)
-	if len(x.Tries) != 2 || x.Tries[x.Taken].Target != "two/x" || string(x.Seen) != body || !strings.Contains(body, "second") {
-		t.Errorf("taken %d of %+v, seen %q", x.Taken, x.Tries, x.Seen)
+	if len(x.Attempts) != 2 || x.Attempts[x.Answered].Target != "two/x" || string(x.ResponseBody) != body || !strings.Contains(body, "second") {
+		t.Errorf("taken %d of %+v, seen %q", x.Answered, x.Attempts, x.ResponseBody)
 	}
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/route"
 )
 
-// A worker that calls itself like a provider does not get that provider's price.
-func TestPriced(t *testing.T) {
+func TestWorkersHaveThePriceOfTheirPool(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		target route.Target

@@ -1,5 +1,4 @@
-// Package route leads from the model name that a client sends to the targets
-// that can serve it.
+// Package route maps the model name of a request to the targets that serve it.
 package route
 
 import (
@@ -17,20 +16,20 @@ import (
 type Target struct {
 	Provider *provider.Provider
 	Model    string // the upstream's own name for the model
-	Weight   int    // its share; less than 1 is 1
+	Weight   int    // relative share of the requests; less than 1 is 1
 	Timeouts provider.Timeouts
 
-	// What is known of it at present; the relay fills it in.
+	// The live state of the target; internal/fleet sets it.
 	Live   *health.Target
 	Slots  *limit.Target
-	Budget *health.Budget // of its provider, for retries
+	Budget *health.Budget // of its provider or pool, for retries
 }
 
-// String is the target as operators write it: provider/model.
+// String returns the target as the configuration writes it: provider/model.
 func (t Target) String() string { return t.Provider.Name + "/" + t.Model }
 
-// Priced is the name by which a target's price is found. Workers have that of their
-// pool: they choose their own names, and could choose a cheap one.
+// Priced returns the name under which the target has a price. For a discovered worker
+// it is that of the pool: a worker chooses its own name, and could choose a cheap one.
 func (t Target) Priced() string {
 	if t.Provider.Workers != "" {
 		return t.Provider.Workers
@@ -40,41 +39,41 @@ func (t Target) Priced() string {
 
 // Route is one row of the configuration's models.
 type Route struct {
-	Name    string // as configured; a name that ends in "*" stands for all names that begin with what is before it
+	Name    string // as configured; a name that ends in "*" matches all names with that prefix
 	OwnedBy string
 	Targets []Target // as configured
 	Balance balance.Policy
 	Hedge   Hedge
-	// Continue says that a stream which breaks off is taken up again.
+	// Continue says that a stream that breaks off is continued by another attempt.
 	Continue bool
 
-	// Credentials is how many different ones the targets have; the relay fills it
-	// in.
+	// Credentials is the number of different credentials of the targets;
+	// internal/fleet sets it.
 	Credentials int
-	// History is what answers have told of the targets' prompt caches; nil where
-	// the balance does not ask for it.
+	// History is for the cache policy, else nil; internal/fleet sets it.
 	History *balance.History
+	// Fallback is for targets that are tried in order, else nil; internal/fleet sets it.
+	Fallback *Fallback
 }
 
-// Hedge is when a second target is asked for the same answer.
+// Hedge says when a request is sent to a second target as well.
 type Hedge struct {
-	Quantile float64 // of the first one's time to first token; 0 is never
-	Share    float64 // of requests, and of what they send
-	Budget   *Share  // what is left of it; the relay fills it in
+	Quantile float64 // of the first target's time to first token; 0 disables hedging
+	Share    float64 // of the requests, and of their bytes, that may be sent twice
+	Budget   *Share  // counts that share; internal/fleet sets it
 }
 
-// Pattern reports whether the route stands for many names.
+// Pattern reports whether the route's name is a pattern.
 func (r *Route) Pattern() bool { return strings.HasSuffix(r.Name, "*") }
 
-// Match is a route that was found for a name, with the targets' models filled in.
+// Match is the route of a name, with the models of its targets filled in.
 type Match struct {
 	Route   *Route
 	Targets []Target
 }
 
-// Table finds routes by name. It does not change after it was built, so that
-// readers need no lock. A look-up costs the same for ten models and for a
-// hundred thousand.
+// Table finds routes by name. It is immutable. A look-up takes the same time for ten
+// models and for a hundred thousand.
 type Table struct {
 	routes   []*Route
 	exact    map[string]*Route
@@ -82,7 +81,7 @@ type Table struct {
 	lengths  []int // of the prefixes, longest first
 }
 
-// New builds a table. Names are unique: the configuration has checked that.
+// New builds a table. The names must be unique; the configuration checks that.
 func New(routes []*Route) *Table {
 	t := &Table{routes: routes, exact: make(map[string]*Route, len(routes)), prefixes: map[string]*Route{}}
 	for _, r := range routes {
@@ -100,17 +99,38 @@ func New(routes []*Route) *Table {
 	return t
 }
 
-// Routes lists the routes in the order of the configuration.
+// encodings decodes the percent-encodings of dots and separators.
+var encodings = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", "%25", "%", `\`, "/")
+
+// HasDotSegment reports whether a model's name has a path segment "." or "..", in any
+// encoding. Vendors put names into paths, where such a segment means another resource.
+func HasDotSegment(name string) bool {
+	for strings.IndexByte(name, '.') >= 0 || strings.IndexByte(name, '%') >= 0 {
+		for segment := range strings.SplitSeq(name, "/") {
+			if segment == "." || segment == ".." {
+				return true
+			}
+		}
+		plain := encodings.Replace(name)
+		if plain == name {
+			return false
+		}
+		name = plain
+	}
+	return false
+}
+
+// Routes returns the routes in the order of the configuration.
 func (t *Table) Routes() []*Route { return t.routes }
 
-// Find returns the route for a name: the exact one, or else the pattern that
-// shares the longest beginning with it.
+// Find returns the route for a name: an exact match, or else the pattern with the
+// longest prefix.
 func (t *Table) Find(name string) (Match, bool) {
 	if r, ok := t.exact[name]; ok {
 		return Match{Route: r, Targets: r.Targets}, true
 	}
 	for _, n := range t.lengths {
-		if n >= len(name) { // a pattern stands for at least one more character
+		if n >= len(name) { // the star matches at least one character
 			continue
 		}
 		if r, ok := t.prefixes[name[:n]]; ok {
@@ -120,7 +140,7 @@ func (t *Table) Find(name string) (Match, bool) {
 	return Match{}, false
 }
 
-// fill puts what the pattern's star stood for into the targets' models.
+// fill replaces the star in the targets' models with what it matched.
 func fill(targets []Target, rest string) []Target {
 	out := slices.Clone(targets)
 	for i := range out {

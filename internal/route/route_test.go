@@ -51,7 +51,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func TestEverythingPattern(t *testing.T) {
+func TestStarMatchesEveryName(t *testing.T) {
 	table := New([]*Route{{Name: "*", Targets: targets("*")}})
 	if m, ok := table.Find("any/thing"); !ok || m.Targets[0].Model != "any/thing" {
 		t.Errorf("%v %v", m, ok)
@@ -61,8 +61,7 @@ func TestEverythingPattern(t *testing.T) {
 	}
 }
 
-// A match fills in a copy: the next request must find the star again.
-func TestFindLeavesTheRouteAlone(t *testing.T) {
+func TestFindDoesNotChangeTheRoute(t *testing.T) {
 	routes := []*Route{{Name: "a/*", Targets: targets("*")}}
 	table := New(routes)
 	table.Find("a/one")
@@ -95,6 +94,18 @@ func BenchmarkFind(b *testing.B) {
 					table.Find(name)
 				}
 			})
+		}
+	}
+}
+
+func TestHasDotSegment(t *testing.T) {
+	for name, want := range map[string]bool{
+		"gpt-4.1": false, "a/..b/c...d": false, "50%": false, "gemini-3.1-pro": false, "": false,
+		"..": true, ".": true, "gem/flash/../ultra": true, "gem/./flash": true, "a/%2e%2E/b": true, "a%2F..%2fb": true,
+		"a/%252e%252e/b": true, `a\..\b`: true, "a%5c..%5Cb": true,
+	} {
+		if got := HasDotSegment(name); got != want {
+			t.Errorf("%q: %v", name, got)
 		}
 	}
 }

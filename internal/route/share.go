@@ -2,35 +2,34 @@ package route
 
 import "sync"
 
-// Share lets a part of what passes through. It is saved up as requests come, so
-// that what was let through is never more than the part of what came, and a
-// little of it in advance is never given.
+// Share permits a share of the requests, and of their bytes. Each request earns its
+// share before it can be used, so the permitted requests never exceed it.
 type Share struct {
-	mu     sync.Mutex
-	number float64 // of requests that may be let through now
-	bytes  float64 // of what they send
+	mu       sync.Mutex
+	requests float64 // that are permitted now
+	bytes    float64 // that are permitted now
 }
 
-// saved is how many requests may be saved up at most: a lull does not pay for a
-// storm.
-const saved = 10
+// maxSaved is the maximum number of requests that are permitted at once after a time
+// without use.
+const maxSaved = 10
 
-// Offer counts a request.
+// Offer counts a request that earns a part of one.
 func (s *Share) Offer(part float64, size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.number = min(s.number+part, saved)
+	s.requests = min(s.requests+part, maxSaved)
 	s.bytes += part * float64(size)
 }
 
-// Take asks for one of them to be let through.
+// Take reports whether a request of this size is permitted, and counts it if so.
 func (s *Share) Take(size int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.number < 1 || s.bytes < float64(size) {
+	if s.requests < 1 || s.bytes < float64(size) {
 		return false
 	}
-	s.number--
-	s.bytes = min(s.bytes-float64(size), saved*float64(size))
+	s.requests--
+	s.bytes = min(s.bytes-float64(size), maxSaved*float64(size))
 	return true
 }

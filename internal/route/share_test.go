@@ -2,8 +2,7 @@ package route
 
 import "testing"
 
-// However the requests come, no more than the part is let through.
-func TestShare(t *testing.T) {
+func TestShareIsNeverExceeded(t *testing.T) {
 	var s Share
 	let, bytes, offered := 0, 0, 0
 	for i := range 10_000 {
@@ -16,12 +15,11 @@ func TestShare(t *testing.T) {
 		}
 	}
 	if let > 500 || let < 350 || float64(bytes) > 0.05*float64(offered) {
-		t.Errorf("%d of 10,000 were let through, %d bytes of %d", let, bytes, offered)
+		t.Errorf("%d of 10,000 were permitted, %d bytes of %d", let, bytes, offered)
 	}
 }
 
-// What was not used for long does not pile up.
-func TestShareIsNotSavedForever(t *testing.T) {
+func TestUnusedShareIsBounded(t *testing.T) {
 	var s Share
 	for range 10_000 {
 		s.Offer(0.05, 100)
@@ -30,18 +28,17 @@ func TestShareIsNotSavedForever(t *testing.T) {
 	for s.Take(100) {
 		let++
 	}
-	if let != saved {
-		t.Errorf("%d at once, want %d", let, saved)
+	if let != maxSaved {
+		t.Errorf("%d at once, want %d", let, maxSaved)
 	}
 }
 
-// One large request does not slip through on the savings of small ones.
-func TestShareCountsBytes(t *testing.T) {
+func TestSmallRequestsDoNotPermitALargeOne(t *testing.T) {
 	var s Share
 	for range 40 {
 		s.Offer(0.05, 100)
 	}
 	if s.Take(1 << 20) {
-		t.Error("a request of 1 MiB was let through after 4 kB")
+		t.Error("a request of 1 MiB was permitted after 4 kB")
 	}
 }

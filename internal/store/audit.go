@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// Entry is one line of the audit log.
+// Entry is an entry of the audit log.
 type Entry struct {
-	N       int64 // its number, from 1 without gaps; given by the store
+	N       int64 // from 1 without gaps; set by the store
 	At      time.Time
 	Actor   string // id of the operator's key
-	Org     string // whose thing was changed; empty for none
-	Address string // where the operator called from
+	Org     string // of the changed object; empty: none
+	Address string // of the operator
 	Action  string
 	Object  string
-	Before  string // digests of what was changed
+	Before  string // digests of the object
 	After   string
-	Detail  string // at most 4 KiB, and no secrets
+	Detail  string // at most 4 KiB, without secrets
 	Hash    [sha256.Size]byte
 }
 
-const mostDetail = 4096
+const maxDetail = 4096
 
-// hash is the digest of an entry and of the one before it. Every field goes in with
-// its length, so that no two entries are the same bytes.
+// hash returns the digest of the entry and the previous entry's hash. Each field is preceded by its
+// length, so that different entries never have the same bytes.
 func (e *Entry) hash(before []byte) [sha256.Size]byte {
 	b := binary.BigEndian.AppendUint64(nil, uint64(len(before)))
 	b = append(b, before...)
@@ -40,21 +40,21 @@ func (e *Entry) hash(before []byte) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// Audit appends to the log. The head of the chain is one row, and whoever appends
-// holds it, so that entries of several nodes form one chain.
+// Audit appends an entry. Appending locks the head of the chain, so that entries of several nodes
+// form one chain.
 func (s *Store) Audit(ctx context.Context, e Entry) error {
 	for _, text := range []*string{&e.Actor, &e.Org, &e.Address, &e.Action, &e.Object, &e.Before, &e.After} {
-		*text = cut(*text)
+		*text = bound(*text)
 	}
-	e.Detail = cutTo(e.Detail, mostDetail)
-	return s.change(ctx, func(ctx context.Context, c conn) error {
+	e.Detail = boundTo(e.Detail, maxDetail)
+	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
 		var before []byte
 		if err := c.row(ctx, `UPDATE audit_head SET n = n + 1 WHERE one = 1 RETURNING n, hash`).Scan(&e.N, &before); err != nil {
 			return err
 		}
 		e.Hash = e.hash(before)
 		args := []any{e.N, nanos(e.At), e.Actor, e.Org, e.Address, e.Action, e.Object, e.Before, e.After, e.Detail, e.Hash[:]}
-		if err := c.exec(ctx, `INSERT INTO audit (`+auditColumns+`) VALUES `+marks(1, len(args)), args...); err != nil {
+		if err := c.exec(ctx, `INSERT INTO audit (`+auditColumns+`) VALUES `+placeholders(1, len(args)), args...); err != nil {
 			return err
 		}
 		return c.exec(ctx, `UPDATE audit_head SET hash = $1 WHERE one = 1`, e.Hash[:])
@@ -72,22 +72,22 @@ func scanEntry(row scan) (e Entry, err error) {
 	return e, err
 }
 
-// AuditQuery says which entries are wanted. Empty fields want all.
+// AuditQuery selects entries. An empty field selects all.
 type AuditQuery struct {
 	Org, Actor, Action string
-	Before             int64 // the number of the last entry of the page before; 0 for the first page
+	Before             int64 // number of the last entry of the previous page; 0: the first page
 	Limit              int
 }
 
-// AuditLog lists the log, the newest first.
+// AuditLog returns entries, newest first.
 func (s *Store) AuditLog(ctx context.Context, q AuditQuery) (list []Entry, err error) {
 	var w where
 	w.addIf(q.Org != "", "org = ", q.Org)
 	w.addIf(q.Actor != "", "actor = ", q.Actor)
 	w.addIf(q.Action != "", "action = ", q.Action)
 	w.addIf(q.Before != 0, "n < ", q.Before)
-	query := `SELECT ` + auditColumns + ` FROM audit` + w.text() + ` ORDER BY n DESC LIMIT ` + w.arg(most(q.Limit))
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
+	query := `SELECT ` + auditColumns + ` FROM audit` + w.text() + ` ORDER BY n DESC LIMIT ` + w.arg(clampLimit(q.Limit))
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		return c.rows(ctx, func(row scan) error {
 			e, err := scanEntry(row)
 			list = append(list, e)
@@ -97,23 +97,22 @@ func (s *Store) AuditLog(ctx context.Context, q AuditQuery) (list []Entry, err e
 	return list, err
 }
 
-// Verdict is what VerifyAudit found.
+// Verdict is the result of VerifyAudit.
 type Verdict struct {
-	Entries int64 // that were checked and are right
-	Broken  int64 // the number of the first that is wrong or missing; 0: none
+	Entries int64 // valid entries from the first on
+	Broken  int64 // number of the first invalid or missing entry; 0: none
 }
 
-// VerifyAudit checks the whole chain: every entry, that none is missing, and that the
-// last one is the head. Entries that are added meanwhile do not disturb it. The chain
-// shows that somebody has changed a part of it. Who can write the whole of it can make
-// a new one; keep a hash elsewhere against that.
+// VerifyAudit checks the whole chain: every entry, that none is missing, and that the last one is
+// the head. Entries may be added concurrently. It detects that a part was changed. An attacker who
+// can write the whole log can create a new chain; keep a hash elsewhere against that.
 func (s *Store) VerifyAudit(ctx context.Context) (v Verdict, err error) {
 	var head int64
 	var want, hash []byte
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		return c.row(ctx, `SELECT n, hash FROM audit_head WHERE one = 1`).Scan(&head, &want)
 	})
-	if errors.Is(err, sql.ErrNoRows) { // somebody has removed it
+	if errors.Is(err, sql.ErrNoRows) { // the head was removed
 		return Verdict{Broken: 1}, nil
 	}
 	for err == nil && v.Broken == 0 && v.Entries < head {
@@ -125,10 +124,10 @@ func (s *Store) VerifyAudit(ctx context.Context) (v Verdict, err error) {
 	return v, err
 }
 
-// verifyPage checks the entries after those that were, up to the head.
+// verifyPage checks the next entries up to the head.
 func (s *Store) verifyPage(ctx context.Context, v *Verdict, hash []byte, head int64) ([]byte, error) {
 	start := v.Entries
-	err := s.look(ctx, func(ctx context.Context, c conn) error {
+	err := s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		return c.rows(ctx, func(row scan) error {
 			e, err := scanEntry(row)
 			if err != nil || v.Broken != 0 {
@@ -141,9 +140,9 @@ func (s *Store) verifyPage(ctx context.Context, v *Verdict, hash []byte, head in
 			}
 			v.Entries, hash = e.N, sum[:]
 			return nil
-		}, `SELECT `+auditColumns+` FROM audit WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`, start, head, int64(MostPerPage))
+		}, `SELECT `+auditColumns+` FROM audit WHERE n > $1 AND n <= $2 ORDER BY n LIMIT $3`, start, head, int64(MaxPerPage))
 	})
-	if err == nil && v.Broken == 0 && v.Entries == start { // the rest is missing
+	if err == nil && v.Broken == 0 && v.Entries == start { // the remaining entries are missing
 		v.Broken = start + 1
 	}
 	return hash, err

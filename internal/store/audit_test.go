@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// Entries of two nodes form one chain, and whatever is changed in it is found.
+// TestAudit checks that entries of two nodes form one chain, and that every change of it is
+// detected.
 func TestAudit(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		nodes := []*Store{open(), open()}
@@ -35,7 +36,7 @@ func TestAudit(t *testing.T) {
 		no(t, err)
 		rest, err := s.AuditLog(bg(), AuditQuery{Actor: "op1", Before: page[3].N})
 		no(t, err)
-		if len(page) != 4 || len(rest) != 6 || page[0].N < page[1].N || !page[0].At.Equal(noon) || len(page[0].Detail) != mostDetail {
+		if len(page) != 4 || len(rest) != 6 || page[0].N < page[1].N || !page[0].At.Equal(noon) || len(page[0].Detail) != maxDetail {
 			t.Errorf("%d and %d entries: %+v", len(page), len(rest), page)
 		}
 		for _, c := range []struct {

@@ -34,7 +34,7 @@ func BenchmarkKey(b *testing.B) {
 	})
 }
 
-// batch is what a busy gateway drains at once: 50 keys, 4 models, one attempt each.
+// batch returns the rows that a busy gateway sends at once: 50 keys, 4 models, one attempt each.
 func batch(n, serial int) []usage.Row {
 	list := rows("", n)
 	for i := range list {
@@ -56,7 +56,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.StopTimer()
 			rows := batch(500, n)
 			b.StartTimer()
-			no(b, s.Append(bg(), rows))
+			no(b, put(bg(), s, rows))
 			n++
 		}
 		b.ReportMetric(float64(500*n)/b.Elapsed().Seconds(), "rows/s")
@@ -78,8 +78,7 @@ func BenchmarkVerifyAudit(b *testing.B) {
 	})
 }
 
-// BenchmarkLarge fills a ledger with as many rows as ISOGLOSS_ROWS says, which takes
-// minutes, and asks for sums.
+// BenchmarkLarge measures queries on a ledger with ISOGLOSS_ROWS rows. Filling it takes minutes.
 func BenchmarkLarge(b *testing.B) {
 	total, _ := strconv.Atoi(os.Getenv("ISOGLOSS_ROWS"))
 	if total == 0 {
@@ -88,7 +87,7 @@ func BenchmarkLarge(b *testing.B) {
 	bothBench(b, func(b *testing.B, s *Store) {
 		start := time.Now()
 		for i := range total / 500 {
-			no(b, s.Append(bg(), batch(500, i)))
+			no(b, put(bg(), s, batch(500, i)))
 		}
 		b.Logf("%d rows in %s", total, time.Since(start))
 		logSizes(b, s)
@@ -108,7 +107,7 @@ func logSizes(b *testing.B, s *Store) {
 	if s.kind.name != "postgres" {
 		return
 	}
-	no(b, conn{s.read, &s.kind}.rows(bg(), func(row scan) error {
+	no(b, conn{s.read, &s.kind, s.log}.rows(bg(), func(row scan) error {
 		var name string
 		var table, indexes int64
 		err := row(&name, &table, &indexes)
@@ -119,7 +118,7 @@ func logSizes(b *testing.B, s *Store) {
 
 func spent(b *testing.B, s *Store, account string, since time.Time) {
 	for b.Loop() {
-		_, err := s.Spent(bg(), account, since)
+		_, err := spentSince(bg(), s, account, since)
 		no(b, err)
 	}
 }

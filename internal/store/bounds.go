@@ -9,56 +9,56 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// What a row may say at most. A row that a database refuses would hold up all rows
-// behind it for ever, so what cannot be true is cut and the row is kept.
+// Limits of a row's values. A row that the database rejects would block all later rows, so
+// implausible values are reduced and the row is kept.
 const (
-	mostTokens   = 1 << 40
-	mostMoney    = 1_000_000 * usage.Dollar
-	mostAttempts = 64
-	mostTime     = 365 * 24 * time.Hour
+	maxTokens   = 1 << 40
+	maxMoney    = 1_000_000 * usage.Dollar
+	maxAttempts = 64
+	maxDuration = 365 * 24 * time.Hour
 )
 
-func bounded(r usage.Row) usage.Row {
+func boundRow(r usage.Row) usage.Row {
 	for _, text := range []*string{&r.ID, &r.Node, &r.Key, &r.Team, &r.Org, &r.Endpoint, &r.Dialect, &r.Model, &r.Target} {
-		*text = cut(*text)
+		*text = bound(*text)
 	}
-	r.Outcome = usage.Outcome(cut(string(r.Outcome)))
-	r.Took = within(r.Took, mostTime)
-	r.Status = within(r.Status, 999)
-	r.Usage, r.Cost = boundedUsage(r.Usage), boundedMoney(r.Cost)
-	r.Attempts = slices.Clone(r.Attempts[:min(len(r.Attempts), mostAttempts)])
+	r.Outcome = usage.Outcome(bound(string(r.Outcome)))
+	r.Took = clamp(r.Took, maxDuration)
+	r.Status = clamp(r.Status, 999)
+	r.Usage, r.Cost = boundUsage(r.Usage), boundMoney(r.Cost)
+	r.Attempts = slices.Clone(r.Attempts[:min(len(r.Attempts), maxAttempts)])
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
-		a.Target, a.Fault = cut(a.Target), cut(a.Fault)
-		a.Took = within(a.Took, mostTime)
-		a.Status = within(a.Status, 999)
-		a.Usage, a.Cost = boundedUsage(a.Usage), boundedMoney(a.Cost)
+		a.Target, a.Fault = bound(a.Target), bound(a.Fault)
+		a.Took = clamp(a.Took, maxDuration)
+		a.Status = clamp(a.Status, 999)
+		a.Usage, a.Cost = boundUsage(a.Usage), boundMoney(a.Cost)
 	}
 	return r
 }
 
-func boundedUsage(u llm.Usage) llm.Usage {
+func boundUsage(u llm.Usage) llm.Usage {
 	for _, n := range []*int64{&u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning} {
-		*n = within(*n, mostTokens)
+		*n = clamp(*n, maxTokens)
 	}
 	return u
 }
 
-// boundedMoney turns an amount below zero into one that is not known.
-func boundedMoney(m *usage.Money) *usage.Money {
+// boundMoney treats a negative amount as unknown.
+func boundMoney(m *usage.Money) *usage.Money {
 	if m == nil || *m < 0 {
 		return nil
 	}
-	return new(min(*m, mostMoney))
+	return new(min(*m, maxMoney))
 }
 
-func within[T ~int | ~int64](n, most T) T { return max(0, min(n, most)) }
+func clamp[T ~int | ~int64](n, most T) T { return max(0, min(n, most)) }
 
-// cut makes a text one that both databases take: valid, without zero bytes, and of at
-// most 256 bytes.
-func cut(text string) string { return cutTo(text, longest) }
+// bound makes a text acceptable to both databases: valid UTF-8 without zero bytes, and at most 256
+// bytes.
+func bound(text string) string { return boundTo(text, maxText) }
 
-func cutTo(text string, most int) string {
+func boundTo(text string, most int) string {
 	if len(text) > most {
 		text = text[:most]
 	}

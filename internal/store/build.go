@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// marks is the list of arguments for one row, "($1, $2)".
-func marks(first, n int) string {
+// placeholders returns the placeholders of a row, "($1, $2)".
+func placeholders(first, n int) string {
 	b := make([]byte, 0, 8*n)
 	for i := range n {
 		b = append(b, ", $"...)
@@ -18,11 +18,11 @@ func marks(first, n int) string {
 	return strings.Replace(string(append(b, ')')), " ", "", 1)
 }
 
-// insert adds rows of the same width.
+// insert inserts rows of the same width.
 type insert struct {
 	head, tail string
 	rows       [][]any
-	took       func(id string) // told of each row that is new, by its first column; nil where that does not matter
+	inserted   func(id string) // called with the first column of each row that is new; may be nil
 }
 
 func (in insert) run(ctx context.Context, c conn) error {
@@ -30,57 +30,58 @@ func (in insert) run(ctx context.Context, c conn) error {
 		return nil
 	}
 	for _, row := range in.rows {
-		if err := clean(row); err != nil {
+		if err := checkText(row); err != nil {
 			return err
 		}
 	}
 	return c.kind.insert(ctx, c, in)
 }
 
-// insertTogether sends many rows in one statement, for a database that is a round trip
-// away.
-func insertTogether(ctx context.Context, c conn, in insert) error {
-	for rows := range slices.Chunk(in.rows, batchRows) { // PostgreSQL takes 65,535 arguments
-		if err := in.together(ctx, c, rows); err != nil {
+// batchRows is the number of rows per statement.
+const batchRows = 500
+
+// insertBatch sends many rows in one statement, for a database on the network.
+func insertBatch(ctx context.Context, c conn, in insert) error {
+	for rows := range slices.Chunk(in.rows, batchRows) { // PostgreSQL allows 65,535 arguments
+		if err := in.runBatch(ctx, c, rows); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (in insert) together(ctx context.Context, c conn, rows [][]any) error {
+func (in insert) runBatch(ctx context.Context, c conn, rows [][]any) error {
 	args := make([]any, 0, len(rows)*len(rows[0]))
 	var query strings.Builder
-	query.Grow(len(in.head) + len(in.tail) + 8*cap(args)) // an argument is written as ",$10500"
+	query.Grow(len(in.head) + len(in.tail) + 8*cap(args)) // a placeholder such as ",$10500"
 	query.WriteString(in.head)
 	for i, row := range rows {
 		if i > 0 {
 			query.WriteByte(',')
 		}
-		query.WriteString(marks(len(args)+1, len(row)))
+		query.WriteString(placeholders(len(args)+1, len(row)))
 		args = append(args, row...)
 	}
 	query.WriteString(in.tail)
-	if in.took == nil {
+	if in.inserted == nil {
 		return c.exec(ctx, query.String(), args...)
 	}
 	query.WriteString(" RETURNING id")
 	return c.rows(ctx, func(row scan) error {
 		var id string
 		err := row(&id)
-		in.took(id)
+		in.inserted(id)
 		return err
 	}, query.String(), args...)
 }
 
-// insertEach runs one statement for every row, for a database in this process: there a
-// statement with many rows is parsed anew for each batch, which costs more than all
-// else. The context is looked at between rows and not given to them, because the driver
-// would start a goroutine for each to listen to it. A row waits for nobody: the
-// transaction has the lock.
-func insertEach(ctx context.Context, c conn, in insert) error {
+// insertRowByRow executes one prepared statement per row, for a database in this process: a
+// statement with many rows would be parsed again for each batch, which costs most. It checks the
+// context between rows instead of passing it, because the driver would start a goroutine per row. A
+// row does not wait: the transaction has the lock.
+func insertRowByRow(ctx context.Context, c conn, in insert) error {
 	unbounded := context.WithoutCancel(ctx)
-	// Arguments without numbers have no names, which the driver would ask for each time.
+	// Unnumbered placeholders have no names, which the driver would look up each time.
 	unnamed := "(?" + strings.Repeat(", ?", len(in.rows[0])-1) + ")"
 	one, err := c.h.PrepareContext(ctx, in.head+unnamed+in.tail)
 	if err != nil {
@@ -95,20 +96,20 @@ func insertEach(ctx context.Context, c conn, in insert) error {
 		if err != nil {
 			return err
 		}
-		if in.took == nil {
+		if in.inserted == nil {
 			continue
 		}
 		if n, err := done.RowsAffected(); err != nil {
 			return err
 		} else if n > 0 {
-			in.took(row[0].(string)) //nolint:forcetypeassert // an id
+			in.inserted(row[0].(string)) //nolint:forcetypeassert // an id
 		}
 	}
 	return nil
 }
 
-// where gathers conditions and their arguments. Conditions are constants; what comes
-// from outside is only ever an argument.
+// where collects conditions and their arguments. Conditions are constants; external values are
+// always arguments.
 type where struct {
 	conditions []string
 	args       []any
@@ -124,7 +125,7 @@ func (w *where) addIf(wanted bool, condition string, arg any) {
 	}
 }
 
-// arg adds an argument and returns how a query writes it.
+// arg adds an argument and returns its placeholder.
 func (w *where) arg(v any) string {
 	w.args = append(w.args, v)
 	return "$" + strconv.Itoa(len(w.args))

@@ -2,76 +2,151 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 )
 
-// touched lists what has got a revision since $1: keys that were changed themselves,
-// and keys whose team or organisation was. No revision is in it twice, because a
-// change of a team takes one for each key (see span).
-const touched = `
-	SELECT * FROM (SELECT revision AS rev, id FROM keys WHERE revision > $1 ORDER BY revision LIMIT $2) a
-	UNION ALL
-	SELECT * FROM (SELECT t.base + k.seq AS rev, k.id AS id FROM teams t JOIN keys k ON k.org = t.org AND k.team = t.id
-		WHERE t.top > $1 AND k.seq > $1 - t.base AND k.seq <= t.top - t.base ORDER BY 1 LIMIT $2) b
-	UNION ALL
-	SELECT * FROM (SELECT o.base + k.seq AS rev, k.id AS id FROM orgs o JOIN keys k ON k.org = o.id
-		WHERE o.top > $1 AND k.seq > $1 - o.base AND k.seq <= o.top - o.base ORDER BY 1 LIMIT $2) c`
+const (
+	// maxBehind is how many revisions a gateway may be behind: to read the keys that it knows again
+	// is faster then.
+	maxBehind = 20_000
+	// keptMarks is how many revisions have a mark.
+	keptMarks = 100_000
+)
 
-const changes = `SELECT ` + recordColumns + `, x.rev FROM (SELECT rev, id FROM (` + touched + `) u ORDER BY rev LIMIT $2) x
-	JOIN keys k ON k.id = x.id` + recordJoins + `ORDER BY x.rev`
+// nextRevision takes the next revision, for a change that adds this many keys. Taking it locks out
+// concurrent changes.
+func nextRevision(ctx context.Context, c conn, newKeys int64) (revision, keys int64, err error) {
+	err = c.row(ctx, `UPDATE revision SET revision = revision + 1, keys = keys + $1 WHERE one = 1 RETURNING revision, keys`, newKeys).Scan(&revision, &keys)
+	if err == nil {
+		err = c.exec(ctx, `INSERT INTO marks (revision, mark) VALUES ($1, $2)`, revision, rand.Text())
+	}
+	if err == nil && revision%1000 == 0 {
+		err = c.exec(ctx, `DELETE FROM marks WHERE revision <= $1`, revision-keptMarks)
+	}
+	return revision, keys, err
+}
 
-// Changes returns keys that have changed since a revision, or whose team or
-// organisation has, in the order of their revisions, at most limit of them. The next
-// call starts at next; there is no more for now when no records come back.
-//
-// A store that was restored from a backup, or emptied, is at an earlier revision than
-// the one that is asked for. Then next is smaller than since, and the records are
-// those from the beginning.
-func (s *Store) Changes(ctx context.Context, since int64, limit int) (records []access.Record, next int64, err error) {
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
-		var last int64
-		if err := c.row(ctx, `SELECT revision FROM revision WHERE one = 1`).Scan(&last); err != nil {
+// errFenced reports a server that is no longer the primary, or not yet.
+var errFenced = errors.New("the database accepts no writes: it is a standby, or was replaced by another server")
+
+// readMark returns the mark of a revision. It is empty if the revision has none.
+func readMark(ctx context.Context, c conn, revision int64) (mark string, err error) {
+	err = c.row(ctx, `SELECT substr(mark, 1, 64) FROM marks WHERE revision = $1`, revision).Scan(&mark)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	return mark, err
+}
+
+// Changes returns up to limit keys, and as many teams and organisations, that have changed since a
+// cursor. If the store does not continue what the cursor was read from, it returns no changes but
+// Reset.
+func (s *Store) Changes(ctx context.Context, since access.Cursor, limit int) (out access.Changes, err error) {
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		out = access.Changes{Next: since}
+		last := access.Cursor{}
+		var fenced bool
+		if err := c.row(ctx, `SELECT revision, `+s.kind.fenced+` FROM revision WHERE one = 1`).Scan(&last.Revision, &fenced); err != nil {
 			return err
 		}
-		next = since
-		if last < since {
-			next = 0
+		if fenced { // it may lack changes that another server has
+			return errFenced
 		}
-		for next < last && len(records) == 0 {
-			var p page
-			if p, err = readPage(ctx, c, next, most(limit)); err != nil {
-				return err
-			}
-			records, next = p.records, p.end
-			if p.whole { // nothing was left out up to where the store was when it was asked
-				next = max(next, last)
-			}
+		if last.Mark, err = readMark(ctx, c, last.Revision); err != nil {
+			return err
 		}
-		return nil
+		if last == since {
+			return nil
+		}
+		known, err := readMark(ctx, c, since.Revision)
+		if err != nil {
+			return err
+		}
+		if since == (access.Cursor{}) || last.Revision <= since.Revision || last.Revision > since.Revision+maxBehind || known != since.Mark {
+			out.Next, out.Reset = last, true
+			return nil
+		}
+		return readChanges(ctx, c, since, last, clampLimit(limit), &out)
 	})
-	return records, next, err
+	return out, err
 }
 
-// page is a part of the list of changes.
-type page struct {
-	records []access.Record
-	end     int64 // the last revision that it covers
-	whole   bool  // there was no more
-}
+const tenantChanges = `SELECT substr(org, 1, 256), substr(team, 1, 256), top, blocked, limit_requests, limit_tokens, limit_concurrency, budget, budget_window FROM (
+	SELECT id AS org, '' AS team, top, blocked, limit_requests, limit_tokens, limit_concurrency, budget, budget_window FROM orgs WHERE top > $1 AND top <= $2
+	UNION ALL
+	SELECT org, id AS team, top, blocked, limit_requests, limit_tokens, limit_concurrency, budget, budget_window FROM teams WHERE top > $1 AND top <= $2) x
+	ORDER BY top LIMIT $3`
 
-// readPage leaves out records that come again later in the list: a key that was
-// changed, and its team after it. So a page may be empty and not the last.
-func readPage(ctx context.Context, c conn, since, limit int64) (page, error) {
-	p, n := page{end: since}, int64(0)
+// readChanges reads a page of the changes after a cursor, up to last.
+func readChanges(ctx context.Context, c conn, since, last access.Cursor, limit int64, out *access.Changes) error {
+	var at []int64 // the revisions of the keys' own changes
 	err := c.rows(ctx, func(row scan) error {
-		r, err := scanRecord(row, &p.end)
-		if err == nil && r.Revision == p.end {
-			p.records = append(p.records, r)
-		}
-		n++
+		var own int64
+		r, err := scanRecord(c, row, &own)
+		r.Revision = min(r.Revision, last.Revision) // a forged one would hide later changes
+		out.Records, at = append(out.Records, r), append(at, own)
 		return err
-	}, changes, since, limit)
-	p.whole = n < limit
-	return p, err
+	}, `SELECT `+recordColumns+`, k.revision FROM `+recordTables+` WHERE k.revision > $1 AND k.revision <= $2 ORDER BY k.revision LIMIT $3`, since.Revision, last.Revision, limit)
+	if err != nil {
+		return err
+	}
+	err = c.rows(ctx, func(row scan) error {
+		var t access.Tenant
+		err := row(append([]any{&t.Org, &t.Team, &t.Revision, &t.Blocked}, limitDest(&t.Limit)...)...)
+		if checkLimit(t.Limit) != nil {
+			t.Blocked = true
+		}
+		out.Tenants = append(out.Tenants, t)
+		return err
+	}, tenantChanges, since.Revision, last.Revision, limit)
+	if err != nil {
+		return err
+	}
+	out.Next = last
+	if n := len(at); int64(n) == limit {
+		out.Next.Revision = at[n-1]
+	}
+	if n := len(out.Tenants); int64(n) == limit {
+		out.Next.Revision = min(out.Next.Revision, out.Tenants[n-1].Revision)
+	}
+	if out.Next.Revision == last.Revision {
+		return nil
+	}
+	out.More = true
+	for len(at) > 0 && at[len(at)-1] > out.Next.Revision {
+		at, out.Records = at[:len(at)-1], out.Records[:len(at)-1]
+	}
+	for n := len(out.Tenants); n > 0 && out.Tenants[n-1].Revision > out.Next.Revision; n-- {
+		out.Tenants = out.Tenants[:n-1]
+	}
+	out.Next.Mark, err = readMark(ctx, c, out.Next.Revision)
+	return err
+}
+
+// KeysByID returns the keys with the given ids. Those that do not exist are left out.
+func (s *Store) KeysByID(ctx context.Context, ids []string) (keys []access.Record, err error) {
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		keys = nil
+		return c.rows(ctx, func(row scan) error {
+			r, err := scanRecord(c, row)
+			keys = append(keys, r)
+			return err
+		}, `SELECT `+recordColumns+` FROM `+recordTables+` WHERE k.id IN (`+s.kind.list+`)`, string(list))
+	})
+	return keys, err
+}
+
+// KeysAfter returns keys ordered by id, starting after the given id.
+func (s *Store) KeysAfter(ctx context.Context, id string, limit int) ([]access.Record, error) {
+	return s.Keys(ctx, KeyFilter{}, id, limit)
 }

@@ -17,7 +17,7 @@ func (s *Store) Key(ctx context.Context, id string) (r access.Record, err error)
 	if !storable(id) {
 		return r, access.ErrUnknown
 	}
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		r, err = readKey(ctx, c, id)
 		return err
 	})
@@ -25,34 +25,34 @@ func (s *Store) Key(ctx context.Context, id string) (r access.Record, err error)
 }
 
 func readKey(ctx context.Context, c conn, id string) (access.Record, error) {
-	r, err := scanRecord(c.row(ctx, `SELECT `+recordColumns+` FROM `+recordTables+` WHERE k.id = $1`, id).Scan)
+	r, err := scanRecord(c, c.row(ctx, `SELECT `+recordColumns+` FROM `+recordTables+` WHERE k.id = $1`, id).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, access.ErrUnknown
 	}
 	return r, err
 }
 
-// KeyFilter says which keys are wanted. Empty fields want all.
+// KeyFilter selects keys. An empty field selects all.
 type KeyFilter struct {
 	Org  string
 	Team string // of Org
 	Who  Who
 }
 
-// Who is whose keys are wanted.
+// Who selects the keys of clients, operators or both.
 type Who int
 
-// Whose keys they are.
+// The values of Who.
 const (
 	Everybody Who = iota
 	Clients       // keys without a role
 	Operators     // keys with one
 )
 
-// MostPerPage is the most that Keys, Orgs, Teams, Rows and AuditLog return at once.
-const MostPerPage = 1000
+// MaxPerPage is the maximum number of results of Keys, Orgs, Teams, Rows and AuditLog.
+const MaxPerPage = 1000
 
-// Keys lists keys in the order of their ids, after one of them.
+// Keys returns keys ordered by id, starting after the given id.
 func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) (keys []access.Record, err error) {
 	var w where
 	w.add("k.id > ", after)
@@ -60,11 +60,11 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) 
 	w.addIf(f.Team != "", "k.team = ", f.Team)
 	w.addIf(f.Who == Clients, "k.role = ", "")
 	w.addIf(f.Who == Operators, "k.role <> ", "")
-	query := `SELECT ` + recordColumns + ` FROM ` + recordTables + w.text() + ` ORDER BY k.id LIMIT ` + w.arg(most(limit))
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
+	query := `SELECT ` + recordColumns + ` FROM ` + recordTables + w.text() + ` ORDER BY k.id LIMIT ` + w.arg(clampLimit(limit))
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		keys = nil
 		return c.rows(ctx, func(row scan) error {
-			r, err := scanRecord(row)
+			r, err := scanRecord(c, row)
 			keys = append(keys, r)
 			return err
 		}, query, w.args...)
@@ -72,20 +72,19 @@ func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) 
 	return keys, err
 }
 
-func most(limit int) int64 {
-	if limit <= 0 || limit > MostPerPage {
-		return MostPerPage
+func clampLimit(limit int) int64 {
+	if limit <= 0 || limit > MaxPerPage {
+		return MaxPerPage
 	}
 	return int64(limit)
 }
 
-// CreateKey adds a key. Its revision, and what its team and organisation may, are
-// not taken from the record.
+// CreateKey adds a key. It ignores the record's revision and the limits of team and organisation.
 func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 	if err := checkID("key", r.ID); err != nil {
 		return err
 	}
-	if r.Org == "" && r.Role == "" { // only operators may name none
+	if r.Org == "" && r.Role == "" { // only operators' keys may have none
 		return ErrNoOrg
 	}
 	if n := len(r.Digests); n < 1 || n > 2 {
@@ -95,19 +94,19 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, func(ctx context.Context, c conn) error {
-		if err := belongs(ctx, c, r.Org, r.Team); err != nil {
+	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
+		if err := checkOrgAndTeam(ctx, c, r.Org, r.Team); err != nil {
 			return err
 		}
-		var revision, keys int64
-		if err := c.row(ctx, `UPDATE revision SET revision = revision + 1, keys = keys + 1 WHERE one = 1 RETURNING revision, keys`).Scan(&revision, &keys); err != nil {
+		revision, keys, err := nextRevision(ctx, c, 1)
+		if err != nil {
 			return err
 		}
 		args := append([]any{r.ID, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
 		args = append(args, digestArgs(r.Digests)...)
-		err := c.exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
+		err = c.exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
 			name, team, expires, models, endpoints, networks, criticality, limit_requests, limit_tokens, limit_concurrency, budget, budget_window,
-			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+marks(1, len(args)), args...)
+			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+placeholders(1, len(args)), args...)
 		if err != nil && s.kind.is(err, duplicate) {
 			return ErrExists
 		}
@@ -115,10 +114,10 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 	})
 }
 
-// mostScope is the most bytes of a key's lists. Every node holds them in memory.
-const mostScope = 64 << 10
+// maxScopeBytes is the maximum size of a key's lists. Every node holds them in memory.
+const maxScopeBytes = 64 << 10
 
-// keyArgs are the columns that an operator may change, in the order of UpdateKey.
+// keyArgs returns the columns that an operator may change, in the order of UpdateKey.
 func keyArgs(r access.Record) ([]any, error) {
 	models, err := toJSON(r.Models)
 	if err != nil {
@@ -132,7 +131,7 @@ func keyArgs(r access.Record) ([]any, error) {
 	if err != nil {
 		return nil, &Error{"networks: " + err.Error()}
 	}
-	if len(models)+len(endpoints)+len(networks) > mostScope {
+	if len(models)+len(endpoints)+len(networks) > maxScopeBytes {
 		return nil, &Error{"the lists of models, endpoints and networks have more than 64 KiB; use patterns that end in *"}
 	}
 	var team any
@@ -142,13 +141,13 @@ func keyArgs(r access.Record) ([]any, error) {
 	if err := checkLimit(r.Limit); err != nil {
 		return nil, err
 	}
-	args := []any{cut(r.Name), team, nanos(r.Expires), models, endpoints, networks, cut(r.Criticality)}
+	args := []any{bound(r.Name), team, nanos(r.Expires), models, endpoints, networks, bound(r.Criticality)}
 	return append(args, limitArgs(r.Limit)...), nil
 }
 
-// UpdateKey lets edit change a key's name, team, expiry, models, endpoints, networks,
-// criticality and limit; what else it changes is not kept. Changes of others wait for
-// its end. It may be called again when another transaction was in the way.
+// UpdateKey lets edit change a key's name, team, expiry, models, endpoints, networks, criticality
+// and limit; other changes are ignored. Concurrent changes wait. edit may be called again after a
+// conflict with another transaction.
 func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Record) error) (r access.Record, err error) {
 	return s.editKey(ctx, id, func(ctx context.Context, c conn, r access.Record, revision int64) error {
 		org := r.Org // which edit cannot change
@@ -159,7 +158,7 @@ func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Reco
 		if err != nil {
 			return err
 		}
-		if err := belongs(ctx, c, org, r.Team); err != nil {
+		if err := checkOrgAndTeam(ctx, c, org, r.Team); err != nil {
 			return err
 		}
 		return c.exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
@@ -168,15 +167,15 @@ func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Reco
 	})
 }
 
-// RevokeKey ends a key. The first time stays where it is revoked again.
+// RevokeKey revokes a key. Revoking it again keeps the first time.
 func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (access.Record, error) {
 	return s.editKey(ctx, id, func(ctx context.Context, c conn, _ access.Record, revision int64) error {
 		return c.exec(ctx, `UPDATE keys SET revision = $2, revoked = CASE WHEN revoked = 0 THEN $3 ELSE revoked END WHERE id = $1`, id, revision, nanos(at))
 	})
 }
 
-// RotateKey gives a key a new secret. The one that it had goes on until a time, and
-// the one before that ends now.
+// RotateKey gives a key a new secret. The current secret stays valid until oldUntil; an older one
+// ends now.
 func (s *Store) RotateKey(ctx context.Context, id string, next access.Digest, oldUntil time.Time) (access.Record, error) {
 	return s.editKey(ctx, id, func(ctx context.Context, c conn, r access.Record, revision int64) error {
 		if !r.Revoked.IsZero() {
@@ -195,15 +194,15 @@ func (s *Store) RotateKey(ctx context.Context, id string, next access.Digest, ol
 	})
 }
 
-// editKey changes a key under the next revision, and returns what it became. The
-// revision is taken first: it is the lock that puts all changes in a row.
+// editKey changes a key under the next revision and returns the result. Taking the revision locks
+// out concurrent changes.
 func (s *Store) editKey(ctx context.Context, id string, edit func(context.Context, conn, access.Record, int64) error) (r access.Record, err error) {
 	if !storable(id) {
 		return r, access.ErrUnknown
 	}
-	err = s.change(ctx, func(ctx context.Context, c conn) error {
-		var revision int64
-		if err := c.row(ctx, `UPDATE revision SET revision = revision + 1 WHERE one = 1 RETURNING revision`).Scan(&revision); err != nil {
+	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
+		revision, _, err := nextRevision(ctx, c, 0)
+		if err != nil {
 			return err
 		}
 		old, err := readKey(ctx, c, id)
@@ -219,8 +218,8 @@ func (s *Store) editKey(ctx context.Context, id string, edit func(context.Contex
 	return r, err
 }
 
-// belongs checks that an organisation and a team of it exist. They are never removed.
-func belongs(ctx context.Context, c conn, org, team string) error {
+// checkOrgAndTeam checks that an organisation and its team exist. They are never deleted.
+func checkOrgAndTeam(ctx context.Context, c conn, org, team string) error {
 	var one int
 	if err := c.row(ctx, `SELECT 1 FROM orgs WHERE id = $1`, org).Scan(&one); err != nil {
 		return noRow(err, ErrNoOrg)
@@ -238,16 +237,16 @@ func noRow(err, instead error) error {
 	return err
 }
 
-// longest is the most bytes of an id or a name.
-const longest = 256
+// maxText is the maximum length of an id or a name in bytes.
+const maxText = 256
 
-// checkID refuses ids that could be taken for another: accounts are written ORG/TEAM.
+// checkID rejects ambiguous ids: accounts are written ORG/TEAM.
 func checkID(what, id string) error {
-	if id == "" || len(id) > longest/2 || !storable(id) || strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) }) {
+	if id == "" || len(id) > maxText/2 || !storable(id) || strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) }) {
 		return &Error{what + ": an id has 1 to 128 bytes, and no slash or control character"}
 	}
 	return nil
 }
 
-// storable reports whether a database takes a text as it is.
+// storable reports whether a database stores a text unchanged.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

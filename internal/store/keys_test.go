@@ -13,7 +13,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 )
 
-// A key comes back as it was stored, with what its team and organisation may.
+// TestKey checks that a stored key is returned unchanged, with the limits of its team and
+// organisation.
 func TestKey(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
@@ -146,44 +147,65 @@ func TestLists(t *testing.T) {
 		if list, err := s.Teams(ctx, "acme", "", 0); err != nil || len(list) != 1 || list[0] != tm {
 			t.Errorf("teams: %+v, %v", list, err)
 		}
-		if k, err := s.Key(ctx, "k3"); err != nil || !k.Blocked {
+		if k, err := s.Key(ctx, "k3"); err != nil || !k.Blocked() {
 			t.Errorf("the key of a blocked organisation: %+v, %v", k, err)
 		}
-		if _, err := s.UpdateTeam(ctx, "acme", "red", func(*Team) error { return nil }); !errors.Is(err, ErrNothing) {
+		if _, err := s.UpdateTeam(ctx, "acme", "red", func(*Team) error { return nil }); !errors.Is(err, ErrNotFound) {
 			t.Error(err)
 		}
 	})
 }
 
-// mirror follows a store as a node does.
+// mirror follows a store like a node.
 type mirror struct {
-	since int64
+	since access.Cursor
 	keys  map[string]access.Record
 }
 
 func (m *mirror) follow(t *testing.T, s *Store, limit int) {
 	t.Helper()
 	for calls := 0; ; calls++ {
-		records, next, err := s.Changes(bg(), m.since, limit)
+		c, err := s.Changes(bg(), m.since, limit)
 		no(t, err)
-		if len(records) > limit || calls > 10_000 {
-			t.Fatalf("%d records in a page of %d, call %d", len(records), limit, calls)
+		if len(c.Records) > limit || len(c.Tenants) > limit || calls > 10_000 {
+			t.Fatalf("%d records and %d tenants in a page of %d, call %d", len(c.Records), len(c.Tenants), limit, calls)
 		}
-		if next < m.since || len(records) > 0 && next == m.since {
-			t.Fatalf("from %d to %d with %d records", m.since, next, len(records))
-		}
-		last := m.since
-		for _, r := range records {
-			if r.Revision <= last || r.Revision > next {
-				t.Fatalf("revision %d after %d, up to %d", r.Revision, last, next)
+		if c.Reset {
+			if m.since != (access.Cursor{}) {
+				t.Fatalf("the store does not know %+v", m.since)
 			}
-			last = r.Revision
+			m.keys = map[string]access.Record{}
+			c.Records, err = s.KeysAfter(bg(), "", 1000)
+			no(t, err)
+		} else if c.Next.Revision < m.since.Revision || c.More && c.Next == m.since {
+			t.Fatalf("from %+v to %+v", m.since, c.Next)
+		}
+		for _, r := range c.Records {
 			m.keys[r.ID] = r
 		}
-		m.since = next
-		if len(records) == 0 {
+		for _, tenant := range c.Tenants {
+			m.apply(tenant)
+		}
+		m.since = c.Next
+		if !c.More {
 			return
 		}
+	}
+}
+
+// apply changes the keys of a team or organisation.
+func (m *mirror) apply(n access.Tenant) {
+	for id, r := range m.keys {
+		switch {
+		case r.Org != n.Org || n.Team != "" && r.Team != n.Team || n.Revision <= r.Revision:
+			continue
+		case n.Team == "":
+			r.OrgLimit, r.OrgBlocked = n.Limit, n.Blocked
+		default:
+			r.TeamLimit, r.TeamBlocked = n.Limit, n.Blocked
+		}
+		r.Revision = n.Revision
+		m.keys[id] = r
 	}
 }
 
@@ -201,7 +223,7 @@ func (m *mirror) check(t *testing.T, s *Store) {
 	}
 }
 
-// Whatever is changed, a node that follows with pages of any size has it all.
+// TestChangesSkipNothing checks that a node that reads pages of any size gets all changes.
 func TestChangesSkipNothing(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
@@ -255,7 +277,7 @@ func TestChangesSkipNothing(t *testing.T) {
 	})
 }
 
-// The same with changes and followers at once, from two nodes.
+// TestChangesUnderLoad does the same with concurrent changes and followers on two nodes.
 func TestChangesUnderLoad(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		nodes := []*Store{open(), open()}
@@ -304,14 +326,55 @@ func TestChangesUnderLoad(t *testing.T) {
 	})
 }
 
-// An emptied store is noticed by its revision.
+// TestChangesOfRestoredStore checks that a store is recognised that was emptied, or set back and changed
+// since.
 func TestChangesOfRestoredStore(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
-		no(t, s.CreateKey(t.Context(), sampleKey("k1")))
-		records, next, err := s.Changes(t.Context(), 1000, 10)
-		if err != nil || len(records) != 1 || next >= 1000 {
-			t.Errorf("%d records, next %d, %v", len(records), next, err)
+		ctx := t.Context()
+		for _, id := range []string{"k1", "k2", "k3"} {
+			no(t, s.CreateKey(ctx, sampleKey(id)))
+		}
+		at := func(since access.Cursor) access.Changes {
+			t.Helper()
+			c, err := s.Changes(ctx, since, 10)
+			no(t, err)
+			return c
+		}
+		before := at(access.Cursor{}).Next
+		if c := at(before); c.Reset || len(c.Records) > 0 || c.Next != before {
+			t.Errorf("without a change: %+v", c)
+		}
+		_, err := s.RevokeKey(ctx, "k3", time.Now())
+		no(t, err)
+		if c := at(before); c.Reset || len(c.Records) != 1 || c.More {
+			t.Errorf("after a change: %+v", c)
+		}
+		now := at(before).Next
+		// The last change is undone, as by a restore, and another one is made in its place.
+		for _, query := range []string{`DELETE FROM marks WHERE revision = (SELECT revision FROM revision)`, `UPDATE keys SET revoked = 0, revision = 3 WHERE id = 'k3'`, `UPDATE revision SET revision = revision - 1`} {
+			_, err := s.write.ExecContext(ctx, query)
+			no(t, err)
+		}
+		if c := at(now); !c.Reset || c.Next != before {
+			t.Errorf("a lower revision: %+v", c)
+		}
+		if c := at(before); c.Reset {
+			t.Errorf("a node that has not seen the lost change: %+v", c)
+		}
+		_, err = s.RevokeKey(ctx, "k1", time.Now())
+		no(t, err)
+		if c := at(now); !c.Reset || c.Next.Revision != now.Revision {
+			t.Errorf("the same revision in another history: %+v", c)
+		}
+		_, err = s.RevokeKey(ctx, "k2", time.Now())
+		no(t, err)
+		if c := at(now); !c.Reset {
+			t.Errorf("a higher revision in another history: %+v", c)
+		}
+		records, err := s.KeysByID(ctx, []string{"k1", "k3", "none"})
+		if err != nil || len(records) != 2 {
+			t.Errorf("%+v, %v", records, err)
 		}
 	})
 }

@@ -5,64 +5,124 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"net"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/stdlib"
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// kind is what tells one database from the other. Queries do not know it.
-type kind struct {
+// backend is the difference between the two databases. Queries do not depend on it.
+type backend struct {
 	name    string
+	fenced  string // expression: the server accepts no writes
+	list    string // query: the texts of a JSON array, the first argument
 	rewrite func(query string) string
 	insert  func(ctx context.Context, c conn, in insert) error
 	is      func(err error, c condition) bool
 	migrate func(s *Store, ctx context.Context) error
 }
 
-// condition is an error that means the same in both databases.
+// condition is an error that both databases have.
 type condition int
 
 const (
-	again     condition = iota // another transaction was in the way
-	duplicate                  // there is a row with this id
-	orphan                     // a row names another that does not exist
-	noSchema                   // there are no tables, or older ones
+	retryable        condition = iota // conflict with another transaction
+	duplicate                         // the id exists
+	missingReference                  // a referenced row does not exist
+	noSchema                          // tables are missing or outdated
+	readOnly                          // the server accepts no writes
 )
 
-// The bounds of a connection to PostgreSQL. A statement that hits one of them fails
-// in the server too, and leaves no lock behind.
 const (
-	connections      = 16
-	connectTimeout   = 2 * time.Second
-	statementTimeout = "2000" // milliseconds, as are the next two
-	lockTimeout      = "500"
-	idleTransaction  = "5000" // a gateway that is stopped must not hold others up
+	connections    = 16
+	connectTimeout = 2 * time.Second
 )
 
-func openPostgres(address string) (*sql.DB, error) {
+// timeouts are those of a PostgreSQL session, in milliseconds. A statement that exceeds one fails in the
+// server too, and leaves no lock.
+var timeouts = map[string]string{
+	"statement_timeout":                   "2000",
+	"lock_timeout":                        "500",
+	"idle_in_transaction_session_timeout": "5000", // a stopped gateway must not block others
+}
+
+// setTimeouts sets the timeouts of a transaction, for a pooler that does not let sessions have them.
+const setTimeouts = `SELECT set_config('statement_timeout', '2000', TRUE), set_config('lock_timeout', '500', TRUE), set_config('idle_in_transaction_session_timeout', '5000', TRUE)`
+
+// isPooler reports an error of PgBouncer, which rejects settings of a session: another client may get
+// the session.
+func isPooler(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "08P01" && strings.Contains(e.Message, "startup parameter")
+}
+
+// Limits of what PostgreSQL may send. The largest legitimate result is a page of keys.
+const (
+	maxMessage = 8 << 20                 // bytes of a row
+	maxResult  = 1000 * (64<<10 + 8<<10) // MaxPerPage keys of maxScopeBytes
+)
+
+// boundedConn is a connection that fails when the server sends too much without a further query.
+type boundedConn struct {
+	net.Conn
+	got atomic.Int64 // bytes since the last write
+}
+
+func (c *boundedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.got.Add(int64(n)) > maxResult {
+		return 0, errLargeResult
+	}
+	return n, err
+}
+
+func (c *boundedConn) Write(p []byte) (int, error) {
+	c.got.Store(0)
+	return c.Conn.Write(p)
+}
+
+var errLargeResult = errors.New("the database sent a result that is too large")
+
+// openPostgres opens a pool. If pooled is true, sessions have no settings.
+func openPostgres(address string, pooled *atomic.Bool) (*sql.DB, error) {
 	c, err := pgx.ParseConfig(address)
 	if err != nil {
-		return nil, fmt.Errorf("store: %w", err) // it leaves the password out
+		return nil, fmt.Errorf("store: %w", err) // the error does not contain the password
 	}
-	// One round trip in the extended protocol, and nothing is kept in the server: batches
-	// come in five hundred sizes, and poolers between us and it may change the server.
+	// One round trip in the extended protocol, and no prepared statements: batches
+	// have five hundred sizes, and a pooler may switch the server.
 	c.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.ConnectTimeout = connectTimeout
-	c.RuntimeParams["statement_timeout"] = statementTimeout
-	c.RuntimeParams["lock_timeout"] = lockTimeout
-	c.RuntimeParams["idle_in_transaction_session_timeout"] = idleTransaction
+	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		f := pgproto3.NewFrontend(r, w)
+		f.SetMaxBodyLen(maxMessage)
+		return f
+	}
+	c.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, nc net.Conn) (net.Conn, error) {
+		return &boundedConn{Conn: nc}, nil
+	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "isogloss"
 	}
-	db := stdlib.OpenDB(*c)
+	db := stdlib.OpenDB(*c, stdlib.OptionBeforeConnect(func(_ context.Context, c *pgx.ConnConfig) error {
+		if !pooled.Load() {
+			c.RuntimeParams = maps.Clone(c.RuntimeParams) // all connections share it
+			maps.Copy(c.RuntimeParams, timeouts)
+		}
+		return nil
+	}))
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	db.SetConnMaxLifetime(30 * time.Minute)
@@ -70,16 +130,19 @@ func openPostgres(address string) (*sql.DB, error) {
 	return db, nil
 }
 
-func postgres() kind {
+func postgres() backend {
 	states := map[condition][]string{
-		again:     {"40001", "40P01", "55P03"},
-		duplicate: {"23505"},
-		orphan:    {"23503"},
-		noSchema:  {"42P01", "42703", "3F000"},
+		retryable:        {"40001", "40P01", "55P03"},
+		duplicate:        {"23505"},
+		missingReference: {"23503"},
+		noSchema:         {"42P01", "42703", "3F000"},
+		readOnly:         {"25006"},
 	}
-	return kind{
+	return backend{
 		name:    "postgres",
-		insert:  insertTogether,
+		fenced:  `current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery()`,
+		list:    `SELECT jsonb_array_elements_text($1::jsonb)`,
+		insert:  insertBatch,
 		rewrite: func(query string) string { return query },
 		is: func(err error, c condition) bool {
 			var e *pgconn.PgError
@@ -89,23 +152,23 @@ func postgres() kind {
 	}
 }
 
-// sqliteReaders is enough for one node: reads are short, and the writer is one.
+// sqliteReaders is enough for one node: reads are short, and there is one writer.
 const sqliteReaders = 4
 
-// openSQLite opens a file twice: for one writer that takes its lock when it begins,
-// and for readers that do not wait for it.
+// openSQLite opens a file twice: for one writer, which takes its lock at the start of a
+// transaction, and for readers, which do not wait for it.
 func openSQLite(path string) (write, read *sql.DB, err error) {
 	if path == "" {
 		return nil, nil, errors.New("store: the url names no file; write sqlite:/path/to/isogloss.db")
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the operator names it
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) //nolint:gosec // the operator's path
 	if err != nil {
 		return nil, nil, fmt.Errorf("store: %w", err)
 	}
 	if err := f.Close(); err != nil {
 		return nil, nil, fmt.Errorf("store: %w", err)
 	}
-	// Every commit is synced: the spool forgets what was committed.
+	// Every commit is synced: the spool deletes what was committed.
 	pragmas := url.Values{"_pragma": {"busy_timeout(2000)", "journal_mode(wal)", "synchronous(full)", "foreign_keys(1)"}, "_txlock": {"immediate"}}
 	file := "file:" + (&url.URL{Path: path}).EscapedPath()
 	if write, err = sql.Open("sqlite", file+"?"+pragmas.Encode()); err != nil {
@@ -120,15 +183,17 @@ func openSQLite(path string) (write, read *sql.DB, err error) {
 	return write, read, nil
 }
 
-func sqliteFile() kind {
+func sqliteFile() backend {
 	codes := map[condition][]int{
-		duplicate: {sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE},
-		orphan:    {sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY},
+		duplicate:        {sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE},
+		missingReference: {sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY},
 	}
-	return kind{
+	return backend{
 		name:   "sqlite",
-		insert: insertEach,
-		// No query has a dollar sign but before the number of an argument.
+		fenced: `FALSE`,
+		list:   `SELECT value FROM json_each($1)`,
+		insert: insertRowByRow,
+		// Queries contain a dollar sign only in placeholders.
 		rewrite: func(query string) string { return strings.ReplaceAll(query, "$", "?") },
 		is: func(err error, c condition) bool {
 			var e *sqlite.Error
@@ -136,7 +201,7 @@ func sqliteFile() kind {
 				return false
 			}
 			switch primary := e.Code() & 0xff; c {
-			case again:
+			case retryable:
 				return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
 			case noSchema:
 				return primary == sqlite3.SQLITE_ERROR && strings.Contains(e.Error(), "no such ")

@@ -3,40 +3,74 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"slices"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// batchRows is how many rows go into one transaction.
-const batchRows = 500
-
-// Append adds rows to the ledger, and to its sums, each once by its id: rows that are
-// there already change nothing. Batches of any size are cut into transactions of 500
-// rows, so an error may leave a part of them behind; sending all again is right.
-func (s *Store) Append(ctx context.Context, rows []usage.Row) error {
-	for batch := range slices.Chunk(rows, batchRows) {
-		rows, err := distinct(batch)
-		if err != nil {
-			return err
-		}
-		err = s.change(ctx, func(ctx context.Context, c conn) error { return appendRows(ctx, c, rows) })
-		if err != nil {
-			return err
-		}
+// Append adds the rows of a batch to the ledger and its sums, once per id: existing rows change
+// nothing. It returns the position up to which the ledger has the log. If that is less than
+// Batch.After, the database was set back to an older state, and Append has stored nothing.
+func (s *Store) Append(ctx context.Context, b usage.Batch) (have int64, err error) {
+	rows, err := distinct(b.Rows)
+	if err != nil {
+		return 0, err
 	}
-	return nil
+	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
+		err := c.row(ctx, `SELECT position FROM logs WHERE log = $1`, b.Log).Scan(&have)
+		if errors.Is(err, sql.ErrNoRows) {
+			have, err = 0, nil
+		}
+		if err != nil || have < b.After || have >= b.To {
+			return err
+		}
+		have = b.To
+		if err := appendRows(ctx, c, b.Log, rows); err != nil {
+			return err
+		}
+		return c.exec(ctx, `INSERT INTO logs (log, position, seen, finished) VALUES ($1, $2, $3, 0)
+			ON CONFLICT (log) DO UPDATE SET position = excluded.position, seen = excluded.seen, finished = 0`, b.Log, b.To, time.Now().UnixNano())
+	})
+	return have, err
 }
 
-// distinct bounds rows and orders them by id. All transactions take their locks in
-// the same order, so that they wait for each other and do not block each other.
+const (
+	// finishedLogs are kept for longer than a counter keeps what it knows of a log.
+	finishedLogs = 48 * time.Hour
+	// lostLogs are those of processes whose disk is gone.
+	lostLogs = 30 * 24 * time.Hour
+)
+
+// Finish records that a log is complete, and deletes what is known of logs that were complete long
+// ago.
+func (s *Store) Finish(ctx context.Context, log string) error {
+	now := time.Now()
+	const old = ` WHERE log IN (SELECT log FROM logs WHERE finished > 0 AND finished < $1 OR seen < $2)`
+	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
+		if err := c.exec(ctx, `UPDATE logs SET finished = $1 WHERE log = $2`, now.UnixNano(), log); err != nil {
+			return err
+		}
+		for _, table := range []string{"log_spent", "logs"} {
+			if err := c.exec(ctx, `DELETE FROM `+table+old, now.Add(-finishedLogs).UnixNano(), now.Add(-lostLogs).UnixNano()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// distinct bounds rows and sorts them by id. All transactions lock in the same order, which avoids
+// deadlocks.
 func distinct(rows []usage.Row) ([]usage.Row, error) {
 	list := make([]usage.Row, len(rows))
 	for i, r := range rows {
 		if r.ID == "" {
 			return nil, &Error{"a row of the ledger has no id"}
 		}
-		list[i] = bounded(r)
+		list[i] = boundRow(r)
 	}
 	slices.SortStableFunc(list, func(a, b usage.Row) int { return cmp.Compare(a.ID, b.ID) })
 	return slices.CompactFunc(list, func(a, b usage.Row) bool { return a.ID == b.ID }), nil
@@ -45,11 +79,11 @@ func distinct(rows []usage.Row) ([]usage.Row, error) {
 const rowColumns = `id, began, took, input, cache_read, cache_write, output, reasoning, cost, status, stream, estimated,
 	node, key_id, team, org, endpoint, dialect, model, target, outcome`
 
-// appendRows counts only what was really inserted: another node may have sent the
-// same rows at the same time.
-func appendRows(ctx context.Context, c conn, rows []usage.Row) error {
+// appendRows counts only rows that were inserted: another node may have sent the same rows
+// concurrently.
+func appendRows(ctx context.Context, c conn, log string, rows []usage.Row) error {
 	added := make(map[string]bool, len(rows))
-	in := insert{head: `INSERT INTO requests (` + rowColumns + `) VALUES `, tail: ` ON CONFLICT (id) DO NOTHING`, took: func(id string) { added[id] = true }}
+	in := insert{head: `INSERT INTO requests (` + rowColumns + `) VALUES `, tail: ` ON CONFLICT (id) DO NOTHING`, inserted: func(id string) { added[id] = true }}
 	for _, r := range rows {
 		in.rows = append(in.rows, []any{r.ID, nanos(r.Began), int64(r.Took),
 			r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,
@@ -58,13 +92,13 @@ func appendRows(ctx context.Context, c conn, rows []usage.Row) error {
 	if err := in.run(ctx, c); err != nil {
 		return err
 	}
-	if len(added) < len(rows) { // seldom, and rows are large
+	if len(added) < len(rows) { // rare, and rows are large
 		rows = slices.DeleteFunc(slices.Clone(rows), func(r usage.Row) bool { return !added[r.ID] })
 	}
 	if err := appendAttempts(ctx, c, rows); err != nil {
 		return err
 	}
-	return addSums(ctx, c, rows) // last, because busy accounts share its locks
+	return addSums(ctx, c, log, rows) // last, because busy accounts contend for its locks
 }
 
 const attemptColumns = `request_id, n, began, took, input, cache_read, cache_write, output, reasoning, cost, status, charged, target, fault`

@@ -15,7 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Rows come back as they were sent, the newest first, page by page.
+// TestRows checks that rows are returned unchanged, newest first, in pages.
 func TestRows(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
@@ -25,8 +25,8 @@ func TestRows(t *testing.T) {
 			sent[i].Began = noon.Add(time.Duration(i/3) * time.Second) // several at once
 		}
 		sent[3].Cost, sent[3].Outcome, sent[3].Attempts = nil, usage.Refused, nil
-		no(t, s.Append(ctx, sent))
-		no(t, s.Append(ctx, nil))
+		no(t, put(ctx, s, sent))
+		no(t, put(ctx, s, nil))
 		want := slices.Clone(sent)
 		slices.SortFunc(want, func(a, b usage.Row) int {
 			if c := b.Began.Compare(a.Began); c != 0 {
@@ -60,8 +60,8 @@ func TestRows(t *testing.T) {
 	})
 }
 
-// Two nodes send the same rows at the same time, in batches that overlap, in any
-// order and several times. Every row is counted once.
+// TestAppendOnce sends the same rows from two nodes concurrently, in overlapping batches, in any
+// order and repeatedly. Every row is counted once.
 func TestAppendOnce(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		nodes := []*Store{open(), open()}
@@ -77,9 +77,9 @@ func TestAppendOnce(t *testing.T) {
 					random.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
 					// SQLite's lock is not fair between processes: one may get none while the
 					// other writes without a pause. It sends again, as the drain does.
-					err := nodes[g%2].Append(bg(), batch)
+					err := put(bg(), nodes[g%2], batch)
 					for err != nil && time.Since(start) < time.Minute {
-						err = nodes[g%2].Append(bg(), batch)
+						err = put(bg(), nodes[g%2], batch)
 					}
 					if err != nil {
 						t.Error(err)
@@ -92,14 +92,14 @@ func TestAppendOnce(t *testing.T) {
 	})
 }
 
-// checkSums compares everything that the store says of rows with the rows.
+// checkSums compares all sums of the store with the rows.
 func checkSums(t *testing.T, s *Store, all []usage.Row) {
 	t.Helper()
 	want := map[string]int64{}
 	var sum llm.Usage
 	attempts := 0
 	for _, r := range all {
-		for _, account := range accounts(r) {
+		for _, account := range r.Accounts() {
 			want[account] += int64(*r.Cost)
 		}
 		sum.Input += r.Usage.Input
@@ -110,7 +110,7 @@ func checkSums(t *testing.T, s *Store, all []usage.Row) {
 		attempts += len(r.Attempts)
 	}
 	for account, cost := range want {
-		if got, err := s.Spent(bg(), account, time.Time{}); err != nil || int64(got) != cost {
+		if got, err := spentSince(bg(), s, account, time.Time{}); err != nil || int64(got) != cost {
 			t.Errorf("%s has spent %d, %v; want %d", account, got, err, cost)
 		}
 	}
@@ -133,7 +133,7 @@ func count(t *testing.T, s *Store, table string) (n int) {
 	return n
 }
 
-// Spent is exact also when the time is not the start of an hour.
+// TestSpentSince checks that Spent is exact for times within an hour.
 func TestSpentSince(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
@@ -142,23 +142,23 @@ func TestSpentSince(t *testing.T) {
 			all[i].Began = noon.Add(time.Duration(i) * time.Minute)
 		}
 		all[7].Cost = nil // is not zero, and not in the sum
-		no(t, s.Append(t.Context(), all))
+		no(t, put(t.Context(), s, all))
 		for _, since := range []time.Duration{-time.Hour, 0, 1, time.Minute, 59 * time.Minute, time.Hour, 61*time.Minute + 1, 9*time.Hour + 59*time.Minute, 24 * time.Hour} {
 			want := map[string]usage.Money{"org:default": 0, "team:default/blue": 0, "key:" + all[0].Key: 0, "key:nobody": 0}
 			for _, r := range all {
-				for _, account := range accounts(r) {
+				for _, account := range r.Accounts() {
 					if _, asked := want[account]; asked && r.Cost != nil && !r.Began.Before(noon.Add(since)) {
 						want[account] += *r.Cost
 					}
 				}
 			}
 			for account, cost := range want {
-				if got, err := s.Spent(t.Context(), account, noon.Add(since)); err != nil || got != cost {
+				if got, err := spentSince(t.Context(), s, account, noon.Add(since)); err != nil || got != cost {
 					t.Errorf("%s since %s: %d, %v; want %d", account, since, got, err, cost)
 				}
 			}
 		}
-		if _, err := s.Spent(t.Context(), "moon:1", noon.Add(1)); err == nil {
+		if _, err := spentSince(t.Context(), s, "moon:1", noon.Add(1)); err == nil {
 			t.Error("an account of no kind")
 		}
 	})
@@ -175,7 +175,7 @@ func TestUsage(t *testing.T) {
 			all[i].Estimated = i%3 == 0
 		}
 		all[1].Cost = nil
-		no(t, s.Append(ctx, all))
+		no(t, put(ctx, s, all))
 		day := noon.Truncate(24 * time.Hour)
 		sums, err := s.Usage(ctx, UsageQuery{GroupBy: []Group{ByDay, ByModel}, From: day, To: day.AddDate(0, 0, 2), Org: "default"})
 		no(t, err)
@@ -201,7 +201,7 @@ func TestUsage(t *testing.T) {
 	})
 }
 
-// What no database takes, or what would overflow a sum, must not hold up the ledger.
+// TestAbsurdRows checks that rows with invalid or overflowing values do not block the ledger.
 func TestAbsurdRows(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
@@ -215,13 +215,13 @@ func TestAbsurdRows(t *testing.T) {
 		other.Attempts = slices.Repeat([]usage.Attempt{{Fault: long, Status: -1, Cost: new(usage.Money(-1))}}, 1000)
 		third := absurd
 		third.ID = "z"
-		no(t, s.Append(ctx, []usage.Row{absurd, other, third}))
+		no(t, put(ctx, s, []usage.Row{absurd, other, third}))
 		got, err := s.Rows(ctx, RowQuery{})
 		no(t, err)
-		if len(got) != 3 || len(got[0].Node) > 256 || got[0].Key != "ab" || got[0].Cost != nil || *got[1].Cost != mostMoney || got[1].Usage.Input != mostTokens || len(got[0].Attempts) != mostAttempts {
+		if len(got) != 3 || len(got[0].Node) > 256 || got[0].Key != "ab" || got[0].Cost != nil || *got[1].Cost != maxMoney || got[1].Usage.Input != maxTokens || len(got[0].Attempts) != maxAttempts {
 			t.Errorf("%+v", got)
 		}
-		if err := s.Append(ctx, []usage.Row{{}}); err == nil {
+		if err := put(ctx, s, []usage.Row{{}}); err == nil {
 			t.Error("a row without an id")
 		}
 	})

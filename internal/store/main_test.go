@@ -1,13 +1,16 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(&serverAround{m: m}) }
 
-// serverAround runs one PostgreSQL for the tests that do no harm to it, because to
-// make one takes seconds. Each has a database of its own.
+// serverAround runs one PostgreSQL for all tests that do not disturb it, because starting one takes
+// seconds. Each test has its own database.
 type serverAround struct{ m *testing.M }
 
 func (a *serverAround) Run() int {
@@ -42,7 +45,7 @@ var shared struct {
 	made   int
 }
 
-// database is an empty database on the shared server.
+// database creates an empty database on the shared server.
 func database(t testing.TB) string {
 	t.Helper()
 	shared.Lock()
@@ -56,7 +59,7 @@ func database(t testing.TB) string {
 	}
 	shared.made++
 	name := fmt.Sprint("test", shared.made)
-	db, err := openPostgres(shared.server.URL)
+	db, err := openPostgres(shared.server.URL, &atomic.Bool{})
 	no(t, err)
 	defer db.Close()
 	_, err = db.ExecContext(bg(), "SET statement_timeout = 0")
@@ -72,7 +75,7 @@ func each(t *testing.T, test func(t *testing.T, url string)) {
 	t.Run("postgres", func(t *testing.T) { test(t, database(t)) })
 }
 
-// both does so with a function that opens it, as one more node each time.
+// both runs a test on each kind with a function that opens the database again, as another node.
 func both(t *testing.T, test func(t *testing.T, open func() *Store)) {
 	each(t, func(t *testing.T, url string) {
 		test(t, func() *Store { return opened(t, url, Options{Migrate: true}) })
@@ -81,6 +84,7 @@ func both(t *testing.T, test func(t *testing.T, open func() *Store)) {
 
 func opened(t testing.TB, url string, o Options) *Store {
 	t.Helper()
+	o.Timeout = cmp.Or(o.Timeout, time.Minute) // longer than the slowest disk of a loaded machine
 	s, err := Open(t.Context(), url, o)
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +106,7 @@ func no(t testing.TB, err error) {
 
 var noon = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)
 
-// sampleKey has something in every field that is stored.
+// sampleKey returns a key with every stored field set.
 func sampleKey(id string) access.Record {
 	return access.Record{
 		ID: id, Name: "laptop of " + id, Org: "default",
@@ -115,7 +119,7 @@ func sampleKey(id string) access.Record {
 	}
 }
 
-// rows returns n rows with ids of their own, ten milliseconds apart.
+// rows returns n rows with unique ids, ten milliseconds apart.
 func rows(prefix string, n int) []usage.Row {
 	list := make([]usage.Row, n)
 	for i := range list {
@@ -148,3 +152,18 @@ func uuidOf(prefix string, i int) string {
 }
 
 func bg() context.Context { return context.Background() }
+
+// put appends rows as a log of their own.
+func put(ctx context.Context, s *Store, rows []usage.Row) error {
+	_, err := s.Append(ctx, usage.Batch{Log: rand.Text(), To: int64(max(1, len(rows))), Rows: rows})
+	return err
+}
+
+// spentSince returns what an account has spent since a time.
+func spentSince(ctx context.Context, s *Store, account string, since time.Time) (usage.Money, error) {
+	out, err := s.Spent(ctx, account, since)
+	if err != nil {
+		return 0, err
+	}
+	return out.Since[0], nil
+}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
 	"embed"
@@ -16,19 +17,19 @@ import (
 //go:embed schema/*.sql
 var ownSchema embed.FS
 
-// step is one file of the schema. Files are numbered without gaps, are never changed
-// once they were released, and only ever add: see DESIGN.md.
-type step struct {
+// migration is a file of the schema. Files are numbered without gaps, never change after a release,
+// and only add: see DESIGN.md.
+type migration struct {
 	version    int64
 	name       string
 	statements []string
 }
 
-// concurrently marks a statement that PostgreSQL runs outside of a transaction.
-// SQLite does not know the word.
+// concurrently marks a statement that PostgreSQL runs outside of a transaction. SQLite does not
+// have the keyword.
 const concurrently = " CONCURRENTLY"
 
-func readSteps(from fs.FS) ([]step, error) {
+func readMigrations(from fs.FS) ([]migration, error) {
 	if from == nil {
 		from = ownSchema
 	}
@@ -36,7 +37,7 @@ func readSteps(from fs.FS) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	var steps []step
+	var steps []migration
 	for i, file := range files { // in the order of their names
 		name := strings.TrimPrefix(file, "schema/")
 		number, _, _ := strings.Cut(name, "_")
@@ -47,13 +48,13 @@ func readSteps(from fs.FS) ([]step, error) {
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, step{int64(i + 1), name, split(string(text))})
+		steps = append(steps, migration{int64(i + 1), name, splitStatements(string(text))})
 	}
 	return steps, nil
 }
 
-// split cuts a file into statements: each ends with a semicolon at the end of a line.
-func split(text string) []string {
+// splitStatements splits a file into statements. Each ends with a semicolon at the end of a line.
+func splitStatements(text string) []string {
 	var lines, statements []string
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "--")
@@ -73,20 +74,20 @@ func split(text string) []string {
 	return statements
 }
 
-// The bounds of the goroutine that prepares. An index of a large table takes long,
-// and nobody waits for it.
+// Timeouts of the goroutine that migrates. Creating an index of a large table takes long, and
+// nothing waits for it.
 const (
-	lookTimeout    = 3 * time.Second
+	checkTimeout   = 3 * time.Second
 	migrateTimeout = time.Hour
 )
 
-// prepare returns nil when the tables are those that this program needs, or newer.
+// prepare returns nil when the database has the tables that this program needs, or newer ones.
 func (s *Store) prepare(ctx context.Context) error {
-	short, cancel := context.WithTimeout(ctx, lookTimeout)
+	short, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var have int64
-	err := s.insist(short, func() (err error) { // SQLite does not wait while another makes a new file ready for several
-		have, err = s.version(short, conn{s.write, &s.kind})
+	err := s.retry(short, func() (err error) { // SQLite does not wait while another process initialises the file
+		have, err = s.version(short, conn{s.write, &s.kind, s.log})
 		return err
 	})
 	need := int64(len(s.steps))
@@ -96,14 +97,14 @@ func (s *Store) prepare(ctx context.Context) error {
 	case have >= need:
 		return nil
 	case !s.migrate:
-		return fmt.Errorf("its tables are of version %d and %d is needed; let one node migrate them", have, need)
+		return fmt.Errorf("its tables have version %d, but version %d is needed; let one node migrate them", have, need)
 	}
 	long, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	return s.kind.migrate(s, long)
 }
 
-// version is the number of the last step that was taken.
+// version returns the number of the last migration.
 func (s *Store) version(ctx context.Context, c conn) (int64, error) {
 	var v sql.NullInt64
 	err := c.row(ctx, `SELECT max(version) FROM schema_steps`).Scan(&v)
@@ -115,8 +116,8 @@ func (s *Store) version(ctx context.Context, c conn) (int64, error) {
 
 const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, taken BIGINT NOT NULL)`
 
-// missing makes the table of steps and returns the steps that it does not have.
-func (s *Store) missing(ctx context.Context, c conn) ([]step, error) {
+// missingSteps creates the table of migrations and returns those that are missing in it.
+func (s *Store) missingSteps(ctx context.Context, c conn) ([]migration, error) {
 	if err := c.exec(ctx, stepsTable); err != nil {
 		return nil, err
 	}
@@ -127,8 +128,8 @@ func (s *Store) missing(ctx context.Context, c conn) ([]step, error) {
 	return s.steps[min(have, int64(len(s.steps))):], nil
 }
 
-// take runs the statements of a step and notes that it was taken.
-func (s *Store) take(ctx context.Context, c conn, st step) error {
+// applyStep runs a migration and records it.
+func (s *Store) applyStep(ctx context.Context, c conn, st migration) error {
 	s.log.Info("store migrates", "step", st.name)
 	for _, statement := range st.statements {
 		if err := c.exec(ctx, statement); err != nil {
@@ -138,10 +139,10 @@ func (s *Store) take(ctx context.Context, c conn, st step) error {
 	return c.exec(ctx, `INSERT INTO schema_steps (version, name, taken) VALUES ($1, $2, $3)`, st.version, st.name, time.Now().UnixNano())
 }
 
-// migrateSQLite takes all steps in one transaction, which is alone by its lock.
+// migrateSQLite runs all migrations in one transaction.
 func (s *Store) migrateSQLite(ctx context.Context) error {
-	return s.transact(ctx, func(ctx context.Context, c conn) error {
-		steps, err := s.missing(ctx, c)
+	return s.transaction(ctx, nil, func(ctx context.Context, c conn) error {
+		steps, err := s.missingSteps(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -149,7 +150,7 @@ func (s *Store) migrateSQLite(ctx context.Context) error {
 			for i := range st.statements {
 				st.statements[i] = strings.ReplaceAll(st.statements[i], concurrently, "")
 			}
-			if err := s.take(ctx, c, st); err != nil {
+			if err := s.applyStep(ctx, c, st); err != nil {
 				return err
 			}
 		}
@@ -157,71 +158,129 @@ func (s *Store) migrateSQLite(ctx context.Context) error {
 	})
 }
 
-// migrationLock is a number that nobody else takes for an advisory lock.
-const migrationLock = 0x6973_6f67_6c6f_7373 // "isogloss"
-
-// migratePostgres takes the steps on one connection, which holds a lock.
+// migratePostgres runs the migrations on one connection, with a lock that other nodes respect.
 func (s *Store) migratePostgres(ctx context.Context) error {
+	ctx, unlock, err := s.lockMigrations(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	link, err := s.write.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		// The lock and the settings end with the connection.
+		// The settings end with the connection.
 		_ = link.Raw(func(any) error { return driver.ErrBadConn })
-		_ = link.Close() // it is closed already
+		_ = link.Close() // closed already
 	}()
-	c := conn{link, &s.kind}
-	if err := lockSteps(ctx, c); err != nil {
-		return err
+	c := conn{link, &s.kind, s.log}
+	// The lock timeout stays: a statement that waits for a table blocks all later ones, so it
+	// gives up soon and the migration is tried again. A pooler's sessions have no timeouts.
+	if !s.pooled.Load() {
+		if err := c.exec(ctx, `SET statement_timeout = 0`); err != nil {
+			return err
+		}
 	}
-	// The limit on locks stays. Behind a statement that waits for a table everybody waits
-	// for the table, so it gives up soon and the step is tried again.
-	if err := c.exec(ctx, `SET statement_timeout = 0`); err != nil {
-		return err
-	}
-	steps, err := s.missing(ctx, c)
+	steps, err := s.missingSteps(ctx, c)
 	if err != nil {
 		return err
 	}
 	for _, st := range steps {
-		if err := s.takePostgres(ctx, link, st); err != nil {
+		if err := s.applyStepPostgres(ctx, link, st); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lockSteps asks for the lock again and again. It does not wait inside of a
-// statement: an index that is built concurrently waits for all statements to end.
-func lockSteps(ctx context.Context, c conn) error {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+// The lock of migrations is a row with an end, which its holder extends: a pooler gives the sessions that
+// an advisory lock belongs to to others, and an index that is built concurrently is in no transaction.
+const (
+	lockTable = `CREATE TABLE IF NOT EXISTS schema_lock (one BIGINT NOT NULL PRIMARY KEY, holder TEXT NOT NULL, until BIGINT NOT NULL)`
+	lockLasts = 15 * time.Second
+)
+
+// lockMigrations takes the lock. The context that it returns ends when the lock is lost.
+func (s *Store) lockMigrations(ctx context.Context) (_ context.Context, unlock func(), err error) {
+	holder := rand.Text()
+	take := func(ctx context.Context) (bool, error) {
+		var got string
+		now := time.Now()
+		err := s.transaction(ctx, nil, func(ctx context.Context, c conn) error {
+			return c.row(ctx, `INSERT INTO schema_lock (one, holder, until) VALUES (1, $1, $2)
+				ON CONFLICT (one) DO UPDATE SET holder = excluded.holder, until = excluded.until
+				WHERE schema_lock.until < $3 OR schema_lock.holder = excluded.holder RETURNING holder`, holder, now.Add(lockLasts).UnixNano(), now.UnixNano()).Scan(&got)
+		})
+		if errors.Is(err, sql.ErrNoRows) {
+			return false, nil
+		}
+		return err == nil, err
+	}
+	short, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
+	for tries := 0; ; tries++ {
+		err := s.transaction(short, nil, func(ctx context.Context, c conn) error { return c.exec(ctx, lockTable) })
+		if err == nil || tries == maxTries || short.Err() != nil { // two nodes that create it at once conflict
+			if err != nil {
+				return nil, nil, err
+			}
+			break
+		}
+	}
 	for {
-		var locked bool
-		if err := c.row(ctx, `SELECT pg_try_advisory_lock($1)`, int64(migrationLock)).Scan(&locked); err != nil || locked {
-			return err
+		locked, err := take(short)
+		if err != nil {
+			return nil, nil, err
+		}
+		if locked {
+			break
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return errors.New("another node migrates the tables")
+		case <-short.Done():
+			return nil, nil, errors.New("another node migrates the tables")
 		}
 	}
+	held, lose := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer lose()
+		for held.Err() == nil {
+			select {
+			case <-held.Done():
+				return
+			case <-time.After(lockLasts / 5):
+			}
+			if kept, err := take(held); err != nil || !kept {
+				return
+			}
+		}
+	}()
+	return held, func() {
+		lose()
+		<-done
+		free, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
+		defer cancel()
+		_ = s.transaction(free, nil, func(ctx context.Context, c conn) error { // it ends by itself otherwise
+			return c.exec(ctx, `DELETE FROM schema_lock WHERE holder = $1`, holder)
+		})
+	}, nil
 }
 
-func (s *Store) takePostgres(ctx context.Context, link *sql.Conn, st step) error {
+func (s *Store) applyStepPostgres(ctx context.Context, link *sql.Conn, st migration) error {
 	for _, statement := range st.statements {
 		if strings.Contains(statement, concurrently) {
-			return s.take(ctx, conn{link, &s.kind}, st)
+			return s.applyStep(ctx, conn{link, &s.kind, s.log}, st)
 		}
 	}
 	tx, err := link.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := s.take(ctx, conn{tx, &s.kind}, st); err != nil {
-		_ = tx.Rollback() // the error of the step says more
+	if err := s.applyStep(ctx, conn{tx, &s.kind, s.log}, st); err != nil {
+		_ = tx.Rollback() // the first error says more
 		return err
 	}
 	return tx.Commit()

@@ -13,24 +13,31 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 )
 
-// nextSchema is ours and one more step, of the kinds that the rule allows.
+// nextSchema is the schema with two more migrations.
 func nextSchema(t *testing.T) fs.FS {
 	t.Helper()
-	first, err := ownSchema.ReadFile("schema/0001_first.sql")
+	steps, err := readMigrations(nil)
 	no(t, err)
-	return fstest.MapFS{
-		"schema/0001_first.sql": {Data: first},
-		"schema/0002_more.sql": {Data: []byte(`-- a column, a table
+	files := fstest.MapFS{}
+	for _, st := range steps {
+		data, err := ownSchema.ReadFile("schema/" + st.name)
+		no(t, err)
+		files["schema/"+st.name] = &fstest.MapFile{Data: data}
+	}
+	add := func(number int, name, text string) {
+		files[fmt.Sprintf("schema/%04d_%s.sql", len(steps)+number, name)] = &fstest.MapFile{Data: []byte(text)}
+	}
+	add(1, "more", `-- a column, a table
 ALTER TABLE requests ADD COLUMN region TEXT NOT NULL DEFAULT 'here';
 ALTER TABLE keys ADD COLUMN note TEXT;
-CREATE TABLE regions (id TEXT NOT NULL PRIMARY KEY);`)},
-		"schema/0003_index.sql": {Data: []byte(`DROP INDEX CONCURRENTLY IF EXISTS requests_region;
-CREATE INDEX CONCURRENTLY requests_region ON requests (region, began);`)},
-	}
+CREATE TABLE regions (id TEXT NOT NULL PRIMARY KEY);`)
+	add(2, "index", `DROP INDEX CONCURRENTLY IF EXISTS requests_region;
+CREATE INDEX CONCURRENTLY requests_region ON requests (region, began);`)
+	return files
 }
 
-// An old node writes and reads while two new ones bring the tables up to date at the
-// same time. No call fails, and nothing is lost.
+// TestMigrateUnderLoad runs an old node while two new ones migrate at the same time. No call fails,
+// and nothing is lost.
 func TestMigrateUnderLoad(t *testing.T) {
 	each(t, func(t *testing.T, url string) {
 		old := opened(t, url, Options{Migrate: true})
@@ -42,7 +49,7 @@ func TestMigrateUnderLoad(t *testing.T) {
 			sent.Add(1)
 			load.Go(func() {
 				for n := 0; ; n++ {
-					if err := old.Append(bg(), rows(fmt.Sprintf("%d%07d", w, n), 50)); err != nil {
+					if err := put(bg(), old, rows(fmt.Sprintf("%d%07d", w, n), 50)); err != nil {
 						t.Error("append:", err)
 					}
 					if _, err := old.Key(bg(), "k1"); err != nil {
@@ -79,7 +86,7 @@ func TestMigrateUnderLoad(t *testing.T) {
 		}
 		var here int
 		no(t, news[1].read.QueryRowContext(bg(), `SELECT count(*) FROM requests WHERE region = 'here'`).Scan(&here))
-		if v, err := news[1].version(bg(), conn{news[1].read, &news[1].kind}); v != 3 || err != nil || here != 50*total {
+		if v, err := news[1].version(bg(), conn{news[1].read, &news[1].kind, news[1].log}); v != int64(len(news[1].steps)) || err != nil || here != 50*total {
 			t.Errorf("version %d, %v; %d rows have the new column", v, err, here)
 		}
 		if r, err := news[0].Key(bg(), "k1"); err != nil || r.ID != "k1" {
@@ -88,7 +95,7 @@ func TestMigrateUnderLoad(t *testing.T) {
 	})
 }
 
-// Many nodes start at once on an empty database.
+// TestMigrateTogether starts many nodes at once on an empty database.
 func TestMigrateTogether(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		var starting sync.WaitGroup
@@ -101,13 +108,13 @@ func TestMigrateTogether(t *testing.T) {
 			})
 		}
 		starting.Wait()
-		if n := count(t, open(), "schema_steps"); n != 1 {
+		if n := count(t, open(), "schema_steps"); n != len(open().steps) {
 			t.Errorf("%d steps were taken", n)
 		}
 	})
 }
 
-// A node that does not migrate waits for one that does.
+// TestWaitForTables checks that a node without Migrate waits for one with it.
 func TestWaitForTables(t *testing.T) {
 	url := "sqlite:" + filepath.Join(t.TempDir(), "x.db")
 	waiting := opened(t, url, Options{})
@@ -124,13 +131,13 @@ func TestWaitForTables(t *testing.T) {
 }
 
 func TestSplit(t *testing.T) {
-	got := split("-- one; two\nCREATE a (\n  b, -- c;\n  d\n);\n\nDROP e;\nLAST f")
+	got := splitStatements("-- one; two\nCREATE a (\n  b, -- c;\n  d\n);\n\nDROP e;\nLAST f")
 	want := []string{"CREATE a (\n  b,\n  d\n)", "DROP e", "LAST f"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}
 	for _, files := range []fstest.MapFS{{"schema/0002_x.sql": {}}, {"schema/one.sql": {}}} {
-		if _, err := readSteps(files); err == nil {
+		if _, err := readMigrations(files); err == nil {
 			t.Error("files with a gap")
 		}
 	}

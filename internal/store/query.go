@@ -4,46 +4,76 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Spent is what the requests of an account have cost that began at a time or later.
-// Whole hours, and whole minutes of a team or an organisation, are taken from the
-// sums; only what is left of the first one is summed from the rows.
-func (s *Store) Spent(ctx context.Context, account string, since time.Time) (usage.Money, error) {
+// Spent returns what an account has spent since each of several times, and in each log. All of it
+// is of one moment.
+func (s *Store) Spent(ctx context.Context, account string, since ...time.Time) (out quota.Spent, err error) {
 	var w where
-	parts := []string{`SELECT cost FROM spent WHERE account = ` + w.arg(account)}
-	from, to := nanos(since), ceil(since, time.Hour)
-	parts[0] += ` AND hour >= ` + w.arg(to/int64(time.Hour))
-	if minute := ceil(since, time.Minute); from < to && !isKey(account) {
+	parts := []string{`SELECT -1, log, cost FROM log_spent WHERE account = ` + w.arg(account)}
+	for i, from := range since {
+		sum, err := w.spentSince(account, from)
+		if err != nil {
+			return out, err
+		}
+		parts = append(parts, `SELECT `+strconv.Itoa(i)+`, '', CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM (`+sum+`) parts`)
+	}
+	out.Since = make([]usage.Money, len(since))
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		out.Logs = nil
+		return c.rows(ctx, func(row scan) error {
+			var n, cost int64
+			var log string
+			if err := row(&n, &log, &cost); err != nil {
+				return err
+			}
+			cost = max(0, cost) // a negative sum would raise a budget
+			if n < 0 {
+				out.Logs = append(out.Logs, usage.Total{Log: log, Account: account, Spent: usage.Money(cost)})
+			} else if n < int64(len(since)) {
+				out.Since[n] = usage.Money(cost)
+			}
+			return nil
+		}, strings.Join(parts, ` UNION ALL `), w.args...)
+	})
+	return out, err
+}
+
+// spentSince returns a query for the costs of an account's requests since a time. Whole hours, and
+// whole minutes of teams and organisations, come from the sums; only the rest comes from the rows.
+func (w *where) spentSince(account string, since time.Time) (string, error) {
+	from, to := nanos(since), roundUp(since, time.Hour)
+	parts := []string{`SELECT cost FROM spent WHERE account = ` + w.arg(account) + ` AND hour >= ` + w.arg(to/int64(time.Hour))}
+	if minute := roundUp(since, time.Minute); from < to && !isKey(account) {
 		parts = append(parts, `SELECT cost FROM spent_minutes WHERE account = `+w.arg(account)+
 			` AND minute >= `+w.arg(minute/int64(time.Minute))+` AND minute < `+w.arg(to/int64(time.Minute)))
 		to = minute
 	}
 	if from < to {
+		w.conditions = nil
 		if err := w.account(account); err != nil {
-			return 0, err
+			return "", err
 		}
 		w.add("began >= ", from)
 		w.add("began < ", to)
 		parts = append(parts, `SELECT cost FROM requests`+w.text())
 	}
-	query := `SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM (` + strings.Join(parts, ` UNION ALL `) + `) parts`
-	var sum int64
-	err := s.look(ctx, func(ctx context.Context, c conn) error { return c.row(ctx, query, w.args...).Scan(&sum) })
-	return usage.Money(sum), err
+	return strings.Join(parts, ` UNION ALL `), nil
 }
 
-// ceil is the start of an hour or a minute, at a time or next after it.
-func ceil(t time.Time, unit time.Duration) int64 {
+// roundUp rounds a time up to an hour or a minute.
+func roundUp(t time.Time, unit time.Duration) int64 {
 	return (nanos(t) + int64(unit) - 1) / int64(unit) * int64(unit)
 }
 
-// account wants the requests of one account.
+// account selects the requests of an account.
 func (w *where) account(account string) error {
 	what, id, _ := strings.Cut(account, ":")
 	switch what {
@@ -61,7 +91,7 @@ func (w *where) account(account string) error {
 	return nil
 }
 
-// Group is what usage is summed by.
+// Group is a column to group usage by.
 type Group string
 
 // The groups.
@@ -75,29 +105,29 @@ const (
 	ByTarget Group = "target"
 )
 
-// UsageQuery says what is summed. Empty fields want all. From is inclusive and To is
-// not; both are taken to the hour, From down and To up.
+// UsageQuery selects usage. An empty field selects all. From is inclusive, To exclusive; both are
+// rounded to the hour, From down and To up.
 type UsageQuery struct {
 	From, To                      time.Time
 	Org, Team, Key, Model, Target string
-	GroupBy                       []Group // none: one sum
+	GroupBy                       []Group // empty: one sum
 }
 
-// Sum is the usage of one group. Fields that it is not grouped by are zero.
+// Sum is the usage of a group. Fields that it is not grouped by are zero.
 type Sum struct {
-	Start                         time.Time // of the hour or the day
+	Start                         time.Time // of the hour or day
 	Org, Team, Key, Model, Target string
 	Requests                      int64
-	Unknown                       int64 // requests of which the cost is not known, and not in Cost
-	Estimated                     int64 // requests of which the tokens were counted here
+	Unknown                       int64 // requests with unknown cost, not included in Cost
+	Estimated                     int64 // requests with estimated tokens
 	Usage                         llm.Usage
 	Cost                          usage.Money
 }
 
-// mostGroups bounds the memory of an answer.
-const mostGroups = 10_000
+// maxGroups bounds the size of a result.
+const maxGroups = 10_000
 
-// Usage sums the ledger. The answer is in the order of its groups.
+// Usage sums the ledger. The result is ordered by its groups.
 func (s *Store) Usage(ctx context.Context, q UsageQuery) (sums []Sum, err error) {
 	by, err := columnsOf(q.GroupBy)
 	if err != nil {
@@ -114,23 +144,22 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) (sums []Sum, err error)
 	query := `SELECT ` + strings.Join(append(slices.Clone(by), sumColumns), ", ") + ` FROM hours` + w.text()
 	if len(by) > 0 {
 		list := strings.Join(by, ", ")
-		query += ` GROUP BY ` + list + ` ORDER BY ` + list + ` LIMIT ` + w.arg(int64(mostGroups+1))
+		query += ` GROUP BY ` + list + ` ORDER BY ` + list + ` LIMIT ` + w.arg(int64(maxGroups+1))
 	}
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		return c.rows(ctx, func(row scan) error {
 			sum, err := scanSum(row, by)
 			sums = append(sums, sum)
 			return err
 		}, query, w.args...)
 	})
-	if err == nil && len(sums) > mostGroups {
+	if err == nil && len(sums) > maxGroups {
 		return nil, ErrTooWide
 	}
 	return sums, err
 }
 
-// columnsOf are the columns of groups, each once. Both databases divide whole numbers
-// without a rest.
+// columnsOf returns the columns of groups, each once. Both databases have integer division.
 func columnsOf(groups []Group) (columns []string, err error) {
 	known := map[Group][]string{ByHour: {"hour"}, ByDay: {"hour / 24"}, ByOrg: {"org"}, ByTeam: {"org", "team"}, ByKey: {"key_id"}, ByModel: {"model"}, ByTarget: {"target"}}
 	for _, g := range groups {

@@ -2,7 +2,7 @@ package store
 
 import (
 	"crypto/sha256"
-	"fmt"
+	"errors"
 	"net/netip"
 	"time"
 
@@ -12,49 +12,35 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 )
 
-// recordColumns and recordTables are a key with what its team and its organisation
-// may.
+// recordColumns and recordTables select a key with the limits of its team and organisation. They
+// read no more of a value than the gateway would have written.
 const (
-	recordColumns = `k.id, k.name, k.org, COALESCE(k.team, ''), k.role, k.created, k.expires, k.revoked,
-	k.models, k.endpoints, k.networks, k.criticality,
-	k.pepper, k.digest, k.until, k.old_pepper, k.old_digest, k.old_until,
+	recordColumns = `substr(k.id, 1, 256), substr(k.name, 1, 256), substr(k.org, 1, 256), COALESCE(substr(k.team, 1, 256), ''), substr(k.role, 1, 256), k.created, k.expires, k.revoked,
+	substr(k.models, 1, 65537), substr(k.endpoints, 1, 65537), substr(k.networks, 1, 65537), substr(k.criticality, 1, 256),
+	k.pepper, substr(k.digest, 1, 33), k.until, k.old_pepper, substr(k.old_digest, 1, 33), k.old_until,
 	k.limit_requests, k.limit_tokens, k.limit_concurrency, k.budget, k.budget_window,
 	COALESCE(t.limit_requests, 0), COALESCE(t.limit_tokens, 0), COALESCE(t.limit_concurrency, 0), COALESCE(t.budget, 0), COALESCE(t.budget_window, 0),
 	o.limit_requests, o.limit_tokens, o.limit_concurrency, o.budget, o.budget_window,
 	COALESCE(t.blocked, FALSE), o.blocked,
-	k.seq, k.revision, COALESCE(t.base, 0), COALESCE(t.top, 0), o.base, o.top`
+	k.revision, COALESCE(t.top, 0), o.top`
 	recordJoins  = ` JOIN orgs o ON o.id = k.org LEFT JOIN teams t ON t.org = k.org AND t.id = k.team `
 	recordTables = `keys k` + recordJoins
 )
 
-// stored is a record as its columns have it.
-type stored struct {
+// keyColumns is a key as stored in columns.
+type keyColumns struct {
 	record                     access.Record
 	created, expires, revoked  int64
 	models, endpoints, network string
 	digests                    [2]digest
-	teamBlocked, orgBlocked    bool
-	seq, revision              int64
-	team, org                  span
+	revision, team, org        int64 // of the last change of the key, its team and its organisation
 }
 
-// digest is nil where there is none.
+// digest is empty if sum is nil.
 type digest struct {
 	pepper int
 	sum    []byte
 	until  int64
-}
-
-// span is the revisions that a change of a team or an organisation took: one for
-// each key that there was, whether or not it is one of theirs.
-type span struct{ base, top int64 }
-
-// of is the revision that a key got by the change; 0 for a key that was made later.
-func (s span) of(seq int64) int64 {
-	if s.base+seq > s.top {
-		return 0
-	}
-	return s.base + seq
 }
 
 func limitDest(l *quota.Limit) []any {
@@ -65,8 +51,10 @@ func limitArgs(l quota.Limit) []any {
 	return []any{l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), int64(l.Window)}
 }
 
-func scanRecord(row scan, more ...any) (access.Record, error) {
-	var s stored
+// scanRecord reads a key. One with values that the gateway does not write is blocked: it must not
+// keep the others from being read.
+func scanRecord(c conn, row scan, more ...any) (access.Record, error) {
+	var s keyColumns
 	r := &s.record
 	dest := []any{&r.ID, &r.Name, &r.Org, &r.Team, &r.Role, &s.created, &s.expires, &s.revoked,
 		&s.models, &s.endpoints, &s.network, &r.Criticality}
@@ -76,37 +64,42 @@ func scanRecord(row scan, more ...any) (access.Record, error) {
 	dest = append(dest, limitDest(&r.Limit)...)
 	dest = append(dest, limitDest(&r.TeamLimit)...)
 	dest = append(dest, limitDest(&r.OrgLimit)...)
-	dest = append(dest, &s.teamBlocked, &s.orgBlocked, &s.seq, &s.revision, &s.team.base, &s.team.top, &s.org.base, &s.org.top)
+	dest = append(dest, &r.TeamBlocked, &r.OrgBlocked, &s.revision, &s.team, &s.org)
 	if err := row(append(dest, more...)...); err != nil {
 		return access.Record{}, err
 	}
-	return s.finish()
+	if err := s.finish(); err != nil {
+		c.log.Warn("a key in the store is invalid and is blocked", "key", bound(r.ID), "error", err)
+		r.Invalid, r.Models, r.Endpoints, r.Networks, r.Limit, r.TeamLimit, r.OrgLimit = true, nil, nil, nil, quota.Limit{}, quota.Limit{}, quota.Limit{}
+	}
+	return *r, nil
 }
 
-func (s *stored) finish() (access.Record, error) {
+func (s *keyColumns) finish() (err error) {
 	r := &s.record
 	r.Created, r.Expires, r.Revoked = fromNanos(s.created), fromNanos(s.expires), fromNanos(s.revoked)
-	r.Blocked = s.teamBlocked || s.orgBlocked
-	r.Revision = max(s.revision, s.team.of(s.seq), s.org.of(s.seq))
+	r.Revision = max(s.revision, s.team, s.org)
 	for _, d := range s.digests {
 		if len(d.sum) == sha256.Size {
 			r.Digests = append(r.Digests, access.Digest{Pepper: d.pepper, Sum: [sha256.Size]byte(d.sum), Until: fromNanos(d.until)})
 		}
 	}
-	var err error
+	if len(s.models)+len(s.endpoints)+len(s.network) > maxScopeBytes {
+		return errors.New("its lists have more than 64 KiB")
+	}
 	if r.Models, err = fromJSON[string](s.models); err != nil {
-		return *r, fmt.Errorf("key %s: models: %w", r.ID, err)
+		return errors.New("its models are not a list of names") // the parser's error would quote them
 	}
 	if r.Endpoints, err = fromJSON[string](s.endpoints); err != nil {
-		return *r, fmt.Errorf("key %s: endpoints: %w", r.ID, err)
+		return errors.New("its endpoints are not a list of names")
 	}
 	if r.Networks, err = fromJSON[netip.Prefix](s.network); err != nil {
-		return *r, fmt.Errorf("key %s: networks: %w", r.ID, err)
+		return errors.New("its networks are not a list of networks")
 	}
-	return *r, nil
+	return errors.Join(checkLimit(r.Limit), checkLimit(r.TeamLimit), checkLimit(r.OrgLimit))
 }
 
-// digestArgs are the columns of up to two digests, the newest first.
+// digestArgs returns the columns of up to two digests, newest first.
 func digestArgs(digests []access.Digest) []any {
 	args := []any{int64(0), nil, int64(0), int64(0), nil, int64(0)}
 	for i, d := range digests[:min(2, len(digests))] {
@@ -115,7 +108,7 @@ func digestArgs(digests []access.Digest) []any {
 	return args
 }
 
-// nanos is a time as it is stored. Times that 64 bits cannot hold are cut.
+// nanos converts a time for storage. Times outside of the range are clamped.
 func nanos(t time.Time) int64 {
 	switch {
 	case t.IsZero() || t.Year() < 1970:

@@ -9,24 +9,23 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// RowQuery says which rows of the ledger are wanted. Empty fields want all. From is
-// inclusive and To is not.
+// RowQuery selects rows of the ledger. An empty field selects all. From is inclusive, To exclusive.
 type RowQuery struct {
 	ID                            string // of one request
 	From, To                      time.Time
 	Org, Team, Key, Model, Target string
 	Outcome                       usage.Outcome
-	Before                        *RowMark // the last row of the page before; nil for the first page
+	Before                        *RowMark // last row of the previous page; nil: the first page
 	Limit                         int
 }
 
-// RowMark is where a page ends.
+// RowMark is the end of a page.
 type RowMark struct {
 	Began time.Time
 	ID    string
 }
 
-// Rows lists the ledger, the newest first.
+// Rows returns rows of the ledger, newest first.
 func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err error) {
 	var w where
 	w.addIf(q.ID != "", "id = ", q.ID)
@@ -41,8 +40,8 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 	if q.Before != nil {
 		w.conditions = append(w.conditions, "(began, id) < ("+w.arg(nanos(q.Before.Began))+", "+w.arg(q.Before.ID)+")")
 	}
-	query := `SELECT ` + rowColumns + ` FROM requests` + w.text() + ` ORDER BY began DESC, id DESC LIMIT ` + w.arg(most(q.Limit))
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
+	query := `SELECT ` + rowColumns + ` FROM requests` + w.text() + ` ORDER BY began DESC, id DESC LIMIT ` + w.arg(clampLimit(q.Limit))
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		err := c.rows(ctx, func(row scan) error {
 			r, err := scanRow(row)
 			rows = append(rows, r)
@@ -66,8 +65,7 @@ func scanRow(row scan) (r usage.Row, err error) {
 	return r, err
 }
 
-// readAttempts fills in the attempts of rows. They were committed with their row, so
-// they are there.
+// readAttempts loads the attempts of rows.
 func readAttempts(ctx context.Context, c conn, rows []usage.Row) error {
 	var w where
 	places := make(map[string]int, len(rows))

@@ -8,48 +8,49 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// Options say how a store is opened.
+// Options configure a store.
 type Options struct {
-	// Migrate brings the tables up to date when the database is first reached. Without
-	// it the store waits until another node has done it.
+	// Migrate runs missing migrations when the database is first reached. Without it the store
+	// waits until another node has run them.
 	Migrate bool
-	Logger  *slog.Logger  // the zero value logs nothing
-	Timeout time.Duration // the most that a call takes; the zero value is 5 s
+	Logger  *slog.Logger  // default: none
+	Timeout time.Duration // of a call; default: 5 s
 
-	schema fs.FS // for tests; the zero value is our own
+	schema fs.FS // for tests; default: the embedded one
 }
 
-// Store is an open database. It is safe for concurrent use, and for several
-// processes at once.
+// Store is an open database. It is safe for concurrent use, also by several processes.
 type Store struct {
-	kind    kind
+	kind    backend
 	write   *sql.DB
-	read    *sql.DB // the same as write but for SQLite
+	read    *sql.DB // same as write, except for SQLite
 	timeout time.Duration
 	log     *slog.Logger
 	migrate bool
-	steps   []step
+	steps   []migration
+	pooled  atomic.Bool // there is a pooler before the database: settings last for a transaction
 
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when the goroutine that prepares has ended
-	tried  chan struct{} // closed after the first try to reach the database
-	wake   chan struct{} // asks for another look at the tables
+	ended  chan struct{} // closed when prepareLoop has ended
+	tried  chan struct{} // closed after the first attempt to reach the database
+	wake   chan struct{} // requests another check of the tables
 
 	mu    sync.Mutex
 	state error // why it cannot be used yet; nil: it can
 }
 
-// errStarting is the state before the first try.
+// errStarting is the state before the first attempt.
 var errStarting = errors.New("the database was not reached yet")
 
-// Open returns the store at sqlite:PATH or postgres://…. It fails when the url or the
-// file cannot be used, and not when a server is down: it is reached when it comes up,
-// and until then calls fail.
+// Open opens the store at sqlite:PATH or postgres://…. It fails if the URL or the file cannot be
+// used. If a server is down, calls fail until it is up.
 func Open(_ context.Context, address string, o Options) (*Store, error) {
 	s := &Store{
 		timeout: o.Timeout, log: o.Logger, migrate: o.Migrate, state: errStarting,
@@ -62,7 +63,7 @@ func Open(_ context.Context, address string, o Options) (*Store, error) {
 		s.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if s.steps, err = readSteps(o.schema); err != nil {
+	if s.steps, err = readMigrations(o.schema); err != nil {
 		return nil, err
 	}
 	scheme, rest, _ := strings.Cut(address, ":")
@@ -72,7 +73,7 @@ func Open(_ context.Context, address string, o Options) (*Store, error) {
 		s.write, s.read, err = openSQLite(rest)
 	case "postgres", "postgresql":
 		s.kind = postgres()
-		s.write, err = openPostgres(address)
+		s.write, err = openPostgres(address, &s.pooled)
 		s.read = s.write
 	default:
 		err = fmt.Errorf("store: the url begins with %q; write sqlite:PATH or postgres://USER@HOST/DATABASE", scheme)
@@ -82,11 +83,11 @@ func Open(_ context.Context, address string, o Options) (*Store, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	go s.prepareAlways(ctx)
+	go s.prepareLoop(ctx)
 	return s, nil
 }
 
-// Close ends the store. Calls that are under way fail.
+// Close closes the store. Calls in flight fail.
 func (s *Store) Close() error {
 	s.cancel()
 	<-s.ended
@@ -97,22 +98,25 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Ready returns nil when the database was reached and has the tables that are needed,
-// else why not. It does not ask the database.
+// Ready returns nil when the database was reached and has the needed tables, or else the reason. It
+// does not query the database.
 func (s *Store) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// prepareAlways brings the tables up to date, now and whenever they are found to be
-// missing, because a server may come back empty.
-func (s *Store) prepareAlways(ctx context.Context) {
+// prepareLoop migrates the tables, initially and whenever they are found missing: a server may come
+// back empty.
+func (s *Store) prepareLoop(ctx context.Context) {
 	defer close(s.ended)
 	const longest = time.Second
 	pause := 50 * time.Millisecond
 	for first := true; ; first = false {
-		err := s.prepare(ctx)
+		err := s.guard(func() error { return s.prepare(ctx) })
+		if isPooler(err) && !s.pooled.Swap(true) {
+			err = s.guard(func() error { return s.prepare(ctx) })
+		}
 		s.mu.Lock()
 		s.state = err
 		s.mu.Unlock()
@@ -136,8 +140,8 @@ func (s *Store) prepareAlways(ctx context.Context) {
 	}
 }
 
-// enter bounds a call and waits for the first try to reach the database.
-func (s *Store) enter(ctx context.Context) (context.Context, context.CancelFunc, error) {
+// begin sets the timeout of a call and waits for the first attempt to reach the database.
+func (s *Store) begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	select {
 	case <-s.tried:
@@ -150,16 +154,19 @@ func (s *Store) enter(ctx context.Context) (context.Context, context.CancelFunc,
 	return ctx, cancel, nil
 }
 
-// leave looks at the error of a call.
-func (s *Store) leave(err error) error {
+// wrapError wraps the error of a call. If tables are missing, it triggers a migration.
+func (s *Store) wrapError(err error) error {
 	if err == nil {
 		return nil
 	}
 	if s.kind.is(err, noSchema) {
 		select {
 		case s.wake <- struct{}{}:
-		default: // it will look already
+		default: // a check is pending
 		}
+	}
+	if errors.Is(err, errFenced) || s.kind.is(err, readOnly) {
+		s.reconnect()
 	}
 	var own *Error
 	if errors.As(err, &own) {
@@ -168,36 +175,58 @@ func (s *Store) leave(err error) error {
 	return fmt.Errorf("store: %w", err)
 }
 
-// look reads.
-func (s *Store) look(ctx context.Context, do func(context.Context, conn) error) error {
-	ctx, cancel, err := s.enter(ctx)
+// reconnect closes all idle connections, so that the next call finds the server that accepts writes.
+func (s *Store) reconnect() {
+	s.write.SetMaxIdleConns(0)
+	s.write.SetMaxIdleConns(connections)
+}
+
+// readOnly runs queries.
+func (s *Store) readOnly(ctx context.Context, do func(context.Context, conn) error) error {
+	ctx, cancel, err := s.begin(ctx)
 	defer cancel()
 	if err != nil {
 		return err
 	}
-	return s.leave(do(ctx, conn{s.read, &s.kind}))
+	if s.pooled.Load() {
+		return s.wrapError(s.transaction(ctx, &sql.TxOptions{ReadOnly: true}, do))
+	}
+	return s.wrapError(s.guard(func() error { return do(ctx, conn{s.read, &s.kind, s.log}) }))
 }
 
-// tries is how often a transaction is begun that others were in the way of. Each may
-// have waited for a lock for half a second, so the bound of the call is met first.
-const tries = 10
+// guard turns a panic into an error: the driver panics if a server sends rows that it has not
+// described.
+func (s *Store) guard(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("panic in a query", "stack", string(debug.Stack()))
+			err = errors.New("the database sent what its protocol does not allow")
+		}
+	}()
+	return do()
+}
 
-// change writes in one transaction. do may be called several times; only the effects
-// of the last call stay.
-func (s *Store) change(ctx context.Context, do func(context.Context, conn) error) error {
-	ctx, cancel, err := s.enter(ctx)
+// maxTries is the maximum number of tries of a transaction after conflicts. Each try may
+// wait for a lock for half a second, so the call's timeout usually ends the tries
+// earlier.
+const maxTries = 10
+
+// readWrite runs a transaction. do may be called several times; only the effects of the last call
+// stay.
+func (s *Store) readWrite(ctx context.Context, do func(context.Context, conn) error) error {
+	ctx, cancel, err := s.begin(ctx)
 	defer cancel()
 	if err != nil {
 		return err
 	}
-	return s.leave(s.insist(ctx, func() error { return s.transact(ctx, do) }))
+	return s.wrapError(s.retry(ctx, func() error { return s.transaction(ctx, nil, do) }))
 }
 
-// insist does something again while others are in its way.
-func (s *Store) insist(ctx context.Context, do func() error) error {
+// retry calls do again after conflicts with other transactions.
+func (s *Store) retry(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
-		if err == nil || try == tries || !s.kind.is(err, again) {
+		if err == nil || try == maxTries || !s.kind.is(err, retryable) {
 			return err
 		}
 		select {
@@ -208,13 +237,22 @@ func (s *Store) insist(ctx context.Context, do func() error) error {
 	}
 }
 
-func (s *Store) transact(ctx context.Context, do func(context.Context, conn) error) error {
-	tx, err := s.write.BeginTx(ctx, nil)
+func (s *Store) transaction(ctx context.Context, o *sql.TxOptions, do func(context.Context, conn) error) error {
+	tx, err := s.write.BeginTx(ctx, o)
 	if err != nil {
 		return err
 	}
-	if err := do(ctx, conn{tx, &s.kind}); err != nil {
-		_ = tx.Rollback() // the error of do says more
+	err = s.guard(func() error {
+		c := conn{tx, &s.kind, s.log}
+		if s.pooled.Load() {
+			if err := c.exec(ctx, setTimeouts); err != nil {
+				return err
+			}
+		}
+		return do(ctx, c)
+	})
+	if err != nil {
+		_ = tx.Rollback() // the first error says more
 		return err
 	}
 	return tx.Commit()
@@ -228,17 +266,17 @@ type handle interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-// conn runs queries. They number their arguments $1, $2, … and are rewritten here
-// where a database writes them in another way.
+// conn runs queries. Placeholders are $1, $2, …; they are rewritten for SQLite.
 type conn struct {
 	h    handle
-	kind *kind
+	kind *backend
+	log  *slog.Logger
 }
 
-// errText is for what a database would refuse, or read as another text.
+// errText rejects text that a database would reject or change.
 var errText = &Error{"a text is not UTF-8 or has a zero byte in it"}
 
-func clean(args []any) error {
+func checkText(args []any) error {
 	for _, a := range args {
 		if text, ok := a.(string); ok && !storable(text) {
 			return errText
@@ -248,16 +286,16 @@ func clean(args []any) error {
 }
 
 func (c conn) exec(ctx context.Context, query string, args ...any) error {
-	if err := clean(args); err != nil {
+	if err := checkText(args); err != nil {
 		return err
 	}
 	_, err := c.h.ExecContext(ctx, c.kind.rewrite(query), args...)
 	return err
 }
 
-// row returns how the first row is read, which may be that there is none.
+// row returns the scan function of the first row. It returns sql.ErrNoRows if there is none.
 func (c conn) row(ctx context.Context, query string, args ...any) scan {
-	if err := clean(args); err != nil {
+	if err := checkText(args); err != nil {
 		return func(...any) error { return err }
 	}
 	return c.h.QueryRowContext(ctx, c.kind.rewrite(query), args...).Scan
@@ -265,7 +303,7 @@ func (c conn) row(ctx context.Context, query string, args ...any) scan {
 
 // rows calls each for every row.
 func (c conn) rows(ctx context.Context, each func(scan) error, query string, args ...any) error {
-	if err := clean(args); err != nil {
+	if err := checkText(args); err != nil {
 		return err
 	}
 	rows, err := c.h.QueryContext(ctx, c.kind.rewrite(query), args...)
@@ -284,5 +322,5 @@ func (c conn) rows(ctx context.Context, each func(scan) error, query string, arg
 // scan reads the columns of a row.
 type scan func(dest ...any) error
 
-// Scan is for reading a row in the line that asks for it.
+// Scan lets a query be scanned on the same line.
 func (s scan) Scan(dest ...any) error { return s(dest...) }

@@ -12,7 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// spentKey is a row of the tables spent and spent_minutes, hoursKey one of hours.
+// spentKey identifies a row of the tables spent and spent_minutes, hoursKey one of hours.
 type (
 	spentKey struct {
 		account string
@@ -25,14 +25,14 @@ type (
 	}
 )
 
-// total is what rows come to.
-type total struct {
+// sums is the sum of rows.
+type sums struct {
 	requests, unknown, estimated int64
 	usage                        llm.Usage
 	cost                         int64
 }
 
-func (t *total) add(r usage.Row) {
+func (t *sums) add(r usage.Row) {
 	t.requests++
 	if r.Cost != nil {
 		t.cost += int64(*r.Cost)
@@ -52,32 +52,17 @@ func (t *total) add(r usage.Row) {
 func hourOf(t time.Time) int64   { return nanos(t) / int64(time.Hour) }
 func minuteOf(t time.Time) int64 { return nanos(t) / int64(time.Minute) }
 
-// accounts are those that a row is charged to, written as quota writes them.
-func accounts(r usage.Row) []string {
-	var list []string
-	if r.Key != "" {
-		list = append(list, "key:"+r.Key)
-	}
-	if r.Team != "" {
-		list = append(list, "team:"+r.Org+"/"+r.Team)
-	}
-	if r.Org != "" {
-		list = append(list, "org:"+r.Org)
-	}
-	return list
-}
-
-// addSums adds rows to the sums. Sums are written in a fixed order, for the same
-// reason as rows.
-func addSums(ctx context.Context, c conn, rows []usage.Row) error {
-	hours, spent, minutes := map[hoursKey]*total{}, map[spentKey]*total{}, map[spentKey]*total{}
+// addSums adds rows to the sums, in a fixed order like the rows.
+func addSums(ctx context.Context, c conn, log string, rows []usage.Row) error {
+	hours, spent, minutes, logs := map[hoursKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}
 	for _, r := range rows {
 		hour := hourOf(r.Began)
-		at(hours, hoursKey{r.Org, hour, r.Team, r.Key, r.Model, r.Target}).add(r)
-		for _, account := range accounts(r) {
-			at(spent, spentKey{account, hour}).add(r)
+		sumsOf(hours, hoursKey{r.Org, hour, r.Team, r.Key, r.Model, r.Target}).add(r)
+		for _, account := range r.Accounts() {
+			sumsOf(spent, spentKey{account, hour}).add(r)
+			sumsOf(logs, spentKey{account, 0}).add(r)
 			if !isKey(account) {
-				at(minutes, spentKey{account, minuteOf(r.Began)}).add(r)
+				sumsOf(minutes, spentKey{account, minuteOf(r.Began)}).add(r)
 			}
 		}
 	}
@@ -87,21 +72,24 @@ func addSums(ctx context.Context, c conn, rows []usage.Row) error {
 	if err := addMinutes(ctx, c, minutes); err != nil {
 		return err
 	}
+	if err := addLogs(ctx, c, log, logs); err != nil {
+		return err
+	}
 	return addSpent(ctx, c, spent)
 }
 
-// isKey reports whether an account is a key's. There are many of them, and their
-// rows are found by an index.
+// isKey reports whether an account is a key's. Keys are many, and an index finds their rows, so
+// they have no sums by minute.
 func isKey(account string) bool { return strings.HasPrefix(account, "key:") }
 
-func at[K comparable](m map[K]*total, k K) *total {
+func sumsOf[K comparable](m map[K]*sums, k K) *sums {
 	if m[k] == nil {
-		m[k] = &total{}
+		m[k] = &sums{}
 	}
 	return m[k]
 }
 
-func addHours(ctx context.Context, c conn, sums map[hoursKey]*total) error {
+func addHours(ctx context.Context, c conn, sums map[hoursKey]*sums) error {
 	in := insert{
 		head: `INSERT INTO hours (org, hour, team, key_id, model, target, requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost) VALUES `,
 		tail: ` ON CONFLICT (org, hour, team, key_id, model, target) DO UPDATE SET requests = hours.requests + excluded.requests,
@@ -120,30 +108,43 @@ func addHours(ctx context.Context, c conn, sums map[hoursKey]*total) error {
 	return in.run(ctx, c)
 }
 
-func addSpent(ctx context.Context, c conn, sums map[spentKey]*total) error {
+func addSpent(ctx context.Context, c conn, sums map[spentKey]*sums) error {
 	in := insert{
 		head: `INSERT INTO spent (account, hour, requests, unknown, cost) VALUES `,
 		tail: ` ON CONFLICT (account, hour) DO UPDATE SET requests = spent.requests + excluded.requests, unknown = spent.unknown + excluded.unknown, cost = spent.cost + excluded.cost`,
 	}
-	for _, k := range inOrder(sums) {
+	for _, k := range sortedKeys(sums) {
 		t := sums[k]
 		in.rows = append(in.rows, []any{k.account, k.at, t.requests, t.unknown, t.cost})
 	}
 	return in.run(ctx, c)
 }
 
-func addMinutes(ctx context.Context, c conn, sums map[spentKey]*total) error {
+func addMinutes(ctx context.Context, c conn, sums map[spentKey]*sums) error {
 	in := insert{
 		head: `INSERT INTO spent_minutes (account, minute, cost) VALUES `,
 		tail: ` ON CONFLICT (account, minute) DO UPDATE SET cost = spent_minutes.cost + excluded.cost`,
 	}
-	for _, k := range inOrder(sums) {
+	for _, k := range sortedKeys(sums) {
 		in.rows = append(in.rows, []any{k.account, k.at, sums[k].cost})
 	}
 	return in.run(ctx, c)
 }
 
-func inOrder(sums map[spentKey]*total) []spentKey {
+func addLogs(ctx context.Context, c conn, log string, sums map[spentKey]*sums) error {
+	in := insert{
+		head: `INSERT INTO log_spent (account, log, cost) VALUES `,
+		tail: ` ON CONFLICT (account, log) DO UPDATE SET cost = log_spent.cost + excluded.cost`,
+	}
+	for _, k := range sortedKeys(sums) {
+		if cost := sums[k].cost; cost > 0 {
+			in.rows = append(in.rows, []any{k.account, log, cost})
+		}
+	}
+	return in.run(ctx, c)
+}
+
+func sortedKeys(sums map[spentKey]*sums) []spentKey {
 	return slices.SortedFunc(maps.Keys(sums), func(a, b spentKey) int {
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.at, b.at))
 	})

@@ -7,11 +7,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 )
 
-// Org is an organisation. One with the id "default" always exists.
+// Org is an organisation. The organisation "default" always exists.
 type Org struct {
 	ID      string
 	Name    string
-	Blocked bool // none of its keys works
+	Blocked bool // its keys are rejected
 	Limit   quota.Limit
 	Created time.Time
 }
@@ -21,13 +21,13 @@ type Team struct {
 	Org     string
 	ID      string // unique in the organisation
 	Name    string
-	Blocked bool // none of its keys works
+	Blocked bool // its keys are rejected
 	Limit   quota.Limit
 	Created time.Time
 }
 
-// ErrNothing says that there is no organisation or team to change.
-var ErrNothing = &Error{"there is no such organisation or team"}
+// ErrNotFound reports that an organisation or team does not exist.
+var ErrNotFound = &Error{"there is no such organisation or team"}
 
 const tenantColumns = `name, blocked, created, limit_requests, limit_tokens, limit_concurrency, budget, budget_window`
 
@@ -39,7 +39,7 @@ func (s *Store) CreateOrg(ctx context.Context, o Org) error {
 	if err := checkLimit(o.Limit); err != nil {
 		return err
 	}
-	args := append([]any{o.ID, cut(o.Name), o.Blocked, nanos(o.Created)}, limitArgs(o.Limit)...)
+	args := append([]any{o.ID, bound(o.Name), o.Blocked, nanos(o.Created)}, limitArgs(o.Limit)...)
 	return s.create(ctx, `INSERT INTO orgs (id, `+tenantColumns+`, base, top) VALUES `, args)
 }
 
@@ -54,41 +54,33 @@ func (s *Store) CreateTeam(ctx context.Context, t Team) error {
 	if !storable(t.Org) {
 		return ErrNoOrg
 	}
-	args := append([]any{t.Org, t.ID, cut(t.Name), t.Blocked, nanos(t.Created)}, limitArgs(t.Limit)...)
+	args := append([]any{t.Org, t.ID, bound(t.Name), t.Blocked, nanos(t.Created)}, limitArgs(t.Limit)...)
 	return s.create(ctx, `INSERT INTO teams (org, id, `+tenantColumns+`, base, top) VALUES `, args)
 }
 
-// create takes a revision too, though no key has changed yet: every change has one.
+// create takes a revision, like every change, though no key has changed.
 func (s *Store) create(ctx context.Context, insert string, args []any) error {
-	return s.change(ctx, func(ctx context.Context, c conn) error {
-		span, err := takeSpan(ctx, c)
+	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
+		revision, _, err := nextRevision(ctx, c, 0)
 		if err != nil {
 			return err
 		}
-		err = c.exec(ctx, insert+marks(1, len(args)+2), append(args[:len(args):len(args)], span.base, span.top)...)
+		err = c.exec(ctx, insert+placeholders(1, len(args)+2), append(args[:len(args):len(args)], revision, revision)...)
 		switch {
 		case err != nil && s.kind.is(err, duplicate):
 			return ErrExists
-		case err != nil && s.kind.is(err, orphan):
+		case err != nil && s.kind.is(err, missingReference):
 			return ErrNoOrg
 		}
 		return err
 	})
 }
 
-// takeSpan takes a revision for every key that there is.
-func takeSpan(ctx context.Context, c conn) (sp span, err error) {
-	var keys int64
-	err = c.row(ctx, `UPDATE revision SET revision = revision + keys + 1 WHERE one = 1 RETURNING revision, keys`).Scan(&sp.top, &keys)
-	sp.base = sp.top - keys
-	return sp, err
-}
-
-// UpdateOrg lets edit change an organisation's name, limit, and whether it is
-// blocked. It may be called again when another transaction was in the way.
+// UpdateOrg lets edit change an organisation's name, limit and whether it is blocked. edit may be
+// called again after a conflict with another transaction.
 func (s *Store) UpdateOrg(ctx context.Context, id string, edit func(*Org) error) (o Org, err error) {
-	err = s.change(ctx, func(ctx context.Context, c conn) error {
-		span, err := takeSpan(ctx, c)
+	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
+		revision, _, err := nextRevision(ctx, c, 0)
 		if err != nil {
 			return err
 		}
@@ -97,27 +89,27 @@ func (s *Store) UpdateOrg(ctx context.Context, id string, edit func(*Org) error)
 			return err
 		}
 		if len(list) == 0 {
-			return ErrNothing
+			return ErrNotFound
 		}
 		o = list[0]
 		if err := edit(&o); err != nil {
 			return err
 		}
-		o.ID, o.Created, o.Name = id, list[0].Created, cut(o.Name)
+		o.ID, o.Created, o.Name = id, list[0].Created, bound(o.Name)
 		if err := checkLimit(o.Limit); err != nil {
 			return err
 		}
 		return c.exec(ctx, `UPDATE orgs SET base = $2, top = $3, name = $4, blocked = $5,
 			limit_requests = $6, limit_tokens = $7, limit_concurrency = $8, budget = $9, budget_window = $10 WHERE id = $1`,
-			append([]any{id, span.base, span.top, o.Name, o.Blocked}, limitArgs(o.Limit)...)...)
+			append([]any{id, revision, revision, o.Name, o.Blocked}, limitArgs(o.Limit)...)...)
 	})
 	return o, err
 }
 
-// UpdateTeam does for a team what UpdateOrg does for an organisation.
+// UpdateTeam changes a team like UpdateOrg an organisation.
 func (s *Store) UpdateTeam(ctx context.Context, org, id string, edit func(*Team) error) (t Team, err error) {
-	err = s.change(ctx, func(ctx context.Context, c conn) error {
-		span, err := takeSpan(ctx, c)
+	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
+		revision, _, err := nextRevision(ctx, c, 0)
 		if err != nil {
 			return err
 		}
@@ -126,29 +118,29 @@ func (s *Store) UpdateTeam(ctx context.Context, org, id string, edit func(*Team)
 			return err
 		}
 		if len(list) == 0 {
-			return ErrNothing
+			return ErrNotFound
 		}
 		t = list[0]
 		if err := edit(&t); err != nil {
 			return err
 		}
-		t.Org, t.ID, t.Created, t.Name = org, id, list[0].Created, cut(t.Name)
+		t.Org, t.ID, t.Created, t.Name = org, id, list[0].Created, bound(t.Name)
 		if err := checkLimit(t.Limit); err != nil {
 			return err
 		}
 		return c.exec(ctx, `UPDATE teams SET base = $3, top = $4, name = $5, blocked = $6,
 			limit_requests = $7, limit_tokens = $8, limit_concurrency = $9, budget = $10, budget_window = $11 WHERE org = $1 AND id = $2`,
-			append([]any{org, id, span.base, span.top, t.Name, t.Blocked}, limitArgs(t.Limit)...)...)
+			append([]any{org, id, revision, revision, t.Name, t.Blocked}, limitArgs(t.Limit)...)...)
 	})
 	return t, err
 }
 
-// Org returns an organisation, or ErrNothing.
+// Org returns an organisation, or ErrNotFound.
 func (s *Store) Org(ctx context.Context, id string) (o Org, err error) {
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		list, err := orgs(ctx, c, ` WHERE id = $1`, id)
 		if err == nil && len(list) == 0 {
-			err = ErrNothing
+			err = ErrNotFound
 		}
 		if err == nil {
 			o = list[0]
@@ -158,12 +150,12 @@ func (s *Store) Org(ctx context.Context, id string) (o Org, err error) {
 	return o, err
 }
 
-// Team returns a team, or ErrNothing.
+// Team returns a team, or ErrNotFound.
 func (s *Store) Team(ctx context.Context, org, id string) (t Team, err error) {
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		list, err := teams(ctx, c, ` WHERE org = $1 AND id = $2`, org, id)
 		if err == nil && len(list) == 0 {
-			err = ErrNothing
+			err = ErrNotFound
 		}
 		if err == nil {
 			t = list[0]
@@ -173,20 +165,19 @@ func (s *Store) Team(ctx context.Context, org, id string) (t Team, err error) {
 	return t, err
 }
 
-// Orgs lists organisations in the order of their ids, after one of them.
+// Orgs returns organisations ordered by id, starting after the given id.
 func (s *Store) Orgs(ctx context.Context, after string, limit int) (list []Org, err error) {
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
-		list, err = orgs(ctx, c, ` WHERE id > $1 ORDER BY id LIMIT $2`, after, most(limit))
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		list, err = orgs(ctx, c, ` WHERE id > $1 ORDER BY id LIMIT $2`, after, clampLimit(limit))
 		return err
 	})
 	return list, err
 }
 
-// Teams lists the teams of an organisation in the order of their ids, after one of
-// them.
+// Teams returns the teams of an organisation ordered by id, starting after the given id.
 func (s *Store) Teams(ctx context.Context, org, after string, limit int) (list []Team, err error) {
-	err = s.look(ctx, func(ctx context.Context, c conn) error {
-		list, err = teams(ctx, c, ` WHERE org = $1 AND id > $2 ORDER BY id LIMIT $3`, org, after, most(limit))
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		list, err = teams(ctx, c, ` WHERE org = $1 AND id > $2 ORDER BY id LIMIT $3`, org, after, clampLimit(limit))
 		return err
 	})
 	return list, err

@@ -9,22 +9,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/freeport"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// Etcd runs one for a test, with one member.
+// Etcd runs a single etcd member for a test.
 func Etcd(t testing.TB) *Server {
 	t.Helper()
 	return start(t, etcd())
 }
 
-// RunEtcd runs one in a folder until it is closed.
+// RunEtcd runs a single etcd member in a folder until it is closed.
 func RunEtcd(dir string) (*Server, error) { return run(etcd(), dir) }
 
-// EtcdCluster runs one of several members for a test.
+// EtcdCluster runs an etcd cluster for a test.
 func EtcdCluster(t testing.TB, members int) []*Server {
 	t.Helper()
-	addresses, err := freeport.Addresses(2 * members)
+	addresses, err := testrig.Addresses(2 * members)
 	if err != nil {
 		t.Fatal(err)
 	}

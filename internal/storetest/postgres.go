@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -13,14 +14,13 @@ import (
 	"testing"
 )
 
-// Postgres runs one for a test. Its database is called postgres and asks for no
-// password.
+// Postgres runs PostgreSQL for a test. Its database is called postgres and needs no password.
 func Postgres(t testing.TB) *Server {
 	t.Helper()
 	return start(t, postgres())
 }
 
-// RunPostgres runs one in a folder until it is closed.
+// RunPostgres runs PostgreSQL in a folder until it is closed.
 func RunPostgres(dir string) (*Server, error) { return run(postgres(), dir) }
 
 func postgres() kind {
@@ -28,10 +28,11 @@ func postgres() kind {
 		name:    "postgres",
 		prepare: initdb,
 		command: func(s *Server) *exec.Cmd {
-			// Shared buffers are small, so that several fit on one machine. It is not
-			// told to skip fsync: a kill must not lose what was committed.
+			// Shared buffers are small, so that several servers fit on one machine. Without fsync a
+			// restart is fast on a busy disk. A killed process still loses nothing that it has
+			// committed: the kernel has it.
 			cmd := exec.Command(postgresBinary("postgres"), "-D", s.data(), "-h", "127.0.0.1", "-p", s.port(), "-k", "", //nolint:noctx,gosec // it is killed by its group, and the arguments are ours
-				"-c", "shared_buffers=32MB", "-c", "max_connections=100")
+				"-c", "shared_buffers=32MB", "-c", "max_connections=100", "-c", "fsync=off")
 			cmd.SysProcAttr = asPostgres()
 			return cmd
 		},
@@ -40,8 +41,8 @@ func postgres() kind {
 	}
 }
 
-// postgresBinary finds a program that Debian does not put on the path, in the
-// newest version that is installed.
+// postgresBinary finds a PostgreSQL program, which Debian does not put on the path, in the newest
+// installed version.
 func postgresBinary(name string) string {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if len(found) == 0 {
@@ -51,6 +52,19 @@ func postgresBinary(name string) string {
 }
 
 func initdb(s *Server) error {
+	if err := ownedByPostgres(s); err != nil {
+		return err
+	}
+	cmd := exec.Command(postgresBinary("initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync") //nolint:noctx,gosec // it ends by itself, and the arguments are ours
+	cmd.SysProcAttr = asPostgres()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s; install it with apt-get install postgresql", err, out)
+	}
+	return nil
+}
+
+// ownedByPostgres gives the folder to the account that PostgreSQL runs as.
+func ownedByPostgres(s *Server) error {
 	for dir := s.data(); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // its account has to reach its folder
 			break
@@ -60,11 +74,6 @@ func initdb(s *Server) error {
 		if err := os.Chown(s.data(), int(c.Uid), int(c.Gid)); err != nil {
 			return err
 		}
-	}
-	cmd := exec.Command(postgresBinary("initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync") //nolint:noctx,gosec // it ends by itself, and the arguments are ours
-	cmd.SysProcAttr = asPostgres()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("initdb: %w: %s; install it with apt-get install postgresql", err, out)
 	}
 	return nil
 }
@@ -85,12 +94,30 @@ func lookUp(name string) (uid, gid int, err error) {
 	return atoi(u.Uid), atoi(u.Gid), nil
 }
 
-// postgresReady asks as its own tool does: a port that is open is not yet a server
-// that takes connections.
+// postgresReady runs pg_isready: an open port does not mean that the server accepts connections.
 func postgresReady(ctx context.Context, addr string) error {
 	cmd := exec.CommandContext(ctx, postgresBinary("pg_isready"), "-q", "-d", "postgres://postgres@"+addr+"/postgres") //nolint:gosec // the arguments are ours
 	if err := cmd.Run(); err != nil {
 		return errors.New("it is starting")
 	}
 	return nil
+}
+
+// RunStandby runs a standby of a PostgreSQL in a folder until it is closed. It streams from the
+// given address, which leads to the primary.
+func RunStandby(dir, primary string) (*Server, error) {
+	k := postgres()
+	k.prepare = func(s *Server) error {
+		if err := ownedByPostgres(s); err != nil {
+			return err
+		}
+		host, port, _ := net.SplitHostPort(primary)
+		cmd := exec.Command(postgresBinary("pg_basebackup"), "-h", host, "-p", port, "-U", "postgres", "-D", s.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync") //nolint:noctx,gosec // it ends by itself, and the arguments are ours
+		cmd.SysProcAttr = asPostgres()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("pg_basebackup: %w: %s", err, out)
+		}
+		return os.Chmod(s.data(), 0o700) //nolint:gosec // a folder, as PostgreSQL wants it
+	}
+	return run(k, dir)
 }

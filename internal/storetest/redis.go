@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// Redis runs one for a test.
+// Redis runs Redis for a test.
 func Redis(t testing.TB) *Server {
 	t.Helper()
 	return start(t, redis())
 }
 
-// RunRedis runs one in a folder until it is closed.
+// RunRedis runs Redis in a folder until it is closed.
 func RunRedis(dir string) (*Server, error) { return run(redis(), dir) }
 
 func redis() kind {

@@ -1,7 +1,6 @@
-// Package storetest runs the real stores for tests: Redis, PostgreSQL and etcd as
-// Debian packages them, each on a free loopback port with a folder of its own. They
-// can be frozen, killed, started again and emptied, because that is what happens to
-// stores. A store that is not installed is an error and never a skipped test.
+// Package storetest runs real stores for tests: Redis, PostgreSQL and etcd as packaged by Debian,
+// each on a free loopback port with its own folder. They can be frozen, killed, restarted and
+// emptied. A store that is not installed fails the test; it is never skipped.
 package storetest
 
 import (
@@ -19,16 +18,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/freeport"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// patience is far more than any of them takes to start on a busy machine.
-const patience = 30 * time.Second
+// patience is far longer than a store needs to start on a busy machine.
+const patience = 2 * time.Minute
 
-// Server is a store in a process of its own.
+// Server is a store in its own process.
 type Server struct {
 	Addr string // host:port
-	URL  string // as the gateway's configuration has it
+	URL  string // for the gateway's configuration
 
 	kind kind
 	dir  string
@@ -37,7 +36,7 @@ type Server struct {
 	done chan struct{} // closed when the process has ended
 }
 
-// kind is what tells one store from another.
+// kind describes a store.
 type kind struct {
 	name    string
 	command func(s *Server) *exec.Cmd
@@ -46,7 +45,7 @@ type kind struct {
 	ready   func(ctx context.Context, addr string) error
 }
 
-// start runs a store for a test and ends it with the test.
+// start runs a store for a test and stops it at the end.
 func start(t testing.TB, k kind) *Server {
 	t.Helper()
 	s, err := run(k, t.TempDir())
@@ -57,11 +56,10 @@ func start(t testing.TB, k kind) *Server {
 	return s
 }
 
-// run starts a store in a folder. A port that was free may be taken by somebody else
-// before the store has it, and then another one is tried.
+// run starts a store in a folder. If another process takes the port first, it tries another one.
 func run(k kind, dir string) (*Server, error) {
 	for tries := 1; ; tries++ {
-		addr, err := freeport.Address()
+		addr, err := testrig.Address()
 		if err != nil {
 			return nil, err
 		}
@@ -96,8 +94,7 @@ func (s *Server) port() string {
 	return port
 }
 
-// Start runs the store again after Kill, on the same port and with what it had
-// written.
+// Start restarts the store after Kill, on the same port and with its data.
 func (s *Server) Start() error {
 	out, err := os.OpenFile(filepath.Join(s.dir, s.kind.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -115,12 +112,12 @@ func (s *Server) Start() error {
 	s.cmd, s.out, s.done = cmd, out, make(chan struct{})
 	go func(done chan struct{}) {
 		defer close(done)
-		_ = cmd.Wait() // it is killed; its log says the rest
+		_ = cmd.Wait() // killed; the log has the rest
 	}(s.done)
 	return s.await()
 }
 
-// await returns when the store answers.
+// await waits until the store responds.
 func (s *Server) await() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -144,16 +141,19 @@ func (s *Server) log() string {
 	return string(text[max(0, len(text)-2000):])
 }
 
-// Freeze stops the store without closing its connections: it takes requests and
-// does not answer. It returns when every thread of it stands still, which on a
-// busy machine is later than the signal.
+// Freeze stops the store's processes without closing its connections: it accepts requests and does
+// not respond. It returns when every thread has stopped.
 func (s *Server) Freeze() {
 	_ = s.signal(syscall.SIGSTOP)
-	for until := time.Now().Add(time.Second); s.cmd != nil && !s.still() && time.Now().Before(until); {
-		time.Sleep(time.Millisecond)
-	}
+	waitUntil(func() bool { return s.cmd == nil || s.still() })
 }
 
+// waitUntil polls a condition of another process, for at most patience.
+func waitUntil(ok func() bool) bool {
+	return testrig.Until(context.Background(), patience, "", ok) == nil
+}
+
+// still reports whether every thread of the store has stopped.
 func (s *Server) still() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.cmd.Process.Pid))
 	for _, name := range threads {
@@ -165,43 +165,40 @@ func (s *Server) still() bool {
 	return true
 }
 
-// Thaw lets it go on.
+// Thaw continues a frozen store.
 func (s *Server) Thaw() { _ = s.signal(syscall.SIGCONT) }
 
-// Kill ends the store at once. What it had not written is lost.
+// Kill kills the store. Data that it has not written is lost.
 func (s *Server) Kill() {
 	if s.cmd == nil {
 		return
 	}
 	left := s.signal(syscall.SIGKILL)
 	<-s.done
-	for deadline := time.Now().Add(patience); slices.ContainsFunc(left, running) && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // its memory cannot be used again before they are gone
-	}
-	_ = s.out.Close() // nothing writes to it any more
+	waitUntil(func() bool { return !slices.ContainsFunc(left, running) }) // they hold its shared memory
+	_ = s.out.Close()                                                     // nothing writes to it any more
 	s.cmd = nil
 }
 
-// signal reaches the store's children too, and returns them: those of PostgreSQL
-// leave its group.
+// signal sends a signal to the store and its children, and returns the children: those of
+// PostgreSQL leave its process group.
 func (s *Server) signal(sig syscall.Signal) []int {
 	if s.cmd == nil {
 		return nil
 	}
 	pid := s.cmd.Process.Pid
 	if sig != syscall.SIGCONT {
-		_ = syscall.Kill(-pid, syscall.SIGSTOP) // so that it makes no more while they are listed
+		_ = syscall.Kill(-pid, syscall.SIGSTOP) // it must not start children while they are listed
 	}
 	found := children(pid)
 	for _, child := range found {
-		_ = syscall.Kill(child, sig) // it may have ended
+		_ = syscall.Kill(child, sig) // may have ended
 	}
 	_ = syscall.Kill(-pid, sig) // likewise
 	return found
 }
 
-// running reports whether a process holds anything; one that nobody has waited for
-// yet does not.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, rest, _ := strings.Cut(string(stat), ") ")
@@ -216,7 +213,7 @@ func children(pid int) (pids []int) {
 	return pids
 }
 
-// Wipe removes what a killed store had written.
+// Wipe deletes the data of a killed store.
 func (s *Server) Wipe() error {
 	if s.cmd != nil {
 		return errors.New("kill it before its folder is emptied")
@@ -227,16 +224,16 @@ func (s *Server) Wipe() error {
 	return s.fill()
 }
 
-// Dir is where the store keeps its data; copy it only while the store is killed.
+// Dir returns the data folder. Copy it only while the store is killed.
 func (s *Server) Dir() string { return s.data() }
 
-// PID is the store's process.
+// PID returns the store's process id.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Close ends the store.
+// Close stops the store.
 func (s *Server) Close() { s.Kill() }
 
-// dial is how a store that speaks no simple protocol is asked whether it is there.
+// dial connects to a store, for readiness checks.
 func dial(ctx context.Context, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
@@ -246,7 +243,7 @@ func dial(ctx context.Context, addr string) (net.Conn, error) {
 	return conn, nil
 }
 
-// nobody is the account that a program is run as which refuses to be root.
+// nobody returns the account of a program that refuses to run as root.
 func nobody(name string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

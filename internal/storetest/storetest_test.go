@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Each store starts, is frozen, goes on, is killed, emptied and started again.
+// TestStores starts, freezes, thaws, kills, empties and restarts each store.
 func TestStores(t *testing.T) {
 	for name, start := range map[string]func(testing.TB) *Server{"redis": Redis, "postgres": Postgres, "etcd": Etcd} {
 		t.Run(name, func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestStores(t *testing.T) {
 	}
 }
 
-// A frozen PostgreSQL does not answer on connections that are open either, and a
-// killed one leaves no process behind.
+// TestFrozenPostgresIsSilent checks that a frozen PostgreSQL does not respond on open connections,
+// and that a killed one leaves no process.
 func TestFrozenPostgresIsSilent(t *testing.T) {
 	s := Postgres(t)
 	cmd := exec.Command("psql", "-X", "-q", "-A", "-t", s.URL)
@@ -89,11 +89,8 @@ func TestFrozenPostgresIsSilent(t *testing.T) {
 	}
 	s.Kill()
 	for _, pid := range had {
-		for end := time.Now().Add(time.Second); running(pid); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Errorf("process %d is left", pid)
-				break
-			}
+		if !waitUntil(func() bool { return !running(pid) }) {
+			t.Errorf("process %d is left", pid)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	_ "embed" // the price table
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,41 +14,41 @@ import (
 //go:embed prices.yaml
 var table []byte
 
-// Tariff is a price as it is written: dollars per million tokens, in decimal text, so
-// that no digit is lost on the way. Input and Output have to be written, even zero.
+// Tariff is a price in the configuration: dollars per million tokens, as decimal text, which is
+// exact. Input and Output are required, even if zero.
 type Tariff struct {
 	Input      string `yaml:"input"`
 	Output     string `yaml:"output"`
-	CacheRead  string `yaml:"cache_read"`  // default: as Input
-	CacheWrite string `yaml:"cache_write"` // default: as Input
-	Reasoning  string `yaml:"reasoning"`   // default: as Output
-	Request    string `yaml:"request"`     // dollars for each request; default: none
-	Context    int64  `yaml:"context"`     // window of the model in tokens; 0 is not known
-	// Above is the length of a prompt beyond which Long is the price of all tokens.
+	CacheRead  string `yaml:"cache_read"`  // default: Input
+	CacheWrite string `yaml:"cache_write"` // default: Input
+	Reasoning  string `yaml:"reasoning"`   // default: Output
+	Request    string `yaml:"request"`     // dollars per request; default: 0
+	Context    int64  `yaml:"context"`     // context window of the model in tokens; 0: unknown
+	// Above is the prompt length from which Long is the price of all tokens.
 	Above int64   `yaml:"above"`
 	Long  *Tariff `yaml:"long"`
 }
 
-// BookOptions is what the operator says about prices.
+// BookOptions are the operator's prices.
 type BookOptions struct {
-	// Rules are prices by pattern: "provider/model" whole or with * at the end. The
-	// longest pattern wins, and any of them wins over the built-in table.
+	// Rules are prices by pattern: "provider/model", or a prefix that ends in *. The longest
+	// pattern wins. Rules win over the built-in table.
 	Rules map[string]Tariff
-	// Ceiling is the price of a model that has none. Nil is that there is no price.
+	// Ceiling is the price of models without a price. Nil: they have none.
 	Ceiling *Tariff
 }
 
-// Book finds the price of a model. It does not change, so anyone may read it.
+// Book finds the price of a model. It is immutable.
 type Book struct {
-	own     rules             // by provider/model
-	vendors map[string]*rules // by preset, then by model
+	own     rules             // the operator's, by provider/model
+	vendors map[string]*rules // built in, by preset, then by model
 	ceiling *Price
 }
 
-// rules are prices by name. A whole name is longer than any pattern that fits it.
+// rules are prices by model name. An exact name wins over a prefix.
 type rules struct {
-	whole map[string]Price
-	open  []prefix // the longest first
+	exact    map[string]Price
+	prefixes []prefix // longest first
 }
 
 type prefix struct {
@@ -56,19 +57,18 @@ type prefix struct {
 }
 
 func (r *rules) find(name string) (Price, bool) {
-	if p, ok := r.whole[name]; ok {
+	if p, ok := r.exact[name]; ok {
 		return p, true
 	}
-	for i := range r.open {
-		if strings.HasPrefix(name, r.open[i].name) {
-			return r.open[i].price, true
+	for i := range r.prefixes {
+		if strings.HasPrefix(name, r.prefixes[i].name) {
+			return r.prefixes[i].price, true
 		}
 	}
 	return Price{}, false
 }
 
-// NewBook reads the built-in table and puts the operator's rules before it. All
-// mistakes are reported at once.
+// NewBook combines the operator's rules with the built-in table. It reports all mistakes at once.
 func NewBook(o BookOptions) (*Book, error) {
 	vendors, err := readTable(table)
 	if err != nil {
@@ -97,9 +97,8 @@ func NewBook(o BookOptions) (*Book, error) {
 	return b, nil
 }
 
-// Find is the price of a target, "provider/model", of a provider with that preset. It
-// is not known where neither the operator nor the table says it and there is no
-// ceiling; it is never zero for want of knowledge.
+// Find returns the price of a target, "provider/model", whose provider has the given preset. It
+// reports false if neither the rules nor the table have one and there is no ceiling.
 func (b *Book) Find(preset, target string) (p Price, known bool) {
 	if p, ok := b.own.find(target); ok {
 		return p, true
@@ -117,6 +116,16 @@ func (b *Book) Find(preset, target string) (p Price, known bool) {
 	return Price{}, false
 }
 
+// Names returns the names of the models of a preset in the built-in table, in alphabetical
+// order.
+func (b *Book) Names(preset string) []string {
+	v := b.vendors[preset]
+	if v == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(v.exact))
+}
+
 func (r *rules) add(pattern string, t Tariff) error {
 	name, open := strings.CutSuffix(pattern, "*")
 	if pattern == "" || strings.Contains(name, "*") {
@@ -127,28 +136,28 @@ func (r *rules) add(pattern string, t Tariff) error {
 		return fmt.Errorf("%q: %w", pattern, err)
 	}
 	if open {
-		r.open = append(r.open, prefix{name, p})
+		r.prefixes = append(r.prefixes, prefix{name, p})
 		return nil
 	}
-	if r.whole == nil {
-		r.whole = make(map[string]Price)
+	if r.exact == nil {
+		r.exact = make(map[string]Price)
 	}
-	r.whole[name] = p
+	r.exact[name] = p
 	return nil
 }
 
 func (r *rules) sort() {
-	slices.SortFunc(r.open, func(a, b prefix) int { return len(b.name) - len(a.name) })
+	slices.SortFunc(r.prefixes, func(a, b prefix) int { return len(b.name) - len(a.name) })
 }
 
-// Price reads the text.
+// Price parses the tariff.
 func (t Tariff) Price() (Price, error) {
 	p := Price{Context: t.Context, Above: t.Above}
 	var wrong []error
 	read := func(to *Rate, name, text string) {
 		r, err := ParseRate(text)
 		if text == "" {
-			err = errors.New("has to be written, even if it is 0")
+			err = errors.New("is required, even if it is 0")
 		}
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", name, err))
@@ -180,14 +189,14 @@ func (t Tariff) Price() (Price, error) {
 	return p, errors.Join(wrong...)
 }
 
-// long reads the price of long prompts. A longer prompt must not be cheaper: the cost
-// of a request would fall while it grows, and no reservation could be trusted.
+// long parses the price of long prompts. It must not be lower than the normal price: a reservation
+// relies on the cost growing with the prompt.
 func (t Tariff) long(p *Price) error {
 	if t.Long == nil && t.Above == 0 {
 		return nil
 	}
 	if t.Long == nil || t.Above <= 0 || t.Long.Long != nil || t.Long.Above != 0 {
-		return errors.New("above and long belong together, once: the length of a prompt, and the price beyond it")
+		return errors.New("above and long are needed together and cannot be nested: the length of a prompt, and the price beyond it")
 	}
 	l, err := t.Long.Price()
 	if err != nil {
@@ -200,7 +209,7 @@ func (t Tariff) long(p *Price) error {
 	return nil
 }
 
-// vendor is one entry of the table. Source says where the prices were looked up.
+// vendor is an entry of the built-in table. Source says where the prices were found.
 type vendor struct {
 	Preset string `yaml:"preset"`
 	AsOf   string `yaml:"as_of"`

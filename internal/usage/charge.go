@@ -2,23 +2,20 @@ package usage
 
 import "github.com/isogloss-gateway/isogloss/llm"
 
-// Facts is what is known of a request when it has ended.
+// Facts is what is known of a request at its end.
 type Facts struct {
 	Outcome Outcome
-	// Reported is what the provider said. Nil is that it said nothing; all zeros are
-	// its word for zero.
+	// Reported is the usage that the provider reported. Nil: none was reported.
 	Reported  *llm.Usage
-	Prompt    int64  // tokens of the prompt, counted here; 0 where nobody was asked
-	Delivered int64  // tokens of output that were passed on, counted here
-	Price     *Price // nil where none is known
+	Prompt    int64  // estimated tokens of the prompt; 0 if no upstream was called
+	Delivered int64  // estimated output tokens that were delivered
+	Content   bool   // the response is not empty: a provider that reports zero has not counted it
+	Price     *Price // nil: unknown
 }
 
-// Charge is what the client pays, by the policy in DESIGN.md: the usage, whether it was
-// counted here, and the cost. The cost is nil where no price is known, or where the sum
-// does not fit; it is zero only where nothing is owed.
-//
-// It is about one request. Failed attempts and hedges that lost are not in the facts,
-// because the client does not pay for them.
+// Charge computes what the client pays, by the policy in DESIGN.md: the usage, whether it is
+// estimated, and the cost. The cost is nil if the price is unknown or the sum overflows. Failed
+// attempts and hedges that lost are not charged.
 func Charge(f Facts) (u llm.Usage, estimated bool, cost *Money) {
 	switch {
 	case f.Outcome == Refused, f.Outcome == Cached, f.Outcome == Failed && f.Delivered <= 0:
@@ -26,35 +23,45 @@ func Charge(f Facts) (u llm.Usage, estimated bool, cost *Money) {
 	case f.Outcome == Left && f.Reported == nil && f.Prompt <= 0 && f.Delivered <= 0:
 		return llm.Usage{}, false, new(Money)
 	case f.Outcome == Lost && f.Delivered <= 0:
-		// The gateway died before it said anything. The client has nothing.
+		// The gateway died before it delivered anything.
 		return llm.Usage{}, true, new(Money)
-	case f.Outcome == Answered && sound(f.Reported):
+	case f.Outcome == Answered && isValid(f.Reported) && !f.uncounted():
 		u = *f.Reported
 	default:
-		u, estimated = counted(f), true
+		u, estimated = estimate(f), true
 	}
 	return u, estimated, costOf(u, f.Price)
 }
 
-// counted is the usage of an answer that broke off, or whose provider does not tell.
-// What a provider has said until then holds, and what was passed on since is added.
-func counted(f Facts) llm.Usage {
+// uncounted reports whether the provider reports zero for an output that is not empty, or for
+// everything.
+func (f *Facts) uncounted() bool {
+	return f.Content && f.Reported.TotalOutput() == 0 && (f.Delivered > 0 || f.Reported.TotalInput() == 0)
+}
+
+// estimate returns the usage of a response that broke off or whose provider has not counted all of
+// it. What was reported until then counts; the rest is estimated.
+func estimate(f Facts) llm.Usage {
 	u := llm.Usage{Input: max(f.Prompt, 0)}
-	if sound(f.Reported) {
+	if isValid(f.Reported) {
 		if f.Reported.Input > 0 || f.Reported.CacheRead > 0 || f.Reported.CacheWrite > 0 {
 			u = *f.Reported
 		} else {
 			u.Output, u.Reasoning = f.Reported.Output, f.Reported.Reasoning
 		}
 	}
-	// Reasoning counts here as passed on, too: it is not told apart while it passes.
+	// Delivered includes reasoning, which is not counted separately.
 	u.Output = max(u.Output, f.Delivered-u.Reasoning)
 	return u
 }
 
-// sound reports whether a provider's numbers can be numbers of tokens.
-func sound(u *llm.Usage) bool {
-	return u != nil && min(u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning) >= 0
+// maxTokens is more than any response has.
+const maxTokens = 1 << 40
+
+// isValid reports whether reported token counts are plausible.
+func isValid(u *llm.Usage) bool {
+	return u != nil && min(u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning) >= 0 &&
+		max(u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning) <= maxTokens
 }
 
 func costOf(u llm.Usage, p *Price) *Money {

@@ -8,20 +8,23 @@ import (
 	"strings"
 )
 
-// ErrOverflow is an amount that does not fit. It is never cut to one that does.
+// ErrOverflow reports an amount that does not fit into Money.
 var ErrOverflow = errors.New("usage: the amount is too large")
 
-// places is how many digits an amount has behind the point.
+// places is the number of decimal places of an amount.
 const places = 9
 
-// ParseMoney reads dollars as decimal text, such as "12.5". It is exact: no more than
-// nine places, no exponent, and no float in between.
+// ParseMoney parses dollars as decimal text, such as "12.5". It is exact: at most nine decimal
+// places, and no exponent.
 func ParseMoney(dollars string) (Money, error) {
 	n, err := parseDecimal(dollars)
 	return Money(n), err
 }
 
-// String is the exact amount, such as "$0.000123456". Zeros at the end are left off.
+// Decimal writes the amount in dollars as a decimal number, such as 0.50.
+func (m Money) Decimal() string { return strings.Replace(m.String(), "$", "", 1) }
+
+// String formats the exact amount without trailing zeros, such as "$0.000123456".
 func (m Money) String() string {
 	sign, n := "", uint64(m)
 	if m < 0 {
@@ -31,7 +34,7 @@ func (m Money) String() string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// Add is the sum, or ErrOverflow.
+// Add returns the sum, or ErrOverflow.
 func (m Money) Add(n Money) (Money, error) {
 	sum := m + n
 	if (n > 0) != (sum > m) && n != 0 {
@@ -40,7 +43,7 @@ func (m Money) Add(n Money) (Money, error) {
 	return sum, nil
 }
 
-// Mul is the amount times n, or ErrOverflow.
+// Mul returns the amount times n, or ErrOverflow.
 func (m Money) Mul(n int64) (Money, error) {
 	hi, lo := bits.Mul64(magnitude(int64(m)), magnitude(n))
 	limit := uint64(math.MaxInt64)
@@ -64,7 +67,7 @@ func magnitude(n int64) uint64 {
 	return uint64(n)
 }
 
-// parseDecimal reads decimal text as billionths.
+// parseDecimal parses decimal text as billionths.
 func parseDecimal(text string) (int64, error) {
 	digits, negative := strings.CutPrefix(text, "-")
 	whole, part, point := strings.Cut(digits, ".")
@@ -72,7 +75,7 @@ func parseDecimal(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is not a decimal number; write it like 0.25", text)
 	}
 	if len(strings.TrimRight(part, "0")) > places {
-		return 0, fmt.Errorf("%q has more than %d places behind the point", text, places)
+		return 0, fmt.Errorf("%q has more than %d decimal places", text, places)
 	}
 	part = (part + strings.Repeat("0", places))[:places]
 	var n uint64

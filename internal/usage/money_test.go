@@ -116,7 +116,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// FuzzCost holds the sum against arithmetic without bounds.
+// FuzzCost compares the cost with arbitrary-precision arithmetic.
 func FuzzCost(f *testing.F) {
 	f.Add(int64(1), int64(2), int64(3), int64(4), int64(5), int64(1.25e9), int64(1e10))
 	f.Add(int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MaxInt64))

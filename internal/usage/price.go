@@ -8,13 +8,13 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Rate is a price of tokens: billionths of a dollar for a million of them, which is
-// millionths of a billionth for one. Published prices are exact in it.
+// Rate is a price per token: billionths of a dollar per million tokens. Published prices are exact
+// in it.
 type Rate int64
 
 const million = 1_000_000
 
-// ParseRate reads dollars per million tokens as decimal text, such as "0.0375".
+// ParseRate parses dollars per million tokens as decimal text, such as "0.0375".
 func ParseRate(dollars string) (Rate, error) {
 	n, err := parseDecimal(dollars)
 	if err == nil && n < 0 {
@@ -23,24 +23,23 @@ func ParseRate(dollars string) (Rate, error) {
 	return Rate(n), err
 }
 
-// Price is what a model costs, by class of token.
+// Price is the price of a model by token class.
 type Price struct {
 	Input, CacheRead, CacheWrite, Output, Reasoning Rate
-	Request                                         Money // for each request, whatever it used
-	Context                                         int64 // window of the model in tokens; 0 is not known
-	// Above is how much the model may read at these rates; 0 is any amount. A longer
-	// prompt has the rates of Long, for all of its tokens.
+	Request                                         Money // per request
+	Context                                         int64 // context window of the model in tokens; 0: unknown
+	// Above is the prompt length up to which these rates apply; 0: any length. A longer prompt has
+	// the rates of Long for all of its tokens.
 	Above int64
 	Long  *Price
-	// Ceiling says that the price is not known, and this is the operator's guess.
+	// Ceiling says that the price is the operator's ceiling for models without a price.
 	Ceiling bool
 }
 
-// Cost is what the tokens cost. It is exact until the end, and then rounded up once
-// to a billionth of a dollar. A count or a rate below zero is an error, and so is an
-// amount that does not fit: a charge is never negative.
+// Cost returns the cost of the tokens. It is exact, and rounded up once, to a billionth of a
+// dollar. Negative counts or rates and amounts that overflow are errors.
 func (p Price) Cost(u llm.Usage) (Money, error) {
-	if p.Long != nil && readsMore(u, p.Above) {
+	if p.Long != nil && promptLongerThan(u, p.Above) {
 		return p.Long.Cost(u)
 	}
 	classes := [...]struct {
@@ -52,7 +51,7 @@ func (p Price) Cost(u llm.Usage) (Money, error) {
 		if c.tokens < 0 || c.rate < 0 {
 			return 0, fmt.Errorf("usage: %d tokens at a rate of %d: neither may be negative", c.tokens, c.rate)
 		}
-		// Five products of 63 bits by 63 bits are far from 128 bits.
+		// Five products of 63 by 63 bits fit into 128 bits.
 		h, l := bits.Mul64(uint64(c.tokens), uint64(c.rate))
 		var carry uint64
 		lo, carry = bits.Add64(lo, l, 0)
@@ -70,8 +69,8 @@ func (p Price) Cost(u llm.Usage) (Money, error) {
 	return Money(sum).Add(p.Request)
 }
 
-// Most is what so many tokens cost at most, whichever of the provider's classes they
-// turn out to be: writing to a prompt cache may cost more than reading anew.
+// Most returns the maximum cost of so many tokens, whichever classes the provider assigns: writing
+// to a prompt cache may cost more than uncached input.
 func (p Price) Most(read, written int64) (Money, error) {
 	if p.Long != nil && read > p.Above {
 		return p.Long.Most(read, written)
@@ -80,9 +79,9 @@ func (p Price) Most(read, written int64) (Money, error) {
 	return dear.Cost(llm.Usage{Input: read, Output: written})
 }
 
-// readsMore reports whether the prompt is longer than n. The classes may be any
-// numbers that a provider wrote, so their sum is not taken without care.
-func readsMore(u llm.Usage, n int64) bool {
+// promptLongerThan reports whether the prompt is longer than n. It does not overflow for any
+// reported counts.
+func promptLongerThan(u llm.Usage, n int64) bool {
 	if n < 0 || u.Input < 0 || u.CacheRead < 0 || u.CacheWrite < 0 {
 		return false
 	}

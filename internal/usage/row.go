@@ -6,35 +6,33 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Money is an amount in billionths of a dollar. It is a whole number, so that sums
-// are exact; an amount of which nothing is known is a nil *Money and never zero.
+// Money is an amount in billionths of a dollar. Sums are exact. An unknown amount is a nil *Money,
+// never zero.
 type Money int64
 
 // Dollar is one dollar.
 const Dollar Money = 1e9
 
-// Row is one request in the ledger. There is one for each, whatever became of it,
-// with its attempts.
+// Row is a request in the ledger, with its attempts.
 type Row struct {
-	ID       string // of the request, as the client was told; unique in the ledger
+	ID       string // request id, as returned to the client; unique in the ledger
 	Node     string // the gateway that served it
 	Key      string // id of the client's key; empty for keys of the configuration file
 	Team     string
 	Org      string
 	Began    time.Time
 	Took     time.Duration
-	Endpoint string // from the gateway's own list, such as chat_completions
+	Endpoint string // from the gateway's list, such as chat_completions
 	Dialect  string // the client's protocol
-	Model    string // the route's name, as the operator wrote it
-	Target   string // provider/model that answered; empty where none did
+	Model    string // name of the route
+	Target   string // provider/model that responded; empty if none did
 	Stream   bool
 	Status   int
 	Outcome  Outcome
-	Usage    llm.Usage // what the client is charged for, in classes that do not overlap
-	// Estimated says that the provider did not tell the usage, because the answer
-	// broke off: it was counted here.
+	Usage    llm.Usage // what the client is charged for, in disjoint classes
+	// Estimated says that the provider did not report the usage, so that the gateway estimated it.
 	Estimated bool
-	Cost      *Money // nil where no price is known
+	Cost      *Money // nil: unknown
 	Attempts  []Attempt
 }
 
@@ -43,24 +41,24 @@ type Outcome string
 
 // The outcomes.
 const (
-	Answered Outcome = "answered" // to its end
-	Left     Outcome = "left"     // the client went away
-	Failed   Outcome = "failed"   // with an error, before or in mid-answer
-	Refused  Outcome = "refused"  // by the gateway itself; nobody was asked
-	Lost     Outcome = "lost"     // the gateway died; the row was made from the spool
-	Cached   Outcome = "cached"   // from the gateway's own cache; it costs nothing
+	Answered Outcome = "answered" // completely
+	Left     Outcome = "left"     // the client disconnected
+	Failed   Outcome = "failed"   // with an error, before or during the response
+	Refused  Outcome = "refused"  // by the gateway; no upstream was called
+	Lost     Outcome = "lost"     // the gateway died; the row comes from the spool
+	Cached   Outcome = "cached"   // from the gateway's cache; it costs nothing
 )
 
-// Attempt is one upstream that was asked for a request.
+// Attempt is one upstream call for a request.
 type Attempt struct {
 	Target string
 	Began  time.Time
 	Took   time.Duration
-	Status int    // as the upstream answered; 0 where it did not
-	Fault  string // empty where it answered well
+	Status int    // of the upstream response; 0: none
+	Fault  string // empty: it succeeded
 	Usage  llm.Usage
-	Cost   *Money // what the operator pays for it; nil where it is not known
-	// Charged says that its usage is part of the row's. A hedge that lost and an
-	// attempt that failed before it said anything are the operator's expense.
+	Cost   *Money // cost for the operator; nil: unknown
+	// Charged says that its usage is charged to the client. Hedges that lost and attempts that
+	// failed before the first byte are the operator's expense.
 	Charged bool
 }

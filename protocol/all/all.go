@@ -4,12 +4,38 @@ package all
 import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/anthropic"
+	"github.com/isogloss-gateway/isogloss/protocol/completions"
 	"github.com/isogloss-gateway/isogloss/protocol/gemini"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
 	"github.com/isogloss-gateway/isogloss/protocol/openairesponses"
+	"github.com/isogloss-gateway/isogloss/protocol/rerank"
 )
 
-// Codecs returns one codec for each protocol.
+// Dialects returns a description of each protocol. The first one is that of clients
+// which give no sign of their own.
+func Dialects() []*protocol.Dialect {
+	return []*protocol.Dialect{
+		openaichat.Dialect(completions.Route(), rerank.Route()),
+		openairesponses.Dialect(),
+		anthropic.Dialect(),
+		gemini.Dialect(),
+	}
+}
+
+// Codecs returns the codec of each protocol.
 func Codecs() []protocol.Translator {
-	return []protocol.Translator{openaichat.Codec{}, openairesponses.Codec{}, anthropic.Codec{}, gemini.Codec{}}
+	var list []protocol.Translator
+	for _, d := range Dialects() {
+		list = append(list, d.Codec)
+	}
+	return list
+}
+
+// Names returns the name of each protocol.
+func Names() []protocol.Name {
+	var list []protocol.Name
+	for _, d := range Dialects() {
+		list = append(list, d.Name)
+	}
+	return list
 }

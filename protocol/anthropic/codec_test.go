@@ -57,15 +57,18 @@ func eachEvent(t testing.TB, stream []byte, do func(name, data []byte)) {
 	}
 }
 
-// collected is the whole answer of a stream, or why there is none.
+// collected is the whole response of a stream, or the error that it ends in.
 func collected(t testing.TB, stream []byte) ([]byte, error) {
-	col := Codec{}.NewCollector(1 << 20)
-	eachEvent(t, stream, func(_, data []byte) {
-		if err := col.Add(data); err != nil {
-			t.Fatal(err)
-		}
-	})
-	return col.Body()
+	t.Helper()
+	events, err := protocoltest.ReadStream(Codec{}, bytes.NewReader(stream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := protocoltest.Collect(events)
+	if err != nil {
+		return nil, err
+	}
+	return Codec{}.EncodeResponse(resp, nil, &llm.Report{}), nil
 }
 
 func pretty(t testing.TB, body []byte) string {
@@ -118,24 +121,21 @@ func TestStreamCollectedAndExploded(t *testing.T) {
 			}
 			continue
 		}
-		parts, err := Codec{}.Explode(body)
-		if err != nil {
-			t.Fatal(err)
+		resp, bad := Codec{}.DecodeResponse(body)
+		if bad != nil {
+			t.Fatal(bad)
 		}
-		var again []byte
-		for _, data := range parts {
-			again = fmt.Appendf(again, "data: %s\n\n", data)
-		}
+		again := protocoltest.WriteStream(Codec{}, nil, llm.Explode(resp))
 		if got, err := collected(t, again); err != nil || !sameJSON(t, got, body) {
 			t.Errorf("%s: %v: after a round through a stream\n%s\nwant\n%s", name, err, got, body)
 		}
 	}
 }
 
-func TestExplodeRefusesErrors(t *testing.T) {
+func TestDecodeResponseRefusesErrors(t *testing.T) {
 	for _, body := range []string{`{"type":"error","error":{"type":"api_error","message":"no"}}`, `{"id":"x"}`, `[`} {
-		if parts, err := (Codec{}).Explode([]byte(body)); err == nil {
-			t.Errorf("%s gives %d events", body, len(parts))
+		if resp, err := (Codec{}).DecodeResponse([]byte(body)); err == nil {
+			t.Errorf("%s gives %+v", body, resp)
 		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// DecodeCountRequest reads a client's request for the number of tokens of a prompt.
-// It has the members of a request for an answer, less those that shape the answer.
+// DecodeCountRequest decodes a token count request. It has the members of a
+// messages request, without those that control the output.
 func (c Codec) DecodeCountRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	return c.DecodeRequest(in)
 }
 
-// EncodeCountRequest writes a request for the number of tokens of a prompt.
+// EncodeCountRequest encodes a token count request.
 func (Codec) EncodeCountRequest(req *llm.Request, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	e, err := encodeRequest(req, target, report)
 	if err != nil {
@@ -29,22 +29,22 @@ func (Codec) EncodeCountRequest(req *llm.Request, target protocol.Target, report
 	return e.outgoing(messagesPath + "/count_tokens")
 }
 
-// DecodeCount reads the number of tokens that an upstream has counted.
+// DecodeCount decodes the upstream's token count.
 func (Codec) DecodeCount(body []byte) (int64, *llm.Error) {
 	var w struct {
 		InputTokens wire.Number `json:"input_tokens"`
 	}
-	if err := json.Unmarshal(body, &w, lenient); err != nil {
-		return 0, badAnswer("the upstream's answer is not a count of tokens", err)
+	if err := json.Unmarshal(body, &w, wire.Lenient); err != nil {
+		return 0, protocol.InvalidResponse("the upstream's response is not a token count", err)
 	}
 	n, err := w.InputTokens.Int64()
 	if err != nil {
-		return 0, badAnswer("the upstream's answer is not a count of tokens", err)
+		return 0, protocol.InvalidResponse("the upstream's response is not a token count", err)
 	}
 	return n, nil
 }
 
-// EncodeCount writes the answer to a request for a number of tokens.
+// EncodeCount encodes the response to a token count request.
 func (Codec) EncodeCount(tokens int64) []byte {
 	return append(strconv.AppendInt([]byte(`{"input_tokens":`), tokens, 10), '}')
 }

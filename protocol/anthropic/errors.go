@@ -14,25 +14,25 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// statusOverloaded is the vendor's own number.
+// statusOverloaded is Anthropic's own status for an overloaded service.
 const statusOverloaded = 529
 
-// tooLong is the vendor's wording for a prompt that is too long, by which agents decide
-// to shorten it. ERR-18
+// tooLong is Anthropic's message for a prompt that exceeds the context window.
+// Agents look for it to shorten the prompt. ERR-18
 const tooLong = "prompt is too long"
 
-// DecodeError reads an upstream's error answer, whatever its shape.
+// DecodeError decodes an error response of any shape.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
 	e := decodeErrorBody(status, body)
 	e.RetryAfter = protocol.RetryAfter(header)
 	return e
 }
 
-// errorWords is what there is to be found in an error.
+// errorWords holds the parts of an error that were found.
 type errorWords struct{ typ, code, param, message string }
 
-// decodeErrorBody reads an error object. The status is 0 for one that came inside a
-// good answer or a stream.
+// decodeErrorBody decodes an error object. The status is 0 for an error inside a
+// stream or a response with status 200.
 func decodeErrorBody(status int, body []byte) *llm.Error {
 	var w errorWords
 	w.find(body, 0)
@@ -52,29 +52,27 @@ func decodeErrorBody(status int, body []byte) *llm.Error {
 	if e.Message == "" {
 		e.Message = "the upstream reported an error without a message"
 		if text := http.StatusText(status); text != "" {
-			e.Message = "the upstream answered with status " + strconv.Itoa(status) + " (" + text + ")"
+			e.Message = "the upstream returned status " + strconv.Itoa(status) + " (" + text + ")"
 		}
 	}
 	return e
 }
 
-// overflows recognises a prompt that is too long, in the vendor's words and in those of
-// engines that speak its protocol. ERR-18
+// overflows reports whether an error means that the prompt exceeds the context
+// window. It knows Anthropic's wording and that of engines which speak its
+// protocol. ERR-18
 func overflows(w errorWords) bool {
 	message := strings.ToLower(w.message)
 	return strings.Contains(message, tooLong) || strings.Contains(message, "context length") ||
 		strings.Contains(w.typ, "exceed_context") || w.code == llm.ContextLength
 }
 
-// OverflowWords are those by which clients know that a prompt is too long.
-func (Codec) OverflowWords() string { return tooLong }
-
 // maxErrorDepth bounds the search for a message: an error may be the text of an
 // error, ERR-17.
 const maxErrorDepth = 6
 
-// find looks for the parts of an error in any of the shapes that servers use.
-// ERR-03, ERR-04
+// find looks for the parts of an error in all shapes that servers use. ERR-03,
+// ERR-04
 func (w *errorWords) find(raw wire.Raw, depth int) {
 	if depth > maxErrorDepth {
 		return
@@ -86,10 +84,10 @@ func (w *errorWords) find(raw wire.Raw, depth int) {
 		}
 	case '"':
 		var text string
-		if json.Unmarshal(raw, &text, lenient) != nil {
+		if json.Unmarshal(raw, &text, wire.Lenient) != nil {
 			return
 		}
-		if inner := wire.Raw(strings.TrimSpace(text)); inner.Kind() == '{' && inner.IsValid(lenient) {
+		if inner := wire.Raw(strings.TrimSpace(text)); inner.Kind() == '{' && inner.IsValid(wire.Lenient) {
 			w.find(inner, depth+1)
 		} else if w.message == "" && text != "" {
 			w.message = text
@@ -106,49 +104,34 @@ func (w *errorWords) find(raw wire.Raw, depth int) {
 			Code    jsontext.Value `json:"code"`
 			Param   jsontext.Value `json:"param"`
 		}
-		if json.Unmarshal(raw, &o, lenient) != nil {
+		if json.Unmarshal(raw, &o, wire.Lenient) != nil {
 			return
 		}
 		var named struct {
 			Code jsontext.Value `json:"error_code"`
 		}
-		_ = json.Unmarshal(o.Details, &named, lenient) // details may be anything
+		_ = json.Unmarshal(o.Details, &named, wire.Lenient) // details may be anything
 		set(&w.code, named.Code)
 		w.find(o.Error, depth+1)
 		set(&w.code, o.Code)
 		set(&w.param, o.Param)
-		if t := scalar(o.Type); w.typ == "" && t != "error" {
+		if t := wire.Scalar(o.Type); w.typ == "" && t != "error" {
 			w.typ = t
 		}
 		for _, v := range []jsontext.Value{o.Message, o.Errors, o.Detail, o.Msg} {
 			w.find(v, depth+1)
 		}
-	default: // numbers and the like say nothing
+	default: // numbers and other values hold no message
 	}
 }
 
 func set(to *string, v jsontext.Value) {
 	if *to == "" {
-		*to = scalar(v)
+		*to = wire.Scalar(v)
 	}
 }
 
-// scalar is the text of a JSON string or number; anything else has none.
-func scalar(v jsontext.Value) string {
-	switch v.Kind() {
-	case '"':
-		var s string
-		if json.Unmarshal(v, &s, lenient) == nil {
-			return s
-		}
-	case '0':
-		return string(v)
-	default:
-	}
-	return ""
-}
-
-// kindWords are the words of types and codes that tell a kind, the telling ones
+// kindWords maps words of error types and codes to kinds, the most specific
 // first.
 var kindWords = []struct {
 	word string
@@ -170,8 +153,8 @@ var kindWords = []struct {
 	{llm.ContextLength, llm.InvalidRequest},
 }
 
-// kindOf sorts an error by its status, and by its words where there is none or
-// where they say more.
+// kindOf derives an error's kind from its status, and from its words where there
+// is no status or where they are more specific.
 func kindOf(status int, words string) llm.Kind {
 	byWords := llm.Upstream
 	for _, k := range kindWords {
@@ -183,26 +166,11 @@ func kindOf(status int, words string) llm.Kind {
 	switch {
 	case status == 0, status == http.StatusOK, byWords == llm.Quota:
 		return byWords
-	case status == http.StatusUnauthorized, byWords == llm.UpstreamAuth && (status == http.StatusBadRequest || status == http.StatusForbidden):
+	case byWords == llm.UpstreamAuth && (status == http.StatusBadRequest || status == http.StatusForbidden):
 		return llm.UpstreamAuth
-	case status == http.StatusPaymentRequired:
-		return llm.Quota
-	case status == http.StatusForbidden:
-		return llm.Permission
-	case status == http.StatusNotFound:
-		return llm.NotFound
-	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
-		return llm.Timeout
-	case status == http.StatusRequestEntityTooLarge:
-		return llm.TooLarge
-	case status == http.StatusTooManyRequests:
-		return llm.RateLimit
-	case status == http.StatusServiceUnavailable, status == statusOverloaded:
-		return llm.Overloaded
-	case status >= 400 && status < 500:
-		return llm.InvalidRequest
 	}
-	return llm.Upstream
+	kind, _ := protocol.KindOfStatus(status)
+	return kind
 }
 
 // isError reports whether a body is an error object.
@@ -211,11 +179,7 @@ func isError(typ string, err wire.Raw) bool {
 	return typ == "error" || k == '{' || k == '"' && len(err) > len(`""`)
 }
 
-func badAnswer(what string, cause error) *llm.Error {
-	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: what, Cause: cause}
-}
-
-// kindTypes are the types of error that the vendor has for the kinds.
+// kindTypes maps error kinds to Anthropic's error types.
 var kindTypes = map[llm.Kind]string{
 	llm.InvalidRequest:   "invalid_request_error",
 	llm.Authentication:   "authentication_error",
@@ -230,7 +194,7 @@ var kindTypes = map[llm.Kind]string{
 	llm.Timeout:          "timeout_error",
 }
 
-// EncodeError writes the vendor's error envelope. Its SDKs branch on the code in
+// EncodeError writes Anthropic's error envelope. Its SDKs branch on the code in
 // details, which other clients ignore.
 func (Codec) EncodeError(e *llm.Error) []byte {
 	typ, ok := kindTypes[e.Kind]
@@ -241,22 +205,22 @@ func (Codec) EncodeError(e *llm.Error) []byte {
 	if e.Code == llm.ContextLength && !strings.Contains(strings.ToLower(message), tooLong) {
 		message = tooLong + ": " + message
 	}
-	b := appendString([]byte(`{"type":"error","error":{"type":`), typ)
-	b = appendString(append(b, `,"message":`...), message)
+	b := wire.AppendQuote([]byte(`{"type":"error","error":{"type":`), typ)
+	b = wire.AppendQuote(append(b, `,"message":`...), message)
 	if e.Code != "" {
-		b = appendString(append(b, `,"details":{"error_code":`...), e.Code)
+		b = wire.AppendQuote(append(b, `,"details":{"error_code":`...), e.Code)
 		b = append(b, '}')
 	}
 	return append(b, "}}"...)
 }
 
-// EncodeStreamError writes the event that ends a stream which has already begun.
-// No message_stop follows it.
+// EncodeStreamError writes the error event that ends a stream. No message_stop
+// follows.
 func (c Codec) EncodeStreamError(e *llm.Error) []byte {
 	return sse.AppendEvent(nil, "error", c.EncodeError(e))
 }
 
-// ErrorStatus is the HTTP status that the vendor has for an error.
+// ErrorStatus returns the HTTP status that Anthropic uses for an error.
 func (Codec) ErrorStatus(e *llm.Error) int {
 	switch {
 	case e.Status != 0:

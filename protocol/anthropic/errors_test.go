@@ -28,7 +28,7 @@ func TestDecodeError(t *testing.T) {
 			`{"error":{"code":400,"message":"{\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"max_tokens: too big\"}}","status":"INVALID_ARGUMENT"}}`,
 			llm.Error{Kind: llm.InvalidRequest, Status: 400, Message: "max_tokens: too big", Relayed: true}},
 		{"ERR-13", 502, `<html><body>502 Bad Gateway</body></html>`,
-			llm.Error{Kind: llm.Upstream, Message: "the upstream answered with status 502 (Bad Gateway)"}},
+			llm.Error{Kind: llm.Upstream, Message: "the upstream returned status 502 (Bad Gateway)"}},
 		{"ERR-15", 401, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`,
 			llm.Error{Kind: llm.UpstreamAuth, Message: "invalid x-api-key", Relayed: true}},
 		{"ERR-12", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`,

@@ -9,20 +9,16 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// extOf keeps the members of an object that no field stands for.
+// extOf keeps the unknown members of an object.
 func extOf(extra wire.Extra) llm.Ext {
 	all := extra.All()
 	if len(all) == 0 {
 		return llm.Ext{}
 	}
-	ext := llm.Ext{Protocol: own, Members: make([]llm.Member, 0, len(all))}
-	for _, m := range all {
-		ext.Members = append(ext.Members, llm.Member{Name: m.Name, Value: llm.Raw(m.Value)})
-	}
-	return ext
+	return llm.Ext{Protocol: own, Members: protocol.Members(all)}
 }
 
-// extraOf is what extOf has kept, if it is this protocol's own.
+// extraOf returns the members that extOf kept, if they are this protocol's.
 func extraOf(ext llm.Ext) wire.Extra {
 	if ext.Protocol != own || len(ext.Members) == 0 {
 		return wire.Extra{}
@@ -30,7 +26,8 @@ func extraOf(ext llm.Ext) wire.Extra {
 	return wire.NewExtra(objectOf(ext.Members))
 }
 
-// objectOf is the members as they were: notes have their prefix for others only.
+// objectOf returns members under their names on the wire, without the prefix of
+// marks.
 func objectOf(members []llm.Member) wire.Object {
 	o := make(wire.Object, 0, len(members))
 	for _, m := range members {
@@ -45,23 +42,22 @@ func keep(ext *llm.Ext, name string, value wire.Raw) {
 	ext.Members = append(ext.Members, llm.Member{Name: name, Value: llm.Raw(value)})
 }
 
-// note adds a member that a field stands for already, so that it comes home as it
-// was spelled.
+// note keeps the original JSON of a member whose meaning the neutral model has.
 func note(ext *llm.Ext, name string, value wire.Raw) { keep(ext, protocol.MarkPrefix+name, value) }
 
-// keepRest adds what is left of an object whose known members have been read. It
-// is kept under the object's own name, where restOf finds it.
+// keepRest keeps the unknown members of a nested object under the object's name.
+// restOf returns them.
 func keepRest(ext *llm.Ext, name string, extra wire.Extra) {
 	all := extra.All()
 	if len(all) == 0 {
 		return
 	}
-	if raw, err := all.MarshalJSON(); err == nil { // it was read from JSON
+	if raw, err := all.MarshalJSON(); err == nil { // cannot fail: it was decoded from JSON
 		keep(ext, name, raw)
 	}
 }
 
-// restOf is what keepRest has kept under a name.
+// restOf returns the members that keepRest kept under a name.
 func restOf(ext llm.Ext, name string) wire.Extra {
 	if ext.Protocol != own {
 		return wire.Extra{}
@@ -73,7 +69,7 @@ func restOf(ext llm.Ext, name string) wire.Extra {
 	return wire.NewExtra(o)
 }
 
-// without is an Ext without some members.
+// without returns an Ext without the named members.
 func without(ext llm.Ext, names ...string) llm.Ext {
 	out := llm.Ext{Protocol: ext.Protocol}
 	for _, m := range ext.Members {
@@ -84,21 +80,5 @@ func without(ext llm.Ext, names ...string) llm.Ext {
 	return out
 }
 
-// optText is a text member that is left out where it is empty.
-func optText(s string) wire.Opt[wire.Text] {
-	if s == "" {
-		return wire.Opt[wire.Text]{}
-	}
-	return wire.Some(wire.NewText(s))
-}
-
-// optString is a string member that is left out where it is empty.
-func optString(s string) wire.Opt[string] {
-	if s == "" {
-		return wire.Opt[string]{}
-	}
-	return wire.Some(s)
-}
-
-// quoted is s as a JSON string.
-func quoted(s string) wire.Raw { return appendString(nil, s) }
+// quoted returns s as a JSON string.
+func quoted(s string) wire.Raw { return wire.AppendQuote(nil, s) }

@@ -9,6 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 func seed(f *testing.F, section string) {
@@ -28,7 +29,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		if bad != nil {
 			return
 		}
-		if !jsontext.Value(out.Body).IsValid(lenient) {
+		if !jsontext.Value(out.Body).IsValid(wire.Lenient) {
 			t.Fatalf("not JSON: %s", out.Body)
 		}
 		if _, bad := (Codec{}).DecodeRequest(protocol.Incoming{Body: out.Body}); bad != nil {
@@ -44,12 +45,12 @@ func FuzzDecodeResponse(f *testing.F) {
 		if bad != nil {
 			return
 		}
-		if out := (Codec{}).EncodeResponse(resp, nil, &llm.Report{}); !jsontext.Value(out).IsValid(lenient) {
+		if out := (Codec{}).EncodeResponse(resp, nil, &llm.Report{}); !jsontext.Value(out).IsValid(wire.Lenient) {
 			t.Fatalf("not JSON: %s", out)
 		}
 		stream := protocoltest.WriteStream(Codec{}, nil, llm.Explode(resp))
 		eachEvent(t, stream, func(_, data []byte) {
-			if !jsontext.Value(data).IsValid(lenient) {
+			if !jsontext.Value(data).IsValid(wire.Lenient) {
 				t.Fatalf("not JSON: %s", data)
 			}
 		})
@@ -81,7 +82,7 @@ func FuzzDecodeError(f *testing.F) {
 		if e.Message == "" || e.Kind == "" {
 			t.Fatalf("%+v", e)
 		}
-		if out := (Codec{}).EncodeError(e); !jsontext.Value(out).IsValid(lenient) {
+		if out := (Codec{}).EncodeError(e); !jsontext.Value(out).IsValid(wire.Lenient) {
 			t.Fatalf("not JSON: %s", out)
 		}
 	})

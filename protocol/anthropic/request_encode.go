@@ -10,13 +10,13 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// defaultMaxTokens is sent where neither the client nor the model's entry says how
-// long an answer may be: the protocol wants a number.
+// defaultMaxTokens is sent if neither the client nor the model's configuration
+// sets an output limit. The protocol requires one.
 const defaultMaxTokens = 4096
 
 const messagesPath = "/v1/messages"
 
-// EncodeRequest writes a request for an upstream.
+// EncodeRequest encodes a messages request.
 func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	e, err := encodeRequest(req, target, report)
 	if err != nil {
@@ -25,25 +25,25 @@ func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm
 	return e.outgoing(messagesPath)
 }
 
-// requestEncoder writes one request.
+// requestEncoder encodes one request.
 type requestEncoder struct {
 	req     *llm.Request
 	target  protocol.Target
 	version Version
 	report  *llm.Report
-	home    bool // the request was made in this protocol
+	home    bool // the client speaks this protocol
 	out     Request
 	names   *names
-	notes   []string // instructions that stand for what the protocol cannot say
+	notes   []string // instructions in place of settings that the protocol lacks
 
 	pairs     pairs
 	drafts    []draft
-	moved     []wire.Raw // blocks of an assistant turn that only users may send
+	moved     []wire.Raw // blocks of an assistant turn that only user messages may hold
 	maxTokens *int64
 	defaulted bool
 
 	forced      bool // a tool must be called
-	fromHistory bool // the tools are those of earlier turns
+	fromHistory bool // the declared tools are those that earlier turns called
 }
 
 func encodeRequest(req *llm.Request, target protocol.Target, report *llm.Report) (*requestEncoder, *llm.Error) {
@@ -80,12 +80,12 @@ func encodeRequest(req *llm.Request, target protocol.Target, report *llm.Report)
 	return e, nil
 }
 
-// outgoing is the request as it is sent, or the refusal that the losses amount to.
+// outgoing returns the encoded request, or an error if the report refuses it.
 func (e *requestEncoder) outgoing(path string) (protocol.Outgoing, *llm.Error) {
 	if err := e.report.Err(); err != nil {
 		return protocol.Outgoing{}, err
 	}
-	body, err := requestShape.Marshal(&e.out)
+	body, err := wire.Marshal(&e.out)
 	if err != nil {
 		return protocol.Outgoing{}, &llm.Error{Kind: llm.Internal, Message: "the request cannot be written for the upstream", Cause: err}
 	}
@@ -94,7 +94,7 @@ func (e *requestEncoder) outgoing(path string) (protocol.Outgoing, *llm.Error) {
 	return protocol.Outgoing{Body: body, Path: path, Header: header, Names: e.names.undo}, nil
 }
 
-// extra is the request's own members that no field stands for.
+// extra returns the request's unknown members.
 func (e *requestEncoder) extra() wire.Extra {
 	ext := e.req.Ext
 	if e.home || len(ext.Members) == 0 {
@@ -122,18 +122,18 @@ func (e *requestEncoder) output() {
 	}
 	e.stops(o.Stops)
 	if value(o.Choices) > 1 {
-		e.report.Refuse("output.choices", "n.unsupported", "the protocol gives one answer to a request")
+		e.report.Refuse("output.choices", "n.unsupported", "the protocol returns one choice per request")
 	}
 	for _, m := range o.Modalities {
 		if !strings.EqualFold(m, "text") {
-			e.report.Refuse("output.modalities", "modality.unsupported", "answers are text only, not "+m)
+			e.report.Refuse("output.modalities", "modality.unsupported", "responses are text only, not "+m)
 		}
 	}
 	e.dropIf(o.Verbosity != "", "output.verbosity", "verbosity.unsupported")
 	e.dropIf(o.Logprobs != nil && *o.Logprobs || value(o.TopLogprobs) > 0, "output.logprobs", "logprobs.unsupported")
 }
 
-// stops writes the stop sequences; the vendor refuses blank ones. CRQ-24
+// stops encodes the stop sequences. The API rejects blank ones. CRQ-24
 func (e *requestEncoder) stops(list []string) {
 	if e.target.Gates.NoStop {
 		e.dropIf(len(list) > 0, "output.stops", "stop.unsupported_by_model")
@@ -152,7 +152,7 @@ func (e *requestEncoder) stops(list []string) {
 	}
 }
 
-// dropIf reports a value that the protocol has no place for.
+// dropIf reports a setting that the protocol does not have.
 func (e *requestEncoder) dropIf(set bool, at, code string) {
 	if set {
 		e.report.Drop(at, code, "the protocol has no counterpart, or the model refuses it")
@@ -175,7 +175,7 @@ func (e *requestEncoder) sampling() {
 		e.report.Approximate("sampling.temperature", "temperature.clamped", "the protocol's range ends at 1")
 		s.Temperature = "1"
 	}
-	if !e.home && s.Temperature != "" && s.TopP != "" { // newer models refuse both at once; 1 is no restriction. CRQ-19
+	if !e.home && s.Temperature != "" && s.TopP != "" { // newer models reject both at once; 1 has no effect. CRQ-19
 		switch {
 		case isOne(s.TopP):
 			s.TopP = ""
@@ -184,13 +184,14 @@ func (e *requestEncoder) sampling() {
 		}
 	}
 	if typ := e.out.Thinking.Value().Type.Value(); typ != "" && typ != "disabled" {
-		e.thoughtfulSampling(&s)
+		e.samplingWithThinking(&s)
 	}
-	e.out.Temperature, e.out.TopP, e.out.TopK = wireNumber(s.Temperature), wireNumber(s.TopP), wireNumber(s.TopK)
+	e.out.Temperature, e.out.TopP, e.out.TopK = wire.NonZero(wire.Number(s.Temperature)), wire.NonZero(wire.Number(s.TopP)), wire.NonZero(wire.Number(s.TopK))
 }
 
-// thoughtfulSampling takes out what the vendor refuses while a model thinks. CRQ-21
-func (e *requestEncoder) thoughtfulSampling(s *llm.Sampling) {
+// samplingWithThinking removes the sampling settings that the API rejects while
+// thinking is on. CRQ-21
+func (e *requestEncoder) samplingWithThinking(s *llm.Sampling) {
 	if s.Temperature != "" && !isOne(s.Temperature) {
 		e.report.Drop("sampling.temperature", "temperature.with_thinking", "a model that thinks takes no temperature but 1")
 		s.Temperature = ""
@@ -205,23 +206,16 @@ func (e *requestEncoder) thoughtfulSampling(s *llm.Sampling) {
 	}
 }
 
-// atLeast reports whether a number is limit or more; an unset one is not.
+// atLeast reports whether a number is set and at least limit.
 func atLeast(n llm.Number, limit float64) bool {
 	f, err := wire.Number(n).Float64()
 	return err == nil && f >= limit
 }
 
-// isOne reports whether a number is 1, however it is spelled.
+// isOne reports whether a number is 1 in any notation.
 func isOne(n llm.Number) bool {
 	f, err := wire.Number(n).Float64()
 	return err == nil && f == 1
-}
-
-func wireNumber(n llm.Number) wire.Opt[wire.Number] {
-	if n == "" {
-		return wire.Opt[wire.Number]{}
-	}
-	return wire.Some(wire.Number(n))
 }
 
 func (e *requestEncoder) cacheAndState() {
@@ -236,13 +230,13 @@ func (e *requestEncoder) cacheAndState() {
 		e.report.Refuse("state.conversation", "state.conversation", "the vendor keeps no conversation; send all turns")
 	}
 	if s.Background != nil && *s.Background {
-		e.report.Refuse("state.background", "state.background", "the vendor answers at once or not at all")
+		e.report.Refuse("state.background", "state.background", "background responses are not supported")
 	}
 	e.dropIf(s.Store != nil && *s.Store, "state.store", "store.unsupported")
 	e.dropIf(s.Truncation != "" && s.Truncation != "disabled", "state.truncation", "truncation.unsupported")
 }
 
-// cacheTTLs are the protocol's lifetimes for other vendors' ones.
+// cacheTTLs maps cache lifetimes of other vendors to those of this protocol.
 var cacheTTLs = map[string]string{"": "", "5m": "5m", "1h": "1h", "30m": "1h", "12h": "1h", "24h": "1h"}
 
 func (e *requestEncoder) cache(at string, mark *llm.CacheMark) wire.Opt[CacheControl] {
@@ -256,7 +250,7 @@ func (e *requestEncoder) cache(at string, mark *llm.CacheMark) wire.Opt[CacheCon
 		e.report.Approximate(at+".cache", "cache_ttl.rounded", mark.TTL+" is not among the lifetimes 5m and 1h")
 	}
 	protocol.DropExt(e.report, at+".cache", mark.Ext, protocol.Anthropic)
-	return wire.Some(CacheControl{Type: wire.Some("ephemeral"), TTL: optString(ttl), Extra: extraOf(mark.Ext)})
+	return wire.Some(CacheControl{Type: wire.Some("ephemeral"), TTL: wire.NonZero(ttl), Extra: extraOf(mark.Ext)})
 }
 
 func (e *requestEncoder) identity() {
@@ -267,10 +261,10 @@ func (e *requestEncoder) identity() {
 	}
 	e.dropIf(id.SafetyID != "" && id.SafetyID != user, "identity.safety_id", "user.dropped")
 	if rest := restOf(e.req.Ext, "metadata"); user != "" || len(rest.All()) > 0 {
-		e.out.Metadata = wire.Some(Metadata{UserID: optText(user), Extra: rest})
+		e.out.Metadata = wire.Some(Metadata{UserID: wire.NonZero(wire.NewText(user)), Extra: rest})
 	}
 	e.dropIf(len(id.Metadata) > 0, "identity.metadata", "metadata.unsupported")
-	e.out.Speed = optString(e.req.Service.Speed)
+	e.out.Speed = wire.NonZero(e.req.Service.Speed)
 	switch tier := e.req.Service.Tier; tier {
 	case "":
 	case "auto":
@@ -289,5 +283,49 @@ func (e *requestEncoder) identity() {
 	}
 }
 
-// path names an element of the neutral model.
-func path(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
+// maxName is the maximum length of a tool name and of an id.
+const maxName = 128
+
+// names assigns each tool its name on the wire.
+type names struct {
+	sentAs map[llm.ToolRef]string // by name and namespace
+	taken  map[string]bool
+	undo   map[string]llm.ToolRef
+}
+
+func newNames() *names {
+	return &names{sentAs: map[llm.ToolRef]string{}, taken: map[string]bool{}, undo: map[string]llm.ToolRef{}}
+}
+
+// take reserves a name.
+func (n *names) take(name string) { n.taken[name] = true }
+
+// fix reserves the name of a tool that is sent unchanged, so that its calls keep
+// the name.
+func (n *names) fix(name string) {
+	n.take(name)
+	n.sentAs[llm.ToolRef{Name: name}] = name
+}
+
+// sent returns a tool's name on the wire. A name in earlier turns refers to the
+// tool that is declared under it.
+func (n *names) sent(ref llm.ToolRef) string {
+	key := llm.ToolRef{Name: ref.Name, Namespace: ref.Namespace}
+	if s, ok := n.sentAs[key]; ok {
+		return s
+	}
+	full := ref.Name
+	if ref.Namespace != "" {
+		full = ref.Namespace + "__" + ref.Name
+	}
+	s := llm.SafeName(full, maxName, llm.WordByte)
+	for n.taken[s] {
+		full += "\x00" // no name contains it, so the result hashes differently
+		s = llm.SafeName(full, maxName, llm.WordByte)
+	}
+	n.sentAs[key], n.taken[s] = s, true
+	if s != ref.Name || ref.Namespace != "" || ref.Kind == llm.CustomTool || ref.Kind == llm.SearchTool {
+		n.undo[s] = ref
+	}
+	return s
+}

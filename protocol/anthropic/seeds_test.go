@@ -7,7 +7,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// K63 of docs/seeds.md: which stop sequence was hit is not lost.
+// K63 of docs/evidence/seeds.md: which stop sequence was hit is not lost.
 func TestSeedStopSequence(t *testing.T) {
 	resp, err := Codec{}.DecodeResponse([]byte(`{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"a"}],"stop_reason":"stop_sequence","stop_sequence":"END","usage":{"input_tokens":1,"output_tokens":1}}`))
 	if err != nil {

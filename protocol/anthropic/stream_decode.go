@@ -14,54 +14,42 @@ import (
 
 var errNoObject = errors.New("anthropic: an event's data is no object")
 
-// NewStreamDecoder reads an upstream's stream.
+// NewStreamDecoder returns a decoder for one stream.
 func (Codec) NewStreamDecoder() protocol.StreamDecoder { return &streamDecoder{} }
 
 type streamDecoder struct {
 	event         streamEvent
 	started, over bool
 	open          []*openBlock
-	begun         int  // how many blocks the upstream has begun
-	next          int  // number of the next block
-	called        bool // a call has come whole
+	begun         int  // number of blocks that the upstream has begun
+	next          int  // index of the next block
+	called        bool // a complete call came
 	tally         tally
-	ext           llm.Ext // members of the answer's end that no field stands for
+	ext           llm.Ext // unknown members of message_delta
 
 	reason, sequence string
 	details          StopDetails
 }
 
-// openBlock is a block that has not ended.
-type openBlock struct {
-	wire, index int
-	block       llm.Block
-	held        bool     // the block is shown when it is whole
-	raw         wire.Raw // of a held block
-	input       []byte   // of a held block
-	args        string   // of a call, from its beginning
-	got         bool     // a delta has come
-	half        string   // of a surrogate pair
-}
-
-// Decode reads one event.
+// Decode decodes one event.
 func (d *streamDecoder) Decode(name, data []byte, to []llm.Event) []llm.Event {
 	data = bytes.TrimSpace(data)
 	switch {
 	case d.over || string(data) == "[DONE]":
 		return to
-	case len(data) == 0, data[0] == ':': // a heartbeat dressed as data, SSE-08
+	case len(data) == 0, data[0] == ':': // a heartbeat sent as data, SSE-08
 		return append(to, llm.Ping{})
 	}
-	if err := json.Unmarshal(data, &d.event, lenient); err != nil {
-		return d.fail(to, badAnswer("the upstream sent an event that is not JSON", err))
+	if err := json.Unmarshal(data, &d.event, wire.Lenient); err != nil {
+		return d.fail(to, protocol.InvalidResponse("the upstream sent an event that is not JSON", err))
 	}
 	e := &d.event
 	if e.typ == "" {
 		e.typ = string(name)
 	}
 	if e.typ == "content_block_delta" && e.deltaType == "" && e.delta != nil { // its type came after it
-		if err := json.Unmarshal(e.delta, (*lateDelta)(e), lenient); err != nil {
-			return d.fail(to, badAnswer("the upstream sent a delta that cannot be read", err))
+		if err := json.Unmarshal(e.delta, (*lateDelta)(e), wire.Lenient); err != nil {
+			return d.fail(to, protocol.InvalidResponse("the upstream sent a delta that cannot be read", err))
 		}
 	}
 	switch {
@@ -85,13 +73,12 @@ func (d *streamDecoder) Decode(name, data []byte, to []llm.Event) []llm.Event {
 	return to // ANT-30
 }
 
-// Finish is called at the end of the stream. Only message_stop proves the end.
+// Finish ends the stream. Only message_stop proves that the response is complete.
 func (d *streamDecoder) Finish(to []llm.Event) []llm.Event {
 	if d.over {
 		return to
 	}
-	return d.fail(to, &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated",
-		Message: "the upstream's stream ended without the rest of the answer"})
+	return d.fail(to, protocol.Truncated())
 }
 
 func (d *streamDecoder) fail(to []llm.Event, err *llm.Error) []llm.Event {
@@ -99,7 +86,7 @@ func (d *streamDecoder) fail(to []llm.Event, err *llm.Error) []llm.Event {
 	return append(to, llm.Failure{Err: err})
 }
 
-// start begins the answer, also where a server has left its beginning out.
+// start emits Start, also if a server omits message_start.
 func (d *streamDecoder) start(to []llm.Event, w *Response) []llm.Event {
 	if d.started {
 		return to
@@ -113,8 +100,8 @@ func (d *streamDecoder) start(to []llm.Event, w *Response) []llm.Event {
 
 func (d *streamDecoder) messageStart(to []llm.Event) []llm.Event {
 	var w Response
-	if err := responseShape.UnmarshalLenient(d.event.message, &w); err != nil {
-		return d.fail(to, badAnswer("the upstream's message_start cannot be read", err))
+	if err := wire.UnmarshalLenient(d.event.message, &w); err != nil {
+		return d.fail(to, protocol.InvalidResponse("the upstream's message_start cannot be read", err))
 	}
 	if u, ok := w.Usage.Get(); ok {
 		d.tally.add(&u)
@@ -130,7 +117,7 @@ func (d *streamDecoder) blockStart(to []llm.Event) []llm.Event {
 	}
 	b, err := decodeBlock(e.block)
 	if err != nil {
-		return d.fail(to, badAnswer("the upstream began a block that cannot be read", err))
+		return d.fail(to, protocol.InvalidResponse("the upstream began a block that cannot be read", err))
 	}
 	o := d.opened(b)
 	o.raw = e.block
@@ -138,14 +125,14 @@ func (d *streamDecoder) blockStart(to []llm.Event) []llm.Event {
 	case *llm.Text:
 		text, cited := b.Text, b.Citations
 		b.Text, b.Citations = "", nil
-		to = d.say(d.begin(to, o), o, text)
+		to = d.emitText(d.begin(to, o), o, text)
 		for _, c := range cited {
 			to = append(to, llm.Cite{Index: o.index, Citation: c})
 		}
 	case *llm.Thought:
 		text := thoughtText(b)
 		b.Parts = nil
-		to = d.say(d.begin(to, o), o, text)
+		to = d.emitText(d.begin(to, o), o, text)
 	case *llm.ToolCall:
 		o.args, b.Args = b.Args, ""
 		to = d.begin(to, o)
@@ -155,7 +142,7 @@ func (d *streamDecoder) blockStart(to []llm.Event) []llm.Event {
 	return to
 }
 
-// opened notes that the event's block is open.
+// opened records that the event's block is open.
 func (d *streamDecoder) opened(b llm.Block) *openBlock {
 	o := &openBlock{wire: d.event.index, block: b}
 	d.open = append(d.open, o)
@@ -163,15 +150,15 @@ func (d *streamDecoder) opened(b llm.Block) *openBlock {
 	return o
 }
 
-// begin shows a block and gives it its number.
+// begin emits a block's start and gives it its index.
 func (d *streamDecoder) begin(to []llm.Event, o *openBlock) []llm.Event {
 	o.index = d.next
 	d.next++
 	return append(to, llm.BlockStart{Index: o.index, Block: o.block})
 }
 
-// say appends text to a block. Empty text says nothing.
-func (d *streamDecoder) say(to []llm.Event, o *openBlock, text string) []llm.Event {
+// emitText emits a text delta unless it is empty.
+func (d *streamDecoder) emitText(to []llm.Event, o *openBlock, text string) []llm.Event {
 	if text == "" {
 		return to
 	}
@@ -208,7 +195,7 @@ func (d *streamDecoder) delta(to []llm.Event) []llm.Event {
 	case *llm.Text:
 		switch e.deltaType {
 		case "text_delta":
-			return d.say(to, o, o.text(e))
+			return d.emitText(to, o, o.text(e))
 		case "citations_delta": // ANT-27
 			var w wire.Object
 			if w.UnmarshalJSON(e.delta) == nil {
@@ -220,7 +207,7 @@ func (d *streamDecoder) delta(to []llm.Event) []llm.Event {
 	case *llm.Thought:
 		switch e.deltaType {
 		case "thinking_delta":
-			return d.say(to, o, o.text(e))
+			return d.emitText(to, o, o.text(e))
 		case "signature_delta":
 			if s := o.text(e); s != "" {
 				return append(to, llm.SealDelta{Index: o.index, Seal: llm.Seal{Form: llm.Signature, Data: s, Origin: own}})
@@ -228,14 +215,14 @@ func (d *streamDecoder) delta(to []llm.Event) []llm.Event {
 		}
 	case *llm.ToolCall:
 		if e.deltaType == "input_json_delta" {
-			return d.say(to, o, o.text(e))
+			return d.emitText(to, o, o.text(e))
 		}
 	}
 	return to
 }
 
-// missing opens the block of a delta where a server has left its beginning out. A
-// delta for a block that has ended has none.
+// missing opens the block of a delta whose content_block_start a server omitted.
+// It returns nil for a block that has ended.
 func (d *streamDecoder) missing(to []llm.Event) (*openBlock, []llm.Event) {
 	var b llm.Block
 	switch d.event.deltaType {
@@ -251,50 +238,6 @@ func (d *streamDecoder) missing(to []llm.Event) (*openBlock, []llm.Event) {
 	return o, d.begin(d.start(to, &Response{}), o)
 }
 
-// text is the text of a delta, with what the delta before it has left over.
-func (o *openBlock) text(e *streamEvent) string {
-	body := o.half + e.body
-	if !e.escaped && o.half == "" {
-		return body
-	}
-	body, o.half = cutHalf(body)
-	return unquote(body)
-}
-
-// gather takes a delta of a block that is shown when it is whole. ANT-26
-func (o *openBlock) gather(e *streamEvent) {
-	o.got = true
-	if e.deltaType == "input_json_delta" {
-		o.input = append(o.input, o.text(e)...)
-		return
-	}
-	var block, delta wire.Object
-	if len(e.delta) == 0 || block.UnmarshalJSON(o.raw) != nil || delta.UnmarshalJSON(e.delta) != nil {
-		return
-	}
-	for _, m := range delta {
-		block = block.With(m.Name, m.Value)
-	}
-	if raw, err := block.MarshalJSON(); err == nil {
-		o.raw = raw
-	}
-}
-
-// whole is a held block with everything that its deltas brought.
-func (o *openBlock) whole() llm.Block {
-	raw := o.raw
-	var block wire.Object
-	if in := wire.Raw(o.input); len(in) > 0 && in.IsValid(lenient) && block.UnmarshalJSON(raw) == nil {
-		if b, err := block.With("input", in).MarshalJSON(); err == nil {
-			raw = b
-		}
-	}
-	if b, err := decodeBlock(raw); err == nil {
-		return b
-	}
-	return o.block
-}
-
 func (d *streamDecoder) blockStop(to []llm.Event, index int) []llm.Event {
 	o := d.find(index)
 	if o == nil {
@@ -306,16 +249,14 @@ func (d *streamDecoder) blockStop(to []llm.Event, index int) []llm.Event {
 		to = d.begin(to, o)
 		return append(to, llm.BlockEnd{Index: o.index})
 	}
-	if o.half != "" {
-		to = d.say(to, o, unquote(o.half))
-	}
+	to = d.emitText(to, o, o.pieces.Rest())
 	if _, ok := o.block.(*llm.ToolCall); ok {
 		d.called = true
 		if !o.got { // ANT-03
 			if o.args == "" || o.args == "null" {
 				o.args = "{}"
 			}
-			to = d.say(to, o, o.args)
+			to = d.emitText(to, o, o.args)
 		}
 	}
 	return append(to, llm.BlockEnd{Index: o.index})
@@ -323,8 +264,8 @@ func (d *streamDecoder) blockStop(to []llm.Event, index int) []llm.Event {
 
 func (d *streamDecoder) messageDelta(to []llm.Event) []llm.Event {
 	to = d.start(to, &Response{})
-	var w Response // the delta has the stop members of an answer
-	if len(d.event.delta) > 0 && responseShape.UnmarshalLenient(d.event.delta, &w) == nil {
+	var w Response // message_delta has the stop members of a response
+	if len(d.event.delta) > 0 && wire.UnmarshalLenient(d.event.delta, &w) == nil {
 		if s, ok := w.StopReason.Get(); ok {
 			d.reason = s
 		}
@@ -340,11 +281,14 @@ func (d *streamDecoder) messageDelta(to []llm.Event) []llm.Event {
 		}
 	}
 	var u Usage
-	if len(d.event.usage) == 0 || usageShape.UnmarshalLenient(d.event.usage, &u) != nil {
+	if len(d.event.usage) == 0 || wire.UnmarshalLenient(d.event.usage, &u) != nil {
 		return to
 	}
 	d.tally.add(&u)
-	return append(to, llm.UsageUpdate{Usage: *d.tally.neutral()})
+	if counts := d.tally.neutral(); counts != nil {
+		to = append(to, llm.UsageUpdate{Usage: *counts})
+	}
+	return to
 }
 
 func (d *streamDecoder) messageStop(to []llm.Event) []llm.Event {

@@ -10,25 +10,25 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// NewStreamEncoder writes a stream for the client that asked.
-func (Codec) NewStreamEncoder(ask *llm.Request) protocol.StreamEncoder {
-	return &streamEncoder{asked: answeringModel("", ask)}
+// NewStreamEncoder returns an encoder for one stream.
+func (Codec) NewStreamEncoder(req *llm.Request) protocol.StreamEncoder {
+	return &streamEncoder{requestedModel: answeringModel("", req)}
 }
 
-// streamEncoder writes the blocks of an answer one after the other. What comes for
-// a later block while one is open has to wait.
+// streamEncoder writes the blocks of a response one after the other. Events of a
+// later block wait while another block is open.
 type streamEncoder struct {
-	asked         string // the model's name, for an upstream that does not say which answers
-	started, over bool
-	blocks        []*outBlock // of the first choice; finished ones are nil
-	active        int         // the block that is being written
-	next          int         // number of the next block on the wire
-	called        bool
-	usage         *llm.Usage
-	end           llm.ChoiceEnd
+	requestedModel string // for upstreams that do not name their model
+	started, over  bool
+	blocks         []*outBlock // of the first choice; finished ones are nil
+	active         int         // the block that is being written
+	next           int         // index of the next block on the wire
+	called         bool
+	usage          *llm.Usage
+	end            llm.ChoiceEnd
 }
 
-// Encode writes one event.
+// Encode appends one event.
 func (s *streamEncoder) Encode(event llm.Event, to []byte) []byte {
 	if s.over {
 		return to
@@ -71,7 +71,7 @@ func (s *streamEncoder) Encode(event llm.Event, to []byte) []byte {
 	return to
 }
 
-// head begins an event: its name and its type, which are the same.
+// head appends the beginning of an event: its name and its type, which are equal.
 func head(to []byte, name string) []byte {
 	to = append(append(to, "event: "...), name...)
 	to = append(append(to, "\ndata: {\"type\":\""...), name...)
@@ -88,8 +88,8 @@ func (s *streamEncoder) start(to []byte, e llm.Start) []byte {
 	s.started = true
 	s.usage = e.Usage
 	to = head(to, "message_start")
-	to = appendString(append(to, `,"message":{"id":`...), messageID(e.ID, e.Model))
-	to = appendString(append(to, `,"type":"message","role":"assistant","model":`...), cmp.Or(e.Model, s.asked))
+	to = wire.AppendQuote(append(to, `,"message":{"id":`...), messageID(e.ID, e.Model))
+	to = wire.AppendQuote(append(to, `,"type":"message","role":"assistant","model":`...), cmp.Or(e.Model, s.requestedModel))
 	to = append(to, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`...)
 	to = appendUsage(to, e.Usage)
 	rest := restOf(e.Ext, "usage").All()
@@ -101,18 +101,18 @@ func (s *streamEncoder) start(to []byte, e llm.Start) []byte {
 	return tail(to)
 }
 
-// messageNames are the members that the encoder writes itself. A server that gives
-// one of them an odd value has it among the members that no field stands for.
+// messageNames lists the members that the encoder writes itself. Their odd values
+// are kept as unknown members and must not be written twice.
 var messageNames = []string{"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "stop_details", "usage"}
 
-// appendMembers adds members to the object that the bytes end with.
+// appendMembers appends members to the object at the end of the bytes.
 func appendMembers(to []byte, members wire.Object) []byte {
 	if len(members) == 0 {
 		return to
 	}
 	to = to[:len(to)-1]
 	for _, m := range members {
-		to = append(appendString(append(to, ','), m.Name), ':')
+		to = append(wire.AppendQuote(append(to, ','), m.Name), ':')
 		to = append(to, wire.Compact(m.Value)...)
 	}
 	return append(to, '}')
@@ -120,24 +120,24 @@ func appendMembers(to []byte, members wire.Object) []byte {
 
 func (s *streamEncoder) finish(to []byte) []byte {
 	to = s.start(to, llm.Start{})
-	for i, b := range s.blocks { // a source that has forgotten to end a block
+	for i, b := range s.blocks { // the source did not end a block
 		if b != nil && !b.ended {
 			to = s.route(to, 0, i, llm.BlockEnd{Index: i})
 		}
 	}
 	s.over = true
 	reason := encodeStop(s.end.Stop, s.called)
-	to = appendString(append(head(to, "message_delta"), `,"delta":{"stop_reason":`...), reason)
+	to = wire.AppendQuote(append(head(to, "message_delta"), `,"delta":{"stop_reason":`...), reason)
 	to = append(to, `,"stop_sequence":`...)
 	if reason == "stop_sequence" && s.end.Stop.Matched != "" {
-		to = appendString(to, s.end.Stop.Matched)
+		to = wire.AppendQuote(to, s.end.Stop.Matched)
 	} else {
 		to = append(to, "null"...)
 	}
 	details := stopDetails(reason, s.end.Stop)
 	if d := details.Ptr(); d != nil {
 		d.Extra = restOf(s.end.Ext, "stop_details")
-		if raw, err := detailsShape.Marshal(d); err == nil {
+		if raw, err := wire.Marshal(d); err == nil {
 			to = append(append(to, `,"stop_details":`...), wire.Compact(raw)...)
 		}
 	}
@@ -147,7 +147,7 @@ func (s *streamEncoder) finish(to []byte) []byte {
 	return tail(head(to, "message_stop"))
 }
 
-// route gives an event to its block, or keeps it until the block's turn comes.
+// route passes an event to its block, or keeps it until the block is active.
 func (s *streamEncoder) route(to []byte, choice, index int, e llm.Event) []byte {
 	if choice != 0 || index < 0 || index >= len(s.blocks) || s.blocks[index] == nil || s.blocks[index].ended {
 		return to
@@ -161,7 +161,7 @@ func (s *streamEncoder) route(to []byte, choice, index int, e llm.Event) []byte 
 		return to
 	}
 	to = s.write(to, b, e)
-	for b.ended { // the next one's turn, and what it has been waiting with
+	for b.ended { // activate the next block and write its waiting events
 		s.blocks[s.active] = nil
 		if s.active++; s.active >= len(s.blocks) {
 			break
@@ -202,8 +202,8 @@ func deltaHead(to []byte, b *outBlock, typ, member string) []byte {
 
 func deltaTail(to []byte) []byte { return append(to, "}}\n\n"...) }
 
-// open writes the beginning of a block. It is put off until there is something to
-// say, so that a seal that comes early can go with it and an empty block is none.
+// open writes the start of a block. It waits for the first content, so that an
+// early seal is part of it and an empty block is omitted.
 func (s *streamEncoder) open(to []byte, b *outBlock) []byte {
 	if b.begun {
 		return to
@@ -215,6 +215,6 @@ func (s *streamEncoder) begin(to []byte, b *outBlock, block wire.Raw) []byte {
 	b.begun, b.index = true, s.next
 	s.next++
 	to = strconv.AppendInt(append(head(to, "content_block_start"), `,"index":`...), int64(b.index), 10)
-	// Kept members may hold line ends, which an event's data cannot.
+	// Kept members may hold line breaks, which an event's data cannot.
 	return tail(append(append(to, `,"content_block":`...), wire.Compact(block)...))
 }

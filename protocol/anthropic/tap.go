@@ -2,41 +2,112 @@ package anthropic
 
 import (
 	"bytes"
+	"slices"
+	"strconv"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Tap reads what an exchange is measured by from an answer that passes.
+// tally accumulates the token counts of a response. A stream reports totals more
+// than once, and not all of them each time.
+type tally struct {
+	seen                                 bool
+	invalid                              bool // a count was impossible
+	input, read, write, output, thinking int64
+	tier                                 string
+	rest                                 wire.Extra
+}
+
+// add replaces counts by newer ones. A zero does not replace a count: servers
+// send zero for counts that they do not know. USE-04, USE-05
+func (t *tally) add(u *Usage) {
+	t.seen = true
+	set := func(to *int64, n wire.Opt[wire.Number]) {
+		switch c := wire.ParseTokenCount(wire.Raw(n.Value())); {
+		case c > 0:
+			*to = int64(c)
+		case c < 0:
+			t.invalid = true
+		}
+	}
+	set(&t.input, u.InputTokens)
+	set(&t.read, u.CacheReadInputTokens)
+	set(&t.write, u.CacheCreationInputTokens)
+	set(&t.output, u.OutputTokens)
+	set(&t.thinking, u.OutputTokensDetails.Value().ThinkingTokens)
+	if s := u.ServiceTier.Value(); s != "" {
+		t.tier = s
+	}
+	for _, m := range u.Extra.All() {
+		if !slices.Contains(countNames, m.Name) {
+			t.rest.Set(m.Name, m.Value)
+		}
+	}
+}
+
+// countNames lists the members that appendUsage writes.
+var countNames = []string{"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens", "output_tokens_details", "service_tier"}
+
+// neutral returns counts that do not overlap, or nil if there were none or one of them is
+// impossible.
+func (t *tally) neutral() *llm.Usage {
+	if !t.seen || t.invalid {
+		return nil
+	}
+	return &llm.Usage{Input: t.input, CacheRead: t.read, CacheWrite: t.write,
+		Output: max(0, t.output-t.thinking), Reasoning: min(t.thinking, t.output)}
+}
+
+// appendUsage encodes token counts. Clients add them up without checking that
+// they exist, so unknown counts are written as zero.
+func appendUsage(b []byte, u *llm.Usage) []byte {
+	if u == nil {
+		u = &llm.Usage{}
+	}
+	b = strconv.AppendInt(append(b, `{"input_tokens":`...), u.Input, 10)
+	b = strconv.AppendInt(append(b, `,"cache_creation_input_tokens":`...), u.CacheWrite, 10)
+	b = strconv.AppendInt(append(b, `,"cache_read_input_tokens":`...), u.CacheRead, 10)
+	b = strconv.AppendInt(append(b, `,"output_tokens":`...), u.TotalOutput(), 10)
+	if u.Reasoning > 0 {
+		b = strconv.AppendInt(append(b, `,"output_tokens_details":{"thinking_tokens":`...), u.Reasoning, 10)
+		b = append(b, '}')
+	}
+	return append(b, '}')
+}
+
+// Tap reads usage, stop reason and errors from a response that is relayed.
 type Tap struct {
 	event   streamEvent
 	tally   tally
 	summary protocol.Summary
 }
 
-// Summary is what has been seen so far.
+// Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary {
 	t.summary.Usage = t.tally.neutral()
 	return t.summary
 }
 
-// blockEvent begins the type of every event that holds nothing to measure. Inside
-// a JSON string a quote is escaped, so text cannot look like it.
+// blockEvent begins the type of every event that holds nothing to measure. Quotes
+// inside JSON strings are escaped, so text cannot look like it.
 var blockEvent = []byte(`"content_block_`)
 
-// Event sees the data of one event.
+// Event reads one event.
 func (t *Tap) Event(data []byte) protocol.Mark {
 	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0, string(data) == "[DONE]":
 		return protocol.Keepalive
 	case bytes.Contains(data, blockEvent):
+		t.summary.Content = true
 		return protocol.Content
 	}
-	if err := json.Unmarshal(data, &t.event, lenient); err != nil {
-		return t.fail(badAnswer("the upstream sent an event that is not JSON", err))
+	if err := json.Unmarshal(data, &t.event, wire.Lenient); err != nil {
+		return t.fail(protocol.InvalidResponse("the upstream sent an event that is not JSON", err))
 	}
 	e := &t.event
 	switch {
@@ -52,17 +123,17 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 	case e.typ == "message_delta":
 		t.read(e.delta)
 		var u Usage
-		if len(e.usage) > 0 && usageShape.UnmarshalLenient(e.usage, &u) == nil {
+		if len(e.usage) > 0 && wire.UnmarshalLenient(e.usage, &u) == nil {
 			t.tally.add(&u)
 		}
 	}
 	return protocol.Content
 }
 
-// read takes what an answer, or a part of one, says of itself.
+// read reads the members of a response, or of a part of one.
 func (t *Tap) read(raw []byte) *Response {
 	var w Response
-	if len(raw) == 0 || responseShape.UnmarshalLenient(raw, &w) != nil {
+	if len(raw) == 0 || wire.UnmarshalLenient(raw, &w) != nil {
 		return nil
 	}
 	if s := w.ID.Value(); s != "" {
@@ -77,6 +148,12 @@ func (t *Tap) read(raw []byte) *Response {
 	if u, ok := w.Usage.Get(); ok {
 		t.tally.add(&u)
 	}
+	for _, block := range w.Content.Value().All() {
+		t.summary.Content = t.summary.Content || protocol.HasContent(*block, "type")
+	}
+	if container, ok := w.Extra.Get("container"); ok {
+		t.summary.Kept = append(t.summary.Kept, protocol.CreatedIDs(container)...)
+	}
 	return &w
 }
 
@@ -85,12 +162,12 @@ func (t *Tap) fail(e *llm.Error) protocol.Mark {
 	return protocol.Failed
 }
 
-// Body sees a whole answer.
+// Body reads a non-streaming response.
 func (t *Tap) Body(body []byte) *llm.Error {
 	w := t.read(body)
 	switch {
 	case w == nil:
-		t.fail(badAnswer("the upstream's answer is not a complete JSON object", nil))
+		t.fail(protocol.InvalidResponse("the upstream's response is not a complete JSON object", nil))
 	case isError(w.Type.Value(), w.Error):
 		t.fail(decodeErrorBody(0, body))
 	default:

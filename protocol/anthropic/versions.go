@@ -15,7 +15,7 @@ type Version struct {
 	Sampling          bool // temperature, top_p and top_k
 	AssistantDocument bool // document blocks directly in assistant messages
 	UserTextCitations bool // citations on text that the user sends
-	Threads           bool // its SDKs may ask for conversations that the vendor keeps
+	Threads           bool // its SDKs may use conversations that the vendor stores
 	BetaQuery         bool // its SDKs may send ?beta=true
 }
 
@@ -27,7 +27,7 @@ func Versions() []Version {
 	}
 }
 
-// versionNamed finds a version; an empty name is the default.
+// versionNamed returns the version with that name; "" is the default version.
 func versionNamed(name string) (Version, *llm.Error) {
 	known := Versions()
 	names := make([]string, 0, len(known))
@@ -41,9 +41,8 @@ func versionNamed(name string) (Version, *llm.Error) {
 		Message: VersionHeader + ": " + name + " is not a version that can be translated; send one of " + strings.Join(names, ", ")}
 }
 
-// versionFor chooses the version for a request to an upstream: the target's own,
-// or the first that takes sampling values where the request has some that the
-// model honours.
+// versionFor returns the version for a request: the target's own, or the first
+// that accepts sampling settings if the request has some that the model honours.
 func versionFor(name string, sampled bool) (Version, *llm.Error) {
 	v, err := versionNamed(name)
 	if err != nil || v.Sampling || !sampled {
@@ -61,11 +60,4 @@ func versionFor(name string, sampled bool) (Version, *llm.Error) {
 func CheckVersion(name string) *llm.Error {
 	_, err := versionNamed(name)
 	return err
-}
-
-// ThreadUnsupported is the refusal upon which the vendor's SDKs send the whole
-// conversation again, without a thread.
-func ThreadUnsupported() *llm.Error {
-	e := errThread
-	return &e
 }

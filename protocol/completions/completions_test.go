@@ -191,9 +191,9 @@ func collect(t testing.TB, stream string) completion {
 	return all
 }
 
-func encode(ask *llm.Request, events ...llm.Event) string {
+func encode(req *llm.Request, events ...llm.Event) string {
 	var b []byte
-	encoder := Codec{}.NewStreamEncoder(ask)
+	encoder := Codec{}.NewStreamEncoder(req)
 	for _, e := range events {
 		b = encoder.Encode(e, b)
 	}

@@ -1,8 +1,6 @@
 package completions
 
 import (
-	"slices"
-
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
@@ -35,17 +33,15 @@ type request struct {
 
 // prompt is a text, a token, or a list of either or of lists of tokens.
 type prompt struct {
-	Text  wire.Opt[wire.Text]   `wire:"string"`
-	Token wire.Opt[wire.Number] `wire:"number"`
-	List  wire.Opt[[]prompt]    `wire:"array"`
+	Text  wire.Opt[wire.Text]         `wire:"string"`
+	Token wire.Opt[wire.Number]       `wire:"number"`
+	List  wire.Opt[wire.List[prompt]] `wire:"array"`
 }
 
-var requestShape = wire.Describe[request]()
-
-// DecodeRequest reads the body of POST /v1/completions.
+// DecodeRequest decodes the body of POST /v1/completions.
 func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	var r request
-	if err := requestShape.Unmarshal(in.Body, &r); err != nil {
+	if err := wire.Unmarshal(in.Body, &r); err != nil {
 		return nil, &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_json", Message: "the request is not one of text completions: " + err.Error(), Cause: err}
 	}
 	if err := r.unsupported(); err != nil {
@@ -76,19 +72,19 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	return out, nil
 }
 
-// unsupported refuses what a chat has nothing like: without it the model would
-// answer another question.
+// unsupported rejects members that a chat has no counterpart of and that change the
+// meaning of the request.
 func (r *request) unsupported() *llm.Error {
 	best, err := whole("best_of", r.BestOf)
 	switch {
 	case err != nil:
 		return err
 	case best != nil && *best != 1:
-		return refuse("best_of", "the best of several answers cannot be chosen for you; leave best_of out")
+		return refuse("best_of", "best_of is not supported for chat models; omit it")
 	case r.Suffix.Value() != "":
-		return refuse("suffix", "a chat cannot be told what comes after its answer; leave suffix out")
+		return refuse("suffix", "suffix is not supported for chat models; omit it")
 	case r.Echo.Value():
-		return refuse("echo", "the prompt is not part of a chat's answer; leave echo out")
+		return refuse("echo", "echo is not supported for chat models; omit it")
 	case len(r.Logprobs) > 0 && r.Logprobs[0] != 'n':
 		return refuse("logprobs", "a chat has no log probabilities in the form of text completions; leave logprobs out")
 	}
@@ -97,31 +93,35 @@ func (r *request) unsupported() *llm.Error {
 
 func refuse(member, message string) *llm.Error {
 	return &llm.Error{Kind: llm.InvalidRequest, Code: "completion.unsupported", Param: member,
-		Message: member + ": the model is asked as a chat: " + message}
+		Message: member + ": the model is called as a chat: " + message}
 }
 
-// one is the text of a prompt that is one text.
+// one returns the text of a prompt that is one text.
 func (p prompt) one() (string, *llm.Error) {
-	list := p.List.Value()
-	switch {
-	case p.Text.IsSet():
+	if p.Text.IsSet() {
 		return p.Text.Value().String(), nil
-	case p.Token.IsSet(), slices.ContainsFunc(list, func(p prompt) bool { return !p.Text.IsSet() }):
-		return "", refuse("prompt", "token ids mean nothing to a model of another vendor; send the prompt as text")
-	case len(list) > 1:
-		return "", refuse("prompt", "it takes one prompt at a time; send a request for each")
-	case len(list) == 1:
-		return list[0].one()
 	}
-	return "", &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: "prompt", Message: "prompt is missing; send the text that is to be answered"}
+	tokens := p.Token.IsSet()
+	text := ""
+	list := p.List.Value()
+	for _, p := range list.All() {
+		tokens = tokens || !p.Text.IsSet()
+		text = p.Text.Value().String()
+	}
+	switch {
+	case tokens:
+		return "", refuse("prompt", "token ids mean nothing to a model of another vendor; send the prompt as text")
+	case list.Len() > 1:
+		return "", refuse("prompt", "it takes one prompt at a time; send a request for each")
+	case list.Len() == 1:
+		return text, nil
+	}
+	return "", &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: "prompt", Message: "prompt is missing; send the text to complete"}
 }
 
-// ext keeps what no field stands for.
+// ext returns the members without a field.
 func (r *request) ext() llm.Ext {
-	e := llm.Ext{Protocol: own}
-	for _, m := range r.Extra.All() {
-		e.Members = append(e.Members, llm.Member{Name: m.Name, Value: llm.Raw(m.Value)})
-	}
+	e := llm.Ext{Protocol: own, Members: protocol.Members(r.Extra.All())}
 	if o := r.StreamOptions.Value(); o.IncludeObfuscation.IsSet() || len(o.Extra.All()) > 0 {
 		e.Members = append(e.Members, llm.Member{Name: "stream_options", Value: rawOf(r.StreamOptions)})
 	}
@@ -143,7 +143,7 @@ func whole(name string, o wire.Opt[wire.Number]) (*int64, *llm.Error) {
 	}
 	i, err := n.Int64()
 	if err != nil {
-		return nil, &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: name, Message: name + " must be a whole number"}
+		return nil, &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: name, Message: name + " must be an integer"}
 	}
 	return &i, nil
 }

@@ -4,14 +4,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// finishes is why an answer ended. The endpoint has three words; a reason that is
-// not here is no clean end and must not look like one.
+// finishes maps stop reasons to finish reasons. A stop reason that is not listed is not a
+// normal end and must not look like one.
 var finishes = map[llm.StopKind]string{
 	llm.EndTurn: "stop", llm.StopSequence: "stop", llm.ToolUse: "stop",
 	llm.Refused: "content_filter", llm.ContentFilter: "content_filter", llm.PromptBlocked: "content_filter",
@@ -22,13 +21,13 @@ func finishOf(s llm.Stop) string {
 	switch {
 	case ok:
 		return f
-	case s.Kind == llm.Other && s.Raw == "": // nobody said that it was not
+	case s.Kind == llm.Other && s.Raw == "": // the upstream gave no reason
 		return "stop"
 	}
 	return "length"
 }
 
-// EncodeResponse writes a whole answer.
+// EncodeResponse encodes a non-streaming response.
 func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Report) []byte {
 	protocol.DropExt(report, "response", resp.Ext, own)
 	if resp.Tier != "" && resp.Tier != "default" && resp.Tier != "standard" {
@@ -50,8 +49,8 @@ func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Repo
 	return append(b, '}')
 }
 
-// textOf is what a choice says. A refusal is said too: the finish reason tells it
-// from an answer.
+// textOf returns the text of a choice. It includes a refusal, which the finish reason
+// distinguishes from other text.
 func textOf(c *llm.Choice, report *llm.Report) string {
 	var said strings.Builder
 	for _, b := range c.Blocks {
@@ -63,7 +62,7 @@ func textOf(c *llm.Choice, report *llm.Report) string {
 				report.Drop("choices.blocks.citations", "completion.text_only", "a text completion has no place for citations")
 			}
 			if b.Phase != "" {
-				report.Drop("choices.blocks.phase", "text.phase", "text completions do not tell comments from answers")
+				report.Drop("choices.blocks.phase", "text.phase", "text completions do not distinguish commentary from the final answer")
 			}
 		case *llm.Refusal:
 			said.WriteString(b.Text)
@@ -71,7 +70,7 @@ func textOf(c *llm.Choice, report *llm.Report) string {
 		case *llm.Thought:
 			report.Drop("choices.blocks", "completion.text_only", "a text completion has no place for reasoning")
 		default:
-			report.Drop("choices.blocks", "completion.text_only", "a text completion has no place for a part of the answer")
+			report.Drop("choices.blocks", "completion.text_only", "a text completion has no field for a part of the response")
 		}
 	}
 	return said.String()
@@ -84,27 +83,27 @@ func reportStop(s llm.Stop, report *llm.Report) {
 		report.Approximate("choices.stop", "stop_reason.lossy", "the reason "+string(s.Kind)+" has no word of its own here")
 	}
 	if s.Category != "" || s.Explanation != "" {
-		report.Drop("choices.stop", "stop_reason.lossy", "why an answer was refused is not said here")
+		report.Drop("choices.stop", "stop_reason.lossy", "the explanation of a refusal has no field")
 	}
 }
 
-// appendHead writes a completion, or a part of one, up to its choices.
+// appendHead appends a completion or a chunk up to its choices.
 func appendHead(b []byte, id string, created int64, model string) []byte {
-	b = appendString(append(b, `{"id":`...), id)
+	b = wire.AppendQuote(append(b, `{"id":`...), id)
 	b = strconv.AppendInt(append(b, `,"object":"text_completion","created":`...), created, 10)
-	b = appendString(append(b, `,"model":`...), model)
+	b = wire.AppendQuote(append(b, `,"model":`...), model)
 	return append(b, `,"choices":[`...)
 }
 
-// appendChoice writes a choice, or a part of one; finish is empty where more comes.
+// appendChoice appends a choice. In a chunk that is not the last, finish is empty.
 func appendChoice(b []byte, index int, text, finish string) []byte {
-	b = appendString(append(b, `{"text":`...), text)
+	b = wire.AppendQuote(append(b, `{"text":`...), text)
 	b = strconv.AppendInt(append(b, `,"index":`...), int64(index), 10)
 	b = append(b, `,"logprobs":null,"finish_reason":`...)
 	if finish == "" {
 		return append(b, "null}"...)
 	}
-	return append(appendString(b, finish), '}')
+	return append(wire.AppendQuote(b, finish), '}')
 }
 
 func appendUsage(b []byte, u *llm.Usage) []byte {
@@ -115,10 +114,4 @@ func appendUsage(b []byte, u *llm.Usage) []byte {
 	b = strconv.AppendInt(append(b, `,"prompt_tokens_details":{"cached_tokens":`...), u.CacheRead, 10)
 	b = strconv.AppendInt(append(b, `},"completion_tokens_details":{"reasoning_tokens":`...), u.Reasoning, 10)
 	return append(b, "}}"...)
-}
-
-func appendString(b []byte, s string) []byte {
-	// The error is about invalid UTF-8, which is replaced; the text is complete.
-	b, _ = jsontext.AppendQuote(b, s)
-	return b
 }

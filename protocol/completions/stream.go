@@ -6,24 +6,24 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// NewStreamEncoder writes a stream for the client that asked.
-func (Codec) NewStreamEncoder(ask *llm.Request) protocol.StreamEncoder {
-	return &streamEncoder{usage: ask != nil && ask.IncludeUsage, said: map[place]bool{}, ended: map[int]bool{}}
+// NewStreamEncoder returns an encoder for one stream of chunks.
+func (Codec) NewStreamEncoder(req *llm.Request) protocol.StreamEncoder {
+	return &streamEncoder{usage: req != nil && req.IncludeUsage, texts: map[place]bool{}, ended: map[int]bool{}}
 }
 
 type streamEncoder struct {
-	usage  bool           // the client asked for it
-	head   []byte         // what every chunk begins with
-	said   map[place]bool // the blocks whose text is the completion's
-	ended  map[int]bool   // the choices that have their finish reason
+	usage  bool           // the client requested usage
+	head   []byte         // the beginning of every chunk
+	texts  map[place]bool // the blocks whose text is part of the completion
+	ended  map[int]bool   // the choices whose finish reason was written
 	counts *llm.Usage
 	over   bool
 }
 
-// place is where a block stands.
+// place identifies a block.
 type place struct{ choice, index int }
 
-// Encode appends what an event means to the client. What is no text is left out.
+// Encode appends the chunk of an event. Events without text have none.
 func (s *streamEncoder) Encode(e llm.Event, to []byte) []byte {
 	if s.over {
 		return to
@@ -34,10 +34,10 @@ func (s *streamEncoder) Encode(e llm.Event, to []byte) []byte {
 	case llm.BlockStart:
 		switch e.Block.(type) {
 		case *llm.Text, *llm.Refusal:
-			s.said[place{e.Choice, e.Index}] = true
+			s.texts[place{e.Choice, e.Index}] = true
 		}
 	case llm.Delta:
-		if e.Text != "" && s.said[place{e.Choice, e.Index}] && !s.ended[e.Choice] {
+		if e.Text != "" && s.texts[place{e.Choice, e.Index}] && !s.ended[e.Choice] {
 			return s.chunk(to, e.Choice, e.Text, "")
 		}
 	case llm.UsageUpdate:
@@ -63,7 +63,7 @@ func (s *streamEncoder) chunk(to []byte, choice int, text, finish string) []byte
 	return append(appendChoice(append(to, s.head...), choice, text, finish), "]}\n\n"...)
 }
 
-// close writes the usage, if it was asked for, and the last event.
+// close appends the usage, if the client requested it, and [DONE].
 func (s *streamEncoder) close(to []byte) []byte {
 	if s.usage && s.counts != nil {
 		to = appendUsage(append(append(to, s.head...), ']'), s.counts)

@@ -44,7 +44,7 @@ func BenchmarkDecodeRequest(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var r Request
-		if err := r.UnmarshalJSON(body); err != nil {
+		if err := unmarshalRequest(body, &r); err != nil {
 			b.Fatal(err)
 		}
 		if _, err := readRequest(&r); err != nil {

@@ -2,7 +2,6 @@ package gemini
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"reflect"
 	"slices"
@@ -84,21 +83,16 @@ func TestExplodeAndCollect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, bad := Codec{}.Explode([]byte(body))
+	stream := protocoltest.WriteStream(Codec{}, nil, llm.Explode(want))
+	events, bad := protocoltest.ReadStream(Codec{}, bytes.NewReader(stream))
 	if bad != nil {
 		t.Fatal(bad)
 	}
-	c := Codec{}.NewCollector(1 << 20)
-	for _, e := range events {
-		if err := c.Add(e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.Done()
-	whole, bad := c.Body()
+	collected, bad := protocoltest.Collect(events)
 	if bad != nil {
 		t.Fatal(bad)
 	}
+	whole := Codec{}.EncodeResponse(collected, nil, &llm.Report{})
 	got, err := Codec{}.DecodeResponse(whole)
 	if err != nil {
 		t.Fatal(err)
@@ -108,15 +102,6 @@ func TestExplodeAndCollect(t *testing.T) {
 	}
 	if want.Choices[0].Stop.Kind != llm.ToolUse {
 		t.Errorf("stop %s", want.Choices[0].Stop.Kind)
-	}
-	limited := Codec{}.NewCollector(10)
-	for _, e := range events {
-		if bad = limited.Add(e); bad != nil {
-			break
-		}
-	}
-	if !errors.Is(bad, llm.ErrTooLarge) {
-		t.Errorf("a limit of 10 bytes: %v", bad)
 	}
 }
 

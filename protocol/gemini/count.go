@@ -8,11 +8,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// DecodeCountRequest reads a client's countTokens request: contents alone, or a
-// whole request inside.
+// DecodeCountRequest decodes a countTokens request: contents alone, or a complete
+// generateContent request inside.
 func DecodeCountRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	var body CountRequest
-	if err := body.UnmarshalJSON(in.Body); err != nil {
+	if err := unmarshalRequest(in.Body, &body); err != nil {
 		return nil, badBody(err)
 	}
 	inner := body.GenerateContentRequest.Value()
@@ -32,7 +32,7 @@ func DecodeCountRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	return req, nil
 }
 
-// EncodeCountRequest writes a countTokens request for an upstream.
+// EncodeCountRequest encodes a countTokens request.
 func EncodeCountRequest(req *llm.Request, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	out, err := Codec{}.EncodeRequest(req, target, report)
 	if err != nil {
@@ -42,7 +42,7 @@ func EncodeCountRequest(req *llm.Request, target protocol.Target, report *llm.Re
 	if model == "" {
 		model = req.Model
 	}
-	// The request inside has to name the model once more, before its other members.
+	// The request inside must repeat the model before its other members.
 	body := append(quote("models/"+model), ',')
 	if string(out.Body) == "{}" {
 		body = body[:len(body)-1]
@@ -52,7 +52,7 @@ func EncodeCountRequest(req *llm.Request, target protocol.Target, report *llm.Re
 	return out, nil
 }
 
-// DecodeCountResponse reads how many tokens an upstream has counted.
+// DecodeCountResponse decodes the upstream's token count.
 func DecodeCountResponse(body []byte) (int64, *llm.Error) {
 	var o wire.Object
 	if err := o.UnmarshalJSON(body); err != nil {
@@ -69,7 +69,7 @@ func DecodeCountResponse(body []byte) (int64, *llm.Error) {
 	return n, nil
 }
 
-// EncodeCountResponse writes how many tokens there are.
+// EncodeCountResponse encodes a token count.
 func EncodeCountResponse(tokens int64) []byte {
 	return []byte(`{"totalTokens":` + string(wire.Int(tokens)) + `}`)
 }

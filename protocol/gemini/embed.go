@@ -8,22 +8,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Embedding asks for the vectors of texts.
-type Embedding struct {
-	Inputs     []string
-	Dimensions *int64
-	Task       string // such as RETRIEVAL_QUERY
-	Title      string
-	Batch      bool // the client asked for a list, perhaps of one
-}
-
-// Vectors are what an embedding model gives: one list of numbers for each text,
-// as the model wrote them.
-type Vectors struct {
-	Values []llm.Raw
-	Usage  *llm.Usage // nil where nothing was counted
-}
-
 // EmbedRequest is the body of embedContent, and an item of batchEmbedContents.
 type EmbedRequest struct {
 	Model                wire.Opt[string]      `json:"model"`
@@ -36,17 +20,17 @@ type EmbedRequest struct {
 
 // BatchEmbedRequest is the body of batchEmbedContents.
 type BatchEmbedRequest struct {
-	Requests wire.Opt[[]EmbedRequest] `json:"requests"`
-	Extra    wire.Extra               `json:"-"`
+	Requests wire.Opt[wire.List[EmbedRequest]] `json:"requests"`
+	Extra    wire.Extra                        `json:"-"`
 }
 
 // EmbedResponse is the answer to either.
 type EmbedResponse struct {
-	Embedding     wire.Opt[Vector]   `json:"embedding"`
-	Embeddings    wire.Opt[[]Vector] `json:"embeddings"`
-	UsageMetadata wire.Opt[Usage]    `json:"usageMetadata"`
-	Error         wire.Raw           `json:"error"`
-	Extra         wire.Extra         `json:"-"`
+	Embedding     wire.Opt[Vector]            `json:"embedding"`
+	Embeddings    wire.Opt[wire.List[Vector]] `json:"embeddings"`
+	UsageMetadata wire.Opt[Usage]             `json:"usageMetadata"`
+	Error         wire.Raw                    `json:"error"`
+	Extra         wire.Extra                  `json:"-"`
 }
 
 // Vector is one list of numbers.
@@ -55,37 +39,34 @@ type Vector struct {
 	Extra  wire.Extra `json:"-"`
 }
 
-var (
-	embedShape         = wire.Describe[EmbedRequest]()
-	batchEmbedShape    = wire.Describe[BatchEmbedRequest]()
-	embedResponseShape = wire.Describe[EmbedResponse]()
-)
+func embedder() *protocol.Embedder {
+	return &protocol.Embedder{DecodeRequest: decodeEmbedRequest, EncodeRequest: encodeEmbedRequest,
+		DecodeResponse: decodeEmbeddings, EncodeResponse: encodeEmbeddings}
+}
 
-// DecodeEmbedding reads a client's request for vectors. The verb, which is in the
-// path, tells the two forms apart.
-func DecodeEmbedding(verb string, body []byte) (*Embedding, *llm.Error) {
-	e := &Embedding{Batch: verb == BatchEmbed}
-	var items []EmbedRequest
+// decodeEmbedRequest reads a client's request for embeddings. The verb of its path tells
+// the two forms apart.
+func decodeEmbedRequest(loc protocol.Location, body []byte) (*llm.EmbedRequest, *llm.Error) {
+	e := &llm.EmbedRequest{Batch: loc.Verb == BatchEmbed}
+	var items BatchEmbedRequest
 	if e.Batch {
-		var b BatchEmbedRequest
-		if err := batchEmbedShape.Unmarshal(batchEmbedSpelling().camel(body), &b); err != nil {
+		if err := unmarshalRequest(body, &items); err != nil {
 			return nil, badBody(err)
 		}
-		items = b.Requests.Value()
 	} else {
 		var one EmbedRequest
-		if err := embedShape.Unmarshal(embedSpelling().camel(body), &one); err != nil {
+		if err := unmarshalRequest(body, &one); err != nil {
 			return nil, badBody(err)
 		}
-		items = []EmbedRequest{one}
+		items.Requests = wire.Some(wire.ListOf(one))
 	}
-	for i, item := range items {
+	for i, item := range items.Requests.Value().All() {
 		text := ""
 		content := item.Content.Value()
 		parts := content.Parts.Value()
-		for _, p := range parts.Items() {
+		for _, p := range parts.All() {
 			if !p.Text.IsSet() {
-				return nil, invalid(at("requests", i)+".content", "only text can be embedded here")
+				return nil, invalid(protocol.At("requests", i)+".content", "only text can be embedded here")
 			}
 			text += textOf(p.Text.Value())
 		}
@@ -94,23 +75,32 @@ func DecodeEmbedding(verb string, body []byte) (*Embedding, *llm.Error) {
 		if n, ok := item.OutputDimensionality.Get(); ok {
 			d, err := n.Int64()
 			if err != nil {
-				return nil, invalid("outputDimensionality", "write a whole number")
+				return nil, invalid("outputDimensionality", "write an integer")
 			}
 			e.Dimensions = &d
 		}
 	}
+	if len(e.Inputs) == 0 {
+		return nil, &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_type", Param: "requests", Message: `"requests" must be a list of at least one`}
+	}
 	return e, nil
 }
 
-// EncodeEmbedding writes a request for an upstream: always the form for several
-// texts, which every embedding model has.
-func EncodeEmbedding(e *Embedding, target protocol.Target) protocol.Outgoing {
+// encodeEmbedRequest writes a request for embeddings: always the form for several texts,
+// which every embedding model has.
+func encodeEmbedRequest(e *llm.EmbedRequest, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
+	if e.User != "" {
+		report.Drop("user", "embeddings.user", "Gemini's embeddings have no user")
+	}
+	if err := report.Err(); err != nil {
+		return protocol.Outgoing{}, err
+	}
 	model := "models/" + strings.TrimPrefix(target.Model, "models/")
-	requests := make([]EmbedRequest, 0, len(e.Inputs))
+	var requests wire.List[EmbedRequest]
 	for _, text := range e.Inputs {
 		r := EmbedRequest{
 			Model:   wire.Some(model),
-			Content: wire.Some(Content{Parts: listOf([]Part{{Text: wire.Some(wire.NewText(text))}})}),
+			Content: wire.Some(Content{Parts: listOf(wire.ListOf(Part{Text: wire.Some(wire.NewText(text))}))}),
 		}
 		if e.Task != "" {
 			r.TaskType = wire.Some(e.Task)
@@ -121,16 +111,16 @@ func EncodeEmbedding(e *Embedding, target protocol.Target) protocol.Outgoing {
 		if e.Dimensions != nil {
 			r.OutputDimensionality = wire.Some(wire.Int(*e.Dimensions))
 		}
-		requests = append(requests, r)
+		requests.Append(&r)
 	}
-	body, _ := batchEmbedShape.Marshal(&BatchEmbedRequest{Requests: wire.Some(requests)}) // every value can be written
-	return protocol.Outgoing{Body: body, Path: Path(target.Version, target.Model, BatchEmbed)}
+	body, _ := wire.Marshal(&BatchEmbedRequest{Requests: wire.Some(requests)}) // every value can be written
+	return protocol.Outgoing{Body: body, Path: Path(target.Version, target.Model, BatchEmbed)}, nil
 }
 
-// DecodeVectors reads an upstream's vectors.
-func DecodeVectors(body []byte) (*Vectors, *llm.Error) {
+// decodeEmbeddings reads an upstream's vectors.
+func decodeEmbeddings(body []byte) (*llm.Embeddings, *llm.Error) {
 	var r EmbedResponse
-	if err := embedResponseShape.UnmarshalLenient(body, &r); err != nil {
+	if err := wire.UnmarshalLenient(body, &r); err != nil {
 		return nil, badAnswer(err)
 	}
 	if len(r.Error) > 0 && r.Error.Kind() != 'n' {
@@ -138,42 +128,43 @@ func DecodeVectors(body []byte) (*Vectors, *llm.Error) {
 	}
 	list := r.Embeddings.Value()
 	if one := r.Embedding.Ptr(); one != nil {
-		list = []Vector{*one}
+		list = wire.ListOf(*one)
 	}
-	v := &Vectors{}
-	for _, item := range list {
+	v := &llm.Embeddings{}
+	for _, item := range list.All() {
 		if item.Values.Kind() != '[' {
 			return nil, badAnswer(nil)
 		}
-		v.Values = append(v.Values, llm.Raw(item.Values))
+		v.Vectors = append(v.Vectors, llm.Raw(item.Values))
 	}
-	if len(v.Values) == 0 {
+	if len(v.Vectors) == 0 {
 		return nil, badAnswer(nil)
 	}
 	if u := r.UsageMetadata.Ptr(); u != nil {
-		n, _ := u.PromptTokenCount.Value().Int64()
-		v.Usage = &llm.Usage{Input: max(0, n)}
+		if n := wire.ParseTokenCount(wire.Raw(u.PromptTokenCount.Value())); n >= 0 {
+			v.Usage = &llm.Usage{Input: int64(n)}
+		}
 	}
 	return v, nil
 }
 
-// EncodeVectors writes vectors for a client, in the form that it asked in.
-func EncodeVectors(v *Vectors, batch bool) []byte {
+// encodeEmbeddings writes vectors for a client, in the form of its request.
+func encodeEmbeddings(v *llm.Embeddings, req *llm.EmbedRequest) ([]byte, *llm.Error) {
 	b := []byte(`{"embeddings":[`)
-	if !batch {
+	if !req.Batch {
 		b = []byte(`{"embedding":`)
 	}
-	for i, values := range v.Values {
+	for i, values := range v.Vectors {
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(append(append(b, `{"values":`...), values...), '}')
 	}
-	if batch {
+	if req.Batch {
 		b = append(b, ']')
 	}
 	if v.Usage != nil {
 		b = append(b, `,"usageMetadata":{"promptTokenCount":`+string(wire.Int(v.Usage.TotalInput()))+`}`...)
 	}
-	return append(b, '}')
+	return append(b, '}'), nil
 }

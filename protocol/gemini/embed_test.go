@@ -32,36 +32,41 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// verb is the location of a request for a verb.
+func verb(name string) protocol.Location {
+	return protocol.Location{Route: &protocol.Route{Verb: name}}
+}
+
 func TestEmbedding(t *testing.T) {
-	e, err := DecodeEmbedding(BatchEmbed, []byte(`{"requests":[{"model":"models/x","content":{"parts":[{"text":"a"},{"text":"b"}]},"task_type":"CLUSTERING","outputDimensionality":3},{"content":{"parts":{"text":"c"}},"taskType":"CLUSTERING","outputDimensionality":3}]}`))
+	e, err := decodeEmbedRequest(verb(BatchEmbed), []byte(`{"requests":[{"model":"models/x","content":{"parts":[{"text":"a"},{"text":"b"}]},"task_type":"CLUSTERING","outputDimensionality":3},{"content":{"parts":{"text":"c"}},"taskType":"CLUSTERING","outputDimensionality":3}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := EncodeEmbedding(e, protocol.Target{Model: "up"})
+	out, err := encodeEmbedRequest(e, protocol.Target{Model: "up"}, &llm.Report{})
 	want := `{"requests":[{"model":"models/up","content":{"parts":[{"text":"ab"}]},"taskType":"CLUSTERING","outputDimensionality":3},{"model":"models/up","content":{"parts":[{"text":"c"}]},"taskType":"CLUSTERING","outputDimensionality":3}]}`
-	if string(out.Body) != want || out.Path != "/v1beta/models/up:batchEmbedContents" {
+	if err != nil || string(out.Body) != want || out.Path != "/v1beta/models/up:batchEmbedContents" {
 		t.Errorf("%s %s", out.Path, out.Body)
 	}
-	one, err := DecodeEmbedding(Embed, []byte(`{"content":{"parts":[{"text":"a"}]},"title":"t"}`))
+	one, err := decodeEmbedRequest(verb(Embed), []byte(`{"content":{"parts":[{"text":"a"}]},"title":"t"}`))
 	if err != nil || one.Batch || one.Inputs[0] != "a" || one.Title != "t" {
 		t.Errorf("%+v %v", one, err)
 	}
-	v, err := DecodeVectors([]byte(`{"embeddings":[{"values":[0.10,1e-3]},{"values":[2]}],"usageMetadata":{"promptTokenCount":4}}`))
-	if err != nil || len(v.Values) != 2 || v.Values[0] != "[0.10,1e-3]" || v.Usage.Input != 4 {
+	v, err := decodeEmbeddings([]byte(`{"embeddings":[{"values":[0.10,1e-3]},{"values":[2]}],"usageMetadata":{"promptTokenCount":4}}`))
+	if err != nil || len(v.Vectors) != 2 || v.Vectors[0] != "[0.10,1e-3]" || v.Usage.Input != 4 {
 		t.Fatalf("%+v %v", v, err)
 	}
-	if got := string(EncodeVectors(v, true)); got != `{"embeddings":[{"values":[0.10,1e-3]},{"values":[2]}],"usageMetadata":{"promptTokenCount":4}}` {
-		t.Error(got)
+	if got, err := encodeEmbeddings(v, e); err != nil || string(got) != `{"embeddings":[{"values":[0.10,1e-3]},{"values":[2]}],"usageMetadata":{"promptTokenCount":4}}` {
+		t.Errorf("%s %v", got, err)
 	}
-	if got := string(EncodeVectors(&Vectors{Values: v.Values[:1]}, false)); got != `{"embedding":{"values":[0.10,1e-3]}}` {
-		t.Error(got)
+	if got, err := encodeEmbeddings(&llm.Embeddings{Vectors: v.Vectors[:1]}, one); err != nil || string(got) != `{"embedding":{"values":[0.10,1e-3]}}` {
+		t.Errorf("%s %v", got, err)
 	}
 	for _, bad := range []string{"", "{}", `{"error":{"code":400,"message":"m"}}`, `{"embeddings":[{}]}`} {
-		if _, err := DecodeVectors([]byte(bad)); err == nil {
+		if _, err := decodeEmbeddings([]byte(bad)); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
 	}
-	if _, err := DecodeEmbedding(Embed, []byte(`{"content":{"parts":[{"inlineData":{}}]}}`)); err == nil {
+	if _, err := decodeEmbedRequest(verb(Embed), []byte(`{"content":{"parts":[{"inlineData":{}}]}}`)); err == nil {
 		t.Error("an image was taken for text")
 	}
 }

@@ -14,17 +14,18 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// DecodeError reads an upstream's error answer, whatever its shape.
+// DecodeError decodes an error response of any shape.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
 	e := &llm.Error{Relayed: true}
 	readError(e, body, 0)
-	e.Kind, e.Status = kindOfStatus(status)
+	e.Kind, e.Status = protocol.KindOfStatus(status)
 	refine(e)
 	if e.Message == "" {
-		e.Message = "the upstream answered with status " + strconv.Itoa(status) + " and no message"
+		e.Message = "the upstream returned status " + strconv.Itoa(status) + " and no message"
 	}
 	if wait := protocol.RetryAfter(header); wait > 0 {
 		e.RetryAfter = wait
@@ -32,12 +33,12 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 	return e
 }
 
-// errorIn reads the error member of an answer whose status was good.
+// errorIn decodes the error member of a response with status 200.
 func errorIn(raw jsontext.Value) *llm.Error {
 	e := &llm.Error{Kind: llm.Upstream, Relayed: true}
 	status := readError(e, raw, 0)
 	if status != 0 {
-		e.Kind, e.Status = kindOfStatus(status)
+		e.Kind, e.Status = protocol.KindOfStatus(status)
 	} else if k, ok := statusKinds[e.Code]; ok {
 		e.Kind = k
 	}
@@ -64,12 +65,12 @@ type errorBody struct {
 	} `json:"details"`
 }
 
-// maxWraps bounds how often an error is looked for inside an error.
+// maxWraps limits how deep an error is searched for inside another error.
 const maxWraps = 4
 
-// readError fills in what can be found, and returns the status that the body
-// itself names. Google puts errors of streams into an array (GEM-21), proxies put
-// them into strings and other envelopes (ERR-04, ERR-17).
+// readError fills in what it finds, and returns the status that the body names.
+// Google puts the errors of streams into an array (GEM-21); proxies put them into
+// strings and other envelopes (ERR-04, ERR-17).
 func readError(e *llm.Error, body []byte, depth int) (status int) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || depth > maxWraps {
@@ -88,10 +89,10 @@ func readError(e *llm.Error, body []byte, depth int) (status int) {
 		return 0
 	case '{':
 	default:
-		return 0 // a page or a plain text is not for the client (ERR-13)
+		return 0 // HTML and plain text are not shown to the client (ERR-13)
 	}
 	var b errorBody
-	if json.Unmarshal(body, &b, lenient) != nil {
+	if json.Unmarshal(body, &b, wire.Lenient) != nil {
 		return 0
 	}
 	inner := b.Error
@@ -103,7 +104,7 @@ func readError(e *llm.Error, body []byte, depth int) (status int) {
 	}
 	if e.Message == "" {
 		for _, v := range []jsontext.Value{b.Message, b.Detail} {
-			if s := scalar(v); s != "" {
+			if s := wire.Scalar(v); s != "" {
 				setMessage(e, s, depth)
 			} else if v.Kind() == '[' || v.Kind() == '{' {
 				readError(e, v, depth+1)
@@ -112,14 +113,14 @@ func readError(e *llm.Error, body []byte, depth int) (status int) {
 		var item struct {
 			Msg string `json:"msg"`
 		}
-		if json.Unmarshal(body, &item, lenient) == nil && e.Message == "" {
+		if json.Unmarshal(body, &item, wire.Lenient) == nil && e.Message == "" {
 			e.Message = item.Msg
 		}
 	}
 	return readCodes(e, &b, status)
 }
 
-// setMessage takes a message, which may hold an error in JSON.
+// setMessage sets a message, which may itself be a JSON error.
 func setMessage(e *llm.Error, s string, depth int) {
 	if strings.HasPrefix(strings.TrimSpace(s), "{") {
 		readError(e, []byte(s), depth+1)
@@ -130,17 +131,17 @@ func setMessage(e *llm.Error, s string, depth int) {
 }
 
 func readCodes(e *llm.Error, b *errorBody, status int) int {
-	if n, err := strconv.Atoi(scalar(b.Code)); err == nil && n >= 400 && n < 600 && status == 0 {
+	if n, err := strconv.Atoi(wire.Scalar(b.Code)); err == nil && n >= 400 && n < 600 && status == 0 {
 		status = n
 	}
 	for _, v := range []jsontext.Value{b.Status, b.Type, b.Code} {
-		if s := scalar(v); s != "" && e.Code == "" {
+		if s := wire.Scalar(v); s != "" && e.Code == "" {
 			if _, err := strconv.Atoi(s); err != nil && s != "error" {
 				e.Code = s
 			}
 		}
 	}
-	if s := scalar(b.Param); s != "" {
+	if s := wire.Scalar(b.Param); s != "" {
 		e.Param = s
 	}
 	for _, d := range b.Details {
@@ -154,61 +155,20 @@ func readCodes(e *llm.Error, b *errorBody, status int) int {
 	return status
 }
 
-// scalar is the text of a JSON string or number; anything else has none.
-func scalar(v jsontext.Value) string {
-	switch v.Kind() {
-	case '"':
-		s, _ := jsontext.AppendUnquote(nil, v)
-		return string(s)
-	case '0':
-		return string(v)
-	default:
-		return ""
-	}
-}
-
 func wholeSeconds(d time.Duration) time.Duration {
 	return time.Duration(math.Ceil(d.Seconds())) * time.Second
 }
 
-// statusOverloaded is Anthropic's number for it, which other servers use too.
-const statusOverloaded = 529
-
-// kindOfStatus sorts an HTTP status. The kinds' own statuses are not repeated.
-func kindOfStatus(status int) (llm.Kind, int) {
-	switch {
-	case status == http.StatusUnauthorized:
-		return llm.UpstreamAuth, 0
-	case status == http.StatusPaymentRequired:
-		return llm.Quota, 0
-	case status == http.StatusForbidden:
-		return llm.Permission, 0
-	case status == http.StatusNotFound:
-		return llm.NotFound, 0
-	case status == http.StatusRequestEntityTooLarge:
-		return llm.TooLarge, 0
-	case status == http.StatusTooManyRequests:
-		return llm.RateLimit, 0
-	case status == http.StatusServiceUnavailable, status == statusOverloaded:
-		return llm.Overloaded, 0
-	case status == http.StatusGatewayTimeout, status == http.StatusRequestTimeout:
-		return llm.Timeout, 0
-	case status >= 400 && status < 500:
-		return llm.InvalidRequest, status
-	}
-	return llm.Upstream, 0
-}
-
-// statusKinds leads from Google's status words to kinds, for errors that have no
-// number.
+// statusKinds maps Google's status words to kinds, for errors without a number.
 var statusKinds = map[string]llm.Kind{
 	"INVALID_ARGUMENT": llm.InvalidRequest, "FAILED_PRECONDITION": llm.InvalidRequest, "OUT_OF_RANGE": llm.InvalidRequest,
 	"UNAUTHENTICATED": llm.UpstreamAuth, "PERMISSION_DENIED": llm.Permission, "NOT_FOUND": llm.NotFound,
 	"RESOURCE_EXHAUSTED": llm.RateLimit, "UNAVAILABLE": llm.Overloaded, "DEADLINE_EXCEEDED": llm.Timeout,
 }
 
-// refine looks at the words where the status says too little. Google's own word
-// for the status says no more than the kind, and is no code for other protocols.
+// refine derives the kind from the message where the status is too general.
+// Google's status word says no more than the kind, so it is not passed on as a
+// code.
 func refine(e *llm.Error) {
 	if statusWord(e.Code) {
 		e.Code = ""
@@ -216,7 +176,7 @@ func refine(e *llm.Error) {
 	message := strings.ToLower(e.Message)
 	switch {
 	case e.Code == "API_KEY_INVALID", strings.Contains(message, "api key not valid"):
-		e.Kind, e.Status = llm.UpstreamAuth, 0 // Google answers a bad key with 400
+		e.Kind, e.Status = llm.UpstreamAuth, 0 // Google rejects a bad key with 400
 	case e.Kind == llm.InvalidRequest && (strings.Contains(message, tooLong) ||
 		strings.Contains(message, "context length") || strings.Contains(message, "context_length") ||
 		strings.Contains(message, "prompt is too long")):
@@ -226,14 +186,11 @@ func refine(e *llm.Error) {
 	}
 }
 
-// tooLong is the vendor's wording for a prompt that is too long, by which agents decide
-// to shorten it. ERR-18
+// tooLong is Google's message for a prompt that exceeds the context window.
+// Agents look for it to shorten the prompt. ERR-18
 const tooLong = "exceeds the maximum number of tokens"
 
-// OverflowWords are those by which clients know that a prompt is too long.
-func (Codec) OverflowWords() string { return tooLong }
-
-// quotaCode tells that waiting will not help.
+// quotaCode is the code of an exhausted quota, which a retry does not help.
 const quotaCode = "insufficient_quota"
 
 func statusWord(code string) bool {
@@ -243,7 +200,7 @@ func statusWord(code string) bool {
 	return slices.Contains([]string{"INTERNAL", "UNKNOWN", "UNIMPLEMENTED", "ABORTED", "ALREADY_EXISTS", "CANCELLED", "DATA_LOSS"}, code)
 }
 
-// wireErrors is the status word that Google has for a kind.
+// wireErrors maps error kinds to Google's status words.
 var wireErrors = map[llm.Kind]string{
 	llm.InvalidRequest:   "INVALID_ARGUMENT",
 	llm.Authentication:   "UNAUTHENTICATED",
@@ -259,11 +216,11 @@ var wireErrors = map[llm.Kind]string{
 	llm.Cancelled:        "CANCELLED",
 }
 
-// ErrorStatus is the error's own status, or its kind's.
+// ErrorStatus returns the error's own status, or its kind's.
 func (Codec) ErrorStatus(e *llm.Error) int { return e.HTTPStatus() }
 
-// EncodeError writes Google's error envelope. The code, the parameter and the time
-// to wait are among its details.
+// EncodeError writes Google's error envelope. The code, the parameter and the
+// retry delay are among its details.
 func (c Codec) EncodeError(e *llm.Error) []byte {
 	word, ok := wireErrors[e.Kind]
 	if !ok {
@@ -274,19 +231,19 @@ func (c Codec) EncodeError(e *llm.Error) []byte {
 		message = "The input token count " + tooLong + " allowed: " + message
 	}
 	b := strconv.AppendInt([]byte(`{"error":{"code":`), int64(c.ErrorStatus(e)), 10)
-	b = appendString(append(b, `,"message":`...), message)
-	b = appendString(append(b, `,"status":`...), word)
+	b = wire.AppendQuote(append(b, `,"message":`...), message)
+	b = wire.AppendQuote(append(b, `,"status":`...), word)
 	code := e.Code
 	if code == "" && e.Kind == llm.Quota {
 		code = quotaCode // the status word is that of a rate limit
 	}
 	var details [][]byte
 	if code != "" {
-		d := appendString([]byte(`{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":`), code)
+		d := wire.AppendQuote([]byte(`{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":`), code)
 		details = append(details, append(d, '}'))
 	}
 	if e.Param != "" {
-		d := appendString([]byte(`{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":`), e.Param)
+		d := wire.AppendQuote([]byte(`{"@type":"type.googleapis.com/google.rpc.BadRequest","fieldViolations":[{"field":`), e.Param)
 		details = append(details, append(d, "}]}"...))
 	}
 	if e.RetryAfter > 0 {
@@ -301,7 +258,7 @@ func (c Codec) EncodeError(e *llm.Error) []byte {
 	return append(b, "}}"...)
 }
 
-// EncodeStreamError writes the event that ends a stream which has begun.
+// EncodeStreamError writes the event that ends a stream with an error.
 func (c Codec) EncodeStreamError(e *llm.Error) []byte {
 	return sse.AppendEvent(nil, "", c.EncodeError(e))
 }

@@ -21,7 +21,7 @@ func TestDecodeError(t *testing.T) {
 		"rate limit": {429, nil, `{"error":{"code":429,"message":"slow","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.6s"}]}}`,
 			llm.Error{Kind: llm.RateLimit, Message: "slow", RetryAfter: 35 * time.Second}}, // ERR-11
 		"header first":  {429, http.Header{"Retry-After": {"7"}}, `{"error":{"message":"slow"}}`, llm.Error{Kind: llm.RateLimit, Message: "slow", RetryAfter: 7 * time.Second}},
-		"milliseconds":  {429, http.Header{"Retry-After-Ms": {"1500"}}, `{}`, llm.Error{Kind: llm.RateLimit, Message: "the upstream answered with status 429 and no message", RetryAfter: 1500 * time.Millisecond}},
+		"milliseconds":  {429, http.Header{"Retry-After-Ms": {"1500"}}, `{}`, llm.Error{Kind: llm.RateLimit, Message: "the upstream returned status 429 and no message", RetryAfter: 1500 * time.Millisecond}},
 		"array":         {400, nil, ` [{"error":{"code":400,"message":"bad","status":"INVALID_ARGUMENT"}}]`, llm.Error{Kind: llm.InvalidRequest, Status: 400, Message: "bad"}}, // GEM-21
 		"bad key":       {400, nil, `{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}`, llm.Error{Kind: llm.UpstreamAuth, Code: "API_KEY_INVALID", Message: "API key not valid."}},
 		"too long":      {400, nil, `{"error":{"message":"The input token count (5) exceeds the maximum number of tokens allowed (4)."}}`, llm.Error{Kind: llm.InvalidRequest, Status: 400, Code: "context_length_exceeded", Message: "The input token count (5) exceeds the maximum number of tokens allowed (4)."}},
@@ -29,8 +29,8 @@ func TestDecodeError(t *testing.T) {
 		"a list":        {422, nil, `{"detail":[{"msg":"field required"}]}`, llm.Error{Kind: llm.InvalidRequest, Status: 422, Message: "field required"}},
 		"errors":        {503, nil, `{"errors":[{"message":"m","code":"c"}]}`, llm.Error{Kind: llm.Overloaded, Message: "m", Code: "c"}},
 		"in a message":  {529, nil, `{"error":{"message":"{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}"}}`, llm.Error{Kind: llm.Overloaded, Message: "Overloaded", Code: "overloaded_error"}}, // ERR-17
-		"a page":        {502, nil, `<html>bad gateway 10.0.0.1</html>`, llm.Error{Kind: llm.Upstream, Message: "the upstream answered with status 502 and no message"}},                                                                   // ERR-13
-		"nothing":       {504, nil, ``, llm.Error{Kind: llm.Timeout, Message: "the upstream answered with status 504 and no message"}},
+		"a page":        {502, nil, `<html>bad gateway 10.0.0.1</html>`, llm.Error{Kind: llm.Upstream, Message: "the upstream returned status 502 and no message"}},                                                                        // ERR-13
+		"nothing":       {504, nil, ``, llm.Error{Kind: llm.Timeout, Message: "the upstream returned status 504 and no message"}},
 		"unauthorized":  {401, nil, `{"error":{"message":"m","status":"UNAUTHENTICATED"}}`, llm.Error{Kind: llm.UpstreamAuth, Message: "m"}}, // ERR-15
 		"forbidden":     {403, nil, `{"error":{"message":"m"}}`, llm.Error{Kind: llm.Permission, Message: "m"}},
 		"no such model": {404, nil, `{"error":{"message":"m"}}`, llm.Error{Kind: llm.NotFound, Message: "m"}},

@@ -9,8 +9,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Members that the neutral model has no field for are kept under their path, so
-// that a report names what was lost: generationConfig.speechConfig.
+// These prefixes are the paths of members that the neutral model has no field
+// for. A report can then name what was lost, such as
+// generationConfig.speechConfig.
 const (
 	atGeneration = "generationConfig."
 	atToolConfig = "toolConfig."
@@ -23,10 +24,10 @@ const (
 	atFeedback   = "promptFeedback."
 )
 
-// levels are the prefixes above, the longer before the shorter.
+// levels lists the prefixes above, longer ones first.
 var levels = []string{atCalling, atToolConfig, atGeneration, atCall, atResponse, atBlob, atFile, atUsage, atFeedback}
 
-// keep adds the members that have no field.
+// keep adds unknown members.
 func keep(e *llm.Ext, level string, members wire.Object) {
 	e.Protocol = own
 	for _, m := range members {
@@ -38,11 +39,11 @@ func keep(e *llm.Ext, level string, members wire.Object) {
 	}
 }
 
-// read are members that a field of the neutral model stands for, and that are kept
-// nevertheless, so that they come home as they were spelled.
+// read lists members that the neutral model has a field for, and whose original
+// JSON is kept for clients of this protocol.
 var read = []string{"createTime", "finishMessage", "citationMetadata", atBlob + "displayName", atFile + "displayName"}
 
-// note adds a member that is no news to other protocols.
+// note keeps a member that other protocols do not report as lost.
 func note(e *llm.Ext, name string, value wire.Raw) { keepRaw(e, protocol.MarkPrefix+name, value) }
 
 // keepRaw adds a member unless it is absent or null.
@@ -52,7 +53,7 @@ func keepRaw(e *llm.Ext, name string, value wire.Raw) {
 	}
 }
 
-// kept returns the members of a level, empty if they are another protocol's.
+// kept returns the members of a level, or nil if they are another protocol's.
 func kept(e llm.Ext, level string) wire.Object {
 	if e.Protocol != own {
 		return nil
@@ -75,5 +76,5 @@ func levelOf(name string) string {
 	return ""
 }
 
-// extra is kept as what a wire struct takes.
+// extra returns the kept members in the form that a wire struct takes.
 func extra(e llm.Ext, level string) wire.Extra { return wire.NewExtra(kept(e, level)) }

@@ -1,25 +1,18 @@
 package gemini
 
 import (
-	"bytes"
 	"errors"
-	"strconv"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// lenient is how an answer is read that is not our own: what is not needed may be
-// as odd as it likes.
-var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-
-// frame is one event of a stream, or a whole answer: what matters of it, read
-// token by token because most events hold a few characters and are many. It is
-// used again for the next event.
+// frame holds the members of one event, or of a non-streaming response, that the codec
+// reads. Its memory is reused for the next event, because a stream has many small
+// events.
 type frame struct {
-	data       []byte
 	named      bool // id and model are known, and are not read again
 	id, model  string
 	created    string
@@ -28,9 +21,11 @@ type frame struct {
 	usage      usage
 	hasUsage   bool
 	err        jsontext.Value
+	tokens     []string // with which requests continue the candidates
+	elements   int      // candidates and parts of this event
 }
 
-// candidate is what an event adds to one choice.
+// candidate is the part of an event that belongs to one choice.
 type candidate struct {
 	index     int
 	parts     []part
@@ -40,7 +35,8 @@ type candidate struct {
 	citations jsontext.Value
 }
 
-// part is a part of an answer. One that is more than text has its JSON in raw.
+// part is a part of a response. A part with other members than text has its JSON in
+// raw.
 type part struct {
 	text      string
 	hasText   bool
@@ -51,55 +47,68 @@ type part struct {
 
 // read fills the frame. Its slices of bytes are valid as long as data is.
 func (f *frame) read(data []byte) error {
-	f.data = data
 	f.candidates = f.candidates[:0]
-	f.blocked, f.err = "", nil
-	return json.Unmarshal(data, f, lenient)
-}
-
-// UnmarshalJSONFrom is called by the library, which has decoders to lend.
-func (f *frame) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	if d.PeekKind() != '{' {
-		return errors.New("the answer is no object")
+	f.blocked, f.err, f.tokens, f.elements = "", nil, nil, 0
+	s := wire.NewScanner(data)
+	if s.Kind() != '{' {
+		return errors.New("the response is not a JSON object")
 	}
-	return object(d, func(name []byte) (err error) {
+	for name := range s.Members() {
 		switch string(name) {
-		case `"candidates"`:
-			return f.list(d, func(int) error { return f.candidate(d) })
-		case `"promptFeedback"`:
-			return object(d, func(name []byte) (err error) {
-				if string(name) == `"blockReason"` {
-					f.blocked, err = text(d)
-					return err
+		case "candidates":
+			if s.Kind() == '{' { // one candidate without its array
+				f.candidate(&s, data)
+				continue
+			}
+			for range s.Items() {
+				if f.accepts(&s, data) {
+					f.candidate(&s, data)
 				}
-				return d.SkipValue()
-			})
-		case `"usageMetadata"`:
-			f.hasUsage = f.hasUsage || d.PeekKind() == '{'
-			return f.usage.read(d)
-		case `"error"`:
-			f.err, err = f.raw(d)
-			return err
+			}
+		case "promptFeedback":
+			for name := range s.Members() {
+				if string(name) == "blockReason" {
+					f.blocked = wire.Unquote(s.Value())
+				}
+			}
+		case "usageMetadata":
+			f.hasUsage = f.hasUsage || s.Kind() == '{'
+			f.usage.read(&s)
+		case "error":
+			f.err = notNull(s.Value())
+		case "responseId":
+			if !f.named {
+				f.id = wire.Unquote(s.Value())
+			}
+		case "modelVersion":
+			if !f.named {
+				f.model = wire.Unquote(s.Value())
+			}
+		case "createTime":
+			if !f.named {
+				f.created = wire.Unquote(s.Value())
+			}
 		}
-		if f.named {
-			return d.SkipValue()
-		}
-		switch string(name) {
-		case `"responseId"`:
-			f.id, err = text(d)
-		case `"modelVersion"`:
-			f.model, err = text(d)
-		case `"createTime"`:
-			f.created, err = text(d)
-		default:
-			err = d.SkipValue()
-		}
-		return err
-	})
+	}
+	if f.elements > wire.MaxElements(len(data)) {
+		return errors.New("the response has too many candidates and parts for its size")
+	}
+	return s.End()
 }
 
-func (f *frame) candidate(d *jsontext.Decoder) error {
-	// Slots are used again, with the memory that their parts have.
+// accepts reports whether the next element of an array is to be read. If not, it skips it.
+func (f *frame) accepts(s *wire.Scanner, data []byte) bool {
+	if s.Kind() == '{' {
+		if f.elements++; f.elements <= wire.MaxElements(len(data)) {
+			return true
+		}
+	}
+	s.Value()
+	return false
+}
+
+func (f *frame) candidate(s *wire.Scanner, data []byte) {
+	// A slot is used again with the memory of its parts.
 	if n := len(f.candidates); n < cap(f.candidates) {
 		f.candidates = f.candidates[:n+1]
 		f.candidates[n] = candidate{parts: f.candidates[n].parts[:0]}
@@ -107,175 +116,107 @@ func (f *frame) candidate(d *jsontext.Decoder) error {
 		f.candidates = append(f.candidates, candidate{})
 	}
 	c := &f.candidates[len(f.candidates)-1]
-	return object(d, func(name []byte) (err error) {
+	for name := range s.Members() {
 		switch string(name) {
-		case `"content"`:
-			return object(d, func(name []byte) error {
-				if string(name) == `"parts"` {
-					return f.list(d, func(from int) error { return f.part(d, c, from) })
+		case "content":
+			for name := range s.Members() {
+				if string(name) != "parts" {
+					continue
 				}
-				return d.SkipValue()
-			})
-		case `"index"`:
-			var n int64
-			n, err = count(d)
-			c.index = int(min(n, maxChoice))
-		case `"finishReason"`:
-			c.finish, err = text(d)
-		case `"finishMessage"`:
-			c.message, err = text(d)
-		case `"groundingMetadata"`:
-			c.grounding, err = f.raw(d)
-		case `"citationMetadata"`:
-			c.citations, err = f.raw(d)
-		default:
-			err = d.SkipValue()
+				if s.Kind() == '{' { // one part without its array
+					c.parts = append(c.parts, scanPart(s, data))
+					continue
+				}
+				for range s.Items() {
+					if f.accepts(s, data) {
+						c.parts = append(c.parts, scanPart(s, data))
+					}
+				}
+			}
+		case "index":
+			c.index = int(min(count(s), maxChoice))
+		case "finishReason":
+			c.finish = wire.Unquote(s.Value())
+		case "continuationToken":
+			if s.Kind() == '"' {
+				f.tokens = append(f.tokens, wire.Unquote(s.Value()))
+			}
+		case "finishMessage":
+			c.message = wire.Unquote(s.Value())
+		case "groundingMetadata":
+			c.grounding = notNull(s.Value())
+		case "citationMetadata":
+			c.citations = notNull(s.Value())
 		}
-		return err
-	})
+	}
 }
 
-// maxChoice bounds the number of choices that an answer may talk of.
+// maxChoice is the highest index of a choice.
 const maxChoice = 127
 
-func (f *frame) part(d *jsontext.Decoder, c *candidate, from int) error {
+func scanPart(s *wire.Scanner, data []byte) part {
 	var p part
-	complex := d.PeekKind() != '{'
-	err := object(d, func(name []byte) (err error) {
+	complex := s.Kind() != '{'
+	start := s.Offset()
+	for name := range s.Members() {
 		switch string(name) {
-		case `"text"`:
-			p.hasText = d.PeekKind() == '"'
-			p.text, err = text(d)
-		case `"thought"`:
-			p.thought = d.PeekKind() == 't'
-			err = d.SkipValue()
-		case `"thoughtSignature"`:
-			p.signature, err = text(d)
+		case "text":
+			p.hasText = s.Kind() == '"'
+			p.text = wire.Unquote(s.Value())
+		case "thought":
+			p.thought = s.Kind() == 't'
+		case "thoughtSignature":
+			p.signature = wire.Unquote(s.Value())
 		default:
 			complex = true
-			err = d.SkipValue()
 		}
-		return err
-	})
+	}
 	if complex {
-		p.raw = bytes.TrimLeft(f.data[from:d.InputOffset()], ", \t\r\n")
+		p.raw = data[start:s.Offset()]
 	}
-	c.parts = append(c.parts, p)
-	return err
+	return p
 }
 
-// raw returns a value as a part of the frame's data.
-func (f *frame) raw(d *jsontext.Decoder) (jsontext.Value, error) {
-	v, err := d.ReadValue()
-	end := int(d.InputOffset())
-	if err != nil || v.Kind() == 'n' {
-		return nil, err
+// notNull returns v, or nil if v is null.
+func notNull(v wire.Raw) wire.Raw {
+	if v.Kind() == 'n' {
+		return nil
 	}
-	return f.data[end-len(v) : end], nil
+	return v
 }
 
-// object calls member for each member of the object that comes next. Anything
-// else that comes next is passed over.
-func object(d *jsontext.Decoder, member func(name []byte) error) error {
-	if d.PeekKind() != '{' {
-		return d.SkipValue()
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	for d.PeekKind() != '}' {
-		name, err := d.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := member(name); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
-}
+func count(s *wire.Scanner) int64 { return int64(wire.ParseCount(s.Value())) }
 
-// list calls item for each item of the list that comes next, with the offset
-// behind which it begins. One item without its list counts as a list.
-func (f *frame) list(d *jsontext.Decoder, item func(from int) error) error {
-	switch d.PeekKind() {
-	case '{':
-		return item(int(d.InputOffset()) + 1) // behind the colon
-	case '[':
-	default:
-		return d.SkipValue()
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	for d.PeekKind() != ']' {
-		if err := item(int(d.InputOffset())); err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
-}
+func tokens(s *wire.Scanner) int64 { return int64(wire.ParseTokenCount(s.Value())) }
 
-// text reads a string; anything else has no text.
-func text(d *jsontext.Decoder) (string, error) {
-	v, err := d.ReadValue()
-	if err != nil || v.Kind() != '"' {
-		return "", err
-	}
-	if bytes.IndexByte(v, '\\') < 0 {
-		return string(v[1 : len(v)-1]), nil
-	}
-	s, _ := jsontext.AppendUnquote(nil, v) // half a surrogate pair becomes U+FFFD
-	return string(s), nil
-}
-
-// count reads a whole number, which may stand between quotes (JSN-18). Anything
-// else counts zero.
-func count(d *jsontext.Decoder) (int64, error) {
-	v, err := d.ReadValue()
-	if err != nil {
-		return 0, err
-	}
-	s := string(bytes.Trim(v, `"`))
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
-		return max(n, 0), nil
-	}
-	if n, err := strconv.ParseFloat(s, 64); err == nil && n > 0 && n < 1<<62 {
-		return int64(n), nil
-	}
-	return 0, nil
-}
-
-// usage are the counts as they are on the wire. Reading keeps what an event does
-// not mention (USE-14).
+// usage holds the counts as they are on the wire. Reading keeps the counts that an
+// event does not mention (USE-14).
 type usage struct {
 	prompt, cached, candidates, thoughts, tools int64
 }
 
-func (u *usage) read(d *jsontext.Decoder) error {
-	return object(d, func(name []byte) (err error) {
+func (u *usage) read(s *wire.Scanner) {
+	for name := range s.Members() {
 		switch string(name) {
-		case `"promptTokenCount"`:
-			u.prompt, err = count(d)
-		case `"cachedContentTokenCount"`:
-			u.cached, err = count(d)
-		case `"candidatesTokenCount"`:
-			u.candidates, err = count(d)
-		case `"thoughtsTokenCount"`:
-			u.thoughts, err = count(d)
-		case `"toolUsePromptTokenCount"`:
-			u.tools, err = count(d)
-		default:
-			err = d.SkipValue()
+		case "promptTokenCount":
+			u.prompt = tokens(s)
+		case "cachedContentTokenCount":
+			u.cached = tokens(s)
+		case "candidatesTokenCount":
+			u.candidates = tokens(s)
+		case "thoughtsTokenCount":
+			u.thoughts = tokens(s)
+		case "toolUsePromptTokenCount":
+			u.tools = tokens(s)
 		}
-		return err
-	})
+	}
 }
 
-// neutral sorts the counts into classes that do not overlap.
+// neutral returns counts that do not overlap, or nil if one of them is impossible.
 func (u *usage) neutral() *llm.Usage {
+	if min(u.prompt, u.cached, u.candidates, u.thoughts, u.tools) < 0 {
+		return nil
+	}
 	return &llm.Usage{
 		Input:     max(0, u.prompt-u.cached) + u.tools,
 		CacheRead: u.cached,

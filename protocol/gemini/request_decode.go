@@ -12,10 +12,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// DecodeRequest reads a client's request. Model and stream are in the path.
+// DecodeRequest decodes a generateContent request. The model and the stream flag
+// are in the path.
 func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	var body Request
-	if err := body.UnmarshalJSON(in.Body); err != nil {
+	if err := unmarshalRequest(in.Body, &body); err != nil {
 		return nil, badBody(err)
 	}
 	req, err := readRequest(&body)
@@ -32,7 +33,7 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	return req, nil
 }
 
-// badBody says what is wrong with a body, and where.
+// badBody returns an error that says where a body is invalid.
 func badBody(err error) *llm.Error {
 	e := &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_json", Message: err.Error()}
 	if at, ok := errors.AsType[*wire.Error](err); ok {
@@ -45,12 +46,12 @@ func invalid(param, message string) *llm.Error {
 	return &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Param: param, Message: param + ": " + message}
 }
 
-// reader turns a body into a neutral request.
+// reader decodes a body into a neutral request.
 type reader struct {
 	req    *llm.Request
 	calls  openCalls
-	count  int                    // of all calls, for ids that have to be made up
-	pieces map[llm.Block][]string // what is said in a block in several contents
+	count  int                    // number of calls so far, for ids that have to be made
+	pieces map[llm.Block][]string // texts of blocks that are spread over several contents
 	err    *llm.Error
 }
 
@@ -69,13 +70,13 @@ func readRequest(body *Request) (*llm.Request, *llm.Error) {
 		r.system(s)
 	}
 	contents := body.Contents.Value()
-	for i, c := range contents.Items() {
-		r.content(i, &c)
+	for i, c := range contents.All() {
+		r.content(i, c)
 	}
 	r.settle()
 	tools := body.Tools.Value()
-	for _, t := range tools.Items() {
-		r.tool(&t)
+	for _, t := range tools.All() {
+		r.tool(t)
 	}
 	r.toolConfig(body.ToolConfig.Ptr())
 	r.generation(body.GenerationConfig.Ptr())
@@ -92,7 +93,8 @@ func (r *reader) fail(err *llm.Error) {
 	}
 }
 
-// system reads the instruction. SDKs give it a role, which means nothing.
+// system decodes the system instruction. SDKs give it a role, which has no
+// meaning.
 func (r *reader) system(c *Content) {
 	t := llm.Turn{Role: llm.System}
 	keep(&t.Ext, "", c.Extra.All())
@@ -100,8 +102,8 @@ func (r *reader) system(c *Content) {
 		note(&t.Ext, "role", quote(role))
 	}
 	parts := c.Parts.Value()
-	for _, p := range parts.Items() {
-		t.Blocks = append(t.Blocks, r.block(&p))
+	for _, p := range parts.All() {
+		t.Blocks = append(t.Blocks, r.block(p))
 	}
 	r.req.Turns = append(r.req.Turns, t)
 }
@@ -111,8 +113,8 @@ var roles = map[string]llm.Role{
 	"assistant": llm.Assistant, "system": llm.System, "developer": llm.Developer,
 }
 
-// content reads one content. Results of functions become a turn of their own,
-// before whatever else the user says in it.
+// content decodes one content. Function responses become a turn of their own,
+// before the rest of the content.
 func (r *reader) content(i int, c *Content) {
 	role, ok := roles[c.Role.Value()]
 	if !ok {
@@ -123,17 +125,17 @@ func (r *reader) content(i int, c *Content) {
 	keep(&said.Ext, "", c.Extra.All())
 	results := llm.Turn{Role: llm.ToolRole, Ext: said.Ext}
 	parts := c.Parts.Value()
-	if last := len(r.req.Turns) - 1; last >= 0 && r.req.Turns[last].Role != llm.Assistant && slices.ContainsFunc(parts.Items(), isCall) {
-		r.calls = openCalls{} // what the answer before this one asked for will not come any more
+	if last := len(r.req.Turns) - 1; last >= 0 && r.req.Turns[last].Role != llm.Assistant && hasCall(&parts) {
+		r.calls = openCalls{} // calls of the previous model turn can get no results any more
 	}
-	for _, p := range parts.Items() {
+	for _, p := range parts.All() {
 		if p.FunctionResponse.IsSet() {
-			results.Blocks = append(results.Blocks, r.result(&p))
+			results.Blocks = append(results.Blocks, r.result(p))
 		} else {
-			said.Blocks = append(said.Blocks, r.block(&p))
+			said.Blocks = append(said.Blocks, r.block(p))
 		}
 	}
-	if role == llm.Assistant && len(results.Blocks) == 0 && r.goesOn(&said) {
+	if role == llm.Assistant && len(results.Blocks) == 0 && r.appendToLast(&said) {
 		return
 	}
 	if len(results.Blocks) > 0 {
@@ -146,11 +148,19 @@ func (r *reader) content(i int, c *Content) {
 	r.req.Turns = append(r.req.Turns, said)
 }
 
-func isCall(p Part) bool { return p.FunctionCall.IsSet() }
+func hasCall(parts *List[Part]) bool {
+	for _, p := range parts.All() {
+		if p.FunctionCall.IsSet() {
+			return true
+		}
+	}
+	return false
+}
 
-// goesOn joins a model's content with the one before it. Google's SDKs keep a
-// streamed answer as one content for each event, and send them all back.
-func (r *reader) goesOn(said *llm.Turn) bool {
+// appendToLast appends a model content to the previous one. Google's SDKs keep each
+// event of a streaming response as a content of its own, and send all of them
+// back.
+func (r *reader) appendToLast(said *llm.Turn) bool {
 	last := len(r.req.Turns) - 1
 	if last < 0 || r.req.Turns[last].Role != llm.Assistant || len(said.Ext.Members) > 0 {
 		return false
@@ -164,7 +174,7 @@ func (r *reader) goesOn(said *llm.Turn) bool {
 	return true
 }
 
-// extend adds a piece to the last block, if the two are one text or one thought.
+// extend appends a piece to the last block if both are text or both are thoughts.
 func (r *reader) extend(blocks []llm.Block, piece llm.Block) bool {
 	if len(blocks) == 0 || !plain(piece) {
 		return false
@@ -192,7 +202,7 @@ func (r *reader) extend(blocks []llm.Block, piece llm.Block) bool {
 	return true
 }
 
-// settle puts the pieces into their blocks, when all have come.
+// settle joins the pieces of each block when all have come.
 func (r *reader) settle() {
 	for b, pieces := range r.pieces {
 		rest := strings.Join(pieces, "")
@@ -210,14 +220,14 @@ func (r *reader) settle() {
 	}
 }
 
-// plain reports whether nothing but its text is known of a block.
+// plain reports whether a block has nothing but its text.
 func plain(b llm.Block) bool {
 	m := b.Common()
 	return len(m.Seals) == 0 && len(m.Ext.Members) == 0
 }
 
-// foldThoughts puts together what a stream has brought a client in pieces: the
-// text of a thought, with another protocol's seal on the last of them.
+// foldThoughts joins the pieces of a thought that a stream delivered, the last of
+// which carries another protocol's seal.
 func foldThoughts(blocks []llm.Block) []llm.Block {
 	var out []llm.Block
 	for _, b := range blocks {
@@ -252,4 +262,104 @@ func joinThoughts(blocks []llm.Block) string {
 		s.WriteString(b.(*llm.Thought).Text(""))
 	}
 	return s.String()
+}
+
+func (r *reader) generation(g *GenerationConfig) {
+	if g == nil {
+		return
+	}
+	e := &r.req.Ext
+	keep(e, atGeneration, g.Extra.All())
+	for _, m := range []wire.Member{
+		{Name: "speechConfig", Value: g.SpeechConfig}, {Name: "imageConfig", Value: g.ImageConfig},
+		{Name: "mediaResolution", Value: g.MediaResolution}, {Name: "audioTimestamp", Value: g.AudioTimestamp},
+		{Name: "routingConfig", Value: g.RoutingConfig}, {Name: "enableEnhancedCivicAnswers", Value: g.EnableEnhancedCivicAnswers},
+		{Name: "audioTranscriptionConfig", Value: g.AudioTranscriptionConfig}, {Name: "responseFormat", Value: g.ResponseFormat},
+		{Name: "translationConfig", Value: g.TranslationConfig},
+	} {
+		keepRaw(e, atGeneration+m.Name, m.Value)
+	}
+	r.req.Sampling = llm.Sampling{
+		Temperature: number(g.Temperature), TopP: number(g.TopP), TopK: number(g.TopK), Seed: number(g.Seed),
+		FrequencyPenalty: number(g.FrequencyPenalty), PresencePenalty: number(g.PresencePenalty),
+	}
+	o := &r.req.Output
+	o.MaxTokens = r.integer("maxOutputTokens", g.MaxOutputTokens)
+	o.Choices = r.integer("candidateCount", g.CandidateCount)
+	o.TopLogprobs = r.integer("logprobs", g.Logprobs)
+	o.Stops = g.StopSequences.Value()
+	if v, ok := g.ResponseLogprobs.Get(); ok {
+		o.Logprobs = &v
+	}
+	for _, m := range g.ResponseModalities.Value() {
+		o.Modalities = append(o.Modalities, strings.ToLower(m))
+	}
+	o.Format = readFormat(g)
+	r.thinking(g.ThinkingConfig.Ptr())
+}
+
+// number returns a number's text; some servers quote numbers.
+func number(o wire.Opt[wire.Number]) llm.Number {
+	return llm.Number(strings.Trim(string(o.Value()), `"`))
+}
+
+func (r *reader) integer(name string, o wire.Opt[wire.Number]) *int64 {
+	v, ok := o.Get()
+	if !ok {
+		return nil
+	}
+	n, err := v.Int64()
+	if err != nil {
+		r.fail(invalid(atGeneration+name, "write an integer"))
+	}
+	return &n
+}
+
+func readFormat(g *GenerationConfig) llm.Format {
+	f := llm.Format{Schema: llm.Raw(g.ResponseJSONSchema), Ext: llm.Ext{Protocol: own}}
+	if len(g.ResponseSchema) > 0 && g.ResponseSchema.Kind() != 'n' {
+		note(&f.Ext, "responseSchema", g.ResponseSchema) // kept for clients of this protocol
+		if f.Schema == "" {
+			f.Schema = llm.Raw(jsonSchema(g.ResponseSchema))
+		}
+	}
+	switch mime := g.ResponseMIMEType.Value(); {
+	case mime == mimeEnum:
+		f.Kind = "enum"
+	case f.Schema != "":
+		f.Kind = "json_schema"
+	case mime == mimeJSON:
+		f.Kind = "json_object"
+	case mime == mimeText:
+		f.Kind = "text"
+	case mime == "":
+		return llm.Format{}
+	default:
+		keepRaw(&f.Ext, "responseMimeType", quote(mime))
+	}
+	return f
+}
+
+func (r *reader) thinking(t *ThinkingConfig) {
+	if t == nil {
+		return
+	}
+	g := &r.req.Reasoning
+	keep(&g.Ext, "", t.Extra.All())
+	if show, ok := t.IncludeThoughts.Get(); ok {
+		g.Show = map[bool]string{true: "auto", false: "none"}[show]
+	}
+	if g.Budget = r.integer("thinkingConfig.thinkingBudget", t.ThinkingBudget); g.Budget != nil && *g.Budget == 0 {
+		g.Mode = "off"
+	}
+	if level := strings.ToLower(t.ThinkingLevel.Value()); level != "thinking_level_unspecified" {
+		g.Effort = level
+	}
+}
+
+func readTier(tier string) string {
+	if tier == "standard" {
+		return "default"
+	}
+	return tier
 }

@@ -9,7 +9,63 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// EncodeRequest writes a request for an upstream.
+func (w *writer) format(g *GenerationConfig) {
+	f := &w.req.Output.Format
+	protocol.DropExt(w.report, "output.format", f.Ext, protocol.Gemini)
+	mime := map[string]string{"json_object": mimeJSON, "json_schema": mimeJSON, "enum": mimeEnum}[f.Kind]
+	if f.Ext.Protocol == own {
+		w.ownFormat(g, mime)
+		return
+	}
+	if mime != "" {
+		g.ResponseMIMEType = wire.Some(mime)
+	}
+	if f.Kind == "" || f.Kind == "text" {
+		return
+	}
+	if f.Schema != "" {
+		g.ResponseJSONSchema = fitSchema(f.Schema, "output.format.schema", w.report)
+	}
+	w.formatLosses(f)
+}
+
+// formatLosses reports the settings of a format besides its schema.
+func (w *writer) formatLosses(f *llm.Format) {
+	if f.Schema == "" && f.Kind != "json_object" {
+		w.report.Approximate("output.format.schema", "format.schema", "without a schema any JSON will do")
+	}
+	if f.Name != "" {
+		w.report.Drop("output.format.name", "format.name", "a format has no name of its own")
+	}
+	if f.Description != "" {
+		w.report.Drop("output.format.description", "format.description", "a format has no description of its own")
+	}
+	if f.Strict != nil && *f.Strict {
+		w.report.Approximate("output.format.strict", "strict.best_effort", "the API follows a schema as well as it can")
+	}
+}
+
+// ownFormat writes the format of a client that speaks this protocol.
+func (w *writer) ownFormat(g *GenerationConfig, mime string) {
+	f := &w.req.Output.Format
+	members := kept(f.Ext, "")
+	if f.Kind == "text" {
+		mime = mimeText
+	}
+	if mime != "" {
+		g.ResponseMIMEType = wire.Some(mime)
+	}
+	if raw, ok := members.Get("responseMimeType"); ok {
+		g.Extra.Set("responseMimeType", raw)
+	}
+	if raw, ok := members.Get("responseSchema"); ok {
+		g.ResponseSchema = raw
+	} else if f.Schema != "" {
+		g.ResponseJSONSchema = wire.Raw(f.Schema)
+	}
+}
+
+// EncodeRequest encodes a generateContent request.
 func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	w := writer{req: req, target: target, report: report}
 	if w.target.Model == "" {
@@ -25,54 +81,52 @@ func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm
 	if err := report.Err(); err != nil {
 		return out, err
 	}
-	b, err := requestShape.Marshal(body)
-	if err != nil { // a number or a name in the neutral request that no JSON can hold
+	b, err := wire.Marshal(body)
+	if err != nil { // a number or a name that JSON cannot hold
 		return out, &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_value", Message: err.Error(), Cause: err}
 	}
 	out.Body = b
 	return out, nil
 }
 
-// writer turns a neutral request into a body.
+// writer encodes a neutral request.
 type writer struct {
 	req      *llm.Request
 	target   protocol.Target
 	report   *llm.Report
 	names    map[string]llm.ToolRef
 	contents []content
-	ids      map[string]int           // how often a call's id has been sent
+	ids      map[string]int           // how often each call id was sent
 	sent     map[*llm.ToolCall]string // the id that a call was sent with, "" for none
-	answered map[*llm.ToolResult]bool // results that stand behind their calls
-	cached   bool                     // something was marked for the cache
-	tooled   bool                     // tools are sent
+	answered map[*llm.ToolResult]bool // results that were written behind their calls
+	cached   bool                     // something is marked for caching
+	tooled   bool                     // the request has tools
 }
 
-// content is a content in the making.
+// content is a content that is being built.
 type content struct {
-	Content
-	parts   []Part
-	own     bool // it came from a client of this protocol, and is left as it was
-	results bool // it holds results of functions
+	role    string
+	parts   wire.List[Part]
+	extra   wire.Extra
+	own     bool // it came from a client of this protocol and stays unchanged
+	results bool // it holds function responses
 }
-
-func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
 
 func (w *writer) body() *Request {
 	body := &Request{Extra: extra(w.req.Ext, "")}
 	w.foreign()
 	first := w.system(body)
 	w.turns(first)
-	contents := make([]Content, 0, len(w.contents))
+	var contents wire.List[Content]
 	for i := range w.contents {
 		c := &w.contents[i]
-		c.Parts = listOf(c.parts)
-		contents = append(contents, c.Content)
+		contents.Append(&Content{Role: wire.Some(c.role), Parts: listOf(c.parts), Extra: c.extra})
 	}
-	if len(contents) == 0 {
-		w.report.Refuse("turns", "turns.empty", "there is nothing to answer; send a message of the user")
+	if contents.Len() == 0 {
+		w.report.Refuse("turns", "turns.empty", "the conversation is empty; send a user message")
 	}
 	body.Contents = listOf(contents)
-	if tools := w.tools(); len(tools) > 0 {
+	if tools := w.tools(); tools.Len() > 0 {
 		body.Tools, w.tooled = listOf(tools), true
 	}
 	body.ToolConfig = w.toolChoice()
@@ -82,11 +136,11 @@ func (w *writer) body() *Request {
 	return body
 }
 
-// system writes the system text before the first turn, and returns where the
-// others begin.
+// system encodes the leading system turns, and returns the index of the first
+// other turn.
 func (w *writer) system(body *Request) int {
 	var c Content
-	var parts []Part
+	var parts wire.List[Part]
 	i := 0
 	for ; i < len(w.req.Turns); i++ {
 		t := &w.req.Turns[i]
@@ -95,10 +149,12 @@ func (w *writer) system(body *Request) int {
 		}
 		c.Extra = extra(t.Ext, "")
 		for j, b := range t.Blocks {
-			parts = append(parts, w.part(b, at("turns", i)+"."+at("blocks", j))...)
+			if p := w.part(b, protocol.At("turns", i)+"."+protocol.At("blocks", j)); p != nil {
+				parts.Append(p)
+			}
 		}
 	}
-	if len(parts) > 0 {
+	if parts.Len() > 0 {
 		c.Parts = listOf(parts)
 		body.SystemInstruction = wire.Some(c)
 	}
@@ -130,11 +186,11 @@ func (w *writer) service(body *Request) {
 	case w.req.Ext.Protocol == own:
 		body.Store = wire.Some(*store)
 	case *store:
-		w.report.Drop("state.store", "store.unsupported", "an answer cannot be kept for later requests")
+		w.report.Drop("state.store", "store.unsupported", "responses are not stored")
 	}
 }
 
-// rest reports what this protocol has no place for.
+// rest reports the settings that this protocol does not have.
 func (w *writer) rest() {
 	r := w.req
 	drop := func(lost bool, path, code, note string) {
@@ -155,9 +211,111 @@ func (w *writer) rest() {
 	drop(r.Identity.SafetyID != "", "identity.safety_id", "user.dropped", "there is no place for the user's id")
 	drop(len(r.Identity.Metadata) > 0, "identity.metadata", "metadata.unsupported", "there is no place for metadata")
 	drop(r.State.Truncation == "auto", "state.truncation", "truncation.unsupported", "nothing is cut off by itself")
-	refuse(r.State.PreviousID != "", "state.previous_id", "state.previous_response", "send the whole conversation; the upstream keeps none")
-	refuse(r.State.Conversation != "", "state.conversation", "state.conversation", "send the whole conversation; the upstream keeps none")
+	refuse(r.State.PreviousID != "", "state.previous_id", "state.previous_response", "send the complete conversation; the upstream stores none")
+	refuse(r.State.Conversation != "", "state.conversation", "state.conversation", "send the complete conversation; the upstream stores none")
 	refuse(r.State.Background != nil && *r.State.Background, "state.background", "state.background", "there is no background mode")
 	names := protocol.Lost(r.Ext, protocol.Gemini)
 	drop(len(names) > 0, "ext", "ext.unknown_field", strings.Join(names, ", "))
+}
+
+const (
+	mimeText = "text/plain"
+	mimeJSON = "application/json"
+	mimeEnum = "text/x.enum"
+)
+
+func (w *writer) generation() wire.Opt[GenerationConfig] {
+	g := GenerationConfig{Extra: extra(w.req.Ext, atGeneration)}
+	w.sampling(&g)
+	w.output(&g)
+	w.format(&g)
+	g.ThinkingConfig = w.thinking()
+	if body, _ := wire.Marshal(&g); string(body) == "{}" {
+		return wire.Opt[GenerationConfig]{}
+	}
+	return wire.Some(g)
+}
+
+func (w *writer) sampling(g *GenerationConfig) {
+	s := w.req.Sampling
+	if w.target.Gates.NoSampling {
+		for _, v := range []struct {
+			name string
+			n    *llm.Number
+		}{{"temperature", &s.Temperature}, {"top_p", &s.TopP}, {"top_k", &s.TopK}} {
+			if *v.n != "" {
+				*v.n = ""
+				w.report.Drop("sampling."+v.name, v.name+".unsupported_by_model", "the model refuses it")
+			}
+		}
+	}
+	g.Temperature, g.TopP, g.TopK = wire.NonZero(wire.Number(s.Temperature)), wire.NonZero(wire.Number(s.TopP)), wire.NonZero(wire.Number(s.TopK))
+	g.FrequencyPenalty, g.PresencePenalty = wire.NonZero(wire.Number(s.FrequencyPenalty)), wire.NonZero(wire.Number(s.PresencePenalty))
+	g.Seed = wire.NonZero(wire.Number(s.Seed))
+	if n, err := wire.Number(s.Seed).Int64(); s.Seed != "" && (err != nil || n != int64(int32(n))) {
+		w.report.Approximate("sampling.seed", "seed.folded", "a seed has 32 bits here")
+		g.Seed = wire.Some(wire.Int(n & 0x7fffffff))
+	}
+	if s.LogitBias != "" {
+		w.report.Drop("sampling.logit_bias", "logit_bias.unsupported", "token numbers are each vendor's own")
+	}
+}
+
+// maxStops and maxCandidates are limits of the API.
+const (
+	maxStops      = 5
+	maxCandidates = 8
+)
+
+func (w *writer) output(g *GenerationConfig) {
+	o := &w.req.Output
+	if o.MaxTokens != nil {
+		g.MaxOutputTokens = wire.Some(wire.Int(*o.MaxTokens))
+		if *o.MaxTokens <= 0 && w.req.Ext.Protocol != own {
+			w.report.Refuse("output.max_tokens", "max_tokens.zero", "the output limit must be at least one token")
+		}
+	}
+	if o.Choices != nil && (*o.Choices > 1 || w.req.Ext.Protocol == own) {
+		g.CandidateCount = wire.Some(wire.Int(*o.Choices))
+		if *o.Choices > maxCandidates {
+			w.report.Refuse("output.choices", "choices.too_many", "at most "+strconv.Itoa(maxCandidates)+" choices can be requested")
+		}
+	}
+	w.stops(g)
+	if o.Logprobs != nil {
+		g.ResponseLogprobs = wire.Some(*o.Logprobs)
+	}
+	if o.TopLogprobs != nil {
+		g.Logprobs = wire.Some(wire.Int(*o.TopLogprobs))
+	}
+	if len(o.Modalities) > 0 {
+		upper := make([]string, 0, len(o.Modalities))
+		for _, m := range o.Modalities {
+			upper = append(upper, strings.ToUpper(m))
+		}
+		if w.req.Ext.Protocol == own || len(upper) > 1 || upper[0] != "TEXT" { // text alone is the default
+			g.ResponseModalities = wire.Some(upper)
+		}
+	}
+	if o.Verbosity != "" {
+		w.report.Drop("output.verbosity", "verbosity.unsupported", "there is no such setting")
+	}
+}
+
+func (w *writer) stops(g *GenerationConfig) {
+	var stops []string
+	for _, s := range w.req.Output.Stops {
+		if s != "" {
+			stops = append(stops, s)
+		}
+	}
+	switch {
+	case len(stops) == 0:
+	case w.target.Gates.NoStop:
+		w.report.Drop("output.stops", "stop.unsupported_by_model", "the model refuses stop sequences")
+	case len(stops) > maxStops:
+		w.report.Refuse("output.stops", "stop.too_many", "at most "+strconv.Itoa(maxStops)+" stop sequences can be given")
+	default:
+		g.StopSequences = wire.Some(stops)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 func TestLooseForms(t *testing.T) {
@@ -50,10 +51,10 @@ func TestHistoryOfStreams(t *testing.T) {
 	contents := []string{`{"parts":[{"text":"Hi"}]}`}
 	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		var w Response
-		if err := w.UnmarshalJSON([]byte(line)); err != nil {
+		if err := wire.UnmarshalLenient([]byte(line), &w); err != nil {
 			t.Fatal(err)
 		}
-		contents = append(contents, string(w.Candidates.Value()[0].Content))
+		contents = append(contents, string(w.Candidates.Value().Slice()[0].Content))
 	}
 	contents = append(contents, `{"parts":[{"functionResponse":{"id":"b","name":"f","response":{}}},{"functionResponse":{"id":"a","name":"f","response":{}}}]}`)
 	req, err := Codec{}.DecodeRequest(protocol.Incoming{Body: []byte(`{"contents":[` + strings.Join(contents, ",") + `]}`)})

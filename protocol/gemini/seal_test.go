@@ -43,11 +43,11 @@ func TestForeignSeals(t *testing.T) {
 	const want = "thought I think. So. signature/anthropic/EqQBCkg?>~\nthought  redacted/anthropic/xyz\nother \nother "
 	parts := func(body []byte) []string {
 		var w Response
-		if err := w.UnmarshalJSON(body); err != nil {
+		if err := wire.UnmarshalLenient(body, &w); err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
 		var c wire.Object
-		if err := c.UnmarshalJSON(w.Candidates.Value()[0].Content); err != nil {
+		if err := c.UnmarshalJSON(w.Candidates.Value().Slice()[0].Content); err != nil {
 			t.Fatal(err)
 		}
 		list, _ := c.Get("parts")
@@ -91,12 +91,12 @@ func TestStandardBase64(t *testing.T) {
 	for n := range 9 {
 		data := []byte{0xfb, 0xff, 0xfe, 0, 1, 2, 0xfb, 0xff, 0xbe}[:n]
 		for _, enc := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding, base64.RawStdEncoding, base64.RawURLEncoding} {
-			if got := standardBase64(enc.EncodeToString(data)); got != base64.StdEncoding.EncodeToString(data) {
+			if got := protocol.StandardBase64(enc.EncodeToString(data)); got != base64.StdEncoding.EncodeToString(data) {
 				t.Errorf("%q became %q", enc.EncodeToString(data), got)
 			}
 		}
 	}
-	if got := standardBase64("aG\r\nk="); got != "aGk=" {
+	if got := protocol.StandardBase64("aG\r\nk="); got != "aGk=" {
 		t.Error(got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // NewStreamEncoder returns a *StreamEncoder, which writes server-sent events.
@@ -19,25 +20,24 @@ func (Codec) NewStreamEncoder(*llm.Request) protocol.StreamEncoder { return &Str
 // of a call.
 type StreamEncoder struct {
 	form    form
-	begun   bool   // something has been written
+	begun   bool   // something was written
 	over    bool   // nothing follows
-	tail    []byte // the members that every event ends with
+	tail    []byte // the members at the end of every event
 	choices []*written
 	usage   *llm.Usage
 }
 
-// form is what stands around the events.
+// form is the framing of the events.
 type form int
 
 const (
 	asEvents form = iota
 	asArray
-	asLines // one answer a line, for taking apart again
+	asLines // one response per line, for tests
 )
 
-// Array makes the encoder write one JSON array instead of server-sent events,
-// which is what a client gets that asks for a stream without alt=sse. It is
-// called before the first event.
+// Array makes the encoder write one JSON array instead of server-sent events, for
+// clients that stream without alt=sse. Call it before the first event.
 func (s *StreamEncoder) Array() { s.form = asArray }
 
 // written is the state of one choice.
@@ -49,26 +49,26 @@ type written struct {
 	cited  grounded
 }
 
-// writtenBlock is a block in the making.
+// writtenBlock is a block that is being written.
 type writtenBlock struct {
 	llm.Block
-	prefix string // of a part with some of its text; empty for what comes whole
+	prefix string // of a part with text; empty for blocks without deltas
 	suffix string
-	held   string // of a thought: its last piece, for the seal to go with
+	held   string // of a thought: its last piece, which is written with the seal
 	args   strings.Builder
-	ended  bool // of a call: it is whole, and waits for those before it
+	ended  bool // of a call: it is complete and waits for earlier calls
 	ruler  ruler
 	cites  []llm.Citation
 }
 
-// seal gives the block a seal; a later one of the same form replaces it.
+// seal adds a seal to the block; a later one of the same form replaces it.
 func (b *writtenBlock) seal(with llm.Seal) {
 	m := b.Common()
 	m.Seals = slices.DeleteFunc(slices.Clone(m.Seals), func(s llm.Seal) bool { return s.Form == with.Form && s.Origin == with.Origin })
 	m.Seals = append(m.Seals, with)
 }
 
-// Encode writes what an event means to a client, which may be nothing yet.
+// Encode appends what an event means to the client, which may be nothing yet.
 func (s *StreamEncoder) Encode(e llm.Event, to []byte) []byte {
 	if s.over {
 		return to
@@ -104,7 +104,7 @@ func (s *StreamEncoder) Encode(e llm.Event, to []byte) []byte {
 		return s.last(s.shut(to))
 	case llm.Logprobs:
 		return s.logprobs(e, to)
-	case llm.Ping: // a comment line breaks Google's own clients
+	case llm.Ping: // comment lines break Google's own clients
 	}
 	return to
 }
@@ -112,10 +112,10 @@ func (s *StreamEncoder) Encode(e llm.Event, to []byte) []byte {
 func (s *StreamEncoder) start(e llm.Start) {
 	s.tail = s.tail[:0]
 	if e.Model != "" {
-		s.tail = appendString(append(s.tail, `,"modelVersion":`...), e.Model)
+		s.tail = wire.AppendQuote(append(s.tail, `,"modelVersion":`...), e.Model)
 	}
 	if e.ID != "" {
-		s.tail = appendString(append(s.tail, `,"responseId":`...), e.ID)
+		s.tail = wire.AppendQuote(append(s.tail, `,"responseId":`...), e.ID)
 	}
 	s.tail = appendCreated(s.tail, e.Created)
 	s.tail = append(s.tail, '}')
@@ -140,7 +140,7 @@ func (s *StreamEncoder) block(choice, index int) *writtenBlock {
 	return c.blocks[index]
 }
 
-// open begins an answer, shut ends it.
+// open begins a response object; shut ends it.
 func (s *StreamEncoder) open(to []byte) []byte {
 	switch {
 	case s.form == asEvents:
@@ -173,7 +173,7 @@ func (s *StreamEncoder) last(to []byte) []byte {
 	return to
 }
 
-// part begins an answer with one part.
+// part begins a response with one part.
 func (s *StreamEncoder) part(to []byte) []byte {
 	return append(s.open(to), `{"candidates":[{"content":{"parts":[`...)
 }
@@ -183,8 +183,8 @@ func (s *StreamEncoder) partEnd(to []byte, choice int) []byte {
 	return s.answerEnd(strconv.AppendInt(to, int64(choice), 10))
 }
 
-// logprobs writes those of what was just said, with an empty part: SDKs take a content
-// without parts for no answer at all.
+// logprobs writes log probabilities with an empty part: SDKs treat a content
+// without parts as no response.
 func (s *StreamEncoder) logprobs(e llm.Logprobs, to []byte) []byte {
 	list := appendLogprobs(nil, string(e.Raw))
 	if len(list) == 0 {
@@ -195,7 +195,7 @@ func (s *StreamEncoder) logprobs(e llm.Logprobs, to []byte) []byte {
 	return s.answerEnd(append(to, list...))
 }
 
-// answerEnd ends an answer with one candidate.
+// answerEnd ends a response with one candidate.
 func (s *StreamEncoder) answerEnd(to []byte) []byte {
 	to = append(append(to, "}]"...), s.tail...)
 	if len(s.tail) == 0 { // no Start came
@@ -210,7 +210,7 @@ func (s *StreamEncoder) blockStart(e llm.BlockStart, to []byte) []byte {
 	c.blocks = append(c.blocks, b)
 	switch block := e.Block.(type) {
 	case *llm.Text:
-		// A copy: the caller's block belongs to whoever else reads the event.
+		// This is a copy: others read the event's block too.
 		b.Block, b.prefix, b.suffix = &llm.Text{Meta: llm.Meta{Seals: block.Seals}}, `{"text":`, "}"
 		return s.text(e.Choice, b, block.Text, to)
 	case *llm.Refusal:
@@ -223,10 +223,10 @@ func (s *StreamEncoder) blockStart(e llm.BlockStart, to []byte) []byte {
 		call := *block
 		b.Block = &call
 		b.args.WriteString(call.Args)
-	default: // comes whole
+	default: // comes complete
 		with := appendBlock(s.part(to), e.Block)
 		if with[len(with)-1] == '[' {
-			return to // it has no form here
+			return to // it has no counterpart
 		}
 		return s.partEnd(with, e.Choice)
 	}
@@ -253,14 +253,14 @@ func (s *StreamEncoder) text(choice int, b *writtenBlock, text string, to []byte
 		b.ruler.add(text)
 	}
 	if _, ok := b.Block.(*llm.Thought); ok {
-		// The seal comes after the last piece, and has to go with some text: clients
-		// pass over an empty thought, whatever it carries.
+		// The seal follows the last piece and must be sent with some text:
+		// clients skip an empty thought, even with a seal.
 		if text, b.held = b.held, text; text == "" {
 			return to
 		}
 	}
 	to = append(s.part(to), b.prefix...)
-	to = append(appendString(to, text), b.suffix...)
+	to = append(wire.AppendQuote(to, text), b.suffix...)
 	return s.partEnd(to, choice)
 }
 
@@ -281,11 +281,11 @@ func (s *StreamEncoder) blockEnd(e llm.BlockEnd, to []byte) []byte {
 		to = s.lastPiece(e.Choice, b, block, to)
 	}
 	s.settle(s.choice(e.Choice), b)
-	s.choice(e.Choice).blocks[e.Index] = nil // what it held is written
+	s.choice(e.Choice).blocks[e.Index] = nil // its content is written
 	return to
 }
 
-// lastPiece writes what is held of a thought, with its seals.
+// lastPiece writes the held piece of a thought, with its seals.
 func (s *StreamEncoder) lastPiece(choice int, b *writtenBlock, t *llm.Thought, to []byte) []byte {
 	if b.held == "" && len(t.Seals) == 0 {
 		return to
@@ -295,7 +295,7 @@ func (s *StreamEncoder) lastPiece(choice int, b *writtenBlock, t *llm.Thought, t
 	return s.partEnd(appendBlock(s.part(to), t), choice)
 }
 
-// flushThoughts writes what is held of thoughts that have no end.
+// flushThoughts writes the held pieces of thoughts without an end.
 func (s *StreamEncoder) flushThoughts(to []byte) []byte {
 	for _, c := range s.choices {
 		for _, b := range c.blocks {
@@ -307,8 +307,8 @@ func (s *StreamEncoder) flushThoughts(to []byte) []byte {
 	return to
 }
 
-// flushCalls writes the calls that are whole, in the order in which they began: a
-// client runs them in the order in which it gets them.
+// flushCalls writes the complete calls in the order in which they began, which is
+// the order in which clients run them.
 func (s *StreamEncoder) flushCalls(choice int, to []byte) []byte {
 	c := s.choice(choice)
 	for i, b := range c.blocks {
@@ -322,13 +322,14 @@ func (s *StreamEncoder) flushCalls(choice int, to []byte) []byte {
 			return to
 		default:
 			to = s.partEnd(appendBlock(s.part(to), call), choice)
-			c.blocks[i] = nil // what it held is written
+			c.blocks[i] = nil // its content is written
 		}
 	}
 	return to
 }
 
-// settle turns the sources of a text into positions in all of the choice's text.
+// settle converts the sources of a text into positions in the choice's whole
+// text.
 func (s *StreamEncoder) settle(c *written, b *writtenBlock) {
 	for _, cite := range b.cites {
 		if !citable(cite) {
@@ -362,10 +363,10 @@ func (s *StreamEncoder) end(to []byte) []byte {
 			to = append(to, ',')
 		}
 		to = append(to, `{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":`...)
-		to = appendString(to, finishReason(stop))
+		to = wire.AppendQuote(to, finishReason(stop))
 		to = strconv.AppendInt(append(to, `,"index":`...), int64(c.index), 10)
 		if stop.Explanation != "" {
-			to = appendString(append(to, `,"finishMessage":`...), stop.Explanation)
+			to = wire.AppendQuote(append(to, `,"finishMessage":`...), stop.Explanation)
 		}
 		to = append(c.cited.appendTo(to), '}')
 	}
@@ -374,10 +375,10 @@ func (s *StreamEncoder) end(to []byte) []byte {
 		to = append(to, ']')
 	case len(to) == first: // a blocked prompt has no candidate
 		to = to[:first-len(`"candidates":[`)]
-		to = appendString(append(to, `"promptFeedback":{"blockReason":`...), feedback)
+		to = wire.AppendQuote(append(to, `"promptFeedback":{"blockReason":`...), feedback)
 		to = append(to, '}')
 	default:
-		to = appendString(append(to, `],"promptFeedback":{"blockReason":`...), feedback)
+		to = wire.AppendQuote(append(to, `],"promptFeedback":{"blockReason":`...), feedback)
 		to = append(to, '}')
 	}
 	if s.usage != nil {

@@ -2,29 +2,31 @@ package gemini
 
 import (
 	"bytes"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"slices"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Tap reads usage, finish reasons and errors from an answer that passes. It also
-// reads answers of countTokens and of embeddings, which have none of them.
+// Tap reads usage, finish reasons and errors from a response that is relayed. It
+// also accepts countTokens and embedding responses, which have none of them.
 type Tap struct {
 	open     int // choices that have not finished
 	finished map[int]bool
-	seen     bool   // an event has been read whole, so id and model are known
-	counts   []byte // the usage of the last event that was not read
+	seen     bool   // an event was decoded, so id and model are known
+	counts   []byte // the usage of the last event that was not decoded
 	frame    frame
 	summary  protocol.Summary
 }
 
-// Summary is what has been seen so far.
+// Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary {
 	if len(t.counts) > 0 {
-		d := jsontext.NewDecoder(bytes.NewReader(t.counts), lenient)
-		if t.frame.usage.read(d) == nil {
+		rest := wire.NewScanner(t.counts)
+		if raw := rest.Value(); raw != nil {
+			s := wire.NewScanner(raw)
+			t.frame.usage.read(&s)
 			t.summary.Usage = t.frame.usage.neutral()
 		}
 		t.counts = t.counts[:0]
@@ -32,15 +34,16 @@ func (t *Tap) Summary() protocol.Summary {
 	return t.summary
 }
 
-// Event sees the data of one event. Most events hold some text and running counts,
-// which are put by and not read.
+// Event reads one event. Most events hold some text and running counts, which are
+// kept undecoded.
 func (t *Tap) Event(data []byte) protocol.Mark {
 	data = bytes.TrimSpace(data)
 	switch {
 	case len(data) == 0, data[0] == ':':
 		return protocol.Keepalive
-	case t.seen && !telling(data):
-		t.putBy(data)
+	case t.seen && !mustDecode(data):
+		t.keepUsage(data)
+		t.summary.Content = true
 		return protocol.Content
 	}
 	t.seen = true
@@ -51,10 +54,10 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 	return protocol.Content
 }
 
-// telling reports whether an event has to be read: it does not begin as most do,
-// with a candidate, or it has a finish reason. Inside a JSON string a quote is
-// escaped, so text cannot look like a member.
-func telling(data []byte) bool {
+// mustDecode reports whether an event has to be decoded: it does not begin with a
+// candidate, as most events do, or it has a finish reason. Quotes inside JSON strings
+// are escaped, so text cannot look like a member.
+func mustDecode(data []byte) bool {
 	for _, begin := range []string{"{", `"candidates"`, ":", "[", "{"} {
 		data = bytes.TrimLeft(data, " \t\r\n")
 		if len(data) < len(begin) || string(data[:len(begin)]) != begin {
@@ -65,8 +68,8 @@ func telling(data []byte) bool {
 	return indexMember(data, `"finishReason"`, len(`"finish`)) >= 0
 }
 
-// indexMember finds a member's name by its capital letter, which is much rarer in
-// an answer than its first byte, the quote.
+// indexMember finds a member's name by its capital letter, which is much rarer
+// than a quote.
 func indexMember(data []byte, quoted string, capital int) int {
 	for from := 0; ; {
 		i := bytes.IndexByte(data[from:], quoted[capital])
@@ -81,12 +84,12 @@ func indexMember(data []byte, quoted string, capital int) int {
 	}
 }
 
-// maxCounts bounds what is put by; counts are a few hundred bytes.
+// maxCounts limits the bytes of usage that are kept.
 const maxCounts = 4096
 
-// putBy keeps the counts, which stand behind the text, for when they are wanted:
-// the client may go away before the event that is read.
-func (t *Tap) putBy(data []byte) {
+// keepUsage keeps the usage at the end of an event undecoded, in case the client
+// disconnects before the next decoded event.
+func (t *Tap) keepUsage(data []byte) {
 	const member = `"usageMetadata"`
 	i := indexMember(data, member, len(`"usage`))
 	if i < 0 {
@@ -99,7 +102,7 @@ func (t *Tap) putBy(data []byte) {
 }
 
 func (t *Tap) read(data []byte) *llm.Error {
-	if data[0] == '[' { // an error in a stream may come so, GEM-21
+	if data[0] == '[' { // an error in a stream may be an array, GEM-21
 		items, ok := elements(data)
 		if !ok || len(items) == 0 {
 			return badAnswer(nil)
@@ -131,7 +134,9 @@ func (t *Tap) read(data []byte) *llm.Error {
 	if f.blocked != "" && len(f.candidates) == 0 {
 		t.summary.Finish, t.summary.Complete = f.blocked, true
 	}
+	t.summary.Keep(f.tokens...)
 	for i := range f.candidates {
+		t.summary.Content = t.summary.Content || slices.ContainsFunc(f.candidates[i].parts, func(p part) bool { return p.text != "" || len(p.raw) > 0 })
 		if c := &f.candidates[i]; c.finish != "" && c.finish != "FINISH_REASON_UNSPECIFIED" {
 			t.finish(c.index, c.finish)
 		}
@@ -139,7 +144,7 @@ func (t *Tap) read(data []byte) *llm.Error {
 	return nil
 }
 
-// finish notes that a choice has ended, which some servers say in every event.
+// finish records the finish reason of a choice. Some servers repeat it in every event.
 func (t *Tap) finish(index int, reason string) {
 	t.summary.Finish = reason
 	if t.finished[index] {
@@ -153,7 +158,7 @@ func (t *Tap) finish(index int, reason string) {
 	t.summary.Complete = t.summary.Complete || t.open <= 0
 }
 
-// Body sees a whole answer.
+// Body reads a non-streaming response.
 func (t *Tap) Body(body []byte) *llm.Error {
 	body = bytes.TrimSpace(body)
 	err := badAnswer(nil)

@@ -9,19 +9,19 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Version is a version of the protocol. It stands at the head of the path; as far
-// as is known it changes nothing in bodies and streams.
+// Version is a version of the protocol, the first segment of the path. Bodies and
+// streams are the same in all known versions.
 type Version struct {
 	Name   string
 	Stable bool // its features do not change
 	Latest bool // it knows the model names that end in -latest
 }
 
-// DefaultVersion is what an upstream is asked in if nothing else is said: the
-// one that every upstream serves.
+// DefaultVersion is the version for upstreams without a configured one. Every
+// upstream serves it.
 const DefaultVersion = "v1beta"
 
-// Versions lists the versions that are known.
+// Versions lists the known versions.
 func Versions() []Version {
 	return []Version{
 		{Name: "v1", Stable: true},
@@ -31,7 +31,7 @@ func Versions() []Version {
 	}
 }
 
-// The verbs: what is asked of a model.
+// The verbs of a path.
 const (
 	Generate           = "generateContent"
 	StreamGenerate     = "streamGenerateContent"
@@ -46,20 +46,19 @@ const (
 
 var verbs = []string{Generate, StreamGenerate, CountTokens, Embed, BatchEmbed, BatchGenerate, AsyncBatchEmbed, Predict, PredictLongRunning}
 
-// Address is what a path says: the version, the model and what is asked of it.
+// Address is a parsed path.
 type Address struct {
 	Version string
 	Model   string // without models/; a tuned model keeps tunedModels/
 	Verb    string
 }
 
-// ParsePath reads a request's path, in its escaped form, where it is one of this
-// protocol's calls of a model; found is false where it is not, as for every
-// method but POST and OPTIONS: an id with a colon in it is a model's name there.
-// A call whose verb nobody knows is an error.
+// ParsePath parses a request's escaped path. It reports false if the path is not a
+// model's method in this protocol, and for every HTTP method except POST and OPTIONS,
+// because a model's id in a GET request may contain a colon. An unknown verb is an error.
 //
-// The model may hold slashes, escaped or not, and colons: only the last colon of
-// the last segment parts it from the verb.
+// The model may contain slashes, escaped or not, and colons: the last colon of the last
+// segment separates it from the verb.
 func ParsePath(method, escaped string) (a Address, found bool, err *llm.Error) {
 	if method != http.MethodPost && method != http.MethodOptions {
 		return Address{}, false, nil
@@ -84,7 +83,7 @@ func ParsePath(method, escaped string) (a Address, found bool, err *llm.Error) {
 	}
 	a = Address{Version: version, Model: strings.TrimPrefix(name, "models/"), Verb: tail[colon+1:]}
 	if !slices.Contains(verbs, a.Verb) {
-		return a, true, notFound("nothing called " + a.Verb + " can be asked of a model; write one of " + strings.Join(verbs, ", "))
+		return a, true, notFound(a.Verb + " is not a method of a model; write one of " + strings.Join(verbs, ", "))
 	}
 	return a, true, nil
 }
@@ -93,8 +92,8 @@ func notFound(message string) *llm.Error {
 	return &llm.Error{Kind: llm.NotFound, Code: "unknown_path", Message: message}
 }
 
-// splitVersion takes the version off a path. A client whose base address ends in
-// /v1 writes its own version behind it; the inner one is meant.
+// splitVersion splits the version from a path. A client whose base URL ends in /v1
+// appends its own version, which is the one that counts.
 func splitVersion(path string) (version, rest string) {
 	version, rest, _ = strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	if !knownVersion(version) {
@@ -110,7 +109,7 @@ func knownVersion(name string) bool {
 	return slices.ContainsFunc(Versions(), func(v Version) bool { return v.Name == name })
 }
 
-// modelPath takes off what stands before the model's name.
+// modelPath returns the path from the model's name on.
 func modelPath(rest string) (string, bool) {
 	if strings.HasPrefix(rest, "tunedModels/") {
 		return rest, true
@@ -122,7 +121,7 @@ func modelPath(rest string) (string, bool) {
 	return strings.CutPrefix(rest, "models/")
 }
 
-// Path is where an upstream is asked.
+// Path returns the path of an upstream request.
 func Path(version, model, verb string) string {
 	if version == "" {
 		version = DefaultVersion
@@ -142,8 +141,8 @@ func Path(version, model, verb string) string {
 	return p
 }
 
-// generation is the number in a model's name, such as 3 for gemini-3.1-pro. It is
-// 0 for names that do not say, and counts aliases of the newest models as new.
+// generation returns the number in a model's name, such as 3 for gemini-3.1-pro. It is
+// 0 for names without a number, and 3 for the aliases of the newest models.
 func generation(model string) int {
 	name, ok := strings.CutPrefix(model[strings.LastIndexByte(model, '/')+1:], "gemini-")
 	switch {

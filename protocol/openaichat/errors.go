@@ -11,12 +11,14 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// decodeError reads the value of an `error` member. Servers put many shapes
-// there: OpenAI's object, a bare string, a numeric code (ERR-03, ERR-04). The
-// status is not known here, because such an error came inside a 200.
+// decodeError reads the value of an `error` member of a response with status 200.
+// Servers put many shapes there: OpenAI's object, a bare string, a numeric code
+// (ERR-03, ERR-04).
 func decodeError(raw jsontext.Value) *llm.Error {
 	e := &llm.Error{Kind: llm.Upstream, Relayed: true, Message: "the upstream reported an error without a message"}
 	var text string
@@ -32,50 +34,43 @@ func decodeError(raw jsontext.Value) *llm.Error {
 		Param   jsontext.Value `json:"param"`
 		Code    jsontext.Value `json:"code"`
 	}
-	if json.Unmarshal(raw, &body, lenient) != nil {
+	if json.Unmarshal(raw, &body, wire.Lenient) != nil {
 		return e
 	}
-	if m := scalar(body.Message); m != "" {
+	if m := wire.Scalar(body.Message); m != "" {
 		e.Message = m
 	}
-	e.Code, e.Param = scalar(body.Code), scalar(body.Param)
+	e.Code, e.Param = wire.Scalar(body.Code), wire.Scalar(body.Param)
 	if status, err := strconv.Atoi(e.Code); err == nil {
-		e.Kind, e.Status = kindOfStatus(status)
-		if tooLong(scalar(body.Type), "") { // llama.cpp says so in the type alone
+		e.Kind, e.Status = protocol.KindOfStatus(status)
+		if tooLong(wire.Scalar(body.Type), "") { // llama.cpp reports it only in the type
 			e.Code = llm.ContextLength
 		}
 		return e
 	}
-	e.Kind = kindOfWords(scalar(body.Type) + " " + e.Code)
+	e.Kind = kindOfWords(wire.Scalar(body.Type) + " " + e.Code)
 	return e
 }
 
-// DecodeError reads an error answer. Most servers have OpenAI's envelope; others
-// put a message at the top, a list of details, or a page of HTML there.
+// DecodeError reads an error response. Most servers use OpenAI's envelope; others
+// send a message at the top level, a list of details or an HTML page.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
 	e := bestError(body)
-	// Clouds that resell a model put its own error into their message, ERR-17.
+	// Clouds that resell a model embed the model's own error in their message,
+	// ERR-17.
 	if strings.HasPrefix(e.Message, "{") {
 		if inner := bestError([]byte(e.Message)); inner.Relayed {
 			e = inner
 		}
 	}
 	e.Relayed = true
-	switch kind, own := kindOfStatus(status); {
-	case status == http.StatusBadRequest && e.Kind == llm.Quota, status == http.StatusTooManyRequests && e.Kind == llm.Quota, status == http.StatusPaymentRequired:
-		e.Kind, e.Status = llm.Quota, 0
+	switch kind, own := protocol.KindOfStatus(status); {
+	case e.Kind == llm.Quota && (status == http.StatusBadRequest || status == http.StatusTooManyRequests):
+		e.Status = 0
 	case e.Kind == llm.UpstreamAuth && (status == http.StatusBadRequest || status == http.StatusForbidden):
-		e.Status = 0 // some do not say it with 401
-	case status == http.StatusForbidden:
-		e.Kind, e.Status = llm.Permission, 0
+		e.Status = 0 // some servers reject a credential without status 401
 	default:
 		e.Kind, e.Status = kind, own
-	}
-	switch status {
-	case http.StatusNotFound:
-		e.Kind = llm.NotFound
-	case http.StatusRequestEntityTooLarge:
-		e.Kind = llm.TooLarge
 	}
 	if tooLong(e.Code, e.Message) && e.Kind == llm.InvalidRequest {
 		e.Code, e.Status = llm.ContextLength, 0
@@ -83,9 +78,6 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 	e.RetryAfter = protocol.RetryAfter(header)
 	return e
 }
-
-// OverflowWords are those by which clients know that a prompt is too long.
-func (Codec) OverflowWords() string { return llm.ContextLength }
 
 // tooLong recognises a prompt that does not fit, in the words of many servers.
 func tooLong(code, message string) bool {
@@ -97,12 +89,12 @@ func tooLong(code, message string) bool {
 	return false
 }
 
-// bestError finds the error in a body of whatever shape.
+// bestError finds the error object in a body of any shape.
 func bestError(body []byte) *llm.Error {
 	trimmed := bytes.TrimSpace(body)
-	if len(trimmed) > 0 && trimmed[0] == '[' { // some wrap it in a list
+	if len(trimmed) > 0 && trimmed[0] == '[' { // some servers wrap it in a list
 		var list []jsontext.Value
-		if json.Unmarshal(trimmed, &list, lenient) == nil && len(list) > 0 {
+		if json.Unmarshal(trimmed, &list, wire.Lenient) == nil && len(list) > 0 {
 			trimmed = list[0]
 		}
 	}
@@ -112,62 +104,30 @@ func bestError(body []byte) *llm.Error {
 		Message jsontext.Value `json:"message"`
 		Detail  jsontext.Value `json:"detail"`
 	}
-	if json.Unmarshal(trimmed, &shape, lenient) != nil {
-		return &llm.Error{Message: "the upstream answered with an error that is not JSON"}
+	if json.Unmarshal(trimmed, &shape, wire.Lenient) != nil {
+		return &llm.Error{Message: "the upstream returned an error that is not JSON"}
 	}
 	switch {
-	case present(shape.Error):
+	case openai.HasValue(shape.Error):
 		return decodeError(shape.Error)
-	case present(shape.Message):
+	case openai.HasValue(shape.Message):
 		return decodeError(jsontext.Value(trimmed))
 	}
 	for _, v := range []jsontext.Value{shape.Detail, shape.Errors} {
-		if present(v) {
-			if text := scalar(v); text != "" {
+		if openai.HasValue(v) {
+			if text := wire.Scalar(v); text != "" {
 				return &llm.Error{Message: text}
 			}
 			return &llm.Error{Message: string(v)}
 		}
 	}
-	return &llm.Error{Message: "the upstream answered with an error without a message"}
+	return &llm.Error{Message: "the upstream returned an error without a message"}
 }
 
-// ErrorStatus is the kind's own status.
+// ErrorStatus returns the HTTP status of the error's kind.
 func (Codec) ErrorStatus(e *llm.Error) int { return e.HTTPStatus() }
 
-// scalar is the text of a JSON string or number; anything else has none.
-func scalar(v jsontext.Value) string {
-	switch v.Kind() {
-	case '"':
-		var s string
-		if json.Unmarshal(v, &s, lenient) == nil {
-			return s
-		}
-	case '0':
-		return string(v)
-	default:
-	}
-	return ""
-}
-
-// kindOfStatus sorts an HTTP status that an upstream has put into a body.
-func kindOfStatus(status int) (llm.Kind, int) {
-	switch {
-	case status == http.StatusUnauthorized:
-		return llm.UpstreamAuth, 0
-	case status == http.StatusTooManyRequests:
-		return llm.RateLimit, 0
-	case status == http.StatusServiceUnavailable, status == 529:
-		return llm.Overloaded, 0
-	case status == http.StatusGatewayTimeout, status == http.StatusRequestTimeout:
-		return llm.Timeout, 0
-	case status >= 400 && status < 500:
-		return llm.InvalidRequest, status
-	}
-	return llm.Upstream, 0
-}
-
-// kindOfWords sorts an error by the words of its type and code.
+// kindOfWords derives the error kind from the words of an error's type and code.
 func kindOfWords(words string) llm.Kind {
 	switch {
 	case strings.Contains(words, "insufficient_quota"):
@@ -186,57 +146,11 @@ func kindOfWords(words string) llm.Kind {
 	return llm.Upstream
 }
 
-// kindWire is the type and, where the error brings no code of its own, the code
-// that OpenAI's API uses for a kind.
-var kindWire = map[llm.Kind]struct{ typ, code string }{
-	llm.InvalidRequest:   {"invalid_request_error", ""},
-	llm.Authentication:   {"invalid_request_error", "invalid_api_key"},
-	llm.Permission:       {"permission_error", ""},
-	llm.NotFound:         {"invalid_request_error", "not_found"},
-	llm.MethodNotAllowed: {"invalid_request_error", "method_not_allowed"},
-	llm.TooLarge:         {"invalid_request_error", "request_too_large"},
-	llm.UnsupportedMedia: {"invalid_request_error", "unsupported_media_type"},
-	llm.RateLimit:        {"rate_limit_error", "rate_limit_exceeded"},
-	llm.Quota:            {"insufficient_quota", "insufficient_quota"},
-	llm.Overloaded:       {"server_error", "overloaded"},
-	llm.Timeout:          {"server_error", "timeout"},
-	llm.Upstream:         {"server_error", "upstream_error"},
-	llm.UpstreamAuth:     {"server_error", "upstream_auth"},
-	llm.Cancelled:        {"server_error", "client_closed_request"},
-	llm.Internal:         {"server_error", "internal_error"},
-}
-
-// EncodeError writes OpenAI's error envelope, with all four members.
-func (Codec) EncodeError(e *llm.Error) []byte {
-	w, ok := kindWire[e.Kind]
-	if !ok {
-		w = kindWire[llm.Internal]
-	}
-	if e.Code != "" {
-		w.code = e.Code
-	}
-	b := appendString([]byte(`{"error":{"message":`), e.Message)
-	b = appendString(append(b, `,"type":`...), w.typ)
-	b = appendNullable(append(b, `,"param":`...), e.Param)
-	b = appendNullable(append(b, `,"code":`...), w.code)
-	return append(b, "}}"...)
-}
+// EncodeError writes OpenAI's error envelope.
+func (Codec) EncodeError(e *llm.Error) []byte { return openai.EncodeError(e) }
 
 // EncodeStreamError writes the unnamed event that OpenAI's SDKs raise as an API
-// error. No [DONE] follows it.
+// error. No [DONE] follows.
 func (c Codec) EncodeStreamError(e *llm.Error) []byte {
 	return sse.AppendEvent(nil, "", c.EncodeError(e))
-}
-
-func appendString(b []byte, s string) []byte {
-	// The error is about invalid UTF-8, which is replaced; the text is complete.
-	b, _ = jsontext.AppendQuote(b, s)
-	return b
-}
-
-func appendNullable(b []byte, s string) []byte {
-	if s == "" {
-		return append(b, "null"...)
-	}
-	return appendString(b, s)
 }

@@ -84,8 +84,8 @@ func FuzzQuickChunk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var results [2]string
 		for i := range results {
-			d := &streamDecoder{choices: map[int]*reading{}}
-			d.Decode(nil, []byte(`{"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{"}}]}}]}`), nil)
+			d := Codec{}.NewStreamDecoder().(*streamDecoder)
+			d.Decode(nil, []byte(`{"id":"c","model":"m","created":7,"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"f","arguments":"{"}}]}}]}`), nil)
 			var events []llm.Event
 			if i == 0 {
 				quick, ok := d.quick(data, nil)

@@ -6,25 +6,28 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// NewStreamEncoder writes chunks for the client that asked.
-func (Codec) NewStreamEncoder(ask *llm.Request) protocol.StreamEncoder {
-	return &streamEncoder{usage: ask.IncludeUsage, legacy: legacy(ask), choices: map[int]*written{}}
+// NewStreamEncoder returns an encoder for one stream of chunks.
+func (Codec) NewStreamEncoder(req *llm.Request) protocol.StreamEncoder {
+	return &streamEncoder{usage: req.IncludeUsage, legacy: legacy(req), choices: map[int]*written{}}
 }
 
-// streamEncoder writes neutral events as chunks.
+// streamEncoder encodes neutral events as chunks.
 type streamEncoder struct {
-	usage   bool   // the client asked for it
-	legacy  bool   // the client knows only function_call
-	head    []byte // what every chunk begins with
+	usage   bool   // the client requested usage
+	legacy  bool   // the client expects function_call
+	head    []byte // the beginning of every chunk
+	once    []byte // further members of the first chunk
 	choices map[int]*written
 	counts  *llm.Usage
+	count   []byte // the token counts in the upstream's JSON
 	over    bool
 }
 
-// written is what the client has got of one choice.
+// written is the state of one choice.
 type written struct {
 	begun   bool
 	blocks  []block
@@ -32,15 +35,21 @@ type written struct {
 	runes   int // code points of the content so far
 	details int // elements of reasoning_details so far
 	refused bool
+	legacy  bool            // there is a function_call
+	carried bool            // the carrier was written
+	probs   map[string]bool // lists of log probabilities that were written
 }
 
-// block is what later events of a block need.
+// block is the state of one block.
 type block struct {
 	kind     blockKind
-	call     int  // the call's index among the choice's calls
-	args     bool // some were written
-	start    int  // where a text begins in the content
+	call     int  // index among the choice's calls
+	args     bool // arguments were written
+	start    int  // where the text begins in the content
 	callKind llm.ToolKind
+	legacy   bool     // the call is a function_call
+	noArgs   bool     // the arguments were cut off before they began
+	names    []string // member names of a thought's text
 	seals    []llm.Seal
 }
 
@@ -54,7 +63,7 @@ const (
 	otherBlock
 )
 
-// Encode appends what an event means to the client.
+// Encode appends the chunks of an event.
 func (s *streamEncoder) Encode(e llm.Event, to []byte) []byte {
 	if s.over {
 		return to
@@ -92,15 +101,49 @@ func (s *streamEncoder) Encode(e llm.Event, to []byte) []byte {
 }
 
 func (s *streamEncoder) start(e llm.Start) {
-	b := appendString([]byte(`data: {"id":`), e.ID)
+	kept := keptResponse(e.Ext)
+	b := wire.AppendQuote([]byte(`data: {"id":`), kept.ID.Or(e.ID))
 	b = append(b, `,"object":"chat.completion.chunk","created":`...)
-	b = strconv.AppendInt(b, e.Created, 10)
-	b = appendString(append(b, `,"model":`...), e.Model)
+	b = append(b, kept.Created.Or(wire.Int(e.Created))...)
+	b = wire.AppendQuote(append(b, `,"model":`...), kept.Model.Or(e.Model))
 	if e.Tier != "" {
-		b = appendString(append(b, `,"service_tier":`...), e.Tier)
+		b = wire.AppendQuote(append(b, `,"service_tier":`...), e.Tier)
+	} else {
+		b = appendMember(b, "service_tier", kept.ServiceTier)
 	}
-	b = append(b, `,"choices":[`...)
-	s.head = b
+	s.head = appendMember(b, "system_fingerprint", kept.SystemFingerprint)
+	s.once = appendMember(s.once, "moderation", kept.Moderation)
+	s.once = appendMember(s.once, "metadata", kept.Metadata)
+	s.once = appendMembers(s.once, kept.Extra)
+	if kept.Usage.Kind() == '{' {
+		s.count = []byte(rawOf(kept.Usage))
+	}
+}
+
+// chunk appends the beginning of a chunk, up to its choices.
+func (s *streamEncoder) chunk(to []byte) []byte {
+	to = append(to, s.head...)
+	to = append(to, s.once...)
+	s.once = nil
+	return append(to, `,"choices":[`...)
+}
+
+// appendMember appends a member behind others, unless it is absent.
+func appendMember[T any](to []byte, name string, v wire.Opt[T]) []byte {
+	if v.IsAbsent() {
+		return to
+	}
+	to = append(wire.AppendQuote(append(to, ','), name), ':')
+	return append(to, rawOf(v)...)
+}
+
+// appendMembers appends unknown members behind others.
+func appendMembers(to []byte, e wire.Extra) []byte {
+	for _, m := range e.All() {
+		to = append(wire.AppendQuote(append(to, ','), m.Name), ':')
+		to = append(to, m.Value...)
+	}
+	return to
 }
 
 func (s *streamEncoder) choice(index int) *written {
@@ -120,11 +163,10 @@ func (s *streamEncoder) block(choice, index int) *block {
 	return &c.blocks[index]
 }
 
-// open begins a chunk up to the delta's members, the role among them in a choice's
-// first chunk.
+// open appends the beginning of a chunk, up to the delta's members. A choice's
+// first chunk has the role.
 func (s *streamEncoder) open(choice int, to []byte) []byte {
-	to = append(to, s.head...)
-	to = append(to, `{"index":`...)
+	to = append(s.chunk(to), `{"index":`...)
 	to = strconv.AppendInt(to, int64(choice), 10)
 	to = append(to, `,"delta":{`...)
 	if c := s.choice(choice); !c.begun {
@@ -149,34 +191,49 @@ func (s *streamEncoder) begin(e llm.BlockStart, to []byte) []byte {
 	case *llm.Refusal:
 		b.kind, c.refused = refusalBlock, true
 	case *llm.Thought:
-		b.kind = thoughtBlock
+		var parts wire.List[Part]
+		if b.names, parts = reasoningNames(x.Ext); parts.Len() == 0 {
+			b.kind = thoughtBlock
+			return to
+		}
+		to = append(s.open(e.Choice, to), `"content":`...)
+		return s.shut(append(to, rawOf(parts)...))
 	case *llm.ToolCall:
 		if s.legacy && c.calls > 0 {
-			return to // the deprecated form has room for one call
+			return to // the deprecated form holds one call
 		}
 		b.kind, b.call, b.callKind = callBlock, c.calls, x.Kind
+		b.legacy, c.legacy = s.legacy || isLegacy(x.Ext), c.legacy || s.legacy || isLegacy(x.Ext)
+		b.noArgs = x.Ext.Get(noArgsMark) != ""
 		c.calls++
 		return s.beginCall(e.Choice, b, x, to)
+	case *llm.Opaque:
+		if x.Protocol == own {
+			to = append(s.open(e.Choice, to), `"content":[`...)
+			return s.shut(append(append(to, x.Raw...), ']'))
+		}
 	}
 	return to
 }
 
-// beginCall writes a call's head at once: a client may wait for its name.
+// beginCall writes a call's id and name at once, since clients may wait for them.
 func (s *streamEncoder) beginCall(choice int, b *block, x *llm.ToolCall, to []byte) []byte {
 	to = s.open(choice, to)
-	if s.legacy {
-		to = appendString(append(to, `"function_call":{"name":`...), x.Name)
-		return s.shut(append(to, `,"arguments":""}`...))
-	}
-	to = appendIndex(to, b)
-	to = appendString(append(to, `,"id":`...), x.CallID)
 	kind, member := "function", "arguments"
 	if x.Kind == llm.CustomTool {
 		kind, member = "custom", "input"
 	}
+	outer, inner := extrasOf(x.Ext, kind)
+	if b.legacy {
+		to = wire.AppendQuote(append(to, `"function_call":{"name":`...), x.Name)
+		return s.shut(append(appendMembers(append(to, `,"arguments":""`...), inner), '}'))
+	}
+	to = appendIndex(to, b)
+	to = wire.AppendQuote(append(to, `,"id":`...), x.CallID)
 	to = append(to, `,"type":"`+kind+`","`+kind+`":{"name":`...)
-	to = appendString(to, x.Name)
-	return s.shut(append(to, `,"`+member+`":""}}]`...))
+	to = wire.AppendQuote(to, x.Name)
+	to = appendMembers(append(to, `,"`+member+`":""`...), inner)
+	return s.shut(append(appendMembers(append(to, '}'), outer), "}]"...))
 }
 
 func appendIndex(to []byte, b *block) []byte {
@@ -191,11 +248,18 @@ func (s *streamEncoder) delta(e llm.Delta, to []byte) []byte {
 	switch b.kind {
 	case textBlock:
 		s.choice(e.Choice).runes += utf8.RuneCountInString(e.Text)
-		return s.shut(appendString(append(s.open(e.Choice, to), `"content":`...), e.Text))
+		return s.shut(wire.AppendQuote(append(s.open(e.Choice, to), `"content":`...), e.Text))
 	case refusalBlock:
-		return s.shut(appendString(append(s.open(e.Choice, to), `"refusal":`...), e.Text))
+		return s.shut(wire.AppendQuote(append(s.open(e.Choice, to), `"refusal":`...), e.Text))
 	case thoughtBlock:
-		return s.shut(appendString(append(s.open(e.Choice, to), `"reasoning_content":`...), e.Text))
+		to = s.open(e.Choice, to)
+		for i, name := range b.names {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			to = wire.AppendQuote(append(wire.AppendQuote(to, name), ':'), e.Text)
+		}
+		return s.shut(to)
 	case callBlock:
 		return s.args(e.Choice, b, e.Text, to)
 	case otherBlock:
@@ -206,8 +270,8 @@ func (s *streamEncoder) delta(e llm.Delta, to []byte) []byte {
 func (s *streamEncoder) args(choice int, b *block, text string, to []byte) []byte {
 	b.args = true
 	to = s.open(choice, to)
-	if s.legacy {
-		return s.shut(append(appendString(append(to, `"function_call":{"arguments":`...), text), '}'))
+	if b.legacy {
+		return s.shut(append(wire.AppendQuote(append(to, `"function_call":{"arguments":`...), text), '}'))
 	}
 	to = appendIndex(to, b)
 	if b.callKind == llm.CustomTool {
@@ -215,18 +279,18 @@ func (s *streamEncoder) args(choice int, b *block, text string, to []byte) []byt
 	} else {
 		to = append(to, `,"function":{"arguments":`...)
 	}
-	return s.shut(append(appendString(to, text), "}}]"...))
+	return s.shut(append(wire.AppendQuote(to, text), "}}]"...))
 }
 
 func (s *streamEncoder) cite(e llm.Cite, to []byte) []byte {
 	b := s.block(e.Choice, e.Index)
 	c := e.Citation
-	switch same, ok := sameAnnotation(c); {
+	switch same, ok := originalAnnotation(c); {
 	case ok && b.start == 0:
 		to = append(append(s.open(e.Choice, to), `"annotations":[`...), rawOf(same)...)
 		return s.shut(append(to, ']'))
 	case c.URL == "":
-		return to // there is no place for it
+		return to // chunks have no place for it
 	}
 	if c.End == 0 {
 		c.End = s.choice(e.Choice).runes - b.start
@@ -234,29 +298,32 @@ func (s *streamEncoder) cite(e llm.Cite, to []byte) []byte {
 	to = append(s.open(e.Choice, to), `"annotations":[{"type":"url_citation","url_citation":{"start_index":`...)
 	to = strconv.AppendInt(to, int64(b.start+c.Start), 10)
 	to = strconv.AppendInt(append(to, `,"end_index":`...), int64(b.start+c.End), 10)
-	to = appendString(append(to, `,"title":`...), c.Title)
-	to = appendString(append(to, `,"url":`...), c.URL)
+	to = wire.AppendQuote(append(to, `,"title":`...), c.Title)
+	to = wire.AppendQuote(append(to, `,"url":`...), c.URL)
 	return s.shut(append(to, "}}]"...))
 }
 
 func (s *streamEncoder) logprobs(e llm.Logprobs, to []byte) []byte {
-	member := `"content"`
+	member := "content"
 	if s.block(e.Choice, e.Index).kind == refusalBlock {
-		member = `"refusal"`
+		member = "refusal"
 	}
-	to = append(to, s.head...)
-	to = append(to, `{"index":`...)
+	c := s.choice(e.Choice)
+	if c.probs == nil {
+		c.probs = map[string]bool{}
+	}
+	c.probs[member] = true
+	to = append(s.chunk(to), `{"index":`...)
 	to = strconv.AppendInt(to, int64(e.Choice), 10)
-	to = append(to, `,"delta":{},"logprobs":{`+member+`:[`...)
+	to = append(to, `,"delta":{},"logprobs":{"`+member+`":[`...)
 	to = append(to, e.Raw...)
 	return append(to, `]},"finish_reason":null}]}`+"\n\n"...)
 }
 
-// end gives a call without arguments an empty object, and the client the seals of
-// what has ended.
+// end writes an empty object for a call without arguments, and the block's seals.
 func (s *streamEncoder) end(e llm.BlockEnd, to []byte) []byte {
 	b := s.block(e.Choice, e.Index)
-	if b.kind == callBlock && !b.args && b.callKind != llm.CustomTool {
+	if b.kind == callBlock && !b.args && !b.noArgs && b.callKind != llm.CustomTool {
 		to = s.args(e.Choice, b, "{}", to)
 	}
 	if b.kind == thoughtBlock {
@@ -270,11 +337,12 @@ func (s *streamEncoder) end(e llm.BlockEnd, to []byte) []byte {
 	if b.kind == callBlock {
 		to = append(appendIndex(to, b), `,"`+protocol.CarrierMember+`":`...)
 		to = append(to, carried...)
-		if b.callKind == llm.CustomTool { // some SDKs want every fragment to have one
+		if b.callKind == llm.CustomTool { // some SDKs require it in every fragment
 			return s.shut(append(to, `,"custom":{"input":""}}]`...))
 		}
 		return s.shut(append(to, `,"function":{"arguments":""}}]`...))
 	}
+	s.choice(e.Choice).carried = true
 	return s.shut(append(append(to, `"`+protocol.CarrierMember+`":`...), carried...))
 }
 
@@ -295,31 +363,57 @@ func (s *streamEncoder) details(choice int, b *block, to []byte) []byte {
 	return s.shut(append(to, ']'))
 }
 
+// finish writes a choice's last chunk, with the members that were kept.
 func (s *streamEncoder) finish(e llm.ChoiceEnd, to []byte) []byte {
-	c := s.choice(e.Choice)
-	reason := finishOf(e.Stop, c.refused, c.calls > 0)
-	if reason == FinishToolCalls && s.legacy {
-		reason = FinishFunctionCall
+	c, kept := s.choice(e.Choice), keptChoice(e.Ext)
+	reason := finishOf(e.Stop, c.refused, c.calls > 0, c.legacy)
+	if f := kept.FinishReason.Value(); f != "" && isToolFinish(f) == (c.calls > 0) { // clients miss a call before a plain stop (INV-12)
+		reason = f
 	}
 	to = s.open(e.Choice, to)
-	if to[len(to)-1] == ',' { // nothing came before: the role is all there is
+	message := kept.Message.Value()
+	if c.carried {
+		message.Extra.Delete(protocol.CarrierMember)
+	}
+	if c.details > 0 {
+		message.ReasoningDetails = wire.Opt[wire.List[wire.Raw]]{}
+	}
+	rest, err := wire.Marshal(&message)
+	switch {
+	case err == nil && len(rest) > len("{}"):
+		to = append(to, rest[1:len(rest)-1]...)
+	case to[len(to)-1] == ',': // the choice is empty, so only the role was written
 		to = append(to, `"content":""`...)
 	}
-	to = append(to, `},"logprobs":null,"finish_reason":`...)
-	to = appendString(to, string(reason))
+	to = append(to, `},"logprobs":`...)
+	if l, ok := kept.Logprobs.Get(); ok {
+		if c.probs["content"] {
+			l.Content = wire.Opt[wire.List[wire.Raw]]{}
+		}
+		if c.probs["refusal"] {
+			l.Refusal = wire.Opt[wire.List[wire.Raw]]{}
+		}
+		to = append(to, rawOf(l)...)
+	} else {
+		to = append(to, "null"...)
+	}
+	to = wire.AppendQuote(append(to, `,"finish_reason":`...), string(reason))
+	to = appendMembers(to, kept.Extra)
 	return append(to, `}]}`+"\n\n"...)
 }
 
-// close writes the usage, if it was asked for, and the last event.
+// isToolFinish reports whether a finish reason says that a tool was called.
+func isToolFinish(f FinishReason) bool { return finishToStop[f] == llm.ToolUse }
+
+// close writes the usage, if the client requested it, and [DONE].
 func (s *streamEncoder) close(to []byte) []byte {
-	if s.usage && s.counts != nil {
-		u := encodeUsage(s.counts)
-		if b, err := usageShape.Marshal(&u); err == nil {
-			to = append(to, s.head...)
-			to = append(to, `],"usage":`...)
-			to = append(to, b...)
-			to = append(to, "}\n\n"...)
-		}
+	if s.usage && s.count == nil && s.counts != nil {
+		s.count = appendUsage(nil, s.counts)
+	}
+	if s.usage && s.count != nil {
+		to = append(s.chunk(to), `],"usage":`...)
+		to = append(to, s.count...)
+		to = append(to, "}\n\n"...)
 	}
 	return append(to, "data: [DONE]\n\n"...)
 }

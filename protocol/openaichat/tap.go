@@ -2,56 +2,54 @@ package openaichat
 
 import (
 	"bytes"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// lenient is how a tap reads an answer that is not its own: what it does not
-// need may be as odd as it likes.
-var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-
-// Tap reads chat completions, text completions, embeddings and reranking
-// results: they share their id, model, usage and error members.
+// Tap reads chat completions, text completions, embeddings and rerank results,
+// which share their id, model, usage and error members.
 type Tap struct {
-	known    bool // the answer's id and model are; Azure's first event has none, CST-24
+	known    bool // id and model have come; Azure's first event has none, CST-24
 	open     int  // choices that have not finished
 	finished map[int64]bool
 	summary  protocol.Summary
 }
 
-// Summary is what has been seen so far.
+// Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary { return t.summary }
 
-// Event sees the data of one event. Most events hold one token and nothing that
-// the tap needs, and they are not decoded.
+// Event reads one event. Most events hold one token and nothing that the tap
+// needs; they are not decoded.
 func (t *Tap) Event(data []byte) protocol.Mark {
 	data = bytes.TrimLeft(data, " \t")
 	switch {
-	case len(data) == 0, data[0] == ':': // a heartbeat dressed as data, SSE-08
+	case len(data) == 0, data[0] == ':': // a heartbeat sent as data, SSE-08
 		return protocol.Keepalive
 	case data[0] == '[' && string(bytes.TrimSpace(data)) == "[DONE]":
 		t.summary.Complete = true
 		return protocol.Done
-	case t.known && !telling(data):
+	case t.known && !mayMatter(data):
+		t.summary.Content = true
 		return protocol.Content
 	}
 	return t.chunk(data)
 }
 
-// telling reports whether an event may hold a finish reason, usage or an error.
-// Inside a JSON string a quote is escaped, so text cannot look like a member.
-func telling(data []byte) bool {
-	return hasMember(data, `"`, `finish_reason"`) || hasMember(data, `"`, `usage"`) || hasMember(data, `"er`, `ror"`)
+// mayMatter reports whether an event may hold a finish reason, usage, audio or an error.
+// Quotes inside JSON strings are escaped, so text cannot look like a member.
+func mayMatter(data []byte) bool {
+	return hasMember(data, `"`, `finish_reason"`) || hasMember(data, `"`, `usage"`) || hasMember(data, `"`, `audio"`) || hasMember(data, `"er`, `ror"`)
 }
 
 // hasMember reports whether an object in data has the member with a value other
-// than null. The quoted name is given in two parts: the search is for the second,
-// and is the quicker the rarer its first letter is. Quotes are not rare.
+// than null. The quoted name is given in two parts; the search is for the second,
+// because its first letter is rarer than a quote.
 func hasMember(data []byte, first, second string) bool {
 	for {
 		i := bytes.Index(data, []byte(second))
@@ -74,7 +72,7 @@ func hasMember(data []byte, first, second string) bool {
 	}
 }
 
-// answer is the part of a chunk or a whole body that the tap reads.
+// answer holds the members of a chunk or body that the tap reads.
 type answer struct {
 	ID      jsontext.Value `json:"id"`
 	Model   jsontext.Value `json:"model"`
@@ -84,40 +82,30 @@ type answer struct {
 }
 
 type choice struct {
-	Index        count          `json:"index"`
+	Index        wire.Count     `json:"index"`
 	FinishReason jsontext.Value `json:"finish_reason"`
 }
 
 type usage struct {
-	PromptTokens     count `json:"prompt_tokens"`
-	CompletionTokens count `json:"completion_tokens"`
-	TotalTokens      count `json:"total_tokens"`
+	PromptTokens     wire.TokenCount `json:"prompt_tokens"`
+	CompletionTokens wire.TokenCount `json:"completion_tokens"`
+	TotalTokens      wire.TokenCount `json:"total_tokens"`
 	PromptDetails    struct {
-		Cached  count `json:"cached_tokens"`
-		Written count `json:"cache_write_tokens"`
+		Cached  wire.TokenCount `json:"cached_tokens"`
+		Written wire.TokenCount `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
 	CompletionDetails struct {
-		Reasoning count `json:"reasoning_tokens"`
+		Reasoning wire.TokenCount `json:"reasoning_tokens"`
 	} `json:"completion_tokens_details"`
-	CacheHit count `json:"prompt_cache_hit_tokens"` // DeepSeek's own name for cached tokens
+	CacheHit wire.TokenCount `json:"prompt_cache_hit_tokens"` // DeepSeek's own name for cached tokens
 }
 
-// count is a whole number. Some servers write it as a string or a float, JSN-18.
-type count int64
-
-// UnmarshalJSON reads a number or a string of digits; anything else counts zero.
-func (c *count) UnmarshalJSON(b []byte) error {
-	s := string(bytes.Trim(b, `"`))
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 0 {
-		*c = count(n)
-	} else if f, err := strconv.ParseFloat(s, 64); err == nil && f > 0 && f < 1<<62 {
-		*c = count(f)
-	}
-	return nil
-}
-
-// neutral sorts OpenAI's inclusive counts into classes that do not overlap.
+// neutral converts OpenAI's overlapping counts into neutral counts that do not
+// overlap. It returns nil if one of them is impossible.
 func (u *usage) neutral() *llm.Usage {
+	if min(u.PromptTokens, u.CompletionTokens, u.PromptDetails.Cached, u.PromptDetails.Written, u.CompletionDetails.Reasoning, u.CacheHit) < 0 {
+		return nil
+	}
 	n := &llm.Usage{
 		CacheRead:  int64(max(u.PromptDetails.Cached, u.CacheHit)),
 		CacheWrite: int64(u.PromptDetails.Written),
@@ -130,14 +118,13 @@ func (u *usage) neutral() *llm.Usage {
 
 func (t *Tap) chunk(data []byte) protocol.Mark {
 	var a answer
-	if err := json.Unmarshal(data, &a, lenient); err != nil {
-		return t.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response",
-			Message: "the upstream sent an event that is not a chunk of an answer", Cause: err})
+	if err := json.Unmarshal(data, &a, wire.Lenient); err != nil {
+		return t.fail(protocol.InvalidResponse("the upstream sent an event that is not a chat completion chunk", err))
 	}
 	t.read(&a)
 	t.known = t.summary.ID != ""
 	switch {
-	case present(a.Error): // before choices: an error may come with an empty list, ERR-09
+	case openai.HasValue(a.Error): // before choices: an error may come with an empty list, ERR-09
 		return t.fail(decodeError(a.Error))
 	case a.Usage.Kind() == '{' && empty(a.Choices):
 		return protocol.UsageOnly
@@ -159,21 +146,26 @@ func (t *Tap) fail(e *llm.Error) protocol.Mark {
 }
 
 func (t *Tap) read(a *answer) {
-	if id := scalar(a.ID); t.summary.ID == "" {
+	if id := wire.Scalar(a.ID); t.summary.ID == "" {
 		t.summary.ID = id
 	}
-	if m := scalar(a.Model); t.summary.Model == "" {
+	if m := wire.Scalar(a.Model); t.summary.Model == "" {
 		t.summary.Model = m
 	}
 	var choices []choice
-	_ = json.Unmarshal(a.Choices, &choices, lenient) // what cannot be read gives no finish reason
+	_ = json.Unmarshal(a.Choices, &choices, wire.Lenient) // what cannot be read gives no finish reason
 	for _, c := range choices {
-		if f := scalar(c.FinishReason); f != "" { // "" is null to some servers, CST-17
+		if f := wire.Scalar(c.FinishReason); f != "" { // "" is null to some servers, CST-17
 			t.finish(int64(c.Index), f)
 		}
 	}
+	t.summary.Content = t.summary.Content || protocol.HasContent(a.Choices, "role", "finish_reason", "native_finish_reason", "stop_reason")
+	if bytes.Contains(a.Choices, []byte(`"audio"`)) {
+		t.summary.Keep(protocol.FindIDs(a.Choices, "message.audio.id")...)
+		t.summary.Keep(protocol.FindIDs(a.Choices, "delta.audio.id")...)
+	}
 	var u *usage
-	if json.Unmarshal(a.Usage, &u, lenient) == nil && u != nil {
+	if json.Unmarshal(a.Usage, &u, wire.Lenient) == nil && u != nil {
 		t.summary.Usage = u.neutral()
 	}
 }
@@ -192,32 +184,18 @@ func (t *Tap) finish(index int64, reason string) {
 	t.summary.Complete = t.summary.Complete || t.open <= 0
 }
 
-// Body sees a whole answer.
+// Body reads a non-streaming response.
 func (t *Tap) Body(body []byte) *llm.Error {
 	var a answer
-	if err := json.Unmarshal(body, &a, lenient); err != nil {
-		t.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response",
-			Message: "the upstream's answer is not a complete JSON object", Cause: err})
+	if err := json.Unmarshal(body, &a, wire.Lenient); err != nil {
+		t.fail(protocol.InvalidResponse("the upstream's response is not a complete JSON object", err))
 		return t.summary.Err
 	}
 	t.read(&a)
-	if present(a.Error) {
+	if openai.HasValue(a.Error) {
 		t.fail(decodeError(a.Error))
 		return t.summary.Err
 	}
 	t.summary.Complete = true
 	return nil
-}
-
-// present reports whether a member is there and not null, false or empty: some
-// servers write "error": null or "" into every answer.
-func present(v jsontext.Value) bool {
-	switch v.Kind() {
-	case '{', '[', '0':
-		return true
-	case '"':
-		return len(v) > len(`""`)
-	default:
-		return false
-	}
 }

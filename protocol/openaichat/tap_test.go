@@ -103,9 +103,10 @@ func TestTapCounts(t *testing.T) {
 		`{"prompt_tokens":140,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":30}}`:                                                    {Input: 10, CacheRead: 100, CacheWrite: 30},
 		`{"prompt_tokens":10,"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":6}`:                                                                  {Input: 6, CacheRead: 4},
 		`{"prompt_tokens":"140","completion_tokens":24.0}`:                                                                                               {Input: 140, Output: 24},
-		`{"prompt_tokens":1e2,"completion_tokens":-5}`:                                                                                                   {Input: 100},
+		`{"prompt_tokens":1e2,"completion_tokens":5}`:                                                                                                    {Input: 100, Output: 5},
+		`{"prompt_tokens":3,"completion_tokens":-5}`:                                                                                                     nil,
 		`{"prompt_tokens":null,"completion_tokens":{},"prompt_tokens_details":null}`:                                                                     {},
-		`{"prompt_tokens":99999999999999999999999999}`:                                                                                                   {},
+		`{"prompt_tokens":99999999999999999999999999}`:                                                                                                   nil,
 		`{"prompt_tokens":3,"prompt_tokens_details":{"cached_tokens":9},"completion_tokens":3,"completion_tokens_details":{"reasoning_tokens":9}}`:       {CacheRead: 9, Reasoning: 9},
 		`{"prompt_tokens":3,"prompt_tokens":4,"queue_time":"\ud83d"}`:                                                                                    {Input: 4},
 	} {

@@ -2,7 +2,6 @@ package openaichat
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -18,30 +17,24 @@ import (
 )
 
 // wireTypes is one value of each wire type.
-func wireTypes() []json.Unmarshaler {
-	return []json.Unmarshaler{
-		&Request{}, &Stop{}, &StreamOptions{}, &ResponseFormat{}, &JSONSchema{}, &AudioOptions{},
-		&Voice{}, &Reference{}, &Prediction{}, &WebSearchOptions{}, &UserLocation{}, &Location{},
-		&ModerationOptions{}, &ModerationPolicy{}, &ModerationMode{}, &PromptCacheOptions{},
-		&Tool{}, &Function{}, &CustomTool{}, &CustomFormat{}, &Grammar{}, &ToolChoice{},
+func wireTypes() []any {
+	return []any{
+		&Request{}, &Stop{}, &StreamOptions{}, &ResponseFormat{}, &JSONSchema{},
+		&Tool{}, &Function{}, &CustomTool{}, &ToolChoice{},
 		&NamedChoice{}, &Named{}, &AllowedTools{}, &FunctionCallChoice{}, &ToolCall{},
-		&FunctionCall{}, &CustomCall{}, &Arguments{}, &Message{}, &Content{}, &Part{}, &Image{},
+		&FunctionCall{}, &CustomCall{}, &Arguments{}, &Message{}, &Content{}, &Part{}, &CacheBreakpoint{}, &Image{},
 		&ImageURL{}, &InputAudio{}, &File{}, &Annotation{}, &URLCitation{}, &Audio{},
-		&Response{}, &Choice{}, &Logprobs{}, &TokenLogprob{}, &Usage{}, &PromptTokensDetails{},
-		&CompletionTokensDetails{}, &ModerationResult{}, &ModerationFindings{}, &ErrorBody{},
-		&ErrorValue{}, &ErrorObject{}, &ErrorCode{}, &Chunk{}, &ChunkChoice{}, &Delta{},
-		&ToolCallDelta{},
+		&Response{}, &Choice{}, &Logprobs{}, &ToolCallDelta{},
 	}
 }
 
-// A struct of the wire files without its JSON methods would lose what it does
-// not know, and one that is missing above would not be tested.
+// Every struct of the wire files is in wireTypes, so that TestRoundTrip tests it.
 func TestWireTypesAreListed(t *testing.T) {
 	listed := make(map[string]bool)
 	for _, v := range wireTypes() {
 		listed[reflect.TypeOf(v).Elem().Name()] = true
 	}
-	for _, file := range []string{"wire.go", "wire_tool.go", "wire_message.go", "wire_response.go", "wire_chunk.go"} {
+	for _, file := range []string{"wire_request.go", "wire_response.go"} {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -69,14 +62,14 @@ func TestRoundTrip(t *testing.T) {
 				g := generator{rand.New(rand.NewPCG(seed, 1))}
 				in := g.value(nil, typ, 0)
 				target := reflect.New(typ).Interface()
-				if err := target.(json.Unmarshaler).UnmarshalJSON(in); err != nil {
+				if err := wire.Unmarshal(in, target); err != nil {
 					t.Fatalf("%s: %v", in, err)
 				}
-				out, err := target.(json.Marshaler).MarshalJSON()
+				out, err := wire.Marshal(target)
 				if err != nil || !bytes.Equal(in, out) {
 					t.Fatalf("%v\n in %s\nout %s", err, in, out)
 				}
-				again, err := target.(json.Marshaler).MarshalJSON()
+				again, err := wire.Marshal(target)
 				if err != nil || !bytes.Equal(out, again) {
 					t.Fatalf("encoding twice: %v\n%s\n%s", err, out, again)
 				}
@@ -122,6 +115,9 @@ func (g generator) structure(dst []byte, typ reflect.Type, depth int) []byte {
 		}
 		value, _ := typ.MethodByName("Value")
 		return g.value(dst, value.Type.Out(0), depth)
+	}
+	if elems, ok := typ.MethodByName("Slice"); ok { // a List
+		return g.list(dst, elems.Type.Out(0).Elem(), depth)
 	}
 	if typ.Field(0).Tag.Get("wire") != "" {
 		f := typ.Field(g.IntN(typ.NumField()))
@@ -187,34 +183,20 @@ func (g generator) json(dst []byte, depth int) []byte {
 	return append(dst, "true"...)
 }
 
-// The standard library's encoding/json finds the same methods.
-func TestStandardLibrary(t *testing.T) {
-	const in = `{"z":[1.10],"messages":[{"content":null,"role":"assistant","x":{"b":1,"a":2}}],"model":"m","n":null,"stop":"a"}`
-	var r Request
-	if err := json.Unmarshal([]byte(in), &r); err != nil {
-		t.Fatal(err)
-	}
-	out, err := json.Marshal(r)
-	if err != nil || string(out) != in {
-		t.Fatalf("%v\n in %s\nout %s", err, in, out)
-	}
-	if !r.N.IsNull() || !r.Temperature.IsAbsent() || r.Model.Value() != "m" {
-		t.Errorf("n %+v, temperature %+v, model %+v", r.N, r.Temperature, r.Model)
-	}
-}
-
-// The request of the running advice, with its places of change.
+// Edited members keep their place, and all others stay unchanged.
 func TestRequestEdits(t *testing.T) {
 	const in = `{"model":"gpt-5.4","vendor":1,"stream":true,"messages":[{"role":"user","content":"北京今天适合跑步吗?","k":0}],"user":"u"}`
 	var r Request
-	if err := r.UnmarshalJSON([]byte(in)); err != nil {
+	if err := wire.Unmarshal([]byte(in), &r); err != nil {
 		t.Fatal(err)
 	}
 	r.Model = wire.Some("other")
 	r.User = wire.Opt[string]{}
 	r.StreamOptions = wire.Some(StreamOptions{IncludeUsage: wire.Some(true)})
-	(*r.Messages.Ptr())[0].Content = wire.Some(NewContent("<好>"))
-	out, err := r.MarshalJSON()
+	messages := r.Messages.Value().Slice()
+	messages[0].Content = wire.Some(NewContent("<好>"))
+	r.Messages = wire.Some(wire.ListOf(messages...))
+	out, err := wire.Marshal(&r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,26 +215,26 @@ func TestUnions(t *testing.T) {
 		`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"function","function":{"name":"f"}}]}}`,
 	} {
 		in := `{"tool_choice":` + choice + `}`
-		if err := r.UnmarshalJSON([]byte(in)); err != nil {
+		if err := wire.Unmarshal([]byte(in), &r); err != nil {
 			t.Fatal(err)
 		}
 		c := r.ToolChoice.Value()
 		if c.Mode.IsSet() == c.Object.IsSet() {
 			t.Errorf("%s: mode %+v, object %+v", choice, c.Mode, c.Object)
 		}
-		if out, err := r.MarshalJSON(); err != nil || string(out) != in {
+		if out, err := wire.Marshal(&r); err != nil || string(out) != in {
 			t.Errorf("%v: got %s, want %s", err, out, in)
 		}
 	}
 	for in, want := range map[string]int{`"a"`: 1, `["a","b"]`: 2, `[]`: 0} {
 		var s Stop
-		if err := s.UnmarshalJSON([]byte(in)); err != nil || len(s.Sequences()) != want {
+		if err := wire.Unmarshal([]byte(in), &s); err != nil || len(s.Sequences()) != want {
 			t.Errorf("stop %s: %v %v", in, s.Sequences(), err)
 		}
 	}
 	for in, want := range map[string]string{`"{\"a\":1}"`: `{"a":1}`, `{"b": 1.10, "a": 2}`: `{"b":1.10,"a":2}`} {
 		var a Arguments
-		if err := a.UnmarshalJSON([]byte(in)); err != nil || a.String() != want {
+		if err := wire.Unmarshal([]byte(in), &a); err != nil || a.String() != want {
 			t.Errorf("arguments %s: %s %v", in, a, err)
 		}
 	}
@@ -266,14 +248,14 @@ func FuzzRequest(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var r, s Request
-		if r.UnmarshalJSON(in) != nil {
+		if wire.Unmarshal(in, &r) != nil {
 			return
 		}
-		out, err := r.MarshalJSON()
+		out, err := wire.Marshal(&r)
 		if err != nil {
 			t.Fatalf("%s: %v", in, err)
 		}
-		if err := s.UnmarshalJSON(out); err != nil {
+		if err := wire.Unmarshal(out, &s); err != nil {
 			t.Fatalf("%s: %v", out, err)
 		}
 		if !reflect.DeepEqual(r, s) {
@@ -304,35 +286,35 @@ func request4K() []byte {
 	return b.Bytes()
 }
 
-// chunk250 is a chunk of about 250 bytes with one token.
-func chunk250() []byte {
-	return []byte(`{"id":"chatcmpl-CZ0aBcDeFgHiJkLmNoPqRsTuVwXyZ","object":"chat.completion.chunk","created":1770000000,"model":"gpt-5.4-2026-03-05","service_tier":"default","system_fingerprint":null,"choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}]}`)
+// callDelta is what one chunk adds to a tool call.
+func callDelta() []byte {
+	return []byte(`{"index":0,"id":"call_CZ0aBcDeFgHiJkLmNoPqRsTuVwXyZ","type":"function","function":{"name":"get_weather","arguments":"{\"city\":\"Par"}}`)
 }
 
 func BenchmarkDecode(b *testing.B) {
-	b.Run("request", func(b *testing.B) { benchmarkDecode[Request](b, requestShape, request4K()) })
-	b.Run("chunk", func(b *testing.B) { benchmarkDecode[Chunk](b, chunkShape, chunk250()) })
+	b.Run("request", func(b *testing.B) { benchmarkDecode[Request](b, request4K()) })
+	b.Run("delta", func(b *testing.B) { benchmarkDecode[ToolCallDelta](b, callDelta()) })
 }
 
-func benchmarkDecode[T any](b *testing.B, shape *wire.Shape[T], data []byte) {
+func benchmarkDecode[T any](b *testing.B, data []byte) {
 	b.SetBytes(int64(len(data)))
 	b.ReportAllocs()
 	for b.Loop() {
 		var v T
-		if err := shape.Unmarshal(data, &v); err != nil {
+		if err := wire.Unmarshal(data, &v); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkEncode(b *testing.B) {
-	b.Run("request", func(b *testing.B) { benchmarkEncode[Request](b, requestShape, request4K()) })
-	b.Run("chunk", func(b *testing.B) { benchmarkEncode[Chunk](b, chunkShape, chunk250()) })
+	b.Run("request", func(b *testing.B) { benchmarkEncode[Request](b, request4K()) })
+	b.Run("delta", func(b *testing.B) { benchmarkEncode[ToolCallDelta](b, callDelta()) })
 }
 
-func benchmarkEncode[T any](b *testing.B, shape *wire.Shape[T], data []byte) {
+func benchmarkEncode[T any](b *testing.B, data []byte) {
 	var v T
-	if err := shape.Unmarshal(data, &v); err != nil {
+	if err := wire.Unmarshal(data, &v); err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(len(data)))
@@ -340,7 +322,7 @@ func benchmarkEncode[T any](b *testing.B, shape *wire.Shape[T], data []byte) {
 	var buf []byte
 	for b.Loop() {
 		var err error
-		if buf, err = shape.Append(buf[:0], &v); err != nil {
+		if buf, err = wire.Append(buf[:0], &v); err != nil {
 			b.Fatal(err)
 		}
 	}

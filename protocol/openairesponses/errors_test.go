@@ -30,7 +30,7 @@ func TestDecodeError(t *testing.T) {
 		{"RSP-13: reasoning of another account", 400, `{"error":{"message":"m","code":"invalid_encrypted_content"}}`,
 			llm.Error{Kind: llm.InvalidRequest, Status: 400, Code: "invalid_encrypted_content", Message: "m", Relayed: true}},
 		{"ERR-13: a page of a proxy", 502, `<html>nginx</html>`,
-			llm.Error{Kind: llm.Upstream, Message: "the upstream answered with status 502 and no message"}},
+			llm.Error{Kind: llm.Upstream, Message: "the upstream returned status 502 and no message"}},
 	} {
 		if got := (Codec{}).DecodeError(tc.status, nil, []byte(tc.body)); *got != tc.want {
 			t.Errorf("%s: %+v, want %+v", tc.name, *got, tc.want)

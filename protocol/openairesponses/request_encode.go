@@ -1,14 +1,14 @@
 package openairesponses
 
 import (
-	"slices"
+	"cmp"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// requestWriter writes one request.
+// requestWriter encodes one request.
 type requestWriter struct {
 	req    *llm.Request
 	target protocol.Target
@@ -17,22 +17,29 @@ type requestWriter struct {
 	items list
 	first int // index of the first turn that is an item
 
-	declared int // how many of the tools are written, or are to be in the request's list
+	declared int // number of tools that are written or belong to the request's list
 	calls    []*sentCall
+	open     map[string][]*sentCall // calls without a result, by their id
+	ids      protocol.UniqueIDs     // of the calls
 	names    map[string]llm.ToolRef
-	marked   bool // a cache mark has been reported
-	echo     bool // the request is repeated to the client that made it
+	marked   bool // a cache mark was reported
+	echo     bool // the request is repeated in its response
 }
 
-// EncodeRequest writes a request for an upstream. A client whose own protocol
-// keeps no state gets none here: nothing is stored, and reasoning comes sealed.
+func newRequestWriter(req *llm.Request, report *llm.Report) *requestWriter {
+	return &requestWriter{req: req, report: report, open: map[string][]*sentCall{}, ids: protocol.UniqueIDs{}}
+}
+
+// EncodeRequest encodes a responses request. For a client whose protocol keeps no
+// state, nothing is stored and reasoning is sealed.
 func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	req = withoutFound(req)
-	w := &requestWriter{req: req, target: target, report: report}
+	w := newRequestWriter(req, report)
+	w.target = target
 	o := object{}
-	o.str("model", orElse(target.Model, req.Model))
+	o.str("model", cmp.Or(target.Model, req.Model))
 	w.input(&o)
-	if tools := w.tools(); len(tools) > 0 { // an empty list is refused by many servers, CRQ-29
+	if tools := w.tools(); len(tools) > 0 { // many servers reject an empty list, CRQ-29
 		o.raw("tools", tools.end())
 	}
 	w.toolChoice(&o)
@@ -52,7 +59,7 @@ func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm
 	return protocol.Outgoing{Body: []byte(o.end()), Path: "/v1/responses", Names: w.names}, report.Err()
 }
 
-// ext writes the members that have no field, or reports those of another protocol.
+// ext writes the unknown members, or reports those of another protocol.
 func (w *requestWriter) ext(o *object) {
 	if isOwn(w.req.Ext) {
 		o.ext(w.req.Ext)
@@ -63,18 +70,18 @@ func (w *requestWriter) ext(o *object) {
 	}
 }
 
-// limits writes how much the answer may be.
+// limits encodes the output limit.
 func (w *requestWriter) limits(o *object) {
 	out := &w.req.Output
 	foreign := !isOwn(w.req.Ext)
 	switch {
 	case out.MaxTokens != nil && *out.MaxTokens == 0 && foreign:
-		o.raw("prompt_cache_options", `{"prewarm":true}`) // what no output is called here
+		o.raw("prompt_cache_options", `{"prewarm":true}`) // how this protocol says that no output is wanted
 	default:
 		o.integer("max_output_tokens", out.MaxTokens)
 	}
 	if out.Choices != nil && *out.Choices > 1 {
-		w.report.Refuse("output.choices", "n.unsupported", "the Responses API gives one answer; leave n out or send 1")
+		w.report.Refuse("output.choices", "n.unsupported", "the Responses API returns one choice; omit n or send 1")
 	}
 	if len(out.Stops) > 0 {
 		w.report.Drop("output.stops", "stop.unsupported", "the Responses API has no stop sequences")
@@ -94,41 +101,12 @@ func (w *requestWriter) limits(o *object) {
 	o.integer("top_logprobs", out.TopLogprobs)
 }
 
-func (w *requestWriter) format(o *object) {
-	f := &w.req.Output.Format
-	protocol.DropExt(w.report, "output.format", f.Ext, protocol.OpenAIResponses)
-	text := object{}
-	if f.Kind == "enum" {
-		w.report.Drop("output.format", "format.enum", "an answer cannot be held to a list of words; use a schema")
-	} else if f.Kind != "" {
-		form := object{}
-		form.str("type", f.Kind)
-		if f.Kind == "json_schema" {
-			form.str("name", llm.SafeName(orElse(f.Name, "response"), maxID, llm.WordByte))
-		}
-		form.opt("description", f.Description)
-		form.raw("schema", f.Schema)
-		form.boolean("strict", f.Strict)
-		form.ext(f.Ext)
-		text.raw("format", form.end())
-	}
-	text.opt("verbosity", w.req.Output.Verbosity)
-	if isOwn(w.req.Ext) {
-		for _, m := range membersOf(w.req.Ext.Get("text")) {
-			text.raw(m.Name, llm.Raw(m.Value))
-		}
-	}
-	if len(text.names) > 0 {
-		o.raw("text", text.end())
-	}
-}
-
 func (w *requestWriter) sampling(o *object) {
 	s := &w.req.Sampling
 	for _, v := range []struct {
 		name string
 		from llm.Number
-		has  bool // the protocol has it
+		has  bool // the protocol has this setting
 	}{
 		{"temperature", s.Temperature, true},
 		{"top_p", s.TopP, true},
@@ -150,7 +128,7 @@ func (w *requestWriter) sampling(o *object) {
 	}
 }
 
-// state says what OpenAI keeps. Its own default is to store everything.
+// state encodes what OpenAI stores. Its default is to store everything.
 func (w *requestWriter) state(o *object) {
 	s := &w.req.State
 	o.opt("previous_response_id", s.PreviousID)
@@ -174,8 +152,8 @@ func (w *requestWriter) state(o *object) {
 	}
 }
 
-// tiers are the classes of service by their neutral names, and by those that
-// others use for them.
+// tiers maps service tiers, including the names that other protocols use, to
+// those of this one.
 var tiers = map[string]string{
 	"auto": "auto", "default": "default", "standard": "default", "flex": "flex", "priority": "priority",
 	"scale": "scale", "ultrafast": "ultrafast", "fast": "fast",
@@ -199,7 +177,7 @@ func (w *requestWriter) identity(o *object) {
 	}
 	switch tier, known := tiers[req.Service.Tier]; {
 	case req.Service.Tier == "" && req.Service.Speed == "fast":
-		w.report.Approximate("service.speed", "speed.as_tier", "a faster service is asked for as a tier")
+		w.report.Approximate("service.speed", "speed.as_tier", "the service class is sent as service_tier")
 		o.str("service_tier", "priority")
 	case req.Service.Tier == "":
 	case isOwn(req.Ext):
@@ -209,77 +187,4 @@ func (w *requestWriter) identity(o *object) {
 	default:
 		w.report.Drop("service.tier", "tier.unsupported", "OpenAI has no tier "+req.Service.Tier)
 	}
-}
-
-type level struct {
-	name   string
-	budget int64
-}
-
-// efforts are the levels of effort in order, and the least budget of tokens that
-// stands for each.
-var efforts = []level{{"none", 0}, {"minimal", 1}, {"low", 1024}, {"medium", 4096}, {"high", 12288}, {"xhigh", 24576}, {"max", 49152}}
-
-func (w *requestWriter) reasoning(o *object) {
-	r := &w.req.Reasoning
-	protocol.DropExt(w.report, "reasoning", r.Ext, protocol.OpenAIResponses)
-	out := object{}
-	out.opt("effort", w.effort())
-	switch {
-	case isOwn(w.req.Ext), r.Show == "auto", r.Show == "concise", r.Show == "detailed":
-		out.opt("summary", r.Show)
-	case r.Show == "full":
-		w.report.Approximate("reasoning.show", "reasoning.summary", "OpenAI shows a summary of the reasoning, not all of it")
-		out.str("summary", "detailed")
-	}
-	out.ext(r.Ext)
-	if len(out.names) > 0 || isOwn(r.Ext) {
-		o.raw("reasoning", out.end())
-	}
-}
-
-func (w *requestWriter) effort() string {
-	r := &w.req.Reasoning
-	effort := r.Effort
-	switch {
-	case effort != "":
-	case r.Mode == "off":
-		effort = "none"
-	case r.Budget != nil && *r.Budget >= 0:
-		effort = effortOf(*r.Budget)
-		w.report.Approximate("reasoning.budget", "effort.from_budget", "a budget is sent as the effort "+effort)
-	case r.Mode != "" || r.Budget != nil:
-		w.report.Approximate("reasoning.mode", "reasoning.default", "how much to think is left to the model")
-	}
-	if nearest := nearestEffort(effort, w.target.Gates.Efforts); nearest != effort {
-		w.report.Approximate("reasoning.effort", "effort.nearest", "the model knows no effort "+effort+"; "+nearest+" is sent")
-		effort = nearest
-	}
-	return effort
-}
-
-func effortOf(budget int64) string {
-	name := efforts[0].name
-	for _, e := range efforts {
-		if budget >= e.budget {
-			name = e.name
-		}
-	}
-	return name
-}
-
-// nearestEffort is the level that a model knows, rather less than more.
-func nearestEffort(effort string, known []string) string {
-	at := slices.IndexFunc(efforts, func(l level) bool { return l.name == effort })
-	if at < 0 || len(known) == 0 || slices.Contains(known, effort) {
-		return effort
-	}
-	for d := 1; d < len(efforts); d++ {
-		for _, i := range []int{at - d, at + d} {
-			if i >= 0 && i < len(efforts) && slices.Contains(known, efforts[i].name) {
-				return efforts[i].name
-			}
-		}
-	}
-	return effort
 }

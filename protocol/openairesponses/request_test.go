@@ -284,8 +284,8 @@ func nameLines(names map[string]llm.ToolRef) string {
 	return strings.Join(lines, "\n")
 }
 
-// RSP-17, RSP-18: what only OpenAI's store can answer is refused by its name.
-func TestStatefulRequests(t *testing.T) {
+// RSP-17, RSP-18: a request that needs OpenAI's own state is rejected, and the error names the member.
+func TestCheckExpanded(t *testing.T) {
 	for body, param := range map[string]string{
 		`{"input":"x","previous_response_id":"resp_1"}`:                         "previous_response_id",
 		`{"input":"x","conversation":"conv_1"}`:                                 "conversation",
@@ -301,11 +301,11 @@ func TestStatefulRequests(t *testing.T) {
 			continue
 		}
 		got := ""
-		if e := (Codec{}).Stateful(req); e != nil {
+		if e := checkExpanded(req); e != nil {
 			got = e.Param
 		}
 		if got != param {
-			t.Errorf("%s: refused for %q, want %q", body, got, param)
+			t.Errorf("%s: rejected for %q, want %q", body, got, param)
 		}
 	}
 }

@@ -134,13 +134,13 @@ dropped choices.blocks block.unknown`,
 }
 
 func TestForeignAnswers(t *testing.T) {
-	ask := &llm.Request{Model: "asked", Stream: true}
+	req := &llm.Request{Model: "asked", Stream: true}
 	for _, tc := range foreignAnswers {
 		t.Run(tc.name, func(t *testing.T) {
 			resp := &llm.Response{ID: "chatcmpl-1", Model: "up", Created: 7, Usage: &llm.Usage{Input: 1, CacheRead: 2, CacheWrite: 3, Output: 4, Reasoning: 5},
 				Choices: []llm.Choice{{Blocks: tc.blocks, Stop: tc.stop}}}
 			var report llm.Report
-			body := Codec{}.EncodeResponse(resp, ask, &report)
+			body := Codec{}.EncodeResponse(resp, req, &report)
 			if got := lossLines(&report); got != tc.losses {
 				t.Errorf("report:\n%s\nwant:\n%s", got, tc.losses)
 			}
@@ -152,7 +152,7 @@ func TestForeignAnswers(t *testing.T) {
 			for _, d := range protocoltest.DiffJSON([]byte(tc.output), output) {
 				t.Errorf("%s\n%s", d, output)
 			}
-			stream := protocoltest.WriteStream(Codec{}, ask, llm.Explode(resp))
+			stream := protocoltest.WriteStream(Codec{}, req, llm.Explode(resp))
 			if _, err := protocoltest.CheckResponses(stream); err != nil {
 				t.Errorf("%v\n%s", err, stream)
 			}
@@ -221,40 +221,18 @@ func TestInterleavedBlocks(t *testing.T) {
 	}
 }
 
-// The collector gives the upstream's own last snapshot, byte for byte.
-func TestCollector(t *testing.T) {
-	const response = `{"id":"resp_1","status":"completed","output":[{"type":"message","content":[]}],"n":1.10}`
-	item := `{"type":"response.output_item.done","output_index":0,"item":{"type":"message","x":1.0}}`
-	for _, tc := range []struct {
-		name   string
-		events []string
-		limit  int64
-		body   string
-		err    string
-	}{
-		{name: "as it came", events: []string{`{"type":"response.output_text.delta","delta":"a"}`, item, `{"type":"response.completed","response":` + response + `}`, "[DONE]"}, body: response},
-		{name: "output missing, RSP-05", events: []string{item, `{"type":"response.completed","response":{"id":"r","status":"completed","output":null}}`}, body: `{"id":"r","status":"completed","output":[{"type":"message","x":1.0}]}`},
-		{name: "cut", events: []string{item}, err: llm.ErrIncomplete.Error()},
-		{name: "too large", events: []string{item}, limit: 9, err: llm.ErrTooLarge.Error()},
-		{name: "failed", events: []string{`{"type":"response.failed","response":{"status":"failed","error":{"code":"x","message":"m"}}}`}, err: "m"},
-	} {
-		c := Codec{}.NewCollector(tc.limit)
-		for _, e := range tc.events {
-			_ = c.Add([]byte(e)) // Body gives the first error again
-		}
-		body, err := c.Body()
-		if string(body) != tc.body || (err == nil) != (tc.err == "") || err != nil && err.Error() != tc.err {
-			t.Errorf("%s: %s %v, want %s %s", tc.name, body, err, tc.body, tc.err)
-		}
-	}
-}
-
 // An answer that was whole becomes a stream with the upstream's own echoes.
 func TestExplode(t *testing.T) {
 	body := []byte(`{"id":"resp_1","object":"response","created_at":5,"status":"completed","model":"m","output":[{"type":"message","id":"msg_1","status":"completed","role":"assistant","content":[{"type":"output_text","text":"a\n\nb","annotations":[]}]}],"store":true,"x":1.10,"usage":null}`)
-	events, err := Codec{}.Explode(body)
-	if err != nil {
-		t.Fatal(err)
+	resp, bad := Codec{}.DecodeResponse(body)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	var events [][]byte
+	for line := range bytes.Lines(protocoltest.WriteStream(Codec{}, nil, llm.Explode(resp))) {
+		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			events = append(events, data)
+		}
 	}
 	var last struct {
 		Type     string         `json:"type"`
@@ -273,8 +251,8 @@ func TestExplode(t *testing.T) {
 	if len(events) != 9 || last.Type != "response.completed" {
 		t.Errorf("%d events, the last is %s", len(events), last.Type)
 	}
-	if _, err := (Codec{}).Explode([]byte(`{"status":"failed"}`)); err == nil {
-		t.Error("a response that failed has a stream")
+	if _, err := (Codec{}).DecodeResponse([]byte(`{"status":"failed"}`)); err == nil {
+		t.Error("a response that failed was read")
 	}
 }
 

@@ -1,6 +1,7 @@
 package openairesponses
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,39 +10,118 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// A client may keep most of its tools to itself and declare a search for them, which it
-// runs (Codex does so with all tools of MCP servers). To other protocols the search is a
-// function, and what it has found is declared beside the other tools.
+// beforeTurn is the member of additionalMark that holds the index of the turn
+// behind the item.
+const beforeTurn = protocol.MarkPrefix + "before"
+
+// additional decodes an item that declares tools. Codex declares all its tools to
+// the newest models like this. Each tool keeps the item and the turn behind it.
+func (r *inputReader) additional(raw wire.Raw) error {
+	var w AdditionalTools
+	if err := wire.Unmarshal(raw, &w); err != nil {
+		return err
+	}
+	o := object{}
+	o.str("type", "additional_tools")
+	o.opt("id", w.ID.Value())
+	o.opt("role", w.Role.Value())
+	o.ext(extOf(w.Extra))
+	o.num(beforeTurn, int64(len(r.turns)))
+	note := llm.Member{Name: additionalMark, Value: o.end()}
+	declared := len(r.tools)
+	for i, t := range w.Tools.Value().All() {
+		some, err := decodeTool(*t, "")
+		if err != nil {
+			return &wire.Error{Pointer: "/tools/" + strconv.Itoa(i), Message: err.Error()}
+		}
+		r.tools = append(r.tools, some...)
+	}
+	if declared == len(r.tools) { // it has no function, but the client sent it
+		r.tools = append(r.tools, hostedTool("additional_tools", "", ""))
+	}
+	for i := range r.tools[declared:] {
+		e := &r.tools[declared+i].Ext
+		e.Members = append(e.Members, note)
+	}
+	return nil
+}
+
+// listed returns how many tools are in the request's own list. Those of items
+// come after them.
+func (w *requestWriter) listed() int {
+	for i := range w.req.Tools {
+		if w.additionalNote(i) != "" {
+			return i
+		}
+	}
+	return len(w.req.Tools)
+}
+
+// additionalNote returns what a tool keeps of its item.
+func (w *requestWriter) additionalNote(tool int) llm.Raw {
+	e := w.req.Tools[tool].Ext
+	if !isOwn(e) {
+		return ""
+	}
+	return e.Get(additionalMark)
+}
+
+// additional encodes the tool items in front of a turn.
+func (w *requestWriter) additional(turn int) {
+	for w.declared < len(w.req.Tools) {
+		from := w.declared
+		note := w.additionalNote(from)
+		o := object{}
+		for _, m := range membersOf(note) {
+			if m.Name != beforeTurn {
+				o.raw(m.Name, llm.Raw(m.Value))
+			} else if before, err := strconv.Atoi(string(m.Value)); err == nil && before > turn {
+				return
+			}
+		}
+		for w.declared < len(w.req.Tools) && w.additionalNote(w.declared) == note {
+			w.declared++
+		}
+		o.raw("tools", w.toolList(from, w.declared).end())
+		w.items.add(o.end())
+	}
+}
+
+// A client may declare a search for tools instead of the tools themselves, and
+// run the search itself. Codex does so with the tools of MCP servers. In other
+// protocols the search is a function, and the tools that it finds are declared
+// beside the others.
 const (
 	searchTool   = "tool_search"
 	searchCall   = "tool_search_call"
 	searchOutput = "tool_search_output"
 
-	// What the model is told where the client does not say it.
+	// These are the descriptions for the model where the client gives none.
 	searchText   = "Searches for further tools by what they do. The tools that are found can be called from then on."
 	searchSchema = `{"type":"object","properties":{"query":{"type":"string"}},"required":["query"]}`
 )
 
 func isSearch(typ string) bool { return typ == searchCall || typ == searchOutput }
 
-// byClient reports whether a search is the client's. The vendor's own, which is what
-// it is where nobody says so, is like any other tool that a vendor runs.
+// byClient reports whether the client runs a tool search. By default the vendor
+// runs it, and it is like any vendor-run tool.
 func byClient(raw []byte) bool {
 	var head struct {
 		Execution string `json:"execution"`
 	}
-	return json.Unmarshal(raw, &head, lenient) == nil && head.Execution == "client"
+	return json.Unmarshal(raw, &head, wire.Lenient) == nil && head.Execution == "client"
 }
 
 func decodeSearch(raw wire.Raw) ([]llm.Tool, error) {
 	var w Tool
-	if err := toolShape.Unmarshal(raw, &w); err != nil {
+	if err := wire.Unmarshal(raw, &w); err != nil {
 		return nil, err
 	}
-	t := llm.Tool{Kind: llm.SearchTool, Name: searchTool, Description: orElse(w.Description.Value(), searchText),
+	t := llm.Tool{Kind: llm.SearchTool, Name: searchTool, Description: cmp.Or(w.Description.Value(), searchText),
 		Schema: value(w.Parameters), Raw: llm.Raw(raw), Ext: extOf(w.Extra)}
 	if t.Schema == "" {
 		t.Schema = searchSchema
@@ -54,10 +134,10 @@ func leaveOut(e *llm.Ext, name string) {
 	e.Members = slices.DeleteFunc(e.Members, func(m llm.Member) bool { return m.Name == name })
 }
 
-// search reads the call of a search, or what it has found.
+// search decodes the call of a tool search, or its result.
 func (r *inputReader) search(typ string, raw wire.Raw) error {
 	var w SearchItem
-	if err := searchShape.Unmarshal(raw, &w); err != nil {
+	if err := wire.Unmarshal(raw, &w); err != nil {
 		return err
 	}
 	whole := llm.Member{Name: wholeMark, Value: llm.Raw(raw)}
@@ -89,11 +169,11 @@ func decodeSearchCall(w *SearchItem) *llm.ToolCall {
 	return c
 }
 
-// found declares the tools that a search has found.
-func (r *inputReader) found(raws []wire.Raw) ([]llm.Tool, error) {
+// found declares the tools that a search found.
+func (r *inputReader) found(raws wire.List[wire.Raw]) ([]llm.Tool, error) {
 	declared := len(r.tools)
-	for i, t := range raws {
-		some, err := decodeTool(t, "")
+	for i, t := range raws.All() {
+		some, err := decodeTool(*t, "")
 		if err != nil {
 			return nil, &wire.Error{Pointer: "/tools/" + strconv.Itoa(i), Message: err.Error()}
 		}
@@ -101,14 +181,14 @@ func (r *inputReader) found(raws []wire.Raw) ([]llm.Tool, error) {
 	}
 	found := r.tools[declared:]
 	for i := range found {
-		leaveOut(&found[i].Ext, "defer_loading") // a tool that was found is to be loaded
+		leaveOut(&found[i].Ext, "defer_loading") // a tool that was found has to be loaded
 		found[i].Ext.Members = append(found[i].Ext.Members, llm.Member{Name: foundMark, Value: "true"})
 	}
 	return found, nil
 }
 
-// foundText says what a search has found, by the names that tools in a namespace have
-// in other protocols. All else that is known of them stands in their declarations.
+// foundText lists the tools that a search found, under the names that other
+// protocols use. Their declarations hold the rest.
 func foundText(found []llm.Tool) string {
 	if len(found) == 0 {
 		return "No tools were found."
@@ -120,7 +200,7 @@ func foundText(found []llm.Tool) string {
 		if t.Namespace != "" {
 			b.WriteString(t.Namespace + "__")
 		}
-		b.WriteString(orElse(t.Name, t.Hosted))
+		b.WriteString(cmp.Or(t.Name, t.Hosted))
 		if about, _, _ := strings.Cut(strings.TrimSpace(t.Description), "\n"); about != "" {
 			b.WriteString(": " + about)
 		}
@@ -130,8 +210,8 @@ func foundText(found []llm.Tool) string {
 
 func isFound(t llm.Tool) bool { return isOwn(t.Ext) && t.Ext.Get(foundMark) != "" }
 
-// withoutFound is a request as it was before its items were read: what a search has
-// found is in the search's item.
+// withoutFound returns a request without the tools that searches found, which are
+// part of the searches' items.
 func withoutFound(req *llm.Request) *llm.Request {
 	if !slices.ContainsFunc(req.Tools, isFound) {
 		return req
@@ -141,8 +221,8 @@ func withoutFound(req *llm.Request) *llm.Request {
 	return &r
 }
 
-// settleSearch makes the tools fit together once all are known: none is declared
-// twice, the search has a name to itself, and a choice of the search names it.
+// settleSearch resolves conflicts once all tools are known: no tool is declared
+// twice, the search has a unique name, and a tool choice of the search uses it.
 func settleSearch(req *llm.Request) {
 	if slices.ContainsFunc(req.Tools, isFound) {
 		req.Tools = oneOfEach(req.Tools)
@@ -166,9 +246,9 @@ func settleSearch(req *llm.Request) {
 	}
 }
 
-// oneOfEach leaves out tools that were found although they are declared, and of those
-// that were found more than once all but the last, in the place of the first: an
-// earlier prompt stays the beginning of a later one.
+// oneOfEach removes found tools that are declared as well. Of tools found more
+// than once it keeps the last, in the position of the first, so that an earlier
+// prompt stays a prefix of a later one.
 func oneOfEach(tools []llm.Tool) []llm.Tool {
 	type key struct {
 		kind llm.ToolKind
@@ -207,7 +287,7 @@ func oneOfEach(tools []llm.Tool) []llm.Tool {
 	return kept
 }
 
-// freeName is a name for the search that no function of the client's has.
+// freeName returns a name for the search that no function of the client has.
 func freeName(tools []llm.Tool) string {
 	name := searchTool
 	taken := func(t llm.Tool) bool { return t.Kind != llm.SearchTool && t.Namespace == "" && t.Name == name }
@@ -217,8 +297,7 @@ func freeName(tools []llm.Tool) string {
 	return name
 }
 
-// chooseSearch makes a choice of the search, which has no name of its own here, one
-// that names it.
+// chooseSearch gives a tool choice of the search the search's name.
 func chooseSearch(c *llm.ToolChoice, name string) {
 	ref := llm.ToolRef{Kind: llm.SearchTool, Name: name}
 	if c.Mode == "hosted" && itemType([]byte(c.Raw)) == searchTool {
@@ -231,7 +310,7 @@ func chooseSearch(c *llm.ToolChoice, name string) {
 	}
 }
 
-// wholeItem is the item that a call or a result was, where it was one of a search.
+// wholeItem returns the original item of a call or a result of a tool search.
 func wholeItem(e llm.Ext) llm.Raw {
 	if !isOwn(e) {
 		return ""
@@ -239,10 +318,10 @@ func wholeItem(e llm.Ext) llm.Raw {
 	return e.Get(wholeMark)
 }
 
-// searchDone reads the call of a search, which comes in one piece.
+// searchDone decodes the call of a tool search, which comes complete.
 func (d *streamDecoder) searchDone(it *readItem, raw jsontext.Value, to []llm.Event) []llm.Event {
 	var w SearchItem
-	if searchShape.UnmarshalLenient(raw, &w) != nil {
+	if wire.UnmarshalLenient(raw, &w) != nil {
 		return to
 	}
 	it.call = *decodeSearchCall(&w)
@@ -250,8 +329,8 @@ func (d *streamDecoder) searchDone(it *readItem, raw jsontext.Value, to []llm.Ev
 	return d.beginCall(it, true, to)
 }
 
-// searchArguments makes the object that a search's arguments are of their text, which
-// is a JSON string. What a model has written that is no object stays a string.
+// searchArguments returns the arguments of a tool search as an object. Text that
+// is not a JSON object stays a string.
 func searchArguments(text llm.Raw) llm.Raw {
 	plain, err := jsontext.AppendUnquote(nil, []byte(text))
 	v := jsontext.Value(plain)

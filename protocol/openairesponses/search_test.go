@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func sameAgain(t *testing.T, body string, req *llm.Request) {
 func toolNames(req *llm.Request) string {
 	names := make([]string, 0, len(req.Tools))
 	for _, t := range req.Tools {
-		names = append(names, string(t.Kind)+" "+strings.TrimPrefix(t.Namespace+"."+orElse(t.Name, t.Hosted), "."))
+		names = append(names, string(t.Kind)+" "+strings.TrimPrefix(t.Namespace+"."+cmp.Or(t.Name, t.Hosted), "."))
 	}
 	return strings.Join(names, ", ")
 }

@@ -2,24 +2,30 @@ package openairesponses
 
 import (
 	"bytes"
+	"cmp"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// streamDecoder reads one stream. Items are told apart by their output_index;
-// their ids may differ from event to event (RSP-09).
+// streamDecoder decodes one stream. Items are identified by output_index; their
+// ids may differ between events (RSP-09).
 type streamDecoder struct {
 	started bool
 	over    bool
 	id      string // of the response
 	items   []*readItem
-	blocks  int  // that have begun
-	called  bool // a tool
-	crowded bool // several items have had the same place
+	byIndex map[int64][]*readItem
+	byID    map[string][]*readItem
+	blocks  int  // number of blocks that have begun
+	called  bool // a tool was called
+	crowded bool // several items had the same index
 	refused bool
 
 	piece piece // kept to spare an allocation per event
@@ -44,13 +50,13 @@ type piece struct {
 
 func (p *piece) read(data []byte) error {
 	*p = piece{Item: p.Item[:0], Output: -1, Delta: p.Delta[:0], Logprobs: p.Logprobs[:0]}
-	return json.Unmarshal(data, p, lenient)
+	return json.Unmarshal(data, p, wire.Lenient)
 }
 
-// Decode reads one event.
+// Decode decodes one event.
 func (d *streamDecoder) Decode(name, data []byte, to []llm.Event) []llm.Event {
 	data = bytes.TrimLeft(data, " \t")
-	if d.over || len(data) == 0 || data[0] == ':' || data[0] == '[' { // [DONE] proves nothing here
+	if d.over || len(data) == 0 || data[0] == ':' || data[0] == '[' { // [DONE] does not prove the end here
 		return to
 	}
 	typ := eventType(name, data)
@@ -60,11 +66,14 @@ func (d *streamDecoder) Decode(name, data []byte, to []llm.Event) []llm.Event {
 	case string(typ) == "error":
 		return d.fail(inBand(data), to)
 	}
+	if err := wire.CheckElements(data); err != nil {
+		return d.fail(unreadable(err), to)
+	}
 	return d.event(string(typ), data, to)
 }
 
-// eventType is the type that the data says, or the event's name where the data
-// does not say it first.
+// eventType returns the type in the data, or the event's name if the data does
+// not begin with its type.
 func eventType(name, data []byte) []byte {
 	const head = `{"type":"`
 	if len(data) > len(head) && string(data[:len(head)]) == head {
@@ -73,18 +82,18 @@ func eventType(name, data []byte) []byte {
 		}
 	}
 	var e tapped
-	if json.Unmarshal(data, &e, lenient) == nil {
-		if typ := scalar(e.Type); typ != "" {
+	if json.Unmarshal(data, &e, wire.Lenient) == nil {
+		if typ := wire.Scalar(e.Type); typ != "" {
 			return []byte(typ)
 		}
-		if present(e.Error) {
+		if openai.HasValue(e.Error) {
 			return []byte("error")
 		}
 	}
 	return name
 }
 
-// delta reads an event that brings a piece of text.
+// delta decodes an event with a piece of text.
 func (d *streamDecoder) delta(typ, data []byte, to []llm.Event) []llm.Event {
 	e := &d.piece
 	if err := e.read(data); err != nil {
@@ -142,23 +151,7 @@ func (d *streamDecoder) thinking(e *piece, form string, key int64, to []llm.Even
 	return append(to, llm.Delta{Index: it.block, Text: text, Part: n, Form: form})
 }
 
-func (d *streamDecoder) arguments(it *readItem, raw jsontext.Value, to []llm.Event) []llm.Event {
-	if it == nil {
-		return to
-	}
-	p := it.part(0, false)
-	text := p.join(raw)
-	switch {
-	case text == "":
-		return to
-	case it.block < 0: // its id or name has not come yet
-		it.held = append(it.held, text...)
-		return to
-	}
-	return append(to, llm.Delta{Index: it.block, Text: text})
-}
-
-// event reads any other event.
+// event decodes any other event.
 func (d *streamDecoder) event(typ string, data []byte, to []llm.Event) []llm.Event {
 	switch typ {
 	case "response.output_item.added", "response.output_item.done":
@@ -166,7 +159,7 @@ func (d *streamDecoder) event(typ string, data []byte, to []llm.Event) []llm.Eve
 			Output *int64         `json:"output_index"`
 			Item   jsontext.Value `json:"item"`
 		}
-		if err := json.Unmarshal(data, &e, lenient); err != nil {
+		if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
 			return d.fail(unreadable(err), to)
 		}
 		if e.Item.Kind() != '{' {
@@ -188,7 +181,7 @@ func (d *streamDecoder) event(typ string, data []byte, to []llm.Event) []llm.Eve
 		return d.partEvent(typ, &d.piece, to)
 	}
 	var e tapped
-	if err := json.Unmarshal(data, &e, lenient); err != nil {
+	if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
 		return d.fail(unreadable(err), to)
 	}
 	if e.Response.Kind() == '{' {
@@ -197,7 +190,7 @@ func (d *streamDecoder) event(typ string, data []byte, to []llm.Event) []llm.Eve
 	return to
 }
 
-// partEvent reads an event about a part that is not a piece of it.
+// partEvent decodes an event about a part that is not a delta.
 func (d *streamDecoder) partEvent(typ string, e *piece, to []llm.Event) []llm.Event {
 	kind := "message"
 	switch typ {
@@ -207,8 +200,8 @@ func (d *streamDecoder) partEvent(typ string, e *piece, to []llm.Event) []llm.Ev
 		kind = "custom_tool_call"
 	case "response.content_part.added":
 		var w Part
-		if partShape.UnmarshalLenient(e.Part, &w) != nil || !isText(w.Type.Value()) {
-			return to // a part of reasoning, or of nobody knows what
+		if wire.UnmarshalLenient(e.Part, &w) != nil || !isText(w.Type.Value()) {
+			return to // a part of reasoning, or of an unknown type
 		}
 		if it := d.item(e, kind, &to); it != nil {
 			it.addPart(e.Content, w.Type.Value() == "refusal").ext = extOf(w.Extra)
@@ -219,15 +212,16 @@ func (d *streamDecoder) partEvent(typ string, e *piece, to []llm.Event) []llm.Ev
 	switch {
 	case it == nil:
 	case typ == "response.output_text.done":
-		return d.fill(it, it.part(e.Content, false), scalar(e.Text), to)
+		return d.fill(it, it.part(e.Content, false), wire.Scalar(e.Text), to)
 	case typ == "response.refusal.done":
-		return d.fill(it, it.part(e.Content, true), scalar(e.Refusal), to)
+		return d.fill(it, it.part(e.Content, true), wire.Scalar(e.Refusal), to)
 	case kind == "function_call":
-		return d.fillArguments(it, scalar(e.Arguments), to)
+		return d.fillArguments(it, wire.Scalar(e.Arguments), to)
 	case kind == "custom_tool_call":
-		return d.fillArguments(it, scalar(e.Input), to)
+		return d.fillArguments(it, wire.Scalar(e.Input), to)
 	default: // response.output_text.annotation.added
-		// Before any text there is no block yet; the item's end brings it again.
+		// Before any text there is no block yet; the item's last event repeats
+		// the annotation.
 		if p := it.part(e.Content, false); p.block >= 0 && e.Annotation.Kind() == '{' {
 			p.cites++
 			return append(to, llm.Cite{Index: p.block, Citation: decodeAnnotation(llm.Raw(e.Annotation))})
@@ -238,20 +232,20 @@ func (d *streamDecoder) partEvent(typ string, e *piece, to []llm.Event) []llm.Ev
 
 func isText(typ string) bool { return typ == "output_text" || typ == "refusal" || typ == "text" }
 
-// snapshot reads a response object: the first one begins the stream, one with a
+// snapshot decodes a response object: the first one starts the stream, one with a
 // final status ends it.
 func (d *streamDecoder) snapshot(typ string, raw jsontext.Value, to []llm.Event) []llm.Event {
 	var s snapshot
-	if err := json.Unmarshal(raw, &s, lenient); err != nil {
+	if err := json.Unmarshal(raw, &s, wire.Lenient); err != nil {
 		return d.fail(unreadable(err), to)
 	}
 	switch typ {
 	case "response.completed", "response.incomplete", "response.failed", "response.cancelled":
-		// The event says it too, and some servers leave the status out.
+		// The event name says it too, and some servers omit the status.
 		s.Status = jsontext.Value(quote(strings.TrimPrefix(typ, "response.")))
 	case "response.done":
 	default:
-		if !present(s.Error) {
+		if !openai.HasValue(s.Error) {
 			return d.begin(&s, to)
 		}
 	}
@@ -265,22 +259,22 @@ func (d *streamDecoder) begin(s *snapshot, to []llm.Event) []llm.Event {
 	if d.started {
 		return to
 	}
-	d.started, d.id = true, scalar(s.ID)
-	return append(to, llm.Start{ID: d.id, Model: scalar(s.Model), Created: int64(s.Created), Tier: s.tier()})
+	d.started, d.id = true, wire.Scalar(s.ID)
+	return append(to, llm.Start{ID: d.id, Model: wire.Scalar(s.Model), Created: int64(s.Created), Tier: s.tier()})
 }
 
-// end reads the response as it is at its end. What the events have not said of its
-// output is said now (RSP-05).
+// end decodes the final response. It emits the output that the events did not
+// bring (RSP-05).
 func (d *streamDecoder) end(s *snapshot, to []llm.Event) []llm.Event {
 	u := s.tokens()
 	if u != nil {
-		to = append(to, llm.UsageUpdate{Usage: *u}) // also of an answer that failed, USE-18
+		to = append(to, llm.UsageUpdate{Usage: *u}) // also for a response that failed, USE-18
 	}
-	if err := s.failure(); err != nil && scalar(s.Status) != "completed" && scalar(s.Status) != "incomplete" {
+	if err := s.failure(); err != nil && wire.Scalar(s.Status) != "completed" && wire.Scalar(s.Status) != "incomplete" {
 		return d.fail(err, to)
 	}
 	var output []jsontext.Value
-	_ = json.Unmarshal(s.Output, &output, lenient) // null and missing are lists without items
+	_ = json.Unmarshal(s.Output, &output, wire.Lenient) // null or a missing list has no items
 	for i, raw := range output {
 		to = d.itemFinal(int64(i), raw, to)
 	}
@@ -291,15 +285,15 @@ func (d *streamDecoder) end(s *snapshot, to []llm.Event) []llm.Event {
 	return append(to, llm.ChoiceEnd{Stop: d.stop(s)}, llm.End{})
 }
 
-// stop tells why the answer ended: there is no finish reason, so status, cause and
-// items say it.
+// stop derives the stop reason from status, details and items, because the
+// protocol has no finish reason.
 func (d *streamDecoder) stop(s *snapshot) llm.Stop {
-	status, reason := scalar(s.Status), s.reason()
+	status, reason := wire.Scalar(s.Status), s.reason()
 	switch {
 	case status == "incomplete" && reason == "content_filter":
 		return llm.Stop{Kind: llm.ContentFilter, Raw: reason}
 	case status == "incomplete" && (reason == "" || reason == "max_output_tokens"): // RSP-25
-		return llm.Stop{Kind: llm.MaxTokens, Raw: orElse(reason, status)}
+		return llm.Stop{Kind: llm.MaxTokens, Raw: cmp.Or(reason, status)}
 	case status == "incomplete":
 		return llm.Stop{Kind: llm.Other, Raw: reason}
 	case d.called:
@@ -315,11 +309,10 @@ func (d *streamDecoder) fail(e *llm.Error, to []llm.Event) []llm.Event {
 	return append(to, llm.Failure{Err: e})
 }
 
-// Finish is called at the end of the stream.
+// Finish ends the stream.
 func (d *streamDecoder) Finish(to []llm.Event) []llm.Event {
 	if d.over {
 		return to
 	}
-	return d.fail(&llm.Error{Kind: llm.Upstream, Code: "upstream_truncated",
-		Message: "the upstream's stream ended without the rest of the answer"}, to)
+	return d.fail(protocol.Truncated(), to)
 }

@@ -6,17 +6,54 @@ import (
 	"unicode/utf8"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// streamEncoder writes one stream. It keeps the items, because the last event
-// repeats them all.
+// snapshot appends the response in its present state.
+func (s *streamEncoder) snapshot(o outcome, to []byte) []byte {
+	to = wire.AppendQuote(append(to, `{"id":`...), s.id)
+	to = strconv.AppendInt(append(to, `,"object":"response","created_at":`...), s.created, 10)
+	to = wire.AppendQuote(append(to, `,"status":`...), o.status)
+	to = append(to, `,"error":`...)
+	if o.err == nil {
+		to = append(to, "null"...)
+	} else {
+		typ, code := openai.ErrorType(o.err)
+		to = wire.AppendQuote(append(to, `{"code":`...), cmp.Or(code, typ))
+		to = append(wire.AppendQuote(append(to, `,"message":`...), o.err.Message), '}')
+	}
+	to = append(to, `,"incomplete_details":`...)
+	if o.reason == "" {
+		to = append(to, "null"...)
+	} else {
+		to = append(wire.AppendQuote(append(to, `{"reason":`...), o.reason), '}')
+	}
+	to = wire.AppendQuote(append(to, `,"model":`...), s.model)
+	to = append(to, `,"output":[`...)
+	if o.status != "in_progress" {
+		for i, it := range s.items {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			to = append(to, it.done...)
+		}
+	}
+	to = append(to, `],"usage":`...)
+	to = appendUsage(to, s.usage, o.status)
+	to = wire.AppendQuote(append(to, `,"service_tier":`...), cmp.Or(s.tier, unknownTier))
+	return append(append(to, s.echo...), '}')
+}
+
+// streamEncoder encodes one stream. It keeps the items, because the last event
+// repeats all of them.
 type streamEncoder struct {
-	asked   string // the model's name, for an upstream that does not say which answers
-	echo    []byte // the members of a snapshot that repeat the request
-	seq     int64
-	started bool
-	over    bool
+	requestedModel string // for upstreams that do not name their model
+	echo           []byte // the members of a snapshot that repeat the request
+	seq            int64
+	started        bool
+	over           bool
 
 	id, model, tier string
 	created         int64
@@ -24,26 +61,28 @@ type streamEncoder struct {
 	stop            llm.Stop
 
 	items   []*writtenItem
+	ids     map[string]bool // of the items
 	blocks  []place
-	pending []*writtenItem // whose blocks have ended and whose last event waits
+	pending []*writtenItem // items whose blocks have ended and whose last event waits
 	last    []byte         // the snapshot that ended the stream
 }
 
-// place is where a block is written: an item, and a part if it is a message's.
+// place is where a block is written: an item, and a part if it belongs to a
+// message.
 type place struct {
 	item *writtenItem
 	part *writtenPart
 }
 
-func newStreamEncoder(ask *llm.Request) *streamEncoder {
-	s := &streamEncoder{echo: echo(ask)}
-	if ask != nil {
-		s.asked = ask.Model
+func newStreamEncoder(req *llm.Request) *streamEncoder {
+	s := &streamEncoder{echo: echo(req)}
+	if req != nil {
+		s.requestedModel = req.Model
 	}
 	return s
 }
 
-// Encode writes one event.
+// Encode appends one event.
 func (s *streamEncoder) Encode(e llm.Event, to []byte) []byte {
 	if s.over {
 		return to
@@ -86,7 +125,7 @@ func (s *streamEncoder) Encode(e llm.Event, to []byte) []byte {
 	return to
 }
 
-// place finds a block. Only the first choice is written.
+// place returns the place of a block. Only the first choice is written.
 func (s *streamEncoder) place(choice, index int) place {
 	if choice != 0 || index < 0 || index >= len(s.blocks) {
 		return place{}
@@ -99,8 +138,8 @@ func (s *streamEncoder) start(e llm.Start, to []byte) []byte {
 		return to
 	}
 	s.started = true
-	s.id, s.model, s.created, s.tier, s.usage = responseID(e), cmp.Or(e.Model, s.asked), e.Created, e.Tier, e.Usage
-	if isOwn(e.Ext) { // what the upstream has echoed is nearer to the truth
+	s.id, s.model, s.created, s.tier, s.usage = responseID(e), cmp.Or(e.Model, s.requestedModel), e.Created, e.Tier, e.Usage
+	if isOwn(e.Ext) { // prefer what the upstream repeated of the request
 		s.echo = echoOf(e.Ext.Members)
 	}
 	for _, typ := range []string{"response.created", "response.in_progress"} {
@@ -110,7 +149,7 @@ func (s *streamEncoder) start(e llm.Start, to []byte) []byte {
 	return to
 }
 
-// open writes an event up to its own members.
+// open appends an event up to its own members.
 func (s *streamEncoder) open(typ string, to []byte) []byte {
 	to = append(append(append(to, "event: "...), typ...), "\ndata: {\"type\":\""...)
 	to = append(append(to, typ...), `","sequence_number":`...)
@@ -141,7 +180,7 @@ func (s *streamEncoder) delta(e llm.Delta, to []byte) []byte {
 	}
 	to = append(s.open(p.deltaType, to), p.prefix...)
 	begin := len(to)
-	to = appendString(to, e.Text)
+	to = wire.AppendQuote(to, e.Text)
 	p.body = append(p.body, to[begin+1:len(to)-1]...)
 	if p.typ == "output_text" {
 		p.runes += utf8.RuneCountInString(e.Text)
@@ -150,7 +189,7 @@ func (s *streamEncoder) delta(e llm.Delta, to []byte) []byte {
 	return closeEvent(to)
 }
 
-// blockStart begins an item, or a part of the message that is still open.
+// blockStart begins an item, or a part of the open message.
 func (s *streamEncoder) blockStart(e llm.BlockStart, to []byte) []byte {
 	if e.Choice != 0 {
 		return to
@@ -167,7 +206,7 @@ func (s *streamEncoder) blockStart(e llm.BlockStart, to []byte) []byte {
 	default:
 		item := newItem(b)
 		if item == nil {
-			return to // another vendor's; there is no place for it
+			return to // another vendor's block, which has no counterpart
 		}
 		to = s.addItem(item, b.Common().ID, s.flush(to))
 		*at = place{item: item, part: item.arguments()}
@@ -197,8 +236,8 @@ func (s *streamEncoder) startPart(typ, phase string, b llm.Block, to []byte) (pl
 	return place{item, p}, closeEvent(to)
 }
 
-// openMessage is the message that a new part belongs to: the last item, unless the
-// source or the phase says that another one begins.
+// openMessage returns the message that a new part belongs to: the last item,
+// unless the source or the phase begins another one.
 func (s *streamEncoder) openMessage(m *llm.Meta, phase string) *writtenItem {
 	if len(s.items) == 0 {
 		return nil
@@ -229,28 +268,29 @@ func (s *streamEncoder) addItem(it *writtenItem, id string, to []byte) []byte {
 	if it.id = s.itemID(id, it); it.raw != "" && it.id != id {
 		it.rename()
 	}
-	s.items = append(s.items, it)
+	if s.ids == nil {
+		s.ids = map[string]bool{}
+	}
+	s.items, s.ids[it.id] = append(s.items, it), true
 	to = append(s.open("response.output_item.added", to), `,"output_index":`...)
 	to = strconv.AppendInt(to, int64(it.index), 10)
 	to = append(append(to, `,"item":`...), it.render("in_progress", true)...)
 	return closeEvent(to)
 }
 
-// itemID is the source's own id for an item if it is one of this protocol that has
-// not been used, or one that depends on nothing but the answer.
+// itemID returns the source's id of an item if it is valid here and unused,
+// otherwise one that is derived from the response.
 func (s *streamEncoder) itemID(id string, it *writtenItem) string {
-	for _, other := range s.items {
-		if other.id == id {
-			id = ""
-		}
+	if s.ids[id] {
+		id = ""
 	}
 	if known := itemID(id, it.prefix()); known != "" || it.raw != "" && id != "" {
-		return orElse(known, id)
+		return cmp.Or(known, id)
 	}
 	return llm.MintID(it.prefix(), s.id, strconv.Itoa(it.index))
 }
 
-// responseID is the source's id where it looks like one of this protocol.
+// responseID returns the source's id if it is valid in this protocol.
 func responseID(e llm.Start) string {
 	if known := itemID(e.ID, "resp_"); known != "" {
 		return known
@@ -258,9 +298,9 @@ func responseID(e llm.Start) string {
 	return llm.MintID("resp_", e.ID, e.Model, strconv.FormatInt(e.Created, 10))
 }
 
-// blockEnd ends a block. Its item's last event waits for the next block or for the
-// end of the answer, which tells whether the item is complete, and whether a
-// message goes on.
+// blockEnd ends a block. The item's last event waits for the next block or the
+// end of the response, which shows whether the item is complete and whether a
+// message continues.
 func (s *streamEncoder) blockEnd(e llm.BlockEnd, to []byte) []byte {
 	at := s.place(e.Choice, e.Index)
 	if at.item == nil {
@@ -287,8 +327,8 @@ func (s *streamEncoder) flush(to []byte) []byte {
 	return to
 }
 
-// closeAll ends what is open at the end of the choice. The last item of an answer
-// that was cut is not complete.
+// closeAll ends what is open at the end of the choice. The last item of a
+// response that was cut off is incomplete.
 func (s *streamEncoder) closeAll(to []byte) []byte {
 	s.pending = s.pending[:0]
 	cut := s.outcome().status == "incomplete"
@@ -307,8 +347,8 @@ func (s *streamEncoder) closeItem(it *writtenItem, status string, to []byte) []b
 		return to
 	}
 	if it.typ == "function_call" && len(it.parts[0].body) == 0 && status == "completed" {
-		// What was called with nothing is called with an empty object: clients
-		// parse the arguments (RSP-33).
+		// A call without arguments gets an empty object, because clients parse
+		// the arguments (RSP-33).
 		it.parts[0].body = append(it.parts[0].body, "{}"...)
 		to = append(append(s.open(it.parts[0].deltaType, to), it.parts[0].prefix...), `"{}"`...)
 		to = closeEvent(to)
@@ -318,7 +358,7 @@ func (s *streamEncoder) closeItem(it *writtenItem, status string, to []byte) []b
 	}
 	it.done = it.render(status, false)
 	for _, p := range it.parts {
-		p.body = nil // the item has it now
+		p.body = nil // the item holds it now
 	}
 	to = append(s.open("response.output_item.done", to), `,"output_index":`...)
 	to = strconv.AppendInt(to, int64(it.index), 10)
@@ -335,7 +375,7 @@ func (s *streamEncoder) end(to []byte) []byte {
 	return s.terminal(s.outcome(), to)
 }
 
-// fail writes the end of an answer that has failed: what is open is incomplete.
+// fail ends a response with an error: what is open is incomplete.
 func (s *streamEncoder) fail(e *llm.Error, to []byte) []byte {
 	if !s.started {
 		to = s.start(llm.Start{}, to)
@@ -347,15 +387,12 @@ func (s *streamEncoder) fail(e *llm.Error, to []byte) []byte {
 	return withError(s.terminal(outcome{status: "failed", err: e}, to), e)
 }
 
-// withError gives the last event a member at which the vendor's SDKs raise: one
-// inside of the response is not looked at by those who read event by event.
+// withError adds an error member to the last event. SDKs that read event by event
+// raise it; they do not look inside the response.
 func withError(event []byte, e *llm.Error) []byte {
 	event = append(event[:len(event)-len("}\n\n")], `,"error":`...)
-	return closeEvent(appendErrorObject(event, e))
+	return closeEvent(openai.AppendError(event, e))
 }
-
-// Whole is the answer once the stream has ended.
-func (s *streamEncoder) Whole() []byte { return s.last }
 
 func (s *streamEncoder) terminal(o outcome, to []byte) []byte {
 	s.over = true

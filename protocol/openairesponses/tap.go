@@ -2,64 +2,66 @@ package openairesponses
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// lenient is how answers of others are read: what is not needed may be as odd as
-// it likes.
-var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-
-// Tap reads responses.
+// Tap reads usage, status and errors from a response that is relayed.
 type Tap struct {
 	summary protocol.Summary
-	next    int64 // the sequence number that would follow
+	next    int64 // the next sequence number
 }
 
-// Summary is what has been seen so far.
+// Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary { return t.summary }
 
-// tapped is the part of an event that the tap reads.
+// tapped holds the members of an event that the tap reads.
 type tapped struct {
 	Type     jsontext.Value `json:"type"`
 	Response jsontext.Value `json:"response"`
 	Error    jsontext.Value `json:"error"`
 }
 
-// Event sees the data of one event. Most hold one token, and they are not decoded.
+// Event reads one event. Most hold one token and are not decoded.
 func (t *Tap) Event(data []byte) protocol.Mark {
 	data = bytes.TrimLeft(data, " \t")
 	t.number(data)
 	switch {
 	case len(data) == 0, data[0] == ':':
 		return protocol.Keepalive
-	case data[0] == '[' && string(bytes.TrimSpace(data)) == "[DONE]": // not of this protocol, but some send it
+	case data[0] == '[' && string(bytes.TrimSpace(data)) == "[DONE]": // not part of this protocol, but some servers send it
 		if t.summary.Complete {
 			return protocol.Done
 		}
 		return protocol.Keepalive
 	case isDelta(data):
+		t.summary.Content = true
 		return protocol.Content
 	}
 	var e tapped
-	if err := json.Unmarshal(data, &e, lenient); err != nil {
+	if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
 		return t.fail(unreadable(err))
 	}
-	typ := scalar(e.Type)
-	if typ == "error" || typ == "" && present(e.Error) {
+	typ := wire.Scalar(e.Type)
+	if typ == "error" || typ == "" && openai.HasValue(e.Error) {
 		return t.fail(inBand(data))
 	}
 	if e.Response.Kind() != '{' {
+		t.summary.Content = t.summary.Content || strings.HasSuffix(typ, ".delta")
 		return protocol.Content
 	}
 	var s snapshot
-	if err := json.Unmarshal(e.Response, &s, lenient); err != nil {
+	if err := json.Unmarshal(e.Response, &s, wire.Lenient); err != nil {
 		return t.fail(unreadable(err))
 	}
 	if err := t.read(&s); err != nil {
@@ -71,8 +73,8 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 	return protocol.Content
 }
 
-// number notes an event's sequence number. It is looked for from the end, where
-// text cannot look like it, and not at all costs: only an error of ours needs it.
+// number records an event's sequence number. It searches from the end, where text
+// cannot look like it. Only the gateway's own error event needs the number.
 func (t *Tap) number(data []byte) {
 	const member = `"sequence_number":`
 	at := bytes.LastIndex(data, []byte(member))
@@ -89,14 +91,14 @@ func (t *Tap) number(data []byte) {
 	}
 }
 
-// EncodeStreamError ends the stream that the tap has watched: with the response's
-// own id and the next number, without which clients do not take it.
+// EncodeStreamError ends the relayed stream with an error. It uses the response's
+// own id and the next sequence number, which clients require.
 func (t *Tap) EncodeStreamError(e *llm.Error) []byte {
 	return encodeFailed(e, t.summary.ID, t.next)
 }
 
-// isDelta reports whether an event is a piece of text: its type comes first with
-// every server that is known, and text cannot look like it.
+// isDelta reports whether an event is a piece of text. Known servers write the
+// type first, and text cannot look like it.
 func isDelta(data []byte) bool {
 	const head = `{"type":"response.`
 	if len(data) <= len(head) || string(data[:len(head)]) != head {
@@ -107,8 +109,7 @@ func isDelta(data []byte) bool {
 }
 
 func unreadable(err error) *llm.Error {
-	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response",
-		Message: "the upstream sent something that is not a response", Cause: err}
+	return protocol.InvalidResponse("the upstream sent something that is not a response", err)
 }
 
 func (t *Tap) fail(e *llm.Error) protocol.Mark {
@@ -116,11 +117,12 @@ func (t *Tap) fail(e *llm.Error) protocol.Mark {
 	return protocol.Failed
 }
 
-// snapshot is the part of a response object that is read of any answer.
+// snapshot holds the members of a response object that the tap and the decoder
+// read.
 type snapshot struct {
 	ID         jsontext.Value `json:"id"`
 	Model      jsontext.Value `json:"model"`
-	Created    count          `json:"created_at"`
+	Created    wire.Count     `json:"created_at"`
 	Tier       jsontext.Value `json:"service_tier"`
 	Status     jsontext.Value `json:"status"`
 	Error      jsontext.Value `json:"error"`
@@ -129,57 +131,61 @@ type snapshot struct {
 	Usage      jsontext.Value `json:"usage"`
 }
 
-// reason is why the answer is not complete, as the source says it.
+// reason returns why the response is incomplete, in the source's words.
 func (s *snapshot) reason() string {
 	var d struct {
 		Reason jsontext.Value `json:"reason"`
 	}
-	_ = json.Unmarshal(s.Incomplete, &d, lenient) // what cannot be read gives no reason
-	return scalar(d.Reason)
+	_ = json.Unmarshal(s.Incomplete, &d, wire.Lenient) // what cannot be read gives no reason
+	return wire.Scalar(d.Reason)
 }
 
-// tier is the class of service, where it is known.
+// tier returns the service tier, or "" if it is unknown.
 func (s *snapshot) tier() string {
-	if tier := scalar(s.Tier); tier != unknownTier {
+	if tier := wire.Scalar(s.Tier); tier != unknownTier {
 		return tier
 	}
 	return ""
 }
 
-// tokens are the token counts; nil where there are none.
+// tokens returns the token counts, or nil.
 func (s *snapshot) tokens() *llm.Usage {
 	var u *usage
-	if json.Unmarshal(s.Usage, &u, lenient) != nil || u == nil {
+	if json.Unmarshal(s.Usage, &u, wire.Lenient) != nil || u == nil {
 		return nil
 	}
 	return u.neutral()
 }
 
-// read takes a snapshot into account. A response that has failed is an error.
+// read reads a snapshot. A response that failed is an error.
 func (t *Tap) read(s *snapshot) *llm.Error {
-	t.summary.ID = orElse(t.summary.ID, scalar(s.ID))
-	t.summary.Model = orElse(t.summary.Model, scalar(s.Model))
+	t.summary.ID = cmp.Or(t.summary.ID, wire.Scalar(s.ID))
+	t.summary.Model = cmp.Or(t.summary.Model, wire.Scalar(s.Model))
 	if u := s.tokens(); u != nil {
 		t.summary.Usage = u
 	}
 	if err := s.failure(); err != nil {
 		return err
 	}
-	switch status := scalar(s.Status); status {
+	switch status := wire.Scalar(s.Status); status {
 	case "completed":
 		t.summary.Finish, t.summary.Complete = status, true
 	case "incomplete":
-		t.summary.Finish, t.summary.Complete = orElse(s.reason(), status), true
+		t.summary.Finish, t.summary.Complete = cmp.Or(s.reason(), status), true
+	}
+	t.summary.Content = t.summary.Content || protocol.HasContent(s.Output, "id", "type", "role", "status", "phase")
+	if t.summary.Complete {
+		t.summary.Kept = keptItems(s.Output)
 	}
 	return nil
 }
 
-// failure is the error of a response that has failed, been cancelled, or is an
-// error object with a good status.
+// failure returns the error of a response that failed or was cancelled, or of an
+// error object with status 200.
 func (s *snapshot) failure() *llm.Error {
-	status := scalar(s.Status)
+	status := wire.Scalar(s.Status)
 	switch {
-	case present(s.Error):
+	case openai.HasValue(s.Error):
 		return inBand(s.Error)
 	case status == "failed", status == "cancelled":
 		return &llm.Error{Kind: llm.Upstream, Code: "response_" + status, Message: "the upstream's response has the status " + status}
@@ -187,21 +193,21 @@ func (s *snapshot) failure() *llm.Error {
 	return nil
 }
 
-// whole is failure for an answer that is not streamed, which must also be one.
+// whole is failure for a non-streaming response, which must also have a status.
 func (s *snapshot) whole() *llm.Error {
 	if err := s.failure(); err != nil {
 		return err
 	}
-	if scalar(s.Status) == "" && s.Output.Kind() != '[' {
+	if wire.Scalar(s.Status) == "" && s.Output.Kind() != '[' {
 		return unreadable(errors.New("it has neither a status nor an output"))
 	}
 	return nil
 }
 
-// Body sees a whole answer.
+// Body reads a non-streaming response.
 func (t *Tap) Body(body []byte) *llm.Error {
 	var s snapshot
-	if err := json.Unmarshal(body, &s, lenient); err != nil {
+	if err := json.Unmarshal(body, &s, wire.Lenient); err != nil {
 		t.fail(unreadable(err))
 		return t.summary.Err
 	}
@@ -220,62 +226,25 @@ func (t *Tap) Body(body []byte) *llm.Error {
 // usage counts tokens. Cached tokens are part of the input, reasoning is part of
 // the output.
 type usage struct {
-	Input        count `json:"input_tokens"`
-	Output       count `json:"output_tokens"`
+	Input        wire.TokenCount `json:"input_tokens"`
+	Output       wire.TokenCount `json:"output_tokens"`
 	InputDetails struct {
-		Cached  count `json:"cached_tokens"`
-		Written count `json:"cache_write_tokens"`
+		Cached  wire.TokenCount `json:"cached_tokens"`
+		Written wire.TokenCount `json:"cache_write_tokens"`
 	} `json:"input_tokens_details"`
 	OutputDetails struct {
-		Reasoning count `json:"reasoning_tokens"`
+		Reasoning wire.TokenCount `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
 }
 
-// neutral sorts OpenAI's inclusive counts into classes that do not overlap.
+// neutral converts OpenAI's overlapping counts into neutral counts that do not
+// overlap. It returns nil if one of them is impossible.
 func (u *usage) neutral() *llm.Usage {
+	if min(u.Input, u.Output, u.InputDetails.Cached, u.InputDetails.Written, u.OutputDetails.Reasoning) < 0 {
+		return nil
+	}
 	n := &llm.Usage{CacheRead: int64(u.InputDetails.Cached), CacheWrite: int64(u.InputDetails.Written), Reasoning: int64(u.OutputDetails.Reasoning)}
 	n.Input = max(0, int64(u.Input)-n.CacheRead-n.CacheWrite)
 	n.Output = max(0, int64(u.Output)-n.Reasoning)
 	return n
-}
-
-// count is a whole number. Some servers write it as a string or a float, JSN-18.
-type count int64
-
-// UnmarshalJSON reads a number or a string of digits; anything else counts zero.
-func (c *count) UnmarshalJSON(b []byte) error {
-	s := string(bytes.Trim(b, `"`))
-	if n, err := strconv.ParseInt(s, 10, 64); err == nil && n > 0 {
-		*c = count(n)
-	} else if f, err := strconv.ParseFloat(s, 64); err == nil && f > 0 && f < 1<<62 {
-		*c = count(f)
-	}
-	return nil
-}
-
-// scalar is the text of a JSON string or number; anything else has none.
-func scalar(v jsontext.Value) string {
-	switch v.Kind() {
-	case '"':
-		var s string
-		if json.Unmarshal(v, &s, lenient) == nil {
-			return s
-		}
-	case '0':
-		return string(v)
-	default:
-	}
-	return ""
-}
-
-// present reports whether a member is there and not null, false or empty.
-func present(v jsontext.Value) bool {
-	switch v.Kind() {
-	case '{', '[', '0':
-		return true
-	case '"':
-		return len(v) > len(`""`)
-	default:
-		return false
-	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Case is one .txtar file.
+// Case is one test case, read from a .txtar file.
 type Case struct {
 	Name    string
 	path    string
@@ -23,7 +23,7 @@ type Case struct {
 	lawful  bool // only laws hold; nothing is expected word by word
 }
 
-// of is the part of a shared case that is one protocol's.
+// of returns the sections of a shared case that belong to one protocol.
 func (c *Case) of(name protocol.Name) *Case {
 	part := &Case{Name: string(name), archive: &txtar.Archive{}, lawful: true}
 	for _, f := range c.archive.Files {
@@ -34,12 +34,12 @@ func (c *Case) of(name protocol.Name) *Case {
 	return part
 }
 
-// Cases reads the cases of a folder.
+// Cases reads the cases in a folder.
 func Cases(tb testing.TB, dir string) []*Case {
 	tb.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil || len(paths) == 0 {
-		tb.Fatalf("%s holds no cases (%v)", dir, err)
+		tb.Fatalf("%s contains no cases (%v)", dir, err)
 	}
 	var cases []*Case
 	for _, path := range paths {
@@ -52,14 +52,14 @@ func Cases(tb testing.TB, dir string) []*Case {
 	return cases
 }
 
-// updating reports whether the expected sections are to be rewritten. The flag is
-// looked up by its name, because the package under test may have it already.
+// updating reports whether the flag -update is set, which rewrites the expected sections.
+// It looks the flag up by name, because the package under test may define it too.
 func updating() bool {
 	f := flag.Lookup("update")
 	return f != nil && f.Value.String() == "true"
 }
 
-// Section returns a section without its last line end, and whether there is one.
+// Section returns a section without its last line end and reports whether it exists.
 func (c *Case) Section(name string) ([]byte, bool) {
 	for _, f := range c.archive.Files {
 		if f.Name == name {
@@ -69,7 +69,7 @@ func (c *Case) Section(name string) ([]byte, bool) {
 	return nil, false
 }
 
-// has reports whether the section options has a word.
+// has reports whether the section "options" contains a word.
 func (c *Case) has(option string) bool {
 	data, _ := c.Section("options")
 	for _, word := range strings.Fields(string(data)) {
@@ -80,8 +80,8 @@ func (c *Case) has(option string) bool {
 	return false
 }
 
-// Expect compares what came out with a section, or rewrites it. An empty text
-// must have no section.
+// Expect compares got with a section, or rewrites the section with -update. If got is
+// empty, the section must not exist.
 func (c *Case) Expect(t *testing.T, name, got string) {
 	t.Helper()
 	if c.lawful {
@@ -121,7 +121,7 @@ func (c *Case) set(name, data string) {
 	}
 }
 
-// save writes the case back where -update has changed it.
+// save writes the file if -update has changed a section.
 func (c *Case) save(t *testing.T) {
 	t.Helper()
 	if !c.changed {
@@ -132,7 +132,7 @@ func (c *Case) save(t *testing.T) {
 	}
 }
 
-// jsonSection decodes a section that may be missing.
+// jsonSection decodes a section into v, if it exists.
 func (c *Case) jsonSection(t *testing.T, name string, v any) {
 	t.Helper()
 	data, ok := c.Section(name)
@@ -144,7 +144,7 @@ func (c *Case) jsonSection(t *testing.T, name string, v any) {
 	}
 }
 
-// incoming is a request of the case as it came.
+// incoming returns a client's request of the case.
 func (c *Case) incoming(t *testing.T, section string) protocol.Incoming {
 	t.Helper()
 	in := protocol.Incoming{}
@@ -153,8 +153,8 @@ func (c *Case) incoming(t *testing.T, section string) protocol.Incoming {
 	return in
 }
 
-// ask is the request that the case's answer is for; one that wants to know the
-// usage where the case does not say.
+// ask returns the request that the case's response answers. Without a section ask.json
+// it returns a request that asks for usage.
 func (c *Case) ask(t *testing.T, codec protocol.Translator) *llm.Request {
 	t.Helper()
 	if _, ok := c.Section("ask.json"); !ok {

@@ -13,7 +13,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// Ending is how a client sees a stream end.
+// Ending is the way in which a stream ends for the client.
 type Ending string
 
 // The endings.
@@ -23,8 +23,8 @@ const (
 	Failed    Ending = "failed"    // with the protocol's error form
 )
 
-// Check reads a stream as a client of a protocol would, and holds it to the
-// output invariants of that protocol.
+// Check reads a stream like a client of the protocol and checks the invariants of the
+// protocol.
 func Check(name protocol.Name, stream []byte) (Ending, error) {
 	switch name {
 	case protocol.OpenAIChat:
@@ -36,10 +36,10 @@ func Check(name protocol.Name, stream []byte) (Ending, error) {
 	case protocol.Gemini:
 		return CheckGemini(stream)
 	}
-	return Open, fmt.Errorf("no invariants are known for %q", name)
+	return Open, fmt.Errorf("no invariants for the protocol %q", name)
 }
 
-// faults gathers what is wrong with a stream, with the invariant that it breaks.
+// faults collects the invariants that a stream violates.
 type faults struct {
 	at   int // the event
 	list []error
@@ -51,26 +51,25 @@ func (f *faults) add(invariant, format string, args ...any) {
 
 func (f *faults) err() error { return errors.Join(f.list...) }
 
-// event is one event of a client's stream, decoded.
+// event is one decoded event of a client's stream.
 type event struct {
 	name string
 	data jsontext.Value
 }
 
-// eventsOf splits a stream, and finds what no server-sent events may hold: id
-// lines make some SDKs raise on keep-alives, SSE-10, and so does a blank line
-// behind a comment.
+// eventsOf splits a stream into events. It reports id lines and blank lines after
+// comments, because some SDKs fail on a keep-alive with them (SSE-10).
 func eventsOf(stream []byte, f *faults) []event {
 	for line := range bytes.Lines(stream) {
 		if bytes.HasPrefix(line, []byte("id:")) {
-			f.add("SSE-10", "an id line")
+			f.add("SSE-10", "id line")
 		}
 	}
 	if bytes.HasPrefix(stream, []byte("\n")) || bytes.Contains(stream, []byte("\n\n\n")) {
-		f.add("SSE-10", "a blank line that ends no event")
+		f.add("SSE-10", "a blank line that does not end an event")
 	}
 	if len(stream) > 0 && !bytes.HasSuffix(stream, []byte("\n")) {
-		f.add("SSE-17", "the last line is not whole")
+		f.add("SSE-17", "the last line has no line end")
 	}
 	r := sse.NewReader(bytes.NewReader(stream), sse.Options{})
 	var events []event
@@ -93,7 +92,7 @@ func eventsOf(stream []byte, f *faults) []event {
 	}
 }
 
-// into decodes an event's data strictly: a client's parser does.
+// into decodes an event's data strictly, as a client does.
 func into(f *faults, data jsontext.Value, v any) bool {
 	if err := json.Unmarshal(data, v); err != nil {
 		f.add("JSON", "%v in %s", err, data)
@@ -102,7 +101,7 @@ func into(f *faults, data jsontext.Value, v any) bool {
 	return true
 }
 
-// isSet reports whether a member is there and not null.
+// isSet reports whether a member exists and is not null.
 func isSet(v jsontext.Value) bool { return len(v) > 0 && v.Kind() != 'n' }
 
 func isObject(s string) bool {

@@ -2,8 +2,8 @@ package protocoltest
 
 import "github.com/go-json-experiment/json/jsontext"
 
-// CheckAnthropic holds a stream of Anthropic messages to INV-2, INV-3, INV-7,
-// INV-8 and INV-12.
+// CheckAnthropic checks INV-2, INV-3, INV-7, INV-8 and INV-12 for a stream of Anthropic
+// messages.
 func CheckAnthropic(stream []byte) (Ending, error) {
 	c := anthropicCheck{ending: Open}
 	for i, e := range eventsOf(stream, &c.faults) {
@@ -21,8 +21,8 @@ type anthropicCheck struct {
 	open    bool
 	kind    string // of the open block
 	input   string // of the open tool call
-	calls   int    // that are whole
-	cut     bool   // a call's input is no object
+	calls   int    // complete tool calls
+	cut     bool   // the input of a tool call is not an object
 	stop    string
 }
 
@@ -55,7 +55,7 @@ type anthropicEvent struct {
 
 func (c *anthropicCheck) event(e event) {
 	if c.ending != Open {
-		c.add("INV-3", "output after the terminal: %s", e.data)
+		c.add("INV-3", "output after the last event: %s", e.data)
 		return
 	}
 	var a anthropicEvent
@@ -108,15 +108,15 @@ func (c *anthropicCheck) begin(a *anthropicEvent) {
 		c.add("INV-7", "content_block_start without index or block")
 		return
 	case c.open:
-		c.add("INV-7", "block %d begins while another is open", *a.Index)
+		c.add("INV-7", "block %d starts while another is open", *a.Index)
 	case *a.Index != c.blocks:
-		c.add("INV-7", "block %d begins where %d is next", *a.Index, c.blocks)
+		c.add("INV-7", "block %d starts, want block %d", *a.Index, c.blocks)
 	case c.stop != "":
 		c.add("INV-7", "block %d after message_delta", *a.Index)
 	}
 	c.open, c.kind, c.input = true, a.Block.Type, ""
 	if a.Block.Type == "tool_use" && (a.Block.ID == "" || a.Block.Name == "" || string(a.Block.Input) != "{}") {
-		c.add("INV-8", "tool_use begins without id or name, or with the input %s", a.Block.Input)
+		c.add("INV-8", "tool_use starts without id or name, or with the input %s", a.Block.Input)
 	}
 }
 
@@ -176,6 +176,6 @@ func (c *anthropicCheck) finish() {
 	case c.stop == "end_turn" && c.calls > 0, c.stop == "tool_use" && c.calls == 0:
 		c.add("INV-12", "the stop reason %q with %d calls", c.stop, c.calls)
 	case c.cut && c.stop == "tool_use":
-		c.add("INV-8", "the input of a call is no object")
+		c.add("INV-8", "the input of a tool call is not an object")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// CheckChat holds a stream of chat completions to INV-2 to INV-6 and INV-12.
+// CheckChat checks INV-2 to INV-6 and INV-12 for a stream of chat completions.
 func CheckChat(stream []byte) (Ending, error) {
 	c := chatCheck{choices: map[int]*chatChoice{}, ending: Open}
 	for i, e := range eventsOf(stream, &c.faults) {
@@ -52,7 +52,7 @@ type chatChunk struct {
 
 type chatDelta struct {
 	Role         *string        `json:"role"`
-	Content      *string        `json:"content"`
+	Content      jsontext.Value `json:"content"` // text, or with some servers a list of parts
 	Refusal      *string        `json:"refusal"`
 	ToolCalls    []chatCall     `json:"tool_calls"`
 	FunctionCall jsontext.Value `json:"function_call"`
@@ -74,7 +74,7 @@ type chatCall struct {
 
 func (c *chatCheck) event(e event) {
 	if c.ending != Open {
-		c.add("INV-3", "output after the terminal: %s", e.data)
+		c.add("INV-3", "output after the last event: %s", e.data)
 		return
 	}
 	if e.name != "" {
@@ -113,7 +113,7 @@ func (c *chatCheck) chunk(chunk *chatChunk) {
 			c.add("USE-07", "usage comes once, in a chunk without choices")
 		}
 	} else if len(*chunk.Choices) == 0 {
-		c.add("USE-07", "a chunk that holds nothing")
+		c.add("USE-07", "an empty chunk")
 	}
 	for _, choice := range *chunk.Choices {
 		if choice.Index == nil || choice.Delta == nil {
@@ -133,10 +133,10 @@ func (c *chatCheck) choice(index int, d *chatDelta, finish *string) {
 			c.add("INV-4", "the first chunk of choice %d has no role", index)
 		}
 	} else if d.Role != nil {
-		c.add("INV-4", "the role of choice %d comes again", index)
+		c.add("INV-4", "the role of choice %d is repeated", index)
 	}
 	if have.finish != "" {
-		c.add("INV-3", "choice %d goes on after its finish reason", index)
+		c.add("INV-3", "choice %d continues after its finish reason", index)
 	}
 	for i := range d.ToolCalls {
 		c.call(have, &d.ToolCalls[i])
@@ -166,23 +166,23 @@ func (c *chatCheck) call(have *chatChoice, call *chatCall) {
 	case *call.Index == have.calls:
 		have.calls++
 		if call.ID == "" || call.Type != "function" && call.Type != "custom" || name == "" {
-			c.add("INV-5", "call %d begins without id, type or name", *call.Index)
+			c.add("INV-5", "call %d starts without id, type or name", *call.Index)
 		}
 		if have.ids[call.ID] {
 			c.add("INV-5", "the id %q is used twice", call.ID)
 		}
 		have.ids[call.ID] = true
 	case *call.Index > have.calls || *call.Index < 0:
-		c.add("INV-5", "call %d where %d is next", *call.Index, have.calls)
+		c.add("INV-5", "call %d, want call %d", *call.Index, have.calls)
 	case call.ID != "" || call.Type != "" || name != "":
 		c.add("INV-5", "call %d repeats its id, type or name", *call.Index)
 	}
 }
 
-// finished looks at what a whole stream must have.
+// finished checks what a complete stream must contain.
 func (c *chatCheck) finished() {
 	if len(c.choices) == 0 {
-		c.add("INV-2", "a success without an answer")
+		c.add("INV-2", "a complete stream without a choice")
 	}
 	for _, index := range slices.Sorted(maps.Keys(c.choices)) {
 		have := c.choices[index]

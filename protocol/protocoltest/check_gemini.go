@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// CheckGemini holds a stream of generateContent to INV-2, INV-3 and INV-11.
-// INV-12 has no form here: a call ends with STOP like anything else.
+// CheckGemini checks INV-2, INV-3 and INV-11 for a stream of generateContent. INV-12 does
+// not apply, because Gemini has no finish reason of its own for tool calls.
 func CheckGemini(stream []byte) (Ending, error) {
 	c := geminiCheck{ending: Open, finished: map[int]string{}}
 	for i, e := range eventsOf(stream, &c.faults) {
@@ -33,7 +33,7 @@ type geminiCheck struct {
 	faults
 	ending   Ending
 	id       string
-	finished map[int]string // by candidate; empty until its reason has come
+	finished map[int]string // finish reason by candidate; empty before it was sent
 	blocked  bool
 }
 
@@ -70,18 +70,18 @@ func (c *geminiCheck) event(e event) {
 		return
 	}
 	if len(g.Candidates) == 0 && !isSet(g.PromptFeedback) && !isSet(g.Usage) {
-		c.add("INV-11", "an event that holds nothing: %s", e.data)
+		c.add("INV-11", "an empty event: %s", e.data)
 	}
 	if c.id == "" {
 		c.id = g.ID
 	}
 	if g.ID != c.id {
-		c.add("INV-11", "the answer %q is now %q", c.id, g.ID)
+		c.add("INV-11", "the response id changes from %q to %q", c.id, g.ID)
 	}
 	c.blocked = c.blocked || isSet(g.PromptFeedback)
 	for _, candidate := range g.Candidates {
 		if c.finished[candidate.Index] != "" {
-			c.add("INV-3", "candidate %d goes on after its finish reason", candidate.Index)
+			c.add("INV-3", "candidate %d continues after its finish reason", candidate.Index)
 		}
 		c.finished[candidate.Index] = candidate.FinishReason
 		if candidate.Content != nil {
@@ -102,7 +102,7 @@ func (c *geminiCheck) parts(parts []jsontext.Value) {
 			continue
 		}
 		if p.FunctionCall.Name == "" || isSet(p.FunctionCall.Args) && p.FunctionCall.Args.Kind() != '{' {
-			c.add("INV-11", "a call without a name, or whose arguments are no object: %s", raw)
+			c.add("INV-11", "a call without a name, or whose arguments are not an object: %s", raw)
 		}
 	}
 }

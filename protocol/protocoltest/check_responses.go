@@ -9,8 +9,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// CheckResponses holds a stream of the Responses API to INV-2, INV-3, INV-8 (an
-// event is named by its type), INV-9 and INV-10.
+// CheckResponses checks INV-2, INV-3, INV-8, INV-9 and INV-10 for a stream of the
+// Responses API. For INV-8, the name of an event must be equal to its type.
 func CheckResponses(stream []byte) (Ending, error) {
 	c := responsesCheck{ending: Open, items: map[int]*responsesItem{}, parts: map[string]bool{}}
 	for i, e := range eventsOf(stream, &c.faults) {
@@ -27,14 +27,14 @@ type responsesCheck struct {
 	next   int
 	items  map[int]*responsesItem // by output index
 	parts  map[string]bool        // whether a part is open, by item, kind and index
-	errors bool                   // an error event came; response.failed follows it
+	errors bool                   // an error event was sent; response.failed follows it
 }
 
 type responsesItem struct {
 	id    string
 	typ   string
 	done  jsontext.Value
-	texts map[string]string // what deltas have brought, by kind and index
+	texts map[string]string // text of the deltas, by kind and index
 }
 
 type responsesEvent struct {
@@ -59,7 +59,7 @@ type responsesEvent struct {
 
 func (c *responsesCheck) event(e event) {
 	if c.ending != Open {
-		c.add("INV-3", "output after the terminal: %s", e.data)
+		c.add("INV-3", "output after the last event: %s", e.data)
 		return
 	}
 	var r responsesEvent
@@ -70,7 +70,7 @@ func (c *responsesCheck) event(e event) {
 		c.add("INV-8", "the event is named %q and is a %q", e.name, r.Type)
 	}
 	if r.Sequence == nil || *r.Sequence != c.next {
-		c.add("INV-9", "%s has not the sequence number %d", r.Type, c.next)
+		c.add("INV-9", "the sequence number of %s is not %d", r.Type, c.next)
 	}
 	c.next++
 	if r.Response != nil {
@@ -85,7 +85,7 @@ func (c *responsesCheck) event(e event) {
 		c.ending = Failed
 	case "error":
 		c.errors = true
-		if c.id == "" { // nothing was announced, so nothing can fail
+		if c.id == "" { // there was no response.created
 			c.ending = Failed
 		}
 	default:
@@ -98,7 +98,7 @@ func (c *responsesCheck) response(r *responsesEvent) {
 		c.id = r.Response.ID
 	}
 	if r.Response.ID == "" || r.Response.ID != c.id {
-		c.add("INV-9", "the response %q is now %q", c.id, r.Response.ID)
+		c.add("INV-9", "the response id changes from %q to %q", c.id, r.Response.ID)
 	}
 }
 
@@ -139,7 +139,7 @@ func (c *responsesCheck) added(index int, r *responsesEvent) {
 		return
 	}
 	if index != len(c.items) || head.ID == "" || head.Type == "" {
-		c.add("INV-9", "item %d (%q, %q) where %d is next", index, head.ID, head.Type, len(c.items))
+		c.add("INV-9", "item %d (%q, %q), want item %d", index, head.ID, head.Type, len(c.items))
 	}
 	c.items[index] = &responsesItem{id: head.ID, typ: head.Type, texts: map[string]string{}}
 }
@@ -158,7 +158,7 @@ func (c *responsesCheck) done(index int, r *responsesEvent) {
 	}
 }
 
-// part follows added, delta and done of a part or of an item's own text.
+// part checks the added, delta and done events of a part, or of an item's own text.
 func (c *responsesCheck) part(item *responsesItem, r *responsesEvent) {
 	kind, step := r.Type[:strings.LastIndex(r.Type, ".")], r.Type[strings.LastIndex(r.Type, ".")+1:]
 	key := item.id + " " + kind + position(r)
@@ -180,7 +180,7 @@ func (c *responsesCheck) part(item *responsesItem, r *responsesEvent) {
 		delete(c.parts, key)
 		for _, whole := range []*string{r.Text, r.Refusal, r.Arguments, r.Input} {
 			if whole != nil && *whole != item.texts[kind+position(r)] {
-				c.add("INV-1", "%s: the deltas give %q, the whole is %q", r.Type, item.texts[kind+position(r)], *whole)
+				c.add("INV-1", "%s: the deltas are %q, the final text is %q", r.Type, item.texts[kind+position(r)], *whole)
 			}
 		}
 	}

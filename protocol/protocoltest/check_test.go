@@ -7,13 +7,13 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Every invariant has a stream that breaks it and no other.
+// Each case violates exactly one invariant.
 func TestCheck(t *testing.T) {
 	for _, tc := range Cases(t, "testdata/check") {
 		t.Run(tc.Name, func(t *testing.T) {
 			name, _, _ := strings.Cut(tc.Name, "_")
 			for _, f := range tc.archive.Files {
-				want, kind, _ := strings.Cut(f.Name, " ") // "INV-4 failed": what is broken, how it ends
+				want, kind, _ := strings.Cut(f.Name, " ") // such as "INV-4 failed": the violated invariant and the ending
 				ending, err := Check(map[string]protocol.Name{"chat": protocol.OpenAIChat, "responses": protocol.OpenAIResponses,
 					"anthropic": protocol.Anthropic, "gemini": protocol.Gemini}[name], f.Data)
 				if kind, _, _ = strings.Cut(kind, " "); kind != string(ending) {

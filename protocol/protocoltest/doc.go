@@ -1,36 +1,36 @@
-// Package protocoltest holds the laws that every codec obeys, as a test suite.
+// Package protocoltest is a test suite for codecs.
 //
-// [Run] takes a codec and a folder of cases, one .txtar file each, and holds the
-// codec to the laws of its own protocol; [Pairs] does the same for every ordered
-// pair of codecs; [CheckChat], [CheckAnthropic], [CheckResponses] and
-// [CheckGemini] read a client's stream the way its SDK would.
+// [Run] tests a codec against the rules of its own protocol, with a folder of cases in
+// .txtar files. [Pairs] tests translation between every ordered pair of codecs.
+// [CheckChat], [CheckAnthropic], [CheckResponses] and [CheckGemini] read a client's stream
+// like the vendor's SDK.
 //
 // # Sections of a case
 //
-// What a case gives:
+// Input:
 //
 //	request.json   a client's request
-//	incoming.json  its path, stream and version, where the protocol has them outside the body
-//	target.json    what the encoder is told of the upstream: model, version, gates
+//	incoming.json  its path, stream flag and version, if they are not in the body
+//	target.json    the upstream's model, version and gates for the encoder
 //	upstream.sse   an upstream's stream
-//	upstream.json  an upstream's whole answer; with upstream.sse, the same answer
-//	ask.json       the request that the answer is for, of the case's own protocol
-//	options        words: see below
+//	upstream.json  an upstream's non-streaming response; equal to upstream.sse if both exist
+//	ask.json       the request that the response answers, in the case's own protocol
+//	options        words, see below
 //
-// What a case expects, rewritten by -update:
+// Expected output, which -update rewrites:
 //
 //	neutral        the request in the neutral model
-//	invalid        the error that the request is answered with instead
-//	report         what the encoder could not express
-//	encoded.json   the request as it is sent; only where it differs from request.json
+//	invalid        the error, for a request that is rejected
+//	report         the losses that the encoder reports
+//	encoded.json   the encoded request, if it differs from request.json
 //	events         the stream in the neutral model
-//	response       the whole answer in the neutral model
-//	client.sse     the stream as a client of the same protocol gets it
-//	client.json    the answer as a client of the same protocol gets it
+//	response       the complete response in the neutral model
+//	client.sse     the stream for a client of the same protocol
+//	client.json    the response for a client of the same protocol
 //
-// A section encoded.json, even an empty one, says that the request is meant to
-// change on its way; without it every member must come back. Options:
+// Without a section encoded.json, the encoded request must contain every member of
+// request.json. Options:
 //
-//	late      content comes after the proof of the end, so that a cut may lose it
-//	lossy     the protocol's own writing of the answer holds less than the answer
+//	late      content follows the event that ends the response, so a cut may lose it
+//	lossy     the protocol's encoding of the response contains less than the response
 package protocoltest

@@ -12,17 +12,16 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// wide is how long a value may be to stand on its member's line.
+// wide is the maximum length of a value that is written on the line of its name.
 const wide = 96
 
-// DumpRequest is a request as readable text. Members that are not set are left
-// out, so that a request reads as short as it is.
+// DumpRequest formats a request as text. It leaves out unset fields.
 func DumpRequest(r *llm.Request) string { return tree(reflect.ValueOf(r)) }
 
-// DumpResponse is an answer as readable text.
+// DumpResponse formats a response as text. It leaves out unset fields.
 func DumpResponse(r *llm.Response) string { return tree(reflect.ValueOf(r)) }
 
-// DumpEvents is a stream as readable text, one line for each event.
+// DumpEvents formats a stream as text, one line for each event.
 func DumpEvents(events []llm.Event) string {
 	var b strings.Builder
 	for _, e := range events {
@@ -31,7 +30,7 @@ func DumpEvents(events []llm.Event) string {
 	return b.String()
 }
 
-// DumpReport is what was lost, one line for each loss.
+// DumpReport formats a report as text, one line for each loss.
 func DumpReport(r *llm.Report) string {
 	var b strings.Builder
 	for _, l := range r.Losses {
@@ -40,21 +39,21 @@ func DumpReport(r *llm.Report) string {
 	return b.String()
 }
 
-// DumpError is an error as readable text, without its cause.
+// DumpError formats an error as text, without its cause.
 func DumpError(e *llm.Error) string {
 	c := *e
 	c.Cause = nil
 	return line(reflect.ValueOf(c)) + "\n"
 }
 
-// member is a field that is set.
+// member is the name and value of a field that is set.
 type member struct {
 	name  string
 	value reflect.Value
 }
 
-// members are the fields of a struct that are set; those of an embedded one are
-// its own.
+// members returns the fields of a struct that are set, including those of embedded
+// structs.
 func members(v reflect.Value) []member {
 	var out []member
 	for i := range v.NumField() {
@@ -80,7 +79,7 @@ func unset(v reflect.Value) bool {
 	}
 }
 
-// snake is a field's name in lower case: MaxTokens is max_tokens, ID is id.
+// snake converts a field's name to snake case: MaxTokens to max_tokens, ID to id.
 func snake(name string) string {
 	var b strings.Builder
 	runes := []rune(name)
@@ -97,7 +96,7 @@ func snake(name string) string {
 	return b.String()
 }
 
-// tree breaks what is too wide into lines.
+// tree formats a value, on several lines if it is longer than wide.
 func tree(v reflect.Value) string {
 	var b strings.Builder
 	branch(&b, "", v)
@@ -137,7 +136,7 @@ func deref(v reflect.Value) reflect.Value {
 	return v
 }
 
-// kindName tells apart what may be one of several: blocks and events.
+// kindName returns the type name of a block or an event, and "" for other values.
 func kindName(v reflect.Value) string {
 	if v.Kind() == reflect.Interface {
 		return snake(deref(v).Type().Name())
@@ -145,7 +144,7 @@ func kindName(v reflect.Value) string {
 	return ""
 }
 
-// line is a value on one line.
+// line formats a value on one line.
 func line(v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
@@ -179,7 +178,7 @@ func stringKeys(v reflect.Value) map[string]bool {
 	return keys
 }
 
-// stringLine writes words of a closed set and JSON as they are, and text quoted.
+// stringLine formats enums and JSON unchanged, and text in quotes.
 func stringLine(v reflect.Value) string {
 	s := v.String()
 	if v.Type() == reflect.TypeFor[string]() || strings.ContainsAny(s, "\r\n") {

@@ -10,11 +10,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// facts are what a request or an answer says, by name, in a form that does not
-// depend on how a protocol says it.
+// facts holds the content of a request or a response by name, in a form that is the same
+// for all protocols.
 type facts map[string]string
 
-// requestFacts are what a request asks for.
+// requestFacts returns the facts of a request.
 func requestFacts(r *llm.Request) facts {
 	f := facts{
 		"sampling.temperature": string(r.Sampling.Temperature),
@@ -46,14 +46,14 @@ func formatFact(f llm.Format) string {
 	return f.Kind + " " + schemaFact(f.Schema)
 }
 
-// schemaFact is a schema in one order; none at all is the schema that takes
-// anything.
+// schemaFact returns a schema with its members in a fixed order. A missing schema is the
+// schema that accepts everything.
 func schemaFact(raw llm.Raw) string {
 	if len(flatten([]byte(raw))) <= 1 {
 		return ""
 	}
 	leaves := flatten([]byte(raw))
-	// An object without properties says the same as one with none.
+	// Missing properties mean the same as empty properties.
 	if len(leaves) == 2 && leaves["$.type"] == `"object"` || len(leaves) == 3 && leaves["$.properties"] == "{}" && leaves["$.type"] == `"object"` {
 		return ""
 	}
@@ -76,9 +76,9 @@ func choiceFact(c llm.ToolChoice) string {
 	return s
 }
 
-// turnsFact is a conversation as lines of who says what. Results are named by the
-// position of their call, because ids may change, and stand in the order of the
-// calls, because some protocols want that.
+// turnsFact returns a conversation as lines of role and content. It identifies a tool
+// result by the position of its call, because ids may change. It sorts results in the
+// order of the calls, because some protocols require that.
 func turnsFact(turns []llm.Turn) string {
 	var b strings.Builder
 	var calls, results []string
@@ -130,7 +130,7 @@ func blocksFact(blocks []llm.Block) string {
 	return strings.Join(out, " ")
 }
 
-// argsFact is arguments in one order, numbers as they are spelled.
+// argsFact returns arguments with their members in a fixed order and numbers unchanged.
 func argsFact(args string) string {
 	if args == "" {
 		args = "{}"
@@ -141,13 +141,13 @@ func argsFact(args string) string {
 	return schemaFact(llm.Raw(args))
 }
 
-// stopFacts sorts the reasons into what any protocol can tell apart.
+// stopFacts maps a stop reason to the group of reasons that every protocol can express.
 var stopFacts = map[llm.StopKind]string{
 	llm.EndTurn: "end", llm.StopSequence: "end", llm.ToolUse: "tool", llm.MaxTokens: "length", llm.ContextWindow: "length",
 	llm.Refused: "filtered", llm.ContentFilter: "filtered", llm.PromptBlocked: "filtered",
 }
 
-// answerFacts are what an answer says.
+// answerFacts returns the facts of a response.
 func answerFacts(r *llm.Response) facts {
 	f := facts{"choices": fmt.Sprint(len(r.Choices))}
 	for i, c := range r.Choices {
@@ -156,7 +156,7 @@ func answerFacts(r *llm.Response) facts {
 			switch x := b.(type) {
 			case *llm.Text:
 				f[name("said")] += x.Text
-			case *llm.Refusal: // some protocols have no word for it
+			case *llm.Refusal: // some protocols send a refusal as text
 				f[name("said")] += x.Text
 			case *llm.Thought:
 				f[name("thought")] += x.Text("")
@@ -172,7 +172,7 @@ func answerFacts(r *llm.Response) facts {
 	return f
 }
 
-// diff lists the facts that are not the same.
+// diff returns the facts in which f and other differ.
 func (f facts) diff(other facts) map[string]string {
 	out := map[string]string{}
 	for name, value := range f {
@@ -188,7 +188,7 @@ func (f facts) diff(other facts) map[string]string {
 	return out
 }
 
-// reported reports whether a loss that was reported accounts for a fact.
+// reported reports whether a loss in the report explains a changed fact.
 func reported(r *llm.Report, fact string) bool {
 	for _, l := range r.Losses {
 		head, _, _ := strings.Cut(l.Path, "[")

@@ -10,8 +10,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// historyOf is the request that a client makes with an answer that it has got: it
-// sends back what the protocol's documentation tells it to.
+// historyOf returns the next request of a client that has received answer. The client
+// sends back what the protocol's documentation requires.
 func historyOf(t *testing.T, name protocol.Name, answer []byte) []byte {
 	t.Helper()
 	var a struct {

@@ -10,12 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// lenient reads what servers write, not only what they should.
+// lenient are the options for reading JSON that does not follow the standard.
 var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// DiffJSON says where two JSON texts differ in meaning: the order of members,
-// white space and the spelling of escapes mean nothing, the spelling of numbers
-// does. It is empty where they do not.
+// DiffJSON lists the differences between two JSON texts. It ignores the order of members,
+// white space and the form of escapes. Numbers must have the same text.
 func DiffJSON(want, got []byte) []string {
 	a, b := flatten(want), flatten(got)
 	var diff []string
@@ -34,7 +33,7 @@ func DiffJSON(want, got []byte) []string {
 	return diff
 }
 
-// flatten lists the leaves of a JSON text by their paths.
+// flatten returns the scalar values of a JSON text by path.
 func flatten(raw []byte) map[string]string {
 	out := map[string]string{}
 	walk(out, "$", raw)

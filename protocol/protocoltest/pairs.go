@@ -12,16 +12,17 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Pairs holds every ordered pair of codecs to the laws of translation, with the
-// cases of a folder. In such a case the sections are those of a case for [Run] with
-// a protocol's name before them: anthropic.request.json. The sections that have
-// the same name in several protocols say the same thing.
+// Pairs tests translation between every ordered pair of codecs with the cases in a
+// folder. The sections of such a case are those of a case for [Run], with the name of a
+// protocol as a prefix: anthropic.request.json. Sections that differ only in the protocol
+// have the same content.
 //
-//   - Each protocol's part keeps the laws of that protocol.
-//   - A request that is read in one protocol and written in another still says what
-//     it said, but for what the report names. The losses are in the section losses.
-//   - An answer, streamed or whole, says the same to the client as it did upstream.
-//   - The client's stream keeps the invariants of its protocol.
+//   - The sections of each protocol satisfy the rules of that protocol.
+//   - A request that is decoded in one protocol and encoded in another has the same
+//     content, except for the reported losses. The section "losses" lists them.
+//   - A response has the same content for the client as at the upstream, streaming or
+//     not.
+//   - The client's stream satisfies the invariants of its protocol.
 func Pairs(t *testing.T, dir string, codecs ...protocol.Translator) {
 	t.Helper()
 	for _, tc := range Cases(t, dir) {
@@ -47,7 +48,7 @@ func Pairs(t *testing.T, dir string, codecs ...protocol.Translator) {
 	}
 }
 
-// pairOf is a client of one protocol that is served by an upstream of another.
+// pairOf is a client of one protocol with an upstream of another.
 type pairOf struct {
 	c                *Case
 	client, upstream protocol.Translator
@@ -78,27 +79,27 @@ func (p *pairOf) request(t *testing.T, losses *strings.Builder) {
 		fmt.Fprintf(losses, "%s to %s: %s", p.client.Name(), p.upstream.Name(), loss)
 	}
 	if after := DumpRequest(req); after != before {
-		t.Errorf("encoding has changed the request:\n%s\nbecame\n%s", before, after)
+		t.Errorf("encoding changes the request:\n%s\nbecame\n%s", before, after)
 	}
 	if err != nil {
-		return // the losses say so
+		return // the section "losses" contains the error
 	}
 	p.names = out.Names
 	path, _, _ := strings.Cut(out.Path, "?")
 	back, err := p.upstream.DecodeRequest(protocol.Incoming{Body: out.Body, Path: path, Stream: req.Stream})
 	if err != nil {
-		t.Fatalf("the upstream cannot read what was sent to it: %v\n%s", err, out.Body)
+		t.Fatalf("the upstream cannot decode the request: %v\n%s", err, out.Body)
 	}
 	rename(back, out.Names)
 	diff := requestFacts(req).diff(requestFacts(back))
 	for _, fact := range slices.Sorted(maps.Keys(diff)) {
 		if !reported(&report, fact) {
-			t.Errorf("%s: %s, and the report does not say so: %v\n%s", fact, diff[fact], report.Losses, out.Body)
+			t.Errorf("%s: %s, and the report has no such loss: %v\n%s", fact, diff[fact], report.Losses, out.Body)
 		}
 	}
 }
 
-// rename gives the tools of a request that was sent the client's names again.
+// rename restores the client's tool names in a request that was sent upstream.
 func rename(r *llm.Request, names map[string]llm.ToolRef) {
 	for i, t := range r.Tools {
 		if ref, ok := names[t.Name]; ok {
@@ -131,14 +132,14 @@ func (p *pairOf) whole(t *testing.T) {
 	out := p.client.EncodeResponse(resp, p.ask, &report)
 	got, err := p.client.DecodeResponse(out)
 	if err != nil {
-		t.Fatalf("the client cannot read its answer: %v\n%s", err, out)
+		t.Fatalf("the client cannot decode the response: %v\n%s", err, out)
 	}
 	p.same(t, "the answer", resp, got, &report, out)
 	p.sealsComeBack(t, resp, out)
 }
 
-// sealsComeBack: what the upstream has sealed reaches it again when the client sends
-// the answer back as a part of the conversation.
+// sealsComeBack checks that the upstream's seals are sent back to it when the client adds
+// the response to the conversation.
 func (p *pairOf) sealsComeBack(t *testing.T, resp *llm.Response, answer []byte) {
 	t.Helper()
 	var seals []llm.Seal
@@ -160,7 +161,7 @@ func (p *pairOf) sealsComeBack(t *testing.T, resp *llm.Response, answer []byte) 
 	}
 	for _, s := range seals {
 		if !bytes.Contains(out.Body, []byte(s.Data)) {
-			t.Errorf("the %s of %s does not come back:\n%s\n%s", s.Form, s.Origin, answer, out.Body)
+			t.Errorf("the %s of %s is not sent back:\n%s\n%s", s.Form, s.Origin, answer, out.Body)
 		}
 	}
 }
@@ -205,7 +206,7 @@ func (p *pairOf) stream(t *testing.T) {
 	}
 	resp, err := Collect(got)
 	if err != nil {
-		t.Fatalf("the client cannot read its stream: %v\n%s", err, out)
+		t.Fatalf("the client cannot decode the stream: %v\n%s", err, out)
 	}
 	p.same(t, "the stream", want, resp, &llm.Report{}, out)
 }
@@ -215,7 +216,7 @@ func (p *pairOf) same(t *testing.T, what string, want, got *llm.Response, report
 	diff := answerFacts(want).diff(answerFacts(got))
 	for _, fact := range slices.Sorted(maps.Keys(diff)) {
 		if fact == "usage" && got.Usage == nil && !p.ask.IncludeUsage {
-			continue // it was not asked for
+			continue // the client did not request it
 		}
 		if !reported(report, fact) {
 			t.Errorf("%s: %s: %s\n%s", what, fact, diff[fact], out)

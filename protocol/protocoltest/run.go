@@ -6,7 +6,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Run holds a codec to the laws of its own protocol, with the cases of a folder.
+// Run tests a codec with the cases in a folder against the rules of its own protocol.
 func Run(t *testing.T, c protocol.Translator, dir string) {
 	t.Helper()
 	for _, tc := range Cases(t, dir) {
@@ -21,13 +21,13 @@ func Run(t *testing.T, c protocol.Translator, dir string) {
 	t.Run("errors", func(t *testing.T) { errorLaws(t, c) })
 }
 
-// suite is one case of one codec.
+// suite runs one case for one codec.
 type suite struct {
 	codec protocol.Translator
 	c     *Case
 }
 
-// run reports whether the case had anything to run.
+// run reports whether the case contains something to test.
 func (s suite) run(t *testing.T) bool {
 	t.Helper()
 	any := false

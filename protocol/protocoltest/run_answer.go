@@ -12,7 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// whole holds an answer that is not streamed to its laws.
+// whole tests the decoding and encoding of a non-streaming response.
 func (s suite) whole(t *testing.T) {
 	body, _ := s.c.Section("upstream.json")
 	resp, err := s.codec.DecodeResponse(body)
@@ -26,7 +26,7 @@ func (s suite) whole(t *testing.T) {
 	out := s.codec.EncodeResponse(resp, s.c.ask(t, s.codec), &report)
 	s.c.Expect(t, "client.json", string(indent(out)))
 	if after := DumpResponse(resp); after != dump {
-		t.Errorf("encoding has changed the answer:\n%s\nbecame\n%s", dump, after)
+		t.Errorf("encoding changes the answer:\n%s\nbecame\n%s", dump, after)
 	}
 	s.same(t, "an answer written and read again", resp, s.read(t, out))
 	s.same(t, "an answer streamed and collected", resp, s.streamed(t, llm.Explode(resp)))
@@ -36,12 +36,12 @@ func (s suite) read(t *testing.T, body []byte) *llm.Response {
 	t.Helper()
 	resp, err := s.codec.DecodeResponse(body)
 	if err != nil {
-		t.Fatalf("the codec cannot read what it has written: %v\n%s", err, body)
+		t.Fatalf("the codec cannot decode its own output: %v\n%s", err, body)
 	}
 	return resp
 }
 
-// streamed writes events for a client and collects what the client gets.
+// streamed encodes events for a client and collects the response that the client reads.
 func (s suite) streamed(t *testing.T, events []llm.Event) *llm.Response {
 	t.Helper()
 	stream := WriteStream(s.codec, s.c.ask(t, s.codec), events)
@@ -52,7 +52,7 @@ func (s suite) streamed(t *testing.T, events []llm.Event) *llm.Response {
 	}
 	resp, err := Collect(got)
 	if err != nil {
-		t.Fatalf("the codec cannot read its own stream: %v\n%s", err, stream)
+		t.Fatalf("the codec cannot decode its own stream: %v\n%s", err, stream)
 	}
 	return resp
 }
@@ -65,22 +65,22 @@ func (s suite) check(t *testing.T, what string, stream []byte, want Ending) {
 	}
 }
 
-// same compares two answers in what a stream can tell of them.
+// same compares the parts of two responses that a stream can carry.
 func (s suite) same(t *testing.T, what string, want, got *llm.Response) {
 	t.Helper()
 	if s.c.has("lossy") || got == nil {
 		return
 	}
 	w, g := Bare(want), Bare(got)
-	if g.Usage == nil { // a client that did not ask is not told
+	if g.Usage == nil { // the client did not request usage
 		w.Usage = nil
 	}
 	if a, b := DumpResponse(w), DumpResponse(g); a != b {
-		t.Errorf("%s is another:\n%s\nbecame\n%s", what, a, b)
+		t.Errorf("%s differs:\n%s\nbecame\n%s", what, a, b)
 	}
 }
 
-// stream holds an upstream's stream to its laws.
+// stream tests the decoding and encoding of an upstream's stream.
 func (s suite) stream(t *testing.T) {
 	raw, _ := s.c.Section("upstream.sse")
 	events, err := ReadStream(s.codec, bytes.NewReader(raw))
@@ -126,7 +126,7 @@ func withPings(events []llm.Event) []llm.Event {
 	return out
 }
 
-// reads: how a stream is cut into reads means nothing.
+// reads checks that the events do not depend on how the stream is divided into reads.
 func (s suite) reads(t *testing.T, raw []byte, want string) {
 	t.Helper()
 	events, err := ReadStream(s.codec, iotest.OneByteReader(bytes.NewReader(raw)))
@@ -141,10 +141,12 @@ func (s suite) reads(t *testing.T, raw []byte, want string) {
 	}
 }
 
-// stride keeps laws that try many cuts from taking quadratic time on long streams.
+// stride returns the step between two tested positions in n bytes. It limits the number
+// of positions, because each test reads the whole stream.
 func stride(n int) int { return 1 + n/256 }
 
-// cuts: a stream that breaks off is a failure, or has lost nothing but usage.
+// cuts checks that a stream which is cut off ends with a failure, unless only usage is
+// missing.
 func (s suite) cuts(t *testing.T, raw []byte, whole *llm.Response) {
 	t.Helper()
 	w := Bare(whole)
@@ -168,12 +170,12 @@ func (s suite) cuts(t *testing.T, raw []byte, whole *llm.Response) {
 		g := Bare(resp)
 		g.Usage = nil
 		if got := DumpResponse(g); got != want {
-			t.Fatalf("cut at %d: a success with less in it:\n%s\nwant\n%s", i, got, want)
+			t.Fatalf("cut at %d: a complete response with content missing:\n%s\nwant\n%s", i, got, want)
 		}
 	}
 }
 
-// failures: an upstream that fails after any event is told to the client as that.
+// failures checks that the client sees a failure if the upstream fails after any event.
 func (s suite) failures(t *testing.T, events []llm.Event) {
 	t.Helper()
 	failure := llm.Failure{Err: &llm.Error{Kind: llm.Overloaded, Message: "no more"}}

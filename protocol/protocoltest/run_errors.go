@@ -11,9 +11,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// readAs is what an error is to whoever reads it: mostly what it was. A key that
-// was refused is the gateway's own, seen from the other side, and what is the
-// gateway's fault is the upstream's.
+// readAs maps the kind of an encoded error to the kind after decoding, if they differ. A
+// client's authentication error is an error of the gateway's credential when it comes
+// from an upstream, and an internal error is an upstream error.
 var readAs = map[llm.Kind]llm.Kind{
 	llm.InvalidRequest: llm.InvalidRequest, llm.Authentication: llm.UpstreamAuth, llm.Permission: llm.Permission,
 	llm.NotFound: llm.NotFound, llm.TooLarge: llm.TooLarge, llm.RateLimit: llm.RateLimit, llm.Quota: llm.Quota,
@@ -21,8 +21,8 @@ var readAs = map[llm.Kind]llm.Kind{
 	llm.UpstreamAuth: llm.Upstream,
 }
 
-// errorLaws: an error that is written and read again is the same error, as an
-// answer of its own and inside a stream.
+// errorLaws checks that an error is the same after encoding and decoding, as a response
+// and inside a stream.
 func errorLaws(t *testing.T, c protocol.Translator) {
 	for kind, want := range readAs {
 		e := &llm.Error{Kind: kind, Message: `what is "wrong": é`}
@@ -48,8 +48,8 @@ func errorLaws(t *testing.T, c protocol.Translator) {
 	oddErrors(t, c)
 }
 
-// oddErrors: whatever an upstream answers with, its message is found if it has
-// one, and the status decides where the words do not (ERR-03, ERR-04, ERR-13).
+// oddErrors checks error responses in unusual forms. DecodeError must find the message if
+// there is one, and use the status if the body has no kind (ERR-03, ERR-04, ERR-13).
 func oddErrors(t *testing.T, c protocol.Translator) {
 	for _, o := range []struct {
 		status  int

@@ -12,9 +12,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// request holds a request to its laws: it comes back with every member, the same
-// way each time, without being changed, and turns that are added change nothing
-// of what was sent before them.
+// request tests the decoding and encoding of a request. Encoding must keep every member,
+// give the same bytes each time and not change the request. Turns that are added later
+// must not change the bytes before them.
 func (s suite) request(t *testing.T) {
 	in := s.c.incoming(t, "request.json")
 	req, err := s.codec.DecodeRequest(in)
@@ -36,17 +36,17 @@ func (s suite) request(t *testing.T) {
 	}
 	s.comesBack(t, in.Body, out.Body)
 	if again, _ := s.codec.EncodeRequest(req, target, &llm.Report{}); !bytes.Equal(again.Body, out.Body) {
-		t.Errorf("the same request gives other bytes:\n%s\n%s", out.Body, again.Body)
+		t.Errorf("encoding the same request twice gives different bytes:\n%s\n%s", out.Body, again.Body)
 	}
 	if after := DumpRequest(req); after != neutral {
-		t.Errorf("encoding has changed the request:\n%s\nbecame\n%s", neutral, after)
+		t.Errorf("encoding changes the request:\n%s\nbecame\n%s", neutral, after)
 	}
 	s.settles(t, in, target, out.Body)
 	s.prefix(t, req, target)
 }
 
-// comesBack compares with the section encoded.json if there is one, and else with
-// what was sent.
+// comesBack compares the encoded request with the section encoded.json, or with the
+// client's request if there is no such section.
 func (s suite) comesBack(t *testing.T, sent, encoded []byte) {
 	t.Helper()
 	if _, ok := s.c.Section("encoded.json"); ok {
@@ -54,7 +54,7 @@ func (s suite) comesBack(t *testing.T, sent, encoded []byte) {
 		return
 	}
 	for _, d := range DiffJSON(sent, encoded) {
-		if !strings.HasSuffix(d, ": lost null") { // null is absent in a request, JSN-10
+		if !strings.HasSuffix(d, ": lost null") { // null means the same as absent in a request, JSN-10
 			t.Errorf("round trip: %s", d)
 		}
 	}
@@ -68,28 +68,28 @@ func indent(raw []byte) []byte {
 	return v
 }
 
-// settles: what was sent, read and sent again is the same bytes.
+// settles checks that decoding and encoding an encoded request gives the same bytes.
 func (s suite) settles(t *testing.T, in protocol.Incoming, target protocol.Target, encoded []byte) {
 	t.Helper()
 	in.Body = encoded
 	req, err := s.codec.DecodeRequest(in)
 	if err != nil {
-		t.Errorf("the codec cannot read what it has written: %v", err)
+		t.Errorf("the codec cannot decode its own output: %v", err)
 		return
 	}
 	var report llm.Report
 	if again, err := s.codec.EncodeRequest(req, target, &report); err != nil || !bytes.Equal(again.Body, encoded) {
-		t.Errorf("encoding does not settle: %v\n%s\n%s", err, encoded, again.Body)
+		t.Errorf("decoding and encoding again gives different bytes: %v\n%s\n%s", err, encoded, again.Body)
 	}
 }
 
-// turnsMember is where a protocol has its turns.
+// turnsMember maps a protocol to the member that contains its turns.
 var turnsMember = map[protocol.Name]string{
 	protocol.OpenAIChat: "messages", protocol.OpenAIResponses: "input", protocol.Anthropic: "messages", protocol.Gemini: "contents",
 }
 
-// prefix: a conversation that goes on with an answer begins with the bytes that
-// were sent before it.
+// prefix checks that a request starts with the same bytes after the response and further
+// turns were added to it.
 func (s suite) prefix(t *testing.T, req *llm.Request, target protocol.Target) {
 	t.Helper()
 	for k, turn := range req.Turns {

@@ -13,9 +13,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// ReadStream decodes a stream as the gateway does: event by event, then what the
-// end has cut off if it is whole, then Finish. What it hands to the decoder is
-// overwritten afterwards, so that a decoder which keeps it is found out.
+// ReadStream decodes a stream as the gateway does: each event, then the last event if it
+// is complete except for its blank line, then Finish. It overwrites each event's bytes
+// after decoding, so that a decoder which keeps them fails its test.
 func ReadStream(c protocol.Translator, r io.Reader) ([]llm.Event, error) {
 	d := c.NewStreamDecoder()
 	in := sse.NewReader(r, sse.Options{})
@@ -52,7 +52,7 @@ func isWhole(data []byte) bool {
 	return string(data) == "[DONE]" || jsontext.Value(data).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 }
 
-// WriteStream encodes events for the client that asked.
+// WriteStream encodes events for the client that sent ask.
 func WriteStream(c protocol.Translator, ask *llm.Request, events []llm.Event) []byte {
 	e := c.NewStreamEncoder(ask)
 	var out []byte
@@ -62,7 +62,7 @@ func WriteStream(c protocol.Translator, ask *llm.Request, events []llm.Event) []
 	return out
 }
 
-// Collect makes the whole answer of a stream.
+// Collect returns the complete response of a stream.
 func Collect(events []llm.Event) (*llm.Response, error) {
 	var c llm.Collector
 	for _, e := range events {
@@ -73,7 +73,7 @@ func Collect(events []llm.Event) (*llm.Response, error) {
 	return c.Response()
 }
 
-// ValidateEvents holds a stream to the rules of llm.Validator.
+// ValidateEvents checks a stream with llm.Validator.
 func ValidateEvents(events []llm.Event) error {
 	var v llm.Validator
 	for i, e := range events {
@@ -84,9 +84,9 @@ func ValidateEvents(events []llm.Event) error {
 	return v.Finish()
 }
 
-// Bare is an answer without what differs between a stream and a whole: members that
-// no field stands for, the source's own word for the end, the spelling of a
-// function's arguments, and that an id was made.
+// Bare returns a response without the parts that may differ between a stream and a
+// non-streaming response: unknown members, the source's stop reason, the form of a
+// function's arguments, and the mark for a generated id.
 func Bare(r *llm.Response) *llm.Response {
 	c := *r
 	c.Ext = llm.Ext{}

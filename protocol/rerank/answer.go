@@ -9,24 +9,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Answer is an order of documents: the best first.
+// Answer is a ranking of documents, the most relevant first.
 type Answer struct {
-	ID          string // empty where the upstream gave none
-	Model       string // likewise
+	ID          string // empty if the upstream gave none
+	Model       string // empty if the upstream gave none
 	Results     []Result
-	TotalTokens *int64  // nil where nothing was counted
+	TotalTokens *int64  // nil if the upstream counted none
 	BilledUnits llm.Raw // as the upstream wrote them; may be empty
 }
 
-// Result is one document's place. A score says nothing beside another model's.
+// Result is one document of a ranking. Scores of different models cannot be compared.
 type Result struct {
 	Index int        // among the request's documents
 	Score llm.Number // as the upstream wrote it
 }
 
-// Usage is what was counted, or nil.
+// Usage returns the token counts, or nil.
 func (a *Answer) Usage() *llm.Usage {
 	if a.TotalTokens == nil {
 		return nil
@@ -34,7 +36,7 @@ func (a *Answer) Usage() *llm.Usage {
 	return &llm.Usage{Input: *a.TotalTokens}
 }
 
-// wireAnswer is what Cohere and Jina answer between them.
+// wireAnswer has the members of Cohere's and of Jina's responses.
 type wireAnswer struct {
 	ID      string       `json:"id"`
 	Model   string       `json:"model"`
@@ -56,10 +58,10 @@ type wireResult struct {
 	Score jsontext.Value `json:"relevance_score"`
 }
 
-// DecodeAnswer reads the answer of either vendor to a request.
+// DecodeAnswer decodes the response of either vendor.
 func DecodeAnswer(body []byte, r *Request) (*Answer, *llm.Error) {
 	var in wireAnswer
-	if err := json.Unmarshal(body, &in, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)); err != nil {
+	if err := json.Unmarshal(body, &in, wire.Lenient); err != nil {
 		return nil, badAnswer(err)
 	}
 	if in.Results == nil {
@@ -72,7 +74,7 @@ func DecodeAnswer(body []byte, r *Request) (*Answer, *llm.Error) {
 	return a, a.order(in.Results, len(r.Documents))
 }
 
-// order takes the results over, the best first.
+// order sets the results, the most relevant first.
 func (a *Answer) order(results []wireResult, documents int) *llm.Error {
 	score := make([]float64, documents)
 	seen := make([]bool, documents)
@@ -90,7 +92,7 @@ func (a *Answer) order(results []wireResult, documents int) *llm.Error {
 	return nil
 }
 
-// total is the number of tokens, which Cohere gives in two parts.
+// total returns the number of tokens, which Cohere reports in two parts.
 func (w *wireAnswer) total() *int64 {
 	sum, counted := 0.0, false
 	parts := []*float64{w.Usage.Total}
@@ -102,7 +104,7 @@ func (w *wireAnswer) total() *int64 {
 			sum, counted = sum+*n, true
 		}
 	}
-	if !counted || sum < 0 || sum > math.MaxInt32 { // what cannot be a count is none
+	if !counted || sum < 0 || sum > math.MaxInt32 { // not a count
 		return nil
 	}
 	n := int64(sum)
@@ -110,7 +112,7 @@ func (w *wireAnswer) total() *int64 {
 }
 
 func badAnswer(cause error) *llm.Error {
-	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: "the upstream's answer does not hold a score for documents of the request", Cause: cause}
+	return protocol.InvalidResponse("the upstream's response does not hold a score for documents of the request", cause)
 }
 
 type clientResult struct {
@@ -119,9 +121,8 @@ type clientResult struct {
 	Document jsontext.Value `json:"document,omitzero"`
 }
 
-// EncodeAnswer writes an answer for the client. Documents come from the request,
-// whatever the upstream can give back; a text becomes an object, as both vendors
-// have it.
+// EncodeAnswer encodes a response for the client. It takes the documents from the
+// request. A text becomes an object, as in the responses of both vendors.
 func EncodeAnswer(a *Answer, r *Request) []byte {
 	var out struct {
 		ID      string         `json:"id"`
@@ -145,7 +146,7 @@ func EncodeAnswer(a *Answer, r *Request) []byte {
 		}
 		out.Results = append(out.Results, c)
 	}
-	b, _ := json.Marshal(out, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true)) // every value was read as JSON
+	b, _ := json.Marshal(out, wire.Lenient) // every value was read as JSON
 	return b
 }
 

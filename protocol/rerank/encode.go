@@ -9,17 +9,18 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// StatusInvalidToken is the status by which Cohere refuses a credential, beside 401.
+// StatusInvalidToken is the status with which Cohere rejects a credential, besides 401.
 const StatusInvalidToken = 498
 
-// EncodeCohere writes a request for version 2 of Cohere's API.
+// EncodeCohere encodes a request for version 2 of Cohere's API.
 func EncodeCohere(r *Request, model string, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	r.reportCommon(report)
 	docs, err := r.texts(report, func(i int, _ llm.Raw) jsontext.Value {
 		// Without the document the indexes would shift, so no mode leaves it out.
-		report.Losses = append(report.Losses, llm.Loss{Path: at(i), Verdict: llm.Rejected, Code: "rerank.image", Note: "the upstream orders texts only; send a text"})
+		report.Losses = append(report.Losses, llm.Loss{Path: protocol.At("documents", i), Verdict: llm.Rejected, Code: "rerank.image", Note: "the upstream orders texts only; send a text"})
 		return nil
 	})
 	if err != nil {
@@ -34,7 +35,7 @@ func EncodeCohere(r *Request, model string, report *llm.Report) (protocol.Outgoi
 	}{model, r.Query, docs, r.TopN, r.MaxTokensPerDoc}, report)
 }
 
-// EncodeJina writes a request for Jina's API.
+// EncodeJina encodes a request for Jina's API.
 func EncodeJina(r *Request, model string, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	r.reportCommon(report)
 	if r.MaxTokensPerDoc != nil {
@@ -55,7 +56,7 @@ func EncodeJina(r *Request, model string, report *llm.Report) (protocol.Outgoing
 	}{model, r.Query, docs, r.TopN, false}, report)
 }
 
-// outgoing is the request, or the refusal that the losses amount to.
+// outgoing returns the request, or the error of a loss that rejects it.
 func outgoing(path string, body any, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	if err := report.Err(); err != nil {
 		return protocol.Outgoing{}, err
@@ -67,7 +68,7 @@ func outgoing(path string, body any, report *llm.Report) (protocol.Outgoing, *ll
 	return protocol.Outgoing{Body: b, Path: path}, nil
 }
 
-// reportCommon notes what no upstream here is sent.
+// reportCommon reports members that no upstream has.
 func (r *Request) reportCommon(report *llm.Report) {
 	if r.MaxChunksPerDoc {
 		report.Drop("max_chunks_per_doc", "rerank.max_chunks_per_doc", "the upstream does not count chunks")
@@ -77,8 +78,7 @@ func (r *Request) reportCommon(report *llm.Report) {
 	}
 }
 
-// texts are the documents as an upstream takes them: texts, and what onImage makes
-// of an image.
+// texts returns the documents as texts. It calls onImage for each image.
 func (r *Request) texts(report *llm.Report, onImage func(i int, picture llm.Raw) jsontext.Value) ([]jsontext.Value, *llm.Error) {
 	docs := make([]jsontext.Value, len(r.Documents))
 	joined, cut := false, false
@@ -99,7 +99,7 @@ func (r *Request) texts(report *llm.Report, onImage func(i int, picture llm.Raw)
 			// rank_fields says that the others do not count.
 			cut = cut || len(d.Fields) > 1 && len(r.RankFields) == 0
 		default:
-			err = wrongType(at(i), `a text or an object with a "text"; name other members in "rank_fields"`)
+			err = protocol.WrongType(protocol.At("documents", i), `a text or an object with a "text"; name other members in "rank_fields"`)
 		}
 		if err != nil {
 			return nil, err
@@ -114,14 +114,14 @@ func (r *Request) texts(report *llm.Report, onImage func(i int, picture llm.Raw)
 	return docs, nil
 }
 
-// joins reports whether objects become lines: not where their text is all that
-// counts.
+// joins reports whether the fields of objects are joined. They are not if only the text
+// is ranked.
 func (r *Request) joins() bool {
 	return len(r.RankFields) > 1 || len(r.RankFields) == 1 && r.RankFields[0] != text
 }
 
-// join writes the fields of a document as lines, in the order in which they were
-// asked for.
+// join returns the requested fields of a document as lines, in the order of the
+// request.
 func (d Document) join(i int, fields []string) (jsontext.Value, *llm.Error) {
 	var lines []string
 	for _, name := range fields {
@@ -130,12 +130,12 @@ func (d Document) join(i int, fields []string) (jsontext.Value, *llm.Error) {
 		}
 	}
 	if len(lines) == 0 {
-		return nil, wrongType(at(i), `an object with one of the "rank_fields"`)
+		return nil, protocol.WrongType(protocol.At("documents", i), `an object with one of the "rank_fields"`)
 	}
-	return quote(strings.Join(lines, "\n")), nil
+	return wire.AppendQuote(nil, strings.Join(lines, "\n")), nil
 }
 
-// plainText is a text itself, or the JSON of anything else.
+// plainText returns a string, or the JSON of any other value.
 func plainText(v llm.Raw) string {
 	var s string
 	if json.Unmarshal([]byte(v), &s) == nil {
@@ -145,8 +145,3 @@ func plainText(v llm.Raw) string {
 }
 
 func present(v llm.Raw) bool { return v != "" && v != "null" }
-
-func quote(s string) jsontext.Value {
-	b, _ := jsontext.AppendQuote(nil, s) // the error is about invalid UTF-8, which is replaced
-	return b
-}

@@ -1,30 +1,29 @@
-// Package rerank reads and writes requests to order documents by how well they
-// fit a query. No two vendors agree on their form: clients write any of them, and
-// upstreams get their own.
+// Package rerank decodes and encodes requests to rank documents by their relevance to a
+// query. Each vendor has its own form: clients may send any of them, and each upstream gets
+// its own.
 package rerank
 
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Request asks for an order of documents. It holds what the vendors have between
-// them.
+// Request is a request to rank documents. It has the members of all vendors.
 type Request struct {
 	Query           string
 	Documents       []Document
 	TopN            *int64
 	ReturnDocuments bool
 	MaxTokensPerDoc *int64
-	MaxChunksPerDoc bool     // it was set; no upstream here has it
+	MaxChunksPerDoc bool     // it was set; no known upstream has it
 	RankFields      []string // the members of objects that count
-	Unknown         []string // names of members that nobody here understands, in order
+	Unknown         []string // names of unknown members, sorted
 }
 
 // Document is a text or an object.
@@ -35,14 +34,14 @@ type Document struct {
 }
 
 const (
-	wantPositive = "a whole number above 0"
+	wantPositive = "a positive integer"
 	wantBool     = "true or false"
 	image        = "image"
 	text         = "text"
 )
 
-// DecodeRequest reads a client's request. The model is not a part of it: who is
-// asked has been decided by then.
+// DecodeRequest decodes a client's request except for its model, which the caller has
+// read.
 func DecodeRequest(body []byte) (*Request, *llm.Error) {
 	var m members
 	if err := json.Unmarshal(body, &m); err != nil || m == nil {
@@ -72,7 +71,7 @@ func DecodeRequest(body []byte) (*Request, *llm.Error) {
 
 func (r *Request) decodeDocuments(list []jsontext.Value) *llm.Error {
 	if len(list) == 0 {
-		return wrongType("documents", "a list of at least one")
+		return protocol.WrongType("documents", "a list of at least one")
 	}
 	for i, raw := range list {
 		d := Document{Raw: llm.Raw(raw)}
@@ -83,10 +82,10 @@ func (r *Request) decodeDocuments(list []jsontext.Value) *llm.Error {
 		case '{':
 			d.Fields, err = fieldsOf(raw)
 		default:
-			return wrongType(at(i), "a text or an object")
+			return protocol.WrongType(protocol.At("documents", i), "a text or an object")
 		}
 		if err != nil { // the body was read as a whole before
-			return wrongType(at(i), "a text or an object")
+			return protocol.WrongType(protocol.At("documents", i), "a text or an object")
 		}
 		r.Documents = append(r.Documents, d)
 	}
@@ -103,10 +102,10 @@ func fieldsOf(raw jsontext.Value) (map[string]llm.Raw, error) {
 	return fields, err
 }
 
-// members are those of a request that have not been read yet.
+// members holds the members of a request that have not been decoded yet.
 type members map[string]jsontext.Value
 
-// take reads a member and removes it. One that is null is as good as absent.
+// take decodes a member and removes it. Null means absent.
 func (m members) take(name string, v any, want string) *llm.Error {
 	raw, ok := m[name]
 	delete(m, name)
@@ -114,14 +113,14 @@ func (m members) take(name string, v any, want string) *llm.Error {
 		return nil
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return wrongType(name, want)
+		return protocol.WrongType(name, want)
 	}
 	return nil
 }
 
 func (m members) required(name string, v any, want string) *llm.Error {
 	if raw, ok := m[name]; !ok || raw.Kind() == 'n' {
-		return wrongType(name, want)
+		return protocol.WrongType(name, want)
 	}
 	return m.take(name, v, want)
 }
@@ -131,13 +130,7 @@ func (m members) positive(name string, v **int64) *llm.Error {
 		return err
 	}
 	if *v != nil && **v < 1 {
-		return wrongType(name, wantPositive)
+		return protocol.WrongType(name, wantPositive)
 	}
 	return nil
 }
-
-func wrongType(name, want string) *llm.Error {
-	return &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_type", Param: name, Message: `"` + name + `" must be ` + want}
-}
-
-func at(i int) string { return "documents[" + strconv.Itoa(i) + "]" }

@@ -4,60 +4,72 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Unmarshal reads data into v. What v held before is gone, also after an error.
-func (s *Shape[T]) Unmarshal(data []byte, v *T) error { return s.unmarshal(data, v, false) }
+// Unmarshal decodes data into the value that v points to. Its type must be a struct of
+// this package's field types, a union, an [Opt], or a slice of one of these; Unmarshal
+// panics if it has a field of another type. It overwrites the value even if it returns
+// an error.
+func Unmarshal(data []byte, v any) error { return unmarshal(data, v, false) }
 
-// UnmarshalLenient is Unmarshal for texts that one has to live with, such as an
-// upstream's answer: a member whose value does not suit its field is kept among
-// the members that have no field.
-func (s *Shape[T]) UnmarshalLenient(data []byte, v *T) error { return s.unmarshal(data, v, true) }
+// UnmarshalLenient is like Unmarshal, but keeps a member whose value has the wrong
+// kind for its field among the members without a field. It is for responses of
+// upstreams.
+func UnmarshalLenient(data []byte, v any) error { return unmarshal(data, v, true) }
 
-func (s *Shape[T]) unmarshal(data []byte, v *T, lenient bool) error {
-	var zero T
-	*v = zero
+func unmarshal(data []byte, v any, lenient bool) error {
+	into := reflect.ValueOf(v).Elem()
+	into.SetZero()
 	if err := check(data); err != nil {
 		return err
 	}
-	r := root{codec: s.codec(), into: reflect.ValueOf(v).Elem(), lenient: lenient}
-	// Half a surrogate pair is "invalid UTF-8" to the decoder but may be a
-	// fragment's end; bytes that are not UTF-8 were refused by check.
+	r := root{codec: codecFor(into.Type()), into: into, decoder: decoder{data: data, lenient: lenient}}
+	// The decoder treats an unpaired surrogate as invalid UTF-8, but a fragment may
+	// end with one. check has rejected all other invalid UTF-8.
 	err := json.Unmarshal(data, &r, jsontext.AllowInvalidUTF8(true))
 	if err == nil {
 		return nil
 	}
-	*v = zero
+	into.SetZero()
 	if r.err != nil {
-		err = r.err // without what the library wraps around it
+		err = r.err // without the library's wrapper
 	}
 	return asError(err)
 }
 
-// root is how a codec gets at one of the library's pooled decoders.
+// Lenient are options of the JSON library that accept duplicate names and invalid UTF-8.
+// They are for responses of upstreams and for values that a client sends back.
+var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// root gives a codec access to one of the library's pooled decoders.
 type root struct {
 	codec   codec
 	into    reflect.Value
-	lenient bool
+	decoder decoder
 	err     error
 }
 
-// UnmarshalJSONFrom is called by the library.
+// UnmarshalJSONFrom implements the library's interface.
 func (r *root) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	r.err = r.codec.decode(&decoder{Decoder: d, lenient: r.lenient}, r.into)
+	r.decoder.Decoder = d
+	r.err = r.codec.decode(&r.decoder, r.into)
 	return r.err
 }
 
 type decoder struct {
 	*jsontext.Decoder
-	lenient bool
+	data     []byte // the text that is decoded
+	lenient  bool
+	checked  bool // data is part of a text that was checked, and no one changes it
+	elements int  // objects in arrays so far
 }
 
-// misfit consumes the next value and says that it should be something else.
+// misfit reads the next value and returns the error that it has the wrong kind.
 func (d *decoder) misfit(want string) error {
 	raw, err := d.ReadValue()
 	if err != nil {
@@ -66,7 +78,7 @@ func (d *decoder) misfit(want string) error {
 	return d.misfitOf(raw, want)
 }
 
-// misfitOf is misfit for a value that has just been read.
+// misfitOf is like misfit, for a value that has been read already.
 func (d *decoder) misfitOf(raw Raw, want string) error {
 	return &misfit{
 		at: &Error{
@@ -77,8 +89,7 @@ func (d *decoder) misfitOf(raw Raw, want string) error {
 	}
 }
 
-// literal reads a string and returns its literal, which is valid until the next
-// read.
+// literal reads a string and returns its JSON text, which is valid until the next read.
 func (d *decoder) literal() (Raw, error) {
 	if d.PeekKind() != '"' {
 		return nil, d.misfit("a string")
@@ -86,10 +97,11 @@ func (d *decoder) literal() (Raw, error) {
 	return d.ReadValue()
 }
 
-// text decodes a literal.
+// text returns the string that a JSON string stands for. An incomplete string, which
+// only values from outside a decoder can be, stands for the part before its end.
 func text(lit Raw) string {
-	if bytes.IndexByte(lit, '\\') < 0 {
-		return string(lit[1 : len(lit)-1])
+	if n := len(lit); n > 1 && lit[n-1] == '"' && bytes.IndexByte(lit, '\\') < 0 {
+		return string(lit[1 : n-1])
 	}
 	s, _ := jsontext.AppendUnquote(nil, lit)
 	return string(s)
@@ -102,7 +114,7 @@ func (o *object) decode(d *decoder, v reflect.Value) error {
 	if _, err := d.ReadToken(); err != nil {
 		return err
 	}
-	var slots [maxFields]int32 // most objects fit; it spares growing a slice
+	var slots [maxFields]int32 // avoids an allocation for most objects
 	order := slots[:0]
 	var unknown Object
 	for d.PeekKind() != '}' {
@@ -114,7 +126,9 @@ func (o *object) decode(d *decoder, v reflect.Value) error {
 		if err != nil {
 			return err
 		}
-		order = append(order, slot)
+		if order = append(order, slot); len(order) > MaxMembers && len(o.fields) > 0 {
+			return d.tooManyMembers()
+		}
 	}
 	if o.extra >= 0 {
 		kept := v.Field(o.extra).Addr().Interface().(*Extra)
@@ -125,8 +139,14 @@ func (o *object) decode(d *decoder, v reflect.Value) error {
 	return err
 }
 
-// decodeMember reads the member whose name has just been read, and returns what
-// Extra.order says about it.
+// tooManyMembers returns the error of an object of a struct with more than MaxMembers
+// members. Codecs may look for each of them in all of them.
+func (d *decoder) tooManyMembers() error {
+	return &Error{Pointer: string(d.StackPointer()), Message: "an object has more than " + strconv.Itoa(MaxMembers) + " members"}
+}
+
+// decodeMember reads the value of the member whose name has just been read. It returns
+// the member's entry in Extra.order.
 func (o *object) decodeMember(d *decoder, v reflect.Value, name Raw, unknown *Object) (int32, error) {
 	member := Member{}
 	if i, known := o.lookup(name); known {
@@ -161,18 +181,22 @@ func (o *object) lookup(literal Raw) (int, bool) {
 }
 
 func (f *field) decode(d *decoder, v reflect.Value) error {
-	if f.codec == nil {
-		return rawCodec{}.decode(d, v.Field(f.index))
-	}
-	opt := v.Field(f.index).Addr().Interface().(optional)
+	return f.codec.decode(d, v.Field(f.index))
+}
+
+// optCodec is the codec of an Opt.
+type optCodec struct{ value codec }
+
+func (c optCodec) decode(d *decoder, v reflect.Value) error {
+	opt := v.Addr().Interface().(optional)
 	if d.PeekKind() == 'n' {
 		opt.setNull()
 		_, err := d.ReadToken()
 		return err
 	}
-	err := f.codec.decode(d, reflect.ValueOf(opt.fill()).Elem())
+	err := c.value.decode(d, reflect.ValueOf(opt.fill()).Elem())
 	if err != nil {
-		v.Field(f.index).SetZero()
+		v.SetZero()
 	}
 	return err
 }
@@ -221,18 +245,23 @@ func (boolCodec) decode(d *decoder, v reflect.Value) error {
 type numberCodec struct{}
 
 func (numberCodec) decode(d *decoder, v reflect.Value) error {
+	raw, err := d.number()
+	if err == nil {
+		v.SetString(string(raw))
+	}
+	return err
+}
+
+// number reads a number, or a string that holds one.
+func (d *decoder) number() (Raw, error) {
 	if k := d.PeekKind(); k != '0' && k != '"' {
-		return d.misfit("a number")
+		return nil, d.misfit("a number")
 	}
 	raw, err := d.ReadValue()
-	if err != nil {
-		return err
+	if err == nil && raw.Kind() == '"' && !Number(raw).valid() {
+		return nil, d.misfitOf(raw, "a number")
 	}
-	if raw.Kind() == '"' && !Number(raw).valid() {
-		return d.misfitOf(raw, "a number")
-	}
-	v.SetString(string(raw))
-	return nil
+	return raw, err
 }
 
 type rawCodec struct{}
@@ -248,7 +277,7 @@ func (rawCodec) decode(d *decoder, v reflect.Value) error {
 type membersCodec struct{}
 
 func (membersCodec) decode(d *decoder, v reflect.Value) error {
-	// An object without fields and with nothing but extras.
+	// Decode into a struct without fields, so that all members are unknown.
 	var all struct{ Extra Extra }
 	if err := (&object{extra: 0}).decode(d, reflect.ValueOf(&all).Elem()); err != nil {
 		return err
@@ -257,32 +286,46 @@ func (membersCodec) decode(d *decoder, v reflect.Value) error {
 	return nil
 }
 
-type listCodec struct{ elem codec }
+// stringsCodec is the codec of a slice of strings.
+type stringsCodec struct{ elem codec }
 
-func (l listCodec) decode(d *decoder, v reflect.Value) error {
-	if d.PeekKind() != '[' {
-		return d.misfit("an array")
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
+func (c stringsCodec) decode(d *decoder, v reflect.Value) error {
 	v.Set(reflect.MakeSlice(v.Type(), 0, 1))
-	for n := 0; d.PeekKind() != ']'; n++ {
+	_, err := d.array(func(n int) error {
+		if err := d.count(); err != nil {
+			return err
+		}
 		if n == v.Cap() {
 			v.Grow(1)
 		}
 		v.SetLen(n + 1)
-		v.Index(n).SetZero() // Grow may hand out used memory
-		if err := l.elem.decode(d, v.Index(n)); err != nil {
-			return fatal(err)
-		}
-	}
-	_, err := d.ReadToken()
+		v.Index(n).SetZero() // memory from Grow may hold old values
+		return c.elem.decode(d, v.Index(n))
+	})
 	return err
 }
 
-// fatal takes a misfit's leniency away: in the middle of an array the decoder
-// has already gone past what would have to be kept.
+// array reads an array and calls elem for each of its elements. It returns the text of the
+// array.
+func (d *decoder) array(elem func(n int) error) (Raw, error) {
+	if d.PeekKind() != '[' {
+		return nil, d.misfit("an array")
+	}
+	if _, err := d.ReadToken(); err != nil {
+		return nil, err
+	}
+	begin := d.InputOffset() - 1
+	for n := 0; d.PeekKind() != ']'; n++ {
+		if err := elem(n); err != nil {
+			return nil, fatal(err)
+		}
+	}
+	_, err := d.ReadToken()
+	return d.data[begin:d.InputOffset()], err
+}
+
+// fatal turns a misfit into an error that lenient decoding returns too. In an array the
+// decoder has already read past the value that it would have to keep.
 func fatal(err error) error {
 	if bad, ok := errors.AsType[*misfit](err); ok {
 		return bad.at
@@ -290,8 +333,7 @@ func fatal(err error) error {
 	return err
 }
 
-// check finds what the decoder does not: nesting beyond MaxDepth, and bytes that
-// are not UTF-8 (the decoder is told to let those pass).
+// check rejects nesting beyond MaxDepth and invalid UTF-8, which the decoder accepts.
 func check(data []byte) error {
 	if !utf8.Valid(data) {
 		at := len(data) - len(bytes.TrimLeftFunc(data, func(r rune) bool { return r != utf8.RuneError }))
@@ -313,26 +355,7 @@ func check(data []byte) error {
 	return nil
 }
 
-// stringEnd returns where the string that starts at i ends.
-func stringEnd(data []byte, i int) int {
-	for i++; i < len(data); i++ {
-		n := bytes.IndexByte(data[i:], '"')
-		if n < 0 {
-			return len(data)
-		}
-		slashes := 0
-		for slashes < n && data[i+n-1-slashes] == '\\' {
-			slashes++
-		}
-		i += n
-		if slashes%2 == 0 {
-			return i
-		}
-	}
-	return i
-}
-
-// pointerAt returns the pointer to the value that holds the byte at offset.
+// pointerAt returns the JSON pointer to the value that contains the byte at offset.
 func pointerAt(data []byte, offset int) string {
 	d := jsontext.NewDecoder(bytes.NewBuffer(data), jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
 	for d.InputOffset() <= int64(offset) {

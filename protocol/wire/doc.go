@@ -1,42 +1,46 @@
-// Package wire reads and writes JSON objects without losing what it does not
-// understand. The protocols describe their bodies as structs whose fields are
-// [Opt], [Raw] or unions of those; a [Shape] decodes into such a struct and
-// encodes it again:
+// Package wire reads and writes JSON without losing unknown members, number text or
+// the order of members. There are three ways to read a text:
+//
+//   - [Unmarshal] decodes it into a struct, and [Marshal] encodes the struct again.
+//   - [IndexObject] locates the members of an object without decoding them. [Patch]
+//     then changes some of them and keeps all other bytes.
+//   - A [Scanner] reads it from front to back, for small messages that need speed.
+//
+// # Structs
+//
+// The protocols describe their bodies as structs whose fields are of type [Opt] or
+// [Raw], or are unions of those:
 //
 //	type Usage struct {
 //		Total wire.Opt[wire.Number] `json:"total_tokens"`
 //		Extra wire.Extra            `json:"-"`
 //	}
 //
-//	var usageShape = wire.Describe[Usage]()
+// Such a struct has no JSON methods: encoding/json does not know the order of its
+// members and what is in Extra.
 //
-//	func (u *Usage) UnmarshalJSON(b []byte) error { return usageShape.Unmarshal(b, u) }
-//	func (u Usage) MarshalJSON() ([]byte, error)  { return usageShape.Marshal(&u) }
+// Decoding a text and encoding it again has these properties:
 //
-// What is promised of decoding and encoding again:
+//   - Members keep their order at every level, including members without a field.
+//   - Absent, null and zero are different values.
+//   - Numbers keep their text, and so do strings of type [Text].
+//   - A changed field keeps the place of its member. A field that becomes absent is
+//     left out. A field that becomes set is written after the other members.
+//   - Nothing is escaped for HTML. The same value always gives the same bytes.
 //
-//   - members stay in the order they came in, members without a field included,
-//     at every level;
-//   - absent, null and zero are three different things;
-//   - numbers keep their text, and so do the literals of [Text];
-//   - a field that was changed is written at its member's old place, one that
-//     was made absent disappears, one that was newly set follows the others;
-//   - nothing is escaped for HTML, and the same value gives the same bytes.
+// Fields of type string keep their characters but not the form of their escapes. Use
+// [Text] for a string that may be a fragment of a longer one.
 //
-// Plain string fields keep their characters but not the spelling of their
-// escapes; use [Text] where that matters, which is wherever a string may be a
-// fragment of a longer one.
-//
-// Names are compared case by case, a repeated name is an error, and so are
-// nesting beyond [MaxDepth], text that is not UTF-8 and anything behind the
-// value. Errors are of type [*Error] and point at the fault.
+// Decoding compares names exactly. It rejects duplicate names, nesting beyond
+// [MaxDepth], invalid UTF-8 and data after the value. Errors are of type [*Error] and
+// contain a JSON pointer.
 //
 // # Unions
 //
-// A struct with `wire` tags instead of `json` tags is a union: its fields are
-// the forms that one JSON value may take, told apart by the value's kind
-// ("string", "number", "bool", "array", "object"; "any" takes the rest). It
-// remembers the form that it came in.
+// A struct with `wire` tags instead of `json` tags is a union. Its fields are the
+// forms that one JSON value may have, and the tags are the kinds of value that they
+// accept: "string", "number", "bool", "array", "object", or "any" for all other
+// kinds. Decoding sets one field, and encoding writes that field.
 //
 //	type Stop struct {
 //		One  wire.Opt[string]   `wire:"string"`

@@ -7,12 +7,19 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Marshal writes v.
-func (s *Shape[T]) Marshal(v *T) ([]byte, error) { return s.Append(nil, v) }
+// Marshal returns v as JSON. Its type, or the type that it points to, must be one that
+// [Unmarshal] accepts.
+func Marshal(v any) ([]byte, error) { return Append(nil, v) }
 
-// Append writes v behind dst.
-func (s *Shape[T]) Append(dst []byte, v *T) ([]byte, error) {
-	return s.codec().append(dst, reflect.ValueOf(v).Elem())
+// Append appends v as JSON to dst. It is like [Marshal] otherwise.
+func Append(dst []byte, v any) ([]byte, error) {
+	from := reflect.ValueOf(v)
+	if from.Kind() == reflect.Pointer {
+		return codecFor(from.Type().Elem()).append(dst, from.Elem())
+	}
+	addressable := reflect.New(from.Type()).Elem()
+	addressable.Set(from)
+	return codecFor(from.Type()).append(dst, addressable)
 }
 
 func (o *object) append(dst []byte, v reflect.Value) ([]byte, error) {
@@ -21,7 +28,7 @@ func (o *object) append(dst []byte, v reflect.Value) ([]byte, error) {
 	if o.extra >= 0 {
 		extra = *v.Field(o.extra).Addr().Interface().(*Extra)
 	}
-	added := 0 // unknown members from here on have no place of their own
+	added := 0 // the unknown members from here on were added after decoding
 	for _, n := range extra.order {
 		if n >= 0 {
 			w.field(int(n))
@@ -44,12 +51,12 @@ type writer struct {
 	*object
 	v       reflect.Value
 	dst     []byte
-	written uint64 // by field number
+	written uint64 // a bit for each field
 	members int
 	err     error
 }
 
-// field writes a field unless it is absent or has been written.
+// field writes a field unless it is absent or has been written already.
 func (w *writer) field(i int) {
 	f := &w.fields[i]
 	if w.err != nil || w.written&(1<<i) != 0 || f.absent(w.v) {
@@ -64,8 +71,8 @@ func (w *writer) field(i int) {
 	}
 }
 
-// unknown writes a member that has no field. One that has a field after all came
-// from a lenient decoder or was set by hand: the field goes first.
+// unknown writes a member of Extra. If the struct has a field of the same name, it
+// writes the field instead, unless that is absent.
 func (w *writer) unknown(m Member) {
 	if i, ok := w.byName[m.Name]; ok {
 		w.field(i)
@@ -98,21 +105,22 @@ func appendMember(dst []byte, m Member) ([]byte, error) {
 }
 
 func (f *field) absent(v reflect.Value) bool {
-	if f.codec == nil {
+	if _, raw := f.codec.(rawCodec); raw {
 		return v.Field(f.index).Len() == 0
 	}
 	return v.Field(f.index).Addr().Interface().(optional).is() == absent
 }
 
 func (f *field) append(dst []byte, v reflect.Value) ([]byte, error) {
-	if f.codec == nil {
-		return append(dst, v.Field(f.index).Bytes()...), nil
-	}
-	opt := v.Field(f.index).Addr().Interface().(optional)
-	if opt.is() == null {
+	return f.codec.append(dst, v.Field(f.index))
+}
+
+func (c optCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+	opt := v.Addr().Interface().(optional)
+	if opt.is() != filled {
 		return append(dst, "null"...), nil
 	}
-	return f.codec.append(dst, reflect.ValueOf(opt.target()).Elem())
+	return c.value.append(dst, reflect.ValueOf(opt.target()).Elem())
 }
 
 func (u *union) append(dst []byte, v reflect.Value) ([]byte, error) {
@@ -177,14 +185,14 @@ func (membersCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-func (l listCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
+func (c stringsCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
 	dst = append(dst, '[')
 	var err error
 	for i := range v.Len() {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		if dst, err = l.elem.append(dst, v.Index(i)); err != nil {
+		if dst, err = c.elem.append(dst, v.Index(i)); err != nil {
 			return dst, fmt.Errorf("%d: %w", i, err)
 		}
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Error says what is wrong with a JSON text, and where.
+// Error describes invalid JSON.
 type Error struct {
-	Pointer string // JSON pointer (RFC 6901) to the fault; empty for the whole text
-	Message string // what is wrong
-	Cause   error  // may be nil; errors.Is finds jsontext.ErrDuplicateName here
+	Pointer string // JSON pointer (RFC 6901) to the invalid value; empty for the whole text
+	Message string
+	Cause   error // may be nil, or match jsontext.ErrDuplicateName
 }
 
-// Error returns pointer and message.
+// Error returns the pointer and the message.
 func (e *Error) Error() string {
 	if e.Pointer == "" {
 		return e.Message
@@ -25,8 +25,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// misfit is a value whose kind does not suit its field. A lenient decoder keeps
-// it as a member without a field.
+// misfit is the error for a value that has the wrong kind for its field. Lenient
+// decoding keeps the value as a member without a field.
 type misfit struct {
 	at  *Error
 	raw Raw
@@ -36,7 +36,7 @@ func (m *misfit) Error() string { return m.at.Error() }
 
 func (m *misfit) Unwrap() error { return m.at }
 
-// asError turns what a decoder ran into into an *Error.
+// asError converts a decoder's error to an *Error.
 func asError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
@@ -51,7 +51,7 @@ func asError(err error) *Error {
 	return e
 }
 
-// kindNames are the kinds of JSON values in the words of error messages.
+// kindNames names the kinds of JSON values in error messages.
 var kindNames = map[jsontext.Kind]string{
 	'n': "null", 't': "a boolean", 'f': "a boolean", '"': "a string",
 	'0': "a number", '{': "an object", '[': "an array",

@@ -7,16 +7,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Member is one member of an object, its value unread.
+// Member is one member of an object, with its value as JSON text.
 type Member struct {
 	Name  string
 	Value Raw
 }
 
-// Object is a JSON object whose members keep their order.
+// Object is the list of an object's members in their order.
 type Object []Member
 
-// Get returns the value of the named member, and whether there is one.
+// Get returns the value of the named member and reports whether there is one.
 func (o Object) Get(name string) (Raw, bool) {
 	for i := range o {
 		if o[i].Name == name {
@@ -26,8 +26,8 @@ func (o Object) Get(name string) (Raw, bool) {
 	return nil, false
 }
 
-// With returns the object with the member set: in its old place where it had
-// one, else at the end. o itself is not changed.
+// With returns a copy of o in which the named member has the value. An existing member
+// keeps its place; a new one is added at the end.
 func (o Object) With(name string, value Raw) Object {
 	out := slices.Clone(o)
 	for i := range out {
@@ -39,42 +39,41 @@ func (o Object) With(name string, value Raw) Object {
 	return append(out, Member{Name: name, Value: value})
 }
 
-// MarshalJSON writes the members in their order.
-func (o Object) MarshalJSON() ([]byte, error) { return objectShape.Marshal(&o) }
+// MarshalJSON encodes the members in their order.
+func (o Object) MarshalJSON() ([]byte, error) { return Marshal(&o) }
 
-// UnmarshalJSON reads the members in their order.
-func (o *Object) UnmarshalJSON(b []byte) error { return objectShape.Unmarshal(b, o) }
+// UnmarshalJSON decodes the members in their order.
+func (o *Object) UnmarshalJSON(b []byte) error { return Unmarshal(b, o) }
 
-var objectShape = Describe[Object]()
-
-// Extra is a struct's memory of the object that it was read from: the order of
-// its members, and the members that have no field. It is a field of the struct,
-// tagged `json:"-"`.
+// Extra is a field of a struct that [Unmarshal] decodes. It stores the order of the members
+// of the decoded object, and the members for which the struct has no field. Its tag is
+// `json:"-"`.
 type Extra struct {
-	// order holds a field's number, or the complement of an index into unknown.
-	// Members that were added later are in unknown only.
+	// order lists the members of the decoded object. An entry is the number of a
+	// field, or the complement (^i) of an index of unknown. Members that were added
+	// after decoding are only in unknown.
 	order   []int32
 	unknown Object
 }
 
-// NewExtra returns a memory of these members alone. An Extra belongs to the type
-// that it was decoded with, because it knows fields by their number; this is the
-// way to carry members over to another type.
+// NewExtra returns an Extra with the given members. Use it to move members to a struct
+// of another type: an Extra cannot be copied there, because it refers to fields by their
+// number.
 func NewExtra(members Object) Extra { return Extra{unknown: members} }
 
-// Get returns the member of that name that has no field.
+// Get returns the value of a member without a field and reports whether there is one.
 func (e Extra) Get(name string) (Raw, bool) { return e.unknown.Get(name) }
 
-// All returns the members that have no field, in the order they came in. The
-// caller must not change them.
+// All returns the members without a field in their order. The caller must not modify
+// them.
 func (e Extra) All() Object { return e.unknown }
 
-// Set sets a member that has no field: in its old place where it had one, else
-// behind all others. Where the struct does have a field of that name, the field
-// is written unless it is absent.
+// Set sets the value of a member without a field. An existing member keeps its place; a
+// new one is added at the end. If the struct has a field of that name, the field is
+// written instead, unless it is absent.
 func (e *Extra) Set(name string, value Raw) { e.unknown = e.unknown.With(name, value) }
 
-// Delete takes the member of that name out.
+// Delete removes the named member.
 func (e *Extra) Delete(name string) {
 	at := slices.IndexFunc(e.unknown, func(m Member) bool { return m.Name == name })
 	if at < 0 {
@@ -93,8 +92,8 @@ func (e *Extra) Delete(name string) {
 	e.unknown = slices.Delete(slices.Clone(e.unknown), at, at+1)
 }
 
-// Compact returns raw without white space between tokens; number text, strings
-// and order stay as they are. Text that is not JSON comes back as it is.
+// Compact returns raw without white space between tokens. It keeps the order of members
+// and the text of numbers and strings. It returns invalid JSON unchanged.
 func Compact(raw Raw) Raw {
 	if !bytes.ContainsAny(raw, " \t\r\n") {
 		return raw

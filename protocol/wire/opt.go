@@ -1,10 +1,5 @@
 package wire
 
-import (
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-)
-
 // Opt is a member that may be absent, null or a value. The zero Opt is absent.
 type Opt[T any] struct {
 	value T
@@ -19,18 +14,35 @@ const (
 	filled
 )
 
-// optional is what the codec needs of an Opt without knowing its type.
+// optional is the interface of all types Opt[T] for the codec.
 type optional interface {
 	is() state
 	setNull()
-	target() any // *T
-	fill() any   // *T, and from now on the Opt holds a value
+	target() any // returns a *T
+	fill() any   // sets the state to filled and returns a *T
 }
 
-// Some is an Opt that holds v.
+// Some returns an Opt that holds v.
 func Some[T any](v T) Opt[T] { return Opt[T]{value: v, state: filled} }
 
-// Null is an Opt that is written as null.
+// NonZero returns an Opt that holds v. It is absent if v is T's zero value.
+func NonZero[T comparable](v T) Opt[T] {
+	var zero T
+	if v == zero {
+		return Opt[T]{}
+	}
+	return Some(v)
+}
+
+// FromPtr returns an Opt that holds *p. It is absent if p is nil.
+func FromPtr[T any](p *T) Opt[T] {
+	if p == nil {
+		return Opt[T]{}
+	}
+	return Some(*p)
+}
+
+// Null returns an Opt that is null.
 func Null[T any]() Opt[T] { return Opt[T]{state: null} }
 
 // IsSet reports whether o holds a value.
@@ -39,16 +51,17 @@ func (o Opt[T]) IsSet() bool { return o.state == filled }
 // IsNull reports whether o is null.
 func (o Opt[T]) IsNull() bool { return o.state == null }
 
-// IsAbsent reports whether the member is not there at all.
+// IsAbsent reports whether o is absent.
 func (o Opt[T]) IsAbsent() bool { return o.state == absent }
 
-// IsZero is IsAbsent under the name that the "omitzero" tag option looks for.
+// IsZero is the same as IsAbsent. The tag option "omitzero" of the JSON packages calls
+// it.
 func (o Opt[T]) IsZero() bool { return o.state == absent }
 
-// Get returns the value, and whether there is one.
+// Get returns the value and reports whether there is one.
 func (o Opt[T]) Get() (T, bool) { return o.value, o.state == filled }
 
-// Or returns the value, or def where there is none.
+// Or returns the value, or def if there is none.
 func (o Opt[T]) Or(def T) T {
 	if o.state == filled {
 		return o.value
@@ -56,11 +69,10 @@ func (o Opt[T]) Or(def T) T {
 	return def
 }
 
-// Value returns the value, or T's zero value where there is none.
+// Value returns the value, or T's zero value if there is none.
 func (o Opt[T]) Value() T { return o.value }
 
-// Ptr returns the address of the value, for changing it in place; nil where
-// there is none.
+// Ptr returns a pointer to the value, or nil if there is none.
 func (o *Opt[T]) Ptr() *T {
 	if o.state != filled {
 		return nil
@@ -68,25 +80,20 @@ func (o *Opt[T]) Ptr() *T {
 	return &o.value
 }
 
-// MarshalJSON writes the value or null. Absent cannot be written on its own and
-// becomes null too; inside a struct of this package it is left out.
-func (o Opt[T]) MarshalJSON() ([]byte, error) {
+// Clone returns a pointer to a copy of the value, or nil if there is none.
+func (o Opt[T]) Clone() *T {
 	if o.state != filled {
-		return []byte("null"), nil
-	}
-	return json.Marshal(o.value, jsontext.AllowInvalidUTF8(true))
-}
-
-// UnmarshalJSON reads a value or null.
-func (o *Opt[T]) UnmarshalJSON(b []byte) error {
-	*o = Opt[T]{}
-	if string(b) == "null" {
-		o.setNull()
 		return nil
 	}
-	o.state = filled
-	return json.Unmarshal(b, &o.value, jsontext.AllowInvalidUTF8(true))
+	return &o.value
 }
+
+// MarshalJSON encodes the value, or null if there is none. [Marshal] leaves out an
+// absent field instead.
+func (o Opt[T]) MarshalJSON() ([]byte, error) { return Marshal(&o) }
+
+// UnmarshalJSON decodes a value or null.
+func (o *Opt[T]) UnmarshalJSON(b []byte) error { return Unmarshal(b, o) }
 
 func (o *Opt[T]) is() state { return o.state }
 

@@ -9,31 +9,33 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth is how deep arrays and objects may be nested in a text.
+// MaxDepth is the maximum nesting of arrays and objects.
 const MaxDepth = 64
 
-// maxFields is the number of bits in the mask that encoding keeps.
+// maxFields is the maximum number of fields of a struct: the bits of writer.written.
 const maxFields = 64
 
-// Shape decodes and encodes values of type T.
-type Shape[T any] struct {
-	codec func() codec
+// codecs caches the codec of every type that was decoded or encoded. Its keys are of
+// type reflect.Type, its values of type codec.
+var codecs sync.Map
+
+// codecFor returns the codec of a type. It inspects the type when it sees it for the
+// first time, and panics if the type is not supported.
+func codecFor(typ reflect.Type) codec {
+	if c, ok := codecs.Load(typ); ok {
+		return c.(codec)
+	}
+	c, _ := codecs.LoadOrStore(typ, make(tables).codecOf(typ))
+	return c.(codec)
 }
 
-// Describe returns the shape of T: a struct of this package's field types, a
-// union, or a slice of either. The table is made on first use, so that a package
-// with many types pays only for those that it decodes. It panics then if T has a
-// field of a type that this package cannot keep.
-func Describe[T any]() *Shape[T] {
-	return &Shape[T]{codec: sync.OnceValue(func() codec {
-		return make(tables).codecOf(reflect.TypeFor[T]())
-	})}
-}
-
-// codec reads and writes the values of one Go type. The reflect.Value is
+// codec decodes and encodes the values of one Go type. The reflect.Value must be
 // addressable.
 type codec interface {
 	decode(d *decoder, v reflect.Value) error
+
+	// check reads a value and returns the error that decode would return.
+	check(d *decoder) error
 	append(dst []byte, v reflect.Value) ([]byte, error)
 }
 
@@ -41,14 +43,14 @@ type codec interface {
 type object struct {
 	fields []field
 	byName map[string]int
-	extra  int // number of the Extra field, -1 if there is none
+	extra  int // index of the Extra field in the struct, -1 if there is none
 }
 
 type field struct {
-	index  int    // in the struct
-	name   string // of the member
-	prefix string // the quoted name and the colon
-	codec  codec  // of the value inside the Opt; nil for a Raw field
+	index  int    // of the field in the struct
+	name   string // of the JSON member
+	prefix string // the quoted name and a colon
+	codec  codec  // an optCodec or a rawCodec
 }
 
 // union is the codec of a struct with wire tags.
@@ -58,8 +60,8 @@ type union struct {
 	want  string // for error messages
 }
 
-// tables are the codecs of one Describe; a type that contains itself finds its
-// own entry.
+// tables holds the codecs of a type and of the types that it contains, so that a type
+// can contain itself.
 type tables map[reflect.Type]codec
 
 func (t tables) codecOf(typ reflect.Type) codec {
@@ -82,14 +84,24 @@ func (t tables) codecOf(typ reflect.Type) codec {
 	case reflect.Bool:
 		return boolCodec{}
 	case reflect.Slice:
-		return listCodec{elem: t.codecOf(typ.Elem())}
+		if typ.Elem() != reflect.TypeFor[Text]() && typ.Elem().Kind() != reflect.String {
+			panic(fmt.Sprintf("wire: unsupported type %s; use List for elements other than strings", typ))
+		}
+		return stringsCodec{elem: t.codecOf(typ.Elem())}
 	case reflect.Struct:
+		if opt, ok := reflect.New(typ).Interface().(optional); ok {
+			return optCodec{value: t.codecOf(reflect.TypeOf(opt.target()).Elem())}
+		}
+		if l, ok := reflect.New(typ).Interface().(list); ok {
+			// The element's codec is found later, because a type can contain a list of itself.
+			return listCodec{elem: l.elem()}
+		}
 		if isUnion(typ) {
 			return t.unionOf(typ)
 		}
 		return t.objectOf(typ)
 	default:
-		panic(fmt.Sprintf("wire: %s cannot keep what it does not understand; use Opt, Raw, Number, Text or Object", typ))
+		panic(fmt.Sprintf("wire: unsupported type %s; use Opt, Raw, Number, Text, Object or List", typ))
 	}
 }
 
@@ -126,19 +138,15 @@ func (t tables) objectOf(typ reflect.Type) codec {
 
 func (t tables) fieldOf(typ reflect.Type, i int, name string) field {
 	quoted, _ := jsontext.AppendQuote(nil, name)
-	f := field{index: i, name: name, prefix: string(quoted) + ":"}
-	if typ.Field(i).Type == reflect.TypeFor[Raw]() {
+	f := field{index: i, name: name, prefix: string(quoted) + ":", codec: t.codecOf(typ.Field(i).Type)}
+	switch f.codec.(type) {
+	case optCodec, rawCodec:
 		return f
 	}
-	opt, ok := reflect.New(typ.Field(i).Type).Interface().(optional)
-	if !ok {
-		panic(fmt.Sprintf("wire: %s.%s is neither an Opt nor a Raw", typ, typ.Field(i).Name))
-	}
-	f.codec = t.codecOf(reflect.TypeOf(opt.target()).Elem())
-	return f
+	panic(fmt.Sprintf("wire: %s.%s is neither an Opt nor a Raw", typ, typ.Field(i).Name))
 }
 
-// formKinds are the values of a wire tag.
+// formKinds maps a wire tag to the kinds of JSON values that it accepts.
 var formKinds = map[string][]jsontext.Kind{
 	"string": {'"'}, "number": {'0'}, "bool": {'t', 'f'}, "array": {'['}, "object": {'{'},
 	"any": {'n', 't', 'f', '"', '0', '[', '{'},
@@ -152,13 +160,13 @@ func (t tables) unionOf(typ reflect.Type) codec {
 		form := typ.Field(i).Tag.Get("wire")
 		kinds, ok := formKinds[form]
 		if !ok {
-			panic(fmt.Sprintf("wire: %s.%s: wire tag %q is no kind of JSON value", typ, typ.Field(i).Name, form))
+			panic(fmt.Sprintf("wire: %s.%s: wire tag %q is not a kind of JSON value", typ, typ.Field(i).Name, form))
 		}
 		f := t.fieldOf(typ, i, form)
 		u.all = append(u.all, &f)
 		words = append(words, kindNames[kinds[0]])
 		for _, k := range kinds {
-			if u.forms[k] == nil { // "any" takes what is left
+			if u.forms[k] == nil { // "any" gets the kinds that no other form has
 				u.forms[k] = &f
 			}
 		}

@@ -6,28 +6,28 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Raw is a value's JSON text. An empty Raw is an absent member.
+// Raw is the JSON text of a value. An empty Raw is an absent member.
 type Raw = jsontext.Value
 
-// Text is a string that keeps its JSON literal, so that a fragment cut between
-// the halves of a surrogate pair can still be joined with its other half. It is
-// the type of what models and people write; names and enums are plain strings.
+// Text is a string that keeps its JSON text. A fragment of a longer string may end
+// between the two escapes of a surrogate pair, and Text can still be joined with the
+// next fragment. It is for text of models and users; names and enums are of type string.
 type Text struct {
-	body string // the literal without its quotation marks
+	body string // the JSON text without its quotes
 }
 
 // NewText returns the Text for s.
 func NewText(s string) Text {
-	// Only invalid UTF-8 is an error here, and it is replaced by U+FFFD.
+	// The only error is invalid UTF-8, which becomes U+FFFD.
 	lit, _ := jsontext.AppendQuote(nil, s)
 	return Text{body: string(lit[1 : len(lit)-1])}
 }
 
-// JoinedText returns the Text whose literal is the given bodies of literals one
-// after another, which is what [Text.AppendBody] collects.
+// JoinedText returns the Text whose JSON text without quotes is body. Calls of
+// [Text.AppendBody] collect such a body from fragments.
 func JoinedText(body []byte) Text { return Text{body: string(body)} }
 
-// String returns the characters. Half a surrogate pair becomes U+FFFD.
+// String returns the decoded string. An unpaired surrogate becomes U+FFFD.
 func (t Text) String() string {
 	if !hasEscape(t.body) {
 		return t.body
@@ -39,15 +39,14 @@ func (t Text) String() string {
 // IsEmpty reports whether t is "".
 func (t Text) IsEmpty() bool { return t.body == "" }
 
-// AppendBody appends the literal without its quotation marks.
+// AppendBody appends the JSON text without its quotes to dst.
 func (t Text) AppendBody(dst []byte) []byte { return append(dst, t.body...) }
 
-// Len is the length of the literal without its quotation marks.
-func (t Text) Len() int { return len(t.body) }
+// Body returns the JSON text without its quotes.
+func (t Text) Body() string { return t.body }
 
-// Whole returns t with every unpaired half of a surrogate pair replaced by
-// U+FFFD. It is for text that is no longer a fragment: most parsers refuse the
-// halves.
+// Whole returns t with U+FFFD for every unpaired surrogate. Use it for text that is not
+// a fragment, because most parsers reject unpaired surrogates.
 func (t Text) Whole() Text {
 	if !hasEscape(t.body) || Raw(t.appendLiteral(nil)).IsValid() {
 		return t
@@ -55,10 +54,10 @@ func (t Text) Whole() Text {
 	return NewText(t.String())
 }
 
-// MarshalJSON writes the literal as it came.
+// MarshalJSON returns the JSON text unchanged.
 func (t Text) MarshalJSON() ([]byte, error) { return t.appendLiteral(nil), nil }
 
-// UnmarshalJSON keeps the literal.
+// UnmarshalJSON keeps the JSON text.
 func (t *Text) UnmarshalJSON(b []byte) error {
 	if Raw(b).Kind() != '"' || len(b) < 2 {
 		return errors.New("not a string")

@@ -1,32 +1,34 @@
--- What all scripts share: an account is read, brought up to the server's time, and
--- written back. The time is the server's alone: the nodes' clocks do not matter.
+-- Shared by all scripts: read an account, move it to the server's current time, write it back.
+-- Only the server's clock counts; the nodes' clocks do not matter.
 --
--- An account is one value, numbers packed one after the other, since to read and write
--- a hash field by field costs several times as much:
---   g  when it was seeded, in microseconds; 0 where nobody knows its spending
---   f  1 where the seed is a node's last knowledge, 0 where it is the ledger's
---   b  what the seed has added to T        bi  the bucket that corrections of it go to
+-- An account is one value of packed numbers: reading and writing a hash field by field costs
+-- several times as much.
+--   g  generation: when it was seeded, in microseconds; 0: not seeded
+--   E  the server that has written it. The scripts are loaded with the id of their server as epoch.
+--      A record of another one comes from a snapshot or a replica and may be old: it is seeded again.
 --   W  the budget's window in ms           i   the newest bucket
---   T  spent in the window; a hash beside it, :b, has that by bucket
+--   T  spent in the window; the hash KEY:b has it by bucket
 --   o  open requests                       r   cost reserved for them
---   e  when the first lease may have run out
---   w  the minute that is counted, c p requests of it and of the one before, k q tokens
--- A hash beside it, :n, has for each node what it holds: born, open, reserved, ends.
+--   e  when the first lease may expire
+--   w  the current minute; c, p requests of this and the previous minute; k, q tokens
+-- The hash KEY:n has the lease of each node: id, open, reserved, expiry.
+-- The hash KEY:l has for each log what the account has spent in it, and when that was set. T includes
+-- it.
 
 local time = redis.call('TIME')
 local stamp = time[1] * 1000000 + time[2]
 local now = math.floor(stamp / 1000)
 local minute = 60000
 local buckets = 60
-local shape = '<ddddddddddddddd'
+local shape = '<ddddddddddddd'
 
--- Lua would write large numbers with an exponent.
+-- int formats a number without an exponent.
 local function int(x) return string.format('%.0f', x) end
 
 local function bucket(a, i) return int(a.W) .. ':' .. int(i) end
 
--- roll brings the two counters of a minute to the present one. A clock that is set
--- back a little, as by a failover, stays where it was.
+-- roll moves the minute's counters to the current minute. If the clock was set back a little,
+-- as by a failover, they stay.
 local function roll(a)
   local w = math.floor(now / minute)
   a.part = (now % minute) / minute
@@ -41,7 +43,7 @@ local function roll(a)
   a.w = w
 end
 
--- sweep drops what nodes held that no longer renew it, and adds up the rest.
+-- sweep deletes expired leases and sums the others.
 local function sweep(a)
   if a.e == 0 or now < a.e then return end
   local all = redis.call('HGETALL', a.nodes)
@@ -50,6 +52,7 @@ local function sweep(a)
     local _, open, held, ends = struct.unpack('<dddd', all[n + 1])
     if ends <= now then
       redis.call('HDEL', a.nodes, all[n])
+      if open > 0 then a.g = 0 end -- the node is dead, and the ledger may know more than it has settled
     else
       a.o, a.r = a.o + open, a.r + held
       if a.e == 0 or ends < a.e then a.e = ends end
@@ -58,10 +61,10 @@ local function sweep(a)
   a.dirty = true
 end
 
--- forget takes out of T what has left the window.
+-- forget subtracts from T the buckets that have left the window.
 local function forget(a, window)
-  if a.W ~= window then -- the operator has changed it: the ledger is asked again
-    a.g, a.W, a.T, a.b, a.i = 0, window, 0, 0, 0
+  if a.W ~= window then -- the operator has changed the window: seed again
+    a.g, a.W, a.T, a.i = 0, window, 0, 0
   end
   if window == 0 then return end
   local i = math.floor(now * buckets / window)
@@ -78,57 +81,77 @@ local function forget(a, window)
   a.dirty = true
 end
 
--- save writes an account back. It is kept for as long as it says something that the
--- ledger does not, and for a day where a budget is for all time.
+-- save writes an account back. Its TTL covers everything that the ledger cannot restore; it is a
+-- day for a budget for all time.
 local function save(a)
   local keep = 3 * minute
-  if a.budget > 0 then keep = a.W == 0 and 24 * 60 * minute or math.max(keep, a.W * 61 / 60) end
-  local text = struct.pack(shape, a.g, a.f, a.b, a.bi, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q)
+  if a.budget > 0 or a.g ~= 0 then keep = a.W == 0 and 24 * 60 * minute or math.max(keep, a.W * 61 / 60) end
+  local text = struct.pack(shape, a.g, a.E, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q)
   redis.call('SET', a.key, text, 'PX', int(keep))
 end
 
+-- load reads an account. Without a window it keeps the one that it has.
 local function load(key, budget, window)
-  local a = {key = key, nodes = key .. ':n', spent = key .. ':b', budget = tonumber(budget)}
+  local a = {key = key, nodes = key .. ':n', spent = key .. ':b', logs = key .. ':l', budget = tonumber(budget)}
   local text = redis.call('GET', key)
   if text then
-    a.g, a.f, a.b, a.bi, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = struct.unpack(shape, text)
+    a.g, a.E, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = struct.unpack(shape, text)
   else
-    a.g, a.f, a.b, a.bi, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = 0, 0, 0, 0, tonumber(window), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    a.g, a.E, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = 0, epoch, tonumber(window or 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+  end
+  if a.E ~= epoch then
+    redis.call('DEL', a.nodes) -- the nodes register their leases again
+    a.g, a.E, a.o, a.r, a.e, a.dirty = 0, epoch, 0, 0, 0, true
   end
   roll(a)
   sweep(a)
-  forget(a, tonumber(window))
-  if a.dirty then save(a) end -- also where the request is refused
+  forget(a, tonumber(window or a.W))
+  if a.dirty then save(a) end -- also if the request is refused
   return a
 end
 
--- spend adds to what was spent, in a bucket or in the newest.
+-- spend adds a cost to the given bucket or to the newest.
 local function spend(a, cost, at)
   if cost == 0 then return end
   if a.W > 0 then
     at = at or a.i
     if at <= a.i - buckets then return end
     local sum = redis.call('HINCRBY', a.spent, bucket(a, at), int(cost))
-    if sum == cost then redis.call('PEXPIRE', a.spent, int(math.max(3 * minute, a.W * 61 / 60))) end -- the bucket is new
+    if sum == cost then redis.call('PEXPIRE', a.spent, int(math.max(3 * minute, a.W * 61 / 60))) end -- a new bucket
   end
   a.T = a.T + cost
 end
 
--- lease is what a node holds of an account.
+-- logs_ms is how long the total of a log stays after it was set.
+local logs_ms = 25 * 60 * minute
+
+-- total sets what an account has spent in a log. A total only grows, so it may be set twice and in
+-- any order.
+local function total(a, log, sum)
+  if sum == 0 then return end
+  local text = redis.call('HGET', a.logs, log)
+  local have = text and struct.unpack('<dd', text) or 0
+  if sum <= have then return end
+  redis.call('HSET', a.logs, log, struct.pack('<dd', sum, now))
+  redis.call('PEXPIRE', a.logs, int(2 * logs_ms))
+  spend(a, sum - have) -- an account that is not seeded is summed up anew by its seed
+end
+
+-- lease reads a node's lease on an account; nil: none.
 local function lease(a, node)
   local text = redis.call('HGET', a.nodes, node)
   if not text then return nil end
   local l = {}
-  l.born, l.open, l.held, l.ends = struct.unpack('<dddd', text)
+  l.id, l.open, l.held, l.ends = struct.unpack('<dddd', text)
   return l
 end
 
--- keep writes a lease back.
+-- keep writes a lease.
 local function keep(a, node, l)
-  redis.call('HSET', a.nodes, node, struct.pack('<dddd', l.born, l.open, l.held, l.ends))
+  redis.call('HSET', a.nodes, node, struct.pack('<dddd', l.id, l.open, l.held, l.ends))
 end
 
--- extend lets a lease last. The hash is kept for longer than any in it.
+-- extend renews a lease. The hash outlives its leases.
 local function extend(a, l, ttl)
   l.ends = now + ttl
   if a.e == 0 or l.ends < a.e then a.e = l.ends end

@@ -1,25 +1,30 @@
--- KEYS: the account's value and the hashes beside it
--- ARGV: budget, window, source (1 what a node knew when Redis was lost, 0 the ledger),
---   the record that the node knew (as g; 0: none), and four parts of what was spent, those of the newest quarter of the window first
--- What nodes have settled before anybody seeded is in T already. The ledger may have
---   it too, so it only fills up to its sum; a node's last knowledge is from before and
---   is added. It also takes the ledger's place where that came first. Answers 1 where it did.
+-- KEYS: the account's value and its three hashes.
+-- ARGV: budget, window, the ledger's spending in the four quarters of the window, newest first; then
+--   for each log its name, what the ledger's sum has of it, and what the node knows of it.
+-- The account has then spent the ledger's sum, and what the logs have beyond it.
+-- Returns 1 if the seed was applied, 0 if the account was seeded already.
 local a = load(KEYS[1], ARGV[1], ARGV[2])
-local source, parts, sum = tonumber(ARGV[3]), {}, 0
-for n = 1, 4 do
-  parts[n] = tonumber(ARGV[4 + n])
-  sum = sum + parts[n]
+if a.g ~= 0 then return {0} end
+redis.call('DEL', a.spent)
+a.T, a.g = 0, stamp
+for n = 1, 4 do spend(a, tonumber(ARGV[2 + n]), a.i - 15 * (n - 1)) end
+local ledger, sums, at = {}, {}, {}
+local all = redis.call('HGETALL', a.logs)
+for n = 1, #all, 2 do sums[all[n]], at[all[n]] = struct.unpack('<dd', all[n + 1]) end
+for n = 7, #ARGV, 3 do
+  local log = ARGV[n]
+  ledger[log] = tonumber(ARGV[n + 1])
+  sums[log] = math.max(sums[log] or 0, ledger[log], tonumber(ARGV[n + 2]))
+  at[log] = now
 end
-if a.g ~= 0 then
-  if source == 0 or a.g == tonumber(ARGV[4]) or (a.f == 1 and sum <= a.b) then return {0} end
-  spend(a, sum - a.b, a.bi)
-  a.b, a.f = sum, 1
-else
-  local less = 0
-  if source == 0 then less = math.min(a.T, sum) end
-  a.b, a.bi, a.f, a.g = sum - less, a.i, source, stamp
-  parts[1] = parts[1] - less
-  for n = 1, 4 do spend(a, parts[n], a.i - 15 * (n - 1)) end
+for log, sum in pairs(sums) do
+  if at[log] < now - logs_ms then -- the log is complete, and the ledger's sum has it
+    redis.call('HDEL', a.logs, log)
+  else
+    spend(a, sum - (ledger[log] or 0))
+    redis.call('HSET', a.logs, log, struct.pack('<dd', sum, at[log]))
+  end
 end
+if next(sums) then redis.call('PEXPIRE', a.logs, int(2 * logs_ms)) end
 save(a)
 return {1}

@@ -1,15 +1,17 @@
--- KEYS: for each account its value and the hashes beside it, then a mark for each item
--- ARGV: node, mark in ms, number of accounts; for each account budget, window;
---   for each item undo, requests, tokens, minute (0: the present), open, reserved, cost, and for each
---   account the name of the lease that it was taken from (0: none; an undo finds it in the mark)
--- An item is done once, by its mark. That of an undo is the reservation's: it takes back
---   what was taken, and where the reservation has not come yet it keeps it from coming.
--- Answers for each account seeded, spent, reserved
+-- KEYS: for each account its value and its three hashes, then a mark for each change.
+-- ARGV: node, mark TTL in ms, number of accounts; for each account budget, window (empty: not known);
+--   for each change undo, requests, tokens, minute (0: the current one), open, reserved, log; then for
+--   each account the id of the lease that it was reserved from (0: none; an undo reads the ids from
+--   the mark), and for each account what it has spent in the log.
+-- The mark makes the return of a reservation idempotent. An undo uses the mark of its reservation: it
+--   returns what was taken, and blocks the reservation if that arrives later. Totals need no mark.
+-- Returns for each account generation, spent, reserved.
 local node, mark_ms, accounts = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local at = 3 + 2 * accounts
 local all, leases, touched = {}, {}, {}
 for n = 1, accounts do
-  all[n] = load(KEYS[3 * n - 2], ARGV[2 + 2 * n], ARGV[3 + 2 * n])
+  local window = ARGV[3 + 2 * n]
+  all[n] = load(KEYS[4 * n - 3], ARGV[2 + 2 * n], window ~= '' and window or nil)
   leases[n] = lease(all[n], node)
 end
 
@@ -21,11 +23,12 @@ local function correct(a, w, requests, tokens)
   end
 end
 
-for n = 3 * accounts + 1, #KEYS do
+for n = 4 * accounts + 1, #KEYS do
   local undo = ARGV[at + 1] == '1'
   local v = {}
-  for i = 2, 7 + accounts do v[i] = tonumber(ARGV[at + i]) end
-  at = at + 7 + accounts
+  for i = 2, 7 + 2 * accounts do v[i] = tonumber(ARGV[at + i]) end
+  local log = ARGV[at + 7]
+  at = at + 7 + 2 * accounts
   local first
   if undo then
     local names = redis.call('SET', KEYS[n], 'u', 'PX', mark_ms, 'GET')
@@ -43,14 +46,16 @@ for n = 3 * accounts + 1, #KEYS do
   if first then
     for m, a in ipairs(all) do
       correct(a, v[4], v[2], v[3])
-      spend(a, v[7])
-      local l, born = leases[m], v[7 + m]
-      if l and born == l.born then
+      local l, id = leases[m], v[7 + m]
+      if l and id == l.id then
         a.o, a.r = a.o - v[5], a.r - v[6]
         l.open, l.held = l.open - v[5], l.held - v[6]
         touched[m] = true
       end
     end
+  end
+  if not undo then
+    for m, a in ipairs(all) do total(a, log, v[7 + accounts + m]) end
   end
 end
 local answer = {}

@@ -133,7 +133,7 @@ const usage = (turn) => async (client, model) => {
 };
 
 // Each package keeps what the server said in a place of its own, one only in the
-// message: "… [404 Not Found] The model does not exist. []".
+// message: "… [404 Not Found] The file does not exist. []".
 async function problem(client, model) {
   try {
     await whole(plain(client, model), messages);

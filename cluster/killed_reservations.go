@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
+)
+
+// runKilledReservations is R2: the reservations of a killed gateway are settled.
+func runKilledReservations(ctx context.Context, s *stage) {
+	const open, most, said = 500, 40, 10
+	// A node that does not reach Redis in time admits up to its share, a third of what is
+	// left. That suffices for all streams, whatever part of them Redis has counted before.
+	const budget = 4*open*most + 1000
+	const lease = 60 * time.Second
+	began := time.Now()
+	k := s.newKey(ctx, "r2", limits{budget: budget})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		testrig.Each(open, open, func(i int) {
+			w := request{key: k, model: cheap, maxTokens: most, stream: true, translated: i%2 == 0}
+			w.Tag, w.Say, w.Every, w.Hold = tag("r2"), said, 20*time.Millisecond, true
+			s.send(ctx, w)
+		})
+	}()
+	// Half a second after the last one has opened, all words have been sent.
+	testrig.NoError(testrig.Until(ctx, waitLimit, "not all streams are open", func() bool { return s.up.Open.Load() == open }))
+	testrig.Pause(ctx, 500*time.Millisecond)
+	s.nodes[0].Kill()
+	killed := time.Now()
+	<-done
+	testrig.NoError(s.nodes[0].Start(ctx))
+	rows := s.settled(ctx, lease)
+	wrong := s.compared(ctx, rows)
+	inLedger := time.Since(killed)
+	lost := testrig.Count(rows, func(r row) bool { return r.outcome == "lost" })
+	wrong = append(wrong, testrig.Unless(lost == open, "%d rows have the outcome lost, want %d", lost, open))
+	s.Check("r2/ledger", fmt.Sprintf("%d lost rows, in the ledger %v after the kill", lost, inLedger.Round(10*time.Millisecond)), began, wrong...)
+
+	began = time.Now()
+	left := budget - spent(rows, k)/outputCost
+	_, wrong = s.exactly(ctx, k, left, time.Until(killed.Add(lease)))
+	s.Check("r2/reservations", fmt.Sprintf("exactly the %d tokens that the ledger leaves could be spent %v after the kill", left, time.Since(killed).Round(10*time.Millisecond)), began, wrong...)
+}

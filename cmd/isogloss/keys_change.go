@@ -1,0 +1,206 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/app"
+)
+
+func newKeysUpdate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "update KEY",
+		Short: "Change a key's name, team, models, limits or expiry",
+		Long: `Change what the given flags name, and nothing else. Every gateway applies the change
+within two seconds.`,
+		Example: `  isogloss keys update -c isogloss.yaml search --models 'fast,openai/*' --requests 120
+  isogloss keys update -c isogloss.yaml search --expires 30d --budget none`,
+		Args:              oneKey,
+		ValidArgsFunction: completeKeys,
+	}
+	o := options(cmd)
+	var k keyFlags
+	k.add(cmd)
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
+		if !changesAny(cmd) {
+			return errors.New("nothing to change; 'isogloss keys update --help' lists what can be changed")
+		}
+		r, err := ring.Update(cmd.Context(), args[0], func(r *access.Record) error { return k.apply(cmd, r, time.Now()) })
+		if err != nil {
+			return err
+		}
+		if err := warn(cmd, ring, &r); err != nil {
+			return err
+		}
+		return printKey(cmd.OutOrStdout(), &r, *asJSON)
+	})
+	return cmd
+}
+
+// changesAny reports whether a flag other than those of every command is given.
+func changesAny(cmd *cobra.Command) bool {
+	n := cmd.Flags().NFlag()
+	for _, name := range []string{"config", "json", "org"} {
+		if cmd.Flags().Changed(name) {
+			n--
+		}
+	}
+	return n > 0
+}
+
+func newKeysBudget() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "budget [KEY] [AMOUNT]",
+		Short: "Show or set the budget of a key, a team or an organisation",
+		Long: `Show a budget and what is spent of it, or set it: an amount in dollars, or none.
+--team and --org name a team or an organisation instead of a key.`,
+		Example: `  isogloss keys budget -c isogloss.yaml search
+  isogloss keys budget -c isogloss.yaml search 50 --window 30d
+  isogloss keys budget -c isogloss.yaml --team web --org acme 200 --window 30d
+  isogloss keys budget -c isogloss.yaml --org acme none`,
+		ValidArgsFunction: completeKeys,
+	}
+	o := options(cmd)
+	var b budgetFlags
+	f := cmd.Flags()
+	f.StringVar(&b.org, "org", "", "the organisation's budget, or with --team the team's organisation")
+	f.StringVar(&b.team, "team", "", "the team's budget")
+	durationVar(cmd, &b.window, "window", "sliding window of the budget, such as 30d; 0 is all time")
+	asJSON := f.Bool("json", false, "print JSON")
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		most := 2
+		if b.team != "" || b.org != "" {
+			most = 1
+		}
+		if len(args) < most-1 || len(args) > most {
+			return errors.New("budget takes a key, or --team or --org, and the amount to set; 'isogloss keys budget --help' has examples")
+		}
+		return nil
+	}
+	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
+		row, err := b.run(cmd, ring, args)
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			return printJSON(cmd.OutOrStdout(), row)
+		}
+		if row.Budget == "" {
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has no budget and has spent $%s\n", row.Of, row.Spent)
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has spent $%s of %s\n", row.Of, row.Spent, row.budget())
+		return err
+	})
+	return cmd
+}
+
+// budgetFlags holds the flags of `keys budget`.
+type budgetFlags struct {
+	org, team string
+	window    time.Duration
+}
+
+// budgetRow is a budget and what is spent of it.
+type budgetRow struct {
+	Of string `json:"of"` // the key's name, team ORG/TEAM or org ORG
+	ID string `json:"id,omitempty"`
+	amountRow
+	Spent string `json:"spent"`
+}
+
+// run sets the budget if an amount or a window is given, and returns it.
+func (b *budgetFlags) run(cmd *cobra.Command, ring *app.Keyring, args []string) (budgetRow, error) {
+	ctx := cmd.Context()
+	ofTenant := b.team != "" || b.org != ""
+	amount := ""
+	if !ofTenant && len(args) == 2 {
+		amount = args[1]
+	} else if ofTenant && len(args) == 1 {
+		amount = args[0]
+	}
+	change := func(l *app.Limit) error { return b.apply(cmd, amount, l) }
+	if !ofTenant {
+		r, err := ring.Find(ctx, args[0])
+		if err == nil && (amount != "" || cmd.Flags().Changed("window")) {
+			r, err = ring.Update(ctx, r.ID, func(r *access.Record) error { return change(&r.Limit) })
+		}
+		if err != nil {
+			return budgetRow{}, err
+		}
+		spent, err := ring.Spent(ctx, r.ID, r.Limit)
+		return budgetRow{r.Name, r.ID, newAmountRow(r.Limit), spent.Decimal()}, err
+	}
+	if b.org == "" {
+		b.org = "default"
+	}
+	t, err := ring.Tenant(ctx, b.org, b.team)
+	if err == nil && (amount != "" || cmd.Flags().Changed("window")) {
+		t, err = ring.UpdateTenant(ctx, b.org, b.team, func(t *app.Tenant) error { return change(&t.Limit) })
+	}
+	if err != nil {
+		return budgetRow{}, err
+	}
+	spent, err := ring.TenantSpent(ctx, t)
+	of := "organisation " + t.Org
+	if t.Team != "" {
+		of = "team " + t.Org + "/" + t.Team
+	}
+	return budgetRow{of, "", newAmountRow(t.Limit), spent.Decimal()}, err
+}
+
+func (b *budgetFlags) apply(cmd *cobra.Command, amount string, l *app.Limit) error {
+	if amount != "" {
+		if err := setBudget(l, amount); err != nil {
+			return err
+		}
+	}
+	if cmd.Flags().Changed("window") {
+		if l.Budget == 0 {
+			return errors.New("--window needs a budget; write an amount too")
+		}
+		l.Window = b.window
+	}
+	return nil
+}
+
+func newKeysRevoke() *cobra.Command {
+	cmd := &cobra.Command{Use: "revoke KEY", Short: "Revoke a key for good, on every gateway within two seconds", Example: `  isogloss keys revoke -c isogloss.yaml search`, Args: oneKey, ValidArgsFunction: completeKeys}
+	o := options(cmd)
+	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
+		r, err := ring.Revoke(cmd.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s (%s) is revoked\n", r.Name, r.ID)
+		return err
+	})
+	return cmd
+}
+
+func newKeysRotate() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "rotate KEY",
+		Short:             "Give a key a new secret and print it; the old one works for a while",
+		Example:           `  isogloss keys rotate -c isogloss.yaml search --keep 1h`,
+		Args:              oneKey,
+		ValidArgsFunction: completeKeys,
+	}
+	o := options(cmd)
+	keep := 24 * time.Hour
+	durationVar(cmd, &keep, "keep", "how long the old secret still works")
+	asJSON := cmd.Flags().Bool("json", false, "print JSON")
+	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) error {
+		made, err := ring.Rotate(cmd.Context(), args[0], keep)
+		if err != nil {
+			return err
+		}
+		return printMade(cmd.OutOrStdout(), ring.Store, made, *asJSON)
+	})
+	return cmd
+}

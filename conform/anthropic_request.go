@@ -1,0 +1,327 @@
+package conform
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// anthropic is Anthropic Messages.
+type anthropic struct{ limits }
+
+func (anthropic) credential(h http.Header, key string) {
+	h.Set("X-Api-Key", key)
+	h.Set("Anthropic-Version", "2023-06-01")
+}
+
+func (v anthropic) writeRequest(a Request, model string, stream bool) []byte {
+	o := object{"model": model}
+	if a.Max == "" {
+		a.Max = "1024"
+	}
+	number(o, "max_tokens", a.Max)
+	number(o, "temperature", a.Temperature)
+	number(o, "top_p", a.TopP)
+	setIf(stream, o, "stream", true)
+	turns := a.Turns
+	var system []any
+	for len(turns) > 0 && turns[0].Role == "system" {
+		system = append(system, object{"type": "text", "text": joined(turns[0].Pieces, kindText)})
+		turns = turns[1:]
+	}
+	if system != nil {
+		o["system"] = system
+	}
+	o["messages"] = v.messages(turns)
+	setIf(len(a.Stop) > 0, o, "stop_sequences", a.Stop)
+	config := object{}
+	if a.Reasoning != "" {
+		o["thinking"] = object{"type": "adaptive"}
+		config["effort"] = a.Reasoning
+	}
+	if a.Format != nil {
+		config["format"] = object{"type": "json_schema", "schema": raw(a.Format.Schema)}
+	}
+	setIf(len(config) > 0, o, "output_config", config)
+	v.tools(o, a)
+	return encode(o)
+}
+
+func (anthropic) tools(o object, a Request) {
+	tools := make([]any, 0, len(a.Tools))
+	for _, t := range a.Tools {
+		schema := t.Schema
+		if schema == "" {
+			schema = `{"type":"object","properties":{}}`
+		}
+		tools = append(tools, object{"name": t.Name, "description": t.About, "input_schema": raw(schema)})
+	}
+	setIf(len(tools) > 0, o, "tools", tools)
+	choice := object{}
+	switch a.Choice {
+	case "":
+		setIf(a.Serial, choice, "type", "auto")
+	case "required":
+		choice["type"] = "any"
+	case "auto", "none":
+		choice["type"] = a.Choice
+	default:
+		choice["type"], choice["name"] = "tool", a.Choice
+	}
+	setIf(a.Serial, choice, "disable_parallel_tool_use", true)
+	setIf(len(choice) > 0, o, "tool_choice", choice)
+}
+
+func (v anthropic) messages(turns []Turn) []any {
+	list := []any{}
+	for i := 0; i < len(turns); i++ {
+		t := turns[i]
+		if t.echo != nil {
+			list = append(list, object{"role": "assistant", "content": t.echo})
+			continue
+		}
+		var blocks []any
+		for _, p := range named(t.Pieces, Anthropic) {
+			blocks = append(blocks, v.block(p))
+		}
+		role := t.Role
+		if role == "tool" {
+			role = "user"
+			// The next text of the user belongs to the same message.
+			if i+1 < len(turns) && turns[i+1].Role == "user" {
+				i++
+				for _, p := range turns[i].Pieces {
+					blocks = append(blocks, v.block(p))
+				}
+			}
+		}
+		list = append(list, object{"role": role, "content": blocks})
+	}
+	return list
+}
+
+func (v anthropic) block(p Piece) object {
+	switch p.Kind {
+	case kindThink:
+		return object{"type": "thinking", "thinking": p.Text, "signature": p.Sig}
+	case kindImage:
+		return v.image(p.Image)
+	case kindCall:
+		return object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": raw(p.Args)}
+	case kindResult:
+		o := object{"type": "tool_result", "tool_use_id": p.ID, "content": p.Text}
+		if len(p.Images) > 0 {
+			parts := []any{object{"type": "text", "text": p.Text}}
+			for _, i := range p.Images {
+				parts = append(parts, v.image(i))
+			}
+			o["content"] = parts
+		}
+		setIf(p.Failed, o, "is_error", true)
+		return o
+	default:
+		return object{"type": "text", "text": p.Text}
+	}
+}
+
+func (anthropic) image(i Image) object {
+	return object{"type": "image", "source": object{"type": "base64", "media_type": i.Type, "data": i.Data}}
+}
+
+var anthropicFields = strings.Fields(`model max_tokens messages system stream temperature top_p top_k stop_sequences thinking
+	output_config tools tool_choice metadata service_tier speed cache_control container diagnostics inference_geo`)
+
+var (
+	anthropicToolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
+	anthropicID       = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+)
+
+func (v anthropic) readRequest(body []byte, h http.Header, _ string) receivedRequest {
+	out, o := openRequest(body, anthropicFields, h.Get("X-Api-Key")+h.Get("Authorization") != "")
+	bad := &out.problems
+	bad.addIf(h.Get("Anthropic-Version") == "", "no anthropic-version")
+	out.model, out.stream = o.at("model").str(), o.at("stream").yes()
+	out.Max, out.Temperature, out.TopP = o.at("max_tokens").number(), o.at("temperature").number(), o.at("top_p").number()
+	bad.addIf(out.Max == "", "no max_tokens")
+	out.Stop = oneOrMany(o.at("stop_sequences"))
+	for _, s := range out.Stop {
+		bad.addIf(strings.TrimSpace(s) == "", "a stop sequence of whitespace only")
+	}
+	v.readThinking(o, out, bad)
+	if f := o.at("output_config", "format"); f.isObject() {
+		out.Format = &Format{Schema: f.at("schema").String()}
+	}
+	v.readTools(o, out, bad)
+	if s := o.at("system"); s.isString() {
+		out.Turns = append(out.Turns, Turn{Role: "system", Pieces: []Piece{{Kind: kindText, Text: s.str()}}})
+	}
+	for _, b := range o.at("system").list() {
+		bad.addIf(b.at("type").str() != "text" || b.at("text").str() == "", "a system block that is no text: %s", b)
+		out.Turns = append(out.Turns, Turn{Role: "system", Pieces: []Piece{{Kind: kindText, Text: b.at("text").str()}}})
+	}
+	v.readMessages(o.at("messages").list(), out, bad)
+	return *out
+}
+
+func (anthropic) readThinking(o value, out *receivedRequest, bad *problemList) {
+	kind := o.at("thinking", "type").str()
+	if kind == "enabled" || kind == "adaptive" {
+		out.Reasoning = kind
+		bad.addIf(out.Temperature != "" && out.Temperature != "1" && out.Temperature != "1.0", "temperature %s with thinking", out.Temperature)
+	}
+	if e := o.at("output_config", "effort").str(); e != "" && kind != "disabled" {
+		out.Reasoning = e
+	}
+	if kind == "enabled" {
+		budget, ok := o.at("thinking", "budget_tokens").count()
+		most, _ := o.at("max_tokens").count()
+		bad.addIf(!ok || budget < 1024 || budget >= most, "thinking budget %s with max_tokens %d", o.at("thinking", "budget_tokens"), most)
+	}
+	var t float64
+	if _, err := fmt.Sscan(out.Temperature, &t); err == nil && (t < 0 || t > 1) {
+		bad.add("temperature %s", out.Temperature)
+	}
+}
+
+func (anthropic) readTools(o value, out *receivedRequest, bad *problemList) {
+	for _, t := range o.at("tools").list() {
+		if kind := t.at("type").str(); kind != "" && kind != "custom" {
+			continue // a server tool
+		}
+		s := t.at("input_schema")
+		bad.addIf(s.at("type").str() != "object", "input_schema of %s is not of type object", t.at("name"))
+		tool := Tool{t.at("name").str(), t.at("description").str(), s.String()}
+		checkTool(tool, anthropicToolName, bad)
+		out.Tools = append(out.Tools, tool)
+	}
+	c := o.at("tool_choice")
+	out.Serial = c.at("disable_parallel_tool_use").yes()
+	switch kind := c.at("type").str(); kind {
+	case "any":
+		out.Choice = "required"
+	case "tool":
+		out.Choice = c.at("name").str()
+	default:
+		out.Choice = kind
+		bad.addIf(c.isString(), "tool_choice is a string")
+	}
+	thinks := o.at("thinking", "type").str()
+	switch forced := c.at("type").str() == "any" || c.at("type").str() == "tool"; {
+	case c.here && len(out.Tools) == 0:
+		bad.add("tool_choice without tools")
+	case forced && (thinks == "enabled" || thinks == "adaptive"):
+		bad.add("a call is forced while thinking is on (CRQ-23)")
+	}
+}
+
+func (v anthropic) readMessages(list []value, out *receivedRequest, bad *problemList) {
+	bad.addIf(len(list) == 0 || list[0].at("role").str() != "user", "the first message is not the user's")
+	var used []string
+	open := []string{}
+	before := ""
+	for i, m := range list {
+		role := m.at("role").str()
+		bad.addIf(role == "system" && before != "user" || role != "system" && role != "user" && role != "assistant", "messages[%d]: role %q after %q", i, role, before)
+		before = role
+		pieces := v.blocks(m.at("content"), role, bad)
+		results := 0
+		var tool, rest []Piece
+		for _, p := range pieces {
+			if p.Kind != kindResult {
+				rest = append(rest, p)
+				continue
+			}
+			bad.addIf(len(rest) > 0, "messages[%d]: a tool_result after other content", i)
+			results++
+			at := slices.Index(open, p.ID)
+			if at < 0 {
+				bad.add("messages[%d]: tool_use_id %q answers no call of the message before", i, p.ID)
+			} else {
+				open = slices.Delete(open, at, at+1)
+			}
+			tool = append(tool, p)
+		}
+		bad.addIf(len(open) > 0, "messages[%d]: no tool_result for %v", i, open)
+		open = open[:0]
+		for _, p := range ofKind(rest, kindCall) {
+			bad.addIf(slices.Contains(used, p.ID), "two calls have the id %q", p.ID)
+			open, used = append(open, p.ID), append(used, p.ID)
+		}
+		if tool != nil {
+			out.Turns = append(out.Turns, Turn{Role: "tool", Pieces: tool})
+		}
+		if rest != nil {
+			out.Turns = append(out.Turns, Turn{Role: role, Pieces: rest})
+		}
+	}
+	bad.addIf(len(open) > 0, "no tool_result for %v", open)
+	bad.addIf(len(used) > 0 && len(out.Tools) == 0, "calls in the history without tools (CRQ-31)")
+}
+
+func (v anthropic) blocks(content value, role string, bad *problemList) []Piece {
+	if content.isString() {
+		bad.addIf(strings.TrimSpace(content.str()) == "", "an empty message of the %s", role)
+		return []Piece{{Kind: kindText, Text: content.str()}}
+	}
+	bad.addIf(len(content.list()) == 0, "a message of the %s without content", role)
+	var out []Piece
+	for _, b := range content.list() {
+		kind := b.at("type").str()
+		switch {
+		case kind == "text":
+			bad.addIf(strings.TrimSpace(b.at("text").str()) == "", "an empty text block")
+			out = append(out, Piece{Kind: kindText, Text: b.at("text").str()})
+		case kind == "thinking" && role == "assistant":
+			bad.addIf(b.at("signature").str() == "", "a thinking block without signature")
+			out = append(out, Piece{Kind: kindThink, Text: b.at("thinking").str(), Sig: b.at("signature").str()})
+		case kind == "redacted_thinking" && role == "assistant":
+			out = append(out, Piece{Kind: kindThink, Sig: b.at("data").str()})
+		case kind == "tool_use" && role == "assistant":
+			out = append(out, v.readCall(b, bad))
+		case kind == "image" && role == "user":
+			out = append(out, Piece{Kind: kindImage, Image: v.readImage(b, bad)})
+		case kind == "tool_result" && role == "user":
+			out = append(out, v.readResult(b, bad))
+		case kind == "document" && role == "user":
+			out = append(out, Piece{Kind: "document", Text: b.at("source", "data").str()})
+		default:
+			bad.add("a block of type %q in a message of the %s", kind, role)
+		}
+	}
+	return out
+}
+
+func (anthropic) readCall(b value, bad *problemList) Piece {
+	p := Piece{Kind: kindCall, ID: b.at("id").str(), Name: b.at("name").str(), Args: b.at("input").String()}
+	bad.addIf(!anthropicID.MatchString(p.ID) || !anthropicToolName.MatchString(p.Name) || !b.at("input").isObject(), "a tool_use that is not one: %s", b)
+	return p
+}
+
+func (anthropic) readImage(b value, bad *problemList) Image {
+	s := b.at("source")
+	i := Image{s.at("media_type").str(), s.at("data").str()}
+	if s.at("type").str() == "url" {
+		return Image{Data: s.at("url").str()}
+	}
+	if !slices.Contains([]string{"image/jpeg", "image/png", "image/gif", "image/webp"}, i.Type) || strings.Contains(i.Data, ",") {
+		bad.add("an image of type %q", i.Type)
+	}
+	return i
+}
+
+func (v anthropic) readResult(b value, bad *problemList) Piece {
+	p := Piece{Kind: kindResult, ID: b.at("tool_use_id").str(), Failed: b.at("is_error").yes(), Text: b.at("content").str()}
+	for _, c := range b.at("content").list() {
+		switch kind := c.at("type").str(); kind {
+		case "text":
+			p.Text += c.at("text").str()
+		case "image":
+			p.Images = append(p.Images, v.readImage(c, bad))
+		default:
+			bad.add("a tool_result holds a block of type %q", kind)
+		}
+	}
+	return p
+}

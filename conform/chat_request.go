@@ -1,0 +1,295 @@
+package conform
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// chat is OpenAI Chat Completions.
+type chat struct{ limits }
+
+func (chat) credential(h http.Header, key string) { h.Set("Authorization", "Bearer "+key) }
+
+func (v chat) writeRequest(a Request, model string, stream bool) []byte {
+	o := object{"model": model, "messages": v.messages(a.Turns)}
+	if stream {
+		o["stream"], o["stream_options"] = true, object{"include_usage": true}
+	}
+	number(o, "max_completion_tokens", a.Max)
+	number(o, "temperature", a.Temperature)
+	number(o, "top_p", a.TopP)
+	setIf(len(a.Stop) > 0, o, "stop", a.Stop)
+	setIf(a.Reasoning != "", o, "reasoning_effort", a.Reasoning)
+	if a.Format != nil {
+		o["response_format"] = object{"type": "json_schema", "json_schema": object{"name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": true}}
+	}
+	tools := make([]any, 0, len(a.Tools))
+	for _, t := range a.Tools {
+		f := object{"name": t.Name, "description": t.About}
+		setIf(t.Schema != "", f, "parameters", raw(t.Schema))
+		tools = append(tools, object{"type": "function", "function": f})
+	}
+	setIf(len(tools) > 0, o, "tools", tools)
+	setOpenAIChoice(o, a, object{"type": "function", "function": object{"name": a.Choice}})
+	return encode(o)
+}
+
+// setOpenAIChoice sets the tool choice of OpenAI's dialects. If it is the name of a tool,
+// its member is named.
+func setOpenAIChoice(o object, a Request, named object) {
+	switch a.Choice {
+	case "":
+	case "auto", "none", "required":
+		o["tool_choice"] = a.Choice
+	default:
+		o["tool_choice"] = named
+	}
+	setIf(a.Serial, o, "parallel_tool_calls", false)
+}
+
+// setIf sets a member if set holds.
+func setIf(set bool, o object, name string, v any) {
+	if set {
+		o[name] = v
+	}
+}
+
+// number sets a member to a number, unless its text is empty.
+func number(o object, name, text string) { setIf(text != "", o, name, raw(text)) }
+
+func (v chat) messages(turns []Turn) []any {
+	list := []any{}
+	for _, t := range turns {
+		if t.echo != nil {
+			list = append(list, t.echo)
+			continue
+		}
+		pieces := named(t.Pieces, Chat)
+		switch t.Role {
+		case "tool":
+			for _, p := range pieces {
+				list = append(list, object{"role": "tool", "tool_call_id": p.ID, "content": p.Text})
+			}
+		case "assistant":
+			list = append(list, v.assistant(pieces))
+		default:
+			list = append(list, object{"role": t.Role, "content": v.content(pieces)})
+		}
+	}
+	return list
+}
+
+func (chat) content(pieces []Piece) any {
+	if len(pieces) == 1 && pieces[0].Kind == kindText {
+		return pieces[0].Text
+	}
+	var parts []any
+	for _, p := range pieces {
+		if p.Kind == kindImage {
+			parts = append(parts, object{"type": "image_url", "image_url": object{"url": "data:" + p.Image.Type + ";base64," + p.Image.Data}})
+		} else {
+			parts = append(parts, object{"type": "text", "text": p.Text})
+		}
+	}
+	return parts
+}
+
+func (chat) assistant(pieces []Piece) object {
+	m := object{"role": "assistant", "content": orNull(joined(pieces, kindText))}
+	if s := joined(pieces, kindRefusal); s != "" {
+		m["refusal"] = s
+	}
+	made := ofKind(pieces, kindCall)
+	calls := make([]any, 0, len(made))
+	for _, p := range made {
+		calls = append(calls, object{"id": p.ID, "type": "function", "function": object{"name": p.Name, "arguments": p.Args}})
+	}
+	setIf(len(calls) > 0, m, "tool_calls", calls)
+	return m
+}
+
+var chatFields = strings.Fields(`model messages stream stream_options max_completion_tokens max_tokens n temperature top_p
+	frequency_penalty presence_penalty logit_bias logprobs top_logprobs seed stop tools tool_choice parallel_tool_calls functions
+	function_call response_format reasoning_effort verbosity modalities audio prediction web_search_options service_tier store
+	metadata moderation prompt_cache_key prompt_cache_options prompt_cache_retention safety_identifier user`)
+
+var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+func (v chat) readRequest(body []byte, h http.Header, _ string) receivedRequest {
+	out, o := openRequest(body, chatFields, strings.HasPrefix(h.Get("Authorization"), "Bearer "))
+	bad := &out.problems
+	out.model, out.stream = o.at("model").str(), o.at("stream").yes()
+	out.options = options{usage: o.at("stream_options", "include_usage").yes()}
+	bad.addIf(o.at("stream_options").here && !out.stream, "stream_options without stream")
+	out.Max, out.Temperature, out.TopP = o.at("max_completion_tokens").number(), o.at("temperature").number(), o.at("top_p").number()
+	if out.Max == "" {
+		out.Max = o.at("max_tokens").number()
+	} else if o.at("max_tokens").here {
+		bad.add("max_tokens and max_completion_tokens together")
+	}
+	out.Stop = oneOrMany(o.at("stop"))
+	bad.addIf(len(out.Stop) > 4, "%d stop sequences, at most 4", len(out.Stop))
+	out.Reasoning = o.at("reasoning_effort").str()
+	if f := o.at("response_format"); f.at("type").str() == "json_schema" {
+		out.Format = &Format{f.at("json_schema", "name").str(), f.at("json_schema", "schema").String()}
+		bad.addIf(!toolName.MatchString(out.Format.Name), "response_format.json_schema.name is %q", out.Format.Name)
+	}
+	v.readTools(o, out, bad)
+	v.readMessages(o.at("messages"), out, bad)
+	return *out
+}
+
+func oneOrMany(x value) []string {
+	if x.isString() {
+		return []string{x.str()}
+	}
+	var out []string
+	for _, s := range x.list() {
+		out = append(out, s.str())
+	}
+	return out
+}
+
+func (chat) readTools(o value, out *receivedRequest, bad *problemList) {
+	bad.addIf(o.at("tools").isList() && len(o.at("tools").list()) == 0, "tools is an empty list")
+	readOpenAITools(o, out, "function")
+	c := o.at("tool_choice")
+	bad.addIf(c.isObject() && out.Choice == "" && c.at("type").str() != "allowed_tools", "tool_choice names no function: %s", c)
+	bad.addIf(len(out.Tools) == 0 && (c.here || o.at("parallel_tool_calls").here), "tool_choice or parallel_tool_calls without tools")
+}
+
+// readOpenAITools reads the tools and the tool choice of OpenAI's dialects. The path leads
+// to the members of a function.
+func readOpenAITools(o value, out *receivedRequest, path ...string) {
+	for _, t := range o.at("tools").list() {
+		f := t.at(path...)
+		out.problems.addIf(t.at("type").str() != "function" || !f.isObject(), "a tool of type %q", t.at("type").str())
+		tool := Tool{f.at("name").str(), f.at("description").str(), ""}
+		if f.at("parameters").isObject() {
+			tool.Schema = f.at("parameters").String()
+		}
+		checkTool(tool, toolName, &out.problems)
+		out.Tools = append(out.Tools, tool)
+	}
+	out.Serial = o.at("parallel_tool_calls").here && !o.at("parallel_tool_calls").yes()
+	c := o.at("tool_choice")
+	out.Choice = c.str()
+	if c.isObject() {
+		out.Choice = c.at(path...).at("name").str()
+	}
+}
+
+// checkTool adds problems for tools that all vendors reject.
+func checkTool(t Tool, name *regexp.Regexp, bad *problemList) {
+	bad.addIf(!name.MatchString(t.Name), "a tool is named %q", t.Name)
+	if t.Schema == "" {
+		return
+	}
+	s, _ := parse([]byte(t.Schema))
+	if kind := s.at("type"); kind.here && !strings.EqualFold(kind.str(), "object") {
+		bad.add("the parameters of %s are of type %s", t.Name, kind.String())
+	}
+}
+
+func (v chat) readMessages(messages value, out *receivedRequest, bad *problemList) {
+	bad.addIf(len(messages.list()) == 0, "no messages")
+	var open []string // calls without a result so far
+	for i, m := range messages.list() {
+		role := m.at("role").str()
+		if len(open) > 0 && role != "tool" {
+			bad.add("messages[%d]: %s before the results of %v", i, role, open)
+			open = nil
+		}
+		switch role {
+		case "system", "developer":
+			v.readContent(out, "system", m.at("content"), bad)
+		case "user":
+			v.readContent(out, "user", m.at("content"), bad)
+		case "assistant":
+			open = v.readAssistant(out, m, bad)
+		case "tool":
+			id := m.at("tool_call_id").str()
+			at := slices.Index(open, id)
+			if at < 0 {
+				bad.add("messages[%d]: tool_call_id %q answers no call before it", i, id)
+			} else {
+				open = slices.Delete(open, at, at+1)
+			}
+			out.Turns = append(out.Turns, Turn{Role: "tool", Pieces: []Piece{{Kind: kindResult, ID: id, Text: v.toolText(m.at("content"), bad)}}})
+		default:
+			bad.add("messages[%d]: role %q", i, role)
+		}
+	}
+	bad.addIf(len(open) > 0, "no results for %v", open)
+}
+
+func (chat) toolText(content value, bad *problemList) string {
+	if content.isString() {
+		return content.str()
+	}
+	s := ""
+	for _, p := range content.list() {
+		bad.addIf(p.at("type").str() != "text", "a tool message holds a part of type %q", p.at("type").str())
+		s += p.at("text").str()
+	}
+	bad.addIf(!content.isList(), "a tool message without content")
+	return s
+}
+
+func (chat) readContent(out *receivedRequest, role string, content value, bad *problemList) {
+	t := Turn{Role: role}
+	if content.isString() {
+		t.Pieces = []Piece{{Kind: kindText, Text: content.str()}}
+	} else if len(content.list()) == 0 {
+		bad.add("a message of the %s without content", role)
+	}
+	for _, p := range content.list() {
+		switch kind := p.at("type").str(); {
+		case kind == "text":
+			t.Pieces = append(t.Pieces, Piece{Kind: kindText, Text: p.at("text").str()})
+		case kind == "image_url" && role == "user":
+			t.Pieces = append(t.Pieces, Piece{Kind: kindImage, Image: dataURL(p.at("image_url", "url").str())})
+		case kind == "file" && role == "user":
+			t.Pieces = append(t.Pieces, Piece{Kind: "document", Text: p.at("file", "file_data").str()})
+		default:
+			bad.add("a part of type %q in a message of the %s", kind, role)
+		}
+	}
+	out.Turns = append(out.Turns, t)
+}
+
+// dataURL reads an image from a data URL. For any other URL, Data is the URL.
+func dataURL(s string) Image {
+	head, data, ok := strings.Cut(s, ";base64,")
+	if !ok {
+		return Image{Data: s}
+	}
+	return Image{strings.TrimPrefix(head, "data:"), data}
+}
+
+func (chat) readAssistant(out *receivedRequest, m value, bad *problemList) (open []string) {
+	t := Turn{Role: "assistant"}
+	t.Pieces = appendText(t.Pieces, kindThink, m.at("reasoning_content").str())
+	content := m.at("content")
+	t.Pieces = appendText(t.Pieces, kindText, content.str())
+	for _, p := range content.list() {
+		t.Pieces = appendText(t.Pieces, kindText, p.at("text").str())
+		t.Pieces = appendText(t.Pieces, kindRefusal, p.at("refusal").str())
+	}
+	t.Pieces = appendText(t.Pieces, kindRefusal, m.at("refusal").str())
+	if c := m.at("tool_calls"); c.isList() && len(c.list()) == 0 {
+		bad.add("tool_calls is an empty list")
+	}
+	for _, c := range m.at("tool_calls").list() {
+		id, f := c.at("id").str(), c.at("function")
+		bad.addIf(id == "" || c.at("type").str() != "function" || !f.at("arguments").isString(), "a tool call that is not one: %s", c)
+		bad.addIf(slices.Contains(open, id), "two calls have the id %q", id)
+		open = append(open, id)
+		t.Pieces = append(t.Pieces, Piece{Kind: kindCall, ID: id, Name: f.at("name").str(), Args: f.at("arguments").str()})
+	}
+	bad.addIf(len(t.Pieces) == 0 && !content.isString(), "a message of the assistant without content")
+	out.Turns = append(out.Turns, t)
+	return open
+}

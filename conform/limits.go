@@ -1,0 +1,104 @@
+package conform
+
+import "slices"
+
+// limits lists what a dialect cannot express. The zero value is a dialect that can
+// express everything.
+type limits struct {
+	// Requests and responses:
+
+	noRefusal bool // a refusal is text, and the stop reason of a response
+	noSeals   bool // reasoning and calls have no signature
+
+	// Requests:
+
+	defaultMax     string // the output limit if the request has none
+	noFormatName   bool   // a schema has no name
+	noStop         bool   // there are no stop sequences
+	noSerial       bool   // parallel calls cannot be forbidden
+	noReasoning    bool   // the history has no reasoning
+	noResultImages bool   // a tool result has no images
+	noFailed       bool   // a tool result cannot be marked as failed
+	noMidSystem    bool   // system text after the first turn is text of the user
+
+	// Responses:
+
+	callsLast   bool // text and reasoning precede all calls
+	sealsAfter  bool // the signature of reasoning is on the piece after it
+	noMatch     bool // a stop sequence cannot be told from the end
+	noCacheMade bool // tokens written to the cache are not counted
+}
+
+// fitRequest returns the request without what the dialect cannot express.
+func (l limits) fitRequest(r Request) Request {
+	if r.Max == "" {
+		r.Max = l.defaultMax
+	}
+	if l.noFormatName && r.Format != nil {
+		r.Format = &Format{Schema: r.Format.Schema}
+	}
+	if l.noStop {
+		r.Stop = nil
+	}
+	r.Serial = r.Serial && !l.noSerial
+	r.Turns = mapTurns(r.Turns, func(_ string, p *Piece) bool {
+		l.fitPiece(p)
+		if l.noResultImages {
+			p.Images = nil
+		}
+		p.Failed = p.Failed && !l.noFailed
+		return p.Kind != kindThink || !l.noReasoning
+	})
+	inConversation := false
+	for i, t := range r.Turns {
+		if t.Role == "system" && inConversation && l.noMidSystem {
+			r.Turns[i].Role = "user"
+		}
+		inConversation = inConversation || t.Role != "system"
+	}
+	return r
+}
+
+// fitPiece removes from a piece what the dialect cannot express in any direction.
+func (l limits) fitPiece(p *Piece) {
+	if l.noRefusal && p.Kind == kindRefusal {
+		p.Kind = kindText
+	}
+	if l.noSeals {
+		p.Sig = ""
+	}
+}
+
+// fitResponse returns the response without what the dialect cannot express.
+func (l limits) fitResponse(r Response) Response {
+	if l.noRefusal && r.has(kindRefusal) {
+		r.Stop = "filter"
+	}
+	r.Pieces = slices.Clone(r.Pieces)
+	for i := range r.Pieces {
+		p := &r.Pieces[i]
+		l.fitPiece(p)
+		if l.sealsAfter && p.Kind == kindThink && p.Sig != "" && i+1 < len(r.Pieces) {
+			r.Pieces[i+1].Sig, p.Sig = p.Sig, ""
+		}
+	}
+	if l.callsLast {
+		slices.SortStableFunc(r.Pieces, func(a, b Piece) int { return isCall(a) - isCall(b) })
+	}
+	if l.noMatch && r.Stop == "sequence" {
+		r.Stop, r.Match = "end", ""
+	}
+	if l.noCacheMade && r.Usage != nil {
+		u := *r.Usage
+		u.Written = 0
+		r.Usage = &u
+	}
+	return r
+}
+
+func isCall(p Piece) int {
+	if p.Kind == kindCall {
+		return 1
+	}
+	return 0
+}

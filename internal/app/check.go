@@ -1,0 +1,31 @@
+package app
+
+import (
+	"errors"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/isogloss-gateway/isogloss/internal/config"
+)
+
+// Check loads the configuration and reads the certificates, keys and peppers that Run
+// reads. It opens no store, port or connection and writes nothing.
+func (o Options) Check() (*config.Config, error) {
+	cfg, err := o.LoadConfig()
+	if err != nil {
+		return nil, err
+	}
+	return cfg, checkFiles(cfg)
+}
+
+// checkFiles reports every file that the configuration names and start-up cannot use.
+func checkFiles(cfg *config.Config) error {
+	_, admin := loadTLS("admin.tls", cfg.Admin.TLS)
+	_, public := loadTLS("tls", cfg.TLS)
+	_, discovery := newDiscovery(cfg, slog.New(slog.DiscardHandler))
+	var pepper error
+	if cfg.Store.SQLite() && len(cfg.Store.Peppers) == 0 {
+		pepper = checkPepper(filepath.Join(cfg.Data, "pepper"), cfg)
+	}
+	return errors.Join(public, admin, discovery, pepper)
+}

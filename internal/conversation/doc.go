@@ -1,0 +1,21 @@
+// Package conversation keeps what a later request of the same conversation needs
+// and its client does not send again:
+//
+//   - Seals: the signed or encrypted reasoning of responses that call tools. Some
+//     vendors reject the next request without it, and many clients drop it.
+//   - Responses: requests and responses that a client refers to by id
+//     (previous_response_id, item_reference) on upstreams that store nothing.
+//   - Owners: which tenant may use the ids of what vendors keep.
+//   - Pins: which target answered a conversation. Reasoning that was sealed under
+//     one credential is useless under another.
+//
+// Everything is in the memory of this process and bounded by a TTL, a number of
+// entries and a number of bytes. Owners are also in the store, if there is one. An entry
+// is found only by the caller that it was stored for.
+package conversation
+
+// Caller is the client that entries belong to.
+type Caller struct {
+	ID     string // of its key
+	Tenant string // whose share of the memory it uses
+}

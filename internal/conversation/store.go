@@ -1,0 +1,226 @@
+package conversation
+
+import (
+	"bytes"
+	"container/heap"
+	"container/list"
+	"crypto/sha256"
+	"sync"
+	"time"
+)
+
+// bounds limit a store.
+type bounds struct {
+	ttl        time.Duration // since the last use
+	maxEntries int
+	maxValue   int   // bytes of one value
+	maxBytes   int64 // bytes of all values together
+}
+
+// store is a map from digests to bytes. When it is full, it drops the least recently
+// used entries of the tenant that uses the most bytes, so that no tenant can evict what
+// another has within an equal share. An LRU fits better than a cache by frequency: a
+// conversation is used a few times in a row and then never again.
+type store struct {
+	mu      sync.Mutex
+	bounds  bounds
+	entries map[key]*list.Element
+	tenants map[string]*tenant
+	largest tenantHeap
+	bytes   int64
+	swept   time.Time // when expired entries of all tenants were last removed
+}
+
+// sweepEvery is the interval in which expired entries of all tenants are removed.
+const sweepEvery = time.Minute
+
+// tenant holds the entries of one tenant.
+type tenant struct {
+	name   string
+	recent list.List // of *entry, most recently used last
+	bytes  int64
+	at     int // position in the heap
+}
+
+// tenantHeap has the tenant with the most bytes first.
+type tenantHeap []*tenant
+
+func (h tenantHeap) Len() int           { return len(h) }
+func (h tenantHeap) Less(i, j int) bool { return h[i].bytes > h[j].bytes }
+func (h tenantHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *tenantHeap) Push(x any) {
+	t := x.(*tenant) //nolint:forcetypeassert // only tenants are pushed
+	t.at = len(*h)
+	*h = append(*h, t)
+}
+
+func (h *tenantHeap) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	*h = (*h)[:last]
+	return t
+}
+
+// key is a digest of everything that a caller has to know to find an entry.
+type key [sha256.Size]byte
+
+type entry struct {
+	key     key
+	tenant  *tenant
+	value   []byte // empty where the key is ambiguous
+	expires time.Time
+}
+
+// entryOverhead is the approximate memory of one entry in the map and the list.
+const entryOverhead = 256
+
+func (e *entry) size() int64 { return int64(len(e.value)) + entryOverhead }
+
+func newStore(b bounds) *store {
+	return &store{bounds: b, entries: map[key]*list.Element{}, tenants: map[string]*tenant{}}
+}
+
+// newKey returns the digest of the parts.
+func newKey(parts ...string) key {
+	d := newDigester()
+	d.write(parts...)
+	return key(d.sum())
+}
+
+// setMaxBytes changes the bound of all values together and evicts what exceeds it.
+func (s *store) setMaxBytes(n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bounds.maxBytes = n
+	s.evict(time.Now())
+}
+
+// put stores a copy of a tenant's value and replaces the key's previous value. It reports
+// whether the value is within the limits.
+func (s *store) put(tenant string, k key, value []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.fits(value) {
+		return false
+	}
+	s.set(tenant, k, value)
+	return true
+}
+
+// putOnce stores a copy of value under a key that must have one meaning. Where the
+// key already has another value it becomes ambiguous: get finds neither of the two.
+// putOnce reports whether get will find value.
+func (s *store) putOnce(tenant string, k key, value []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.fits(value) {
+		return false
+	}
+	if old, ok := s.use(k); ok && !bytes.Equal(old, value) {
+		s.set(tenant, k, nil)
+		return false
+	}
+	s.set(tenant, k, value)
+	return true
+}
+
+// putFirst stores a copy of value unless the key has one. It returns the key's value.
+func (s *store) putFirst(tenant string, k key, value []byte) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.use(k); ok {
+		return old
+	}
+	if s.fits(value) {
+		s.set(tenant, k, value)
+	}
+	return value
+}
+
+// get returns the value of a key and renews its TTL. The value must not be changed.
+func (s *store) get(k key) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	value, _ := s.use(k)
+	return value, len(value) > 0
+}
+
+func (s *store) isEmpty() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.entries) == 0
+}
+
+func (s *store) fits(value []byte) bool {
+	return len(value) <= s.bounds.maxValue && int64(len(value))+entryOverhead <= s.bounds.maxBytes
+}
+
+func (s *store) use(k key) ([]byte, bool) {
+	at, ok := s.entries[k]
+	if !ok {
+		return nil, false
+	}
+	e, now := at.Value.(*entry), time.Now()
+	if now.After(e.expires) {
+		return nil, false
+	}
+	e.expires = now.Add(s.bounds.ttl)
+	e.tenant.recent.MoveToBack(at)
+	return e.value, true
+}
+
+func (s *store) set(name string, k key, value []byte) {
+	if at, ok := s.entries[k]; ok {
+		s.remove(at)
+	}
+	t, ok := s.tenants[name]
+	if !ok {
+		t = &tenant{name: name}
+		s.tenants[name] = t
+		heap.Push(&s.largest, t)
+	}
+	now := time.Now()
+	e := &entry{key: k, tenant: t, value: bytes.Clone(value), expires: now.Add(s.bounds.ttl)}
+	s.entries[k] = t.recent.PushBack(e)
+	s.grow(t, e.size())
+	s.evict(now)
+}
+
+// evict removes expired entries, and the least recently used ones of the largest tenant
+// until the rest is within the bounds.
+func (s *store) evict(now time.Time) {
+	if now.Sub(s.swept) >= sweepEvery {
+		s.swept = now
+		for _, t := range s.tenants {
+			for at := t.recent.Front(); at != nil && now.After(at.Value.(*entry).expires); at = t.recent.Front() {
+				s.remove(at)
+			}
+		}
+	}
+	for len(s.entries) > s.bounds.maxEntries || s.bytes > s.bounds.maxBytes {
+		s.remove(s.largest[0].recent.Front())
+	}
+}
+
+func (s *store) remove(at *list.Element) {
+	e := at.Value.(*entry) //nolint:forcetypeassert // only entries are in the lists
+	t := e.tenant
+	t.recent.Remove(at)
+	delete(s.entries, e.key)
+	s.grow(t, -e.size())
+	if t.recent.Len() == 0 {
+		heap.Remove(&s.largest, t.at)
+		delete(s.tenants, t.name)
+	}
+}
+
+// grow changes the size of a tenant's entries.
+func (s *store) grow(t *tenant, by int64) {
+	t.bytes += by
+	s.bytes += by
+	heap.Fix(&s.largest, t.at)
+}

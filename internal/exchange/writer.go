@@ -1,0 +1,213 @@
+package exchange
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/sse"
+)
+
+// Limits of writing to a client. A client that does not accept a piece within
+// writeTimeout counts as disconnected. Large writes are split, so that a slow reader of a
+// large event still makes progress. Smaller pieces would allow slower clients and cost a
+// system call each.
+const (
+	writeTimeout   = 30 * time.Second
+	writePiece     = 8 << 10
+	deadlineSlack  = time.Second // maximum age of a write deadline
+	discardTimeout = 5 * time.Second
+)
+
+// ClientWriter is the only owner of a request's http.ResponseWriter. The request's
+// goroutine and the keep-alive timer share it, so every method takes its lock.
+type ClientWriter struct {
+	mu sync.Mutex
+	w  http.ResponseWriter
+	rc http.ResponseController
+
+	started  bool // the status line is written
+	content  bool // a part of the response body is written, other than keep-alives
+	written  int64
+	deadline time.Time   // when the write deadline was last set
+	split    bool        // several pieces were written since the last flush
+	copies   []io.Writer // also receive the bytes; they never fail
+
+	reading sync.Mutex // a transport may read the body in its own goroutine
+	unread  bool       // the rest of the body is not wanted
+
+	timer    *time.Timer // sends keep-alives; nil: none
+	interval time.Duration
+	stopped  bool // no further keep-alives
+}
+
+// NewClientWriter returns a writer of the response to one request.
+func NewClientWriter(w http.ResponseWriter) *ClientWriter {
+	return &ClientWriter{w: w, rc: *http.NewResponseController(w)}
+}
+
+// SetHeader sets a response header, or a trailer once the response has started.
+func (c *ClientWriter) SetHeader(name, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.w.Header()[name] = []string{value}
+}
+
+// Header returns the response headers. Call it after StopKeepAlive.
+func (c *ClientWriter) Header() http.Header { return c.w.Header() }
+
+// Copy makes w receive a copy of everything that is written from now on.
+func (c *ClientWriter) Copy(w io.Writer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.copies = append(c.copies, w)
+}
+
+// Started reports whether the status line is written, by a response or by a
+// keep-alive.
+func (c *ClientWriter) Started() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.started
+}
+
+// HasContent reports whether a part of a response body is written.
+func (c *ClientWriter) HasContent() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.content
+}
+
+// Written returns the number of bytes written to the body.
+func (c *ClientWriter) Written() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.written
+}
+
+// Start writes the status line, unless it is written already. It calls header first, to
+// set the response headers.
+func (c *ClientWriter) Start(status int, header func(http.Header)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.start(status, header)
+}
+
+func (c *ClientWriter) start(status int, header func(http.Header)) {
+	if c.started {
+		return
+	}
+	header(c.w.Header())
+	c.started = true
+	c.w.WriteHeader(status)
+}
+
+// Write writes a part of the body. It blocks while the client does not read, which
+// is how back-pressure reaches the upstream.
+func (c *ClientWriter) Write(p []byte, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.content = true
+	return c.write(p, now)
+}
+
+// WriteEvents starts a stream if necessary, writes whole events and flushes them.
+func (c *ClientWriter) WriteEvents(p []byte, now time.Time, lane headers) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.started {
+		c.start(http.StatusOK, lane.SetStreamHeaders)
+	}
+	c.content = true
+	if c.timer != nil && !c.stopped {
+		defer c.timer.Reset(c.interval)
+	}
+	if err := c.write(p, now); err != nil {
+		return err
+	}
+	return c.flush()
+}
+
+// Flush sends buffered bytes.
+func (c *ClientWriter) Flush() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.flush()
+}
+
+func (c *ClientWriter) write(p []byte, now time.Time) error {
+	for {
+		c.extendDeadline(now)
+		n, err := c.w.Write(p[:min(len(p), writePiece)])
+		c.written += int64(n)
+		for _, w := range c.copies {
+			_, _ = w.Write(p[:n]) // copies never fail
+		}
+		if err != nil || n == len(p) {
+			return err
+		}
+		p, now, c.split = p[n:], time.Now(), true
+	}
+}
+
+func (c *ClientWriter) extendDeadline(now time.Time) {
+	if now.Sub(c.deadline) > deadlineSlack {
+		c.deadline = now
+		_ = c.rc.SetWriteDeadline(now.Add(writeTimeout))
+	}
+}
+
+func (c *ClientWriter) flush() error {
+	if c.split { // writing the pieces may have taken long
+		c.split = false
+		c.extendDeadline(time.Now())
+	}
+	return c.rc.Flush()
+}
+
+// KeepAlive sends a comment line whenever nothing else was written for interval. The
+// first one starts the response with the given headers. The comment is one line: some
+// clients parse a blank line after it as an event without data.
+func (c *ClientWriter) KeepAlive(interval time.Duration, header http.Header) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.timer != nil {
+		return
+	}
+	c.interval = interval
+	c.timer = time.AfterFunc(interval, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.stopped {
+			return
+		}
+		c.start(http.StatusOK, func(h http.Header) { maps.Copy(h, header) })
+		if c.write(sse.AppendComment(nil, "keep-alive"), time.Now()) == nil && c.flush() == nil {
+			c.timer.Reset(interval)
+		}
+	})
+}
+
+// StopKeepAlive ends the keep-alives and reports whether the response has started.
+// From then on only the request's goroutine uses the writer.
+func (c *ClientWriter) StopKeepAlive() (started bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	return c.started
+}
+
+// KeepsAlive reports whether KeepAlive was called.
+func (c *ClientWriter) KeepsAlive() bool { return c.timer != nil }
+
+// Close stops the keep-alives. It renews the write deadline, because the server still
+// writes buffered bytes.
+func (c *ClientWriter) Close() {
+	c.StopKeepAlive()
+	c.extendDeadline(time.Now())
+}

@@ -1,0 +1,26 @@
+package ingress
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// CheckMedia rejects a request whose content type is not JSON. This also protects against
+// web pages: a browser sends a cross-origin request without preflight only with one of
+// three other content types.
+func CheckMedia(h http.Header) *llm.Error {
+	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		return &llm.Error{Kind: llm.UnsupportedMedia, Message: "compressed request bodies are not read; send the body without Content-Encoding"}
+	}
+	media := h.Get("Content-Type")
+	if media == "application/json" {
+		return nil
+	}
+	if m, _, err := mime.ParseMediaType(media); err == nil && m == "application/json" {
+		return nil
+	}
+	return &llm.Error{Kind: llm.UnsupportedMedia, Message: "the body must be JSON; send 'Content-Type: application/json'"}
+}

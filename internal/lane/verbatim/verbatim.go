@@ -1,0 +1,115 @@
+// Package verbatim is the lane between a client and an upstream of the same dialect. It
+// relays bytes without the neutral model: it edits the request only as the configuration
+// requires, and relays the response unchanged while a tap reads usage, finish reason and
+// errors.
+package verbatim
+
+import (
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/lane/translate"
+	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// Lane relays requests and responses.
+type Lane struct {
+	// Translate delivers the response if only one side streams.
+	Translate *translate.Lane
+}
+
+// attempt is a call encoded for one target.
+type attempt struct {
+	lane    *Lane
+	call    *exchange.Call
+	target  *exchange.Target
+	request exchange.Request
+	losses  []llm.Loss
+	tap     protocol.Tap
+
+	// reformed delivers the response if only one side streams; nil otherwise.
+	reformed exchange.Prepared
+}
+
+// Prepare applies the configured edits to the client's body.
+func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
+	a := &attempt{lane: l, call: c, target: t}
+	edits, err := a.edits(o)
+	if err != nil {
+		return a, err
+	}
+	a.request.Path = c.UpstreamPath(t, a.request.Stream)
+	a.request.Header = c.DialectHeaders()
+	a.request.Body = wire.Patch(c.Body.Text(), edits)
+	a.tap = t.Dialect.Codec.NewTap(c.Body.Choices)
+	return a, nil
+}
+
+// edits returns the changes to the body: the names of models, the provider's quirks, the
+// stream flag, the request for usage and the salt of the prefix cache.
+func (a *attempt) edits(o exchange.Options) ([]wire.Edit, *llm.Error) {
+	c, p := a.call, a.target.Provider
+	edits, losses, err := c.EditExtensions(a.target)
+	if err != nil {
+		return nil, err
+	}
+	a.losses = losses
+	models, err := c.EditModels(a.target)
+	if err != nil {
+		return nil, err
+	}
+	edits = append(edits, models...)
+	if a.target.Model != c.Body.Model && c.Dialect.SetModel != nil {
+		edits = append(edits, c.Dialect.SetModel(&c.Body.Index, a.target.Model))
+	}
+	edits = append(edits, exchange.Renames(&c.Body.Index, c.Dialect, p.Quirks)...)
+	a.request.Stream = c.Body.Stream
+	if !c.Body.Stream && c.Operation == protocol.Generate && p.UpstreamStream == provider.Always {
+		a.request.Stream = true
+		if c.Dialect.SetStream != nil {
+			edits = append(edits, c.Dialect.SetStream(&c.Body.Index))
+		}
+	}
+	if o.IncludeUsage && a.request.Stream && !c.Body.Usage && c.Dialect.RequestUsage != nil {
+		edits = append(edits, c.Dialect.RequestUsage(&c.Body.Index))
+		a.request.AddedUsage = true
+	}
+	if salt := c.CacheSalt(a.target); salt != "" {
+		edits = append(edits, c.Body.Set(c.Dialect.CacheSalt, wire.Quote(salt)))
+	}
+	return edits, nil
+}
+
+// Request returns the upstream request.
+func (a *attempt) Request() *exchange.Request { return &a.request }
+
+// Summary returns the id, model, finish reason and usage of the response.
+func (a *attempt) Summary() protocol.Summary {
+	if a.reformed != nil {
+		s := a.reformed.Summary()
+		s.Kept = a.tap.Summary().Kept
+		return s
+	}
+	if a.tap == nil { // the request could not be encoded
+		return protocol.Summary{}
+	}
+	return a.tap.Summary()
+}
+
+// Fidelity returns the value of the Isogloss-Fidelity header.
+func (a *attempt) Fidelity() string {
+	if a.reformed != nil {
+		return a.reformed.Fidelity()
+	}
+	return exchange.FidelityOf(a.losses)
+}
+
+// EncodeStreamError returns the error event that ends a stream. In some dialects it
+// depends on the events before it, which the tap has read.
+func (a *attempt) EncodeStreamError(err *llm.Error) []byte {
+	if encode := a.call.Dialect.EndStream; encode != nil && a.tap != nil {
+		return encode(a.tap, err)
+	}
+	return a.call.Dialect.Codec.EncodeStreamError(err)
+}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+)
+
+// TestPgBouncer runs the store behind PgBouncer in transaction mode: two nodes that migrate at the same
+// time, keys, changes and the ledger, with the timeouts of statements.
+func TestPgBouncer(t *testing.T) {
+	pg := storetest.Postgres(t)
+	pooler := storetest.PgBouncer(t, pg)
+	var wg sync.WaitGroup
+	nodes := make([]*Store, 2)
+	for i := range nodes {
+		wg.Go(func() { nodes[i] = opened(t, pooler.URL, Options{Migrate: true}) })
+	}
+	wg.Wait()
+	ctx := t.Context()
+	for _, s := range nodes {
+		for end := time.Now().Add(time.Minute); s.Ready() != nil; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(s.Ready())
+			}
+		}
+		if !s.pooled.Load() {
+			t.Error("the pooler was not recognised")
+		}
+	}
+	no(t, nodes[0].CreateKey(ctx, sampleKey("k1")))
+	c, err := nodes[1].Changes(ctx, access.Cursor{}, 10)
+	no(t, err)
+	no(t, nodes[0].CreateKey(ctx, sampleKey("k2")))
+	if c, err = nodes[1].Changes(ctx, c.Next, 10); err != nil || len(c.Records) != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for i := range 4 {
+		wg.Go(func() {
+			for n := range 20 {
+				b := usage.Batch{Log: string(rune('a' + i)), After: int64(n * 5), To: int64(n*5 + 5), Rows: rows(string(rune('a'+i))+string(rune('a'+n)), 5)}
+				if _, err := nodes[i%2].Append(ctx, b); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	list, err := nodes[0].Rows(ctx, RowQuery{Limit: 1000})
+	if err != nil || len(list) != 400 {
+		t.Errorf("%d rows, %v", len(list), err)
+	}
+	began := time.Now()
+	err = nodes[0].readOnly(ctx, func(ctx context.Context, c conn) error {
+		return c.exec(context.WithoutCancel(ctx), `SELECT pg_sleep(30)`)
+	})
+	if took := time.Since(began); err == nil || took > 10*time.Second || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a statement without end: %v after %v", err, took)
+	}
+	// No setting of a transaction stays in a session that another client gets.
+	link, err := nodes[0].write.Conn(ctx)
+	no(t, err)
+	defer link.Close()
+	var timeout string
+	no(t, link.QueryRowContext(ctx, `SHOW statement_timeout`).Scan(&timeout))
+	if timeout != "0" {
+		t.Errorf("a session has a statement_timeout of %s", timeout)
+	}
+}
+
+// TestFencedPrimary promotes a standby and makes the old primary read-only, as a cluster manager does that
+// cannot stop it. The store follows, although its connections to the old one work.
+func TestFencedPrimary(t *testing.T) {
+	old := storetest.Postgres(t)
+	s := opened(t, old.URL, Options{Migrate: true})
+	no(t, s.CreateKey(t.Context(), sampleKey("k1")))
+	no(t, s.Close())
+	standby, err := storetest.RunStandby(t.TempDir(), old.Addr)
+	no(t, err)
+	t.Cleanup(standby.Close)
+	s = opened(t, "postgres://postgres@"+old.Addr+","+standby.Addr+"/postgres?sslmode=disable&target_session_attrs=read-write", Options{Migrate: true})
+	for i := range 20 { // open several connections
+		if _, err := s.Append(t.Context(), usage.Batch{Log: "l", After: int64(i), To: int64(i + 1), Rows: rows(string(rune('a'+i)), 1)}); err != nil && i > 5 {
+			t.Fatal(err)
+		}
+	}
+	psql := func(server *storetest.Server, statements ...string) {
+		t.Helper()
+		db, err := openPostgres(server.URL, &atomic.Bool{})
+		no(t, err)
+		defer db.Close()
+		for _, statement := range statements {
+			_, err := db.ExecContext(t.Context(), statement)
+			no(t, err)
+		}
+	}
+	psql(standby, `SELECT pg_promote()`)
+	psql(old, `ALTER SYSTEM SET default_transaction_read_only = on`, `SELECT pg_reload_conf()`)
+	direct := opened(t, standby.URL, Options{})
+	began := time.Now()
+	for direct.CreateKey(t.Context(), sampleKey("k2")) != nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	for {
+		if _, err := s.Key(t.Context(), "k2"); err == nil {
+			break
+		}
+		_, _ = s.Changes(t.Context(), access.Cursor{}, 10) // as a node polls
+		if time.Since(began) > time.Minute {
+			t.Fatal("the store stays with the old primary")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Logf("the store found the new primary after %v", time.Since(began).Round(time.Millisecond))
+	if _, err := s.Append(t.Context(), usage.Batch{Log: "m", To: 1, Rows: rows("z", 1)}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,62 @@
+package testrig
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"syscall"
+)
+
+// The range of ports that Addresses chooses from. It lies below the range that systems
+// use for outgoing connections, so no connection takes the port of a server that is
+// down or about to start.
+const firstPort, portCount = 10_000, 22_000
+
+// Addresses returns n different unused loopback addresses. It holds all of them until the
+// last is found, because the system may hand out a released port again.
+func Addresses(n int) (found []string, err error) {
+	for len(found) < n {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(portCount)))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = l.Close() }() // it was never served
+		found = append(found, l.Addr().String())
+	}
+	return found, nil
+}
+
+// Address returns one unused loopback address.
+func Address() (string, error) {
+	found, err := Addresses(1)
+	if err != nil {
+		return "", err
+	}
+	return found[0], nil
+}
+
+// UnusedPort returns an address that is bound but not listened on: connections to it
+// are refused, and no other process can take it until release is called.
+func UnusedPort() (address string, release func() error, err error) {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	release = func() error { return syscall.Close(fd) }
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return "", nil, err
+	}
+	bound, err := syscall.Getsockname(fd)
+	if err != nil {
+		return "", nil, err
+	}
+	at, ok := bound.(*syscall.SockaddrInet4)
+	if !ok {
+		return "", nil, fmt.Errorf("unexpected address %v", bound)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", at.Port), release, nil
+}

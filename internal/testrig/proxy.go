@@ -1,0 +1,118 @@
+package testrig
+
+import (
+	"io"
+	"net"
+	"sync"
+)
+
+// Proxy forwards TCP connections to a server. It can block them, and it can watch the
+// bytes that pass.
+type Proxy struct {
+	Addr string // host:port
+
+	watch func(requests, responses io.Reader) (io.Reader, io.Reader)
+	l     net.Listener
+	wg    sync.WaitGroup
+
+	mu      sync.Mutex
+	target  string
+	blocked bool
+	conns   map[net.Conn]bool
+}
+
+// NewProxy listens on a loopback port until Close. For each connection, watch wraps the
+// bytes in both directions; nil forwards them as they are.
+func NewProxy(target string, watch func(requests, responses io.Reader) (io.Reader, io.Reader)) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{Addr: l.Addr().String(), target: target, watch: watch, l: l, conns: map[net.Conn]bool{}}
+	p.wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			p.wg.Go(func() { p.forward(conn) })
+		}
+	})
+	return p, nil
+}
+
+// Close stops the proxy and closes all connections.
+func (p *Proxy) Close() {
+	_ = p.l.Close() // nothing more is accepted
+	p.Block()
+	p.wg.Wait()
+}
+
+// Block closes all connections and forwards no more.
+func (p *Proxy) Block() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocked = true
+	for c := range p.conns {
+		_ = c.Close() // the peer may have closed it first
+	}
+}
+
+// Unblock forwards connections again.
+func (p *Proxy) Unblock() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.blocked = false
+}
+
+// Lead closes all connections and forwards the next ones to another server.
+func (p *Proxy) Lead(target string) {
+	p.Block()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target, p.blocked = target, false
+}
+
+// keep registers a connection, unless the proxy is blocked.
+func (p *Proxy) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.blocked {
+		_ = c.Close() // nothing was sent on it
+		return false
+	}
+	p.conns[c] = true
+	return true
+}
+
+func (p *Proxy) drop(c net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, c)
+	_ = c.Close() // it may be closed already
+}
+
+// forward joins two connections until either side ends its own.
+func (p *Proxy) forward(client net.Conn) {
+	if !p.keep(client) {
+		return
+	}
+	defer p.drop(client)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.Dial("tcp", target)
+	if err != nil || !p.keep(server) {
+		return
+	}
+	var requests, responses io.Reader = client, server
+	if p.watch != nil {
+		requests, responses = p.watch(client, server)
+	}
+	p.wg.Go(func() {
+		defer p.drop(server)
+		_, _ = io.Copy(server, requests) // either side may end it
+	})
+	_, _ = io.Copy(client, responses) // likewise
+	p.drop(server)
+}

@@ -1,0 +1,91 @@
+package upstream
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// requestBody is a request body that can be released while its request lives. A
+// transport keeps the request until the response ends, and a stream may last half
+// an hour after a prompt of megabytes.
+type requestBody struct {
+	mu sync.Mutex // a transport may close a body that it still reads
+	r  bytes.Reader
+}
+
+// errReplayed ends net/http's own resends.
+var errReplayed = errors.New("several idle connections turned out to be closed")
+
+// maxReplays limits net/http's resends of a request. An HTTP/2 upstream that
+// sends GOAWAY needs two.
+const maxReplays = 2
+
+// SetBody sets the body of a request. net/http resends a request when an idle
+// connection turns out to be closed before the first response byte; SetBody
+// limits how often.
+func SetBody(req *http.Request, body []byte) {
+	replays := 0
+	req.ContentLength = int64(len(body))
+	req.Body = newBody(body)
+	req.GetBody = func() (io.ReadCloser, error) {
+		if replays++; replays > maxReplays {
+			return nil, errReplayed
+		}
+		return newBody(body), nil
+	}
+}
+
+func newBody(body []byte) *requestBody {
+	b := new(requestBody)
+	b.r.Reset(body)
+	return b
+}
+
+func (b *requestBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.r.Read(p)
+}
+
+// Close releases the bytes.
+func (b *requestBody) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.r.Reset(nil)
+	return nil
+}
+
+// readCloser reads from one value and closes another.
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// maxTrustedSize is the largest buffer that is allocated for a declared Content-Length
+// before the bytes arrive.
+const maxTrustedSize = 1 << 20
+
+// readSized reads to the end. It allocates for the declared size up to maxTrustedSize,
+// and for the full size after that many bytes have arrived.
+func readSized(r io.Reader, size int64) ([]byte, error) {
+	if size <= 0 {
+		return io.ReadAll(r)
+	}
+	b := make([]byte, 0, min(size, maxTrustedSize)+bytes.MinRead)
+	for {
+		n, err := r.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return b, nil
+		case err != nil:
+			return b, err
+		case len(b) == cap(b):
+			grown := max(int(size), 2*len(b)) + bytes.MinRead
+			b = append(make([]byte, 0, grown), b...)
+		}
+	}
+}

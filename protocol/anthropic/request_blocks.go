@@ -1,0 +1,323 @@
+package anthropic
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// decodeBlock decodes a content block of a request or a response.
+func decodeBlock(raw wire.Raw) (llm.Block, error) {
+	kind := blockType(raw)
+	switch kind {
+	case "":
+		return nil, errors.New("want an object with a type")
+	case "text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document":
+	case "search_result":
+		return decodeSearchResult(raw), nil
+	default:
+		return decodeForeign(kind, raw), nil
+	}
+	var w Block
+	if err := wire.Unmarshal(raw, &w); err != nil {
+		return nil, err
+	}
+	meta := llm.Meta{Cache: decodeCache(w.CacheControl), Ext: extOf(w.Extra)}
+	if seals := protocol.Uncarry(llm.Raw(w.ExtraContent)); seals != nil {
+		meta.Seals = seals
+	} else if len(w.ExtraContent) > 0 {
+		keep(&meta.Ext, protocol.CarrierMember, w.ExtraContent)
+	}
+	switch kind {
+	case "text":
+		return &llm.Text{Meta: meta, Text: w.Text.Value().String(), Citations: decodeCitations(w.Citations)}, nil
+	case "thinking":
+		return decodeThinking(meta, &w), nil
+	case "redacted_thinking":
+		meta.Seals = append(meta.Seals, llm.Seal{Form: llm.Redacted, Data: w.Data.Value(), Origin: own})
+		return &llm.Thought{Meta: meta}, nil
+	case "tool_use":
+		if w.ID.Value() == "" || w.Name.Value() == "" {
+			return nil, errors.New("tool_use needs an id and a name")
+		}
+		return &llm.ToolCall{Meta: meta, CallID: w.ID.Value(), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}, nil
+	case "tool_result":
+		return decodeResult(meta, &w)
+	}
+	return decodeMedia(meta, kind, &w, raw)
+}
+
+// blockType returns only the type of a block, which nearly always comes first.
+func blockType(raw wire.Raw) string {
+	if rest, ok := bytes.CutPrefix(raw, []byte(`{"type":"`)); ok {
+		if word, _, ok := bytes.Cut(rest, []byte{'"'}); ok && bytes.IndexByte(word, '\\') < 0 {
+			return string(word)
+		}
+	}
+	var b struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &b, jsontext.AllowInvalidUTF8(true)) != nil {
+		return ""
+	}
+	return b.Type
+}
+
+// decodeForeign decodes a block that has no neutral form: of a tool that
+// Anthropic runs, or of an unknown type.
+func decodeForeign(kind string, raw wire.Raw) llm.Block {
+	meta := llm.Meta{}
+	if strings.HasSuffix(kind, "_tool_use") || strings.HasSuffix(kind, "_tool_result") {
+		return &llm.ServerCall{Meta: meta, Protocol: own, Type: kind, Raw: llm.Raw(raw), Digest: digest(raw)}
+	}
+	return &llm.Opaque{Meta: meta, Protocol: own, Type: kind, Raw: llm.Raw(raw)}
+}
+
+// digest returns a text summary of a vendor-run tool's block, for models of other
+// vendors.
+func digest(raw wire.Raw) string {
+	var b struct {
+		Name  string         `json:"name"`
+		Input jsontext.Value `json:"input"`
+	}
+	if json.Unmarshal(raw, &b, wire.Lenient) == nil && b.Name != "" {
+		return b.Name + " " + string(b.Input)
+	}
+	return innerText(raw)
+}
+
+// innerText collects the titles, URLs, texts and outputs in a block, one per
+// line.
+func innerText(raw wire.Raw) string {
+	var lines []string
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			for _, name := range []string{"title", "url", "source", "text", "data", "stdout", "stderr", "error_code", "content"} {
+				if s, ok := v[name].(string); ok && s != "" {
+					lines = append(lines, s)
+				} else if !ok {
+					walk(v[name])
+				}
+			}
+		}
+	}
+	var v any
+	if json.Unmarshal(raw, &v, wire.Lenient) == nil {
+		walk(v)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// decodeCitations reads the citations of a text block.
+func decodeCitations(raw wire.Raw) []llm.Citation {
+	var list wire.List[wire.Raw]
+	if raw.Kind() != '[' || wire.UnmarshalLenient(raw, &list) != nil {
+		return nil
+	}
+	var out []llm.Citation
+	for _, c := range list.All() {
+		if c.Kind() == '{' {
+			out = append(out, decodeCitation(*c))
+		}
+	}
+	return out
+}
+
+// decodeCitation decodes a citation. It always refers to the whole block.
+func decodeCitation(raw wire.Raw) llm.Citation {
+	var c struct {
+		URL           string `json:"url"`
+		Title         string `json:"title"`
+		DocumentTitle string `json:"document_title"`
+		FileID        string `json:"file_id"`
+		CitedText     string `json:"cited_text"`
+	}
+	_ = json.Unmarshal(raw, &c, wire.Lenient) // what cannot be read is still in Raw
+	if c.Title == "" {
+		c.Title = c.DocumentTitle
+	}
+	return llm.Citation{URL: c.URL, Title: c.Title, FileID: c.FileID, Quote: c.CitedText, Protocol: own, Raw: llm.Raw(raw)}
+}
+
+func decodeCache(c wire.Opt[CacheControl]) *llm.CacheMark {
+	w, ok := c.Get()
+	if !ok {
+		return nil
+	}
+	return &llm.CacheMark{TTL: w.TTL.Value(), Ext: extOf(w.Extra)}
+}
+
+// turn encodes the blocks of one turn except tool results. The API rejects blank
+// text, so it is dropped, and its cache mark moves to the previous block. CRQ-06,
+// ANT-21
+func (e *requestEncoder) turn(i int) []wire.Raw {
+	t := e.req.Turns[i]
+	at := protocol.At("turns", i)
+	marks := make([]*llm.CacheMark, len(t.Blocks))
+	last := -1
+	for k, b := range t.Blocks {
+		switch {
+		case !isText(b, isBlank):
+			last, marks[k] = k, b.Common().Cache
+		case b.Common().Cache != nil && last >= 0 && marks[last] == nil:
+			marks[last] = b.Common().Cache
+		}
+	}
+	var out []wire.Raw
+	for k, b := range t.Blocks {
+		if _, result := b.(*llm.ToolResult); result || isText(b, isBlank) {
+			continue
+		}
+		if text, ok := b.(*llm.Text); ok && k == last {
+			if short := e.trim(i, text.Text); short != text.Text {
+				e.report.Approximate(at, "text.trimmed", "white space at the end of a response to be continued")
+				trimmed := *text
+				trimmed.Text = short
+				b = &trimmed
+			}
+		}
+		out = append(out, e.block(protocol.At(at+".blocks", k), t.Role, b, marks[k])...)
+	}
+	return out
+}
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// block encodes one block of a message. It may return nil.
+func (e *requestEncoder) block(at string, role llm.Role, b llm.Block, mark *llm.CacheMark) []wire.Raw {
+	w := Block{CacheControl: e.cache(at, mark), Extra: extraOf(b.Common().Ext)}
+	switch b := b.(type) {
+	case *llm.Text:
+		e.foreignSeals(at, b.Seals)
+		if mark == nil && isPlain(b) {
+			return []wire.Raw{textBlock(b.Text)}
+		}
+		w.Type, w.Text = wire.Some("text"), wire.Some(wire.NewText(b.Text))
+		w.Citations = e.citations(at, role, b.Citations)
+	case *llm.Refusal:
+		e.report.Approximate(at, "refusal.as_text", "the protocol knows no refusal in history")
+		w.Type, w.Text = wire.Some("text"), wire.Some(wire.NewText(b.Text))
+	case *llm.Thought:
+		return e.thought(at, b)
+	case *llm.ToolCall:
+		if _, ok := e.pairs.order[b]; !ok {
+			return nil // already reported as refused
+		}
+		e.foreignSeals(at, b.Seals)
+		w.Type, w.ID = wire.Some("tool_use"), wire.Some(e.pairs.ids[b])
+		w.Name, w.Input = wire.Some(e.names.sent(refOf(b))), e.args(at, b)
+	case *llm.Media:
+		return e.mediaIn(at, role, b, w)
+	case *llm.ServerCall:
+		if b.Protocol == own {
+			return []wire.Raw{wire.Raw(b.Raw)}
+		}
+		if b.Digest == "" {
+			e.report.Drop(at, "server_tool.dropped", "a call of another vendor's tool says nothing here")
+			return nil
+		}
+		e.report.Approximate(at, "server_tool.digest", "a call of another vendor's tool is sent as text")
+		w.Type, w.Text = wire.Some("text"), wire.Some(wire.NewText(b.Digest))
+	case *llm.Opaque:
+		if b.Protocol == own {
+			return []wire.Raw{wire.Raw(b.Raw)}
+		}
+		e.report.Refuse(at, "block.unknown", "a block of type "+b.Type+" has no counterpart") // CRQ-41
+		return nil
+	default:
+		return nil
+	}
+	return e.marshal(at, &w)
+}
+
+func (e *requestEncoder) marshal(at string, w *Block) []wire.Raw {
+	raw, err := wire.Marshal(w)
+	if err != nil {
+		e.report.Refuse(at, "block.invalid", err.Error())
+		return nil
+	}
+	return []wire.Raw{raw}
+}
+
+// textBlock writes text.
+func textBlock(text string) wire.Raw {
+	return append(wire.AppendQuote([]byte(`{"type":"text","text":`), text), '}')
+}
+
+// foreignSeals reports seals that only another vendor can read.
+func (e *requestEncoder) foreignSeals(at string, seals []llm.Seal) {
+	for _, s := range seals {
+		e.dropIf(s.Origin != own, at+".seals", "seal.foreign")
+	}
+}
+
+// citations writes Anthropic's own citations if the version accepts them.
+func (e *requestEncoder) citations(at string, role llm.Role, list []llm.Citation) wire.Raw {
+	raws := ownCitations(list)
+	if len(raws) < len(list) {
+		e.report.Drop(at+".citations", "citation.foreign", "citations of another vendor")
+	}
+	if len(raws) == 0 {
+		return nil
+	}
+	if role != llm.Assistant && !e.version.UserTextCitations {
+		e.report.Drop(at+".citations", "citations.user_text", "version "+e.version.Name+" refuses citations on the user's text")
+		return nil
+	}
+	return array(raws)
+}
+
+func ownCitations(list []llm.Citation) []wire.Raw {
+	var raws []wire.Raw
+	for _, c := range list {
+		if c.Protocol == own && c.Raw != "" {
+			raws = append(raws, wire.Raw(c.Raw))
+		}
+	}
+	return raws
+}
+
+// partBreak separates the parts of a thought, because the protocol has no
+// boundaries for them.
+const partBreak = "\n\n"
+
+// foreign reports what turns and blocks hold that the protocol has no field for.
+func (e *requestEncoder) foreign() {
+	for i, t := range e.req.Turns {
+		at := protocol.At("turns", i)
+		if t.Role == llm.Developer {
+			e.report.Approximate(at+".role", "turn.developer", "the protocol has one role for system text")
+		}
+		e.dropIf(t.Name != "", at+".name", "turn.name")
+		protocol.DropExt(e.report, at, t.Ext, protocol.Anthropic)
+		e.foreignBlocks(at, t.Blocks)
+	}
+}
+
+func (e *requestEncoder) foreignBlocks(at string, blocks []llm.Block) {
+	for k, b := range blocks {
+		at := protocol.At(at+".blocks", k)
+		switch b := b.(type) {
+		case *llm.Thought, *llm.ServerCall, *llm.Opaque:
+			continue // they are sent or dropped as a whole
+		case *llm.Text:
+			e.dropIf(b.Phase != "", at+".phase", "text.phase")
+		case *llm.ToolResult:
+			e.foreignBlocks(at, b.Blocks)
+		}
+		protocol.DropExt(e.report, at, b.Common().Ext, protocol.Anthropic)
+	}
+}

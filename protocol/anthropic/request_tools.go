@@ -1,0 +1,370 @@
+package anthropic
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// hostedKinds maps prefixes of Anthropic's tool types to neutral names.
+var hostedKinds = []struct{ prefix, kind string }{
+	{"web_search", "web_search"},
+	{"web_fetch", "web_fetch"},
+	{"code_execution", "code"},
+	{"computer", "computer"},
+	{"browser", "computer"},
+	{"mcp", "mcp"},
+	{"bash", "shell"},
+	{"text_editor", "text_editor"},
+	{"memory", "memory"},
+	{"tool_search", "tool_search"},
+}
+
+// hostedTools maps neutral names of vendor-run tools to Anthropic's types.
+var hostedTools = map[string]struct{ typ, name string }{
+	"web_search": {"web_search_20250305", "web_search"},
+	"web_fetch":  {"web_fetch_20250910", "web_fetch"},
+	"code":       {"code_execution_20250825", "code_execution"},
+}
+
+// emptySchema is the schema of a function without arguments.
+const emptySchema = `{"type":"object","properties":{}}`
+
+func (d *requestDecoder) tools() {
+	for i, raw := range d.wire.Tools.Value().All() {
+		t, err := decodeTool(*raw)
+		if err != nil {
+			d.fail("tools."+strconv.Itoa(i), err.Error())
+			return
+		}
+		d.req.Tools = append(d.req.Tools, t)
+	}
+}
+
+func decodeTool(raw wire.Raw) (llm.Tool, error) {
+	var w Tool
+	if err := wire.Unmarshal(raw, &w); err != nil {
+		return llm.Tool{}, err
+	}
+	t := llm.Tool{Kind: llm.FunctionTool, Name: w.Name.Value(), Cache: decodeCache(w.CacheControl)}
+	if typ := w.Type.Value(); typ != "" && typ != "custom" {
+		t.Kind, t.Raw, t.Hosted = llm.HostedTool, llm.Raw(raw), typ
+		t.Ext.Protocol = own
+		for _, h := range hostedKinds {
+			if strings.HasPrefix(typ, h.prefix) {
+				t.Hosted = h.kind
+				break
+			}
+		}
+		return t, nil
+	}
+	t.Description, t.Schema, t.Ext = w.Description.Value().String(), llm.Raw(w.InputSchema), extOf(w.Extra)
+	if w.Type.IsSet() {
+		note(&t.Ext, "type", quoted("custom"))
+	}
+	t.Ext.Protocol = own
+	if strict, ok := w.Strict.Get(); ok {
+		t.Strict = &strict
+	}
+	return t, nil
+}
+
+func (d *requestDecoder) toolChoice() {
+	w, ok := d.wire.ToolChoice.Get()
+	if !ok {
+		return
+	}
+	c := &d.req.ToolChoice
+	switch w.Type.Value() {
+	case "auto":
+		c.Mode = "auto"
+	case "none":
+		c.Mode = "none"
+	case "any":
+		c.Mode = "required"
+	case "tool":
+		c.Mode = "named"
+		ref := llm.ToolRef{Kind: llm.FunctionTool, Name: w.Name.Value()}
+		for _, t := range d.req.Tools {
+			if t.Name == ref.Name {
+				ref.Kind = t.Kind
+			}
+		}
+		c.Names = []llm.ToolRef{ref}
+	default:
+		d.fail("tool_choice.type", "want auto, any, tool or none, got "+strconv.Quote(w.Type.Value()))
+	}
+	if off, ok := w.DisableParallelToolUse.Get(); ok {
+		parallel := !off
+		d.req.Parallel = &parallel
+	}
+	keepRest(&d.req.Ext, "tool_choice", w.Extra)
+}
+
+// tools encodes all tools, or those that the choice allows.
+func (e *requestEncoder) tools() {
+	var out []wire.Raw
+	for i := range e.req.Tools {
+		t := &e.req.Tools[i]
+		if e.req.ToolChoice.Mode == "allowed" && !allowed(e.req.ToolChoice.Names, t) {
+			continue
+		}
+		if raw := e.tool(protocol.At("tools", i), t); raw != nil {
+			out = append(out, raw)
+		}
+	}
+	if len(out) == 0 && !e.home {
+		out = e.toolsOfHistory()
+	}
+	if len(out) > 0 {
+		e.out.Tools = wire.Some(wire.ListOf(out...))
+	}
+}
+
+func allowed(names []llm.ToolRef, t *llm.Tool) bool {
+	for _, n := range names {
+		if n.Name == t.Name && n.Namespace == t.Namespace || n.Kind == llm.HostedTool && n.Name == t.Hosted {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
+	protocol.DropExt(e.report, at, t.Ext, protocol.Anthropic)
+	w := Tool{CacheControl: e.cache(at, t.Cache)}
+	schema := wire.Raw(t.Schema)
+	switch t.Kind {
+	case llm.HostedTool:
+		return e.hosted(at, t)
+	case llm.CustomTool:
+		schema = e.customSchema(at, t, &w)
+	default:
+		if t.Kind == llm.SearchTool {
+			e.report.Approximate(at, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
+		}
+		w.Description = wire.NonZero(wire.NewText(t.Description))
+		schema = e.functionSchema(at, t, schema, &w)
+	}
+	w.Name = wire.Some(e.names.sent(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}))
+	w.InputSchema = schema
+	w.Extra = extraOf(t.Ext)
+	raw, err := wire.Marshal(&w)
+	if err != nil {
+		e.report.Refuse(at, "tool.invalid", err.Error())
+		return nil
+	}
+	return raw
+}
+
+func (e *requestEncoder) functionSchema(at string, t *llm.Tool, schema wire.Raw, w *Tool) wire.Raw {
+	if t.Ext.Protocol == own {
+		if t.Strict != nil {
+			w.Strict = wire.Some(*t.Strict)
+		}
+		return schema
+	}
+	schema = e.rootObject(at, schema)
+	if t.Strict != nil && *t.Strict { // false is the default
+		w.Strict = wire.Some(true)
+		schema = e.subset(at+".schema", schema)
+	}
+	return schema
+}
+
+// rootObject makes sure that a schema describes an object. CRQ-53
+func (e *requestEncoder) rootObject(at string, schema wire.Raw) wire.Raw {
+	var o wire.Object
+	if schema.Kind() != '{' || o.UnmarshalJSON(schema) != nil || len(o) == 0 {
+		if k := schema.Kind(); k != '{' && k != 'n' && k != 0 {
+			e.report.Refuse(at+".schema", "schema.not_object", "the schema of a tool's arguments is an object")
+		}
+		return wire.Raw(emptySchema)
+	}
+	typ, ok := o.Get("type")
+	if !ok {
+		raw, _ := append(wire.Object{{Name: "type", Value: wire.Raw(`"object"`)}}, o...).MarshalJSON()
+		return raw
+	}
+	if string(typ) != `"object"` {
+		e.report.Refuse(at+".schema", "schema.not_object", "the arguments of a tool are an object; its schema says "+string(typ))
+	}
+	return schema
+}
+
+// customSchema returns the function that replaces a custom tool.
+func (e *requestEncoder) customSchema(at string, t *llm.Tool, w *Tool) wire.Raw {
+	e.report.Approximate(at, "custom_tool.as_function", "sent as a function with the one argument input")
+	input := wire.Object{{Name: "type", Value: wire.Raw(`"string"`)}}
+	text := t.Description
+	if pattern, ok := regexOf(t.Grammar); ok {
+		input = append(input, wire.Member{Name: "pattern", Value: quoted(pattern)})
+	} else if t.Grammar != "" {
+		e.report.Approximate(at+".grammar", "grammar.lost", "the grammar is in the description only")
+		text = strings.TrimSpace(text + "\n\nThe input follows this grammar:\n" + string(t.Grammar))
+	}
+	w.Description = wire.NonZero(wire.NewText(text))
+	raw, _ := input.MarshalJSON()
+	return wire.Raw(`{"type":"object","properties":{"input":` + string(raw) + `},"required":["input"],"additionalProperties":false}`)
+}
+
+// regexOf returns the regular expression of a grammar in Chat's nested or
+// Responses' flat form.
+func regexOf(grammar llm.Raw) (string, bool) {
+	type form struct {
+		Syntax     string `json:"syntax"`
+		Definition string `json:"definition"`
+	}
+	var g struct {
+		form
+		Grammar form `json:"grammar"`
+	}
+	if grammar == "" || json.Unmarshal([]byte(grammar), &g, wire.Lenient) != nil {
+		return "", false
+	}
+	if g.Syntax == "" {
+		g.form = g.Grammar
+	}
+	return g.Definition, g.Syntax == "regex"
+}
+
+func (e *requestEncoder) hosted(at string, t *llm.Tool) wire.Raw {
+	if t.Ext.Protocol == own && t.Raw != "" {
+		e.names.fix(t.Name)
+		return wire.Raw(t.Raw)
+	}
+	h, ok := hostedTools[t.Hosted]
+	if !ok {
+		e.report.Drop(at, "tool.hosted", "there is no counterpart of the hosted tool "+t.Hosted) // RSP-23
+		return nil
+	}
+	e.report.Approximate(at, "tool.hosted_mapped", "sent as "+h.typ+" without the settings of the original")
+	e.names.take(h.name)
+	w := Tool{Type: wire.Some(h.typ), Name: wire.Some(h.name)}
+	raw, _ := wire.Marshal(&w)
+	return raw
+}
+
+// toolsOfHistory declares the tools that earlier turns called: the API rejects
+// tool blocks without declared tools. CRQ-31
+func (e *requestEncoder) toolsOfHistory() []wire.Raw {
+	var out []wire.Raw
+	seen := map[string]bool{}
+	for _, t := range e.req.Turns {
+		for _, b := range t.Blocks {
+			call, ok := b.(*llm.ToolCall)
+			if !ok {
+				continue
+			}
+			name := e.names.sent(refOf(call))
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			w := Tool{Name: wire.Some(name), InputSchema: wire.Raw(`{"type":"object"}`)}
+			if raw, err := wire.Marshal(&w); err == nil {
+				out = append(out, raw)
+			}
+		}
+	}
+	if out != nil {
+		e.fromHistory = true
+		e.report.Approximate("tools", "tools.from_history", "declared the tools of earlier turns, which may not be called")
+	}
+	return out
+}
+
+func refOf(c *llm.ToolCall) llm.ToolRef {
+	return llm.ToolRef{Kind: c.Kind, Name: c.Name, Namespace: c.Namespace}
+}
+
+// toolChoice encodes which tools may or must be called.
+func (e *requestEncoder) toolChoice() {
+	typ, name := e.choiceType()
+	if !e.out.Tools.IsSet() {
+		if typ == "any" || typ == "tool" {
+			e.report.Refuse("tool_choice", "tool_choice.without_tools", "a tool is to be called, but none is declared")
+		}
+		return
+	}
+	if e.fromHistory {
+		typ, name = "none", ""
+	}
+	if (typ == "any" || typ == "tool") && e.target.Gates.NoForcedTool {
+		e.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be forced to call a tool; it is instructed to")
+		e.notes = append(e.notes, forcedNote(name))
+		typ, name = "auto", ""
+	}
+	c := ToolChoice{Extra: restOf(e.req.Ext, "tool_choice")}
+	if e.req.Parallel != nil && typ != "none" {
+		switch {
+		case !*e.req.Parallel:
+			c.DisableParallelToolUse = wire.Some(true)
+		case e.home: // true is the default, and clients of other protocols send it routinely
+			c.DisableParallelToolUse = wire.Some(false)
+		}
+		if typ == "" && !*e.req.Parallel { // CRQ-28
+			typ = "auto"
+		}
+	}
+	if typ == "" {
+		return
+	}
+	c.Type, c.Name = wire.Some(typ), wire.NonZero(name)
+	e.out.ToolChoice = wire.Some(c)
+	e.forced = typ == "any" || typ == "tool"
+}
+
+func forcedNote(name string) string {
+	if name == "" {
+		return "Call one of the tools now; do not answer without a call."
+	}
+	return "Call the tool " + name + " now; do not answer without that call."
+}
+
+// choiceType returns the protocol's type of tool choice, and the tool that it
+// names.
+func (e *requestEncoder) choiceType() (typ, name string) {
+	c := e.req.ToolChoice
+	switch c.Mode {
+	case "auto", "none":
+		return c.Mode, ""
+	case "required":
+		return "any", ""
+	case "named":
+		if len(c.Names) == 1 {
+			return "tool", e.chosen(c.Names[0])
+		}
+		return "any", ""
+	case "allowed":
+		e.report.Approximate("tool_choice", "tool_choice.allowed_filtered", "the tools that are not allowed are not sent")
+		if c.Allowed == "required" {
+			return "any", ""
+		}
+		return "auto", ""
+	case "validated":
+		e.report.Approximate("tool_choice", "tool_choice.validated", "sent as auto")
+		return "auto", ""
+	case "hosted":
+		if len(c.Names) == 1 {
+			if h, ok := hostedTools[c.Names[0].Name]; ok {
+				return "tool", h.name
+			}
+		}
+		e.report.Approximate("tool_choice", "tool_choice.hosted", "the tool cannot be chosen; the model decides")
+		return "auto", ""
+	}
+	return "", ""
+}
+
+func (e *requestEncoder) chosen(ref llm.ToolRef) string {
+	if ref.Kind == llm.HostedTool {
+		return ref.Name
+	}
+	return e.names.sent(ref)
+}

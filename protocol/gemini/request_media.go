@@ -1,0 +1,112 @@
+package gemini
+
+import (
+	"encoding/base64"
+	"net/url"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+func readBlob(b *Blob, meta llm.Meta) *llm.Media {
+	keep(&meta.Ext, atBlob, b.Extra.All())
+	mime := b.MIMEType.Value()
+	return &llm.Media{Meta: meta, Kind: mediaKind(mime), MIME: mime, Data: protocol.StandardBase64(b.Data.Value()), Name: displayName(b.Extra)}
+}
+
+func readFile(f *FileData, meta llm.Meta) *llm.Media {
+	keep(&meta.Ext, atFile, f.Extra.All())
+	mime, uri := f.MIMEType.Value(), f.FileURI.Value()
+	m := &llm.Media{Meta: meta, Kind: mediaKind(mime), MIME: mime, Name: displayName(f.Extra)}
+	if u, err := url.Parse(uri); err == nil && (u.Scheme == "http" || u.Scheme == "https") && !vendorURI(uri) {
+		m.URL = uri
+	} else {
+		m.FileID = uri
+	}
+	return m
+}
+
+// vendorURI reports whether a URI is meaningful only to Google.
+func vendorURI(uri string) bool {
+	return strings.HasPrefix(uri, "gs://") || strings.HasPrefix(uri, "files/") ||
+		strings.HasPrefix(uri, "https://generativelanguage.googleapis.com/")
+}
+
+func displayName(e wire.Extra) string {
+	raw, _ := e.Get("displayName")
+	name, err := unquote(raw)
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+func mediaKind(mime string) llm.MediaKind {
+	family, _, _ := strings.Cut(mime, "/")
+	switch kind := llm.MediaKind(family); kind {
+	case llm.Image, llm.Audio, llm.Video:
+		return kind
+	default:
+		return llm.File
+	}
+}
+
+// media encodes media into the part, or reports that it cannot.
+func (w *writer) media(b *llm.Media, p *Part, path string) bool {
+	mine := b.Ext.Protocol == own
+	if !mine {
+		w.mediaLosses(b, path)
+	}
+	switch uri := b.URL + b.FileID; {
+	case b.Data != "" || b.Text != "":
+		p.InlineData = wire.Some(w.blob(b, path))
+	case uri == "":
+		w.report.Refuse(path, "media.empty", "there is no data in it")
+		return false
+	case mine, vendorURI(uri), youtube(uri):
+		f := FileData{FileURI: wire.Some(uri), Extra: extra(b.Ext, atFile)}
+		if b.MIME != "" {
+			f.MIMEType = wire.Some(b.MIME)
+		}
+		p.FileData = wire.Some(f)
+	case b.FileID != "":
+		w.report.Refuse(path, "media.foreign_file", "the file is another vendor's; send its data")
+		return false
+	default:
+		w.report.Refuse(path, "media.url", "the API does not fetch addresses; send the data itself")
+		return false
+	}
+	return true
+}
+
+func youtube(uri string) bool {
+	return strings.HasPrefix(uri, "https://www.youtube.com/watch") || strings.HasPrefix(uri, "https://youtu.be/")
+}
+
+func (w *writer) mediaLosses(b *llm.Media, path string) {
+	if b.Name+b.Title+b.Context != "" {
+		w.report.Drop(path+".name", "media.name", "a file has no name, title or context here")
+	}
+	if b.Detail != "" && b.Detail != "auto" {
+		w.report.Drop(path+".detail", "media.detail", "image detail is a setting of the whole request")
+	}
+}
+
+// blob returns inline data, or a text as inline data.
+func (w *writer) blob(b *llm.Media, path string) Blob {
+	mime, data := b.MIME, b.Data
+	if b.Data == "" {
+		w.report.Approximate(path, "document.as_file", "a document in text is sent as a file")
+		mime, data = mimeText, base64.StdEncoding.EncodeToString([]byte(b.Text))
+	}
+	switch mime {
+	case "":
+		mime = protocol.DetectMIME(data)
+		w.report.Approximate(path, "media.type_guessed", "nothing says what it is; sent as "+mime)
+	case "image/jpg":
+		mime = "image/jpeg"
+	}
+	return Blob{MIMEType: wire.Some(mime), Data: wire.Some(data), Extra: extra(b.Ext, atBlob)}
+}

@@ -1,0 +1,147 @@
+package gemini
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// budgets maps efforts to thinking budgets. Converting back and forth gives the
+// same effort.
+var budgets = map[string]int64{
+	"minimal": 512, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 65536,
+}
+
+// thinkingLevels maps efforts to thinking levels. There is none above high.
+var thinkingLevels = map[string]string{
+	"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "HIGH", "max": "HIGH",
+}
+
+// thinking encodes the amount of thinking: as a level from the third model
+// generation on, as a budget before.
+func (w *writer) thinking() wire.Opt[ThinkingConfig] {
+	g := &w.req.Reasoning
+	t := ThinkingConfig{Extra: extra(g.Ext, "")}
+	protocol.DropExt(w.report, "reasoning", g.Ext, protocol.Gemini)
+	if g.Mode == "between_tools" {
+		w.report.Approximate("reasoning.mode", "reasoning.default", "the model decides when it thinks")
+	}
+	if g.Show == "full" {
+		w.report.Approximate("reasoning.show", "reasoning.summary", "a summary is the most that is shown")
+	}
+	switch {
+	case g.Ext.Protocol == own:
+		if g.Budget != nil {
+			t.ThinkingBudget = wire.Some(wire.Int(*g.Budget))
+		}
+		if g.Effort != "" {
+			t.ThinkingLevel = wire.Some(strings.ToUpper(g.Effort))
+		}
+	case w.byBudget():
+		w.budget(&t)
+	default:
+		w.level(&t)
+	}
+	switch {
+	case g.Show == "none":
+		t.IncludeThoughts = wire.Some(false)
+	case g.Show != "", w.thinks():
+		t.IncludeThoughts = wire.Some(true)
+	}
+	if g.Ext.Protocol == own && g.Show == "" {
+		t.IncludeThoughts = wire.Opt[bool]{}
+	}
+	if body, _ := wire.Marshal(&t); string(body) == "{}" {
+		return wire.Opt[ThinkingConfig]{}
+	}
+	return wire.Some(t)
+}
+
+func (w *writer) byBudget() bool {
+	n := generation(w.target.Model)
+	return w.target.Gates.Budget || n > 0 && n < 3
+}
+
+// thinks reports whether the client requested thinking. Other protocols then show
+// thoughts by default.
+func (w *writer) thinks() bool {
+	g := &w.req.Reasoning
+	switch {
+	case g.Mode == "off", g.Effort == "none":
+		return false
+	case g.Budget != nil:
+		return *g.Budget != 0
+	}
+	return g.Mode != "" || g.Effort != ""
+}
+
+// off reports whether thinking is switched off.
+func off(g *llm.Reasoning) bool {
+	return g.Mode == "off" || g.Effort == "none" || g.Budget != nil && *g.Budget == 0
+}
+
+func (w *writer) budget(t *ThinkingConfig) {
+	g := &w.req.Reasoning
+	pro := strings.Contains(w.target.Model, "pro")
+	lowest, highest := int64(0), int64(24576)
+	if pro {
+		lowest, highest = 128, 32768
+	}
+	var want int64
+	switch {
+	case off(g):
+		want = 0
+	case g.Budget != nil && *g.Budget < 0:
+		t.ThinkingBudget = wire.Some(wire.Int(-1))
+		return
+	case g.Budget != nil:
+		want = *g.Budget
+	case g.Effort != "":
+		want = budgets[g.Effort]
+		if want == 0 {
+			w.report.Drop("reasoning.effort", "effort.unknown", "there is no effort called "+g.Effort)
+			return
+		}
+		w.report.Approximate("reasoning.effort", "effort.to_budget", "the model takes a number of tokens")
+	default:
+		return
+	}
+	if sent := min(max(want, lowest), highest); sent != want {
+		w.report.Approximate("reasoning", "budget.clamped", "the model thinks between "+string(wire.Int(lowest))+" and "+string(wire.Int(highest))+" tokens")
+		want = sent
+	}
+	t.ThinkingBudget = wire.Some(wire.Int(want))
+}
+
+func (w *writer) level(t *ThinkingConfig) {
+	g := &w.req.Reasoning
+	effort := g.Effort
+	switch {
+	case off(g):
+		effort = "minimal"
+		w.report.Approximate("reasoning", "effort.cannot_be_off", "the model always reasons; the lowest level is requested")
+	case effort == "" && g.Budget != nil && *g.Budget > 0:
+		effort = protocol.EffortOfBudget(min(*g.Budget, budgets["high"])) // there is no level above high
+		w.report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level and no number of tokens")
+	case effort == "":
+		return
+	}
+	level, ok := thinkingLevels[effort]
+	if !ok {
+		w.report.Drop("reasoning.effort", "effort.unknown", "there is no effort called "+effort)
+		return
+	}
+	// Not every model accepts these two; all accept low and high.
+	if known := w.target.Gates.Efforts; effort == "minimal" && !slices.Contains(known, effort) {
+		level = "LOW"
+	} else if effort == "medium" && len(known) > 0 && !slices.Contains(known, effort) {
+		level = "HIGH"
+	}
+	if !strings.EqualFold(level, effort) && !off(g) {
+		w.report.Approximate("reasoning.effort", "effort.nearest", "the nearest level is "+level)
+	}
+	t.ThinkingLevel = wire.Some(level)
+}

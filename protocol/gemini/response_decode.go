@@ -1,0 +1,240 @@
+package gemini
+
+import (
+	"bytes"
+	"math/bits"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// DecodeResponse decodes a non-streaming response as a stream of one event, so
+// that both give the same blocks.
+func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
+	s := streamDecoder{whole: true}
+	var collector llm.Collector
+	for _, e := range s.Finish(s.Decode(nil, body, nil)) {
+		if f, failed := e.(llm.Failure); failed {
+			return nil, f.Err
+		}
+		if err := collector.Add(e); err != nil {
+			return nil, badAnswer(err)
+		}
+	}
+	r, err := collector.Response()
+	if err != nil {
+		return nil, badAnswer(err)
+	}
+	readExtras(r, body)
+	return r, nil
+}
+
+// readExtras keeps the members that the neutral model has no field for.
+func readExtras(r *llm.Response, body []byte) {
+	var w Response
+	if r.Ext.Protocol = own; bytes.TrimSpace(body)[0] != '{' || wire.UnmarshalLenient(body, &w) != nil {
+		return
+	}
+	keep(&r.Ext, "", w.Extra.All())
+	if f := w.PromptFeedback.Ptr(); f != nil {
+		if f.BlockReason.IsSet() {
+			keep(&r.Ext, atFeedback, f.Extra.All())
+		} else {
+			raw, _ := wire.Marshal(f) // cannot fail: it was decoded from JSON
+			keepRaw(&r.Ext, "promptFeedback", raw)
+		}
+	}
+	if u := w.UsageMetadata.Ptr(); u != nil {
+		keep(&r.Ext, atUsage, u.Extra.All())
+		note(&r.Ext, atUsage+"toolUsePromptTokenCount", wire.Raw(u.ToolUsePromptTokenCount.Value()))
+	}
+	for _, c := range w.Candidates.Value().All() {
+		index, _ := c.Index.Value().Int64()
+		for i := range r.Choices {
+			if r.Choices[i].Index == int(index) {
+				keep(&r.Choices[i].Ext, "", c.Extra.All())
+			}
+		}
+	}
+}
+
+// span is a range of a response's text and its source.
+type span struct {
+	part       int // index of the part in the content
+	start, end int // bytes; both 0 if the whole text is meant
+	citation   llm.Citation
+}
+
+type source struct {
+	URI   string `json:"uri"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// readGrounding decodes the sources of a search.
+func readGrounding(raw jsontext.Value) []span {
+	var g struct {
+		Chunks []struct {
+			Web       *source `json:"web"`
+			Retrieved *source `json:"retrievedContext"`
+			Maps      *source `json:"maps"`
+		} `json:"groundingChunks"`
+		Supports []struct {
+			Segment struct {
+				Part  int `json:"partIndex"`
+				Start int `json:"startIndex"`
+				End   int `json:"endIndex"`
+			} `json:"segment"`
+			Chunks []int `json:"groundingChunkIndices"`
+		} `json:"groundingSupports"`
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &g, wire.Lenient) != nil {
+		return nil
+	}
+	var sources []llm.Citation
+	for _, c := range g.Chunks {
+		var cite llm.Citation
+		for _, s := range []*source{c.Web, c.Retrieved, c.Maps} {
+			if s != nil {
+				cite = llm.Citation{URL: s.URI, Title: s.Title, Quote: s.Text, Protocol: own}
+			}
+		}
+		sources = append(sources, cite)
+	}
+	var spans []span
+	for _, s := range g.Supports {
+		for _, i := range s.Chunks {
+			if i >= 0 && i < len(sources) {
+				spans = append(spans, span{s.Segment.Part, s.Segment.Start, s.Segment.End, sources[i]})
+			}
+		}
+	}
+	if len(g.Supports) == 0 {
+		for _, c := range sources {
+			spans = append(spans, span{citation: c})
+		}
+	}
+	return spans
+}
+
+// readCitations decodes citations of training data.
+func readCitations(raw jsontext.Value) []span {
+	var c struct {
+		Citations []struct {
+			Start int    `json:"startIndex"`
+			End   int    `json:"endIndex"`
+			URI   string `json:"uri"`
+			Title string `json:"title"`
+		} `json:"citations"`
+	}
+	if len(raw) == 0 || json.Unmarshal(raw, &c, wire.Lenient) != nil {
+		return nil
+	}
+	var spans []span
+	for _, s := range c.Citations {
+		spans = append(spans, span{0, s.Start, s.End, llm.Citation{URL: s.URI, Title: s.Title, Protocol: own}})
+	}
+	return spans
+}
+
+// tokenLogprob is a token of OpenAI's list of log probabilities. The number keeps
+// its text.
+type tokenLogprob struct {
+	Token   string         `json:"token"`
+	Logprob jsontext.Value `json:"logprob"`
+	Top     []tokenLogprob `json:"top_logprobs"`
+}
+
+// logprobsOf joins the lists of all texts of a choice.
+func logprobsOf(blocks []llm.Block) string {
+	var lists []string
+	for _, b := range blocks {
+		var list llm.Raw
+		switch b := b.(type) {
+		case *llm.Text:
+			list = b.Logprobs
+		case *llm.Refusal:
+			list = b.Logprobs
+		}
+		if inner := strings.TrimSpace(string(list)); len(inner) > len("[]") {
+			lists = append(lists, inner[1:len(inner)-1])
+		}
+	}
+	return strings.Join(lists, ",")
+}
+
+// ruler maps byte offsets of a text to character offsets without keeping the
+// text. It has a bit per byte, set where a character begins. Google counts bytes,
+// the neutral model characters.
+type ruler struct {
+	starts []uint64
+	bytes  int
+}
+
+// rulerLimit limits the bytes that are measured, and with them the memory. Later
+// offsets are unknown.
+const rulerLimit = 1 << 20
+
+func (r *ruler) reset() { r.starts, r.bytes = r.starts[:0], 0 }
+
+// add measures the next piece of text.
+func (r *ruler) add(s string) {
+	for i := 0; i < len(s) && r.bytes < rulerLimit; i++ {
+		if r.bytes%64 == 0 {
+			r.starts = append(r.starts, 0)
+		}
+		if s[i]&0xC0 != 0x80 { // not a continuation byte
+			r.starts[r.bytes/64] |= 1 << (r.bytes % 64)
+		}
+		r.bytes++
+	}
+}
+
+// chars returns the number of characters that begin before a byte offset.
+func (r *ruler) chars(byteAt int) int {
+	byteAt = min(max(byteAt, 0), r.bytes)
+	n := 0
+	for i := range byteAt / 64 {
+		n += bits.OnesCount64(r.starts[i])
+	}
+	if rest := byteAt % 64; rest > 0 {
+		n += bits.OnesCount64(r.starts[byteAt/64] & (1<<rest - 1))
+	}
+	return n
+}
+
+// byteOf returns the byte offset of a character, or the end of the text if there
+// are fewer.
+func (r *ruler) byteOf(char int) int {
+	for i, word := range r.starts {
+		if n := bits.OnesCount64(word); char >= n {
+			char -= n
+			continue
+		}
+		for ; char > 0; char-- {
+			word &= word - 1
+		}
+		return i*64 + bits.TrailingZeros64(word)
+	}
+	return r.bytes
+}
+
+// stop returns the neutral stop of a choice.
+func (c *choice) stop() llm.Stop {
+	s := llm.Stop{Kind: llm.Other, Raw: c.finish, Explanation: c.message}
+	if c.blocked {
+		s.Kind, s.Category = llm.PromptBlocked, c.finish
+		return s
+	}
+	if k, ok := finishKinds[c.finish]; ok {
+		s.Kind = k
+	}
+	if s.Kind == llm.EndTurn && c.calls > 0 {
+		s.Kind = llm.ToolUse // calls end with STOP too, perhaps in a later event (GEM-15)
+	}
+	return s
+}

@@ -1,0 +1,88 @@
+package openai
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// Models reads the model list of OpenAI and of the many servers that serve its form, with
+// the members by which they extend it.
+func Models() *protocol.ModelSource {
+	return &protocol.ModelSource{Path: "/v1/models", Read: readModels}
+}
+
+func readModels(body []byte) ([]protocol.Model, error) {
+	entries, err := protocol.ReadModelList(body, "data")
+	if err != nil {
+		return nil, err
+	}
+	list := make([]protocol.Model, 0, len(entries))
+	for _, e := range entries {
+		m := protocol.Model{ID: e.Text("id"), Name: e.Text("name"), OwnedBy: e.Text("owned_by"),
+			Context:   e.Int("context_window", "context_length", "max_context_length", "max_model_len"), // Groq; OpenRouter and Together; Mistral; vLLM and SGLang
+			MaxOutput: e.Int("max_output_tokens", "max_completion_tokens"),
+			Shutdown:  e.Time("shutdown_date")}
+		if n := e.Int("created"); n > 0 {
+			m.Created = time.Unix(n, 0)
+		}
+		if m.MaxOutput == 0 {
+			m.MaxOutput = e.Object("top_provider").Int("max_completion_tokens")
+		}
+		if m.Context == 0 {
+			m.Context = e.Object("meta").Int("n_ctx", "n_ctx_train") // llama.cpp
+		}
+		price := e.Object("pricing") // OpenRouter: dollars per token, as text
+		m.Price = protocol.Price{Input: perToken(price, "prompt"), Output: perToken(price, "completion"), CacheRead: perToken(price, "input_cache_read"), CacheWrite: perToken(price, "input_cache_write")}
+		m.Capabilities = capabilities(e)
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// perToken returns a price, or "" if it is not a number.
+func perToken(e protocol.ModelEntry, name string) string {
+	text := e.Text(name)
+	if r, ok := new(big.Rat).SetString(text); !ok || len(text) > 32 || strings.ContainsAny(text, "eE/_x") || r.Sign() < 0 {
+		return ""
+	}
+	return text
+}
+
+// capabilities reads what OpenRouter and Mistral say of a model.
+func capabilities(e protocol.ModelEntry) (list []protocol.Capability) {
+	in := e.Object("architecture").Strings("input_modalities")
+	parameters := e.Strings("supported_parameters")
+	own := e.Object("capabilities")
+	for _, c := range []struct {
+		name protocol.Capability
+		has  bool
+	}{
+		{protocol.ImageInput, slices.Contains(in, "image") || own.True("vision")},
+		{protocol.PDFInput, slices.Contains(in, "file")},
+		{protocol.AudioInput, slices.Contains(in, "audio")},
+		{protocol.Tools, slices.Contains(parameters, "tools") || own.True("function_calling")},
+		{protocol.StructuredOutputs, slices.Contains(parameters, "structured_outputs")},
+		{protocol.Thinking, slices.Contains(parameters, "reasoning")},
+	} {
+		if c.has {
+			list = append(list, c.name)
+		}
+	}
+	return list
+}
+
+// modelPaths are the places of OpenRouter, LiteLLM, Vercel's gateway and OpenAI's own tools.
+var modelPaths = []string{"models", "fallbacks", "contextWindowFallbacks", "contentPolicyFallbacks", "fallbackModels", "extraBody.model", "extraBody.models", "extraBody.fallbacks",
+	"plugins[].model", "plugins[].models", "plugins[].allowedModels", "tools[].model", "tools[].parameters.model",
+	"providerOptions.gateway.model", "providerOptions.gateway.models"}
+
+// FindModels returns the models that a request names beside its own, at the places that
+// upstreams of the two protocols share, and at further ones.
+func FindModels(body *wire.Index, more ...string) []protocol.InnerModel {
+	return append(protocol.FindModels(body, modelPaths...), protocol.FindModels(body, more...)...)
+}

@@ -1,0 +1,244 @@
+package openaichat
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// Dialect describes the protocol to the gateway. Routes of sibling packages, whose
+// requests the same upstreams take, are added to its own.
+func Dialect(siblings ...protocol.Route) *protocol.Dialect {
+	return &protocol.Dialect{
+		Name:  protocol.OpenAIChat,
+		Codec: Codec{},
+		Routes: append([]protocol.Route{
+			{Name: "chat_completions", Operation: protocol.Generate, Path: "/v1/chat/completions", Span: "chat", Cacheable: cacheable()},
+			{Name: "embeddings", Operation: protocol.Embed, Path: embeddingsPath, Span: "embeddings", Cacheable: &protocol.CacheRule{}},
+			{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: listModels, One: listedModel}},
+			{Name: "dynamo_models", Operation: protocol.ListModels, Path: "/dynamo/alpha/list-models", Models: &protocol.ModelList{List: listForDynamo}},
+		}, siblings...),
+		Members:        []string{"model", "stream", "stream_options", "n", "nvext", "max_tokens", "max_completion_tokens"},
+		Read:           readHead,
+		SetModel:       protocol.SetMember("model"),
+		Setup:          protocol.Setup{SDK: "OpenAI", Variable: "OPENAI_BASE_URL", Path: "/v1"},
+		Fields:         fields(),
+		UpstreamModels: openai.Models(),
+		SetStream:      protocol.SetTrue("stream"),
+		RequestUsage:   requestUsage,
+		Prompt:         protocol.Prompt{Tools: "tools", Turns: "messages"},
+		CacheSalt:      "cache_salt",
+		SealMarks:      []string{`"reasoning_details"`},
+		Finishes:       []string{"stop", "length", "tool_calls", "function_call"},
+		Overflow:       llm.ContextLength,
+		Extensions:     []protocol.Extension{{Member: "nvext", Check: CheckNvExt}},
+		Continuations: map[string]protocol.Continuation{
+			"prefix": {Turn: llm.Ext{Protocol: string(protocol.OpenAIChat), Members: []llm.Member{{Name: "prefix", Value: "true"}}}},
+			"vllm":   {Members: []llm.Member{{Name: "continue_final_message", Value: "true"}, {Name: "add_generation_prompt", Value: "false"}}},
+		},
+		Headers: protocol.Headers{
+			Vendor:   "openai",
+			Request:  []protocol.RequestHeader{{Name: "Openai-Beta", Beta: true}},
+			Response: []string{"Openai-Model", "Openai-Processing-Ms", "Openai-Version"},
+		},
+		Embed: embedder(),
+		State: &protocol.VendorState{ // files, and the audio of responses
+			References: func(body *wire.Index) []protocol.Reference {
+				return protocol.FindReferences(body, []string{"messages[].content[].file.file_id", "messages[].audio.id"}, "file_id", `udio"`)
+			},
+			Unknown: func(r protocol.Reference) *llm.Error {
+				if r.Param == "messages[].audio.id" {
+					return protocol.NotFound(llm.NotFound, "", r, "Audio with id 'ID' not found.")
+				}
+				return protocol.NotFound(llm.NotFound, "", r, "No such File object: ID")
+			},
+		},
+	}
+}
+
+// readHead reads the members that chats and text completions share, and of a completion how
+// many texts are generated.
+func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
+	head, err := protocol.ReadModel(body, "model", "stream")
+	if err != nil {
+		return head, err
+	}
+	n, err := protocol.ReadCount("n", body.Raw("n"))
+	if err != nil {
+		return head, err
+	}
+	if n > 1 {
+		head.Choices, head.Generated = int(n), n
+	}
+	if at.Operation == protocol.Complete {
+		// best_of are generated for each prompt, and the best is sent.
+		const most = 1 << 16
+		best, err := protocol.ReadCount("best_of", body.Raw("best_of"))
+		if err != nil {
+			return head, err
+		}
+		head.Generated = min(max(head.Generated, best, 1), most) * prompts(body.Raw("prompt"))
+	}
+	head.MaxOutput = protocol.MaxOutput(body.Raw("max_completion_tokens"), body.Raw("max_tokens"))
+	head.Inner = openai.FindModels(body)
+	if body.Raw("route") != nil && body.Raw("models") == nil {
+		// OpenRouter would choose the fallbacks.
+		return head, protocol.WrongModel("route")
+	}
+	switch body.Raw("stream_options").Kind() {
+	case 0:
+		return head, nil
+	case '{':
+	default:
+		return head, protocol.WrongType("stream_options", "an object")
+	}
+	options, bad := body.Object("stream_options", "include_usage")
+	if bad != nil {
+		return head, protocol.InvalidBody(bad)
+	}
+	head.Usage = options.Raw("include_usage").Kind() == 't'
+	return head, nil
+}
+
+// prompts returns the number of prompts: they are one text, one list of tokens, or a list
+// of either.
+func prompts(value wire.Raw) int64 {
+	var list []jsontext.Value
+	if value.Kind() != '[' || json.Unmarshal(value, &list, jsontext.AllowInvalidUTF8(true)) != nil || len(list) == 0 || list[0].Kind() == '0' {
+		return 1
+	}
+	return int64(len(list))
+}
+
+// requestUsage sets stream_options.include_usage and keeps the other stream options.
+func requestUsage(body *wire.Index) wire.Edit {
+	options, err := body.Object("stream_options")
+	if err != nil { // absent or null
+		return body.Set("stream_options", `{"include_usage":true}`)
+	}
+	return options.Set("include_usage", "true")
+}
+
+func listModels(models []protocol.Model) []byte {
+	b := []byte(`{"object":"list","data":[`)
+	for i, m := range models {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, listedModel(m)...)
+	}
+	return append(b, "]}"...)
+}
+
+func listedModel(m protocol.Model) []byte {
+	b := wire.AppendQuote([]byte(`{"id":`), m.ID)
+	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
+	b = wire.AppendQuote(append(b, `,"owned_by":`...), m.OwnedBy)
+	if !m.Shutdown.IsZero() {
+		b = wire.AppendQuote(append(b, `,"shutdown_date":`...), m.Shutdown.UTC().Format(time.DateOnly))
+	}
+	return append(appendDetails(b, m), '}')
+}
+
+// appendDetails writes what OpenAI's list has no members for, in those of Groq and
+// OpenRouter, which clients know.
+func appendDetails(b []byte, m protocol.Model) []byte {
+	if m.Context > 0 {
+		b = strconv.AppendInt(append(b, `,"context_window":`...), m.Context, 10)
+		b = strconv.AppendInt(append(b, `,"context_length":`...), m.Context, 10)
+	}
+	if m.MaxOutput > 0 {
+		b = strconv.AppendInt(append(b, `,"max_output_tokens":`...), m.MaxOutput, 10)
+	}
+	for i, c := range m.Capabilities {
+		b = append(b, ',')
+		if i == 0 {
+			b = append(b, `"capabilities":[`...)
+		}
+		b = wire.AppendQuote(b, string(c))
+		if i == len(m.Capabilities)-1 {
+			b = append(b, ']')
+		}
+	}
+	if m.Price.Input == "" || m.Price.Output == "" {
+		return b
+	}
+	b = wire.AppendQuote(append(b, `,"pricing":{"prompt":`...), m.Price.Input)
+	b = wire.AppendQuote(append(b, `,"completion":`...), m.Price.Output)
+	if m.Price.CacheRead != "" {
+		b = wire.AppendQuote(append(b, `,"input_cache_read":`...), m.Price.CacheRead)
+	}
+	if m.Price.CacheWrite != "" {
+		b = wire.AppendQuote(append(b, `,"input_cache_write":`...), m.Price.CacheWrite)
+	}
+	return append(b, '}')
+}
+
+// listForDynamo writes the list that the first releases of NVIDIA Dynamo served beside
+// OpenAI's.
+func listForDynamo(models []protocol.Model) []byte {
+	names := []byte{'['}
+	for i, m := range models {
+		if i > 0 {
+			names = append(names, ',')
+		}
+		names = wire.AppendQuote(names, m.ID)
+	}
+	names = append(names, ']')
+	b := append([]byte(`{"chat_completion_models":`), names...)
+	b = append(append(b, `,"completion_models":`...), names...)
+	return append(b, '}')
+}
+
+// cacheable returns the rule for chat completions. Without store the vendor keeps nothing.
+func cacheable() *protocol.CacheRule {
+	members := protocol.AllowMembers(CacheableSampling(), "messages", "max_completion_tokens", "response_format", "tool_choice",
+		"parallel_tool_calls", "functions", "function_call", "reasoning_effort", "verbosity", "prediction", "prompt_cache_key",
+		"prompt_cache_retention", "safety_identifier")
+	members["tools"], members["store"] = protocol.OnlyClientTools, protocol.OnlyFalse
+	return &protocol.CacheRule{Members: members, Required: []string{"temperature"}}
+}
+
+// CacheableSampling returns the rules of the members that chat completions share with
+// text completions.
+func CacheableSampling() map[string]protocol.MemberRule {
+	return protocol.AllowMembers(map[string]protocol.MemberRule{"temperature": protocol.OnlyZero, "n": protocol.OnlyOne},
+		"model", "top_p", "top_k", "min_p", "seed", "max_tokens", "stop", "stream", "stream_options", "logprobs", "top_logprobs",
+		"logit_bias", "presence_penalty", "frequency_penalty", "repetition_penalty", "user", "metadata", "service_tier")
+}
+
+// fields says where a request has the fields of the neutral model.
+func fields() protocol.Fields {
+	return protocol.Fields{Turns: "messages", Parts: "content", Block: fieldOfBlock, Names: append(openai.FieldNames(), [][2]string{
+		{"output.max_tokens", "max_completion_tokens"}, {"output.format", "response_format"}, {"output.verbosity", "verbosity"},
+		{"reasoning.effort", "reasoning_effort"}, {"reasoning.budget", "reasoning_effort"}, {"reasoning.mode", "reasoning_effort"}, {"reasoning.show", "reasoning_effort"}, {"reasoning", "reasoning_effort"},
+	}...)}
+}
+
+// fieldOfBlock returns the path of a block below its message.
+func fieldOfBlock(message wire.Raw, before []llm.Block, b llm.Block) string {
+	count := func(is func(llm.Block) bool) (n int) {
+		for _, other := range before {
+			if is(other) {
+				n++
+			}
+		}
+		return n
+	}
+	switch b.(type) {
+	case *llm.ToolCall:
+		return "." + protocol.At("tool_calls", count(func(b llm.Block) bool { _, ok := b.(*llm.ToolCall); return ok }))
+	case *llm.ToolResult:
+		return ""
+	case *llm.Thought:
+		return ".reasoning_content"
+	}
+	return protocol.PartPath(message, "content", count(func(b llm.Block) bool { _, thought := b.(*llm.Thought); return !thought }))
+}

@@ -1,0 +1,84 @@
+package openairesponses
+
+import (
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// Dialect describes the protocol to the gateway.
+func Dialect() *protocol.Dialect {
+	return &protocol.Dialect{
+		Name:  protocol.OpenAIResponses,
+		Codec: Codec{},
+		Routes: []protocol.Route{
+			{Name: "responses", Operation: protocol.Generate, Path: "/v1/responses", Span: "chat", Cacheable: cacheable()},
+		},
+		Members:        []string{"model", "stream", "max_output_tokens"},
+		Read:           readHead,
+		SetModel:       protocol.SetMember("model"),
+		Fields:         fields(),
+		UpstreamModels: openai.Models(),
+		SetStream:      protocol.SetTrue("stream"),
+		Prompt:         protocol.Prompt{System: "instructions", Tools: "tools", Turns: "input"},
+		CacheSalt:      "cache_salt",
+		SealMarks:      []string{`"encrypted_content"`, `"previous_response_id"`, `"item_reference"`},
+		Finishes:       []string{"completed", "max_output_tokens"},
+		Overflow:       llm.ContextLength,
+		EndStream: func(tap protocol.Tap, e *llm.Error) []byte {
+			if t, ok := tap.(*Tap); ok {
+				return t.EncodeStreamError(e)
+			}
+			return Codec{}.EncodeStreamError(e)
+		},
+		RepeatsResponse: true,
+		Stored:          storedResponses(),
+		State:           vendorState(),
+		Headers: protocol.Headers{
+			Vendor:   "openai",
+			Request:  []protocol.RequestHeader{{Name: "Openai-Beta", Beta: true}},
+			Response: []string{"Openai-Model", "Openai-Processing-Ms", "Openai-Version"},
+		},
+	}
+}
+
+// readHead marks a request as one with side effects that starts a job in the background or
+// adds to a conversation of the vendor's.
+func readHead(_ protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
+	head, err := protocol.ReadModel(body, "model", "stream")
+	head.MaxOutput = protocol.MaxOutput(body.Raw("max_output_tokens"))
+	head.Inner = openai.FindModels(body, "input[].tools[].model")
+	head.SideEffects = body.Raw("background").Kind() == 't' || body.Raw("conversation") != nil
+	return head, err
+}
+
+// cacheable returns the rule for responses. It requires store: false, because the vendor
+// stores by default. previous_response_id, conversation and prompt are not in it, because
+// they refer to what the vendor stores and may change; nor is background: true, whose
+// response is only a ticket.
+func cacheable() *protocol.CacheRule {
+	members := protocol.AllowMembers(map[string]protocol.MemberRule{"temperature": protocol.OnlyZero, "tools": protocol.OnlyClientTools,
+		"store": protocol.OnlyFalse, "background": protocol.OnlyFalse},
+		"model", "input", "instructions", "top_p", "max_output_tokens", "stream", "stream_options", "text", "tool_choice",
+		"parallel_tool_calls", "reasoning", "include", "truncation", "top_logprobs", "metadata", "user", "service_tier",
+		"prompt_cache_key", "prompt_cache_retention", "safety_identifier")
+	return &protocol.CacheRule{Members: members, Required: []string{"temperature", "store"}}
+}
+
+// fields says where a request has the fields of the neutral model.
+func fields() protocol.Fields {
+	return protocol.Fields{Turns: "input", System: "instructions", Parts: "content", Block: fieldOfBlock, Names: append(openai.FieldNames(), [][2]string{
+		{"output.max_tokens", "max_output_tokens"}, {"output.format", "text.format"}, {"output.verbosity", "text.verbosity"},
+		{"reasoning.show", "reasoning.summary"}, {"reasoning.budget", "reasoning.effort"}, {"reasoning.mode", "reasoning.effort"},
+	}...)}
+}
+
+// fieldOfBlock returns the path of a block below its item. Items other than messages are one
+// block.
+func fieldOfBlock(item wire.Raw, before []llm.Block, _ llm.Block) string {
+	if itemType(item) != "message" {
+		return ""
+	}
+	return protocol.PartPath(item, "content", len(before))
+}

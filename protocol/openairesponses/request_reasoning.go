@@ -1,0 +1,94 @@
+package openairesponses
+
+import (
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+func (w *requestWriter) reasoning(o *object) {
+	r := &w.req.Reasoning
+	protocol.DropExt(w.report, "reasoning", r.Ext, protocol.OpenAIResponses)
+	out := object{}
+	out.opt("effort", w.effort())
+	switch {
+	case isOwn(w.req.Ext), r.Show == "auto", r.Show == "concise", r.Show == "detailed":
+		out.opt("summary", r.Show)
+	case r.Show == "full":
+		w.report.Approximate("reasoning.show", "reasoning.summary", "OpenAI shows a summary of the reasoning, not all of it")
+		out.str("summary", "detailed")
+	}
+	out.ext(r.Ext)
+	if len(out.names) > 0 || isOwn(r.Ext) {
+		o.raw("reasoning", out.end())
+	}
+}
+
+func (w *requestWriter) effort() string {
+	r := &w.req.Reasoning
+	effort := r.Effort
+	switch {
+	case effort != "":
+	case r.Mode == "off":
+		effort = "none"
+	case r.Budget != nil && *r.Budget >= 0:
+		effort = protocol.EffortOfBudget(*r.Budget)
+		w.report.Approximate("reasoning.budget", "effort.from_budget", "a budget is sent as the effort "+effort)
+	case r.Mode != "" || r.Budget != nil:
+		w.report.Approximate("reasoning.mode", "reasoning.default", "how much to think is left to the model")
+	}
+	if nearest := protocol.NearestEffort(effort, w.target.Gates.Efforts); nearest != effort {
+		w.report.Approximate("reasoning.effort", "effort.nearest", "the model knows no effort "+effort+"; "+nearest+" is sent")
+		effort = nearest
+	}
+	return effort
+}
+
+// thought encodes reasoning that OpenAI sealed. Other reasoning has no meaning
+// for it, and an id without the sealed content is not found (RSP-12).
+func (w *requestWriter) thought(t *llm.Thought, path string) {
+	seal, sealed := t.SealFor(own)
+	if !sealed && (!isOwn(t.Ext) || len(t.Seals) > 0) {
+		w.report.Drop(path, "reasoning.foreign", "reasoning of another vendor's model is not sent")
+		return
+	}
+	o := object{}
+	o.str("type", "reasoning")
+	o.opt("id", itemID(t.ID, thoughtID))
+	var summary, full list
+	for _, p := range t.Parts {
+		// What a client of another protocol sends back was a summary when it got
+		// it.
+		if p.Form == llm.SummaryReasoning || !isOwn(t.Ext) {
+			summary.add(textPart("summary_text", p.Text))
+		} else {
+			full.add(textPart("reasoning_text", p.Text))
+		}
+	}
+	o.raw("summary", summary.end()) // required even if it is empty, RSP-15
+	if len(full) > 0 {
+		o.raw("content", full.end())
+	}
+	o.opt("encrypted_content", seal.Data)
+	o.ext(t.Ext)
+	w.items.add(o.end())
+}
+
+// decodeThought decodes a reasoning item.
+func decodeThought(it *Item) *llm.Thought {
+	t := &llm.Thought{Meta: llm.Meta{ID: it.ID.Value(), Ext: extOf(it.Extra)}}
+	if sealed := it.EncryptedContent.Value(); sealed != "" {
+		t.Seals = append(t.Seals, llm.Seal{Form: llm.Encrypted, Data: sealed, Origin: own})
+	}
+	t.Seals = append(t.Seals, unseal(&t.Ext, value(it.ExtraContent))...)
+	for _, p := range it.Summary.Value().All() {
+		t.Parts = append(t.Parts, llm.ThoughtPart{Form: llm.SummaryReasoning, Text: p.Text.Value()})
+	}
+	c := it.Content.Value()
+	for _, p := range c.Parts.Value().All() {
+		t.Parts = append(t.Parts, llm.ThoughtPart{Form: llm.FullReasoning, Text: p.Text.Value()})
+	}
+	if c.Text.IsSet() {
+		t.Parts = append(t.Parts, llm.ThoughtPart{Form: llm.FullReasoning, Text: c.Text.Value()})
+	}
+	return t
+}

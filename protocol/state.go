@@ -1,0 +1,84 @@
+package protocol
+
+import (
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// VendorState describes what a dialect's vendor keeps under ids: responses, files, caches.
+// Whoever has the vendor's credential may use all of it, so that the gateway has to know
+// which client an id belongs to.
+type VendorState struct {
+	// References returns the ids that a request refers to. Ids of what the request repeats
+	// are not among them.
+	References func(body *wire.Index) []Reference
+
+	// Keeps reports whether later requests may refer to the response and to what its
+	// summary lists as Kept. Nil: only to the latter.
+	Keeps func(body *wire.Index) bool
+
+	// Unknown returns the vendor's error for an id that does not exist.
+	Unknown func(Reference) *llm.Error
+}
+
+// Reference is an id of something that the vendor keeps.
+type Reference struct {
+	ID    string
+	Param string // the path of the member
+}
+
+// FindReferences returns the ids that a request has at these paths, which have the form
+// that FindModels describes. Lists are searched only if they contain one of the marks.
+func FindReferences(body *wire.Index, paths []string, marks ...string) (list []Reference) {
+	f := finder{body: body}
+	f.find(paths, marks...)
+	for _, m := range f.found {
+		if m.Name != "" {
+			list = append(list, Reference{ID: m.Name, Param: m.Param})
+		}
+	}
+	return list
+}
+
+// FindIDs returns the strings that the items of a list have at a path.
+func FindIDs(list []byte, path string) (ids []string) {
+	f := finder{s: wire.NewScanner(list)}
+	f.walk(true, path)
+	for _, m := range f.found {
+		ids = append(ids, m.Name)
+	}
+	return ids
+}
+
+// CreatedIDs returns the ids of the object that a vendor's response says it created: its
+// "id", or its "name" and "uri", which may be in a member "file".
+func CreatedIDs(response []byte) (ids []string) {
+	add := func(s *wire.Scanner, name string) {
+		if (name == "id" || name == "name" || name == "uri") && s.Kind() == '"' {
+			if id := wire.Unquote(s.Value()); id != "" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	s := wire.NewScanner(response)
+	for name := range s.Members() {
+		if string(name) != "file" || s.Kind() != '{' {
+			add(&s, string(name))
+			continue
+		}
+		for name := range s.Members() {
+			add(&s, string(name))
+		}
+	}
+	if s.End() != nil {
+		return nil
+	}
+	return ids
+}
+
+// NotFound is the error of an id that does not exist.
+func NotFound(kind llm.Kind, code string, r Reference, text string) *llm.Error {
+	return &llm.Error{Kind: kind, Code: code, Param: r.Param, Message: strings.ReplaceAll(text, "ID", r.ID)}
+}

@@ -1,0 +1,32 @@
+package main
+
+import "slices"
+
+// groups returns all attacks.
+func groups() []group {
+	return []group{
+		{name: "json", start: controlled(start(tenantStore)), attacks: jsonAttacks()},
+		{name: "auth", start: authRig, attacks: authAttacks()},
+		{name: "roles", start: roleRig, attacks: roleAttacks()},
+		{name: "wire", start: controlled(start(tenantStore)), attacks: slices.Concat(smuggleAttacks(), headerAttacks())},
+		{name: "models", start: scoped(start(tenantStore)), attacks: slices.Concat(nameAttacks(), innerAttacks())},
+		{name: "browser", start: start(openConfig), attacks: browserAttacks()},
+		{name: "cors", start: start(corsConfig), attacks: corsAttacks()},
+		{name: "ssrf", start: ssrfRig, attacks: ssrfAttacks()},
+		{name: "upstream", start: controlled(start(hostileConfig)), attacks: upstreamAttacks(), atOnce: 8},
+		{name: "secrets", start: secretRig, attacks: secretAttacks()},
+		{name: "unsafe", start: noGateway, attacks: unsafeAttacks(), atOnce: 2},
+		{name: "files", start: umaskRig, attacks: fileAttacks()},
+		{name: "slow", start: start(tenantStore), attacks: slowAttacks(), waits: true, atOnce: 200},
+		{name: "crowd", start: start(tenantStore), attacks: crowdAttacks()},
+		{name: "amplify", start: start(tenantStore), attacks: amplifyAttacks()},
+		{name: "tenants", start: controlled(start(tenantConfig)), attacks: slices.Concat(tenantAttacks(), quotaAttacks())},
+		{name: "usage", start: usageRig, attacks: usageAttacks()},
+		{name: "static", start: start(staticConfig), attacks: staticAttacks()},
+		{name: "loop", start: noGateway, attacks: loopAttacks()},
+		{name: "http2", start: floodRig, attacks: floodAttacks()},
+		{name: "budget", start: budgetRig, attacks: budgetAttacks()},
+		{name: "starve", start: start(starveConfig), attacks: starveAttacks(), waits: true},
+		{name: "stores", start: storesRig, attacks: storeAttacks(), waits: true},
+	}
+}

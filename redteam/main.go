@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
+)
+
+// options are the command line's settings.
+type options struct {
+	bin   string
+	only  *regexp.Regexp
+	prove bool
+}
+
+func main() {
+	if os.Getenv(weakVariable) != "" {
+		os.Exit(weakMain(os.Args[1:]))
+	}
+	var o options
+	flag.StringVar(&o.bin, "bin", "bin/isogloss", "the gateway's binary")
+	only := flag.String("only", "", "run only the attacks whose name matches this expression")
+	asJSON := flag.Bool("json", false, "print the results as JSON")
+	list := flag.Bool("list", false, "print the names of the attacks")
+	flag.BoolVar(&o.prove, "prove", false, "attack a weak gateway instead, and report the attacks that it withstands")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code, err := run(ctx, o, *only, *asJSON, *list)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "redteam:", err)
+		code = 2
+	}
+	os.Exit(code)
+}
+
+func run(ctx context.Context, o options, only string, asJSON, list bool) (code int, err error) {
+	if o.only, err = regexp.Compile(only); err != nil {
+		return 0, err
+	}
+	if o.prove {
+		if o.bin, err = os.Executable(); err != nil {
+			return 0, err
+		}
+	}
+	all := groups()
+	if err := checkNames(all); err != nil {
+		return 0, err
+	}
+	if list {
+		for _, g := range all {
+			for _, a := range g.wanted(o) {
+				fmt.Fprintln(os.Stdout, a.name)
+			}
+		}
+		return 0, nil
+	}
+	r := &report{out: os.Stdout, json: asJSON, prove: o.prove, began: time.Now()}
+	runAll(ctx, o, all, r)
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	return r.finish()
+}
+
+// group is a set of attacks on one gateway.
+type group struct {
+	name    string
+	start   func(context.Context, options) (*rig, error)
+	attacks []attack
+	waits   bool // its attacks mostly wait, so it runs beside the others
+	atOnce  int  // attacks that run at a time; 0 means one
+}
+
+func (g *group) wanted(o options) []attack {
+	return slices.DeleteFunc(slices.Clone(g.attacks), func(a attack) bool { return !o.only.MatchString(a.name) })
+}
+
+// checkNames rejects two attacks of one name.
+func checkNames(all []group) error {
+	seen := map[string]bool{}
+	for _, g := range all {
+		for _, a := range g.attacks {
+			if seen[a.name] {
+				return fmt.Errorf("two attacks are called %s", a.name)
+			}
+			seen[a.name] = true
+		}
+	}
+	return nil
+}
+
+// parallel is the number of groups that run at a time, beside those that wait.
+const parallel = 3
+
+// runAll runs the groups. Each has a gateway and an upstream of its own.
+func runAll(ctx context.Context, o options, all []group, r *report) {
+	var waiting sync.WaitGroup
+	busy := []group{}
+	for _, g := range all {
+		switch {
+		case len(g.wanted(o)) == 0:
+		case g.waits:
+			waiting.Go(func() { runGroup(ctx, o, g, r) })
+		default:
+			busy = append(busy, g)
+		}
+	}
+	testrig.Each(len(busy), parallel, func(i int) { runGroup(ctx, o, busy[i], r) })
+	waiting.Wait()
+}
+
+// runGroup runs the attacks of a group. A rig that cannot be started fails all of them.
+func runGroup(ctx context.Context, o options, g group, r *report) {
+	wanted := g.wanted(o)
+	rig, err := g.start(ctx, o)
+	if err != nil {
+		for _, a := range wanted {
+			r.add(a, notMade(err), 0)
+		}
+		return
+	}
+	defer rig.close()
+	testrig.Each(len(wanted), max(g.atOnce, 1), func(i int) {
+		if ctx.Err() != nil {
+			return
+		}
+		began := time.Now()
+		r.add(wanted[i], wanted[i].run(ctx, rig), time.Since(began))
+	})
+}
