@@ -1,4 +1,4 @@
-# Every command that people and CI run. `make check` is what CI runs.
+# Every command that people and CI run. CI runs the targets of `make check`.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -10,12 +10,17 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 5s
 SOAK ?= 2m
 
-.PHONY: build check format vet lint stores test growth dashboards timing fuzz conform e2e crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build check targets format vet lint stores test growth dashboards timing fuzz conform e2e crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
 
-check: format vet tidy lint test growth conform e2e chaos-short redteam cluster-short soak bench-quick test-deploy ## everything that must pass before a change lands
+CHECK := format vet tidy lint test growth conform e2e chaos-short redteam cluster-short soak bench-quick test-deploy
+
+check: $(CHECK) ## everything that must pass before a change lands
+
+targets: ## the targets of check, one line
+	@echo $(CHECK)
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }

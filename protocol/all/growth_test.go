@@ -5,6 +5,8 @@ package all
 import (
 	"bytes"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -114,6 +116,8 @@ var growing = []struct {
 // TestWorkGrowsLinearly multiplies requests and responses and checks that the CPU time of their
 // translation does not grow faster. It takes a minute, so only make growth runs it.
 func TestWorkGrowsLinearly(t *testing.T) {
+	t.Cleanup(func() { debug.SetGCPercent(100) })
+	debug.SetGCPercent(-1)
 	for _, g := range growing {
 		for _, out := range Codecs() {
 			if g.kind != "request" && g.in != protocol.OpenAIChat && out.Name() != protocol.Anthropic {
@@ -122,21 +126,22 @@ func TestWorkGrowsLinearly(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s/%s/%s", g.in, g.kind, g.name, out.Name()), func(t *testing.T) {
 				in := codecOf(t, g.in)
 				const n = 2000
-				cost := func(n, times int) time.Duration {
+				cost := func(n int) time.Duration {
 					text := g.render(n)
-					best := time.Hour
-					for range times {
-						before := testrig.ProcessorTime(t)
-						translate(in, out, g.kind, text)
-						best = min(best, testrig.ProcessorTime(t)-before)
-					}
-					return best
+					runtime.GC() // none runs during the measurement
+					before := testrig.ProcessorTime(t)
+					translate(in, out, g.kind, text)
+					return testrig.ProcessorTime(t) - before
 				}
-				small, large := cost(n, 3), cost(4*n, 1)
+				// Linear work costs four times as much, quadratic work sixteen times. Other
+				// processes take the caches of the processor, so a ratio above nine is measured
+				// again; the least costs count.
+				small, large := cost(n), cost(4*n)
+				for again := 0; again < 4 && large > 9*small; again++ {
+					small, large = min(small, cost(n)), min(large, cost(4*n))
+				}
 				t.Logf("%v for %d elements, %v for %d", small, n, large, 4*n)
-				// Linear work costs four times as much, quadratic work sixteen times. Short times
-				// say nothing: a garbage collection may be in either of them.
-				if large > 9*small && large > 250*time.Millisecond {
+				if large > 9*small && large > 10*time.Millisecond {
 					t.Errorf("%d elements take %v, %d take %v: more than linear", n, small, 4*n, large)
 				}
 			})
