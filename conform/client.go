@@ -47,7 +47,7 @@ func (t Target) Serves(c Cell) bool {
 	return t.Models[c.Upstream] != "" && (!t.Direct || c.Same())
 }
 
-const clientTimeout = time.Minute
+const clientTimeout = 3 * time.Minute
 
 // exchange is a client request and its result.
 type exchange struct {
