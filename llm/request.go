@@ -105,6 +105,7 @@ type State struct {
 	Conversation Raw
 	Background   *bool
 	Truncation   string
+	CachedPrompt Raw // the name of a prompt that the vendor has cached and that precedes the turns
 }
 
 // Identity names the end user of a request.

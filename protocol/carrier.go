@@ -117,8 +117,17 @@ const MarkPrefix = "isogloss."
 // DropExt reports the members of e as dropped, unless e belongs to own.
 func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
 	for _, name := range Lost(e, own) {
-		report.Drop(path+"."+name, "ext.unknown_field", "the upstream's protocol has no such field")
+		if first, _, _ := strings.Cut(name, "."); !accounting[first] {
+			report.Drop(path+"."+name, "ext.unknown_field", "the upstream's protocol has no such field")
+		}
 	}
+}
+
+// accounting holds the members of responses in which vendors and servers break their counts down,
+// time the request or rate the text. Clients of other protocols do not read them, so they are not
+// losses.
+var accounting = map[string]bool{
+	"usage": true, "usageMetadata": true, "billing": true, "timings": true, "x_groq": true, "avgLogprobs": true, "safetyRatings": true,
 }
 
 // Lost returns the names of the members of e that an encoder of own drops. It leaves

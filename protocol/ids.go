@@ -1,5 +1,12 @@
 package protocol
 
+import (
+	"encoding/base64"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
 // UniqueIDs holds the ids of a conversation, so that every call gets one of its own.
 type UniqueIDs map[string]int
 
@@ -12,4 +19,44 @@ func (u UniqueIDs) Add(name func(n int) string) string {
 	}
 	u[free] = max(u[free], 1)
 	return free
+}
+
+// wrappedID begins an id from WrapID. maxWrapped is the length of the longest id that it encodes.
+const (
+	wrappedID  = "iso_"
+	maxWrapped = 256
+)
+
+// WrapID returns a call's id with only letters, digits, '_' and '-', for clients whose protocol
+// allows no others. UnwrapID restores the id when the client sends it back: some upstreams read the
+// name of the function from their ids. A longer id than limit or one without characters cannot be
+// restored.
+func WrapID(id string, limit int) string {
+	safe := llm.SafeName(id, limit, llm.WordByte)
+	if safe == id || id == "" || len(id) > maxWrapped || isWord(id) {
+		return safe
+	}
+	return wrappedID + base64.RawURLEncoding.EncodeToString([]byte(id))
+}
+
+// UnwrapID returns the id that WrapID has encoded, and any other id unchanged.
+func UnwrapID(id string) string {
+	text, ok := strings.CutPrefix(id, wrappedID)
+	if !ok || base64.RawURLEncoding.DecodedLen(len(text)) > maxWrapped {
+		return id
+	}
+	original, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err != nil || isWord(string(original)) {
+		return id
+	}
+	return string(original)
+}
+
+func isWord(id string) bool {
+	for i := range len(id) {
+		if !llm.WordByte(id[i]) {
+			return false
+		}
+	}
+	return true
 }

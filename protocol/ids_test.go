@@ -3,7 +3,10 @@ package protocol
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 func TestUniqueIDs(t *testing.T) {
@@ -19,5 +22,33 @@ func TestUniqueIDs(t *testing.T) {
 	}
 	if want := []string{"a", "a2", "b", "a22", "a3", "b2", "b3"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestWrapID(t *testing.T) {
+	for id, want := range map[string]string{
+		"call_1":           "call_1",
+		"functions.Read:0": "iso_ZnVuY3Rpb25zLlJlYWQ6MA",
+		"ключ":             "iso_0LrQu9GO0Yc",
+		"iso_not base64":   "iso_aXNvX25vdCBiYXNlNjQ",
+	} {
+		got := WrapID(id, 128)
+		if got != want {
+			t.Errorf("%q is sent as %q, want %q", id, got, want)
+		}
+		if back := UnwrapID(got); back != id {
+			t.Errorf("%q comes back as %q", id, back)
+		}
+	}
+	// These ids have other names or none, and no id of a client may turn into another.
+	for _, id := range []string{"", "iso_", "iso_Y2FsbF8x", "iso_!", strings.Repeat("x", 300), "iso_" + strings.Repeat("Lg", 300)} {
+		if back := UnwrapID(id); back != id {
+			t.Errorf("%q became %q", id, back)
+		}
+	}
+	for _, id := range []string{strings.Repeat("x", 200), strings.Repeat(".", 300)} {
+		if got := WrapID(id, 128); got != llm.SafeName(id, 128, llm.WordByte) {
+			t.Errorf("%q is sent as %q", id, got)
+		}
 	}
 }

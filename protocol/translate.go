@@ -72,6 +72,7 @@ type Outgoing struct {
 type Gates struct {
 	MaxOutput        int64    // the output limit to send if one is required and the client sets none; 0 means the protocol's default
 	NoSampling       bool     // rejects temperature, top_p and top_k
+	OneSampling      bool     // rejects temperature and top_p together
 	NoForcedTool     bool     // rejects a tool choice that forces a tool
 	Adaptive         bool     // reasoning is controlled by effort, not by a budget
 	Budget           bool     // reasoning is controlled by a budget, not by a level

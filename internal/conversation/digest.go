@@ -8,11 +8,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Digest identifies a conversation up to some turn.
-type Digest [sha256.Size]byte
-
-// DigestOf returns the digest of a conversation. System text is left out, because
+// Digest identifies a conversation up to some turn. System text has a digest of its own, because
 // clients put dates there.
+type Digest struct{ turns, system [sha256.Size]byte }
+
+// DigestOf returns the digest of a conversation.
 func DigestOf(turns []llm.Turn) Digest {
 	d := newDigester()
 	for i := range turns {
@@ -23,47 +23,49 @@ func DigestOf(turns []llm.Turn) Digest {
 
 // digester computes the digests of a conversation turn by turn.
 type digester struct {
-	hash    hash.Hash
-	scratch []byte
+	turns, system hash.Hash
+	scratch       []byte
 }
 
-func newDigester() *digester { return &digester{hash: sha256.New()} }
+func newDigester() *digester { return &digester{turns: sha256.New(), system: sha256.New()} }
 
 func (d *digester) sum() (digest Digest) {
-	d.hash.Sum(digest[:0])
+	d.turns.Sum(digest.turns[:0])
+	d.system.Sum(digest.system[:0])
 	return digest
 }
 
 func (d *digester) add(turn llm.Turn) {
+	to := d.turns
 	if turn.Role == llm.System || turn.Role == llm.Developer {
-		return
+		to = d.system
 	}
-	d.write("turn", string(turn.Role))
-	d.addBlocks(turn.Blocks)
+	d.write(to, "turn", string(turn.Role))
+	d.addBlocks(to, turn.Blocks)
 }
 
-func (d *digester) addBlocks(blocks []llm.Block) {
+func (d *digester) addBlocks(to hash.Hash, blocks []llm.Block) {
 	for _, b := range blocks {
 		switch b := b.(type) {
 		case *llm.Text:
-			d.write("text", b.Text)
+			d.write(to, "text", b.Text)
 		case *llm.Media:
-			d.write("media", b.Data, b.URL, b.FileID)
+			d.write(to, "media", b.Data, b.URL, b.FileID)
 		case *llm.ToolCall:
-			d.write("call", b.CallID, b.Name, b.Args)
+			d.write(to, "call", b.CallID, b.Name, b.Args)
 		case *llm.ToolResult:
-			d.write("result", b.CallID)
-			d.addBlocks(b.Blocks)
+			d.write(to, "result", b.CallID)
+			d.addBlocks(to, b.Blocks)
 		}
 	}
 }
 
 // write hashes each part with its length, so that two ways to split the same text
 // give different digests.
-func (d *digester) write(parts ...string) {
+func (d *digester) write(to hash.Hash, parts ...string) {
 	for _, p := range parts {
 		d.scratch = append(strconv.AppendInt(d.scratch[:0], int64(len(p)), 10), ':')
 		d.scratch = append(d.scratch, p...)
-		_, _ = d.hash.Write(d.scratch) // a hash never fails
+		_, _ = to.Write(d.scratch) // a hash never fails
 	}
 }

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -23,8 +24,8 @@ const (
 // not send it back.
 //
 // An entry is found by the caller, the protocol that sealed it, the conversation
-// before the response and the response's first tool call. The call id alone is not
-// enough: some servers use the same ids in every conversation.
+// before the response and the response's first tool call. Some servers use the same ids
+// in every conversation, so a call without a random id also needs the same system text.
 type Seals struct{ store *store }
 
 // NewSeals returns an empty store with its default bounds: one hour after the last
@@ -77,7 +78,20 @@ func sealKey(caller, protocol string, before Digest, callID string, call *llm.To
 	if args.Canonicalize(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) != nil {
 		args = jsontext.Value(call.Args)
 	}
-	return newKey(caller, protocol, string(before[:]), callID, call.Name, string(args))
+	system := ""
+	if !isRandom(callID) {
+		system = string(before.system[:])
+	}
+	return newKey(caller, protocol, string(before.turns[:]), system, callID, call.Name, string(args))
+}
+
+// isRandom reports whether an id ends with so many letters and digits that no other call has it.
+func isRandom(id string) bool {
+	const enough = 20
+	end := id[max(0, len(id)-enough):]
+	return len(end) == enough && !strings.ContainsFunc(end, func(r rune) bool {
+		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	})
 }
 
 func (s *Seals) put(tenant string, k key, r *reasoning) {

@@ -34,7 +34,7 @@ func (s *Seals) record(caller string, optionalIDs bool, resp *llm.Response) {
 // withoutReasoning is the next request of a client that drops the reasoning.
 func withoutReasoning(callID string) []llm.Turn {
 	return []llm.Turn{
-		{Role: llm.User, Blocks: []llm.Block{&llm.Text{Text: "go"}}}, // without the system text, which may change
+		conversationStart[0], conversationStart[1],
 		{Role: llm.Assistant, Blocks: []llm.Block{&llm.ToolCall{CallID: callID, Kind: llm.FunctionTool, Name: "f", Args: "{}"}}},
 		{Role: llm.ToolRole, Blocks: []llm.Block{&llm.ToolResult{CallID: callID}}},
 	}
@@ -72,6 +72,26 @@ func TestSealsAreRestored(t *testing.T) {
 	}
 }
 
+// TestSealsNeedTheSameConversation checks that a call without a random id gets its seal only below
+// the same system text. Other conversations of the caller may begin with the same words and the
+// same call.
+func TestSealsNeedTheSameConversation(t *testing.T) {
+	const random = "call_0123456789abcdefghij"
+	for id, restored := range map[string]bool{random: true, "call_1": false, "functions.read_one_file:0": false, "": false} {
+		s := NewSeals()
+		s.record("alice", true, sealedCall(id, "hm", "SIG"))
+		turns := withoutReasoning(id)
+		turns[2].Blocks[0].(*llm.ToolCall).Synthetic = id == ""
+		if thoughtOf(s.Restore(Caller{ID: "alice"}, "anthropic", turns)) == nil {
+			t.Errorf("%q: the same conversation does not get it", id)
+		}
+		turns[0] = llm.Turn{Role: llm.System, Blocks: []llm.Block{&llm.Text{Text: "It is Tuesday."}}}
+		if got := thoughtOf(s.Restore(Caller{ID: "alice"}, "anthropic", turns)) != nil; got != restored {
+			t.Errorf("%q: restored with another system text: %v", id, got)
+		}
+	}
+}
+
 // TestSealsOfTwoProtocols checks that in the same conversation with two vendors that use
 // the same ids, each vendor gets its own seals.
 func TestSealsOfTwoProtocols(t *testing.T) {
@@ -92,7 +112,7 @@ func TestClientSealsAreKept(t *testing.T) {
 	s.record("alice", false, sealedCall("call_1", "kept", "OLD"))
 	turns := withoutReasoning("call_1")
 	own := &llm.Thought{Meta: llm.Meta{Seals: []llm.Seal{{Form: llm.Signature, Data: "NEW", Origin: "anthropic"}}}}
-	turns[1].Blocks = append([]llm.Block{own}, turns[1].Blocks...)
+	turns[2].Blocks = append([]llm.Block{own}, turns[2].Blocks...)
 	if got := thoughtOf(s.Restore(Caller{ID: "alice"}, "anthropic", turns)); got != own {
 		t.Errorf("%+v", got)
 	}
@@ -104,8 +124,8 @@ func TestCallSealsAreRestored(t *testing.T) {
 	s.record("", false, &llm.Response{Choices: []llm.Choice{{Blocks: []llm.Block{
 		&llm.ToolCall{Meta: llm.Meta{Seals: []llm.Seal{seal}}, CallID: "call_1", Name: "f", Kind: llm.FunctionTool}}}}})
 	turns := s.Restore(Caller{}, "gemini", withoutReasoning("call_1"))
-	if got, ok := turns[1].Blocks[0].Common().SealFor("gemini"); !ok || got != seal {
-		t.Errorf("%+v", turns[1].Blocks[0])
+	if got, ok := turns[2].Blocks[0].Common().SealFor("gemini"); !ok || got != seal {
+		t.Errorf("%+v", turns[2].Blocks[0])
 	}
 }
 
@@ -116,7 +136,7 @@ func TestSealsOfCallsWithoutIDs(t *testing.T) {
 	s := NewSeals()
 	turns := func() []llm.Turn {
 		turns := withoutReasoning("call_made_up")
-		turns[1].Blocks[0].(*llm.ToolCall).Synthetic = true
+		turns[2].Blocks[0].(*llm.ToolCall).Synthetic = true
 		return turns
 	}
 	s.record("alice", false, sealedCall("call_1", "hm", "SIG"))

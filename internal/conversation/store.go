@@ -87,8 +87,8 @@ func newStore(b bounds) *store {
 // newKey returns the digest of the parts.
 func newKey(parts ...string) key {
 	d := newDigester()
-	d.write(parts...)
-	return key(d.sum())
+	d.write(d.turns, parts...)
+	return key(d.sum().turns)
 }
 
 // setMaxBytes changes the bound of all values together and evicts what exceeds it.

@@ -31,19 +31,44 @@ func Refused(losses []llm.Loss) string {
 	return fidelity("refused", losses)
 }
 
+// unknownField is the code of members without a counterpart. The header names up to maxFields of them.
+const (
+	unknownField = "ext.unknown_field"
+	maxFields    = 8
+)
+
 // fidelity returns a verdict with the number of losses of each kind and their codes.
 func fidelity(verdict string, losses []llm.Loss) string {
 	count := map[llm.Verdict]int{}
-	var codes []string
+	var codes, fields []string
 	for _, l := range losses {
 		count[l.Verdict]++
 		if !slices.Contains(codes, l.Code) {
 			codes = append(codes, l.Code)
+		}
+		if l.Code == unknownField && len(fields) < maxFields {
+			fields = append(fields, fieldName(l.Path))
 		}
 	}
 	text := verdict + ";a=" + strconv.Itoa(count[llm.Approximated]) + ";d=" + strconv.Itoa(count[llm.Dropped])
 	if n := count[llm.Rejected]; n > 0 {
 		text += ";r=" + strconv.Itoa(n)
 	}
-	return text + `;codes="` + strings.Join(codes, " ") + `"`
+	text += `;codes="` + strings.Join(codes, " ") + `"`
+	if len(fields) > 0 {
+		text += `;fields="` + strings.Join(fields, " ") + `"`
+	}
+	return text
+}
+
+// fieldName returns a path for the header, without the characters that a structured field cannot
+// contain. Clients and upstreams choose the names in it.
+func fieldName(path string) string {
+	const maxLength = 64
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && llm.WordByte(byte(r)) || strings.ContainsRune(".[]/", r) {
+			return r
+		}
+		return '_'
+	}, path[:min(len(path), maxLength)])
 }

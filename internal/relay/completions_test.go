@@ -189,7 +189,7 @@ func TestCompletionsThatCannotBecomeChat(t *testing.T) {
 	}
 	g.up.Answer(upstreamtest.JSON(200, sharedCase(t, "text").whole(anthropicDialect)))
 	resp, _, _ = g.post(t, completionsPath, completionRequest(false, `,"top_k":4,"min_tokens":2`))
-	if got := resp.Header.Get("Isogloss-Fidelity"); got != `dropped;a=1;d=1;codes="completion.as_chat ext.unknown_field"` {
+	if got := resp.Header.Get("Isogloss-Fidelity"); got != `dropped;a=1;d=2;codes="completion.as_chat ext.unknown_field";fields="ext.top_k ext.min_tokens"` {
 		t.Errorf("unknown members: %s", got)
 	}
 	g.up.Answer(upstreamtest.JSON(429, errorBody(anthropicDialect, "rate_limit_error", "busy", "slow down")))

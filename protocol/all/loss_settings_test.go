@@ -1,6 +1,10 @@
 package all_test
 
-import "github.com/isogloss-gateway/isogloss/llm"
+import (
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+)
 
 func outputSamples() []requestSample {
 	return []requestSample{
@@ -32,6 +36,7 @@ func formatSamples() []requestSample {
 		{name: "output.format.kind: text", set: format(llm.Format{Kind: "text"})},
 		{name: "output.format.kind: json_object", set: format(llm.Format{Kind: "json_object"})},
 		{name: "output.format.kind .format.schema: json_schema", set: format(llm.Format{Kind: "json_schema", Schema: needleSchema}), find: needle},
+		{name: "output.format.kind .format.schema: json_schema, for objects with other members", set: format(llm.Format{Kind: "json_schema", Schema: openSchema}), find: needle},
 		{name: "output.format.schema: missing", set: format(llm.Format{Kind: "json_schema"})},
 		{name: "output.format.schema: keywords beyond the vendor's", base: withSchema, set: func(r request) { r.Output.Format.Schema = keywordSchema }},
 		{name: "output.format.schema: refers to itself", base: withSchema, set: func(r request) { r.Output.Format.Schema = recursiveSchema }},
@@ -39,6 +44,7 @@ func formatSamples() []requestSample {
 		{name: "output.format.name", base: withSchema, set: func(r request) { r.Output.Format.Name = "my_form" }, find: "my_form"},
 		{name: "output.format.description", base: withSchema, set: func(r request) { r.Output.Format.Description = "my form" }, find: "my form"},
 		{name: "output.format.strict: true", base: withSchema, set: func(r request) { r.Output.Format.Strict = new(true) }},
+		{name: "output.format.strict: true, with an optional property", base: withSchema, set: func(r request) { r.Output.Format.Strict, r.Output.Format.Schema = new(true), optionalSchema }},
 		{name: "output.format.strict: false", base: withSchema, set: func(r request) { r.Output.Format.Strict = new(false) }},
 		{name: "output.format.ext: of the same protocol", base: edits(sameProtocol, withSchema), set: func(r request) { r.Output.Format.Ext = member(r.own) }, find: needle},
 		{name: "output.format.ext: of another protocol", base: withSchema, set: func(r request) { r.Output.Format.Ext = member(r.other) }},
@@ -53,6 +59,8 @@ func samplingSamples() []requestSample {
 		{name: "sampling.temperature: on a model that takes none", set: func(r request) { r.Sampling.Temperature = "0.7" }, gates: gates{NoSampling: true}},
 		{name: "sampling.top_p", set: func(r request) { r.Sampling.TopP = "0.9" }, find: "0.9"},
 		{name: "sampling.top_p: while the model thinks", base: withBudget, set: func(r request) { r.Sampling.TopP = "0.5" }, find: "0.5"},
+		{name: "sampling.top_p: with a temperature, on a model that takes one of them", base: func(r request) { r.Sampling.Temperature = "0.3" },
+			set: func(r request) { r.Sampling.TopP = "0.5" }, find: "0.5", gates: gates{OneSampling: true}},
 		{name: "sampling.top_p: on a model that takes none", set: func(r request) { r.Sampling.TopP = "0.9" }, gates: gates{NoSampling: true}},
 		{name: "sampling.top_k", set: func(r request) { r.Sampling.TopK = "40" }, find: "40"},
 		{name: "sampling.top_k: while the model thinks", base: withBudget, set: func(r request) { r.Sampling.TopK = "40" }, find: "40"},
@@ -116,6 +124,8 @@ func serviceSamples() []requestSample {
 		{name: "state.conversation", set: func(r request) { r.State.Conversation = `"n33dle"` }, find: needle},
 		{name: "state.background", set: func(r request) { r.State.Background = new(true) }},
 		{name: "state.truncation", set: func(r request) { r.State.Truncation = "auto" }},
+		{name: "state.cached_prompt", set: func(r request) { r.State.CachedPrompt = `"n33dle"` }, find: needle},
+		{name: "identity.user: of more than 64 characters", set: func(r request) { r.Identity.User = strings.Repeat(needle, 12) }, find: needle},
 		{name: "identity.user", set: func(r request) { r.Identity.User = needle }, find: needle},
 		{name: "identity.safety_id", set: func(r request) { r.Identity.SafetyID = needle }, find: needle},
 		{name: "identity.safety_id: beside a user", base: func(r request) { r.Identity.User = "u" },
@@ -126,6 +136,7 @@ func serviceSamples() []requestSample {
 		{name: "service.tier: priority", set: tier("priority")},
 		{name: "service.tier: flex", set: tier("flex")},
 		{name: "service.tier: scale", set: tier("scale")},
+		{name: "service.tier: ultrafast", set: tier("ultrafast")},
 		{name: "service.tier: another word", set: tier(needle)},
 		{name: "service.speed", set: func(r request) { r.Service.Speed = "fast" }, find: "fast"},
 	}

@@ -59,9 +59,11 @@ func allow(mode string) requestEdit {
 
 // Schemas of tools and of structured output.
 const (
-	needleSchema    = `{"type":"object","properties":{"n33dle":{"type":"string"}}}`
-	keywordSchema   = `{"type":"object","properties":{"a":{"type":"integer","multipleOf":3}}}`
-	recursiveSchema = `{"type":"object","properties":{"a":{"$ref":"#"}}}`
+	needleSchema    = `{"type":"object","properties":{"n33dle":{"type":"string"}},"required":["n33dle"],"additionalProperties":false}`
+	keywordSchema   = `{"type":"object","properties":{"a":{"type":"integer","multipleOf":3}},"required":["a"],"additionalProperties":false}`
+	recursiveSchema = `{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"],"additionalProperties":false}`
+	optionalSchema  = `{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}`
+	openSchema      = `{"type":"object","properties":{"n33dle":{"type":"string"}}}`
 )
 
 func toolSamples() []requestSample {
@@ -93,7 +95,8 @@ func toolSamples() []requestSample {
 		{name: "tools.schema: not of an object", base: withTool, set: schema(`{"type":"string"}`)},
 		{name: "tools.schema: keywords beyond the vendor's", base: withTool, set: schema(keywordSchema)},
 		{name: "tools.schema: an array that does not say of what", base: withTool, set: schema(`{"type":"object","properties":{"a":{"type":"array"}}}`)},
-		{name: "tools.strict: true", base: withTool, set: strict(true)},
+		{name: "tools.strict: true", base: withTool, set: edits(strict(true), schema(needleSchema))},
+		{name: "tools.strict: true, with an optional property", base: withTool, set: edits(strict(true), schema(optionalSchema))},
 		{name: "tools.strict: false", base: withTool, set: strict(false)},
 		{name: "tools.strict: true, with keywords beyond the vendor's", base: withTool, set: edits(strict(true), schema(keywordSchema))},
 		{name: "tools.strict: true, with a schema that refers to itself", base: withTool, set: edits(strict(true), schema(recursiveSchema))},

@@ -47,7 +47,7 @@ func decodeBlock(raw wire.Raw) (llm.Block, error) {
 		if w.ID.Value() == "" || w.Name.Value() == "" {
 			return nil, errors.New("tool_use needs an id and a name")
 		}
-		return &llm.ToolCall{Meta: meta, CallID: w.ID.Value(), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}, nil
+		return &llm.ToolCall{Meta: meta, CallID: protocol.UnwrapID(w.ID.Value()), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}, nil
 	case "tool_result":
 		return decodeResult(meta, &w)
 	}

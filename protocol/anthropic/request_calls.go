@@ -149,7 +149,7 @@ func freshID(c *llm.ToolCall, used protocol.UniqueIDs, turn, block int) string {
 }
 
 func decodeResult(meta llm.Meta, w *Block) (*llm.ToolResult, error) {
-	r := &llm.ToolResult{Meta: meta, CallID: w.ToolUseID.Value(), Kind: llm.FunctionTool, Failed: w.IsError.Value()}
+	r := &llm.ToolResult{Meta: meta, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Failed: w.IsError.Value()}
 	if r.CallID == "" { // ANT-16
 		return nil, errors.New("tool_result needs the tool_use_id of its call")
 	}

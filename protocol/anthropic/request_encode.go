@@ -100,9 +100,7 @@ func (e *requestEncoder) extra() wire.Extra {
 	if e.home || len(ext.Members) == 0 {
 		return extraOf(without(ext, "metadata", "output_config", "tool_choice", "system"))
 	}
-	if names := protocol.Lost(ext, protocol.Anthropic); len(names) > 0 {
-		e.report.Drop("ext", "ext.unknown_field", strings.Join(names, ", "))
-	}
+	protocol.DropExt(e.report, "ext", ext, protocol.Anthropic)
 	return wire.Extra{}
 }
 
@@ -181,6 +179,9 @@ func (e *requestEncoder) sampling() {
 			s.TopP = ""
 		case isOne(s.Temperature):
 			s.Temperature = ""
+		case e.target.Gates.OneSampling:
+			e.report.Drop("sampling.top_p", "top_p.with_temperature", "the model takes temperature or top_p, not both")
+			s.TopP = ""
 		}
 	}
 	if typ := e.out.Thinking.Value().Type.Value(); typ != "" && typ != "disabled" {
@@ -231,6 +232,9 @@ func (e *requestEncoder) cacheAndState() {
 	}
 	if s.Background != nil && *s.Background {
 		e.report.Refuse("state.background", "state.background", "background responses are not supported")
+	}
+	if s.CachedPrompt != "" {
+		e.report.Refuse("state.cached_prompt", "state.cached_prompt", "the prompt is cached by another vendor; send its content")
 	}
 	e.dropIf(s.Store != nil && *s.Store, "state.store", "store.unsupported")
 	e.dropIf(s.Truncation != "" && s.Truncation != "disabled", "state.truncation", "truncation.unsupported")

@@ -23,11 +23,12 @@ var (
 )
 
 // subset converts a schema to the subset that strict output accepts, and reports
-// each keyword that moved to the description.
-func (e *requestEncoder) subset(at string, schema wire.Raw) wire.Raw {
+// each keyword that moved to the description. closed means that an object no longer
+// accepts members without a schema.
+func (e *requestEncoder) subset(at string, schema wire.Raw) (subset wire.Raw, closed bool) {
 	if recursive(schema) {
 		e.report.Refuse(at, "schema.recursive", "the schema refers to itself, which the vendor refuses")
-		return schema
+		return schema, false
 	}
 	s := subsetter{}
 	out := s.schema(schema)
@@ -35,10 +36,13 @@ func (e *requestEncoder) subset(at string, schema wire.Raw) wire.Raw {
 	for _, keyword := range slices.Compact(s.moved) {
 		e.report.Approximate(at, "schema.keyword_moved", keyword+" is in the description only")
 	}
-	return out
+	return out, s.closed
 }
 
-type subsetter struct{ moved []string }
+type subsetter struct {
+	moved  []string
+	closed bool
+}
 
 // schema rewrites one schema. A value that is not an object, such as true, stays.
 func (s *subsetter) schema(raw wire.Raw) wire.Raw {
@@ -61,7 +65,10 @@ func (s *subsetter) schema(raw wire.Raw) wire.Raw {
 		}
 	}
 	if isObjectSchema(in) {
-		if v, ok := in.Get("additionalProperties"); ok && string(v) != "false" {
+		switch v, ok := in.Get("additionalProperties"); {
+		case !ok:
+			s.closed = true
+		case string(v) != "false":
 			s.moved = append(s.moved, "additionalProperties")
 		}
 		out = out.With("additionalProperties", wire.Raw("false"))
@@ -193,7 +200,7 @@ func (d *requestDecoder) format() {
 			return
 		}
 	}
-	d.req.Output.Format = llm.Format{Kind: w.Type.Value(), Schema: llm.Raw(w.Schema), Ext: extOf(w.Extra)}
+	d.req.Output.Format = llm.Format{Kind: w.Type.Value(), Schema: llm.Raw(w.Schema), Strict: new(true), Ext: extOf(w.Extra)}
 	d.req.Output.Format.Ext.Protocol = own
 }
 
@@ -222,10 +229,10 @@ func (e *requestEncoder) format() {
 	}
 	e.dropIf(f.Name != "", "output.format.name", "format.name")
 	e.dropIf(f.Description != "", "output.format.description", "format.description")
-	if f.Strict != nil && !*f.Strict {
-		e.report.Approximate("output.format.strict", "format.strict", "a schema is always strict")
+	schema, closed := e.subset("output.format.schema", wire.Raw(f.Schema))
+	if f.Strict != nil && !*f.Strict || f.Strict == nil && closed {
+		e.report.Approximate("output.format.strict", "format.strict", "a schema is always strict; objects have no other members than its properties")
 	}
-	schema := e.subset("output.format.schema", wire.Raw(f.Schema))
 	e.setFormat(Format{Type: wire.Some("json_schema"), Schema: schema})
 }
 

@@ -172,7 +172,7 @@ func (e *requestEncoder) functionSchema(at string, t *llm.Tool, schema wire.Raw,
 	schema = e.rootObject(at, schema)
 	if t.Strict != nil && *t.Strict { // false is the default
 		w.Strict = wire.Some(true)
-		schema = e.subset(at+".schema", schema)
+		schema, _ = e.subset(at+".schema", schema)
 	}
 	return schema
 }

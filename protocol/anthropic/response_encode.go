@@ -179,7 +179,7 @@ func reportLogprobs(list llm.Raw, at string, report *llm.Report) {
 }
 
 // answerCallID returns a call's id in the form that clients may send back.
-func answerCallID(c *llm.ToolCall) string { return llm.SafeName(c.CallID, maxName, llm.WordByte) }
+func answerCallID(c *llm.ToolCall) string { return protocol.WrapID(c.CallID, maxName) }
 
 // answerText returns the text that replaces a block without a counterpart, or the
 // original block if it came from this protocol.

@@ -39,7 +39,11 @@ func (t *tally) add(u *Usage) {
 	set(&t.write, u.CacheCreationInputTokens)
 	set(&t.output, u.OutputTokens)
 	set(&t.thinking, u.OutputTokensDetails.Value().ThinkingTokens)
-	if s := u.ServiceTier.Value(); s != "" {
+	switch s := u.ServiceTier.Value(); s {
+	case "":
+	case "standard":
+		t.tier = "default"
+	default:
 		t.tier = s
 	}
 	for _, m := range u.Extra.All() {

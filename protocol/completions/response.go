@@ -30,7 +30,7 @@ func finishOf(s llm.Stop) string {
 // EncodeResponse encodes a non-streaming response.
 func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Report) []byte {
 	protocol.DropExt(report, "response", resp.Ext, own)
-	if resp.Tier != "" && resp.Tier != "default" && resp.Tier != "standard" {
+	if resp.Tier != "" && resp.Tier != "default" {
 		report.Drop("tier", "tier.unsupported", "a text completion does not say by which tier it was served")
 	}
 	b := appendHead(nil, resp.ID, resp.Created, resp.Model)

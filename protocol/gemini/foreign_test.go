@@ -246,7 +246,7 @@ func TestForeignRequest(t *testing.T) {
 		},
 			want: `,"generationConfig":{"temperature":0,"topP":0.90,"topK":40,"maxOutputTokens":100,"stopSequences":["END"],"seed":852516352},"serviceTier":"standard"}`,
 			report: "approximated seed.folded sampling.seed\ndropped logit_bias.unsupported sampling.logit_bias\ndropped verbosity.unsupported output.verbosity\n" +
-				"dropped cache.key_unsupported cache.key\ndropped user.dropped identity.user\ndropped ext.unknown_field ext\n"},
+				"dropped cache.key_unsupported cache.key\ndropped user.dropped identity.user\ndropped ext.unknown_field ext.a\ndropped ext.unknown_field ext.b\n"},
 		"CRQ-20 CRQ-25 what the model or the API refuses": {req: llm.Request{Sampling: llm.Sampling{Temperature: "1", TopK: "1"}, Output: llm.Output{Stops: []string{"1", "2", "3", "4", "5", "6"}, Choices: ptr(int64(9))}, State: llm.State{PreviousID: "r"}},
 			target: protocol.Target{Gates: protocol.Gates{NoSampling: true}},
 			report: "dropped temperature.unsupported_by_model sampling.temperature\ndropped top_k.unsupported_by_model sampling.top_k\nrefused choices.too_many output.choices\nrefused stop.too_many output.stops\nrefused state.previous_response state.previous_id\n"},

@@ -60,7 +60,7 @@ func readRequest(body *Request) (*llm.Request, *llm.Error) {
 	r := reader{req: req}
 	keep(&req.Ext, "", body.Extra.All())
 	for _, m := range []wire.Member{
-		{Name: "safetySettings", Value: body.SafetySettings}, {Name: "cachedContent", Value: body.CachedContent},
+		{Name: "safetySettings", Value: body.SafetySettings},
 		{Name: "continuationToken", Value: body.ContinuationToken}, {Name: "labels", Value: body.Labels},
 		{Name: "modelArmorConfig", Value: body.ModelArmorConfig},
 	} {
@@ -81,6 +81,9 @@ func readRequest(body *Request) (*llm.Request, *llm.Error) {
 	r.toolConfig(body.ToolConfig.Ptr())
 	r.generation(body.GenerationConfig.Ptr())
 	req.Service.Tier = readTier(body.ServiceTier.Value())
+	if body.CachedContent.Kind() != 'n' {
+		req.State.CachedPrompt = llm.Raw(body.CachedContent)
+	}
 	if v, ok := body.Store.Get(); ok {
 		req.State.Store = &v
 	}

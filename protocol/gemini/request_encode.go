@@ -131,6 +131,7 @@ func (w *writer) body() *Request {
 	}
 	body.ToolConfig = w.toolChoice()
 	body.GenerationConfig = w.generation()
+	body.CachedContent = wire.Raw(w.req.State.CachedPrompt)
 	w.service(body)
 	w.rest()
 	return body
@@ -214,8 +215,7 @@ func (w *writer) rest() {
 	refuse(r.State.PreviousID != "", "state.previous_id", "state.previous_response", "send the complete conversation; the upstream stores none")
 	refuse(r.State.Conversation != "", "state.conversation", "state.conversation", "send the complete conversation; the upstream stores none")
 	refuse(r.State.Background != nil && *r.State.Background, "state.background", "state.background", "there is no background mode")
-	names := protocol.Lost(r.Ext, protocol.Gemini)
-	drop(len(names) > 0, "ext", "ext.unknown_field", strings.Join(names, ", "))
+	protocol.DropExt(w.report, "ext", r.Ext, protocol.Gemini)
 }
 
 const (

@@ -5,6 +5,7 @@ package openai
 import (
 	"cmp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -54,6 +55,32 @@ func AppendError(b []byte, e *llm.Error) []byte {
 
 // EncodeError returns the error envelope.
 func EncodeError(e *llm.Error) []byte { return append(AppendError([]byte(`{"error":`), e), '}') }
+
+// maxUserID is the number of characters that the API accepts in the id of an end user.
+const maxUserID = 64
+
+// ShortID returns the id of an end user, or a hash of a longer id than the API accepts. path is its
+// field of the neutral model.
+func ShortID(id, path string, report *llm.Report) string {
+	if utf8.RuneCountInString(id) <= maxUserID {
+		return id
+	}
+	report.Approximate(path, "user.shortened", "a hash is sent, because the API accepts at most 64 characters")
+	return llm.MintID("user_", id)
+}
+
+// Tier returns a response's service tier, or "" for a word that clients do not know, which it
+// reports unless report is nil.
+func Tier(tier string, report *llm.Report) string {
+	switch tier {
+	case "", "auto", "default", "flex", "scale", "priority", "fast", "ultrafast":
+		return tier
+	}
+	if report != nil {
+		report.Drop("tier", "tier.unsupported", "clients do not know the service tier "+tier)
+	}
+	return ""
+}
 
 // HasValue reports whether a member is there and not null, false or "": some servers
 // write "error": null or "" into every response.

@@ -188,8 +188,12 @@ func (e *requestEncoder) foreignBlock(t *llm.Turn, b llm.Block, path string) {
 			e.foreignBlock(t, inner, path)
 		}
 	}
+	_, isCall := b.(*llm.ToolCall)
+	if _, isResult := b.(*llm.ToolResult); (isCall || isResult) && b.Common().Cache != nil {
+		e.breakpoint(b.Common().Cache, path) // calls and results have no member for it
+	}
 	protocol.DropExt(e.report, path, b.Common().Ext, protocol.OpenAIChat)
-	if _, carries := b.(*llm.ToolCall); !carries && t.Ext.Get(originalMark(protocol.CarrierMember)) == "" {
+	if !isCall && t.Ext.Get(originalMark(protocol.CarrierMember)) == "" {
 		e.sealed(b.Common().Seals, path)
 	}
 }

@@ -182,11 +182,26 @@ func (p *pairing) answer(r *llm.ToolResult, path string, open map[string][]*sent
 // conversation uses.
 func freeID(id string, used protocol.UniqueIDs) string {
 	return used.Add(func(n int) string {
-		if n == 1 {
-			return llm.SafeName(id, maxID, llm.WordByte)
+		switch {
+		case n > 1:
+			return llm.SafeName(id+" "+strconv.Itoa(n), maxID, idByte)
+		case namesFunction(id):
+			return id
 		}
-		return llm.SafeName(id+" "+strconv.Itoa(n), maxID, llm.WordByte)
+		return llm.SafeName(id, maxID, idByte)
 	})
+}
+
+// idByte reports whether servers accept b in an id. A server gets its own ids back unchanged.
+func idByte(b byte) bool { return b > ' ' && b < 0x7f && b != '"' && b != '\\' }
+
+// namesFunction reports whether an id has the form functions.NAME:NUMBER. Kimi makes such ids and
+// reads the function's name from them when they are sent back.
+func namesFunction(id string) bool {
+	rest, ok := strings.CutPrefix(id, "functions.")
+	name, number, numbered := strings.Cut(rest, ":")
+	return ok && numbered && name != "" && number != "" && len(name) <= maxName && len(number) <= maxID &&
+		strings.Trim(number, "0123456789") == "" && llm.SafeName(name, maxName, llm.WordByte) == name
 }
 
 func blockPath(turn, block int) string {

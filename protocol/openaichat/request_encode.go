@@ -8,6 +8,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -62,6 +63,9 @@ func (e *requestEncoder) output() {
 	e.out.N = wire.IntFromPtr(o.Choices)
 	e.out.Logprobs = wire.FromPtr(o.Logprobs)
 	e.out.TopLogprobs = wire.IntFromPtr(o.TopLogprobs)
+	if o.TopLogprobs != nil && o.Logprobs == nil && e.in.Ext.Protocol != own {
+		e.out.Logprobs = wire.Some(true) // the API rejects top_logprobs without it
+	}
 	e.out.Verbosity = wire.NonZero(o.Verbosity)
 	if len(o.Modalities) > 0 {
 		e.out.Modalities = wire.Some(o.Modalities)
@@ -92,13 +96,14 @@ func (e *requestEncoder) stops(stops []string) {
 func (e *requestEncoder) sampling() {
 	s := e.in.Sampling
 	if e.target.Gates.NoSampling {
-		if s.Temperature != "" || s.TopP != "" {
-			e.report.Drop("sampling", "sampling.unsupported_by_model", "this model takes neither temperature nor top_p")
+		if s.Temperature != "" || s.TopP != "" || s.FrequencyPenalty != "" || s.PresencePenalty != "" {
+			e.report.Drop("sampling", "sampling.unsupported_by_model", "this model takes neither temperature nor top_p nor penalties")
 		}
 	} else {
 		e.out.Temperature, e.out.TopP = wire.NonZero(wire.Number(s.Temperature)), wire.NonZero(wire.Number(s.TopP))
+		e.out.FrequencyPenalty, e.out.PresencePenalty = wire.NonZero(wire.Number(s.FrequencyPenalty)), wire.NonZero(wire.Number(s.PresencePenalty))
 	}
-	e.out.FrequencyPenalty, e.out.PresencePenalty, e.out.Seed = wire.NonZero(wire.Number(s.FrequencyPenalty)), wire.NonZero(wire.Number(s.PresencePenalty)), wire.NonZero(wire.Number(s.Seed))
+	e.out.Seed = wire.NonZero(wire.Number(s.Seed))
 	if s.TopK != "" {
 		e.report.Drop("sampling.top_k", "top_k.unsupported", "chat completions have no top_k")
 	}
@@ -112,11 +117,17 @@ func (e *requestEncoder) sampling() {
 
 func (e *requestEncoder) identity() {
 	in := e.in
-	e.out.User, e.out.SafetyIdentifier = wire.NonZero(in.Identity.User), wire.NonZero(in.Identity.SafetyID)
+	e.out.User = wire.NonZero(openai.ShortID(in.Identity.User, "identity.user", e.report))
+	e.out.SafetyIdentifier = wire.NonZero(openai.ShortID(in.Identity.SafetyID, "identity.safety_id", e.report))
 	if len(in.Identity.Metadata) > 0 {
 		e.out.Metadata = wire.Some(protocol.Object(in.Identity.Metadata))
 	}
-	e.out.ServiceTier = wire.NonZero(in.Service.Tier)
+	switch tier := in.Service.Tier; {
+	case tier == "ultrafast" && in.Ext.Protocol != own:
+		e.report.Drop("service.tier", "tier.unsupported", "chat completions have no tier "+tier)
+	default:
+		e.out.ServiceTier = wire.NonZero(tier)
+	}
 	if in.Service.Speed == "fast" {
 		e.out.ServiceTier = wire.Some("fast")
 		e.report.Approximate("service.speed", "speed.as_tier", "the speed fast became the service tier fast")
@@ -133,6 +144,8 @@ func (e *requestEncoder) identity() {
 		e.report.Refuse("state.conversation", "state.conversation", "conversations are not stored here; send the complete conversation as input")
 	case in.State.Background != nil && *in.State.Background:
 		e.report.Refuse("state.background", "state.background", "background responses are not supported")
+	case in.State.CachedPrompt != "":
+		e.report.Refuse("state.cached_prompt", "state.cached_prompt", "the prompt is cached by another vendor; send its content")
 	}
 	if in.State.Truncation != "" && in.State.Truncation != "disabled" {
 		e.report.Drop("state.truncation", "truncation.unsupported", "the conversation is sent as it is")

@@ -26,6 +26,9 @@ func (e *requestEncoder) format(f llm.Format) {
 	switch f.Kind {
 	case "":
 	case "json_schema", "enum":
+		if e.in.Ext.Protocol != own {
+			f.Strict = openai.Strict(f.Strict, f.Schema, "output.format.strict", e.report)
+		}
 		s := JSONSchema{Name: wire.Some(cmp.Or(f.Name, "answer")), Description: wire.NonZero(wire.NewText(f.Description)),
 			Schema: wire.Raw(f.Schema), Strict: wire.FromPtr(f.Strict), Extra: inner}
 		e.out.ResponseFormat = wire.Some(ResponseFormat{Type: wire.Some("json_schema"), JSONSchema: wire.Some(s), Extra: outer})
@@ -43,6 +46,9 @@ func (e *requestEncoder) function(t llm.Tool, extra wire.Extra, path string) Fun
 	if e.in.Ext.Protocol != own && !openai.DescribesObject(t.Schema) {
 		e.report.Refuse(path+".schema", "schema.not_object", "the schema of a function's arguments must be that of an object")
 		t.Schema = ""
+	}
+	if e.in.Ext.Protocol != own {
+		t.Strict = openai.Strict(t.Strict, t.Schema, path+".strict", e.report)
 	}
 	return Function{Name: wire.Some(e.name(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace})),
 		Description: wire.NonZero(wire.NewText(t.Description)), Parameters: wire.Raw(t.Schema), Strict: wire.FromPtr(t.Strict), Extra: extra}

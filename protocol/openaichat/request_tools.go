@@ -9,11 +9,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// maxName and maxID are the lengths of tool names and call ids that servers
-// accept.
+// maxName and maxID are the lengths of tool names and call ids that servers accept. OpenAI rejects
+// longer ids with status 400.
 const (
 	maxName = 64
-	maxID   = 64
+	maxID   = 40
 )
 
 func (d *requestDecoder) tools() {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -72,8 +73,8 @@ func (Codec) EncodeResponse(resp *llm.Response, req *llm.Request, report *llm.Re
 		SystemFingerprint: kept.SystemFingerprint, Moderation: kept.Moderation, Metadata: kept.Metadata, Extra: kept.Extra,
 	}
 	protocol.DropExt(report, "response", resp.Ext, protocol.OpenAIChat)
-	if resp.Tier != "" && !r.ServiceTier.IsSet() {
-		r.ServiceTier = wire.Some(valid(resp.Tier))
+	if !r.ServiceTier.IsSet() {
+		r.ServiceTier = wire.NonZero(openai.Tier(resp.Tier, report))
 	}
 	var choices wire.List[Choice]
 	for i := range resp.Choices {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
@@ -106,8 +107,8 @@ func (s *streamEncoder) start(e llm.Start) {
 	b = append(b, `,"object":"chat.completion.chunk","created":`...)
 	b = append(b, kept.Created.Or(wire.Int(e.Created))...)
 	b = wire.AppendQuote(append(b, `,"model":`...), kept.Model.Or(e.Model))
-	if e.Tier != "" {
-		b = wire.AppendQuote(append(b, `,"service_tier":`...), e.Tier)
+	if tier := openai.Tier(e.Tier, nil); tier != "" {
+		b = wire.AppendQuote(append(b, `,"service_tier":`...), tier)
 	} else {
 		b = appendMember(b, "service_tier", kept.ServiceTier)
 	}

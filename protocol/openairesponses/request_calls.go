@@ -64,6 +64,7 @@ func (w *requestWriter) call(c *llm.ToolCall, path string, turn int) {
 		w.items.add(raw)
 		return
 	}
+	w.cacheMark(&object{}, c.Cache)
 	sent := w.uniqueID(c.CallID)
 	w.addCall(&sentCall{id: c.CallID, sent: sent, kind: c.Kind, path: path, turn: turn})
 	o := object{}
@@ -145,6 +146,7 @@ func (w *requestWriter) result(r *llm.ToolResult, path string) {
 	case !isOwn(w.req.Ext):
 		w.report.Refuse(path, "tool_result.orphan", "the result "+r.CallID+" matches no earlier call")
 	}
+	w.cacheMark(&object{}, r.Cache)
 	o := object{}
 	if kind == llm.CustomTool {
 		o.str("type", "custom_tool_call_output")

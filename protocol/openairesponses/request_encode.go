@@ -6,6 +6,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
 )
 
 // requestWriter encodes one request.
@@ -65,9 +66,7 @@ func (w *requestWriter) ext(o *object) {
 		o.ext(w.req.Ext)
 		return
 	}
-	if names := protocol.Lost(w.req.Ext, protocol.OpenAIResponses); len(names) > 0 {
-		w.report.Drop("ext", "ext.unknown_field", strings.Join(names, ", "))
-	}
+	protocol.DropExt(w.report, "ext", w.req.Ext, protocol.OpenAIResponses)
 }
 
 // limits encodes the output limit.
@@ -134,6 +133,9 @@ func (w *requestWriter) state(o *object) {
 	o.opt("previous_response_id", s.PreviousID)
 	o.raw("conversation", s.Conversation)
 	o.boolean("background", s.Background)
+	if s.CachedPrompt != "" {
+		w.report.Refuse("state.cached_prompt", "state.cached_prompt", "the prompt is cached by another vendor; send its content")
+	}
 	o.opt("truncation", s.Truncation)
 	o.boolean("store", s.Store)
 	if isOwn(w.req.Ext) {
@@ -161,8 +163,8 @@ var tiers = map[string]string{
 
 func (w *requestWriter) identity(o *object) {
 	req := w.req
-	o.opt("user", req.Identity.User)
-	o.opt("safety_identifier", req.Identity.SafetyID)
+	o.opt("user", openai.ShortID(req.Identity.User, "identity.user", w.report))
+	o.opt("safety_identifier", openai.ShortID(req.Identity.SafetyID, "identity.safety_id", w.report))
 	if len(req.Identity.Metadata) > 0 {
 		meta := object{}
 		for _, m := range req.Identity.Metadata {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -57,7 +58,11 @@ func (w *requestWriter) format(o *object) {
 		}
 		form.opt("description", f.Description)
 		form.raw("schema", f.Schema)
-		form.boolean("strict", f.Strict)
+		strict := f.Strict
+		if !isOwn(w.req.Ext) {
+			strict = openai.Strict(strict, f.Schema, "output.format.strict", w.report)
+		}
+		form.boolean("strict", strict)
 		form.ext(f.Ext)
 		text.raw("format", form.end())
 	}

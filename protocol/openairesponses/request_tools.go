@@ -232,7 +232,11 @@ func (w *requestWriter) tool(t *llm.Tool, path string) llm.Raw {
 		o.str("name", name)
 		o.opt("description", t.Description)
 		o.raw("parameters", schema)
-		o.boolean("strict", t.Strict)
+		strict := t.Strict
+		if !isOwn(w.req.Ext) {
+			strict = openai.Strict(strict, schema, path+".strict", w.report)
+		}
+		o.boolean("strict", strict)
 		if w.echo { // a response repeats all of them
 			o.nullable("description", "")
 			o.raw("parameters", "null")

@@ -5,12 +5,14 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // reportLosses reports what a response cannot hold.
 func reportLosses(resp *llm.Response, report *llm.Report) {
 	protocol.DropExt(report, "response", resp.Ext, protocol.OpenAIResponses)
+	_ = openai.Tier(resp.Tier, report)
 	if len(resp.Choices) > 1 {
 		report.Drop("choices", "choices.dropped", "a response has one choice; the others are dropped")
 	}

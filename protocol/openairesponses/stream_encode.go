@@ -42,7 +42,7 @@ func (s *streamEncoder) snapshot(o outcome, to []byte) []byte {
 	}
 	to = append(to, `],"usage":`...)
 	to = appendUsage(to, s.usage, o.status)
-	to = wire.AppendQuote(append(to, `,"service_tier":`...), cmp.Or(s.tier, unknownTier))
+	to = wire.AppendQuote(append(to, `,"service_tier":`...), cmp.Or(openai.Tier(s.tier, nil), unknownTier))
 	return append(append(to, s.echo...), '}')
 }
 
