@@ -46,7 +46,12 @@ func runLifecycle(ctx context.Context, r *rig) {
 
 // dial opens a connection with small buffers and sends a Chat request on it.
 func dial(ctx context.Context, g *gateway, model string, stream bool) (net.Conn, error) {
-	var d net.Dialer
+	return dialFrom(ctx, nil, g, model, stream)
+}
+
+// dialFrom is like dial from a local address.
+func dialFrom(ctx context.Context, from net.Addr, g *gateway, model string, stream bool) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: from}
 	c, err := d.DialContext(ctx, "tcp", strings.TrimPrefix(g.URL, "http://"))
 	if err != nil {
 		return nil, err

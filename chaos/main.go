@@ -6,6 +6,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
@@ -43,13 +44,17 @@ func main() {
 
 // group is a set of checks.
 type group struct {
-	name string // the prefix of the checks' names
-	run  func(context.Context, *rig)
-	full bool // not part of the short form
+	name   string // the prefix of the checks' names
+	run    func(context.Context, *rig)
+	full   bool // not part of the short form
+	beside bool // runs beside the others: it takes long and costs nearly nothing
 }
 
 func groups() []group {
 	return []group{
+		{name: "life/event-a-second", run: runSlowStreams, beside: true},
+		{name: "h2", run: runBlackHole, beside: true},
+		{name: "outlier", run: runOutlier, beside: true},
 		{name: "board", run: runBoard},
 		{name: "r12", run: runTruncated},
 		{name: "life", run: runLifecycle},
@@ -61,35 +66,39 @@ func groups() []group {
 		{name: "r19", run: runNoisyKey},
 		{name: "r15", run: runRestart},
 		{name: "r16", run: runReload},
+		{name: "idle", run: runIdleConnections},
 		{name: "r14", run: runSlowClients, full: true},
+		{name: "memory", run: runSmallMemory, full: true},
 	}
 }
 
-// runAll runs the groups one after the other. The slow streams run beside them: they
-// take longest and cost nearly nothing.
+// runAll runs the groups one after the other, and some beside them.
 func runAll(ctx context.Context, o options, report *testrig.Report) error {
 	r := &rig{options: o, Report: report}
 	if o.soak > 0 {
 		return r.alone(ctx, runSoak)
 	}
-	slow := make(chan error, 1)
-	go func() { slow <- r.alone(ctx, runSlowStreams) }()
+	var beside sync.WaitGroup
 	for _, g := range groups() {
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if o.short && g.full {
-			continue
-		}
-		r.Progress("%s", g.name)
-		began := time.Now()
-		if err := r.alone(ctx, g.run); err != nil {
-			r.Fail(g.name, err.Error(), time.Since(began))
+		case o.short && g.full:
+		case g.beside:
+			beside.Go(func() { r.runGroup(ctx, g) })
+		default:
+			r.Progress("%s", g.name)
+			r.runGroup(ctx, g)
 		}
 	}
-	r.Progress("waiting for the slow streams")
-	if err := <-slow; err != nil {
-		r.Fail("life/event-a-second", err.Error(), 0)
-	}
+	r.Progress("waiting for the groups that run beside the others")
+	beside.Wait()
 	return ctx.Err()
+}
+
+func (r *rig) runGroup(ctx context.Context, g group) {
+	began := time.Now()
+	if err := r.alone(ctx, g.run); err != nil {
+		r.Fail(g.name, err.Error(), time.Since(began))
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -45,8 +46,13 @@ func (r *rig) with(ctx context.Context, c *config, run func(*gateway)) {
 }
 
 func (r *rig) start(ctx context.Context, c *config) (*gateway, error) {
-	g, err := testrig.StartGateway(ctx, r.bin, c.yaml(), c.env...)
+	g, err := testrig.NewGateway(r.bin, "", "gateway")
 	if err != nil {
+		return nil, err
+	}
+	g.Env, g.Before = append(g.Env, c.env...), c.before
+	if err := errors.Join(g.Configure(c.yaml()), g.Start(ctx)); err != nil {
+		g.Close()
 		return nil, err
 	}
 	return &gateway{g, testrig.NewClient(g.URL)}, nil
@@ -74,6 +80,7 @@ type config struct {
 	providers []string
 	models    []string
 	env       []string // of the process
+	before    string   // shell commands that the process runs before the binary
 }
 
 // provider adds a provider and returns its name.

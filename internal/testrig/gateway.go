@@ -27,6 +27,7 @@ type Gateway struct {
 	Data   string // folder for the state that survives a restart
 	Config string // the configuration file
 	Env    []string
+	Before string        // shell commands that the process runs before the binary, such as "ulimit -n 400"
 	Ended  chan struct{} // closed when the process that Launch started last has ended
 
 	bin    string
@@ -93,7 +94,11 @@ func (g *Gateway) Launch() error {
 	if err := os.Remove(g.pidFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	cmd := exec.Command(g.bin, "serve", "-c", g.Config, "--pid-file", g.pidFile())
+	args := []string{g.bin, "serve", "-c", g.Config, "--pid-file", g.pidFile()}
+	if g.Before != "" {
+		args = append([]string{"/bin/sh", "-c", g.Before + ` && exec "$0" "$@"`}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = g.Dir, log, log, g.Env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // processes that replace it on SIGHUP join its group
 	if err := cmd.Start(); err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Proxy forwards TCP connections to a server. It can block them, and it can watch the
-// bytes that pass.
+// Proxy forwards TCP connections to a server. It can block them, lose their bytes, and
+// watch the bytes that pass.
 type Proxy struct {
 	Addr string // host:port
 
@@ -18,7 +18,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	target  string
 	blocked bool
-	conns   map[net.Conn]bool
+	conns   map[net.Conn]bool // whether bytes to it are lost
 }
 
 // NewProxy listens on a loopback port until Close. For each connection, watch wraps the
@@ -73,6 +73,32 @@ func (p *Proxy) Lead(target string) {
 	p.target, p.blocked = target, false
 }
 
+// Lose turns the connections of now into black holes: they stay open, and the bytes that
+// are sent on them are lost. Later connections are forwarded.
+func (p *Proxy) Lose() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		p.conns[c] = true
+	}
+}
+
+// forwarder writes to a connection of a Proxy, unless its bytes are lost.
+type forwarder struct {
+	to net.Conn
+	of *Proxy
+}
+
+func (f forwarder) Write(b []byte) (int, error) {
+	f.of.mu.Lock()
+	lost := f.of.conns[f.to]
+	f.of.mu.Unlock()
+	if lost {
+		return len(b), nil
+	}
+	return f.to.Write(b)
+}
+
 // keep registers a connection, unless the proxy is blocked.
 func (p *Proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
@@ -81,7 +107,7 @@ func (p *Proxy) keep(c net.Conn) bool {
 		_ = c.Close() // nothing was sent on it
 		return false
 	}
-	p.conns[c] = true
+	p.conns[c] = false
 	return true
 }
 
@@ -111,8 +137,8 @@ func (p *Proxy) forward(client net.Conn) {
 	}
 	p.wg.Go(func() {
 		defer p.drop(server)
-		_, _ = io.Copy(server, requests) // either side may end it
+		_, _ = io.Copy(forwarder{server, p}, requests) // either side may end it
 	})
-	_, _ = io.Copy(client, responses) // likewise
+	_, _ = io.Copy(forwarder{client, p}, responses) // likewise
 	p.drop(server)
 }

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
+)
+
+const (
+	// The gateway pings a connection after 10 s without a frame, and closes it after 5 s
+	// without a reply.
+	noticed = 15 * time.Second
+	// noticedLate is the delay that a busy machine may add.
+	noticedLate = 3 * time.Second
+
+	holeRate     = 2 // requests a second
+	holeDuration = noticed + 2*noticedLate
+	stayOpen     = "Stop in the middle of the answer."
+)
+
+// hole is one case: an upstream behind an HTTP/2 connection whose packets get lost.
+type hole struct {
+	client testrig.Dialect
+	both   bool // there is a second, healthy target
+	proxy  *testrig.Proxy
+
+	name, model string
+}
+
+// runBlackHole turns HTTP/2 connections into black holes. They stay open, all packets on
+// them are lost, and new connections work. All requests to a host share one connection,
+// so each of them would fail for as long as the gateway uses it.
+func runBlackHole(ctx context.Context, r *rig) {
+	var holes []*hole
+	for _, d := range testrig.Dialects() {
+		for _, both := range []bool{true, false} {
+			h := &hole{client: d, both: both, name: "h2/black-hole/" + string(d) + map[bool]string{true: "/both", false: "/only"}[both]}
+			if r.Wants(h.name) && (!r.short || d == testrig.Chat) {
+				holes = append(holes, h)
+			}
+		}
+	}
+	if len(holes) == 0 {
+		return
+	}
+	var old atomic.Int64 // requests by an older protocol
+	server := r.listenHTTP2(&old)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	dir := testrig.Must(os.MkdirTemp("", "isogloss-"))
+	defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
+	c := &config{env: []string{"SSL_CERT_FILE=" + filepath.Join(dir, "ca.pem")}}
+	testrig.NoError(os.WriteFile(filepath.Join(dir, "ca.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
+	for i, h := range holes {
+		h.proxy = testrig.Must(testrig.NewProxy(server.Listener.Addr().String(), nil))
+		defer h.proxy.Close()
+		h.place(r.up, c, i)
+	}
+	r.with(ctx, c, func(g *gateway) {
+		testrig.Each(len(holes), len(holes), func(i int) {
+			began := time.Now()
+			measured, problems := holes[i].run(ctx, g)
+			r.Check(holes[i].name, measured, began, append(problems, testrig.When(old.Load() > 0, "%d requests did not use HTTP/2", old.Load()))...)
+		})
+	})
+}
+
+// listenHTTP2 starts an HTTP/2 server in front of the upstream. It counts requests by an
+// older protocol.
+func (r *rig) listenHTTP2(old *atomic.Int64) *httptest.Server {
+	quiet := log.New(io.Discard, "", 0) // of cut connections
+	to := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: quiet, Rewrite: func(p *httputil.ProxyRequest) {
+		p.SetURL(&url.URL{Scheme: "http", Host: r.up.Addr})
+	}}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.ProtoMajor < 2 {
+			old.Add(1)
+		}
+		to.ServeHTTP(w, q)
+	}))
+	s.EnableHTTP2, s.Config.ErrorLog = true, quiet
+	s.StartTLS()
+	return s
+}
+
+// place puts the case's targets behind the gateway.
+func (h *hole) place(u *testrig.Upstream, c *config, n int) {
+	h.model = fmt.Sprintf("hole%d", n)
+	u.Handle(h.model, func(c *testrig.Call) bool {
+		if bytes.Contains(c.Body, []byte(stayOpen)) {
+			return stall(c)
+		}
+		return testrig.Answer("good")(c)
+	})
+	providers := []string{c.provider(h.model, h.client, "https://"+h.proxy.Addr+"/"+h.model+h.client.Base())}
+	if h.both {
+		second := fmt.Sprintf("second%d", n)
+		u.Handle(second, testrig.Answer("good"))
+		providers = append(providers, c.provider(second, h.client, u.URL(second, h.client)))
+	}
+	c.model(h.model, providers)
+}
+
+// held is one request during the black hole. Its times count from the beginning of it.
+type held struct {
+	sent, ended time.Duration
+	status      int
+	complete    bool
+	outcome     string
+}
+
+// run loses the connection under an open stream and sends requests until after the
+// gateway has noticed.
+func (h *hole) run(ctx context.Context, g *gateway) (measured string, problems []string) {
+	if first := g.send(ctx, h.client, h.model, false); first.Status != http.StatusOK {
+		return "", []string{fmt.Sprintf("status %d before the black hole, error %v, %s", first.Status, first.Err, testrig.Clip(string(first.Body), 300))}
+	}
+	// The response's head arrives with the first words.
+	open, err := g.client.Open(ctx, h.client, testrig.Query{Model: h.model, Stream: true, Prompt: stayOpen})
+	if err != nil {
+		return "", []string{"no stream before the black hole: " + err.Error()}
+	}
+	defer open.Body.Close()
+	h.proxy.Lose()
+	began := time.Now()
+	stream := make(chan held, 1)
+	go func() {
+		body, err := io.ReadAll(io.LimitReader(open.Body, 1<<20))
+		o := h.client.Read(testrig.Response{Status: open.StatusCode, Header: open.Header, Body: body, Err: err}, true)
+		stream <- held{ended: time.Since(began), complete: o.MayPassForComplete() || o.Error == "", outcome: o.String()}
+	}()
+	var load testrig.History[held]
+	testrig.Offer(ctx, holeRate, holeDuration, func(i int) {
+		sent := time.Since(began)
+		resp := g.send(ctx, h.client, h.model, i%2 == 0)
+		o := h.client.Read(resp, i%2 == 0)
+		load.Add(held{sent: sent, ended: time.Since(began), status: resp.Status, complete: resp.Status == http.StatusOK && o.Complete() && o.Text == testrig.Text("good"), outcome: o.String()})
+	})
+	cut := <-stream
+	measured, problems = h.judge(load.List())
+	return fmt.Sprintf("%s; the open stream got an error event after %.1f s", measured, cut.ended.Seconds()), append(problems,
+		testrig.When(cut.complete, "the stream that was open got no error event: %s", cut.outcome),
+		testrig.When(cut.ended > noticed+noticedLate, "the open stream ended after %.1f s, want at most %v", cut.ended.Seconds(), noticed+noticedLate))
+}
+
+// judge wants every request to be served if there is a second target. Without one, only
+// requests may fail that were in flight when the gateway closed the connection.
+func (h *hole) judge(all []held) (string, []string) {
+	failed := testrig.Pick(all, func(r held) bool { return !r.complete })
+	closed, last := holeDuration, time.Duration(0)
+	slowest := testrig.Quantile(all, 1, func(r held) time.Duration { return r.ended - r.sent })
+	for _, r := range failed {
+		closed, last = min(closed, r.ended), max(last, r.ended)
+	}
+	var problems []string
+	for _, r := range failed {
+		if h.both || r.status != http.StatusBadGateway || r.sent > closed {
+			problems = append(problems, fmt.Sprintf("a request of second %.1f failed at %.1f with status %d: %s", r.sent.Seconds(), r.ended.Seconds(), r.status, r.outcome))
+		}
+	}
+	after := testrig.Quantile(testrig.Pick(all, func(r held) bool { return r.sent > last && r.sent > noticed+noticedLate }), 1, func(r held) time.Duration { return r.ended - r.sent })
+	problems = append(problems,
+		testrig.When(max(slowest, last) > noticed+noticedLate, "the connection was used for %.1f s, want at most %v", max(slowest, last).Seconds(), noticed+noticedLate),
+		testrig.When(after == 0 || after > noticedLate, "the requests after it took up to %v, want less than %v", after, noticedLate),
+		testrig.When(!h.both && len(failed) == 0, "no request was lost; was the connection a black hole?"))
+	if h.both {
+		return fmt.Sprintf("0 of %d requests failed over %.0f s; the slowest took %.1f s, later ones up to %s", len(all), holeDuration.Seconds(), slowest.Seconds(), testrig.Millis(after)), problems
+	}
+	return fmt.Sprintf("%d of %d requests failed over %.0f s, all in flight when the connection was closed after %.1f s; later ones took up to %s", len(failed), len(all), holeDuration.Seconds(), closed.Seconds(), testrig.Millis(after)), problems
+}
