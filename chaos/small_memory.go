@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,45 +32,50 @@ func runSmallMemory(ctx context.Context, r *rig) {
 			continue
 		}
 		began := time.Now()
-		group, err := newCgroup(size)
+		with, err := r.loadMemory(ctx, size)
 		if err != nil {
 			r.Skip(name, "no memory cgroup: "+err.Error())
 			continue
 		}
-		var load []testrig.Sample
-		killed, killedWithout, peak := 0, 0, 0.0
-		for run := range memoryRuns {
-			with := r.loadMemory(ctx, group)
-			without := r.loadMemory(ctx, group, "GOMEMLIMIT=off")
-			load, peak = append(load, with.load...), max(peak, with.peak)
-			killed, killedWithout = killed+with.killed, killedWithout+without.killed
-			r.Progress("%s, run %d: killed %d, without the runtime's limit %d", name, run+1, with.killed, without.killed)
-		}
-		testrig.NoError(group.remove())
-		odd := testrig.Pick(load, func(s testrig.Sample) bool { return !s.Good() && !s.Refused() })
-		r.Check(name, fmt.Sprintf("%d runs of %v: %d OOM kills, %d served, %d refused, resident up to %.0f MB; with GOMEMLIMIT=off %d of %d were killed", memoryRuns, memoryDuration, killed,
-			testrig.Count(load, testrig.Sample.Good), testrig.Count(load, testrig.Sample.Refused), peak/(1<<20), killedWithout, memoryRuns), began,
-			testrig.When(killed > 0, "the gateway was OOM-killed in %d of %d runs", killed, memoryRuns),
-			testrig.Unless(testrig.Count(load, testrig.Sample.Refused) > 0, "nothing was refused"),
-			testrig.Unless(testrig.Count(load, testrig.Sample.Good) > 0, "nothing was served"),
+		without := testrig.Must(r.loadMemory(ctx, size, "GOMEMLIMIT=off"))
+		served, refused := testrig.Count(with.load, testrig.Sample.Good), testrig.Count(with.load, testrig.Sample.Refused)
+		odd := testrig.Pick(with.load, func(s testrig.Sample) bool { return !s.Good() && !s.Refused() })
+		r.Check(name, fmt.Sprintf("%d runs of %v: %d OOM kills, %d served, %d refused, %.0f MB at most; with GOMEMLIMIT=off %d of %d runs were killed", memoryRuns, memoryDuration,
+			with.killed, served, refused, with.peak/(1<<20), without.killed, memoryRuns), began,
+			testrig.When(with.killed > 0, "the gateway was OOM-killed in %d of %d runs", with.killed, memoryRuns),
+			testrig.Unless(served > 0 && refused > 0, "%d requests were served and %d refused, want some of each", served, refused),
 			example(odd, "requests were neither served nor refused"))
 	}
 }
 
-// memoryRun is the result of one run in a cgroup.
+// memoryRun is the result of some runs in a cgroup.
 type memoryRun struct {
 	load   []testrig.Sample
 	killed int
-	peak   float64 // resident bytes
+	peak   float64 // bytes of the cgroup
 }
 
-// loadMemory runs the gateway in the cgroup, with large bodies and many connections,
-// until the end of the run or of the gateway.
-func (r *rig) loadMemory(ctx context.Context, group cgroup, env ...string) (m memoryRun) {
+// loadMemory runs the gateway some times in a cgroup. The error says why there is no
+// cgroup.
+func (r *rig) loadMemory(ctx context.Context, size int64, env ...string) (m memoryRun, err error) {
+	group, err := newCgroup(size)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, group.remove()) }()
+	for range memoryRuns {
+		m.load = append(m.load, r.loadOnce(ctx, group, env)...)
+	}
+	m.killed, m.peak = int(group.number(group.events, "oom_kill ")), group.number(group.peak, "")
+	return m, nil
+}
+
+// loadOnce sends large bodies on many connections, until the end of the run or of the
+// gateway.
+func (r *rig) loadOnce(ctx context.Context, group cgroup, env []string) []testrig.Sample {
 	c := &config{env: env, before: group.enter()}
 	r.target(c, "large", testrig.Chat, testrig.AnswerAfter("good", 300*time.Millisecond))
 	r.target(c, "small", testrig.Chat, testrig.AnswerAfter("good", time.Second))
-	before := group.kills()
 	g := testrig.Must(r.start(ctx, c))
 	defer g.Close()
 	running, stop := context.WithCancel(ctx)
@@ -102,51 +108,41 @@ func (r *rig) loadMemory(ctx context.Context, group cgroup, env ...string) (m me
 		testrig.Keep(running, smallClients, memoryDuration, send(testrig.Query{Model: "small", Stream: true}))
 	})
 	wg.Wait()
-	m.load, m.peak, m.killed = load.List(), testrig.ProcessMemory(g.PID(), "VmHWM"), group.kills()-before
 	if g.Alive() == nil {
 		testrig.Must(g.stop(ctx))
 	}
 	r.up.CloseConnections()
-	return m
+	return load.List()
 }
 
-// cgroup is the folder of a memory cgroup, version 1 or 2.
-type cgroup struct {
-	dir    string
-	events string // the file that counts OOM kills
-}
+// cgroup is a memory cgroup, version 1 or 2.
+type cgroup struct{ dir, limit, swap, events, peak string } // the folder and its files
 
-// newCgroup creates a memory cgroup. It needs root, or a cgroup file system that is
-// writable in another way.
+// newCgroup creates a memory cgroup. It needs the rights to write to the root of the
+// cgroup file system.
 func newCgroup(limit int64) (cgroup, error) {
-	g := cgroup{filepath.Join("/sys/fs/cgroup/memory", fmt.Sprintf("isogloss-chaos-%d", os.Getpid())), "memory.oom_control"}
-	most, swap := "memory.limit_in_bytes", "memory.memsw.limit_in_bytes"
+	name, swap := fmt.Sprintf("isogloss-chaos-%d", os.Getpid()), limit // version 1 counts memory and swap together
+	g := cgroup{"/sys/fs/cgroup/memory/" + name, "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control", "memory.max_usage_in_bytes"}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
-		g.dir, g.events = filepath.Join("/sys/fs/cgroup", filepath.Base(g.dir)), "memory.events"
-		most, swap = "memory.max", "memory.swap.max"
+		g, swap = cgroup{"/sys/fs/cgroup/" + name, "memory.max", "memory.swap.max", "memory.events", "memory.peak"}, 0
 	}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return cgroup{}, err
 	}
-	if err := os.WriteFile(filepath.Join(g.dir, most), fmt.Append(nil, limit), 0o644); err != nil {
-		_ = g.remove() // it is empty
-		return cgroup{}, err
+	if err := os.WriteFile(filepath.Join(g.dir, g.limit), fmt.Append(nil, limit), 0o644); err != nil {
+		return cgroup{}, errors.Join(err, g.remove())
 	}
-	if g.events == "memory.events" {
-		limit = 0 // version 1 counts memory and swap together
-	}
-	_ = os.WriteFile(filepath.Join(g.dir, swap), fmt.Append(nil, limit), 0o644) // a kernel without swap accounting lacks the file
+	_ = os.WriteFile(filepath.Join(g.dir, g.swap), fmt.Append(nil, swap), 0o644) // a kernel without swap accounting lacks the file
 	return g, nil
 }
 
 // enter returns the command with which a shell moves itself into the cgroup.
 func (g cgroup) enter() string { return fmt.Sprintf("echo $$ > %s/cgroup.procs", g.dir) }
 
-// kills returns how many processes of the cgroup the system has killed.
-func (g cgroup) kills() int {
-	text, _ := os.ReadFile(filepath.Join(g.dir, g.events)) // a missing file is 0, and then the gateway has ended without a reason
-	return int(testrig.Number(string(text), "oom_kill "))
+// number reads a number from a file of the cgroup, after a name at the beginning of a line.
+func (g cgroup) number(file, name string) float64 {
+	return testrig.Number(string(testrig.Must(os.ReadFile(filepath.Join(g.dir, file)))), name)
 }
 
-// remove removes the cgroup, which must have no process any more.
+// remove removes the cgroup, which must have no processes.
 func (g cgroup) remove() error { return os.Remove(g.dir) }

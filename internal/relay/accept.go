@@ -2,6 +2,7 @@ package relay
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/isogloss-gateway/isogloss/internal/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
@@ -40,14 +41,15 @@ func (q *request) readBody() ([]byte, *llm.Error) {
 		q.Writer.SetHeader("Connection", "close") // the body will not be read
 		return nil, exchange.TooLarge(limit)
 	}
-	body := make([]byte, 0, min(max(size, 512), firstBodyCap)+1)
+	body, more := []byte(nil), int(min(max(size, 512), firstBodyCap))+1
 	reader := q.Writer.LimitBody(q.Call.Client.Body, limit)
 	for {
 		if len(body) == cap(body) {
-			if err := q.takeMemory(cap(body)); err != nil {
+			if err := q.takeMemory(more); err != nil {
 				return nil, err
 			}
-			body = append(body, 0)[:len(body)]
+			body = slices.Grow(body, more)
+			more = cap(body) / 4
 		}
 		n, err := reader.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -57,12 +59,12 @@ func (q *request) readBody() ([]byte, *llm.Error) {
 	}
 }
 
-// takeMemory takes memory for a buffer that is full. A large one grows by a quarter.
+// takeMemory takes memory for a part of the body and its copy. Small parts are not counted.
 func (q *request) takeMemory(size int) *llm.Error {
-	if size < firstBodyCap {
+	if size < 32<<10 {
 		return nil
 	}
-	release, err := q.relay.takeMemory(q.ctx, int64(size/4))
+	release, err := q.relay.takeMemory(q.ctx, 2*int64(size))
 	if err == nil {
 		q.memory = append(q.memory, release)
 	}

@@ -11,14 +11,20 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
-// TestMemoryOfBodies checks that large bodies of all requests together get a limited amount
-// of memory, that small requests are served meanwhile, and that the memory is free again
+// TestMemoryOfBodies checks that the bodies of all requests together get a limited amount
+// of memory, twice their size, that small requests are served meanwhile, and that the memory is free again
 // after the request.
 func TestMemoryOfBodies(t *testing.T) {
+	for name, size := range map[string]int{"large": 5 << 20, "medium": 512 << 10} {
+		t.Run(name, func(t *testing.T) { testMemoryOfBodies(t, size) })
+	}
+}
+
+func testMemoryOfBodies(t *testing.T, size int) {
 	inBubble(t, func(t bubble) {
 		const memory = 4 << 30 // half of it is for bodies and translation
 		g := newGateway(t, func(g *gateway) { g.state.Overload = limit.Config{Memory: memory} })
-		if _, err := g.relay.fleet.TakeMemory(t.Context(), memory/2-8<<20); err != nil {
+		if _, err := g.relay.fleet.TakeMemory(t.Context(), int64(memory/2-3*size)); err != nil {
 			t.Fatal(err)
 		}
 		release := make(chan bool)
@@ -26,8 +32,8 @@ func TestMemoryOfBodies(t *testing.T) {
 			<-release
 			c.Whole(200, "application/json", plainResponse)
 		})
-		large := strings.Replace(plainRequest, "[]", `[{"role":"user","content":"`+strings.Repeat("a", 5<<20)+`"}]`, 1)
-		if len(large) < 5<<20 {
+		large := strings.Replace(plainRequest, "[]", `[{"role":"user","content":"`+strings.Repeat("a", size)+`"}]`, 1)
+		if len(large) < size {
 			t.Fatal("the request is not large: ", len(large))
 		}
 		statuses := make(chan int, 4)
