@@ -1,11 +1,13 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -106,4 +108,113 @@ func TestBlackHole(t *testing.T) {
 	if dials != 2 {
 		t.Errorf("%d connections were opened, want 2", dials)
 	}
+}
+
+// nameServer answers every question for an A record with an address that can be changed.
+type nameServer struct {
+	net.PacketConn
+	address atomic.Pointer[[4]byte]
+}
+
+func newNameServer(t *testing.T) *nameServer {
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	s := &nameServer{PacketConn: c}
+	go s.serve()
+	return s
+}
+
+func (s *nameServer) serve() {
+	query := make([]byte, 1500)
+	for {
+		n, from, err := s.ReadFrom(query)
+		if err != nil {
+			return // closed
+		}
+		end := 12 + bytes.IndexByte(query[12:n], 0) + 5 // header, name, type and class
+		reply := append([]byte(nil), query[:end]...)
+		copy(reply[2:12], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}) // a response without answers or additional records
+		if query[end-3] == 1 {                                        // an A record
+			reply[7] = 1
+			a := s.address.Load()
+			reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, a[0], a[1], a[2], a[3])
+		}
+		_, _ = s.WriteTo(reply, from)
+	}
+}
+
+// TestNameWithAnotherAddress sends requests without a pause to a name that gets another address. The open
+// connections lead to the old one; after their age all requests go to the new one, and none fails.
+func TestNameWithAnotherAddress(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("127.0.0.2 is a loopback address on Linux only")
+	}
+	names := newNameServer(t)
+	names.address.Store(&[4]byte{127, 0, 0, 1})
+	system := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", names.LocalAddr().String())
+	}}
+	defer func() { net.DefaultResolver = system }()
+
+	// Two servers have the same port on two addresses.
+	reply := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Context().Value(http.LocalAddrContextKey).(net.Addr).String())
+	})
+	var port string
+	for _, host := range []string{"127.0.0.1:0", "127.0.0.2:"} {
+		l, err := net.Listen("tcp", host+port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ = net.SplitHostPort(l.Addr().String())
+		server := &http.Server{Handler: reply}
+		go func() { _ = server.Serve(l) }()
+		defer server.Close()
+	}
+
+	const connect = 5 * time.Second
+	c := NewClient()
+	defer c.Close()
+	get := func() string {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://upstream.test:"+port, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.Transport(connect).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, _, _ := net.SplitHostPort(string(body))
+		return host
+	}
+	// pass lets the pool become older.
+	pass := func(d time.Duration) { c.pools[connect].since = c.pools[connect].since.Add(-d) }
+
+	want := func(host, when string) {
+		t.Helper()
+		for range 20 {
+			if got := get(); got != host {
+				t.Fatalf("%s a request goes to %s, want %s", when, got, host)
+			}
+		}
+	}
+	want("127.0.0.1", "at first")
+	names.address.Store(&[4]byte{127, 0, 0, 2})
+	want("127.0.0.1", "on an open connection")
+	pass(maxAge + time.Second)
+	for range 10 {
+		get() // the first one replaces the pool
+		pass((maxAge/4 + overlap) / 10)
+	}
+	want("127.0.0.2", "after the age of the connection")
 }
