@@ -16,17 +16,20 @@ import (
 const (
 	memoryRuns     = 3
 	memoryDuration = 30 * time.Second
-	largeClients   = 48
-	largeBody      = 1 << 20
-	smallClients   = 300
-	memoryWait     = 20 * time.Second // until a client gives up
+	// More clients send large bodies than the gateway has memory for, and each body is held
+	// for a while: most of them wait longer than the gateway lets them.
+	largeClients = 48 // for each 64 MB
+	largeBody    = 1 << 20
+	largeHeld    = 2 * time.Second
+	smallClients = 300
+	memoryWait   = 20 * time.Second // until a client gives up
 )
 
 // runSmallMemory runs the gateway in memory cgroups that are too small for its load. It
 // must refuse requests and not be killed by the system. For comparison it runs without
 // the memory limit that the gateway sets for the Go runtime.
 func runSmallMemory(ctx context.Context, r *rig) {
-	for _, size := range []int64{64 << 20, 128 << 20} {
+	for _, size := range []int{64 << 20, 128 << 20} {
 		name := fmt.Sprintf("memory/%dMB", size>>20)
 		if !r.Wants(name) {
 			continue
@@ -57,7 +60,7 @@ type memoryRun struct {
 
 // loadMemory runs the gateway some times in a cgroup. The error says why there is no
 // cgroup.
-func (r *rig) loadMemory(ctx context.Context, size int64, env ...string) (m memoryRun, err error) {
+func (r *rig) loadMemory(ctx context.Context, size int, env ...string) (m memoryRun, err error) {
 	group, err := newCgroup(size)
 	if err != nil {
 		return m, err
@@ -74,7 +77,7 @@ func (r *rig) loadMemory(ctx context.Context, size int64, env ...string) (m memo
 // gateway.
 func (r *rig) loadOnce(ctx context.Context, group cgroup, env []string) []testrig.Sample {
 	c := &config{env: env, before: group.enter()}
-	r.target(c, "large", testrig.Chat, testrig.AnswerAfter("good", 300*time.Millisecond))
+	r.target(c, "large", testrig.Chat, testrig.AnswerAfter("good", largeHeld))
 	r.target(c, "small", testrig.Chat, testrig.AnswerAfter("good", time.Second))
 	g := testrig.Must(r.start(ctx, c))
 	defer g.Close()
@@ -102,7 +105,7 @@ func (r *rig) loadOnce(ctx context.Context, group cgroup, env []string) []testri
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		testrig.Keep(running, largeClients, memoryDuration, send(testrig.Query{Model: "large", Prompt: prompt}))
+		testrig.Keep(running, group.size/(64<<20)*largeClients, memoryDuration, send(testrig.Query{Model: "large", Prompt: prompt}))
 	})
 	wg.Go(func() {
 		testrig.Keep(running, smallClients, memoryDuration, send(testrig.Query{Model: "small", Stream: true}))
@@ -116,20 +119,23 @@ func (r *rig) loadOnce(ctx context.Context, group cgroup, env []string) []testri
 }
 
 // cgroup is a memory cgroup, version 1 or 2.
-type cgroup struct{ dir, limit, swap, events, peak string } // the folder and its files
+type cgroup struct {
+	size                           int
+	dir, limit, swap, events, peak string // the folder and its files
+}
 
 // newCgroup creates a memory cgroup. It needs the rights to write to the root of the
 // cgroup file system.
-func newCgroup(limit int64) (cgroup, error) {
-	name, swap := fmt.Sprintf("isogloss-chaos-%d", os.Getpid()), limit // version 1 counts memory and swap together
-	g := cgroup{"/sys/fs/cgroup/memory/" + name, "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control", "memory.max_usage_in_bytes"}
+func newCgroup(size int) (cgroup, error) {
+	name, swap := fmt.Sprintf("isogloss-chaos-%d", os.Getpid()), size // version 1 counts memory and swap together
+	g := cgroup{size, "/sys/fs/cgroup/memory/" + name, "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.oom_control", "memory.max_usage_in_bytes"}
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
-		g, swap = cgroup{"/sys/fs/cgroup/" + name, "memory.max", "memory.swap.max", "memory.events", "memory.peak"}, 0
+		g, swap = cgroup{size, "/sys/fs/cgroup/" + name, "memory.max", "memory.swap.max", "memory.events", "memory.peak"}, 0
 	}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return cgroup{}, err
 	}
-	if err := os.WriteFile(filepath.Join(g.dir, g.limit), fmt.Append(nil, limit), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(g.dir, g.limit), fmt.Append(nil, size), 0o644); err != nil {
 		return cgroup{}, errors.Join(err, g.remove())
 	}
 	_ = os.WriteFile(filepath.Join(g.dir, g.swap), fmt.Append(nil, swap), 0o644) // a kernel without swap accounting lacks the file
