@@ -4,7 +4,7 @@
 // It imports nothing of the gateway. Package testrig decides what is a complete
 // answer, an error and a truncated answer in each dialect.
 //
-//	chaos --bin bin/isogloss            everything, about ten minutes
+//	chaos --bin bin/isogloss            everything, about twenty minutes
 //	chaos --bin bin/isogloss --short    what fits into three minutes
 //	chaos --bin bin/isogloss --only 'board/.*/anthropic→'
 //	chaos --bin bin/isogloss --soak 30m only the soak
