@@ -66,7 +66,7 @@ type Sample struct {
 	Attempts   int           // as reported by the gateway
 	First      time.Duration // until the first byte of the body
 	Took       time.Duration
-	Body       []byte // the beginning of an error response's body
+	Body       []byte // the beginning of an error response's body, or why there is no response
 }
 
 // Good reports whether the request got a complete response.
@@ -83,7 +83,7 @@ func (c *Client) Measure(ctx context.Context, class string, q Query, headers ...
 	s := Sample{Class: class}
 	resp, err := c.Open(ctx, Chat, q, headers...)
 	if err != nil {
-		s.Took = time.Since(began)
+		s.Took, s.Body = time.Since(began), []byte(err.Error())
 		return s
 	}
 	defer resp.Body.Close()
