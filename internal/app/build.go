@@ -18,7 +18,7 @@ import (
 
 // newState builds the relay's state from a configuration. created is the start time of
 // the process, so that model lists stay the same across reloads.
-func newState(cfg *config.Config, workers []discover.Worker, created time.Time) *relay.State {
+func newState(cfg *config.Config, workers discover.Snapshot, created time.Time) *relay.State {
 	return &relay.State{
 		Routes:    route.New(newRoutes(cfg.Models, newPools(workers, cfg))),
 		Keys:      access.NewKeys(newKeys(cfg.Keys)),

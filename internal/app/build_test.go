@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -22,7 +23,7 @@ func TestStateForTranslation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newState(cfg, nil, time.Now())
+		s := newState(cfg, discover.Snapshot{}, time.Now())
 		if got := s.Gates.For(protocol.Anthropic, "claude-sonnet-4").MaxOutput; s.Fidelity != want.mode || got != want.output {
 			t.Errorf("%s %d, want %+v", s.Fidelity, got, want)
 		}

@@ -26,7 +26,7 @@ type current struct {
 	cfg     *config.Config
 	loaded  time.Time
 	prices  *usage.Book
-	workers []discover.Worker
+	workers discover.Snapshot
 	models  int // number of models served
 }
 
@@ -49,7 +49,7 @@ func (c *current) load(cfg *config.Config) error {
 func (c *current) found(s discover.Snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.workers = s.Workers
+	c.workers = s
 	c.use()
 }
 

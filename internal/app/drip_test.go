@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
@@ -50,7 +51,7 @@ func TestDrippedBody(t *testing.T) {
 		defer shared.close()
 		gateway := relay.New(all.Dialects(), observer)
 		defer gateway.Close()
-		gateway.Use(newState(cfg, nil, time.Now()))
+		gateway.Use(newState(cfg, discover.Snapshot{}, time.Now()))
 		s, err := listen(t.Context(), pipes{network: network}, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, version: "test"})
 		if err != nil {
 			t.Fatal(err)

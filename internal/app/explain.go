@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
@@ -168,7 +169,7 @@ func explainFresh(cfg *config.Config, dialect, model string, body []byte) (*rela
 	defer closeObserver(observer)
 	gateway := relay.New(all.Dialects(), observer)
 	defer gateway.Close()
-	gateway.Use(newState(cfg, nil, time.Now()))
+	gateway.Use(newState(cfg, discover.Snapshot{}, time.Now()))
 	e, fault := gateway.Explain(protocol.Name(dialect), model, body)
 	if fault != nil {
 		return nil, fault

@@ -14,6 +14,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
@@ -61,7 +62,7 @@ func (o Options) Stage(ctx context.Context, p Part) (*Stage, error) {
 	}
 	s := &Stage{Target: target, observer: observer, gateway: relay.New(all.Dialects(), observer), ended: make(chan struct{})}
 	s.gateway.Client().Divert(p.Upstream)
-	state := newState(cfg, nil, time.Now())
+	state := newState(cfg, discover.Snapshot{}, time.Now())
 	state.Keys = access.NewKeys(nil)
 	s.gateway.Use(state)
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")

@@ -27,13 +27,18 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 		return nil, nil
 	}
 	var sources []discover.Source
+	var gateways *discover.Gateways
 	if len(d.Etcd.Endpoints) > 0 {
-		source, err := discover.Etcd(discover.EtcdOptions{Endpoints: d.Etcd.Endpoints, Prefix: d.Etcd.Prefix, Username: d.Etcd.Username, Password: d.Etcd.Password,
-			CA: d.Etcd.CA, Cert: d.Etcd.Cert, Key: d.Etcd.Key, Logger: logger})
+		o := discover.EtcdOptions{Endpoints: d.Etcd.Endpoints, Prefix: d.Etcd.Prefix, Username: d.Etcd.Username, Password: d.Etcd.Password,
+			CA: d.Etcd.CA, Cert: d.Etcd.Cert, Key: d.Etcd.Key, Logger: logger}
+		source, err := discover.Etcd(o)
 		if err != nil {
 			return nil, err
 		}
 		sources = append(sources, source)
+		if gateways, err = discover.NewGateways(discover.GatewayOptions{Etcd: o, Node: cmp.Or(cfg.Node, hostname())}); err != nil {
+			return nil, err
+		}
 	}
 	if d.File != "" {
 		sources = append(sources, discover.File(d.File))
@@ -53,7 +58,7 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 		sources = append(sources, discover.Local(discover.LocalOptions{Not: cfg.Listen, Logger: logger}))
 		snapshot = "" // a local gateway writes nothing to disk
 	}
-	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Models: d.Models, Snapshot: snapshot, Logger: logger})
+	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Models: d.Models, Gateways: gateways, Snapshot: snapshot, Logger: logger})
 }
 
 // withEngines adds the discovery of engines on this machine. If the environment has no
@@ -101,13 +106,14 @@ type pools struct {
 
 // newPools converts workers to targets. It skips workers with an invalid URL or
 // protocol.
-func newPools(workers []discover.Worker, cfg *config.Config) pools {
+func newPools(found discover.Snapshot, cfg *config.Config) pools {
 	p := pools{byName: map[string][]route.Target{}}
 	engines := map[string]provider.Preset{} // built once: there may be a hundred thousand workers
 	for _, preset := range provider.Catalog() {
 		engines[preset.Name] = preset
 	}
-	for _, w := range workers {
+	for _, w := range found.Workers {
+		w.Capacity = found.Share.Of(w)
 		base, err := provider.ParseBaseURL(protocol.Name(w.Protocol), w.URL)
 		if err != nil {
 			continue

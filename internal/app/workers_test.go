@@ -6,10 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
@@ -149,5 +155,55 @@ func TestEnginesArePresets(t *testing.T) {
 		if want := fmt.Sprintf("http://127.0.0.1:%d/v1", e.Port); !ok || preset.BaseURL != want {
 			t.Errorf("%s: the preset %q is at %q, want %s", e.Name, e.Preset, preset.BaseURL, want)
 		}
+	}
+}
+
+// TestGatewaysShareAWorker checks that three gateways together send a worker no more
+// requests than its capacity, and use all of it.
+func TestGatewaysShareAWorker(t *testing.T) {
+	etcd, up := storetest.Etcd(t), upstreamtest.New(t)
+	release := make(chan struct{})
+	up.Answer(func(c *upstreamtest.Conn) {
+		<-release
+		echo(c)
+	})
+	leave := sync.OnceFunc(func() { close(release) })
+	t.Cleanup(leave)
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	const capacity = 4
+	if _, err := client.Put(t.Context(), "/isogloss/workers/w", fmt.Sprintf(`{"id":"w","model":"m","protocol":"openai-chat","url":%q,"capacity":%d}`, up.BaseURL(), capacity)); err != nil {
+		t.Fatal(err)
+	}
+	var gateways [3]*gateway
+	for i := range gateways {
+		gateways[i] = start(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\ndata: %q\ndiscover: { etcd: { endpoints: [%q] }, networks: [127.0.0.0/8] }\n", t.TempDir(), etcd.URL), quick())
+	}
+	for _, g := range gateways {
+		g.log.waitFor(t, `"gateways":3`, 1)
+	}
+	var served, refused atomic.Int64
+	var asking sync.WaitGroup
+	for i := range 6 * len(gateways) {
+		asking.Go(func() {
+			switch got, body, _ := gateways[i%len(gateways)].try(t, "m", ""); got {
+			case http.StatusOK:
+				served.Add(1)
+			case http.StatusServiceUnavailable:
+				refused.Add(1)
+			default:
+				t.Errorf("%d %s", got, body)
+			}
+		})
+	}
+	want := int64(6*len(gateways) - capacity)
+	eventually(t, "the requests beyond the capacity are refused", func() bool { return refused.Load() >= want })
+	leave()
+	asking.Wait()
+	if served.Load() != capacity || refused.Load() != want || len(up.Requests()) != capacity {
+		t.Errorf("%d requests are served and %d refused, the worker got %d; its capacity is %d", served.Load(), refused.Load(), len(up.Requests()), capacity)
 	}
 }

@@ -26,6 +26,7 @@ type Options struct {
 	Networks  []netip.Prefix // allowed addresses of workers; required
 	Models    []string       // models that workers may offer, by name or prefix with "*"; default: all
 	Protocols []string       // allowed protocols; default: openai-chat, openai-responses, anthropic, gemini
+	Gateways  *Gateways      // counts the gateways that share the workers' capacity; nil: each uses all of it
 	Snapshot  string         // file for the latest snapshot; empty: none
 	Confirm   time.Duration  // how long to keep workers that disappear together; default 30 s
 	Window    time.Duration  // workers that disappear within this time disappear together; default 10 s
@@ -119,5 +120,16 @@ func (d *Discovery) Run(ctx context.Context, publish func(Snapshot)) {
 			})
 		})
 	}
-	l.run(ctx, changes)
+	shares := make(chan Share)
+	if g := d.options.Gateways; g != nil {
+		running.Go(func() {
+			g.watch(ctx, func(s Share) {
+				select {
+				case shares <- s:
+				case <-ctx.Done():
+				}
+			})
+		})
+	}
+	l.run(ctx, changes, shares)
 }

@@ -75,11 +75,13 @@ func (d *disk) saveNewest() {
 type saved struct {
 	At       time.Time `json:"at"`
 	Revision int64     `json:"revision"`
+	Gateways int       `json:"gateways,omitzero"`
+	Rank     int       `json:"rank,omitzero"`
 	Workers  []Worker  `json:"workers"`
 }
 
 func (d *disk) save(s Snapshot) error {
-	body, err := json.Marshal(saved{At: s.At, Revision: s.Revision, Workers: s.Workers})
+	body, err := json.Marshal(saved{At: s.At, Revision: s.Revision, Gateways: s.Share.Gateways, Rank: s.Share.Rank, Workers: s.Workers})
 	if err != nil {
 		return err
 	}
@@ -144,5 +146,9 @@ func read(path string) (Snapshot, error) {
 	if err := json.Unmarshal(body, &s); err != nil {
 		return Snapshot{}, err
 	}
-	return Snapshot{Workers: s.Workers, Revision: s.Revision, At: s.At, Stale: true}, nil
+	share := Share{Gateways: s.Gateways, Rank: s.Rank}
+	if !share.valid() {
+		share = Share{}
+	}
+	return Snapshot{Workers: s.Workers, Revision: s.Revision, At: s.At, Stale: true, Share: share}, nil
 }

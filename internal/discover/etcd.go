@@ -23,7 +23,7 @@ import (
 )
 
 // EtcdOptions configures the connection to etcd. The workers are the keys
-// PREFIX/workers/ID.
+// PREFIXworkers/ID, and the gateways PREFIXgateways/ID.
 type EtcdOptions struct {
 	Name      string   // of the source; default etcd
 	Endpoints []string // http://host:port or https://host:port; required
@@ -48,7 +48,7 @@ const (
 	retryMost    = time.Second
 )
 
-// etcd is the connection that the source and the registrar share.
+// etcd is the connection that the source, the registrar and the count of gateways share.
 type etcd struct {
 	o   EtcdOptions
 	tls *tls.Config
@@ -121,6 +121,8 @@ func (o EtcdOptions) tlsConfig(secure bool) (*tls.Config, error) {
 }
 
 func (e *etcd) workers() string { return e.o.Prefix + "workers/" }
+
+func (e *etcd) gateways() string { return e.o.Prefix + "gateways/" }
 
 // connect creates a client. With a password it fails while etcd is down, without one it
 // does not.

@@ -52,8 +52,8 @@ func (s etcdSource) Watch(ctx context.Context, tell func(Change)) {
 				continue
 			}
 			tell(Change{Stale: true, Err: err})
-			if errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrInvalidAuthToken) {
-				return // a new client authenticates again
+			if needsNewClient(err) {
+				return
 			}
 			pause(ctx, retryMost)
 		}

@@ -26,6 +26,10 @@ type loop struct {
 	began   time.Time
 	last    time.Time // of the last publication; zero before the first
 	due     bool      // something other than the workers has changed
+
+	share     Share
+	counted   bool  // the gateways were counted, or are not to be counted
+	published Share // at the last publication
 }
 
 // state is the state of one source.
@@ -44,6 +48,7 @@ func newLoop(d *Discovery, disk *disk, publish func(Snapshot)) *loop {
 		d: d, disk: disk, publish: publish,
 		states: map[string]*state{}, view: view{models: map[string]string{}},
 		refused: refusals{logger: d.options.Logger, total: &d.refused}, began: time.Now(), due: true,
+		counted: d.options.Gateways == nil,
 	}
 	for _, s := range d.options.Sources {
 		g := newGuard(d.options.Confirm, d.options.Window)
@@ -52,6 +57,9 @@ func newLoop(d *Discovery, disk *disk, publish func(Snapshot)) *loop {
 		l.states[s.Name()] = &state{guard: g}
 	}
 	old := disk.load()
+	if !l.counted {
+		l.share = old.Share
+	}
 	for _, w := range old.Workers {
 		source, id, _ := strings.Cut(w.ID, "/")
 		st, ok := l.states[source]
@@ -70,7 +78,7 @@ func newLoop(d *Discovery, disk *disk, publish func(Snapshot)) *loop {
 	return l
 }
 
-func (l *loop) run(ctx context.Context, changes <-chan sourceChange) {
+func (l *loop) run(ctx context.Context, changes <-chan sourceChange, shares <-chan Share) {
 	timer := time.NewTimer(headStart)
 	defer timer.Stop()
 	for {
@@ -79,6 +87,8 @@ func (l *loop) run(ctx context.Context, changes <-chan sourceChange) {
 			return
 		case t := <-changes:
 			l.handle(t, time.Now())
+		case l.share = <-shares:
+			l.counted, l.due = true, true
 		case <-timer.C:
 		}
 		now := time.Now()
@@ -211,18 +221,21 @@ func (l *loop) pending() bool {
 	return l.due
 }
 
-// ready reports whether to publish now: the first publication waits for the sources for
-// a moment, later ones keep a minimum interval.
+// ready reports whether to publish now: the first publication waits a moment for the
+// sources and for the number of gateways, later ones keep a minimum interval.
 func (l *loop) ready(now time.Time) bool {
 	if !l.last.IsZero() {
 		return now.Sub(l.last) >= pace
 	}
+	if now.Sub(l.began) >= headStart {
+		return true
+	}
 	for _, st := range l.states {
-		if !st.answered && now.Sub(l.began) < headStart {
+		if !st.answered {
 			return false
 		}
 	}
-	return true
+	return l.counted
 }
 
 // flush publishes if something has changed and it is time.
@@ -230,7 +243,7 @@ func (l *loop) flush(now time.Time) {
 	if !l.pending() || !l.ready(now) {
 		return
 	}
-	different := false
+	different := l.share != l.published
 	for _, st := range l.states {
 		if len(st.changed) > 0 {
 			different = l.view.apply(st.changed, st.published) || different
@@ -242,16 +255,20 @@ func (l *loop) flush(now time.Time) {
 	if !different && !l.due {
 		return
 	}
-	l.due, l.last = false, now
+	before := l.published
+	l.due, l.last, l.published = false, now, l.share
 	if different {
 		l.disk.offer(status.Snapshot)
 	}
 	l.publish(status.Snapshot)
+	if l.share.Gateways != before.Gateways {
+		l.d.options.Logger.Info("the number of gateways that share the workers has changed", "gateways", l.share.Gateways)
+	}
 }
 
 // sum describes the published state. Its time is that of the oldest source.
 func (l *loop) sum() Status {
-	s := Status{Snapshot: Snapshot{Workers: l.view.list}}
+	s := Status{Snapshot: Snapshot{Workers: l.view.list, Share: l.share}}
 	for _, name := range l.order {
 		st := l.states[name]
 		s.Kept += len(st.kept)

@@ -1,7 +1,6 @@
 package discover
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -74,19 +72,16 @@ func Register(ctx context.Context, o RegisterOptions) error {
 	if err != nil {
 		return err
 	}
-	r := &registrar{etcd: e, o: o, key: e.workers() + o.Worker.ID, value: value}
+	r := &registrar{o: o, entry: entry{etcd: e, key: e.workers() + o.Worker.ID, value: value, ttl: o.TTL,
+		logger: e.o.Logger.With("worker", o.Worker.ID, "model", o.Worker.Model, "url", o.Worker.URL)}}
 	e.use(ctx, func(c *clientv3.Client) { r.run(ctx, c) })
 	return nil
 }
 
 // registrar maintains one worker in etcd.
 type registrar struct {
-	*etcd
-	o     RegisterOptions
-	key   string
-	value []byte
-	lease clientv3.LeaseID // 0: not registered
-	often logInterval
+	entry
+	o RegisterOptions
 }
 
 // run maintains the worker until the context ends and removes it then, or until a new
@@ -115,116 +110,11 @@ func (r *registrar) run(ctx context.Context, c *clientv3.Client) {
 		case <-renew.C:
 		}
 		wait, err := r.step(ctx, c, well)
-		if errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrInvalidAuthToken) {
-			return // a new client authenticates again
+		if needsNewClient(err) {
+			return
 		}
 		renew.Reset(wait)
 	}
-}
-
-// step brings etcd to the wanted state and returns when to look again.
-func (r *registrar) step(ctx context.Context, c *clientv3.Client, well bool) (time.Duration, error) {
-	var err error
-	switch {
-	case well && r.lease == 0:
-		err = r.enter(ctx, c)
-	case well:
-		err = r.renew(ctx, c)
-	case r.lease != 0:
-		if err = r.revoke(ctx, c); err == nil {
-			r.etcd.o.Logger.Warn("the engine's check fails; the worker is withdrawn", "worker", r.o.Worker.ID)
-		}
-	}
-	if err != nil {
-		if ctx.Err() == nil && r.often.now() {
-			r.etcd.o.Logger.Warn("etcd does not take the worker; it is tried again", "worker", r.o.Worker.ID, "error", err.Error())
-		}
-		return jitter(retryMost / 2), err
-	}
-	return jitter(r.o.TTL / 4), nil
-}
-
-// enter registers the worker under a new lease.
-func (r *registrar) enter(ctx context.Context, c *clientv3.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
-	defer cancel()
-	lease, err := c.Grant(ctx, int64(r.o.TTL/time.Second))
-	if err != nil {
-		return fmt.Errorf("lease: %w", err)
-	}
-	// The lease is recorded before the key is put: if the context ends meanwhile, the
-	// key must still be removed.
-	r.lease = lease.ID
-	if err := r.put(ctx, c, lease.ID); err != nil {
-		return err
-	}
-	r.etcd.o.Logger.Info("the worker is registered", "worker", r.o.Worker.ID, "model", r.o.Worker.Model, "url", r.o.Worker.URL, "ttl", r.o.TTL.String())
-	return nil
-}
-
-func (r *registrar) put(ctx context.Context, c *clientv3.Client, lease clientv3.LeaseID) error {
-	resp, err := c.Put(ctx, r.key, string(r.value), clientv3.WithLease(lease), clientv3.WithPrevKV())
-	if err != nil {
-		return fmt.Errorf("put: %w", err)
-	}
-	if old := resp.PrevKv; old != nil && !bytes.Equal(old.Value, r.value) {
-		r.etcd.o.Logger.Warn("another worker was registered by this id and is replaced; ids have to be unique", "worker", r.o.Worker.ID)
-	}
-	return nil
-}
-
-// renew renews the lease and checks that the worker is still registered under it: an
-// etcd that was restored may have one without the other.
-func (r *registrar) renew(ctx context.Context, c *clientv3.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
-	defer cancel()
-	alive, err := c.KeepAliveOnce(ctx, r.lease)
-	if errors.Is(err, rpctypes.ErrLeaseNotFound) || err == nil && alive.TTL <= 0 {
-		r.etcd.o.Logger.Warn("the lease was lost; the worker is registered again", "worker", r.o.Worker.ID)
-		r.lease = 0
-		return r.enter(ctx, c)
-	}
-	if err != nil {
-		return fmt.Errorf("keep alive: %w", err)
-	}
-	have, err := c.Get(ctx, r.key, clientv3.WithSerializable())
-	if err != nil {
-		return fmt.Errorf("get: %w", err)
-	}
-	if len(have.Kvs) == 1 && have.Kvs[0].Lease == int64(r.lease) && bytes.Equal(have.Kvs[0].Value, r.value) {
-		return nil
-	}
-	r.etcd.o.Logger.Warn("the worker's key is gone or changed; it is put again", "worker", r.o.Worker.ID)
-	return r.put(ctx, c, r.lease)
-}
-
-func (r *registrar) revoke(ctx context.Context, c *clientv3.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
-	defer cancel()
-	if _, err := c.Revoke(ctx, r.lease); err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
-		return fmt.Errorf("revoke: %w", err)
-	}
-	r.lease = 0
-	return nil
-}
-
-// leave removes the worker at the end. If that fails, the end of the lease does it.
-func (r *registrar) leave(ctx context.Context) {
-	if r.lease == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, etcdPatience)
-	defer cancel()
-	c, err := r.connect(ctx)
-	if err == nil {
-		err = r.revoke(ctx, c)
-		_ = c.Close() // it is not used again
-	}
-	if err != nil {
-		r.etcd.o.Logger.Warn("the worker could not be taken out; its lease will do so", "worker", r.o.Worker.ID, "error", err.Error())
-		return
-	}
-	r.etcd.o.Logger.Info("the worker has left", "worker", r.o.Worker.ID)
 }
 
 // checks reports the result of each check of the engine.

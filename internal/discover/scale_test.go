@@ -81,14 +81,10 @@ func BenchmarkRenew(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	o, err := RegisterOptions{Etcd: at(s.URL), Worker: worker("a", "m"), TTL: time.Hour}.withDefaults()
-	if err != nil {
-		b.Fatal(err)
-	}
 	_, before := cpu(b, s.PID())
-	list := make([]*registrar, 2000)
+	list := make([]*entry, 2000)
 	for i := range list {
-		list[i] = &registrar{etcd: e, o: o, key: e.workers() + strconv.Itoa(i), value: []byte(strings.Repeat("x", 150))}
+		list[i] = &entry{etcd: e, ttl: time.Hour, logger: e.o.Logger, key: e.workers() + strconv.Itoa(i), value: []byte(strings.Repeat("x", 150))}
 		if err := list[i].enter(b.Context(), c); err != nil {
 			b.Fatal(err)
 		}

@@ -20,4 +20,5 @@ type Snapshot struct {
 	Revision int64     // of the source; 0 if it has none
 	At       time.Time // when the source responded
 	Stale    bool      // it is from the disk, or the source does not respond
+	Share    Share     // of this gateway in the workers' capacity
 }
