@@ -184,8 +184,9 @@ prompt or a response.
 
 These environment variables override the file, and flags override them:
 ISOGLOSS_LISTEN, ISOGLOSS_ADMIN_LISTEN, ISOGLOSS_METRICS_LISTEN, ISOGLOSS_KEYS
-(client keys, separated by commas), ISOGLOSS_DATA, ISOGLOSS_SHUTDOWN_DRAIN,
-ISOGLOSS_LOG_LEVEL and ISOGLOSS_LOG_FORMAT. ISOGLOSS_CONFIG names the file.
+(client keys, separated by commas), ISOGLOSS_DATA, ISOGLOSS_ZONE,
+ISOGLOSS_SHUTDOWN_DRAIN, ISOGLOSS_LOG_LEVEL and ISOGLOSS_LOG_FORMAT.
+ISOGLOSS_CONFIG names the file.
 
 On SIGTERM or SIGINT the gateway reports "draining" at /ready for shutdown.notice
 (1 second), closes its port and waits up to shutdown.drain (25 seconds) for open

@@ -42,6 +42,7 @@ The environment variable ETCD_PASSWORD holds the password for --username.`,
 	f.IntVar(&o.Worker.Capacity, "capacity", 0, "maximum number of open requests; no limit by default")
 	f.IntVar(&o.Worker.Weight, "weight", 1, "weight among the workers of the model")
 	f.StringVar(&o.Worker.Engine, "engine", "", "preset of the engine, such as ollama, which applies its quirks")
+	f.StringVar(&o.Worker.Zone, "zone", "", "where the engine runs; gateways of the same zone prefer it")
 	o.TTL = 10 * time.Second
 	durationVar(cmd, &o.TTL, "ttl", "lease: how long the entry outlives this command")
 	f.StringVar(&o.Check, "check", "", "health check URL; 2xx means healthy")

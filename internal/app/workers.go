@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/balance"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
@@ -121,9 +122,23 @@ func newPools(found discover.Snapshot, cfg *config.Config) pools {
 		if p.byName[w.Model] == nil {
 			p.names = append(p.names, w.Model)
 		}
-		p.byName[w.Model] = append(p.byName[w.Model], route.Target{Provider: newWorker(w, base, engines[w.Engine], cfg), Model: cmp.Or(w.Name, w.Model), Weight: max(w.Weight, 1), Timeouts: cfg.Timeouts})
+		p.byName[w.Model] = append(p.byName[w.Model], route.Target{Provider: newWorker(w, base, engines[w.Engine], cfg), Model: cmp.Or(w.Name, w.Model), Weight: max(w.Weight, 1), Timeouts: cfg.Timeouts, Zone: zoneOf(w, cfg)})
+	}
+	for _, targets := range p.byName { // for targets that are tried in order
+		slices.SortStableFunc(targets, func(a, b route.Target) int { return cmp.Compare(a.Zone, b.Zone) })
 	}
 	return p
+}
+
+// zoneOf returns where a worker is, seen from this gateway.
+func zoneOf(w discover.Worker, cfg *config.Config) balance.Zone {
+	switch cfg.Zone {
+	case "":
+		return balance.NoZone
+	case w.Zone:
+		return balance.OwnZone
+	}
+	return balance.OtherZone
 }
 
 // newWorker converts a worker to a provider with the settings of an engine and, if it

@@ -158,6 +158,60 @@ func TestEnginesArePresets(t *testing.T) {
 	}
 }
 
+// TestZones checks that a gateway sends requests to workers of its own zone, to another
+// zone's while these are full or failing, and to any if it has no zone.
+func TestZones(t *testing.T) {
+	near, far := upstreamtest.New(t), upstreamtest.New(t)
+	for _, balance := range []string{"order", "weight", "least-busy", "cache"} {
+		t.Run(balance, func(t *testing.T) {
+			near.Answer(echo)
+			far.Answer(echo)
+			list, configuration := discovering(t.TempDir(), "zone: z1\nmodels: { m: { targets: [discovered/w], balance: "+balance+" } }\n")
+			worker := func(id, zone string, up *upstreamtest.Server) string {
+				return fmt.Sprintf(`{"id":%q,"model":"w","protocol":"openai-chat","url":%q,"capacity":1,"zone":%q}`, id, up.BaseURL(), zone)
+			}
+			if err := os.WriteFile(list, []byte("["+worker("a", "z2", far)+","+worker("b", "z1", near)+","+worker("c", "", far)+"]"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			g := start(t, configuration, quick())
+			target := func() string {
+				t.Helper()
+				got, body, h := g.try(t, "m", "")
+				if got != http.StatusOK {
+					t.Errorf("%d %s", got, body)
+				}
+				return h.Get("Isogloss-Target")
+			}
+			for range 20 {
+				if got := target(); got != "file:b/w" {
+					t.Fatalf("%s serves a request, not the worker of the zone", got)
+				}
+			}
+			entered, release := make(chan struct{}), make(chan struct{})
+			near.Answer(func(c *upstreamtest.Conn) {
+				close(entered)
+				<-release
+				echo(c)
+			})
+			done := make(chan struct{})
+			go func() { defer close(done); target() }()
+			<-entered
+			if got := target(); got == "file:b/w" {
+				t.Error("a full worker serves a request")
+			}
+			close(release)
+			<-done
+			near.Answer(upstreamtest.JSON(http.StatusInternalServerError, `{"error":{"message":"broken"}}`))
+			if got := target(); got == "file:b/w" {
+				t.Error("a broken worker serves a request")
+			}
+			near.Answer(echo)
+			g.replace(t, strings.Replace(configuration, "zone: z1\n", "zone: z2\n", 1))
+			eventually(t, "the new zone counts", func() bool { return target() == "file:a/w" })
+		})
+	}
+}
+
 // TestGatewaysShareAWorker checks that three gateways together send a worker no more
 // requests than its capacity, and use all of it.
 func TestGatewaysShareAWorker(t *testing.T) {

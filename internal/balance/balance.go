@@ -30,11 +30,22 @@ type Load interface {
 	Warmth() float64
 }
 
+// Zone says where a choice is, seen from the gateway.
+type Zone uint8
+
+// The zones.
+const (
+	NoZone    Zone = iota // it has none, such as a provider
+	OwnZone               // that of the gateway
+	OtherZone             // after all others, if a choice of the own zone is among them
+)
+
 // Choice is a target that may be tried.
 type Choice struct {
 	ID     string // the same in every process, such as "provider/model"
 	Weight int    // relative share of the requests; less than 1 is 1
 	Load   Load   // nil: idle, with an unknown time to first token
+	Zone   Zone   // the policy "order" ignores it
 }
 
 func (c *Choice) weight() int { return max(c.Weight, 1) }
@@ -96,12 +107,30 @@ func AppendOrder(dst []int, p Policy, choices []Choice, s Session) []int {
 	if len(choices) > len(room) {
 		order = make([]ranked, 0, len(choices))
 	}
+	zones := [3]bool{}
 	for i := range choices {
 		order = append(order, ranked{index: i})
+		zones[choices[i].Zone] = true
 	}
+	near := len(order)
+	if p != InOrder && zones[OwnZone] && zones[OtherZone] {
+		near = last(order, choices, func(c *Choice) bool { return c.Zone == OtherZone })
+	}
+	s.sort(p, order[:near], choices)
+	s.sort(p, order[near:], choices)
+	pin(order, choices, s.Pin)
+	for _, r := range order {
+		dst = append(dst, r.index)
+	}
+	return dst
+}
+
+// sort sorts choices by a policy.
+func (s *Session) sort(p Policy, order []ranked, choices []Choice) {
 	switch {
+	case len(order) == 0:
 	case p == CacheAware && len(s.Prefixes) > 0:
-		rank(order, choices, s.home(len(choices)))
+		rank(order, choices, s.home(len(order)))
 		relieve(order, choices)
 	case p == Weighted:
 		rank(order, choices, s.random())
@@ -112,9 +141,17 @@ func AppendOrder(dst []int, p Policy, choices []Choice, s Session) []int {
 		rank(order, choices, s.random())
 		betterOfTwo(order, choices, sooner)
 	}
-	pin(order, choices, s.Pin)
-	for _, r := range order {
-		dst = append(dst, r.index)
+}
+
+// last moves the choices that a function selects to the end and returns the number of
+// the others.
+func last(order []ranked, choices []Choice, selects func(*Choice) bool) int {
+	n := 0
+	for i := range order {
+		if !selects(&choices[order[i].index]) {
+			order[i], order[n] = order[n], order[i]
+			n++
+		}
 	}
-	return dst
+	return n
 }

@@ -26,6 +26,18 @@ func BenchmarkOrder(b *testing.B) {
 	}
 }
 
+func BenchmarkOrderZones(b *testing.B) {
+	choices := fleet(16)
+	for i := range choices {
+		choices[i].Load, choices[i].Zone = load{i % 5, time.Second}, []Zone{OwnZone, OtherZone}[i%2]
+	}
+	b.ReportAllocs()
+	buf := make([]int, 0, len(choices))
+	for b.Loop() {
+		buf = AppendOrder(buf[:0], LeastBusy, choices, Session{})
+	}
+}
+
 func TestAllocations(t *testing.T) {
 	choices := fleet(16)
 	s := Session{Prefixes: []uint64{1, 2}, History: &History{}, Pin: "pool/engine-3"}

@@ -28,9 +28,10 @@ func (s *Session) home(choices int) uint64 {
 // relieve moves the choices with too many requests in flight behind the others.
 func relieve(order []ranked, choices []Choice) {
 	busy, weights := 1, 0 // includes the new request
-	for i := range choices {
-		busy += choices[i].inFlight()
-		weights += choices[i].weight()
+	for i := range order {
+		c := &choices[order[i].index]
+		busy += c.inFlight()
+		weights += c.weight()
 	}
 	for i := range order {
 		c := &choices[order[i].index]

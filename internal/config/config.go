@@ -38,6 +38,7 @@ type Config struct {
 	Fidelity  string        // "strict", "default" or "loose"
 	Gates     []provider.Gate
 	Node      string // empty is the host's name
+	Zone      string // empty: zones do not matter
 	Data      string // the folder for what outlives the process
 	Store     Store
 	Redis     secret.String // the URL; empty is none

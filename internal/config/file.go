@@ -74,6 +74,9 @@ type file struct {
 	Gates []gateFile `key:"gates"`
 	// Unique name of this node among several. The default is the host name.
 	Node string `key:"node" example:"gw-1"`
+	// Zone in which this node runs, such as an availability zone. Discovered workers of
+	// the same zone are tried before others. By default zones do not matter.
+	Zone string `key:"zone" example:"eu-west-1a"`
 	// Folder for the SQLite file, the spool, snapshots of keys and workers, and the
 	// pepper. The gateway creates it when needed. Processes of one node share it;
 	// nodes do not.

@@ -19,6 +19,7 @@ func variables() []Override {
 		{Source: "ISOGLOSS_METRICS_LISTEN", Key: "metrics.listen"},
 		{Source: "ISOGLOSS_KEYS", Key: "keys"},
 		{Source: "ISOGLOSS_DATA", Key: "data"},
+		{Source: "ISOGLOSS_ZONE", Key: "zone"},
 		{Source: "ISOGLOSS_SHUTDOWN_DRAIN", Key: "shutdown.drain"},
 		{Source: "ISOGLOSS_LOG_LEVEL", Key: "log.level"},
 		{Source: "ISOGLOSS_LOG_FORMAT", Key: "log.format"},

@@ -80,7 +80,7 @@ type Name struct {
 }
 
 func (f *file) resolveStores(c *Config, ps *Problems) {
-	c.Node, c.Data = f.Node, f.dataFolder()
+	c.Node, c.Zone, c.Data = f.Node, f.Zone, f.dataFolder()
 	c.Store = f.Store.resolve(f.dir, c.Data, ps)
 	c.Redis = f.Redis.resolve(ps)
 	c.Prices = f.Prices.resolve(ps)
@@ -88,6 +88,9 @@ func (f *file) resolveStores(c *Config, ps *Problems) {
 	c.Discover = f.Discover.resolve(f.dir, ps)
 	if !nodeForm.MatchString(f.Node) {
 		ps.addKey(&f.at, "node", "is not a name of up to 64 letters, digits, \".\", \"-\" and \"_\"; write one such as gw-1")
+	}
+	if !nodeForm.MatchString(f.Zone) {
+		ps.addKey(&f.at, "zone", "is not a name of up to 64 letters, digits, \".\", \"-\" and \"_\"; write one such as eu-west-1a")
 	}
 	if f.has("redis") && c.Store.URL == "" {
 		ps.addKey(&f.at, "redis", "shares the limits of keys, which requires a store; write store, or remove redis")

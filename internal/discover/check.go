@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxText   = 512  // maximum bytes of an id, a model or a name
+	maxText   = 512  // maximum bytes of an id, a model, a name or a zone
 	maxURL    = 2048 // bytes
 	maxNumber = 1 << 20
 )
@@ -33,7 +33,7 @@ func (r rules) check(w Worker) error {
 			return fmt.Errorf("it has no %s", f.field)
 		}
 	}
-	for _, f := range []struct{ field, text string }{{"id", w.ID}, {"model", w.Model}, {"name", w.Name}} {
+	for _, f := range []struct{ field, text string }{{"id", w.ID}, {"model", w.Model}, {"name", w.Name}, {"zone", w.Zone}} {
 		if len(f.text) > maxText || !utf8.ValidString(f.text) || strings.ContainsFunc(f.text, unprintable) {
 			return fmt.Errorf("its %s is longer than %d bytes or is not printable text", f.field, maxText)
 		}

@@ -121,6 +121,7 @@ func TestIncompleteWorkersAreRejected(t *testing.T) {
 		"no model":    func(w *Worker) { w.Model = "" },
 		"long model":  func(w *Worker) { w.Model = strings.Repeat("m", maxText+1) },
 		"control":     func(w *Worker) { w.Name = "a\nb" },
+		"zone":        func(w *Worker) { w.Zone = "a\nb" },
 		"protocol":    func(w *Worker) { w.Protocol = "smtp" },
 		"capacity":    func(w *Worker) { w.Capacity = -1 },
 		"weight":      func(w *Worker) { w.Weight = maxNumber + 1 },

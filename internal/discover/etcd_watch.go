@@ -342,7 +342,7 @@ func parse(id string, value []byte) (Worker, error) {
 	if err := json.Unmarshal(value, &w); err != nil {
 		return Worker{}, fmt.Errorf("its value is not the JSON of a worker: %w", err)
 	}
-	if max(len(w.Model), len(w.Name), len(w.Protocol), len(w.Engine)) > maxText || len(w.URL) > maxURL {
+	if max(len(w.Model), len(w.Name), len(w.Protocol), len(w.Engine), len(w.Zone)) > maxText || len(w.URL) > maxURL {
 		return Worker{}, errors.New("its fields are too long") // bound the memory before the worker is checked
 	}
 	if w.ID != id {

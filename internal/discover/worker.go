@@ -12,6 +12,7 @@ type Worker struct {
 	Capacity int    `json:"capacity,omitempty"` // limit of open requests; 0: none
 	Weight   int    `json:"weight,omitempty"`   // relative share of the requests; less than 1 is 1
 	Engine   string `json:"engine,omitempty"`   // the preset of its engine; an unknown one is ignored
+	Zone     string `json:"zone,omitempty"`     // where it runs; gateways of the same zone prefer it
 }
 
 // Snapshot is all workers at one time, sorted by model and id. It is immutable.

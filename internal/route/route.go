@@ -18,6 +18,7 @@ type Target struct {
 	Model    string // the upstream's own name for the model
 	Weight   int    // relative share of the requests; less than 1 is 1
 	Timeouts provider.Timeouts
+	Zone     balance.Zone // of a discovered worker
 
 	// The live state of the target; internal/fleet sets it.
 	Live   *health.Target
