@@ -59,8 +59,8 @@ var allowed = map[string][]string{
 	"internal/balance":        {"protocol/wire"},
 	"internal/health":         {},
 	"internal/limit":          {},
-	"internal/route":          {"internal/balance", "internal/health", "internal/limit", "internal/provider"},
-	"internal/fleet":          {"internal/balance", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route", "llm"},
+	"internal/route":          {"internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/provider"},
+	"internal/fleet":          {"internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route", "llm"},
 	"internal/models":         {"internal/provider", "internal/route", "internal/similar", "internal/usage", "protocol"},
 	"internal/storetest":      {"internal/testrig"},
 	"internal/usage":          {"llm"},
@@ -88,6 +88,8 @@ var allowed = map[string][]string{
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
 	"internal/app": {"internal/models", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream",
 		"protocol", "protocol/all", "llm", "sse"},
+	"internal/discover/signals": {},
+
 	"bench": {"internal/testrig"}, // measures the binary from outside, as a user has it
 
 	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/usage", "internal/handover", "internal/relay", "llm", "conform", "conform/record"},

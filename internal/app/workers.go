@@ -152,6 +152,11 @@ func newWorker(w discover.Worker, base *url.URL, engine provider.Preset, cfg *co
 	if engine.Protocol == p.Protocol {
 		p.Quirks, p.CacheSalt = engine.Quirks, engine.CacheSalt
 	}
+	if engine.Metrics && cfg.Discover.EngineMetrics {
+		at := *base
+		at.Path, at.RawPath = strings.TrimSuffix(strings.TrimRight(base.Path, "/"), "/v1")+"/metrics", ""
+		p.Metrics = at.String()
+	}
 	if key := cfg.Discover.APIKey; key != "" {
 		p.Key, p.Auth = key, provider.Bearer
 	}

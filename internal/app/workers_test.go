@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
@@ -209,6 +210,72 @@ func TestZones(t *testing.T) {
 			g.replace(t, strings.Replace(configuration, "zone: z1\n", "zone: z2\n", 1))
 			eventually(t, "the new zone counts", func() bool { return target() == "file:a/w" })
 		})
+	}
+}
+
+// TestEngineMetrics checks that workers whose engines report a queue come after others
+// with least-busy, that the metrics of refused workers and of unknown engines are not
+// read, and that engine_metrics turns it off.
+func TestEngineMetrics(t *testing.T) {
+	var queue atomic.Int64
+	full, idle, other := upstreamtest.New(t), upstreamtest.New(t), upstreamtest.New(t)
+	serves := func(waiting func() int64) upstreamtest.Script {
+		return func(c *upstreamtest.Conn) {
+			if c.Request.Path != "/metrics" {
+				echo(c)
+				return
+			}
+			if got := c.Request.Header.Get("Authorization"); got != "Bearer key-of-workers" {
+				t.Errorf("the metrics are requested with %q", got)
+			}
+			c.Whole(http.StatusOK, "text/plain", fmt.Sprintf("vllm:num_requests_waiting{engine=\"0\"} %d\n", waiting()))
+		}
+	}
+	full.Answer(serves(queue.Load))
+	idle.Answer(serves(func() int64 { return 0 }))
+	other.Answer(echo)
+	queue.Store(3)
+	list, configuration := discovering(t.TempDir(), "")
+	configuration = strings.Replace(configuration, "networks:", "api_key: key-of-workers, networks:", 1)
+	worker := func(id, model, url, engine string) string {
+		return fmt.Sprintf(`{"id":%q,"model":%q,"protocol":"openai-chat","url":%q,"engine":%q}`, id, model, url, engine)
+	}
+	refused := strings.Replace(other.BaseURL(), "127.0.0.1", "[::1]", 1) // in none of the networks
+	workers := []string{worker("a", "m", full.BaseURL(), "vllm"), worker("b", "m", idle.BaseURL(), "vllm"),
+		worker("c", "u", other.BaseURL(), "ollama"), worker("d", "u", other.BaseURL(), ""), worker("e", "m", refused, "vllm"), worker("f", "single", other.BaseURL(), "vllm")}
+	if err := os.WriteFile(list, []byte("["+strings.Join(workers, ",")+"]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := start(t, configuration, quick())
+	only := func(target string) bool {
+		for range 30 {
+			if _, _, h := g.try(t, "m", ""); h.Get("Isogloss-Target") != target {
+				return false
+			}
+		}
+		return true
+	}
+	eventually(t, "the worker with a queue gets no requests", func() bool { return only("file:b/m") })
+	queue.Store(0)
+	eventually(t, "it gets requests again", func() bool { return !only("file:b/m") })
+	for _, r := range other.Requests() {
+		if r.Path == "/metrics" {
+			t.Error("metrics are read that nothing uses")
+		}
+	}
+	cfg := config.Default()
+	for base, want := range map[string]string{
+		"http://10.0.0.1:8000/v1":   "http://10.0.0.1:8000/metrics",
+		"http://10.0.0.1/gpu-1/v1/": "http://10.0.0.1/gpu-1/metrics",
+		"https://10.0.0.1":          "https://10.0.0.1/metrics",
+	} {
+		for _, cfg.Discover.EngineMetrics = range []bool{true, false} {
+			found := discover.Snapshot{Workers: []discover.Worker{{ID: "a", Model: "m", Protocol: "openai-chat", URL: base, Engine: "vllm"}}}
+			got := newPools(found, cfg).byName["m"][0].Provider.Metrics
+			if cfg.Discover.EngineMetrics && got != want || !cfg.Discover.EngineMetrics && got != "" {
+				t.Errorf("%s, engine_metrics %t: the metrics are at %q", base, cfg.Discover.EngineMetrics, got)
+			}
+		}
 	}
 }
 

@@ -46,6 +46,9 @@ type Choice struct {
 	Weight int    // relative share of the requests; less than 1 is 1
 	Load   Load   // nil: idle, with an unknown time to first token
 	Zone   Zone   // the policy "order" ignores it
+	// Saturated says that its engine reports a queue or a nearly full KV cache. The
+	// policy "least-busy" puts it after all others.
+	Saturated bool
 }
 
 func (c *Choice) weight() int { return max(c.Weight, 1) }
@@ -107,22 +110,37 @@ func AppendOrder(dst []int, p Policy, choices []Choice, s Session) []int {
 	if len(choices) > len(room) {
 		order = make([]ranked, 0, len(choices))
 	}
-	zones := [3]bool{}
+	saturated := false
 	for i := range choices {
 		order = append(order, ranked{index: i})
-		zones[choices[i].Zone] = true
+		saturated = saturated || choices[i].Saturated
 	}
-	near := len(order)
-	if p != InOrder && zones[OwnZone] && zones[OtherZone] {
-		near = last(order, choices, func(c *Choice) bool { return c.Zone == OtherZone })
+	n := len(order)
+	if saturated && p == LeastBusy {
+		n = last(order, choices, func(c *Choice) bool { return c.Saturated })
 	}
-	s.sort(p, order[:near], choices)
-	s.sort(p, order[near:], choices)
+	s.sortZones(p, order[:n], choices)
+	s.sortZones(p, order[n:], choices)
 	pin(order, choices, s.Pin)
 	for _, r := range order {
 		dst = append(dst, r.index)
 	}
 	return dst
+}
+
+// sortZones sorts choices by a policy. Those of other zones come last if one of the own
+// zone is among them.
+func (s *Session) sortZones(p Policy, order []ranked, choices []Choice) {
+	zones := [3]bool{}
+	for _, r := range order {
+		zones[choices[r.index].Zone] = true
+	}
+	n := len(order)
+	if p != InOrder && zones[OwnZone] && zones[OtherZone] {
+		n = last(order, choices, func(c *Choice) bool { return c.Zone == OtherZone })
+	}
+	s.sort(p, order[:n], choices)
+	s.sort(p, order[n:], choices)
 }
 
 // sort sorts choices by a policy.

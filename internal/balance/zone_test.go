@@ -67,3 +67,36 @@ func TestZonesAmongThemselves(t *testing.T) {
 		t.Errorf("the pinned choice is not first: %v", got)
 	}
 }
+
+// TestSaturatedLast checks that least-busy puts saturated choices after others, also of
+// other zones, that other policies ignore it, and that it does not matter if all are.
+func TestSaturatedLast(t *testing.T) {
+	choices := fleet(4)
+	choices[0].Zone, choices[0].Saturated = OwnZone, true
+	choices[1].Zone, choices[1].Load = OwnZone, load{5, time.Second}
+	choices[2].Zone = OtherZone
+	choices[3].Zone, choices[3].Saturated = OtherZone, true
+	all := fleet(4)
+	for i := range all {
+		all[i].Saturated = true
+	}
+	for seed := range uint64(200) {
+		if got := Order(LeastBusy, choices, Session{Random: seeded(seed)}); !slices.Equal(got, []int{1, 2, 0, 3}) {
+			t.Fatal(got)
+		}
+		for _, p := range policies() {
+			s := func() Session { return Session{Prefixes: []uint64{seed, seed * 7}, Random: seeded(seed)} }
+			if a, b := Order(p, fleet(4), s()), Order(p, all, s()); !slices.Equal(a, b) {
+				t.Fatalf("%s: %v if all are saturated, else %v", p, b, a)
+			}
+			if p == LeastBusy {
+				continue
+			}
+			calm := slices.Clone(choices)
+			calm[0].Saturated, calm[3].Saturated = false, false
+			if a, b := Order(p, calm, s()), Order(p, choices, s()); !slices.Equal(a, b) {
+				t.Fatalf("%s: %v, want %v", p, b, a)
+			}
+		}
+	}
+}

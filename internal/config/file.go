@@ -455,7 +455,7 @@ func defaultFile() file {
 		Data:     "isogloss-data",
 		Store:    storeFile{Stale: duration(24 * time.Hour)},
 		Cache:    cacheFile{Size: 256 << 20},
-		Discover: discoverFile{Etcd: etcdFile{Prefix: "/isogloss/"}},
+		Discover: discoverFile{Etcd: etcdFile{Prefix: "/isogloss/"}, EngineMetrics: true},
 		Retries:  retriesFile{Attempts: 3},
 		Overload: overloadFile{Queue: 1000, Wait: duration(5 * time.Second)},
 		Limits:   limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20, Conversations: 64 << 20},

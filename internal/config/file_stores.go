@@ -89,6 +89,10 @@ type discoverFile struct {
 	Models []string `key:"models" example:"[llama-*]"`
 	// Credential sent to workers. None by default.
 	APIKey secret.String `key:"api_key" example:"${WORKER_KEY}"`
+	// Whether the gateway reads the queue length and the use of the KV cache from the
+	// /metrics of workers that name their engine. With least-busy, workers with a queue or
+	// a nearly full cache come after others.
+	EngineMetrics bool `key:"engine_metrics" example:"false"`
 }
 
 // etcdFile is an etcd cluster.

@@ -188,7 +188,7 @@ func (c Config) storesText(line func(format string, args ...any)) {
 		line("cache ttl=%s size=%s", duration(c.Cache.TTL), size(c.Cache.Size))
 	}
 	if d := &c.Discover; d.On() {
-		line("discover etcd=%s file=%q dns=%d networks=%v key=%t", strings.Join(d.Etcd.Endpoints, ","), d.File, len(d.DNS), d.Networks, d.APIKey != "")
+		line("discover etcd=%s file=%q dns=%d networks=%v key=%t engine_metrics=%t", strings.Join(d.Etcd.Endpoints, ","), d.File, len(d.DNS), d.Networks, d.APIKey != "", d.EngineMetrics)
 	}
 }
 

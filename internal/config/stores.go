@@ -55,6 +55,8 @@ type Discover struct {
 	Models   []string       // that they may offer, by name or prefix with "*"; empty: all
 	Local    bool           // engines on this machine's usual ports; never with a file
 	APIKey   secret.String  // that they are called with; empty is none
+	// EngineMetrics says that the load of workers is read from their engines' metrics.
+	EngineMetrics bool
 }
 
 // On reports whether any source is configured.
@@ -217,7 +219,7 @@ func (c *cacheFile) resolve(ps *Problems) Cache {
 }
 
 func (d *discoverFile) resolve(dir string, ps *Problems) Discover {
-	out := Discover{Etcd: d.Etcd.resolve(dir, ps), File: relativeTo(dir, d.File), Models: d.Models, APIKey: d.APIKey}
+	out := Discover{Etcd: d.Etcd.resolve(dir, ps), File: relativeTo(dir, d.File), Models: d.Models, APIKey: d.APIKey, EngineMetrics: d.EngineMetrics}
 	for i := range d.DNS {
 		out.DNS = append(out.DNS, d.DNS[i].resolve(ps))
 	}

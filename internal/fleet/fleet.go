@@ -20,6 +20,7 @@ import (
 	"sync"
 
 	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/discover/signals"
 	"github.com/isogloss-gateway/isogloss/internal/health"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
@@ -30,6 +31,7 @@ import (
 type Fleet struct {
 	health *health.Fleet
 	limits *limit.Limiter
+	load   signals.Reader // of workers' engines
 	log    changeLog
 
 	mu        sync.Mutex
@@ -51,8 +53,11 @@ func New(logger *slog.Logger) *Fleet {
 	return &Fleet{health: health.NewFleet(health.Options{Changed: changeLog{logger}.target}), limits: limit.New(), log: changeLog{logger}}
 }
 
-// Close stops the health checks and waits for them.
-func (f *Fleet) Close() { f.health.Close() }
+// Close stops the health checks and the reads of metrics, and waits for them.
+func (f *Fleet) Close() {
+	f.load.Close()
+	f.health.Close()
+}
 
 // TakeMemory takes bytes of the memory that bodies and their translation may use, and
 // returns the function that releases them.
@@ -72,7 +77,7 @@ func (f *Fleet) Enter(ctx context.Context, c limit.Caller) (limit.Permit, *limit
 func (f *Fleet) Use(routes []*route.Route, overload limit.Config) {
 	f.limits.Use(overload)
 	b := binding{
-		fleet: f, identities: map[*provider.Provider]identity{}, checks: map[string]health.Check{}, names: map[string]name{},
+		fleet: f, identities: map[*provider.Provider]identity{}, checks: map[string]health.Check{}, metrics: map[string]bool{}, names: map[string]name{},
 		histories: map[string]*balance.History{}, hedges: map[string]*route.Share{}, fallbacks: map[string]*route.Fallback{},
 	}
 	f.mu.Lock()
@@ -98,6 +103,7 @@ func (f *Fleet) prune(b *binding) {
 		ids = append(ids, id)
 	}
 	f.health.Keep(ids...)
+	f.load.Keep(b.metrics)
 	for id := range f.names {
 		if _, used := b.names[id]; !used {
 			f.limits.Forget(id)
@@ -111,6 +117,7 @@ type binding struct {
 	fleet      *Fleet
 	identities map[*provider.Provider]identity
 	checks     map[string]health.Check // by target id
+	metrics    map[string]bool         // URLs that are read
 	names      map[string]name         // by target id
 	histories  map[string]*balance.History
 	hedges     map[string]*route.Share
@@ -125,6 +132,10 @@ func (b *binding) route(r *route.Route) {
 		who := b.identify(t.Provider)
 		credentials[who.credential] = true
 		b.target(t, who, len(r.Targets) > 1)
+		if t.Provider.Metrics != "" && r.Balance == balance.LeastBusy && len(r.Targets) > 1 {
+			b.metrics[t.Provider.Metrics] = true
+			t.Engine = b.fleet.load.Engine(t.Provider.Metrics, authorization(t.Provider))
+		}
 	}
 	r.Credentials = len(credentials)
 	if r.Balance == balance.InOrder && len(r.Targets) > 1 {
@@ -152,10 +163,14 @@ func (b *binding) target(t *route.Target, who identity, alternatives bool) {
 	t.Budget = b.fleet.health.Budget(t.Provider.Pool())
 	b.names[id] = name{t.String(), cmp.Or(t.Provider.Workers, t.String())}
 	if check := t.Provider.Health; alternatives && check.Path != "" {
-		h := http.Header{}
-		t.Provider.Authorize(h)
-		b.checks[id] = health.Check{URL: who.address + check.Path, Header: h, Every: check.Every}
+		b.checks[id] = health.Check{URL: who.address + check.Path, Header: authorization(t.Provider), Every: check.Every}
 	}
+}
+
+func authorization(p *provider.Provider) http.Header {
+	h := http.Header{}
+	p.Authorize(h)
+	return h
 }
 
 // identity distinguishes addresses and credentials without revealing the key.

@@ -31,7 +31,7 @@ func Order(p balance.Policy, targets []*route.Target, s balance.Session) ([]int,
 	var last []int
 	for i, t := range targets {
 		if usable[i] {
-			choices = append(choices, balance.Choice{ID: t.String(), Weight: t.Weight, Load: t.Live, Zone: t.Zone})
+			choices = append(choices, balance.Choice{ID: t.String(), Weight: t.Weight, Load: t.Live, Zone: t.Zone, Saturated: t.Engine.Saturated()})
 			index = append(index, i)
 			continue
 		}

@@ -20,6 +20,7 @@ type Preset struct {
 	Quirks         []Quirk
 	Local          bool   // an engine that operators run themselves: a key is optional
 	HealthPath     string // path of the engine's health endpoint
+	Metrics        bool   // the engine reports its queue or its KV cache at /metrics
 	Continuation   Continuation
 	Docs           string // URL of the API reference
 }
@@ -83,11 +84,11 @@ func Catalog() []Preset {
 		{Name: "vllm", Title: "vLLM", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:8000/v1",
 			Auth: Bearer, UpstreamStream: Always, Extensions: RefuseExtensions, CacheSalt: SharedSalt, Local: true,
 			HealthPath: "/health", Continuation: ContinueVLLM,
-			Docs: "https://docs.vllm.ai"},
+			Metrics: true, Docs: "https://docs.vllm.ai"},
 		{Name: "sglang", Title: "SGLang", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:30000/v1",
 			Auth: Bearer, UpstreamStream: Always, Extensions: RefuseExtensions, Local: true,
 			HealthPath: "/health", Continuation: ContinueVLLM,
-			Docs: "https://docs.sglang.ai"},
+			Metrics: true, Docs: "https://docs.sglang.ai"},
 		// Dynamo reads greed_sampling; its early documentation had greedy_sampling.
 		{Name: "dynamo", Title: "NVIDIA Dynamo", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:8000/v1",
 			Auth: Bearer, UpstreamStream: Always, Extensions: ForwardExtensions, Local: true,
@@ -97,7 +98,7 @@ func Catalog() []Preset {
 		{Name: "llamacpp", Title: "llama.cpp", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:8080/v1",
 			Auth: Bearer, UpstreamStream: Always, Extensions: RefuseExtensions, Local: true,
 			HealthPath: "/health", Continuation: ContinueTrailing,
-			Docs: "https://github.com/ggml-org/llama.cpp/tree/master/tools/server"},
+			Metrics: true, Docs: "https://github.com/ggml-org/llama.cpp/tree/master/tools/server"},
 		{Name: "ollama", Title: "Ollama", Protocol: protocol.OpenAIChat, BaseURL: "http://127.0.0.1:11434/v1",
 			Auth: Bearer, UpstreamStream: Always, Extensions: RefuseExtensions, Local: true,
 			Quirks:     []Quirk{RenameField("max_completion_tokens", "max_tokens")}, // otherwise llama.cpp generates without a limit

@@ -47,6 +47,7 @@ type Provider struct {
 	Concurrency  int // maximum concurrent requests per model; 0: the gateway's default
 	Quota        Quota
 	Health       Check
+	Metrics      string // URL of the metrics of a worker's engine; empty: they are not read
 	Continuation Continuation
 
 	redactor *secret.Redactor // of Secrets, after Prepare

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/discover/signals"
 	"github.com/isogloss-gateway/isogloss/internal/health"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
@@ -23,7 +24,8 @@ type Target struct {
 	// The live state of the target; internal/fleet sets it.
 	Live   *health.Target
 	Slots  *limit.Target
-	Budget *health.Budget // of its provider or pool, for retries
+	Engine *signals.Engine // nil: its load is not read
+	Budget *health.Budget  // of its provider or pool, for retries
 }
 
 // String returns the target as the configuration writes it: provider/model.
