@@ -13,6 +13,8 @@ import (
 const (
 	Ready   = "ready"
 	Failing = "failing" // its latest attempts failed, but not enough of them to eject it
+	// Saturated means that its engine reports a queue or a nearly full KV cache.
+	Saturated = "saturated"
 )
 
 // TargetState is the live state of a target as "isogloss explain" shows it.
@@ -30,8 +32,11 @@ type TargetState struct {
 func Explain(t *route.Target) TargetState {
 	state, last := t.Live.State(), t.Live.LastError()
 	out := TargetState{State: cmp.Or(state.Reason, Ready), Until: state.Until, Open: t.Live.InFlight(), LastError: last.Reason, LastErrorAt: last.At}
-	if state.Ready && t.Live.Consecutive() > 0 {
+	switch {
+	case state.Ready && t.Live.Consecutive() > 0:
 		out.State = Failing
+	case state.Ready && t.Engine.Saturated():
+		out.State = Saturated
 	}
 	if d := t.Live.FirstToken(); d > 0 {
 		out.FirstToken = strconv.FormatInt(d.Milliseconds(), 10) + "ms"

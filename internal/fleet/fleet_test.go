@@ -3,8 +3,10 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -273,4 +275,42 @@ func TestExplain(t *testing.T) {
 			t.Errorf("after five failures: %+v", s)
 		}
 	})
+}
+
+// TestSaturatedEngines checks that the metrics of workers are read if they serve a model
+// with least-busy beside others, and that a saturated one is shown and comes last.
+func TestSaturatedEngines(t *testing.T) {
+	engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "sglang:token_usage 0.95\n")
+	}))
+	defer engine.Close()
+	f := newFleet(t)
+	use := func(p balance.Policy, names ...string) *route.Route {
+		r := &route.Route{Name: "m", Balance: p, Targets: targets(t, engine.URL, names...)}
+		r.Targets[0].Provider.Metrics = engine.URL + "/metrics"
+		f.Use([]*route.Route{r}, limit.Config{})
+		return r
+	}
+	for _, r := range []*route.Route{use(balance.LeastBusy, "a/x"), use(balance.Fastest, "a/x", "b/x")} {
+		if r.Targets[0].Engine != nil {
+			t.Errorf("%s with %d targets: the metrics are read", r.Balance, len(r.Targets))
+		}
+	}
+	r := use(balance.LeastBusy, "a/x", "b/x")
+	for end := time.Now().Add(30 * time.Second); !r.Targets[0].Engine.Saturated(); time.Sleep(time.Millisecond) { // between two looks
+		if time.Now().After(end) {
+			t.Fatal("the engine is never saturated")
+		}
+	}
+	for range 50 {
+		if order, _ := Order(r.Balance, []*route.Target{&r.Targets[0], &r.Targets[1]}, balance.Session{}); order[0] != 1 {
+			t.Fatalf("the order is %v", order)
+		}
+	}
+	if a, b := Explain(&r.Targets[0]).State, Explain(&r.Targets[1]).State; a != Saturated || b != Ready {
+		t.Errorf("the states are %s and %s", a, b)
+	}
+	if again := use(balance.LeastBusy, "a/x", "b/x"); again.Targets[0].Engine != r.Targets[0].Engine {
+		t.Error("a reload forgets the engine")
+	}
 }
