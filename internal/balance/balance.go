@@ -110,22 +110,41 @@ func AppendOrder(dst []int, p Policy, choices []Choice, s Session) []int {
 	if len(choices) > len(room) {
 		order = make([]ranked, 0, len(choices))
 	}
-	saturated := false
 	for i := range choices {
 		order = append(order, ranked{index: i})
-		saturated = saturated || choices[i].Saturated
 	}
-	n := len(order)
-	if saturated && p == LeastBusy {
-		n = last(order, choices, func(c *Choice) bool { return c.Saturated })
+	switch {
+	case p == InOrder:
+	case grouped(choices):
+		s.sortGroups(p, order, choices)
+	default:
+		s.sort(p, order, choices)
 	}
-	s.sortZones(p, order[:n], choices)
-	s.sortZones(p, order[n:], choices)
 	pin(order, choices, s.Pin)
 	for _, r := range order {
 		dst = append(dst, r.index)
 	}
 	return dst
+}
+
+// grouped reports whether a choice may come before or after others whatever the policy.
+func grouped(choices []Choice) bool {
+	for i := range choices {
+		if choices[i].Zone == OwnZone || choices[i].Saturated {
+			return true
+		}
+	}
+	return false
+}
+
+// sortGroups sorts choices by a policy. For least-busy, saturated ones come last.
+func (s *Session) sortGroups(p Policy, order []ranked, choices []Choice) {
+	n := len(order)
+	if p == LeastBusy {
+		n = last(order, choices, func(c *Choice) bool { return c.Saturated })
+	}
+	s.sortZones(p, order[:n], choices)
+	s.sortZones(p, order[n:], choices)
 }
 
 // sortZones sorts choices by a policy. Those of other zones come last if one of the own
@@ -136,7 +155,7 @@ func (s *Session) sortZones(p Policy, order []ranked, choices []Choice) {
 		zones[choices[r.index].Zone] = true
 	}
 	n := len(order)
-	if p != InOrder && zones[OwnZone] && zones[OtherZone] {
+	if zones[OwnZone] && zones[OtherZone] {
 		n = last(order, choices, func(c *Choice) bool { return c.Zone == OtherZone })
 	}
 	s.sort(p, order[:n], choices)
