@@ -37,8 +37,8 @@ type Gateways struct {
 	entry
 	id string
 	// known holds the ids, and since when etcd no longer has each of them. An etcd that was
-	// emptied lacks gateways that are alive: they announce themselves again within a
-	// quarter of the TTL, and are counted meanwhile.
+	// emptied lacks gateways that are alive: they announce themselves again when they have
+	// connected and renew, and are counted meanwhile.
 	known map[string]time.Time
 	told  Share
 }
@@ -159,7 +159,7 @@ func (g *Gateways) list(ctx context.Context, c *clientv3.Client) ([]string, erro
 	return ids, nil
 }
 
-// merge updates the known gateways. One that is missing for half of the TTL is removed.
+// merge updates the known gateways. One that is missing for as long as the TTL is removed.
 // This gateway is always one of them.
 func (g *Gateways) merge(ids []string, now time.Time) {
 	there := make(map[string]bool, len(ids))
@@ -172,7 +172,7 @@ func (g *Gateways) merge(ids []string, now time.Time) {
 			g.known[id] = time.Time{}
 		case since.IsZero():
 			g.known[id] = now
-		case now.Sub(since) >= g.ttl/2:
+		case now.Sub(since) >= g.ttl:
 			delete(g.known, id)
 		}
 	}

@@ -3,6 +3,7 @@ package discover
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,7 +56,10 @@ func TestShares(t *testing.T) {
 	}
 }
 
-const gatewayTTL = 2 * time.Second
+const (
+	gatewayTTL = 2 * time.Second
+	longTTL    = 5 * time.Second // longer than a gateway needs to announce itself again
+)
 
 // gateway is a discovery that announces itself.
 type gateway struct {
@@ -64,9 +68,9 @@ type gateway struct {
 	stop func()
 }
 
-func newGateway(t testing.TB, e EtcdOptions, snapshot string) gateway {
+func newGateway(t testing.TB, e EtcdOptions, ttl time.Duration, snapshot string) gateway {
 	t.Helper()
-	g, err := NewGateways(GatewayOptions{Etcd: e, Node: "gw", TTL: gatewayTTL})
+	g, err := NewGateways(GatewayOptions{Etcd: e, Node: "gw", TTL: ttl})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +116,7 @@ func TestGatewaysAreCounted(t *testing.T) {
 	s := storetest.Etcd(t)
 	c := client(t, s.URL)
 	put(t, c, worker("a", "m"))
-	one, two, three := newGateway(t, at(s.URL), ""), newGateway(t, at(s.URL), ""), newGateway(t, at(s.URL), "")
+	one, two, three := newGateway(t, at(s.URL), gatewayTTL, ""), newGateway(t, at(s.URL), gatewayTTL, ""), newGateway(t, at(s.URL), gatewayTTL, "")
 	agree(t, 3, one, two, three)
 	three.stop()
 	t.Logf("a gateway that stops is gone after %v", agree(t, 2, one, two))
@@ -126,7 +130,7 @@ func TestGatewaysAreCounted(t *testing.T) {
 	}
 	agree(t, 3, one, two)
 	t.Logf("a gateway that dies is gone after %v", agree(t, 2, one, two))
-	four := newGateway(t, at(s.URL), "")
+	four := newGateway(t, at(s.URL), gatewayTTL, "")
 	agree(t, 3, one, two, four)
 }
 
@@ -156,7 +160,7 @@ func TestGatewaysWhileEtcdIsAway(t *testing.T) {
 	t.Parallel()
 	s := storetest.Etcd(t)
 	snapshot := filepath.Join(t.TempDir(), "workers.snapshot")
-	one, two, three := newGateway(t, at(s.URL), snapshot), newGateway(t, at(s.URL), ""), newGateway(t, at(s.URL), "")
+	one, two, three := newGateway(t, at(s.URL), longTTL, snapshot), newGateway(t, at(s.URL), longTTL, ""), newGateway(t, at(s.URL), longTTL, "")
 	agree(t, 3, one, two, three)
 	list := []gateway{one, two, three}
 	var since []int
@@ -164,7 +168,7 @@ func TestGatewaysWhileEtcdIsAway(t *testing.T) {
 		since = append(since, g.count())
 	}
 	s.Freeze()
-	time.Sleep(3 * gatewayTTL) // longer than the leases and the delay, by the clock of etcd
+	time.Sleep(2 * longTTL) // longer than the leases, by the clock of etcd
 	s.Thaw()
 	back := func(g gateway) func() bool { return func() bool { return !g.Status().Snapshot.Stale } }
 	for _, g := range list {
@@ -188,7 +192,7 @@ func TestGatewaysWhileEtcdIsAway(t *testing.T) {
 	eventually(t, "the count on disk", func() bool { s, err := read(snapshot); return err == nil && s.Share.Gateways == 3 })
 	s.Kill()
 	one.stop()
-	again := newGateway(t, at(s.URL), snapshot)
+	again := newGateway(t, at(s.URL), longTTL, snapshot)
 	eventually(t, "a publication", func() bool { return again.count() > 0 })
 	if n := again.fewest(0); n != 3 {
 		t.Errorf("after a restart without etcd there are %d gateways", n)
@@ -212,7 +216,7 @@ func TestForgedGateways(t *testing.T) {
 	t.Parallel()
 	s := storetest.Etcd(t)
 	c := client(t, s.URL)
-	one := newGateway(t, at(s.URL), "")
+	one := newGateway(t, at(s.URL), gatewayTTL, "")
 	agree(t, 1, one)
 	lease, err := c.Grant(t.Context(), 600)
 	if err != nil {
@@ -272,5 +276,42 @@ func TestForgedShareOnDisk(t *testing.T) {
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestGatewayWithoutPermission checks that a gateway whose account may only read workers
+// finds them and uses their whole capacity.
+func TestGatewayWithoutPermission(t *testing.T) {
+	t.Parallel()
+	s := storetest.Etcd(t)
+	c := client(t, s.URL)
+	put(t, c, worker("a", "m"))
+	ctx := t.Context()
+	for _, step := range []func() error{
+		func() error { _, err := c.UserAdd(ctx, "root", "canary"); return err },
+		func() error { _, err := c.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := c.RoleAdd(ctx, "reader"); return err },
+		func() error {
+			_, err := c.RoleGrantPermission(ctx, "reader", "/isogloss/workers/", clientv3.GetPrefixRangeEnd("/isogloss/workers/"), clientv3.PermissionType(clientv3.PermRead))
+			return err
+		},
+		func() error { _, err := c.UserAdd(ctx, "gateway", "canary"); return err },
+		func() error { _, err := c.UserGrantRole(ctx, "gateway", "reader"); return err },
+		func() error { _, err := c.AuthEnable(ctx); return err },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := &journal{}
+	e := at(s.URL)
+	e.Username, e.Password, e.Logger = "gateway", "canary", slog.New(slog.NewTextHandler(log, nil))
+	g := newGateway(t, e, gatewayTTL, "")
+	whole(t, g.Discovery, 1)
+	eventually(t, "the warning", func() bool {
+		return strings.Contains(log.String(), "etcd does not take the registration") && strings.Contains(log.String(), "permission denied")
+	})
+	if share := g.Status().Snapshot.Share; share.Of(Worker{ID: "a", Capacity: 8}) != 8 {
+		t.Errorf("its share is %+v", share)
 	}
 }
