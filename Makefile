@@ -9,8 +9,9 @@ LINT_VERSION := v2.13.0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 5s
 SOAK ?= 2m
+ROLLOUT ?= 10m
 
-.PHONY: build check targets format vet lint stores test growth dashboards timing fuzz conform e2e crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build check targets format vet lint stores test growth dashboards timing fuzz conform e2e crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -92,6 +93,9 @@ cluster: build stores ## three nodes on failing stores; writes docs/operations/c
 
 cluster-short: build stores ## a selection, in about four minutes
 	go run ./cluster --bin $(BIN) --short
+
+rollout: build stores ## the nodes behind HAProxy replaced one by one, with streams of ROLLOUT; takes about four times as long
+	go run ./cluster --bin $(BIN) --only rollout --streams $(ROLLOUT)
 
 soak: build ## mixed failures for SOAK, for example SOAK=30m
 	go run ./chaos --bin $(BIN) --soak $(SOAK)

@@ -27,8 +27,8 @@ const (
 	shortTimeout = "1500ms" // of the upstreams that fail
 )
 
-// settings are the stores of a node, which differ between scenarios.
-type settings struct{ store, redis, etcd string }
+// settings are what differs between scenarios: the stores of a node, and lines of its configuration.
+type settings struct{ store, redis, etcd, more string }
 
 // yaml returns the configuration of a node.
 func (s settings) yaml(g *testrig.Gateway, u *upstream) string {
@@ -60,9 +60,10 @@ func (s settings) yaml(g *testrig.Gateway, u *upstream) string {
 		"  dear: { targets: [dear/m] }",
 		"  alone: { targets: [first/m] }",
 		"  both: { targets: [first/m, second/m] }",
-		"timeouts: { connect: 2s, first_byte: 60s, idle: 60s, total: 10m }",
+		"timeouts: { connect: 2s, first_byte: 60s, idle: 60s, total: 30m }",
 		"overload: { requests: 6000, queue: 3000, wait: 20s }",
 		"log: { level: info }",
+		s.more,
 	}, "\n") + "\n"
 }
 

@@ -16,10 +16,11 @@ import (
 
 // options are the command line's settings.
 type options struct {
-	bin   string
-	short bool
-	only  []string
-	keep  string
+	bin     string
+	short   bool
+	only    []string
+	keep    string
+	streams time.Duration // of the scenario rollout
 }
 
 func main() {
@@ -29,6 +30,7 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "run what fits into four minutes")
 	page := flag.String("write", "", "write the results into this page, between its marks")
 	flag.StringVar(&o.keep, "keep", "", "leave the logs and files of every scenario in this folder")
+	flag.DurationVar(&o.streams, "streams", 10*time.Second, "how long a stream of the scenario rollout lasts")
 	flag.Parse()
 	if *only != "" {
 		o.only = strings.Split(*only, ",")
@@ -103,12 +105,12 @@ func runOne(ctx context.Context, o options, r *testrig.Report, s scenario) error
 	if o.short {
 		timeout = s.short
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout+5*o.streams)
 	defer cancel()
 	c, err := newCluster(ctx, o.bin, dir)
 	if err != nil {
 		return err
 	}
 	defer c.close()
-	return testrig.Run(func() { s.run(ctx, &stage{short: o.short, Report: r, cluster: c}) })
+	return testrig.Run(func() { s.run(ctx, &stage{short: o.short, streams: o.streams, Report: r, cluster: c}) })
 }

@@ -25,3 +25,14 @@ func TestScenariosAreDescribed(t *testing.T) {
 		seen[s.name] = true
 	}
 }
+
+func TestUpgradePageShowsTheChecks(t *testing.T) {
+	page, err := os.ReadFile("../docs/operations/upgrade.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, backend, _ := strings.Cut(haproxyConfig, "backend gateways\n")
+	if backend == "" || !strings.Contains(string(page), backend) {
+		t.Errorf("docs/operations/upgrade.md does not have the backend of HAProxy that is tested:\n%s", backend)
+	}
+}

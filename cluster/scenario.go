@@ -22,7 +22,8 @@ type scenario struct {
 
 // stage is what a scenario works with.
 type stage struct {
-	short bool
+	short   bool
+	streams time.Duration // how long a stream of rollout lasts
 	*testrig.Report
 	*cluster
 }
@@ -79,6 +80,9 @@ func scenarios() []scenario {
 		{name: "r7", run: runDiscovery, full: 4 * time.Minute, short: 90 * time.Second,
 			does:  "etcd killed, compacted past the watch, emptied, restored to an older state, under load; workers come and go",
 			holds: "no 5xx, no mass removal, in sync within 5 s; a new worker serves within 1 s, a dead one is removed with its lease"},
+		{name: "rollout", beside: true, run: runRollout, full: 2 * time.Minute, short: 2 * time.Minute,
+			does:  "the nodes behind HAProxy replaced one after the other with SIGTERM, under load, with streams of ten seconds (`make rollout`: ten minutes) open on each",
+			holds: "no request is refused and no stream cut; each process ends within `shutdown.notice` and `shutdown.drain`"},
 		{name: "r10", run: runOneCharge, full: 3 * time.Minute, short: 90 * time.Second,
 			does:  "every fault of an upstream, with a retry, with a second target and without, and clients that repeat a request with the same Idempotency-Key",
 			holds: "one charge for each request that a client means"},

@@ -1,5 +1,5 @@
 // Package storetest runs real stores for tests: Redis, PostgreSQL and etcd as packaged by Debian,
-// each on a free loopback port with its own folder. They can be frozen, killed, restarted and
+// and the proxies PgBouncer and HAProxy, each on a free loopback port with its own folder. They can be frozen, killed, restarted and
 // emptied. A store that is not installed fails the test; it is never skipped.
 package storetest
 
