@@ -88,6 +88,7 @@ func (s *Store) AuditLog(ctx context.Context, q AuditQuery) (list []Entry, err e
 	w.addIf(q.Before != 0, "n < ", q.Before)
 	query := `SELECT ` + auditColumns + ` FROM audit` + w.text() + ` ORDER BY n DESC LIMIT ` + w.arg(clampLimit(q.Limit))
 	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		list = nil
 		return c.rows(ctx, func(row scan) error {
 			e, err := scanEntry(row)
 			list = append(list, e)
@@ -126,8 +127,9 @@ func (s *Store) VerifyAudit(ctx context.Context) (v Verdict, err error) {
 
 // verifyPage checks the next entries up to the head.
 func (s *Store) verifyPage(ctx context.Context, v *Verdict, hash []byte, head int64) ([]byte, error) {
-	start := v.Entries
+	start, first := v.Entries, hash
 	err := s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		*v, hash = Verdict{Entries: start}, first
 		return c.rows(ctx, func(row scan) error {
 			e, err := scanEntry(row)
 			if err != nil || v.Broken != 0 {

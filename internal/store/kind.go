@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"crypto/x509"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ type backend struct {
 type condition int
 
 const (
-	retryable        condition = iota // conflict with another transaction
+	retryable        condition = iota // conflict with another transaction, or a closed connection
 	duplicate                         // the id exists
 	missingReference                  // a referenced row does not exist
 	noSchema                          // tables are missing or outdated
@@ -58,8 +59,15 @@ var timeouts = map[string]string{
 	"idle_in_transaction_session_timeout": "5000", // a stopped gateway must not block others
 }
 
-// setTimeouts sets the timeouts of a transaction, for a pooler that does not let sessions have them.
-const setTimeouts = `SELECT set_config('statement_timeout', '2000', TRUE), set_config('lock_timeout', '500', TRUE), set_config('idle_in_transaction_session_timeout', '5000', TRUE)`
+// setTimeouts returns the query that sets the timeouts of a transaction, for a pooler that does not let
+// sessions have them.
+func setTimeouts() string {
+	var settings []string
+	for _, name := range slices.Sorted(maps.Keys(timeouts)) {
+		settings = append(settings, fmt.Sprintf("set_config('%s', '%s', TRUE)", name, timeouts[name]))
+	}
+	return "SELECT " + strings.Join(settings, ", ")
+}
 
 // isPooler reports an error of PgBouncer, which rejects settings of a session: another client may get
 // the session.
@@ -95,7 +103,8 @@ func (c *boundedConn) Write(p []byte) (int, error) {
 
 var errLargeResult = errors.New("the database sent a result that is too large")
 
-// openPostgres opens a pool. If pooled is true, sessions have no settings.
+// openPostgres opens a pool. If pooled is true, sessions have no settings. Each connection reads the
+// files that the address names again: the password may have changed, and certificates.
 func openPostgres(address string, pooled *atomic.Bool) (*sql.DB, error) {
 	c, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -110,13 +119,23 @@ func openPostgres(address string, pooled *atomic.Bool) (*sql.DB, error) {
 		f.SetMaxBodyLen(maxMessage)
 		return f
 	}
-	c.AfterNetConnect = func(_ context.Context, _ *pgconn.Config, nc net.Conn) (net.Conn, error) {
+	dial := c.DialFunc
+	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) { // below TLS, whose state SCRAM reads
+		nc, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
 		return &boundedConn{Conn: nc}, nil
 	}
 	if c.RuntimeParams["application_name"] == "" {
 		c.RuntimeParams["application_name"] = "isogloss"
 	}
 	db := stdlib.OpenDB(*c, stdlib.OptionBeforeConnect(func(_ context.Context, c *pgx.ConnConfig) error {
+		now, err := pgx.ParseConfig(address)
+		if err != nil {
+			return err
+		}
+		c.Password, c.TLSConfig, c.Fallbacks = now.Password, now.TLSConfig, now.Fallbacks
 		if !pooled.Load() {
 			c.RuntimeParams = maps.Clone(c.RuntimeParams) // all connections share it
 			maps.Copy(c.RuntimeParams, timeouts)
@@ -130,9 +149,25 @@ func openPostgres(address string, pooled *atomic.Bool) (*sql.DB, error) {
 	return db, nil
 }
 
+// advise adds to an error of a connection what the operator can do.
+func advise(err error) error {
+	var server *pgconn.PgError
+	var name x509.HostnameError
+	var authority x509.UnknownAuthorityError
+	switch {
+	case errors.As(err, &name):
+		return fmt.Errorf("%w; write a host name of the server's certificate in store.url", err)
+	case errors.As(err, &authority):
+		return fmt.Errorf("%w; write sslrootcert=FILE in store.url with the CA of the server's certificate", err)
+	case errors.As(err, &server) && server.Code == "28P01":
+		return fmt.Errorf("%w; correct the password in store.url or in its passfile", err)
+	}
+	return err
+}
+
 func postgres() backend {
 	states := map[condition][]string{
-		retryable:        {"40001", "40P01", "55P03"},
+		retryable:        {"40001", "40P01", "55P03", "57P01"}, // 57P01: an operator closed the connection
 		duplicate:        {"23505"},
 		missingReference: {"23503"},
 		noSchema:         {"42P01", "42703", "3F000"},

@@ -147,6 +147,7 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) (sums []Sum, err error)
 		query += ` GROUP BY ` + list + ` ORDER BY ` + list + ` LIMIT ` + w.arg(int64(maxGroups+1))
 	}
 	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		sums = nil
 		return c.rows(ctx, func(row scan) error {
 			sum, err := scanSum(row, by)
 			sums = append(sums, sum)

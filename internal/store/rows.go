@@ -42,6 +42,7 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 	}
 	query := `SELECT ` + rowColumns + ` FROM requests` + w.text() + ` ORDER BY began DESC, id DESC LIMIT ` + w.arg(clampLimit(q.Limit))
 	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		rows = nil
 		err := c.rows(ctx, func(row scan) error {
 			r, err := scanRow(row)
 			rows = append(rows, r)

@@ -117,6 +117,7 @@ func (s *Store) prepareLoop(ctx context.Context) {
 		if isPooler(err) && !s.pooled.Swap(true) {
 			err = s.guard(func() error { return s.prepare(ctx) })
 		}
+		err = advise(err)
 		s.mu.Lock()
 		s.state = err
 		s.mu.Unlock()
@@ -172,7 +173,7 @@ func (s *Store) wrapError(err error) error {
 	if errors.As(err, &own) {
 		return err
 	}
-	return fmt.Errorf("store: %w", err)
+	return fmt.Errorf("store: %w", advise(err))
 }
 
 // reconnect closes all idle connections, so that the next call finds the server that accepts writes.
@@ -181,17 +182,19 @@ func (s *Store) reconnect() {
 	s.write.SetMaxIdleConns(connections)
 }
 
-// readOnly runs queries.
+// readOnly runs queries. do may be called several times.
 func (s *Store) readOnly(ctx context.Context, do func(context.Context, conn) error) error {
 	ctx, cancel, err := s.begin(ctx)
 	defer cancel()
 	if err != nil {
 		return err
 	}
-	if s.pooled.Load() {
-		return s.wrapError(s.transaction(ctx, &sql.TxOptions{ReadOnly: true}, do))
-	}
-	return s.wrapError(s.guard(func() error { return do(ctx, conn{s.read, &s.kind, s.log}) }))
+	return s.wrapError(s.retry(ctx, func() error {
+		if s.pooled.Load() {
+			return s.transaction(ctx, &sql.TxOptions{ReadOnly: true}, do)
+		}
+		return s.guard(func() error { return do(ctx, conn{s.read, &s.kind, s.log}) })
+	}))
 }
 
 // guard turns a panic into an error: the driver panics if a server sends rows that it has not
@@ -222,7 +225,7 @@ func (s *Store) readWrite(ctx context.Context, do func(context.Context, conn) er
 	return s.wrapError(s.retry(ctx, func() error { return s.transaction(ctx, nil, do) }))
 }
 
-// retry calls do again after conflicts with other transactions.
+// retry calls do again after conflicts with other transactions and on connections that the server has closed.
 func (s *Store) retry(ctx context.Context, do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
@@ -245,7 +248,7 @@ func (s *Store) transaction(ctx context.Context, o *sql.TxOptions, do func(conte
 	err = s.guard(func() error {
 		c := conn{tx, &s.kind, s.log}
 		if s.pooled.Load() {
-			if err := c.exec(ctx, setTimeouts); err != nil {
+			if err := c.exec(ctx, setTimeouts()); err != nil {
 				return err
 			}
 		}
