@@ -88,8 +88,8 @@ redteam-confined: build ## the same as another user without rights, on a read-on
 vulncheck: ## known vulnerabilities of the modules, by Go's list, which it gets from the network
 	go run golang.org/x/vuln/cmd/govulncheck@v1.1.4 ./...
 
-cluster: build stores ## three nodes on failing stores; writes docs/operations/cluster.md
-	go run ./cluster --bin $(BIN) --write docs/operations/cluster.md
+cluster: build stores ## three nodes on failing stores; writes docs/operations/cluster.md and failures.md
+	go run ./cluster --bin $(BIN) --write docs/operations
 
 cluster-short: build stores ## a selection, in about four minutes
 	go run ./cluster --bin $(BIN) --short

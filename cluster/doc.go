@@ -5,6 +5,7 @@
 //	cluster --bin bin/isogloss            everything, less than 25 minutes
 //	cluster --bin bin/isogloss --short    what fits into four
 //	cluster --bin bin/isogloss --only r1,r3
+//	cluster --bin bin/isogloss --only rollout --streams 10m
 //
 // It knows the command line, the configuration, the wire and the tables of the ledger,
 // and nothing else of the gateway. The prompt of a request tells the upstream how to

@@ -28,7 +28,7 @@ func main() {
 	flag.StringVar(&o.bin, "bin", "bin/isogloss", "the gateway's binary")
 	only := flag.String("only", "", "run only these scenarios, for example r1,r3")
 	flag.BoolVar(&o.short, "short", false, "run what fits into four minutes")
-	page := flag.String("write", "", "write the results into this page, between its marks")
+	pages := flag.String("write", "", "write the results into cluster.md and failures.md of this folder, between their marks; scenarios that do not run keep theirs")
 	flag.StringVar(&o.keep, "keep", "", "leave the logs and files of every scenario in this folder")
 	flag.DurationVar(&o.streams, "streams", 10*time.Second, "how long a stream of the scenario rollout lasts")
 	flag.Parse()
@@ -36,12 +36,15 @@ func main() {
 		o.only = strings.Split(*only, ",")
 	}
 	r := testrig.NewReport(os.Stdout)
-	r.Main("cluster", page, func(ctx context.Context) error {
+	r.Main("cluster", new(string), func(ctx context.Context) error {
 		if err := o.resolve(); err != nil {
 			return err
 		}
-		return runAll(ctx, o, r)
-	}, func() map[string]string { return map[string]string{"scenarios": scenarioTable(), "results": r.Table()} })
+		if err := runAll(ctx, o, r); err != nil || *pages == "" {
+			return err
+		}
+		return writePages(*pages, r)
+	}, nil)
 }
 
 // resolve rejects unknown scenarios and makes the paths absolute.

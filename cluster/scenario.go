@@ -7,11 +7,27 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
+// failure is a row of docs/operations/failures.md.
+type failure struct {
+	check     string // its figure is the result
+	what      string // the failure
+	users     string // what they notice
+	operators string // log, metric and alert
+	todo      string // for operators
+}
+
+// What operators see when a store is lost.
+const (
+	redisLost = "log `redis is lost; limits are this node's share`; `isogloss_quota_lost` is 1, `isogloss_quota_settlements_waiting` grows; alert IsoglossRedisLost"
+	storeLost = "log `store of keys lost; known keys are accepted` and `the store rejects usage rows; they stay in the spool`; `isogloss_keys_age_seconds` and `isogloss_ledger_rows_waiting` grow; alerts IsoglossKeysStale, IsoglossLedgerBehind"
+)
+
 // scenario is one thing that happens to a cluster.
 type scenario struct {
 	name  string // the promise that it checks, or a word
 	does  string // for docs/operations/cluster.md
 	holds string // likewise
+	fails []failure
 	run   func(context.Context, *stage)
 	full  time.Duration // timeout
 	short time.Duration // timeout of the short form
@@ -39,14 +55,6 @@ func of[T any](s *stage, full, short T) T {
 // waitLimit is far more than a start, a stop or a snapshot takes.
 const waitLimit = 3 * time.Minute
 
-func scenarioTable() string {
-	rows := [][]string{{"scenario", "what happens", "what holds"}}
-	for _, s := range scenarios() {
-		rows = append(rows, []string{"`" + s.name + "`", s.does, s.holds})
-	}
-	return testrig.MarkdownTable(rows)
-}
-
 // scenarios returns all scenarios in the order in which they run.
 func scenarios() []scenario {
 	return []scenario{
@@ -58,67 +66,209 @@ func scenarios() []scenario {
 			holds: "each limit is used up and none is exceeded, counted on all nodes together"},
 		{name: "r3", run: runFrozenRedis, full: 3 * time.Minute, short: time.Minute,
 			does:  "Redis frozen for 60 s under load",
-			holds: "no error; p99 +60 ms in the first second, +1 ms after it; limits hold to each node's share; shared again within 2 s"},
+			holds: "no error; p99 +60 ms in the first second, +1 ms after it; limits hold to each node's share; shared again within 2 s",
+			fails: []failure{
+				{check: "r3/back", what: "Redis frozen or slow",
+					users:     "up to three requests in a row take 50 ms longer; a limit may be reached at the node's share (429); an `Idempotency-Key` gets 503",
+					operators: redisLost,
+					todo:      "restart it; the log then has `redis is back; limits are shared again`"},
+			}},
 		{name: "r4", run: runWipedRedis, full: 2 * time.Minute, short: time.Minute,
 			does:  "Redis killed under load, emptied, started",
-			holds: "no error; budgets are what the ledger leaves of them"},
+			holds: "no error; budgets are what the ledger leaves of them",
+			fails: []failure{
+				{check: "r4/budget-from-the-ledger", what: "Redis killed, and started without its data",
+					users:     "a limit may be reached at the node's share (429); an `Idempotency-Key` gets 503",
+					operators: redisLost,
+					todo:      "start it, with or without its data; the nodes send their settlements and restore the sums from the ledger"},
+			}},
 		{name: "r5", run: runPostgresOutage, full: 8 * time.Minute, short: 90 * time.Second,
 			does:  "PostgreSQL frozen, then killed, five minutes in all, under load; a twentieth of the keys is unknown",
-			holds: "all requests with known keys are served; unknown keys get 503 with Retry-After and never 401; the ledger is exact afterwards"},
+			holds: "all requests with known keys are served; unknown keys get 503 with Retry-After and never 401; the ledger is exact afterwards",
+			fails: []failure{
+				{check: "r5/known-keys", what: "PostgreSQL frozen or killed",
+					users:     "nothing with known keys; keys new to a node get 503 `keys_unavailable` with `Retry-After`",
+					operators: storeLost,
+					todo:      "restart it and watch the disk space of the nodes; no key can be created, changed or revoked until then. The log then has `store of keys is back` and `the store accepts usage rows again`, and the ledger is exact when `isogloss_ledger_rows_waiting` is 0"},
+			}},
 		{name: "r17", run: runKeyStampede, full: 3 * time.Minute, short: 90 * time.Second,
 			does:  "5,000 keys that a node has never seen, all at once, on a slow PostgreSQL",
-			holds: "at most 16 queries in flight, one for each key, no 401"},
+			holds: "at most 16 queries in flight, one for each key, no 401",
+			fails: []failure{
+				{check: "r17/after-an-outage", what: "PostgreSQL back after an outage, and thousands of keys new to the nodes used at once",
+					users:     "503 with `Retry-After` for a key until it is read",
+					operators: "at most 16 queries of a node in PostgreSQL",
+					todo:      "nothing"},
+			}},
 		{name: "r8", run: runKills, full: 6 * time.Minute, short: 90 * time.Second,
 			does:  "fifty `kill -9` at random points of 200 streams",
-			holds: "one row for each request that delivered a byte, no duplicate, tokens between what the client received and what the upstream sent"},
+			holds: "one row for each request that delivered a byte, no duplicate, tokens between what the client received and what the upstream sent",
+			fails: []failure{
+				{check: "r8/ledger", what: "a gateway killed by SIGKILL with open streams",
+					users:     "its streams are cut, and are charged for what was delivered",
+					operators: "alert IsoglossDown; `isogloss_ledger_rows_recovered_total` on the process that takes over its folder",
+					todo:      "start it with the same `data`: its rows exist nowhere else"},
+			}},
 		{name: "r2", run: runKilledReservations, beside: true, full: 3 * time.Minute, short: 2 * time.Minute,
 			does:  "`kill -9` of a gateway with 500 open reservations, then its start",
-			holds: "all settled within 60 s; the rest of the budget is what the ledger leaves, to the token"},
+			holds: "all settled within 60 s; the rest of the budget is what the ledger leaves, to the token",
+			fails: []failure{
+				{check: "r2/reservations", what: "a gateway killed by SIGKILL with open reservations",
+					users:     "the part of a budget that they hold cannot be spent for 45 s",
+					operators: "alert IsoglossDown",
+					todo:      "start it with the same `data`"},
+			}},
 		{name: "r6", run: runColdStart, full: 2 * time.Minute, short: time.Minute,
 			does:  "a gateway started with every store down",
-			holds: "it serves within 2 s from its snapshots; without them it exits and says why"},
+			holds: "it serves within 2 s from its snapshots; without them it exits and says why",
+			fails: []failure{
+				{check: "r6/from-snapshots", what: "a gateway started while all stores are down",
+					users:     "known keys and workers are served, budgets to a hundredth",
+					operators: storeLost + "; without a snapshot the process exits with the reason",
+					todo:      "start the stores; keep the data folder"},
+			}},
 		{name: "r7", run: runDiscovery, full: 4 * time.Minute, short: 90 * time.Second,
 			does:  "etcd killed, compacted past the watch, emptied, restored to an older state, under load; workers come and go",
-			holds: "no 5xx, no mass removal, in sync within 5 s; a new worker serves within 1 s, a dead one is removed with its lease"},
+			holds: "no 5xx, no mass removal, in sync within 5 s; a new worker serves within 1 s, a dead one is removed with its lease",
+			fails: []failure{
+				{check: "r7/killed", what: "etcd killed",
+					users:     "nothing",
+					operators: "log `a source of workers is lost; the workers that are known are kept`, then `a source of workers is back`; `isogloss_workers_stale` is 1; alert IsoglossWorkersStale",
+					todo:      "restart it; engines that die meanwhile are ejected when requests to them fail"},
+				{check: "r7/emptied", what: "etcd emptied, or restored from an old backup",
+					users:     "nothing",
+					operators: "log `many workers disappeared at once and are kept until the source confirms it`; `isogloss_workers_known` stays",
+					todo:      "nothing if `isogloss register` runs: workers register again within a quarter of their lease. Workers that are still missing after 30 s are removed"},
+				{check: "r7/dead-worker", what: "an engine lost with the process that registers it",
+					users:     "nothing: failed requests are sent to another worker, until the lease ends",
+					operators: "`isogloss_workers_known` falls",
+					todo:      "restart the engine"},
+			}},
 		{name: "rollout", beside: true, run: runRollout, full: 2 * time.Minute, short: 2 * time.Minute,
 			does:  "the nodes behind HAProxy replaced one after the other with SIGTERM, under load, with streams of ten seconds (`make rollout`: ten minutes) open on each",
-			holds: "no request is refused and no stream cut; each process ends within `shutdown.notice` and `shutdown.drain`"},
+			holds: "no request is refused and no stream cut; each process ends within `shutdown.notice` and `shutdown.drain`",
+			fails: []failure{
+				{check: "rollout/streams", what: "a gateway behind a load balancer stopped by SIGTERM and started again",
+					users:     "nothing, if `shutdown.notice` is longer than the load balancer needs to notice and `shutdown.drain` longer than a stream",
+					operators: "log `draining`; `/ready` has status 503",
+					todo:      "set both: see [Upgrade](upgrade.md#behind-a-load-balancer)"},
+			}},
 		{name: "r10", run: runOneCharge, full: 3 * time.Minute, short: 90 * time.Second,
 			does:  "every fault of an upstream, with a retry, with a second target and without, and clients that repeat a request with the same Idempotency-Key",
-			holds: "one charge for each request that a client means"},
+			holds: "one charge for each request that a client means",
+			fails: []failure{
+				{check: "r10/one-charge", what: "an upstream refuses connections, fails, cuts or hangs",
+					users:     "the next target answers; an error only if all targets fail, and nothing is charged before the first token",
+					operators: "log `target out of service`; `isogloss_upstream_errors_total`; alert IsoglossTargetOutOfService",
+					todo:      "see [Reliability](../reliability.md)"},
+			}},
 		{name: "revoke", run: runRevoke, full: time.Minute, short: time.Minute,
 			does:  "keys revoked, also with Redis frozen",
-			holds: "refused on every node within 2 s"},
+			holds: "refused on every node within 2 s",
+			fails: []failure{
+				{check: "revoke/with-redis-frozen", what: "a key revoked, also with Redis frozen",
+					users:     "401 within 2 s on every node",
+					operators: "`isogloss_keys_age_seconds` stays below 2",
+					todo:      "nothing"},
+			}},
 		{name: "restart", run: runRestarts, full: 3 * time.Minute, short: time.Minute,
 			does:  "every node replaced by SIGHUP under load",
-			holds: "no request fails, the ledger is exact"},
+			holds: "no request fails, the ledger is exact",
+			fails: []failure{
+				{check: "restart/no-errors", what: "a gateway replaced by SIGHUP",
+					users:     "nothing",
+					operators: "log `another process has taken over; open requests are finished`",
+					todo:      "nothing: see [Restart](../restart.md)"},
+			}},
 		{name: "queue", whole: true, beside: true, run: runLostQueue, full: 2 * time.Minute, short: 90 * time.Second,
 			does:  "every node restarted with SIGTERM while Redis is frozen and has not received their settlements",
-			holds: "the budget is exceeded by a hundredth at most; one row for each request"},
+			holds: "the budget is exceeded by a hundredth at most; one row for each request",
+			fails: []failure{
+				{check: "queue", what: "gateways restarted while Redis is frozen and lacks their settlements",
+					users:     "a hundredth of a budget until Redis is back",
+					operators: redisLost,
+					todo:      "restart Redis"},
+			}},
 		{name: "spool", whole: true, beside: true, run: runSeedBeforeSpool, full: 2 * time.Minute, short: 90 * time.Second,
 			does:  "one node without Redis: PostgreSQL away, `kill -9`, start, PostgreSQL back",
-			holds: "the budget is exceeded by a hundredth at most; one row for each request"},
+			holds: "the budget is exceeded by a hundredth at most; one row for each request",
+			fails: []failure{
+				{check: "spool", what: "a gateway without Redis killed while PostgreSQL is down, and started",
+					users:     "a hundredth of a budget until PostgreSQL is back",
+					operators: storeLost,
+					todo:      "restart PostgreSQL"},
+			}},
 		{name: "failover", run: runFailover, full: 3 * time.Minute, short: 2 * time.Minute,
 			does:  "an asynchronous standby of PostgreSQL promoted that lacks rows which were stored",
-			holds: "the nodes send the rows again: one row for each request; the budget is not exceeded"},
+			holds: "the nodes send the rows again: one row for each request; the budget is not exceeded",
+			fails: []failure{
+				{check: "failover/rows", what: "PostgreSQL replaced by a standby that lacks rows",
+					users:     "nothing",
+					operators: "log `the store has lost usage rows; they are sent again`; `isogloss_ledger_rows_waiting` rises once",
+					todo:      "nothing; keys that were created or revoked in the lost part have to be changed again"},
+			}},
 		{name: "snapshot", run: runOldSnapshot, full: 2 * time.Minute, short: time.Minute,
 			does:  "Redis killed and restarted with a snapshot that lacks half of what was spent",
-			holds: "the budget is not exceeded by a token, and all of it can be spent"},
+			holds: "the budget is not exceeded by a token, and all of it can be spent",
+			fails: []failure{
+				{check: "snapshot", what: "Redis restarted with an older snapshot",
+					users:     "nothing",
+					operators: "as for Redis killed",
+					todo:      "nothing: the nodes count what was spent again, within 2 s, or 10 s if a node is gone"},
+			}},
 		{name: "replica", whole: true, run: runOldReplica, full: 2 * time.Minute, short: time.Minute,
 			does:  "a replica of Redis promoted that lacks half of what was spent",
-			holds: "the budget is not exceeded by a token, and all of it can be spent"},
+			holds: "the budget is not exceeded by a token, and all of it can be spent",
+			fails: []failure{
+				{check: "replica", what: "Redis replaced by a replica that lacks writes",
+					users:     "nothing",
+					operators: "as for Redis killed",
+					todo:      "nothing: likewise"},
+			}},
 		{name: "handover", whole: true, run: runHandover, full: time.Minute, short: time.Minute,
 			does:  "one node without Redis replaced by SIGHUP while a stream holds most of a budget",
-			holds: "the new process counts the stream: the budget is not exceeded"},
+			holds: "the new process counts the stream: the budget is not exceeded",
+			fails: []failure{
+				{check: "handover", what: "a gateway without Redis replaced by SIGHUP while a stream holds most of a budget",
+					users:     "429 for what does not fit beside the stream",
+					operators: "log `another process has taken over; open requests are finished`",
+					todo:      "nothing"},
+			}},
 		{name: "disk", whole: true, run: runDiskFull, full: 2 * time.Minute, short: time.Minute,
 			does:  "the disk of a node filled while 50 streams are open, then `kill -9` and a start",
-			holds: "open streams end with a row; keys with a budget get 503, others are served; one row for each request with a budget"},
+			holds: "open streams end with a row; keys with a budget get 503, others are served; one row for each request with a budget",
+			fails: []failure{
+				{check: "disk/full", what: "the disk of a gateway full",
+					users:     "503 `ledger_full` for keys with a budget; others are served without a row; `store.disk_full` changes that",
+					operators: "log `usage spool cannot be written`; `isogloss_ledger_write_errors_total`; alert IsoglossLedgerWriteErrors",
+					todo:      "free disk space; the log then has `usage spool is writable again`"},
+			}},
 		{name: "restore", run: runRestoredDump, full: 4 * time.Minute, short: 90 * time.Second,
 			does:  "PostgreSQL restored from a dump under running gateways; then a change of an organisation with a million keys (short: 5,000)",
-			holds: "keys that the dump does not have, and keys revoked afterwards, are refused on every node within 2 s"},
+			holds: "keys that the dump does not have, and keys revoked afterwards, are refused on every node within 2 s",
+			fails: []failure{
+				{check: "restore/lost-key", what: "PostgreSQL restored from a dump under running gateways",
+					users:     "401 within 2 s for keys that the dump does not have or has revoked",
+					operators: "the log has no error; the keys are read again",
+					todo:      "revoke or create the keys again that were changed after the dump: see [Backup](backup.md)"},
+				{check: "restore/large-organisation", what: "limits of an organisation with a million keys changed",
+					users:     "nothing",
+					operators: "`isogloss_keys_age_seconds` stays below 2",
+					todo:      "nothing"},
+			}},
 		{name: "postgres-tls", beside: true, run: runPostgresTLS, full: 2 * time.Minute, short: 2 * time.Minute,
 			does:  "PostgreSQL with TLS, `sslmode=verify-full` and its own CA; another host name, another CA; the password of the role changed under load, and its connections closed",
-			holds: "another name or CA is refused with advice; new connections use the new password without a restart; no request fails, the ledger is exact"},
+			holds: "another name or CA is refused with advice; new connections use the new password without a restart; no request fails, the ledger is exact",
+			fails: []failure{
+				{check: "postgres-tls/password", what: "the password of PostgreSQL changed, and its connections closed",
+					users:     "nothing with known keys",
+					operators: "log `store of keys lost; known keys are accepted` with the reason, if the file has the old password",
+					todo:      "write the file of `passfile`: see [Keys](keys.md#postgresql-with-tls-and-a-new-password)"},
+				{check: "postgres-tls/wrong-name", what: "PostgreSQL with a certificate for another name or of another CA",
+					users:     "as for PostgreSQL killed",
+					operators: "log `store is not ready` with the reason",
+					todo:      "correct the host or `sslrootcert` in `store.url`"},
+			}},
 		{name: "s5", run: runSecrets, full: 2 * time.Minute, short: time.Minute,
 			does:  "secrets of providers, clients and operators, the pepper and a prompt, after traffic and errors",
 			holds: "none of them in logs, metrics, responses of the admin API, dumps of the three stores or files of the nodes"},
