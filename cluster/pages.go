@@ -107,6 +107,9 @@ func (f failure) outcome(all []result) string {
 	if i < 0 {
 		return "not run"
 	}
+	if f.unheld {
+		return "**not held**: " + plain(own[i].measured)
+	}
 	return "held: " + plain(own[i].measured)
 }
 

@@ -92,8 +92,8 @@ func (s *stage) refusesServer(ctx context.Context, check string, with settings, 
 		_, err = g.Command(ctx, "keys", "list", "-c", g.Config)
 	}
 	text := strings.ReplaceAll(fmt.Sprint(err), s.dir, "…")
-	_, message, _ := strings.Cut(text, "exit status 1: ")
-	s.Check(check, strings.TrimSpace(message), began, testrig.Unless(err != nil && strings.Contains(text, advice), "it should be refused with %q: %s", advice, text))
+	_, message, _ := strings.Cut(text, "tls: ")
+	s.Check(check, "refused: "+strings.TrimSpace(message), began, testrig.Unless(err != nil && strings.Contains(text, advice), "it should be refused with %q: %s", advice, text))
 }
 
 // rotatePassword changes the password of the role under load and closes all connections.
