@@ -1,0 +1,52 @@
+package store
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
+)
+
+// TestPasswordChange changes the password of the role and the passfile, and closes all connections. The
+// store goes on with the new password.
+func TestPasswordChange(t *testing.T) {
+	pg := storetest.Postgres(t)
+	db, err := openPostgres(pg.URL, &atomic.Bool{})
+	no(t, err)
+	defer db.Close()
+	run := func(statements ...string) {
+		t.Helper()
+		for _, statement := range statements {
+			_, err := db.ExecContext(t.Context(), statement)
+			no(t, err)
+		}
+	}
+	access := filepath.Join(pg.Dir(), "pg_hba.conf")
+	rules, err := os.ReadFile(access)
+	no(t, err)
+	no(t, os.WriteFile(access, append([]byte("host all gateway all scram-sha-256\n"), rules...), 0o600))
+	run(`CREATE ROLE gateway LOGIN SUPERUSER PASSWORD 'first'`, `SELECT pg_reload_conf()`)
+	passfile := filepath.Join(t.TempDir(), "passfile")
+	write := func(password string) { no(t, os.WriteFile(passfile, []byte("*:*:*:gateway:"+password+"\n"), 0o600)) }
+	write("first")
+	s := opened(t, strings.Replace(pg.URL, "postgres@", "gateway@", 1)+"&passfile="+passfile, Options{Migrate: true})
+	eventually(t, "the store is ready", s.Ready)
+	no(t, s.CreateKey(t.Context(), sampleKey("k1")))
+
+	const closeAll = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'gateway'`
+	run(`ALTER ROLE gateway PASSWORD 'second'`, closeAll)
+	if _, err := s.Key(t.Context(), "k1"); err == nil || !strings.Contains(err.Error(), "correct the password in store.url or in its passfile") {
+		t.Errorf("with the old password: %v", err)
+	}
+	write("second")
+	if _, err := s.Key(t.Context(), "k1"); err != nil {
+		t.Errorf("with the new password: %v", err)
+	}
+	run(closeAll)
+	if _, err := s.Key(t.Context(), "k1"); err != nil {
+		t.Errorf("on a connection that was closed: %v", err)
+	}
+}
