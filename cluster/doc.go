@@ -2,7 +2,7 @@
 // kills, empties and rewinds the stores under load, kills the gateways too, and then
 // compares three histories: of the clients, of the upstream and of the ledger.
 //
-//	cluster --bin bin/isogloss            everything, less than 25 minutes
+//	cluster --bin bin/isogloss            everything, less than 35 minutes
 //	cluster --bin bin/isogloss --short    what fits into four
 //	cluster --bin bin/isogloss --only r1,r3
 //	cluster --bin bin/isogloss --only rollout --streams 10m
