@@ -75,7 +75,7 @@ var allowed = map[string][]string{
 	"internal/observe":        {"llm"},
 	"internal/config":         {"internal/provider", "internal/secret", "internal/similar", "protocol", "protocol/all"},
 	"internal/billing":        {"internal/quota", "internal/spool", "internal/usage", "llm"},
-	"internal/cache":          {"internal/resp"},
+	"internal/cache":          {"internal/redis"},
 	"internal/capture":        {"internal/agents", "internal/secret"},
 	"internal/upstream":       {"internal/provider", "llm", "sse"},
 	"internal/exchange":       {"internal/billing", "internal/observe", "internal/provider", "internal/route", "internal/upstream", "protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
@@ -86,7 +86,7 @@ var allowed = map[string][]string{
 	"internal/conversation":   {"llm", "protocol"},
 	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
-	"internal/app": {"internal/models", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream",
+	"internal/app": {"internal/models", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream",
 		"protocol", "protocol/all", "llm", "sse"},
 	"internal/discover/signals": {},
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/redis"
 )
 
 // Check loads the configuration and reads the certificates, keys and peppers that Run
@@ -23,9 +24,12 @@ func checkFiles(cfg *config.Config) error {
 	_, admin := loadTLS("admin.tls", cfg.Admin.TLS)
 	_, public := loadTLS("tls", cfg.TLS)
 	_, discovery := newDiscovery(cfg, slog.New(slog.DiscardHandler))
-	var pepper error
+	var pepper, shared error
+	if cfg.Redis.URL != "" {
+		shared = redis.Check(redisOptions(cfg))
+	}
 	if cfg.Store.SQLite() && len(cfg.Store.Peppers) == 0 {
 		pepper = checkPepper(filepath.Join(cfg.Data, "pepper"), cfg)
 	}
-	return errors.Join(public, admin, discovery, pepper)
+	return errors.Join(public, admin, discovery, pepper, shared)
 }

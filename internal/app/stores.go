@@ -16,6 +16,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/replay"
 	"github.com/isogloss-gateway/isogloss/internal/spool"
@@ -37,6 +38,7 @@ type stores struct {
 	store     *store.Store
 	peppers   access.Peppers
 	keys      *access.Directory
+	redis     *redis.Client
 	quotas    *quota.Limiter
 	spool     *spool.Spool
 	responses *cache.Cache
@@ -92,15 +94,25 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	if s.spool, err = spool.Open(spool.Options{Dir: filepath.Join(cfg.Data, "spool"), Node: s.node, Logger: logger}); err != nil {
 		return err
 	}
-	o := quota.Options{Redis: cfg.Redis.Reveal(), Node: s.node, Ledger: s.store, Logs: s.spool, Logger: logger}
-	if cfg.Redis == "" {
+	o := quota.Options{Node: s.node, Ledger: s.store, Logs: s.spool, Logger: logger}
+	if cfg.Redis.URL == "" {
 		s.quotas = quota.NewMemory(o)
-	} else if s.quotas, err = quota.NewRedis(o); err != nil {
-		return err
+	} else {
+		if s.redis, err = redis.New(redisOptions(cfg)); err != nil {
+			return err
+		}
+		o.Redis = s.redis
+		s.quotas = quota.NewRedis(o)
 	}
 	s.keys = access.NewDirectory(access.DirectoryOptions{Source: s.store, Peppers: s.peppers, Snapshot: filepath.Join(cfg.Data, "keys.snapshot"),
 		Stale: cfg.Store.Stale, Logger: logger})
 	return s.openResponses(cfg)
+}
+
+// redisOptions returns the options of the connection that limits and cache share.
+func redisOptions(cfg *config.Config) redis.Options {
+	r := cfg.Redis
+	return redis.Options{URL: r.URL.Reveal(), CA: r.CA, Cert: r.Cert, Key: r.Key, Scripts: quota.Scripts()}
 }
 
 // openResponses opens the response cache and the Idempotency-Key records: in Redis if
@@ -113,8 +125,8 @@ func (s *stores) openResponses(cfg *config.Config) error {
 	var kept cache.Store
 	var locks cache.Locks = cache.NewRecords(cache.DefaultRecords)
 	switch {
-	case cfg.Redis != "":
-		r, err := cache.NewRedis(cache.RedisOptions{URL: cfg.Redis.Reveal(), Secret: hidden})
+	case s.redis != nil:
+		r, err := cache.NewRedis(cache.RedisOptions{Client: s.redis, Secret: hidden})
 		if err != nil {
 			return err
 		}
@@ -227,6 +239,9 @@ func (s *stores) close() {
 	}
 	if s.quotas != nil {
 		s.quotas.Close()
+	}
+	if s.redis != nil {
+		s.redis.Close()
 	}
 	if s.spool != nil {
 		_ = s.spool.Close() // the spool logs its errors

@@ -25,7 +25,7 @@ func TestForgedValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(n.Close)
-	c := *r.client.Load()
+	c := r.client.Server("").Conn()
 	set := func(key string, value []byte) {
 		t.Helper()
 		if err := c.Do(t.Context(), c.B().Set().Key(key).Value(rueidis.BinaryString(value)).Build()).Error(); err != nil {

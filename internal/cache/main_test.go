@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 )
 
@@ -41,7 +42,12 @@ func openMemory(t testing.TB, size int64) *Memory {
 
 func openRedis(t testing.TB, url string) *Redis {
 	t.Helper()
-	r, err := NewRedis(RedisOptions{URL: url, Secret: secret})
+	c, err := redis.New(redis.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	r, err := NewRedis(RedisOptions{Client: c, Secret: secret})
 	if err != nil {
 		t.Fatal(err)
 	}

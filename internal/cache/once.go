@@ -66,7 +66,7 @@ const (
 	defaultLease = time.Minute
 	onceRetry    = time.Second            // Retry-After for clients
 	onceTick     = 250 * time.Millisecond // interval of passes over the open runs
-	onceBegin    = 50 * time.Millisecond  // timeout of Begin; longer than a cache's, because the request fails then
+	onceBegin    = 500 * time.Millisecond // timeout of Begin; a Redis that replies to nothing is given up before
 	onceEnd      = 100 * time.Millisecond // timeout of the end of a run
 	onceWaiting  = 64 << 20               // maximum bytes of responses that wait to be stored
 	onceOpen     = 1 << 16                // maximum runs, open ones included, from which on none waits to be stored

@@ -2,11 +2,9 @@ package cache
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"log/slog"
-	"net"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,18 +13,13 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/isogloss-gateway/isogloss/internal/resp"
+	"github.com/isogloss-gateway/isogloss/internal/redis"
 )
 
 const (
-	redisWait      = 20 * time.Millisecond  // timeout of a command that a request waits for
-	redisWrite     = 500 * time.Millisecond // timeout of a command in the background
-	redisProbe     = 250 * time.Millisecond // between two probes of a Redis that is down
-	redisStart     = 250 * time.Millisecond // timeout of the first connection
-	redisDial      = time.Second
-	redisBuffers   = 64 << 10       // of a connection, in each direction
-	redisQueued    = 16 << 20       // maximum bytes that wait to be written
-	redisValue     = 1<<20 + 64<<10 // maximum bytes of a value that is read: DefaultMax and the rest
+	redisWrite     = 500 * time.Millisecond // timeout of a write in the background
+	redisQueued    = 16 << 20               // maximum bytes that wait to be written
+	redisValue     = 1<<20 + 64<<10         // maximum bytes of a value that is read: DefaultMax and the rest
 	responsePrefix = "isogloss:answer:"
 	oncePrefix     = "isogloss:once:"
 	bytesPrefix    = "isogloss:once-bytes:"
@@ -53,34 +46,25 @@ return n`
 
 // RedisOptions are the options of a Redis.
 type RedisOptions struct {
-	URL    string       // redis://, rediss://, unix://
-	Secret []byte       // at least 32 bytes, the same on all nodes
-	Logger *slog.Logger // nil: none
+	Client *redis.Client
+	Secret []byte // at least 32 bytes, the same on all nodes
 }
 
-// Redis is a Store and Locks shared by all nodes. While Redis is down no command is sent:
-// the request that detects the failure waits for 20 ms, later requests do not wait, and a
-// background probe detects the recovery.
+// Redis is a Store and Locks shared by all nodes. While the server of a key is lost, no command is
+// sent to it: the requests that notice wait for the client's timeout, later ones do not wait.
 //
 // Values end in a MAC, so that whoever can write to Redis cannot forge a response.
 type Redis struct {
 	keys   keyring
-	option rueidis.ClientOption
+	client *redis.Client
 	claim  *rueidis.Lua
 	count  *rueidis.Lua
-	client atomic.Pointer[rueidis.Client]
-	up     atomic.Bool
-	log    *slog.Logger
-	logged atomic.Int64 // time of the last logged failure, in nanoseconds since 1970
-	loud   atomic.Bool  // the recovery is to be logged
 
 	puts    chan put
 	queued  atomic.Int64
 	dropped atomic.Int64
 	stop    context.CancelFunc
 	done    sync.WaitGroup
-	wake    chan struct{} // wakes the probe after a failure
-	first   chan struct{} // closed after the first probe
 }
 
 type put struct {
@@ -89,69 +73,44 @@ type put struct {
 	ttl   time.Duration
 }
 
-// NewRedis connects in the background. It fails only for an invalid address, not if Redis
-// is down. The caller must close it.
+// NewRedis returns a Redis that uses a client. The caller must close it, and the client afterwards.
 func NewRedis(o RedisOptions) (*Redis, error) {
-	option, err := rueidis.ParseURL(o.URL)
-	if err != nil {
-		// The parser's message may contain a part of the password.
-		return nil, errors.New("cache: redis.url is not an address; write redis://HOST:PORT/DB, or rediss:// for TLS")
-	}
 	keys, err := newKeyring(o.Secret)
 	if err != nil {
 		return nil, err
 	}
-	resp.Guard(&option)
-	option.Dialer = net.Dialer{Timeout: redisDial, KeepAlive: time.Second}
-	option.ConnWriteTimeout = redisDial
-	option.ReadBufferEachConn, option.WriteBufferEachConn = redisBuffers, redisBuffers
-	option.DisableRetry, option.DisableCache = true, true
-	// A cluster has several addresses, as in redis://A?addr=B&addr=C. Detecting one would
-	// be a further command that can time out.
-	option.ForceSingleClient = len(option.InitAddress) == 1
-	// One pipelined connection: the probe checks the connection that commands use, and a
-	// late reply does not break it.
-	option.PipelineMultiplex, option.AlwaysPipelining = -1, true
-	option.ClientName = cmp.Or(option.ClientName, "isogloss-cache")
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &Redis{keys: keys, option: option, claim: rueidis.NewLuaScript(claimScript), count: rueidis.NewLuaScript(countScript), log: o.Logger, stop: cancel,
-		puts: make(chan put, 1024), wake: make(chan struct{}, 1), first: make(chan struct{})}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
-	}
-	r.done.Go(func() { r.watch(ctx) })
+	r := &Redis{keys: keys, client: o.Client, claim: rueidis.NewLuaScript(claimScript), count: rueidis.NewLuaScript(countScript), stop: cancel, puts: make(chan put, 1024)}
 	r.done.Go(func() { r.write(ctx) })
-	select {
-	case <-r.first:
-	case <-time.After(redisStart):
-	}
-	if !r.up.Load() {
-		r.complain(errDown)
-	}
 	return r, nil
 }
 
+// exec sends commands to the server of a key.
+func (r *Redis) exec(ctx context.Context, key string, f func(context.Context, rueidis.Client) error) error {
+	err := r.client.Server(key).Exec(ctx, f)
+	if errors.Is(err, redis.ErrLost) || errors.Is(err, redis.ErrBusy) {
+		return fmt.Errorf("%w: %w", errDown, err)
+	}
+	return err
+}
+
 // Get returns the value of a key, or nil if there is none or Redis is down.
-func (r *Redis) Get(ctx context.Context, k Key) []byte {
-	c := r.connection()
-	if c == nil {
-		return nil
-	}
-	call, cancel := context.WithTimeout(ctx, redisWait)
-	defer cancel()
-	b, err := c.Do(call, c.B().Getrange().Key(responsePrefix+k.text()).Start(0).End(redisValue).Build()).AsBytes()
-	if err != nil {
-		r.failed(err)
-		return nil
-	}
-	value, _ := r.keys.open(b)
+func (r *Redis) Get(ctx context.Context, k Key) (value []byte) {
+	name := responsePrefix + k.text()
+	_ = r.exec(ctx, name, func(ctx context.Context, c rueidis.Client) error { // a failure is a miss
+		b, err := c.Do(ctx, c.B().Getrange().Key(name).Start(0).End(redisValue).Build()).AsBytes()
+		if err == nil {
+			value, _ = r.keys.open(b)
+		}
+		return err
+	})
 	return value
 }
 
 // Put writes a value in the background. It drops the value if too many bytes wait or
 // Redis is down.
 func (r *Redis) Put(k Key, value []byte, ttl time.Duration) {
-	if !r.up.Load() || r.queued.Load() > redisQueued {
+	if r.client.Server(responsePrefix+k.text()).Lost() || r.queued.Load() > redisQueued {
 		r.dropped.Add(1)
 		return
 	}
@@ -163,36 +122,88 @@ func (r *Redis) Put(k Key, value []byte, ttl time.Duration) {
 	}
 }
 
+// write writes the values of Put.
+func (r *Redis) write(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case p := <-r.puts:
+			r.queued.Add(-int64(len(p.value)))
+			if r.writeOne(ctx, p) != nil {
+				r.dropped.Add(1)
+			}
+		}
+	}
+}
+
+func (r *Redis) writeOne(ctx context.Context, p put) error {
+	ctx, cancel := context.WithTimeout(ctx, redisWrite)
+	defer cancel()
+	name := responsePrefix + p.key.text()
+	return r.exec(ctx, name, func(ctx context.Context, c rueidis.Client) error {
+		return c.Do(ctx, c.B().Set().Key(name).Value(rueidis.BinaryString(r.keys.seal(p.value))).Px(p.ttl).Build()).Error()
+	})
+}
+
 // Claim implements Locks. It drops the response of a tenant that has stored too many bytes:
 // Redis would evict those of all tenants, or refuse to store any. The count has a script of
 // its own, because the keys of a script must be on one node of a cluster.
 func (r *Redis) Claim(ctx context.Context, k Key, c Claim) (there []byte, err error) {
-	client := r.connection()
-	if client == nil {
-		return nil, errDown
-	}
 	ttl := strconv.FormatInt(max(1, c.TTL.Milliseconds()), 10)
 	if len(c.Value) > 0 && kind(c.Value[1]) == full {
-		stored, err := r.count.Exec(ctx, client, []string{bytesPrefix + c.Tenant}, []string{strconv.Itoa(len(c.Value)), ttl}).AsInt64()
-		_, answered := rueidis.IsRedisErr(err)
-		if err != nil && !answered {
-			r.failed(err)
+		enough, err := r.countBytes(ctx, c.Tenant, len(c.Value), ttl)
+		if err != nil {
 			return nil, err
 		}
-		if answered || stored > redisTenantBytes { // an error reply: the count was forged, or Redis is full
+		if enough {
 			c.Value = dropResponse(c.Value)
 		}
 	}
-	there, err = r.claim.Exec(ctx, client, []string{oncePrefix + k.text()},
-		[]string{rueidis.BinaryString(c.Mine), rueidis.BinaryString(r.keys.seal(c.Value)), ttl, strconv.Itoa(redisValue)}).AsBytes()
+	name := oncePrefix + k.text()
+	err = r.exec(ctx, name, func(ctx context.Context, client rueidis.Client) (err error) {
+		there, err = r.claim.Exec(ctx, client, []string{name},
+			[]string{rueidis.BinaryString(c.Mine), rueidis.BinaryString(r.keys.seal(c.Value)), ttl, strconv.Itoa(redisValue)}).AsBytes()
+		return err
+	})
 	switch {
 	case err != nil && strings.Contains(err.Error(), "WRONGTYPE"): // a list, say, that no node has written
 		return nil, errForged
 	case err != nil:
-		r.failed(err)
 		return nil, err
 	case bytes.Equal(there, c.Mine):
 		return nil, nil
 	}
 	return r.keys.open(there)
+}
+
+// countBytes counts bytes that a tenant stores, and reports whether they are too many.
+func (r *Redis) countBytes(ctx context.Context, tenant string, bytes int, ttl string) (enough bool, err error) {
+	name := bytesPrefix + tenant
+	var stored int64
+	err = r.exec(ctx, name, func(ctx context.Context, c rueidis.Client) (err error) {
+		stored, err = r.count.Exec(ctx, c, []string{name}, []string{strconv.Itoa(bytes), ttl}).AsInt64()
+		return err
+	})
+	if _, answered := rueidis.IsRedisErr(err); answered { // the count was forged, or Redis is full
+		return true, nil
+	}
+	return stored > redisTenantBytes, err
+}
+
+// RedisState is the state of a Redis for metrics.
+type RedisState struct {
+	Up      bool
+	Dropped int64 // responses that were not written
+}
+
+// Snapshot returns the current state.
+func (r *Redis) Snapshot() RedisState {
+	return RedisState{Up: !r.client.Lost(), Dropped: r.dropped.Load()}
+}
+
+// Close drops the values that wait to be written.
+func (r *Redis) Close() {
+	r.stop()
+	r.done.Wait()
 }

@@ -2,7 +2,6 @@ package cache
 
 import (
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +11,7 @@ import (
 )
 
 // timeout limits a call while Redis does not respond.
-const timeout = 20 * time.Millisecond
+const timeout = 50 * time.Millisecond
 
 func took(f func()) time.Duration {
 	began := time.Now()
@@ -40,8 +39,8 @@ func wantWithin(t *testing.T, limit time.Duration, calls int, f func()) {
 	}
 }
 
-// TestRedisFrozen checks that a frozen Redis is a miss: the first request waits for 20
-// ms, later ones do not wait, and Redis is used again when it continues.
+// TestRedisFrozen checks that a frozen Redis is a miss: the first requests wait for
+// 50 ms, later ones do not wait, and Redis is used again when it continues.
 func TestRedisFrozen(t *testing.T) {
 	s := storetest.Redis(t)
 	r := openRedis(t, s.URL)
@@ -123,38 +122,6 @@ func TestRedisComesLater(t *testing.T) {
 	begin(t, n, "k", request("a")).Release()
 }
 
-// TestRedisFrozenAtStart checks that a Redis that is frozen at the start delays neither
-// the start nor Close.
-func TestRedisFrozenAtStart(t *testing.T) {
-	s := storetest.Redis(t)
-	s.Freeze()
-	defer s.Thaw()
-	var r *Redis
-	wantWithin(t, 200*time.Millisecond, 1, func() {
-		var err error
-		if r, err = NewRedis(RedisOptions{URL: s.URL, Secret: secret}); err != nil {
-			t.Error(err)
-		}
-	})
-	if d := took(r.Close); d > 5*time.Second {
-		t.Errorf("Close took %v", d)
-	}
-}
-
-func TestRedisURL(t *testing.T) {
-	for _, url := range []string{"http://x", "redis://user:hunter2@h:1/x", "redis://user:hunter2@h:%zz", "redis://user:hunter2#@h"} {
-		r, err := NewRedis(RedisOptions{URL: url, Secret: secret})
-		if err == nil {
-			r.Close()
-			t.Errorf("%s was accepted", url)
-			continue
-		}
-		if text := err.Error(); len(text) == 0 || strings.Contains(text, "hunter2") {
-			t.Errorf("the error contains the password: %s", text)
-		}
-	}
-}
-
 // TestRedisFull checks that a Redis that rejects writes counts as up and is still read.
 func TestRedisFull(t *testing.T) {
 	s := storetest.Redis(t)
@@ -162,7 +129,7 @@ func TestRedisFull(t *testing.T) {
 	c := newCache(t, r, nil)
 	held, more := c.Key("t", request("a")), c.Key("t", request("b"))
 	eventually(t, "the hit", func() bool { c.Put(held, response("x")); return c.Get(t.Context(), held) != nil })
-	client := *r.client.Load()
+	client := r.client.Server("").Conn()
 	if err := client.Do(t.Context(), client.B().ConfigSet().ParameterValue().ParameterValue("maxmemory", "1").Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +155,7 @@ func TestOnceFrozen(t *testing.T) {
 	run := begin(t, a, "k", q)
 	s.Freeze()
 	defer s.Thaw()
-	wantWithin(t, onceBegin, 1, func() { expect(t, b, "k", q, Unavailable) })
+	wantWithin(t, 3*timeout, 1, func() { expect(t, b, "k", q, Unavailable) })
 	expect(t, b, "new", q, Unavailable)
 	wantWithin(t, onceEnd, 1, func() { run.Finish(response("kept")) })
 	s.Thaw()
@@ -277,7 +244,7 @@ func TestBytesOfTenantInRedis(t *testing.T) {
 	if run("quiet", 0) != First || run("quiet", 0) != Done {
 		t.Error("another tenant cannot store its response")
 	}
-	c := *r.client.Load()
+	c := r.client.Server("").Conn()
 	if ms, err := c.Do(t.Context(), c.B().Pttl().Key(bytesPrefix+"loud").Build()).AsInt64(); err != nil || ms <= 0 || ms > defaultKeep.Milliseconds() {
 		t.Errorf("the count expires in %d ms: %v", ms, err)
 	}

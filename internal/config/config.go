@@ -41,7 +41,7 @@ type Config struct {
 	Zone      string // empty: zones do not matter
 	Data      string // the folder for what outlives the process
 	Store     Store
-	Redis     secret.String // the URL; empty is none
+	Redis     Redis
 	Prices    Prices
 	Cache     Cache
 	Discover  Discover

@@ -27,8 +27,16 @@ func (s *storeFile) fromText(text string) { s.URL = secret.String(text) }
 // redisFile is the Redis that shares limits. It may be written as its url alone.
 type redisFile struct {
 	at
-	// Address, `redis://`, or `rediss://` for TLS.
+	// Address, `redis://`, or `rediss://` for TLS. A cluster needs one address of its
+	// own; `?addr=HOST:PORT` adds further ones. With `?master_set=NAME` the addresses
+	// are Sentinels.
 	URL secret.String `key:"url" example:"redis://127.0.0.1:6379/0"`
+	// PEM file with the trusted certificates. The default is the system's.
+	CA string `key:"ca" example:"/etc/isogloss/redis-ca.crt"`
+	// PEM file with the gateway's client certificate.
+	Cert string `key:"cert" example:"/etc/isogloss/redis.crt"`
+	// PEM file with its private key.
+	Key string `key:"key" example:"/etc/isogloss/redis.key"`
 }
 
 // fromText lets it be written as its address alone.

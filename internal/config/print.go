@@ -172,10 +172,7 @@ func (c Config) storesText(line func(format string, args ...any)) {
 	if c.Node != "" {
 		line("node %s", c.Node)
 	}
-	if c.Zone != "" {
-		line("zone %s", c.Zone)
-	}
-	if c.Redis != "" {
+	if c.Redis.URL != "" {
 		line("redis on")
 	}
 	if p := c.Prices.Ceiling; p != nil {

@@ -24,6 +24,12 @@ type Store struct {
 // SQLite reports whether the store is an SQLite file.
 func (s Store) SQLite() bool { return strings.HasPrefix(s.URL.Reveal(), "sqlite:") }
 
+// Redis is the Redis that shares limits. An empty URL means none.
+type Redis struct {
+	URL           secret.String
+	CA, Cert, Key string // files
+}
+
 // Prices is the set of configured token prices. Numbers are dollars per million tokens,
 // kept as text so that they are not rounded.
 type Prices struct {
@@ -84,7 +90,7 @@ type Name struct {
 func (f *file) resolveStores(c *Config, ps *Problems) {
 	c.Node, c.Zone, c.Data = f.Node, f.Zone, f.dataFolder()
 	c.Store = f.Store.resolve(f.dir, c.Data, ps)
-	c.Redis = f.Redis.resolve(ps)
+	c.Redis = f.Redis.resolve(f.dir, ps)
 	c.Prices = f.Prices.resolve(ps)
 	c.Cache = f.Cache.resolve(ps)
 	c.Discover = f.Discover.resolve(f.dir, ps)
@@ -145,15 +151,21 @@ func (s *storeFile) resolve(dir, data string, ps *Problems) Store {
 	return out
 }
 
-func (r *redisFile) resolve(ps *Problems) secret.String {
+func (r *redisFile) resolve(dir string, ps *Problems) Redis {
 	if r.node == nil || r.node.kind == null {
-		return ""
+		return Redis{}
 	}
 	u, err := url.Parse(r.URL.Reveal())
 	if err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss" {
 		ps.addKey(&r.at, "url", "is not an address of Redis; write one such as \"redis://127.0.0.1:6379/0\", or rediss:// for TLS")
 	}
-	return r.URL
+	if (r.Cert == "") != (r.Key == "") {
+		ps.addKey(&r.at, "cert", "and key belong together; write both files or neither")
+	}
+	if err == nil && u.Scheme == "redis" && r.CA+r.Cert+r.Key != "" {
+		ps.addKey(&r.at, "url", "is without TLS, so that ca, cert and key are not used; write rediss://, or remove them")
+	}
+	return Redis{URL: r.URL, CA: relativeTo(dir, r.CA), Cert: relativeTo(dir, r.Cert), Key: relativeTo(dir, r.Key)}
 }
 
 // decimal is a number that is kept as text.

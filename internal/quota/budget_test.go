@@ -19,8 +19,8 @@ import (
 // request is refused that fits.
 func TestBudgetIsNeverOverdrawn(t *testing.T) {
 	s := storetest.Redis(t)
-	for name, o := range map[string]Options{"plain": {HotRate: -1, Timeout: patient}, "slices": {HotRate: 20, Timeout: patient}} {
-		t.Run(name, func(t *testing.T) { testBudget(t, redisNodes(t, s, 3, o), name) })
+	for name, o := range map[string]Options{"plain": {HotRate: -1}, "slices": {HotRate: 20}} {
+		t.Run(name, func(t *testing.T) { testBudget(t, redisNodes(t, s, 3, o, patient), name) })
 	}
 	t.Run("memory", func(t *testing.T) {
 		n := start(t, newMemory(Options{}), nil)
@@ -112,7 +112,7 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 // than a request needs.
 func TestSlicesEndAtTheBudget(t *testing.T) {
 	const price = usage.Money(1000)
-	nodes := redisNodes(t, storetest.Redis(t), 2, Options{Timeout: patient, HotRate: 50})
+	nodes := redisNodes(t, storetest.Redis(t), 2, Options{HotRate: 50}, patient)
 	account := Account{ID: "key:k", Limit: Limit{Budget: 6000 * price}}
 	var out, ids atomic.Int64
 	var wg sync.WaitGroup

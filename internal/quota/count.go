@@ -47,7 +47,7 @@ const (
 )
 
 func (r *redisBackend) count(ctx context.Context, org, account string) (Count, error) {
-	client := r.server.Client()
+	client := r.serverOf(org).server.Conn()
 	if client == nil {
 		return Count{}, errors.New("redis is not connected yet; try again when it is up")
 	}

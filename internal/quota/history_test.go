@@ -65,7 +65,7 @@ func TestRedisGoesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := storetest.Redis(t)
-			nodes := redisNodes(t, s, 3, Options{HotRate: -1, Timeout: patient})
+			nodes := redisNodes(t, s, 3, Options{HotRate: -1}, patient)
 			account := Account{ID: "key:k", Limit: Limit{Budget: budget}}
 			spend := func(times int) {
 				for i := range times {
@@ -109,7 +109,7 @@ func TestPromotedReplica(t *testing.T) {
 	defer proxy.Close()
 	through := *s
 	through.URL = "redis://" + proxy.Addr + "/0"
-	nodes := redisNodes(t, &through, 2, Options{HotRate: -1, Timeout: patient})
+	nodes := redisNodes(t, &through, 2, Options{HotRate: -1}, patient)
 	account := Account{ID: "key:k", Limit: Limit{Budget: budget}}
 	open := reserve(t, nodes[0], Request{ID: "open", Org: "o", Accounts: []Account{account}, Cost: 1000})
 	settle(reserve(t, nodes[0], Request{ID: "a", Org: "o", Accounts: []Account{account}, Cost: 500}), 0, 500)
@@ -136,14 +136,14 @@ func TestPromotedReplica(t *testing.T) {
 // TestLateSettlement repeats settlements after their marks have expired.
 func TestLateSettlement(t *testing.T) {
 	s := storetest.Redis(t)
-	n := redisNode(t, s, Options{Mark: time.Millisecond, HotRate: -1, Timeout: patient})
+	n := redisNode(t, s, Options{Mark: time.Millisecond, HotRate: -1}, patient)
 	r := n.back.(*redisBackend)
 	account := Account{ID: "key:k", Limit: Limit{Budget: 1e6}}
 	settle(reserve(t, n, Request{ID: "a", Org: "o", Accounts: []Account{account}, Cost: 100}), 0, 70)
 	n.settled(t)
 	for range 3 {
 		time.Sleep(10 * time.Millisecond)
-		r.queue.put(&change{id: "a", org: "o", accounts: []Account{account}, log: logOf(n.Limiter).name, totals: [maxAccounts]usage.Money{70}})
+		r.put(&change{id: "a", org: "o", accounts: []Account{account}, log: logOf(n.Limiter).name, totals: [maxAccounts]usage.Money{70}})
 		n.settled(t)
 	}
 	if _, _, spent := inRedis(t, n, "o", account.ID); spent != 70 {
@@ -159,7 +159,7 @@ func TestSeedWithLogs(t *testing.T) {
 			return start(t, newMemory(Options{Ledger: l}), nil)
 		},
 		"redis": func(t *testing.T, l *ledger) *node {
-			return redisNode(t, s, Options{Ledger: l, HotRate: -1, Timeout: patient})
+			return redisNode(t, s, Options{Ledger: l, HotRate: -1}, patient)
 		},
 	} {
 		for _, window := range []time.Duration{0, time.Hour} {
@@ -226,7 +226,7 @@ func TestOtherProcess(t *testing.T) {
 func TestLedgerStaysDown(t *testing.T) {
 	s := storetest.Redis(t)
 	c := newClock()
-	n := redisNode(t, s, Options{Ledger: &ledger{}, Clock: c.now, HotRate: -1, Timeout: patient})
+	n := redisNode(t, s, Options{Ledger: &ledger{}, Clock: c.now, HotRate: -1}, patient)
 	account := Account{ID: "key:k", Limit: Limit{Budget: 10000}}
 	sum := usage.Money(0)
 	for range 5 {
@@ -249,18 +249,14 @@ func TestLedgerStaysDown(t *testing.T) {
 // of data, and that none waits after that.
 func TestNodesAgree(t *testing.T) {
 	s := storetest.Redis(t)
-	node := func(name string) *redisBackend {
-		k, err := NewRedis(Options{Redis: s.URL, Node: name, Heartbeat: time.Minute})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := k.back.(*redisBackend)
+	node := func(name string) *redisServer {
+		r := NewRedis(Options{Redis: connect(t, s), Node: name, Heartbeat: time.Minute}).back.(*redisBackend)
 		t.Cleanup(r.close)
-		return r
+		return r.serverOf("o")
 	}
 	a, b, c, d := node("a"), node("b"), node("c"), node("d")
 	for i, step := range []struct {
-		node  *redisBackend
+		node  *redisServer
 		want  int64
 		nodes int64
 		wait  bool

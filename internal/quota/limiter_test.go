@@ -75,7 +75,7 @@ var table = map[string]struct {
 
 func TestSteps(t *testing.T) {
 	s := storetest.Redis(t)
-	r := redisNode(t, s, Options{Timeout: patient})
+	r := redisNode(t, s, Options{}, patient)
 	for name, c := range table {
 		t.Run("memory/"+name, func(t *testing.T) { steps(t, start(t, newMemory(Options{}), nil), name, c.key, c.org, c.steps) })
 		t.Run("redis/"+name, func(t *testing.T) { steps(t, r, name, c.key, c.org, c.steps) })
@@ -294,7 +294,7 @@ func TestIdleAccountsAreDeleted(t *testing.T) {
 func TestExtensionAfterLimitsAreLowered(t *testing.T) {
 	s := storetest.Redis(t)
 	for name, n := range map[string]*node{
-		"memory": start(t, newMemory(Options{}), nil), "redis": redisNode(t, s, Options{Timeout: patient}),
+		"memory": start(t, newMemory(Options{}), nil), "redis": redisNode(t, s, Options{}, patient),
 	} {
 		t.Run(name, func(t *testing.T) {
 			ask := func(id string, l Limit, part bool) Request {

@@ -13,14 +13,14 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
 func TestMain(m *testing.M) {
-	// The client refreshes a cluster's nodes once more after it was closed.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
+	goleak.VerifyTestMain(m)
 }
 
 // clock is a clock that a test sets.
@@ -201,32 +201,42 @@ func start(t testing.TB, k *Limiter, log *lockedBuffer) *node {
 	}()
 	n := &node{Limiter: k, log: log, stop: func() { cancel(); <-done }}
 	t.Cleanup(func() {
+		if log != nil && t.Failed() {
+			t.Log(log)
+		}
 		n.stop()
 		k.Close()
 	})
 	return n
 }
 
-func redisNode(t testing.TB, s *storetest.Server, o Options) *node {
+// connect opens a client with the given timeout or the default one.
+func connect(t testing.TB, s *storetest.Server, timeout ...time.Duration) *redis.Client {
 	t.Helper()
-	o.Redis, o.Logs = s.URL, newLog(rand.Text())
-	log := &lockedBuffer{}
-	o.Logger = slog.New(slog.NewTextHandler(log, nil))
-	k, err := NewRedis(o)
+	c, err := redis.New(redis.Options{URL: s.URL, Scripts: Scripts(), Timeout: append(timeout, 0)[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, k, log)
+	t.Cleanup(c.Close)
+	return c
+}
+
+func redisNode(t testing.TB, s *storetest.Server, o Options, timeout ...time.Duration) *node {
+	t.Helper()
+	o.Redis, o.Logs = connect(t, s, timeout...), newLog(rand.Text())
+	log := &lockedBuffer{}
+	o.Logger = slog.New(slog.NewTextHandler(log, nil))
+	return start(t, NewRedis(o), log)
 }
 
 // redisNodes starts n nodes on one Redis and waits until each counts all of them.
-func redisNodes(t testing.TB, s *storetest.Server, n int, o Options) []*node {
+func redisNodes(t testing.TB, s *storetest.Server, n int, o Options, timeout ...time.Duration) []*node {
 	t.Helper()
 	o.Heartbeat = 50 * time.Millisecond
 	var all []*node
 	for i := range n {
 		o.Node = fmt.Sprintf("n%d", i)
-		all = append(all, redisNode(t, s, o))
+		all = append(all, redisNode(t, s, o, timeout...))
 	}
 	for _, k := range all {
 		eventually(t, "all nodes count each other", func() bool { return k.Snapshot().Nodes == n })
@@ -262,9 +272,15 @@ func (n *node) settled(t testing.TB) {
 		if s.Queued+s.Merged > 0 {
 			return false
 		}
-		r.sendMu.Lock() // changes in flight are no longer queued
-		defer r.sendMu.Unlock()
-		return r.queue.isEmpty()
+		for _, s := range r.servers.Load().all {
+			s.sendMu.Lock() // changes in flight are no longer queued
+			empty := s.queue.isEmpty()
+			s.sendMu.Unlock()
+			if !empty {
+				return false
+			}
+		}
+		return true
 	})
 }
 

@@ -92,7 +92,7 @@ func TestModel(t *testing.T) {
 			compare(t, []*node{start(t, newMemory(Options{Clock: newClock().now}), nil)}, seed, nil)
 		})
 		t.Run(fmt.Sprint("redis/", seed), func(t *testing.T) {
-			another := func() *node { return redisNode(t, s, Options{HotRate: -1, Timeout: patient}) }
+			another := func() *node { return redisNode(t, s, Options{HotRate: -1}, patient) }
 			compare(t, []*node{another(), another(), another()}, seed, another)
 		})
 	}
@@ -185,7 +185,7 @@ local a = redis.call('GET', KEYS[1])
 redis.call('SET', KEYS[1], string.sub(a, 1, 56) .. struct.pack('<d', 1) .. string.sub(a, 65), 'KEEPTTL')
 return 1`
 	r := n.back.(*redisBackend)
-	client := r.server.Client()
+	client := r.servers.Load().all[0].server.Conn()
 	for _, of := range accounts {
 		name := key(org, "a:", of.ID)
 		if err := client.Do(context.Background(), client.B().Eval().Script(text).Numkeys(2).Key(name, name+":n").Arg(r.node).Build()).Error(); err != nil {

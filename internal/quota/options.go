@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -38,14 +39,13 @@ func (noLogs) Shared() bool                              { return false }
 
 // Options configure a Limiter. A zero field has the default given here.
 type Options struct {
-	Redis  string // URL; NewRedis only
-	Node   string // name of the node; each process adds a random suffix
-	Ledger Ledger // nil: nothing was spent before
-	Logs   Logs   // nil: none
+	Redis  *redis.Client // NewRedis only
+	Node   string        // name of the node; each process adds a random suffix
+	Ledger Ledger        // nil: nothing was spent before
+	Logs   Logs          // nil: none
 	Logger *slog.Logger
 	Clock  func() time.Time // default time.Now; Redis uses its own clock
 
-	Timeout   time.Duration // of a Redis call that a request waits for: 50 ms
 	Lease     time.Duration // TTL of a node's reservations: 45 s; renewed every third of it
 	Heartbeat time.Duration // interval: 2 s; a node counts as gone after five intervals
 	Mark      time.Duration // TTL of the marks that make the return of reservations idempotent: 10 min
@@ -65,7 +65,6 @@ func (o Options) withDefaults() Options {
 		o.Logs = noLogs{}
 	}
 	set(&o.Node, "node")
-	set(&o.Timeout, 50*time.Millisecond)
 	set(&o.Lease, 45*time.Second)
 	set(&o.Heartbeat, 2*time.Second)
 	set(&o.Mark, 10*time.Minute)

@@ -22,7 +22,7 @@ func TestDeadNodeHoldsNothing(t *testing.T) {
 	s := storetest.Redis(t)
 	const price = usage.Money(1000)
 	account := Account{ID: "key:k", Limit: Limit{Concurrency: 600, Budget: 600 * price}}
-	nodes := redisNodes(t, s, 3, Options{Lease: 600 * time.Millisecond, HotRate: -1, Timeout: patient})
+	nodes := redisNodes(t, s, 3, Options{Lease: 600 * time.Millisecond, HotRate: -1}, patient)
 	ask := func(n int) Request {
 		return Request{ID: fmt.Sprint(n), Org: "o", Accounts: []Account{account}, Cost: price}
 	}
@@ -57,10 +57,10 @@ func TestDeadNodeHoldsNothing(t *testing.T) {
 // requests are counted again and settled once.
 func TestLostLeaseIsRegisteredAgain(t *testing.T) {
 	s := storetest.Redis(t)
-	n := redisNode(t, s, Options{Lease: 300 * time.Millisecond, HotRate: -1, Timeout: patient})
+	n := redisNode(t, s, Options{Lease: 300 * time.Millisecond, HotRate: -1}, patient)
 	a := Request{ID: "one", Org: "o", Accounts: []Account{{"key:k", Limit{Budget: 1000, Concurrency: 5}}}, Cost: 100}
 	h := reserve(t, n, a)
-	client := n.back.(*redisBackend).server.Client()
+	client := n.back.(*redisBackend).servers.Load().all[0].server.Conn()
 	name := key("o", "a:", "key:k")
 	if err := client.Do(context.Background(), client.B().Del().Key(name, name+":n").Build()).Error(); err != nil {
 		t.Fatal(err)
@@ -207,13 +207,10 @@ func TestRedisIsLost(t *testing.T) {
 // reservation comes from the node's share.
 func TestLostRedisIsNotCalled(t *testing.T) {
 	s := storetest.Redis(t)
-	k, err := NewRedis(Options{Logs: newLog("x"), Redis: s.URL, Timeout: patient}) // Run is not started: nothing probes Redis
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := NewRedis(Options{Logs: newLog("x"), Redis: connect(t, s, patient)}) // Run is not started: nothing ends the outage
 	defer k.Close()
 	r := k.back.(*redisBackend)
-	r.server.Lose(errors.New("test"))
+	r.serverOf("o").enterFallback(errors.New("test"))
 	calls := evaluations(t, s)
 	for i := range 100 {
 		h, refusal := k.Reserve(context.Background(), Request{ID: fmt.Sprint(i), Org: "o", Accounts: []Account{{"key:k", Limit{Requests: 1000}}}})
@@ -253,12 +250,12 @@ func checkCount(t *testing.T, n *node, account string, want Count) {
 // undo, after it, or never.
 func TestUndo(t *testing.T) {
 	s := storetest.Redis(t)
-	n := redisNode(t, s, Options{Timeout: patient})
-	r := n.back.(*redisBackend)
+	n := redisNode(t, s, Options{}, patient)
+	r := n.back.(*redisBackend).serverOf("o")
 	a := &Request{ID: "a", Org: "o", Accounts: []Account{{"key:k", Limit{Requests: 100, Tokens: 1000, Budget: 1000}}}, Tokens: 10, Cost: 100}
 	reserve(t, n, Request{ID: "first", Org: "o", Accounts: a.Accounts, Tokens: 1, Cost: 7})
 	tell := func(id string) {
-		r.queue.put(undo(a, id, a.amounts()))
+		r.put(undo(a, id, a.amounts()))
 		n.settled(t)
 	}
 	check := func(when string) {
@@ -289,7 +286,7 @@ func TestUndo(t *testing.T) {
 // one would be written to Redis and renewed until the process ends.
 func TestExtensionsDuringOutageReleaseTheirSlot(t *testing.T) {
 	s := storetest.Redis(t)
-	n := redisNode(t, s, Options{HotRate: -1, Timeout: patient, Lease: time.Second})
+	n := redisNode(t, s, Options{HotRate: -1, Lease: time.Second}, patient)
 	account := Account{"key:k", Limit{Concurrency: 4, Budget: 1e6}}
 	ask := func(id string, part bool) Request {
 		return Request{ID: id, Org: "o", Accounts: []Account{account}, Cost: 100, Extension: part}

@@ -13,53 +13,61 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// redisBackend is the backend of several nodes that share a Redis.
+// redisBackend is the backend of several nodes that share a Redis: one server, or those of a cluster.
+// All keys of an organisation are on one server.
 type redisBackend struct {
 	options Options
-	server  *redis.Server
+	client  *redis.Client
 	node    string // unique id of this process
 	serial  atomic.Int64
+	servers atomic.Pointer[servers]
 
 	mirror   *mirror
-	queue    *queue
 	seeder   *seeder
 	clock    func() time.Time
 	counters *counters
-
-	unregistered chan struct{}          // receives a value when a lease has to be registered
-	local        atomic.Pointer[engine] // counts this node's share
-	unknown      *engine                // counts this node's share of accounts that cannot be seeded
-	shareSince   atomic.Int64           // when local was created, in ms
-	lostAt       atomic.Int64           // when Redis was lost last, in ms
-	nodes        atomic.Int64
-	known        atomic.Bool // the server knew this node at the last heartbeat
-	emptied      atomic.Bool // the server has lost its data
-	beatAt       time.Time   // of the last heartbeat
-	seedMu       sync.Mutex
-	seeding      map[string]*query // accounts that are being seeded
-	sendMu       sync.Mutex        // serialises sending settlements and registering leases
+	unknown  *engine // counts this node's share of accounts that cannot be seeded
+	seedMu   sync.Mutex
+	seeding  map[string]*query // accounts that are being seeded
 }
 
-// NewRedis returns a Limiter for processes that share a Redis. It fails only for an invalid URL. If
-// Redis is down, the limiter connects when it is up.
-func NewRedis(o Options) (*Limiter, error) {
+// redisServer is one server with what this node has to tell it. While the server is lost, its accounts
+// use this node's share; those of other servers do not notice.
+type redisServer struct {
+	*redisBackend
+	server *redis.Server
+	queue  *queue
+
+	lost         atomic.Bool            // not used, or not yet again
+	woken        chan struct{}          // receives a value when the server is lost
+	unregistered chan struct{}          // receives a value when a lease has to be registered
+	local        atomic.Pointer[engine] // counts this node's share
+	shareSince   atomic.Int64           // when local was created, in ms
+	lostAt       atomic.Int64           // when the server was lost last, in ms
+	nodes        atomic.Int64
+	epoch        atomic.Int64 // of the server when it was used last; 0: never
+	known        atomic.Bool  // the server knew this node at the last heartbeat
+	emptied      atomic.Bool  // the server has lost its data
+	replaces     bool         // the server has taken over keys of another one that is gone
+	beatAt       time.Time    // of the last heartbeat
+	beatKey      string       // of the last heartbeat
+	sendMu       sync.Mutex   // serialises sending settlements and registering leases
+}
+
+// NewRedis returns a Limiter for processes that share a Redis. If Redis is down, the limiter uses it
+// when it is up. The client needs Scripts. It is not closed by the limiter.
+func NewRedis(o Options) *Limiter {
 	o = o.withDefaults()
 	k := &Limiter{}
 	r := &redisBackend{
-		options: o, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), queue: newQueue(o.Queue), seeder: newSeeder(o.Ledger),
-		seeding: map[string]*query{}, unregistered: make(chan struct{}, 1), clock: monotonic(o.Clock), counters: &k.counters,
+		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: newSeeder(o.Ledger),
+		seeding: map[string]*query{}, clock: monotonic(o.Clock), counters: &k.counters,
 	}
-	var err error
-	if r.server, err = redis.New(redis.Options{URL: o.Redis, Timeout: o.Timeout, Scripts: scripts(), Lost: r.enterFallback}); err != nil {
-		return nil, err
-	}
-	r.nodes.Store(1)
-	r.local.Store(newEngine())
-	if _, err := r.server.Identify(); err != nil {
-		r.server.Lose(err)
-	}
+	r.servers.Store(&servers{})
+	o.Redis.OnLost(r.lose)
+	r.followServers()
 	k.back = r
-	return k, nil
+	return k
 }
 
 func (r *redisBackend) now() int64 { return r.clock().UnixMilli() }
@@ -68,22 +76,33 @@ func (r *redisBackend) now() int64 { return r.clock().UnixMilli() }
 func (r *redisBackend) newMark() string { return r.node + "." + strconv.FormatInt(r.serial.Add(1), 36) }
 
 // enterFallback starts an outage. This node's share is computed from the last known state.
-func (r *redisBackend) enterFallback(err error) {
+func (r *redisServer) enterFallback(err error) {
+	if !r.lost.CompareAndSwap(false, true) {
+		return
+	}
 	now := r.now()
 	r.lostAt.Store(now)
 	r.resetShare(now)
 	r.counters.outages.Add(1)
-	r.options.Logger.Warn("redis is lost; limits are this node's share", "error", err, "nodes", r.nodes.Load())
+	r.options.Logger.Warn("redis is lost; limits are this node's share", "error", err, "nodes", r.nodes.Load(), "server", r.server.Addr)
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
 }
 
 // resetShare starts counting this node's share from zero.
-func (r *redisBackend) resetShare(now int64) {
+func (r *redisServer) resetShare(now int64) {
 	r.shareSince.Store(now)
 	r.local.Store(newEngine())
 }
 
 func (r *redisBackend) reserve(ctx context.Context, req *Request, h *reservation) *Refusal {
-	if r.server.Lost() {
+	return r.serverOf(req.Org).reserve(ctx, req, h)
+}
+
+func (r *redisServer) reserve(ctx context.Context, req *Request, h *reservation) *Refusal {
+	if r.lost.Load() {
 		return r.reserveFromShare(ctx, req, h)
 	}
 	switch r.useSlice(req, h) {
@@ -117,14 +136,14 @@ func (r *redisBackend) reserve(ctx context.Context, req *Request, h *reservation
 
 // take reserves amounts from all accounts in Redis. If no reply arrives in time, an undo is queued.
 // divisor limits a slice to that part of what is left; it is 0 for a request.
-func (r *redisBackend) take(req *Request, id string, want amounts, divisor int64) (reply, error) {
+func (r *redisServer) take(req *Request, id string, want amounts, divisor int64) (reply, error) {
 	c := r.reserveCall(req, id, want)
 	c.Arg(divisor, 0)
 	addLimits(c, req.Accounts)
 	values, err := r.server.Do(c)
 	if err != nil {
 		if !errors.Is(err, redis.ErrBusy) {
-			r.queue.put(undo(req, id, want))
+			r.put(undo(req, id, want))
 		}
 		return reply{}, err
 	}
@@ -155,7 +174,7 @@ func addLimits(c *redis.Call, accounts []Account) {
 }
 
 // applyGrant adds a granted reservation to this node's leases and updates the mirror.
-func (r *redisBackend) applyGrant(req *Request, want amounts, got reply, h *reservation) {
+func (r *redisServer) applyGrant(req *Request, want amounts, got reply, h *reservation) {
 	h.minute = got.now / minute
 	p, now := r.mirror.shardOf(req.Org), r.now()
 	p.mu.Lock()
@@ -196,14 +215,22 @@ func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, to
 		}
 	}
 	r.release(it, h.leases)
-	r.queue.put(it)
+	r.put(it)
 }
 
 func (r *redisBackend) setTotal(t usage.Total) {
-	r.queue.put(&change{id: r.newMark(), org: t.Org, accounts: []Account{{ID: t.Account}}, unlimited: true, log: t.Log, totals: [maxAccounts]usage.Money{t.Spent}})
+	r.put(&change{id: r.newMark(), org: t.Org, accounts: []Account{{ID: t.Account}}, unlimited: true, log: t.Log, totals: [maxAccounts]usage.Money{t.Spent}})
 }
 
-func (r *redisBackend) countedUntil() time.Time { return r.queue.doneUntil() }
+func (r *redisBackend) countedUntil() time.Time {
+	until := time.Now()
+	for _, s := range r.servers.Load().all {
+		if done := s.queue.doneUntil(); done.Before(until) {
+			until = done
+		}
+	}
+	return until
+}
 
 // release subtracts a change from the leases that it was reserved from.
 func (r *redisBackend) release(it *change, leases [maxAccounts]*lease) {
@@ -220,8 +247,11 @@ func (r *redisBackend) release(it *change, leases [maxAccounts]*lease) {
 }
 
 func (r *redisBackend) fill(s *Snapshot) {
-	s.Nodes, s.Lost = int(r.nodes.Load()), r.server.Lost()
-	s.Queued, s.Merged = r.queue.size()
+	for _, one := range r.servers.Load().all {
+		queued, merged := one.queue.size()
+		s.Queued, s.Merged = s.Queued+queued, s.Merged+merged
+		s.Nodes, s.Lost = max(s.Nodes, int(one.nodes.Load())), s.Lost || one.lost.Load()
+	}
 	for i := range r.mirror.shards {
 		p := &r.mirror.shards[i]
 		p.mu.Lock()

@@ -25,7 +25,7 @@ func BenchmarkRedis(b *testing.B) {
 }
 
 func benchRedis(b *testing.B, rate float64, accounts int) {
-	n := redisNode(b, storetest.Redis(b), Options{HotRate: rate, Timeout: patient})
+	n := redisNode(b, storetest.Redis(b), Options{HotRate: rate}, patient)
 	a := benchAsk()
 	a.Accounts = a.Accounts[:accounts]
 	var ids atomic.Int64
@@ -86,7 +86,7 @@ func redisMemory(t testing.TB, n *node) (bytes int64) {
 
 func info(t testing.TB, n *node, section string) []string {
 	t.Helper()
-	client := n.back.(*redisBackend).server.Client()
+	client := n.back.(*redisBackend).servers.Load().all[0].server.Conn()
 	text, err := client.Do(context.Background(), client.B().Info().Section(section).Build()).ToString()
 	if err != nil {
 		t.Fatal(err)

@@ -3,43 +3,24 @@ package quota
 import (
 	"context"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/redis"
-	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
 // membersKeys returns the keys of the nodes and of their recovery. Each server has its own: those from a
 // snapshot or a replica would have nodes that have not found the server yet.
-func (r *redisBackend) membersKeys() []string {
-	name := "quota2:{members}:" + strconv.FormatInt(r.server.Epoch(), 36)
+func (r *redisServer) membersKeys() []string {
+	name := "quota2:{" + r.servers.Load().tag(r) + "}:" + strconv.FormatInt(r.server.Epoch(), 36)
 	return []string{name, name + ":w"}
 }
 
-// Probing starts early, since the outage may be a short stall. The interval is short enough to find
-// Redis within a second of its return.
 const (
-	probeFirst   = 200 * time.Millisecond
-	probeNext    = 600 * time.Millisecond
-	probeJoined  = 60 * time.Millisecond // while the other nodes are awaited
-	probeTimeout = 250 * time.Millisecond
+	recoverInterval = 60 * time.Millisecond
+	probeTimeout    = 250 * time.Millisecond
 )
-
-func (r *redisBackend) run(ctx context.Context) {
-	var wg sync.WaitGroup
-	wg.Go(func() { r.sendLoop(ctx) })
-	wg.Go(func() { r.probeLoop(ctx) })
-	wg.Go(func() { every(ctx, r.options.Heartbeat, r.heartbeat) })
-	wg.Go(func() { r.leaseLoop(ctx) })
-	if r.options.HotRate >= 0 {
-		wg.Go(func() { every(ctx, r.options.Slice/2, func() { r.endSlices(r.now()) }) })
-	}
-	wg.Wait()
-}
 
 // every calls f immediately and then at each interval.
 func every(ctx context.Context, d time.Duration, f func()) {
@@ -71,14 +52,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // sendLoop sends queued changes. While one batch is in flight the next one accumulates.
-func (r *redisBackend) sendLoop(ctx context.Context) {
+func (r *redisServer) sendLoop(ctx context.Context) {
 	for {
 		select {
 		case <-r.queue.wake:
 		case <-ctx.Done():
 			return
 		}
-		for !r.server.Lost() && !r.queue.isEmpty() {
+		for !r.lost.Load() && !r.queue.isEmpty() {
 			if !r.flush() && !sleep(ctx, jitter(50*time.Millisecond)) {
 				return
 			}
@@ -86,78 +67,57 @@ func (r *redisBackend) sendLoop(ctx context.Context) {
 	}
 }
 
-// probeLoop probes Redis during an outage.
-func (r *redisBackend) probeLoop(ctx context.Context) {
+// recoverLoop ends outages.
+func (r *redisServer) recoverLoop(ctx context.Context) {
 	for {
 		select {
-		case <-r.server.Opened():
+		case <-r.woken:
 		case <-ctx.Done():
 			return
 		}
 		var o outage
-		for wait := probeFirst; r.server.Lost(); {
-			if !sleep(ctx, jitter(wait)) {
+		for r.lost.Load() {
+			if !sleep(ctx, jitter(recoverInterval)) {
 				return
 			}
-			wait = probeNext
-			if r.probe(&o) && r.recover(&o) {
-				wait = probeJoined
+			if !r.server.Lost() {
+				r.checkReplaced(&o)
+				r.recover(&o)
 			}
 		}
 	}
 }
 
-// outage is what is known of a Redis that was lost.
+// outage is what is known of a server that was lost.
 type outage struct {
 	replaced bool // it is another server, was restarted or emptied
 }
 
-// probe reports whether Redis responds.
-func (r *redisBackend) probe(o *outage) bool {
-	first := r.server.Epoch() == 0
-	changed, err := r.server.Identify()
-	if err != nil {
-		return false
-	}
-	if r.emptied.Swap(false) || changed && !first {
+// checkReplaced notes whether the server has lost what it knew.
+func (r *redisServer) checkReplaced(o *outage) {
+	epoch := r.server.Epoch()
+	last := r.epoch.Swap(epoch)
+	if r.emptied.Swap(false) || last != 0 && last != epoch {
 		o.replaced = true
-		r.forgetServer()
+		r.forgetAccounts(func(k *mirrorAccount) bool { return r.has(k.org) })
 	}
-	return true
-}
-
-// forgetServer marks what the last server knew as lost, and queues what the accounts have spent in the
-// logs of this machine.
-func (r *redisBackend) forgetServer() {
-	var totals []usage.Total
-	r.mirror.each(r.now(), func(k *mirrorAccount) {
-		k.forgetServer()
-		if k.account.Limit.Budget > 0 {
-			logs, _ := r.options.Logs.Spent(k.account.ID)
-			for _, t := range logs {
-				totals = append(totals, usage.Total{Log: t.Log, Org: k.org, Account: t.Account, Spent: t.Spent})
-			}
-		}
-	})
-	for _, t := range totals {
-		r.setTotal(t)
-	}
+	o.replaced = o.replaced || r.replaces
 }
 
 // recover ends an outage. Before requests use Redis again, it sends the settlements of the outage
 // and registers the open reservations. A new server is used when all nodes have done so, or when the
-// others had time for it. recover reports whether only they are missing.
-func (r *redisBackend) recover(o *outage) (waiting bool) {
+// others had time for it.
+func (r *redisServer) recover(o *outage) {
 	for range 64 { // bounded: under load the queue never becomes empty
 		if r.queue.isEmpty() {
 			break
 		}
 		if !r.flush() {
-			return false
+			return
 		}
 	}
 	if !r.renew() || !r.registerLeases() {
-		return false
+		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
@@ -167,44 +127,48 @@ func (r *redisBackend) recover(o *outage) (waiting bool) {
 	}
 	nodes, wait, ok := r.join(ctx, want)
 	if !ok || wait {
-		return ok
+		return
 	}
 	r.nodes.Store(nodes)
 	lasted := time.Duration(r.now()-r.lostAt.Load()) * time.Millisecond
-	r.server.Found()
+	r.replaces = false
+	r.lost.Store(false)
 	r.queue.signal()
-	r.options.Logger.Info("redis is back; limits are shared again", "outage", lasted.String(), "nodes", nodes)
-	return false
+	r.options.Logger.Info("redis is back; limits are shared again", "outage", lasted.String(), "nodes", nodes, "server", r.server.Addr)
+	if r.server.Lost() { // again, while lost was still true
+		r.enterFallback(errUnreached)
+	}
 }
 
 // heartbeat marks this node as alive and counts the nodes.
-func (r *redisBackend) heartbeat() {
-	if r.server.Lost() {
+func (r *redisServer) heartbeat() {
+	if r.lost.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	late := time.Since(r.beatAt) > r.nodeTTL()/2
+	name := r.membersKeys()[0]
+	late := time.Since(r.beatAt) > r.nodeTTL()/2 || name != r.beatKey
 	nodes, _, ok := r.join(ctx, 0)
 	if !ok {
 		return
 	}
 	r.nodes.Store(nodes)
 	joined := !r.beatAt.IsZero()
-	r.beatAt = time.Now()
+	r.beatAt, r.beatKey = time.Now(), name
 	if joined && !late && !r.known.Load() {
 		r.emptied.Store(true)
-		r.server.Lose(errors.New("redis was emptied"))
+		r.enterFallback(errors.New("redis was emptied"))
 	}
 }
 
 // nodeTTL is how long a node counts after its last heartbeat.
-func (r *redisBackend) nodeTTL() time.Duration { return 5 * r.options.Heartbeat }
+func (r *redisServer) nodeTTL() time.Duration { return 5 * r.options.Heartbeat }
 
 // join adds this node to those of the server and counts them. A want above 0 is the number of nodes that
 // have to join after a loss of data; the nodes agree on the largest, and wait tells this one to wait. With
 // leaveServer the node is removed.
-func (r *redisBackend) join(ctx context.Context, want int64) (nodes int64, wait, ok bool) {
+func (r *redisServer) join(ctx context.Context, want int64) (nodes int64, wait, ok bool) {
 	c := redis.Call{Script: membersScript, Keys: r.membersKeys(), Args: []string{r.node}}
 	c.Arg(r.nodeTTL().Milliseconds(), want)
 	got := r.server.Send(ctx, []redis.Call{c})[0]
@@ -223,17 +187,17 @@ const (
 )
 
 // leaseLoop renews this node's leases and registers those that Redis does not have.
-func (r *redisBackend) leaseLoop(ctx context.Context) {
+func (r *redisServer) leaseLoop(ctx context.Context) {
 	ticker := time.NewTicker(r.options.Lease / 3)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			if !r.server.Lost() && r.renew() {
+			if !r.lost.Load() && r.renew() {
 				r.registerLeases()
 			}
 		case <-r.unregistered:
-			if !r.server.Lost() {
+			if !r.lost.Load() {
 				r.registerLeases()
 			}
 		case <-ctx.Done():
@@ -243,7 +207,7 @@ func (r *redisBackend) leaseLoop(ctx context.Context) {
 }
 
 // signalUnregistered wakes leaseLoop.
-func (r *redisBackend) signalUnregistered() {
+func (r *redisServer) signalUnregistered() {
 	select {
 	case r.unregistered <- struct{}{}:
 	default:
@@ -251,10 +215,10 @@ func (r *redisBackend) signalUnregistered() {
 }
 
 // renew extends all leases of this node in one round trip and marks those that Redis has lost.
-func (r *redisBackend) renew() bool {
+func (r *redisServer) renew() bool {
 	byOrg := map[string][]*mirrorAccount{}
 	r.mirror.each(r.now(), func(k *mirrorAccount) {
-		if k.hasRegisteredLease() {
+		if r.has(k.org) && k.hasRegisteredLease() {
 			byOrg[k.org] = append(byOrg[k.org], k)
 		}
 	})
@@ -284,7 +248,7 @@ func (r *redisBackend) renew() bool {
 }
 
 // renewCall builds a call of the renew script.
-func (r *redisBackend) renewCall(org string, accounts []*mirrorAccount) redis.Call {
+func (r *redisServer) renewCall(org string, accounts []*mirrorAccount) redis.Call {
 	p := r.mirror.shardOf(org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -298,7 +262,7 @@ func (r *redisBackend) renewCall(org string, accounts []*mirrorAccount) redis.Ca
 }
 
 // applyRenewal marks the leases that Redis does not have.
-func (r *redisBackend) applyRenewal(accounts []*mirrorAccount, values []int64) {
+func (r *redisServer) applyRenewal(accounts []*mirrorAccount, values []int64) {
 	p := r.mirror.shardOf(accounts[0].org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -317,11 +281,14 @@ type unregisteredLease struct {
 
 // registerLeases writes to Redis the leases with reservations that were made while Redis was lost,
 // and the leases that Redis has lost.
-func (r *redisBackend) registerLeases() bool {
+func (r *redisServer) registerLeases() bool {
 	r.sendMu.Lock()
 	defer r.sendMu.Unlock()
 	var pending []unregisteredLease
 	r.mirror.each(r.now(), func(k *mirrorAccount) {
+		if !r.has(k.org) {
+			return
+		}
 		for _, l := range k.leases {
 			if l.id == 0 && !l.isEmpty() {
 				l.registering = true
@@ -338,7 +305,7 @@ func (r *redisBackend) registerLeases() bool {
 
 // registerLease writes one lease to Redis. It skips the limit checks: the requests are open
 // already.
-func (r *redisBackend) registerLease(u unregisteredLease) bool {
+func (r *redisServer) registerLease(u unregisteredLease) bool {
 	req := &Request{Org: u.org, Accounts: []Account{u.account}}
 	id := r.newMark()
 	c := r.reserveCall(req, id, u.amounts)
@@ -349,7 +316,7 @@ func (r *redisBackend) registerLease(u unregisteredLease) bool {
 	if err == nil {
 		got, err = parse(values, 1)
 	} else {
-		r.queue.put(undo(req, id, u.amounts))
+		r.put(undo(req, id, u.amounts))
 	}
 	p := r.mirror.shardOf(u.org)
 	p.mu.Lock()
@@ -362,18 +329,14 @@ func (r *redisBackend) registerLease(u unregisteredLease) bool {
 	return true
 }
 
-// close sends the queue for at most a second, leaves the server and closes the client.
-func (r *redisBackend) close() {
-	r.endSlices(math.MaxInt64)
-	deadline := time.Now().Add(time.Second)
-	for !r.server.Lost() && !r.queue.isEmpty() && time.Now().Before(deadline) {
+// leave sends the queue until the deadline and leaves the server.
+func (r *redisServer) leave(deadline time.Time) {
+	for !r.lost.Load() && !r.queue.isEmpty() && time.Now().Before(deadline) {
 		r.flush()
 	}
-	if !r.server.Lost() {
+	if !r.lost.Load() {
 		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 		_, _, _ = r.join(ctx, leaveServer) // without it the node counts until its heartbeat expires
 		cancel()
 	}
-	r.seeder.close()
-	r.server.Close()
 }

@@ -49,21 +49,39 @@ type queue struct {
 	items   []*change
 	merged  map[string]*change
 	sending []*change // taken out by pop and not confirmed
+	closed  bool
 }
 
 func newQueue(size int) *queue { return &queue{wake: make(chan struct{}, 1), max: size} }
 
-func (q *queue) put(it *change) {
-	it.since = time.Now()
+// put adds a change. It reports false if the queue is closed.
+func (q *queue) put(it *change) bool {
 	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return false
+	}
+	if it.since.IsZero() {
+		it.since = time.Now()
+	}
 	switch {
 	case len(q.items) < q.max, it.undo && len(q.items) < 2*q.max:
 		q.items = append(q.items, it)
 	case !it.undo: // what an undo would return stays reserved until the lease ends
 		q.merge(it)
 	}
-	q.mu.Unlock()
 	q.signal()
+	return true
+}
+
+// close closes the queue and returns its changes.
+func (q *queue) close() []*change {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closed = true
+	all := slices.Concat(q.items, slices.Collect(maps.Values(q.merged)))
+	q.items, q.merged = nil, nil
+	return all
 }
 
 // signal wakes the send loop.
@@ -175,10 +193,10 @@ const (
 )
 
 // flush sends one batch and reports whether Redis has confirmed all of it.
-func (r *redisBackend) flush() bool {
+func (r *redisServer) flush() bool {
 	r.sendMu.Lock()
 	defer r.sendMu.Unlock()
-	groups := group(r.queue.pop(maxBatch))
+	groups := group(r.keepOwn(r.queue.pop(maxBatch)))
 	calls := make([]redis.Call, len(groups))
 	for i, items := range groups {
 		calls[i] = r.settleCall(items)
@@ -218,7 +236,7 @@ func group(batch []*change) [][]*change {
 }
 
 // settleCall builds a call of the settle script.
-func (r *redisBackend) settleCall(items []*change) redis.Call {
+func (r *redisServer) settleCall(items []*change) redis.Call {
 	accounts := items[0].accounts
 	c := redis.Call{Script: settleScript, Args: []string{r.node}}
 	c.Arg(r.options.Mark.Milliseconds(), int64(len(accounts)))

@@ -14,7 +14,7 @@ import (
 // account now.
 //
 // The seed is the ledger's sum. The nodes have sent, or send, what their logs have beyond it.
-func (r *redisBackend) seedOnce(ctx context.Context, org string, account Account, now int64) bool {
+func (r *redisServer) seedOnce(ctx context.Context, org string, account Account, now int64) bool {
 	name := key(org, "a:", account.ID)
 	r.seedMu.Lock()
 	f := r.seeding[name]
@@ -41,7 +41,7 @@ func (r *redisBackend) seedOnce(ctx context.Context, org string, account Account
 }
 
 // seedAccount queries the ledger and writes the seed.
-func (r *redisBackend) seedAccount(ctx context.Context, org string, account Account, now int64) bool {
+func (r *redisServer) seedAccount(ctx context.Context, org string, account Account, now int64) bool {
 	from, err := r.seeder.fetch(ctx, account, time.UnixMilli(now), discard{})
 	if err != nil {
 		return false
@@ -71,7 +71,7 @@ func (r *redisBackend) seedAccount(ctx context.Context, org string, account Acco
 }
 
 // endUnknown ends the use of this node's share of an account that could not be seeded before.
-func (r *redisBackend) endUnknown(org, id string) {
+func (r *redisServer) endUnknown(org, id string) {
 	p := r.mirror.shardOf(org)
 	p.mu.Lock()
 	if k := p.accounts[id]; k != nil && k.share.engine == r.unknown {

@@ -30,12 +30,12 @@ const (
 
 // shareAllowed returns how much of its share the node may use now, in thousandths. No node uses Redis
 // for an account that cannot be seeded, so there all of the share is allowed.
-func (r *redisBackend) shareAllowed(e *engine) usage.Money {
+func (r *redisServer) shareAllowed(e *engine) usage.Money {
 	if e == r.unknown {
 		return fullShare
 	}
 	lasts := r.now() - r.shareSince.Load()
-	if !r.server.Lost() || lasts < 2*second {
+	if !r.lost.Load() || lasts < 2*second {
 		return initialShare
 	}
 	return usage.Money(min(fullShare, initialShare+(lasts-2*second)*(fullShare-initialShare)/(8*second)))
@@ -46,16 +46,16 @@ const retryWhileLost = 2 * time.Second
 
 // reserveFromShare reserves from this node's share: each rate limit divided by the number of nodes,
 // and the last known rest of each budget divided by it. Redis gets the settlement when it is back.
-func (r *redisBackend) reserveFromShare(ctx context.Context, req *Request, h *reservation) *Refusal {
+func (r *redisServer) reserveFromShare(ctx context.Context, req *Request, h *reservation) *Refusal {
 	now := r.now()
-	if !r.server.Lost() && now-r.shareSince.Load() > 5*second { // a single call failed, Redis is not lost
+	if !r.lost.Load() && now-r.shareSince.Load() > 5*second { // a single call failed, Redis is not lost
 		r.resetShare(now)
 	}
 	return r.reserveFromEngine(ctx, r.local.Load(), req, h)
 }
 
 // reserveFromEngine reserves from this node's share as an engine counts it.
-func (r *redisBackend) reserveFromEngine(ctx context.Context, e *engine, req *Request, h *reservation) *Refusal {
+func (r *redisServer) reserveFromEngine(ctx context.Context, e *engine, req *Request, h *reservation) *Refusal {
 	now := r.now()
 	s := e.shardOf(req.Org)
 	nodes := max(1, r.nodes.Load())
@@ -85,7 +85,7 @@ func (r *redisBackend) reserveFromEngine(ctx context.Context, e *engine, req *Re
 		h.leases[i].add(req.amounts().open, req.Cost)
 	}
 	p.mu.Unlock()
-	if !r.server.Lost() {
+	if !r.lost.Load() {
 		r.signalUnregistered()
 	}
 	r.counters.fallback.Add(1)
@@ -94,7 +94,7 @@ func (r *redisBackend) reserveFromEngine(ctx context.Context, e *engine, req *Re
 
 // shareOfAccount returns an account with this node's share as its limit. It reports false if the
 // account is closed.
-func (r *redisBackend) shareOfAccount(ctx context.Context, e *engine, req *Request, i int, nodes int64) (Account, bool) {
+func (r *redisServer) shareOfAccount(ctx context.Context, e *engine, req *Request, i int, nodes int64) (Account, bool) {
 	account := req.Accounts[i]
 	sh := r.currentShare(req.Org, account)
 	if !sh.isCurrent(e, account) {
@@ -117,7 +117,7 @@ func (s share) isCurrent(e *engine, account Account) bool {
 }
 
 // currentShare returns the share computed last.
-func (r *redisBackend) currentShare(org string, account Account) share {
+func (r *redisServer) currentShare(org string, account Account) share {
 	p := r.mirror.shardOf(org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +133,7 @@ func perNode(limit, nodes int64) int64 {
 }
 
 // computeShare computes the node's share of what an account has left, and starts counting it.
-func (r *redisBackend) computeShare(ctx context.Context, e *engine, org string, account Account, nodes int64) share {
+func (r *redisServer) computeShare(ctx context.Context, e *engine, org string, account Account, nodes int64) share {
 	spent, known := r.lastKnown(org, account)
 	blind := false
 	if !known && account.Limit.Budget > 0 {
@@ -167,7 +167,7 @@ func (r *redisBackend) computeShare(ctx context.Context, e *engine, org string, 
 }
 
 // lastKnown returns what this node knows of an account's spending.
-func (r *redisBackend) lastKnown(org string, account Account) (spent usage.Money, known bool) {
+func (r *redisServer) lastKnown(org string, account Account) (spent usage.Money, known bool) {
 	p, now := r.mirror.shardOf(org), r.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -80,7 +80,7 @@ const (
 )
 
 // useSlice reserves from the slice of a hot key, and fetches a slice if there is none.
-func (r *redisBackend) useSlice(req *Request, h *reservation) sliceResult {
+func (r *redisServer) useSlice(req *Request, h *reservation) sliceResult {
 	if r.options.HotRate < 0 || req.Extension {
 		return noSlice
 	}
@@ -108,7 +108,7 @@ func (r *redisBackend) useSlice(req *Request, h *reservation) sliceResult {
 }
 
 // takeSlice fetches a slice and takes the request's amounts from it.
-func (r *redisBackend) takeSlice(req *Request, t *keyState, want amounts, h *reservation) sliceResult {
+func (r *redisServer) takeSlice(req *Request, t *keyState, want amounts, h *reservation) sliceResult {
 	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, r.nodes.Load()))
 	ok := err == nil && got.status == granted
 	s := &slice{left: want}
@@ -187,7 +187,7 @@ func (r *redisBackend) returnUnused(b *unused) {
 		open: left.open, reserved: left.cost,
 	}
 	r.release(it, b.slice.leases)
-	r.queue.put(it)
+	r.put(it)
 }
 
 // endSlices returns the rest of slices that have expired by now.

@@ -20,7 +20,7 @@ func TestClocksDoNotMatter(t *testing.T) {
 	s := storetest.Redis(t)
 	var nodes []*node
 	for _, off := range []time.Duration{-5 * time.Minute, 0, 5 * time.Minute} {
-		nodes = append(nodes, redisNode(t, s, Options{Node: off.String(), Timeout: patient, Clock: func() time.Time { return time.Now().Add(off) }}))
+		nodes = append(nodes, redisNode(t, s, Options{Node: off.String(), Clock: func() time.Time { return time.Now().Add(off) }}, patient))
 	}
 	account := Account{"key:k", Limit{Requests: 30, Tokens: 300, Budget: 300, Window: time.Hour}}
 	admitted := 0
@@ -41,7 +41,7 @@ func TestClocksDoNotMatter(t *testing.T) {
 // TestWindowInRedis checks that spending leaves a budget's window no earlier than RetryAfter says.
 func TestWindowInRedis(t *testing.T) {
 	s := storetest.Redis(t)
-	n := redisNode(t, s, Options{Timeout: patient})
+	n := redisNode(t, s, Options{}, patient)
 	ask := Request{ID: "a", Org: "o", Accounts: []Account{{"key:k", Limit{Budget: 100, Window: 3 * time.Second}}}, Cost: 100}
 	settle(reserve(t, n, ask), 0, 100)
 	n.settled(t)
@@ -64,7 +64,7 @@ func TestWindowInRedis(t *testing.T) {
 // counted once, and the unused rest is returned.
 func TestSlices(t *testing.T) {
 	s := storetest.Redis(t)
-	nodes := redisNodes(t, s, 2, Options{Timeout: patient})
+	nodes := redisNodes(t, s, 2, Options{}, patient)
 	account := Account{"key:k", Limit{Requests: 1e8, Tokens: 1e10, Concurrency: 1e7, Budget: 1e12}}
 	var sent atomic.Int64
 	var wg sync.WaitGroup
@@ -131,7 +131,7 @@ func TestShare(t *testing.T) {
 	s.Freeze()
 	eventually(t, "the node has noticed that Redis is lost", func() bool { return nodes[0].Snapshot().Lost })
 	// The whole share is allowed after ten seconds; the test moves the outage's start instead of waiting.
-	nodes[0].back.(*redisBackend).shareSince.Add(-10 * second)
+	nodes[0].back.(*redisBackend).serverOf("o").shareSince.Add(-10 * second)
 	admit := func(a Request) (sum usage.Money, count int) {
 		for range 100000 {
 			h, refusal := nodes[0].Reserve(context.Background(), a)
@@ -187,13 +187,13 @@ func TestRedisComesLater(t *testing.T) {
 func TestSeedIsCorrected(t *testing.T) {
 	s := storetest.Redis(t)
 	l := &ledger{spent: func(string, time.Time) (usage.Money, error) { return 100, nil }}
-	nodes := redisNodes(t, s, 2, Options{Ledger: l, Timeout: patient})
+	nodes := redisNodes(t, s, 2, Options{Ledger: l}, patient)
 	ask := func(id string) Request {
 		return Request{ID: id, Org: "o", Accounts: []Account{{"key:k", Limit{Budget: 1e9}}}, Cost: 50}
 	}
 	settle(reserve(t, nodes[0], ask("a")), 0, 50) // 150 with the ledger's
 	nodes[0].settled(t)
-	client := nodes[0].back.(*redisBackend).server.Client()
+	client := nodes[0].back.(*redisBackend).servers.Load().all[0].server.Conn()
 	if err := client.Do(context.Background(), client.B().Flushall().Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestCluster(t *testing.T) {
 		out, _ := exec.Command("redis-cli", "-h", host, "-p", port, "cluster", "info").Output()
 		return strings.Contains(string(out), "cluster_state:ok")
 	})
-	n := redisNode(t, s, Options{Timeout: patient})
+	n := redisNode(t, s, Options{}, patient)
 	l := Limit{Requests: 100, Budget: 1000}
 	for i := range 20 {
 		org := fmt.Sprint("org", i)
@@ -251,10 +251,7 @@ func TestFrozenFromTheStart(t *testing.T) {
 	s := storetest.Redis(t)
 	s.Freeze()
 	defer s.Thaw()
-	k, err := NewRedis(Options{Logs: newLog("x"), Redis: s.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := NewRedis(Options{Logs: newLog("x"), Redis: connect(t, s)})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { k.Run(ctx) })
@@ -285,7 +282,7 @@ func TestCloseWhileFrozen(t *testing.T) {
 // respond: after the first timeout they use the provisional part of their budget.
 func TestLedgerIsDown(t *testing.T) {
 	s := storetest.Redis(t)
-	n := redisNode(t, s, Options{Ledger: &ledger{}, Timeout: patient})
+	n := redisNode(t, s, Options{Ledger: &ledger{}}, patient)
 	r := n.back.(*redisBackend)
 	waits := 0
 	for i := range 50 {
@@ -303,7 +300,7 @@ func TestLedgerIsDown(t *testing.T) {
 // TestDeadNodeHoldsNoSlice checks that the slice of a dead node is released when its lease expires.
 func TestDeadNodeHoldsNoSlice(t *testing.T) {
 	s := storetest.Redis(t)
-	nodes := redisNodes(t, s, 2, Options{Timeout: patient, Lease: 400 * time.Millisecond, HotRate: 1, Slice: time.Minute})
+	nodes := redisNodes(t, s, 2, Options{Lease: 400 * time.Millisecond, HotRate: 1, Slice: time.Minute}, patient)
 	ask := func(id int) Request {
 		return Request{ID: fmt.Sprint(id), Org: "o", Accounts: []Account{{"key:k", Limit{Concurrency: 1e6, Budget: 1e9}}}, Cost: 1000}
 	}

@@ -21,7 +21,7 @@ var (
 	membersText string
 )
 
-// The scripts, in the order of scripts.
+// The scripts, in the order of Scripts.
 const (
 	reserveScript = iota
 	settleScript
@@ -30,7 +30,8 @@ const (
 	membersScript
 )
 
-func scripts() []string {
+// Scripts returns the scripts that a Limiter calls, for redis.Options.
+func Scripts() []string {
 	return []string{libText + reserveText, libText + settleText, libText + seedText, libText + renewText, membersText}
 }
 

@@ -6,132 +6,149 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"slices"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
-
-	"github.com/isogloss-gateway/isogloss/internal/resp"
 )
 
-// Options configure a Server.
-type Options struct {
-	URL     string
-	Timeout time.Duration // of a call that a request waits for
-	Scripts []string      // texts of the scripts; the variable epoch is the id of the server
-	// Lost is called when the server is lost. It must not block.
-	Lost func(error)
-}
-
-// Server is a Redis, or a cluster of them. It is safe for concurrent use.
+// Server is one Redis that accepts writes. It is safe for concurrent use.
 type Server struct {
-	o         Options
-	client    atomic.Pointer[rueidis.Client]
-	clientOpt rueidis.ClientOption
-	scripts   atomic.Pointer[scripts] // of the server; nil: it was not reached yet
+	Addr string // host:port; empty: the Sentinels have not named it yet
+
+	client    *Client
+	member    atomic.Bool                    // of a cluster
+	conn      atomic.Pointer[rueidis.Client] // nil: it was not reached yet
+	scripts   atomic.Pointer[scripts]        // of the server; nil: it was not reached yet
 	breaker   *breaker
 	startedAt time.Time
 	lastReply atomic.Int64  // time of the last reply, in ns since startedAt
 	inFlight  chan struct{} // limits calls in flight, so that the client's queue never fills up
+	ctx       context.Context
+	stop      context.CancelFunc // ends watch
 }
 
+// Probing starts early, since the outage may be a short stall. The interval is short enough to find
+// Redis within a second of its return.
 const (
-	ringScale = 13   // the client queues up to 2^13 calls
-	maxCalls  = 2048 // in flight
-
-	dialTimeout = 250 * time.Millisecond
-	// stuckTimeout closes a connection that does not respond.
-	stuckTimeout = time.Second
-	// identifyTimeout is that of all calls that identify a server.
-	identifyTimeout = 250 * time.Millisecond
+	probeFirst = 200 * time.Millisecond
+	probeNext  = 600 * time.Millisecond
 )
 
-// New returns a Server that is not connected. It fails only for an invalid URL.
-func New(o Options) (*Server, error) {
-	options, err := rueidis.ParseURL(o.URL)
-	if err != nil {
-		return nil, fmt.Errorf("redis: the URL cannot be read; write it as redis://user:password@host:port/0: %w", redact(err))
-	}
-	options.DisableCache, options.DisableRetry, options.AlwaysPipelining = true, true, true
-	options.RingScaleEachConn, options.PipelineMultiplex = ringScale, -1
-	options.Dialer.Timeout, options.ConnWriteTimeout = dialTimeout, stuckTimeout
-	options.ClientName = "isogloss"
-	resp.Guard(&options)
-	return &Server{o: o, clientOpt: options, breaker: newBreaker(), inFlight: make(chan struct{}, maxCalls), startedAt: time.Now()}, nil
+// newServer returns a Server that was not reached yet, and so is lost.
+func (c *Client) newServer(addr string) *Server {
+	s := &Server{Addr: addr, client: c, breaker: newBreaker(), inFlight: make(chan struct{}, maxCalls), startedAt: time.Now()}
+	s.ctx, s.stop = context.WithCancel(c.ctx)
+	s.breaker.lost.Store(true)
+	return s
 }
 
-// redact drops the URL, which may contain a password, from an error about it.
-func redact(err error) error {
-	for next := err; next != nil; next = errors.Unwrap(next) {
-		err = next
-	}
-	return err
-}
-
-// Identify connects if necessary, reads the id of the server and loads the scripts for it. It reports
-// whether the server is another one than before. The first one is.
-func (s *Server) Identify() (changed bool, err error) {
-	if s.client.Load() == nil {
-		client, err := rueidis.NewClient(s.clientOpt)
-		if err != nil {
-			return false, err
+// watch probes the server whenever it is lost.
+func (s *Server) watch() {
+	s.client.running.Go(func() {
+		for {
+			select {
+			case <-s.breaker.opened:
+			case <-s.ctx.Done():
+				return
+			}
+			for wait := probeFirst; s.Lost(); wait = probeNext {
+				if !sleep(s.ctx, jitter(wait)) {
+					return
+				}
+				if s.identify(s.ctx) == nil {
+					s.breaker.close()
+				} else {
+					s.client.markStale()
+				}
+			}
 		}
-		s.client.Store(&client)
+	})
+}
+
+// jitter returns a random duration between two thirds and four thirds of d.
+func jitter(d time.Duration) time.Duration {
+	return d*2/3 + rand.N(d*2/3) //nolint:gosec // not security-relevant
+}
+
+// endProbe applies the result of the first probe.
+func (s *Server) endProbe(err error) {
+	if err == nil {
+		s.breaker.close()
+	} else {
+		s.lose(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), identifyTimeout)
+}
+
+// identify connects if necessary, reads the id of the server and loads the scripts for it.
+func (s *Server) identify(ctx context.Context) error {
+	if s.Addr == "" {
+		return errUnreached
+	}
+	if s.conn.Load() == nil {
+		conn, err := s.client.dial(s.Addr)
+		if err != nil {
+			return err
+		}
+		s.conn.Store(&conn)
+	}
+	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
 	defer cancel()
 	epoch, err := s.readID(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
-	loaded := newScripts(epoch, s.o.Scripts)
+	loaded := newScripts(epoch, s.client.o.Scripts)
 	if err := s.upload(ctx, loaded); err != nil {
-		return false, err
+		return err
 	}
 	// The server may have been replaced between the two calls.
 	if again, err := s.readID(ctx); err != nil || again != epoch {
-		return false, cmp.Or(err, errReplaced)
+		return cmp.Or(err, errReplaced)
 	}
-	old := s.scripts.Swap(loaded)
-	return old == nil || old.epoch != epoch, nil
+	s.scripts.Store(loaded)
+	return nil
 }
 
-var errReplaced = errors.New("redis was replaced by another server")
+var (
+	errReplaced = errors.New("redis was replaced by another server")
+	errCluster  = errors.New("redis is a cluster whose masters are not known yet")
+)
 
-// readID returns a number that every start of a server has for itself. In a cluster it stands for all
-// servers.
+// readID returns a number that every start of a server has for itself.
 func (s *Server) readID(ctx context.Context) (int64, error) {
-	var ids []string
-	for _, client := range (*s.client.Load()).Nodes() {
-		text, err := client.Do(ctx, client.B().Info().Section("server").Build()).ToString()
-		if err != nil {
-			return 0, err
-		}
-		_, id, ok := strings.Cut(text, "run_id:")
-		if id, _, _ = strings.Cut(id, "\r\n"); !ok || id == "" {
-			return 0, errors.New("redis does not say its run_id; allow the command INFO")
-		}
-		ids = append(ids, id)
+	conn := *s.conn.Load()
+	text, err := conn.Do(ctx, conn.B().Info().Section("server").Build()).ToString()
+	if err != nil {
+		return 0, err
 	}
-	slices.Sort(ids)
-	sum := sha256.Sum256([]byte(strings.Join(ids, " ")))
+	if strings.Contains(text, "redis_mode:cluster") && !s.member.Load() {
+		s.client.cluster.Store(true)
+		return 0, errCluster
+	}
+	_, id, ok := strings.Cut(text, "run_id:")
+	if id, _, _ = strings.Cut(id, "\r\n"); !ok || id == "" {
+		return 0, errors.New("redis does not say its run_id; allow the command INFO")
+	}
+	sum := sha256.Sum256([]byte(id))
 	return int64(binary.BigEndian.Uint64(sum[:]) >> 12), nil // numbers in Lua are exact up to 2^53
 }
 
-// upload loads the scripts into every server, so that calls can name them by hash.
+// upload loads the scripts into the server, so that calls can name them by hash.
 func (s *Server) upload(ctx context.Context, loaded *scripts) error {
-	for _, client := range (*s.client.Load()).Nodes() {
-		var cmds []rueidis.Completed
-		for _, one := range loaded.all {
-			cmds = append(cmds, client.B().ScriptLoad().Script(one.text).Build())
-		}
-		for _, resp := range client.DoMulti(ctx, cmds...) {
-			if err := resp.Error(); err != nil {
-				return err
-			}
+	if len(loaded.all) == 0 {
+		return nil
+	}
+	conn := *s.conn.Load()
+	var cmds []rueidis.Completed
+	for _, one := range loaded.all {
+		cmds = append(cmds, conn.B().ScriptLoad().Script(one.text).Build())
+	}
+	for _, resp := range conn.DoMulti(ctx, cmds...) {
+		if err := resp.Error(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -145,10 +162,10 @@ func (s *Server) Epoch() int64 {
 	return 0
 }
 
-// Client returns the client; nil: Redis was not reached yet.
-func (s *Server) Client() rueidis.Client {
-	if client := s.client.Load(); client != nil {
-		return *client
+// Conn returns the connection; nil: the server was not reached yet.
+func (s *Server) Conn() rueidis.Client {
+	if conn := s.conn.Load(); conn != nil {
+		return *conn
 	}
 	return nil
 }
@@ -156,31 +173,35 @@ func (s *Server) Client() rueidis.Client {
 // Lost reports whether the server is lost. Requests should not call it then.
 func (s *Server) Lost() bool { return s.breaker.lost.Load() }
 
-// Opened receives a value when the server is lost.
-func (s *Server) Opened() <-chan struct{} { return s.breaker.opened }
-
-// Lose declares the server lost.
-func (s *Server) Lose(err error) {
+// lose declares the server lost.
+func (s *Server) lose(err error) {
 	s.breaker.trip()
-	s.o.Lost(err)
+	s.notify(err)
 }
 
-// Found ends the loss.
-func (s *Server) Found() { s.breaker.close() }
+func (s *Server) notify(err error) {
+	if f := s.client.lost.Load(); f != nil {
+		(*f)(s, err)
+	}
+}
 
 // record updates lastReply and the breaker with the result of a call.
 func (s *Server) record(err error) {
-	if _, answered := rueidis.IsRedisErr(err); answered || err == nil {
+	_, answered := rueidis.IsRedisErr(err)
+	if answered || err == nil {
 		s.lastReply.Store(s.uptime())
 	}
-	if s.breaker.record(err != nil, isConnError(err)) {
-		s.o.Lost(err)
+	moved := answered && s.checkMoved(err)
+	if s.breaker.record(err != nil && !moved, isConnError(err)) {
+		s.client.markStale()
+		s.notify(err)
 	}
 }
 
-// Close closes the connections.
-func (s *Server) Close() {
-	if client := s.client.Load(); client != nil {
-		(*client).Close()
+// close closes the connection.
+func (s *Server) close() {
+	s.stop()
+	if conn := s.conn.Load(); conn != nil {
+		(*conn).Close()
 	}
 }

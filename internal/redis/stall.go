@@ -30,7 +30,7 @@ func (s *Server) watchStall(cancel context.CancelFunc) *stallTimer {
 	w := &stallTimer{server: s, cancel: cancel, startedAt: s.uptime()}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.due = w.startedAt + int64(s.o.Timeout-s.o.Timeout/gracePart)
+	w.due = w.startedAt + int64(s.client.o.Timeout-s.client.o.Timeout/gracePart)
 	w.timer = time.AfterFunc(time.Duration(w.due-w.startedAt), w.check)
 	return w
 }
@@ -38,7 +38,7 @@ func (s *Server) watchStall(cancel context.CancelFunc) *stallTimer {
 func (w *stallTimer) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now, timeout := w.server.uptime(), w.server.o.Timeout
+	now, timeout := w.server.uptime(), w.server.client.o.Timeout
 	quiet := time.Duration(now - max(w.startedAt, w.server.lastReply.Load()))
 	late := time.Duration(now - w.due)
 	soon := timeout - timeout/gracePart
