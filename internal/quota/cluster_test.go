@@ -212,3 +212,40 @@ func moveKeys(t *testing.T, from, to *storetest.Server, slot string) {
 		cli(t, from, append([]string{"MIGRATE", host, port, "", "0", "5000", "KEYS"}, keys...)...)
 	}
 }
+
+// TestSentinelFailover kills, or freezes, the master that Sentinels watch. The nodes find the new one, treat
+// it as another server and spend not more than the budget.
+func TestSentinelFailover(t *testing.T) {
+	const budget, step = 20000, 100
+	for name, lose := range map[string]func(*storetest.Server){"killed": (*storetest.Server).Kill, "frozen": (*storetest.Server).Freeze} {
+		t.Run(name, func(t *testing.T) {
+			master, replica := storetest.Redis(t), storetest.Redis(t)
+			sentinels := storetest.Sentinels(t, master, replica, 3)
+			nodes := redisNodes(t, sentinels, 2, Options{HotRate: -1}, 500*time.Millisecond)
+			account := Account{ID: "key:k", Limit: Limit{Budget: budget}}
+			open := reserve(t, nodes[1], Request{ID: "open", Org: "o", Accounts: []Account{account}, Cost: 1000})
+			for i := range 50 {
+				settle(reserve(t, nodes[i%2], Request{ID: fmt.Sprint(i), Org: "o", Accounts: []Account{account}, Cost: step}), 0, step)
+			}
+			began := time.Now()
+			lose(master)
+			eventually(t, "all nodes use the replica", func() bool {
+				return !slices.ContainsFunc(nodes, func(n *node) bool {
+					s := n.back.(*redisBackend).serverOf("o")
+					return s.server.Addr != replica.Addr || s.lost.Load()
+				})
+			})
+			t.Logf("the nodes use the new master after %v", time.Since(began))
+			if sum := spendBudget(t, nodes, "o", account, step); sum != budget-50*step-1000 {
+				t.Errorf("%d was spent of the %d that were left", sum, budget-50*step-1000)
+			}
+			settle(open, 0, 1000)
+			for _, n := range nodes {
+				n.settled(t)
+			}
+			if c, err := nodes[0].Count(t.Context(), "o", account.ID); err != nil || c.Spent != budget || c.Open != 0 {
+				t.Errorf("%+v, %v", c, err)
+			}
+		})
+	}
+}

@@ -239,7 +239,7 @@ func redisNodes(t testing.TB, s *storetest.Server, n int, o Options, timeout ...
 		all = append(all, redisNode(t, s, o, timeout...))
 	}
 	for _, k := range all {
-		eventually(t, "all nodes count each other", func() bool { return k.Snapshot().Nodes == n })
+		eventually(t, "all nodes count each other", func() bool { s := k.Snapshot(); return s.Nodes == n && !s.Lost })
 	}
 	return all
 }

@@ -115,7 +115,7 @@ func parse(o Options) (rueidis.ClientOption, error) {
 	option.ForceSingleClient = true
 	option.RingScaleEachConn, option.PipelineMultiplex = ringScale, -1
 	option.Dialer.Timeout, option.ConnWriteTimeout = dialTimeout, stuckTimeout
-	option.ClientName = "isogloss"
+	option.ClientName, option.ClientSetInfo = "isogloss", rueidis.DisableClientSetInfo
 	resp.Guard(&option)
 	return option, addFiles(&option, o)
 }

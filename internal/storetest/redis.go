@@ -147,10 +147,27 @@ func RedisCLI(addr string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// RunSentinels runs Sentinels in a folder, which watch a master by the name main. Most of them have to
-// agree that it is down, after half a second.
-func RunSentinels(dir string, master *Server, count int) (all []*Server, err error) {
+// Sentinels runs Sentinels for a test, as RunSentinels does. The URL of the returned Server names them all.
+func Sentinels(t testing.TB, master, replica *Server, count int) *Server {
+	t.Helper()
+	all, err := RunSentinels(t.TempDir(), master, replica, count)
+	for _, s := range all {
+		t.Cleanup(s.Close)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
+}
+
+// RunSentinels makes a server the replica of another one, and runs Sentinels in a folder, which watch the
+// master by the name main. Most of them have to agree that it is down, after half a second. The URL of
+// the first names them all.
+func RunSentinels(dir string, master, replica *Server, count int) (all []*Server, err error) {
 	host, port, _ := net.SplitHostPort(master.Addr)
+	if _, err := RedisCLI(replica.Addr, "REPLICAOF", host, port); err != nil {
+		return nil, err
+	}
 	for i := range count {
 		sub := filepath.Join(dir, strconv.Itoa(i))
 		if err := os.MkdirAll(sub, 0o700); err != nil {
@@ -182,6 +199,10 @@ func RunSentinels(dir string, master *Server, count int) (all []*Server, err err
 	})
 	if !ok {
 		return all, errors.New("the Sentinels do not find each other")
+	}
+	all[0].URL = "redis://" + all[0].Addr + "?master_set=main"
+	for _, s := range all[1:] {
+		all[0].URL += "&addr=" + s.Addr
 	}
 	return all, nil
 }
