@@ -16,6 +16,8 @@ func TestCheckRefusesWhatRunRefuses(t *testing.T) {
 		{"admin certificate", "admin: { listen: \"127.0.0.1:0\", tls: { cert: DIR/no.crt, key: DIR/no.key } }\n", "admin.tls: open DIR/no.crt: no such file or directory"},
 		{"broken admin certificate", "admin: { listen: \"127.0.0.1:0\", tls: { cert: DIR/broken.pem, key: DIR/broken.pem } }\n", "admin.tls: tls: failed to find any PEM data"},
 		{"certificate authority of etcd", "discover: { networks: [10.0.0.0/8], etcd: { endpoints: [\"https://127.0.0.1:1\"], ca: DIR/no.crt } }\ndata: DIR/data\n", "etcd: ca: open DIR/no.crt: no such file or directory"},
+		{"certificate authority of Redis", "store: sqlite\nredis: { url: \"rediss://127.0.0.1:1\", ca: DIR/broken.pem }\ndata: DIR/data\n", "redis.ca: DIR/broken.pem has no certificate"},
+		{"certificate for Redis", "store: sqlite\nredis: { url: \"rediss://127.0.0.1:1\", cert: DIR/no.crt, key: DIR/no.key }\ndata: DIR/data\n", "redis.cert and redis.key: open DIR/no.crt: no such file or directory"},
 		{"pepper", "store: \"sqlite:DIR/keys.db\"\ndata: DIR/data\n", "there is no pepper in DIR/data/pepper"},
 		{"two files", "store: \"sqlite:DIR/keys.db\"\ndata: DIR/data\nadmin: { listen: \"127.0.0.1:0\", tls: { cert: DIR/no.crt, key: DIR/no.key } }\n", "admin.tls: open DIR/no.crt|there is no pepper in DIR/data/pepper"},
 	}
