@@ -249,3 +249,38 @@ func TestBytesOfTenantInRedis(t *testing.T) {
 		t.Errorf("the count expires in %d ms: %v", ms, err)
 	}
 }
+
+// TestClusterMasterDies kills a master of a cluster. Idempotency-Keys and responses on the others are used
+// as before.
+func TestClusterMasterDies(t *testing.T) {
+	cluster := storetest.RedisCluster(t, 3, 0)
+	r := openRedis(t, cluster[0].URL)
+	c, n := newCache(t, r, nil), newOnce(t, r, nil)
+	cluster[1].Kill()
+	alive := map[bool]int{}
+	for i := range 24 {
+		q := request(strconv.Itoa(i))
+		k, one := c.Key("t", q), n.keys.once("caller", strconv.Itoa(i))
+		up := r.client.Server(oncePrefix+one.text()).Addr != cluster[1].Addr
+		alive[up]++
+		if up {
+			eventually(t, "a run on a master that lives", func() bool {
+				v := n.Begin(t.Context(), "o", "caller", strconv.Itoa(i), q)
+				if v.State == First {
+					v.Run.Release()
+				}
+				return v.State == First
+			})
+		} else {
+			expect(t, n, strconv.Itoa(i), q, Unavailable)
+		}
+		if r.client.Server(responsePrefix+k.text()).Addr != cluster[1].Addr {
+			eventually(t, "a hit on a master that lives", func() bool { c.Put(k, response("x")); return c.Get(t.Context(), k) != nil })
+		} else if c.Get(t.Context(), k) != nil {
+			t.Error("a hit on a dead master")
+		}
+	}
+	if alive[true] == 0 || alive[false] == 0 {
+		t.Errorf("the keys are on one side: %v", alive)
+	}
+}
