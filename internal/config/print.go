@@ -172,6 +172,9 @@ func (c Config) storesText(line func(format string, args ...any)) {
 	if c.Node != "" {
 		line("node %s", c.Node)
 	}
+	if c.Zone != "" {
+		line("zone %s", c.Zone)
+	}
 	if c.Redis.URL != "" {
 		line("redis on")
 	}

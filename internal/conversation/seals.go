@@ -88,10 +88,8 @@ func sealKey(caller, protocol string, before Digest, callID string, call *llm.To
 // isRandom reports whether an id ends with so many letters and digits that no other call has it.
 func isRandom(id string) bool {
 	const enough = 20
-	end := id[max(0, len(id)-enough):]
-	return len(end) == enough && !strings.ContainsFunc(end, func(r rune) bool {
-		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
-	})
+	end := strings.TrimRight(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	return len(id)-len(end) >= enough
 }
 
 func (s *Seals) put(tenant string, k key, r *reasoning) {
