@@ -275,7 +275,7 @@ func fields() protocol.Fields {
 		{"output.logprobs", config + "responseLogprobs"}, {"output.top_logprobs", config + "logprobs"},
 		{"reasoning.effort", config + "thinkingConfig.thinkingLevel"}, {"reasoning.budget", config + "thinkingConfig.thinkingBudget"},
 		{"reasoning.show", config + "thinkingConfig.includeThoughts"}, {"reasoning", config + "thinkingConfig"},
-		{"service.tier", "serviceTier"}, {"state.store", "store"}, {"tool_choice", "toolConfig.functionCallingConfig"},
+		{"service.tier", "serviceTier"}, {"state.store", "store"}, {"state.cached_prompt", "cachedContent"}, {"tool_choice", "toolConfig.functionCallingConfig"},
 	}}
 }
 
