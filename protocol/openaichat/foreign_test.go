@@ -240,3 +240,42 @@ func agreed(r *llm.Response) string {
 	}
 	return protocoltest.DumpResponse(r)
 }
+
+// TestThoughtsOfAMessage checks that a client's message gives each thought its own text and seals.
+func TestThoughtsOfAMessage(t *testing.T) {
+	const one, two = `{"type":"reasoning.text","signature":"S1","format":"anthropic-claude-v1","index":0}`, `{"type":"reasoning.text","text":"Two.","signature":"S2","format":"anthropic-claude-v1","index":2}`
+	const redacted = `{"type":"reasoning.encrypted","data":"R1","format":"anthropic-claude-v1","index":1}`
+	const unsealed = `{"type":"reasoning.text","text":"Two.","format":"unknown","index":1}`
+	for name, c := range map[string]struct{ text, details, want string }{
+		"one":                       {"One.", one, "One.|S1"},
+		"two":                       {"One.Two.", one + "," + two, "One.|S1 Two.|S2"},
+		"one of them redacted":      {"One.Two.", one + "," + redacted + "," + two, "One.|S1 |R1 Two.|S2"},
+		"the first is redacted":     {"One.", redacted, "One.| |R1"},
+		"the first has no seal":     {"One.Two.", two, "One.| Two.|S2"},
+		"the second has no seal":    {"One.Two.", one + "," + unsealed, "One.|S1 Two.|"},
+		"the client cut the text":   {"One.", one + "," + two, "One.|S1S2"},
+		"all of the text in one":    {"Two.", two, "Two.|S2"},
+		"details that are not ours": {"One.", `3,{"type":"x"}`, "One.|"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := `{"model":"m","messages":[{"role":"assistant","reasoning_content":"` + c.text + `","reasoning_details":[` + c.details + `],"content":"x"}]}`
+			req, err := Codec{}.DecodeRequest(protocol.Incoming{Body: []byte(body)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, b := range req.Turns[0].Blocks {
+				if thought, ok := b.(*llm.Thought); ok {
+					text := thought.Text("") + "|"
+					for _, s := range thought.Seals {
+						text += s.Data
+					}
+					got = append(got, text)
+				}
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -2,7 +2,9 @@ package openaichat
 
 import (
 	"iter"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -53,7 +55,7 @@ func decodeThought(m *Message) *llm.Thought {
 	}
 	if details, ok := m.ReasoningDetails.Get(); ok {
 		t.Ext.Members = append(t.Ext.Members, llm.Member{Name: originalMark("reasoning_details"), Value: rawOf(details)})
-		t.Seals = sealsOf(details)
+		t.Seals = sealsOf(readDetails(details))
 	}
 	if len(t.Ext.Members) == 0 {
 		return nil
@@ -78,6 +80,7 @@ func (m *Message) reasoning() iter.Seq2[string, *wire.Opt[wire.Text]] {
 // detail is an element of reasoning_details as this gateway writes it.
 type detail struct {
 	Type      string `json:"type"`
+	Text      string `json:"text,omitzero"` // of the second and later thoughts of a turn
 	Signature string `json:"signature,omitzero"`
 	Data      string `json:"data,omitzero"`
 	Format    string `json:"format"`
@@ -100,44 +103,122 @@ func originOf(format string) (protocol.Name, bool) {
 	return "", false
 }
 
-func sealsOf(details wire.List[wire.Raw]) []llm.Seal {
-	var seals []llm.Seal
+func readDetails(details wire.List[wire.Raw]) []detail {
+	var out []detail
 	for _, raw := range details.All() {
 		var d detail
-		if raw.Kind() != '{' || json.Unmarshal(*raw, &d, wire.Lenient) != nil {
-			continue
+		if raw.Kind() == '{' && json.Unmarshal(*raw, &d, wire.Lenient) == nil {
+			out = append(out, d)
 		}
-		origin, ok := originOf(d.Format)
-		switch {
-		case !ok:
-		case d.Signature != "":
-			seals = append(seals, llm.Seal{Form: llm.Signature, Data: d.Signature, Origin: string(origin)})
-		case d.Data != "" && origin == protocol.Anthropic:
-			seals = append(seals, llm.Seal{Form: llm.Redacted, Data: d.Data, Origin: string(origin)})
-		case d.Data != "":
-			seals = append(seals, llm.Seal{Form: llm.Encrypted, Data: d.Data, Origin: string(origin)})
+	}
+	return out
+}
+
+// seal returns the seal of a detail. It reports false if there is none, or one of an unknown vendor.
+func (d *detail) seal() (llm.Seal, bool) {
+	origin, ok := originOf(d.Format)
+	s := llm.Seal{Form: llm.Signature, Data: d.Signature, Origin: string(origin)}
+	switch {
+	case s.Data != "":
+	case origin == protocol.Anthropic:
+		s.Form, s.Data = llm.Redacted, d.Data
+	default:
+		s.Form, s.Data = llm.Encrypted, d.Data
+	}
+	return s, ok && s.Data != ""
+}
+
+func sealsOf(details []detail) []llm.Seal {
+	var seals []llm.Seal
+	for i := range details {
+		if s, ok := details[i].seal(); ok {
+			seals = append(seals, s)
 		}
 	}
 	return seals
 }
 
-// detailsOf writes a thought's seals, numbered from the given number on, so that a client that sends them back gives
-// the model its own reasoning again.
-func detailsOf(seals []llm.Seal, from int) []wire.Raw {
-	var out []wire.Raw
+// unknownFormat is the format of a detail without a seal.
+const unknownFormat = "unknown"
+
+// detailsOf writes the seals of a turn's thought with the given number, so that a client that sends them back gives
+// the model its own reasoning again. The clients' text joins all thoughts, so the later ones have theirs here too.
+func detailsOf(seals []llm.Seal, number int, text string) []wire.Raw {
+	var details []detail
 	for _, s := range seals {
-		format := detailFormats[protocol.Name(s.Origin)]
-		if format == "" {
-			continue
+		switch format := detailFormats[protocol.Name(s.Origin)]; {
+		case format == "":
+		case s.Form == llm.Signature:
+			details = append(details, detail{Type: "reasoning.text", Signature: s.Data, Format: format, Index: number})
+		default:
+			details = append(details, detail{Type: "reasoning.encrypted", Data: s.Data, Format: format, Index: number})
 		}
-		d := detail{Type: "reasoning.text", Signature: s.Data, Format: format, Index: from + len(out)}
-		if s.Form != llm.Signature {
-			d = detail{Type: "reasoning.encrypted", Data: s.Data, Format: format, Index: from + len(out)}
+	}
+	if number > 0 && text != "" {
+		if len(details) == 0 {
+			details = []detail{{Type: "reasoning.text", Format: unknownFormat, Index: number}}
 		}
-		raw, _ := json.Marshal(d, wire.Lenient) // cannot fail: all members are strings and numbers
-		out = append(out, raw)
+		details[0].Text = text
+	}
+	out := make([]wire.Raw, len(details))
+	for i := range details {
+		out[i], _ = json.Marshal(details[i], wire.Lenient) // cannot fail: all members are strings and numbers
 	}
 	return out
+}
+
+// decodeThoughts decodes the reasoning of a message that a client sends back. Its details say which seal belongs to
+// which thought.
+func decodeThoughts(m *Message) []llm.Block {
+	whole := decodeThought(m)
+	if whole == nil {
+		return nil
+	}
+	var thoughts []*llm.Thought
+	byNumber := map[int]*llm.Thought{}
+	rest := whole.Text("")
+	details := readDetails(m.ReasoningDetails.Value())
+	for i := range details {
+		d := &details[i]
+		t := byNumber[d.Index]
+		if t == nil {
+			t = &llm.Thought{}
+			byNumber[d.Index], thoughts = t, append(thoughts, t)
+		}
+		if s, ok := d.seal(); ok {
+			t.Seals = append(t.Seals, s)
+		}
+		if d.Text != "" {
+			t.Parts = append(t.Parts, llm.ThoughtPart{Form: llm.FullReasoning, Text: d.Text})
+		}
+	}
+	for _, t := range slices.Backward(thoughts) {
+		before, ok := strings.CutSuffix(rest, t.Text(""))
+		if !ok { // the client has changed the text
+			return []llm.Block{whole}
+		}
+		rest = before
+	}
+	if rest != "" {
+		first := slices.IndexFunc(thoughts, func(t *llm.Thought) bool { return len(t.Parts) == 0 && !isRedacted(t) })
+		if first < 0 {
+			thoughts, first = slices.Insert(thoughts, 0, &llm.Thought{}), 0
+		}
+		thoughts[first].Parts = []llm.ThoughtPart{{Form: llm.FullReasoning, Text: rest}}
+	}
+	if len(thoughts) < 2 {
+		return []llm.Block{whole}
+	}
+	thoughts[0].Ext = whole.Ext
+	out := make([]llm.Block, len(thoughts))
+	for i, t := range thoughts {
+		out[i] = t
+	}
+	return out
+}
+
+func isRedacted(t *llm.Thought) bool {
+	return slices.ContainsFunc(t.Seals, func(s llm.Seal) bool { return s.Form == llm.Redacted })
 }
 
 // thought writes earlier reasoning back where the server wants it.

@@ -38,10 +38,7 @@ func (d *requestDecoder) turns() {
 
 // assistant decodes an assistant message: reasoning, text, refusal and calls.
 func (d *requestDecoder) assistant(at int, m *Message, carried []llm.Seal) ([]llm.Block, bool) {
-	var blocks []llm.Block
-	if t := decodeThought(m); t != nil {
-		blocks = append(blocks, t)
-	}
+	blocks := decodeThoughts(m)
 	said, list := decodeContent(m.Content)
 	if len(carried) > 0 {
 		said = seal(said, carried)

@@ -114,6 +114,7 @@ type messageEncoder struct {
 	reasoning  map[string]string
 	notes      wire.List[Annotation]
 	details    wire.List[wire.Raw]
+	thoughts   int
 	probs      Logprobs
 	runes      int // of content, in code points
 	hasContent bool
@@ -167,8 +168,11 @@ func (s *messageEncoder) add(b llm.Block, req *llm.Request, report *llm.Report) 
 			report.Approximate("choices.blocks", "reasoning.summary", "a summary of the reasoning looks like all of it here")
 		}
 		s.think(b)
-		for _, d := range detailsOf(b.Seals, s.details.Len()) {
+		for _, d := range detailsOf(b.Seals, s.thoughts, b.Text("")) {
 			s.details.Append(&d)
+		}
+		if b.Ext.Protocol != own {
+			s.thoughts++
 		}
 	case *llm.ToolCall:
 		addResponseCall(&s.message, b, req, report)

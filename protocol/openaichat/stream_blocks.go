@@ -240,7 +240,7 @@ func (d *chunkDelta) details() wire.List[wire.Raw] {
 
 // seals attaches the seals of a delta to the block that they belong to.
 func (r *choiceDecoder) seals(d *chunkDelta, to []llm.Event) []llm.Event {
-	seals := sealsOf(d.details())
+	seals := sealsOf(readDetails(d.details()))
 	if len(seals) > 0 {
 		to = r.openText(thoughtBlock, to)
 	} else if len(d.Carrier) > 0 {

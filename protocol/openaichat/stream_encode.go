@@ -30,15 +30,16 @@ type streamEncoder struct {
 
 // written is the state of one choice.
 type written struct {
-	begun   bool
-	blocks  []block
-	calls   int
-	runes   int // code points of the content so far
-	details int // elements of reasoning_details so far
-	refused bool
-	legacy  bool            // there is a function_call
-	carried bool            // the carrier was written
-	probs   map[string]bool // lists of log probabilities that were written
+	begun    bool
+	blocks   []block
+	calls    int
+	runes    int // code points of the content so far
+	thoughts int // so far
+	details  int // elements of reasoning_details so far
+	refused  bool
+	legacy   bool            // there is a function_call
+	carried  bool            // the carrier was written
+	probs    map[string]bool // lists of log probabilities that were written
 }
 
 // block is the state of one block.
@@ -51,6 +52,8 @@ type block struct {
 	legacy   bool     // the call is a function_call
 	noArgs   bool     // the arguments were cut off before they began
 	names    []string // member names of a thought's text
+	thought  int      // number of a thought in the choice
+	text     []byte   // of the second and later thoughts
 	seals    []llm.Seal
 }
 
@@ -194,7 +197,10 @@ func (s *streamEncoder) begin(e llm.BlockStart, to []byte) []byte {
 	case *llm.Thought:
 		var parts wire.List[Part]
 		if b.names, parts = reasoningNames(x.Ext); parts.Len() == 0 {
-			b.kind = thoughtBlock
+			b.kind, b.thought = thoughtBlock, c.thoughts
+			if x.Ext.Protocol != own {
+				c.thoughts++
+			}
 			return to
 		}
 		to = append(s.open(e.Choice, to), `"content":`...)
@@ -253,6 +259,9 @@ func (s *streamEncoder) delta(e llm.Delta, to []byte) []byte {
 	case refusalBlock:
 		return s.shut(wire.AppendQuote(append(s.open(e.Choice, to), `"refusal":`...), e.Text))
 	case thoughtBlock:
+		if b.thought > 0 {
+			b.text = append(b.text, e.Text...)
+		}
 		to = s.open(e.Choice, to)
 		for i, name := range b.names {
 			if i > 0 {
@@ -349,7 +358,7 @@ func (s *streamEncoder) end(e llm.BlockEnd, to []byte) []byte {
 
 func (s *streamEncoder) details(choice int, b *block, to []byte) []byte {
 	c := s.choice(choice)
-	list := detailsOf(b.seals, c.details)
+	list := detailsOf(b.seals, b.thought, string(b.text))
 	if len(list) == 0 {
 		return to
 	}
