@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/base64"
 	"strings"
 
@@ -60,6 +61,9 @@ func Wrap(seals []llm.Seal, own Name) string {
 	}
 	return wrapped + base64.StdEncoding.EncodeToString([]byte(carried))
 }
+
+// HasWrapped reports whether a request may contain a text of Wrap. No vendor accepts such a text as its own seal.
+func HasWrapped(body []byte) bool { return bytes.Contains(body, []byte(wrapped)) }
 
 // Unsealed is a text like those of Wrap that contains no seals. It is for blocks in
 // which clients require a seal although no protocol has made one.

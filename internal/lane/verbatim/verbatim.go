@@ -32,8 +32,12 @@ type attempt struct {
 	reformed exchange.Prepared
 }
 
-// Prepare applies the configured edits to the client's body.
+// Prepare applies the configured edits to the client's body. A conversation that began with another vendor's model may
+// contain seals that the gateway has wrapped and that the vendor would reject. The translating lane takes them out.
 func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
+	if c.Operation == protocol.Generate && protocol.HasWrapped(c.Body.Text()) {
+		return l.Translate.Prepare(c, t, o)
+	}
 	a := &attempt{lane: l, call: c, target: t}
 	edits, err := a.edits(o)
 	if err != nil {
