@@ -3,6 +3,7 @@ package anthropic
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -161,10 +162,11 @@ func decodeCache(c wire.Opt[CacheControl]) *llm.CacheMark {
 }
 
 // turn encodes the blocks of one turn except tool results. The API rejects blank
-// text, so it is dropped, and its cache mark moves to the previous block. CRQ-06,
-// ANT-21
+// text, so it joins the text before it, or is dropped, and its cache mark moves to the
+// previous block. CRQ-06, ANT-21
 func (e *requestEncoder) turn(i int) []wire.Raw {
 	t := e.req.Turns[i]
+	t.Blocks = joinBlank(t.Blocks)
 	at := protocol.At("turns", i)
 	marks := make([]*llm.CacheMark, len(t.Blocks))
 	last := -1
@@ -195,6 +197,37 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 }
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+// joinBlank returns the blocks with blank text between two texts at the end of the first. The blank
+// blocks stay.
+func joinBlank(blocks []llm.Block) []llm.Block {
+	var joined []llm.Block
+	var blank strings.Builder // of the blank blocks since last
+	last := -1                // the last block that is not blank
+	isSaid := func(at int) bool {
+		return at >= 0 && at < len(blocks) && isText(blocks[at], func(text string) bool { return !isBlank(text) })
+	}
+	for k := 0; k <= len(blocks); k++ {
+		if k < len(blocks) && isText(blocks[k], isBlank) {
+			blank.WriteString(blocks[k].(*llm.Text).Text)
+			continue
+		}
+		if blank.Len() > 0 && isSaid(last) && isSaid(k) {
+			if joined == nil {
+				joined = slices.Clone(blocks)
+			}
+			text := *blocks[last].(*llm.Text)
+			text.Text += blank.String()
+			joined[last] = &text
+		}
+		blank.Reset()
+		last = k
+	}
+	if joined == nil {
+		return blocks
+	}
+	return joined
+}
 
 // block encodes one block of a message. It may return nil.
 func (e *requestEncoder) block(at string, role llm.Role, b llm.Block, mark *llm.CacheMark) []wire.Raw {
