@@ -76,6 +76,7 @@ type Gates struct {
 	NoForcedTool     bool     // rejects a tool choice that forces a tool
 	Adaptive         bool     // reasoning is controlled by effort, not by a budget
 	Budget           bool     // reasoning is controlled by a budget, not by a level
+	LeastReasoning   string   // what is sent instead of "off" to a model that always reasons: an effort level, or between_tools
 	Efforts          []string // the effort levels that it accepts; empty means all
 	NoStop           bool     // rejects stop sequences
 	NoCustom         bool     // rejects tools with plain text as input

@@ -11,8 +11,12 @@ import (
 func TestGates(t *testing.T) {
 	const chat, responses, anthropic, gemini = protocol.OpenAIChat, protocol.OpenAIResponses, protocol.Anthropic, protocol.Gemini
 	modern := protocol.Gates{NoSampling: true, Adaptive: true, MidSystem: true, MaxOutput: 64000}
-	unforced := modern
+	always := modern
+	always.LeastReasoning = "low"
+	unforced := always
 	unforced.NoForcedTool = true
+	between := unforced
+	between.LeastReasoning = "between_tools"
 	thinker := protocol.Gates{NoSampling: true, NoStop: true}
 	for _, c := range []struct {
 		protocol protocol.Name
@@ -20,11 +24,13 @@ func TestGates(t *testing.T) {
 		want     protocol.Gates
 	}{
 		{anthropic, "claude-opus-5-5", unforced},
-		{anthropic, "claude-sonnet-5.5", unforced},
+		{anthropic, "claude-sonnet-5.5", between},
+		{anthropic, "claude-fable-5", always},
+		{anthropic, "claude-fable-5-1", unforced},
 		{anthropic, "claude-sonnet-5-20260301", modern},
 		{anthropic, "Claude-Opus-4.8", modern},
 		{anthropic, "us.anthropic/claude-opus-4-7-v1:0", protocol.Gates{NoSampling: true, Adaptive: true, MaxOutput: 64000}},
-		{anthropic, "claude-sonnet-4-6", protocol.Gates{OneSampling: true, Adaptive: true, MaxOutput: 64000}},
+		{anthropic, "claude-sonnet-4-6", protocol.Gates{OneSampling: true, Adaptive: true, Efforts: []string{"low", "medium", "high", "max"}, MaxOutput: 64000}},
 		{anthropic, "claude-sonnet-4-5", protocol.Gates{OneSampling: true, Budget: true, MaxOutput: 32000}},
 		{anthropic, "claude-3-5-haiku-latest", protocol.Gates{Budget: true, MaxOutput: 8192}},
 		{anthropic, "vendor/claude-sonnet-4", protocol.Gates{Budget: true, MaxOutput: 32000}},

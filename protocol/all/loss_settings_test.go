@@ -80,6 +80,7 @@ func reasoningSamples() []requestSample {
 	show := func(s string) requestEdit { return func(r request) { r.Reasoning.Show = s } }
 	return []requestSample{
 		{name: "reasoning.mode: off", set: mode("off")},
+		{name: "reasoning.mode: off, on a model that always thinks", set: mode("off"), gates: gates{LeastReasoning: "low"}},
 		{name: "reasoning.mode: on or auto", set: mode("auto")},
 		{name: "reasoning.mode: on or auto, on a model set by effort", set: mode("auto"), gates: gates{Adaptive: true}},
 		{name: "reasoning.mode: between_tools", set: mode("between_tools")},

@@ -120,6 +120,8 @@ func (e *requestEncoder) reasoning() {
 	asked := r.Mode != "" || !e.home && (r.Effort != "" || r.Budget != nil || shown)
 	gates := e.target.Gates
 	switch {
+	case off && gates.LeastReasoning != "":
+		e.leastReasoning(r.Effort)
 	case off:
 		if r.Effort != "none" { // effort affects more than thinking
 			e.effort(r.Effort)
@@ -137,6 +139,20 @@ func (e *requestEncoder) reasoning() {
 		e.budget(r)
 	}
 	e.thinkingConflicts()
+}
+
+// leastReasoning encodes what comes closest to no thinking on a model that always thinks.
+func (e *requestEncoder) leastReasoning(effort string) {
+	least := e.target.Gates.LeastReasoning
+	e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; "+least+" is sent")
+	if least != "between_tools" {
+		e.effort(least)
+		return
+	}
+	if effort != "none" {
+		e.effort(effort)
+	}
+	e.thinking(least, 0)
 }
 
 // adaptive encodes thinking for models that choose the amount themselves.
