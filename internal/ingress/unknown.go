@@ -14,6 +14,17 @@ import (
 // maxPath is the number of bytes of an unknown path that an error quotes.
 const maxPath = 200
 
+// WrongMethod returns the error of an endpoint that takes another method. A client that tries a
+// WebSocket gets status 426: Codex then uses HTTP at once.
+func WrongMethod(req *http.Request, want string) *llm.Error {
+	path := req.URL.EscapedPath()
+	path = path[:min(len(path), maxPath)]
+	if strings.EqualFold(req.Header.Get("Upgrade"), "websocket") {
+		return &llm.Error{Kind: llm.MethodNotAllowed, Status: http.StatusUpgradeRequired, Code: "websocket_unsupported", Message: path + " has no WebSocket; send the request by " + want}
+	}
+	return &llm.Error{Kind: llm.MethodNotAllowed, Message: path + " takes " + want + ", not " + req.Method}
+}
+
 // twice matches a path that has its version twice, as it happens if both the base URL and
 // the client add it.
 var twice = regexp.MustCompile(`^/(v[0-9]+[a-z]*)/v[0-9]+[a-z]*/`)

@@ -17,7 +17,11 @@ const firstBodyCap = 1 << 20
 func (q *request) accept() *llm.Error {
 	if q.Call.Client.Method != http.MethodPost {
 		q.Writer.SetHeader("Allow", "POST")
-		return wrongMethod(q.Call.Client, "POST")
+		err := ingress.WrongMethod(q.Call.Client, "POST")
+		if err.Status == http.StatusUpgradeRequired {
+			q.Writer.SetHeader("Upgrade", q.Call.Client.Proto)
+		}
+		return err
 	}
 	if err := ingress.CheckMedia(q.Call.Client.Header); err != nil {
 		return err

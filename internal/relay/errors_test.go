@@ -89,6 +89,7 @@ func TestOwnErrors(t *testing.T) {
 		"path below":       {path: chatPath + "/x", body: plainRequest, status: 404, code: "unknown_url", says: "did you mean"},
 		"path with slash":  {path: chatPath + "/", body: plainRequest, status: 404, code: "unknown_url", says: "did you mean"},
 		"GET":              {method: http.MethodGet, status: 405, code: "method_not_allowed", says: "takes POST, not GET"},
+		"WebSocket":        {method: http.MethodGet, path: "/v1/responses", header: http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}, status: 426, code: "websocket_unsupported", says: "by POST"},
 		"OPTIONS":          {method: http.MethodOptions, status: 405, code: "method_not_allowed", says: "takes POST"},
 		"POST to models":   {path: "/v1/models", body: plainRequest, status: 405, code: "method_not_allowed", says: "takes GET"},
 		"too large":        {body: plainRequest, change: func(g *gateway) { g.state.Limits.Body = 20 }, status: 413, code: "request_too_large", says: "20 bytes"},

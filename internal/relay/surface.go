@@ -42,7 +42,7 @@ func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request)
 		r.refuse(w, dialect, err)
 	case !reads:
 		w.Header().Set("Allow", "GET, HEAD")
-		r.refuse(w, dialect, wrongMethod(req, "GET"))
+		r.refuse(w, dialect, ingress.WrongMethod(req, "GET"))
 	case id == "":
 		writeJSON(w, http.StatusOK, list.List(s.Models.List(req.Context(), caller.Sees)))
 	default:
@@ -71,10 +71,6 @@ func (r *Relay) serveProbe(w http.ResponseWriter, live bool) {
 	default:
 		writeJSON(w, http.StatusOK, []byte(`{"status":"ready"}`))
 	}
-}
-
-func wrongMethod(req *http.Request, want string) *llm.Error {
-	return &llm.Error{Kind: llm.MethodNotAllowed, Message: exchange.Printable(req.URL.Path) + " takes " + want + ", not " + req.Method}
 }
 
 // refuse rejects a request that does not reach the request path.
