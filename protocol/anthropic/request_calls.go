@@ -24,14 +24,14 @@ func objectArgs(args string) (wire.Raw, bool) {
 	if !raw.IsValid(wire.Lenient) {
 		return member("_raw", quoted(args)), true
 	}
-	switch raw = wholeText(raw); raw.Kind() {
+	switch raw = wire.WholeText(raw); raw.Kind() {
 	case '{':
 		return raw, false
 	case '"':
 		var inner string
 		if json.Unmarshal(raw, &inner, wire.Lenient) == nil {
 			if v := wire.Raw(inner); v.IsValid(wire.Lenient) && v.Kind() == '{' {
-				return wholeText(v), true
+				return wire.WholeText(v), true
 			}
 		}
 	default:

@@ -153,18 +153,6 @@ func readRaw(d *jsontext.Decoder, to *wire.Raw) error {
 	return err
 }
 
-// wholeText replaces unpaired surrogates, which the vendor rejects. JSN-06
-func wholeText(raw wire.Raw) wire.Raw {
-	if raw.IsValid(jsontext.AllowDuplicateNames(true)) {
-		return raw
-	}
-	out, err := jsontext.AppendFormat(nil, raw, wire.Lenient)
-	if err != nil {
-		return raw
-	}
-	return out
-}
-
 // member returns an object with one member.
 func member(name string, value wire.Raw) wire.Raw {
 	b := append(wire.AppendQuote([]byte{'{'}, name), ':')

@@ -263,13 +263,13 @@ func (w *writer) args(args, path string) wire.Raw {
 // objectArgs returns a call's arguments as a JSON object, and whether they had to
 // be wrapped. A valid object keeps its text, including that of numbers.
 func objectArgs(args string) (raw wire.Raw, wrapped bool) {
-	raw = wire.Raw(strings.TrimSpace(args))
+	raw = wire.WholeText(wire.Raw(strings.TrimSpace(args)))
 	valid := raw.IsValid(jsontext.AllowDuplicateNames(true))
 	switch {
 	case len(raw) == 0, string(raw) == "null":
 		return wire.Raw("{}"), false
 	case valid && raw.Kind() == '{':
-		return wire.Raw(args), false
+		return raw, false
 	case valid && raw.Kind() == '"':
 		if s, err := unquote(raw); err == nil {
 			if inner := wire.Raw(s); inner.Kind() == '{' && inner.IsValid() {

@@ -80,3 +80,15 @@ func hasEscape(body string) bool {
 	}
 	return false
 }
+
+// WholeText replaces unpaired surrogates, which some vendors reject, in a JSON value. JSN-06
+func WholeText(raw Raw) Raw {
+	if raw.IsValid(jsontext.AllowDuplicateNames(true)) {
+		return raw
+	}
+	out, err := jsontext.AppendFormat(nil, raw, Lenient)
+	if err != nil {
+		return raw
+	}
+	return out
+}
