@@ -2,7 +2,6 @@ package relay
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/isogloss-gateway/isogloss/internal/conversation"
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
@@ -52,7 +51,7 @@ func (q *request) readBody() ([]byte, *llm.Error) {
 			if err := q.takeMemory(more); err != nil {
 				return nil, err
 			}
-			body = slices.Grow(body, more)
+			body = append(make([]byte, 0, cap(body)+more), body...) // slices.Grow would touch all of it
 			more = cap(body) / 4
 		}
 		n, err := reader.Read(body[len(body):cap(body)])
