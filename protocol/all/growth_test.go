@@ -59,6 +59,10 @@ var growing = []struct {
 		return `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[` + list(n, `{"type":"tool_use","id":"c#","name":"f","input":{}}`) +
 			`]},{"role":"user","content":[` + list(n, `{"type":"tool_result","tool_use_id":"c#","content":"r"}`) + `]}]}`
 	}},
+	{"properties of a strict tool", protocol.Anthropic, "request", func(n int) string {
+		return `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","strict":true,"input_schema":{"type":"object","properties":{` +
+			list(n, `"p#":{"type":"string"}`) + `},"required":[` + list(n, `"p#"`) + `],"additionalProperties":false}}]}`
+	}},
 	{"function calls", protocol.Gemini, "request", func(n int) string {
 		return `{"contents":[{"role":"user","parts":[{"text":"x"}]},{"role":"model","parts":[` + list(n, `{"functionCall":{"name":"f#","args":{}}}`) +
 			`]},{"role":"user","parts":[` + list(n, `{"functionResponse":{"name":"f#","response":{}}}`) + `]}]}`

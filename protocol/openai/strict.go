@@ -74,5 +74,9 @@ func closed(s wire.Object) bool {
 	if v, has := s.Get("required"); has && json.Unmarshal(v, &required, wire.Lenient) != nil {
 		return false
 	}
-	return !slices.ContainsFunc(properties, func(m wire.Member) bool { return !slices.Contains(required, m.Name) })
+	names := map[string]bool{} // a schema may have many properties
+	for _, name := range required {
+		names[name] = true
+	}
+	return !slices.ContainsFunc(properties, func(m wire.Member) bool { return !names[m.Name] })
 }
