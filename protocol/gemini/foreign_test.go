@@ -145,10 +145,10 @@ func TestForeignTurns(t *testing.T) {
 		"CRQ-43 media in results": {
 			turns: []llm.Turn{
 				hi, calls(&llm.ToolCall{CallID: "a", Name: "f"}, &llm.ToolCall{CallID: "b", Name: "f"}),
-				results(&llm.ToolResult{CallID: "a", Blocks: []llm.Block{&llm.Text{Text: "ok"}, &llm.Media{Kind: llm.Image, MIME: "image/png", Data: "aGk="}}}, result("b", "2")),
+				results(&llm.ToolResult{CallID: "a", Blocks: []llm.Block{&llm.Text{Text: "  ok\n"}, &llm.Media{Kind: llm.Image, MIME: "image/png", Data: "aGk="}}}, result("b", "2")),
 			},
 			want: `[{"role":"user","parts":[{"text":"Hi"}]},{"role":"model","parts":[{"functionCall":{"id":"a","name":"f","args":{}}},{"functionCall":{"id":"b","name":"f","args":{}}}]},` +
-				`{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"result":"ok [the media follow]"}}},{"functionResponse":{"id":"b","name":"f","response":{"result":"2"}}}]},` +
+				`{"role":"user","parts":[{"functionResponse":{"id":"a","name":"f","response":{"result":"  ok\n [the media follow]"}}},{"functionResponse":{"id":"b","name":"f","response":{"result":"2"}}}]},` +
 				`{"role":"user","parts":[{"text":"from the call of f:"},{"inlineData":{"mimeType":"image/png","data":"aGk="}}]}]`,
 			report: "approximated tool_result.media_split turns[2]\n",
 		},

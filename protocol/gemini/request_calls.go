@@ -178,23 +178,23 @@ func (o *openCalls) next(queues map[string][]*llm.ToolCall, key string, ok func(
 	return queue[0]
 }
 
-// readOutput unwraps the object of a function response.
+// readOutput returns the output in a function response: what unwrapped finds in the
+// object, or else the whole value. A string counts as its text, anything else as JSON.
 func readOutput(tool string, raw wire.Raw) (text string, failed bool) {
 	var o wire.Object
-	if o.UnmarshalJSON(raw) != nil {
-		return string(raw), false
+	if o.UnmarshalJSON(raw) == nil {
+		if inner, wasError, ok := unwrapped(tool, o); ok {
+			raw, failed = inner, wasError
+		}
 	}
-	inner, failed, ok := unwrapped(tool, o)
-	if !ok {
-		return string(raw), false
+	if raw.Kind() == '"' {
+		return wire.Unquote(raw), failed
 	}
-	if s, err := unquote(inner); err == nil && inner.Kind() == '"' {
-		return s, failed
-	}
-	return string(inner), failed
+	return string(raw), failed
 }
 
-// unwrapped returns the inner value: of an object with one member, or with the
+// unwrapped returns the inner value: of an object whose only member is "output" or
+// "error", which Google documents, or "result", which its SDKs write; or of one with the
 // tool's name and content, as the AI SDK writes it.
 func unwrapped(tool string, o wire.Object) (inner wire.Raw, failed, ok bool) {
 	switch len(o) {
@@ -321,7 +321,10 @@ func (w *writer) result(r *llm.ToolResult, call *llm.ToolCall, path string, medi
 	text := strings.Join(texts, "\n")
 	if outside {
 		w.report.Approximate(path, "tool_result.media_split", "media in a result follow it as the user's")
-		text = strings.TrimSpace(text + " [the media follow]")
+		if text != "" {
+			text += " "
+		}
+		text += "[the media follow]"
 	}
 	f.Response = writeOutput(text, r.Failed)
 	members := kept(r.Ext, atResponse)
