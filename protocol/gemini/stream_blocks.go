@@ -52,12 +52,13 @@ func (c *choice) part(p *part) {
 		c.delta(p.text)
 		return
 	}
-	// A signed part is a block of its own, even if it is empty (GEM-09, GEM-11).
+	// A signed part is a block of its own, even if it is empty (GEM-09, GEM-11). The seal comes
+	// first: some dialects can add it only where a block starts.
 	c.begin(kind)
+	c.s.emit(llm.SealDelta{Choice: c.index, Index: c.blocks - 1, Seal: seal(p.signature)})
 	if p.text != "" {
 		c.delta(p.text)
 	}
-	c.s.emit(llm.SealDelta{Choice: c.index, Index: c.blocks - 1, Seal: seal(p.signature)})
 	c.close()
 }
 
