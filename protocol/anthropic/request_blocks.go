@@ -27,7 +27,7 @@ func decodeBlock(raw wire.Raw) (llm.Block, error) {
 		return decodeForeign(kind, raw), nil
 	}
 	var w Block
-	if err := wire.Unmarshal(raw, &w); err != nil {
+	if err := wire.UnmarshalPart(raw, &w); err != nil {
 		return nil, err
 	}
 	meta := llm.Meta{Cache: decodeCache(w.CacheControl), Ext: extOf(w.Extra)}

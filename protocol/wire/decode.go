@@ -15,17 +15,21 @@ import (
 // this package's field types, a union, an [Opt], or a slice of one of these; Unmarshal
 // panics if it has a field of another type. It overwrites the value even if it returns
 // an error.
-func Unmarshal(data []byte, v any) error { return unmarshal(data, v, false) }
+func Unmarshal(data []byte, v any) error { return unmarshal(data, v, false, MaxDepth) }
+
+// UnmarshalPart is like Unmarshal, for a part of a request or a response that was
+// decoded before: it accepts the nesting of responses.
+func UnmarshalPart(data []byte, v any) error { return unmarshal(data, v, false, maxScanDepth) }
 
 // UnmarshalLenient is like Unmarshal, but keeps a member whose value has the wrong
-// kind for its field among the members without a field. It is for responses of
-// upstreams.
-func UnmarshalLenient(data []byte, v any) error { return unmarshal(data, v, true) }
+// kind for its field among the members without a field, and accepts deeper nesting. It
+// is for responses of upstreams.
+func UnmarshalLenient(data []byte, v any) error { return unmarshal(data, v, true, maxScanDepth) }
 
-func unmarshal(data []byte, v any, lenient bool) error {
+func unmarshal(data []byte, v any, lenient bool, depth int) error {
 	into := reflect.ValueOf(v).Elem()
 	into.SetZero()
-	if err := check(data); err != nil {
+	if err := check(data, depth); err != nil {
 		return err
 	}
 	r := root{codec: codecFor(into.Type()), into: into, decoder: decoder{data: data, lenient: lenient}}
@@ -333,8 +337,8 @@ func fatal(err error) error {
 	return err
 }
 
-// check rejects nesting beyond MaxDepth and invalid UTF-8, which the decoder accepts.
-func check(data []byte) error {
+// check rejects nesting beyond maxDepth and invalid UTF-8, which the decoder accepts.
+func check(data []byte, maxDepth int) error {
 	if !utf8.Valid(data) {
 		at := len(data) - len(bytes.TrimLeftFunc(data, func(r rune) bool { return r != utf8.RuneError }))
 		return &Error{Pointer: pointerAt(data, at), Message: "the text is not valid UTF-8"}
@@ -345,7 +349,7 @@ func check(data []byte) error {
 		case '"':
 			i = stringEnd(data, i)
 		case '{', '[':
-			if depth++; depth > MaxDepth {
+			if depth++; depth > maxDepth {
 				return &Error{Pointer: pointerAt(data, i), Message: "arrays and objects are nested too deeply"}
 			}
 		case '}', ']':

@@ -32,7 +32,7 @@
 // [Text] for a string that may be a fragment of a longer one.
 //
 // Decoding compares names exactly. It rejects duplicate names, nesting beyond
-// [MaxDepth], invalid UTF-8 and data after the value. Errors are of type [*Error] and
+// [MaxDepth] (10,000 levels in responses), invalid UTF-8 and data after the value. Errors are of type [*Error] and
 // contain a JSON pointer.
 //
 // # Unions

@@ -45,8 +45,8 @@ type Scanner struct {
 }
 
 const (
-	// maxScanDepth limits the nesting of a text that is not strict. It is the
-	// limit of the JSON library.
+	// maxScanDepth limits the nesting of a response and of any other text that is not
+	// strict. It is the limit of the JSON library.
 	maxScanDepth = 10_000
 
 	// maxScanNames limits the members of an object in strict mode, which compares

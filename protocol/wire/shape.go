@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxDepth is the maximum nesting of arrays and objects.
+// MaxDepth is the maximum nesting of arrays and objects in requests.
 const MaxDepth = 64
 
 // maxFields is the maximum number of fields of a struct: the bits of writer.written.

@@ -132,6 +132,19 @@ func TestEdits(t *testing.T) {
 	}
 }
 
+// Responses may be nested deeper than requests.
+func TestDepthOfResponses(t *testing.T) {
+	nested := func(n int) []byte { return []byte(strings.Repeat(`{"x":`, n) + `1` + strings.Repeat(`}`, n)) }
+	for name, decode := range map[string]func([]byte, any) error{"lenient": wire.UnmarshalLenient, "part": wire.UnmarshalPart} {
+		if err := decode(nested(5_000), &order{}); err != nil {
+			t.Errorf("%s, 5,000 levels: %.80s", name, err)
+		}
+		if err := decode(nested(10_001), &order{}); err == nil {
+			t.Errorf("%s: 10,001 levels are accepted", name)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	deep := strings.Repeat(`{"x":`, wire.MaxDepth) + `1` + strings.Repeat(`}`, wire.MaxDepth)
 	if err := json.Unmarshal([]byte(deep), &order{}); err != nil {
