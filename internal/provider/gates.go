@@ -41,7 +41,7 @@ func NewGates(first []Gate) *Gates {
 
 // builtInRows returns the vendors' documented rules. Exceptions precede general rules.
 func builtInRows() []Gate {
-	modern := protocol.Gates{NoSampling: true, Adaptive: true, MidSystem: true, MaxOutput: 64000}
+	modern := protocol.Gates{NoSampling: true, NoPrefill: true, Adaptive: true, MidSystem: true, MaxOutput: 64000}
 	always := modern
 	always.LeastReasoning = "low"
 	unforced := always
@@ -53,8 +53,8 @@ func builtInRows() []Gate {
 		{protocol.Anthropic, []string{"*opus-5-5*", "*fable-5-*", "*mythos-5-*"}, unforced},
 		{protocol.Anthropic, []string{"*fable*", "*mythos*"}, always},
 		{protocol.Anthropic, []string{"*opus-4-8*", "*opus-5*", "*sonnet-5*", "*haiku-5*"}, modern},
-		{protocol.Anthropic, []string{"*opus-4-7*"}, protocol.Gates{NoSampling: true, Adaptive: true, MaxOutput: 64000}},
-		{protocol.Anthropic, []string{"*opus-4-6*", "*sonnet-4-6*"}, protocol.Gates{OneSampling: true, Adaptive: true, Efforts: []string{"low", "medium", "high", "max"}, MaxOutput: 64000}},
+		{protocol.Anthropic, []string{"*opus-4-7*"}, protocol.Gates{NoSampling: true, NoPrefill: true, Adaptive: true, MaxOutput: 64000}},
+		{protocol.Anthropic, []string{"*opus-4-6*", "*sonnet-4-6*"}, protocol.Gates{OneSampling: true, NoPrefill: true, Adaptive: true, Efforts: []string{"low", "medium", "high", "max"}, MaxOutput: 64000}},
 		{protocol.Anthropic, []string{"*opus-4-1*", "*opus-4-5*", "*sonnet-4-5*", "*haiku-4-5*"}, protocol.Gates{OneSampling: true, Budget: true, MaxOutput: 32000}},
 		{protocol.Anthropic, []string{"*claude-3-*"}, protocol.Gates{Budget: true, MaxOutput: 8192}},
 		{protocol.Anthropic, []string{"*claude*"}, protocol.Gates{Budget: true, MaxOutput: 32000}},

@@ -10,7 +10,7 @@ import (
 
 func TestGates(t *testing.T) {
 	const chat, responses, anthropic, gemini = protocol.OpenAIChat, protocol.OpenAIResponses, protocol.Anthropic, protocol.Gemini
-	modern := protocol.Gates{NoSampling: true, Adaptive: true, MidSystem: true, MaxOutput: 64000}
+	modern := protocol.Gates{NoSampling: true, NoPrefill: true, Adaptive: true, MidSystem: true, MaxOutput: 64000}
 	always := modern
 	always.LeastReasoning = "low"
 	unforced := always
@@ -29,8 +29,8 @@ func TestGates(t *testing.T) {
 		{anthropic, "claude-fable-5-1", unforced},
 		{anthropic, "claude-sonnet-5-20260301", modern},
 		{anthropic, "Claude-Opus-4.8", modern},
-		{anthropic, "us.anthropic/claude-opus-4-7-v1:0", protocol.Gates{NoSampling: true, Adaptive: true, MaxOutput: 64000}},
-		{anthropic, "claude-sonnet-4-6", protocol.Gates{OneSampling: true, Adaptive: true, Efforts: []string{"low", "medium", "high", "max"}, MaxOutput: 64000}},
+		{anthropic, "us.anthropic/claude-opus-4-7-v1:0", protocol.Gates{NoSampling: true, NoPrefill: true, Adaptive: true, MaxOutput: 64000}},
+		{anthropic, "claude-sonnet-4-6", protocol.Gates{OneSampling: true, NoPrefill: true, Adaptive: true, Efforts: []string{"low", "medium", "high", "max"}, MaxOutput: 64000}},
 		{anthropic, "claude-sonnet-4-5", protocol.Gates{OneSampling: true, Budget: true, MaxOutput: 32000}},
 		{anthropic, "claude-3-5-haiku-latest", protocol.Gates{Budget: true, MaxOutput: 8192}},
 		{anthropic, "vendor/claude-sonnet-4", protocol.Gates{Budget: true, MaxOutput: 32000}},

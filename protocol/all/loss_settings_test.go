@@ -104,6 +104,7 @@ func reasoningSamples() []requestSample {
 		{name: "reasoning.budget: -1: the model decides", set: budget(-1)},
 		{name: "reasoning.budget: -1: the model decides, on a model set by a budget", set: budget(-1), gates: gates{Budget: true}},
 		{name: "reasoning.budget: while a tool is forced", base: edits(withTool, choose("required")), set: budget(2048)},
+		{name: "reasoning.budget: while the assistant speaks last", base: insertTurn(1, llm.Assistant, text("hi")), set: budget(2048)},
 		{name: "reasoning.budget: while calls without signed reasoning are answered", base: withToolResult, set: budget(2048)},
 		{name: "reasoning.show: none", base: withBudget, set: show("none")},
 		{name: "reasoning.show: auto, concise or detailed", base: withBudget, set: show("detailed")},

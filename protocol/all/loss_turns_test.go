@@ -28,6 +28,7 @@ func turnSamples() []requestSample {
 		{name: "turns.ext: of another protocol", set: func(r request) { r.Turns[0].Ext = member(r.other) }},
 		{name: "turns: the assistant speaks first", set: insertTurn(0, llm.Assistant, text(needle)), find: needle},
 		{name: "turns: the assistant speaks last, with white space at its end", set: insertTurn(1, llm.Assistant, text(needle+" \n")), find: needle},
+		{name: "turns: the assistant speaks last, on a model that does not continue it", set: insertTurn(1, llm.Assistant, text(needle)), find: needle, gates: gates{NoPrefill: true}},
 		{name: "turns: none but system text", set: func(r request) {
 			r.Turns = []llm.Turn{{Role: llm.System, Blocks: text(needle)}}
 		}, find: needle},

@@ -50,6 +50,12 @@ var foreignCases = map[string]struct {
 			assistant(call("a", "f", ""), call("b", "f", "null"), call("c", "f", "[1]"), call("d", "f", `"{\"x\":1.10}"`), call("e", "f", `{"a":1`), call("g", "f", `{"n":12345678901234567890}`)),
 			result("a", ""), result("b", ""), result("c", ""), result("d", ""), result("e", ""), result("g", "")},
 	}, protocol.Target{}},
+	"prefill_refused": {"CRQ-14: a model that does not continue an assistant turn", llm.Request{
+		Turns: []llm.Turn{say(llm.User, "q"), assistant(&llm.Text{Text: "Dear"})},
+	}, protocol.Target{Gates: protocol.Gates{NoPrefill: true}}},
+	"prefill_thinking": {"CRQ-14: no thinking before an assistant turn is continued", llm.Request{
+		Turns: []llm.Turn{say(llm.User, "q"), assistant(&llm.Text{Text: "Dear"})}, Reasoning: llm.Reasoning{Effort: "medium"},
+	}, protocol.Target{Gates: protocol.Gates{Budget: true}}},
 	"system_everywhere": {"CRQ-09, CRQ-10, CRQ-11: several leading system and developer messages, one in the middle", llm.Request{
 		Turns: []llm.Turn{say(llm.System, "one"), say(llm.Developer, "two"), say(llm.User, "q"), assistant(&llm.Text{Text: "a"}), say(llm.User, "w"), say(llm.Developer, "mid"), say(llm.User, "go")},
 	}, protocol.Target{}},

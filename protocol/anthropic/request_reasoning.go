@@ -270,6 +270,9 @@ func (e *requestEncoder) thinkingConflicts() {
 	case e.forced: // CRQ-23
 		e.report.Drop("reasoning", "reasoning.forced_tool", "a model that must call a tool cannot think first")
 		e.out.Thinking = wire.Opt[Thinking]{}
+	case typ != "disabled" && e.prefilled():
+		e.report.Drop("reasoning", "reasoning.prefill", "a model that continues an assistant turn cannot think first")
+		e.out.Thinking = wire.Opt[Thinking]{}
 	case typ == "enabled" && e.unsignedLoop():
 		e.report.Drop("reasoning", "reasoning.unsigned_history", "the call of this tool result came without signed thinking")
 		e.out.Thinking = wire.Opt[Thinking]{}

@@ -56,6 +56,10 @@ func isSystem(t llm.Turn) bool { return t.Role == llm.System || t.Role == llm.De
 func (e *requestEncoder) conversation() {
 	e.pair()
 	turns := e.req.Turns
+	if e.target.Gates.NoPrefill && e.prefilled() {
+		e.report.Refuse(protocol.At("turns", len(turns)-1), "prefill.unsupported_by_model", "the model does not continue an assistant turn; end with one of the user")
+		turns = turns[:len(turns)-1]
+	}
 	for i := leading(turns); i < len(turns); {
 		if turns[i].Role == llm.Assistant {
 			e.assistant(i)
@@ -85,6 +89,26 @@ func (e *requestEncoder) conversation() {
 		messages.Append(&m)
 	}
 	e.out.Messages = wire.Some(messages)
+}
+
+// prefilled reports whether the conversation ends with the assistant's text, which the
+// model has to continue. A paused turn, which ends with a call, is something else. CRQ-14
+func (e *requestEncoder) prefilled() bool {
+	turns := e.req.Turns
+	if len(turns) == 0 || turns[len(turns)-1].Role != llm.Assistant {
+		return false
+	}
+	blocks := turns[len(turns)-1].Blocks
+	if len(blocks) == 0 {
+		return false
+	}
+	switch b := blocks[len(blocks)-1].(type) {
+	case *llm.Text:
+		return !isBlank(b.Text)
+	case *llm.Refusal:
+		return true
+	}
+	return false
 }
 
 // open appends an empty message.

@@ -61,7 +61,7 @@ func (r rest) Prepare(c *exchange.Call, t *exchange.Target, _ exchange.Options) 
 	case "", provider.NoContinuation:
 		return nil, errNotResumable
 	case provider.ContinueTrailing:
-		if len(prefill) < minRepeat {
+		if len(prefill) < minRepeat || c.EncodeTarget(t).Gates.NoPrefill {
 			return nil, errNotResumable
 		}
 	}
