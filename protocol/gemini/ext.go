@@ -41,7 +41,7 @@ func keep(e *llm.Ext, level string, members wire.Object) {
 
 // read lists members that the neutral model has a field for, and whose original
 // JSON is kept for clients of this protocol.
-var read = []string{"createTime", "finishMessage", "citationMetadata", atBlob + "displayName", atFile + "displayName"}
+var read = []string{"createTime", "finishMessage", "citationMetadata", "logprobsResult", atBlob + "displayName", atFile + "displayName"}
 
 // note keeps a member that other protocols do not report as lost.
 func note(e *llm.Ext, name string, value wire.Raw) { keepRaw(e, protocol.MarkPrefix+name, value) }

@@ -33,6 +33,7 @@ type candidate struct {
 	message   string
 	grounding jsontext.Value
 	citations jsontext.Value
+	logprobs  jsontext.Value
 }
 
 // part is a part of a response. A part with other members than text has its JSON in
@@ -147,6 +148,8 @@ func (f *frame) candidate(s *wire.Scanner, data []byte) {
 			c.grounding = notNull(s.Value())
 		case "citationMetadata":
 			c.citations = notNull(s.Value())
+		case "logprobsResult":
+			c.logprobs = notNull(s.Value())
 		}
 	}
 }

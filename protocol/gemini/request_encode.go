@@ -287,6 +287,9 @@ func (w *writer) output(g *GenerationConfig) {
 	}
 	if o.TopLogprobs != nil {
 		g.Logprobs = wire.Some(wire.Int(*o.TopLogprobs))
+		if o.Logprobs == nil && w.req.Ext.Protocol != own {
+			g.ResponseLogprobs = wire.Some(true) // the API rejects logprobs without it
+		}
 	}
 	if len(o.Modalities) > 0 {
 		upper := make([]string, 0, len(o.Modalities))

@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"math/bits"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -139,6 +140,83 @@ func readCitations(raw jsontext.Value) []span {
 		spans = append(spans, span{0, s.Start, s.End, llm.Citation{URL: s.URI, Title: s.Title, Protocol: own}})
 	}
 	return spans
+}
+
+// readLogprobs returns log probabilities as the items of OpenAI's list, without its brackets.
+// Google has the chosen tokens in one list and the top candidates of each position in another.
+func readLogprobs(raw jsontext.Value) []byte {
+	var chosen, top [][]byte
+	s := wire.NewScanner(raw)
+	for name := range s.Members() {
+		switch string(name) {
+		case "chosenCandidates":
+			for range s.Items() {
+				chosen = append(chosen, scanToken(&s))
+			}
+		case "topCandidates":
+			for range s.Items() {
+				top = append(top, scanTop(&s))
+			}
+		}
+	}
+	if s.End() != nil {
+		return nil
+	}
+	var items []byte
+	for i, token := range chosen {
+		if i > 0 {
+			items = append(items, ',')
+		}
+		items = append(append(items, token...), `,"top_logprobs":[`...)
+		if i < len(top) {
+			items = append(items, top[i]...)
+		}
+		items = append(items, "]}"...)
+	}
+	return items
+}
+
+// scanTop returns the top candidates of one position.
+func scanTop(s *wire.Scanner) (list []byte) {
+	for name := range s.Members() {
+		if string(name) != "candidates" {
+			continue
+		}
+		for range s.Items() {
+			if len(list) > 0 {
+				list = append(list, ',')
+			}
+			list = append(append(list, scanToken(s)...), '}')
+		}
+	}
+	return list
+}
+
+// scanToken returns a token in OpenAI's form, without the closing brace. Google leaves out a
+// probability of 0. OpenAI writes one that JSON cannot express as -9999.
+func scanToken(s *wire.Scanner) []byte {
+	token, logprob := "", "0"
+	for name := range s.Members() {
+		switch string(name) {
+		case "token":
+			token = wire.Unquote(s.Value())
+		case "logProbability":
+			if v := s.Value(); v.Kind() == '0' {
+				logprob = string(v)
+			} else if v.Kind() == '"' {
+				logprob = "-9999"
+			}
+		}
+	}
+	b := wire.AppendQuote([]byte(`{"token":`), token)
+	b = append(append(append(b, `,"logprob":`...), logprob...), `,"bytes":[`...)
+	for i := range len(token) {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(b, uint64(token[i]), 10)
+	}
+	return append(b, ']')
 }
 
 // tokenLogprob is a token of OpenAI's list of log probabilities. The number keeps

@@ -42,7 +42,6 @@ func reportBlock(b llm.Block, path string, report *llm.Report) {
 	switch b := b.(type) {
 	case *llm.Text:
 		reportPhase(b, path, report)
-		reportLogprobs(b.Logprobs, path, report)
 		for _, c := range b.Citations {
 			if c.FileID != "" && c.URL == "" {
 				report.Drop(path+".citations", "citation.no_url", "a source has an address or words here, and no file")
@@ -50,7 +49,6 @@ func reportBlock(b llm.Block, path string, report *llm.Report) {
 		}
 	case *llm.Refusal:
 		report.Approximate(path, "refusal.as_text", "a refusal is text here")
-		reportLogprobs(b.Logprobs, path, report)
 	case *llm.ToolCall:
 		if _, wrapped := objectArgs(b.Args); wrapped && b.Kind != llm.CustomTool {
 			report.Approximate(path+".args", "args.wrapped", "the arguments are no JSON object and are given inside one")
@@ -62,9 +60,12 @@ func reportBlock(b llm.Block, path string, report *llm.Report) {
 	}
 }
 
-func reportLogprobs(list llm.Raw, path string, report *llm.Report) {
-	if list != "" {
-		report.Approximate(path+".logprobs", "logprobs.form", "log probabilities have another form here, without the tokens' bytes")
+func reportLogprobs(c *llm.Choice, report *llm.Report) {
+	for i, b := range c.Blocks {
+		if logprobsOf([]llm.Block{b}) != "" {
+			path := protocol.At("choices", c.Index) + "." + protocol.At("blocks", i)
+			report.Approximate(path+".logprobs", "logprobs.form", "log probabilities have another form here, without the tokens' bytes")
+		}
 	}
 }
 
@@ -196,6 +197,7 @@ func appendCandidate(b []byte, c *llm.Choice, report *llm.Report) []byte {
 	}
 	if _, has := members.Get("logprobsResult"); !has {
 		b = appendLogprobs(b, logprobsOf(c.Blocks))
+		reportLogprobs(c, report)
 	}
 	if _, has := members.Get("finishMessage"); !has && c.Stop.Explanation != "" {
 		b = wire.AppendQuote(append(b, `,"finishMessage":`...), c.Stop.Explanation)

@@ -3,6 +3,8 @@ package gemini
 import (
 	"slices"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
@@ -25,6 +27,8 @@ type choice struct {
 	bases []int // where the parts of the first event begin in the text
 	ruler ruler
 	spans []span
+
+	logprobs []byte // items in the neutral form that no text has yet
 }
 
 // blockKind is the kind of the open block.
@@ -89,6 +93,28 @@ func (c *choice) delta(text string) {
 		c.ruler.add(text)
 	}
 	c.s.emit(e)
+	if c.open == textBlock {
+		c.emitLogprobs()
+	}
+}
+
+// addLogprobs takes the log probabilities of an event.
+func (c *choice) addLogprobs(raw jsontext.Value) {
+	if items := readLogprobs(raw); len(items) > 0 {
+		if len(c.logprobs) > 0 {
+			c.logprobs = append(c.logprobs, ',')
+		}
+		c.logprobs = append(c.logprobs, items...)
+	}
+}
+
+// emitLogprobs adds the log probabilities to the open text. They are those of an event, which
+// may have several texts: the first gets all.
+func (c *choice) emitLogprobs() {
+	if len(c.logprobs) > 0 {
+		c.s.emit(llm.Logprobs{Choice: c.index, Index: c.blocks - 1, Raw: llm.Raw(c.logprobs)})
+		c.logprobs = nil
+	}
 }
 
 // close ends the open block. A text gets its sources first.

@@ -118,8 +118,12 @@ func (s *streamDecoder) candidate(in *candidate) {
 		c.spans = append(readGrounding(in.grounding), readCitations(in.citations)...)
 		c.apart = s.whole && slices.ContainsFunc(c.spans, func(s span) bool { return s.part > 0 })
 	}
+	c.addLogprobs(in.logprobs)
 	for i := range in.parts {
 		c.part(&in.parts[i])
+	}
+	if c.open == textBlock {
+		c.emitLogprobs()
 	}
 	if in.finish != "" && in.finish != "FINISH_REASON_UNSPECIFIED" {
 		c.finish, c.message = in.finish, in.message
