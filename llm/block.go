@@ -178,6 +178,7 @@ type Seal struct {
 	Form   SealForm
 	Data   string
 	Origin string // the protocol that made it
+	ID     string // the vendor's id of the sealed item, if it has one
 }
 
 // SealForm is the purpose of a seal.

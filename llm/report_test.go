@@ -91,7 +91,7 @@ func TestThoughtText(t *testing.T) {
 }
 
 func TestSealFor(t *testing.T) {
-	m := Meta{Seals: []Seal{{Signature, "a", "gemini"}, {Signature, "b", "anthropic"}}}
+	m := Meta{Seals: []Seal{{Signature, "a", "gemini", ""}, {Signature, "b", "anthropic", ""}}}
 	if s, ok := m.SealFor("anthropic"); !ok || s.Data != "b" {
 		t.Errorf("%v %v", s, ok)
 	}

@@ -24,6 +24,9 @@ var carried = map[Name]struct{ vendor, signature, encrypted, redacted string }{
 	Gemini:          {"google", "thought_signature", "encrypted_content", "redacted"},
 }
 
+// sealID is the member of a vendor's object in CarrierMember for the id of the sealed item.
+const sealID = "id"
+
 // Carry returns the value of CarrierMember for the seals of protocols other than own,
 // or "" if there are none.
 func Carry(seals []llm.Seal, own Name) llm.Raw {
@@ -38,6 +41,9 @@ func Carry(seals []llm.Seal, own Name) llm.Raw {
 			out[c.vendor] = map[string]string{}
 		}
 		out[c.vendor][member] = s.Data
+		if s.ID != "" {
+			out[c.vendor][sealID] = s.ID
+		}
 	}
 	if len(out) == 0 {
 		return ""
@@ -62,7 +68,10 @@ func Wrap(seals []llm.Seal, own Name) string {
 	return wrapped + base64.StdEncoding.EncodeToString([]byte(carried))
 }
 
-// HasWrapped reports whether a request may contain a text of Wrap. No vendor accepts such a text as its own seal.
+// Minted is a text for ids of items that the gateway makes from another vendor's reasoning. HasWrapped finds it.
+const Minted = wrapped
+
+// HasWrapped reports whether a request may contain a text of Wrap or an id with Minted. No vendor knows such a text.
 func HasWrapped(body []byte) bool { return bytes.Contains(body, []byte(wrapped)) }
 
 // Unsealed is a text like those of Wrap that contains no seals. It is for blocks in
@@ -100,13 +109,16 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 		if json.Unmarshal(vendors[c.vendor], &in, wire.Lenient) != nil {
 			continue
 		}
+		text := func(name string) (s string) {
+			_ = json.Unmarshal(in[name], &s, wire.Lenient) // what is no text is ignored
+			return s
+		}
 		for _, f := range []struct {
 			form llm.SealForm
 			name string
 		}{{llm.Signature, c.signature}, {llm.Encrypted, c.encrypted}, {llm.Redacted, c.redacted}} {
-			var data string
-			if json.Unmarshal(in[f.name], &data, wire.Lenient) == nil && data != "" {
-				seals = append(seals, llm.Seal{Form: f.form, Data: data, Origin: string(origin)})
+			if data := text(f.name); data != "" {
+				seals = append(seals, llm.Seal{Form: f.form, Data: data, Origin: string(origin), ID: text(sealID)})
 			}
 		}
 	}

@@ -95,6 +95,9 @@ func thoughtSamples() []requestSample {
 		{name: "thought block.seals seal.form .data .origin: of the same protocol", base: withHistory, set: addOwnThought, find: needle},
 		{name: "thought block.seals seal.form .data .origin: of another protocol", base: withHistory, set: func(r request) { addThought(sealedThought(llm.Signature, r.other))(r) }, find: needle},
 		{name: "thought block.seals seal.form .data .origin: redacted by Anthropic", base: withHistory, set: addThought(&llm.Thought{Meta: llm.Meta{Seals: seal(llm.Redacted, string(protocol.Anthropic))}}), find: needle},
+		{name: "seal.id: of OpenAI", base: withHistory, set: addThought(&llm.Thought{Meta: llm.Meta{
+			Seals: []llm.Seal{{Form: llm.Encrypted, Data: "x", Origin: string(protocol.OpenAIResponses), ID: "rs_" + needle}},
+		}}), find: "rs_" + needle},
 		{name: "tool_call block.seals seal.form .data .origin: of Gemini", base: withToolResult, set: func(r request) { r.call().Seals = seal(llm.Signature, string(protocol.Gemini)) }, find: needle},
 		{name: "tool_call block.seals: none, on a Gemini model of the third generation", base: withToolResult,
 			set: func(r request) { r.Model = "gemini-3-pro" }},

@@ -147,6 +147,9 @@ func responseBlockSamples() []responseSample {
 		{name: "thought block.seals seal.form .data .origin: of another protocol", base: withThought, set: func(r response) {
 			r.block().Common().Seals = seal(llm.Signature, r.other)
 		}},
+		{name: "seal.id: of OpenAI", base: withThought, set: func(r response) {
+			r.block().Common().Seals = []llm.Seal{{Form: llm.Encrypted, Data: "x", Origin: string(protocol.OpenAIResponses), ID: "rs_" + needle}}
+		}},
 		{name: "tool_call block.seals seal.form .data .origin: of another protocol", base: withCall, set: func(r response) { r.call().Seals = seal(llm.Signature, r.other) }},
 		{name: "text block.seals seal.form .data .origin: of another protocol", set: func(r response) { r.text().Seals = seal(llm.Signature, r.other) }},
 		{name: "media.kind .mime .data: image", set: appendBlock(png()), find: pngData},

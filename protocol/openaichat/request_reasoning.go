@@ -83,6 +83,7 @@ type detail struct {
 	Text      string `json:"text,omitzero"` // of the second and later thoughts of a turn
 	Signature string `json:"signature,omitzero"`
 	Data      string `json:"data,omitzero"`
+	ID        string `json:"id,omitzero"` // of the sealed item
 	Format    string `json:"format"`
 	Index     int    `json:"index"`
 }
@@ -117,7 +118,7 @@ func readDetails(details wire.List[wire.Raw]) []detail {
 // seal returns the seal of a detail. It reports false if there is none, or one of an unknown vendor.
 func (d *detail) seal() (llm.Seal, bool) {
 	origin, ok := originOf(d.Format)
-	s := llm.Seal{Form: llm.Signature, Data: d.Signature, Origin: string(origin)}
+	s := llm.Seal{Form: llm.Signature, Data: d.Signature, Origin: string(origin), ID: d.ID}
 	switch {
 	case s.Data != "":
 	case origin == protocol.Anthropic:
@@ -149,9 +150,9 @@ func detailsOf(seals []llm.Seal, number int, text string) []wire.Raw {
 		switch format := detailFormats[protocol.Name(s.Origin)]; {
 		case format == "":
 		case s.Form == llm.Signature:
-			details = append(details, detail{Type: "reasoning.text", Signature: s.Data, Format: format, Index: number})
+			details = append(details, detail{Type: "reasoning.text", Signature: s.Data, ID: s.ID, Format: format, Index: number})
 		default:
-			details = append(details, detail{Type: "reasoning.encrypted", Data: s.Data, Format: format, Index: number})
+			details = append(details, detail{Type: "reasoning.encrypted", Data: s.Data, ID: s.ID, Format: format, Index: number})
 		}
 	}
 	if number > 0 && text != "" {

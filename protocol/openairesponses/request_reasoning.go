@@ -1,6 +1,9 @@
 package openairesponses
 
 import (
+	"cmp"
+	"strings"
+
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -53,7 +56,7 @@ func (w *requestWriter) thought(t *llm.Thought, path string) {
 	}
 	o := object{}
 	o.str("type", "reasoning")
-	o.opt("id", itemID(t.ID, thoughtID))
+	o.opt("id", itemID(cmp.Or(t.ID, seal.ID), thoughtID)) // a client of another protocol has it in the seal
 	var summary, full list
 	for _, p := range t.Parts {
 		// What a client of another protocol sends back was a summary when it got
@@ -76,8 +79,16 @@ func (w *requestWriter) thought(t *llm.Thought, path string) {
 // decodeThought decodes a reasoning item.
 func decodeThought(it *Item) *llm.Thought {
 	t := &llm.Thought{Meta: llm.Meta{ID: it.ID.Value(), Ext: extOf(it.Extra)}}
-	if sealed := it.EncryptedContent.Value(); sealed != "" {
-		t.Seals = append(t.Seals, llm.Seal{Form: llm.Encrypted, Data: sealed, Origin: own})
+	minted := strings.HasPrefix(t.ID, thoughtID+protocol.Minted)
+	sealed := it.EncryptedContent.Value()
+	if foreign, wrapped := protocol.Unwrap(sealed); wrapped {
+		t.Seals, sealed, minted = foreign, "", true
+	}
+	if minted { // the gateway made the item from another vendor's reasoning
+		t.ID, t.Ext = "", llm.Ext{}
+	}
+	if sealed != "" {
+		t.Seals = append(t.Seals, llm.Seal{Form: llm.Encrypted, Data: sealed, Origin: own, ID: t.ID})
 	}
 	t.Seals = append(t.Seals, unseal(&t.Ext, value(it.ExtraContent))...)
 	for _, p := range it.Summary.Value().All() {

@@ -1,6 +1,7 @@
 package openairesponses
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -386,10 +387,8 @@ func (it *writtenItem) render(status string, fresh bool) llm.Raw {
 		if full := it.list(fresh, "reasoning_text"); full != "[]" {
 			o.raw("content", full)
 		}
-		for _, s := range it.seals {
-			if s.Origin == own && !fresh {
-				o.str("encrypted_content", s.Data)
-			}
+		if !fresh {
+			o.opt("encrypted_content", it.sealed())
 		}
 	case it.isCall():
 		o.str("status", status)
@@ -397,13 +396,25 @@ func (it *writtenItem) render(status string, fresh bool) llm.Raw {
 	default:
 		o.str("status", status)
 	}
-	if !fresh {
+	if seal, _ := (&llm.Meta{Seals: it.seals}).SealFor(own); !fresh && (it.typ != "reasoning" || seal.Data != "") {
 		o.raw(protocol.CarrierMember, protocol.Carry(it.seals, protocol.OpenAIResponses))
 	}
 	for _, m := range it.ext {
 		o.raw(m.Name, llm.Raw(m.Value))
 	}
 	return o.end()
+}
+
+// sealed returns the encrypted content of a reasoning item. That of another vendor's reasoning is a text of the gateway:
+// clients send it back and drop unknown members, and it shows that OpenAI cannot read the item.
+func (it *writtenItem) sealed() string {
+	if seal, ok := (&llm.Meta{Seals: it.seals}).SealFor(own); ok {
+		return seal.Data
+	}
+	if it.own {
+		return ""
+	}
+	return cmp.Or(protocol.Wrap(it.seals, protocol.OpenAIResponses), protocol.Unsealed)
 }
 
 func (it *writtenItem) renderCall(o *object, fresh bool) {

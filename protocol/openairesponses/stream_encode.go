@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
@@ -287,7 +288,11 @@ func (s *streamEncoder) itemID(id string, it *writtenItem) string {
 	if known := itemID(id, it.prefix()); known != "" || it.raw != "" && id != "" {
 		return cmp.Or(known, id)
 	}
-	return llm.MintID(it.prefix(), s.id, strconv.Itoa(it.index))
+	prefix := it.prefix()
+	if it.typ == "reasoning" && !it.own {
+		prefix += protocol.Minted
+	}
+	return llm.MintID(prefix, s.id, strconv.Itoa(it.index))
 }
 
 // responseID returns the source's id if it is valid in this protocol.
