@@ -74,6 +74,24 @@ const Minted = wrapped
 // HasWrapped reports whether a request may contain a text of Wrap or an id with Minted. No vendor knows such a text.
 func HasWrapped(body []byte) bool { return bytes.Contains(body, []byte(wrapped)) }
 
+// HasCarried reports whether a request has a value of CarrierMember with seals.
+func HasCarried(body []byte) bool {
+	for name := []byte(`"` + CarrierMember + `"`); ; {
+		_, rest, found := bytes.Cut(body, name)
+		if !found {
+			return false
+		}
+		body = rest
+		if value, ok := bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(":")); ok {
+			s := wire.NewScanner(value)
+			if s.Kind() == '{' && len(Uncarry(llm.Raw(s.Value()))) > 0 {
+				return true
+			}
+			body = s.Rest() // Carry nests nothing
+		}
+	}
+}
+
 // Unsealed is a text like those of Wrap that contains no seals. It is for blocks in
 // which clients require a seal although no protocol has made one.
 const Unsealed = wrapped + "e30="

@@ -14,7 +14,7 @@ func TestCarry(t *testing.T) {
 	gem := llm.Seal{Form: llm.Signature, Data: "s<&\"", Origin: string(Gemini)}
 	redacted := llm.Seal{Form: llm.Redacted, Data: "r", Origin: string(Anthropic)}
 	signed := llm.Seal{Form: llm.Signature, Data: "a", Origin: string(Anthropic)}
-	encrypted := llm.Seal{Form: llm.Encrypted, Data: "e", Origin: string(OpenAIResponses)}
+	encrypted := llm.Seal{Form: llm.Encrypted, Data: "e", Origin: string(OpenAIResponses), ID: "rs_1"}
 	for _, c := range []struct {
 		own   Name
 		seals []llm.Seal
@@ -24,7 +24,7 @@ func TestCarry(t *testing.T) {
 		{OpenAIChat, nil, "", nil},
 		{OpenAIChat, []llm.Seal{gem}, `{"google":{"thought_signature":"s<&\""}}`, []llm.Seal{gem}},
 		{OpenAIChat, []llm.Seal{gem, redacted, signed, encrypted},
-			`{"anthropic":{"redacted_thinking":"r","signature":"a"},"google":{"thought_signature":"s<&\""},"openai":{"encrypted_content":"e"}}`,
+			`{"anthropic":{"redacted_thinking":"r","signature":"a"},"google":{"thought_signature":"s<&\""},"openai":{"encrypted_content":"e","id":"rs_1"}}`,
 			[]llm.Seal{encrypted, signed, redacted, gem}},
 		{Gemini, []llm.Seal{gem}, "", nil}, // the protocol's own seal is not carried
 		{Gemini, []llm.Seal{gem, signed}, `{"anthropic":{"signature":"a"}}`, []llm.Seal{signed}},
@@ -36,6 +36,24 @@ func TestCarry(t *testing.T) {
 		}
 		if back := Uncarry(got); !reflect.DeepEqual(back, c.back) {
 			t.Errorf("%s: %v, want %v", got, back, c.back)
+		}
+	}
+}
+
+// Only a value with seals is found, also if the client has formatted its request.
+func TestHasCarried(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"messages":[{"content":[{"type":"tool_use","extra_content":{"google":{"thought_signature":"s"}}}]}]}`: true,
+		"{\"x\":{\"extra_content\" :\n {\"anthropic\": {\"signature\": \"s\"}}}}":                               true,
+		`{"x":{"extra_content":null},"y":{"extra_content":{"openai":{"encrypted_content":"e"}}}}`:               true,
+		`{"x":"extra_content"}`:                                                    false,
+		`{"x":{"extra_content":{"google":{}}}}`:                                    false,
+		`{"properties":{"extra_content":{"type":"object","properties":{"a":{}}}}}`: false,
+		`{"x":"\"extra_content\":{\"google\":{\"thought_signature\":\"s\"}}"}`:     false,
+		`{"x":"aXNvZ2xvc3M6e30="}`:                                                 false,
+	} {
+		if got := HasCarried([]byte(body)); got != want {
+			t.Errorf("%s: %t", body, got)
 		}
 	}
 }

@@ -62,6 +62,7 @@ func builtInRows() []Gate {
 		{protocol.OpenAIChat, []string{"o1*", "o3*", "o4*", "gpt-5*", "gpt-6*", "*/o1*", "*/o3*", "*/o4*", "*/gpt-5*", "*/gpt-6*"},
 			protocol.Gates{NoSampling: true, NoStop: true}},
 		{protocol.OpenAIResponses, []string{"o1*", "o3*", "o4*", "gpt-5*", "gpt-6*"}, protocol.Gates{NoSampling: true}},
+		{protocol.OpenAIChat, []string{"*gemini*"}, protocol.Gates{Carrier: true}},
 		{protocol.OpenAIChat, []string{"*deepseek*", "*kimi*"}, protocol.Gates{SystemOnly: true, ReasoningHistory: "reasoning_content"}},
 
 		{protocol.Gemini, []string{"*gemini-2-5*"}, protocol.Gates{Budget: true}},

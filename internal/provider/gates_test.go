@@ -39,6 +39,7 @@ func TestGates(t *testing.T) {
 		{chat, "openai/gpt-5.1", thinker},
 		{chat, "openai/o3", thinker},
 		{chat, "gpt-4o", protocol.Gates{}},
+		{chat, "models/gemini-3-pro", protocol.Gates{Carrier: true}},
 		{chat, "deepseek/deepseek-chat", protocol.Gates{SystemOnly: true, ReasoningHistory: "reasoning_content"}},
 		{responses, "gpt-5-mini", protocol.Gates{NoSampling: true}},
 		{gemini, "gemini-2.5-flash", protocol.Gates{Budget: true}},

@@ -101,6 +101,8 @@ func thoughtSamples() []requestSample {
 		{name: "tool_call block.seals seal.form .data .origin: of Gemini", base: withToolResult, set: func(r request) { r.call().Seals = seal(llm.Signature, string(protocol.Gemini)) }, find: needle},
 		{name: "tool_call block.seals: none, on a Gemini model of the third generation", base: withToolResult,
 			set: func(r request) { r.Model = "gemini-3-pro" }},
+		{name: "tool_call block.seals seal.form .data .origin: of Gemini, on a model that reads extra_content", base: withToolResult, set: func(r request) { r.call().Seals = seal(llm.Signature, string(protocol.Gemini)) }, find: needle,
+			gates: gates{Carrier: true}},
 		{name: "text block.seals seal.form .data .origin: of Gemini", base: withHistory, set: func(r request) { r.earlierText().Seals = seal(llm.Signature, string(protocol.Gemini)) }, find: needle},
 		{name: "thought: in the user's turn", set: addBlock(0, &llm.Thought{Parts: parts(llm.FullReasoning)}), find: needle},
 	}

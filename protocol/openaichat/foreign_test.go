@@ -63,7 +63,9 @@ func TestEncodeForeignRequest(t *testing.T) {
 		"thought wanted":   {req: llm.Request{Turns: []llm.Turn{{Role: llm.Assistant, Blocks: []llm.Block{&llm.Thought{Parts: []llm.ThoughtPart{{Text: "r"}}}, call("a", "f", "")}}}}, gates: protocol.Gates{ReasoningHistory: "reasoning_content"}, want: `"reasoning_content":"r"`},
 		"redacted thought": {req: llm.Request{Turns: []llm.Turn{{Role: llm.Assistant, Blocks: []llm.Block{&llm.Thought{Meta: llm.Meta{Seals: []llm.Seal{{Form: llm.Redacted, Data: "d", Origin: "anthropic"}}}}}}}}, gates: protocol.Gates{ReasoningHistory: "reasoning"}, want: `{"role":"assistant","content":""}`, report: "dropped turns[0].blocks[0] reasoning.foreign"},
 		"sealed call": {req: llm.Request{Turns: []llm.Turn{{Role: llm.Assistant, Blocks: []llm.Block{&llm.ToolCall{CallID: "a", Kind: llm.FunctionTool, Name: "f", Args: "{}", Meta: llm.Meta{Seals: []llm.Seal{{Form: llm.Signature, Data: "s", Origin: "gemini"}}}}}}}},
-			want: `"extra_content":{"google":{"thought_signature":"s"}}`},
+			gates: protocol.Gates{Carrier: true}, want: `"extra_content":{"google":{"thought_signature":"s"}}`},
+		"sealed call elsewhere": {req: llm.Request{Turns: []llm.Turn{{Role: llm.Assistant, Blocks: []llm.Block{&llm.ToolCall{CallID: "a", Kind: llm.FunctionTool, Name: "f", Args: "{}", Meta: llm.Meta{Seals: []llm.Seal{{Form: llm.Signature, Data: "s", Origin: "gemini"}}}}}}}},
+			want: `"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]`, report: "dropped turns[0].blocks[0] seal.foreign"},
 
 		"failed result": {req: llm.Request{Turns: called([]llm.Block{call("a", "f", "{}")}, &llm.ToolResult{CallID: "a", Name: "f", Failed: true, Blocks: []llm.Block{&llm.Text{Text: "no"}}})},
 			want: `{"role":"tool","content":"[tool error]\nno","tool_call_id":"a"}`, report: "approximated turns[1].blocks[0] tool_result.error_as_text"},

@@ -193,8 +193,9 @@ func (e *requestEncoder) foreignBlock(t *llm.Turn, b llm.Block, path string) {
 		e.breakpoint(b.Common().Cache, path) // calls and results have no member for it
 	}
 	protocol.DropExt(e.report, path, b.Common().Ext, protocol.OpenAIChat)
-	if !isCall && t.Ext.Get(originalMark(protocol.CarrierMember)) == "" {
-		e.sealed(b.Common().Seals, path)
+	switch seals := b.Common().Seals; {
+	case isCall && b.Common().Ext.Protocol != own && len(e.carried(seals)) < len(seals), !isCall && t.Ext.Get(originalMark(protocol.CarrierMember)) == "":
+		e.sealed(seals, path)
 	}
 }
 

@@ -1,6 +1,7 @@
 package openaichat
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -234,14 +235,21 @@ func (e *requestEncoder) call(m *Message, c *llm.ToolCall) {
 		m.FunctionCall = wire.Some(FunctionCall{Name: wire.Some(name), Arguments: wire.Some(NewArguments(c.Args))})
 		return
 	}
-	sent := c
+	sent := *c
+	sent.Seals = e.carried(c.Seals)
 	if e.wraps(c.Kind) {
-		function := *c
-		function.Kind, function.Args = llm.FunctionTool, `{"input":`+string(wire.AppendQuote(nil, c.Args))+"}"
-		sent = &function
+		sent.Kind, sent.Args = llm.FunctionTool, `{"input":`+string(wire.AppendQuote(nil, c.Args))+"}"
 	}
-	out := encodeCall(sent, e.ids.of(c), name)
+	out := encodeCall(&sent, e.ids.of(c), name)
 	m.addCall(&out)
+}
+
+// carried returns the seals of a call that the model can read.
+func (e *requestEncoder) carried(seals []llm.Seal) []llm.Seal {
+	if !e.target.Gates.Carrier {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(seals), func(s llm.Seal) bool { return s.Origin != string(protocol.Gemini) })
 }
 
 func (m *Message) addCall(c *ToolCall) {

@@ -1,0 +1,96 @@
+package all_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
+)
+
+// A client sends a vendor's seals back. They return to that vendor, and no other vendor gets them or the texts in which
+// the gateway wraps them.
+func TestSealsReachOnlyTheirMaker(t *testing.T) {
+	for origin, form := range map[protocol.Name]llm.SealForm{protocol.Anthropic: llm.Signature, protocol.OpenAIResponses: llm.Encrypted, protocol.Gemini: llm.Signature} {
+		for _, client := range all.Codecs() {
+			body := secondRequest(t, client, sealedResponse(origin, form))
+			for _, upstream := range all.Codecs() {
+				t.Run(string(origin+" by "+client.Name()+" to "+upstream.Name()), func(t *testing.T) {
+					req, err := client.DecodeRequest(protocol.Incoming{Body: body, Path: "/v1beta/models/m:generateContent"})
+					if err != nil {
+						t.Fatalf("%v\n%s", err, body)
+					}
+					var report llm.Report
+					out, err := upstream.EncodeRequest(req, protocol.Target{Model: "m"}, &report)
+					if err != nil {
+						t.Fatal(err)
+					}
+					sent := string(out.Body)
+					switch has := strings.Contains(sent, sealData); {
+					case upstream.Name() == origin && !has:
+						t.Errorf("the seal is lost: %s", sent)
+					case upstream.Name() == protocol.OpenAIChat && client.Name() == protocol.OpenAIChat: // its servers have seals of their own
+					case upstream.Name() != origin && has:
+						t.Errorf("the seal is sent: %s", sent)
+					case upstream.Name() != origin && len(report.Losses) == 0:
+						t.Errorf("no loss is reported: %s", sent)
+					}
+					if protocol.HasWrapped(out.Body) {
+						t.Errorf("a text of the gateway is sent: %s", sent)
+					}
+				})
+			}
+		}
+	}
+}
+
+const sealData = "U2VhbGVk"
+
+// sealedResponse returns a response with a vendor's seals: on reasoning, and on a text and a call if it is Gemini's.
+func sealedResponse(origin protocol.Name, form llm.SealForm) *llm.Response {
+	sealed := llm.Meta{Seals: []llm.Seal{{Form: form, Data: sealData, Origin: string(origin)}}}
+	var others llm.Meta
+	if origin == protocol.Gemini {
+		others = sealed
+	}
+	return &llm.Response{ID: "x", Model: "m", Choices: []llm.Choice{{Stop: llm.Stop{Kind: llm.ToolUse}, Blocks: []llm.Block{
+		&llm.Thought{Meta: sealed, Parts: []llm.ThoughtPart{{Form: llm.SummaryReasoning, Text: "hm"}}},
+		&llm.Text{Meta: others, Text: "I look."},
+		&llm.ToolCall{Meta: others, CallID: "call_1", Kind: llm.FunctionTool, Name: "f", Args: "{}"},
+	}}}}
+}
+
+// secondRequest returns the request of a client that has received a response and sends it back with the result of its call.
+func secondRequest(t *testing.T, client protocol.Translator, resp *llm.Response) []byte {
+	t.Helper()
+	var got struct {
+		Choices []struct {
+			Message jsontext.Value `json:"message"`
+		} `json:"choices"`
+		Output     []jsontext.Value `json:"output"`
+		Content    jsontext.Value   `json:"content"`
+		Candidates []struct {
+			Content jsontext.Value `json:"content"`
+		} `json:"candidates"`
+	}
+	if err := json.Unmarshal(client.EncodeResponse(resp, &llm.Request{Model: "m"}, &llm.Report{}), &got); err != nil {
+		t.Fatal(err)
+	}
+	switch client.Name() {
+	case protocol.OpenAIChat:
+		return []byte(`{"model":"m","messages":[{"role":"user","content":"q"},` + string(got.Choices[0].Message) + `,{"role":"tool","tool_call_id":"call_1","content":"1"}]}`)
+	case protocol.OpenAIResponses:
+		items := make([]string, len(got.Output))
+		for i, item := range got.Output {
+			items[i] = string(item)
+		}
+		return []byte(`{"model":"m","store":false,"input":[{"role":"user","content":"q"},` + strings.Join(items, ",") + `,{"type":"function_call_output","call_id":"call_1","output":"1"}]}`)
+	case protocol.Anthropic:
+		return []byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":` + string(got.Content) + `},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"1"}]}]}`)
+	}
+	return []byte(`{"contents":[{"role":"user","parts":[{"text":"q"}]},` + string(got.Candidates[0].Content) + `,{"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"f","response":{"output":"1"}}}]}]}`)
+}
