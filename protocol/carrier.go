@@ -57,6 +57,9 @@ func Carry(seals []llm.Seal, own Name) llm.Raw {
 // wrapped is the prefix of the text that Wrap returns: "isogloss:" in base64.
 const wrapped = "aXNvZ2xvc3M6"
 
+// Minted is a part of the ids of items that the gateway makes from another vendor's reasoning. HasForeign finds it.
+const Minted = wrapped
+
 // Wrap returns the seals of protocols other than own as one opaque text, or "" if
 // there are none. It is for dialects whose clients send a seal of the dialect back but
 // drop unknown members: the text takes the place of such a seal.
@@ -68,26 +71,31 @@ func Wrap(seals []llm.Seal, own Name) string {
 	return wrapped + base64.StdEncoding.EncodeToString([]byte(carried))
 }
 
-// Minted is a text for ids of items that the gateway makes from another vendor's reasoning. HasWrapped finds it.
-const Minted = wrapped
+// HasForeign reports whether a request in the dialect own may contain seals of other protocols: a text of Wrap, or
+// CarrierMember with a vendor's name. No vendor accepts them, except that CarrierMember belongs to Google's
+// OpenAI-compatible API.
+func HasForeign(body []byte, own Name) bool {
+	return bytes.Contains(body, []byte(wrapped)) || own != OpenAIChat && hasCarrier(body)
+}
 
-// HasWrapped reports whether a request may contain a text of Wrap or an id with Minted. No vendor knows such a text.
-func HasWrapped(body []byte) bool { return bytes.Contains(body, []byte(wrapped)) }
-
-// HasCarried reports whether a request has a value of CarrierMember with seals.
-func HasCarried(body []byte) bool {
-	for name := []byte(`"` + CarrierMember + `"`); ; {
-		_, rest, found := bytes.Cut(body, name)
+// hasCarrier reports whether a body contains CarrierMember with a vendor's name as its first member.
+func hasCarrier(body []byte) bool {
+	for {
+		_, rest, found := bytes.Cut(body, []byte(CarrierMember+`"`))
 		if !found {
 			return false
 		}
 		body = rest
-		if value, ok := bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(":")); ok {
-			s := wire.NewScanner(value)
-			if s.Kind() == '{' && len(Uncarry(llm.Raw(s.Value()))) > 0 {
+		for _, token := range []string{":", "{", `"`} {
+			rest, found = bytes.CutPrefix(bytes.TrimLeft(rest, " \t\r\n"), []byte(token))
+			if !found {
+				break
+			}
+		}
+		for _, c := range carried {
+			if found && bytes.HasPrefix(rest, []byte(c.vendor+`"`)) {
 				return true
 			}
-			body = s.Rest() // Carry nests nothing
 		}
 	}
 }

@@ -56,10 +56,6 @@ type Dialect struct {
 	// SealMarks are the quoted names of members that hold sealed reasoning, or refer to it.
 	SealMarks []string
 
-	// Carrier says that CarrierMember is a member of the dialect: a request with seals of other
-	// vendors in it is not translated for that.
-	Carrier bool
-
 	// Extensions are members by which a vendor extends the dialect.
 	Extensions []Extension
 

@@ -40,25 +40,26 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// Only a value with seals is found, also if the client has formatted its request.
-func TestHasCarried(t *testing.T) {
+// Uncarry finds the seals in a carrier that the client has changed.
+func TestHasForeign(t *testing.T) {
 	for body, want := range map[string]bool{
-		`{"messages":[{"content":[{"type":"tool_use","extra_content":{"google":{"thought_signature":"s"}}}]}]}`: true,
-		"{\"x\":{\"extra_content\" :\n {\"anthropic\": {\"signature\": \"s\"}}}}":                               true,
-		`{"x":{"extra_content":null},"y":{"extra_content":{"openai":{"encrypted_content":"e"}}}}`:               true,
-		`{"x":"extra_content"}`:                                                    false,
-		`{"x":{"extra_content":{"google":{}}}}`:                                    false,
-		`{"properties":{"extra_content":{"type":"object","properties":{"a":{}}}}}`: false,
-		`{"x":"\"extra_content\":{\"google\":{\"thought_signature\":\"s\"}}"}`:     false,
-		`{"x":"aXNvZ2xvc3M6e30="}`:                                                 false,
+		`{"signature":"aXNvZ2xvc3M6e30="}`:                             true,
+		`{"extra_content":{"google":{"thought_signature":"s"}}}`:       true,
+		"{\"extra_content\" :\n{ \"openai\" : {}}}":                    true,
+		`{"properties":{"extra_content":{"type":"string"}}}`:           false,
+		`{"text":"{\"extra_content\":{\"google\":{}}}"}`:               false,
+		`{"extra_content":1,"a":{"extra_content":{"anthropic":null}}}`: true,
+		`{"extra_content`: false,
 	} {
-		if got := HasCarried([]byte(body)); got != want {
-			t.Errorf("%s: %t", body, got)
+		if got := HasForeign([]byte(body), Anthropic); got != want {
+			t.Errorf("HasForeign(%s) = %t, want %t", body, got, want)
 		}
+	}
+	if HasForeign([]byte(`{"extra_content":{"google":{"thought_signature":"s"}}}`), OpenAIChat) {
+		t.Error("the member of Google's OpenAI-compatible API is foreign to Chat")
 	}
 }
 
-// Uncarry finds the seals in a carrier that the client has changed.
 func TestUncarryIgnoresOtherMembers(t *testing.T) {
 	seal := []llm.Seal{{Form: llm.Signature, Data: "s", Origin: string(Gemini)}}
 	for raw, want := range map[llm.Raw][]llm.Seal{

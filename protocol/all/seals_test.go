@@ -39,7 +39,7 @@ func TestSealsReachOnlyTheirMaker(t *testing.T) {
 					case upstream.Name() != origin && len(report.Losses) == 0:
 						t.Errorf("no loss is reported: %s", sent)
 					}
-					if protocol.HasWrapped(out.Body) {
+					if protocol.HasForeign(out.Body, upstream.Name()) {
 						t.Errorf("a text of the gateway is sent: %s", sent)
 					}
 				})

@@ -36,7 +36,6 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 		Prompt:         protocol.Prompt{Tools: "tools", Turns: "messages"},
 		CacheSalt:      "cache_salt",
 		SealMarks:      []string{`"reasoning_details"`},
-		Carrier:        true,
 		Finishes:       []string{"stop", "length", "tool_calls", "function_call"},
 		Overflow:       llm.ContextLength,
 		Extensions:     []protocol.Extension{{Member: "nvext", Check: CheckNvExt}},

@@ -33,10 +33,9 @@ type attempt struct {
 }
 
 // Prepare applies the configured edits to the client's body. A conversation that began with another vendor's model may
-// contain seals and items that the gateway has made and that the vendor would reject. The translating lane takes them out.
+// contain seals that the gateway has wrapped and that the vendor would reject. The translating lane takes them out.
 func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
-	text := c.Body.Text()
-	if c.Operation == protocol.Generate && (protocol.HasWrapped(text) || !c.Dialect.Carrier && protocol.HasCarried(text)) {
+	if c.Operation == protocol.Generate && protocol.HasForeign(c.Body.Text(), c.Dialect.Name) {
 		return l.Translate.Prepare(c, t, o)
 	}
 	a := &attempt{lane: l, call: c, target: t}
