@@ -193,8 +193,11 @@ func (e *requestEncoder) foreignBlock(t *llm.Turn, b llm.Block, path string) {
 		e.breakpoint(b.Common().Cache, path) // calls and results have no member for it
 	}
 	protocol.DropExt(e.report, path, b.Common().Ext, protocol.OpenAIChat)
-	switch seals := b.Common().Seals; {
-	case isCall && b.Common().Ext.Protocol != own && len(e.carried(seals)) < len(seals), !isCall && t.Ext.Get(originalMark(protocol.CarrierMember)) == "":
+	seals, sent := b.Common().Seals, t.Ext.Get(originalMark(protocol.CarrierMember)) != ""
+	if isCall {
+		sent = b.Common().Ext.Protocol == own || len(e.carried(seals)) == len(seals)
+	}
+	if !sent {
 		e.sealed(seals, path)
 	}
 }
