@@ -118,7 +118,9 @@ func (s *streamDecoder) candidate(in *candidate) {
 		c.spans = append(readGrounding(in.grounding), readCitations(in.citations)...)
 		c.apart = s.whole && slices.ContainsFunc(c.spans, func(s span) bool { return s.part > 0 })
 	}
-	c.addLogprobs(in.logprobs)
+	if len(in.logprobs) > 0 {
+		c.addLogprobs(in.logprobs)
+	}
 	for i := range in.parts {
 		c.part(&in.parts[i])
 	}
