@@ -1,8 +1,10 @@
 package agents
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
@@ -31,6 +33,16 @@ type agent struct {
 	further string
 	// reaches is what some request to the upstream has to hold.
 	reaches string
+	// shell calls the agent's tool for commands.
+	shell func(command string) call
+	// dialogue opens a conversation in one process, in which the model can be changed. nil
+	// has the agent resume the conversation by another command.
+	dialogue func(t *testing.T, s *site) *dialogue
+	// textOnly has no calls in a conversation that is resumed, for which a fault of the
+	// agent is the reason.
+	textOnly bool
+	// drops has an agent that drops its reasoning when it resumes a conversation.
+	drops bool
 	// turns are what the model says in order, the last of them but for its text.
 	turns []turn
 	// told are the codes of what the gateway has to own up to, by the upstream's dialect.
@@ -41,7 +53,7 @@ type agent struct {
 
 // agents are all that do the job.
 func agents() []*agent {
-	list := []*agent{codex(), codexPatching(), codexSearching(), codexScripting(), gemini()}
+	list := []*agent{claude(), codex(), codexPatching(), codexSearching(), codexScripting(), gemini()}
 	return append(append(list, opencode()...), pi()...)
 }
 
@@ -59,6 +71,25 @@ type site struct {
 	cache        string // where setup.sh put the agents and Node
 	url, key     string // of the gateway
 	model        string
+	others       []string // further models that the settings list
+	resume       bool     // the agent goes on with its latest conversation
+}
+
+// resumed adds the flags with which the agent goes on, if it is to.
+func (s *site) resumed(line []string, flags ...string) []string {
+	if s.resume {
+		return append(line, flags...)
+	}
+	return line
+}
+
+// each returns a text for every model, with commas between them.
+func (s *site) each(format string) string {
+	var all []string
+	for _, name := range append([]string{s.model}, s.others...) {
+		all = append(all, fmt.Sprintf(format, name))
+	}
+	return strings.Join(all, ", ")
 }
 
 func newSite(t *testing.T, url, model string) *site {

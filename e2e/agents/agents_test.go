@@ -12,7 +12,8 @@ import (
 )
 
 // TestAgents has every agent do the job on upstreams of all four dialects, through one
-// gateway, and answer once from a real engine. The table of what was done is in
+// gateway, and answer once from a real engine. Then a conversation moves from vendor to
+// vendor, by failover and by the agent's own change of models. The table of what was done is in
 // docs/evidence/compatibility.md.
 func TestAgents(t *testing.T) {
 	all := agents()
@@ -25,10 +26,12 @@ func TestAgents(t *testing.T) {
 				done := t.Run(d.Name, func(t *testing.T) { w.play(t, a, d) })
 				w.note(a, d.Name, done)
 			}
-			if !a.variant { // to an engine all of them are one
-				done := t.Run("engine", func(t *testing.T) { w.ask(t, a) })
-				w.note(a, "engine", done)
+			if a.variant { // to an engine all of them are one
+				return
 			}
+			w.note(a, "engine", t.Run("engine", func(t *testing.T) { w.ask(t, a) }))
+			w.note(a, "failover", t.Run("failover", func(t *testing.T) { failsOver(t, a, route(a)) }))
+			w.note(a, "switch", t.Run("switch", func(t *testing.T) { switches(t, a, route(a)) }))
 		})
 	}
 }

@@ -15,12 +15,14 @@ func codexAgent() agent {
 		pack: "@openai/codex", version: "0.166.0", dialect: "openai-responses",
 		setUp: func(t *testing.T, s *site) { s.write(t, ".codex/config.toml", codexSettings(s)) },
 		command: func(s *site, prompt string) []string {
-			return []string{
+			line := []string{
 				s.module("@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex"),
-				"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", prompt,
+				"exec", "--skip-git-repo-check", "--sandbox", "danger-full-access",
 			}
+			return append(s.resumed(line, "resume", "--last"), prompt)
 		},
 		environment: func(s *site) []string { return []string{"ISOGLOSS_KEY=" + s.key} },
+		shell:       shell,
 	}
 }
 
@@ -125,6 +127,7 @@ func codexScripting() *agent {
 	run := func(command string) call {
 		return script("text(await tools.exec_command({cmd: " + testrig.Quote(command) + "}))")
 	}
+	a.shell = run
 	a.turns = []turn{
 		{run("cat notes.txt")},
 		{{space: "collaboration", tool: "list_agents", args: "{}"}},

@@ -21,14 +21,20 @@ func gemini() *agent {
 `)
 		},
 		command: func(s *site, prompt string) []string {
-			return []string{
+			line := []string{
 				s.node(), s.module("@google/gemini-cli/bundle/gemini.js"),
-				"--skip-trust", "--approval-mode", "yolo", "-m", s.model, "-p", prompt,
+				"--skip-trust", "--approval-mode", "yolo", "-m", s.model,
 			}
+			return append(s.resumed(line, "--resume", "latest"), "-p", prompt)
 		},
 		environment: func(s *site) []string {
 			return []string{"GEMINI_API_KEY=" + s.key, "GOOGLE_GEMINI_BASE_URL=" + s.url}
 		},
+		shell: func(command string) call {
+			return call{tool: "run_shell_command", args: args(map[string]any{"command": command})}
+		},
+		// It sends each result twice after --resume, which Google refuses: gemini-cli #29365.
+		textOnly: true,
 		// Its search asks another model, with a tool that the vendor runs: here Anthropic.
 		further: "gemini-3-flash-preview", reaches: `"type":"web_search_`,
 		turns: []turn{

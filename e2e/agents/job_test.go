@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,21 +78,21 @@ func answer(results []string) string { return "The notes are signed by " + signe
 // output, and all that it prints.
 func (a *agent) run(t *testing.T, s *site, prompt string) (out, all string) {
 	t.Helper()
+	a.installed(t, s)
 	a.setUp(t, s)
-	about, err := os.ReadFile(s.module(a.pack + "/package.json"))
-	if err != nil {
-		t.Fatalf("%s is missing: %v; run e2e/setup.sh agents", a.title, err)
-	}
-	if v := testrig.Parse(about).Str("version"); v != a.version {
-		t.Fatalf("%s is installed at %s, and the table says %s", a.title, v, a.version)
-	}
-	line := a.command(s, prompt)
+	var stdout bytes.Buffer
+	everything := &rig.Log{}
+	a.start(t, s, a.command(s, prompt), nil, writers{&stdout, everything}, everything)
+	return stdout.String(), everything.String()
+}
+
+// start runs a command line of the agent and waits for its end.
+func (a *agent) start(t *testing.T, s *site, line []string, in io.Reader, out, log io.Writer) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	var stdout bytes.Buffer
-	everything := &rig.Log{}
-	cmd.Stdout, cmd.Stderr = writers{&stdout, everything}, everything
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, log
 	cmd.Dir = s.folder
 	// A bare environment: no proxy, no key and no base URL of the user leaks in.
 	cmd.Env = append([]string{"HOME=" + s.home, "PATH=/usr/local/bin:/usr/bin:/bin", "NO_COLOR=1"}, a.environment(s)...)
@@ -102,7 +103,7 @@ func (a *agent) run(t *testing.T, s *site, prompt string) (out, all string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
-	err = cmd.Run()
+	err := cmd.Run()
 	if cmd.Process != nil {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // mostly there is none left
 	}
@@ -113,7 +114,18 @@ func (a *agent) run(t *testing.T, s *site, prompt string) (out, all string) {
 	case err != nil:
 		t.Errorf("%s ends with %v", a.title, err)
 	}
-	return stdout.String(), everything.String()
+}
+
+// installed holds that the agent is there at the table's version.
+func (a *agent) installed(t *testing.T, s *site) {
+	t.Helper()
+	about, err := os.ReadFile(s.module(a.pack + "/package.json"))
+	if err != nil {
+		t.Fatalf("%s is missing: %v; run e2e/setup.sh agents", a.title, err)
+	}
+	if v := testrig.Parse(about).Str("version"); v != a.version {
+		t.Fatalf("%s is installed at %s, and the table says %s", a.title, v, a.version)
+	}
 }
 
 // writers writes to two, of which neither fails.
@@ -133,22 +145,7 @@ func (w writers) Write(p []byte) (int, error) {
 func (m *model) checkUpstream(t *testing.T, job *rig.Dialect, got []*rig.Received) {
 	t.Helper()
 	for i, g := range got {
-		d := dialectAt(g.Path())
-		if v := g.Header.Get(d.Key); v != d.KeyValue {
-			t.Errorf("request %d has %s %q, want the provider's", i, d.Key, v)
-		}
-		for name, values := range g.Header {
-			if strings.Contains(strings.Join(values, "\n"), rig.ClientKey) {
-				t.Errorf("request %d carries the client's key in %s", i, name)
-			}
-		}
-		if bytes.Contains(g.Body, []byte(rig.ClientKey)) || strings.Contains(g.URI, rig.ClientKey) {
-			t.Errorf("request %d carries the client's key", i)
-		}
-		f := d.Asked(g)
-		if len(f.Wrong) > 0 {
-			t.Errorf("request %d would be refused: %s", i, strings.Join(f.Wrong, "; "))
-		}
+		d, f := checkRequest(t, i, g)
 		at, _ := m.reply(f)
 		if at != side && (d.Name != job.Name || f.Model != d.Target || !f.Stream) {
 			t.Errorf("request %d asks %s for %q, streamed: %t; want %q of %s streamed", i, d.Name, f.Model, f.Stream, job.Target, job.Name)
@@ -157,6 +154,29 @@ func (m *model) checkUpstream(t *testing.T, job *rig.Dialect, got []*rig.Receive
 			t.Errorf("request %d does not declare %s, which the model calls then", i, name)
 		}
 	}
+}
+
+// checkRequest holds that a request has the provider's key, no trace of the client's and
+// nothing that its vendor would refuse.
+func checkRequest(t *testing.T, i int, g *rig.Received) (*rig.Dialect, rig.Facts) {
+	t.Helper()
+	d := dialectAt(g.Path())
+	if v := g.Header.Get(d.Key); v != d.KeyValue {
+		t.Errorf("request %d has %s %q, want the provider's", i, d.Key, v)
+	}
+	for name, values := range g.Header {
+		if strings.Contains(strings.Join(values, "\n"), rig.ClientKey) {
+			t.Errorf("request %d carries the client's key in %s", i, name)
+		}
+	}
+	if bytes.Contains(g.Body, []byte(rig.ClientKey)) || strings.Contains(g.URI, rig.ClientKey) {
+		t.Errorf("request %d carries the client's key", i)
+	}
+	f := d.Asked(g)
+	if len(f.Wrong) > 0 {
+		t.Errorf("request %d would be refused: %s", i, strings.Join(f.Wrong, "; "))
+	}
+	return d, f
 }
 
 // checkTurns holds that each turn was asked for once, and that there were some.

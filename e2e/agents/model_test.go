@@ -2,6 +2,7 @@ package agents
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -36,7 +37,13 @@ func (c call) flat() string {
 type model struct {
 	turns  []turn
 	answer func(results []string) string
-	cut    int // the turn whose first answer breaks off half way; 0 for none
+	cut    int    // the turn whose first answer breaks off half way; 0 for none
+	busy   int    // the turn for which the upstream is overloaded at first; 0 for none
+	thinks bool   // before the answer too
+	known  string // a tool that only requests of the job declare; default the first that is called
+	// route has the dialect in which each turn is served, the last of them all further
+	// turns. The others fail meanwhile. Empty serves all.
+	route []string
 
 	mu   sync.Mutex
 	took []int // the turn of each request, in order; side for one beside the job
@@ -48,9 +55,15 @@ const side = -1
 func (m *model) step(r *rig.Received) bool {
 	d := dialectAt(r.Path())
 	at, reply := m.reply(d.Asked(r))
-	if m.breaks(at) {
+	if m.fails(&m.cut, at) {
 		all := d.Reply(reply).Stream().All()
 		return rig.CutStream(all[:len(all)/2]...)(r)
+	}
+	if m.fails(&m.busy, at) {
+		return rig.Whole(overloaded, d.Problem(overloaded, "Overloaded"))(r)
+	}
+	if by := m.servedBy(at); by != "" && by != d.Name {
+		return rig.Whole(http.StatusInternalServerError, d.Problem(http.StatusInternalServerError, "Internal error"))(r)
 	}
 	m.mu.Lock()
 	m.took = append(m.took, at)
@@ -64,20 +77,31 @@ func dialectAt(path string) *rig.Dialect {
 	return all[slices.IndexFunc(all, func(d *rig.Dialect) bool { return strings.HasPrefix(path, d.Prefix+"/") })]
 }
 
-// breaks reports whether this answer is the one that breaks off.
-func (m *model) breaks(at int) bool {
+// overloaded is the status with which Anthropic refuses what it has no capacity for.
+const overloaded = 529
+
+// fails reports whether the turn is the one that fails, which it does once.
+func (m *model) fails(failing *int, at int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	cut := m.cut > 0 && at == m.cut
-	if cut {
-		m.cut = 0
+	fails := *failing > 0 && at == *failing
+	if fails {
+		*failing = 0
 	}
-	return cut
+	return fails
+}
+
+// servedBy is the dialect in which a turn is served, or "" for any.
+func (m *model) servedBy(at int) string {
+	if len(m.route) == 0 || at == side {
+		return ""
+	}
+	return m.route[min(at, len(m.route)-1)]
 }
 
 // reply is what the model says, and which turn that is.
 func (m *model) reply(f rig.Facts) (int, testrig.Reply) {
-	if !slices.Contains(f.Tools, m.turns[0][0].flat()) {
+	if !slices.Contains(f.Tools, m.tool()) {
 		return side, testrig.Reply{Words: []string{"Paint", "ing notes"}}
 	}
 	past := len(f.Results)
@@ -87,7 +111,19 @@ func (m *model) reply(f rig.Facts) (int, testrig.Reply) {
 		}
 		past -= len(t)
 	}
-	return len(m.turns), testrig.Reply{Words: pieces(m.answer(f.Results))}
+	last := testrig.Reply{Words: pieces(m.answer(f.Results))}
+	if m.thinks {
+		last.Thought = []string{"All ", "is done."}
+	}
+	return len(m.turns), last
+}
+
+// tool is the one by which requests of the job are known.
+func (m *model) tool() string {
+	if m.known != "" {
+		return m.known
+	}
+	return m.turns[0][0].flat()
 }
 
 // calls are those of a turn, each in the form that the tool was declared in: what was a

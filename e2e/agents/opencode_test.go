@@ -35,14 +35,15 @@ func opencodeWith(name, provider, dialect, path string, told map[string][]string
       "npm": "`+provider+`",
       "name": "Isogloss",
       "options": { "baseURL": "`+s.url+path+`", "apiKey": "{env:ISOGLOSS_KEY}" },
-      "models": { "`+s.model+`": { "reasoning": true, "limit": { "context": 128000, "output": 16000 } } }
+      "models": {`+s.each(`"%s": { "reasoning": true, "limit": { "context": 128000, "output": 16000 } }`)+`}
     }
   }
 }
 `)
 		},
 		command: func(s *site, prompt string) []string {
-			return []string{s.module("opencode-linux-x64/bin/opencode"), "run", "-m", "isogloss/" + s.model, prompt}
+			line := []string{s.module("opencode-linux-x64/bin/opencode"), "run", "-m", "isogloss/" + s.model}
+			return append(s.resumed(line, "--continue"), prompt)
 		},
 		environment: func(s *site) []string {
 			return []string{
@@ -50,6 +51,9 @@ func opencodeWith(name, provider, dialect, path string, told map[string][]string
 				"OPENCODE_DISABLE_MODELS_FETCH=1", "OPENCODE_DISABLE_DEFAULT_PLUGINS=1", "OPENCODE_DISABLE_LSP_DOWNLOAD=1",
 				"npm_config_registry=http://127.0.0.1:9", // it would fetch a package of types for plugins
 			}
+		},
+		shell: func(command string) call {
+			return call{tool: "bash", args: args(map[string]any{"command": command})}
 		},
 		turns: []turn{
 			{{tool: "read", args: args(map[string]any{"filePath": "notes.txt"})}},

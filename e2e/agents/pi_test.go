@@ -31,20 +31,24 @@ func piWith(name, api, dialect, path string, told map[string][]string) *agent {
       "baseUrl": "`+s.url+path+`",
       "api": "`+api+`",
       "apiKey": "ISOGLOSS_KEY",
-      "models": [{ "id": "`+s.model+`", "reasoning": true }]
+      "models": [`+s.each(`{ "id": "%s", "reasoning": true }`)+`]
     }
   }
 }
 `)
 		},
 		command: func(s *site, prompt string) []string {
-			return []string{
+			line := []string{
 				s.node(), s.module("@mariozechner/pi-coding-agent/dist/cli.js"),
-				"--provider", "isogloss", "--model", s.model, "-p", prompt,
+				"--provider", "isogloss", "--model", s.model,
 			}
+			return append(s.resumed(line, "--continue"), "-p", prompt)
 		},
 		environment: func(s *site) []string {
 			return []string{"ISOGLOSS_KEY=" + s.key, "PI_OFFLINE=1"} // it looks for news at every start
+		},
+		shell: func(command string) call {
+			return call{tool: "bash", args: args(map[string]any{"command": command})}
 		},
 		turns: []turn{
 			{{tool: "read", args: args(map[string]any{"path": "notes.txt"})}},

@@ -8,6 +8,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
+// further are the columns beside those of the dialects, for one row of each agent.
+var further = []string{"engine", "failover", "switch"}
+
 // publish prints the table of what was done and holds that the page says so. Only a run
 // of all agents knows.
 func (w *world) publish(t *testing.T) {
@@ -18,7 +21,7 @@ func (w *world) publish(t *testing.T) {
 	for _, a := range agents() {
 		all += len(rig.Dialects())
 		if !a.variant {
-			all++
+			all += len(further)
 		}
 	}
 	if len(w.cells) < all {
@@ -34,14 +37,18 @@ func (w *world) table() string {
 	b.WriteString(`Each agent does a small task in its own folder: it reads a file, changes it with its own tool, runs a command and reports what it
 read. The upstream is a scripted, streaming model. A run checks the file, the effect of the command and the report, that each
 turn was requested once, that no request contained anything that the vendor rejects, and that the gateway reported its losses.
-The last column is text from a real engine (llama.cpp).
+The column *engine* is text from a real engine (llama.cpp).
+
+In the last two columns a conversation with calls moves over three vendors and returns to the first: by *failover*, with one vendor
+serving each turn while the others fail, and by a *switch* of models, in the same process or by resuming the conversation. A run checks
+that each request has all prompts, answers, calls and results so far, every seal of the vendor that it goes to, and no seal of another.
 
 `)
 	rows := [][]string{{"agent", "version", "speaks"}}
 	for _, d := range rig.Dialects() {
 		rows[0] = append(rows[0], d.Name)
 	}
-	rows[0] = append(rows[0], "engine")
+	rows[0] = append(rows[0], further...)
 	for _, a := range agents() {
 		row := []string{a.title, a.version, a.dialect}
 		for _, upstream := range rows[0][3:] {

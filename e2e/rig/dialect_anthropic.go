@@ -48,6 +48,7 @@ func anthropicAsked(rec *Received) Facts {
 	f.checkNames(`^[a-zA-Z0-9_-]{1,128}$`)
 	f.checkAnthropicTools(o.List("tools"))
 	f.checkAnthropicTurns(o.List("messages"))
+	f.checkAnthropicBlocks(o.List("messages"))
 	if want := "/anthropic/v1/messages"; rec.Path() != want {
 		f.Wrong = append(f.Wrong, "asked at "+rec.Path())
 	}

@@ -15,7 +15,8 @@ func responsesAsked(rec *Received) Facts {
 		f.User = append(f.User, s)
 	}
 	var h history
-	for _, item := range o.List("input") {
+	for i, item := range o.List("input") {
+		f.checkResponsesItem(i, item)
 		if item.Str("type") == "item_reference" {
 			item = rec.told[item.Str("id")]
 		}

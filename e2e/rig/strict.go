@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
@@ -37,6 +38,11 @@ func (f *Facts) checkChatTurns(messages []testrig.Object) {
 			waiting--
 		case "assistant":
 			waiting = len(m.List("tool_calls"))
+			for j, c := range m.List("tool_calls") {
+				if len(c.Str("id")) > 40 {
+					f.Wrong = append(f.Wrong, fmt.Sprintf("Invalid 'messages[%d].tool_calls[%d].id': string too long. Expected a string with maximum length 40", i, j))
+				}
+			}
 			if waiting == 0 && len(m.Texts("content")) == 0 && m.Str("refusal") == "" {
 				f.Wrong = append(f.Wrong, fmt.Sprintf("messages.%d: an assistant message without content", i))
 			}
@@ -63,6 +69,47 @@ func (f *Facts) checkAnthropicTurns(messages []testrig.Object) {
 			f.Wrong = append(f.Wrong, fmt.Sprintf("messages.%d: all messages must have non-empty content", i))
 		}
 		calls = len(slices.DeleteFunc(blocks, func(b testrig.Object) bool { return b.Str("type") != "tool_use" }))
+	}
+}
+
+// checkAnthropicBlocks holds that calls have ids that the vendor takes and no members of
+// others, and that thinking is signed.
+func (f *Facts) checkAnthropicBlocks(messages []testrig.Object) {
+	id := regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	for i, m := range messages {
+		for j, b := range m.List("content") {
+			at := fmt.Sprintf("messages.%d.content.%d", i, j)
+			switch b.Str("type") {
+			case "thinking":
+				if b.Str("signature") == "" {
+					f.Wrong = append(f.Wrong, at+": Invalid `signature` in `thinking` block")
+				}
+			case "tool_use":
+				if !id.MatchString(b.Str("id")) {
+					f.Wrong = append(f.Wrong, at+".tool_use.id: String should match pattern "+id.String())
+				}
+				for name := range b {
+					if !slices.Contains([]string{"type", "id", "name", "input", "cache_control", "caller"}, name) {
+						f.Wrong = append(f.Wrong, at+".tool_use."+name+": Extra inputs are not permitted")
+					}
+				}
+			}
+		}
+	}
+}
+
+// checkResponsesItem holds that an item's own id begins as the vendor's do, and that
+// encrypted reasoning is not empty.
+func (f *Facts) checkResponsesItem(i int, item testrig.Object) {
+	begins := map[string]string{"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc"}[item.Str("type")]
+	if id := item.Str("id"); begins != "" && id != "" && !strings.HasPrefix(id, begins) {
+		f.Wrong = append(f.Wrong, fmt.Sprintf("Invalid 'input[%d].id': %q. Expected an ID that begins with %q.", i, id, begins))
+	}
+	if id := item.Str("call_id"); len(id) > 64 {
+		f.Wrong = append(f.Wrong, fmt.Sprintf("Invalid 'input[%d].call_id': string too long. Expected a string with maximum length 64", i))
+	}
+	if v, ok := item["encrypted_content"]; ok && v == "" {
+		f.Wrong = append(f.Wrong, fmt.Sprintf("Invalid 'input[%d].encrypted_content': the encrypted content could not be verified", i))
 	}
 }
 
