@@ -11,7 +11,7 @@ FUZZTIME ?= 5s
 SOAK ?= 2m
 ROLLOUT ?= 10m
 
-.PHONY: build check targets format vet lint stores test growth dashboards timing fuzz conform e2e crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build check targets format vet lint stores test growth dashboards timing fuzz conform e2e e2e-moves crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -68,6 +68,9 @@ conform: build ## the conformance corpus on all sixteen dialect pairs
 
 e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some
 	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(PARTS)
+
+e2e-moves: build ## conversations of all agents that move between every two vendors; half an hour
+	cd e2e && ./setup.sh agents && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -tags long -timeout 2h -run TestMoves ./agents
 
 crowd: build ## 32 clients of mixed SDKs on a real engine for ten minutes
 	cd e2e && CROWD=10m ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . crowd

@@ -18,6 +18,7 @@ func clients() map[string]need {
 	sdks := all(python("python-newest"), node("node"), golang)
 	frameworks := all(python("python-frameworks"), node("node-frameworks"))
 	return map[string]need{
+		"claude-code.md":   agent("@anthropic-ai/claude-code-linux-x64/claude"),
 		"codex.md":         agent(".bin/codex"),
 		"gemini-cli.md":    agent(".bin/gemini"),
 		"opencode.md":      agent("opencode-linux-x64/bin/opencode"),

@@ -191,8 +191,11 @@ func checkInstalls(t *testing.T, script string) {
 	pins := pins(t)
 	for _, m := range found {
 		name, version := m[1], m[2]
-		if name == "opencode-ai" {
-			name = "opencode-linux-x64" // what it installs here
+		switch name { // what it installs here
+		case "opencode-ai":
+			name = "opencode-linux-x64"
+		case "@anthropic-ai/claude-code":
+			name += "-linux-x64"
 		}
 		forms := []string{name + "==" + version + "\n", `"` + name + `": "` + version + `"`, name + " v" + version + "\n"}
 		if !slices.ContainsFunc(forms, func(f string) bool { return strings.Contains(pins, f) }) {
