@@ -37,7 +37,7 @@ type agent struct {
 	shell func(command string) call
 	// dialogue opens a conversation in one process, in which the model can be changed. nil
 	// has the agent resume the conversation by another command.
-	dialogue func(t *testing.T, s *site) *dialogue
+	dialogue func(s *site) *dialogue
 	// textOnly has no calls in a conversation that is resumed, for which a fault of the
 	// agent is the reason.
 	textOnly bool

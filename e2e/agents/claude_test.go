@@ -45,7 +45,7 @@ func claude() *agent {
 
 // claudeDialogue is Claude Code with messages on its standard input. It keeps its
 // thinking when the model changes, which it drops when it resumes with another model.
-func claudeDialogue(t *testing.T, s *site) *dialogue {
+func claudeDialogue(s *site) *dialogue {
 	line := claude().command(s, "")
 	line = append(line[:len(line)-2], "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
 	return &dialogue{

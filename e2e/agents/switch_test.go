@@ -86,7 +86,7 @@ func failsOver(t *testing.T, a *agent, route []string) { newTrip(t, a, route).fa
 func (c *trip) change(t *testing.T) {
 	if c.a.dialogue != nil {
 		c.s.model = c.a.modelOn(rig.DialectNamed(c.route[0]))
-		c.open = c.a.dialogue(t, c.s)
+		c.open = c.a.dialogue(c.s)
 		defer c.open.open(t, c.a, c.s)()
 	}
 	for i := range c.route {
@@ -111,6 +111,11 @@ func (c *trip) change(t *testing.T) {
 func (c *trip) failOver(t *testing.T) {
 	c.s.model = "several"
 	c.say(t, &model{turns: c.turns(len(c.route)), route: c.route})
+	all := strings.Join(fidelities(c.tap.Got.String()), "\n")
+	// A client of Chat does not send reasoning back.
+	if c.a.dialect != "openai-chat" && !strings.Contains(all, "reasoning.foreign") && !strings.Contains(all, "seal.foreign") {
+		t.Errorf("the gateway does not own up to the reasoning of other vendors: %s", all)
+	}
 }
 
 // say gives the agent the next prompt, and holds that it comes to the answer and that
