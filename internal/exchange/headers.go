@@ -82,7 +82,10 @@ func upstreamKey(caller, key string) string {
 }
 
 // clientHeaders are the provider's headers that are sent to every client.
-var clientHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
+var clientHeaders = []string{"Retry-After", "Retry-After-Ms", shouldRetry}
+
+// shouldRetry is the header by which SDKs decide whether they retry, whatever the status.
+const shouldRetry = "X-Should-Retry"
 
 // rateLimits is the prefix of the rate limit headers that most providers send. They pass
 // between dialects of one vendor only.
