@@ -68,6 +68,7 @@ var allowed = map[string][]string{
 	"internal/resp":           {},
 	"internal/redis":          {"internal/resp"},
 	"internal/quota":          {"internal/redis", "internal/usage"},
+	"internal/quota/sliding":  {},
 	"internal/discover":       {"internal/secret"},
 	"internal/access":         {"internal/agents", "internal/quota", "internal/secret", "llm"},
 	"internal/store":          {"internal/access", "internal/quota", "internal/usage", "llm"},

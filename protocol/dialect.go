@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -145,7 +146,12 @@ type Headers struct {
 
 	Request  []RequestHeader // that clients send
 	Response []string        // that upstreams send
-	Prefixes []string        // of further ones that upstreams send, such as rate limits
+
+	// RateLimits are the prefixes of the headers in which upstreams send rate limits, beside
+	// X-Ratelimit-. SetRateLimits sets those for limits of the gateway's own; nil: clients
+	// read none.
+	RateLimits    []string
+	SetRateLimits func(h http.Header, requests, tokens RateLimit, now time.Time)
 
 	// RequestID is where clients look for the id of their request; empty: X-Request-Id.
 	RequestID string

@@ -50,6 +50,7 @@ type Call struct {
 	Client   *http.Request // the client's request, with its body already read
 	CallerID string        // owner of stored conversations
 	Tenant   string        // of the caller; empty without keys
+	Limited  bool          // the caller has limits of the gateway's, which the upstream's rate limits are not
 	Body     *Body         // nil for a forwarded path
 	Settings *Settings
 

@@ -101,8 +101,19 @@ func (c *Call) PassesHeader(t *Target, name string) bool {
 	if d := t.Dialect; d != nil && d != c.Dialect && (own.Vendor == "" || d.Headers.Vendor != own.Vendor) {
 		return false
 	}
-	return strings.HasPrefix(name, rateLimits) || slices.Contains(own.Response, name) ||
-		slices.ContainsFunc(own.Prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	if strings.HasPrefix(name, rateLimits) || slices.ContainsFunc(own.RateLimits, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		return !c.Limited
+	}
+	return slices.Contains(own.Response, name)
+}
+
+// CopyHeaders copies the upstream headers that the client may see.
+func (c *Call) CopyHeaders(h http.Header, t *Target, from http.Header) {
+	for n, v := range from {
+		if c.PassesHeader(t, n) && !HasCredential(t.Provider, v...) {
+			h[n] = v
+		}
+	}
 }
 
 // HeaderText returns s without characters that a header cannot hold. If a route is a

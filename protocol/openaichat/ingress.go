@@ -47,6 +47,8 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 			Vendor:   "openai",
 			Request:  []protocol.RequestHeader{{Name: "Openai-Beta", Beta: true}},
 			Response: []string{"Openai-Model", "Openai-Processing-Ms", "Openai-Version"},
+
+			SetRateLimits: openai.SetRateLimits,
 		},
 		Embed: embedder(),
 		State: &protocol.VendorState{ // files, and the audio of responses

@@ -39,6 +39,8 @@ func Dialect() *protocol.Dialect {
 			Vendor:   "openai",
 			Request:  []protocol.RequestHeader{{Name: "Openai-Beta", Beta: true}},
 			Response: []string{"Openai-Model", "Openai-Processing-Ms", "Openai-Version"},
+
+			SetRateLimits: openai.SetRateLimits,
 		},
 	}
 }
