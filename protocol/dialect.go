@@ -95,6 +95,10 @@ type Dialect struct {
 	// OptionalCallIDs says that clients may send tool calls back without their ids.
 	OptionalCallIDs bool
 
+	// Ping is the event that keeps an idle stream alive, once it has begun. Nil: a comment line
+	// does.
+	Ping []byte
+
 	// NoComments says that clients cannot read comment lines in a stream.
 	NoComments bool
 

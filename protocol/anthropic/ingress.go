@@ -35,6 +35,7 @@ func Dialect() *protocol.Dialect {
 		SealMarks:      []string{`"signature"`, `"redacted_thinking"`},
 		Finishes:       []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
 		Overflow:       tooLong,
+		Ping:           []byte(ping),
 		Versions:       versions(),
 		Headers: protocol.Headers{
 			Vendor: "anthropic",
