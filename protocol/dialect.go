@@ -208,6 +208,7 @@ const (
 	Rerank                       // orders documents by their relevance
 	CountTokens                  // counts the tokens of a prompt
 	ListModels                   // lists the models of the gateway, and single ones below its path
+	Compact                      // shortens a conversation; relayed to upstreams of the same dialect, and not translated
 )
 
 // Location is the route that a request is for, with what its path and its headers say.

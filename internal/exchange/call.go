@@ -67,7 +67,7 @@ type Call struct {
 
 // Generates reports whether the call generates text.
 func (c *Call) Generates() bool {
-	return c.Operation == protocol.Generate || c.Operation == protocol.Complete
+	return c.Operation == protocol.Generate || c.Operation == protocol.Complete || c.Operation == protocol.Compact
 }
 
 // Streams reports whether the client requested a stream.

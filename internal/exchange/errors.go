@@ -26,11 +26,15 @@ func RejectedCredential(p *provider.Provider) *llm.Error {
 }
 
 // Unserved returns the error for a model none of whose providers supports the endpoint.
-// For a token count it is a 501, after which clients estimate the count themselves.
+// For a token count it is a 501, after which clients estimate the count themselves. For a
+// compaction it is a 404, because Codex would retry a 501.
 func Unserved(c *Call, by protocol.Name) *llm.Error {
 	kind, code := llm.InvalidRequest, "unsupported_protocol"
-	if c.Operation == protocol.CountTokens {
+	switch c.Operation {
+	case protocol.CountTokens:
 		kind, code = llm.NotSupported, ""
+	case protocol.Compact:
+		kind, code = llm.NotFound, "not_supported"
 	}
 	what := c.URLPath
 	if c.Verb != "" {
