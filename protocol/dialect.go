@@ -38,6 +38,13 @@ type Dialect struct {
 	// Read reads what the gateway has to know of a request.
 	Read func(at Location, body *wire.Index) (Head, *llm.Error)
 
+	// Other describes requests of another dialect that clients send to the Generate route of
+	// this one. Nil: they send none.
+	Other *OtherBody
+
+	// Report notes what every request loses. Nil: nothing.
+	Report func(*llm.Report)
+
 	// SetModel and SetStream return the edits that name another model, and that ask for a
 	// stream. Nil: the path says it.
 	SetModel  func(body *wire.Index, model string) wire.Edit
@@ -237,6 +244,13 @@ type Head struct {
 	// SideEffects says that the request does more than generate a response, such as start a
 	// job or change a conversation that the vendor keeps. It is not sent twice.
 	SideEffects bool
+}
+
+// OtherBody describes requests of another dialect that clients send to a path of this one. The
+// response has the form that the path promises.
+type OtherBody struct {
+	Is      func(body *wire.Index) bool // recognizes them
+	Dialect *Dialect                    // reads their bodies and writes the responses of the path
 }
 
 // Prompt names the members of a request that prompt caches are made of; empty: none.

@@ -126,6 +126,9 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 	if a.call.Complete != nil {
 		a.call.Complete.Report(report)
 	}
+	if note := a.call.Dialect.Report; note != nil {
+		note(report)
+	}
 	out, err := a.encodeRequest(&send, report)
 	if err != nil {
 		return err
