@@ -16,7 +16,7 @@ func Dialect() *protocol.Dialect {
 		Codec: Codec{},
 		Routes: []protocol.Route{
 			{Name: "responses", Operation: protocol.Generate, Path: "/v1/responses", Span: "chat", Cacheable: cacheable()},
-			{Name: "responses_compact", Operation: protocol.Compact, Path: "/v1/responses/compact", Span: "chat"},
+			{Name: "responses_compact", Operation: protocol.Compact, Path: "/v1/responses/compact"},
 			{Name: "input_tokens", Operation: protocol.CountTokens, Path: "/v1/responses/input_tokens"},
 			{Name: "models", Operation: protocol.ListModels, Path: modelsPath, Models: &protocol.ModelList{List: listModels, One: openai.ListedModel}},
 		},
