@@ -314,7 +314,7 @@ func TestPings(t *testing.T) {
 				if err != nil || began != wantBegan || pings != wantPings || comments != wantComments {
 					t.Errorf("%s, every %v: %v: began after %v; %d pings, %d comments\n%s", client, every, err, began, pings, comments, body)
 				}
-				if at := strings.Index(body, ping); at >= 0 && (at < strings.Index(body, "message_start") || strings.Index(body[at:], "message_stop") < 0 || !strings.HasSuffix(body[:at], "\n\n")) {
+				if at := strings.Index(body, ping); at >= 0 && (at < strings.Index(body, "message_start") || !strings.Contains(body[at:], "message_stop") || !strings.HasSuffix(body[:at], "\n\n")) {
 					t.Errorf("a ping in the wrong place: %s", body)
 				}
 			})
