@@ -37,8 +37,9 @@ var allowed = map[string][]string{
 	"protocol/anthropic":       {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/gemini":          {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/rerank":          {"protocol", "protocol/wire", "llm"},
-	"protocol/completions":     {"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"}, // no codec of its own: the older neighbour of openaichat, whose errors it has
-	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/openaichat", "protocol/openairesponses", "protocol/rerank"},
+	"protocol/completions":     {"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},                      // no codec of its own: the older neighbour of openaichat, whose errors it has
+	"protocol/misplaced":       {"protocol", "protocol/openaichat", "protocol/openairesponses", "protocol/wire", "llm"}, // no codec of its own: reads as one folder and writes as the other
+	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/misplaced", "protocol/openaichat", "protocol/openairesponses", "protocol/rerank"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
 	"conform/record":           {"conform", "protocol/wire", "sse"},
@@ -68,6 +69,7 @@ var allowed = map[string][]string{
 	"internal/resp":           {},
 	"internal/redis":          {"internal/resp"},
 	"internal/quota":          {"internal/redis", "internal/usage"},
+	"internal/quota/sliding":  {},
 	"internal/discover":       {"internal/secret"},
 	"internal/access":         {"internal/agents", "internal/quota", "internal/secret", "llm"},
 	"internal/store":          {"internal/access", "internal/quota", "internal/usage", "llm"},

@@ -18,6 +18,7 @@ const (
 	MethodNotAllowed Kind = "method_not_allowed" // the path exists for another HTTP method
 	TooLarge         Kind = "too_large"          // the body exceeds the limit
 	UnsupportedMedia Kind = "unsupported_media"  // the content type or encoding is not supported
+	NotSupported     Kind = "not_supported"      // no target of the model can do this; a retry does not help
 	RateLimit        Kind = "rate_limit"         // retry after RetryAfter
 	Quota            Kind = "quota"              // the budget is used up; a retry does not help
 	Overloaded       Kind = "overloaded"         // retry later, or at another target
@@ -40,6 +41,7 @@ var kindStatus = map[Kind]int{
 	MethodNotAllowed: http.StatusMethodNotAllowed,
 	TooLarge:         http.StatusRequestEntityTooLarge,
 	UnsupportedMedia: http.StatusUnsupportedMediaType,
+	NotSupported:     http.StatusNotImplemented,
 	RateLimit:        http.StatusTooManyRequests,
 	Quota:            http.StatusTooManyRequests,
 	Overloaded:       http.StatusServiceUnavailable,

@@ -156,11 +156,17 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 // so other codecs do not report them as lost.
 const MarkPrefix = "isogloss."
 
-// DropExt reports the members of e as dropped, unless e belongs to own.
+// DropExt reports the members of e as dropped, unless e belongs to own. It refuses members that
+// protect someone.
 func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
 	for _, name := range Lost(e, own) {
-		if first, _, _ := strings.Cut(name, "."); !accounting[first] {
-			report.Drop(path+"."+name, "ext.unknown_field", "the upstream's protocol has no such field")
+		first, _, _ := strings.Cut(name, ".")
+		switch at := path + "." + name; {
+		case accounting[first], at == "ext.tags" && e.Protocol == string(Anthropic): // labels for the vendor's bill
+		case at == "ext.safeguards", at == "ext.safeguard_results":
+			report.Refuse(at, "safeguards.unsupported", "only the vendor's own models apply safeguards; leave them out, or use such a model")
+		default:
+			report.Drop(at, "ext.unknown_field", "the upstream's protocol has no such field")
 		}
 	}
 }

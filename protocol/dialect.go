@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -36,6 +37,13 @@ type Dialect struct {
 
 	// Read reads what the gateway has to know of a request.
 	Read func(at Location, body *wire.Index) (Head, *llm.Error)
+
+	// Other describes requests of another dialect that clients send to the Generate route of
+	// this one. Nil: they send none.
+	Other *OtherBody
+
+	// Report notes what every request loses. Nil: nothing.
+	Report func(*llm.Report)
 
 	// SetModel and SetStream return the edits that name another model, and that ask for a
 	// stream. Nil: the path says it.
@@ -94,6 +102,10 @@ type Dialect struct {
 	// OptionalCallIDs says that clients may send tool calls back without their ids.
 	OptionalCallIDs bool
 
+	// Ping is the event that keeps an idle stream alive, once it has begun. Nil: a comment line
+	// does.
+	Ping []byte
+
 	// NoComments says that clients cannot read comment lines in a stream.
 	NoComments bool
 
@@ -145,7 +157,12 @@ type Headers struct {
 
 	Request  []RequestHeader // that clients send
 	Response []string        // that upstreams send
-	Prefixes []string        // of further ones that upstreams send, such as rate limits
+
+	// RateLimits are the prefixes of the headers in which upstreams send rate limits, beside
+	// X-Ratelimit-. SetRateLimits sets those for limits of the gateway's own; nil: clients
+	// read none.
+	RateLimits    []string
+	SetRateLimits func(h http.Header, requests, tokens RateLimit, now time.Time)
 
 	// RequestID is where clients look for the id of their request; empty: X-Request-Id.
 	RequestID string
@@ -198,6 +215,7 @@ const (
 	Rerank                       // orders documents by their relevance
 	CountTokens                  // counts the tokens of a prompt
 	ListModels                   // lists the models of the gateway, and single ones below its path
+	Compact                      // shortens a conversation; relayed to upstreams of the same dialect, and not translated
 )
 
 // Location is the route that a request is for, with what its path and its headers say.
@@ -226,6 +244,13 @@ type Head struct {
 	// SideEffects says that the request does more than generate a response, such as start a
 	// job or change a conversation that the vendor keeps. It is not sent twice.
 	SideEffects bool
+}
+
+// OtherBody describes requests of another dialect that clients send to a path of this one. The
+// response has the form that the path promises.
+type OtherBody struct {
+	Is      func(body *wire.Index) bool // recognizes them
+	Dialect *Dialect                    // reads their bodies and writes the responses of the path
 }
 
 // Prompt names the members of a request that prompt caches are made of; empty: none.

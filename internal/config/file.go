@@ -61,7 +61,8 @@ type file struct {
 	// Limits on memory.
 	Limits limitsFile `key:"limits"`
 	// Interval of comment lines on an idle stream, which keep proxies from closing
-	// it. The default, 0, turns them off.
+	// it. The default, 0, turns them off. A translated Messages stream that has begun has a
+	// ping every 15 seconds in any case.
 	KeepAlive duration `key:"keep_alive" example:"15s"`
 	// How to translate a request that the upstream's dialect cannot express exactly.
 	// With default, the gateway refuses what would change the meaning and

@@ -16,7 +16,7 @@ func methods() []string { return []string{"GET", "POST", "PUT", "PATCH", "DELETE
 // below it.
 func ownPaths() []string {
 	return []string{
-		"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens",
+		"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/responses/compact", "/v1/responses/input_tokens", "/v1/messages", "/v1/messages/count_tokens",
 		"/v1/embeddings", "/v1/rerank", "/v1/models", "/v1/models/", "/v1beta/models", "/v1beta/models/",
 		"/dynamo/alpha/list-models", "/health", "/live",
 	}

@@ -16,11 +16,24 @@ import (
 type Body struct {
 	wire.Index
 	protocol.Head
+	dialect *protocol.Dialect // not that of the path if a client sends another dialect's body to it
+}
+
+// ReadBody reads the client's body. The call gets the dialect of the body.
+func (c *Call) ReadBody(body []byte) (err *llm.Error) {
+	if c.Body, err = ReadBody(c.Dialect, c.Location, body); err == nil {
+		c.Dialect = c.Body.dialect
+	}
+	return err
 }
 
 // ReadBody indexes a request body and reads the values that routing needs.
 func ReadBody(d *protocol.Dialect, at protocol.Location, body []byte) (*Body, *llm.Error) {
 	x, err := wire.IndexObject(body, d.Members...)
+	if err == nil && d.Other != nil && at.Operation == protocol.Generate && d.Other.Is(&x) {
+		d = d.Other.Dialect
+		x, err = wire.IndexObject(body, d.Members...)
+	}
 	if err != nil {
 		return nil, protocol.InvalidBody(err)
 	}
@@ -33,7 +46,7 @@ func ReadBody(d *protocol.Dialect, at protocol.Location, body []byte) (*Body, *l
 			Message: "the model name has a path segment \".\" or \"..\"; write a name that GET /v1/models lists"}
 	}
 	head.Choices, head.Generated = max(head.Choices, 1), max(head.Generated, 1)
-	return &Body{Index: x, Head: head}, nil
+	return &Body{Index: x, Head: head, dialect: d}, nil
 }
 
 // Member returns the text of a member of the body, or nil.

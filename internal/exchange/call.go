@@ -50,6 +50,7 @@ type Call struct {
 	Client   *http.Request // the client's request, with its body already read
 	CallerID string        // owner of stored conversations
 	Tenant   string        // of the caller; empty without keys
+	Limited  bool          // the caller has limits of the gateway's, which the upstream's rate limits are not
 	Body     *Body         // nil for a forwarded path
 	Settings *Settings
 
@@ -66,7 +67,7 @@ type Call struct {
 
 // Generates reports whether the call generates text.
 func (c *Call) Generates() bool {
-	return c.Operation == protocol.Generate || c.Operation == protocol.Complete
+	return c.Operation == protocol.Generate || c.Operation == protocol.Complete || c.Operation == protocol.Compact
 }
 
 // Streams reports whether the client requested a stream.

@@ -102,6 +102,7 @@ func SetNoBuffering(h http.Header) {
 // sent.
 func (d *Delivery) ChargeStream() {
 	d.Account.AfterWrite()
+	d.Writer.StopKeepAlive() // nothing follows the last event
 	d.Record.Status = http.StatusOK
 	d.Path.Charge()
 }

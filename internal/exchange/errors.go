@@ -3,6 +3,7 @@ package exchange
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,17 +26,21 @@ func RejectedCredential(p *provider.Provider) *llm.Error {
 }
 
 // Unserved returns the error for a model none of whose providers supports the endpoint.
-// For a token count it is a 404, after which clients estimate the count themselves.
+// For a token count it is a 501, after which clients estimate the count themselves. For a
+// compaction it is a 404, because Codex would retry a 501.
 func Unserved(c *Call, by protocol.Name) *llm.Error {
-	kind := llm.InvalidRequest
-	if c.Operation == protocol.CountTokens {
-		kind = llm.NotFound
+	kind, code := llm.InvalidRequest, "unsupported_protocol"
+	switch c.Operation {
+	case protocol.CountTokens:
+		kind, code = llm.NotSupported, ""
+	case protocol.Compact:
+		kind, code = llm.NotFound, "not_supported"
 	}
 	what := c.URLPath
 	if c.Verb != "" {
 		what = c.Verb
 	}
-	return &llm.Error{Kind: kind, Code: "unsupported_protocol", Param: "model",
+	return &llm.Error{Kind: kind, Code: code, Param: "model",
 		Message: "the model '" + Printable(c.Body.Model) + "' is served over " + string(by) + ", which has no equivalent of " + what}
 }
 
@@ -95,7 +100,18 @@ func HasCredential(p *provider.Provider, values ...string) bool {
 // cannot resolve, such as an exhausted account (VER-26).
 func (d *Delivery) SetNoRetry(err *llm.Error) {
 	if err.Kind == llm.Quota {
-		d.Writer.SetHeader("X-Should-Retry", "false")
+		d.Writer.SetHeader(shouldRetry, "false")
+	}
+}
+
+// SetRetry sets the headers that say when a client may retry an error, in whole seconds, or
+// that it should not: Claude Code retries a 401 for minutes.
+func SetRetry(h http.Header, err *llm.Error) {
+	if err.RetryAfter > 0 {
+		h["Retry-After"] = []string{strconv.FormatInt(int64(math.Ceil(err.RetryAfter.Seconds())), 10)}
+	}
+	if err.Kind == llm.Authentication || err.Kind == llm.NotSupported {
+		h[shouldRetry] = []string{"false"}
 	}
 }
 

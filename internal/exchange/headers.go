@@ -82,7 +82,10 @@ func upstreamKey(caller, key string) string {
 }
 
 // clientHeaders are the provider's headers that are sent to every client.
-var clientHeaders = []string{"Retry-After", "Retry-After-Ms", "X-Should-Retry"}
+var clientHeaders = []string{"Retry-After", "Retry-After-Ms", shouldRetry}
+
+// shouldRetry is the header by which SDKs decide whether they retry, whatever the status.
+const shouldRetry = "X-Should-Retry"
 
 // rateLimits is the prefix of the rate limit headers that most providers send. They pass
 // between dialects of one vendor only.
@@ -98,8 +101,19 @@ func (c *Call) PassesHeader(t *Target, name string) bool {
 	if d := t.Dialect; d != nil && d != c.Dialect && (own.Vendor == "" || d.Headers.Vendor != own.Vendor) {
 		return false
 	}
-	return strings.HasPrefix(name, rateLimits) || slices.Contains(own.Response, name) ||
-		slices.ContainsFunc(own.Prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	if strings.HasPrefix(name, rateLimits) || slices.ContainsFunc(own.RateLimits, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+		return !c.Limited
+	}
+	return slices.Contains(own.Response, name)
+}
+
+// CopyHeaders copies the upstream headers that the client may see.
+func (c *Call) CopyHeaders(h http.Header, t *Target, from http.Header) {
+	for n, v := range from {
+		if c.PassesHeader(t, n) && !HasCredential(t.Provider, v...) {
+			h[n] = v
+		}
+	}
 }
 
 // HeaderText returns s without characters that a header cannot hold. If a route is a

@@ -38,9 +38,9 @@ type ClientWriter struct {
 	reading sync.Mutex // a transport may read the body in its own goroutine
 	unread  bool       // the rest of the body is not wanted
 
-	timer    *time.Timer // sends keep-alives; nil: none
-	interval time.Duration
-	stopped  bool // no further keep-alives
+	timer   *time.Timer // sends keep-alives; nil: none
+	last    time.Time   // of the last event
+	stopped bool        // no further keep-alives
 }
 
 // NewClientWriter returns a writer of the response to one request.
@@ -121,9 +121,7 @@ func (c *ClientWriter) WriteEvents(p []byte, now time.Time, lane headers) error 
 		c.start(http.StatusOK, lane.SetStreamHeaders)
 	}
 	c.content = true
-	if c.timer != nil && !c.stopped {
-		defer c.timer.Reset(c.interval)
-	}
+	c.last = now
 	if err := c.write(p, now); err != nil {
 		return err
 	}
@@ -167,26 +165,37 @@ func (c *ClientWriter) flush() error {
 	return c.rc.Flush()
 }
 
-// KeepAlive sends a comment line whenever nothing else was written for interval. The
-// first one starts the response with the given headers. The comment is one line: some
-// clients parse a blank line after it as an event without data.
-func (c *ClientWriter) KeepAlive(interval time.Duration, header http.Header) {
+// KeepAlive sends a comment line whenever nothing else was written for interval. The first one
+// starts the response with the given headers. The comment is one line: some clients parse a blank
+// line after it as an event without data. After a part of the stream it sends ping instead, unless
+// that is nil.
+func (c *ClientWriter) KeepAlive(interval time.Duration, ping []byte, header http.Header) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.timer != nil {
+	if c.timer != nil || c.stopped {
 		return
 	}
-	c.interval = interval
+	c.last = time.Now()
 	c.timer = time.AfterFunc(interval, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.stopped {
 			return
 		}
-		c.start(http.StatusOK, func(h http.Header) { maps.Copy(h, header) })
-		if c.write(sse.AppendComment(nil, "keep-alive"), time.Now()) == nil && c.flush() == nil {
-			c.timer.Reset(interval)
+		now := time.Now()
+		wait := interval - now.Sub(c.last)
+		if wait <= 0 {
+			wait = interval
+			c.start(http.StatusOK, func(h http.Header) { maps.Copy(h, header) })
+			event := ping
+			if ping == nil || !c.content {
+				event = sse.AppendComment(nil, "keep-alive")
+			}
+			if c.write(event, now) != nil || c.flush() != nil {
+				return
+			}
 		}
+		c.timer.Reset(wait)
 	})
 }
 

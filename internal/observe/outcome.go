@@ -80,7 +80,7 @@ func outcome(kind llm.Kind, upstreamStatus int, heard bool) Outcome {
 		}
 		return GatewayError
 	case llm.InvalidRequest, llm.Authentication, llm.Permission, llm.NotFound,
-		llm.MethodNotAllowed, llm.TooLarge, llm.UnsupportedMedia:
+		llm.MethodNotAllowed, llm.TooLarge, llm.UnsupportedMedia, llm.NotSupported:
 		return ClientError
 	case llm.Internal:
 	}
@@ -95,7 +95,7 @@ func outcome(kind llm.Kind, upstreamStatus int, heard bool) Outcome {
 func known(k llm.Kind) llm.Kind {
 	switch k {
 	case llm.InvalidRequest, llm.Authentication, llm.Permission, llm.NotFound, llm.MethodNotAllowed,
-		llm.TooLarge, llm.UnsupportedMedia, llm.RateLimit, llm.Quota, llm.Overloaded, llm.Timeout,
+		llm.TooLarge, llm.UnsupportedMedia, llm.NotSupported, llm.RateLimit, llm.Quota, llm.Overloaded, llm.Timeout,
 		llm.Upstream, llm.UpstreamAuth, llm.Cancelled, llm.Internal:
 		return k
 	}

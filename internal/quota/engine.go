@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/sliding"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -39,6 +40,9 @@ func (req *Request) amounts() amounts {
 }
 
 const (
+	minute = 60_000 // ms
+	second = 1_000
+
 	idleTTL           = 60 * minute      // after which an unused account is deleted
 	idleTTLWithWindow = 24 * 60 * minute // for an account with a budget window, which the ledger can restore only coarsely
 )
@@ -83,7 +87,7 @@ func (s *shard) reserve(now int64, accounts []Account, want amounts, h *reservat
 	for i := range accounts {
 		h.accounts[i].add(want)
 	}
-	h.shard, h.minute = s, h.accounts[0].requests.minute
+	h.shard, h.minute = s, h.accounts[0].requests.At
 	return -1, nil
 }
 
@@ -97,7 +101,7 @@ func (s *shard) settle(now int64, h *reservation, tokens int64, charge func(*acc
 	for i := range h.request.Accounts {
 		a := h.accounts[i]
 		a.roll(now)
-		a.tokens.correct(h.minute, tokens-h.request.Tokens)
+		a.tokens.Correct(h.minute, tokens-h.request.Tokens)
 		a.open -= h.request.amounts().open
 		a.reserved -= h.request.Cost
 		charge(a, h.request.Accounts[i].ID)
@@ -146,7 +150,7 @@ func (s *shard) sweep(now int64) {
 // account holds the counters of one account.
 type account struct {
 	lastUsed         int64 // in ms
-	requests, tokens slidingMinute
+	requests, tokens sliding.Minute
 	open             int64
 	reserved, spent  usage.Money
 	elsewhere        usage.Money // reserved by other processes of this machine
@@ -211,8 +215,8 @@ func (a *account) advance(now int64, l Limit) {
 
 // roll moves the account's counters to the current time.
 func (a *account) roll(now int64) {
-	a.requests.roll(now / minute)
-	a.tokens.roll(now / minute)
+	a.requests.Roll(now / minute)
+	a.tokens.Roll(now / minute)
 	if a.window == 0 {
 		return
 	}
@@ -256,8 +260,8 @@ func (a *account) addSpent(cost usage.Money, bucket int64) {
 
 // add adds a reservation to the counters.
 func (a *account) add(want amounts) {
-	a.requests.current += want.requests
-	a.tokens.current += want.tokens
+	a.requests.Current += want.requests
+	a.tokens.Current += want.tokens
 	a.open += want.open
 	a.reserved += want.cost
 }
@@ -271,11 +275,11 @@ func (a *account) exceeded(now int64, l Limit, want amounts) (reason Reason, wai
 			reason, wait = r, w
 		}
 	}
-	if l.Requests > 0 && want.requests > 0 && float64(want.requests) > float64(l.Requests)-a.requests.used(part) {
-		consider(Requests, a.requests.waitFor(part, want.requests, l.Requests))
+	if l.Requests > 0 && want.requests > 0 && float64(want.requests) > float64(l.Requests)-a.requests.Used(part) {
+		consider(Requests, a.requests.WaitFor(part, want.requests, l.Requests))
 	}
-	if l.Tokens > 0 && want.tokens > 0 && float64(want.tokens) > float64(l.Tokens)-a.tokens.used(part) {
-		consider(Tokens, a.tokens.waitFor(part, want.tokens, l.Tokens))
+	if l.Tokens > 0 && want.tokens > 0 && float64(want.tokens) > float64(l.Tokens)-a.tokens.Used(part) {
+		consider(Tokens, a.tokens.WaitFor(part, want.tokens, l.Tokens))
 	}
 	if l.Concurrency > 0 && want.open > 0 && want.open > l.Concurrency-a.open {
 		consider(Concurrency, second)

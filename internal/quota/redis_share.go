@@ -195,5 +195,5 @@ func (s *shard) startShare(now int64, id string, b carriedOver) {
 	a := s.account(id, now)
 	a.advance(now, Limit{})
 	a.seeded, a.provisional = true, b.provisional
-	a.requests.current, a.tokens.current = max(a.requests.current, b.requests), max(a.tokens.current, b.tokens)
+	a.requests.Current, a.tokens.Current = max(a.requests.Current, b.requests), max(a.tokens.Current, b.tokens)
 }

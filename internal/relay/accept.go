@@ -30,7 +30,7 @@ func (q *request) accept() *llm.Error {
 		return err
 	}
 	q.Record.BytesIn = int64(len(body))
-	if q.Call.Body, err = exchange.ReadBody(q.Call.Dialect, q.Call.Location, body); err != nil {
+	if err = q.Call.ReadBody(body); err != nil {
 		return err
 	}
 	q.Record.Requested, q.Record.Stream = q.Call.Body.Model, q.Call.Body.Stream

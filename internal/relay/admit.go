@@ -18,7 +18,7 @@ const everyModel = "*"
 func (q *request) identify() (err *llm.Error) {
 	q.caller, err = q.state.Keys.Check(q.Call.Client)
 	q.Record.Key, q.Record.Team, q.Record.Org = q.caller.Key, q.caller.Team, q.caller.Org
-	q.Call.CallerID, q.Call.Tenant = q.caller.ID, q.caller.Tenant
+	q.Call.CallerID, q.Call.Tenant, q.Call.Limited = q.caller.ID, q.caller.Tenant, len(q.caller.Accounts) > 0
 	return cmp.Or(err, q.Call.CheckHops())
 }
 

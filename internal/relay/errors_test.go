@@ -127,6 +127,9 @@ func TestOwnErrors(t *testing.T) {
 			if want := `"param":"` + c.param + `"`; c.param != "" && !strings.Contains(body, want) || c.param == "" && !strings.Contains(body, `"param":null`) {
 				t.Errorf("param: %s", body)
 			}
+			if got := resp.Header.Get("X-Should-Retry"); (got == "false") != (c.status == http.StatusUnauthorized) {
+				t.Errorf("X-Should-Retry: %q", got)
+			}
 			if !strings.Contains(body, c.says) || strings.Contains(body, "127.0.0.1") {
 				t.Errorf("the message lacks %q or shows an address: %s", c.says, body)
 			}

@@ -48,8 +48,7 @@ func (r *Relay) Explain(dialect protocol.Name, model string, body []byte) (*Expl
 	q := &request{relay: r, state: r.state.Load(), ctx: req.Context()}
 	call := &exchange.Call{Dialect: e.Dialect, Location: e.Location, Client: req, Settings: &q.state.Settings}
 	q.Delivery = exchange.Delivery{Call: call, Record: &observe.Exchange{}}
-	var fault *llm.Error
-	if q.Call.Body, fault = exchange.ReadBody(e.Dialect, e.Location, body); fault != nil {
+	if fault := q.Call.ReadBody(body); fault != nil {
 		return nil, fault
 	}
 	if fault := q.choose(); fault != nil {

@@ -1,11 +1,10 @@
 package relay
 
 import (
-	"math"
 	"net/http"
-	"strconv"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -44,15 +43,8 @@ func (q *request) sendErrorBody(err *llm.Error) {
 	q.Record.Status = codec.ErrorStatus(err)
 	q.Writer.Start(q.Record.Status, func(h http.Header) {
 		q.SetHeaders(h)
-		setRetryAfter(h, err)
+		exchange.SetRetry(h, err)
 		h["Content-Type"] = []string{"application/json"}
 	})
 	_ = q.Writer.Write(codec.EncodeError(err), time.Now()) // fails only if the client has disconnected
-}
-
-// setRetryAfter sets Retry-After, in whole seconds.
-func setRetryAfter(h http.Header, err *llm.Error) {
-	if err.RetryAfter > 0 {
-		h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(err.RetryAfter.Seconds())), 10))
-	}
 }

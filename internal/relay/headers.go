@@ -2,8 +2,10 @@ package relay
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // SetHeaders sets the response headers of both lanes: the target, the attempts, the
@@ -14,17 +16,16 @@ func (q *request) SetHeaders(h http.Header) {
 		h["Isogloss-Attempts"] = []string{q.attempts()}
 		h["Isogloss-Fidelity"] = []string{q.attempt.fidelity()}
 	}
+	if set := q.Call.Dialect.Headers.SetRateLimits; set != nil && q.Call.Limited && q.state.Books.Quotas != nil {
+		requests, tokens := q.state.Books.Quotas.Rates(q.caller.Org, q.caller.Accounts)
+		set(h, protocol.RateLimit(requests), protocol.RateLimit(tokens), time.Now())
+	}
 	_, header := q.attempt.response()
 	if header == nil {
 		return
 	}
-	p := q.Target.Provider
-	for n, v := range header {
-		if q.Call.PassesHeader(q.Target, n) && !exchange.HasCredential(p, v...) {
-			h[n] = v
-		}
-	}
-	if id := q.Record.UpstreamID; id != "" && !exchange.HasCredential(p, id) {
+	q.Call.CopyHeaders(h, q.Target, header)
+	if id := q.Record.UpstreamID; id != "" && !exchange.HasCredential(q.Target.Provider, id) {
 		h["Isogloss-Upstream-Request-Id"] = []string{id}
 	}
 }

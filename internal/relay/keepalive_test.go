@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 const comment = ": keep-alive\n"
@@ -265,5 +266,58 @@ func TestOpenConnectionAfterDone(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestPings checks, with a fake clock, that a translated Messages stream has a ping in each gap of
+// 15 seconds after its beginning, and none before it or after its end. Clients of other dialects
+// get none.
+func TestPings(t *testing.T) {
+	const ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
+	for _, client := range []protocol.Name{anthropicDialect, chatDialect, responsesDialect, geminiDialect} {
+		for _, every := range []time.Duration{0, 10 * time.Second} {
+			inBubble(t, func(t bubble) {
+				upstream := chatDialect
+				if client == chatDialect {
+					upstream = anthropicDialect
+				}
+				events := strings.SplitAfter(sharedCase(t, "text").stream(upstream), "\n\n")
+				g := newGateway(t, within(never, never, time.Hour), keepAlive(every), speaking(upstream))
+				g.up.Answer(func(c *upstreamtest.Conn) {
+					time.Sleep(25 * time.Second)
+					c.Send(streamHead)
+					for i, e := range events {
+						c.Send(e)
+						if i == len(events)/2 { // within the text
+							time.Sleep(39 * time.Second)
+						}
+					}
+				})
+				path, ask := simpleRequest(client, true)
+				start := time.Now()
+				resp := g.open(t, path, ask)
+				defer resp.Body.Close()
+				began := time.Since(start)
+				raw, err := io.ReadAll(resp.Body)
+				body := string(raw)
+				pings, comments := strings.Count(body, ping), strings.Count(body, comment)
+				wantPings, wantComments, wantBegan := 0, 0, 25*time.Second
+				if every > 0 && client != geminiDialect {
+					wantComments, wantBegan = 2+3, 10*time.Second
+				}
+				if client == anthropicDialect {
+					wantPings = 2
+					if every > 0 {
+						wantPings, wantComments = 3, 2
+					}
+				}
+				if err != nil || began != wantBegan || pings != wantPings || comments != wantComments {
+					t.Errorf("%s, every %v: %v: began after %v; %d pings, %d comments\n%s", client, every, err, began, pings, comments, body)
+				}
+				if at := strings.Index(body, ping); at >= 0 && (at < strings.Index(body, "message_start") || !strings.Contains(body[at:], "message_stop") || !strings.HasSuffix(body[:at], "\n\n")) {
+					t.Errorf("a ping in the wrong place: %s", body)
+				}
+			})
+		}
 	}
 }

@@ -93,11 +93,14 @@ type Relay struct {
 	draining  atomic.Bool
 }
 
+// pingInterval is how long a translated stream may be idle, in dialects that have pings.
+const pingInterval = 15 * time.Second
+
 // New returns a relay without a state. It is ready after Use.
 func New(list []*protocol.Dialect, observer *observe.Observer) *Relay {
 	r := &Relay{dialects: ingress.NewTable(list), observer: observer, client: upstream.NewClient(), fleet: fleet.New(observer.Logger()),
 		pins: conversation.NewPins(), Owners: conversation.NewOwners(), responses: conversation.NewResponses()}
-	r.translate = &translate.Lane{Seals: conversation.NewSeals(), Responses: r.responses, Memory: r.takeMemory}
+	r.translate = &translate.Lane{Seals: conversation.NewSeals(), Responses: r.responses, Memory: r.takeMemory, Ping: pingInterval}
 	r.verbatim = &verbatim.Lane{Translate: r.translate}
 	observer.Watch(r.fleet.Snapshot)
 	return r

@@ -131,7 +131,7 @@ func (q *request) noteResponse() {
 	q.Record.UpstreamID = id
 }
 
-// startKeepAlive enables comment lines on an idle stream, if they are configured. They
+// startKeepAlive enables keep-alives on an idle stream, if they are configured. They
 // may start the response before a target has responded. Its headers then name the target
 // if there is only one.
 func (q *request) startKeepAlive() {
@@ -144,7 +144,7 @@ func (q *request) startKeepAlive() {
 	if len(q.candidates) == 1 {
 		q.SetHeaders(h)
 	}
-	q.Writer.KeepAlive(every, h)
+	q.Writer.KeepAlive(every, q.Call.Dialect.Ping, h)
 }
 
 // checkStream stops the keep-alives if the response is not a stream. If they have started

@@ -76,7 +76,7 @@ func (r *Relay) serveProbe(w http.ResponseWriter, live bool) {
 // refuse rejects a request that does not reach the request path.
 func (r *Relay) refuse(w http.ResponseWriter, dialect *protocol.Dialect, err *llm.Error) {
 	c := dialect.Codec
-	setRetryAfter(w.Header(), err)
+	exchange.SetRetry(w.Header(), err)
 	writeJSON(w, c.ErrorStatus(err), c.EncodeError(err))
 }
 

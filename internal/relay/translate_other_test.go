@@ -49,17 +49,18 @@ func TestCountTokens(t *testing.T) {
 }
 
 // TestCountTokensUnsupported checks that counting tokens on an upstream that cannot is
-// rejected in the client's dialect, with the status after which clients count locally.
+// rejected in the client's dialect, with the status after which clients count locally and
+// without a retry.
 func TestCountTokensUnsupported(t *testing.T) {
 	for path, c := range map[string]struct {
-		dialect protocol.Name
-		ask     string
-	}{countPath: {anthropicDialect, countRequest}, geminiCountPath: {geminiDialect, geminiCountRequest}} {
+		dialect   protocol.Name
+		ask, word string
+	}{countPath: {anthropicDialect, countRequest, "not_supported"}, geminiCountPath: {geminiDialect, geminiCountRequest, "UNIMPLEMENTED"}} {
 		for _, upstream := range []protocol.Name{chatDialect, responsesDialect} {
 			g := newGateway(t, speaking(upstream))
 			resp, body, _ := g.post(t, path, c.ask)
 			f := readFault(t, c.dialect, body)
-			if resp.StatusCode != http.StatusNotFound || !strings.Contains(f.message, string(upstream)) || !strings.Contains(f.message, "no equivalent of") || len(g.up.Requests()) > 0 {
+			if resp.StatusCode != http.StatusNotImplemented || resp.Header.Get("X-Should-Retry") != "false" || f.word != c.word || !strings.Contains(f.message, string(upstream)) || !strings.Contains(f.message, "no equivalent of") || len(g.up.Requests()) > 0 {
 				t.Errorf("%s on %s: %s %s", path, upstream, resp.Status, body)
 			}
 		}

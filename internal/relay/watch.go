@@ -30,7 +30,7 @@ var requestNames = []string{"X-Request-Id", "X-Client-Request-Id"}
 // follow starts recording an exchange if it is selected. Only operations that every
 // dialect has can become a conformance case.
 func (q *request) follow(w Watcher) {
-	if q.Call.Operation != protocol.Generate {
+	if q.Call.Operation != protocol.Generate || q.relay.dialects.ByName[q.Call.Dialect.Name] == nil {
 		return
 	}
 	h := q.Call.Client.Header

@@ -6,6 +6,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/anthropic"
 	"github.com/isogloss-gateway/isogloss/protocol/completions"
 	"github.com/isogloss-gateway/isogloss/protocol/gemini"
+	"github.com/isogloss-gateway/isogloss/protocol/misplaced"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
 	"github.com/isogloss-gateway/isogloss/protocol/openairesponses"
 	"github.com/isogloss-gateway/isogloss/protocol/rerank"
@@ -14,8 +15,10 @@ import (
 // Dialects returns a description of each protocol. The first one is that of clients
 // which give no sign of their own.
 func Dialects() []*protocol.Dialect {
+	chat := openaichat.Dialect(completions.Route(), rerank.Route())
+	chat.Other = misplaced.Responses()
 	return []*protocol.Dialect{
-		openaichat.Dialect(completions.Route(), rerank.Route()),
+		chat,
 		openairesponses.Dialect(),
 		anthropic.Dialect(),
 		gemini.Dialect(),

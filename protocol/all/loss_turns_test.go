@@ -1,6 +1,9 @@
 package all_test
 
-import "github.com/isogloss-gateway/isogloss/llm"
+import (
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
 
 func turnSamples() []requestSample {
 	return []requestSample{
@@ -10,6 +13,9 @@ func turnSamples() []requestSample {
 			set: func(r request) { r.IncludeUsage = true }},
 		{name: "ext: of the same protocol", base: sameProtocol, set: func(r request) { r.Ext = member(r.own) }, find: needle},
 		{name: "ext: of another protocol", set: func(r request) { r.Ext = member(r.other) }},
+		{name: "ext: safeguards of Messages", set: ofMessages("safeguards"), find: needle},
+		{name: "ext: safeguard_results of Messages", set: ofMessages("safeguard_results"), find: needle},
+		{name: "ext: tags of Messages", set: ofMessages("tags")},
 
 		{name: "turns.role: user", set: func(r request) { r.userText().Text = needle }, find: needle},
 		{name: "turns.role: assistant", base: withHistory, set: func(r request) { r.earlierText().Text = needle }, find: needle},
@@ -35,5 +41,12 @@ func turnSamples() []requestSample {
 		{name: "turns: white space only", base: insertTurn(1, llm.Assistant, text("hi")), set: insertTurn(2, llm.User, text(" "))},
 		{name: "turns: a call without a result, and the conversation goes on", base: withToolResult, set: func(r request) { r.Turns[2] = llm.Turn{Role: llm.User, Blocks: text("well?")} }},
 		{name: "turns: a result without a call", base: withToolResult, set: addBlock(2, &llm.ToolResult{CallID: "call_2", Blocks: text("?")})},
+	}
+}
+
+// ofMessages sets a top-level member that only Messages requests have.
+func ofMessages(name string) requestEdit {
+	return func(r request) {
+		r.Ext = llm.Ext{Protocol: string(protocol.Anthropic), Members: []llm.Member{{Name: name, Value: `"n33dle"`}}}
 	}
 }

@@ -188,6 +188,7 @@ var kindTypes = map[llm.Kind]string{
 	llm.MethodNotAllowed: "invalid_request_error",
 	llm.TooLarge:         "request_too_large",
 	llm.UnsupportedMedia: "invalid_request_error",
+	llm.NotSupported:     "not_supported", // Claude Code then counts tokens itself
 	llm.RateLimit:        "rate_limit_error",
 	llm.Quota:            "billing_error",
 	llm.Overloaded:       "overloaded_error",

@@ -68,6 +68,7 @@ func TestEncodeError(t *testing.T) {
 		{llm.Error{Kind: llm.Permission, Message: "m"}, 403, `{"type":"error","error":{"type":"permission_error","message":"m"}}`},
 		{llm.Error{Kind: llm.NotFound, Message: "m"}, 404, `{"type":"error","error":{"type":"not_found_error","message":"m"}}`},
 		{llm.Error{Kind: llm.TooLarge, Message: "m"}, 413, `{"type":"error","error":{"type":"request_too_large","message":"m"}}`},
+		{llm.Error{Kind: llm.NotSupported, Message: "m"}, 501, `{"type":"error","error":{"type":"not_supported","message":"m"}}`},
 		{llm.Error{Kind: llm.RateLimit, Message: "m"}, 429, `{"type":"error","error":{"type":"rate_limit_error","message":"m"}}`},
 		{llm.Error{Kind: llm.Upstream, Message: "m"}, 502, `{"type":"error","error":{"type":"api_error","message":"m"}}`},
 		{llm.Error{Kind: llm.UpstreamAuth, Message: "m"}, 502, `{"type":"error","error":{"type":"api_error","message":"m"}}`},

@@ -35,6 +35,7 @@ func Dialect() *protocol.Dialect {
 		SealMarks:      []string{`"signature"`, `"redacted_thinking"`},
 		Finishes:       []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
 		Overflow:       tooLong,
+		Ping:           []byte(ping),
 		Versions:       versions(),
 		Headers: protocol.Headers{
 			Vendor: "anthropic",
@@ -42,8 +43,9 @@ func Dialect() *protocol.Dialect {
 				{Name: "Anthropic-Version", Default: Versions()[0].Name}, // the vendor rejects a request without it
 				{Name: "Anthropic-Beta", Beta: true, Loss: "header.anthropic_beta"},
 			},
-			Prefixes:  []string{"Anthropic-Ratelimit-", "Anthropic-Priority-"},
-			RequestID: "Request-Id",
+			RateLimits:    []string{rateLimits, "Anthropic-Priority-"},
+			SetRateLimits: setRateLimits,
+			RequestID:     "Request-Id",
 		},
 		VendorHost: "api.anthropic.com",
 		CheckState: checkThread,
@@ -87,6 +89,20 @@ func versions() *protocol.Versions {
 		v.Known = append(v.Known, protocol.Version{Name: known.Name, NoSampling: !known.Sampling})
 	}
 	return v
+}
+
+// rateLimits is the prefix of the headers with rate limits.
+const rateLimits = "Anthropic-Ratelimit-"
+
+// setRateLimits sets the headers for the limits of a caller.
+func setRateLimits(h http.Header, requests, tokens protocol.RateLimit, now time.Time) {
+	for kind, l := range map[string]protocol.RateLimit{"Requests-": requests, "Tokens-": tokens} {
+		if l.Limit > 0 {
+			h[rateLimits+kind+"Limit"] = []string{strconv.FormatInt(l.Limit, 10)}
+			h[rateLimits+kind+"Remaining"] = []string{strconv.FormatInt(l.Left, 10)}
+			h[rateLimits+kind+"Reset"] = []string{now.Add(l.Reset).UTC().Format(time.RFC3339)}
+		}
+	}
 }
 
 // listModels writes the list as one page that is the last.

@@ -65,11 +65,14 @@ func (s *streamEncoder) Encode(event llm.Event, to []byte) []byte {
 		if !s.started {
 			return sse.AppendComment(to, "ping")
 		}
-		return append(to, "event: ping\ndata: {\"type\":\"ping\"}\n\n"...)
+		return append(to, ping...)
 	case llm.Logprobs:
 	}
 	return to
 }
+
+// ping is the event that keeps a stream alive.
+const ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 
 // head appends the beginning of an event: its name and its type, which are equal.
 func head(to []byte, name string) []byte {

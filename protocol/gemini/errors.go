@@ -209,6 +209,7 @@ var wireErrors = map[llm.Kind]string{
 	llm.MethodNotAllowed: "UNIMPLEMENTED",
 	llm.TooLarge:         "INVALID_ARGUMENT",
 	llm.UnsupportedMedia: "INVALID_ARGUMENT",
+	llm.NotSupported:     "UNIMPLEMENTED",
 	llm.RateLimit:        "RESOURCE_EXHAUSTED",
 	llm.Quota:            "RESOURCE_EXHAUSTED",
 	llm.Overloaded:       "UNAVAILABLE",

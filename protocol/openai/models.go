@@ -3,6 +3,7 @@ package openai
 import (
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,6 +75,63 @@ func capabilities(e protocol.ModelEntry) (list []protocol.Capability) {
 		}
 	}
 	return list
+}
+
+// ListModels writes a list of models.
+func ListModels(models []protocol.Model) []byte {
+	b := []byte(`{"object":"list","data":[`)
+	for i, m := range models {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, ListedModel(m)...)
+	}
+	return append(b, "]}"...)
+}
+
+// ListedModel writes an entry of the list.
+func ListedModel(m protocol.Model) []byte {
+	b := wire.AppendQuote([]byte(`{"id":`), m.ID)
+	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
+	b = wire.AppendQuote(append(b, `,"owned_by":`...), m.OwnedBy)
+	if !m.Shutdown.IsZero() {
+		b = wire.AppendQuote(append(b, `,"shutdown_date":`...), m.Shutdown.UTC().Format(time.DateOnly))
+	}
+	return append(appendDetails(b, m), '}')
+}
+
+// appendDetails writes what OpenAI's list has no members for, in those of Groq and
+// OpenRouter, which clients know.
+func appendDetails(b []byte, m protocol.Model) []byte {
+	if m.Context > 0 {
+		b = strconv.AppendInt(append(b, `,"context_window":`...), m.Context, 10)
+		b = strconv.AppendInt(append(b, `,"context_length":`...), m.Context, 10)
+	}
+	if m.MaxOutput > 0 {
+		b = strconv.AppendInt(append(b, `,"max_output_tokens":`...), m.MaxOutput, 10)
+	}
+	for i, c := range m.Capabilities {
+		b = append(b, ',')
+		if i == 0 {
+			b = append(b, `"capabilities":[`...)
+		}
+		b = wire.AppendQuote(b, string(c))
+		if i == len(m.Capabilities)-1 {
+			b = append(b, ']')
+		}
+	}
+	if m.Price.Input == "" || m.Price.Output == "" {
+		return b
+	}
+	b = wire.AppendQuote(append(b, `,"pricing":{"prompt":`...), m.Price.Input)
+	b = wire.AppendQuote(append(b, `,"completion":`...), m.Price.Output)
+	if m.Price.CacheRead != "" {
+		b = wire.AppendQuote(append(b, `,"input_cache_read":`...), m.Price.CacheRead)
+	}
+	if m.Price.CacheWrite != "" {
+		b = wire.AppendQuote(append(b, `,"input_cache_write":`...), m.Price.CacheWrite)
+	}
+	return append(b, '}')
 }
 
 // modelPaths are the places of OpenRouter, LiteLLM, Vercel's gateway and OpenAI's own tools.

@@ -24,6 +24,7 @@ var errorTypes = map[llm.Kind]struct{ typ, code string }{
 	llm.MethodNotAllowed: {"invalid_request_error", "method_not_allowed"},
 	llm.TooLarge:         {"invalid_request_error", "request_too_large"},
 	llm.UnsupportedMedia: {"invalid_request_error", "unsupported_media_type"},
+	llm.NotSupported:     {"invalid_request_error", "not_supported"},
 	llm.RateLimit:        {"rate_limit_error", "rate_limit_exceeded"},
 	llm.Quota:            {"insufficient_quota", "insufficient_quota"},
 	llm.Overloaded:       {"server_error", "overloaded"},

@@ -1,9 +1,6 @@
 package openaichat
 
 import (
-	"strconv"
-	"time"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -22,7 +19,7 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 		Routes: append([]protocol.Route{
 			{Name: "chat_completions", Operation: protocol.Generate, Path: "/v1/chat/completions", Span: "chat", Cacheable: cacheable()},
 			{Name: "embeddings", Operation: protocol.Embed, Path: embeddingsPath, Span: "embeddings", Cacheable: &protocol.CacheRule{}},
-			{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: listModels, One: listedModel}},
+			{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: openai.ListModels, One: openai.ListedModel}},
 			{Name: "dynamo_models", Operation: protocol.ListModels, Path: "/dynamo/alpha/list-models", Models: &protocol.ModelList{List: listForDynamo}},
 		}, siblings...),
 		Members:        []string{"model", "stream", "stream_options", "n", "nvext", "max_tokens", "max_completion_tokens"},
@@ -47,6 +44,8 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 			Vendor:   "openai",
 			Request:  []protocol.RequestHeader{{Name: "Openai-Beta", Beta: true}},
 			Response: []string{"Openai-Model", "Openai-Processing-Ms", "Openai-Version"},
+
+			SetRateLimits: openai.SetRateLimits,
 		},
 		Embed: embedder(),
 		State: &protocol.VendorState{ // files, and the audio of responses
@@ -124,61 +123,6 @@ func requestUsage(body *wire.Index) wire.Edit {
 		return body.Set("stream_options", `{"include_usage":true}`)
 	}
 	return options.Set("include_usage", "true")
-}
-
-func listModels(models []protocol.Model) []byte {
-	b := []byte(`{"object":"list","data":[`)
-	for i, m := range models {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, listedModel(m)...)
-	}
-	return append(b, "]}"...)
-}
-
-func listedModel(m protocol.Model) []byte {
-	b := wire.AppendQuote([]byte(`{"id":`), m.ID)
-	b = strconv.AppendInt(append(b, `,"object":"model","created":`...), m.Created.Unix(), 10)
-	b = wire.AppendQuote(append(b, `,"owned_by":`...), m.OwnedBy)
-	if !m.Shutdown.IsZero() {
-		b = wire.AppendQuote(append(b, `,"shutdown_date":`...), m.Shutdown.UTC().Format(time.DateOnly))
-	}
-	return append(appendDetails(b, m), '}')
-}
-
-// appendDetails writes what OpenAI's list has no members for, in those of Groq and
-// OpenRouter, which clients know.
-func appendDetails(b []byte, m protocol.Model) []byte {
-	if m.Context > 0 {
-		b = strconv.AppendInt(append(b, `,"context_window":`...), m.Context, 10)
-		b = strconv.AppendInt(append(b, `,"context_length":`...), m.Context, 10)
-	}
-	if m.MaxOutput > 0 {
-		b = strconv.AppendInt(append(b, `,"max_output_tokens":`...), m.MaxOutput, 10)
-	}
-	for i, c := range m.Capabilities {
-		b = append(b, ',')
-		if i == 0 {
-			b = append(b, `"capabilities":[`...)
-		}
-		b = wire.AppendQuote(b, string(c))
-		if i == len(m.Capabilities)-1 {
-			b = append(b, ']')
-		}
-	}
-	if m.Price.Input == "" || m.Price.Output == "" {
-		return b
-	}
-	b = wire.AppendQuote(append(b, `,"pricing":{"prompt":`...), m.Price.Input)
-	b = wire.AppendQuote(append(b, `,"completion":`...), m.Price.Output)
-	if m.Price.CacheRead != "" {
-		b = wire.AppendQuote(append(b, `,"input_cache_read":`...), m.Price.CacheRead)
-	}
-	if m.Price.CacheWrite != "" {
-		b = wire.AppendQuote(append(b, `,"input_cache_write":`...), m.Price.CacheWrite)
-	}
-	return append(b, '}')
 }
 
 // listForDynamo writes the list that the first releases of NVIDIA Dynamo served beside

@@ -1,6 +1,8 @@
 package openairesponses
 
 import (
+	"net/http"
+
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/openai"
@@ -14,7 +16,11 @@ func Dialect() *protocol.Dialect {
 		Codec: Codec{},
 		Routes: []protocol.Route{
 			{Name: "responses", Operation: protocol.Generate, Path: "/v1/responses", Span: "chat", Cacheable: cacheable()},
+			{Name: "responses_compact", Operation: protocol.Compact, Path: "/v1/responses/compact"},
+			{Name: "input_tokens", Operation: protocol.CountTokens, Path: "/v1/responses/input_tokens"},
+			{Name: "models", Operation: protocol.ListModels, Path: modelsPath, Models: &protocol.ModelList{List: listModels, One: openai.ListedModel}},
 		},
+		Claims:         claims,
 		Members:        []string{"model", "stream", "max_output_tokens"},
 		Read:           readHead,
 		SetModel:       protocol.SetMember("model"),
@@ -39,8 +45,24 @@ func Dialect() *protocol.Dialect {
 			Vendor:   "openai",
 			Request:  []protocol.RequestHeader{{Name: "Openai-Beta", Beta: true}},
 			Response: []string{"Openai-Model", "Openai-Processing-Ms", "Openai-Version"},
+
+			SetRateLimits: openai.SetRateLimits,
 		},
 	}
+}
+
+const modelsPath = "/v1/models"
+
+// claims recognizes Codex, which asks for its own list of models.
+func claims(req *http.Request) bool {
+	return req.URL.Path == modelsPath && req.URL.Query().Has("client_version")
+}
+
+// listModels writes OpenAI's list with a second, empty one, which Codex reads in its place. Its
+// entries would replace Codex's own instructions and tools for a model, which no gateway knows.
+func listModels(models []protocol.Model) []byte {
+	b := openai.ListModels(models)
+	return append(b[:len(b)-1], `,"models":[]}`...)
 }
 
 // readHead marks a request as one with side effects that starts a job in the background or

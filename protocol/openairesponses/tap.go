@@ -129,6 +129,7 @@ type snapshot struct {
 	Incomplete jsontext.Value `json:"incomplete_details"`
 	Output     jsontext.Value `json:"output"`
 	Usage      jsontext.Value `json:"usage"`
+	Count      jsontext.Value `json:"input_tokens"` // of a token count, which has nothing else
 }
 
 // reason returns why the response is incomplete, in the source's words.
@@ -198,7 +199,7 @@ func (s *snapshot) whole() *llm.Error {
 	if err := s.failure(); err != nil {
 		return err
 	}
-	if wire.Scalar(s.Status) == "" && s.Output.Kind() != '[' {
+	if wire.Scalar(s.Status) == "" && s.Output.Kind() != '[' && s.Count.Kind() != '0' {
 		return unreadable(errors.New("it has neither a status nor an output"))
 	}
 	return nil

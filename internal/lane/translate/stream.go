@@ -134,6 +134,7 @@ type streamWriter struct {
 	buf     *[]byte // encoded events not yet sent; nil: none
 	visible bool    // a visible part was encoded
 	over    bool
+	pings   bool  // keep-alives were started
 	token   bool  // content was encoded since the last flush
 	repeats int64 // bytes that the encoder keeps for its last event
 
@@ -302,10 +303,20 @@ func (w *streamWriter) flush(now time.Time) *llm.Error {
 	if err != nil {
 		return upstream.ClientGone(err)
 	}
+	w.startPings()
 	if err := d.Extend(); err != nil {
 		return w.refuse(err, now)
 	}
 	return nil
+}
+
+// startPings keeps a stream alive that has begun: clients that read pings give up on a silent
+// one. A ping before the beginning would send the status, and so end failover.
+func (w *streamWriter) startPings() {
+	if ping := w.attempt.call.Dialect.Ping; ping != nil && !w.pings && !w.over && w.attempt.lane.Ping > 0 {
+		w.pings = true
+		w.delivery.Writer.KeepAlive(w.attempt.lane.Ping, ping, nil)
+	}
 }
 
 // refuse ends a stream whose budget is exhausted. In some dialects the last event depends

@@ -23,6 +23,9 @@ type Lane struct {
 	Seals     *conversation.Seals
 	Responses *conversation.Responses
 
+	// Ping is the interval of the client dialect's pings on an idle stream that has begun; 0: none.
+	Ping time.Duration
+
 	// Memory takes bytes of memory for a translation, and returns the function that
 	// releases them.
 	Memory func(ctx context.Context, bytes int64) (release func(), err *llm.Error)
@@ -122,6 +125,9 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 	a.call.ReportSampling(ask, report)
 	if a.call.Complete != nil {
 		a.call.Complete.Report(report)
+	}
+	if note := a.call.Dialect.Report; note != nil {
+		note(report)
 	}
 	out, err := a.encodeRequest(&send, report)
 	if err != nil {
