@@ -82,6 +82,9 @@ func explained(stdin io.Reader, args []string, file string) (model string, body 
 
 func printExplanation(w io.Writer, e *relay.Explanation, live bool) error {
 	fmt.Fprintf(w, "%s uses the route %q, balance %s\n", e.Model, e.Route, e.Balance)
+	if len(e.Params) > 0 {
+		fmt.Fprintf(w, "parameters %s\n", e.Params)
+	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "PLACE\tTARGET\tPROTOCOL\tLANE\tSTATE\tOPEN\tFIRST TOKEN\tFIDELITY")
 	for _, t := range e.Targets {

@@ -331,6 +331,29 @@ type modelFile struct {
 	Continue bool `key:"continue" example:"true"`
 	// Time limits of a request for this model.
 	Timeouts timeoutsFile `key:"timeouts"`
+	// Parameters of requests that do not set them.
+	Defaults paramsFile `key:"defaults"`
+	// Parameters that replace those of the client. A response whose request had
+	// another value has the code model.override in Isogloss-Fidelity.
+	Override paramsFile `key:"override"`
+}
+
+// paramsFile is a set of parameters. Each is sent in the form that the upstream's
+// protocol and model have for it, and left out if they have none.
+type paramsFile struct {
+	at
+	// How much the model reasons.
+	Effort effortName `key:"effort" example:"high"`
+	// Sampling temperature, from 0 to 2.
+	Temperature float64 `key:"temperature" example:"0.2"`
+	// Share of the most probable tokens to sample from, from 0 to 1.
+	TopP float64 `key:"top_p" example:"0.9"`
+	// Output limit in tokens, including reasoning. The reservation of a budget
+	// counts it.
+	MaxTokens int `key:"max_tokens" example:"4096"`
+	// Further top-level members of the request, in the protocol of the targets.
+	// Members that the gateway acts on, such as model and messages, are refused.
+	Body jsonObject `key:"body" example:"{service_tier: flex}"`
 }
 
 // hedgeFile is when to start a second attempt. The gateway uses the response that

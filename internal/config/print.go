@@ -73,6 +73,9 @@ func routingText(m *Model) string {
 	if m.Continue {
 		b.WriteString(" continue=true")
 	}
+	if m.Params != nil {
+		fmt.Fprintf(&b, " params=%s", m.Params.JSON())
+	}
 	return b.String()
 }
 

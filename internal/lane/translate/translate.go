@@ -115,6 +115,7 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 	if err != nil {
 		return err
 	}
+	a.call.Params.Apply(ask, report)
 	send := *ask
 	send.Stream = ask.Stream || p.UpstreamStream == provider.Always
 	send.Turns = a.lane.Seals.Restore(a.caller(), string(p.Protocol), ask.Turns)
@@ -125,6 +126,9 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 	}
 	out, err := a.encodeRequest(&send, report)
 	if err != nil {
+		return err
+	}
+	if err := report.Err(); err != nil { // also for what the configuration overrides
 		return err
 	}
 	if a.call.PreviousID != "" {
@@ -160,6 +164,9 @@ func (a *attempt) encodeRequest(ask *llm.Request, report *llm.Report) (protocol.
 		return out, err
 	}
 	if out.Body, err = exchange.ApplyQuirks(out.Body, a.target.Dialect, a.target.Provider.Quirks); err != nil {
+		return out, err
+	}
+	if out.Body, err = a.call.Params.SetBody(out.Body, report); err != nil {
 		return out, err
 	}
 	if salt := a.call.CacheSalt(a.target); salt != "" {
