@@ -242,6 +242,11 @@ type providerFile struct {
 	// so if several organisations have keys. The default is shared for the preset vllm,
 	// and none for others.
 	CacheSalt cacheSaltName `key:"cache_salt" example:"tenant"`
+	// Reasoning that the engine leaves in the text as `<think>…</think>`: none leaves it
+	// there; start separates it from a text that begins with `<think>`; opened is for
+	// prompt templates that end with `<think>`, so that every text begins with
+	// reasoning. Requests to such a provider are always translated. The default is none.
+	ThinkTags thinkTagsName `key:"think_tags" example:"start"`
 	// Format of `/v1/rerank` at this provider: same forwards the request unchanged;
 	// cohere and jina translate it to that vendor's format. The default is same. The
 	// base URL is `https://api.cohere.com` for Cohere and `https://api.jina.ai/v1`
@@ -497,6 +502,7 @@ type (
 	nvExtName        string
 	unknownIDsName   string
 	cacheSaltName    string
+	thinkTagsName    string
 	rerankName       string
 	fidelityName     string
 	className        string
@@ -531,6 +537,9 @@ func (unknownIDsName) options() []string {
 }
 func (cacheSaltName) options() []string {
 	return texts([]provider.CacheSalt{provider.TenantSalt, provider.SharedSalt, provider.NoSalt})
+}
+func (thinkTagsName) options() []string {
+	return texts([]provider.ThinkTags{provider.ThinkStart, provider.ThinkOpened, provider.NoThinkTags})
 }
 func (rerankName) options() []string {
 	return texts([]provider.Rerank{provider.RerankSame, provider.RerankCohere, provider.RerankJina})

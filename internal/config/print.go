@@ -112,6 +112,9 @@ func providerText(p *provider.Provider) string {
 	if p.CacheSalt != "" && p.CacheSalt != provider.NoSalt {
 		fmt.Fprintf(&b, " cache_salt=%s", p.CacheSalt)
 	}
+	if p.ThinkTags != "" {
+		fmt.Fprintf(&b, " think_tags=%s", p.ThinkTags)
+	}
 	if p.APIVersion != "" {
 		fmt.Fprintf(&b, " api_version=%s", p.APIVersion)
 	}

@@ -55,6 +55,7 @@ type attempt struct {
 	created  int64         // creation time, for dialects that require one, if the upstream sends none
 	tap      protocol.Tap  // also reads the stream if both sides have the same dialect; else nil
 	stream   *streamReader // the current stream
+	resumes  bool          // it continues the text of another attempt
 
 	// rewrite translates a response that is not generated text.
 	rewrite func(body []byte) ([]byte, *llm.Error)
