@@ -40,7 +40,7 @@ func (w *streamWriter) markResumed() {
 	d.Record.Continued++
 	text := exchange.HeaderText(w.attempt.target.String()) + ";at=" + strconv.Itoa(len(w.resumable.text))
 	d.Writer.SetHeader(continuedTrailer, text)
-	d.Comment("continued by "+text, w.attempt)
+	d.Comment("continued by "+text, w)
 }
 
 // rest is the lane that encodes the request for the rest of a stream.

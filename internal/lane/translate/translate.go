@@ -228,8 +228,9 @@ func (a *attempt) SetStreamHeaders(h http.Header) {
 	if a.call.Array {
 		h["Content-Type"] = []string{"application/json"}
 	}
+	h["Trailer"] = []string{fidelityHeader}
 	if a.call.Continues() {
-		h["Trailer"] = []string{continuedTrailer}
+		h["Trailer"] = []string{fidelityHeader, continuedTrailer}
 	}
 }
 
