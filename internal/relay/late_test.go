@@ -3,6 +3,7 @@ package relay
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -77,6 +78,22 @@ func TestLateLossesWithoutComments(t *testing.T) {
 	body := readAll(t, resp)
 	if got := resp.Trailer.Get("Isogloss-Fidelity"); !strings.Contains(got, "server_tool.dropped") || strings.Contains(body, "\n:") {
 		t.Errorf("%q: %s", got, body)
+	}
+}
+
+// TestLateLossesInHTTP2 checks the trailer in HTTP/2.
+func TestLateLossesInHTTP2(t *testing.T) {
+	g := newGateway(t, speaking(geminiDialect))
+	g.up.Answer(upstreamtest.Stream(lateStream))
+	srv := httptest.NewUnstartedServer(g.relay)
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	g.URL, g.client = srv.URL, srv.Client()
+	resp := g.open(t, messagesPath, `{"model":"m","stream":true,"max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}`)
+	readAll(t, resp)
+	if got := resp.Trailer.Get("Isogloss-Fidelity"); resp.ProtoMajor != 2 || !strings.Contains(got, "media.unsupported") {
+		t.Errorf("%s: %q", resp.Proto, got)
 	}
 }
 
