@@ -16,18 +16,31 @@ func TestOutline(t *testing.T) {
 	text := &llm.Text{Text: "long text", Phase: "commentary", Logprobs: `[{"token":"a","logprob":-1,"bytes":[97],"top_logprobs":[]}]`, Citations: []llm.Citation{{}}}
 	reported := 0
 	for _, c := range []llm.Choice{
+		{Blocks: []llm.Block{&llm.Text{Text: "plain"}}, Stop: llm.Stop{Kind: llm.EndTurn}},
+		{Blocks: []llm.Block{&llm.Text{Text: "plain"}}, Stop: llm.Stop{Kind: llm.MaxTokens}},
+		{Blocks: []llm.Block{&llm.Text{Text: "plain"}}, Stop: llm.Stop{Kind: llm.StopSequence, Matched: "x"}},
+		{Blocks: []llm.Block{&llm.Thought{Parts: []llm.ThoughtPart{{Form: llm.FullReasoning, Text: "long"}}}, &llm.Text{Text: "plain", Meta: llm.Meta{Ext: foreign}}}, Stop: llm.Stop{Kind: llm.EndTurn}},
+		{Blocks: []llm.Block{&llm.Text{Text: "plain", Phase: "commentary"}}, Stop: llm.Stop{Kind: llm.EndTurn}},
+		{Blocks: []llm.Block{&llm.Text{Text: "plain", Citations: []llm.Citation{{}}}}, Stop: llm.Stop{Kind: llm.EndTurn}},
+		{Blocks: []llm.Block{&llm.Text{Text: "plain", Logprobs: text.Logprobs}}, Stop: llm.Stop{Kind: llm.EndTurn}},
+		{Blocks: []llm.Block{&llm.Refusal{Text: "no"}}, Stop: llm.Stop{Kind: llm.EndTurn}},
 		{Blocks: []llm.Block{text, text}, Stop: llm.Stop{Kind: llm.EndTurn}},
 		{Blocks: []llm.Block{&llm.Refusal{Text: "no, never"}}, Stop: llm.Stop{Kind: llm.ContentFilter, Category: "c", Explanation: "e"}},
 		{Blocks: []llm.Block{&llm.Thought{Parts: []llm.ThoughtPart{{Form: llm.SummaryReasoning, Text: "in short"}}}, &llm.Text{Text: "b"}}, Stop: llm.Stop{Kind: llm.Other}},
 		{Blocks: []llm.Block{&llm.ToolCall{CallID: "1", Name: "f", Kind: llm.FunctionTool, Args: `{"a":1}`}, &llm.ToolCall{CallID: "2", Name: "f", Kind: llm.FunctionTool, Args: `{"a":1}`}}, Stop: llm.Stop{Kind: llm.ToolUse}, Ext: foreign},
 	} {
-		for _, usage := range []*llm.Usage{nil, {Input: 5, CacheWrite: 3}} {
-			resp := &llm.Response{ID: "1", Model: "m", Tier: "flex", Usage: usage, Choices: []llm.Choice{c}, Ext: foreign}
+		for _, resp := range []*llm.Response{
+			{ID: "1", Model: "m", Choices: []llm.Choice{c}},
+			{ID: "1", Model: "m", Choices: []llm.Choice{c}, Usage: &llm.Usage{Input: 5}},
+			{ID: "1", Model: "m", Choices: []llm.Choice{c}, Usage: &llm.Usage{Input: 5}, Tier: "flex"},
+			{ID: "1", Model: "m", Choices: []llm.Choice{c}, Usage: &llm.Usage{Input: 5, CacheWrite: 3}},
+			{ID: "1", Model: "m", Choices: []llm.Choice{c}, Usage: &llm.Usage{Input: 5}, Ext: foreign},
+		} {
 			for _, codec := range all.Codecs() {
 				var want llm.Report
 				codec.EncodeResponse(resp, &llm.Request{}, &want)
 				a := &attempt{codec: codec}
-				o := newOutline()
+				o := newOutline(codec.Name(), false)
 				for _, e := range llm.Explode(resp) {
 					o.add(e)
 				}
@@ -55,7 +68,7 @@ func codes(losses []llm.Loss) string {
 
 // TestOutlineOfInterleavedBlocks checks that each block gets text once.
 func TestOutlineOfInterleavedBlocks(t *testing.T) {
-	o := newOutline()
+	o := newOutline("openai-chat", false)
 	o.add(llm.Start{})
 	for i := range 2 {
 		o.add(llm.BlockStart{Index: i, Block: &llm.ToolCall{CallID: "1", Name: "f", Kind: llm.FunctionTool}})
@@ -77,7 +90,7 @@ func TestOutlineOfInterleavedBlocks(t *testing.T) {
 // TestOutlineIsBounded checks that an outline holds neither the text nor any number of
 // blocks.
 func TestOutlineIsBounded(t *testing.T) {
-	o := newOutline()
+	o := newOutline("openai-chat", false)
 	o.add(llm.Start{})
 	o.add(llm.BlockStart{Block: &llm.Text{}})
 	for range 1000 {

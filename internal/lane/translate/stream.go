@@ -153,7 +153,7 @@ type streamWriter struct {
 }
 
 func (a *attempt) newStreamWriter(d *exchange.Delivery) *streamWriter {
-	w := &streamWriter{attempt: a, delivery: d, encoder: a.codec.NewStreamEncoder(a.ask), undo: &a.undo, seals: a.recordSeals(), stored: a.recordResponse(), outline: newOutline()}
+	w := &streamWriter{attempt: a, delivery: d, encoder: a.codec.NewStreamEncoder(a.ask), undo: &a.undo, seals: a.recordSeals(), stored: a.recordResponse(), outline: newOutline(a.codec.Name(), a.call.Complete != nil)}
 	if a.call.Array {
 		w.encoder = a.call.Dialect.NewArrayEncoder(a.ask)
 	}
