@@ -98,12 +98,14 @@ func (t Target) post(ctx context.Context, client *http.Client, c Cell, cs *Case,
 	x.body, x.broken = io.ReadAll(resp.Body)
 	x.header = resp.Header.Clone()
 	for name, values := range resp.Trailer {
-		x.header[name] = append(x.header[name], values...)
+		if len(values) > 0 { // a trailer is later than a header of the same name
+			x.header[name] = values
+		}
 	}
 	return x
 }
 
-// reportsLoss reports whether the header Isogloss-Fidelity is present and not "exact".
+// reportsLoss reports whether the header or trailer Isogloss-Fidelity is present and not "exact".
 func (x *exchange) reportsLoss() bool {
 	f := strings.TrimSpace(strings.Join(x.header.Values("Isogloss-Fidelity"), ","))
 	return f != "" && f != "exact"

@@ -38,16 +38,36 @@ type Loss struct {
 type Report struct {
 	Mode   Mode
 	Losses []Loss
+
+	// Own are the paths of values that the client did not send. The report leaves out that
+	// they were approximated or dropped.
+	Own []string
+}
+
+// isOwn reports whether the client did not send the value at a path.
+func (r *Report) isOwn(path string) bool {
+	for _, own := range r.Own {
+		if rest, ok := strings.CutPrefix(path, own); ok && (rest == "" || rest[0] == '.') {
+			return true
+		}
+	}
+	return false
 }
 
 // Approximate records that a value was encoded as a similar one.
 func (r *Report) Approximate(path, code, note string) {
-	r.Losses = append(r.Losses, Loss{path, Approximated, code, note})
+	r.add(Loss{path, Approximated, code, note})
 }
 
 // Drop records that a value was left out.
 func (r *Report) Drop(path, code, note string) {
-	r.Losses = append(r.Losses, Loss{path, Dropped, code, note})
+	r.add(Loss{path, Dropped, code, note})
+}
+
+func (r *Report) add(l Loss) {
+	if len(r.Own) == 0 || !r.isOwn(l.Path) {
+		r.Losses = append(r.Losses, l)
+	}
 }
 
 // Refuse records that a value rejects the request. In loose mode it records that the

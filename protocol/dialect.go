@@ -57,6 +57,18 @@ type Dialect struct {
 	// Prompt names the members that prompt caches are made of.
 	Prompt Prompt
 
+	// Parameters are the places of the parameters that a configuration may set, by their
+	// paths in the neutral model: the paths of members, with dots.
+	Parameters map[string][]string
+
+	// ParameterContext are further top-level members that decide which parameters a model
+	// accepts.
+	ParameterContext []string
+
+	// OtherNames returns other names that upstreams accept for a member, at any level. Nil:
+	// there are none.
+	OtherNames func(name string) []string
+
 	// CacheSalt is the member with which engines separate prefix caches. Empty: there is
 	// none.
 	CacheSalt string

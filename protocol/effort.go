@@ -9,6 +9,15 @@ var efforts = []struct {
 	from int64
 }{{"none", 0}, {"minimal", 1}, {"low", 1024}, {"medium", 4096}, {"high", 12288}, {"xhigh", 24576}, {"max", 49152}}
 
+// Efforts returns the levels of reasoning effort in ascending order.
+func Efforts() []string {
+	names := make([]string, len(efforts))
+	for i, e := range efforts {
+		names[i] = e.name
+	}
+	return names
+}
+
 // EffortOfBudget returns the level of effort of a budget of reasoning tokens.
 func EffortOfBudget(budget int64) string {
 	name := efforts[0].name

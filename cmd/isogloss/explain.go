@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,6 +83,10 @@ func explained(stdin io.Reader, args []string, file string) (model string, body 
 
 func printExplanation(w io.Writer, e *relay.Explanation, live bool) error {
 	fmt.Fprintf(w, "%s uses the route %q, balance %s\n", e.Model, e.Route, e.Balance)
+	var params bytes.Buffer
+	if json.Compact(&params, e.Params) == nil {
+		fmt.Fprintf(w, "parameters %s\n", params.String())
+	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "PLACE\tTARGET\tPROTOCOL\tLANE\tSTATE\tOPEN\tFIRST TOKEN\tFIDELITY")
 	for _, t := range e.Targets {

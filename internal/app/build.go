@@ -45,7 +45,7 @@ func newKeys(keys []config.Key) []access.Key {
 func newRoutes(models []config.Model, found pools) []*route.Route {
 	routes := make([]*route.Route, 0, len(models)+len(found.names))
 	for _, m := range models {
-		r := &route.Route{Name: m.Name, OwnedBy: m.OwnedBy, Balance: balance.Policy(m.Balance), Continue: m.Continue,
+		r := &route.Route{Name: m.Name, OwnedBy: m.OwnedBy, Balance: balance.Policy(m.Balance), Continue: m.Continue, Params: m.Params,
 			Hedge: route.Hedge{Quantile: m.Hedge.Percentile / 100, Share: m.Hedge.Share}}
 		for _, t := range m.Targets {
 			r.Targets = append(r.Targets, found.targets(t)...)

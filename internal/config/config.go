@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/params"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
@@ -113,6 +114,7 @@ type Model struct {
 	Balance  string
 	Hedge    Hedge
 	Continue bool
+	Params   *params.Set // nil: none
 }
 
 // Target is one model of one provider, or all discovered workers of a model.

@@ -56,6 +56,10 @@ func (d *decoder) value(n *node, v reflect.Value) {
 		for _, c := range n.children {
 			d.value(c, reflect.ValueOf(dst.add()).Elem())
 		}
+	case *jsonObject:
+		if d.want(n, mapping) {
+			dst.decode(n, d.ps)
+		}
 	case textual:
 		if d.want(n, scalar) {
 			if err := dst.parse(n.text); err != nil {

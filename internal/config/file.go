@@ -243,6 +243,11 @@ type providerFile struct {
 	// so if several organisations have keys. The default is shared for the preset vllm,
 	// and none for others.
 	CacheSalt cacheSaltName `key:"cache_salt" example:"tenant"`
+	// Reasoning that the engine leaves in the text as `<think>…</think>`: none leaves it
+	// there; start separates it from a text that begins with `<think>`; opened is for
+	// prompt templates that end with `<think>`, so that every text begins with
+	// reasoning. Requests to such a provider are always translated. The default is none.
+	ThinkTags thinkTagsName `key:"think_tags" example:"start"`
 	// Format of `/v1/rerank` at this provider: same forwards the request unchanged;
 	// cohere and jina translate it to that vendor's format. The default is same. The
 	// base URL is `https://api.cohere.com` for Cohere and `https://api.jina.ai/v1`
@@ -332,6 +337,29 @@ type modelFile struct {
 	Continue bool `key:"continue" example:"true"`
 	// Time limits of a request for this model.
 	Timeouts timeoutsFile `key:"timeouts"`
+	// Parameters of requests that do not set them.
+	Defaults paramsFile `key:"defaults"`
+	// Parameters that replace those of the client. A response whose request had
+	// another value has the code model.override in Isogloss-Fidelity.
+	Override paramsFile `key:"override"`
+}
+
+// paramsFile is a set of parameters. Each is sent in the form that the upstream's
+// protocol and model have for it, and left out if they have none.
+type paramsFile struct {
+	at
+	// How much the model reasons.
+	Effort effortName `key:"effort" example:"high"`
+	// Sampling temperature, from 0 to 2.
+	Temperature float64 `key:"temperature" example:"0.2"`
+	// Share of the most probable tokens to sample from, from 0 to 1.
+	TopP float64 `key:"top_p" example:"0.9"`
+	// Output limit in tokens, including reasoning. The reservation of a budget
+	// counts it.
+	MaxTokens int `key:"max_tokens" example:"4096"`
+	// Further top-level members of the request, in the protocol of the targets.
+	// Members that the gateway acts on, such as model and messages, are refused.
+	Body jsonObject `key:"body" example:"{service_tier: flex}"`
 }
 
 // hedgeFile is when to start a second attempt. The gateway uses the response that
@@ -475,6 +503,7 @@ type (
 	nvExtName        string
 	unknownIDsName   string
 	cacheSaltName    string
+	thinkTagsName    string
 	rerankName       string
 	fidelityName     string
 	className        string
@@ -509,6 +538,9 @@ func (unknownIDsName) options() []string {
 }
 func (cacheSaltName) options() []string {
 	return texts([]provider.CacheSalt{provider.TenantSalt, provider.SharedSalt, provider.NoSalt})
+}
+func (thinkTagsName) options() []string {
+	return texts([]provider.ThinkTags{provider.ThinkStart, provider.ThinkOpened, provider.NoThinkTags})
 }
 func (rerankName) options() []string {
 	return texts([]provider.Rerank{provider.RerankSame, provider.RerankCohere, provider.RerankJina})

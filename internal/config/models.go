@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/params"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 )
 
@@ -28,6 +29,7 @@ func (f *modelFile) resolve(c *Config, byName map[string]*provider.Provider, ps 
 		m.OwnedBy = Discovered
 	}
 	m.Balance, m.Hedge, m.Continue = f.balance(), f.Hedge.resolve(ps), f.Continue
+	m.Params = params.New(f.Defaults.resolve(ps), f.Override.resolve(ps))
 	return m
 }
 

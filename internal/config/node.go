@@ -25,6 +25,7 @@ type node struct {
 	kind     kind
 	written  string // a scalar as it stands in the file
 	text     string // the same with ${VAR} expanded
+	plain    bool   // a number or a boolean, and not a text
 	children []*node
 	reported bool // one problem was reported; more would be noise
 }

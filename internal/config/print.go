@@ -73,6 +73,9 @@ func routingText(m *Model) string {
 	if m.Continue {
 		b.WriteString(" continue=true")
 	}
+	if m.Params != nil {
+		fmt.Fprintf(&b, " params=%s", m.Params.JSON())
+	}
 	return b.String()
 }
 
@@ -108,6 +111,9 @@ func providerText(p *provider.Provider) string {
 	}
 	if p.CacheSalt != "" && p.CacheSalt != provider.NoSalt {
 		fmt.Fprintf(&b, " cache_salt=%s", p.CacheSalt)
+	}
+	if p.ThinkTags != "" {
+		fmt.Fprintf(&b, " think_tags=%s", p.ThinkTags)
 	}
 	if p.APIVersion != "" {
 		fmt.Fprintf(&b, " api_version=%s", p.APIVersion)

@@ -161,6 +161,7 @@ func sentence(comment string) string {
 func structBelow(v reflect.Value) (reflect.Value, string) {
 	t := v.Type()
 	switch {
+	case t == reflect.TypeFor[jsonObject]():
 	case t.Kind() == reflect.Struct:
 		return v, ""
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Pointer:
@@ -183,6 +184,8 @@ func typeText(t reflect.Type) string {
 		return "duration"
 	case reflect.TypeFor[size]():
 		return "size"
+	case reflect.TypeFor[jsonObject]():
+		return "mapping"
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -310,6 +313,8 @@ func valueSchema(v reflect.Value, comments map[string]string, defs map[string]an
 	switch {
 	case t == reflect.TypeFor[duration]():
 		return map[string]any{"type": "string", "pattern": `^0$|^([0-9.]+(ns|us|µs|ms|s|m|h))+$|` + variablePattern}
+	case t == reflect.TypeFor[jsonObject]():
+		return map[string]any{"type": "object"}
 	case t == reflect.TypeFor[size]():
 		return map[string]any{"type": []string{"integer", "string"}, "pattern": `^[0-9.]+ ?([KMG]i?B|B)?$|` + variablePattern}
 	case t.Kind() == reflect.Bool:

@@ -42,6 +42,7 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provid
 		Extensions:     provider.Extensions(or(f.NvExt, nvExtName(preset.Extensions))),
 		UnknownIDs:     provider.UnknownIDs(f.UnknownIDs),
 		CacheSalt:      provider.CacheSalt(or(f.CacheSalt, cacheSaltName(preset.CacheSalt))),
+		ThinkTags:      provider.ThinkTags(f.ThinkTags),
 		Quirks:         preset.Quirks,
 		Timeouts:       f.Timeouts.over(timeouts, ps),
 	}

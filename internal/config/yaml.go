@@ -171,7 +171,7 @@ func (t *tree) convert(parent *node, key string, line int, v ast.Node) *node {
 	case *ast.StringNode:
 		t.scalar(n, v.Value)
 	case ast.ScalarNode: // a number or a boolean keeps its text
-		n.kind, n.written, n.text = scalar, v.GetToken().Value, v.GetToken().Value
+		n.kind, n.written, n.text, n.plain = scalar, v.GetToken().Value, v.GetToken().Value, true
 	default:
 		t.problem(v.GetToken(), "holds a %s, which is not read here; write a plain value", v.Type())
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/params"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -59,6 +60,7 @@ type Call struct {
 	Stored     []byte
 	PreviousID string // id of the previous response, if it was expanded
 	Continue   bool   // another target continues a truncated stream
+	Params     *params.Set
 
 	keeps bool // the vendor keeps the response, and its owner is not recorded yet
 	// inner are the upstream names of the inner models that are not the call's own.
@@ -68,6 +70,19 @@ type Call struct {
 // Generates reports whether the call generates text.
 func (c *Call) Generates() bool {
 	return c.Operation == protocol.Generate || c.Operation == protocol.Complete || c.Operation == protocol.Compact
+}
+
+// maxChoices limits the number of choices. It is more than any vendor generates, and
+// small enough that products do not overflow.
+const maxChoices = 1 << 16
+
+// OutputLimit returns the limit of output tokens that is sent, and the number of choices.
+// Both are 0 if the call does not generate text.
+func (c *Call) OutputLimit() (limit, choices int64) {
+	if !c.Generates() {
+		return 0, 0
+	}
+	return c.Params.MaxOutput(c.Body.MaxOutput), min(c.Body.Generated, maxChoices)
 }
 
 // Streams reports whether the client requested a stream.

@@ -11,9 +11,10 @@ import (
 )
 
 // Verbatim reports whether a provider accepts the client's body as it is: it has the same
-// dialect and version, and the stream format that the client reads.
+// dialect and version, the stream format that the client reads, and no reasoning in the
+// text that has to be separated.
 func (c *Call) Verbatim(p *provider.Provider) bool {
-	if p.Protocol != c.Dialect.Name || c.Array || c.Rerank != nil && slices.Contains(c.Rerank.Forms, string(p.Rerank)) {
+	if p.Protocol != c.Dialect.Name || c.Array || p.ThinkTags.Parses() && c.Operation == protocol.Generate || c.Rerank != nil && slices.Contains(c.Rerank.Forms, string(p.Rerank)) {
 		return false
 	}
 	return acceptsVersion(c.Dialect, p, c.Version)

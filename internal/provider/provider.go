@@ -40,6 +40,7 @@ type Provider struct {
 	Rerank         Rerank
 	UnknownIDs     UnknownIDs
 	CacheSalt      CacheSalt
+	ThinkTags      ThinkTags
 	Quirks         []Quirk
 	Paths          []Path // further forwarded paths; exact matches only
 	Timeouts       Timeouts
@@ -177,6 +178,20 @@ const (
 	TenantSalt CacheSalt = "tenant" // one for each organisation, or for each key of the file
 	SharedSalt CacheSalt = "shared" // as TenantSalt, if several organisations have keys
 )
+
+// ThinkTags says how to treat reasoning that an engine leaves in the text of a response,
+// as <think>…</think>. Empty: NoThinkTags.
+type ThinkTags string
+
+// The treatments of reasoning in the text.
+const (
+	NoThinkTags ThinkTags = "none"   // it stays in the text
+	ThinkStart  ThinkTags = "start"  // a text that begins with the start tag begins with reasoning
+	ThinkOpened ThinkTags = "opened" // the prompt ends with the start tag: every text begins with reasoning
+)
+
+// Parses reports whether reasoning is separated from the text.
+func (t ThinkTags) Parses() bool { return t == ThinkStart || t == ThinkOpened }
 
 // Rerank is a provider's format for reranking.
 type Rerank string

@@ -3,6 +3,7 @@ package relay
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -59,9 +60,10 @@ func completionGist(t testing.TB, events ...string) string {
 	return text + " " + finish + usage
 }
 
-// streamData returns the data of a stream's events. done reports whether the stream ends
-// with [DONE].
+// streamData returns the data of a stream's events, without comments. done reports whether
+// the stream ends with [DONE].
 func streamData(body string) (events []string, done bool) {
+	body = regexp.MustCompile(`(?m)^:.*\n`).ReplaceAllString(body, "")
 	for block := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
 		data := strings.TrimPrefix(block, "data: ")
 		if data == "[DONE]" {

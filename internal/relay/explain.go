@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
@@ -19,7 +20,8 @@ type Explanation struct {
 	Dialect string            `json:"dialect"`
 	Route   string            `json:"route"` // the name in the configuration, which may be a pattern
 	Balance string            `json:"balance"`
-	Targets []ExplainedTarget `json:"targets"` // first those that would be tried
+	Params  json.RawMessage   `json:"params,omitempty"` // that the configuration sets for the model
+	Targets []ExplainedTarget `json:"targets"`          // first those that would be tried
 }
 
 // ExplainedTarget is one target in an Explanation.
@@ -61,7 +63,7 @@ func (r *Relay) Explain(dialect protocol.Name, model string, body []byte) (*Expl
 }
 
 func (q *request) explain() *Explanation {
-	out := &Explanation{Model: q.Call.Body.Model, Dialect: string(q.Call.Dialect.Name), Route: q.route.Name, Balance: string(q.route.Balance)}
+	out := &Explanation{Model: q.Call.Body.Model, Dialect: string(q.Call.Dialect.Name), Route: q.route.Name, Balance: string(q.route.Balance), Params: q.route.Params.JSON()}
 	late := map[string]string{}
 	for _, s := range q.skipped {
 		late[s.target] = s.reason

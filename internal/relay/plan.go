@@ -38,7 +38,7 @@ func (q *request) choose() *llm.Error {
 	if !ok {
 		return q.state.noSuchModel(model, q.caller.Sees)
 	}
-	q.route, q.Record.Model, q.Call.Continue = match.Route, match.Route.Name, match.Route.Continue
+	q.route, q.Record.Model, q.Call.Continue, q.Call.Params = match.Route, match.Route.Name, match.Route.Continue, match.Route.Params
 	if len(match.Targets) == 0 {
 		return &llm.Error{Kind: llm.Overloaded, Code: "no_worker", Param: "model", RetryAfter: time.Second,
 			Message: "no worker serves the model '" + exchange.Printable(model) + "' at present; try again when one has registered"}

@@ -38,10 +38,6 @@ func (q *request) record() {
 	}
 }
 
-// maxChoices limits the number of choices. It is more than any vendor generates, and
-// small enough that products do not overflow.
-const maxChoices = 1 << 16
-
 // recall sends a stored response, if there is one. It reports whether it did.
 func (q *request) recall() (bool, *llm.Error) {
 	answer, err := q.replay.Find(q.ctx, q.state.Books.Stores, replay.Caller{Key: q.caller.Key, Org: q.caller.Org}, q.route, &q.Delivery)
@@ -66,10 +62,7 @@ func (q *request) reserve() (err *llm.Error) {
 	for i := range q.candidates {
 		targets = q.Call.AppendBilled(targets, &q.candidates[i].Target.Target)
 	}
-	var limit, choices int64 // output limit and number of choices
-	if b := q.Call.Body; q.Call.Generates() {
-		limit, choices = b.MaxOutput, min(b.Generated, maxChoices)
-	}
+	limit, choices := q.Call.OutputLimit()
 	q.Account, err = q.state.Books.Reserve(q.ctx, q.billingRequest(), billing.EstimateRequest(len(q.Call.Body.Text()), limit, choices), targets)
 	return err
 }

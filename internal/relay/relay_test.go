@@ -19,6 +19,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
+	"github.com/isogloss-gateway/isogloss/internal/params"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
@@ -44,6 +45,7 @@ type gateway struct {
 	client   *http.Client
 	extra    []string // further models that go to the upstream under their own name
 	dialects []*protocol.Dialect
+	params   *params.Set // of every model
 }
 
 // bubble is a test in a synctest bubble. Its gateways and upstreams are connected by a
@@ -150,6 +152,9 @@ func (g *gateway) routes() []*route.Route {
 	}
 	for _, name := range g.extra {
 		routes = append(routes, &route.Route{Name: name, OwnedBy: "up", Targets: target(name)})
+	}
+	for _, r := range routes {
+		r.Params = g.params
 	}
 	return routes
 }

@@ -119,7 +119,7 @@ func cacheRequest(c *exchange.Call, destination string) *cache.Request {
 // lookUp returns a cached response, or starts recording this one.
 func (p *Replay) lookUp(ctx context.Context, c Caller, r *route.Route, d *exchange.Delivery) *cache.Response {
 	control := cache.ControlOf(d.Call.Client.Header)
-	if control == cache.Bypass || !d.Call.Cacheable.Allows(d.Call.Body.All()) {
+	if control == cache.Bypass || !d.Call.Cacheable.Allows(d.Call.Body.All()) || !d.Call.Params.Cacheable() {
 		return nil
 	}
 	p.store, p.key = true, p.stores.Responses.Key(cache.Tenant(c.Org, c.Key), cacheRequest(d.Call, destination(r)))
@@ -138,11 +138,11 @@ func (p *Replay) lookUp(ctx context.Context, c Caller, r *route.Route, d *exchan
 	return nil
 }
 
-// destination returns the names of a route's targets. A cached response is not replayed
-// after they change.
+// destination returns the names of a route's targets and its parameters. A cached response
+// is not replayed after they change.
 func destination(r *route.Route) string {
 	var b strings.Builder
-	b.WriteString(r.Name)
+	b.WriteString(r.Name + r.Params.Key())
 	for _, t := range r.Targets {
 		b.WriteString("\n" + t.String() + " " + t.Provider.BaseURL.String())
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/discover/signals"
 	"github.com/isogloss-gateway/isogloss/internal/health"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/params"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 )
 
@@ -49,6 +50,7 @@ type Route struct {
 	Hedge   Hedge
 	// Continue says that a stream that breaks off is continued by another attempt.
 	Continue bool
+	Params   *params.Set // of the model's requests; nil: none
 
 	// Credentials is the number of different credentials of the targets;
 	// internal/fleet sets it.

@@ -29,11 +29,14 @@ func Dialect() *protocol.Dialect {
 		Members:      []string{"generationConfig"},
 		Read:         readHead,
 		Prompt:       protocol.Prompt{System: "systemInstruction", Tools: "tools", Turns: "contents"},
-		SealMarks:    []string{`"thoughtSignature"`, `"thought_signature"`},
-		Finishes:     []string{"STOP", "MAX_TOKENS"},
-		Overflow:     tooLong,
-		Versions:     versions(),
-		NoComments:   true, // Google's own clients fail on them
+		Parameters: map[string][]string{"sampling.temperature": {"generationConfig.temperature"}, "sampling.top_p": {"generationConfig.topP"},
+			"output.max_tokens": {"generationConfig.maxOutputTokens"}, "reasoning": {"generationConfig.thinkingConfig.thinkingLevel", "generationConfig.thinkingConfig.thinkingBudget"}},
+		OtherNames: snakeNames,
+		SealMarks:  []string{`"thoughtSignature"`, `"thought_signature"`},
+		Finishes:   []string{"STOP", "MAX_TOKENS"},
+		Overflow:   tooLong,
+		Versions:   versions(),
+		NoComments: true, // Google's own clients fail on them
 
 		OptionalCallIDs: true,
 		NewArrayEncoder: func(*llm.Request) protocol.StreamEncoder {

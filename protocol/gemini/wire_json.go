@@ -147,6 +147,22 @@ func camelCase(snake string) string {
 	return strings.Join(words, "")
 }
 
+// snakeNames returns the name in snake_case of a member in camelCase.
+func snakeNames(camel string) []string {
+	var b strings.Builder
+	for _, r := range camel {
+		if 'A' <= r && r <= 'Z' {
+			b.WriteByte('_')
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	if b.String() == camel {
+		return nil
+	}
+	return []string{b.String()}
+}
+
 // appendItem adds an item to a list.
 func appendItem(list, item wire.Raw) wire.Raw {
 	items, ok := elements(list)

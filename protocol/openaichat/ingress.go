@@ -32,10 +32,13 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 		RequestUsage:   requestUsage,
 		Prompt:         protocol.Prompt{Tools: "tools", Turns: "messages"},
 		CacheSalt:      "cache_salt",
-		SealMarks:      []string{`"reasoning_details"`},
-		Finishes:       []string{"stop", "length", "tool_calls", "function_call"},
-		Overflow:       llm.ContextLength,
-		Extensions:     []protocol.Extension{{Member: "nvext", Check: CheckNvExt}},
+		Parameters: map[string][]string{"sampling.temperature": {"temperature"}, "sampling.top_p": {"top_p"},
+			"output.max_tokens": {"max_completion_tokens"}, "reasoning": {"reasoning_effort"}},
+		OtherNames: otherNames,
+		SealMarks:  []string{`"reasoning_details"`},
+		Finishes:   []string{"stop", "length", "tool_calls", "function_call"},
+		Overflow:   llm.ContextLength,
+		Extensions: []protocol.Extension{{Member: "nvext", Check: CheckNvExt}},
 		Continuations: map[string]protocol.Continuation{
 			"prefix": {Turn: llm.Ext{Protocol: string(protocol.OpenAIChat), Members: []llm.Member{{Name: "prefix", Value: "true"}}}},
 			"vllm":   {Members: []llm.Member{{Name: "continue_final_message", Value: "true"}, {Name: "add_generation_prompt", Value: "false"}}},
@@ -148,6 +151,17 @@ func cacheable() *protocol.CacheRule {
 		"prompt_cache_retention", "safety_identifier")
 	members["tools"], members["store"] = protocol.OnlyClientTools, protocol.OnlyFalse
 	return &protocol.CacheRule{Members: members, Required: []string{"temperature"}}
+}
+
+// otherNames returns the other name of the output limit.
+func otherNames(name string) []string {
+	switch name {
+	case "max_completion_tokens":
+		return []string{"max_tokens"}
+	case "max_tokens":
+		return []string{"max_completion_tokens"}
+	}
+	return nil
 }
 
 // CacheableSampling returns the rules of the members that chat completions share with

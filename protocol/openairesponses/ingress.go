@@ -28,10 +28,12 @@ func Dialect() *protocol.Dialect {
 		UpstreamModels: openai.Models(),
 		SetStream:      protocol.SetTrue("stream"),
 		Prompt:         protocol.Prompt{System: "instructions", Tools: "tools", Turns: "input"},
-		CacheSalt:      "cache_salt",
-		SealMarks:      []string{`"encrypted_content"`, `"previous_response_id"`, `"item_reference"`},
-		Finishes:       []string{"completed", "max_output_tokens"},
-		Overflow:       llm.ContextLength,
+		Parameters: map[string][]string{"sampling.temperature": {"temperature"}, "sampling.top_p": {"top_p"},
+			"output.max_tokens": {"max_output_tokens"}, "reasoning": {"reasoning.effort"}},
+		CacheSalt: "cache_salt",
+		SealMarks: []string{`"encrypted_content"`, `"previous_response_id"`, `"item_reference"`},
+		Finishes:  []string{"completed", "max_output_tokens"},
+		Overflow:  llm.ContextLength,
 		EndStream: func(tap protocol.Tap, e *llm.Error) []byte {
 			if t, ok := tap.(*Tap); ok {
 				return t.EncodeStreamError(e)

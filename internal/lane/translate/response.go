@@ -62,6 +62,11 @@ func (a *attempt) deliverBody(d *exchange.Delivery) *llm.Error {
 	if err != nil {
 		return err
 	}
+	if mode := a.target.Provider.ThinkTags; mode.Parses() {
+		if resp, err = splitThinking(mode, resp); err != nil {
+			return err
+		}
+	}
 	if a.ask.Stream {
 		a.complete(resp)
 		return a.sendAsStream(d, resp)

@@ -40,7 +40,7 @@ func (w *streamWriter) markResumed() {
 	d.Record.Continued++
 	text := exchange.HeaderText(w.attempt.target.String()) + ";at=" + strconv.Itoa(len(w.resumable.text))
 	d.Writer.SetHeader(continuedTrailer, text)
-	d.Comment("continued by "+text, w.attempt)
+	d.Comment("continued by "+text, w)
 }
 
 // rest is the lane that encodes the request for the rest of a stream.
@@ -66,7 +66,7 @@ func (r rest) Prepare(c *exchange.Call, t *exchange.Target, _ exchange.Options) 
 		}
 	}
 	b := r.before
-	a := &attempt{lane: b.lane, call: c, target: t, codec: b.codec, ask: b.ask, summary: b.summary, fidelity: exchange.Exact}
+	a := &attempt{lane: b.lane, call: c, target: t, codec: b.codec, ask: b.ask, summary: b.summary, fidelity: exchange.Exact, resumes: true}
 	way := t.Dialect.Continuations[string(p.Continuation)]
 	turn := llm.Turn{Role: llm.Assistant, Blocks: []llm.Block{&llm.Text{Text: prefill}}, Ext: way.Turn}
 	ask := *b.ask

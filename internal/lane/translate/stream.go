@@ -62,6 +62,9 @@ func (a *attempt) readStream(d *exchange.Delivery, do eventFunc) *llm.Error {
 func (a *attempt) newStreamReader(d *exchange.Delivery, do eventFunc) *streamReader {
 	a.stream = &streamReader{attempt: a, delivery: d, do: do,
 		events: upstream.NewEvents(d.Trip.Response.Body, a.call.Settings.Limits.Event), decoder: a.target.Dialect.Codec.NewStreamDecoder()}
+	if mode := a.target.Provider.ThinkTags; mode.Parses() && !a.resumes {
+		a.stream.decoder = &thinkDecoder{StreamDecoder: a.stream.decoder, think: newThinkSplitter(mode)}
+	}
 	return a.stream
 }
 
@@ -138,6 +141,10 @@ type streamWriter struct {
 	token   bool  // content was encoded since the last flush
 	repeats int64 // bytes that the encoder keeps for its last event
 
+	outline  outline
+	declared bool   // the headers announce the trailer with the losses
+	told     string // the losses in the headers
+
 	seals  conversation.SealRecorder
 	digest conversation.Digest            // of the conversation; set when the request is released
 	stored *conversation.ResponseRecorder // nil if the response is not stored
@@ -147,7 +154,7 @@ type streamWriter struct {
 }
 
 func (a *attempt) newStreamWriter(d *exchange.Delivery) *streamWriter {
-	w := &streamWriter{attempt: a, delivery: d, encoder: a.codec.NewStreamEncoder(a.ask), undo: &a.undo, seals: a.recordSeals(), stored: a.recordResponse()}
+	w := &streamWriter{attempt: a, delivery: d, encoder: a.codec.NewStreamEncoder(a.ask), undo: &a.undo, seals: a.recordSeals(), stored: a.recordResponse(), outline: newOutline(a.codec.Name(), a.call.Complete != nil)}
 	if a.call.Array {
 		w.encoder = a.call.Dialect.NewArrayEncoder(a.ask)
 	}
@@ -168,6 +175,7 @@ func (w *streamWriter) encode(events []llm.Event) *llm.Error {
 			continue
 		}
 		w.seals.Event(e)
+		w.outline.add(e)
 		switch f := e.(type) {
 		case llm.Failure:
 			if f.Err = w.attempt.clientError(f.Err); !w.visible && !w.delivery.Writer.Started() {
@@ -177,15 +185,15 @@ func (w *streamWriter) encode(events []llm.Event) *llm.Error {
 				continue
 			}
 			e = f
+			w.tellFidelity()
 		case llm.End:
 			w.over = true
 			w.seals.Save(w.conversationDigest)
+			w.attempt.reportRest(&w.outline)
+			w.tellFidelity()
 		}
 		w.resumable.follow(e)
-		if w.buf == nil {
-			w.buf = buffers.Get().(*[]byte)
-		}
-		*w.buf = w.encoder.Encode(e, *w.buf)
+		*w.buffer() = w.encoder.Encode(e, *w.buffer())
 	}
 	if w.over && w.delivery.Record.Err == nil {
 		w.stored.StreamEnd(w.encoder)
@@ -267,7 +275,7 @@ func (a *attempt) reportBlock(b llm.Block) {
 		return
 	}
 	var report llm.Report
-	a.codec.EncodeResponse(&llm.Response{Choices: []llm.Choice{{Blocks: []llm.Block{llm.CopyBlock(b)}, Stop: llm.Stop{Kind: llm.EndTurn}}}}, &llm.Request{}, &report)
+	a.codec.EncodeResponse(&llm.Response{Usage: &llm.Usage{}, Choices: []llm.Choice{{Blocks: []llm.Block{llm.CopyBlock(b)}, Stop: llm.Stop{Kind: llm.EndTurn}}}}, &llm.Request{}, &report)
 	a.losses = append(a.losses, report.Losses...)
 	a.fidelity = exchange.FidelityOf(a.losses)
 }
@@ -297,7 +305,7 @@ func (w *streamWriter) flush(now time.Time) *llm.Error {
 	if w.over {
 		d.ChargeStream()
 	}
-	err := d.SendEvents(*w.buf, now, w.attempt)
+	err := d.SendEvents(*w.buf, now, w)
 	free(w.buf)
 	w.buf = nil
 	if err != nil {

@@ -58,6 +58,7 @@ type attempt struct {
 	created  int64         // creation time, for dialects that require one, if the upstream sends none
 	tap      protocol.Tap  // also reads the stream if both sides have the same dialect; else nil
 	stream   *streamReader // the current stream
+	resumes  bool          // it continues the text of another attempt
 
 	// rewrite translates a response that is not generated text.
 	rewrite func(body []byte) ([]byte, *llm.Error)
@@ -118,6 +119,7 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 	if err != nil {
 		return err
 	}
+	a.call.Params.Apply(ask, report)
 	send := *ask
 	send.Stream = ask.Stream || p.UpstreamStream == provider.Always
 	send.Turns = a.lane.Seals.Restore(a.caller(), string(p.Protocol), ask.Turns)
@@ -131,6 +133,9 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 	}
 	out, err := a.encodeRequest(&send, report)
 	if err != nil {
+		return err
+	}
+	if err := report.Err(); err != nil { // also for what the configuration overrides
 		return err
 	}
 	if a.call.PreviousID != "" {
@@ -166,6 +171,9 @@ func (a *attempt) encodeRequest(ask *llm.Request, report *llm.Report) (protocol.
 		return out, err
 	}
 	if out.Body, err = exchange.ApplyQuirks(out.Body, a.target.Dialect, a.target.Provider.Quirks); err != nil {
+		return out, err
+	}
+	if out.Body, err = a.call.Params.SetBody(out.Body, report); err != nil {
 		return out, err
 	}
 	if salt := a.call.CacheSalt(a.target); salt != "" {
@@ -226,8 +234,9 @@ func (a *attempt) SetStreamHeaders(h http.Header) {
 	if a.call.Array {
 		h["Content-Type"] = []string{"application/json"}
 	}
+	h["Trailer"] = []string{fidelityHeader}
 	if a.call.Continues() {
-		h["Trailer"] = []string{continuedTrailer}
+		h["Trailer"] = []string{fidelityHeader, continuedTrailer}
 	}
 }
 

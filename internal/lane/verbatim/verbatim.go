@@ -46,6 +46,11 @@ func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options)
 	a.request.Path = c.UpstreamPath(t, a.request.Stream)
 	a.request.Header = c.DialectHeaders()
 	a.request.Body = wire.Patch(c.Body.Text(), edits)
+	if c.Params != nil && c.Generates() {
+		if err := a.setParams(); err != nil {
+			return a, err
+		}
+	}
 	a.tap = t.Dialect.Codec.NewTap(c.Body.Choices)
 	return a, nil
 }
@@ -83,6 +88,29 @@ func (a *attempt) edits(o exchange.Options) ([]wire.Edit, *llm.Error) {
 		edits = append(edits, c.Body.Set(c.Dialect.CacheSalt, wire.Quote(salt)))
 	}
 	return edits, nil
+}
+
+// setParams writes the parameters of the model's configuration into the body.
+func (a *attempt) setParams() *llm.Error {
+	c, t := a.call, a.target
+	report, err := c.NewReport()
+	if err != nil {
+		return err
+	}
+	if c.Operation == protocol.Complete {
+		a.request.Body, err = c.Params.PatchCompletion(a.request.Body, report)
+	} else {
+		a.request.Body, err = c.Params.Patch(a.request.Body, t.Dialect, c.EncodeTarget(t), report)
+	}
+	if err != nil {
+		return err
+	}
+	a.losses = append(a.losses, report.Losses...)
+	if err := report.Err(); err != nil {
+		return err
+	}
+	a.request.Body, err = exchange.ApplyQuirks(a.request.Body, t.Dialect, t.Provider.Quirks)
+	return err
 }
 
 // Request returns the upstream request.
