@@ -21,14 +21,19 @@ func (v chat) writeRequest(a Request, model string, stream bool) []byte {
 	number(o, "temperature", a.Temperature)
 	number(o, "top_p", a.TopP)
 	setIf(len(a.Stop) > 0, o, "stop", a.Stop)
+	number(o, "seed", a.Seed)
+	number(o, "frequency_penalty", a.Frequency)
+	number(o, "presence_penalty", a.Presence)
+	number(o, "n", a.Choices)
 	setIf(a.Reasoning != "", o, "reasoning_effort", a.Reasoning)
 	if a.Format != nil {
-		o["response_format"] = object{"type": "json_schema", "json_schema": object{"name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": true}}
+		o["response_format"] = object{"type": "json_schema", "json_schema": object{"name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": a.Format.Strict}}
 	}
 	tools := make([]any, 0, len(a.Tools))
 	for _, t := range a.Tools {
 		f := object{"name": t.Name, "description": t.About}
 		setIf(t.Schema != "", f, "parameters", raw(t.Schema))
+		setIf(t.Strict, f, "strict", true)
 		tools = append(tools, object{"type": "function", "function": f})
 	}
 	setIf(len(tools) > 0, o, "tools", tools)
@@ -75,10 +80,26 @@ func (v chat) messages(turns []Turn) []any {
 		case "assistant":
 			list = append(list, v.assistant(pieces))
 		default:
-			list = append(list, object{"role": t.Role, "content": v.content(pieces)})
+			list = append(list, object{"role": openAIRole(t), "content": v.content(pieces)})
 		}
 	}
 	return list
+}
+
+// openAIRole returns the role of a turn in OpenAI's dialects.
+func openAIRole(t Turn) string {
+	if t.Role == "system" && t.Developer {
+		return "developer"
+	}
+	return t.Role
+}
+
+// url returns the URL of an image or a document.
+func (i Image) url() string {
+	if i.Type == "" {
+		return i.Data
+	}
+	return "data:" + i.Type + ";base64," + i.Data
 }
 
 func (chat) content(pieces []Piece) any {
@@ -87,9 +108,12 @@ func (chat) content(pieces []Piece) any {
 	}
 	var parts []any
 	for _, p := range pieces {
-		if p.Kind == kindImage {
-			parts = append(parts, object{"type": "image_url", "image_url": object{"url": "data:" + p.Image.Type + ";base64," + p.Image.Data}})
-		} else {
+		switch p.Kind {
+		case kindImage:
+			parts = append(parts, object{"type": "image_url", "image_url": object{"url": p.Image.url()}})
+		case kindDocument:
+			parts = append(parts, object{"type": "file", "file": object{"filename": p.Name, "file_data": p.Image.url()}})
+		default:
 			parts = append(parts, object{"type": "text", "text": p.Text})
 		}
 	}
@@ -131,9 +155,13 @@ func (v chat) readRequest(body []byte, h http.Header, _ string) receivedRequest 
 	}
 	out.Stop = oneOrMany(o.at("stop"))
 	bad.addIf(len(out.Stop) > 4, "%d stop sequences, at most 4", len(out.Stop))
+	out.Seed, out.Frequency, out.Presence = o.at("seed").number(), o.at("frequency_penalty").number(), o.at("presence_penalty").number()
+	if out.Choices = o.at("n").number(); out.Choices == "1" {
+		out.Choices = ""
+	}
 	out.Reasoning = o.at("reasoning_effort").str()
 	if f := o.at("response_format"); f.at("type").str() == "json_schema" {
-		out.Format = &Format{f.at("json_schema", "name").str(), f.at("json_schema", "schema").String()}
+		out.Format = &Format{f.at("json_schema", "name").str(), f.at("json_schema", "schema").String(), f.at("json_schema", "strict").yes()}
 		bad.addIf(!toolName.MatchString(out.Format.Name), "response_format.json_schema.name is %q", out.Format.Name)
 	}
 	v.readTools(o, out, bad)
@@ -166,7 +194,7 @@ func readOpenAITools(o value, out *receivedRequest, path ...string) {
 	for _, t := range o.at("tools").list() {
 		f := t.at(path...)
 		out.problems.addIf(t.at("type").str() != "function" || !f.isObject(), "a tool of type %q", t.at("type").str())
-		tool := Tool{f.at("name").str(), f.at("description").str(), ""}
+		tool := Tool{Name: f.at("name").str(), About: f.at("description").str(), Strict: f.at("strict").yes()}
 		if f.at("parameters").isObject() {
 			tool.Schema = f.at("parameters").String()
 		}
@@ -252,7 +280,7 @@ func (chat) readContent(out *receivedRequest, role string, content value, bad *p
 		case kind == "image_url" && role == "user":
 			t.Pieces = append(t.Pieces, Piece{Kind: kindImage, Image: dataURL(p.at("image_url", "url").str())})
 		case kind == "file" && role == "user":
-			t.Pieces = append(t.Pieces, Piece{Kind: "document", Text: p.at("file", "file_data").str()})
+			t.Pieces = append(t.Pieces, Piece{Kind: kindDocument, Name: p.at("file", "filename").str(), Image: dataURL(p.at("file", "file_data").str())})
 		default:
 			bad.add("a part of type %q in a message of the %s", kind, role)
 		}

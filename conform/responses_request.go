@@ -15,7 +15,7 @@ func (v responses) writeRequest(a Request, model string, stream bool) []byte {
 	o := object{"model": model, "store": false}
 	setIf(stream, o, "stream", true)
 	turns := a.Turns
-	if len(turns) > 0 && turns[0].Role == "system" {
+	if len(turns) > 0 && turns[0].Role == "system" && !turns[0].Developer {
 		o["instructions"] = joined(turns[0].Pieces, kindText)
 		turns = turns[1:]
 	}
@@ -28,11 +28,11 @@ func (v responses) writeRequest(a Request, model string, stream bool) []byte {
 		o["include"] = []string{"reasoning.encrypted_content"}
 	}
 	if a.Format != nil {
-		o["text"] = object{"format": object{"type": "json_schema", "name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": true}}
+		o["text"] = object{"format": object{"type": "json_schema", "name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": a.Format.Strict}}
 	}
 	var tools []any
 	for _, t := range a.Tools {
-		tool := object{"type": "function", "name": t.Name, "description": t.About, "parameters": nil, "strict": false}
+		tool := object{"type": "function", "name": t.Name, "description": t.About, "parameters": nil, "strict": t.Strict}
 		setIf(t.Schema != "", tool, "parameters", raw(t.Schema))
 		tools = append(tools, tool)
 	}
@@ -53,7 +53,7 @@ func (v responses) items(turns []Turn) []any {
 		var parts []any
 		flush := func() {
 			if parts != nil {
-				list = append(list, object{"type": "message", "role": t.Role, "content": parts})
+				list = append(list, object{"type": "message", "role": openAIRole(t), "content": parts})
 			}
 			parts = nil
 		}
@@ -74,7 +74,7 @@ func (v responses) items(turns []Turn) []any {
 func (v responses) item(p Piece) any {
 	switch p.Kind {
 	case kindThink:
-		o := object{"type": "reasoning", "id": "rs_Cn1", "summary": []any{object{"type": "summary_text", "text": p.Text}}}
+		o := object{"type": "reasoning", "id": "rs_Cn1", "summary": summary(p)}
 		setIf(p.Sig != "", o, "encrypted_content", p.Sig)
 		return o
 	case kindCall:
@@ -93,14 +93,26 @@ func (v responses) item(p Piece) any {
 	return nil
 }
 
+// summary returns the summary of reasoning, which is empty if there is only a seal.
+func summary(p Piece) []any {
+	if p.Redacted {
+		return []any{}
+	}
+	return []any{object{"type": "summary_text", "text": p.Text}}
+}
+
 func (responses) image(i Image) object {
-	return object{"type": "input_image", "detail": "auto", "image_url": "data:" + i.Type + ";base64," + i.Data}
+	return object{"type": "input_image", "detail": "auto", "image_url": i.url()}
 }
 
 func (v responses) part(role string, p Piece) any {
 	switch {
 	case p.Kind == kindImage:
 		return v.image(p.Image)
+	case p.Kind == kindDocument && p.Image.Type == "":
+		return object{"type": "input_file", "file_url": p.Image.Data}
+	case p.Kind == kindDocument:
+		return object{"type": "input_file", "filename": p.Name, "file_data": p.Image.url()}
 	case p.Kind == kindRefusal:
 		return object{"type": "refusal", "refusal": p.Text}
 	case role == "assistant":
@@ -126,7 +138,7 @@ func (v responses) readRequest(body []byte, h http.Header, _ string) receivedReq
 	}
 	out.Reasoning = o.at("reasoning", "effort").str()
 	if f := o.at("text", "format"); f.at("type").str() == "json_schema" {
-		out.Format = &Format{f.at("name").str(), f.at("schema").String()}
+		out.Format = &Format{f.at("name").str(), f.at("schema").String(), f.at("strict").yes()}
 		bad.addIf(!toolName.MatchString(out.Format.Name), "text.format.name is %q", out.Format.Name)
 	}
 	readOpenAITools(o, out)
@@ -220,7 +232,7 @@ func (v responses) readMessage(item value, out *receivedRequest, bad *problemLis
 		case kind == "refusal" && role == "assistant":
 			t.Pieces = append(t.Pieces, Piece{Kind: kindRefusal, Text: p.at("refusal").str()})
 		case kind == "input_file" && role == "user":
-			t.Pieces = append(t.Pieces, Piece{Kind: "document", Text: p.at("file_data").str()})
+			t.Pieces = append(t.Pieces, Piece{Kind: kindDocument, Name: p.at("filename").str(), Image: dataURL(p.at("file_data").str() + p.at("file_url").str())})
 		default:
 			bad.add("a part of type %q in a message of the %s (RSP-29)", kind, role)
 		}

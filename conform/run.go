@@ -120,7 +120,7 @@ func (p *caseRun) prepare(rd *round) []byte {
 	if text, ok := rd.rawRequest[p.cell.Client]; ok {
 		return []byte(strings.NewReplacer("$MODEL", p.runner.Target.model(p.cell, p.cs), "$STREAM", fmt.Sprint(p.cell.Stream)).Replace(strings.TrimSpace(text)))
 	}
-	return v.writeRequest(p.request, p.runner.Target.Models[p.cell.Upstream], p.cell.Stream)
+	return v.writeRequest(p.request, p.runner.Target.model(p.cell, p.cs), p.cell.Stream)
 }
 
 func (p *caseRun) converse(a *requestLines, v codec) {
