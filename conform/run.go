@@ -46,10 +46,7 @@ func (r *Runner) Cells(c *Case) []Cell {
 
 // Run runs a case in one cell.
 func (r *Runner) Run(ctx context.Context, c *Case, cell Cell) Result {
-	if r.client == nil {
-		// A transport that decompresses would hide the encoding of the response.
-		r.client = &http.Client{Transport: &http.Transport{DisableCompression: true}}
-	}
+	r.dial()
 	p := &caseRun{runner: r, cs: c, cell: cell, lost: map[string]bool{}}
 	res := Result{Case: c, Cell: cell}
 	for n, rd := range c.rounds {
@@ -67,6 +64,14 @@ func (r *Runner) Run(ctx context.Context, c *Case, cell Cell) Result {
 		}
 	}
 	return res
+}
+
+// dial makes the client.
+func (r *Runner) dial() {
+	if r.client == nil {
+		// A transport that decompresses would hide the encoding of the response.
+		r.client = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}}
+	}
 }
 
 // Close closes the client's idle connections.

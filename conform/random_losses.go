@@ -1,0 +1,91 @@
+package conform
+
+import "slices"
+
+const (
+	sideRequest  = "request"
+	sideResponse = "response"
+)
+
+// loss is a difference that the loss tables of docs/protocols allow. The codes are those
+// that the gateway reports; a difference without codes is another spelling.
+type loss struct {
+	side     string
+	features []string
+	cells    cellSet
+	codes    []string
+	row      string // the row of the loss table
+}
+
+// losses is the only list of differences that random dialogues may have.
+var losses = []loss{
+	{sideRequest, []string{"stop"}, "*>responses", []string{"stop.unsupported"}, "output.stops"},
+	{sideRequest, []string{"stop"}, "*>anthropic", []string{"stop.blank"}, "output.stops: white space only"},
+	{sideRequest, []string{"serial"}, "*>gemini", []string{"parallel.unsupported"}, "parallel: false"},
+	{sideRequest, []string{"top_k"}, "*>chat,*>responses", []string{"top_k.unsupported"}, "sampling.top_k"},
+	{sideRequest, []string{"top_k"}, "*>anthropic", []string{"top_k.with_thinking"}, "sampling.top_k: while the model thinks"},
+	{sideRequest, []string{"seed"}, "*>responses,*>anthropic", []string{"seed.unsupported"}, "sampling.seed"},
+	{sideRequest, []string{"seed"}, "*>gemini", []string{"seed.folded"}, "sampling.seed: larger"},
+	{sideRequest, []string{"frequency_penalty"}, "*>responses,*>anthropic", []string{"frequency_penalty.unsupported"}, "sampling.frequency_penalty"},
+	{sideRequest, []string{"presence_penalty"}, "*>responses,*>anthropic", []string{"presence_penalty.unsupported"}, "sampling.presence_penalty"},
+	{sideRequest, []string{"temperature"}, "*>anthropic", []string{"temperature.clamped", "temperature.with_thinking"}, "sampling.temperature: over 1, or while the model thinks"},
+	{sideRequest, []string{"top_p"}, "*>anthropic", []string{"top_p.with_thinking", "top_p.with_temperature"}, "sampling.top_p: while the model thinks, or with a temperature"},
+	{sideRequest, []string{"reasoning"}, "*>anthropic", []string{"reasoning.forced_tool", "reasoning.no_room", "reasoning.unsigned_history"}, "reasoning.effort: where the vendor rejects it"},
+	{sideRequest, []string{"format-strict"}, "*>anthropic", []string{"format.strict"}, "output.format.strict: false"},
+	{sideRequest, []string{"format-strict"}, "*>chat,*>responses", []string{"strict.optional_properties"}, "output.format.strict: true, with an optional property"},
+	{sideRequest, []string{"format"}, "*>anthropic", []string{"schema.keyword_moved", "format.strict"}, "output.format.schema: keywords beyond the vendor's"},
+	{sideRequest, []string{"strict"}, "*>chat,*>responses", []string{"strict.optional_properties"}, "tools.strict: true, with an optional property"},
+	{sideRequest, []string{"strict"}, "*>gemini", []string{"strict.best_effort"}, "tools.strict: true"},
+	{sideRequest, []string{"cache"}, "*>chat,*>responses,*>gemini", []string{"cache.mark"}, "block.cache, tools.cache"},
+	{sideRequest, []string{"result-error"}, "*>chat,*>responses", []string{"tool_result.error_as_text"}, "tool_result.failed"},
+	{sideRequest, []string{"result-image"}, "*>chat", []string{"tool_result.media_split"}, "tool_result.blocks: media"},
+	{sideRequest, []string{"choice"}, "*>anthropic", []string{"reasoning.forced_tool"}, "tool_choice.mode"},
+	{sideResponse, []string{"match"}, "anthropic>*", []string{"stop_reason.lossy"}, "choices.stop.matched"},
+	{sideResponse, []string{"written"}, "gemini>*", []string{"usage.cache_write"}, "usage.cache_write"},
+	{sideResponse, []string{"match"}, "chat>anthropic,responses>anthropic,gemini>anthropic", []string{"stop_reason.lossy"}, "choices.stop.kind: stop_sequence"},
+}
+
+// lossesOf returns the rows about a feature.
+func lossesOf(side, feature string, c Cell) []loss {
+	var out []loss
+	for _, l := range losses {
+		if l.side == side && slices.Contains(l.features, feature) && l.cells.has(c) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// refusal is a request that the loss tables refuse.
+type refusal struct {
+	code  string
+	cells cellSet
+	word  string // that the error names
+	is    func(Request) bool
+	row   string
+}
+
+// refusals is the only list of refusals that random dialogues may get.
+var refusals = []refusal{
+	{"n.unsupported", "*>responses,*>anthropic", "n", func(r Request) bool { return r.Choices != "" }, "output.choices: 2 to 8"},
+}
+
+// gap is a known failure of the gateway. It is counted and does not fail a run.
+type gap struct {
+	kind  string
+	cells cellSet
+	about string
+}
+
+// gaps is the list of known failures. It is empty when all are fixed.
+var gaps = []gap{}
+
+// knownGap returns why a failure is known, or "".
+func knownGap(kind string, c Cell) string {
+	for _, g := range gaps {
+		if g.kind == kind && g.cells.has(c) {
+			return g.about
+		}
+	}
+	return ""
+}

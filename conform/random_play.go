@@ -1,0 +1,282 @@
+package conform
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// player plays dialogues in one cell after another. It has its own model at the upstream, so
+// that several players can use it at once.
+type player struct {
+	runner *Runner
+	model  string // the upstream's name of the model; empty if the gateway has a fixed one
+	twice  bool   // each request is sent twice
+	both   bool   // each request is sent in both modes
+}
+
+// played is a dialogue in a cell with its failures.
+type played struct {
+	findings  findings
+	bytes     string
+	exchanges int
+}
+
+// play runs a dialogue in a cell.
+func (y *player) play(ctx context.Context, d dialogue, cell Cell) played {
+	cs := d.clientOf(cell.Client).toCase(y.model)
+	p := &caseRun{runner: y.runner, cs: cs, cell: cell, lost: map[string]bool{}}
+	var out played
+	var before []byte
+	for n, rd := range cs.rounds {
+		found := y.round(ctx, p, rd, &out)
+		out.bytes += p.last.dump() + "\n"
+		if len(p.last.upstream) == 1 && !cell.Same() && len(found) == 0 {
+			if n > 0 {
+				checkPrefix(&found, cell.Upstream, before, p.last.upstream[0].body)
+			}
+			before = p.last.upstream[0].body
+		}
+		out.findings = append(out.findings, found...)
+		if len(found) > 0 || len(p.last.upstream) != 1 {
+			break
+		}
+	}
+	return out
+}
+
+// send sends a body and waits for the response.
+func (y *player) send(ctx context.Context, p *caseRun, rd *round, cell Cell, body []byte, out *played) *exchange {
+	up := y.runner.Upstream
+	respond := func(w http.ResponseWriter, r *upstreamRequest) { y.respond(p, rd, w, r) }
+	out.exchanges++
+	if y.model == "" {
+		up.expect(respond)
+		x := y.runner.Target.post(ctx, y.runner.client, cell, p.cs, body)
+		x.upstream = up.requests()
+		return x
+	}
+	up.expectModel(y.model, respond)
+	x := y.runner.Target.post(ctx, y.runner.client, cell, p.cs, body)
+	x.upstream = up.requestsOf(y.model)
+	return x
+}
+
+// respond writes the upstream's response. It calls tools by the names that the upstream got.
+func (y *player) respond(p *caseRun, rd *round, w http.ResponseWriter, r *upstreamRequest) {
+	answer := *rd.response
+	answer.Pieces = slices.Clone(answer.Pieces)
+	tools := p.request.Tools
+	for i := range answer.Pieces {
+		at := slices.IndexFunc(tools, func(t Tool) bool { return t.Name == answer.Pieces[i].Name })
+		if at >= 0 && at < len(r.parsed.Tools) {
+			answer.Pieces[i].Name = r.parsed.Tools[at].Name
+		}
+	}
+	v := codecOf(r.dialect)
+	reply := v.fitResponse(answer)
+	reply.options, reply.model = r.parsed.options, r.parsed.model
+	if r.parsed.stream {
+		p.cs.send(w, v.writeStream(reply))
+		return
+	}
+	whole(w, http.StatusOK, "application/json", v.writeBody(reply))
+}
+
+// round runs one round and judges it.
+func (y *player) round(ctx context.Context, p *caseRun, rd *round, out *played) findings {
+	body := p.prepare(rd)
+	p.last = y.send(ctx, p, rd, p.cell, body, out)
+	var found findings
+	x := p.last
+	switch {
+	case x.broken != nil:
+		found.add(oracleStatus, "the transfer broke off", "%v", x.broken)
+		return found
+	case x.status >= 400 && x.status < 500:
+		return y.judgeRefusal(p, x)
+	case x.status != http.StatusOK:
+		found.add(oracleStatus, fmt.Sprint(x.status), "status %d: %.300s", x.status, x.body)
+		return found
+	case len(x.upstream) != 1 || x.upstream[0].dialect != p.cell.Upstream:
+		found.add(oracleStatus, "not one upstream request", "%d upstream requests", len(x.upstream))
+		return found
+	}
+	r := x.upstream[0]
+	found = append(found, y.judgeRequest(p, x, r)...)
+	want := y.wanted(p, rd, r)
+	seen, bad := p.read(x, want)
+	p.received = seen
+	oracle := oracleReply
+	if p.cell.Stream {
+		oracle = oracleGrammar
+	}
+	for _, s := range bad {
+		if strings.Contains(s, "LIF-15") {
+			found.add(oracleSecret, stable(s), "%s", s)
+		} else {
+			found.add(oracle, stable(s), "%s", s)
+		}
+	}
+	found = append(found, judgeLosses(strictResponse(want, seen, p.cell), sideResponse, p.cell, x, p.lost)...)
+	if len(found) > 0 {
+		return found
+	}
+	return y.repeat(ctx, p, rd, body, seen, out)
+}
+
+// wanted returns the expected response of the client. It sets the response that was sent.
+func (y *player) wanted(p *caseRun, rd *round, r *upstreamRequest) Response {
+	want := p.expected(rd)
+	if p.cell.Upstream == Responses && !r.parsed.options.sealed {
+		want.Pieces = filterPieces(want.Pieces, func(q *Piece) bool {
+			q.Sig = ""
+			return !q.Redacted
+		})
+		p.sent = want
+	}
+	if limit := codecOf(p.cell.Client).fitResponse(Response{others: want.others}); limit.others == nil {
+		want.others = nil
+	}
+	return want
+}
+
+// judgeRequest judges the upstream request.
+func (y *player) judgeRequest(p *caseRun, x *exchange, r *upstreamRequest) findings {
+	var found findings
+	if key := p.runner.Target.Key; key != "" && !p.runner.Target.Direct {
+		for name, values := range r.header {
+			if strings.Contains(strings.Join(values, " "), key) {
+				found.add(oracleSecret, "the client's key", "the client's key is in %s", name)
+			}
+		}
+	}
+	if p.cell.Same() {
+		want := bytes.Replace(x.sent, encode(p.runner.Target.model(p.cell, p.cs)), encode(r.parsed.model), 1)
+		if !bytes.Equal(want, r.body) {
+			found.add(oracleSame, "bytes", "the upstream got %.300s", r.body)
+		}
+		return found
+	}
+	found.problems(oracleLegal, r.parsed.problems)
+	got := r.parsed
+	got.Turns = renamed(got.Turns, got.Tools, p.request.Tools)
+	for i, t := range got.Tools {
+		if t.Name == got.Choice && i < len(p.request.Tools) {
+			got.Choice = p.request.Tools[i].Name
+			break
+		}
+	}
+	list := compareRequest(p.wantRequest, got, p.cell)
+	for _, d := range compareExact(p.wantRequest, got, p.cell) {
+		if !slices.ContainsFunc(list, func(o diff) bool { return o.feature == d.feature }) {
+			list = append(list, d)
+		}
+	}
+	return append(found, judgeLosses(list, sideRequest, p.cell, x, p.lost)...)
+}
+
+// renamed gives calls the names that the client's tools have.
+func renamed(turns []Turn, theirs, ours []Tool) []Turn {
+	return mapTurns(turns, func(_ string, p *Piece) bool {
+		for i := range min(len(theirs), len(ours)) {
+			if p.Kind == kindCall && p.Name == theirs[i].Name {
+				p.Name = ours[i].Name
+				break
+			}
+		}
+		return true
+	})
+}
+
+// judgeRefusal judges a 4xx. The table must have it, it must name the field, and the upstream
+// must not have been called.
+func (y *player) judgeRefusal(p *caseRun, x *exchange) findings {
+	var found findings
+	got, err := codecOf(p.cell.Client).readError(x.status, x.body)
+	if err != nil {
+		found.add(oracleRefused, "not the dialect's error", "status %d: %v", x.status, err)
+		return found
+	}
+	if len(x.upstream) > 0 {
+		found.add(oracleRefused, "after an upstream request", "status %d: %s", x.status, got.Message)
+		return found
+	}
+	text := got.Message + " " + got.detail
+	for _, r := range refusals {
+		if r.cells.has(p.cell) && r.is(p.request) && slices.Contains(codesOf(x), r.code) && strings.Contains(text, r.word) {
+			return nil
+		}
+	}
+	what := strings.Join(codesOf(x), " ")
+	if what == "" {
+		what = stable(got.Message)
+	}
+	found.add(oracleRefused, what, "status %d: %s", x.status, text)
+	return found
+}
+
+// repeat sends the request again, and in the other mode.
+func (y *player) repeat(ctx context.Context, p *caseRun, rd *round, body []byte, seen receivedResponse, out *played) findings {
+	var found findings
+	if y.twice {
+		x := y.send(ctx, p, rd, p.cell, body, out)
+		if len(x.upstream) != 1 || !bytes.Equal(x.upstream[0].body, p.last.upstream[0].body) {
+			found.add(oracleBytes, "another request", "the second request differs: %s", x.dump())
+		}
+	}
+	if y.both {
+		other := p.cell
+		other.Stream = !other.Stream
+		v := codecOf(p.cell.Client)
+		x := y.send(ctx, p, rd, other, v.writeRequest(p.request, p.runner.Target.model(p.cell, p.cs), other.Stream), out)
+		if x.status != http.StatusOK || x.broken != nil {
+			found.add(oracleStream, "status", "status %d in the other mode: %.300s", x.status, x.body)
+			return found
+		}
+		q := *p
+		q.cell = other
+		again, bad := q.read(x, Response{})
+		oracle := oracleReply
+		if other.Stream {
+			oracle = oracleGrammar
+		}
+		found.problems(oracle, bad)
+		for _, d := range compareModes(seen, again) {
+			found.add(oracleStream, d.feature, "%s", d.text)
+		}
+		if len(found) > 0 {
+			p.last = x
+		}
+	}
+	return found
+}
+
+// checkPrefix checks that the turns of a request begin with those of the one before.
+func checkPrefix(found *findings, d Dialect, before, after []byte) {
+	member := map[Dialect]string{Chat: "messages", Anthropic: "messages", Responses: "input", Gemini: "contents"}[d]
+	var a, b map[string]json.RawMessage
+	var x, y []json.RawMessage
+	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || json.Unmarshal(a[member], &x) != nil || json.Unmarshal(b[member], &y) != nil {
+		return
+	}
+	for i := range x {
+		if i >= len(y) || !bytes.Equal(x[i], y[i]) {
+			now := "nothing"
+			if i < len(y) {
+				now = string(y[i])
+			}
+			found.add(oraclePrefix, member, "%s[%d] was %.300s and is %.300s", member, i, x[i], now)
+			return
+		}
+	}
+	for _, name := range []string{"system", "instructions", "systemInstruction", "tools"} {
+		if !bytes.Equal(a[name], b[name]) {
+			found.add(oraclePrefix, name, "%s was %.200s and is %.200s", name, a[name], b[name])
+		}
+	}
+}
