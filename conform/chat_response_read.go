@@ -53,7 +53,10 @@ func (v chat) message(s *receivedResponse, m value) {
 		think = m.at("reasoning").str()
 	}
 	s.Pieces = appendText(s.Pieces, kindThink, think)
-	if hasForeignSeal(m) && think != "" {
+	if hasForeignSeal(m) {
+		if think == "" {
+			s.Pieces = append(s.Pieces, Piece{Kind: kindThink, Redacted: true})
+		}
 		s.Pieces[0].Sig = "carried"
 	}
 	text := m.at("content").str()

@@ -113,7 +113,11 @@ func (v gemini) part(p Piece) object {
 		o["text"], o["thought"] = p.Text, true
 	case kindImage, kindDocument:
 		if p.Image.Type == "" {
-			o["fileData"] = object{"fileUri": p.Image.Data}
+			kind := "application/pdf"
+			if p.Kind == kindImage {
+				kind = "image/png"
+			}
+			o["fileData"] = object{"fileUri": p.Image.Data, "mimeType": kind}
 			break
 		}
 		f := object{"mimeType": p.Image.Type, "data": p.Image.Data}
@@ -342,7 +346,7 @@ func (gemini) readPart(p value, role string, bad *problemList) Piece {
 		out.Text = f.at("response").String()
 		if names := f.at("response").names(); len(names) == 0 {
 			out.Text, out.Missing = "", true
-		} else if len(names) == 1 && f.at("response", names[0]).isString() {
+		} else if len(names) == 1 && slices.Contains([]string{"output", "result", "error", "content"}, names[0]) && f.at("response", names[0]).isString() {
 			out.Text = f.at("response", names[0]).str()
 		}
 		for _, m := range f.at("parts").list() {

@@ -105,7 +105,7 @@ func (g *geminiStream) part(p value) {
 	n := len(g.parts)
 	plain := isText && (len(o) == 1 || len(o) == 2 && p.at("thought").here)
 	if plain && n > 0 && !g.whole {
-		if last, _ := g.parts[n-1].(object); last["text"] != nil && (value{last, true}).at("thought").yes() == p.at("thought").yes() {
+		if last, _ := g.parts[n-1].(object); last["text"] != nil && last["thoughtSignature"] == nil && (value{last, true}).at("thought").yes() == p.at("thought").yes() {
 			last["text"] = merge(last["text"], text)
 			return
 		}

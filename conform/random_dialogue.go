@@ -294,6 +294,7 @@ func (m *maker) answer() Response {
 	}
 	for i := range made {
 		if i > 0 && m.chance(8) {
+			r.interleave = false // only adjacent calls can take turns
 			r.Pieces = append(r.Pieces, m.thought())
 		}
 		r.Pieces = append(r.Pieces, m.call())
@@ -340,9 +341,13 @@ func (d dialogue) clientOf(c Dialect) dialogue {
 	}
 	d.eachPiece(func(p *Piece) {
 		if p.Kind == kindCall {
-			p.Name = names[p.Name]
+			p.Name = validName(c, p.Name)
 		}
 	})
+	s.Serial = s.Serial && s.Choice != "none" && len(tools) > 0
+	if len(tools) == 0 {
+		s.Choice = ""
+	}
 	if f := s.Format; f != nil {
 		f.Strict = f.Strict && isClosed(f.Schema) || c == Anthropic
 		if c == Anthropic && !isClosed(f.Schema) {
@@ -355,6 +360,7 @@ func (d dialogue) clientOf(c Dialect) dialogue {
 	case Chat:
 		d.keepPieces(func(_ string, p *Piece) bool { return p.Kind != kindDocument || p.Image.Type == "application/pdf" })
 	case Gemini:
+		d.systemFirst()
 		if len(s.Seed) > 9 {
 			s.Seed = "7"
 		}
@@ -376,6 +382,11 @@ func (d *dialogue) messagesOnly() {
 	}
 	s.Stop = slices.DeleteFunc(s.Stop, func(x string) bool { return strings.TrimSpace(x) == "" })
 	d.keepPieces(func(_ string, p *Piece) bool { return p.Kind != kindText || strings.TrimSpace(p.Text) != "" })
+	d.systemFirst()
+}
+
+// systemFirst makes system text in the conversation text of the user.
+func (d *dialogue) systemFirst() {
 	for i := range d.rounds {
 		talking := i > 0
 		for j, t := range d.rounds[i].turns {

@@ -3,9 +3,11 @@ package conform
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -78,13 +80,27 @@ func (y *player) respond(p *caseRun, rd *round, w http.ResponseWriter, r *upstre
 		}
 	}
 	v := codecOf(r.dialect)
-	reply := v.fitResponse(answer)
+	reply := withoutSeals(v.fitResponse(answer), r)
 	reply.options, reply.model = r.parsed.options, r.parsed.model
 	if r.parsed.stream {
-		p.cs.send(w, v.writeStream(reply))
+		events := v.writeStream(reply)
+		r.reply = bytes.Join(framing{}.chunks(events), nil)
+		p.cs.send(w, events)
 		return
 	}
-	whole(w, http.StatusOK, "application/json", v.writeBody(reply))
+	r.reply = v.writeBody(reply)
+	whole(w, http.StatusOK, "application/json", r.reply)
+}
+
+// withoutSeals removes the seals that a Responses upstream sends only on request.
+func withoutSeals(r Response, to *upstreamRequest) Response {
+	if to.dialect == Responses && !to.parsed.options.sealed {
+		r.Pieces = filterPieces(r.Pieces, func(q *Piece) bool {
+			q.Sig = ""
+			return !q.Redacted
+		})
+	}
+	return r
 }
 
 // round runs one round and judges it.
@@ -131,14 +147,8 @@ func (y *player) round(ctx context.Context, p *caseRun, rd *round, out *played) 
 
 // wanted returns the expected response of the client. It sets the response that was sent.
 func (y *player) wanted(p *caseRun, rd *round, r *upstreamRequest) Response {
-	want := p.expected(rd)
-	if p.cell.Upstream == Responses && !r.parsed.options.sealed {
-		want.Pieces = filterPieces(want.Pieces, func(q *Piece) bool {
-			q.Sig = ""
-			return !q.Redacted
-		})
-		p.sent = want
-	}
+	want := withoutSeals(p.expected(rd), r)
+	p.sent = want
 	if limit := codecOf(p.cell.Client).fitResponse(Response{others: want.others}); limit.others == nil {
 		want.others = nil
 	}
@@ -171,13 +181,55 @@ func (y *player) judgeRequest(p *caseRun, x *exchange, r *upstreamRequest) findi
 			break
 		}
 	}
-	list := compareRequest(p.wantRequest, got, p.cell)
-	for _, d := range compareExact(p.wantRequest, got, p.cell) {
+	want := p.wantRequest
+	if want.TopP == "1" && got.TopP == "" {
+		got.TopP = "1" // the default
+	}
+	if want.Temperature == "1" && got.Temperature == "" && p.cell.Upstream == Anthropic {
+		got.Temperature = "1"
+	}
+	list := documentsAsText(&want, p.cell)
+	if p.cell.Client == Gemini || p.cell.Upstream == Gemini { // an empty object is the same as nothing
+		want.Turns, got.Turns = nothing(want.Turns), nothing(got.Turns)
+	}
+	for _, d := range compareRequest(want, got, p.cell) {
+		if d.feature != "turns" { // compareExact is stricter
+			list = append(list, d)
+		}
+	}
+	for _, d := range compareExact(want, got, p.cell) {
 		if !slices.ContainsFunc(list, func(o diff) bool { return o.feature == d.feature }) {
 			list = append(list, d)
 		}
 	}
 	return append(found, judgeLosses(list, sideRequest, p.cell, x, p.lost)...)
+}
+
+// documentsAsText replaces text files, which Chat does not have, with text.
+func documentsAsText(want *Request, c Cell) diffs {
+	var d diffs
+	if c.Upstream != Chat || c.Client != Anthropic {
+		return d
+	}
+	want.Turns = mapTurns(want.Turns, func(_ string, p *Piece) bool {
+		if p.Kind == kindDocument && p.Image.Type == textFile {
+			text, _ := base64.StdEncoding.DecodeString(p.Image.Data) // the dialogue's own
+			p.Kind, p.Text = kindText, p.Name+"\n"+string(text)
+			d.add("user-document", "the document %s is text", p.Name)
+		}
+		return true
+	})
+	return d
+}
+
+// nothing replaces empty objects in results.
+func nothing(turns []Turn) []Turn {
+	return mapTurns(turns, func(_ string, p *Piece) bool {
+		if p.Kind == kindResult && strings.TrimSpace(p.Text) == "{}" {
+			p.Text = ""
+		}
+		return true
+	})
 }
 
 // renamed gives calls the names that the client's tools have.
@@ -212,13 +264,16 @@ func (y *player) judgeRefusal(p *caseRun, x *exchange) findings {
 			return nil
 		}
 	}
-	what := strings.Join(codesOf(x), " ")
-	if what == "" {
-		what = stable(got.Message)
+	what := stable(got.Message)
+	if m := codeInText.FindStringSubmatch(got.Message); m != nil {
+		what = m[1]
 	}
 	found.add(oracleRefused, what, "status %d: %s", x.status, text)
 	return found
 }
+
+// codeInText is the loss code in the message of a refusal.
+var codeInText = regexp.MustCompile(`\(([a-z_]+\.[a-z_]+)\)`)
 
 // repeat sends the request again, and in the other mode.
 func (y *player) repeat(ctx context.Context, p *caseRun, rd *round, body []byte, seen receivedResponse, out *played) findings {
@@ -246,7 +301,7 @@ func (y *player) repeat(ctx context.Context, p *caseRun, rd *round, body []byte,
 			oracle = oracleGrammar
 		}
 		found.problems(oracle, bad)
-		for _, d := range compareModes(seen, again) {
+		for _, d := range compareModes(seen, again, p.cell) {
 			found.add(oracleStream, d.feature, "%s", d.text)
 		}
 		if len(found) > 0 {

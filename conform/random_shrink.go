@@ -114,8 +114,13 @@ func (d *dialogue) dropEmpty() {
 	for i := range d.rounds {
 		r := &d.rounds[i]
 		r.turns = slices.DeleteFunc(r.turns, func(t Turn) bool { return len(t.Pieces) == 0 })
-		if len(r.turns) == 0 {
-			r.turns = []Turn{{Role: "user", Pieces: []Piece{{Kind: kindText, Text: "x"}}}}
+		first := slices.IndexFunc(r.turns, func(t Turn) bool { return t.Role != "system" })
+		if first < 0 || i == 0 && r.turns[first].Role != "user" {
+			at := max(first, 0)
+			if first < 0 {
+				at = len(r.turns)
+			}
+			r.turns = slices.Insert(r.turns, at, Turn{Role: "user", Pieces: []Piece{{Kind: kindText, Text: "x"}}})
 		}
 		if len(r.answer.Pieces) == 0 {
 			r.answer.Pieces = []Piece{{Kind: kindText, Text: "y"}}

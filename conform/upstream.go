@@ -36,6 +36,7 @@ type upstreamRequest struct {
 	body                []byte
 	dialect             Dialect
 	parsed              receivedRequest
+	reply               []byte          // what was sent, if it is kept
 	gone                <-chan struct{} // closed when the peer disconnects
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -191,6 +192,27 @@ func sameJSON(a, b string) bool {
 	x, err1 := parse([]byte(a))
 	y, err2 := parse([]byte(b))
 	return err1 == nil && err2 == nil && reflect.DeepEqual(x.v, y.v)
+}
+
+// sameWhole reports whether two JSON texts differ only in halves of surrogate pairs, which
+// some vendors reject and U+FFFD replaces (JSN-06).
+func sameWhole(a, b string) bool {
+	x, err1 := parse([]byte(a))
+	y, err2 := parse([]byte(b))
+	if err1 != nil || err2 != nil || reflect.DeepEqual(x.v, y.v) {
+		return false
+	}
+	return wholeText(x.String()) == wholeText(y.String())
+}
+
+// wholeText replaces the escapes of halves, which encode writes, with U+FFFD.
+func wholeText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= halfFirst && r <= halfLast {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, string(keepHalves([]byte(s))))
 }
 
 // missing returns the path of the first value of want that got lacks, or "". Lists must have
