@@ -233,6 +233,7 @@ func (v chat) readMessages(messages value, out *receivedRequest, bad *problemLis
 		switch role {
 		case "system", "developer":
 			v.readContent(out, "system", m.at("content"), bad)
+			out.Turns[len(out.Turns)-1].Developer = role == "developer"
 		case "user":
 			v.readContent(out, "user", m.at("content"), bad)
 		case "assistant":

@@ -80,7 +80,29 @@ func compareExact(want Request, got receivedRequest, c Cell) diffs {
 		d.addIf(w.Cache && !g.Cache, "cache", "the tool %s has no cache mark", w.Name)
 	}
 	compareFlow(&d, want, got.Request, c)
+	compareForms(&d, want, got.Request, c)
 	return d
+}
+
+// compareForms checks what arrives in another form: roles, refusals, names and limits.
+func compareForms(d *diffs, want, got Request, c Cell) {
+	developers := func(r Request) int {
+		return len(slices.DeleteFunc(slices.Clone(r.Turns), func(t Turn) bool { return !t.Developer }))
+	}
+	if w, g := developers(want), developers(got); w != g {
+		d.add("developer", "%d turns of the developer, want %d", g, w)
+	}
+	folded := slices.ContainsFunc(flatten(got.Turns), func(a atom) bool { return a.Kind == kindText && isFolded(a.role, a.Text) })
+	d.addIf(folded, "mid-system", "system text is text of the user")
+	w, g := len(ofFlat(flatten(want.Turns), kindRefusal)), len(ofFlat(flatten(got.Turns), kindRefusal))
+	d.addIf(w != g && (c.Client == Chat || c.Client == Responses), "refusal", "%d refusals, want %d", g, w)
+	d.addIf(want.Max == "" && got.Max != "", "max-added", "the limit is %s, want none", got.Max)
+	d.addIf(want.Format != nil && got.Format != nil && want.Format.Name != "" && got.Format.Name == "", "format-name", "the format has no name")
+}
+
+// isFolded reports whether a text of the user is system text.
+func isFolded(role, text string) bool {
+	return role == "user" && strings.HasPrefix(text, systemOpen) && strings.HasSuffix(text, systemClose)
 }
 
 // compareFlow checks that the conversation has the same parts in the same order, and no others.
@@ -180,8 +202,8 @@ func flow(turns, want []Turn) []token {
 				if len(moved) > 0 && (strings.HasPrefix(p.Text, "Attachment(s) of ") || strings.HasPrefix(p.Text, "from the call of ")) {
 					continue
 				}
-				if inner, ok := strings.CutPrefix(p.Text, systemOpen); ok && t.Role == "user" && strings.HasSuffix(inner, systemClose) {
-					x.role, x.body = "system", strings.TrimSuffix(inner, systemClose)
+				if isFolded(t.Role, p.Text) {
+					x.role, x.body = "system", strings.TrimSuffix(strings.TrimPrefix(p.Text, systemOpen), systemClose)
 				}
 			}
 			add(x)
@@ -223,6 +245,7 @@ func strictResponse(want Response, got receivedResponse, c Cell) diffs {
 			d.add("choices", "choice %d says %q, want %q", i+1, b, a)
 		}
 	}
+	d.addIf(want.has(kindRefusal) && len(ofKind(got.Pieces, kindRefusal)) == 0, "refusal", "the refusal is text")
 	if c.Client != Chat && c.Upstream != Chat {
 		w, g := ofKind(want.Pieces, kindThink), ofKind(got.Pieces, kindThink)
 		d.addIf(len(w) != len(g) && c.Client != Gemini && c.Upstream != Gemini, "think-blocks", "%d blocks of reasoning, want %d", len(g), len(w))

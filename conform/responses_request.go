@@ -212,11 +212,12 @@ func (responses) readReasoning(item value, add func(string, Piece), bad *problem
 
 func (v responses) readMessage(item value, out *receivedRequest, bad *problemList) {
 	role := item.at("role").str()
-	if role == "developer" {
+	developer := role == "developer"
+	if developer {
 		role = "system"
 	}
 	bad.addIf(role != "system" && role != "user" && role != "assistant", "a message of role %q", role)
-	t := Turn{Role: role}
+	t := Turn{Role: role, Developer: developer}
 	if n := len(out.Turns); n > 0 && role == "assistant" && out.Turns[n-1].Role == role {
 		t, out.Turns = out.Turns[n-1], out.Turns[:n-1]
 	}
