@@ -26,6 +26,7 @@ func (v anthropic) writeRequest(a Request, model string, stream bool) []byte {
 	number(o, "temperature", a.Temperature)
 	number(o, "top_p", a.TopP)
 	number(o, "top_k", a.TopK)
+	setIf(a.User != "", o, "metadata", object{"user_id": a.User})
 	setIf(stream, o, "stream", true)
 	turns := a.Turns
 	var system []any
@@ -204,7 +205,8 @@ func (v anthropic) readRequest(body []byte, h http.Header, _ string) receivedReq
 	out.model, out.stream = o.at("model").str(), o.at("stream").yes()
 	out.Max, out.Temperature, out.TopP = o.at("max_tokens").number(), o.at("temperature").number(), o.at("top_p").number()
 	bad.addIf(out.Max == "", "no max_tokens")
-	out.TopK = o.at("top_k").number()
+	out.TopK, out.User = o.at("top_k").number(), o.at("metadata", "user_id").str()
+	bad.addIf(strings.Count(string(body), `"cache_control":{`) > 4, "more than 4 cache marks")
 	out.Stop = oneOrMany(o.at("stop_sequences"))
 	for _, s := range out.Stop {
 		bad.addIf(strings.TrimSpace(s) == "", "a stop sequence of whitespace only")
@@ -212,6 +214,7 @@ func (v anthropic) readRequest(body []byte, h http.Header, _ string) receivedReq
 	v.readThinking(o, out, bad)
 	if f := o.at("output_config", "format"); f.isObject() {
 		out.Format = &Format{Schema: f.at("schema").String(), Strict: true}
+		bad.addIf(!isShut(out.Format.Schema), "the format has open objects or keywords that the vendor rejects")
 	}
 	v.readTools(o, out, bad)
 	if s := o.at("system"); s.isString() {

@@ -25,6 +25,7 @@ func (v chat) writeRequest(a Request, model string, stream bool) []byte {
 	number(o, "frequency_penalty", a.Frequency)
 	number(o, "presence_penalty", a.Presence)
 	number(o, "n", a.Choices)
+	setIf(a.User != "", o, "user", a.User)
 	setIf(a.Reasoning != "", o, "reasoning_effort", a.Reasoning)
 	if a.Format != nil {
 		o["response_format"] = object{"type": "json_schema", "json_schema": object{"name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": a.Format.Strict}}
@@ -159,9 +160,12 @@ func (v chat) readRequest(body []byte, h http.Header, _ string) receivedRequest 
 	if out.Choices = o.at("n").number(); out.Choices == "1" {
 		out.Choices = ""
 	}
+	out.User = o.at("user").str()
+	bad.addIf(len(out.User) > 64, "user has %d characters, at most 64", len(out.User))
 	out.Reasoning = o.at("reasoning_effort").str()
 	if f := o.at("response_format"); f.at("type").str() == "json_schema" {
 		out.Format = &Format{f.at("json_schema", "name").str(), f.at("json_schema", "schema").String(), f.at("json_schema", "strict").yes()}
+		bad.addIf(out.Format.Strict && !isClosed(out.Format.Schema), "the strict response format has optional properties or open objects")
 		bad.addIf(!toolName.MatchString(out.Format.Name), "response_format.json_schema.name is %q", out.Format.Name)
 	}
 	v.readTools(o, out, bad)
@@ -199,6 +203,7 @@ func readOpenAITools(o value, out *receivedRequest, path ...string) {
 			tool.Schema = f.at("parameters").String()
 		}
 		checkTool(tool, toolName, &out.problems)
+		out.problems.addIf(tool.Strict && !isClosed(tool.Schema), "the strict tool %s has optional properties or open objects", tool.Name)
 		out.Tools = append(out.Tools, tool)
 	}
 	out.Serial = o.at("parallel_tool_calls").here && !o.at("parallel_tool_calls").yes()
@@ -314,6 +319,7 @@ func (chat) readAssistant(out *receivedRequest, m value, bad *problemList) (open
 	for _, c := range m.at("tool_calls").list() {
 		id, f := c.at("id").str(), c.at("function")
 		bad.addIf(id == "" || c.at("type").str() != "function" || !f.at("arguments").isString(), "a tool call that is not one: %s", c)
+		bad.addIf(len(id) > 40 && !strings.Contains(id, "."), "a call id has %d characters, at most 40", len(id))
 		bad.addIf(slices.Contains(open, id), "two calls have the id %q", id)
 		open = append(open, id)
 		t.Pieces = append(t.Pieces, Piece{Kind: kindCall, ID: id, Name: f.at("name").str(), Args: f.at("arguments").str()})

@@ -90,7 +90,7 @@ func codecOf(d Dialect) codec {
 	case Anthropic:
 		return anthropic{limits{noRefusal: true, noFormatName: true, defaultMax: "1024", noDeveloper: true, noSeed: true, noChoices: true}}
 	default:
-		return gemini{limits{noRefusal: true, noFormatName: true, noSerial: true, noMidSystem: true, sealsAfter: true, noMatch: true, noCacheMade: true, noDeveloper: true, noCache: true}}
+		return gemini{limits{noRefusal: true, noFormatName: true, noSerial: true, noMidSystem: true, sealsAfter: true, noMatch: true, noCacheMade: true, noDeveloper: true, noCache: true, noUser: true}}
 	}
 }
 

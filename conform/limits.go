@@ -25,6 +25,7 @@ type limits struct {
 	noTopK         bool
 	noSeed         bool // nor penalties
 	noChoices      bool // a request has one response
+	noUser         bool // there is no id of the end user
 
 	// Responses:
 
@@ -82,6 +83,9 @@ func (l limits) fitSampling(r *Request) {
 	}
 	if l.noChoices {
 		r.Choices = ""
+	}
+	if l.noUser {
+		r.User = ""
 	}
 }
 

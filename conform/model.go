@@ -18,6 +18,7 @@ type Request struct {
 	Frequency string
 	Presence  string
 	Choices   string // the number of responses, if more than one
+	User      string // the id of the end user
 }
 
 // Turn is one message of the conversation.

@@ -28,11 +28,12 @@ type maker struct {
 	calls  int   // the number of calls so far
 	open   []int // calls without a result
 	caches int
+	ids    map[int]string // of calls in the history that have one
 }
 
 // newDialogue returns the dialogue of a seed and an index.
 func newDialogue(seed, index uint64) dialogue {
-	m := &maker{dice: newDice(seed, index)}
+	m := &maker{dice: newDice(seed, index), ids: map[int]string{}}
 	m.tools()
 	m.settings()
 	rounds := 1 + m.IntN(3)
@@ -117,6 +118,7 @@ func (m *maker) settings() {
 	maybe(&s.Presence, 10, "0.25", "2")
 	maybe(&s.Reasoning, 4, "low", "medium", "high")
 	maybe(&s.Choices, 15, "2", "3")
+	maybe(&s.User, 6, "user-1", "user_"+strings.Repeat("0a1b2c3d", 16)+"_account__session_1")
 	if m.chance(5) {
 		s.Stop = append(s.Stop, "END")
 		for len(s.Stop) < 4 && m.chance(2) {
@@ -211,9 +213,19 @@ func (m *maker) assistant() Turn {
 		t.Pieces = append(t.Pieces, Piece{Kind: kindText, Text: m.text(), Cache: m.cache(12)})
 	}
 	for range made {
-		t.Pieces = append(t.Pieces, m.call())
+		p := m.call()
+		if m.chance(6) {
+			p.ID = longID(p.number)
+			m.ids[p.number] = p.ID
+		}
+		t.Pieces = append(t.Pieces, p)
 	}
 	return t
+}
+
+// longID returns an id that is longer than OpenAI's in Chat.
+func longID(number int) string {
+	return fmt.Sprintf("call_%04d_%s", number, strings.Repeat("longid", 8))
 }
 
 func (m *maker) thought() Piece {
@@ -235,7 +247,7 @@ func (m *maker) results() Turn {
 	t := Turn{Role: "tool"}
 	m.Shuffle(len(m.open), func(i, j int) { m.open[i], m.open[j] = m.open[j], m.open[i] })
 	for _, n := range m.open {
-		p := Piece{Kind: kindResult, Text: m.text(), number: n, Failed: m.chance(6), Cache: m.cache(12)}
+		p := Piece{ID: m.ids[n], Kind: kindResult, Text: m.text(), number: n, Failed: m.chance(6), Cache: m.cache(12)}
 		switch m.IntN(8) {
 		case 0:
 			p.Text = ""
@@ -332,7 +344,7 @@ func (d dialogue) clientOf(c Dialect) dialogue {
 			continue
 		}
 		t.Name = name
-		t.Strict = t.Strict && c != Gemini && t.Schema != "" && (isClosed(t.Schema) || c == Anthropic && isPlain(t.Schema))
+		t.Strict = t.Strict && c != Gemini && t.Schema != "" && (isClosed(t.Schema) || c == Anthropic && isShut(t.Schema))
 		tools = append(tools, t)
 	}
 	s.Tools = tools
@@ -350,7 +362,7 @@ func (d dialogue) clientOf(c Dialect) dialogue {
 	}
 	if f := s.Format; f != nil {
 		f.Strict = f.Strict && isClosed(f.Schema) || c == Anthropic
-		if c == Anthropic && !isClosed(f.Schema) {
+		if c == Anthropic && !isShut(f.Schema) {
 			s.Format = nil
 		}
 	}
@@ -358,8 +370,13 @@ func (d dialogue) clientOf(c Dialect) dialogue {
 	case Anthropic:
 		d.messagesOnly()
 	case Chat:
+		s.User = s.User[:min(len(s.User), 64)]
+		d.eachPiece(func(p *Piece) { p.ID = p.ID[:min(len(p.ID), 40)] })
 		d.keepPieces(func(_ string, p *Piece) bool { return p.Kind != kindDocument || p.Image.Type == "application/pdf" })
+	case Responses:
+		s.User = s.User[:min(len(s.User), 64)]
 	case Gemini:
+		d.eachPiece(func(p *Piece) { p.ID = "" })
 		d.systemFirst()
 		if len(s.Seed) > 9 {
 			s.Seed = "7"
@@ -412,9 +429,10 @@ func validName(d Dialect, name string) string {
 }
 
 // isClosed reports whether OpenAI's strict mode accepts a schema: all properties are required
-// and no others are allowed. isPlain reports whether it has only keywords that Messages accepts.
+// and no others are allowed. isShut reports whether that of Messages does: no other properties
+// are allowed, and some keywords are not either.
 func isClosed(schema string) bool { return checkSchema(schema, true) }
-func isPlain(schema string) bool  { return checkSchema(schema, false) }
+func isShut(schema string) bool   { return checkSchema(schema, false) }
 
 func checkSchema(schema string, closed bool) bool {
 	var v any
@@ -430,7 +448,7 @@ func checkNode(v any, closed bool) bool {
 		return true
 	}
 	for _, name := range []string{"minimum", "maxLength", "pattern"} {
-		if _, has := o[name]; has {
+		if _, has := o[name]; has && !closed {
 			return false
 		}
 	}

@@ -65,7 +65,7 @@ func (f *findings) problems(oracle string, list []string) {
 func compareExact(want Request, got receivedRequest, c Cell) diffs {
 	var d diffs
 	for _, x := range []struct{ feature, want, got string }{
-		{"top_k", want.TopK, got.TopK}, {"seed", want.Seed, got.Seed}, {"n", want.Choices, got.Choices},
+		{"top_k", want.TopK, got.TopK}, {"seed", want.Seed, got.Seed}, {"n", want.Choices, got.Choices}, {"user", want.User, got.User},
 		{"frequency_penalty", want.Frequency, got.Frequency}, {"presence_penalty", want.Presence, got.Presence},
 	} {
 		d.addIf(x.want != x.got, x.feature, "%s is %q, want %q", x.feature, x.got, x.want)

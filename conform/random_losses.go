@@ -44,6 +44,8 @@ var losses = []loss{
 	{sideRequest, []string{"result-image"}, "*>chat", []string{"tool_result.media_split"}, "tool_result.blocks: media"},
 	{sideRequest, []string{"choice"}, "*>anthropic", []string{"reasoning.forced_tool"}, "tool_choice.mode"},
 	{sideRequest, []string{"format"}, "*>gemini", []string{"schema.keyword_moved"}, "output.format.schema: keywords beyond the vendor's"},
+	{sideRequest, []string{"user"}, "*>chat,*>responses", []string{"user.shortened"}, "identity.user: of more than 64 characters"},
+	{sideRequest, []string{"user"}, "*>gemini", []string{"user.dropped"}, "identity.user"},
 	{sideRequest, []string{"developer"}, "*>anthropic,*>gemini", []string{"turn.developer", "system.mid_folded"}, "turns.role: developer"},
 	{sideRequest, []string{"mid-system"}, "*>anthropic,*>gemini", []string{"system.mid_folded"}, "turns.role: system, in mid-conversation"},
 	{sideRequest, []string{"refusal"}, "*>anthropic,*>gemini", []string{"refusal.as_text"}, "refusal.text"},

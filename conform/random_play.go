@@ -32,7 +32,7 @@ type played struct {
 // play runs a dialogue in a cell.
 func (y *player) play(ctx context.Context, d dialogue, cell Cell) played {
 	cs := d.clientOf(cell.Client).toCase(y.model)
-	p := &caseRun{runner: y.runner, cs: cs, cell: cell, lost: map[string]bool{}}
+	p := &caseRun{runner: y.runner, cs: cs, cell: cell, lost: map[string]bool{}, made: map[int]bool{}}
 	var out played
 	var before []byte
 	for n, rd := range cs.rounds {
@@ -151,6 +151,9 @@ func (y *player) round(ctx context.Context, p *caseRun, rd *round, out *played) 
 func (y *player) wanted(p *caseRun, rd *round, r *upstreamRequest) Response {
 	want := withoutSeals(p.expected(rd), r)
 	want.Pieces = ownIDs(r.dialect, want.Pieces)
+	for _, c := range want.calls() {
+		p.made[c.number] = true
+	}
 	p.sent = want
 	if limit := codecOf(p.cell.Client).fitResponse(Response{others: want.others}); limit.others == nil {
 		want.others = nil
@@ -225,7 +228,7 @@ func (y *player) compareOwn(p *caseRun, got receivedRequest) diffs {
 	d.addIf(thoughts > 0 && !p.cell.Same(), "history-think", "%d blocks of another vendor's reasoning are left out", thoughts)
 	have := ofFlat(flatten(got.Turns), kindCall)
 	for i, w := range ofFlat(flatten(p.wantRequest.Turns), kindCall) {
-		if i < len(have) && p.cell.Upstream != Gemini && w.ID != "" {
+		if i < len(have) && p.cell.Upstream != Gemini && p.made[w.number] {
 			d.addIf(w.ID != have[i].ID, "call-id", "the upstream's call %q comes back as %q", w.ID, have[i].ID)
 		}
 	}

@@ -144,6 +144,7 @@ func (d dialogue) reduceSettings(edit func(func(*dialogue))) {
 	none(func(c *dialogue) *string { return &c.settings.Presence })
 	none(func(c *dialogue) *string { return &c.settings.Choices })
 	none(func(c *dialogue) *string { return &c.settings.Reasoning })
+	none(func(c *dialogue) *string { return &c.settings.User })
 	if d.settings.Serial {
 		edit(func(c *dialogue) { c.settings.Serial = false })
 	}

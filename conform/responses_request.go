@@ -23,6 +23,7 @@ func (v responses) writeRequest(a Request, model string, stream bool) []byte {
 	number(o, "max_output_tokens", a.Max)
 	number(o, "temperature", a.Temperature)
 	number(o, "top_p", a.TopP)
+	setIf(a.User != "", o, "user", a.User)
 	if a.Reasoning != "" {
 		o["reasoning"] = object{"effort": a.Reasoning, "summary": "auto"}
 		o["include"] = []string{"reasoning.encrypted_content"}
@@ -136,9 +137,12 @@ func (v responses) readRequest(body []byte, h http.Header, _ string) receivedReq
 	if n, ok := o.at("max_output_tokens").count(); ok && n < 16 {
 		bad.add("max_output_tokens %d, at least 16", n)
 	}
+	out.User = o.at("user").str()
+	bad.addIf(len(out.User) > 64, "user has %d characters, at most 64", len(out.User))
 	out.Reasoning = o.at("reasoning", "effort").str()
 	if f := o.at("text", "format"); f.at("type").str() == "json_schema" {
 		out.Format = &Format{f.at("name").str(), f.at("schema").String(), f.at("strict").yes()}
+		bad.addIf(out.Format.Strict && !isClosed(out.Format.Schema), "the strict format has optional properties or open objects")
 		bad.addIf(!toolName.MatchString(out.Format.Name), "text.format.name is %q", out.Format.Name)
 	}
 	readOpenAITools(o, out)

@@ -92,6 +92,7 @@ type caseRun struct {
 	sent        Response         // the last upstream response
 	lost        map[string]bool  // features whose loss was allowed in an earlier round
 	last        *exchange
+	made        map[int]bool // the numbers of calls that the upstream has made
 
 	differs []Difference
 }
