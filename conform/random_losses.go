@@ -46,6 +46,7 @@ var losses = []loss{
 	{sideRequest, []string{"format"}, "*>gemini", []string{"schema.keyword_moved"}, "output.format.schema: keywords beyond the vendor's"},
 	{sideRequest, []string{"user"}, "*>chat,*>responses", []string{"user.shortened"}, "identity.user: of more than 64 characters"},
 	{sideRequest, []string{"user"}, "*>gemini", []string{"user.dropped"}, "identity.user"},
+	{sideRequest, []string{"blank"}, "*>anthropic", []string{"turn.empty"}, "turns: white space only"},
 	{sideRequest, []string{"developer"}, "*>anthropic,*>gemini", []string{"turn.developer", "system.mid_folded"}, "turns.role: developer"},
 	{sideRequest, []string{"mid-system"}, "*>anthropic,*>gemini", []string{"system.mid_folded"}, "turns.role: system, in mid-conversation"},
 	{sideRequest, []string{"refusal"}, "*>anthropic,*>gemini", []string{"refusal.as_text"}, "refusal.text"},
@@ -109,8 +110,6 @@ var gaps = []gap{
 	{"request: signature", "anthropic>gemini", "the signature of streamed text is lost for clients of Messages"},
 	{"response: signature", "anthropic>gemini", "the signature of streamed text is lost for clients of Messages"},
 	{"stream: signature", "anthropic>gemini", "the signature of streamed text is lost for clients of Messages"},
-	{"request: user-text", "cross -*>chat -*>responses -*>gemini", "blank texts before or after others vanish on Messages"},
-	{"request: order, user text became *", "cross -*>chat -*>responses -*>gemini", "blank texts between media vanish on Messages"},
 	{"request: result-space", "*>gemini", "results with media lose white space"},
 }
 
