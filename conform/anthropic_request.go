@@ -135,8 +135,11 @@ func (v anthropic) bare(p Piece) object {
 		return object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": raw(p.Args)}
 	case kindResult:
 		o := object{"type": "tool_result", "tool_use_id": p.ID, "content": p.Text}
-		if len(p.Images) > 0 {
-			parts := []any{object{"type": "text", "text": p.Text}}
+		if len(p.Images) > 0 || p.split {
+			var parts []any
+			for _, s := range p.texts() {
+				parts = append(parts, object{"type": "text", "text": s})
+			}
 			for _, i := range p.Images {
 				parts = append(parts, v.image(i))
 			}

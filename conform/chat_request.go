@@ -76,7 +76,11 @@ func (v chat) messages(turns []Turn) []any {
 		switch t.Role {
 		case "tool":
 			for _, p := range pieces {
-				list = append(list, object{"role": "tool", "tool_call_id": p.ID, "content": p.Text})
+				m := object{"role": "tool", "tool_call_id": p.ID, "content": p.Text}
+				if p.split {
+					m["content"] = v.content([]Piece{{Text: p.texts()[0]}, {Text: p.texts()[len(p.texts())-1]}}[:len(p.texts())])
+				}
+				list = append(list, m)
 			}
 		case "assistant":
 			list = append(list, v.assistant(pieces))

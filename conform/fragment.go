@@ -87,6 +87,14 @@ func named(list []Piece, d Dialect) []Piece {
 	return out
 }
 
+// texts returns the text of a result in the parts in which it is written.
+func (p Piece) texts() []string {
+	if r := []rune(p.Text); p.split && len(r) > 1 {
+		return []string{string(r[:len(r)/2]), string(r[len(r)/2:])}
+	}
+	return []string{p.Text}
+}
+
 // filterPieces returns the pieces for which keep returns true. It may change them.
 func filterPieces(list []Piece, keep func(*Piece) bool) []Piece {
 	var out []Piece

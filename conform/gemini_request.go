@@ -178,6 +178,9 @@ func (v gemini) readRequest(body []byte, h http.Header, path string) receivedReq
 	bad.addIf(t.at("thinkingLevel").here && t.at("thinkingBudget").here, "thinkingLevel and thinkingBudget together")
 	if t.isObject() && t.at("thinkingBudget").number() != "0" {
 		out.Reasoning = "on"
+		if level := t.at("thinkingLevel").str(); level != "" {
+			out.Reasoning = strings.ToLower(level)
+		}
 	}
 	v.readFormat(c, out, bad)
 	v.readTools(o, out, bad)

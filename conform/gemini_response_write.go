@@ -98,13 +98,22 @@ func (v gemini) begin(r Response) []event {
 			if p.Kind != kindCall {
 				q.Text = f
 			}
-			if i > 0 {
+			if i != r.sealed(len(cut)) {
 				q.Sig = ""
 			}
 			out = append(out, event{data: string(encode(v.response(r, []any{v.part(q)}, false)))})
 		}
 	}
 	return out
+}
+
+// sealed returns which of n fragments has the signature: the first, or the last for some sizes
+// of fragments.
+func (r Response) sealed(n int) int {
+	if len(r.grain) > 1 && n > 0 {
+		return n - 1
+	}
+	return 0
 }
 
 func (gemini) errorBody(f APIError) object {

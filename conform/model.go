@@ -55,6 +55,7 @@ type Piece struct {
 	Redacted bool    // of reasoning: it has only a seal
 	Cache    bool    // the prompt is cached up to here
 	Cites    []Cite  // of a text
+	split    bool    // of a result: the text is in two parts
 	number   int     // of a call or of the call of a result, from 1
 }
 

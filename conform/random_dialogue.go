@@ -116,7 +116,7 @@ func (m *maker) settings() {
 	maybe(&s.Seed, 8, "0", "7", "2147483647", "4294967296")
 	maybe(&s.Frequency, 10, "0.5", "-1.5")
 	maybe(&s.Presence, 10, "0.25", "2")
-	maybe(&s.Reasoning, 4, "low", "medium", "high")
+	maybe(&s.Reasoning, 4, "minimal", "low", "medium", "high", "xhigh")
 	maybe(&s.Choices, 15, "2", "3")
 	maybe(&s.User, 6, "user-1", "user_"+strings.Repeat("0a1b2c3d", 16)+"_account__session_1")
 	if m.chance(5) {
@@ -171,6 +171,9 @@ func (m *maker) question() []Turn {
 	var out []Turn
 	if m.chance(8) {
 		out = append(out, Turn{Role: "system", Developer: m.chance(2), Pieces: []Piece{{Kind: kindText, Text: m.text()}}})
+	}
+	if m.chance(12) {
+		out = append(out, m.user())
 	}
 	return append(out, m.user())
 }
@@ -257,6 +260,8 @@ func (m *maker) results() Turn {
 			p.Images = []Image{m.picture(false)}
 		case 3:
 			p.Text = m.value(2)
+		case 4:
+			p.split = true
 		}
 		t.Pieces = append(t.Pieces, p)
 	}
@@ -366,6 +371,12 @@ func (d dialogue) clientOf(c Dialect) dialogue {
 			s.Format = nil
 		}
 	}
+	switch {
+	case c == Anthropic && s.Reasoning == "minimal":
+		s.Reasoning = "low"
+	case (c == Anthropic || c == Gemini) && s.Reasoning == "xhigh":
+		s.Reasoning = "high"
+	}
 	switch c {
 	case Anthropic:
 		d.messagesOnly()
@@ -431,24 +442,26 @@ func validName(d Dialect, name string) string {
 // isClosed reports whether OpenAI's strict mode accepts a schema: all properties are required
 // and no others are allowed. isShut reports whether that of Messages does: no other properties
 // are allowed, and some keywords are not either.
-func isClosed(schema string) bool { return checkSchema(schema, true) }
-func isShut(schema string) bool   { return checkSchema(schema, false) }
+func isClosed(schema string) bool { return checkSchema(schema, true, nil) }
+func isShut(schema string) bool {
+	return checkSchema(schema, false, []string{"minimum", "exclusiveMinimum", "maxLength"})
+}
 
-func checkSchema(schema string, closed bool) bool {
+func checkSchema(schema string, closed bool, banned []string) bool {
 	var v any
 	if json.Unmarshal([]byte(schema), &v) != nil {
 		return false
 	}
-	return checkNode(v, closed)
+	return checkNode(v, closed, banned)
 }
 
-func checkNode(v any, closed bool) bool {
+func checkNode(v any, closed bool, banned []string) bool {
 	o, ok := v.(object)
 	if !ok {
 		return true
 	}
-	for _, name := range []string{"minimum", "maxLength", "pattern"} {
-		if _, has := o[name]; has && !closed {
+	for _, name := range banned {
+		if _, has := o[name]; has {
 			return false
 		}
 	}
@@ -460,11 +473,11 @@ func checkNode(v any, closed bool) bool {
 		}
 	}
 	for _, p := range properties {
-		if !checkNode(p, closed) {
+		if !checkNode(p, closed, banned) {
 			return false
 		}
 	}
-	return checkNode(o["items"], closed)
+	return checkNode(o["items"], closed, banned)
 }
 
 // toCase returns the dialogue as a case of the runner.

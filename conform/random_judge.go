@@ -70,6 +70,7 @@ func compareExact(want Request, got receivedRequest, c Cell) diffs {
 	} {
 		d.addIf(x.want != x.got, x.feature, "%s is %q, want %q", x.feature, x.got, x.want)
 	}
+	d.addIf(want.Reasoning != "" && got.Reasoning != "" && want.Reasoning != got.Reasoning, "effort", "the effort is %q, want %q", got.Reasoning, want.Reasoning)
 	d.addIf(want.Reasoning == "" && got.Reasoning != "" && got.Reasoning != "none", "reasoning-added", "reasoning is %q, want none", got.Reasoning)
 	if f, g := want.Format, got.Format; f != nil && g != nil && c.Client != Gemini && c.Upstream != Gemini {
 		d.addIf(f.Strict != g.Strict, "format-strict", "the format is strict: %v, want %v", g.Strict, f.Strict)
@@ -123,7 +124,14 @@ func compareFlow(d *diffs, want, got Request, c Cell) {
 	if w, g := strings.Join(system, ""), strings.Join(have, ""); noSpace(w) != noSpace(g) {
 		d.add("system", "system text is %q, want %q", have, system)
 	}
-	w, g := flow(want.Turns[len(system):], want.Turns), flow(got.Turns[len(have):], want.Turns)
+	turns := want.Turns[len(system):]
+	if c.Upstream == Anthropic {
+		turns = slices.DeleteFunc(slices.Clone(turns), func(t Turn) bool {
+			return t.Role == "user" && strings.TrimSpace(joined(t.Pieces, kindText)) == "" && len(ofKind(t.Pieces, kindText)) == len(t.Pieces)
+		})
+		d.addIf(len(turns) < len(want.Turns)-len(system), "blank", "a blank turn is left out")
+	}
+	w, g := flow(turns, want.Turns), flow(got.Turns[len(have):], want.Turns)
 	if c.Upstream == Anthropic {
 		all := len(w)
 		w = slices.DeleteFunc(w, func(x token) bool { return x.role == "user" && x.kind == kindText && strings.TrimSpace(x.body) == "" })

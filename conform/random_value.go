@@ -183,5 +183,31 @@ func (d dice) property(depth int, closed bool) object {
 		setIf(!closed && kind == "string" && d.chance(6), o, "pattern", "^[a-z]+$")
 	}
 	setIf(d.chance(3), o, "description", d.text())
+	if !closed && d.chance(6) {
+		d.oddKeyword(o)
+	}
 	return o
+}
+
+// oddKeyword adds a keyword that some vendors do not have.
+func (d dice) oddKeyword(o object) {
+	switch d.IntN(7) {
+	case 0:
+		delete(o, "type")
+		o["anyOf"] = []any{object{"type": "string"}, object{"type": "null"}}
+	case 1:
+		if kind, ok := o["type"].(string); ok {
+			o["type"] = []any{kind, "null"}
+		}
+	case 2:
+		o["title"] = d.text()
+	case 3:
+		setIf(o["type"] == "string", o, "format", pick(d, []string{"date-time", "uri", "email"}))
+	case 4:
+		setIf(o["type"] == "boolean", o, "default", true)
+	case 5:
+		setIf(o["type"] == "array", o, "minItems", 1)
+	default:
+		setIf(o["type"] == "number", o, "exclusiveMinimum", 0)
+	}
 }

@@ -82,8 +82,11 @@ func (v responses) item(p Piece) any {
 		return object{"type": "function_call", "call_id": p.ID, "name": p.Name, "arguments": p.Args}
 	case kindResult:
 		o := object{"type": "function_call_output", "call_id": p.ID, "output": p.Text}
-		if len(p.Images) > 0 {
-			parts := []any{object{"type": "input_text", "text": p.Text}}
+		if len(p.Images) > 0 || p.split {
+			var parts []any
+			for _, s := range p.texts() {
+				parts = append(parts, object{"type": "input_text", "text": s})
+			}
 			for _, i := range p.Images {
 				parts = append(parts, v.image(i))
 			}
