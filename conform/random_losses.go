@@ -67,6 +67,38 @@ var losses = []loss{
 	{sideResponse, []string{"match"}, "chat>anthropic,responses>anthropic,gemini>anthropic", []string{"stop_reason.lossy"}, "choices.stop.kind: stop_sequence"},
 }
 
+// note is a code that is reported for good reason although everything arrives, in another form.
+type note struct {
+	codes []string
+	is    func(asked Request, answer Response) bool
+}
+
+// notes is the list of such codes.
+var notes = []note{
+	{[]string{"reasoning.foreign", "seal.foreign"}, func(a Request, _ Response) bool {
+		return hasPiece(a, func(p Piece) bool { return p.Kind == kindThink || p.Sig != "" })
+	}},
+	{[]string{"reasoning.show_unsupported", "effort.to_budget", "effort.nearest"}, func(a Request, _ Response) bool { return a.Reasoning != "" }},
+	{[]string{"reasoning.summary"}, func(a Request, r Response) bool { return a.Reasoning != "" || r.has(kindThink) }},
+	{[]string{"document.as_file"}, func(a Request, _ Response) bool {
+		return hasPiece(a, func(p Piece) bool { return p.Image.Type == textFile })
+	}},
+	{[]string{"format.strict"}, func(a Request, _ Response) bool { return a.Format != nil }},
+	{[]string{"strict.best_effort", "tool_choice.validated"}, func(a Request, _ Response) bool {
+		return a.Format != nil || slices.ContainsFunc(a.Tools, func(t Tool) bool { return t.Strict })
+	}},
+	{[]string{"tool_result.error_as_text"}, func(a Request, _ Response) bool { return hasPiece(a, func(p Piece) bool { return p.Failed }) }},
+	{[]string{"tool_result.media_split"}, func(a Request, _ Response) bool { return hasPiece(a, func(p Piece) bool { return p.Images != nil }) }},
+	{[]string{"stop_reason.lossy"}, func(_ Request, r Response) bool { return r.Stop != "end" && r.Stop != "tool" || r.has(kindRefusal) }},
+	{[]string{"refusal.as_text"}, func(a Request, r Response) bool {
+		return r.has(kindRefusal) || hasPiece(a, func(p Piece) bool { return p.Kind == kindRefusal })
+	}},
+}
+
+func hasPiece(r Request, is func(Piece) bool) bool {
+	return slices.ContainsFunc(r.Turns, func(t Turn) bool { return slices.ContainsFunc(t.Pieces, is) })
+}
+
 // lossesOf returns the rows about a feature.
 func lossesOf(side, feature string, c Cell) []loss {
 	var out []loss
@@ -96,9 +128,7 @@ var refusals = []refusal{
 
 // hasURL reports whether a request has media of a kind by address.
 func hasURL(r Request, kind string) bool {
-	return slices.ContainsFunc(r.Turns, func(t Turn) bool {
-		return slices.ContainsFunc(t.Pieces, func(p Piece) bool { return p.Kind == kind && p.Image.Type == "" })
-	})
+	return hasPiece(r, func(p Piece) bool { return p.Kind == kind && p.Image.Type == "" })
 }
 
 // gap is a known failure of the gateway. It is counted and does not fail a run.

@@ -80,6 +80,9 @@ func (y *player) respond(p *caseRun, rd *round, w http.ResponseWriter, r *upstre
 			answer.Pieces[i].Name = r.parsed.Tools[at].Name
 		}
 	}
+	if r.parsed.Choices == "" {
+		answer.others = nil
+	}
 	v := codecOf(r.dialect)
 	reply := withoutSeals(v.fitResponse(answer), r)
 	reply.Pieces = ownIDs(r.dialect, reply.Pieces)
@@ -141,6 +144,9 @@ func (y *player) round(ctx context.Context, p *caseRun, rd *round, out *played) 
 		}
 	}
 	found = append(found, judgeLosses(strictResponse(want, seen, p.cell), sideResponse, p.cell, x, p.lost)...)
+	if y.strict || !p.cell.Same() {
+		found = append(found, judgeReport(p, *rd.response)...)
+	}
 	if len(found) > 0 {
 		return found
 	}
@@ -155,7 +161,7 @@ func (y *player) wanted(p *caseRun, rd *round, r *upstreamRequest) Response {
 		p.made[c.number] = true
 	}
 	p.sent = want
-	if limit := codecOf(p.cell.Client).fitResponse(Response{others: want.others}); limit.others == nil {
+	if p.request.Choices == "" {
 		want.others = nil
 	}
 	return want

@@ -190,6 +190,7 @@ func TestEveryOracleCanFail(t *testing.T) {
 		{"response: think-tokens", whole(Chat), inResponse(`"reasoning_tokens":10`, `"reasoning_tokens":1`)},
 		{"response: choices", whole(Chat), inResponse("Answer two", "Answer 2")},
 		{"response: end", stream(Gemini), inResponse("finishReason", "finish")},
+		{"loud: seed.unsupported", whole(Anthropic), &harmful{fidelity: `dropped;a=0;d=1;codes="seed.unsupported"`}},
 		{"secret: the client's key", whole(Chat), &harmful{leaks: true}},
 		{"secret: the upstream's cookie was passed on (LIF-…)", whole(Chat), &harmful{leaks: true}},
 		{"bytes: another request", whole(Chat), changing()},
