@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -281,9 +282,27 @@ func TestDialoguesAreRepeatable(t *testing.T) {
 	}
 }
 
-// TestLossesAreDocumented checks that every row names a code that the loss tables have.
+// TestLossesAreDocumented checks that every row has codes of the documentation.
 func TestLossesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/protocols/codes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(codes ...string) {
+		for _, code := range codes {
+			if !strings.Contains(string(page), "`"+code+"`") {
+				t.Errorf("%s is not in codes.md", code)
+			}
+		}
+	}
+	for _, r := range refusals {
+		known(r.code)
+	}
+	for _, n := range notes {
+		known(n.codes...)
+	}
 	for _, l := range losses {
+		known(l.codes...)
 		if err := l.cells.check(); err != nil || l.row == "" || len(l.features) == 0 {
 			t.Errorf("%+v: %v", l, err)
 		}
