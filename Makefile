@@ -10,8 +10,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 5s
 SOAK ?= 2m
 ROLLOUT ?= 10m
+SEED ?= 1
+N ?= 5000
 
-.PHONY: build check targets format vet lint stores test growth dashboards timing fuzz conform e2e e2e-moves crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build check targets format vet lint stores test growth dashboards timing fuzz conform conform-random e2e e2e-moves crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -65,6 +67,10 @@ fuzz: ## every fuzz target for FUZZTIME, for example FUZZTIME=10m
 conform: build ## the conformance corpus on all sixteen dialect pairs
 	$(BIN) conform --direct | tail -n 1
 	$(BIN) conform
+	$(BIN) conform --random --seed 1 --n 150
+
+conform-random: build ## random conversations on all sixteen pairs; SEED=7 N=5000
+	$(BIN) conform --random --seed $(SEED) --n $(N)
 
 e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some
 	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(PARTS)

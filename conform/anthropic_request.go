@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -24,11 +25,15 @@ func (v anthropic) writeRequest(a Request, model string, stream bool) []byte {
 	number(o, "max_tokens", a.Max)
 	number(o, "temperature", a.Temperature)
 	number(o, "top_p", a.TopP)
+	number(o, "top_k", a.TopK)
+	setIf(a.User != "", o, "metadata", object{"user_id": a.User})
 	setIf(stream, o, "stream", true)
 	turns := a.Turns
 	var system []any
 	for len(turns) > 0 && turns[0].Role == "system" {
-		system = append(system, object{"type": "text", "text": joined(turns[0].Pieces, kindText)})
+		b := object{"type": "text", "text": joined(turns[0].Pieces, kindText)}
+		mark(b, slices.ContainsFunc(turns[0].Pieces, func(p Piece) bool { return p.Cache }))
+		system = append(system, b)
 		turns = turns[1:]
 	}
 	if system != nil {
@@ -56,7 +61,10 @@ func (anthropic) tools(o object, a Request) {
 		if schema == "" {
 			schema = `{"type":"object","properties":{}}`
 		}
-		tools = append(tools, object{"name": t.Name, "description": t.About, "input_schema": raw(schema)})
+		tool := object{"name": t.Name, "description": t.About, "input_schema": raw(schema)}
+		setIf(t.Strict, tool, "strict", true)
+		mark(tool, t.Cache)
+		tools = append(tools, tool)
 	}
 	setIf(len(tools) > 0, o, "tools", tools)
 	choice := object{}
@@ -102,22 +110,43 @@ func (v anthropic) messages(turns []Turn) []any {
 	return list
 }
 
+// mark sets a cache mark.
+func mark(o object, set bool) { setIf(set, o, "cache_control", object{"type": "ephemeral"}) }
+
 func (v anthropic) block(p Piece) object {
+	o := v.bare(p)
+	mark(o, p.Cache)
+	return o
+}
+
+// bare returns the block without a cache mark.
+func (v anthropic) bare(p Piece) object {
 	switch p.Kind {
 	case kindThink:
+		if p.Redacted {
+			return object{"type": "redacted_thinking", "data": p.Sig}
+		}
 		return object{"type": "thinking", "thinking": p.Text, "signature": p.Sig}
 	case kindImage:
 		return v.image(p.Image)
+	case kindDocument:
+		return v.document(p)
 	case kindCall:
 		return object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": raw(p.Args)}
 	case kindResult:
 		o := object{"type": "tool_result", "tool_use_id": p.ID, "content": p.Text}
-		if len(p.Images) > 0 {
-			parts := []any{object{"type": "text", "text": p.Text}}
+		if len(p.Images) > 0 || p.split {
+			var parts []any
+			for _, s := range p.texts() {
+				parts = append(parts, object{"type": "text", "text": s})
+			}
 			for _, i := range p.Images {
 				parts = append(parts, v.image(i))
 			}
 			o["content"] = parts
+		}
+		if p.Missing {
+			delete(o, "content")
 		}
 		setIf(p.Failed, o, "is_error", true)
 		return o
@@ -126,7 +155,41 @@ func (v anthropic) block(p Piece) object {
 	}
 }
 
+func (anthropic) document(p Piece) object {
+	source := object{"type": "base64", "media_type": p.Image.Type, "data": p.Image.Data}
+	switch p.Image.Type {
+	case "":
+		source = object{"type": "url", "url": p.Image.Data}
+	case textFile:
+		text, err := base64.StdEncoding.DecodeString(p.Image.Data)
+		if err == nil {
+			source = object{"type": "text", "media_type": textFile, "data": string(text)}
+		}
+	}
+	o := object{"type": "document", "source": source}
+	setIf(p.Name != "", o, "title", p.Name)
+	return o
+}
+
+// textFile is the type of a document of plain text.
+const textFile = "text/plain"
+
+func (anthropic) readDocument(b value) Piece {
+	s := b.at("source")
+	p := Piece{Kind: kindDocument, Name: b.at("title").str(), Image: Image{s.at("media_type").str(), s.at("data").str()}}
+	switch s.at("type").str() {
+	case "url":
+		p.Image = Image{Data: s.at("url").str()}
+	case "text":
+		p.Image.Data = base64.StdEncoding.EncodeToString([]byte(p.Image.Data))
+	}
+	return p
+}
+
 func (anthropic) image(i Image) object {
+	if i.Type == "" {
+		return object{"type": "image", "source": object{"type": "url", "url": i.Data}}
+	}
 	return object{"type": "image", "source": object{"type": "base64", "media_type": i.Type, "data": i.Data}}
 }
 
@@ -145,13 +208,16 @@ func (v anthropic) readRequest(body []byte, h http.Header, _ string) receivedReq
 	out.model, out.stream = o.at("model").str(), o.at("stream").yes()
 	out.Max, out.Temperature, out.TopP = o.at("max_tokens").number(), o.at("temperature").number(), o.at("top_p").number()
 	bad.addIf(out.Max == "", "no max_tokens")
+	out.TopK, out.User = o.at("top_k").number(), o.at("metadata", "user_id").str()
+	bad.addIf(strings.Count(string(body), `"cache_control":{`) > 4, "more than 4 cache marks")
 	out.Stop = oneOrMany(o.at("stop_sequences"))
 	for _, s := range out.Stop {
 		bad.addIf(strings.TrimSpace(s) == "", "a stop sequence of whitespace only")
 	}
 	v.readThinking(o, out, bad)
 	if f := o.at("output_config", "format"); f.isObject() {
-		out.Format = &Format{Schema: f.at("schema").String()}
+		out.Format = &Format{Schema: f.at("schema").String(), Strict: true}
+		bad.addIf(!isShut(out.Format.Schema), "the format has open objects or keywords that the vendor rejects")
 	}
 	v.readTools(o, out, bad)
 	if s := o.at("system"); s.isString() {
@@ -159,7 +225,7 @@ func (v anthropic) readRequest(body []byte, h http.Header, _ string) receivedReq
 	}
 	for _, b := range o.at("system").list() {
 		bad.addIf(b.at("type").str() != "text" || b.at("text").str() == "", "a system block that is no text: %s", b)
-		out.Turns = append(out.Turns, Turn{Role: "system", Pieces: []Piece{{Kind: kindText, Text: b.at("text").str()}}})
+		out.Turns = append(out.Turns, Turn{Role: "system", Pieces: []Piece{{Kind: kindText, Text: b.at("text").str(), Cache: b.at("cache_control").isObject()}}})
 	}
 	v.readMessages(o.at("messages").list(), out, bad)
 	return *out
@@ -192,7 +258,7 @@ func (anthropic) readTools(o value, out *receivedRequest, bad *problemList) {
 		}
 		s := t.at("input_schema")
 		bad.addIf(s.at("type").str() != "object", "input_schema of %s is not of type object", t.at("name"))
-		tool := Tool{t.at("name").str(), t.at("description").str(), s.String()}
+		tool := Tool{t.at("name").str(), t.at("description").str(), s.String(), t.at("strict").yes(), t.at("cache_control").isObject()}
 		checkTool(tool, anthropicToolName, bad)
 		out.Tools = append(out.Tools, tool)
 	}
@@ -277,7 +343,7 @@ func (v anthropic) blocks(content value, role string, bad *problemList) []Piece 
 			bad.addIf(b.at("signature").str() == "", "a thinking block without signature")
 			out = append(out, Piece{Kind: kindThink, Text: b.at("thinking").str(), Sig: b.at("signature").str()})
 		case kind == "redacted_thinking" && role == "assistant":
-			out = append(out, Piece{Kind: kindThink, Sig: b.at("data").str()})
+			out = append(out, Piece{Kind: kindThink, Sig: b.at("data").str(), Redacted: true})
 		case kind == "tool_use" && role == "assistant":
 			out = append(out, v.readCall(b, bad))
 		case kind == "image" && role == "user":
@@ -285,10 +351,12 @@ func (v anthropic) blocks(content value, role string, bad *problemList) []Piece 
 		case kind == "tool_result" && role == "user":
 			out = append(out, v.readResult(b, bad))
 		case kind == "document" && role == "user":
-			out = append(out, Piece{Kind: "document", Text: b.at("source", "data").str()})
+			out = append(out, v.readDocument(b))
 		default:
 			bad.add("a block of type %q in a message of the %s", kind, role)
+			continue
 		}
+		out[len(out)-1].Cache = b.at("cache_control").isObject()
 	}
 	return out
 }
@@ -312,7 +380,7 @@ func (anthropic) readImage(b value, bad *problemList) Image {
 }
 
 func (v anthropic) readResult(b value, bad *problemList) Piece {
-	p := Piece{Kind: kindResult, ID: b.at("tool_use_id").str(), Failed: b.at("is_error").yes(), Text: b.at("content").str()}
+	p := Piece{Kind: kindResult, ID: b.at("tool_use_id").str(), Failed: b.at("is_error").yes(), Text: b.at("content").str(), Missing: !b.at("content").here}
 	for _, c := range b.at("content").list() {
 		switch kind := c.at("type").str(); kind {
 		case "text":

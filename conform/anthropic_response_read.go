@@ -51,7 +51,7 @@ func (v anthropic) readBlock(s *receivedResponse, b value, bad *problemList) {
 		bad.addIf(!b.at("signature").isString(), "a thinking block without the member signature (ANT-09)")
 		s.Pieces = append(s.Pieces, Piece{Kind: kindThink, Text: b.at("thinking").str(), Sig: b.at("signature").str()})
 	case "redacted_thinking":
-		s.Pieces = append(s.Pieces, Piece{Kind: kindThink, Sig: b.at("data").str()})
+		s.Pieces = append(s.Pieces, Piece{Kind: kindThink, Sig: b.at("data").str(), Redacted: true})
 	case "tool_use":
 		p := v.readCall(b, bad)
 		for _, other := range s.calls() {

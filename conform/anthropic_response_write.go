@@ -72,6 +72,9 @@ func (v anthropic) begin(r Response) []event {
 func (v anthropic) opening(p Piece) object {
 	switch p.Kind {
 	case kindThink:
+		if p.Redacted {
+			return object{"type": "redacted_thinking", "data": p.Sig}
+		}
 		return object{"type": "thinking", "thinking": "", "signature": ""}
 	case kindCall:
 		return object{"type": "tool_use", "id": p.ID, "name": p.Name, "input": object{}}
@@ -93,7 +96,7 @@ func (anthropic) delta(p Piece, text string) object {
 
 func (v anthropic) closing(p Piece, index int) []event {
 	var out []event
-	if p.Sig != "" {
+	if p.Sig != "" && !p.Redacted {
 		out = append(out, typed(object{"type": "content_block_delta", "index": index, "delta": object{"type": "signature_delta", "signature": p.Sig}}))
 	}
 	for _, c := range p.Cites {

@@ -21,14 +21,20 @@ func (v chat) writeRequest(a Request, model string, stream bool) []byte {
 	number(o, "temperature", a.Temperature)
 	number(o, "top_p", a.TopP)
 	setIf(len(a.Stop) > 0, o, "stop", a.Stop)
+	number(o, "seed", a.Seed)
+	number(o, "frequency_penalty", a.Frequency)
+	number(o, "presence_penalty", a.Presence)
+	number(o, "n", a.Choices)
+	setIf(a.User != "", o, "user", a.User)
 	setIf(a.Reasoning != "", o, "reasoning_effort", a.Reasoning)
 	if a.Format != nil {
-		o["response_format"] = object{"type": "json_schema", "json_schema": object{"name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": true}}
+		o["response_format"] = object{"type": "json_schema", "json_schema": object{"name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": a.Format.Strict}}
 	}
 	tools := make([]any, 0, len(a.Tools))
 	for _, t := range a.Tools {
 		f := object{"name": t.Name, "description": t.About}
 		setIf(t.Schema != "", f, "parameters", raw(t.Schema))
+		setIf(t.Strict, f, "strict", true)
 		tools = append(tools, object{"type": "function", "function": f})
 	}
 	setIf(len(tools) > 0, o, "tools", tools)
@@ -70,15 +76,35 @@ func (v chat) messages(turns []Turn) []any {
 		switch t.Role {
 		case "tool":
 			for _, p := range pieces {
-				list = append(list, object{"role": "tool", "tool_call_id": p.ID, "content": p.Text})
+				m := object{"role": "tool", "tool_call_id": p.ID, "content": p.Text}
+				if p.split {
+					m["content"] = v.content([]Piece{{Text: p.texts()[0]}, {Text: p.texts()[len(p.texts())-1]}}[:len(p.texts())])
+				}
+				list = append(list, m)
 			}
 		case "assistant":
 			list = append(list, v.assistant(pieces))
 		default:
-			list = append(list, object{"role": t.Role, "content": v.content(pieces)})
+			list = append(list, object{"role": openAIRole(t), "content": v.content(pieces)})
 		}
 	}
 	return list
+}
+
+// openAIRole returns the role of a turn in OpenAI's dialects.
+func openAIRole(t Turn) string {
+	if t.Role == "system" && t.Developer {
+		return "developer"
+	}
+	return t.Role
+}
+
+// url returns the URL of an image or a document.
+func (i Image) url() string {
+	if i.Type == "" {
+		return i.Data
+	}
+	return "data:" + i.Type + ";base64," + i.Data
 }
 
 func (chat) content(pieces []Piece) any {
@@ -87,9 +113,12 @@ func (chat) content(pieces []Piece) any {
 	}
 	var parts []any
 	for _, p := range pieces {
-		if p.Kind == kindImage {
-			parts = append(parts, object{"type": "image_url", "image_url": object{"url": "data:" + p.Image.Type + ";base64," + p.Image.Data}})
-		} else {
+		switch p.Kind {
+		case kindImage:
+			parts = append(parts, object{"type": "image_url", "image_url": object{"url": p.Image.url()}})
+		case kindDocument:
+			parts = append(parts, object{"type": "file", "file": object{"filename": p.Name, "file_data": p.Image.url()}})
+		default:
 			parts = append(parts, object{"type": "text", "text": p.Text})
 		}
 	}
@@ -131,9 +160,16 @@ func (v chat) readRequest(body []byte, h http.Header, _ string) receivedRequest 
 	}
 	out.Stop = oneOrMany(o.at("stop"))
 	bad.addIf(len(out.Stop) > 4, "%d stop sequences, at most 4", len(out.Stop))
+	out.Seed, out.Frequency, out.Presence = o.at("seed").number(), o.at("frequency_penalty").number(), o.at("presence_penalty").number()
+	if out.Choices = o.at("n").number(); out.Choices == "1" {
+		out.Choices = ""
+	}
+	out.User = o.at("user").str()
+	bad.addIf(len(out.User) > 64, "user has %d characters, at most 64", len(out.User))
 	out.Reasoning = o.at("reasoning_effort").str()
 	if f := o.at("response_format"); f.at("type").str() == "json_schema" {
-		out.Format = &Format{f.at("json_schema", "name").str(), f.at("json_schema", "schema").String()}
+		out.Format = &Format{f.at("json_schema", "name").str(), f.at("json_schema", "schema").String(), f.at("json_schema", "strict").yes()}
+		bad.addIf(out.Format.Strict && !isClosed(out.Format.Schema), "the strict response format has optional properties or open objects")
 		bad.addIf(!toolName.MatchString(out.Format.Name), "response_format.json_schema.name is %q", out.Format.Name)
 	}
 	v.readTools(o, out, bad)
@@ -166,11 +202,12 @@ func readOpenAITools(o value, out *receivedRequest, path ...string) {
 	for _, t := range o.at("tools").list() {
 		f := t.at(path...)
 		out.problems.addIf(t.at("type").str() != "function" || !f.isObject(), "a tool of type %q", t.at("type").str())
-		tool := Tool{f.at("name").str(), f.at("description").str(), ""}
+		tool := Tool{Name: f.at("name").str(), About: f.at("description").str(), Strict: f.at("strict").yes()}
 		if f.at("parameters").isObject() {
 			tool.Schema = f.at("parameters").String()
 		}
 		checkTool(tool, toolName, &out.problems)
+		out.problems.addIf(tool.Strict && !isClosed(tool.Schema), "the strict tool %s has optional properties or open objects", tool.Name)
 		out.Tools = append(out.Tools, tool)
 	}
 	out.Serial = o.at("parallel_tool_calls").here && !o.at("parallel_tool_calls").yes()
@@ -205,6 +242,7 @@ func (v chat) readMessages(messages value, out *receivedRequest, bad *problemLis
 		switch role {
 		case "system", "developer":
 			v.readContent(out, "system", m.at("content"), bad)
+			out.Turns[len(out.Turns)-1].Developer = role == "developer"
 		case "user":
 			v.readContent(out, "user", m.at("content"), bad)
 		case "assistant":
@@ -252,7 +290,7 @@ func (chat) readContent(out *receivedRequest, role string, content value, bad *p
 		case kind == "image_url" && role == "user":
 			t.Pieces = append(t.Pieces, Piece{Kind: kindImage, Image: dataURL(p.at("image_url", "url").str())})
 		case kind == "file" && role == "user":
-			t.Pieces = append(t.Pieces, Piece{Kind: "document", Text: p.at("file", "file_data").str()})
+			t.Pieces = append(t.Pieces, Piece{Kind: kindDocument, Name: p.at("file", "filename").str(), Image: dataURL(p.at("file", "file_data").str())})
 		default:
 			bad.add("a part of type %q in a message of the %s", kind, role)
 		}
@@ -285,6 +323,7 @@ func (chat) readAssistant(out *receivedRequest, m value, bad *problemList) (open
 	for _, c := range m.at("tool_calls").list() {
 		id, f := c.at("id").str(), c.at("function")
 		bad.addIf(id == "" || c.at("type").str() != "function" || !f.at("arguments").isString(), "a tool call that is not one: %s", c)
+		bad.addIf(len(id) > 40 && !strings.Contains(id, "."), "a call id has %d characters, at most 40", len(id))
 		bad.addIf(slices.Contains(open, id), "two calls have the id %q", id)
 		open = append(open, id)
 		t.Pieces = append(t.Pieces, Piece{Kind: kindCall, ID: id, Name: f.at("name").str(), Args: f.at("arguments").str()})

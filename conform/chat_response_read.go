@@ -18,19 +18,31 @@ func (v chat) readBody(body []byte) receivedResponse {
 	if o.at("object").str() != "chat.completion" || o.at("id").str() == "" || !o.at("model").isString() || o.at("created").number() == "" {
 		bad.add("object, id, model or created is missing")
 	}
-	if len(o.at("choices").list()) != 1 {
-		bad.add("%d choices", len(o.at("choices").list()))
+	list := o.at("choices").list()
+	if len(list) == 0 {
+		bad.add("%d choices", len(list))
 		return *s
 	}
-	c := o.at("choices").list()[0]
+	v.wholeChoiceOf(s, list[0])
+	v.readUsage(s, o.at("usage"), bad)
+	s.Ended = s.Stop != ""
+	for i, c := range list[1:] {
+		other := receivedResponse{}
+		v.wholeChoiceOf(&other, c)
+		bad.addIf(c.at("index").amount() != i+1, "choice %d has index %s", i+1, c.at("index"))
+		*bad = append(*bad, other.Problems...)
+		s.others = append(s.others, other)
+	}
+	return *s
+}
+
+func (v chat) wholeChoiceOf(s *receivedResponse, c value) {
+	bad := &s.Problems
 	m := c.at("message")
 	bad.addIf(m.at("role").str() != "assistant" || !m.at("content").here, "message without role or content")
 	s.Echo = m.v
 	v.message(s, m)
 	v.stop(s, c.at("finish_reason").str(), bad)
-	v.readUsage(s, o.at("usage"), bad)
-	s.Ended = s.Stop != ""
-	return *s
 }
 
 // message reads a message, which may be assembled from deltas.
@@ -41,7 +53,10 @@ func (v chat) message(s *receivedResponse, m value) {
 		think = m.at("reasoning").str()
 	}
 	s.Pieces = appendText(s.Pieces, kindThink, think)
-	if hasForeignSeal(m) && think != "" {
+	if hasForeignSeal(m) {
+		if think == "" {
+			s.Pieces = append(s.Pieces, Piece{Kind: kindThink, Redacted: true})
+		}
 		s.Pieces[0].Sig = "carried"
 	}
 	text := m.at("content").str()
@@ -140,6 +155,7 @@ type chatStream struct {
 	message object
 	finish  string
 	done    bool
+	others  []*chatStream // further choices
 }
 
 func (v chat) readStream(events []event) receivedResponse {
@@ -151,6 +167,13 @@ func (v chat) readStream(events []event) receivedResponse {
 			break
 		}
 		c.event(e)
+	}
+	for _, other := range c.others {
+		v.message(&other.seen, value{other.message, true})
+		v.stop(&other.seen, other.finish, c.bad)
+		c.bad.addIf(other.finish == "", "a choice without finish_reason (INV-4)")
+		*c.bad = append(*c.bad, other.seen.Problems...)
+		c.seen.others = append(c.seen.others, other.seen)
 	}
 	m := value{c.message, true}
 	v.message(&c.seen, m)
@@ -190,9 +213,22 @@ func (c *chatStream) event(e event) {
 	}
 	c.bad.addIf(o.at("object").str() != "chat.completion.chunk" || !o.at("choices").isList(), "a chunk without object or choices: %.120s", e.data)
 	for _, choice := range o.at("choices").list() {
-		c.choice(choice)
+		c.of(choice.at("index").amount()).choice(choice)
 	}
 	chat{}.readUsage(&c.seen, o.at("usage"), c.bad)
+}
+
+// of returns the choice with an index.
+func (c *chatStream) of(index int) *chatStream {
+	if index <= 0 || index > len(c.others)+1 {
+		return c
+	}
+	if index == len(c.others)+1 {
+		other := &chatStream{message: object{}}
+		other.bad = &other.seen.Problems
+		c.others = append(c.others, other)
+	}
+	return c.others[index-1]
 }
 
 func (c *chatStream) choice(choice value) {

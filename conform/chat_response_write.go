@@ -34,6 +34,15 @@ func (chat) annotations(pieces []Piece) []any {
 }
 
 func (v chat) writeBody(r Response) []byte {
+	choices := []any{v.wholeChoice(r, 0)}
+	for i, o := range r.others {
+		choices = append(choices, v.wholeChoice(o, i+1))
+	}
+	return encode(object{"id": "chatcmpl-Cn1", "object": "chat.completion", "created": 1790000000, "model": r.model,
+		"choices": choices, "usage": v.usage(r.Usage)})
+}
+
+func (v chat) wholeChoice(r Response, index int) object {
 	pieces := named(r.Pieces, Chat)
 	m := v.assistant(pieces)
 	m["refusal"] = orNull(joined(pieces, kindRefusal))
@@ -41,8 +50,7 @@ func (v chat) writeBody(r Response) []byte {
 		m["reasoning_content"] = s
 	}
 	m["annotations"] = v.annotations(pieces)
-	return encode(object{"id": "chatcmpl-Cn1", "object": "chat.completion", "created": 1790000000, "model": r.model,
-		"choices": []any{object{"index": 0, "message": m, "logprobs": nil, "finish_reason": v.finish(r)}}, "usage": v.usage(r.Usage)})
+	return object{"index": index, "message": m, "logprobs": nil, "finish_reason": v.finish(r)}
 }
 
 func (v chat) chunk(r Response, choices []any, usage any) event {
@@ -52,12 +60,17 @@ func (v chat) chunk(r Response, choices []any, usage any) event {
 }
 
 func (v chat) delta(r Response, d object, finish any) event {
-	return v.chunk(r, []any{object{"index": 0, "delta": d, "logprobs": nil, "finish_reason": finish}}, nil)
+	return v.chunk(r, []any{object{"index": r.index, "delta": d, "logprobs": nil, "finish_reason": finish}}, nil)
 }
 
 func (v chat) writeStream(r Response) []event {
 	out := v.begin(r)
 	out = append(out, v.delta(r, object{}, v.finish(r)))
+	for i, o := range r.others {
+		o.index, o.options, o.model = i+1, r.options, r.model
+		out = append(out, v.begin(o)...)
+		out = append(out, v.delta(o, object{}, v.finish(o)))
+	}
 	if r.options.usage && r.Usage != nil {
 		out = append(out, v.chunk(r, []any{}, v.usage(r.Usage)))
 	}

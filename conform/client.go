@@ -117,6 +117,9 @@ func (x *exchange) dump() string {
 	fmt.Fprintf(&b, ">>> client request %s\n%s\n", x.path, x.sent)
 	for _, r := range x.upstream {
 		fmt.Fprintf(&b, "\n>>> upstream request %s %s?%s\n%s\n", r.method, r.path, r.query, r.body)
+		if r.reply != nil {
+			fmt.Fprintf(&b, "\n<<< upstream response\n%s\n", r.reply)
+		}
 	}
 	fmt.Fprintf(&b, "\n<<< client response %d\n", x.status)
 	for name, values := range x.header {

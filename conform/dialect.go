@@ -84,13 +84,13 @@ type codec interface {
 func codecOf(d Dialect) codec {
 	switch d {
 	case Chat:
-		return chat{limits{noSeals: true, noReasoning: true, noResultImages: true, noFailed: true, callsLast: true, noMatch: true}}
+		return chat{limits{noSeals: true, noReasoning: true, noResultImages: true, noFailed: true, callsLast: true, noMatch: true, noCache: true, noTopK: true}}
 	case Responses:
-		return responses{limits{noStop: true, noFailed: true, noMatch: true}}
+		return responses{limits{noStop: true, noFailed: true, noMatch: true, noCache: true, noTopK: true, noSeed: true, noChoices: true}}
 	case Anthropic:
-		return anthropic{limits{noRefusal: true, noFormatName: true, defaultMax: "1024"}}
+		return anthropic{limits{noRefusal: true, noFormatName: true, defaultMax: "1024", noDeveloper: true, noSeed: true, noChoices: true}}
 	default:
-		return gemini{limits{noRefusal: true, noFormatName: true, noSerial: true, noMidSystem: true, sealsAfter: true, noMatch: true, noCacheMade: true}}
+		return gemini{limits{noRefusal: true, noFormatName: true, noSerial: true, noMidSystem: true, sealsAfter: true, noMatch: true, noCacheMade: true, noDeveloper: true, noCache: true, noUser: true}}
 	}
 }
 

@@ -7,9 +7,11 @@ import (
 
 // fragments splits a text into parts of different sizes, like the tokens of a model: between
 // characters, but also inside words, numbers and JSON escapes. A long text has larger parts.
-func fragments(s string) []string {
+func fragments(s string, sizes []int) []string {
 	var out []string
-	sizes := []int{1, 4, 2, 7, 3, 5}
+	if len(sizes) == 0 {
+		sizes = []int{1, 4, 2, 7, 3, 5}
+	}
 	scale := 1 + utf8.RuneCountInString(s)/200
 	for i := 0; s != ""; i++ {
 		n := 0
@@ -36,7 +38,7 @@ type step struct {
 func (r Response) steps(body func(Piece) string) []step {
 	var out, calls [][]step
 	for i, p := range r.Pieces {
-		parts := append([]string{""}, fragments(body(p))...)
+		parts := append([]string{""}, fragments(body(p), r.grain)...)
 		var l []step
 		for j, f := range parts {
 			l = append(l, step{piece: i, text: f, first: j == 0, last: j == len(parts)-1})
@@ -83,6 +85,14 @@ func named(list []Piece, d Dialect) []Piece {
 		}
 	}
 	return out
+}
+
+// texts returns the text of a result in the parts in which it is written.
+func (p Piece) texts() []string {
+	if r := []rune(p.Text); p.split && len(r) > 1 {
+		return []string{string(r[:len(r)/2]), string(r[len(r)/2:])}
+	}
+	return []string{p.Text}
 }
 
 // filterPieces returns the pieces for which keep returns true. It may change them.

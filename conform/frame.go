@@ -25,7 +25,8 @@ func frames() []string {
 // framing describes how the upstream of a case writes a stream.
 type framing struct {
 	names []string
-	cut   int // bytes per write; 0 for one event per write, -1 for a single write
+	cut   int   // bytes per write; 0 for one event per write, -1 for a single write
+	cuts  []int // bytes of each write in turn, instead of cut
 }
 
 func (f framing) has(name string) bool { return slices.Contains(f.names, name) }
@@ -54,12 +55,25 @@ func (f framing) chunks(events []event) [][]byte {
 	switch {
 	case f.has("gzip"):
 		return [][]byte{zipped(all)}
+	case len(f.cuts) > 0:
+		return cutAt(all, f.cuts)
 	case f.cut < 0:
 		return [][]byte{all}
 	case f.cut > 0:
 		return slices.Collect(slices.Chunk(all, f.cut))
 	}
 	return blocks
+}
+
+// cutAt splits b into parts of the given sizes in turn.
+func cutAt(b []byte, sizes []int) [][]byte {
+	var out [][]byte
+	for i := 0; len(b) > 0; i++ {
+		n := min(sizes[i%len(sizes)], len(b))
+		out = append(out, b[:n])
+		b = b[n:]
+	}
+	return out
 }
 
 func (f framing) block(e event) []byte {

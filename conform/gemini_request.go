@@ -30,6 +30,11 @@ func (v gemini) writeRequest(a Request, _ string, _ bool) []byte {
 	number(c, "maxOutputTokens", a.Max)
 	number(c, "temperature", a.Temperature)
 	number(c, "topP", a.TopP)
+	number(c, "topK", a.TopK)
+	number(c, "seed", a.Seed)
+	number(c, "frequencyPenalty", a.Frequency)
+	number(c, "presencePenalty", a.Presence)
+	number(c, "candidateCount", a.Choices)
 	setIf(len(a.Stop) > 0, c, "stopSequences", a.Stop)
 	setIf(a.Reasoning != "", c, "thinkingConfig", object{"includeThoughts": true, "thinkingLevel": strings.ToUpper(a.Reasoning)})
 	if a.Format != nil {
@@ -106,8 +111,18 @@ func (v gemini) part(p Piece) object {
 	switch p.Kind {
 	case kindThink:
 		o["text"], o["thought"] = p.Text, true
-	case kindImage:
-		o["inlineData"] = object{"mimeType": p.Image.Type, "data": p.Image.Data}
+	case kindImage, kindDocument:
+		if p.Image.Type == "" {
+			kind := "application/pdf"
+			if p.Kind == kindImage {
+				kind = "image/png"
+			}
+			o["fileData"] = object{"fileUri": p.Image.Data, "mimeType": kind}
+			break
+		}
+		f := object{"mimeType": p.Image.Type, "data": p.Image.Data}
+		setIf(p.Name != "", f, "displayName", p.Name)
+		o["inlineData"] = f
 	case kindCall:
 		f := object{"name": p.Name, "args": raw(p.Args)}
 		setIf(p.ID != "", f, "id", p.ID)
@@ -118,6 +133,7 @@ func (v gemini) part(p Piece) object {
 			key = "error"
 		}
 		f := object{"name": p.Name, "response": object{key: p.Text}}
+		setIf(p.Missing, f, "response", object{})
 		setIf(p.ID != "", f, "id", p.ID)
 		media := make([]any, 0, len(p.Images))
 		for _, i := range p.Images {
@@ -151,12 +167,20 @@ func (v gemini) readRequest(body []byte, h http.Header, path string) receivedReq
 	c := o.at("generationConfig")
 	bad.unknown(c, geminiConfigFields, "generationConfig.")
 	out.Max, out.Temperature, out.TopP = c.at("maxOutputTokens").number(), c.at("temperature").number(), c.at("topP").number()
+	out.TopK, out.Seed, out.Choices = c.at("topK").number(), c.at("seed").number(), c.at("candidateCount").number()
+	out.Frequency, out.Presence = c.at("frequencyPenalty").number(), c.at("presencePenalty").number()
+	if out.Choices == "1" {
+		out.Choices = ""
+	}
 	out.Stop = oneOrMany(c.at("stopSequences"))
 	bad.addIf(len(out.Stop) > 5, "%d stop sequences, at most 5", len(out.Stop))
 	t := c.at("thinkingConfig")
 	bad.addIf(t.at("thinkingLevel").here && t.at("thinkingBudget").here, "thinkingLevel and thinkingBudget together")
 	if t.isObject() && t.at("thinkingBudget").number() != "0" {
 		out.Reasoning = "on"
+		if level := t.at("thinkingLevel").str(); level != "" {
+			out.Reasoning = strings.ToLower(level)
+		}
 	}
 	v.readFormat(c, out, bad)
 	v.readTools(o, out, bad)
@@ -302,6 +326,14 @@ func (gemini) readPart(p value, role string, bad *problemList) Piece {
 		out.Kind = kindThink
 	case p.at("inlineData").here:
 		out.Kind, out.Image = kindImage, Image{p.at("inlineData", "mimeType").str(), p.at("inlineData", "data").str()}
+		if !strings.HasPrefix(out.Image.Type, "image/") {
+			out.Kind, out.Name = kindDocument, p.at("inlineData", "displayName").str()
+		}
+	case p.at("fileData").here:
+		out.Kind, out.Image = kindImage, Image{Data: p.at("fileData", "fileUri").str()}
+		if strings.HasSuffix(out.Image.Data, ".pdf") {
+			out.Kind = kindDocument
+		}
 	case p.at("functionCall").here:
 		f := p.at("functionCall")
 		out.Kind, out.ID, out.Name, out.Args = kindCall, f.at("id").str(), f.at("name").str(), f.at("args").String()
@@ -315,7 +347,9 @@ func (gemini) readPart(p value, role string, bad *problemList) Piece {
 		bad.addIf(!f.at("response").isObject() || out.Name == "" || role != "user", "a functionResponse that is not one: %s", f)
 		out.Failed = f.at("response", "error").here
 		out.Text = f.at("response").String()
-		if names := f.at("response").names(); len(names) == 1 && f.at("response", names[0]).isString() {
+		if names := f.at("response").names(); len(names) == 0 {
+			out.Text, out.Missing = "", true
+		} else if len(names) == 1 && slices.Contains([]string{"output", "result", "error", "content"}, names[0]) && f.at("response", names[0]).isString() {
 			out.Text = f.at("response", names[0]).str()
 		}
 		for _, m := range f.at("parts").list() {

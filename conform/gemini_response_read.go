@@ -51,6 +51,7 @@ type geminiStream struct {
 	finish    string
 	blocked   bool
 	grounding value
+	others    []*geminiStream // further candidates
 }
 
 func (g *geminiStream) response(o value) {
@@ -61,10 +62,8 @@ func (g *geminiStream) response(o value) {
 	list := o.at("candidates").list()
 	g.bad.addIf(len(list) == 0 && !o.at("usageMetadata").here && !g.blocked, "an event with neither candidates nor usage (INV-11): %.120s", o)
 	for _, c := range list {
+		g := g.of(c.at("index").amount())
 		g.bad.addIf(g.finish != "", "a candidate after its finishReason (INV-11)")
-		if i := c.at("index"); i.here && i.number() != "0" {
-			g.bad.add("candidate index %s", i.String())
-		}
 		if content := c.at("content"); content.here && content.at("role").str() != "model" {
 			g.bad.add("content of role %q", content.at("role").str())
 		}
@@ -78,6 +77,17 @@ func (g *geminiStream) response(o value) {
 			g.grounding = m
 		}
 	}
+}
+
+// of returns the candidate with an index.
+func (g *geminiStream) of(index int) *geminiStream {
+	if index <= 0 || index > len(g.others)+1 {
+		return g
+	}
+	if index == len(g.others)+1 {
+		g.others = append(g.others, &geminiStream{parts: []any{}, whole: g.whole, bad: g.bad})
+	}
+	return g.others[index-1]
 }
 
 func (g *geminiStream) usage(u value) {
@@ -95,7 +105,7 @@ func (g *geminiStream) part(p value) {
 	n := len(g.parts)
 	plain := isText && (len(o) == 1 || len(o) == 2 && p.at("thought").here)
 	if plain && n > 0 && !g.whole {
-		if last, _ := g.parts[n-1].(object); last["text"] != nil && (value{last, true}).at("thought").yes() == p.at("thought").yes() {
+		if last, _ := g.parts[n-1].(object); last["text"] != nil && last["thoughtSignature"] == nil && (value{last, true}).at("thought").yes() == p.at("thought").yes() {
 			last["text"] = merge(last["text"], text)
 			return
 		}
@@ -113,6 +123,9 @@ func (g *geminiStream) end() receivedResponse {
 			piece.Sig = "carried"
 		}
 		g.seen.Pieces = append(g.seen.Pieces, piece)
+	}
+	for _, other := range g.others {
+		g.seen.others = append(g.seen.others, other.end())
 	}
 	g.seen.Echo = g.echo()
 	g.cites()

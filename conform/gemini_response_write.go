@@ -34,7 +34,7 @@ func (gemini) grounding(pieces []Piece) object {
 }
 
 func (v gemini) response(r Response, parts []any, last bool) object {
-	c := object{"index": 0}
+	c := object{"index": r.index}
 	if parts != nil {
 		c["content"] = object{"role": "model", "parts": parts}
 	}
@@ -52,6 +52,18 @@ func (v gemini) response(r Response, parts []any, last bool) object {
 }
 
 func (v gemini) writeBody(r Response) []byte {
+	o := v.response(r, v.joinedParts(r), true)
+	for i, other := range r.others {
+		other.index = i + 1
+		list, _ := v.response(other, v.joinedParts(other), true)["candidates"].([]any)
+		first, _ := o["candidates"].([]any)
+		o["candidates"] = append(first, list...)
+	}
+	return encode(o)
+}
+
+// joinedParts returns the parts, in which adjacent texts are one.
+func (v gemini) joinedParts(r Response) []any {
 	parts := []any{}
 	for i, p := range r.Pieces {
 		if n := len(parts); i > 0 && p.Kind == kindText && r.Pieces[i-1].Kind == kindText && p.Sig == "" {
@@ -61,11 +73,16 @@ func (v gemini) writeBody(r Response) []byte {
 		}
 		parts = append(parts, v.part(p))
 	}
-	return encode(v.response(r, parts, true))
+	return parts
 }
 
 func (v gemini) writeStream(r Response) []event {
-	return append(v.begin(r), event{data: string(encode(v.response(r, []any{object{"text": ""}}, true)))})
+	out := append(v.begin(r), event{data: string(encode(v.response(r, []any{object{"text": ""}}, true)))})
+	for i, o := range r.others {
+		o.index, o.model, o.Usage = i+1, r.model, r.Usage
+		out = append(append(out, v.begin(o)...), event{data: string(encode(v.response(o, []any{object{"text": ""}}, true)))})
+	}
+	return out
 }
 
 // begin returns the events up to the end of the pieces. A call is one event.
@@ -74,20 +91,29 @@ func (v gemini) begin(r Response) []event {
 	for _, p := range r.Pieces {
 		cut := []string{""}
 		if p.Kind != kindCall {
-			cut = fragments(p.Text)
+			cut = fragments(p.Text, r.grain)
 		}
 		for i, f := range cut {
 			q := p
 			if p.Kind != kindCall {
 				q.Text = f
 			}
-			if i > 0 {
+			if i != r.sealed(len(cut)) {
 				q.Sig = ""
 			}
 			out = append(out, event{data: string(encode(v.response(r, []any{v.part(q)}, false)))})
 		}
 	}
 	return out
+}
+
+// sealed returns which of n fragments has the signature: the first, or the last for some sizes
+// of fragments.
+func (r Response) sealed(n int) int {
+	if len(r.grain) > 1 && n > 0 {
+		return n - 1
+	}
+	return 0
 }
 
 func (gemini) errorBody(f APIError) object {

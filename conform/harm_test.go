@@ -73,7 +73,7 @@ func TestHarmIsNoticed(t *testing.T) {
 		}},
 		{"the schema loses a keyword", "structured-output", "the schema lost", func(a *Request, _ *Response) {
 			if a.Format != nil {
-				a.Format = &Format{a.Format.Name, strings.Replace(a.Format.Schema, `"additionalProperties":false,`, "", 1)}
+				a.Format = &Format{Name: a.Format.Name, Schema: strings.Replace(a.Format.Schema, `"additionalProperties":false,`, "", 1)}
 			}
 		}},
 		{"stop sequences are dropped", "stop-sequences", "stop sequences are", func(a *Request, _ *Response) { a.Stop = nil }},

@@ -155,7 +155,7 @@ func foreign(a Request, out Dialect) Request {
 		})
 	}
 	if a.Format != nil && a.Format.Name == "" {
-		a.Format = &Format{"answer", a.Format.Schema}
+		a.Format = &Format{Name: "answer", Schema: a.Format.Schema}
 	}
 	return imagesAside(merged(a, out), out)
 }

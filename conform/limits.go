@@ -20,6 +20,12 @@ type limits struct {
 	noResultImages bool   // a tool result has no images
 	noFailed       bool   // a tool result cannot be marked as failed
 	noMidSystem    bool   // system text after the first turn is text of the user
+	noDeveloper    bool   // there is no role developer
+	noCache        bool   // there are no cache marks
+	noTopK         bool
+	noSeed         bool // nor penalties
+	noChoices      bool // a request has one response
+	noUser         bool // there is no id of the end user
 
 	// Responses:
 
@@ -35,28 +41,52 @@ func (l limits) fitRequest(r Request) Request {
 		r.Max = l.defaultMax
 	}
 	if l.noFormatName && r.Format != nil {
-		r.Format = &Format{Schema: r.Format.Schema}
+		r.Format = &Format{Schema: r.Format.Schema, Strict: r.Format.Strict}
 	}
 	if l.noStop {
 		r.Stop = nil
 	}
 	r.Serial = r.Serial && !l.noSerial
+	l.fitSampling(&r)
+	if l.noCache {
+		r.Tools = slices.Clone(r.Tools)
+		for i := range r.Tools {
+			r.Tools[i].Cache = false
+		}
+	}
 	r.Turns = mapTurns(r.Turns, func(_ string, p *Piece) bool {
 		l.fitPiece(p)
 		if l.noResultImages {
 			p.Images = nil
 		}
 		p.Failed = p.Failed && !l.noFailed
+		p.Cache = p.Cache && !l.noCache
 		return p.Kind != kindThink || !l.noReasoning
 	})
 	inConversation := false
 	for i, t := range r.Turns {
+		r.Turns[i].Developer = t.Developer && !l.noDeveloper
 		if t.Role == "system" && inConversation && l.noMidSystem {
 			r.Turns[i].Role = "user"
 		}
 		inConversation = inConversation || t.Role != "system"
 	}
 	return r
+}
+
+func (l limits) fitSampling(r *Request) {
+	if l.noTopK {
+		r.TopK = ""
+	}
+	if l.noSeed {
+		r.Seed, r.Frequency, r.Presence = "", "", ""
+	}
+	if l.noChoices {
+		r.Choices = ""
+	}
+	if l.noUser {
+		r.User = ""
+	}
 }
 
 // fitPiece removes from a piece what the dialect cannot express in any direction.
@@ -81,6 +111,10 @@ func (l limits) fitResponse(r Response) Response {
 		if l.sealsAfter && p.Kind == kindThink && p.Sig != "" && i+1 < len(r.Pieces) {
 			r.Pieces[i+1].Sig, p.Sig = p.Sig, ""
 		}
+	}
+	r.Pieces = slices.DeleteFunc(r.Pieces, func(p Piece) bool { return p.Redacted && p.Sig == "" })
+	if l.noChoices {
+		r.others = nil
 	}
 	if l.callsLast {
 		slices.SortStableFunc(r.Pieces, func(a, b Piece) int { return isCall(a) - isCall(b) })

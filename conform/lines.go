@@ -134,7 +134,7 @@ func (a *requestLines) take(verb string, w []string) error {
 func (a *requestLines) setting(verb string, w []string) error {
 	switch verb {
 	case "tool":
-		a.Tools = append(a.Tools, Tool{w[0], w[1], w[2]})
+		a.Tools = append(a.Tools, Tool{Name: w[0], About: w[1], Schema: w[2]})
 	case "choice":
 		a.Choice = w[0]
 	case "serial":
@@ -148,7 +148,7 @@ func (a *requestLines) setting(verb string, w []string) error {
 	case "stop":
 		a.Stop = append(a.Stop, w[0])
 	case "format":
-		a.Format = &Format{w[0], w[1]}
+		a.Format = &Format{Name: w[0], Schema: w[1], Strict: true}
 	case "reasoning":
 		a.Reasoning = w[0]
 	default:

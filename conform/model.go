@@ -12,41 +12,54 @@ type Request struct {
 	Stop        []string
 	Format      *Format
 	Reasoning   string // low, medium or high; any other word if a codec has read it
+
+	TopK      string
+	Seed      string
+	Frequency string
+	Presence  string
+	Choices   string // the number of responses, if more than one
+	User      string // the id of the end user
 }
 
 // Turn is one message of the conversation.
 type Turn struct {
-	Role   string // system, user, assistant, tool
-	Pieces []Piece
-	echo   any // the assistant's turn as the client received it, in its dialect
+	Role      string // system, user, assistant, tool
+	Developer bool   // system text in the role developer
+	Pieces    []Piece
+	echo      any // the assistant's turn as the client received it, in its dialect
 }
 
 // Kinds of pieces.
 const (
-	kindText    = "text"
-	kindThink   = "think"
-	kindRefusal = "refusal"
-	kindImage   = "image"
-	kindCall    = "call"
-	kindResult  = "result"
+	kindText     = "text"
+	kindThink    = "think"
+	kindRefusal  = "refusal"
+	kindImage    = "image"
+	kindDocument = "document"
+	kindCall     = "call"
+	kindResult   = "result"
 )
 
 // Piece is one block of a turn or of a response.
 type Piece struct {
-	Kind   string
-	Text   string  // text, think, refusal, the text of a result
-	Sig    string  // the signature or the encrypted content of reasoning
-	ID     string  // of a call or of the call of a result
-	Name   string  // of a call
-	Args   string  // of a call, JSON
-	Image  Image   // of an image
-	Images []Image // of a result
-	Failed bool    // of a result
-	Cites  []Cite  // of a text
-	number int     // of a call or of the call of a result, from 1
+	Kind     string
+	Text     string  // text, think, refusal, the text of a result
+	Sig      string  // the signature or the encrypted content of reasoning
+	ID       string  // of a call or of the call of a result
+	Name     string  // of a call, or the file name of a document
+	Args     string  // of a call, JSON
+	Image    Image   // of an image or a document
+	Images   []Image // of a result
+	Failed   bool    // of a result
+	Missing  bool    // of a result: it has no content
+	Redacted bool    // of reasoning: it has only a seal
+	Cache    bool    // the prompt is cached up to here
+	Cites    []Cite  // of a text
+	split    bool    // of a result: the text is in two parts
+	number   int     // of a call or of the call of a result, from 1
 }
 
-// Image is an image as base64.
+// Image is an image or a document as base64. Data is the URL if Type is empty.
 type Image struct{ Type, Data string }
 
 // Cite is a source of a text.
@@ -56,10 +69,17 @@ type Cite struct {
 }
 
 // Tool is a function that the client offers.
-type Tool struct{ Name, About, Schema string }
+type Tool struct {
+	Name, About, Schema string
+	Strict              bool // calls follow the schema
+	Cache               bool // the prompt is cached up to here
+}
 
 // Format is the schema of structured output.
-type Format struct{ Name, Schema string }
+type Format struct {
+	Name, Schema string
+	Strict       bool
+}
 
 // Response is an upstream response in neutral form.
 type Response struct {
@@ -67,10 +87,13 @@ type Response struct {
 	Stop       string // end, tool, length, filter, sequence
 	Match      string // the stop sequence that was hit
 	Usage      *Usage
-	Err        *APIError // the whole response, or the end of a stream if breaks is set
-	breaks     string    // how a response breaks off after the pieces: error, cut, reset or hold
-	interleave bool      // fragments of parallel calls alternate
-	options    options   // the options of the request
+	Err        *APIError  // the whole response, or the end of a stream if breaks is set
+	breaks     string     // how a response breaks off after the pieces: error, cut, reset or hold
+	interleave bool       // fragments of parallel calls alternate
+	grain      []int      // sizes of fragments in characters; a default if empty
+	others     []Response // further choices
+	index      int        // of the choice
+	options    options    // the options of the request
 	model      string
 }
 
@@ -98,7 +121,8 @@ type receivedResponse struct {
 	Err      *APIError // inside a stream
 	Ended    bool      // the response has the dialect's end marker
 	Problems problemList
-	Echo     any // the assistant's turn in the client's dialect, for the next request
+	Echo     any                // the assistant's turn in the client's dialect, for the next request
+	others   []receivedResponse // further choices
 }
 
 // receivedRequest is a request that a strict upstream has read.

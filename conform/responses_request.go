@@ -15,7 +15,7 @@ func (v responses) writeRequest(a Request, model string, stream bool) []byte {
 	o := object{"model": model, "store": false}
 	setIf(stream, o, "stream", true)
 	turns := a.Turns
-	if len(turns) > 0 && turns[0].Role == "system" {
+	if len(turns) > 0 && turns[0].Role == "system" && !turns[0].Developer {
 		o["instructions"] = joined(turns[0].Pieces, kindText)
 		turns = turns[1:]
 	}
@@ -23,16 +23,17 @@ func (v responses) writeRequest(a Request, model string, stream bool) []byte {
 	number(o, "max_output_tokens", a.Max)
 	number(o, "temperature", a.Temperature)
 	number(o, "top_p", a.TopP)
+	setIf(a.User != "", o, "user", a.User)
 	if a.Reasoning != "" {
 		o["reasoning"] = object{"effort": a.Reasoning, "summary": "auto"}
 		o["include"] = []string{"reasoning.encrypted_content"}
 	}
 	if a.Format != nil {
-		o["text"] = object{"format": object{"type": "json_schema", "name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": true}}
+		o["text"] = object{"format": object{"type": "json_schema", "name": a.Format.Name, "schema": raw(a.Format.Schema), "strict": a.Format.Strict}}
 	}
 	var tools []any
 	for _, t := range a.Tools {
-		tool := object{"type": "function", "name": t.Name, "description": t.About, "parameters": nil, "strict": false}
+		tool := object{"type": "function", "name": t.Name, "description": t.About, "parameters": nil, "strict": t.Strict}
 		setIf(t.Schema != "", tool, "parameters", raw(t.Schema))
 		tools = append(tools, tool)
 	}
@@ -53,7 +54,7 @@ func (v responses) items(turns []Turn) []any {
 		var parts []any
 		flush := func() {
 			if parts != nil {
-				list = append(list, object{"type": "message", "role": t.Role, "content": parts})
+				list = append(list, object{"type": "message", "role": openAIRole(t), "content": parts})
 			}
 			parts = nil
 		}
@@ -74,15 +75,18 @@ func (v responses) items(turns []Turn) []any {
 func (v responses) item(p Piece) any {
 	switch p.Kind {
 	case kindThink:
-		o := object{"type": "reasoning", "id": "rs_Cn1", "summary": []any{object{"type": "summary_text", "text": p.Text}}}
+		o := object{"type": "reasoning", "id": "rs_Cn1", "summary": summary(p)}
 		setIf(p.Sig != "", o, "encrypted_content", p.Sig)
 		return o
 	case kindCall:
 		return object{"type": "function_call", "call_id": p.ID, "name": p.Name, "arguments": p.Args}
 	case kindResult:
 		o := object{"type": "function_call_output", "call_id": p.ID, "output": p.Text}
-		if len(p.Images) > 0 {
-			parts := []any{object{"type": "input_text", "text": p.Text}}
+		if len(p.Images) > 0 || p.split {
+			var parts []any
+			for _, s := range p.texts() {
+				parts = append(parts, object{"type": "input_text", "text": s})
+			}
 			for _, i := range p.Images {
 				parts = append(parts, v.image(i))
 			}
@@ -93,14 +97,26 @@ func (v responses) item(p Piece) any {
 	return nil
 }
 
+// summary returns the summary of reasoning, which is empty if there is only a seal.
+func summary(p Piece) []any {
+	if p.Redacted {
+		return []any{}
+	}
+	return []any{object{"type": "summary_text", "text": p.Text}}
+}
+
 func (responses) image(i Image) object {
-	return object{"type": "input_image", "detail": "auto", "image_url": "data:" + i.Type + ";base64," + i.Data}
+	return object{"type": "input_image", "detail": "auto", "image_url": i.url()}
 }
 
 func (v responses) part(role string, p Piece) any {
 	switch {
 	case p.Kind == kindImage:
 		return v.image(p.Image)
+	case p.Kind == kindDocument && p.Image.Type == "":
+		return object{"type": "input_file", "file_url": p.Image.Data}
+	case p.Kind == kindDocument:
+		return object{"type": "input_file", "filename": p.Name, "file_data": p.Image.url()}
 	case p.Kind == kindRefusal:
 		return object{"type": "refusal", "refusal": p.Text}
 	case role == "assistant":
@@ -124,9 +140,12 @@ func (v responses) readRequest(body []byte, h http.Header, _ string) receivedReq
 	if n, ok := o.at("max_output_tokens").count(); ok && n < 16 {
 		bad.add("max_output_tokens %d, at least 16", n)
 	}
+	out.User = o.at("user").str()
+	bad.addIf(len(out.User) > 64, "user has %d characters, at most 64", len(out.User))
 	out.Reasoning = o.at("reasoning", "effort").str()
 	if f := o.at("text", "format"); f.at("type").str() == "json_schema" {
-		out.Format = &Format{f.at("name").str(), f.at("schema").String()}
+		out.Format = &Format{f.at("name").str(), f.at("schema").String(), f.at("strict").yes()}
+		bad.addIf(out.Format.Strict && !isClosed(out.Format.Schema), "the strict format has optional properties or open objects")
 		bad.addIf(!toolName.MatchString(out.Format.Name), "text.format.name is %q", out.Format.Name)
 	}
 	readOpenAITools(o, out)
@@ -200,11 +219,12 @@ func (responses) readReasoning(item value, add func(string, Piece), bad *problem
 
 func (v responses) readMessage(item value, out *receivedRequest, bad *problemList) {
 	role := item.at("role").str()
-	if role == "developer" {
+	developer := role == "developer"
+	if developer {
 		role = "system"
 	}
 	bad.addIf(role != "system" && role != "user" && role != "assistant", "a message of role %q", role)
-	t := Turn{Role: role}
+	t := Turn{Role: role, Developer: developer}
 	if n := len(out.Turns); n > 0 && role == "assistant" && out.Turns[n-1].Role == role {
 		t, out.Turns = out.Turns[n-1], out.Turns[:n-1]
 	}
@@ -220,7 +240,7 @@ func (v responses) readMessage(item value, out *receivedRequest, bad *problemLis
 		case kind == "refusal" && role == "assistant":
 			t.Pieces = append(t.Pieces, Piece{Kind: kindRefusal, Text: p.at("refusal").str()})
 		case kind == "input_file" && role == "user":
-			t.Pieces = append(t.Pieces, Piece{Kind: "document", Text: p.at("file_data").str()})
+			t.Pieces = append(t.Pieces, Piece{Kind: kindDocument, Name: p.at("filename").str(), Image: dataURL(p.at("file_data").str() + p.at("file_url").str())})
 		default:
 			bad.add("a part of type %q in a message of the %s (RSP-29)", kind, role)
 		}

@@ -54,7 +54,7 @@ func (v responses) outputItem(o output, r Response, status string) object {
 		item["role"], item["content"] = "assistant", []any{v.messagePart(o)}
 	case "reasoning":
 		delete(item, "status")
-		item["summary"] = []any{object{"type": "summary_text", "text": p.Text}}
+		item["summary"] = summary(p)
 		setIf(r.options.sealed && p.Sig != "", item, "encrypted_content", p.Sig)
 	default:
 		item["call_id"], item["name"], item["arguments"] = p.ID, p.Name, p.Args
@@ -170,6 +170,9 @@ func (w *responsesWriter) open(i int, o output) {
 		}
 		w.event("response.content_part.added", object{"item_id": o.id, "output_index": i, "content_index": 0, "part": part})
 	case "reasoning":
+		if o.pieces[0].Redacted {
+			return
+		}
 		w.event("response.reasoning_summary_part.added", object{"item_id": o.id, "output_index": i, "summary_index": 0, "part": object{"type": "summary_text", "text": ""}})
 	}
 }
@@ -215,15 +218,20 @@ func (w *responsesWriter) close(i int, o output, last bool) {
 		e["annotation_index"], e["annotation"] = n, a
 		w.event("response.output_text.annotation.added", e)
 	}
-	e := place()
-	e[member] = body
-	w.event(kind+".done", e)
+	if !o.pieces[0].Redacted {
+		e := place()
+		e[member] = body
+		w.event(kind+".done", e)
+	}
 	switch o.kind {
 	case "message":
 		e := place()
 		e["part"] = w.codec.messagePart(o)
 		w.event("response.content_part.done", e)
 	case "reasoning":
+		if o.pieces[0].Redacted {
+			break
+		}
 		e := place()
 		e["part"] = object{"type": "summary_text", "text": body}
 		w.event("response.reasoning_summary_part.done", e)

@@ -46,10 +46,7 @@ func (r *Runner) Cells(c *Case) []Cell {
 
 // Run runs a case in one cell.
 func (r *Runner) Run(ctx context.Context, c *Case, cell Cell) Result {
-	if r.client == nil {
-		// A transport that decompresses would hide the encoding of the response.
-		r.client = &http.Client{Transport: &http.Transport{DisableCompression: true}}
-	}
+	r.dial()
 	p := &caseRun{runner: r, cs: c, cell: cell, lost: map[string]bool{}}
 	res := Result{Case: c, Cell: cell}
 	for n, rd := range c.rounds {
@@ -67,6 +64,14 @@ func (r *Runner) Run(ctx context.Context, c *Case, cell Cell) Result {
 		}
 	}
 	return res
+}
+
+// dial makes the client.
+func (r *Runner) dial() {
+	if r.client == nil {
+		// A transport that decompresses would hide the encoding of the response.
+		r.client = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}}
+	}
 }
 
 // Close closes the client's idle connections.
@@ -87,6 +92,7 @@ type caseRun struct {
 	sent        Response         // the last upstream response
 	lost        map[string]bool  // features whose loss was allowed in an earlier round
 	last        *exchange
+	made        map[int]bool // the numbers of calls that the upstream has made
 
 	differs []Difference
 }
@@ -120,7 +126,7 @@ func (p *caseRun) prepare(rd *round) []byte {
 	if text, ok := rd.rawRequest[p.cell.Client]; ok {
 		return []byte(strings.NewReplacer("$MODEL", p.runner.Target.model(p.cell, p.cs), "$STREAM", fmt.Sprint(p.cell.Stream)).Replace(strings.TrimSpace(text)))
 	}
-	return v.writeRequest(p.request, p.runner.Target.Models[p.cell.Upstream], p.cell.Stream)
+	return v.writeRequest(p.request, p.runner.Target.model(p.cell, p.cs), p.cell.Stream)
 }
 
 func (p *caseRun) converse(a *requestLines, v codec) {

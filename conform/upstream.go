@@ -20,6 +20,13 @@ type Upstream struct {
 	mu      sync.Mutex
 	respond func(http.ResponseWriter, *upstreamRequest)
 	got     []*upstreamRequest
+	routes  map[string]*route // by model
+}
+
+// route is a place for the requests of one model, so that cases can run in parallel.
+type route struct {
+	respond func(http.ResponseWriter, *upstreamRequest)
+	got     []*upstreamRequest
 }
 
 // upstreamRequest is a request that the upstream has received.
@@ -29,6 +36,7 @@ type upstreamRequest struct {
 	body                []byte
 	dialect             Dialect
 	parsed              receivedRequest
+	reply               []byte          // what was sent, if it is kept
 	gone                <-chan struct{} // closed when the peer disconnects
 }
 
@@ -58,6 +66,26 @@ func (u *Upstream) expect(respond func(http.ResponseWriter, *upstreamRequest)) {
 	u.respond, u.got = respond, nil
 }
 
+// expectModel is expect for the requests of one model.
+func (u *Upstream) expectModel(model string, respond func(http.ResponseWriter, *upstreamRequest)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.routes == nil {
+		u.routes = map[string]*route{}
+	}
+	u.routes[model] = &route{respond: respond}
+}
+
+// requestsOf returns the requests of one model since expectModel.
+func (u *Upstream) requestsOf(model string) []*upstreamRequest {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if r := u.routes[model]; r != nil {
+		return append([]*upstreamRequest(nil), r.got...)
+	}
+	return nil
+}
+
 func (u *Upstream) requests() []*upstreamRequest {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -76,8 +104,12 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.parsed = codecOf(r.dialect).readRequest(body, req.Header, req.URL.Path)
 	u.mu.Lock()
-	u.got = append(u.got, r)
 	respond := u.respond
+	if to := u.routes[r.parsed.model]; to != nil {
+		to.got, respond = append(to.got, r), to.respond
+	} else {
+		u.got = append(u.got, r)
+	}
 	u.mu.Unlock()
 	if respond == nil {
 		http.Error(w, "nothing was expected", http.StatusInternalServerError)

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -38,10 +42,58 @@ func parse(b []byte) (value, error) {
 		return value{}, errors.New("invalid UTF-8")
 	}
 	var v any
-	if err := jsonv2.Unmarshal(b, &v, keepNumbers, jsontext.AllowInvalidUTF8(true)); err != nil {
+	if err := jsonv2.Unmarshal(keepHalves(b), &v, keepNumbers, jsontext.AllowInvalidUTF8(true)); err != nil {
 		return value{}, err
 	}
 	return value{v, true}, nil
+}
+
+// Halves of surrogate pairs are in memory characters of a private area, because a Go string
+// cannot have them. encode writes them as escapes again.
+const (
+	halfFirst = 0xE800
+	halfLast  = 0xEFFF
+	halfShift = halfFirst - 0xD800
+)
+
+// keepHalves replaces the escapes of unpaired surrogates.
+func keepHalves(b []byte) []byte {
+	if !bytes.Contains(b, []byte(`\ud`)) && !bytes.Contains(b, []byte(`\uD`)) {
+		return b
+	}
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); {
+		u, ok := escapeAt(b, i)
+		switch {
+		case !ok && b[i] == '\\' && i+1 < len(b):
+			out = append(out, b[i], b[i+1])
+			i += 2
+		case !ok:
+			out = append(out, b[i])
+			i++
+		case !utf16.IsSurrogate(u):
+			out = append(out, b[i:i+6]...)
+			i += 6
+		default:
+			if low, ok := escapeAt(b, i+6); ok && utf16.DecodeRune(u, low) != unicode.ReplacementChar {
+				out = append(out, b[i:i+12]...)
+				i += 12
+				continue
+			}
+			out = utf8.AppendRune(out, u+halfShift)
+			i += 6
+		}
+	}
+	return out
+}
+
+// escapeAt returns the code unit of the escape \uXXXX at a position.
+func escapeAt(b []byte, i int) (rune, bool) {
+	if i+6 > len(b) || b[i] != '\\' || b[i+1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b[i+2:i+6]), 16, 16)
+	return rune(n), err == nil
 }
 
 // at returns the member at a path of names.
@@ -110,7 +162,20 @@ func encode(v any) []byte {
 	if err := e.Encode(v); err != nil {
 		panic("conform: " + err.Error())
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	out := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	isHalf := func(r rune) bool { return r >= halfFirst && r <= halfLast }
+	if !bytes.ContainsFunc(out, isHalf) {
+		return out
+	}
+	var escaped []byte
+	for _, r := range string(out) {
+		if isHalf(r) {
+			escaped = fmt.Appendf(escaped, `\u%04x`, r-halfShift)
+		} else {
+			escaped = utf8.AppendRune(escaped, r)
+		}
+	}
+	return escaped
 }
 
 // raw returns JSON text as a member of a larger value, or a string if s is not JSON.
@@ -127,6 +192,27 @@ func sameJSON(a, b string) bool {
 	x, err1 := parse([]byte(a))
 	y, err2 := parse([]byte(b))
 	return err1 == nil && err2 == nil && reflect.DeepEqual(x.v, y.v)
+}
+
+// sameWhole reports whether two JSON texts differ only in halves of surrogate pairs, which
+// some vendors reject and U+FFFD replaces (JSN-06).
+func sameWhole(a, b string) bool {
+	x, err1 := parse([]byte(a))
+	y, err2 := parse([]byte(b))
+	if err1 != nil || err2 != nil || reflect.DeepEqual(x.v, y.v) {
+		return false
+	}
+	return wholeText(x.String()) == wholeText(y.String())
+}
+
+// wholeText replaces the escapes of halves, which encode writes, with U+FFFD.
+func wholeText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= halfFirst && r <= halfLast {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, string(keepHalves([]byte(s))))
 }
 
 // missing returns the path of the first value of want that got lacks, or "". Lists must have

@@ -25,6 +25,9 @@ type conformFlags struct {
 	corpus                        string
 	models, paths                 map[string]string
 	self, direct, asJSON          bool
+	random                        bool
+	seed                          uint64
+	n, first                      int
 }
 
 func newConform() *cobra.Command {
@@ -44,7 +47,8 @@ that dialect; docs/conform.md has an example.`,
   isogloss conform --corpus captured/
   isogloss conform --base-url http://127.0.0.1:8080 --upstream-listen 127.0.0.1:9099 \
     --model chat=on-chat --model responses=on-resp --model anthropic=on-anth --model gemini=on-gem
-  isogloss conform --direct              # the corpus against itself`,
+  isogloss conform --direct              # the corpus against itself
+  isogloss conform --random --seed 7 --n 500`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
@@ -59,6 +63,10 @@ that dialect; docs/conform.md has an example.`,
 	flags.StringVar(&f.only, "only", "", "run only cases whose name, title or ids contain this text")
 	flags.StringVar(&f.corpus, "corpus", "", "run the cases in `FOLDER`, such as those of 'isogloss capture', instead of the built-in ones")
 	flags.StringVar(&f.dump, "dump", "", "write the bytes of failed exchanges to this folder")
+	flags.BoolVar(&f.random, "random", false, "play random conversations instead of the corpus")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of --random; the same seed gives the same conversations")
+	flags.IntVar(&f.n, "n", 100, "number of conversations of --random; each is played in all sixteen pairs")
+	flags.IntVar(&f.first, "first", 0, "index of the first conversation of --random, to repeat a failure with --n 1")
 	flags.BoolVar(&f.asJSON, "json", false, "print the result as JSON")
 	cmd.MarkFlagsMutuallyExclusive("self", "direct", "base-url")
 	return cmd
@@ -67,9 +75,11 @@ that dialect; docs/conform.md has an example.`,
 func (f *conformFlags) run(cmd *cobra.Command) (err error) {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	cases, err := f.cases()
-	if err != nil {
-		return err
+	var cases []*conform.Case
+	if !f.random {
+		if cases, err = f.cases(); err != nil {
+			return err
+		}
 	}
 	listener, err := conform.Listen(ctx, f.listen)
 	if err != nil {
@@ -87,6 +97,9 @@ func (f *conformFlags) run(cmd *cobra.Command) (err error) {
 	progress := cmd.OutOrStdout()
 	if f.asJSON {
 		progress = cmd.ErrOrStderr()
+	}
+	if f.random {
+		return f.playRandom(ctx, runner, cmd.OutOrStdout(), cmd.ErrOrStderr())
 	}
 	report, err := f.play(ctx, runner, cases, progress)
 	if err != nil {
@@ -116,10 +129,7 @@ func (f *conformFlags) cases() ([]*conform.Case, error) {
 
 func (f *conformFlags) print(w io.Writer, report *conform.Report) error {
 	if f.asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		if err := e.Encode(report.Summary()); err != nil {
+		if err := writeJSON(w, report.Summary()); err != nil {
 			return err
 		}
 	} else if err := report.WriteTable(w); err != nil {
@@ -174,6 +184,42 @@ func (f *conformFlags) play(ctx context.Context, runner *conform.Runner, cases [
 	return report, nil
 }
 
+// playRandom plays random conversations and prints the failures.
+func (f *conformFlags) playRandom(ctx context.Context, runner *conform.Runner, w, progress io.Writer) error {
+	report, err := runner.Random(ctx, conform.Random{Seed: f.seed, N: f.n, First: f.first, Only: f.only, Shrink: true, Progress: progress})
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		err = writeJSON(w, report)
+	} else {
+		err = report.WriteText(w)
+	}
+	if err != nil {
+		return err
+	}
+	for _, x := range report.Failures {
+		name := fmt.Sprintf("%s %s>%s", x.Kind, x.Client, x.Upstream)
+		if err := f.write(name, x.Text+"\n\n"+x.Bytes); err != nil {
+			return err
+		}
+	}
+	switch n := report.Failed(); {
+	case report.Played == 0:
+		return errors.New("nothing was played; look at --only, --n and --model")
+	case n > 0:
+		return fmt.Errorf("%d failures in %d conversations", n, report.Played)
+	}
+	return nil
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
 // writeFailures prints each failure once, with all cells in which it occurred.
 func writeFailures(w io.Writer, failed []conform.Result) {
 	var order []string
@@ -196,14 +242,18 @@ func (f *conformFlags) wanted(c *conform.Case) bool {
 
 // keep writes the bytes of a failed exchange.
 func (f *conformFlags) keep(res conform.Result) error {
+	return f.write(res.Case.Name+" "+res.Cell.String(), strings.Join(res.Problems, "\n")+"\n\n"+res.Bytes)
+}
+
+// write writes a file of the folder of --dump.
+func (f *conformFlags) write(name, text string) error {
 	if f.dump == "" {
 		return nil
 	}
-	name := strings.NewReplacer("/", "-", ">", "-on-", " ", "-").Replace(res.Case.Name + " " + res.Cell.String())
+	name = strings.NewReplacer("/", "-", ">", "-on-", " ", "-", ":", "").Replace(name)
 	if err := os.MkdirAll(f.dump, 0o750); err != nil {
 		return err
 	}
-	text := strings.Join(res.Problems, "\n") + "\n\n" + res.Bytes
 	return os.WriteFile(filepath.Join(f.dump, name+".txt"), []byte(text), 0o600)
 }
 

@@ -54,6 +54,33 @@ func TestConformJSON(t *testing.T) {
 	}
 }
 
+// TestConformRandom plays random conversations on a gateway of this binary, and reports the
+// failures of one that does not exist.
+func TestConformRandom(t *testing.T) {
+	out, progress, err := runConform(t, "--random", "--seed", "3", "--n", "5")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !strings.Contains(out, "seed 3: 5 dialogues, 80 played in pairs") || !strings.Contains(out, "0 failures of 0 kinds") {
+		t.Errorf("%s", out)
+	}
+	if !strings.Contains(progress, "of 5 dialogues") {
+		t.Errorf("no progress on standard error: %q", progress)
+	}
+	dump := t.TempDir()
+	out, _, err = runConform(t, "--random", "--n", "1", "--json", "--dump", dump, "--base-url", "http://127.0.0.1:1", "--model", "chat=x")
+	var report conform.RandomReport
+	if jsonErr := json.Unmarshal([]byte(out), &report); jsonErr != nil || err == nil {
+		t.Fatalf("%v, %v: %s", jsonErr, err, out)
+	}
+	if len(report.Failures) == 0 || report.Failures[0].Kind != "status: the transfer broke off" {
+		t.Errorf("%+v", report)
+	}
+	if files, err := os.ReadDir(dump); err != nil || len(files) != len(report.Failures) {
+		t.Errorf("%d files, %v", len(files), err)
+	}
+}
+
 // TestConformFails checks the report about a gateway that has none of the models.
 func TestConformFails(t *testing.T) {
 	dump := t.TempDir()

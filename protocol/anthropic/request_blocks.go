@@ -162,12 +162,18 @@ func decodeCache(c wire.Opt[CacheControl]) *llm.CacheMark {
 }
 
 // turn encodes the blocks of one turn except tool results. The API rejects blank
-// text, so it joins the text before it, or is dropped, and its cache mark moves to the
+// text, so it joins the text before or after it, or is dropped, and its cache mark moves to the
 // previous block. CRQ-06, ANT-21
 func (e *requestEncoder) turn(i int) []wire.Raw {
 	t := e.req.Turns[i]
-	t.Blocks = joinBlank(t.Blocks)
 	at := protocol.At("turns", i)
+	var alone []int
+	t.Blocks, alone = joinBlank(t.Blocks)
+	if t.Role == llm.User && slices.ContainsFunc(t.Blocks, func(b llm.Block) bool { return !isText(b, isBlank) }) {
+		for _, k := range alone {
+			e.report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+		}
+	}
 	marks := make([]*llm.CacheMark, len(t.Blocks))
 	last := -1
 	for k, b := range t.Blocks {
@@ -198,35 +204,52 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// joinBlank returns the blocks with blank text between two texts at the end of the first. The blank
-// blocks stay.
-func joinBlank(blocks []llm.Block) []llm.Block {
-	var joined []llm.Block
+// joinBlank returns the blocks with blank text at the end of the text before it, or at the
+// beginning of the text after it. The blank blocks stay. alone has those without such a text.
+func joinBlank(blocks []llm.Block) (joined []llm.Block, alone []int) {
+	joined = blocks
 	var blank strings.Builder // of the blank blocks since last
 	last := -1                // the last block that is not blank
-	isSaid := func(at int) bool {
-		return at >= 0 && at < len(blocks) && isText(blocks[at], func(text string) bool { return !isBlank(text) })
+	textAt := func(at int) *llm.Text {
+		if at < 0 || at >= len(blocks) {
+			return nil
+		}
+		text, _ := joined[at].(*llm.Text)
+		return text
 	}
 	for k := 0; k <= len(blocks); k++ {
 		if k < len(blocks) && isText(blocks[k], isBlank) {
 			blank.WriteString(blocks[k].(*llm.Text).Text)
 			continue
 		}
-		if blank.Len() > 0 && isSaid(last) && isSaid(k) {
-			if joined == nil {
-				joined = slices.Clone(blocks)
+		if blank.Len() > 0 {
+			before, after := textAt(last), textAt(k)
+			switch {
+			case before != nil:
+				text := *before
+				text.Text += blank.String()
+				joined = replaced(joined, blocks, last, &text)
+			case after != nil && len(after.Citations) == 0:
+				text := *after
+				text.Text = blank.String() + text.Text
+				joined = replaced(joined, blocks, k, &text)
+			default:
+				alone = append(alone, last+1)
 			}
-			text := *blocks[last].(*llm.Text)
-			text.Text += blank.String()
-			joined[last] = &text
 		}
 		blank.Reset()
 		last = k
 	}
-	if joined == nil {
-		return blocks
+	return joined, alone
+}
+
+// replaced returns list with b at a position. It clones the list if it is the original.
+func replaced(list, original []llm.Block, at int, b llm.Block) []llm.Block {
+	if &list[0] == &original[0] {
+		list = slices.Clone(list)
 	}
-	return joined
+	list[at] = b
+	return list
 }
 
 // block encodes one block of a message. It may return nil.

@@ -206,8 +206,12 @@ func (e *requestEncoder) resultContent(at string, r *llm.ToolResult) Content {
 	if len(r.Blocks) == 1 && isPlain(r.Blocks[0]) && !r.Listed {
 		return Content{Text: wire.Some(wire.NewText(r.Blocks[0].(*llm.Text).Text))}
 	}
+	list, alone := joinBlank(r.Blocks)
+	for _, k := range alone {
+		e.report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+	}
 	var blocks wire.List[wire.Raw]
-	for k, b := range r.Blocks {
+	for k, b := range list {
 		if !isText(b, isBlank) {
 			for _, raw := range e.block(protocol.At(at+".blocks", k), llm.ToolRole, b, b.Common().Cache) {
 				blocks.Append(&raw)
