@@ -77,9 +77,10 @@ func newVerifier(issuers []Issuer, now func() time.Time) (*Verifier, error) {
 	return v, nil
 }
 
-// Adopt keeps the keys of an earlier verifier for issuers whose source of keys has not changed.
+// Adopt keeps the keys of an earlier verifier for issuers whose source of keys has not changed. Both
+// may be nil.
 func (v *Verifier) Adopt(earlier *Verifier) {
-	if earlier == nil {
+	if v == nil || earlier == nil {
 		return
 	}
 	for url, i := range v.issuers {
