@@ -12,6 +12,7 @@
 // # Availability
 //
 // Keys are fetched at the first token and every hour. While the issuer does not respond, the keys
-// that were fetched last are used, for up to a day. A token with an unknown key id causes a fetch at
-// most every ten seconds, so that invented ids put no load on the issuer.
+// that were fetched last are used, for up to a day. A token with an unknown key id waits for the next
+// fetch, and there is at most one fetch per second: a new key works at once, and invented ids put
+// little load on the issuer.
 package identity

@@ -24,10 +24,10 @@ import (
 
 const (
 	refreshEvery = time.Hour        // age at which keys are fetched again
-	refreshPause = 10 * time.Second // minimum time between two fetches
+	refreshPause = time.Second      // minimum time between two fetches
 	maxKeyAge    = 24 * time.Hour   // age up to which keys are used while the issuer does not respond
 	fetchTimeout = 10 * time.Second // of one fetch
-	fetchWait    = 2 * time.Second  // how long a token waits for a fetch
+	fetchWait    = 3 * time.Second  // how long a token waits for a fetch
 	maxDocument  = 1 << 20          // bytes of a discovery document or a key set
 	maxKeys      = 100              // keys of one issuer
 	minRSABits   = 2048
@@ -54,7 +54,9 @@ type keySet struct {
 	keys    []jose.JSONWebKey
 	fetched time.Time // when keys were fetched
 	tried   time.Time // when the last fetch began
+	fetches int       // that have ended
 	failure error     // of the last fetch
+	address string    // of the keys, by discovery
 }
 
 // VerifySignature returns the payload of a token that one of the keys has signed.
@@ -76,59 +78,80 @@ func (s *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return nil, errors.New("no key of the issuer has made the signature")
 }
 
-// find returns the keys with an id, or all keys if the token names none. It fetches the keys if they
-// are old or the id is unknown.
+// find returns the keys with an id, or all keys if the token names none. An unknown id waits for the
+// next fetch, because the issuer may have begun to use a new key.
 func (s *keySet) find(ctx context.Context, id string) ([]jose.JSONWebKey, error) {
-	keys, age, wait := s.state(id)
+	ctx, cancel := context.WithTimeout(ctx, fetchWait)
+	defer cancel()
+	before := s.state(id)
+	if len(before.keys) > 0 && before.age < maxKeyAge {
+		if before.age >= refreshEvery && before.wait <= 0 {
+			s.startFetch() // the old keys do for this token
+		}
+		return before.keys, nil
+	}
+	if before.wait > 0 && sleep(ctx, before.wait) != nil {
+		return nil, s.unavailable()
+	}
+	now := s.state(id)
+	if now.fetches == before.fetches { // nobody else has fetched meanwhile
+		select {
+		case <-s.startFetch():
+		case <-ctx.Done():
+			return nil, s.unavailable()
+		}
+		now = s.state(id)
+	}
 	switch {
-	case len(keys) > 0 && age < refreshEvery:
-		return keys, nil
-	case wait > 0 && len(keys) > 0 && age < maxKeyAge:
-		return keys, nil
-	case wait > 0 && age < maxKeyAge:
-		return nil, errors.New("the issuer has no such key")
-	case wait > 0:
+	case now.age >= maxKeyAge:
 		return nil, s.unavailable()
-	}
-	done := s.flights.DoChan("", func() (any, error) { s.fetch(); return nil, nil })
-	if len(keys) > 0 && age < maxKeyAge { // old keys do for this token
-		return keys, nil
-	}
-	timer := time.NewTimer(fetchWait)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if keys, age, _ = s.state(id); len(keys) == 0 && age < maxKeyAge {
+	case len(now.keys) == 0:
 		return nil, errors.New("the issuer has no such key")
 	}
-	if age >= maxKeyAge {
-		return nil, s.unavailable()
-	}
-	return keys, nil
+	return now.keys, nil
 }
 
-// state returns the keys with an id, their age, and how long the next fetch has to wait.
-func (s *keySet) state(id string) (found []jose.JSONWebKey, age, wait time.Duration) {
+// startFetch fetches the keys in the background, once at a time.
+func (s *keySet) startFetch() <-chan singleflight.Result {
+	return s.flights.DoChan("", func() (any, error) { s.fetch(); return nil, nil })
+}
+
+// keyState is what a key set has for a token.
+type keyState struct {
+	keys    []jose.JSONWebKey
+	age     time.Duration // of all keys
+	wait    time.Duration // until the next fetch may begin
+	fetches int           // that have ended
+}
+
+// state returns what there is for a key id.
+func (s *keySet) state(id string) keyState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now()
-	age = maxKeyAge
+	out := keyState{age: maxKeyAge, fetches: s.fetches}
 	if !s.fetched.IsZero() {
-		age = now.Sub(s.fetched)
+		out.age = s.now().Sub(s.fetched)
 	}
 	if !s.tried.IsZero() {
-		wait = s.tried.Add(refreshPause).Sub(now)
+		out.wait = s.tried.Add(refreshPause).Sub(s.now())
 	}
 	for _, k := range s.keys {
 		if id == "" || k.KeyID == id {
-			found = append(found, k)
+			out.keys = append(out.keys, k)
 		}
 	}
-	return found, age, wait
+	return out
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (s *keySet) unavailable() error {
@@ -147,35 +170,55 @@ func (s *keySet) fetch() {
 	keys, err := s.read(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.fetches++
 	if s.failure = err; err == nil {
 		s.keys, s.fetched = keys, s.now()
+	} else {
+		s.address = "" // it may have moved
 	}
 }
 
 // read reads the keys from their source.
 func (s *keySet) read(ctx context.Context) ([]jose.JSONWebKey, error) {
-	source := s.source
-	if source == "" {
-		provider, err := oidc.NewProvider(oidc.ClientContext(ctx, s.client), s.issuer) // checks that the document is the issuer's
-		if err != nil {
-			return nil, err
-		}
-		var document struct {
-			JWKS string `json:"jwks_uri"`
-		}
-		if err := provider.Claims(&document); err != nil {
-			return nil, err
-		}
-		if err := CheckURL(document.JWKS); err != nil {
-			return nil, fmt.Errorf("jwks_uri of the discovery document: %w", err)
-		}
-		source = document.JWKS
+	source, err := s.locate(ctx)
+	if err != nil {
+		return nil, err
 	}
 	text, err := s.load(ctx, source)
 	if err != nil {
 		return nil, err
 	}
 	return parseKeys(text)
+}
+
+// locate returns the URL or file of the keys. Discovery happens once, and again after a failure.
+func (s *keySet) locate(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	known := s.address
+	s.mu.Unlock()
+	if s.source != "" {
+		return s.source, nil
+	}
+	if known != "" {
+		return known, nil
+	}
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, s.client), s.issuer) // checks that the document is the issuer's
+	if err != nil {
+		return "", err
+	}
+	var document struct {
+		JWKS string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&document); err != nil {
+		return "", err
+	}
+	if err := checkURL(document.JWKS); err != nil {
+		return "", fmt.Errorf("jwks_uri of the discovery document: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.address = document.JWKS
+	return s.address, nil
 }
 
 func (s *keySet) load(ctx context.Context, source string) ([]byte, error) {
@@ -244,8 +287,8 @@ func usable(k jose.JSONWebKey) bool {
 	return !isRSA || pub.N.BitLen() >= minRSABits
 }
 
-// CheckURL reports why an address of an identity provider is not accepted. Plain HTTP is for loopback.
-func CheckURL(text string) error {
+// checkURL reports why an address of an identity provider is not accepted. Plain HTTP is for loopback.
+func checkURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "":

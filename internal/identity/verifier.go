@@ -125,7 +125,7 @@ func (v *Verifier) check(ctx context.Context, token string) (*access.Person, *ll
 	switch {
 	case errors.As(err, &expired):
 		return nil, errToken("expired_token", "the token has expired; sign in again", err)
-	case errors.Is(err, errNoKeys) || err != nil && i.keys.missing():
+	case err != nil && i.keys.missing():
 		return nil, &llm.Error{Kind: llm.Overloaded, Code: "identity_unavailable", RetryAfter: refreshPause, Cause: err,
 			Message: "the gateway cannot reach the identity provider of this token; try again"}
 	case err != nil:
@@ -196,8 +196,7 @@ func claimedIssuer(token string) string {
 
 // missing reports whether there are no keys that may be used.
 func (s *keySet) missing() bool {
-	_, age, _ := s.state("")
-	return age >= maxKeyAge
+	return s.state("").age >= maxKeyAge
 }
 
 func errToken(code, message string, cause error) *llm.Error {
