@@ -21,7 +21,7 @@ func Keycloak(t testing.TB, folder string) *Server {
 		t.Fatalf("there is no Keycloak in %s; run make identity, which installs it (%v)", folder, err)
 	}
 	return start(t, kind{
-		name: "keycloak",
+		name: "keycloak", slow: true,
 		command: func(s *Server) *exec.Cmd {
 			cmd := exec.Command(filepath.Join(homes[0], "bin", "kc.sh"), "start-dev", "--db=dev-mem", "--http-host=127.0.0.1", "--http-port="+s.port()) //nolint:noctx,gosec // it is killed by its group, and the arguments are ours
 			cmd.Env = append(os.Environ(), "KC_BOOTSTRAP_ADMIN_USERNAME=admin", "KC_BOOTSTRAP_ADMIN_PASSWORD="+KeycloakPassword)

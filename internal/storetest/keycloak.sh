@@ -6,5 +6,5 @@ version=26.4.0
 mvn -q -B dependency:get -Dartifact="org.keycloak:keycloak-quarkus-dist:$version:zip" -Dtransitive=false
 mvn -q -B dependency:copy -Dartifact="org.keycloak:keycloak-quarkus-dist:$version:zip" -DoutputDirectory="$1" -Dmdep.useBaseVersion=true
 python3 -m zipfile -e "$1/keycloak-quarkus-dist-$version.zip" "$1"
-chmod +x "$1/keycloak-$version/bin/kc.sh"
+chmod +x "$1/keycloak-$version"/bin/*.sh
 rm "$1/keycloak-quarkus-dist-$version.zip"
