@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build check targets format vet lint stores test growth dashboards timing fuzz conform conform-random e2e e2e-moves crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -54,6 +54,10 @@ test: stores ## all Go tests with the race detector, without e2e
 
 dashboards: stores ## the alert rules and dashboards on a real Prometheus; a part of test
 	go test -count=1 -v -run 'TestAlertRules|TestDashboards' ./internal/app
+
+identity: stores ## sign-in with a real Keycloak, as docs/identity.md says: 1,000 people, rotated keys, an outage
+	./internal/storetest/keycloak.sh $(HOME)/.cache/isogloss
+	ISOGLOSS_KEYCLOAK=$(HOME)/.cache/isogloss go test -count=1 -v -tags keycloak -timeout 30m -run TestKeycloak ./internal/app
 
 growth: ## that the time and the memory of translation stay in proportion to the text
 	go test -count=1 -tags growth -timeout 30m -run 'TestWorkGrowsLinearly|TestMemoryOfTranslation' ./protocol/all

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/isogloss-gateway/isogloss/internal/app"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 )
 
@@ -28,17 +29,24 @@ the command fails. It contacts no provider. Set ISOGLOSS_OPERATOR_KEY where the 
 port needs an operator's key.
 
 With --request it also shows which target probably has the conversation in its
-prompt cache, and what each target could not receive.`,
+prompt cache, and what each target could not receive.
+
+With --token it shows instead which rule of the configuration admits the owner of a
+token, and contacts the identity provider for its keys.`,
 		Example: `  isogloss explain -c isogloss.yaml fast
   isogloss explain -c isogloss.yaml --request body.json --dialect anthropic --json`,
 	}
 	o := options(cmd)
 	dialect := cmd.Flags().String("dialect", "openai-chat", "the client's `DIALECT`: openai-chat, openai-responses, anthropic or gemini")
 	request := cmd.Flags().String("request", "", "request body from `FILE`; - is standard input")
+	token := cmd.Flags().String("token", "", "explain the token in `FILE`; - is standard input")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.ValidArgsFunction = completeModels
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *token != "" {
+			return explainToken(cmd, o, *token, *asJSON)
+		}
 		model, body, err := explained(cmd.InOrStdin(), args, *request)
 		if err != nil {
 			return err
@@ -70,15 +78,36 @@ func explained(stdin io.Reader, args []string, file string) (model string, body 
 	case file == "":
 		body, err = json.Marshal(map[string]string{"model": model})
 		return model, body, err
-	case file == "-":
-		body, err = io.ReadAll(stdin)
-	default:
-		body, err = os.ReadFile(file) //nolint:gosec // the user names the file
 	}
-	if err != nil {
+	if body, err = readInput(stdin, file); err != nil {
 		return "", nil, fmt.Errorf("--request: %w", err)
 	}
 	return model, body, nil
+}
+
+// explainToken prints which rule admits the owner of the token in a file.
+func explainToken(cmd *cobra.Command, o *app.Options, file string, asJSON bool) error {
+	token, err := readInput(cmd.InOrStdin(), file)
+	if err != nil {
+		return fmt.Errorf("--token: %w", err)
+	}
+	text, err := o.ExplainToken(cmd.Context(), string(token))
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(cmd.OutOrStdout(), map[string]string{"caller": text})
+	}
+	_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+	return err
+}
+
+// readInput reads the first file, or standard input if there is none or its name is "-".
+func readInput(stdin io.Reader, files ...string) ([]byte, error) {
+	if len(files) == 0 || files[0] == "-" {
+		return io.ReadAll(stdin)
+	}
+	return os.ReadFile(files[0])
 }
 
 func printExplanation(w io.Writer, e *relay.Explanation, live bool) error {

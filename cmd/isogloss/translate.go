@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -35,7 +34,7 @@ losses on standard error. It opens no connection.`,
 	asJSON := f.Bool("json", false, "print the report as JSON")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		t.Mode = llm.Mode(mode)
-		in, err := readInput(cmd, args)
+		in, err := readInput(cmd.InOrStdin(), args...)
 		if err != nil {
 			return err
 		}
@@ -57,13 +56,6 @@ losses on standard error. It opens no connection.`,
 		return err
 	}
 	return cmd
-}
-
-func readInput(cmd *cobra.Command, args []string) ([]byte, error) {
-	if len(args) == 0 || args[0] == "-" {
-		return io.ReadAll(cmd.InOrStdin())
-	}
-	return os.ReadFile(args[0])
 }
 
 func printReport(w io.Writer, out *app.Translated, asJSON bool) error {

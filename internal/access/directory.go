@@ -29,6 +29,9 @@ type Source interface {
 	KeysAfter(ctx context.Context, id string, limit int) ([]Record, error)
 	// Changes returns what has changed since a cursor, oldest change first.
 	Changes(ctx context.Context, since Cursor, limit int) (Changes, error)
+	// SavePerson creates or changes the account of a person and returns it. A revoked account
+	// stays revoked.
+	SavePerson(ctx context.Context, r Record) (Record, error)
 }
 
 // Cursor is a point in the history of a store. The zero Cursor is in no history.

@@ -35,6 +35,14 @@ func errRevoked() *llm.Error {
 	return &llm.Error{Kind: llm.Authentication, Code: "revoked_api_key", Message: "this API key was revoked; ask the gateway's operator for a new one"}
 }
 
+func errPersonRevoked() *llm.Error {
+	return &llm.Error{Kind: llm.Permission, Code: "revoked_account", Message: "your access to this gateway was revoked; ask the gateway's operator"}
+}
+
+func errNoRole() *llm.Error {
+	return &llm.Error{Kind: llm.Permission, Code: "no_role", Message: "your account has no role in the admin API; ask the gateway's operator for one"}
+}
+
 func errBlocked() *llm.Error {
 	return &llm.Error{Kind: llm.Permission, Code: "blocked", Message: "the team or organisation of this API key is blocked; ask the gateway's operator to unblock it"}
 }

@@ -166,7 +166,7 @@ func TestOperator(t *testing.T) {
 func TestStaticKeys(t *testing.T) {
 	s, p := newSource(), peppers(t)
 	_, keys := s.stored(p, 1)
-	d := NewDirectory(DirectoryOptions{Source: s, Peppers: p}).With(NewKeys([]Key{{Secret: "sk-file", Criticality: "critical"}}))
+	d := NewClients(NewKeys([]Key{{Secret: "sk-file", Criticality: "critical"}}), NewDirectory(DirectoryOptions{Source: s, Peppers: p}), nil)
 	c, err := d.Check(request("sk-file"))
 	if err != nil || c.Criticality != "critical" || c.Key != "" || c.Accounts != nil || c.May("chat_completions", "m") != nil {
 		t.Errorf("%+v, %v", c, err)
@@ -174,10 +174,8 @@ func TestStaticKeys(t *testing.T) {
 	wants(t, d, keys[0], "200")
 	wants(t, d, "sk-other", "401 invalid_api_key")
 	wants(t, d, "", "401 ")
-	for _, static := range []*Keys{nil, NewKeys(nil)} {
-		d := NewDirectory(DirectoryOptions{Source: s, Peppers: p}).With(static)
-		wants(t, d, "", "401 ")
-		wants(t, d, "sk-file", "401 invalid_api_key")
-		wants(t, d, keys[0], "200")
-	}
+	d = NewClients(NewKeys(nil), NewDirectory(DirectoryOptions{Source: s, Peppers: p}), nil)
+	wants(t, d, "", "401 ")
+	wants(t, d, "sk-file", "401 invalid_api_key")
+	wants(t, d, keys[0], "200")
 }

@@ -51,6 +51,17 @@ func (s *source) put(r Record) Record {
 	return r
 }
 
+// SavePerson implements Source.
+func (s *source) SavePerson(_ context.Context, r Record) (Record, error) {
+	if s.err != nil {
+		return r, s.err
+	}
+	s.mu.Lock()
+	r.Revoked = s.records[r.ID].Revoked
+	s.mu.Unlock()
+	return s.put(r), nil
+}
+
 func (s *source) change(id string, how func(*Record)) {
 	s.mu.Lock()
 	r := s.records[id]

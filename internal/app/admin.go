@@ -19,6 +19,7 @@ type operations struct {
 	gateway  *relay.Relay
 	observer *observe.Observer
 	stores   *stores
+	current  *current
 	watcher  *watcher
 	version  string
 }
@@ -32,7 +33,7 @@ func (o *operations) handler() http.Handler {
 	mux.Handle("GET "+modelsPath, o.guard(serveModels(o.gateway)))
 	if s := o.stores; s.store != nil {
 		mux.Handle("/api/", admin.New(admin.Options{
-			Operators: s.keys, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,
+			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,
 			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
 		}))
 	}
@@ -56,7 +57,7 @@ func (o *operations) guard(h http.Handler) http.Handler {
 		return access.WithoutPages(h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := o.stores.keys.Operator(r); err != nil {
+		if _, err := o.current.Operator(r); err != nil {
 			http.Error(w, err.Message, err.HTTPStatus())
 			return
 		}

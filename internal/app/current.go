@@ -1,16 +1,20 @@
 package app
 
 import (
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/identity"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // current combines the configuration that was last loaded with the workers that were
@@ -20,7 +24,9 @@ type current struct {
 	stores  *stores
 	catalog *models.Catalog
 	started time.Time
-	keys    *access.Keys // of the configuration
+	keys    *access.Keys       // of the configuration
+	people  *identity.Verifier // nil: no identity provider is configured
+	clients atomic.Pointer[access.Clients]
 
 	mu      sync.Mutex
 	cfg     *config.Config
@@ -36,9 +42,14 @@ func (c *current) load(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	people, err := newVerifier(cfg.Identity)
+	if err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cfg, c.prices, c.loaded = cfg, prices, time.Now()
+	people.Adopt(c.people)
+	c.cfg, c.prices, c.people, c.loaded = cfg, prices, people, time.Now()
 	c.keys = c.keys.Renew(newKeys(cfg.Keys))
 	limit.Config(cfg.Overload).SetRuntimeLimit()
 	c.use()
@@ -55,10 +66,25 @@ func (c *current) found(s discover.Snapshot) {
 
 func (c *current) use() {
 	state := newState(c.cfg, c.workers, c.started)
-	state.Keys, state.Models.Catalog, state.Models.Prices = c.keys, c.catalog, c.prices
+	clients := c.newClients()
+	c.clients.Store(clients)
+	state.Keys, state.Models.Catalog, state.Models.Prices = clients, c.catalog, c.prices
 	c.stores.join(state, c.cfg, c.prices)
 	c.models = len(state.Routes.Routes())
 	c.gateway.Use(state)
+}
+
+// newClients returns the credentials that the gateway accepts.
+func (c *current) newClients() *access.Clients {
+	if c.people == nil { // a nil pointer in an interface is not nil
+		return access.NewClients(c.keys, c.stores.keys, nil)
+	}
+	return access.NewClients(c.keys, c.stores.keys, c.people)
+}
+
+// Operator implements admin.Operators with the configuration in use.
+func (c *current) Operator(r *http.Request) (access.Record, *llm.Error) {
+	return c.clients.Load().Operator(r)
 }
 
 // config returns the configuration in use and when it was loaded.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/conns"
+	"github.com/isogloss-gateway/isogloss/internal/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 )
@@ -66,7 +67,7 @@ func (s *servers) listenData(ctx context.Context, p Process, o *operations) erro
 	s.abort = abort
 	most := limit.Config(o.cfg.Overload).Connections()
 	s.conns = conns.New(conns.Options{Limit: most, PerAddress: most / 2, Proxies: o.cfg.Proxies, Logger: o.observer.Logger()})
-	s.data = newServer(s.conns.Listen(l), publicHandler(o.cfg, &closeWhenLeaving{o.gateway, &s.leaving}), o.observer)
+	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.Origins, Proxies: o.cfg.Proxies}.Handler(&closeWhenLeaving{o.gateway, &s.leaving}), o.observer)
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
 	s.data.ConnState = s.conns.Note
 	s.data.TLSConfig, err = publicTLS(o.cfg, o.observer.Logger())

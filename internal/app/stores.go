@@ -218,7 +218,7 @@ func (s *stores) join(state *relay.State, cfg *config.Config, prices *usage.Book
 		return
 	}
 	state.SaltKey, _ = s.peppers.Derive("prefix cache") // fails only without a pepper
-	state.Keys, state.Shared = s.keys.With(access.NewKeys(newKeys(cfg.Keys))), s.keys.Shared
+	state.Shared = s.keys.Shared
 	state.Books = relay.Books{Books: billing.Books{Node: s.node, Prices: prices, Ledger: s.spool, Quotas: s.quotas, Unrecorded: billing.Unrecorded(cfg.Store.DiskFull)}, Stores: replay.Stores{Responses: s.responses, Once: s.once}}
 }
 

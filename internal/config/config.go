@@ -29,6 +29,7 @@ type Config struct {
 	Metrics   Metrics
 	Shutdown  Shutdown
 	Keys      []Key // client keys in the file
+	Identity  []Issuer
 	Providers []*provider.Provider
 	Models    []Model
 	Timeouts  provider.Timeouts // the file's own; a Target's are already resolved

@@ -21,7 +21,7 @@ type file struct {
 	at
 	dir string // of the configuration file; relative paths are relative to it
 	// Address for clients, as host:port. An address other than loopback requires
-	// keys or a store.
+	// keys, identity or a store.
 	Listen string `key:"listen" example:"0.0.0.0:8080"`
 	// Certificate of the client port. Without it and without acme the port is plain
 	// HTTP.
@@ -47,6 +47,8 @@ type file struct {
 	// mapping. Without keys and store, requests need no key and the gateway listens
 	// on loopback only.
 	Keys []keyFile `key:"keys" example:"[\"${TEAM_KEY}\"]"`
+	// Identity providers. Their tokens admit people and workloads without keys.
+	Identity identityFile `key:"identity"`
 	// Upstreams, each under a name of your choice.
 	Providers table[providerFile] `key:"providers"`
 	// Models, under the names that clients use. A name that ends in `*` matches

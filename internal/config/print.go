@@ -33,6 +33,9 @@ func (c Config) String() string {
 			line("  key %d criticality=%s concurrency=%d", i+1, k.Criticality, k.Concurrency)
 		}
 	}
+	for _, i := range c.Identity {
+		line("identity %s rules=%d", i.URL, len(i.Rules))
+	}
 	line("timeouts %s", timeoutsText(c.Timeouts))
 	line("retries attempts=%d", c.Retries.Attempts)
 	line("overload requests=%d per_key=%d per_target=%d queue=%d wait=%s adaptive=%t memory=%s", c.Overload.Requests, c.Overload.PerKey,

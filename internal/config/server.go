@@ -37,6 +37,7 @@ func (f *file) resolveOwn(ps *Problems) *Config {
 		Metrics:   f.Metrics.resolve(ps),
 		Shutdown:  Shutdown{Notice: time.Duration(f.Shutdown.Notice), Drain: time.Duration(f.Shutdown.Drain)},
 		Keys:      f.resolveKeys(ps),
+		Identity:  f.Identity.resolve(f.dir, f.has("store"), ps),
 		Timeouts:  f.Timeouts.over(provider.Timeouts{}, ps),
 		Retries:   f.Retries.resolve(ps),
 		Overload:  f.Overload.resolve(ps),
@@ -67,7 +68,7 @@ func (f *file) checkServing(c *Config, ps *Problems) {
 func (f *file) checkListen(ps *Problems) {
 	f.checkPublic(ps)
 	host, ok := f.checkAddress("listen", f.Listen, ps)
-	if ok && !isLoopback(host) && len(f.Keys) == 0 && !f.has("store") {
+	if ok && !isLoopback(host) && len(f.Keys)+len(f.Identity.Issuers) == 0 && !f.has("store") {
 		ps.addKey(&f.at, "listen", "%q is reachable from other machines without a key; add keys, set ISOGLOSS_KEYS, add a store, or listen on 127.0.0.1", f.node.writtenAt("listen", f.Listen))
 	}
 	for _, other := range []struct{ name, address string }{{"admin.listen", f.Admin.Listen}, {"metrics.listen", f.Metrics.Listen}} {

@@ -175,7 +175,7 @@ var decimalForm = regexp.MustCompile(`^[0-9]{1,9}(\.[0-9]{1,9})?$`)
 
 func (d *decimal) parse(text string) error {
 	if !decimalForm.MatchString(text) {
-		return errors.New("is not a price; write dollars for a million tokens, such as 2.50")
+		return errors.New("is not an amount of dollars; write one such as 2.50")
 	}
 	*d = decimal(text)
 	return nil

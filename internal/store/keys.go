@@ -181,6 +181,9 @@ func (s *Store) RotateKey(ctx context.Context, id string, next access.Digest, ol
 		if !r.Revoked.IsZero() {
 			return ErrRevoked
 		}
+		if access.IsPerson(id) {
+			return &Error{"a person has no secret to rotate; tokens come from the identity provider"}
+		}
 		digests := []access.Digest{next}
 		if len(r.Digests) > 0 {
 			old := r.Digests[0]

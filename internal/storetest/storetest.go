@@ -43,6 +43,7 @@ type kind struct {
 	prepare func(s *Server) error // makes an empty folder ready
 	url     func(addr string) string
 	ready   func(ctx context.Context, addr string) error
+	slow    bool // a start takes minutes on a busy machine
 }
 
 // start runs a store for a test and stops it at the end.
@@ -119,7 +120,11 @@ func (s *Server) Start() error {
 
 // await waits until the store responds.
 func (s *Server) await() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	wait := patience
+	if s.kind.slow {
+		wait *= 3
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	for {
 		err := s.kind.ready(ctx, s.Addr)

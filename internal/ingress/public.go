@@ -1,27 +1,30 @@
-package app
+package ingress
 
 import (
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/ingress"
 )
 
-// publicHandler adds what the configuration sets for the client port: the client's
-// address behind a proxy, CORS and the path prefix. A setting that is not used adds
-// nothing.
-func publicHandler(cfg *config.Config, h http.Handler) http.Handler {
-	if cfg.BasePath != "" {
-		h = underPath(cfg.BasePath, h)
+// Public is what the configuration sets for the client port. A setting that is not used adds
+// nothing to a request.
+type Public struct {
+	BasePath string         // prefix of all paths
+	Origins  []string       // of web pages that may call the gateway; "*" is every origin
+	Proxies  []netip.Prefix // whose X-Forwarded-For is believed
+}
+
+// Handler adds the settings to a handler.
+func (p Public) Handler(h http.Handler) http.Handler {
+	if p.BasePath != "" {
+		h = underPath(p.BasePath, h)
 	}
-	if len(cfg.Origins) > 0 {
-		h = cors(cfg.Origins, h)
+	if len(p.Origins) > 0 {
+		h = cors(p.Origins, h)
 	}
-	if len(cfg.Proxies) > 0 {
-		h = behindProxies(cfg.Proxies, h)
+	if len(p.Proxies) > 0 {
+		h = behindProxies(p.Proxies, h)
 	}
 	return h
 }
@@ -39,7 +42,7 @@ func underPath(prefix string, h http.Handler) http.Handler {
 			u.Path, u.RawPath = path, strings.TrimPrefix(r.URL.RawPath, prefix)
 			inner.URL = &u
 			r = &inner
-		} else if _, probe := ingress.Probe(r.URL.Path); !probe {
+		} else if _, probe := Probe(r.URL.Path); !probe {
 			http.Error(w, "paths of this gateway begin with "+prefix, http.StatusNotFound)
 			return
 		}

@@ -1,0 +1,171 @@
+package access
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/agents"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// Person is somebody, or a workload, whom a token of an identity provider admits.
+type Person struct {
+	// Record is the account: id, name, organisation, team, scopes and limits. It has no secret.
+	Record  Record
+	Role    Role      // in the admin API; empty: none
+	Reason  string    // which rule admitted the person
+	Expires time.Time // when the token expires
+
+	caller Caller
+}
+
+// NewPerson returns a person. Its caller is built once per token, not per request.
+func NewPerson(r Record, role Role, reason string, expires time.Time) *Person {
+	p := &Person{Record: r, Role: role, Reason: reason, Expires: expires}
+	p.caller = newCaller(&p.Record)
+	return p
+}
+
+// personPrefix begins the ids of people. The underscore tells them from ids of keys.
+const personPrefix = "person_"
+
+// PersonID returns the id of the account of a person in an organisation. It does not reveal the
+// subject, and nobody can use it as a key.
+func PersonID(org, issuer, subject string) string {
+	sum := sha256.Sum256([]byte(org + "\x00" + issuer + "\x00" + subject))
+	return personPrefix + base64.RawURLEncoding.EncodeToString(sum[:16])
+}
+
+// IsPerson reports whether an id is that of a person.
+func IsPerson(id string) bool { return strings.HasPrefix(id, personPrefix) }
+
+// Tokens verifies tokens of identity providers.
+type Tokens interface {
+	Person(ctx context.Context, token string) (*Person, *llm.Error)
+}
+
+// isToken reports whether a credential has the form of a signed JWT. Other credentials are keys.
+func isToken(text string) bool {
+	return strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") == 2
+}
+
+// checkToken authenticates a client with a token. With a store the person has an account in it.
+func (c *Clients) checkToken(r *http.Request, token string) (Caller, *llm.Error) {
+	p, fault := c.tokens.Person(r.Context(), token)
+	switch {
+	case fault != nil && fault.Kind == llm.Authentication:
+		if wait := c.wrongKeys().add(address(r), time.Now()); wait > 0 {
+			return Caller{}, errTooManyWrong(wait)
+		}
+		return Caller{}, fault
+	case fault != nil:
+		return Caller{}, fault
+	case c.directory == nil:
+		return p.caller, nil
+	}
+	return c.directory.person(r, p)
+}
+
+// Operator authenticates an operator of the admin API, by a key of the store or by a token whose
+// owner has a role.
+func (c *Clients) Operator(r *http.Request) (Record, *llm.Error) {
+	token := agents.Key(r)
+	if c.tokens == nil || !isToken(token) {
+		return c.directory.Operator(r)
+	}
+	if _, fault := c.checkToken(r, token); fault != nil {
+		return Record{}, fault
+	}
+	p, fault := c.tokens.Person(r.Context(), token)
+	if fault != nil {
+		return Record{}, fault
+	}
+	if !p.Role.valid() {
+		return Record{}, errNoRole()
+	}
+	operator := p.Record
+	operator.Role = p.Role
+	return operator, nil
+}
+
+// person returns the caller of a person whose account the store has. It saves the account if it is
+// new, or if the rules give the person something else than before.
+func (d *Directory) person(r *http.Request, p *Person) (Caller, *llm.Error) {
+	now := time.Now()
+	if d.age(now) > d.o.Stale {
+		return Caller{}, errUnavailable("the gateway cannot reach its store of keys, and the accounts it knows are too old; try again later", nil)
+	}
+	e := d.table.Load().find(p.Record.ID)
+	if e == nil || !p.Record.grantsLike(&e.record) {
+		var fault *llm.Error
+		if e, fault = d.savePerson(r.Context(), p, e); fault != nil {
+			return Caller{}, fault
+		}
+	}
+	if !e.recentlyUsed.Load() {
+		e.recentlyUsed.Store(true)
+	}
+	if !e.record.Revoked.IsZero() {
+		return Caller{}, errPersonRevoked()
+	}
+	return e.caller, e.check(r, now)
+}
+
+// savePerson saves an account. While the store is down, a person whose team is known is served with
+// what the rules give now.
+func (d *Directory) savePerson(ctx context.Context, p *Person, known *entry) (*entry, *llm.Error) {
+	saved := d.flights.DoChan(p.Record.ID, func() (any, error) { return d.savePersonNow(p.Record) })
+	timer := time.NewTimer(lookupWait)
+	defer timer.Stop()
+	err := errBusy
+	select {
+	case got := <-saved:
+		if e, ok := got.Val.(*entry); ok && got.Err == nil {
+			return e, nil
+		}
+		err = got.Err
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, &llm.Error{Kind: llm.Cancelled, Message: "the client disconnected", Cause: ctx.Err()}
+	}
+	if known == nil || known.record.Team != p.Record.Team {
+		return nil, errUnavailable("the gateway's store, in which your account would be created, is not available; try again", err)
+	}
+	r := known.record
+	r.takeGrants(&p.Record)
+	return newEntry(r), nil
+}
+
+func (d *Directory) savePersonNow(r Record) (*entry, error) {
+	select {
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
+	case <-time.After(lookupWait):
+		return nil, errBusy
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
+	defer cancel()
+	t := d.table.Load()
+	began := t.mark()
+	saved, err := d.o.Source.SavePerson(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return t.addLookup(saved, began), nil
+}
+
+// grantsLike reports whether a record gives what another one gives.
+func (r *Record) grantsLike(o *Record) bool {
+	return r.Name == o.Name && r.Team == o.Team && r.Limit == o.Limit && slices.Equal(r.Models, o.Models) &&
+		slices.Equal(r.Endpoints, o.Endpoints) && r.Criticality == o.Criticality
+}
+
+// takeGrants copies what rules give.
+func (r *Record) takeGrants(o *Record) {
+	r.Name, r.Team, r.Limit, r.Models, r.Endpoints, r.Criticality = o.Name, o.Team, o.Limit, o.Models, o.Endpoints, o.Criticality
+}

@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/identity"
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+)
+
+// ExplainToken says which rule of the configuration admits the owner of a token, or why none does.
+func (o Options) ExplainToken(ctx context.Context, token string) (string, error) {
+	cfg, err := o.LoadConfig()
+	if err != nil {
+		return "", err
+	}
+	v, err := newVerifier(cfg.Identity)
+	if err != nil {
+		return "", err
+	}
+	if v == nil {
+		return "", errors.New("the configuration has no identity provider; write identity.issuers")
+	}
+	return v.Explain(ctx, strings.TrimSpace(token)), nil
+}
+
+// newVerifier returns the verifier of the configured identity providers, nil if there are none.
+func newVerifier(issuers []config.Issuer) (*identity.Verifier, error) {
+	if len(issuers) == 0 {
+		return nil, nil
+	}
+	list := make([]identity.Issuer, len(issuers))
+	for i, c := range issuers {
+		list[i] = identity.Issuer{URL: c.URL, Audiences: c.Audiences, Clients: c.Clients, JWKS: c.JWKS, CA: c.CA, Name: c.Name}
+		for _, r := range c.Rules {
+			rule, err := newRule(r)
+			if err != nil {
+				return nil, err
+			}
+			list[i].Rules = append(list[i].Rules, rule)
+		}
+	}
+	v, err := identity.New(list)
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	return v, nil
+}
+
+func newRule(r config.IdentityRule) (identity.Rule, error) {
+	g := identity.Grant{Org: r.Org, Team: r.Team, Models: r.Models, Criticality: r.Criticality, Role: access.Role(r.Role),
+		Limit: quota.Limit{Requests: int64(r.Requests), Tokens: int64(r.Tokens), Concurrency: int64(r.Concurrency), Window: r.Window}}
+	if r.Budget != "" {
+		budget, err := usage.ParseMoney(r.Budget)
+		if err != nil {
+			return identity.Rule{}, fmt.Errorf("identity: budget: %w", err)
+		}
+		g.Limit.Budget = budget
+	}
+	out := identity.Rule{Grant: g}
+	for _, c := range r.When {
+		out.When = append(out.When, identity.Condition{Claim: c.Name, Values: []string{c.Value}})
+	}
+	return out, nil
+}

@@ -1,0 +1,120 @@
+package config
+
+import (
+	"maps"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Issuer is an identity provider whose tokens are accepted.
+type Issuer struct {
+	URL       string
+	Audiences []string
+	Clients   []string
+	JWKS      string // URL or file; empty: from discovery
+	CA        string // file
+	Name      string // claim
+	Rules     []IdentityRule
+}
+
+// IdentityRule admits the people whose claims match.
+type IdentityRule struct {
+	When        []Claim
+	Org, Team   string
+	Models      []string
+	Criticality string
+	Requests    int
+	Tokens      int
+	Concurrency int
+	Budget      string // dollars; empty: no limit
+	Window      time.Duration
+	Role        string
+}
+
+// Claim is a claim with the value that it must have.
+type Claim struct{ Name, Value string }
+
+func (f *identityFile) resolve(dir string, store bool, ps *Problems) (issuers []Issuer) {
+	seen := map[string]bool{}
+	for i := range f.Issuers {
+		raw := &f.Issuers[i]
+		raw.check(ps)
+		if seen[raw.Issuer] {
+			ps.addKey(&raw.at, "issuer", "is the same issuer as one before it; write their rules in one list")
+		}
+		seen[raw.Issuer] = true
+		out := Issuer{URL: raw.Issuer, Audiences: raw.Audiences, Clients: raw.Clients, JWKS: raw.JWKS, CA: relativeTo(dir, raw.CA), Name: raw.Name}
+		if out.JWKS != "" && !strings.Contains(out.JWKS, "://") {
+			out.JWKS = relativeTo(dir, out.JWKS)
+		}
+		for j := range raw.Rules {
+			out.Rules = append(out.Rules, raw.Rules[j].resolve(store, ps))
+		}
+		issuers = append(issuers, out)
+	}
+	return issuers
+}
+
+func (f *issuerFile) check(ps *Problems) {
+	f.checkIdentityURL("issuer", f.Issuer, ps)
+	if strings.Contains(f.JWKS, "://") {
+		f.checkIdentityURL("jwks", f.JWKS, ps)
+	}
+	if len(f.Audiences) == 0 || slices.Contains(f.Audiences, "") {
+		ps.addKey(&f.at, "audiences", "is empty: tokens for other services would be accepted; write the audience of this gateway, such as [isogloss]")
+	}
+	if len(f.Rules) == 0 {
+		ps.addKey(&f.at, "rules", "is empty: nobody is admitted; write one, such as [{when: {groups: llm-users}, team: search}]")
+	}
+}
+
+// checkIdentityURL checks an address of an identity provider. Keys that are fetched over plain HTTP
+// could be replaced on the way, so only this machine may be addressed that way.
+func (a *at) checkIdentityURL(key, value string, ps *Problems) {
+	u, err := url.Parse(value)
+	switch {
+	case err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
+		ps.addKey(a, key, "%q is not the URL of an identity provider; write one such as https://idp.example.com/realms/main", a.node.writtenAt(key, value))
+	case u.User != nil:
+		ps.addKey(a, key, "holds a user name or password; remove it")
+	case u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()):
+	default:
+		ps.addKey(a, key, "%q is not https; write an https URL", a.node.writtenAt(key, value))
+	}
+}
+
+func (f *ruleFile) resolve(store bool, ps *Problems) IdentityRule {
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"requests_per_minute", f.Requests}, {"tokens_per_minute", f.Tokens}, {"concurrency", f.Concurrency}} {
+		f.checkCount(n.key, n.value, ps)
+	}
+	if !store {
+		for _, key := range []string{"requests_per_minute", "tokens_per_minute", "budget", "window", "role"} {
+			if f.has(key) {
+				ps.addKey(&f.at, key, "requires a store; write store, or remove %s", key)
+			}
+		}
+	}
+	if f.Window > 0 && f.Budget == "" {
+		ps.addKey(&f.at, "window", "is the window of a budget, and there is none; write budget, or remove window")
+	}
+	for _, name := range []struct{ key, value string }{{"org", f.Org}, {"team", f.Team}} {
+		if strings.Contains(name.value, "/") || len(name.value) > 128 {
+			ps.addKey(&f.at, name.key, "has a slash or more than 128 bytes; write a shorter name without one")
+		}
+	}
+	out := IdentityRule{Org: or(f.Org, "default"), Team: f.Team, Models: f.Models, Criticality: string(or(f.Criticality, "normal")), Requests: f.Requests,
+		Tokens: f.Tokens, Concurrency: f.Concurrency, Budget: string(f.Budget), Window: time.Duration(f.Window), Role: string(f.Role)}
+	if len(out.Models) == 0 {
+		out.Models = []string{"*"}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.When)) {
+		out.When = append(out.When, Claim{name, f.When[name]})
+	}
+	return out
+}
