@@ -62,7 +62,7 @@ type Dialect struct {
 	Parameters map[string][]string
 
 	// ParameterContext are further top-level members that decide which parameters a model
-	// accepts.
+	// accepts. Of the turns only the last two matter.
 	ParameterContext []string
 
 	// OtherNames returns other names that upstreams accept for a member, at any level. Nil:

@@ -2,6 +2,7 @@ package params
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,7 @@ func (s *Set) Patch(body []byte, d *protocol.Dialect, target protocol.Target, re
 	if s == nil {
 		return body, nil
 	}
-	before, err := s.read(body, d, target)
+	before, err := read(body, d, target)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (s *Set) Patch(body []byte, d *protocol.Dialect, target protocol.Target, re
 }
 
 // read returns a short request with the client's own parameters.
-func (s *Set) read(body []byte, d *protocol.Dialect, target protocol.Target) (*llm.Request, *llm.Error) {
+func read(body []byte, d *protocol.Dialect, target protocol.Target) (*llm.Request, *llm.Error) {
 	index, fault := wire.IndexObject(body)
 	if fault != nil {
 		return nil, protocol.InvalidBody(fault)
@@ -69,12 +70,18 @@ func (s *Set) read(body []byte, d *protocol.Dialect, target protocol.Target) (*l
 	if fault != nil {
 		return nil, protocol.InvalidBody(fault)
 	}
-	members := wire.Object{{Name: d.Prompt.Turns, Value: base.Raw(d.Prompt.Turns)}}
+	turns, actual := base.Raw(d.Prompt.Turns), false
+	if slices.Contains(d.ParameterContext, d.Prompt.Turns) {
+		if last := lastTurns(index.Raw(d.Prompt.Turns)); last != nil {
+			turns, actual = last, true
+		}
+	}
+	members := wire.Object{{Name: d.Prompt.Turns, Value: turns}}
 	if d.SetModel != nil {
 		members = append(members, wire.Member{Name: "model", Value: wire.Raw(wire.Quote(target.Model))})
 	}
 	for _, name := range parameterMembers(d) {
-		if v := index.Raw(name); v != nil {
+		if v := index.Raw(name); v != nil && name != d.Prompt.Turns {
 			members = append(members, wire.Member{Name: name, Value: v})
 		}
 	}
@@ -89,11 +96,25 @@ func (s *Set) read(body []byte, d *protocol.Dialect, target protocol.Target) (*l
 	// Without the client's own extensions the codec writes what the model accepts, and not
 	// what the client wrote.
 	r := sent.Reasoning
+	if actual {
+		short.Turns = sent.Turns
+	}
 	short.Tools, short.ToolChoice = sent.Tools, sent.ToolChoice
 	short.Output.MaxTokens = sent.Output.MaxTokens
 	short.Sampling = llm.Sampling{Temperature: sent.Sampling.Temperature, TopP: sent.Sampling.TopP, TopK: sent.Sampling.TopK}
 	short.Reasoning = llm.Reasoning{Mode: r.Mode, Effort: r.Effort, Budget: r.Budget, Show: r.Show}
 	return short, nil
+}
+
+// lastTurns returns the last two items of a list of turns: results and their calls. It
+// returns nil if there are fewer.
+func lastTurns(list wire.Raw) wire.Raw {
+	var items []json.RawMessage
+	if list.Kind() != '[' || json.Unmarshal(list, &items) != nil || len(items) < 2 {
+		return nil
+	}
+	last := items[len(items)-2:]
+	return slices.Concat(wire.Raw("["), wire.Raw(last[0]), wire.Raw(","), wire.Raw(last[1]), wire.Raw("]"))
 }
 
 // parameterMembers returns the names of the top-level members that hold parameters, or
@@ -151,7 +172,9 @@ func mark(members wire.Object, path []string) wire.Object {
 // merge writes the members in which two bodies of a dialect differ into a client's body.
 func merge(body []byte, d *protocol.Dialect, old, written wire.Object) ([]byte, *llm.Error) {
 	names := parameterMembers(d)
-	other := func(m wire.Member) bool { return m.Name == d.Prompt.Tools || !slices.Contains(names, m.Name) }
+	other := func(m wire.Member) bool {
+		return m.Name == d.Prompt.Tools || m.Name == d.Prompt.Turns || !slices.Contains(names, m.Name)
+	}
 	text, err := merger{d}.merge(body, slices.DeleteFunc(old, other), slices.DeleteFunc(written, other))
 	if err != nil {
 		return nil, protocol.InvalidBody(err)

@@ -34,7 +34,7 @@ func Dialect() *protocol.Dialect {
 		Prompt:         protocol.Prompt{System: "system", Tools: "tools", Turns: "messages"},
 		Parameters: map[string][]string{"sampling.temperature": {"temperature"}, "sampling.top_p": {"top_p"},
 			"output.max_tokens": {"max_tokens"}, "reasoning": {"thinking", "output_config.effort"}},
-		ParameterContext: []string{"top_k", "tools", "tool_choice"}, // a model that thinks accepts not all of them
+		ParameterContext: []string{"top_k", "tools", "tool_choice", "messages"}, // a model that thinks accepts not all of them
 		SealMarks:        []string{`"signature"`, `"redacted_thinking"`},
 		Finishes:         []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
 		Overflow:         tooLong,
