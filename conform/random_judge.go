@@ -128,6 +128,9 @@ func compareFlow(d *diffs, want, got Request, c Cell) {
 	turns := want.Turns[len(system):]
 	if c.Upstream == Anthropic {
 		blank := 0
+		if c.Client == Gemini {
+			turns = usersJoined(turns)
+		}
 		turns, blank = withoutBlank(turns)
 		d.addIf(blank > 0, "blank", "%d blank texts beside media are left out", blank)
 	}
@@ -154,6 +157,19 @@ func compareFlow(d *diffs, want, got Request, c Cell) {
 		break
 	}
 	compareMarks(d, want, got, c)
+}
+
+// usersJoined joins adjacent turns of the user, as a client of Gemini sends them.
+func usersJoined(turns []Turn) []Turn {
+	var out []Turn
+	for _, t := range turns {
+		if n := len(out); n > 0 && t.Role == "user" && out[n-1].Role == "user" {
+			out[n-1].Pieces = slices.Concat(out[n-1].Pieces, t.Pieces)
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 // withoutBlank removes the texts of the user that are blank and have no other text beside them in
