@@ -42,7 +42,7 @@ The column *engine* is text from a real engine (llama.cpp).
 In the last two columns a conversation with calls moves over three vendors and returns to the first: by *failover*, with one vendor
 serving each turn while the others fail, and by a *switch* of models, in the same process or by resuming the conversation. A run checks
 that each request has all prompts, answers, calls and results so far, every seal of the vendor that it goes to, and no seal of another.
-Clients of Chat Completions bring the seals of calls back and not those of texts. Gemini CLI's switch has no calls, because it sends
+Seals on texts come back where the client keeps them: Claude Code does, clients of Chat Completions do not. Gemini CLI's switch has no calls, because it sends
 results twice after ` + "`--resume`" + `.
 
 `)
