@@ -39,9 +39,14 @@ type trip struct {
 	open    *dialogue // nil for an agent that resumes
 }
 
-// several stands for the vendors of a failover in the name of a model, by whose beginning
-// some agents choose their tools.
-var several = &rig.Dialect{Name: "several"}
+// failoverModel is the name of the model with several targets. Some agents choose their
+// tools by its beginning.
+func failoverModel(a *agent) string {
+	if a.model != nil {
+		return a.model(&rig.Dialect{Name: "several"})
+	}
+	return "several"
+}
 
 func newTrip(t *testing.T, a *agent, route []string) *trip {
 	t.Helper()
@@ -55,7 +60,7 @@ func newTrip(t *testing.T, a *agent, route []string) *trip {
 			targets = append(targets, d.Name+"/"+d.Target)
 		}
 	}
-	fmt.Fprintf(&models, "  %s: { targets: [ %s ] }\n", a.modelOn(several), strings.Join(targets, ", "))
+	fmt.Fprintf(&models, "  %s: { targets: [ %s ] }\n", failoverModel(a), strings.Join(targets, ", "))
 	g := rig.StartGateway(t, rig.Build(t), "keys: [ "+rig.ClientKey+" ]\nproviders:\n"+providers.String()+"models:\n"+models.String())
 	c.tap = rig.NewWiretap(t, g.URL)
 	c.s = newSite(t, c.tap.URL, "")
@@ -113,7 +118,7 @@ func (c *trip) change(t *testing.T) {
 
 // failOver has the agent read all files, and another vendor serves each turn.
 func (c *trip) failOver(t *testing.T) {
-	c.s.model = c.a.modelOn(several)
+	c.s.model = failoverModel(c.a)
 	c.say(t, &model{turns: c.turns(len(c.route)), route: c.route})
 	all := strings.Join(fidelities(c.tap.Got.String()), "\n")
 	// A client of Chat does not send reasoning back.
