@@ -40,7 +40,8 @@ type trip struct {
 }
 
 // failoverModel is the name of the model with several targets. Some agents choose their
-// tools by its beginning.
+// tools by its beginning. With "gemini" in it Gemini CLI's failover does not hold: its page
+// says why.
 func failoverModel(a *agent) string {
 	if a.model != nil {
 		return a.model(&rig.Dialect{Name: "several"})
