@@ -139,12 +139,7 @@ type gap struct {
 }
 
 // gaps is the list of known failures. It is empty when all are fixed.
-var gaps = []gap{
-	{"request: signature", "anthropic>gemini", "the signature of streamed text is lost for clients of Messages"},
-	{"response: signature", "anthropic>gemini", "the signature of streamed text is lost for clients of Messages"},
-	{"stream: signature", "anthropic>gemini", "the signature of streamed text is lost for clients of Messages"},
-	{"request: result-space", "*>gemini", "results with media lose white space"},
-}
+var gaps = []gap{}
 
 // knownGap returns why a failure is known, or "".
 func knownGap(kind string, c Cell) string {
