@@ -127,7 +127,7 @@ func compareFlow(d *diffs, want, got Request, c Cell) {
 	}
 	turns := want.Turns[len(system):]
 	if c.Upstream == Anthropic {
-		blank := 0
+		var blank int
 		if c.Client == Gemini {
 			turns = usersJoined(turns)
 		}

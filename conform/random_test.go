@@ -276,7 +276,7 @@ func TestDialoguesAreRepeatable(t *testing.T) {
 		return b.String()
 	}
 	for i := range uint64(20) {
-		if render(5, i) != render(5, i) || render(5, i) == render(6, i) {
+		if first, again := render(5, i), render(5, i); first != again || first == render(6, i) {
 			t.Errorf("dialogue %d does not depend on the seed alone", i)
 		}
 	}

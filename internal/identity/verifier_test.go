@@ -158,7 +158,7 @@ func TestAttacks(t *testing.T) {
 	good := p.keys[0]
 	v := newTestVerifier(t, time.Now, p.issuer())
 	public, _ := json.Marshal(good.Public())
-	der := good.Key.(*rsa.PrivateKey).PublicKey.N.Bytes()
+	der := good.Key.(*rsa.PrivateKey).N.Bytes()
 	hmacKey := func(secret []byte) jose.JSONWebKey {
 		return jose.JSONWebKey{Key: secret, KeyID: "k1", Algorithm: string(jose.HS256)}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // KeycloakPassword is the password of the user "admin" of a Keycloak.
-const KeycloakPassword = "keycloak-of-a-test"
+const KeycloakPassword = "keycloak-of-a-test" //nolint:gosec // it protects nothing
 
 // Keycloak runs a Keycloak from a folder that keycloak.sh has filled. Its data are in memory.
 func Keycloak(t testing.TB, folder string) *Server {
