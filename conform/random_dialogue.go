@@ -48,7 +48,21 @@ func newDialogue(seed, index uint64) dialogue {
 		m.out.rounds = append(m.out.rounds, t)
 	}
 	m.frame()
+	m.out.distinguish(newDice(seed, ^index).word())
 	return m.out
+}
+
+// distinguish adds a word to the first text of the user. A gateway that stores reasoning for clients
+// cannot tell two conversations of one client apart that are equal in every byte.
+func (d *dialogue) distinguish(word string) {
+	for _, t := range d.rounds[0].turns {
+		for i := range t.Pieces {
+			if p := &t.Pieces[i]; t.Role == "user" && p.Kind == kindText && strings.TrimSpace(p.Text) != "" {
+				p.Text += " " + word
+				return
+			}
+		}
+	}
 }
 
 func (m *maker) frame() {
