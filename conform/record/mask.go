@@ -127,8 +127,8 @@ var samples = map[string]string{
 // wrapped is the prefix of a seal that contains the seals of other vendors.
 const wrapped = "aXNvZ2xvc3M6"
 
-// maskSeal masks a signature. If it contains others, maskSeal masks those.
-func maskSeal(s string) string {
+// seal masks a signature. If it contains others, seal masks those and their ids.
+func (r *redactor) seal(s string) string {
 	rest, ok := strings.CutPrefix(s, wrapped)
 	if !ok {
 		return conform.Mask(s)
@@ -144,9 +144,14 @@ func maskSeal(s string) string {
 	var edits []edit
 	for _, vendor := range n.members {
 		for _, m := range vendor.value.members {
-			if m.value.kind == '"' {
-				edits = append(edits, edit{m.value.start, m.value.end, wire.Quote(conform.Mask(m.value.text))})
+			if m.value.kind != '"' {
+				continue
 			}
+			masked := conform.Mask(m.value.text)
+			if ids[m.name] {
+				masked = r.id(m.value.text)
+			}
+			edits = append(edits, edit{m.value.start, m.value.end, wire.Quote(masked)})
 		}
 	}
 	out, _ := apply(string(inside), edits)

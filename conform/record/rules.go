@@ -42,10 +42,10 @@ var containers = set(`messages content contents parts choices message delta tool
 	video_url input_file tool_result thread container prediction web_search_options search_results voiceConfig speechConfig filters action sources stop_details iterations logprobs top_logprobs
 	imageConfig image_config videoMetadata tool_references edits url_citation file_citation container_file_citation document logprobsResult chosenCandidates topCandidates x_groq fieldViolations detail`)
 
-// numbers lists members whose number is a setting or a position.
+// numbers lists members whose number is a setting, a position or a log probability.
 var numbers = set(`temperature top_p topP top_k topK n seed candidateCount candidate_count presence_penalty presencePenalty frequency_penalty frequencyPenalty repetition_penalty
 	max_tokens max_completion_tokens max_output_tokens maxOutputTokens budget_tokens thinkingBudget thinking_budget index created created_at completed_at sequence_number code
-	top_logprobs logprobs responseLogprobs max_tool_calls max_uses dim startIndex endIndex start_index end_index output_index content_index summary_index annotation_index min_p`)
+	top_logprobs logprobs responseLogprobs max_tool_calls max_uses dim startIndex endIndex start_index end_index output_index content_index summary_index annotation_index min_p logprob logProbability avgLogprobs`)
 
 // wholes lists containers in which every number is kept.
 var wholes = set(`usage usageMetadata usage_metadata`)

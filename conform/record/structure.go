@@ -1,8 +1,10 @@
 package record
 
 import (
+	"strconv"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/conform"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -49,6 +51,8 @@ func (w *walk) member(up *node, m member, at place) {
 		w.structure(v, here)
 	case schemas[m.name] && v.kind == '{':
 		w.schema(v, "")
+	case m.name == "bytes" && up.get("token") != nil: // of a log probability
+		w.edits = append(w.edits, edit{v.start, v.end, bytesOf(conform.Mask(up.get("token").text))})
 	case m.name == "response" && at.name == "functionResponse" && wraps(v, up.word("name")):
 		w.free(v.get("content"))
 	case m.name == "input" && strings.HasSuffix(kind, "tool_use"), m.name == "args", m.name == "response" && at.name == "functionResponse":
@@ -58,6 +62,15 @@ func (w *walk) member(up *node, m member, at place) {
 	default:
 		w.free(v)
 	}
+}
+
+// bytesOf returns the bytes of a text as a JSON array.
+func bytesOf(s string) string {
+	list := make([]string, len(s))
+	for i := range len(s) {
+		list[i] = strconv.Itoa(int(s[i]))
+	}
+	return "[" + strings.Join(list, ",") + "]"
 }
 
 // wraps reports whether v contains a tool result beside the tool's name. Some frameworks
@@ -78,7 +91,7 @@ func (w *walk) str(n *node, at place) {
 		w.replace(n, w.r.id(n.text))
 	case w.harmless(n.text, at):
 	case seals[name], name == "data" && (kind == "redacted_thinking" || strings.HasPrefix(kind, "reasoning.")):
-		w.replace(n, maskSeal(n.text))
+		w.replace(n, w.r.seal(n.text))
 	case name == "data" || name == "file_data" || name == "b64_json":
 		w.media(n, at)
 	case arguments[name]:
