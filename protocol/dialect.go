@@ -76,6 +76,11 @@ type Dialect struct {
 	// SealMarks are the quoted names of members that hold sealed reasoning, or refer to it.
 	SealMarks []string
 
+	// Unsigned reports whether the vendor rejects a request because the model requires signatures that
+	// another vendor's model has not made. Such a request is translated, which adds the documented
+	// stand-in. nil: never.
+	Unsigned func(body *wire.Index, model string) bool
+
 	// Extensions are members by which a vendor extends the dialect.
 	Extensions []Extension
 

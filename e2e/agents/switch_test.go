@@ -39,15 +39,9 @@ type trip struct {
 	open    *dialogue // nil for an agent that resumes
 }
 
-// failoverModel is the name of the model with several targets. Some agents choose their
-// tools by its beginning. With "gemini" in it Gemini CLI's failover does not hold: its page
-// says why.
-func failoverModel(a *agent) string {
-	if a.model != nil {
-		return a.model(&rig.Dialect{Name: "several"})
-	}
-	return "several"
-}
+// failoverModel is the name of the model with several targets. Agents choose their tools and
+// what they send back by a part of it.
+func failoverModel(a *agent) string { return a.modelOn(&rig.Dialect{Name: "several"}) }
 
 func newTrip(t *testing.T, a *agent, route []string) *trip {
 	t.Helper()

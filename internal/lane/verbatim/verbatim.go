@@ -33,9 +33,11 @@ type attempt struct {
 }
 
 // Prepare applies the configured edits to the client's body. A conversation that began with another vendor's model may
-// contain seals that the gateway has wrapped and that the vendor would reject. The translating lane takes them out.
+// contain seals that the gateway has wrapped and that the vendor would reject, or lack signatures that it requires. The
+// translating lane takes them out and adds a stand-in.
 func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
-	if c.Operation == protocol.Generate && protocol.HasForeign(c.Body.Text(), c.Dialect.Name) {
+	unsigned := c.Dialect.Unsigned
+	if c.Operation == protocol.Generate && (protocol.HasForeign(c.Body.Text(), c.Dialect.Name) || unsigned != nil && unsigned(&c.Body.Index, t.Model)) {
 		return l.Translate.Prepare(c, t, o)
 	}
 	a := &attempt{lane: l, call: c, target: t}
