@@ -126,7 +126,7 @@ func goFeatures() map[string]func(context.Context, goRun) (any, error) {
 		},
 		"count_tokens": func(ctx context.Context, g goRun) (any, error) {
 			n, err := g.CountTokens(ctx, g.hello)
-			if f := g.Failure(err); f != nil && f.Status == http.StatusNotFound {
+			if f := g.Failure(err); f != nil && f.Status == http.StatusNotImplemented {
 				return report{"refused": true}, nil
 			}
 			return report{"tokens": n}, err

@@ -15,7 +15,7 @@ const (
 	works   = "✓"
 	fails   = "✗"
 	lacking = "–" // the SDK has no such thing
-	refused = "404"
+	refused = "501"
 )
 
 // finish prints the table and holds that the page in the documentation is what this

@@ -105,7 +105,7 @@ async function countTokens(client, model) {
   try {
     return { tokens: (await client.messages.countTokens(rest)).input_tokens };
   } catch (e) {
-    if (e.constructor.name !== 'NotFoundError') throw e;
+    if (e.status !== 501) throw e;
     return { refused: true };
   }
 }

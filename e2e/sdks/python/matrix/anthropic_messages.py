@@ -190,6 +190,6 @@ def count_tokens(client, model):
         count = client.messages.count_tokens(
             model=model, messages=said_by_user(HELLO), system=SYSTEM, tools=TOOLS
         )
-    except anthropic.NotFoundError:
-        return {"refused": True}
+    except anthropic.APIStatusError as e:
+        return {"refused": e.status_code == 501}
     return {"tokens": count.input_tokens}

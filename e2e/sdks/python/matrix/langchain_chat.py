@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from anthropic import NotFoundError
+from anthropic import APIStatusError
 from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import HumanMessage, SystemMessage, ToolMessage
@@ -213,5 +213,5 @@ def cancel(client, model):
 def count_tokens(client, model):
     try:
         return {"tokens": client.plain(model).get_num_tokens_from_messages(HELLO_MESSAGES)}
-    except NotFoundError:
-        return {"refused": True}
+    except APIStatusError as e:
+        return {"refused": e.status_code == 501}

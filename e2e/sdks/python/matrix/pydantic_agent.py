@@ -229,4 +229,4 @@ def count_tokens(client, model):
     try:
         return {"tokens": asyncio.get_event_loop().run_until_complete(counting).input_tokens}
     except ModelHTTPError as e:
-        return {"refused": e.status_code == 404}
+        return {"refused": e.status_code == 501}
