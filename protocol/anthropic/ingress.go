@@ -99,12 +99,20 @@ const rateLimits = "Anthropic-Ratelimit-"
 
 // setRateLimits sets the headers for the limits of a caller.
 func setRateLimits(h http.Header, requests, tokens protocol.RateLimit, now time.Time) {
-	for kind, l := range map[string]protocol.RateLimit{"Requests-": requests, "Tokens-": tokens} {
-		if l.Limit > 0 {
-			h[rateLimits+kind+"Limit"] = []string{strconv.FormatInt(l.Limit, 10)}
-			h[rateLimits+kind+"Remaining"] = []string{strconv.FormatInt(l.Left, 10)}
-			h[rateLimits+kind+"Reset"] = []string{now.Add(l.Reset).UTC().Format(time.RFC3339)}
-		}
+	values := make([]string, 0, 6) // one allocation for all headers
+	set := func(name, value string) {
+		values = append(values, value)
+		h[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	if l := requests; l.Limit > 0 {
+		set(rateLimits+"Requests-Limit", strconv.FormatInt(l.Limit, 10))
+		set(rateLimits+"Requests-Remaining", strconv.FormatInt(l.Left, 10))
+		set(rateLimits+"Requests-Reset", now.Add(l.Reset).UTC().Format(time.RFC3339))
+	}
+	if l := tokens; l.Limit > 0 {
+		set(rateLimits+"Tokens-Limit", strconv.FormatInt(l.Limit, 10))
+		set(rateLimits+"Tokens-Remaining", strconv.FormatInt(l.Left, 10))
+		set(rateLimits+"Tokens-Reset", now.Add(l.Reset).UTC().Format(time.RFC3339))
 	}
 }
 
