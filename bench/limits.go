@@ -44,13 +44,13 @@ func standards() []standard {
 		{figure{"start to ready", "ms", valueOf("start", ours, 10)}, 200, 200, "reached 10; the goal is the limit, because a crowded machine starts late"},
 		{figure{"CPU per request with 100,000 models, to 10 models", "×", func(r *report) (float64, bool) { return r.growth("models", ours) }}, 1.05, 1.25, "reached 0.92 to 1.00; the two sizes run in processes of their own, which moves it"},
 		{figure{"allocations per request, 2 KB in and 1 KB out, verbatim", "allocations", valueOf("request-2k-1k-allocs", ours, 0)}, none, 150, "reached 135; it hardly moves between runs, so a new allocation shows here first"},
-		{figure{"allocations per event, burst of 200, Messages client on Chat upstream", "allocations", valueOf("burst-allocs", oursMessages, 0)}, none, 3.6, "reached 3.05 to 3.20; it hardly moves between runs"},
+		{figure{"allocations per event, burst of 200, Messages client on Chat upstream", "allocations", valueOf("burst-allocs", oursMessages, 0)}, none, 3.9, "reached 3.62, of which 0.2 are for the trailer and the outline that report late losses, and for pings; it hardly moves between runs"},
 		{figure{"answers that failed", "answers", func(r *report) (float64, bool) {
 			failed, asked := r.failures(ours)
 			return float64(failed), asked > 0
 		}}, 0, 0, "an answer that is cut or wrong is never noise"},
 		{figure{"with a store: CPU per request, 2 KB in and 1 KB out, verbatim", "×", ratioOf("store-request", oursStore)}, 1.10, 2.1, "reached 1.5 to 1.6 on a crowded machine; the goal is 1.10, and SQLite in the same process is what is above it"},
-		{figure{"with a store: allocations per request, 2 KB in and 1 KB out, verbatim", "allocations", valueOf("store-request-allocs", oursStore, 0)}, none, 225, "reached 203, of which 135 are without a store; it hardly moves between runs"},
+		{figure{"with a store: allocations per request, 2 KB in and 1 KB out, verbatim", "allocations", valueOf("store-request-allocs", oursStore, 0)}, none, 240, "reached 228, of which 147 are without a store and 8 are for the rate-limit headers of a key; it hardly moves between runs"},
 		{figure{"with a store: CPU per event, burst of 200, verbatim", "×", ratioOf("store-burst", oursStore)}, 1.5, 2.5, "reached 1.76 to 1.86; moved by what moves it without a store, and by how many streams end within one batch of the ledger"},
 		{figure{"with a store: CPU per event, 250 paced streams, verbatim", "×", func(r *report) (float64, bool) {
 			return r.ratio("store-paced", oursStore, storeStreams)
