@@ -167,15 +167,14 @@ identity: { issuers: [{ issuer: %q, audiences: [isogloss], name: preferred_usern
 // is tested.
 func (r *realm) addPeople() {
 	r.call(http.MethodPut, "/main", map[string]any{"passwordPolicy": "hashAlgorithm(pbkdf2-sha256) and hashIterations(1)", "accessTokenLifespan": 3600})
-	var groups, people []map[string]any
 	for i := range keycloakGroups {
-		groups = append(groups, map[string]any{"name": fmt.Sprintf("group-%d", i)})
+		r.call(http.MethodPost, "/main/groups", map[string]any{"name": fmt.Sprintf("group-%d", i)})
 	}
+	var people []map[string]any
 	for i := range keycloakPeople {
 		people = append(people, map[string]any{"username": fmt.Sprintf("user-%d", i), "email": fmt.Sprintf("user-%d@example.com", i), "firstName": "U", "lastName": "Ser", "enabled": true,
 			"groups": []string{fmt.Sprintf("/group-%d", i%keycloakGroups)}, "credentials": []map[string]any{{"type": "password", "value": userPassword}}})
 	}
-	r.call(http.MethodPost, "/main/partialImport", map[string]any{"ifResourceExists": "FAIL", "groups": groups})
 	r.call(http.MethodPost, "/main/partialImport", map[string]any{"ifResourceExists": "FAIL", "users": people})
 }
 
