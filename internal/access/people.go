@@ -137,7 +137,7 @@ func (d *Directory) savePerson(ctx context.Context, p *Person, known *entry) (*e
 		return nil, errUnavailable("the gateway's store, in which your account would be created, is not available; try again", err)
 	}
 	r := known.record
-	r.takeGrants(&p.Record)
+	r.TakeGrants(&p.Record)
 	return newEntry(r), nil
 }
 
@@ -165,7 +165,7 @@ func (r *Record) grantsLike(o *Record) bool {
 		slices.Equal(r.Endpoints, o.Endpoints) && r.Criticality == o.Criticality
 }
 
-// takeGrants copies what rules give.
-func (r *Record) takeGrants(o *Record) {
+// TakeGrants copies what the rules give to a person.
+func (r *Record) TakeGrants(o *Record) {
 	r.Name, r.Team, r.Limit, r.Models, r.Endpoints, r.Criticality = o.Name, o.Team, o.Limit, o.Models, o.Endpoints, o.Criticality
 }

@@ -23,7 +23,7 @@ func (s *Store) SavePerson(ctx context.Context, r access.Record) (access.Record,
 		return r, err
 	}
 	return s.UpdateKey(ctx, r.ID, func(old *access.Record) error {
-		old.Name, old.Team, old.Limit, old.Models, old.Endpoints, old.Criticality = r.Name, r.Team, r.Limit, r.Models, r.Endpoints, r.Criticality
+		old.TakeGrants(&r)
 		return nil
 	})
 }
