@@ -26,13 +26,13 @@ type Key struct {
 type Keys struct {
 	keys      []Key
 	digests   [][sha256.Size]byte
-	wrongKeys *wrongKeys
+	wrongKeys *Failures
 	tenants   []string
 }
 
 // NewKeys returns the set of the given keys.
 func NewKeys(keys []Key) *Keys {
-	k := &Keys{keys: keys, wrongKeys: newWrongKeys()}
+	k := &Keys{keys: keys, wrongKeys: NewFailures()}
 	for _, key := range keys {
 		digest := sha256.Sum256([]byte(key.Secret.Reveal()))
 		k.digests, k.tenants = append(k.digests, digest), append(k.tenants, "key:"+hex.EncodeToString(digest[:]))

@@ -43,7 +43,7 @@ func (c *Clients) Check(r *http.Request) (Caller, *llm.Error) {
 }
 
 // wrongKeys returns the counts of wrong credentials.
-func (c *Clients) wrongKeys() *wrongKeys {
+func (c *Clients) wrongKeys() *Failures {
 	if c.directory != nil {
 		return c.directory.wrongKeys
 	}

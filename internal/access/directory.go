@@ -64,7 +64,7 @@ type Directory struct {
 	o         DirectoryOptions
 	table     atomic.Pointer[table]
 	decoy     *entry // compared with the secret if the id does not exist
-	wrongKeys *wrongKeys
+	wrongKeys *Failures
 
 	flights       singleflight.Group
 	slots         chan struct{} // limits concurrent queries
@@ -89,7 +89,7 @@ func NewDirectory(o DirectoryOptions) *Directory {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	d := &Directory{o: o, wrongKeys: newWrongKeys(), slots: make(chan struct{}, maxLookups), recentLookups: newLookupCache(), loading: make(chan loadJob, 1), startedAt: time.Now()}
+	d := &Directory{o: o, wrongKeys: NewFailures(), slots: make(chan struct{}, maxLookups), recentLookups: newLookupCache(), loading: make(chan loadJob, 1), startedAt: time.Now()}
 	decoy := Digest{Pepper: o.Peppers.Newest()}
 	_, _ = rand.Read(decoy.Sum[:]) // never fails
 	d.decoy = newEntry(Record{Digests: []Digest{decoy}})

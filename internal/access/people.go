@@ -31,6 +31,14 @@ func NewPerson(r Record, role Role, reason string, expires time.Time) *Person {
 	return p
 }
 
+// callerOf returns the caller of a person without an account.
+func (p *Person) callerOf() Caller {
+	if p == nil {
+		return Caller{}
+	}
+	return p.caller
+}
+
 // personPrefix begins the ids of people. The underscore tells them from ids of keys.
 const personPrefix = "person_"
 
@@ -56,19 +64,35 @@ func isToken(text string) bool {
 
 // checkToken authenticates a client with a token. With a store the person has an account in it.
 func (c *Clients) checkToken(r *http.Request, token string) (Caller, *llm.Error) {
-	p, fault := c.tokens.Person(r.Context(), token)
-	switch {
-	case fault != nil && fault.Kind == llm.Authentication:
-		if wait := c.wrongKeys().add(address(r), time.Now()); wait > 0 {
-			return Caller{}, errTooManyWrong(wait)
-		}
-		return Caller{}, fault
-	case fault != nil:
-		return Caller{}, fault
-	case c.directory == nil:
-		return p.caller, nil
+	p, fault := c.verify(r, token)
+	if fault != nil || c.directory == nil {
+		return p.callerOf(), fault
 	}
 	return c.directory.person(r, p)
+}
+
+// verify verifies a token and counts wrong ones.
+func (c *Clients) verify(r *http.Request, token string) (*Person, *llm.Error) {
+	p, fault := c.tokens.Person(r.Context(), token)
+	if fault != nil && fault.Kind == llm.Authentication {
+		if wait := c.wrongKeys().Add(r, time.Now()); wait > 0 {
+			fault = errTooManyWrong(wait)
+		}
+	}
+	return p, fault
+}
+
+// Admit returns the owner of a token if the gateway admits it. A person whose account is revoked, or
+// whose team or organisation is blocked, is not admitted.
+func (c *Clients) Admit(r *http.Request, token string) (*Person, *llm.Error) {
+	if c.tokens == nil || !isToken(token) {
+		return nil, &llm.Error{Kind: llm.Authentication, Code: "invalid_token", Message: "the token is not a signed JWT of a configured identity provider"}
+	}
+	p, fault := c.verify(r, token)
+	if fault == nil && c.directory != nil {
+		_, fault = c.directory.person(r, p)
+	}
+	return p, fault
 }
 
 // Operator authenticates an operator of the admin API, by a key of the store or by a token whose
@@ -78,13 +102,15 @@ func (c *Clients) Operator(r *http.Request) (Record, *llm.Error) {
 	if c.tokens == nil || !isToken(token) {
 		return c.directory.Operator(r)
 	}
-	if _, fault := c.checkToken(r, token); fault != nil {
-		return Record{}, fault
-	}
-	p, fault := c.tokens.Person(r.Context(), token)
+	p, fault := c.Admit(r, token)
 	if fault != nil {
 		return Record{}, fault
 	}
+	return p.Operator()
+}
+
+// Operator returns the person as an operator of the admin API.
+func (p *Person) Operator() (Record, *llm.Error) {
 	if !p.Role.valid() {
 		return Record{}, errNoRole()
 	}

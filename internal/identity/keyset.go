@@ -212,7 +212,7 @@ func (s *keySet) locate(ctx context.Context) (string, error) {
 	if err := provider.Claims(&document); err != nil {
 		return "", err
 	}
-	if err := checkURL(document.JWKS); err != nil {
+	if err := CheckURL(document.JWKS); err != nil {
 		return "", fmt.Errorf("jwks_uri of the discovery document: %w", err)
 	}
 	s.mu.Lock()
@@ -287,8 +287,8 @@ func usable(k jose.JSONWebKey) bool {
 	return !isRSA || pub.N.BitLen() >= minRSABits
 }
 
-// checkURL reports why an address of an identity provider is not accepted. Plain HTTP is for loopback.
-func checkURL(text string) error {
+// CheckURL reports why an address of an identity provider is not accepted. Plain HTTP is for loopback.
+func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "":
@@ -303,9 +303,10 @@ func checkURL(text string) error {
 	return fmt.Errorf("%q is not https", text)
 }
 
-// newClient returns the client for an issuer's documents. It follows no redirects, which could lead
-// to another server.
-func newClient(ca string) (*http.Client, error) {
+// NewClient returns the HTTP client for an issuer whose servers have certificates of a CA; an empty
+// one is the system's. It bounds times and sizes. It follows no redirects, which could lead to
+// another server.
+func NewClient(ca string) (*http.Client, error) {
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true,
 		TLSHandshakeTimeout: fetchTimeout, MaxResponseHeaderBytes: 64 << 10, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
 	if ca != "" {

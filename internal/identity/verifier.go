@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -59,7 +60,7 @@ func newVerifier(issuers []Issuer, now func() time.Time) (*Verifier, error) {
 	}
 	v := &Verifier{issuers: map[string]*issuer{}, verified: cache, now: now}
 	for _, i := range issuers {
-		client, err := newClient(i.CA)
+		client, err := NewClient(i.CA)
 		if err != nil {
 			return nil, err
 		}
@@ -148,6 +149,30 @@ func (v *Verifier) check(ctx context.Context, token string) (*access.Person, *ll
 			Message: "the token is valid, but no rule of the gateway admits its owner; ask the gateway's operator"}
 	}
 	return i.person(t, c, rule, why), nil
+}
+
+// SignedIn checks the ID token of a sign-in: an issuer made it for a client and for a nonce. It
+// returns the mail address of its owner, empty if the issuer has not verified it.
+func (v *Verifier) SignedIn(ctx context.Context, url, client, nonce, token string) (mail string, err error) {
+	i := v.issuers[url]
+	if i == nil {
+		return "", fmt.Errorf("the issuer %s is not configured", url)
+	}
+	t, err := i.verify.Verify(ctx, token)
+	if err != nil {
+		return "", err
+	}
+	if !slices.Contains(t.Audience, client) || subtle.ConstantTimeCompare([]byte(t.Nonce), []byte(nonce)) != 1 {
+		return "", errors.New("the ID token is for another client or another sign-in")
+	}
+	var c struct {
+		Mail     string `json:"email"`
+		Verified bool   `json:"email_verified"`
+	}
+	if t.Claims(&c) != nil || !c.Verified {
+		return "", nil
+	}
+	return c.Mail, nil
 }
 
 // checkUse checks that a token was made for the gateway.

@@ -91,7 +91,7 @@ func TestWrongStaticKeys(t *testing.T) {
 // TestWrongKeysByHousehold checks that an IPv6 /64 counts as one client, and an IPv4 address as
 // one.
 func TestWrongKeysByHousehold(t *testing.T) {
-	w, now := newWrongKeys(), time.Now()
+	w, now := NewFailures(), time.Now()
 	at := netip.MustParseAddr
 	for i := range wrongPerMinute {
 		w.add(netip.AddrFrom16([16]byte{0x20, 1, 15: byte(i)}), now)
@@ -108,7 +108,7 @@ func TestWrongKeysByHousehold(t *testing.T) {
 }
 
 func TestWrongKeysHasABound(t *testing.T) {
-	w, now := newWrongKeys(), time.Now()
+	w, now := NewFailures(), time.Now()
 	for i := range uint32(10 * wrongAddresses) {
 		var a [4]byte
 		binary.BigEndian.PutUint32(a[:], i)

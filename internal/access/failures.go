@@ -16,21 +16,30 @@ const (
 	wrongAddresses = 8192
 )
 
-// wrongKeys limits each address to twenty wrong keys per minute. Beyond that, wrong keys get a
+// Failures limits each address to twenty wrong credentials per minute. Beyond that, wrong keys get a
 // wait, and unknown ids are not looked up in the store. Correct keys from the address are still
 // accepted: many clients may share an address, and checking a known key costs less than refusing
 // it.
-type wrongKeys struct {
+type Failures struct {
 	mu      sync.Mutex
 	expires twoGenerationMap[netip.Addr, time.Time] // when all wrong keys of an address are forgiven
 }
 
-func newWrongKeys() *wrongKeys {
-	return &wrongKeys{expires: newTwoGenerationMap[netip.Addr, time.Time](wrongAddresses)}
+// NewFailures returns an empty count.
+func NewFailures() *Failures {
+	return &Failures{expires: newTwoGenerationMap[netip.Addr, time.Time](wrongAddresses)}
+}
+
+// Add counts a failure of a client, or returns the wait if its address is over the limit.
+func (w *Failures) Add(r *http.Request, now time.Time) time.Duration { return w.add(address(r), now) }
+
+// Wait returns how long a client has to wait before its next failure; 0: not at all.
+func (w *Failures) Wait(r *http.Request, now time.Time) time.Duration {
+	return w.wait(address(r), now)
 }
 
 // wait returns how long an address has to wait before the next wrong key; 0: not at all.
-func (w *wrongKeys) wait(from netip.Addr, now time.Time) time.Duration {
+func (w *Failures) wait(from netip.Addr, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	until, _ := w.expires.get(networkOf(from))
@@ -38,7 +47,7 @@ func (w *wrongKeys) wait(from netip.Addr, now time.Time) time.Duration {
 }
 
 // add counts a wrong key, or returns the wait if the address is over its limit.
-func (w *wrongKeys) add(from netip.Addr, now time.Time) time.Duration {
+func (w *Failures) add(from netip.Addr, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	from = networkOf(from)
@@ -54,11 +63,11 @@ func (w *wrongKeys) add(from netip.Addr, now time.Time) time.Duration {
 }
 
 // reject counts a wrong key and returns the error. A missing key is not counted.
-func (w *wrongKeys) reject(r *http.Request, sent string, now time.Time) *llm.Error {
+func (w *Failures) reject(r *http.Request, sent string, now time.Time) *llm.Error {
 	if sent == "" {
 		return errNoKey()
 	}
-	if wait := w.add(address(r), now); wait > 0 {
+	if wait := w.Add(r, now); wait > 0 {
 		return errTooManyWrong(wait)
 	}
 	return errWrongKey()

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestSignIns checks that a device code is taken once, that only a waiting sign-in can be approved,
+// and that expired ones are gone.
+func TestSignIns(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s, now := open(), time.Now()
+		ctx := t.Context()
+		for _, id := range []string{"a", "b"} {
+			no(t, s.AddSignIn(ctx, SignIn{ID: id, Code: "code-" + id, Status: SignInPending, Seal: []byte{1}, Expires: now.Add(time.Minute)}, now))
+		}
+		n, err := s.TakeSignIn(ctx, "a", now)
+		no(t, err)
+		if n.Status != SignInPending || !n.Polled.IsZero() {
+			t.Errorf("%+v", n)
+		}
+		if n, err = s.TakeSignIn(ctx, "a", now.Add(time.Second)); err != nil || n.Polled.UnixNano() != now.UnixNano() {
+			t.Errorf("%+v, %v: polled at %v", n, err, now)
+		}
+		if n, err = s.PendingSignIn(ctx, "code-a", now); err != nil || n.ID != "a" {
+			t.Errorf("%+v, %v", n, err)
+		}
+		no(t, s.FinishSignIn(ctx, "code-a", SignInApproved, []byte("sealed"), now))
+		if err := s.FinishSignIn(ctx, "code-a", SignInApproved, []byte("other"), now); !errors.Is(err, ErrNoSignIn) {
+			t.Errorf("approved twice: %v", err)
+		}
+		var taken atomic.Int32
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if n, err := s.TakeSignIn(ctx, "a", now); err == nil && string(n.Tokens) == "sealed" {
+					taken.Add(1)
+				} else if !errors.Is(err, ErrNoSignIn) {
+					t.Error(n, err)
+				}
+			})
+		}
+		all.Wait()
+		if taken.Load() != 1 {
+			t.Errorf("the code was taken %d times", taken.Load())
+		}
+		if err := s.FinishSignIn(ctx, "code-b", SignInApproved, nil, now.Add(2*time.Minute)); !errors.Is(err, ErrNoSignIn) {
+			t.Errorf("an expired sign-in was approved: %v", err)
+		}
+		if _, err := s.TakeSignIn(ctx, "b", now.Add(2*time.Minute)); !errors.Is(err, ErrNoSignIn) {
+			t.Errorf("an expired sign-in was taken: %v", err)
+		}
+	})
+}
+
+// TestSessions checks that sessions end, are renewed, and cannot be taken as device codes.
+func TestSessions(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s, now := open(), time.Now()
+		ctx := t.Context()
+		no(t, s.AddSignIn(ctx, SignIn{ID: "s", Status: SignInSession, Seal: []byte{1}, Tokens: []byte("one"), Expires: now.Add(time.Minute)}, now))
+		for _, err := range []error{
+			s.FinishSignIn(ctx, "s", SignInApproved, nil, now),
+			second(s.TakeSignIn(ctx, "s", now)), second(s.PendingSignIn(ctx, "s", now)), second(s.Session(ctx, "s", now.Add(time.Hour))),
+		} {
+			if !errors.Is(err, ErrNoSignIn) {
+				t.Errorf("%v", err)
+			}
+		}
+		no(t, s.RenewSession(ctx, "s", []byte("two")))
+		if n, err := s.Session(ctx, "s", now); err != nil || string(n.Tokens) != "two" {
+			t.Errorf("%+v, %v", n, err)
+		}
+		no(t, s.EndSession(ctx, "s"))
+		if _, err := s.Session(ctx, "s", now); !errors.Is(err, ErrNoSignIn) {
+			t.Errorf("the session is still there: %v", err)
+		}
+	})
+}
+
+func second(_ SignIn, err error) error { return err }
