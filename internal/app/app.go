@@ -121,7 +121,7 @@ func Run(ctx context.Context, o Options) error {
 	sock := newCaptureSocket(gateway, shared, observer.Logger(), o.Version)
 	catalog := newCatalog(gateway.Client(), observer.Logger())
 	defer catalog.Close()
-	now := &current{gateway: gateway, stores: shared, catalog: catalog, started: time.Now()}
+	now := &current{gateway: gateway, stores: shared, catalog: catalog, logger: observer.Logger(), started: time.Now()}
 	if err := now.load(cfg); err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package app
 
 import (
-	"net/http"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,8 +13,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/signin"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
-	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // current combines the configuration that was last loaded with the workers that were
@@ -23,10 +23,12 @@ type current struct {
 	gateway *relay.Relay
 	stores  *stores
 	catalog *models.Catalog
+	logger  *slog.Logger
 	started time.Time
 	keys    *access.Keys       // of the configuration
 	people  *identity.Verifier // nil: no identity provider is configured
 	clients atomic.Pointer[access.Clients]
+	signIn  atomic.Pointer[signin.Server]
 
 	mu      sync.Mutex
 	cfg     *config.Config
@@ -46,6 +48,10 @@ func (c *current) load(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	signIn, err := c.newSignIn(cfg, people)
+	if err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	people.Adopt(c.people)
@@ -53,6 +59,7 @@ func (c *current) load(cfg *config.Config) error {
 	c.keys = c.keys.Renew(newKeys(cfg.Keys))
 	limit.Config(cfg.Overload).SetRuntimeLimit()
 	c.use()
+	c.signIn.Store(signIn)
 	return nil
 }
 
@@ -80,11 +87,6 @@ func (c *current) newClients() *access.Clients {
 		return access.NewClients(c.keys, c.stores.keys, nil)
 	}
 	return access.NewClients(c.keys, c.stores.keys, c.people)
-}
-
-// Operator implements admin.Operators with the configuration in use.
-func (c *current) Operator(r *http.Request) (access.Record, *llm.Error) {
-	return c.clients.Load().Operator(r)
 }
 
 // config returns the configuration in use and when it was loaded.

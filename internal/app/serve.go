@@ -17,6 +17,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
+	"github.com/isogloss-gateway/isogloss/internal/signin"
 )
 
 // Limits of client connections. readTimeout holds for whole requests, also for bodies that
@@ -67,7 +68,7 @@ func (s *servers) listenData(ctx context.Context, p Process, o *operations) erro
 	s.abort = abort
 	most := limit.Config(o.cfg.Overload).Connections()
 	s.conns = conns.New(conns.Options{Limit: most, PerAddress: most / 2, Proxies: o.cfg.Proxies, Logger: o.observer.Logger()})
-	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.Origins, Proxies: o.cfg.Proxies}.Handler(&closeWhenLeaving{o.gateway, &s.leaving}), o.observer)
+	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.Origins, Proxies: o.cfg.Proxies}.Handler(&closeWhenLeaving{o.current.withSignIn(o.gateway, (*signin.Server).Client), &s.leaving}), o.observer)
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
 	s.data.ConnState = s.conns.Note
 	s.data.TLSConfig, err = publicTLS(o.cfg, o.observer.Logger())
@@ -78,7 +79,7 @@ func (s *servers) listenAdmin(ctx context.Context, p Process, o *operations) err
 	l, err := p.Listen(ctx, "admin", o.cfg.Admin.Listen)
 	switch {
 	case err == nil:
-		s.admin = newServer(l, &closeWhenLeaving{o.handler(), &s.leaving}, o.observer)
+		s.admin = newServer(l, &closeWhenLeaving{o.current.withSignIn(o.handler(), (*signin.Server).Admin), &s.leaving}, o.observer)
 		s.admin.TLSConfig, err = newTLS("admin.tls", o.cfg.Admin.TLS, o.observer.Logger())
 		return err
 	case o.cfg.Admin.Explicit:

@@ -30,6 +30,7 @@ type Config struct {
 	Shutdown  Shutdown
 	Keys      []Key // client keys in the file
 	Identity  []Issuer
+	SignIn    *SignIn // nil: none
 	Providers []*provider.Provider
 	Models    []Model
 	Timeouts  provider.Timeouts // the file's own; a Target's are already resolved

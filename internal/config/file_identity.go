@@ -1,11 +1,46 @@
 package config
 
+import "github.com/isogloss-gateway/isogloss/internal/secret"
+
 // identityFile is the sign-in of people and workloads with tokens of identity providers.
 type identityFile struct {
 	at
 	// Identity providers whose tokens are accepted instead of keys.
 	Issuers []issuerFile `key:"issuers"`
+	// Sign-in in the browser, for command-line clients such as Claude Code and
+	// `isogloss login`, and for operators. It needs a store.
+	SignIn signInFile `key:"sign_in"`
 }
+
+// signInFile is the gateway as a client of an identity provider.
+type signInFile struct {
+	at
+	// URL of the client port, as people reach it. The identity provider must accept its
+	// path `/oauth/callback` as a redirect address.
+	URL string `key:"url" example:"https://gateway.example.com"`
+	// URL of the admin port, as operators reach it. The identity provider must accept its
+	// path `/login/callback` as a redirect address. Without it operators use keys or
+	// tokens.
+	Admin string `key:"admin" example:"https://gateway.example.com:8081"`
+	// The issuer of identity.issuers at which people sign in. The default is the first.
+	Issuer string `key:"issuer" example:"https://idp.example.com/realms/main"`
+	// Id of the gateway at the identity provider.
+	Client string `key:"client" example:"isogloss"`
+	// Secret of the gateway at the identity provider. The default is none: a public
+	// client.
+	Secret secret.String `key:"secret" example:"${SIGN_IN_SECRET}"`
+	// Scopes that are requested. The default is openid and email.
+	Scopes []string `key:"scopes" example:"[openid, email, offline_access]"`
+	// Which token clients get. The default is access_token. Choose id_token for a
+	// provider whose access tokens are not signed JWTs, such as Google.
+	Token tokenName `key:"token" example:"id_token"`
+	// Text that Claude Code shows before the sign-in, of at most 500 characters.
+	Notice string `key:"notice" example:"For employees of Example Inc."`
+}
+
+type tokenName string
+
+func (tokenName) options() []string { return []string{"access_token", "id_token"} }
 
 // issuerFile is an OpenID Connect provider, or another issuer of signed JWTs.
 type issuerFile struct {

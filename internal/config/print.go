@@ -36,6 +36,9 @@ func (c Config) String() string {
 	for _, i := range c.Identity {
 		line("identity %s rules=%d", i.URL, len(i.Rules))
 	}
+	if s := c.SignIn; s != nil {
+		line("sign_in %s admin=%s issuer=%s client=%s", s.URL, s.Admin, s.Issuer, s.Client)
+	}
 	line("timeouts %s", timeoutsText(c.Timeouts))
 	line("retries attempts=%d", c.Retries.Attempts)
 	line("overload requests=%d per_key=%d per_target=%d queue=%d wait=%s adaptive=%t memory=%s", c.Overload.Requests, c.Overload.PerKey,

@@ -48,6 +48,7 @@ func (f *file) resolveOwn(ps *Problems) *Config {
 		Log:       f.Log.resolve(ps),
 		Traces:    f.Traces.resolve(ps),
 	}
+	c.SignIn = f.Identity.SignIn.resolve(c.Identity, f.has("store"), ps)
 	f.resolveStores(c, ps)
 	f.checkListen(ps)
 	return c

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/signin"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// newSignIn returns the sign-in of a configuration, nil if it has none.
+func (c *current) newSignIn(cfg *config.Config, verifier signin.Verifier) (*signin.Server, error) {
+	f := cfg.SignIn
+	if f == nil || c.stores.store == nil {
+		return nil, nil
+	}
+	s, err := signin.New(signin.Options{URL: f.URL, Admin: f.Admin, Issuer: f.Issuer, CA: f.CA, Client: f.Client, Secret: f.Secret, Scopes: f.Scopes,
+		IDToken: f.IDToken, Notice: f.Notice, People: c, Verifier: verifier, Store: c.stores.store, Logger: c.logger})
+	if err != nil {
+		return nil, fmt.Errorf("identity.sign_in: %w", err)
+	}
+	return s, nil
+}
+
+// Admit implements signin.People with the configuration in use.
+func (c *current) Admit(r *http.Request, token string) (*access.Person, *llm.Error) {
+	return c.clients.Load().Admit(r, token)
+}
+
+// Operator implements admin.Operators with the configuration in use. A browser has a session, other
+// clients a key or a token.
+func (c *current) Operator(r *http.Request) (access.Record, *llm.Error) {
+	if s := c.signIn.Load(); r.Header.Get("Authorization") == "" && s.HasSession(r) {
+		return s.Operator(r)
+	}
+	return c.clients.Load().Operator(r)
+}
+
+// withSignIn serves the paths of the sign-in of people, and others by next.
+func (c *current) withSignIn(next http.Handler, find func(*signin.Server, string) http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := next
+		if s := c.signIn.Load(); s != nil {
+			if own := find(s, r.URL.Path); own != nil {
+				h = own
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
