@@ -125,7 +125,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := now.load(cfg); err != nil {
 		return err
 	}
-	shared.run(gateway, observer, now.found)
+	shared.run(gateway, observer, now)
 	if err := shared.ready(ctx); err != nil {
 		return err
 	}

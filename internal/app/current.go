@@ -27,6 +27,7 @@ type current struct {
 	started time.Time
 	keys    *access.Keys       // of the configuration
 	people  *identity.Verifier // nil: no identity provider is configured
+	revoked identity.Revoked   // tokens
 	clients atomic.Pointer[access.Clients]
 	signIn  atomic.Pointer[signin.Server]
 
@@ -47,6 +48,9 @@ func (c *current) load(cfg *config.Config) error {
 	people, err := newVerifier(cfg.Identity)
 	if err != nil {
 		return err
+	}
+	if people != nil {
+		people.Revoked = &c.revoked
 	}
 	signIn, err := c.newSignIn(cfg, people)
 	if err != nil {

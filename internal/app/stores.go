@@ -19,6 +19,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/replay"
+	"github.com/isogloss-gateway/isogloss/internal/signin"
 	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -176,7 +177,7 @@ func (s *stores) ready(ctx context.Context) error {
 
 // run starts the background work, which close ends. publish receives the discovered
 // workers.
-func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, publish func(discover.Snapshot)) {
+func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *current) {
 	ctx, end := context.WithCancel(context.Background())
 	s.end = end
 	if s.store != nil {
@@ -184,13 +185,16 @@ func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, publish f
 		s.running.Go(func() { s.quotas.Run(ctx) })
 		s.running.Go(func() { gateway.Owners.Run(ctx, s.store, observer.Logger()) })
 		s.running.Go(func() { s.spool.Drain(ctx, s.store, s.quotas) })
+		if now.people != nil {
+			s.running.Go(func() { signin.WatchRevoked(ctx, s.store, &now.revoked) })
+		}
 	}
 	observer.WatchStores(s.snapshot)
 	if s.discovery != nil {
 		first := sync.OnceFunc(func() { close(s.found) })
 		s.running.Go(func() {
-			s.discovery.Run(ctx, func(now discover.Snapshot) {
-				publish(now)
+			s.discovery.Run(ctx, func(workers discover.Snapshot) {
+				now.found(workers)
 				first()
 			})
 		})

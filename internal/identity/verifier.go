@@ -41,6 +41,9 @@ type Verifier struct {
 	issuers  map[string]*issuer
 	verified *otter.Cache[[sha256.Size]byte, *access.Person]
 	now      func() time.Time
+
+	// Revoked has tokens that are refused. It may be nil. Set it before the first use.
+	Revoked *Revoked
 }
 
 // issuer is a configured issuer with its keys.
@@ -103,6 +106,9 @@ func (s *keySet) adopt(old *keySet) {
 // Person returns whom a token admits. The result is shared and read-only.
 func (v *Verifier) Person(ctx context.Context, token string) (*access.Person, *llm.Error) {
 	digest := sha256.Sum256([]byte(token))
+	if v.Revoked.has(digest) {
+		return nil, errToken("revoked_token", "the token was revoked by a sign-out; sign in again", nil)
+	}
 	if p, ok := v.verified.GetIfPresent(digest); ok && v.now().Before(p.Expires) {
 		return p, nil
 	}

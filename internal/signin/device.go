@@ -242,14 +242,14 @@ func (s *Server) renew(r *http.Request, refresh string) (tokens, error) {
 	return t, err
 }
 
-// serveRevoke ends a token at the identity provider.
+// serveRevoke ends a token (RFC 7009): an access token here, and either kind at the identity provider.
 func (s *Server) serveRevoke(w http.ResponseWriter, r *http.Request) {
 	token := r.PostFormValue("token")
 	if token == "" {
 		writeError(w, http.StatusBadRequest, "invalid_request", "the token is missing", 0)
 		return
 	}
-	if err := s.provider.revoke(r.Context(), token); err != nil {
+	if err := errors.Join(s.revokeBearer(r, token), s.provider.revoke(r.Context(), token)); err != nil {
 		s.unavailable(w, "a token cannot be revoked", err)
 		return
 	}

@@ -29,6 +29,7 @@ type Options struct {
 
 	People   People
 	Verifier Verifier
+	Revoked  *identity.Revoked // of this node
 	Store    Store
 	Logger   *slog.Logger
 }
@@ -52,6 +53,8 @@ type Store interface {
 	Session(ctx context.Context, id string, now time.Time) (store.SignIn, error)
 	RenewSession(ctx context.Context, id string, tokens []byte) error
 	EndSession(ctx context.Context, id string) error
+	RevokeToken(ctx context.Context, digest string, expires, now time.Time) error
+	RevokedTokens(ctx context.Context, now time.Time) ([]string, error)
 	Audit(ctx context.Context, e store.Entry) error
 }
 

@@ -63,12 +63,14 @@ func newGateway(t *testing.T) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.server, err = New(Options{URL: g.client, Admin: g.admin, Issuer: g.idp.server.URL, Client: testClient, Secret: testSecret, Scopes: []string{"openid"}, Notice: "Employees only.",
+	v.Revoked = &identity.Revoked{}
+	g.server, err = New(Options{Revoked: v.Revoked, URL: g.client, Admin: g.admin, Issuer: g.idp.server.URL, Client: testClient, Secret: testSecret, Scopes: []string{"openid"}, Notice: "Employees only.",
 		People: admitter{access.NewClients(access.NewKeys(nil), nil, v), g}, Verifier: v, Store: g.store, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Store(g.server)
+	go WatchRevoked(t.Context(), g.store, v.Revoked)
 	return g
 }
 
@@ -264,6 +266,17 @@ func TestDeviceFlow(t *testing.T) {
 	}
 	wantError(t, g.refreshWith(t, refresh), 401, "invalid_grant") // used before
 	wantError(t, g.refreshWith(t, ""), 401, "invalid_grant")
+	if _, fault := g.server.o.People.Admit(httptest.NewRequest("GET", "/", http.NoBody), access); fault != nil {
+		t.Fatal(fault)
+	}
+	for range 2 { // the second time the token is refused already
+		if p := newBrowser(t).do("POST", g.client+revokePath, url.Values{"token": {access}}); p.status != 200 {
+			t.Errorf("%d %s", p.status, p.text)
+		}
+		if _, fault := g.server.o.People.Admit(httptest.NewRequest("GET", "/", http.NoBody), access); fault == nil || fault.Code != "revoked_token" {
+			t.Errorf("a revoked token: %v", fault)
+		}
+	}
 	if n := g.audited(t, "sign-in"); n != 1 {
 		t.Errorf("%d sign-ins in the audit log, want 1", n)
 	}

@@ -28,6 +28,7 @@ const (
 	SignInApproved SignInStatus = "approved"
 	SignInDenied   SignInStatus = "denied"
 	SignInSession  SignInStatus = "session"
+	tokenRevoked   SignInStatus = "revoked"
 )
 
 // maxPending is the number of device codes that may wait for approval.
@@ -67,7 +68,7 @@ func (s *Store) AddSignIn(ctx context.Context, n SignIn, now time.Time) error {
 		if n.Status == SignInPending && waiting >= maxPending {
 			return ErrTooManySignIns
 		}
-		args := []any{n.ID, n.Code, string(n.Status), n.Seal, orEmpty(n.Tokens), nanos(n.Polled), nanos(n.Expires)}
+		args := []any{n.ID, n.Code, string(n.Status), orEmpty(n.Seal), orEmpty(n.Tokens), nanos(n.Polled), nanos(n.Expires)}
 		return c.exec(ctx, `INSERT INTO sign_ins (`+signInColumns+`) VALUES `+placeholders(1, len(args)), args...)
 	})
 }
@@ -112,6 +113,32 @@ func (s *Store) RenewSession(ctx context.Context, id string, tokens []byte) erro
 // EndSession removes a session.
 func (s *Store) EndSession(ctx context.Context, id string) error {
 	return s.changeSignIn(ctx, `DELETE FROM sign_ins WHERE id = $1 AND status = $2 RETURNING id`, id, string(SignInSession))
+}
+
+// maxRevoked is the number of revoked tokens that are kept until they expire.
+const maxRevoked = 100_000
+
+// RevokeToken records until when a token, known by its digest, must be refused.
+func (s *Store) RevokeToken(ctx context.Context, digest string, expires, now time.Time) error {
+	err := s.AddSignIn(ctx, SignIn{ID: digest, Status: tokenRevoked, Expires: expires}, now)
+	if s.kind.is(err, duplicate) {
+		return nil
+	}
+	return err
+}
+
+// RevokedTokens returns the digests of the tokens that must be refused.
+func (s *Store) RevokedTokens(ctx context.Context, now time.Time) (digests []string, err error) {
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		digests = nil
+		return c.rows(ctx, func(row scan) error {
+			var d string
+			err := row(&d)
+			digests = append(digests, d)
+			return err
+		}, `SELECT id FROM sign_ins WHERE status = $1 AND expires >= $2 ORDER BY expires DESC LIMIT $3`, string(tokenRevoked), nanos(now), maxRevoked)
+	})
+	return digests, err
 }
 
 // changeSignIn runs a statement that returns the id of the sign-in that it changes.

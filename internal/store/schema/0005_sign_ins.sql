@@ -1,9 +1,10 @@
--- Sign-ins of people: device codes that wait for approval, and sessions of operators' browsers. The
--- store has digests of their secrets only, and tokens are sealed with keys that it does not have.
+-- Sign-ins of people: device codes that wait for approval, sessions of operators' browsers, and
+-- tokens that were revoked before they expire. The store has digests of secrets only, and tokens
+-- are sealed with keys that it does not have.
 CREATE TABLE sign_ins (
-  id      TEXT   NOT NULL PRIMARY KEY, -- digest of the device code, or of the session's secret
-  code    TEXT   NOT NULL,             -- digest of the user code; equal to id for a session
-  status  TEXT   NOT NULL,             -- pending, approved, denied or session
+  id      TEXT   NOT NULL PRIMARY KEY, -- digest of the device code, of the session's secret, or of the revoked token
+  code    TEXT   NOT NULL,             -- digest of the user code; equal to id for others
+  status  TEXT   NOT NULL,             -- pending, approved, denied, session or revoked
   seal    BYTEA  NOT NULL,             -- public key with which tokens are sealed
   tokens  BYTEA  NOT NULL,             -- sealed
   polled  BIGINT NOT NULL,             -- when the device asked last
