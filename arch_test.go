@@ -74,7 +74,9 @@ var allowed = map[string][]string{
 	"internal/discover":       {"internal/secret"},
 	"internal/access":         {"internal/agents", "internal/quota", "internal/secret", "llm"},
 	"internal/identity":       {"internal/access", "internal/quota", "llm"},
+	"internal/login":          {},
 	"internal/signin":         {"internal/access", "internal/identity", "internal/secret", "internal/store", "llm"},
+	"internal/signintest":     {},
 	"internal/store":          {"internal/access", "internal/quota", "internal/usage", "llm"},
 	"internal/admin":          {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"},
 	"internal/observe":        {"llm"},
@@ -97,7 +99,7 @@ var allowed = map[string][]string{
 
 	"bench": {"internal/testrig"}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/usage", "internal/handover", "internal/relay", "llm", "conform", "conform/record"},
+	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/login", "internal/usage", "internal/handover", "internal/relay", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

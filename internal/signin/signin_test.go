@@ -19,13 +19,14 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/identity"
+	"github.com/isogloss-gateway/isogloss/internal/signintest"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // gateway is a running sign-in with a store in a file, an identity provider, and a client of it.
 type gateway struct {
-	*idp
+	*signintest.Provider
 	server *Server
 	store  *store.Store
 	file   string
@@ -50,13 +51,13 @@ func newGateway(t *testing.T) *gateway {
 		return ts.URL
 	}
 	g.client, g.admin = serve((*Server).Client), serve((*Server).Admin)
-	g.idp = newIDP(t, g.client+callbackPath, g.admin+loginCallbackPath)
+	g.Provider = signintest.New(t, g.client+callbackPath, g.admin+loginCallbackPath)
 	var err error
 	if g.store, err = store.Open(t.Context(), "sqlite:"+g.file, store.Options{Migrate: true}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.store.Close() })
-	v, err := identity.New([]identity.Issuer{{URL: g.idp.server.URL, Audiences: []string{"gateway"}, Rules: []identity.Rule{
+	v, err := identity.New([]identity.Issuer{{URL: g.URL(), Audiences: []string{signintest.Audience}, Rules: []identity.Rule{
 		{When: []identity.Condition{{Claim: "groups", Values: []string{"llm-ops"}}}, Grant: identity.Grant{Org: "acme", Role: access.Auditor}},
 		{When: []identity.Condition{{Claim: "groups", Values: []string{"llm-search"}}}, Grant: identity.Grant{Org: "acme", Team: "search"}},
 	}}})
@@ -64,7 +65,7 @@ func newGateway(t *testing.T) *gateway {
 		t.Fatal(err)
 	}
 	v.Revoked = &identity.Revoked{}
-	g.server, err = New(Options{Revoked: v.Revoked, URL: g.client, Admin: g.admin, Issuer: g.idp.server.URL, Client: testClient, Secret: testSecret, Scopes: []string{"openid"}, Notice: "Employees only.",
+	g.server, err = New(Options{Revoked: v.Revoked, URL: g.client, Admin: g.admin, Issuer: g.URL(), Client: signintest.Client, Secret: signintest.Secret, Scopes: []string{"openid"}, Notice: "Employees only.",
 		People: admitter{access.NewClients(access.NewKeys(nil), nil, v), g}, Verifier: v, Store: g.store, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +186,7 @@ func (g *gateway) signIn(t *testing.T, subject string) map[string]any {
 	device, user := g.start(t)
 	b := newBrowser(t)
 	to := b.do("POST", g.client+verifyPath, url.Values{"user_code": {user}}).onward(t)
-	if p := b.do("GET", g.approve(to, subject), nil); p.status != 200 || !strings.Contains(p.text, "return to your terminal") {
+	if p := b.do("GET", g.Approve(to, subject), nil); p.status != 200 || !strings.Contains(p.text, "return to your terminal") {
 		t.Fatalf("%d %s", p.status, p.text)
 	}
 	p := g.poll(t, device)
@@ -234,7 +235,7 @@ func TestDeviceFlow(t *testing.T) {
 	}
 	to := b.do("POST", g.client+verifyPath, url.Values{"user_code": {strings.ToLower(strings.ReplaceAll(user, "-", " "))}}).onward(t)
 	wantError(t, g.poll(t, device), 400, "slow_down")
-	if p := b.do("GET", g.approve(to, "ann"), nil); p.status != 200 {
+	if p := b.do("GET", g.Approve(to, "ann"), nil); p.status != 200 {
 		t.Fatalf("%d %s", p.status, p.text)
 	}
 	raw, err := os.ReadFile(g.file + "-wal")
@@ -297,9 +298,9 @@ func TestSignInRefused(t *testing.T) {
 	}
 	wantError(t, g.poll(t, device), 400, "access_denied")
 
-	g.set(func() { g.groups = []string{"sales"} })
+	g.Set(func(s *signintest.State) { s.Groups = []string{"sales"} })
 	b, device, to = begin()
-	if p := b.do("GET", g.approve(to, "eve"), nil); p.status != 403 || !strings.Contains(p.text, "does not admit you") {
+	if p := b.do("GET", g.Approve(to, "eve"), nil); p.status != 403 || !strings.Contains(p.text, "does not admit you") {
 		t.Errorf("%d %s", p.status, p.text)
 	}
 	wantError(t, g.poll(t, device), 400, "access_denied")
@@ -307,16 +308,16 @@ func TestSignInRefused(t *testing.T) {
 		t.Errorf("%d refusals in the audit log, want 2", n)
 	}
 
-	g.set(func() { g.groups = []string{"llm-search"} })
+	g.Set(func(s *signintest.State) { s.Groups = []string{"llm-search"} })
 	refresh, _ := g.signIn(t, "ann")["refresh_token"].(string)
 	g.refused.Store(&llm.Error{Kind: llm.Permission, Message: "revoked"})
 	wantError(t, g.refreshWith(t, refresh), 401, "invalid_grant")
 	g.refused.Store(nil)
 
 	refresh, _ = g.signIn(t, "ann")["refresh_token"].(string)
-	g.set(func() { g.down = true })
+	g.Set(func(s *signintest.State) { s.Down = true })
 	wantError(t, g.refreshWith(t, refresh), 503, "temporarily_unavailable")
-	g.set(func() { g.down = false })
+	g.Set(func(s *signintest.State) { s.Down = false })
 	if p := g.refreshWith(t, refresh); p.status != 200 { // an outage signs nobody out
 		t.Errorf("%d %s", p.status, p.text)
 	}
@@ -328,7 +329,7 @@ func TestAttacks(t *testing.T) {
 		g := newGateway(t)
 		_, user := g.start(t)
 		attacker := newBrowser(t)
-		answer := g.approve(attacker.do("POST", g.client+verifyPath, url.Values{"user_code": {user}}).onward(t), "eve")
+		answer := g.Approve(attacker.do("POST", g.client+verifyPath, url.Values{"user_code": {user}}).onward(t), "eve")
 		if p := newBrowser(t).do("GET", answer, nil); p.status != 400 {
 			t.Errorf("%d %s", p.status, p.text)
 		}
@@ -338,7 +339,7 @@ func TestAttacks(t *testing.T) {
 		if p := victim.do("GET", answer, nil); p.status != 400 { // with an attempt of its own
 			t.Errorf("%d %s", p.status, p.text)
 		}
-		login := g.approve(attacker.do("GET", g.admin+loginPath, nil).onward(t), "eve")
+		login := g.Approve(attacker.do("GET", g.admin+loginPath, nil).onward(t), "eve")
 		if p := newBrowser(t).do("GET", login, nil); p.status != 400 || p.header.Get("Set-Cookie") != "" && strings.Contains(p.header.Get("Set-Cookie"), sessionCookie) {
 			t.Errorf("%d %s", p.status, p.text)
 		}
@@ -389,7 +390,7 @@ func TestAttacks(t *testing.T) {
 			if strings.Contains(to, "evil") {
 				t.Errorf("%s leads to %s", target, to)
 			}
-			p := b.do("GET", g.approve(to, "ann")+"&next=https://evil.example", nil)
+			p := b.do("GET", g.Approve(to, "ann")+"&next=https://evil.example", nil)
 			if strings.Contains(p.text, "evil") {
 				t.Errorf("%s", p.text)
 			}
@@ -403,17 +404,17 @@ func TestAttacks(t *testing.T) {
 			return b, b.do("POST", g.client+verifyPath, url.Values{"user_code": {user}}).onward(t)
 		}
 		b, to := begin()
-		if p := b.do("GET", strings.Replace(g.approve(to, "ann"), "iss="+url.QueryEscape(g.idp.server.URL), "iss=https://other.example", 1), nil); p.status != 400 {
+		if p := b.do("GET", strings.Replace(g.Approve(to, "ann"), "iss="+url.QueryEscape(g.URL()), "iss=https://other.example", 1), nil); p.status != 400 {
 			t.Errorf("another provider: %d %s", p.status, p.text)
 		}
 		b, to = begin()
-		g.set(func() { g.nonce = "of another sign-in" })
-		if p := b.do("GET", g.approve(to, "ann"), nil); p.status != 403 {
+		g.Set(func(s *signintest.State) { s.Nonce = "of another sign-in" })
+		if p := b.do("GET", g.Approve(to, "ann"), nil); p.status != 403 {
 			t.Errorf("a replayed ID token: %d %s", p.status, p.text)
 		}
-		g.set(func() { g.nonce = "" })
+		g.Set(func(s *signintest.State) { s.Nonce = "" })
 		b, to = begin()
-		answer := g.approve(to, "ann")
+		answer := g.Approve(to, "ann")
 		b.do("GET", answer, nil)
 		if p := b.do("GET", answer, nil); p.status != 400 {
 			t.Errorf("an answer twice: %d %s", p.status, p.text)
@@ -431,12 +432,12 @@ func TestAttacks(t *testing.T) {
 // TestSession checks the session of an operator: its cookie, its renewal, and its end.
 func TestSession(t *testing.T) {
 	g := newGateway(t)
-	g.set(func() { g.groups = []string{"llm-ops"} })
+	g.Set(func(s *signintest.State) { s.Groups = []string{"llm-ops"} })
 	b := newBrowser(t)
 	chosen := &http.Cookie{Name: sessionCookie, Value: "chosen-by-an-attacker"}
 	at, _ := url.Parse(g.admin)
 	b.Jar.SetCookies(at, []*http.Cookie{chosen})
-	signedIn := b.do("GET", g.approve(b.do("GET", g.admin+loginPath, nil).onward(t), "olga"), nil)
+	signedIn := b.do("GET", g.Approve(b.do("GET", g.admin+loginPath, nil).onward(t), "olga"), nil)
 	if to := signedIn.onward(t); to != g.admin+"/" {
 		t.Errorf("the operator is sent to %s", to)
 	}
@@ -487,14 +488,14 @@ func TestSession(t *testing.T) {
 	if op, fault := operator(b, page...); fault != nil || op.Role != access.Auditor {
 		t.Errorf("the session was not renewed: %v", fault)
 	}
-	g.set(func() { g.groups = []string{"llm-search"} }) // no operator any more
+	g.Set(func(s *signintest.State) { s.Groups = []string{"llm-search"} }) // no operator any more
 	if err := g.expire(t, secret); err != nil {
 		t.Fatal(err)
 	}
 	if _, fault := operator(b, page...); fault == nil || fault.Kind != llm.Permission {
 		t.Errorf("the role outlives the group: %v", fault)
 	}
-	g.set(func() { g.groups = []string{"llm-ops"} })
+	g.Set(func(s *signintest.State) { s.Groups = []string{"llm-ops"} })
 
 	if p := b.do("POST", g.admin+logoutPath, url.Values{}, "Sec-Fetch-Site", "cross-site"); p.status != 403 {
 		t.Errorf("another page signs out: %d", p.status)
@@ -506,12 +507,12 @@ func TestSession(t *testing.T) {
 	if _, fault := operator(b, page...); fault == nil || fault.Code != "session_ended" {
 		t.Errorf("the session outlives the sign-out: %v", fault)
 	}
-	if len(g.revoked) == 0 || g.audited(t, "sign-out") != 1 || g.audited(t, "sign-in") != 1 {
-		t.Errorf("%d tokens revoked, %d sign-outs, %d sign-ins", len(g.revoked), g.audited(t, "sign-out"), g.audited(t, "sign-in"))
+	if g.Revoked() == 0 || g.audited(t, "sign-out") != 1 || g.audited(t, "sign-in") != 1 {
+		t.Errorf("%d tokens revoked, %d sign-outs, %d sign-ins", g.Revoked(), g.audited(t, "sign-out"), g.audited(t, "sign-in"))
 	}
 
-	g.set(func() { g.groups = []string{"llm-search"} })
-	if p := newBrowser(t); p.do("GET", g.approve(p.do("GET", g.admin+loginPath, nil).onward(t), "ann"), nil).status != 403 {
+	g.Set(func(s *signintest.State) { s.Groups = []string{"llm-search"} })
+	if p := newBrowser(t); p.do("GET", g.Approve(p.do("GET", g.admin+loginPath, nil).onward(t), "ann"), nil).status != 403 {
 		t.Error("a person without a role got a session")
 	}
 }

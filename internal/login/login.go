@@ -1,0 +1,257 @@
+// Package login signs a person in at a gateway from the command line, and keeps the tokens in a file
+// of that person. Programs get a valid token from it, which is renewed when it is about to expire.
+package login
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+)
+
+const (
+	timeout     = 30 * time.Second // of a request to the gateway
+	maxDocument = 1 << 20
+	renewBefore = time.Minute // how long a token that is handed out is valid at least
+)
+
+// ErrEnded reports that a gateway does not renew the sign-in.
+var ErrEnded = errors.New("the sign-in has ended")
+
+// Logins are the sign-ins of a person on this machine.
+type Logins struct {
+	File   string       // in which they are kept
+	Client *http.Client // nil: the default one
+}
+
+// login is a sign-in at one gateway.
+type login struct {
+	Mail   string       `json:"mail,omitempty"`
+	Token  oauth2.Token `json:"token"`
+	Server server       `json:"server"`
+}
+
+// server holds the addresses of a gateway (RFC 8414).
+type server struct {
+	Device string `json:"device_authorization_endpoint"`
+	Token  string `json:"token_endpoint"`
+	Revoke string `json:"revocation_endpoint"`
+}
+
+func (s server) config() *oauth2.Config {
+	return &oauth2.Config{ClientID: "isogloss", Endpoint: oauth2.Endpoint{DeviceAuthURL: s.Device, TokenURL: s.Token, AuthStyle: oauth2.AuthStyleInParams}}
+}
+
+// Flow is a sign-in that waits for the person.
+type Flow struct {
+	URL    string // of the page on which the person signs in
+	Code   string // which the page shows
+	logins *Logins
+	at     string
+	server server
+	device *oauth2.DeviceAuthResponse
+}
+
+// Start begins a sign-in at the gateway with a URL.
+func (l *Logins) Start(ctx context.Context, gateway string) (*Flow, error) {
+	gateway, err := clean(gateway)
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.discover(ctx, gateway)
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.config().DeviceAuth(l.context(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("the gateway does not start a sign-in: %w", short(err))
+	}
+	f := &Flow{URL: d.VerificationURIComplete, Code: d.UserCode, logins: l, at: gateway, server: s, device: d}
+	if f.URL == "" {
+		f.URL = d.VerificationURI
+	}
+	return f, nil
+}
+
+// Wait waits until the person has signed in, and keeps the tokens. It returns the mail address of the
+// person, if the gateway knows it.
+func (f *Flow) Wait(ctx context.Context) (mail string, err error) {
+	t, err := f.server.config().DeviceAccessToken(f.logins.context(ctx), f.device)
+	if err != nil {
+		return "", fmt.Errorf("the sign-in has failed: %w", short(err))
+	}
+	mail, _ = t.Extra("email").(string)
+	return mail, f.logins.change(ctx, func(all map[string]login) error {
+		all[f.at] = login{mail, *t, f.server}
+		return nil
+	})
+}
+
+// Token returns a valid token for a gateway, renewed if necessary. An empty gateway is the only one.
+func (l *Logins) Token(ctx context.Context, gateway string) (token string, err error) {
+	all, err := l.read()
+	if err != nil {
+		return "", err
+	}
+	at, err := pick(all, gateway)
+	if err != nil {
+		return "", err
+	}
+	if mine := all[at]; time.Until(mine.Token.Expiry) > renewBefore {
+		return mine.Token.AccessToken, nil
+	}
+	err = l.change(ctx, func(all map[string]login) error {
+		mine, ok := all[at]
+		if !ok {
+			return ErrEnded
+		}
+		if time.Until(mine.Token.Expiry) <= renewBefore { // another process may have renewed it
+			if err := l.renew(ctx, &mine); err != nil {
+				return err
+			}
+			all[at] = mine
+		}
+		token = mine.Token.AccessToken
+		return nil
+	})
+	if errors.Is(err, ErrEnded) {
+		err = fmt.Errorf("%w; run 'isogloss login %s'", ErrEnded, at)
+	}
+	return token, err
+}
+
+// renew gets a new token.
+func (l *Logins) renew(ctx context.Context, mine *login) error {
+	if mine.Token.RefreshToken == "" {
+		return ErrEnded
+	}
+	t, err := mine.Server.config().TokenSource(l.context(ctx), &oauth2.Token{RefreshToken: mine.Token.RefreshToken}).Token()
+	var answer *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &answer) && answer.ErrorCode == "invalid_grant":
+		return ErrEnded
+	case err != nil:
+		return fmt.Errorf("the gateway does not renew the token: %w", short(err))
+	}
+	mine.Token = *t
+	return nil
+}
+
+// Out ends a sign-in at the gateway and forgets it. An empty gateway is the only one.
+func (l *Logins) Out(ctx context.Context, gateway string) (at string, err error) {
+	err = l.change(ctx, func(all map[string]login) error {
+		if at, err = pick(all, gateway); err != nil {
+			return err
+		}
+		mine := all[at]
+		delete(all, at)
+		for _, token := range []string{mine.Token.AccessToken, mine.Token.RefreshToken} {
+			if token != "" && mine.Server.Revoke != "" {
+				err = errors.Join(err, l.revoke(ctx, mine.Server.Revoke, token))
+			}
+		}
+		return nil
+	})
+	return at, err
+}
+
+func (l *Logins) revoke(ctx context.Context, address, token string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(url.Values{"token": {token}}.Encode()))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := l.client().Do(req)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the gateway answers %d to the sign-out; the tokens are valid until they expire", resp.StatusCode)
+	}
+	return nil
+}
+
+// discover returns the addresses of a gateway. All must have its origin, so that tokens reach no
+// other server.
+func (l *Logins) discover(ctx context.Context, gateway string) (s server, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, gateway+"/.well-known/oauth-authorization-server", http.NoBody)
+	if err != nil {
+		return s, err
+	}
+	resp, err := l.client().Do(req)
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return s, fmt.Errorf("%s answers %d: it is no gateway, or has no sign-in; its operator can configure identity.sign_in", gateway, resp.StatusCode)
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(&s); err != nil {
+		return s, fmt.Errorf("%s does not describe a sign-in: %w", gateway, err)
+	}
+	for _, address := range []string{s.Device, s.Token, s.Revoke} {
+		if address != "" && origin(address) != origin(gateway) || s.Device == "" || s.Token == "" {
+			return s, fmt.Errorf("%s describes a sign-in at another address (%q); use the URL that its operator has configured", gateway, address)
+		}
+	}
+	return s, nil
+}
+
+// clean returns the URL of a gateway without a slash at its end.
+func clean(gateway string) (string, error) {
+	u, err := url.Parse(gateway)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "":
+		return "", fmt.Errorf("%q is not the URL of a gateway; write one such as https://gateway.example.com", gateway)
+	case u.Scheme == "https", u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()):
+		return strings.TrimSuffix(u.String(), "/"), nil
+	}
+	return "", fmt.Errorf("%q is not https; tokens are sent over plain HTTP only to this machine", gateway)
+}
+
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+func (l *Logins) client() *http.Client {
+	c := http.Client{Timeout: timeout}
+	if l.Client != nil {
+		c = *l.Client
+	}
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // tokens reach no other server
+	return &c
+}
+
+func (l *Logins) context(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, l.client())
+}
+
+// short returns an error of the library without the body of the answer.
+func short(err error) error {
+	var answer *oauth2.RetrieveError
+	if !errors.As(err, &answer) {
+		return err
+	}
+	switch answer.ErrorCode {
+	case "access_denied":
+		return errors.New("it was refused or cancelled")
+	case "expired_token":
+		return errors.New("it took too long; start again")
+	case "":
+		return fmt.Errorf("the gateway answers %d", answer.Response.StatusCode)
+	}
+	return fmt.Errorf("%s: %s", answer.ErrorCode, answer.ErrorDescription)
+}

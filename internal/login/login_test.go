@@ -1,0 +1,147 @@
+package login
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// gateway is the token endpoint of a gateway. A refresh token works once.
+type gateway struct {
+	*httptest.Server
+	renewals atomic.Int32
+	metadata string // replaces the metadata
+	ended    atomic.Bool
+	status   atomic.Int32 // of renewals, if set
+}
+
+func newGateway(t *testing.T) *gateway {
+	g := &gateway{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
+		if g.metadata != "" {
+			_, _ = fmt.Fprint(w, g.metadata)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"device_authorization_endpoint":"%[1]s/device","token_endpoint":"%[1]s/token"}`, g.URL)
+	})
+	mux.HandleFunc("POST /device", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"device_code":"d","user_code":"BCDF-GHJK","verification_uri":"%s/verify","expires_in":600,"interval":1}`, g.URL)
+	})
+	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if status := int(g.status.Load()); status != 0 {
+			w.WriteHeader(status)
+			return
+		}
+		n := g.renewals.Load()
+		if r.PostFormValue("grant_type") == "refresh_token" && (g.ended.Load() || r.PostFormValue("refresh_token") != fmt.Sprint("r", n)) {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = fmt.Fprint(w, `{"error":"invalid_grant"}`)
+			return
+		}
+		n = g.renewals.Add(1)
+		_, _ = fmt.Fprintf(w, `{"access_token":"a%d","token_type":"Bearer","refresh_token":"r%[1]d","expires_in":%d}`, n, map[bool]int{true: 30, false: 3600}[n == 1])
+	})
+	g.Server = httptest.NewServer(mux)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func signIn(t *testing.T, g *gateway) *Logins {
+	t.Helper()
+	l := &Logins{File: filepath.Join(t.TempDir(), "isogloss", "logins.json")}
+	flow, err := l.Start(t.Context(), g.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if flow.Code != "BCDF-GHJK" || flow.URL != g.URL+"/verify" {
+		t.Errorf("%+v", flow)
+	}
+	if _, err := flow.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestRenewOnce checks that processes that need a token at the same time renew it once, because a
+// refresh token works once.
+func TestRenewOnce(t *testing.T) {
+	g := newGateway(t)
+	l := signIn(t, g) // the first token is valid for 30 seconds
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() {
+			if token, err := (&Logins{File: l.File}).Token(t.Context(), ""); err != nil || token != "a2" {
+				t.Errorf("%q, %v", token, err)
+			}
+		})
+	}
+	all.Wait()
+	if info, err := os.Stat(l.File); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file can be read by others: %v, %v", info.Mode(), err)
+	}
+}
+
+// TestEnded checks what a person reads when the sign-in has ended, and that an outage ends nothing.
+func TestEnded(t *testing.T) {
+	g := newGateway(t)
+	l := signIn(t, g)
+	g.status.Store(http.StatusServiceUnavailable)
+	if _, err := l.Token(t.Context(), g.URL); err == nil || errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "503") {
+		t.Errorf("%v", err)
+	}
+	g.status.Store(0)
+	g.ended.Store(true)
+	if _, err := l.Token(t.Context(), g.URL); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), "isogloss login "+g.URL) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestStaleLock checks that the lock of a killed process does not last.
+func TestStaleLock(t *testing.T) {
+	g := newGateway(t)
+	l := signIn(t, g)
+	lock := l.File + ".lock"
+	if err := os.WriteFile(lock, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-2 * lockStale)
+	if err := os.Chtimes(lock, old, old); err != nil {
+		t.Fatal(err)
+	}
+	if token, err := l.Token(t.Context(), ""); err != nil || token != "a2" {
+		t.Errorf("%q, %v", token, err)
+	}
+}
+
+// TestForeignAddresses checks that tokens are never sent to another server.
+func TestForeignAddresses(t *testing.T) {
+	g := newGateway(t)
+	l := &Logins{File: filepath.Join(t.TempDir(), "logins.json")}
+	for _, metadata := range []string{
+		`{"device_authorization_endpoint":"` + g.URL + `/device","token_endpoint":"https://evil.example/token"}`,
+		`{"device_authorization_endpoint":"https://evil.example/device","token_endpoint":"` + g.URL + `/token"}`,
+		`{"device_authorization_endpoint":"` + g.URL + `/device","token_endpoint":"` + g.URL + `/token","revocation_endpoint":"https://evil.example/"}`,
+		`{}`, `[]`, `<html>`,
+	} {
+		g.metadata = metadata
+		if _, err := l.Start(t.Context(), g.URL); err == nil {
+			t.Errorf("%s is accepted", metadata)
+		}
+	}
+	for _, gateway := range []string{"http://gateway.example.com", "gateway.example.com", "ftp://x", "https://u:p@gateway.example.com", ""} {
+		if _, err := l.Start(t.Context(), gateway); err == nil {
+			t.Errorf("%q is accepted", gateway)
+		}
+	}
+}
