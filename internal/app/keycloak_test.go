@@ -6,12 +6,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +21,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/login"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
@@ -30,6 +33,7 @@ const (
 	keycloakPeople = 1000
 	keycloakGroups = 50
 	userPassword   = "pass-of-a-test"
+	signInSecret   = "secret-of-the-gateway"
 )
 
 // realm is a realm of a Keycloak.
@@ -117,29 +121,36 @@ func TestKeycloak(t *testing.T) {
 	r := &realm{t: t, server: storetest.Keycloak(t, folder), client: &http.Client{Transport: &http.Transport{}, Timeout: time.Minute}}
 	t.Cleanup(r.client.CloseIdleConnections)
 	began := time.Now()
-	commands := exec.Command("bash", "-euc", section(t, filepath.Join("..", "..", "docs", "identity.md"), "Keycloak"))
-	commands.Env = append(os.Environ(), "HOME="+t.TempDir(), "KEYCLOAK="+homes[0], "IDP="+r.server.URL, "ADMIN_PASSWORD="+storetest.KeycloakPassword, "PASSWORD="+userPassword)
-	if out, err := commands.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	data, admin := "http://"+freePort(t), "http://"+freePort(t)
+	home := t.TempDir()
+	for _, heading := range []string{"Keycloak", "Sign-in in the browser"} {
+		commands := exec.Command("bash", "-euc", section(t, filepath.Join("..", "..", "docs", "identity.md"), heading))
+		commands.Env = append(os.Environ(), "HOME="+home, "KEYCLOAK="+homes[0], "IDP="+r.server.URL, "ADMIN_PASSWORD="+storetest.KeycloakPassword, "PASSWORD="+userPassword,
+			"GATEWAY="+data, "ADMIN="+admin, "SIGN_IN_SECRET="+signInSecret)
+		if out, err := commands.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", heading, err, out)
+		}
 	}
 	t.Logf("the commands of the page took %s", time.Since(began).Round(time.Second))
 	r.addPeople()
 
 	up := upstreamtest.New(t)
 	up.Answer(upstreamtest.JSON(http.StatusOK, `{"id":"x","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`))
-	rules := "{ when: { groups: llm-search }, org: acme, team: search }"
+	rules := "{ when: { groups: llm-ops }, org: acme, role: auditor }, { when: { groups: llm-search }, org: acme, team: search }"
 	for i := range keycloakGroups {
 		rules += fmt.Sprintf(", { when: { groups: group-%d }, org: acme, team: team-%d }", i, i)
 	}
 	configuration := fmt.Sprintf(`
-listen: 127.0.0.1:0
-admin: { listen: 127.0.0.1:0 }
+listen: %q
+admin: { listen: %q }
 data: %q
 store: sqlite
 providers: { chat: { protocol: openai-chat, base_url: "http://%s/v1" } }
 models: { m: { targets: [chat/m] } }
-identity: { issuers: [{ issuer: %q, audiences: [isogloss], name: preferred_username, rules: [%s] }] }
-`, t.TempDir(), up.Addr, r.issuer(), rules)
+identity:
+  issuers: [{ issuer: %q, audiences: [isogloss], name: preferred_username, rules: [%s] }]
+  sign_in: { url: %q, admin: %q, client: gateway, secret: %q }
+`, strings.TrimPrefix(data, "http://"), strings.TrimPrefix(admin, "http://"), t.TempDir(), up.Addr, r.issuer(), rules, data, admin, signInSecret)
 	keys := keyringOf(t, configuration)
 	g := start(t, configuration, pace{})
 
@@ -157,10 +168,72 @@ identity: { issuers: [{ issuer: %q, audiences: [isogloss], name: preferred_usern
 		g.want(t, "m", admin, 401, "invalid_token") // another realm
 	}
 
+	r.signInByBrowser(g, data, admin)
 	tokens := r.signIn(g)
 	r.checkTeams(keys)
 	r.rotateUnderLoad(g, tokens)
 	r.freezeUnderLoad(g, tokens)
+}
+
+var loginForm = regexp.MustCompile(`action="([^"]+)"`)
+
+// enter signs a person in on the login page of Keycloak and returns the page to which it leads.
+func (r *realm) enter(browser *http.Client, address, user string) (int, string) {
+	r.t.Helper()
+	status, page := visit(r.t, browser, "GET", address, "")
+	form := loginForm.FindStringSubmatch(page)
+	if status != http.StatusOK || form == nil {
+		r.t.Fatalf("there is no login page: %d %s", status, page)
+	}
+	return visit(r.t, browser, "POST", html.UnescapeString(form[1]), url.Values{"username": {user}, "password": {userPassword}}.Encode())
+}
+
+// signInByBrowser signs in on the command line and as an operator, renews a token and signs out.
+func (r *realm) signInByBrowser(g *gateway, data, admin string) {
+	t := r.t
+	l := &login.Logins{File: filepath.Join(t.TempDir(), "logins.json")}
+	flow, err := l.Start(t.Context(), data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ann := newPerson(t)
+	_, page := visit(t, ann, "POST", data+"/device", url.Values{"user_code": {flow.Code}}.Encode())
+	if status, page := r.enter(ann, led(t, page), "ann"); status != http.StatusOK || !strings.Contains(page, "return to your terminal") {
+		t.Fatalf("%d %s", status, page)
+	}
+	if _, err := flow.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first, err := l.Token(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.want(t, "m", secret.String(first), 200, "")
+	expireTokens(t, l.File)
+	second, err := l.Token(t.Context(), "")
+	if err != nil || second == first {
+		t.Fatalf("the token was not renewed: %v", err)
+	}
+	g.want(t, "m", secret.String(second), 200, "")
+
+	r.call(http.MethodPost, "/main/users", map[string]any{"username": "olga", "email": "olga@example.com", "firstName": "O", "lastName": "Ps", "enabled": true,
+		"groups": []string{"llm-ops"}, "credentials": []map[string]any{{"type": "password", "value": userPassword}}})
+	for user, want := range map[string]int{"olga": http.StatusOK, "ann": http.StatusForbidden} {
+		browser := newPerson(t)
+		_, page := visit(t, browser, "GET", admin+"/login", "")
+		if status, page := r.enter(browser, led(t, page), user); status != want {
+			t.Errorf("%s: %d %s", user, status, page)
+		}
+		want = map[int]int{http.StatusOK: http.StatusOK, http.StatusForbidden: http.StatusUnauthorized}[want]
+		if status, text := visit(t, browser, "GET", admin+"/api/v1/whoami", "", "Sec-Fetch-Site", "same-origin"); status != want {
+			t.Errorf("%s: whoami %d %s", user, status, text)
+		}
+	}
+
+	if _, err := l.Out(t.Context(), ""); err != nil {
+		t.Error(err)
+	}
+	g.want(t, "m", secret.String(second), 401, "revoked_token")
 }
 
 // addPeople adds the people and groups. Passwords are hashed once only, because hashing is not what
@@ -305,4 +378,17 @@ func (r *realm) freezeUnderLoad(g *gateway, tokens []secret.String) {
 	close(stop)
 	sent, refused, admitted := result()
 	r.check("outage", sent, refused, admitted)
+}
+
+// expireTokens makes the tokens in a file of sign-ins expire.
+func expireTokens(t *testing.T, file string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = regexp.MustCompile(`"expiry": "[^"]+"`).ReplaceAll(text, []byte(`"expiry": "2020-01-01T00:00:00Z"`))
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
