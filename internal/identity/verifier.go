@@ -173,9 +173,12 @@ func (v *Verifier) SignedIn(ctx context.Context, url, client, nonce, token strin
 	}
 	var c struct {
 		Mail     string `json:"email"`
-		Verified bool   `json:"email_verified"`
+		Verified any    `json:"email_verified"` // some providers write it as text
 	}
-	if t.Claims(&c) != nil || !c.Verified {
+	if err := t.Claims(&c); err != nil {
+		return "", err
+	}
+	if c.Verified != true && c.Verified != "true" {
 		return "", nil
 	}
 	return c.Mail, nil

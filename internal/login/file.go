@@ -73,7 +73,7 @@ func (l *Logins) change(ctx context.Context, edit func(map[string]login) error) 
 func (l *Logins) lock(ctx context.Context) (unlock func(), err error) {
 	path := l.File + ".lock"
 	for {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) //nolint:gosec // the person's own path
 		if err == nil {
 			_ = f.Close() // empty
 			return func() { _ = os.Remove(path) }, nil

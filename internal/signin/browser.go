@@ -28,7 +28,7 @@ const attemptCookie = "isogloss-attempt"
 
 // cookie returns a cookie for the origin of a URL. An https cookie is bound to the host.
 func cookie(origin, name, value string, age time.Duration, mode http.SameSite) *http.Cookie {
-	c := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: mode, MaxAge: int(age.Seconds())}
+	c := &http.Cookie{Name: name, Value: value, Path: "/", HttpOnly: true, SameSite: mode, MaxAge: int(age.Seconds())} //nolint:gosec // Secure is set below, except on loopback
 	if strings.HasPrefix(origin, "https:") {
 		c.Name, c.Secure = "__Host-"+name, true
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,18 +14,22 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/isogloss-gateway/isogloss/internal/identity"
 )
 
-// endpointsAge is the age at which the addresses of a provider are fetched again.
-const endpointsAge = time.Hour
+const (
+	endpointsAge    = time.Hour       // age at which the addresses of a provider are fetched again
+	discoverTimeout = 5 * time.Second // of a fetch
+)
 
 // provider is the identity provider, seen as one of its clients.
 type provider struct {
 	o      *Options
 	client *http.Client
 
+	flights singleflight.Group
 	mu      sync.Mutex
 	found   endpoints
 	fetched time.Time
@@ -36,23 +41,41 @@ type endpoints struct {
 	revoke string // empty: it has none
 }
 
-// endpoints returns the addresses by the discovery document. While the provider does not respond,
-// those of the last document are used.
+// endpoints returns the addresses by the discovery document, which is fetched once at a time. While
+// the provider does not respond, those of the last document are used.
 func (p *provider) endpoints(ctx context.Context) (endpoints, error) {
+	if found, ok := p.known(endpointsAge); ok {
+		return found, nil
+	}
+	fetched := p.flights.DoChan("", func() (any, error) {
+		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), discoverTimeout)
+		defer cancel()
+		found, err := p.discover(short)
+		if err == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.found, p.fetched = found, time.Now()
+		}
+		return nil, err
+	})
+	var err error
+	select {
+	case got := <-fetched:
+		err = got.Err
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if found, ok := p.known(math.MaxInt64); ok {
+		return found, nil
+	}
+	return endpoints{}, fmt.Errorf("the identity provider cannot be reached: %w", err)
+}
+
+// known returns the addresses if they were fetched within a time.
+func (p *provider) known(age time.Duration) (endpoints, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.fetched) < endpointsAge {
-		return p.found, nil
-	}
-	found, err := p.discover(ctx)
-	if err != nil && p.fetched.IsZero() {
-		return found, fmt.Errorf("the identity provider cannot be reached: %w", err)
-	}
-	if err == nil {
-		p.found = found
-	}
-	p.fetched = time.Now()
-	return p.found, nil
+	return p.found, !p.fetched.IsZero() && time.Since(p.fetched) < age
 }
 
 func (p *provider) discover(ctx context.Context) (found endpoints, err error) {
@@ -68,10 +91,11 @@ func (p *provider) discover(ctx context.Context) (found endpoints, err error) {
 		return found, err
 	}
 	found = endpoints{at.Endpoint(), document.Revoke}
-	for _, u := range []string{found.AuthURL, found.TokenURL, document.Revoke} {
-		if u == "" && u == document.Revoke {
-			continue
-		}
+	urls := []string{found.AuthURL, found.TokenURL}
+	if document.Revoke != "" {
+		urls = append(urls, document.Revoke)
+	}
+	for _, u := range urls {
 		if err := identity.CheckURL(u); err != nil {
 			return found, err
 		}

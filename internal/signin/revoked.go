@@ -33,7 +33,7 @@ func WatchRevoked(ctx context.Context, from Store, set *identity.Revoked) {
 func (s *Server) revokeBearer(r *http.Request, token string) error {
 	p, fault := s.o.People.Admit(r, token)
 	if fault != nil {
-		return nil
+		return nil //nolint:nilerr // such a token opens nothing
 	}
 	now := time.Now()
 	if err := s.o.Store.RevokeToken(r.Context(), identity.TokenDigest(token), p.Expires.Add(time.Hour), now); err != nil {

@@ -267,14 +267,14 @@ func TestDeviceFlow(t *testing.T) {
 	}
 	wantError(t, g.refreshWith(t, refresh), 401, "invalid_grant") // used before
 	wantError(t, g.refreshWith(t, ""), 401, "invalid_grant")
-	if _, fault := g.server.o.People.Admit(httptest.NewRequest("GET", "/", http.NoBody), access); fault != nil {
+	if _, fault := g.server.o.People.Admit(httptest.NewRequest(http.MethodGet, "/", http.NoBody), access); fault != nil {
 		t.Fatal(fault)
 	}
 	for range 2 { // the second time the token is refused already
 		if p := newBrowser(t).do("POST", g.client+revokePath, url.Values{"token": {access}}); p.status != 200 {
 			t.Errorf("%d %s", p.status, p.text)
 		}
-		if _, fault := g.server.o.People.Admit(httptest.NewRequest("GET", "/", http.NoBody), access); fault == nil || fault.Code != "revoked_token" {
+		if _, fault := g.server.o.People.Admit(httptest.NewRequest(http.MethodGet, "/", http.NoBody), access); fault == nil || fault.Code != "revoked_token" {
 			t.Errorf("a revoked token: %v", fault)
 		}
 	}
@@ -448,7 +448,7 @@ func TestSession(t *testing.T) {
 	}
 
 	operator := func(b *browser, header ...string) (access.Record, *llm.Error) {
-		r := httptest.NewRequest("GET", g.admin+"/api/v1/whoami", http.NoBody)
+		r := httptest.NewRequest(http.MethodGet, g.admin+"/api/v1/whoami", http.NoBody)
 		for _, c := range b.Jar.Cookies(at) {
 			r.AddCookie(c)
 		}
@@ -518,7 +518,7 @@ func TestSession(t *testing.T) {
 }
 
 func requestWith(b *browser, at *url.URL) *http.Request {
-	r := httptest.NewRequest("GET", at.String(), http.NoBody)
+	r := httptest.NewRequest(http.MethodGet, at.String(), http.NoBody)
 	for _, c := range b.Jar.Cookies(at) {
 		r.AddCookie(c)
 	}

@@ -189,7 +189,7 @@ func (p *Provider) revoke(w http.ResponseWriter, r *http.Request) {
 	token := r.PostFormValue("token")
 	delete(p.refresh, token)
 	p.revoked = append(p.revoked, token)
-	w.WriteHeader(200)
+	w.WriteHeader(http.StatusOK)
 }
 
 func newSecret() string { return rand.Text() }
