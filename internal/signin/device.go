@@ -203,13 +203,6 @@ func (s *Server) takeTokens(w http.ResponseWriter, r *http.Request, device strin
 
 // refreshTokens renews tokens. A person who is not admitted any more has to sign in again.
 func (s *Server) refreshTokens(w http.ResponseWriter, r *http.Request, refresh string) {
-	select {
-	case s.calls <- struct{}{}:
-		defer func() { <-s.calls }()
-	default:
-		s.unavailable(w, "tokens cannot be renewed", errBusy)
-		return
-	}
 	t, err := s.renew(r, refresh)
 	var fault *llm.Error
 	switch {
@@ -221,9 +214,6 @@ func (s *Server) refreshTokens(w http.ResponseWriter, r *http.Request, refresh s
 		writeTokens(w, t)
 	}
 }
-
-// errBusy reports that too many renewals wait for the identity provider.
-var errBusy = errors.New("too many renewals wait for the identity provider")
 
 // renew gets new tokens and checks that the gateway admits their owner.
 func (s *Server) renew(r *http.Request, refresh string) (tokens, error) {

@@ -28,6 +28,7 @@ const (
 type provider struct {
 	o      *Options
 	client *http.Client
+	calls  chan struct{} // renewals and revocations in progress
 
 	flights singleflight.Group
 	mu      sync.Mutex
@@ -130,12 +131,30 @@ func (p *provider) exchange(ctx context.Context, redirect, code, verifier string
 
 // refresh gets new tokens for a refresh token.
 func (p *provider) refresh(ctx context.Context, token string) (*oauth2.Token, error) {
+	leave, err := p.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
 	c, _, err := p.config(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	t, err := c.TokenSource(p.context(ctx), &oauth2.Token{RefreshToken: token}).Token()
 	return t, refusal(err)
+}
+
+// errBusy reports that too many calls wait for the identity provider.
+var errBusy = errors.New("too many renewals wait for the identity provider")
+
+// enter limits the calls that anybody can cause.
+func (p *provider) enter() (leave func(), err error) {
+	select {
+	case p.calls <- struct{}{}:
+		return func() { <-p.calls }, nil
+	default:
+		return nil, errBusy
+	}
 }
 
 // refusal marks the errors of a provider that has decided.
@@ -149,6 +168,11 @@ func refusal(err error) error {
 
 // revoke ends a token at the provider.
 func (p *provider) revoke(ctx context.Context, token string) error {
+	leave, err := p.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
 	c, at, err := p.config(ctx, "")
 	if err != nil || at.revoke == "" {
 		return err

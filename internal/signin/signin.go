@@ -65,7 +65,6 @@ type Server struct {
 	client, admin map[string]http.Handler // by path
 	failures      *access.Failures        // wrong user codes
 	started       *access.Failures        // device codes, by address
-	calls         chan struct{}           // renewals at the provider
 	renewals      renewals
 }
 
@@ -75,8 +74,8 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, failures: access.NewFailures(), started: access.NewFailures(), calls: make(chan struct{}, maxRenewals)}
-	s.provider = &provider{o: &s.o, client: client}
+	s := &Server{o: o, failures: access.NewFailures(), started: access.NewFailures()}
+	s.provider = &provider{o: &s.o, client: client, calls: make(chan struct{}, maxCalls)}
 	s.client = map[string]http.Handler{
 		metadataPath: get(s.serveMetadata),
 		devicePath:   post(s.startDevice),
@@ -118,8 +117,8 @@ func (s *Server) Client(path string) http.Handler { return s.client[path] }
 // Admin returns the handler of a path of the admin port, nil if it is not one of the sign-in.
 func (s *Server) Admin(path string) http.Handler { return s.admin[path] }
 
-// maxRenewals is the number of renewals that may wait for the identity provider.
-const maxRenewals = 64
+// maxCalls is the number of renewals and revocations that may wait for the identity provider.
+const maxCalls = 64
 
 // maxForm is the size of the forms that clients and browsers send.
 const maxForm = 64 << 10

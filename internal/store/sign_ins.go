@@ -154,8 +154,19 @@ func (s *Store) changeSignIn(ctx context.Context, query string, args ...any) err
 }
 
 // TakeSignIn returns a sign-in for its device. A sign-in that is approved or denied is removed, so
-// that its device code works once. One that waits has the time of the previous call in Polled.
+// that its device code works once. One that waits has the time of the previous call in Polled. An
+// unknown id costs a read only, because anybody can send one.
 func (s *Store) TakeSignIn(ctx context.Context, id string, now time.Time) (n SignIn, err error) {
+	var known int
+	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+		return c.row(ctx, `SELECT count(*) FROM sign_ins WHERE id = $1`, id).Scan(&known)
+	})
+	if err == nil && known == 0 {
+		err = ErrNoSignIn
+	}
+	if err != nil {
+		return n, err
+	}
 	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
 		n, err = scanSignIn(c.row(ctx, `DELETE FROM sign_ins WHERE id = $1 AND status IN ($2, $3) RETURNING `+signInColumns, id, string(SignInApproved), string(SignInDenied)))
 		if !errors.Is(err, ErrNoSignIn) {
