@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	"internal/admin":          {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"},
 	"internal/observe":        {"llm"},
 	"internal/config":         {"internal/params", "internal/provider", "internal/secret", "internal/similar", "llm", "protocol", "protocol/all", "protocol/wire"},
-	"internal/billing":        {"internal/quota", "internal/spool", "internal/usage", "llm"},
+	"internal/billing":        {"internal/quota", "internal/spool", "internal/usage", "llm", "protocol"},
 	"internal/cache":          {"internal/redis"},
 	"internal/capture":        {"internal/agents", "internal/secret"},
 	"internal/upstream":       {"internal/provider", "llm", "sse"},
@@ -239,6 +239,8 @@ var ownFiles = []string{
 	"ingress.go",                  // the protocol as clients speak it to the gateway
 	"versions.go",                 // versions of the protocol
 	"count.go",                    // an endpoint that counts tokens
+	"limits.go",                   // headers for the limits of a caller
+	"agent.go",                    // endpoints beside inference for the vendor's own agent
 	"embed.go",                    // embeddings
 	"stored.go",                   // responses that later requests refer to
 	"state.go",                    // what the vendor keeps

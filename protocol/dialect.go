@@ -179,7 +179,7 @@ type Headers struct {
 	// X-Ratelimit-. SetRateLimits sets those for limits of the gateway's own; nil: clients
 	// read none.
 	RateLimits    []string
-	SetRateLimits func(h http.Header, requests, tokens RateLimit, now time.Time)
+	SetRateLimits func(h http.Header, l Limits, now time.Time)
 
 	// RequestID is where clients look for the id of their request; empty: X-Request-Id.
 	RequestID string
