@@ -140,6 +140,9 @@ type Dialect struct {
 
 	Stored *StoredResponses
 
+	// Agent has the endpoints of the vendor's own coding agent. Nil: none.
+	Agent *Agent
+
 	// State is what the vendor keeps. Nil: nothing.
 	State *VendorState
 }

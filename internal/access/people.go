@@ -20,8 +20,18 @@ type Person struct {
 	Role    Role      // in the admin API; empty: none
 	Reason  string    // which rule admitted the person
 	Expires time.Time // when the token expires
+	// Settings are for the coding agent of the person; nil: none. Like the role they come from the
+	// token and are not stored.
+	Settings *Settings
 
 	caller Caller
+}
+
+// Settings is a document for coding agents.
+type Settings struct {
+	ID       string
+	Checksum string // of JSON
+	JSON     []byte
 }
 
 // NewPerson returns a person. Its caller is built once per token, not per request.
@@ -71,6 +81,21 @@ func (c *Clients) checkToken(r *http.Request, token string) (Caller, *llm.Error)
 	return c.directory.person(r, p)
 }
 
+// Person authenticates a client like Check. It also returns who it is, nil for a key.
+func (c *Clients) Person(r *http.Request) (Caller, *Person, *llm.Error) {
+	token := agents.Key(r)
+	if c.tokens == nil || !isToken(token) {
+		caller, fault := c.Check(r)
+		return caller, nil, fault
+	}
+	caller, fault := c.checkToken(r, token)
+	if fault != nil {
+		return Caller{}, nil, fault
+	}
+	p, fault := c.tokens.Person(r.Context(), token)
+	return caller, p, fault
+}
+
 // Operator authenticates an operator of the admin API, by a key of the store or by a token whose
 // owner has a role.
 func (c *Clients) Operator(r *http.Request) (Record, *llm.Error) {
@@ -78,10 +103,7 @@ func (c *Clients) Operator(r *http.Request) (Record, *llm.Error) {
 	if c.tokens == nil || !isToken(token) {
 		return c.directory.Operator(r)
 	}
-	if _, fault := c.checkToken(r, token); fault != nil {
-		return Record{}, fault
-	}
-	p, fault := c.tokens.Person(r.Context(), token)
+	_, p, fault := c.Person(r)
 	if fault != nil {
 		return Record{}, fault
 	}

@@ -94,6 +94,12 @@ func (c *current) config() (*config.Config, time.Time) {
 	return c.cfg, c.loaded
 }
 
+// admitsPeople reports whether an identity provider is configured.
+func (c *current) admitsPeople() bool {
+	cfg, _ := c.config()
+	return len(cfg.Identity) > 0
+}
+
 // served returns the number of models, configured and discovered.
 func (c *current) served() int {
 	c.mu.Lock()

@@ -1,9 +1,12 @@
 package billing
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -45,4 +48,24 @@ func least(l protocol.RateLimit, limit int64, used float64, reset time.Duration)
 
 func newBudget(l *quota.Limit, u quota.Use, now time.Time) protocol.Budget {
 	return protocol.Budget{Limit: int64(l.Budget), Spent: int64(u.Spent), Window: l.Window, Reset: l.Reset(now)}
+}
+
+// Budgets returns the budgets of a caller with what all nodes have spent of them. It reserves nothing
+// of them under an id, which brings this node up to date with one query of Redis, and one of the
+// ledger for an account that was not used for a while. Reserve limits the time of both. It fails
+// while Redis is lost.
+func (b *Books) Budgets(ctx context.Context, id, org string, accounts []quota.Account) ([]protocol.Budget, error) {
+	accounts = onlyBudgets(accounts)
+	hold, _ := b.Quotas.Reserve(ctx, quota.Request{ID: id, Org: org, Accounts: accounts, Extension: true})
+	hold.Settle(0, 0, usage.Totals{})
+	now := time.Now()
+	budgets := make([]protocol.Budget, len(accounts))
+	for i := range accounts {
+		u, ok := b.Quotas.Used(org, accounts[i].ID)
+		if !ok {
+			return nil, errors.New("redis is lost")
+		}
+		budgets[i] = newBudget(&accounts[i].Limit, u, now)
+	}
+	return budgets, nil
 }

@@ -50,6 +50,7 @@ func Dialect() *protocol.Dialect {
 			SetRateLimits: setRateLimits,
 			RequestID:     "Request-Id",
 		},
+		Agent:      agent(),
 		VendorHost: "api.anthropic.com",
 		CheckState: checkThread,
 		State:      vendorState(),

@@ -49,16 +49,7 @@ const budgetHeaders = 8
 // response that refuses a request has no Overage-Status and no Representative-Claim: with
 // them Claude Code writes a text of its own in place of the error's.
 func setBudget(h http.Header, b *protocol.Budget, values *protocol.HeaderValues) {
-	used := b.Used()
-	state, threshold := "allowed", ""
-	switch {
-	case b.Refused:
-		state, threshold = "rejected", "1"
-	case used >= 0.95:
-		state, threshold = "allowed_warning", "0.95"
-	case used >= 0.75:
-		state, threshold = "allowed_warning", "0.75"
-	}
+	state, threshold := standing(b)
 	values.Set(h, unified+"Status", state)
 	if threshold != "" {
 		values.Set(h, unified+"Overage-Surpassed-Threshold", threshold)
@@ -71,7 +62,7 @@ func setBudget(h http.Header, b *protocol.Budget, values *protocol.HeaderValues)
 	if !b.Refused {
 		values.Set(h, unified+"Representative-Claim", "overage") // a claim that implies no window
 		values.Set(h, unified+"Overage-Status", state)
-		values.Set(h, unified+"Overage-Utilization", strconv.FormatFloat(float64(min(int(used*100), 99))/100, 'f', 2, 64))
+		values.Set(h, unified+"Overage-Utilization", strconv.FormatFloat(float64(min(percent(b), 99))/100, 'f', 2, 64))
 		return
 	}
 	values.Set(h, unified+"Overage-Utilization", "1")
@@ -80,6 +71,20 @@ func setBudget(h http.Header, b *protocol.Budget, values *protocol.HeaderValues)
 	}
 	values.Set(h, unified+"Overage-Disabled-Reason", "org_spend_cap_reached")
 	values.Set(h, "X-Should-Retry", "false")
+}
+
+// standing returns the state of a budget and the threshold that it has passed, if any.
+func standing(b *protocol.Budget) (state, threshold string) {
+	used := b.Used()
+	switch {
+	case b.Refused:
+		return "rejected", "1"
+	case used >= 0.95:
+		return "allowed_warning", "0.95"
+	case used >= 0.75:
+		return "allowed_warning", "0.75"
+	}
+	return "allowed", ""
 }
 
 // period returns the name of the calendar period that is nearest to a window.

@@ -53,3 +53,23 @@ func TestPeriod(t *testing.T) {
 		}
 	}
 }
+
+func TestEncodeSpending(t *testing.T) {
+	const cent = 10_000_000
+	day, reset := 24*time.Hour, time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		spending protocol.Spending
+		want     string
+	}{
+		"a budget": {protocol.Spending{Budgets: []protocol.Budget{{Limit: 50_000 * cent, Spent: 27_140*cent + 1, Window: 30 * day, Reset: reset}}},
+			`{"extra_usage":{"is_enabled":true,"monthly_limit":50000,"used_credits":27140,"utilization":54,"currency":"USD"},"limits":[{"kind":"spend","group":"monthly","percent":54,"resets_at":"2026-10-01T00:00:00.000Z","severity":"normal","is_active":true}]}`},
+		"several": {protocol.Spending{Budgets: []protocol.Budget{{Limit: 100 * cent, Spent: 80 * cent, Window: day, Reset: reset}, {Limit: 200 * cent, Spent: 230 * cent}}},
+			`{"extra_usage":{"is_enabled":true,"monthly_limit":200,"used_credits":230,"utilization":115,"currency":"USD"},"limits":[{"kind":"spend","group":"daily","percent":80,"resets_at":"2026-10-01T00:00:00.000Z","severity":"warning","is_active":false},{"kind":"spend","group":"total","percent":115,"resets_at":null,"severity":"critical","is_active":true}]}`},
+		"none": {protocol.Spending{Day: 3 * cent, Week: 20 * cent, Month: 100 * cent},
+			`{"extra_usage":{"is_enabled":true,"monthly_limit":null,"used_credits":100,"utilization":null,"currency":"USD","daily":{"limit":null,"used_credits":3,"utilization":null},"weekly":{"limit":null,"used_credits":20,"utilization":null}},"limits":[]}`},
+	} {
+		if got := string(encodeSpending(c.spending)); got != c.want {
+			t.Errorf("%s: %s\nwant %s", name, got, c.want)
+		}
+	}
+}
