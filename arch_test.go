@@ -48,6 +48,8 @@ var allowed = map[string][]string{
 	"cluster":                  {"internal/storetest", "internal/testrig", "sse"},
 
 	"internal/agents":         {},
+	"internal/agentapi":       {"internal/access", "internal/billing", "internal/exchange", "internal/ingress", "internal/quota", "llm", "protocol"},
+	"internal/certs":          {"internal/agents"},
 	"internal/framing":        {},
 	"internal/conns":          {},
 	"internal/handover":       {},
@@ -81,7 +83,7 @@ var allowed = map[string][]string{
 	"internal/admin":          {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"},
 	"internal/observe":        {"llm"},
 	"internal/config":         {"internal/params", "internal/provider", "internal/secret", "internal/similar", "llm", "protocol", "protocol/all", "protocol/wire"},
-	"internal/billing":        {"internal/quota", "internal/spool", "internal/usage", "llm"},
+	"internal/billing":        {"internal/quota", "internal/spool", "internal/usage", "llm", "protocol"},
 	"internal/cache":          {"internal/redis"},
 	"internal/capture":        {"internal/agents", "internal/secret"},
 	"internal/upstream":       {"internal/provider", "llm", "sse"},
@@ -93,7 +95,7 @@ var allowed = map[string][]string{
 	"internal/conversation":   {"llm", "protocol"},
 	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
-	"internal/app": {"internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream",
+	"internal/app": {"internal/agentapi", "internal/certs", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream",
 		"protocol", "protocol/all", "llm", "sse"},
 	"internal/discover/signals": {},
 
@@ -242,6 +244,8 @@ var ownFiles = []string{
 	"ingress.go",                  // the protocol as clients speak it to the gateway
 	"versions.go",                 // versions of the protocol
 	"count.go",                    // an endpoint that counts tokens
+	"limits.go",                   // headers for the limits of a caller
+	"agent.go",                    // endpoints beside inference for the vendor's own agent
 	"embed.go",                    // embeddings
 	"stored.go",                   // responses that later requests refer to
 	"state.go",                    // what the vendor keeps

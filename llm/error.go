@@ -60,6 +60,10 @@ const ContextLength = "context_length_exceeded"
 // its provider: it is retired, or its name is mistyped.
 const ModelMissing = "model_missing"
 
+// BudgetExceeded is the error code for a request that a budget of the gateway's does not
+// cover.
+const BudgetExceeded = "budget_exceeded"
+
 // Error is the error type that crosses packages. Message is sent to the client and
 // must not contain secrets or upstream addresses. Cause is for code that handles the
 // error.

@@ -140,6 +140,9 @@ type Dialect struct {
 
 	Stored *StoredResponses
 
+	// Agent has the endpoints of the vendor's own coding agent. Nil: none.
+	Agent *Agent
+
 	// State is what the vendor keeps. Nil: nothing.
 	State *VendorState
 }
@@ -179,7 +182,7 @@ type Headers struct {
 	// X-Ratelimit-. SetRateLimits sets those for limits of the gateway's own; nil: clients
 	// read none.
 	RateLimits    []string
-	SetRateLimits func(h http.Header, requests, tokens RateLimit, now time.Time)
+	SetRateLimits func(h http.Header, l Limits, now time.Time)
 
 	// RequestID is where clients look for the id of their request; empty: X-Request-Id.
 	RequestID string

@@ -20,8 +20,18 @@ type Person struct {
 	Role    Role      // in the admin API; empty: none
 	Reason  string    // which rule admitted the person
 	Expires time.Time // when the token expires
+	// Settings are for the coding agent of the person; nil: none. Like the role they come from the
+	// token and are not stored.
+	Settings *Settings
 
 	caller Caller
+}
+
+// Settings is a document for coding agents.
+type Settings struct {
+	ID       string
+	Checksum string // of JSON
+	JSON     []byte
 }
 
 // NewPerson returns a person. Its caller is built once per token, not per request.
@@ -29,14 +39,6 @@ func NewPerson(r Record, role Role, reason string, expires time.Time) *Person {
 	p := &Person{Record: r, Role: role, Reason: reason, Expires: expires}
 	p.caller = newCaller(&p.Record)
 	return p
-}
-
-// callerOf returns the caller of a person without an account.
-func (p *Person) callerOf() Caller {
-	if p == nil {
-		return Caller{}
-	}
-	return p.caller
 }
 
 // personPrefix begins the ids of people. The underscore tells them from ids of keys.
@@ -62,24 +64,29 @@ func isToken(text string) bool {
 	return strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") == 2
 }
 
-// checkToken authenticates a client with a token. With a store the person has an account in it.
+// checkToken authenticates a client with a token.
 func (c *Clients) checkToken(r *http.Request, token string) (Caller, *llm.Error) {
-	p, fault := c.verify(r, token)
-	if fault != nil || c.directory == nil {
-		return p.callerOf(), fault
-	}
-	return c.directory.person(r, p)
+	caller, _, fault := c.admit(r, token)
+	return caller, fault
 }
 
-// verify verifies a token and counts wrong ones.
-func (c *Clients) verify(r *http.Request, token string) (*Person, *llm.Error) {
+// admit returns the owner of a token and its caller. With a store the person has an account in it. Wrong
+// tokens are counted.
+func (c *Clients) admit(r *http.Request, token string) (Caller, *Person, *llm.Error) {
 	p, fault := c.tokens.Person(r.Context(), token)
-	if fault != nil && fault.Kind == llm.Authentication {
+	switch {
+	case fault != nil && fault.Kind == llm.Authentication:
 		if wait := c.wrongKeys().Add(r, time.Now()); wait > 0 {
 			fault = errTooManyWrong(wait)
 		}
+		return Caller{}, nil, fault
+	case fault != nil:
+		return Caller{}, nil, fault
+	case c.directory == nil:
+		return p.caller, p, nil
 	}
-	return p, fault
+	caller, fault := c.directory.person(r, p)
+	return caller, p, fault
 }
 
 // Admit returns the owner of a token if the gateway admits it. A person whose account is revoked, or
@@ -88,11 +95,18 @@ func (c *Clients) Admit(r *http.Request, token string) (*Person, *llm.Error) {
 	if c.tokens == nil || !isToken(token) {
 		return nil, &llm.Error{Kind: llm.Authentication, Code: "invalid_token", Message: "the token is not a signed JWT of a configured identity provider"}
 	}
-	p, fault := c.verify(r, token)
-	if fault == nil && c.directory != nil {
-		_, fault = c.directory.person(r, p)
-	}
+	_, p, fault := c.admit(r, token)
 	return p, fault
+}
+
+// Person authenticates a client like Check. It also returns who it is, nil for a key.
+func (c *Clients) Person(r *http.Request) (Caller, *Person, *llm.Error) {
+	token := agents.Key(r)
+	if c.tokens == nil || !isToken(token) {
+		caller, fault := c.Check(r)
+		return caller, nil, fault
+	}
+	return c.admit(r, token)
 }
 
 // Operator authenticates an operator of the admin API, by a key of the store or by a token whose

@@ -12,6 +12,9 @@ import (
 // KeyHint tells a client how to send its key.
 const KeyHint = "send one as 'Authorization: Bearer KEY', 'x-api-key: KEY' or 'x-goog-api-key: KEY'"
 
+// PinnedLeaf tells an operator what a new leaf certificate means for people.
+const PinnedLeaf = "people who signed in with Claude Code must sign in again: it accepts only the certificate that they have confirmed"
+
 // Key returns the API key of a request. It reads the headers of every SDK on every path,
 // because SDKs of one vendor are used with paths of another. If several are set, x-api-key
 // wins.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"github.com/isogloss-gateway/isogloss/internal/certs"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 )
@@ -21,9 +22,10 @@ func (o Options) Check() (*config.Config, error) {
 
 // checkFiles reports every file that the configuration names and start-up cannot use.
 func checkFiles(cfg *config.Config) error {
-	_, admin := loadTLS("admin.tls", cfg.Admin.TLS)
-	_, public := loadTLS("tls", cfg.TLS)
+	admin := certs.Files(cfg.Admin.TLS).Check("admin.tls")
+	public := certs.Files(cfg.TLS).Check("tls")
 	_, discovery := newDiscovery(cfg, slog.New(slog.DiscardHandler))
+	_, identity := newVerifier(cfg.Identity)
 	var pepper, shared error
 	if cfg.Redis.URL != "" {
 		shared = redis.Check(redisOptions(cfg))
@@ -31,5 +33,5 @@ func checkFiles(cfg *config.Config) error {
 	if cfg.Store.SQLite() && len(cfg.Store.Peppers) == 0 {
 		pepper = checkPepper(filepath.Join(cfg.Data, "pepper"), cfg)
 	}
-	return errors.Join(public, admin, discovery, pepper, shared)
+	return errors.Join(public, admin, discovery, pepper, shared, identity)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/agentapi"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/identity"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
@@ -61,6 +62,12 @@ func newRule(r config.IdentityRule) (identity.Rule, error) {
 			return identity.Rule{}, fmt.Errorf("identity: budget: %w", err)
 		}
 		g.Limit.Budget = budget
+	}
+	if r.Settings != "" {
+		var err error
+		if g.Settings, err = agentapi.ReadSettings(r.Settings); err != nil {
+			return identity.Rule{}, fmt.Errorf("identity: %w", err)
+		}
 	}
 	out := identity.Rule{Grant: g}
 	for _, c := range r.When {

@@ -13,11 +13,14 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/agentapi"
+	"github.com/isogloss-gateway/isogloss/internal/certs"
 	"github.com/isogloss-gateway/isogloss/internal/conns"
 	"github.com/isogloss-gateway/isogloss/internal/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/signin"
+	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
 // Limits of client connections. readTimeout holds for whole requests, also for bodies that
@@ -68,19 +71,34 @@ func (s *servers) listenData(ctx context.Context, p Process, o *operations) erro
 	s.abort = abort
 	most := limit.Config(o.cfg.Overload).Connections()
 	s.conns = conns.New(conns.Options{Limit: most, PerAddress: most / 2, Proxies: o.cfg.Proxies, Logger: o.observer.Logger()})
-	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.Origins, Proxies: o.cfg.Proxies}.Handler(&closeWhenLeaving{o.current.withSignIn(o.gateway, (*signin.Server).Client), &s.leaving}), o.observer)
+	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.Origins, Proxies: o.cfg.Proxies}.Handler(&closeWhenLeaving{o.paths().Before(o.gateway), &s.leaving}), o.observer)
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
 	s.data.ConnState = s.conns.Note
-	s.data.TLSConfig, err = publicTLS(o.cfg, o.observer.Logger())
+	s.data.TLSConfig, err = publicTLS(o.cfg, certs.NewLeaves(o.observer.Logger(), o.current.signsIn))
 	return err
+}
+
+// paths returns the endpoints of the client port that are not about models.
+func (o *operations) paths() ingress.Paths {
+	a := agentapi.Options{Dialects: all.Dialects(), Clients: o.current.clients.Load, Collector: o.cfg.Telemetry.Endpoint, Logger: o.observer.Logger()}
+	if o.stores.store != nil {
+		a.Ledger, a.Books.Quotas = o.stores.store, o.stores.quotas
+	}
+	return o.current.addSignIn(agentapi.Paths(a), signin.ClientPaths(), (*signin.Server).Client, o.gateway)
+}
+
+// adminHandler returns the handler of the admin port with the sign-in of operators.
+func (o *operations) adminHandler() http.Handler {
+	h := o.handler()
+	return o.current.addSignIn(ingress.Paths{}, signin.AdminPaths(), (*signin.Server).Admin, h).Before(h)
 }
 
 func (s *servers) listenAdmin(ctx context.Context, p Process, o *operations) error {
 	l, err := p.Listen(ctx, "admin", o.cfg.Admin.Listen)
 	switch {
 	case err == nil:
-		s.admin = newServer(l, &closeWhenLeaving{o.current.withSignIn(o.handler(), (*signin.Server).Admin), &s.leaving}, o.observer)
-		s.admin.TLSConfig, err = newTLS("admin.tls", o.cfg.Admin.TLS, o.observer.Logger())
+		s.admin = newServer(l, &closeWhenLeaving{o.adminHandler(), &s.leaving}, o.observer)
+		s.admin.TLSConfig, err = certs.New("admin.tls", certs.Files(o.cfg.Admin.TLS), certs.NewLeaves(o.observer.Logger(), nil))
 		return err
 	case o.cfg.Admin.Explicit:
 		return fmt.Errorf("admin.listen: %w; %s", err, remedy(err, "admin.listen"))

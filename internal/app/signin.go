@@ -6,6 +6,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/signin"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -24,6 +25,9 @@ func (c *current) newSignIn(cfg *config.Config, verifier signin.Verifier) (*sign
 	return s, nil
 }
 
+// signsIn reports whether people can sign in through the gateway.
+func (c *current) signsIn() bool { return c.signIn.Load() != nil }
+
 // Admit implements signin.People with the configuration in use.
 func (c *current) Admit(r *http.Request, token string) (*access.Person, *llm.Error) {
 	return c.clients.Load().Admit(r, token)
@@ -38,15 +42,16 @@ func (c *current) Operator(r *http.Request) (access.Record, *llm.Error) {
 	return c.clients.Load().Operator(r)
 }
 
-// withSignIn serves the paths of the sign-in of people, and others by next.
-func (c *current) withSignIn(next http.Handler, find func(*signin.Server, string) http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h := next
-		if s := c.signIn.Load(); s != nil {
-			if own := find(s, r.URL.Path); own != nil {
-				h = own
+// addSignIn adds the paths of the sign-in of people. If none is configured, rest serves them.
+func (c *current) addSignIn(to ingress.Paths, paths []string, find func(*signin.Server, string) http.Handler, rest http.Handler) ingress.Paths {
+	for _, path := range paths {
+		to[path] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h := rest
+			if s := c.signIn.Load(); s != nil {
+				h = find(s, path)
 			}
-		}
-		h.ServeHTTP(w, r)
-	})
+			h.ServeHTTP(w, r)
+		})
+	}
+	return to
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -139,6 +140,7 @@ func TestTLS(t *testing.T) {
 		}
 	}
 	await(t, func() bool { return served(t, c, g.url+"/live") == "HTTP/2.0 second" })
+	g.log.waitFor(t, "certificate loaded", 2)
 	if err := os.WriteFile(cert, []byte("broken"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -148,6 +150,31 @@ func TestTLS(t *testing.T) {
 	})
 	if got := served(t, c, g.url+"/live"); got != "HTTP/2.0 second" {
 		t.Fatal(got)
+	}
+}
+
+// TestLeafChanges checks that a new leaf certificate is a warning with both fingerprints if people sign
+// in, because their agents pin the leaf.
+func TestLeafChanges(t *testing.T) {
+	a := newAuthority(t)
+	cert, key := a.issue(t, "first")
+	g := start(t, minimal+fmt.Sprintf("tls: {cert: %s, key: %s}\n", cert, key)+fmt.Sprintf("store: sqlite\ndata: %q\n", t.TempDir())+
+		strings.Replace(newSigner(t).configuration("{}"), "identity: {", "identity: { sign_in: { url: \"https://gateway.example.com\", client: gateway },", 1), quick())
+	c := httpsClient(t, a.pool)
+	served(t, c, g.url+"/live")
+	second, secondKey := a.issue(t, "second")
+	for _, f := range [][2]string{{secondKey, key}, {second, cert}} {
+		if err := os.Rename(f[0], f[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, func() bool { return served(t, c, g.url+"/live") == "HTTP/2.0 second" })
+	var line struct{ Level, SHA256, Before, Hint string }
+	if err := json.Unmarshal([]byte(g.log.waitFor(t, "the certificate has changed", 1)), &line); err != nil {
+		t.Fatal(err)
+	}
+	if line.Level != "WARN" || len(line.SHA256) != 32 || len(line.Before) != 32 || line.SHA256 == line.Before || !strings.Contains(line.Hint, "must sign in again") {
+		t.Errorf("%+v", line)
 	}
 }
 
@@ -176,7 +203,8 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
-// TestACME checks that the gateway gets its certificate from a real ACME authority.
+// TestACME checks that the gateway gets its certificate from a real ACME authority, and that another
+// one with the same storage serves the same certificate.
 func TestACME(t *testing.T) {
 	a := newAuthority(t)
 	cert, key := a.issue(t, "pebble")
@@ -204,9 +232,11 @@ func TestACME(t *testing.T) {
 		}
 		return err == nil
 	})
-	configuration := strings.Replace(minimal, "127.0.0.1:0", ports[0], 1) +
-		fmt.Sprintf("data: %s\nacme: {domains: [llm.example.com], directory: \"https://%s/dir\", ca: %s}\n", t.TempDir(), ports[1], a.file)
-	g := start(t, configuration, quick())
+	storage := t.TempDir()
+	node := func() string {
+		return minimal + fmt.Sprintf("data: %s\nacme: {domains: [llm.example.com], directory: \"https://%s/dir\", ca: %s, storage: %s}\n", t.TempDir(), ports[1], a.file, storage)
+	}
+	g := start(t, strings.Replace(node(), "127.0.0.1:0", ports[0], 1), quick())
 
 	roots := x509.NewCertPool()
 	resp, err := authority.Get("https://" + ports[2] + "/roots/0")
@@ -222,17 +252,29 @@ func TestACME(t *testing.T) {
 	c := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: "llm.example.com"}}}
 	defer c.CloseIdleConnections()
 	var last error
+	var leaf []byte
 	await(t, func() bool {
 		resp, err := c.Get(g.url + "/live")
 		if last = err; err != nil {
 			return false
 		}
 		_ = resp.Body.Close()
+		leaf = resp.TLS.PeerCertificates[0].Raw
 		return resp.StatusCode == http.StatusOK && strings.Contains(resp.TLS.PeerCertificates[0].Issuer.CommonName, "Pebble")
 	})
 	if last != nil {
 		t.Error(last)
 	}
+	// The authority cannot reach the other node, which has to find the certificate.
+	resp, err = c.Get(start(t, node(), quick()).url + "/live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if !bytes.Equal(resp.TLS.PeerCertificates[0].Raw, leaf) {
+		t.Error("the other node serves another certificate")
+	}
+	g.log.waitFor(t, "certificate loaded", 1)
 }
 
 // addresses returns free loopback addresses.

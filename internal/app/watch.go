@@ -110,7 +110,7 @@ func (w *watcher) reload() error {
 	}
 	logger.Info("configuration loaded", "models", len(cfg.Models), "providers", len(cfg.Providers))
 	if cfg.StartsOtherwise(w.first) {
-		logger.Warn("a change of listen, admin, log, traces, node, data, store, redis, cache or discover takes effect at the next start")
+		logger.Warn("a change of listen, admin, log, traces, telemetry, node, data, store, redis, cache or discover takes effect at the next start")
 	}
 	return nil
 }

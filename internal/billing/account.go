@@ -114,7 +114,7 @@ func (a *Account) reserve(ctx context.Context, from []quota.Account, extension i
 // limitReached returns the error of a caller that has reached one of its limits.
 func limitReached(why *quota.Refusal) *llm.Error {
 	if why.Reason == quota.Budget {
-		return &llm.Error{Kind: llm.Quota, Code: "budget_exceeded", RetryAfter: why.RetryAfter,
+		return &llm.Error{Kind: llm.Quota, Code: llm.BudgetExceeded, RetryAfter: why.RetryAfter,
 			Message: "the budget of " + why.Account + " does not cover this request; ask its operator for more, or send a smaller one"}
 	}
 	return &llm.Error{Kind: llm.RateLimit, Code: "rate_limit_" + string(why.Reason), RetryAfter: why.RetryAfter,

@@ -50,6 +50,7 @@ type Config struct {
 	Discover  Discover
 	Log       Log
 	Traces    Traces
+	Telemetry Telemetry
 }
 
 // Admin is the admin port: metrics and the admin API.
@@ -73,6 +74,7 @@ type ACME struct {
 	Email     string
 	Directory string // URL; empty is Let's Encrypt
 	CA        string // file; empty is the system's
+	Storage   string // folder; empty is in the data folder
 }
 
 // Key is a client key of the file.
@@ -158,6 +160,9 @@ type Traces struct {
 	Endpoint string  // URL of an OTLP/HTTP collector
 	Sample   float64 // share of requests, 0 to 1
 }
+
+// Telemetry is where the telemetry of clients is sent. An empty Endpoint is nowhere.
+type Telemetry struct{ Endpoint string }
 
 // maxFile is the maximum size of the file, far above a table of 100,000 models.
 const maxFile = 64 << 20
@@ -262,6 +267,6 @@ func Default() *Config {
 // applied only at start-up.
 func (c *Config) StartsOtherwise(from *Config) bool {
 	return c.Listen != from.Listen || c.TLS != from.TLS || !reflect.DeepEqual(c.ACME, from.ACME) || c.BasePath != from.BasePath ||
-		!slices.Equal(c.Origins, from.Origins) || !slices.Equal(c.Proxies, from.Proxies) || c.Admin != from.Admin || c.Metrics != from.Metrics || c.Shutdown != from.Shutdown || c.Log != from.Log || c.Traces != from.Traces || c.Node != from.Node || c.Data != from.Data ||
+		!slices.Equal(c.Origins, from.Origins) || !slices.Equal(c.Proxies, from.Proxies) || c.Admin != from.Admin || c.Metrics != from.Metrics || c.Shutdown != from.Shutdown || c.Log != from.Log || c.Traces != from.Traces || c.Telemetry != from.Telemetry || c.Node != from.Node || c.Data != from.Data ||
 		c.Redis != from.Redis || c.Cache != from.Cache || !reflect.DeepEqual(c.Store, from.Store) || !reflect.DeepEqual(c.Discover, from.Discover)
 }

@@ -101,6 +101,9 @@ type file struct {
 	Log logFile `key:"log"`
 	// OpenTelemetry traces.
 	Traces tracesFile `key:"traces"`
+	// OpenTelemetry data of coding agents, such as Claude Code, which send it to the
+	// gateway.
+	Telemetry telemetryFile `key:"telemetry"`
 }
 
 // keyFile is a client key written as a mapping.
@@ -175,7 +178,7 @@ type tlsFile struct {
 }
 
 // acmeFile is an ACME authority such as Let's Encrypt. The gateway must be reachable on
-// port 443 under the domains. Certificates are kept in the data folder.
+// port 443 under the domains.
 type acmeFile struct {
 	at
 	// Domains of the certificate.
@@ -187,6 +190,10 @@ type acmeFile struct {
 	// PEM file with the authorities of the directory's own certificate. The default
 	// is the system's.
 	CA string `key:"ca" example:"/etc/isogloss/acme-ca.crt"`
+	// Folder of the certificates. Gateways that serve the same domains need a common
+	// one: then all of them serve the same certificate. The default is the folder
+	// `acme` in the data folder.
+	Storage string `key:"storage" example:"/mnt/isogloss-acme"`
 }
 
 // corsFile is the set of web pages that may call the gateway from a browser.
@@ -468,6 +475,14 @@ type tracesFile struct {
 	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
 	// Share of requests to trace, 0 to 1.
 	Sample float64 `key:"sample" example:"0.1"`
+}
+
+// telemetryFile is where the telemetry of clients is sent.
+type telemetryFile struct {
+	at
+	// URL of an OTLP/HTTP collector that metrics, logs and traces of clients are
+	// relayed to. Without it they are discarded.
+	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
 }
 
 // defaultFile is an empty file with every default in it.

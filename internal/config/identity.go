@@ -32,6 +32,7 @@ type IdentityRule struct {
 	Budget      string // dollars; empty: no limit
 	Window      time.Duration
 	Role        string
+	Settings    string // file; empty: none
 }
 
 // Claim is a claim with the value that it must have.
@@ -51,7 +52,7 @@ func (f *identityFile) resolve(dir string, store bool, ps *Problems) (issuers []
 			out.JWKS = relativeTo(dir, out.JWKS)
 		}
 		for j := range raw.Rules {
-			out.Rules = append(out.Rules, raw.Rules[j].resolve(store, ps))
+			out.Rules = append(out.Rules, raw.Rules[j].resolve(dir, store, ps))
 		}
 		issuers = append(issuers, out)
 	}
@@ -86,7 +87,7 @@ func (a *at) checkIdentityURL(key, value string, ps *Problems) {
 	}
 }
 
-func (f *ruleFile) resolve(store bool, ps *Problems) IdentityRule {
+func (f *ruleFile) resolve(dir string, store bool, ps *Problems) IdentityRule {
 	for _, n := range []struct {
 		key   string
 		value int
@@ -109,7 +110,7 @@ func (f *ruleFile) resolve(store bool, ps *Problems) IdentityRule {
 		}
 	}
 	out := IdentityRule{Org: or(f.Org, "default"), Team: f.Team, Models: f.Models, Criticality: string(or(f.Criticality, "normal")), Requests: f.Requests,
-		Tokens: f.Tokens, Concurrency: f.Concurrency, Budget: string(f.Budget), Window: time.Duration(f.Window), Role: string(f.Role)}
+		Tokens: f.Tokens, Concurrency: f.Concurrency, Budget: string(f.Budget), Window: time.Duration(f.Window), Role: string(f.Role), Settings: relativeTo(dir, f.Settings)}
 	if len(out.Models) == 0 {
 		out.Models = []string{"*"}
 	}

@@ -54,6 +54,9 @@ func (c Config) String() string {
 	if c.Traces.Endpoint != "" {
 		line("traces sample=%g", c.Traces.Sample)
 	}
+	if c.Telemetry.Endpoint != "" {
+		line("telemetry on")
+	}
 	for _, p := range c.Providers {
 		line("provider %s", providerText(p))
 	}

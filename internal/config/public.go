@@ -49,7 +49,7 @@ func (a *acmeFile) resolve(dir string, ps *Problems) ACME {
 	if u, err := url.Parse(a.Directory); a.Directory != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
 		ps.addKey(&a.at, "directory", "is not an https URL; write the directory of the authority, or remove it for Let's Encrypt")
 	}
-	return ACME{Domains: a.Domains, Email: a.Email, Directory: a.Directory, CA: relativeTo(dir, a.CA)}
+	return ACME{Domains: a.Domains, Email: a.Email, Directory: a.Directory, CA: relativeTo(dir, a.CA), Storage: relativeTo(dir, a.Storage)}
 }
 
 func (c *corsFile) resolve(ps *Problems) []string {

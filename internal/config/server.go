@@ -47,6 +47,7 @@ func (f *file) resolveOwn(ps *Problems) *Config {
 		Gates:     f.resolveGates(ps),
 		Log:       f.Log.resolve(ps),
 		Traces:    f.Traces.resolve(ps),
+		Telemetry: f.Telemetry.resolve(ps),
 	}
 	c.SignIn = f.Identity.SignIn.resolve(c.Identity, f.has("store"), ps)
 	f.resolveStores(c, ps)
@@ -267,4 +268,9 @@ func (t *tracesFile) resolve(ps *Problems) Traces {
 	t.checkShare("sample", t.Sample, ps)
 	t.checkCollector(t.Endpoint, ps)
 	return Traces{Endpoint: t.Endpoint, Sample: t.Sample}
+}
+
+func (t *telemetryFile) resolve(ps *Problems) Telemetry {
+	t.checkCollector(t.Endpoint, ps)
+	return Telemetry{Endpoint: t.Endpoint}
 }

@@ -32,6 +32,7 @@ type Grant struct {
 	Criticality string
 	Limit       quota.Limit // of each person
 	Role        access.Role // in the admin API; empty: none
+	Settings    *access.Settings
 }
 
 // maxValues limits how many values of a claim are compared.

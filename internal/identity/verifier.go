@@ -204,10 +204,12 @@ func (i *issuer) person(t *oidc.IDToken, c claims, rule *Rule, why string) *acce
 	if i.Name != "" {
 		name = c.text(i.Name)
 	}
-	return access.NewPerson(access.Record{
+	p := access.NewPerson(access.Record{
 		ID: access.PersonID(g.Org, t.Issuer, t.Subject), Name: name, Org: g.Org, Team: g.Team,
 		Models: g.Models, Endpoints: g.Endpoints, Criticality: g.Criticality, Limit: g.Limit,
 	}, g.Role, g.describe(why), t.Expiry)
+	p.Settings = g.Settings
+	return p
 }
 
 // claimedIssuer returns the issuer that a token names, before it is verified. It only selects the

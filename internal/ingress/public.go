@@ -29,6 +29,27 @@ func (p Public) Handler(h http.Handler) http.Handler {
 	return h
 }
 
+// Paths are handlers for exact paths, which come before those of models.
+type Paths map[string]http.Handler
+
+// Before returns a handler that serves the paths, and all others with h.
+func (p Paths) Before(h http.Handler) http.Handler {
+	return &pathsBefore{h, p}
+}
+
+type pathsBefore struct {
+	rest  http.Handler
+	paths Paths
+}
+
+func (b *pathsBefore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := b.paths[r.URL.Path]; h != nil && r.URL.RawPath == "" {
+		h.ServeHTTP(w, r)
+		return
+	}
+	b.rest.ServeHTTP(w, r)
+}
+
 // underPath serves the paths below a prefix, and probes without it.
 func underPath(prefix string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ type backend interface {
 	countedUntil() time.Time
 	run(ctx context.Context)
 	fill(s *Snapshot)
-	used(org, account string) (u minuteUse, ok bool)
+	used(org, account string) (u Use, ok bool)
 	count(ctx context.Context, org, account string) (Count, error)
 	close()
 }

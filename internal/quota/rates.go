@@ -1,48 +1,29 @@
 package quota
 
 import (
+	"math"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/sliding"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// Rate is what is left of a limit per minute. The zero Rate is no limit.
-type Rate struct {
-	Limit, Left int64
-	Reset       time.Duration // until all of it is left again, if nothing else is used
+// Use is what an account has used of its limits.
+type Use struct {
+	Requests, Tokens           float64 // in the last minute
+	RequestsReset, TokensReset time.Duration
+	Spent                      usage.Money // in the window of the budget, without reservations
 }
 
-// Rates returns what a caller's accounts have left of their requests and tokens per minute. If
-// several have a limit, the least counts. Rates does not wait for Redis: it returns the state as of
-// the last reservation, and nothing while Redis is lost.
-func (l *Limiter) Rates(org string, accounts []Account) (requests, tokens Rate) {
-	for _, a := range accounts {
-		u, ok := l.back.used(org, a.ID)
-		if !ok {
-			return Rate{}, Rate{}
-		}
-		requests = requests.least(a.Limit.Requests, u.requests, u.requestsReset)
-		tokens = tokens.least(a.Limit.Tokens, u.tokens, u.tokensReset)
-	}
-	return requests, tokens
+// Used returns what an account has used as of the last reservation. It does not wait for Redis; while
+// Redis is lost, ok is false.
+func (l *Limiter) Used(org, account string) (u Use, ok bool) { return l.back.used(org, account) }
+
+func newUse(requests, tokens *sliding.Minute, now int64, part float64, spent usage.Money) Use {
+	return Use{requests.Used(part), tokens.Used(part), time.Duration(requests.Reset(now)) * time.Millisecond, time.Duration(tokens.Reset(now)) * time.Millisecond, spent}
 }
 
-// least returns the rate of which less is left: r, or that of a limit.
-func (r Rate) least(limit int64, used float64, reset int64) Rate {
-	left := max(0, int64(float64(limit)-used))
-	if limit == 0 || r.Limit > 0 && r.Left <= left {
-		return r
-	}
-	return Rate{limit, left, time.Duration(reset) * time.Millisecond}
-}
-
-// minuteUse is the use of an account in the last minute, and in how many ms it is forgotten.
-type minuteUse struct {
-	requests, tokens           float64
-	requestsReset, tokensReset int64
-}
-
-func (m *memory) used(org, account string) (u minuteUse, ok bool) {
+func (m *memory) used(org, account string) (u Use, ok bool) {
 	s := m.engine.shardOf(org)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,11 +33,10 @@ func (m *memory) used(org, account string) (u minuteUse, ok bool) {
 	}
 	now := m.clock().UnixMilli()
 	a.roll(now)
-	part := float64(now%minute) / minute
-	return minuteUse{a.requests.Used(part), a.tokens.Used(part), a.requests.Reset(now), a.tokens.Reset(now)}, true
+	return newUse(&a.requests, &a.tokens, now, float64(now%minute)/minute, a.spent), true
 }
 
-func (r *redisBackend) used(org, account string) (u minuteUse, ok bool) {
+func (r *redisBackend) used(org, account string) (u Use, ok bool) {
 	if r.serverOf(org).lost.Load() {
 		return u, false
 	}
@@ -64,9 +44,21 @@ func (r *redisBackend) used(org, account string) (u minuteUse, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.accounts[account]
-	if k == nil || now-k.seenAt >= minute {
+	switch {
+	case k == nil:
 		return u, true
+	case now-k.seenAt >= minute:
+		return Use{Spent: k.spent}, true
 	}
-	requests, tokens := sliding.Minute{Current: k.requests}, sliding.Minute{Current: k.tokens}
-	return minuteUse{float64(k.requests), float64(k.tokens), requests.Reset(now), tokens.Reset(now)}, true
+	return newUse(&sliding.Minute{Current: k.requests}, &sliding.Minute{Current: k.tokens}, now, 0, k.spent), true
+}
+
+// Reset returns when all that was spent by now has left the window of the budget, in whole seconds. It
+// is the same for all requests in a sixtieth of the window, and zero for a budget for all time.
+func (l Limit) Reset(now time.Time) time.Time {
+	if l.Window <= 0 {
+		return time.Time{}
+	}
+	width := float64(l.Window.Milliseconds()) / buckets
+	return time.Unix(int64(math.Ceil(float64(bucketAt(now.UnixMilli(), l.Window)+buckets)*width/second)), 0).UTC()
 }

@@ -110,3 +110,39 @@ func BenchmarkBooks(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkLimitHeaders measures the headers with the limits of a caller.
+func BenchmarkLimitHeaders(b *testing.B) {
+	for name, limits := range map[string][]quota.Limit{
+		"no limits": nil,
+		"minute":    {{Requests: 1 << 50, Tokens: 1 << 50}},
+		"a budget":  {{Budget: 1 << 60, Window: 24 * time.Hour}},
+		"all three": {{Budget: 1 << 60, Requests: 1 << 50}, {Budget: 1 << 60, Tokens: 1 << 50}, {Budget: 1 << 60, Concurrency: 1 << 20}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			books := newLedger(b, limits...)
+			g := newGateway(b, books.use, speaking(anthropicDialect))
+			path, body := simpleRequest(anthropicDialect, false)
+			req := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+			req.Header.Set("Content-Type", "application/json")
+			req.Host, req.RemoteAddr = "localhost", "127.0.0.1:1"
+			e, _, _ := g.relay.dialects.Locate(req)
+			q := g.relay.newRequest(g.state, e, httptest.NewRecorder(), req)
+			for _, step := range []func() *llm.Error{q.identify, q.accept, q.admit, q.choose, q.reserve} {
+				if err := step(); err != nil {
+					b.Fatal(err)
+				}
+			}
+			h := http.Header{}
+			b.ReportAllocs()
+			for b.Loop() {
+				clear(h)
+				q.SetHeaders(h)
+			}
+			b.StopTimer()
+			q.Charge()
+			q.slot.Release()
+			q.Record.End()
+		})
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // SetHeaders sets the response headers of both lanes: the target, the attempts, the
@@ -17,8 +16,8 @@ func (q *request) SetHeaders(h http.Header) {
 		h["Isogloss-Fidelity"] = []string{q.attempt.fidelity()}
 	}
 	if set := q.Call.Dialect.Headers.SetRateLimits; set != nil && q.Call.Limited && q.state.Books.Quotas != nil {
-		requests, tokens := q.state.Books.Quotas.Rates(q.caller.Org, q.caller.Accounts)
-		set(h, protocol.RateLimit(requests), protocol.RateLimit(tokens), time.Now())
+		now := time.Now()
+		set(h, q.state.Books.Limits(q.caller.Org, q.caller.Accounts, now, q.Record.Err), now)
 	}
 	_, header := q.attempt.response()
 	if header == nil {

@@ -33,7 +33,7 @@ func TestRateLimitHeaders(t *testing.T) {
 	c := sharedCase(t, "text")
 	eachCell(t, func(t *testing.T, client, upstream protocol.Name) {
 		for _, stream := range []bool{false, true} {
-			for name, limit := range map[string]quota.Limit{"minute": {Requests: 10, Tokens: 10_000}, "budget": {Budget: usage.Dollar}, "none": {}} {
+			for name, limit := range map[string]quota.Limit{"minute": {Requests: 10, Tokens: 10_000}, "budget": {Budget: usage.Dollar, Window: time.Hour}, "none": {}} {
 				books := newLedger(t)
 				if !limit.IsZero() {
 					books = newLedger(t, limit)
@@ -61,6 +61,10 @@ func TestRateLimitHeaders(t *testing.T) {
 					}
 				case name == "minute":
 					wantLimits(t, client, got, stream)
+				case name == "budget" && client == anthropicDialect:
+					if got["anthropic-ratelimit-unified-status"] != "allowed" || got["anthropic-ratelimit-unified-overage-utilization"] != "0.00" || len(got) != 6 {
+						t.Errorf("%s, stream %v: %v", name, stream, got)
+					}
 				case name == "budget" && len(got) > 0:
 					t.Errorf("%s, stream %v: %v", name, stream, got)
 				}
@@ -114,5 +118,41 @@ func TestRateLimitHeadersOfRefusal(t *testing.T) {
 	if resp.StatusCode != http.StatusTooManyRequests || h.Get("Anthropic-Ratelimit-Requests-Limit") != "1" || h.Get("Anthropic-Ratelimit-Requests-Remaining") != "0" ||
 		h.Get("Anthropic-Ratelimit-Requests-Reset") == "" || h.Get("Retry-After") == "" || len(limitsOf(h)) != 3 {
 		t.Errorf("%s %v %s", resp.Status, h, body)
+	}
+}
+
+// TestBudgetHeaders checks what a Messages client learns about its budget: on success, on a
+// refusal, and on an error of the upstream, which must not look like a limit. Other clients
+// get the present form of the error.
+func TestBudgetHeaders(t *testing.T) {
+	books := newLedger(t, quota.Limit{Budget: usage.Dollar / 50, Window: 24 * time.Hour})
+	g := newGateway(t, books.use, speaking(anthropicDialect))
+	path, ask := simpleRequest(anthropicDialect, false)
+	g.up.Answer(upstreamtest.JSON(http.StatusBadRequest, `{"type":"error","error":{"type":"invalid_request_error","message":"no"}}`, upstreamLimits...))
+	if resp, body, _ := g.post(t, path, ask); resp.StatusCode != http.StatusBadRequest || len(limitsOf(resp.Header)) > 0 {
+		t.Errorf("an upstream's error: %s %v %s", resp.Status, limitsOf(resp.Header), body)
+	}
+
+	const unified = "Anthropic-Ratelimit-Unified-"
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, strings.Replace(messagesResponse, `"output_tokens":`, `"output_tokens":80`, 1), upstreamLimits...)) // $0.00801
+	for _, want := range []struct{ status, threshold, used string }{{"allowed", "", "0.40"}, {"allowed_warning", "0.75", "0.80"}, {"allowed_warning", "0.95", "0.99"}} {
+		resp, body, _ := g.post(t, path, ask)
+		h := resp.Header
+		if resp.StatusCode != http.StatusOK || h.Get(unified+"Status") != want.status || h.Get(unified+"Overage-Status") != want.status || h.Get(unified+"Overage-Surpassed-Threshold") != want.threshold ||
+			h.Get(unified+"Overage-Utilization") != want.used || h.Get(unified+"Reset") == "" || h.Get("X-Ratelimit-Limit-Requests") != "" {
+			t.Errorf("%s %v %s, want %v", resp.Status, h, body, want)
+		}
+	}
+
+	resp, body, _ := g.post(t, path, ask)
+	h := resp.Header
+	if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(body, `"type":"billing_error"`) || h.Get("Retry-After") == "" || h.Get("X-Should-Retry") != "false" || h.Get(unified+"Status") != "rejected" ||
+		h.Get(unified+"Overage-Period") != "daily" || h.Get(unified+"Overage-Disabled-Reason") != "org_spend_cap_reached" || h.Get(unified+"Representative-Claim") != "" || h.Get(unified+"Overage-Status") != "" {
+		t.Errorf("refused: %s %v %s", resp.Status, h, body)
+	}
+	path, ask = simpleRequest(chatDialect, false)
+	resp, body, _ = g.post(t, path, ask)
+	if resp.StatusCode != http.StatusTooManyRequests || !strings.Contains(body, "insufficient_quota") || len(limitsOf(resp.Header)) > 0 || resp.Header.Get("X-Should-Retry") != "" {
+		t.Errorf("a chat client: %s %v %s", resp.Status, resp.Header, body)
 	}
 }

@@ -84,11 +84,14 @@ func New(o Options) (*Server, error) {
 		verifyPath:   samePage(byMethod{http.MethodGet: s.showVerify, http.MethodPost: s.startVerify}),
 		callbackPath: get(s.finishVerify),
 	}
-	if o.Admin != "" {
-		s.admin = map[string]http.Handler{
-			loginPath:         get(s.startLogin),
-			loginCallbackPath: get(s.finishLogin),
-			logoutPath:        samePage(post(s.logout)),
+	s.admin = map[string]http.Handler{
+		loginPath:         get(s.startLogin),
+		loginCallbackPath: get(s.finishLogin),
+		logoutPath:        samePage(post(s.logout)),
+	}
+	if o.Admin == "" {
+		for path := range s.admin {
+			s.admin[path] = http.HandlerFunc(noSessions)
 		}
 	}
 	return s, nil
@@ -111,11 +114,24 @@ const (
 	logoutPath        = "/logout"
 )
 
-// Client returns the handler of a path of the client port, nil if it is not one of the sign-in.
+// ClientPaths returns the paths of the client port.
+func ClientPaths() []string {
+	return []string{metadataPath, devicePath, tokenPath, revokePath, verifyPath, callbackPath}
+}
+
+// AdminPaths returns the paths of the admin port.
+func AdminPaths() []string { return []string{loginPath, loginCallbackPath, logoutPath} }
+
+// Client returns the handler of one of ClientPaths.
 func (s *Server) Client(path string) http.Handler { return s.client[path] }
 
-// Admin returns the handler of a path of the admin port, nil if it is not one of the sign-in.
+// Admin returns the handler of one of AdminPaths.
 func (s *Server) Admin(path string) http.Handler { return s.admin[path] }
+
+// noSessions answers browsers of operators if identity.sign_in has no admin address.
+func noSessions(w http.ResponseWriter, _ *http.Request) {
+	writePage(w, http.StatusNotFound, "No sign-in here", "The gateway's operator has not configured identity.sign_in.admin. Use a key or a token.", "")
+}
 
 // maxCalls is the number of renewals and revocations that may wait for the identity provider.
 const maxCalls = 64

@@ -228,7 +228,7 @@ func (Codec) ErrorStatus(e *llm.Error) int {
 		return e.Status
 	case e.Kind == llm.Overloaded:
 		return statusOverloaded
-	case e.Kind == llm.Quota:
+	case e.Kind == llm.Quota && e.Code != llm.BudgetExceeded: // Claude Code expects 429 for a budget of a gateway
 		return http.StatusPaymentRequired
 	}
 	return e.HTTPStatus()

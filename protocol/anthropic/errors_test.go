@@ -64,6 +64,7 @@ func TestEncodeError(t *testing.T) {
 		{errThread, 400, `{"type":"error","error":{"type":"invalid_request_error","message":"thread: conversations are not kept here; send all messages, without thread","details":{"error_code":"thread_unsupported_request"}}}`},
 		{llm.Error{Kind: llm.InvalidRequest, Code: llm.ContextLength, Message: "9 tokens"}, 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens","details":{"error_code":"context_length_exceeded"}}}`},
 		{llm.Error{Kind: llm.Authentication, Message: "m"}, 401, `{"type":"error","error":{"type":"authentication_error","message":"m"}}`},
+		{llm.Error{Kind: llm.Quota, Code: llm.BudgetExceeded, Message: "m"}, 429, `{"type":"error","error":{"type":"billing_error","message":"m","details":{"error_code":"budget_exceeded"}}}`},
 		{llm.Error{Kind: llm.Quota, Message: "m"}, 402, `{"type":"error","error":{"type":"billing_error","message":"m"}}`},
 		{llm.Error{Kind: llm.Permission, Message: "m"}, 403, `{"type":"error","error":{"type":"permission_error","message":"m"}}`},
 		{llm.Error{Kind: llm.NotFound, Message: "m"}, 404, `{"type":"error","error":{"type":"not_found_error","message":"m"}}`},

@@ -46,10 +46,11 @@ func Dialect() *protocol.Dialect {
 				{Name: "Anthropic-Version", Default: Versions()[0].Name}, // the vendor rejects a request without it
 				{Name: "Anthropic-Beta", Beta: true, Loss: "header.anthropic_beta"},
 			},
-			RateLimits:    []string{rateLimits, "Anthropic-Priority-"},
+			RateLimits:    []string{limitPrefix, "Anthropic-Priority-"},
 			SetRateLimits: setRateLimits,
 			RequestID:     "Request-Id",
 		},
+		Agent:      agent(),
 		VendorHost: "api.anthropic.com",
 		CheckState: checkThread,
 		State:      vendorState(),
@@ -92,28 +93,6 @@ func versions() *protocol.Versions {
 		v.Known = append(v.Known, protocol.Version{Name: known.Name, NoSampling: !known.Sampling})
 	}
 	return v
-}
-
-// rateLimits is the prefix of the headers with rate limits.
-const rateLimits = "Anthropic-Ratelimit-"
-
-// setRateLimits sets the headers for the limits of a caller.
-func setRateLimits(h http.Header, requests, tokens protocol.RateLimit, now time.Time) {
-	values := make([]string, 0, 6) // one allocation for all headers
-	set := func(name, value string) {
-		values = append(values, value)
-		h[name] = values[len(values)-1 : len(values) : len(values)]
-	}
-	if l := requests; l.Limit > 0 {
-		set(rateLimits+"Requests-Limit", strconv.FormatInt(l.Limit, 10))
-		set(rateLimits+"Requests-Remaining", strconv.FormatInt(l.Left, 10))
-		set(rateLimits+"Requests-Reset", now.Add(l.Reset).UTC().Format(time.RFC3339))
-	}
-	if l := tokens; l.Limit > 0 {
-		set(rateLimits+"Tokens-Limit", strconv.FormatInt(l.Limit, 10))
-		set(rateLimits+"Tokens-Remaining", strconv.FormatInt(l.Left, 10))
-		set(rateLimits+"Tokens-Reset", now.Add(l.Reset).UTC().Format(time.RFC3339))
-	}
 }
 
 // listModels writes the list as one page that is the last.
