@@ -40,13 +40,13 @@ type Options struct {
 // Paths returns the endpoints by their paths.
 func Paths(o Options) ingress.Paths {
 	paths := ingress.Paths{}
+	usage, t := &spending{make(chan struct{}, querySlots)}, newTelemetry(o.Collector, o.Logger)
 	for _, d := range o.Dialects {
 		if d.Agent == nil {
 			continue
 		}
 		paths[d.Agent.SettingsPath] = &endpoint{&o, d, settingsEndpoint, reading, serveSettings}
-		paths[d.Agent.UsagePath] = &endpoint{&o, d, usageEndpoint, reading, serveUsage}
-		t := newTelemetry(o.Collector, o.Logger)
+		paths[d.Agent.UsagePath] = &endpoint{&o, d, usageEndpoint, reading, usage.serve}
 		for _, path := range signals {
 			if paths[path] == nil {
 				paths[path] = &endpoint{&o, d, telemetryEndpoint, []string{http.MethodPost}, t.at(path)}

@@ -36,7 +36,7 @@ func (f Files) read(setting string) (c contents, err error) {
 			continue
 		}
 		if *file.to, err = os.ReadFile(file.path); err != nil {
-			return c, fmt.Errorf("%s: %w; write PEM files of a certificate and its key", setting, err)
+			return c, fmt.Errorf("%s: %w; write the files of a certificate and its key", setting, err)
 		}
 	}
 	return c, nil

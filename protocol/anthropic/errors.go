@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -205,6 +206,9 @@ func (Codec) EncodeError(e *llm.Error) []byte {
 	message := e.Message
 	if e.Code == llm.ContextLength && !strings.Contains(strings.ToLower(message), tooLong) {
 		message = tooLong + ": " + message
+	}
+	if e.Code == llm.BudgetExceeded && e.RetryAfter > 0 { // Claude Code shows the message and nothing else
+		message += "; some of it is available again in " + strings.TrimSuffix(max(e.RetryAfter, time.Minute).Round(time.Minute).String(), "0s")
 	}
 	b := wire.AppendQuote([]byte(`{"type":"error","error":{"type":`), typ)
 	b = wire.AppendQuote(append(b, `,"message":`...), message)
