@@ -31,8 +31,8 @@ func writePage(w http.ResponseWriter, status int, title, message, link string) {
 	write(w, status, title, "", body)
 }
 
-// writeOnward sends the browser to another address. It is a page and not a redirect: a page may
-// forbid that its forms redirect to other sites, and strict cookies are not sent after one.
+// writeOnward sends the browser to another address. It is a page and not a redirect, because the
+// policy of the page with the form forbids that its form redirects to other sites.
 func writeOnward(w http.ResponseWriter, to string) {
 	to = html.EscapeString(to)
 	write(w, http.StatusOK, "One moment", `<meta http-equiv="refresh" content="0;url=`+to+`">`, `<p><a href="`+to+`">Continue</a></p>`)
@@ -54,6 +54,12 @@ func writeForm(w http.ResponseWriter, status int, code, wrong string) {
 <button>Continue to sign in</button>
 </form>`)
 	write(w, status, "Sign in a device", "", b.String())
+}
+
+// writeSession shows an operator that the session has begun, and how it ends.
+func writeSession(w http.ResponseWriter, role string) {
+	write(w, http.StatusOK, "Signed in", "", `<p>Your role is `+html.EscapeString(role)+`. Pages of this address can use the <a href="/api/v1/openapi.json">admin API</a> for up to eight hours.</p>
+<form method="post" action="`+logoutPath+`"><button>Sign out</button></form>`)
 }
 
 func write(w http.ResponseWriter, status int, title, refresh, body string) {

@@ -57,8 +57,7 @@ func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	s.audit(r, person, "sign-in", "browser, role "+string(person.Role))
 	http.SetCookie(w, cookie(s.o.Admin, sessionCookie, secret, sessionTime, http.SameSiteStrictMode))
-	// A redirect would not carry the strict cookie, because another site has begun it.
-	writeOnward(w, s.o.Admin+"/")
+	writeSession(w, string(person.Role))
 }
 
 func (s *Server) addSession(r *http.Request, t tokens) (string, error) {
