@@ -70,7 +70,7 @@ var allowed = map[string][]string{
 	"internal/resp":           {},
 	"internal/redis":          {"internal/resp"},
 	"internal/quota":          {"internal/redis", "internal/usage"},
-	"internal/quota/sliding":  {},
+	"internal/quota/sliding":  {"internal/usage"},
 	"internal/discover":       {"internal/secret"},
 	"internal/access":         {"internal/agents", "internal/quota", "internal/secret", "llm"},
 	"internal/identity":       {"internal/access", "internal/quota", "llm"},

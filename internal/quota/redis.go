@@ -208,7 +208,7 @@ func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, to
 	}
 	if h.fallbackAt != 0 {
 		now := r.now()
-		h.shard.settle(now, h, tokens, func(a *account, _ string) { a.addSpent(cost, a.newestBucket) })
+		h.shard.settle(now, h, tokens, func(a *account, _ string) { a.spent.Add(cost, 0) })
 		it.minute, it.tokens = 0, 0
 		if now-h.fallbackAt < minute { // Redis adds it to its current minute
 			it.requests, it.tokens = h.request.amounts().requests, tokens

@@ -187,7 +187,7 @@ func (p memoryAccount) isSeeded() bool {
 	p.shard.mu.Lock()
 	defer p.shard.mu.Unlock()
 	a := p.shard.accounts[p.account.ID]
-	return a != nil && a.seeded && !a.provisional && a.window == p.account.Limit.budgetWindow()
+	return a != nil && a.seeded && !a.provisional && a.spent.Span == p.account.Limit.budgetWindow()
 }
 
 // apply seeds the account. The lock keeps requests from being settled meanwhile.
