@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/quota/sliding"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -68,7 +69,7 @@ func (s *shard) reserve(now int64, accounts []Account, want amounts, h *reservat
 	worst := int64(0)
 	for i := range accounts {
 		a := s.account(accounts[i].ID, now)
-		h.accounts[i] = a
+		*h.accounts.At(i) = a
 		a.advance(now, accounts[i].Limit)
 		h.provisional = h.provisional || a.provisional
 		if accounts[i].Limit.Budget > 0 && !a.seeded {
@@ -77,16 +78,16 @@ func (s *shard) reserve(now int64, accounts []Account, want amounts, h *reservat
 		reason, wait := a.exceeded(now, accounts[i].Limit, want)
 		if reason != "" && (refusal == nil || longer(wait, worst)) {
 			worst = wait
-			refusal = &Refusal{Account: accounts[i].ID, Reason: reason, RetryAfter: time.Duration(max(wait, 0)) * time.Millisecond}
+			refusal = accounts[i].refuse(reason, time.Duration(wait)*time.Millisecond)
 		}
 	}
 	if refusal != nil {
 		return -1, refusal
 	}
 	for i := range accounts {
-		h.accounts[i].add(want)
+		(*h.accounts.At(i)).add(want)
 	}
-	h.shard, h.minute = s, h.accounts[0].requests.At
+	h.shard, h.minute = s, (*h.accounts.At(0)).requests.At
 	return -1, nil
 }
 
@@ -98,7 +99,7 @@ func (s *shard) settle(now int64, h *reservation, tokens int64, charge func(*acc
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range h.request.Accounts {
-		a := h.accounts[i]
+		a := *h.accounts.At(i)
 		a.roll(now)
 		a.tokens.Correct(h.minute, tokens-h.request.Tokens)
 		a.open -= h.request.amounts().open
@@ -107,14 +108,16 @@ func (s *shard) settle(now int64, h *reservation, tokens int64, charge func(*acc
 	}
 }
 
-// setTotal sets what an account has spent in a log. An account that is not seeded is skipped: its seed
+// setTotal sets what an owner has spent in a log, for all its budgets. An account that is not seeded is skipped: its seed
 // includes the logs.
 func (s *shard) setTotal(now int64, t usage.Total) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.accounts[t.Account]; a != nil && a.seeded {
-		a.roll(now)
-		a.setTotal(t.Log, t.Spent)
+	for n := range budget.Max {
+		if a := s.accounts[budget.Account(t.Account, n+1)]; a != nil && a.seeded {
+			a.roll(now)
+			a.setTotal(t.Log, t.Spent)
+		}
 	}
 }
 
@@ -243,15 +246,15 @@ func (a *account) exceeded(now int64, l Limit, want amounts) (reason Reason, wai
 	if l.Concurrency > 0 && want.open > 0 && want.open > l.Concurrency-a.open {
 		consider(Concurrency, second)
 	}
-	budget := l.Budget
+	limit := l.Budget
 	if a.provisional {
-		budget = max(1, budget/provisionalPart)
+		limit = max(1, limit/provisionalPart)
 	}
-	if l.Budget > 0 && want.cost > 0 && want.cost > budget-a.spent.Sum-a.reserved-a.elsewhere {
+	if l.Budget > 0 && want.cost > 0 && want.cost > limit-a.spent.Sum-a.reserved-a.elsewhere {
 		if a.provisional {
 			consider(Budget, second)
 		} else {
-			consider(Budget, a.spent.WaitFor(now, want.cost, budget))
+			consider(Budget, a.spent.WaitFor(now, want.cost, limit))
 		}
 	}
 	return reason, wait

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
@@ -111,6 +112,9 @@ func (l *testLog) add(accounts []Account, cost usage.Money) (t usage.Totals) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range accounts {
+		if budget.Owner(a.ID) != a.ID { // a log has owners, and their first accounts are in the list
+			continue
+		}
 		l.spent[a.ID] += cost
 		switch sum := l.spent[a.ID]; strings.Split(a.ID, ":")[0] {
 		case "key":
@@ -150,6 +154,9 @@ func settle(h Hold, tokens int64, cost usage.Money) {
 func (n *node) charge(log *testLog, org string, accounts []Account, cost usage.Money) {
 	log.add(accounts, cost)
 	for _, a := range accounts {
+		if budget.Owner(a.ID) != a.ID {
+			continue
+		}
 		totals, _ := log.Spent(a.ID)
 		totals[0].Org = org
 		n.SetTotal(totals[0])

@@ -30,9 +30,11 @@ func (a Account) Name() string {
 	}
 }
 
-// AccountOf returns the account with a name.
+// AccountOf returns the account with a name. The kind may have the number of a budget after a number
+// sign.
 func AccountOf(name string) Account {
 	kind, id, _ := strings.Cut(name, ":")
+	kind, _, _ = strings.Cut(kind, "#")
 	switch kind {
 	case "key":
 		return Account{KeyAccount, "", id}
