@@ -30,11 +30,9 @@ func (a Account) Name() string {
 	}
 }
 
-// AccountOf returns the account with a name. The kind may have the number of a budget after a number
-// sign.
+// AccountOf returns the account with a name.
 func AccountOf(name string) Account {
 	kind, id, _ := strings.Cut(name, ":")
-	kind, _, _ = strings.Cut(kind, "#")
 	switch kind {
 	case "key":
 		return Account{KeyAccount, "", id}
@@ -83,12 +81,12 @@ func (r *Row) Charged() Money {
 // apply it any number of times and in any order.
 type Totals struct{ Key, Team, Org Money }
 
-// Of returns the total of an account.
+// Of returns the total of an account. Only the kind counts, which may have the number of a budget.
 func (t Totals) Of(account string) Money {
-	switch AccountOf(account).Kind {
-	case KeyAccount:
+	switch {
+	case strings.HasPrefix(account, "key"):
 		return t.Key
-	case TeamAccount:
+	case strings.HasPrefix(account, "team"):
 		return t.Team
 	default:
 		return t.Org
