@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	"internal/access":         {"internal/agents", "internal/quota", "internal/secret", "llm"},
 	"internal/identity":       {"internal/access", "internal/quota", "llm"},
 	"internal/store":          {"internal/access", "internal/quota", "internal/usage", "llm"},
-	"internal/admin":          {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"},
+	"internal/admin":          {"internal/access", "internal/quota", "internal/quota/budget", "internal/store", "internal/usage", "llm"},
 	"internal/observe":        {"llm"},
 	"internal/config":         {"internal/params", "internal/provider", "internal/secret", "internal/similar", "llm", "protocol", "protocol/all", "protocol/wire"},
 	"internal/billing":        {"internal/quota", "internal/spool", "internal/usage", "llm"},
