@@ -55,8 +55,19 @@ type ruleFile struct {
 	Budget decimal `key:"budget" example:"50"`
 	// Window of the budget. The default, 0, is all time.
 	Window duration `key:"window" example:"720h"`
+	// Several budgets that hold at once, at most four, instead of budget and window.
+	Budgets []budgetFile `key:"budgets"`
 	// Role in the admin API. The default is none. Roles need a store.
 	Role roleName `key:"role" example:"auditor"`
+}
+
+// budgetFile is one of several budgets.
+type budgetFile struct {
+	at
+	// Dollars that each person may spend per window.
+	Budget decimal `key:"budget" example:"5"`
+	// Window of the budget. The default, 0, is all time.
+	Window duration `key:"window" example:"24h"`
 }
 
 type roleName string
