@@ -77,7 +77,8 @@ var allowed = map[string][]string{
 	"internal/discover":       {"internal/secret"},
 	"internal/access":         {"internal/agents", "internal/quota", "internal/secret", "llm"},
 	"internal/identity":       {"internal/access", "internal/quota", "llm"},
-	"internal/store":          {"internal/access", "internal/quota", "internal/usage", "llm"},
+	"internal/store":          {"internal/access", "internal/quota", "internal/quota/budget", "internal/usage", "llm"},
+	"internal/alerts":         {"internal/secret", "internal/store"},
 	"internal/admin":          {"internal/access", "internal/quota", "internal/quota/budget", "internal/store", "internal/usage", "llm"},
 	"internal/observe":        {"llm"},
 	"internal/config":         {"internal/params", "internal/provider", "internal/secret", "internal/similar", "llm", "protocol", "protocol/all", "protocol/wire"},
@@ -93,7 +94,7 @@ var allowed = map[string][]string{
 	"internal/conversation":   {"llm", "protocol"},
 	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
-	"internal/app": {"internal/models", "internal/identity", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/quota/budget", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream",
+	"internal/app": {"internal/models", "internal/identity", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/alerts", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/quota/budget", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream",
 		"protocol", "protocol/all", "llm", "sse"},
 	"internal/discover/signals": {},
 
