@@ -99,9 +99,7 @@ func (s *Sender) deliverNext(ctx context.Context) bool {
 		log.Warn("budget threshold passed", "name", a.Name, "threshold", a.Threshold, "budget", a.Budget.Decimal(), "window", a.Window.String(), "spent", a.Spent.Decimal())
 	}
 	err = s.send(ctx, a)
-	if ctx.Err() != nil && err != nil { // the lease ends, and then another node takes it
-		return false
-	}
+	stopped := ctx.Err() != nil
 	// The result is recorded also if the process ends now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.o.Timeout)
 	defer cancel()
@@ -109,6 +107,8 @@ func (s *Sender) deliverNext(ctx context.Context) bool {
 	switch {
 	case err == nil:
 		err = s.o.Store.EndAlert(ctx, a, true)
+	case stopped: // another node may take it
+		err = s.o.Store.RetryAlert(ctx, a, time.Now())
 	case due.Sub(a.Created) > s.o.GiveUp:
 		log.Warn("alert not delivered; it is given up", "error", err, "tries", a.Tries)
 		err = s.o.Store.EndAlert(ctx, a, false)
