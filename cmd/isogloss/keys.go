@@ -208,7 +208,7 @@ func parseTime(text string) (time.Time, error) {
 // limitFlags holds the flags of limits.
 type limitFlags struct {
 	requests, tokens, concurrency int64
-	budget                        string
+	budget                        []string
 	window                        time.Duration
 }
 
@@ -217,8 +217,8 @@ func (l *limitFlags) add(cmd *cobra.Command) {
 	f.Int64Var(&l.requests, "requests", 0, "requests per minute; 0 is no limit")
 	f.Int64Var(&l.tokens, "tokens", 0, "tokens per minute; 0 is no limit")
 	f.Int64Var(&l.concurrency, "concurrency", 0, "open requests, across all gateways; 0 is no limit")
-	f.StringVar(&l.budget, "budget", "", "budget in dollars, such as 20 or 0.50, or none")
-	durationVar(cmd, &l.window, "window", "sliding window of the budget, such as 30d; 0 is all time")
+	f.StringArrayVar(&l.budget, "budget", nil, "budget in dollars, such as 20, 0.50 or, with its window, 5/24h; or none; repeat it for several")
+	durationVar(cmd, &l.window, "window", "sliding window of a single budget, such as 30d; 0 is all time")
 }
 
 // apply sets what the given flags change.
@@ -237,33 +237,52 @@ func (l *limitFlags) apply(cmd *cobra.Command, limit *app.Limit) error {
 		limit.Concurrency = l.concurrency
 	}
 	if changed("budget") {
-		if err := setBudget(limit, l.budget); err != nil {
+		if err := setBudgets(limit, l.budget); err != nil {
 			return fmt.Errorf("--budget: %w", err)
 		}
 	}
 	if changed("window") {
-		limit.Window = l.window
-	}
-	if limit.Window > 0 && limit.Budget == 0 {
-		if changed("window") {
-			return errors.New("--window needs a budget; write --budget too")
-		}
-		limit.Window = 0
+		return setWindow(limit, l.window, "--budget")
 	}
 	return nil
 }
 
-// setBudget sets the amount of a budget. "none" removes it.
-func setBudget(limit *app.Limit, amount string) error {
-	if amount == "none" {
-		limit.Budget, limit.Window = 0, 0
-		return nil
+// setBudgets sets budgets. One amount without a window changes the amount of the first budget, "none"
+// removes all, and otherwise all are replaced.
+func setBudgets(limit *app.Limit, texts []string) error {
+	all := make([]app.Budget, len(texts))
+	for i, text := range texts {
+		if text == "none" && len(texts) == 1 {
+			return limit.SetBudgets(nil)
+		}
+		amount, window, hasWindow := strings.Cut(text, "/")
+		money, err := usage.ParseMoney(amount)
+		if err != nil || money <= 0 {
+			return fmt.Errorf("%q is not an amount; write dollars such as 20 or 0.50, or none", amount)
+		}
+		all[i].Amount = money
+		if hasWindow {
+			if all[i].Window, err = config.ParseDuration(window); err != nil || all[i].Window <= 0 {
+				return fmt.Errorf("%q is not a window; write a budget with one such as 5/24h or 100/30d", window)
+			}
+		} else if len(texts) == 1 {
+			limit.Budget = money
+			return nil
+		}
 	}
-	budget, err := usage.ParseMoney(amount)
-	if err != nil || budget <= 0 {
-		return fmt.Errorf("%q is not an amount; write dollars such as 20 or 0.50, or none", amount)
+	return limit.SetBudgets(all)
+}
+
+// setWindow sets the window of a single budget.
+func setWindow(limit *app.Limit, window time.Duration, flag string) error {
+	all := limit.Budgets()
+	switch {
+	case len(all) == 0:
+		return errors.New("--window needs a budget; write " + flag + " too")
+	case len(all) > 1:
+		return errors.New("--window is for a single budget; write each budget with its window, such as 5/24h")
 	}
-	limit.Budget = budget
+	limit.Window = window
 	return nil
 }
 
@@ -343,31 +362,56 @@ func newLimitRow(l app.Limit) limitRow {
 	return limitRow{Requests: l.Requests, Tokens: l.Tokens, Concurrency: l.Concurrency, amountRow: newAmountRow(l)}
 }
 
-// amountRow holds the amount of a budget and its window as JSON.
+// amountRow holds the budgets as JSON: the first, and all of them if there are several.
 type amountRow struct {
+	oneBudget
+	Budgets []oneBudget `json:"budgets,omitempty"`
+}
+
+// oneBudget holds the amount of a budget and its window as JSON.
+type oneBudget struct {
 	Budget string `json:"budget,omitempty"`
 	Window string `json:"window,omitempty"`
+	Spent  string `json:"spent,omitempty"` // only where it is asked for
 }
 
 func newAmountRow(l app.Limit) (row amountRow) {
-	if l.Budget > 0 {
-		row.Budget = l.Budget.Decimal()
+	for i, b := range l.Budgets() {
+		one := oneBudget{Budget: b.Amount.Decimal()}
+		if b.Window > 0 {
+			one.Window = config.FormatDuration(b.Window)
+		}
+		if i == 0 {
+			row.oneBudget = one
+		}
+		row.Budgets = append(row.Budgets, one)
 	}
-	if l.Window > 0 {
-		row.Window = config.FormatDuration(l.Window)
+	if len(row.Budgets) == 1 {
+		row.Budgets = nil
 	}
 	return row
 }
 
-// budget formats the budget with its window.
+// budget formats the budgets with their windows.
 func (r amountRow) budget() string {
-	switch {
-	case r.Budget == "":
-		return "-"
-	case r.Window == "":
-		return "$" + r.Budget
+	texts := make([]string, len(r.Budgets))
+	for i, b := range r.Budgets {
+		texts[i] = b.text()
 	}
-	return "$" + r.Budget + " in " + r.Window
+	if len(texts) == 0 {
+		return r.text()
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (b oneBudget) text() string {
+	switch {
+	case b.Budget == "":
+		return "-"
+	case b.Window == "":
+		return "$" + b.Budget
+	}
+	return "$" + b.Budget + " in " + b.Window
 }
 
 // keyRow is a key without its secret.

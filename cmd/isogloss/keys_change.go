@@ -9,6 +9,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
 func newKeysUpdate() *cobra.Command {
@@ -55,12 +56,14 @@ func changesAny(cmd *cobra.Command) bool {
 
 func newKeysBudget() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "budget [KEY] [AMOUNT]",
-		Short: "Show or set the budget of a key, a team or an organisation",
-		Long: `Show a budget and what is spent of it, or set it: an amount in dollars, or none.
+		Use:   "budget [KEY] [AMOUNT[/WINDOW]]...",
+		Short: "Show or set the budgets of a key, a team or an organisation",
+		Long: `Show budgets and what is spent of them, or set them: an amount in dollars, or none.
+Up to four budgets with different windows hold at once.
 --team and --org name a team or an organisation instead of a key.`,
 		Example: `  isogloss keys budget -c isogloss.yaml search
   isogloss keys budget -c isogloss.yaml search 50 --window 30d
+  isogloss keys budget -c isogloss.yaml search 5/24h 50/30d
   isogloss keys budget -c isogloss.yaml --team web --org acme 200 --window 30d
   isogloss keys budget -c isogloss.yaml --org acme none`,
 		ValidArgsFunction: completeKeys,
@@ -70,15 +73,11 @@ func newKeysBudget() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&b.org, "org", "", "the organisation's budget, or with --team the team's organisation")
 	f.StringVar(&b.team, "team", "", "the team's budget")
-	durationVar(cmd, &b.window, "window", "sliding window of the budget, such as 30d; 0 is all time")
+	durationVar(cmd, &b.window, "window", "sliding window of a single budget, such as 30d; 0 is all time")
 	asJSON := f.Bool("json", false, "print JSON")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
-		most := 2
-		if b.team != "" || b.org != "" {
-			most = 1
-		}
-		if len(args) < most-1 || len(args) > most {
-			return errors.New("budget takes a key, or --team or --org, and the amount to set; 'isogloss keys budget --help' has examples")
+		if !b.ofTenant() && len(args) == 0 {
+			return errors.New("budget takes a key, or --team or --org, and the amounts to set; 'isogloss keys budget --help' has examples")
 		}
 		return nil
 	}
@@ -94,8 +93,16 @@ func newKeysBudget() *cobra.Command {
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has no budget and has spent $%s\n", row.Of, row.Spent)
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has spent $%s of %s\n", row.Of, row.Spent, row.budget())
-		return err
+		all := row.Budgets
+		if all == nil {
+			all = []oneBudget{row.oneBudget}
+		}
+		for _, one := range all {
+			if _, err = fmt.Fprintf(cmd.OutOrStdout(), "%s has spent $%s of %s\n", row.Of, one.Spent, one.text()); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return cmd
 }
@@ -106,65 +113,79 @@ type budgetFlags struct {
 	window    time.Duration
 }
 
-// budgetRow is a budget and what is spent of it.
+// ofTenant reports whether the budgets are those of a team or an organisation.
+func (b *budgetFlags) ofTenant() bool { return b.team != "" || b.org != "" }
+
+// budgetRow has budgets and what is spent of them.
 type budgetRow struct {
 	Of string `json:"of"` // the key's name, team ORG/TEAM or org ORG
 	ID string `json:"id,omitempty"`
 	amountRow
-	Spent string `json:"spent"`
 }
 
-// run sets the budget if an amount or a window is given, and returns it.
+func newBudgetRow(of, id string, limit app.Limit, spent []usage.Money) budgetRow {
+	row := budgetRow{of, id, newAmountRow(limit)}
+	if len(spent) > 0 {
+		row.Spent = spent[0].Decimal()
+	}
+	for i := range row.Budgets {
+		row.Budgets[i].Spent = spent[i].Decimal()
+	}
+	return row
+}
+
+// run sets budgets if an amount or a window is given, and returns them.
 func (b *budgetFlags) run(cmd *cobra.Command, ring *app.Keyring, args []string) (budgetRow, error) {
 	ctx := cmd.Context()
-	ofTenant := b.team != "" || b.org != ""
-	amount := ""
-	if !ofTenant && len(args) == 2 {
-		amount = args[1]
-	} else if ofTenant && len(args) == 1 {
-		amount = args[0]
+	amounts := args
+	if !b.ofTenant() {
+		amounts = args[1:]
 	}
-	change := func(l *app.Limit) error { return b.apply(cmd, amount, l) }
-	if !ofTenant {
+	changes := len(amounts) > 0 || cmd.Flags().Changed("window")
+	change := func(l *app.Limit) error { return b.apply(cmd, amounts, l) }
+	if !b.ofTenant() {
 		r, err := ring.Find(ctx, args[0])
-		if err == nil && (amount != "" || cmd.Flags().Changed("window")) {
+		if err == nil && changes {
 			r, err = ring.Update(ctx, r.ID, func(r *access.Record) error { return change(&r.Limit) })
 		}
 		if err != nil {
 			return budgetRow{}, err
 		}
 		spent, err := ring.Spent(ctx, r.ID, r.Limit)
-		return budgetRow{r.Name, r.ID, newAmountRow(r.Limit), spent.Decimal()}, err
+		if err != nil {
+			return budgetRow{}, err
+		}
+		return newBudgetRow(r.Name, r.ID, r.Limit, spent), nil
 	}
 	if b.org == "" {
 		b.org = "default"
 	}
 	t, err := ring.Tenant(ctx, b.org, b.team)
-	if err == nil && (amount != "" || cmd.Flags().Changed("window")) {
+	if err == nil && changes {
 		t, err = ring.UpdateTenant(ctx, b.org, b.team, func(t *app.Tenant) error { return change(&t.Limit) })
 	}
 	if err != nil {
 		return budgetRow{}, err
 	}
 	spent, err := ring.TenantSpent(ctx, t)
+	if err != nil {
+		return budgetRow{}, err
+	}
 	of := "organisation " + t.Org
 	if t.Team != "" {
 		of = "team " + t.Org + "/" + t.Team
 	}
-	return budgetRow{of, "", newAmountRow(t.Limit), spent.Decimal()}, err
+	return newBudgetRow(of, "", t.Limit, spent), nil
 }
 
-func (b *budgetFlags) apply(cmd *cobra.Command, amount string, l *app.Limit) error {
-	if amount != "" {
-		if err := setBudget(l, amount); err != nil {
+func (b *budgetFlags) apply(cmd *cobra.Command, amounts []string, l *app.Limit) error {
+	if len(amounts) > 0 {
+		if err := setBudgets(l, amounts); err != nil {
 			return err
 		}
 	}
 	if cmd.Flags().Changed("window") {
-		if l.Budget == 0 {
-			return errors.New("--window needs a budget; write an amount too")
-		}
-		l.Window = b.window
+		return setWindow(l, b.window, "an amount")
 	}
 	return nil
 }

@@ -111,6 +111,45 @@ func TestKeysNeedAConfigurationFile(t *testing.T) {
 	}
 }
 
+// TestSeveralBudgets sets and shows several budgets, and the first alone as before.
+func TestSeveralBudgets(t *testing.T) {
+	file := writeFile(t, "isogloss.yaml", keysFile)
+	keys := func(args ...string) result {
+		t.Helper()
+		return command(t, filepath.Dir(file), nil, append([]string{"keys", args[0], "-c", file}, args[1:]...)...)
+	}
+	expect := func(want string, args ...string) {
+		t.Helper()
+		if r := keys(args...); r.code != 0 || r.stdout != want {
+			t.Errorf("%v: %d %s%s, want %s", args, r.code, r.stdout, r.stderr, want)
+		}
+	}
+	if r := keys("create", "--name", "ci", "--models", "fast", "--budget", "5/24h", "--budget", "100/30d", "--budget", "1000"); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	if r := keys("list"); !strings.Contains(r.stdout, "$5 in 24h, $100 in 30d, $1000 ") {
+		t.Error(r.stdout)
+	}
+	expect("ci has spent $0 of $5 in 24h\nci has spent $0 of $100 in 30d\nci has spent $0 of $1000\n", "budget", "ci")
+	expect("ci has spent $0 of $6 in 24h\nci has spent $0 of $100 in 30d\nci has spent $0 of $1000\n", "budget", "ci", "6")
+	expect("ci has spent $0 of $7 in 1h\nci has spent $0 of $8 in 2h\n", "budget", "ci", "7/1h", "8/2h")
+	if r := keys("budget", "ci", "--json"); !strings.Contains(strings.Join(strings.Fields(r.stdout), ""), `"budget":"7","window":"1h","spent":"0","budgets":[{"budget":"7","window":"1h","spent":"0"},{"budget":"8","window":"2h","spent":"0"}]`) {
+		t.Error(r.stdout)
+	}
+	for _, wrong := range [][]string{{"7/1h", "8/1h"}, {"1/x"}, {"1/0s"}, {"none", "1"}, {"1", "2/1h", "3/2h", "4/3h", "5/4h"}, {"--window", "1h"}, {"1/1h", "2/2h", "--window", "1h"}} {
+		if r := keys(append([]string{"budget", "ci"}, wrong...)...); r.code == 0 || r.stderr == "" {
+			t.Errorf("%v: %s", wrong, r.stdout)
+		}
+	}
+	expect("ci has spent $0 of $9 in 30d\n", "budget", "ci", "9/30d")
+	expect("ci has spent $0 of $10 in 60d\n", "budget", "ci", "10", "--window", "60d")
+	expect("ci has no budget and has spent $0\n", "budget", "ci", "none")
+	if r := keys("orgs", "update", "default", "--budget", "5/24h", "--budget", "100/30d"); !strings.Contains(r.stdout, "$5 in 24h, $100 in 30d") {
+		t.Error(r.stdout, r.stderr)
+	}
+	expect("organisation default has spent $0 of $5 in 24h\norganisation default has spent $0 of $100 in 30d\n", "budget", "--org", "default")
+}
+
 // TestKeysByName checks that commands take a name where it belongs to one valid key, and
 // that an ambiguous name is refused with the ids.
 func TestKeysByName(t *testing.T) {

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
@@ -35,13 +36,7 @@ func newCaller(r *Record) Caller {
 
 // Accounts returns the accounts of the key, its team and its organisation that have a limit.
 func (r *Record) Accounts() []quota.Account {
-	var out []quota.Account
-	for _, a := range []quota.Account{{ID: "key:" + r.ID, Limit: r.Limit}, {ID: "team:" + r.Org + "/" + r.Team, Limit: r.TeamLimit}, {ID: "org:" + r.Org, Limit: r.OrgLimit}} {
-		if !a.Limit.IsZero() {
-			out = append(out, a)
-		}
-	}
-	return out
+	return slices.Concat(r.Limit.Accounts("key:"+r.ID), r.TeamLimit.Accounts("team:"+r.Org+"/"+r.Team), r.OrgLimit.Accounts("org:"+r.Org))
 }
 
 // May returns nil if the caller may use an endpoint with a model. The model is the name that the

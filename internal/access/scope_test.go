@@ -2,6 +2,7 @@ package access
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,12 @@ func TestCallerOfARecord(t *testing.T) {
 	// any.
 	if c := newCaller(&Record{ID: "k", OrgLimit: l(1)}); c.Criticality != "normal" || len(c.Accounts) != 1 || c.Accounts[0].ID != "org:" {
 		t.Errorf("%+v", c)
+	}
+	c = newCaller(&Record{ID: "k", Org: "o", Limit: quota.Limit{Budget: 1, More: "2/3 4/5"}, OrgLimit: quota.Limit{Requests: 6, Budget: 7, More: "8/9"}})
+	want := []quota.Account{{ID: "key:k", Limit: quota.Limit{Budget: 1}}, {ID: "key#2:k", Limit: quota.Limit{Budget: 2, Window: 3}}, {ID: "key#3:k", Limit: quota.Limit{Budget: 4, Window: 5}},
+		{ID: "org:o", Limit: quota.Limit{Requests: 6, Budget: 7}}, {ID: "org#2:o", Limit: quota.Limit{Budget: 8, Window: 9}}}
+	if !slices.Equal(c.Accounts, want) {
+		t.Errorf("%+v", c.Accounts)
 	}
 	if c := newCaller(&Record{ID: "k"}); c.Accounts != nil {
 		t.Errorf("%+v", c)

@@ -26,7 +26,7 @@ func full(p Peppers) (Record, string) {
 	r.Digests[0].Until = at.Add(3)
 	r.Endpoints, r.Networks = []string{"e"}, []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")}
 	r.Criticality = "critical"
-	l := quota.Limit{Requests: 1, Tokens: 2, Concurrency: 3, Budget: 4, Window: 5}
+	l := quota.Limit{Requests: 1, Tokens: 2, Concurrency: 3, Budget: 4, Window: 5, More: "6/7"}
 	r.Limit, r.TeamLimit, r.OrgLimit = l, l, l
 	r.Revision = 9
 	return r, key

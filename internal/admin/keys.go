@@ -184,7 +184,7 @@ func (s *server) updateKey(ctx context.Context, c *call, in *updateKeyIn) (*keyV
 
 type keyBudgetIn struct {
 	keyPath
-	Body budgetBody
+	Body budgetsBody
 }
 
 func (s *server) setKeyBudget(ctx context.Context, c *call, in *keyBudgetIn) (*keyView, error) {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -22,17 +23,17 @@ func TestKeyLifecycle(t *testing.T) {
 		t.Errorf("%q is not the key %s", made.Text, k.ID)
 	}
 	if k.Name != "ci" || k.Org != "a" || k.Team != "t" || k.State != "active" || len(k.Models) != 2 || len(k.Networks) != 1 || len(k.Secrets) != 1 ||
-		k.Limits != (limits{Requests: 60, Budget: "12.5", Window: 86400}) || k.Expires.Year() != 2099 || k.Revision == 0 {
+		!reflect.DeepEqual(k.Limits, limits{Requests: 60, Budget: "12.5", Window: 86400}) || k.Expires.Year() != 2099 || k.Revision == 0 {
 		t.Errorf("%+v", k)
 	}
 	path := "/api/v1/keys/" + k.ID
 
 	k = read[keyView](t, w.send(owner, "PATCH", path, `{"name":"ci 2","models":["fast"],"expires":"never","limits":{"tokens_per_minute":7}}`), 200)
-	if k.Name != "ci 2" || len(k.Models) != 1 || !k.Expires.IsZero() || k.Limits != (limits{Requests: 60, Tokens: 7, Budget: "12.5", Window: 86400}) || k.Criticality != "normal" || len(k.Endpoints) != 1 {
+	if k.Name != "ci 2" || len(k.Models) != 1 || !k.Expires.IsZero() || !reflect.DeepEqual(k.Limits, limits{Requests: 60, Tokens: 7, Budget: "12.5", Window: 86400}) || k.Criticality != "normal" || len(k.Endpoints) != 1 {
 		t.Errorf("%+v", k)
 	}
 	k = read[keyView](t, w.send(owner, "PUT", path+"/budget", `{"budget":"0.000000001","window_seconds":0}`), 200)
-	if k.Limits != (limits{Requests: 60, Tokens: 7, Budget: "0.000000001"}) {
+	if !reflect.DeepEqual(k.Limits, limits{Requests: 60, Tokens: 7, Budget: "0.000000001"}) {
 		t.Errorf("%+v", k.Limits)
 	}
 
@@ -95,13 +96,44 @@ func TestOperatorsKeys(t *testing.T) {
 	read[whoView](t, w.send(second.Text, "GET", "/api/v1/whoami", ""), 200)
 }
 
+// TestSeveralBudgets sets the budgets of a key, a team and an organisation, all at once and the first
+// alone.
+func TestSeveralBudgets(t *testing.T) {
+	w := newWorld(t).serve()
+	owner, billing := w.operator(access.Owner, ""), w.operator(access.Billing, "")
+	key, _ := w.key(access.Record{Org: "a"})
+	two := []budgetBody{{"5", 86400}, {"100", 2592000}}
+	for _, path := range []string{"/api/v1/keys/" + key, "/api/v1/orgs/a", "/api/v1/orgs/a/teams/t"} {
+		check := func(g got, want limits) {
+			t.Helper()
+			if l := read[struct {
+				Limits limits `json:"limits"`
+			}](t, g, 200).Limits; !reflect.DeepEqual(l, want) {
+				t.Errorf("%s: %+v, want %+v", path, l, want)
+			}
+		}
+		check(w.send(owner, "PATCH", path, `{"limits":{"budgets":[{"budget":"5","window_seconds":86400},{"budget":"100","window_seconds":2592000}]}}`), limits{Budget: "5", Window: 86400, Budgets: two})
+		check(w.send(owner, "PATCH", path, `{"limits":{"requests_per_minute":9}}`), limits{Requests: 9, Budget: "5", Window: 86400, Budgets: two})
+		check(w.send(billing, "PUT", path+"/budget", `{"budget":"6","window_seconds":3600}`), limits{Requests: 9, Budget: "6", Window: 3600, Budgets: []budgetBody{{"6", 3600}, two[1]}})
+		w.refusal(w.send(billing, "PUT", path+"/budget", `{"budget":"6","window_seconds":2592000}`), 422, "invalid")
+		check(w.send(billing, "PUT", path+"/budget", `{"budget":"0","window_seconds":0}`), limits{Requests: 9, Budget: "100", Window: 2592000})
+		check(w.send(billing, "PUT", path+"/budget", `{"budgets":[{"budget":"5","window_seconds":86400},{"budget":"100","window_seconds":2592000}]}`), limits{Requests: 9, Budget: "5", Window: 86400, Budgets: two})
+		for _, wrong := range []string{`{}`, `{"budget":"1"}`, `{"window_seconds":1}`, `{"budgets":[],"budget":"1","window_seconds":0}`, `{"budgets":[{"budget":"0","window_seconds":0}]}`,
+			`{"budgets":[{"budget":"1","window_seconds":1},{"budget":"2","window_seconds":1}]}`, `{"budgets":[{"budget":"1"}]}`,
+			`{"budgets":[{"budget":"1","window_seconds":1},{"budget":"1","window_seconds":2},{"budget":"1","window_seconds":3},{"budget":"1","window_seconds":4},{"budget":"1","window_seconds":5}]}`} {
+			w.refusal(w.send(billing, "PUT", path+"/budget", wrong), 422, "invalid")
+		}
+		check(w.send(billing, "PUT", path+"/budget", `{"budgets":[]}`), limits{Requests: 9, Budget: "0"})
+	}
+}
+
 // TestKeyManagersChangeNoBudgets checks that key managers change limits of keys and teams
 // but not their budgets, which would lift what billing has set.
 func TestKeyManagersChangeNoBudgets(t *testing.T) {
 	w := newWorld(t).serve()
 	keeper, billing := w.operator(access.KeyManager, "a"), w.operator(access.Billing, "a")
 	for _, path := range []string{"/api/v1/keys/" + w.client("a"), "/api/v1/orgs/a/teams/t"} {
-		for _, limits := range []string{`{"budget":"0"}`, `{"budget":"1000"}`, `{"window_seconds":1}`} {
+		for _, limits := range []string{`{"budget":"0"}`, `{"budget":"1000"}`, `{"window_seconds":1}`, `{"budgets":[]}`} {
 			w.refusal(w.send(keeper, "PATCH", path, `{"limits":`+limits+`}`), http.StatusForbidden, "budget_role")
 		}
 		if got := w.send(keeper, "PATCH", path, `{"limits":{"requests_per_minute":5}}`); got.status != http.StatusOK {

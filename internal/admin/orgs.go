@@ -131,7 +131,7 @@ func (s *server) updateOrg(ctx context.Context, c *call, in *updateOrgIn) (*orgV
 
 type orgBudgetIn struct {
 	orgPath
-	Body budgetBody
+	Body budgetsBody
 }
 
 func (s *server) setOrgBudget(ctx context.Context, c *call, in *orgBudgetIn) (*orgView, error) {

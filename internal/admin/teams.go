@@ -121,7 +121,7 @@ func (s *server) updateTeam(ctx context.Context, c *call, in *updateTeamIn) (*te
 
 type teamBudgetIn struct {
 	teamPath
-	Body budgetBody
+	Body budgetsBody
 }
 
 func (s *server) setTeamBudget(ctx context.Context, c *call, in *teamBudgetIn) (*teamView, error) {

@@ -3,6 +3,7 @@ package admin
 import (
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,11 @@ func TestLimitsInUse(t *testing.T) {
 			t.Errorf("%+v", u)
 		}
 	}
+	several, _ := w.key(access.Record{Org: "a", Limit: quota.Limit{Requests: 9, Budget: 2 * usage.Dollar, Window: time.Hour, More: "8000000000/86400000000000"}})
+	u := read[useView](t, w.send(owner, "GET", "/api/v1/keys/"+several+"/limits", ""), 200)
+	if want := []budgetUse{{"2", 3600, "1"}, {"8", 86400, "4"}}; u.Spent != "1" || !reflect.DeepEqual(u.Budgets, want) {
+		t.Errorf("%+v", u)
+	}
 	w.options.Limits = nil
 	w.serve()
 	w.refusal(w.send(owner, "GET", "/api/v1/orgs/a/limits", ""), http.StatusNotImplemented, "not_kept")
@@ -112,12 +118,12 @@ func TestTenants(t *testing.T) {
 	w := newWorld(t).serve()
 	owner := w.operator(access.Owner, "")
 	made := read[orgView](t, w.send(owner, "POST", "/api/v1/orgs", `{"id":"c","name":"Cee","limits":{"budget":"100","window_seconds":3600}}`), http.StatusCreated)
-	if made.Limits != (limits{Budget: "100", Window: 3600}) || made.Name != "Cee" {
+	if !reflect.DeepEqual(made.Limits, limits{Budget: "100", Window: 3600}) || made.Name != "Cee" {
 		t.Errorf("%+v", made)
 	}
 	w.refusal(w.send(owner, "POST", "/api/v1/orgs", `{"id":"c"}`), http.StatusConflict, "exists")
 	changed := read[orgView](t, w.send(owner, "PATCH", "/api/v1/orgs/c", `{"blocked":true,"limits":{"concurrency":4}}`), 200)
-	if !changed.Blocked || changed.Limits != (limits{Concurrency: 4, Budget: "100", Window: 3600}) || changed.Name != "Cee" {
+	if !changed.Blocked || !reflect.DeepEqual(changed.Limits, limits{Concurrency: 4, Budget: "100", Window: 3600}) || changed.Name != "Cee" {
 		t.Errorf("%+v", changed)
 	}
 	list := read[orgList](t, w.send(owner, "GET", "/api/v1/orgs?limit=2", ""), 200)

@@ -55,13 +55,17 @@ func newVerifier(issuers []config.Issuer) (*identity.Verifier, error) {
 
 func newRule(r config.IdentityRule) (identity.Rule, error) {
 	g := identity.Grant{Org: r.Org, Team: r.Team, Models: r.Models, Criticality: r.Criticality, Role: access.Role(r.Role),
-		Limit: quota.Limit{Requests: int64(r.Requests), Tokens: int64(r.Tokens), Concurrency: int64(r.Concurrency), Window: r.Window}}
-	if r.Budget != "" {
-		budget, err := usage.ParseMoney(r.Budget)
+		Limit: quota.Limit{Requests: int64(r.Requests), Tokens: int64(r.Tokens), Concurrency: int64(r.Concurrency)}}
+	all := make([]Budget, len(r.Budgets))
+	for i, b := range r.Budgets {
+		amount, err := usage.ParseMoney(b.Amount)
 		if err != nil {
 			return identity.Rule{}, fmt.Errorf("identity: budget: %w", err)
 		}
-		g.Limit.Budget = budget
+		all[i] = Budget{Amount: amount, Window: b.Window}
+	}
+	if err := g.Limit.SetBudgets(all); err != nil {
+		return identity.Rule{}, fmt.Errorf("identity: %w", err)
 	}
 	if r.Settings != "" {
 		var err error

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/similar"
 	"github.com/isogloss-gateway/isogloss/internal/store"
@@ -16,6 +17,9 @@ import (
 
 // Limit holds the limits of a key, a team or an organisation.
 type Limit = quota.Limit
+
+// Budget is a budget of one.
+type Budget = budget.Budget
 
 // Tenant is an organisation, or a team of one.
 type Tenant struct {
@@ -166,29 +170,31 @@ func (k *Keyring) UpdateTenant(ctx context.Context, org, team string, edit func(
 	return t, k.note(ctx, t.kind()+".update", t.account())
 }
 
-// Spent returns what a key has spent in the window of a budget. Requests of the last second
-// or so may be missing: gateways write them a moment later.
-func (k *Keyring) Spent(ctx context.Context, key string, limit Limit) (usage.Money, error) {
+// Spent returns what a key has spent in the window of each of its budgets, or in total if it has
+// none. Requests of the last second or so may be missing: gateways write them a moment later.
+func (k *Keyring) Spent(ctx context.Context, key string, limit Limit) ([]usage.Money, error) {
 	return k.spent(ctx, "key:"+key, limit)
 }
 
 // TenantSpent returns what an organisation or a team has spent like Spent.
-func (k *Keyring) TenantSpent(ctx context.Context, t Tenant) (usage.Money, error) {
+func (k *Keyring) TenantSpent(ctx context.Context, t Tenant) ([]usage.Money, error) {
 	return k.spent(ctx, t.account(), t.Limit)
 }
 
-func (k *Keyring) spent(ctx context.Context, account string, limit Limit) (usage.Money, error) {
-	var since time.Time
-	if limit.Window > 0 {
-		since = time.Now().Add(-limit.Window)
-	} else {
-		since = time.Unix(0, 0)
+func (k *Keyring) spent(ctx context.Context, account string, limit Limit) ([]usage.Money, error) {
+	var since []time.Time
+	for _, b := range limit.Budgets() {
+		from := time.Unix(0, 0)
+		if b.Window > 0 {
+			from = time.Now().Add(-b.Window)
+		}
+		since = append(since, from)
 	}
-	spent, err := k.store.Spent(ctx, account, since)
-	if err != nil {
-		return 0, err
+	if since == nil {
+		since = []time.Time{time.Unix(0, 0)}
 	}
-	return spent.Since[0], nil
+	spent, err := k.store.Spent(ctx, account, since...)
+	return spent.Since, err
 }
 
 // UsageQuery selects usage. An empty field selects all. From is inclusive, To exclusive.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/alerts"
 	"github.com/isogloss-gateway/isogloss/internal/billing"
 	"github.com/isogloss-gateway/isogloss/internal/cache"
 	"github.com/isogloss-gateway/isogloss/internal/config"
@@ -44,7 +45,8 @@ type stores struct {
 	spool     *spool.Spool
 	responses *cache.Cache
 	once      *cache.Once
-	shut      []func() // close functions of the stores' backends
+	shut      []func()       // close functions of the stores' backends
+	alerts    *alerts.Sender // nil: none are configured
 	discovery *discover.Discovery
 	found     chan struct{} // closed after the first workers are published
 
@@ -89,11 +91,14 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 		return err
 	}
 	logger := observer.Logger()
-	if s.store, err = store.Open(context.Background(), cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger}); err != nil {
+	if s.store, err = store.Open(context.Background(), cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger, Thresholds: cfg.Alerts.Thresholds}); err != nil {
 		return err
 	}
 	if s.spool, err = spool.Open(spool.Options{Dir: filepath.Join(cfg.Data, "spool"), Node: s.node, Logger: logger}); err != nil {
 		return err
+	}
+	if cfg.Alerts.URL != "" {
+		s.alerts = alerts.New(alerts.Options{Store: s.store, URL: cfg.Alerts.URL, Secret: cfg.Alerts.Secret, Logger: logger})
 	}
 	o := quota.Options{Node: s.node, Ledger: s.store, Logs: s.spool, Logger: logger}
 	if cfg.Redis.URL == "" {
@@ -187,6 +192,9 @@ func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *curr
 		s.running.Go(func() { s.spool.Drain(ctx, s.store, s.quotas) })
 		if now.people != nil {
 			s.running.Go(func() { signin.WatchRevoked(ctx, s.store, &now.revoked) })
+		}
+		if s.alerts != nil {
+			s.running.Go(func() { s.alerts.Run(ctx) })
 		}
 	}
 	observer.WatchStores(s.snapshot)

@@ -2,12 +2,17 @@ package app
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -170,6 +175,66 @@ func TestStoreOutlivesTheProcess(t *testing.T) {
 	g.want(t, "fast", poor.Text, 429, "budget_exceeded")
 	g.want(t, "fast", rich.Text, 200, "choices")
 	g.want(t, "fast", staticKey, 200, "choices")
+}
+
+// TestSeveralBudgets checks that a key with a daily and a monthly budget is stopped by the smaller one,
+// also after a restart, and that its alerts arrive once.
+func TestSeveralBudgets(t *testing.T) {
+	var mu sync.Mutex
+	got, seen := map[string]int{}, map[string]bool{}
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Data struct {
+				Account, Budget string
+				Threshold       int
+			}
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || !strings.HasPrefix(r.Header.Get("webhook-signature"), "v1,") {
+			t.Errorf("%v, %v", err, r.Header)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		id := r.Header.Get("webhook-id")
+		if seen[id] { // the gateway was stopped before it had the response
+			return
+		}
+		seen[id] = true
+		got[fmt.Sprint(body.Data.Account, " ", body.Data.Budget, " ", body.Data.Threshold)]++
+	}))
+	defer hook.Close()
+	up, data := upstreamtest.New(t), t.TempDir()
+	up.Answer(expensive)
+	configuration := stored(up, data, "sqlite", fmt.Sprintf("alerts: { url: %q, secret: whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=, thresholds: [60, 80] }\n", hook.URL))
+	var limit quota.Limit
+	if err := limit.SetBudgets([]Budget{{Amount: 5 * usage.Dollar, Window: 720 * time.Hour}, {Amount: 3 * usage.Dollar / 2, Window: 24 * time.Hour}}); err != nil {
+		t.Fatal(err)
+	}
+	made := keyringOf(t, configuration).must(t, limit)
+	for restart := range 2 {
+		g := start(t, configuration, quick())
+		if restart == 0 {
+			g.want(t, "fast", made.Text, 200, "choices") // $1 each
+			g.want(t, "fast", made.Text, 200, "choices")
+		}
+		status, body, header := g.try(t, "fast", made.Text)
+		wait, err := strconv.Atoi(header.Get("Retry-After"))
+		if status != 429 || !strings.Contains(body, "the daily budget of key:"+made.ID+" does not cover") || err != nil || wait < 17*3600 || wait > 24*3600 {
+			t.Errorf("restart %d: %d %s, Retry-After %v", restart, status, body, header["Retry-After"])
+		}
+		g.wait(t)
+	}
+	start(t, configuration, quick())
+	want := map[string]int{"key:" + made.ID + " 1.5 60": 1, "key:" + made.ID + " 1.5 80": 1}
+	eventually(t, "the alerts have arrived", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(got) >= len(want)
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
 
 // TestKeysChangeWhileItRuns checks that a running gateway applies a created or revoked

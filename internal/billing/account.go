@@ -115,7 +115,7 @@ func (a *Account) reserve(ctx context.Context, from []quota.Account, extension i
 func limitReached(why *quota.Refusal) *llm.Error {
 	if why.Reason == quota.Budget {
 		return &llm.Error{Kind: llm.Quota, Code: llm.BudgetExceeded, RetryAfter: why.RetryAfter,
-			Message: "the budget of " + why.Account + " does not cover this request; ask its operator for more, or send a smaller one"}
+			Message: "the " + why.Budget.Name() + " of " + why.Account + " does not cover this request; ask its operator for more, or send a smaller one"}
 	}
 	return &llm.Error{Kind: llm.RateLimit, Code: "rate_limit_" + string(why.Reason), RetryAfter: why.RetryAfter,
 		Message: "the limit of " + why.Account + " on " + string(why.Reason) + " is reached; wait, or ask its operator for more"}

@@ -3,11 +3,13 @@ package billing
 import (
 	"context"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	budgets "github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -201,6 +203,47 @@ func TestReserveRejects(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSeveralBudgets checks that a refusal names the budget that is exhausted and its wait, and that
+// a response may grow only while all budgets have something left.
+func TestSeveralBudgets(t *testing.T) {
+	const day = 24 * time.Hour
+	enough := costOf(51, 3*outputStep)
+	accounts := quota.Limit{Budget: enough, Window: day, More: list(t, budgets.Budget{Amount: costOf(51, outputStep), Window: 30 * day})}.Accounts("key:k")
+	b := newBooks(t, 0)
+	a := mustReserve(t, b, request(accounts...), EstimateRequest(100, 0, 1), one)
+	for range outputStep + 1 {
+		a.CountText(1)
+	}
+	a.BeforeWrite()
+	a.AfterWrite()
+	err := a.Extend(t.Context())
+	if err == nil || err.Code != "budget_exceeded" || !strings.HasPrefix(err.Message, "the monthly budget of key:k does not cover") || !a.Exhausted() {
+		t.Errorf("an extension: %+v", err)
+	}
+	if open := b.Quotas.Snapshot().Open; open != 1 {
+		t.Errorf("%d reservations are open, want 1", open)
+	}
+	a.Charge(Result{Status: 200, Outcome: usage.Answered, Last: Attempt{Target: one, Began: time.Now(), Reported: &llm.Usage{Output: outputStep}}})
+	for _, account := range accounts {
+		if c, err := b.Quotas.Count(t.Context(), "o", account.ID); err != nil || c.Spent != costOf(0, outputStep) || c.Reserved != 0 {
+			t.Errorf("%s: %+v, %v", account.ID, c, err)
+		}
+	}
+	_, err = b.Reserve(t.Context(), request(accounts...), EstimateRequest(100, 0, 1), []Target{one})
+	if err == nil || !strings.HasPrefix(err.Message, "the monthly budget of key:k") || err.RetryAfter < 29*day || err.RetryAfter > 30*day {
+		t.Errorf("a further request: %+v", err)
+	}
+}
+
+func list(t *testing.T, all ...budgets.Budget) budgets.List {
+	t.Helper()
+	l, err := budgets.NewList(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // TestContextWindowBoundsThePrompt checks that no more prompt tokens are reserved than

@@ -46,6 +46,7 @@ type Config struct {
 	Store     Store
 	Redis     Redis
 	Prices    Prices
+	Alerts    Alerts
 	Cache     Cache
 	Discover  Discover
 	Log       Log
@@ -268,5 +269,5 @@ func Default() *Config {
 func (c *Config) StartsOtherwise(from *Config) bool {
 	return c.Listen != from.Listen || c.TLS != from.TLS || !reflect.DeepEqual(c.ACME, from.ACME) || c.BasePath != from.BasePath ||
 		!slices.Equal(c.Origins, from.Origins) || !slices.Equal(c.Proxies, from.Proxies) || c.Admin != from.Admin || c.Metrics != from.Metrics || c.Shutdown != from.Shutdown || c.Log != from.Log || c.Traces != from.Traces || c.Telemetry != from.Telemetry || c.Node != from.Node || c.Data != from.Data ||
-		c.Redis != from.Redis || c.Cache != from.Cache || !reflect.DeepEqual(c.Store, from.Store) || !reflect.DeepEqual(c.Discover, from.Discover)
+		c.Redis != from.Redis || c.Cache != from.Cache || !reflect.DeepEqual(c.Store, from.Store) || !reflect.DeepEqual(c.Alerts, from.Alerts) || !reflect.DeepEqual(c.Discover, from.Discover)
 }

@@ -92,6 +92,9 @@ type file struct {
 	Redis redisFile `key:"redis"`
 	// Token prices, in addition to the built-in ones.
 	Prices pricesFile `key:"prices"`
+	// A webhook that is called when the spending of a budget passes a threshold. It
+	// requires a store, and the same settings on all gateways.
+	Alerts alertsFile `key:"alerts"`
 	// Cache of responses to deterministic requests. Off by default.
 	Cache cacheFile `key:"cache"`
 	// Sources of workers. Their models are served under the names that they

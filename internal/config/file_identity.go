@@ -90,12 +90,23 @@ type ruleFile struct {
 	Budget decimal `key:"budget" example:"50"`
 	// Window of the budget. The default, 0, is all time.
 	Window duration `key:"window" example:"720h"`
+	// Several budgets that hold at once, at most four, instead of budget and window.
+	Budgets []budgetFile `key:"budgets"`
 	// JSON file with the settings that people's coding agents get, such as the
 	// `managed-settings.json` of Claude Code: an object of at most 256 KiB. It is read
 	// when the configuration is loaded. The default is none.
 	Settings string `key:"settings" example:"settings/search.json"`
 	// Role in the admin API. The default is none. Roles need a store.
 	Role roleName `key:"role" example:"auditor"`
+}
+
+// budgetFile is one of several budgets.
+type budgetFile struct {
+	at
+	// Dollars that each person may spend per window.
+	Budget decimal `key:"budget" example:"5"`
+	// Window of the budget. The default, 0, is all time.
+	Window duration `key:"window" example:"24h"`
 }
 
 type roleName string

@@ -42,6 +42,18 @@ type redisFile struct {
 // fromText lets it be written as its address alone.
 func (r *redisFile) fromText(text string) { r.URL = secret.String(text) }
 
+// alertsFile is the webhook for alerts about budgets.
+type alertsFile struct {
+	at
+	// Address that alerts are sent to, https or on this machine.
+	URL secret.String `key:"url" example:"https://hooks.example.com/${HOOK}"`
+	// Secret that alerts are signed with by the rules of Standard Webhooks: 24 to 64
+	// bytes in base64, with or without `whsec_` before them.
+	Secret secret.String `key:"secret" example:"${ALERTS_SECRET}"`
+	// Thresholds in percent of a budget. The default is 50, 80 and 100.
+	Thresholds []int `key:"thresholds" example:"[50, 80, 100]"`
+}
+
 // pricesFile is the set of token prices.
 type pricesFile struct {
 	at

@@ -29,10 +29,15 @@ type IdentityRule struct {
 	Requests    int
 	Tokens      int
 	Concurrency int
-	Budget      string // dollars; empty: no limit
-	Window      time.Duration
+	Budgets     []Budget
 	Role        string
 	Settings    string // file; empty: none
+}
+
+// Budget is an amount of dollars per window. A window of 0 is all time.
+type Budget struct {
+	Amount string
+	Window time.Duration
 }
 
 // Claim is a claim with the value that it must have.
@@ -87,6 +92,35 @@ func (a *at) checkIdentityURL(key, value string, ps *Problems) {
 	}
 }
 
+// budgets returns the budgets of a rule. A budget of 0 is none.
+func (f *ruleFile) budgets(ps *Problems) (all []Budget) {
+	if f.Window > 0 && f.Budget == "" {
+		ps.addKey(&f.at, "window", "is the window of a budget, and there is none; write budget, or remove window")
+	}
+	if f.has("budgets") && (f.has("budget") || f.has("window")) {
+		ps.addKey(&f.at, "budgets", "has all budgets; move budget and window into it")
+	}
+	if len(f.Budgets) > 4 {
+		ps.addKey(&f.at, "budgets", "has more than four budgets; remove some")
+	}
+	if strings.Trim(string(f.Budget), "0.") != "" {
+		all = append(all, Budget{string(f.Budget), time.Duration(f.Window)})
+	}
+	seen := map[duration]bool{}
+	for i := range f.Budgets {
+		b := &f.Budgets[i]
+		if strings.Trim(string(b.Budget), "0.") == "" {
+			ps.addKey(&b.at, "budget", "is missing or 0; write an amount such as 5, or remove the budget")
+		}
+		if seen[b.Window] {
+			ps.addKey(&b.at, "window", "is that of another budget; keep the smaller one")
+		}
+		seen[b.Window] = true
+		all = append(all, Budget{string(b.Budget), time.Duration(b.Window)})
+	}
+	return all
+}
+
 func (f *ruleFile) resolve(dir string, store bool, ps *Problems) IdentityRule {
 	for _, n := range []struct {
 		key   string
@@ -95,14 +129,11 @@ func (f *ruleFile) resolve(dir string, store bool, ps *Problems) IdentityRule {
 		f.checkCount(n.key, n.value, ps)
 	}
 	if !store {
-		for _, key := range []string{"requests_per_minute", "tokens_per_minute", "budget", "window", "role"} {
+		for _, key := range []string{"requests_per_minute", "tokens_per_minute", "budget", "window", "budgets", "role"} {
 			if f.has(key) {
 				ps.addKey(&f.at, key, "requires a store; write store, or remove %s", key)
 			}
 		}
-	}
-	if f.Window > 0 && f.Budget == "" {
-		ps.addKey(&f.at, "window", "is the window of a budget, and there is none; write budget, or remove window")
 	}
 	for _, name := range []struct{ key, value string }{{"org", f.Org}, {"team", f.Team}} {
 		if strings.Contains(name.value, "/") || len(name.value) > 128 {
@@ -110,7 +141,7 @@ func (f *ruleFile) resolve(dir string, store bool, ps *Problems) IdentityRule {
 		}
 	}
 	out := IdentityRule{Org: or(f.Org, "default"), Team: f.Team, Models: f.Models, Criticality: string(or(f.Criticality, "normal")), Requests: f.Requests,
-		Tokens: f.Tokens, Concurrency: f.Concurrency, Budget: string(f.Budget), Window: time.Duration(f.Window), Role: string(f.Role), Settings: relativeTo(dir, f.Settings)}
+		Tokens: f.Tokens, Concurrency: f.Concurrency, Budgets: f.budgets(ps), Role: string(f.Role), Settings: relativeTo(dir, f.Settings)}
 	if len(out.Models) == 0 {
 		out.Models = []string{"*"}
 	}

@@ -199,6 +199,9 @@ func (c Config) storesText(line func(format string, args ...any)) {
 	for _, r := range c.Prices.Models {
 		line("price %s %s", r.Pattern, &r.Price)
 	}
+	if c.Alerts.URL != "" {
+		line("alerts thresholds=%v", c.Alerts.Thresholds)
+	}
 	if c.Cache.TTL > 0 {
 		line("cache ttl=%s size=%s", duration(c.Cache.TTL), size(c.Cache.Size))
 	}

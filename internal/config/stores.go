@@ -92,6 +92,7 @@ func (f *file) resolveStores(c *Config, ps *Problems) {
 	c.Store = f.Store.resolve(f.dir, c.Data, ps)
 	c.Redis = f.Redis.resolve(f.dir, ps)
 	c.Prices = f.Prices.resolve(ps)
+	c.Alerts = f.Alerts.resolve(ps)
 	c.Cache = f.Cache.resolve(ps)
 	c.Discover = f.Discover.resolve(f.dir, ps)
 	if !nodeForm.MatchString(f.Node) {
@@ -102,6 +103,9 @@ func (f *file) resolveStores(c *Config, ps *Problems) {
 	}
 	if f.has("redis") && c.Store.URL == "" {
 		ps.addKey(&f.at, "redis", "shares the limits of keys, which requires a store; write store, or remove redis")
+	}
+	if f.has("alerts") && c.Store.URL == "" {
+		ps.addKey(&f.at, "alerts", "are about budgets, which require a store; write store, or remove alerts")
 	}
 	if f.has("cache") && c.Store.URL == "" {
 		ps.addKey(&f.at, "cache", "separates responses by key, which requires a store; write store, or remove cache")

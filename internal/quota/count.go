@@ -33,7 +33,7 @@ func (m *memory) count(_ context.Context, org, account string) (Count, error) {
 	if a == nil {
 		return Count{}, nil
 	}
-	return Count{a.open, a.reserved, a.spent, a.requests.Current, a.tokens.Current}, nil
+	return Count{a.open, a.reserved, a.spent.Sum, a.requests.Current, a.tokens.Current}, nil
 }
 
 // Positions of an account's numbers in its Redis value; lua/lib.lua defines the layout.

@@ -2,11 +2,11 @@ package quota
 
 import (
 	"hash/maphash"
-	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/quota/sliding"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -69,7 +69,7 @@ func (s *shard) reserve(now int64, accounts []Account, want amounts, h *reservat
 	worst := int64(0)
 	for i := range accounts {
 		a := s.account(accounts[i].ID, now)
-		h.accounts[i] = a
+		*h.accounts.At(i) = a
 		a.advance(now, accounts[i].Limit)
 		h.provisional = h.provisional || a.provisional
 		if accounts[i].Limit.Budget > 0 && !a.seeded {
@@ -78,16 +78,16 @@ func (s *shard) reserve(now int64, accounts []Account, want amounts, h *reservat
 		reason, wait := a.exceeded(now, accounts[i].Limit, want)
 		if reason != "" && (refusal == nil || longer(wait, worst)) {
 			worst = wait
-			refusal = &Refusal{Account: accounts[i].ID, Reason: reason, RetryAfter: time.Duration(max(wait, 0)) * time.Millisecond}
+			refusal = accounts[i].refuse(reason, time.Duration(wait)*time.Millisecond)
 		}
 	}
 	if refusal != nil {
 		return -1, refusal
 	}
 	for i := range accounts {
-		h.accounts[i].add(want)
+		(*h.accounts.At(i)).add(want)
 	}
-	h.shard, h.minute = s, h.accounts[0].requests.At
+	h.shard, h.minute = s, (*h.accounts.At(0)).requests.At
 	return -1, nil
 }
 
@@ -99,7 +99,7 @@ func (s *shard) settle(now int64, h *reservation, tokens int64, charge func(*acc
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range h.request.Accounts {
-		a := h.accounts[i]
+		a := *h.accounts.At(i)
 		a.roll(now)
 		a.tokens.Correct(h.minute, tokens-h.request.Tokens)
 		a.open -= h.request.amounts().open
@@ -108,14 +108,16 @@ func (s *shard) settle(now int64, h *reservation, tokens int64, charge func(*acc
 	}
 }
 
-// setTotal sets what an account has spent in a log. An account that is not seeded is skipped: its seed
+// setTotal sets what an owner has spent in a log, for all its budgets. An account that is not seeded is skipped: its seed
 // includes the logs.
 func (s *shard) setTotal(now int64, t usage.Total) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if a := s.accounts[t.Account]; a != nil && a.seeded {
-		a.roll(now)
-		a.setTotal(t.Log, t.Spent)
+	for n := range budget.Max {
+		if a := s.accounts[budget.Account(t.Account, n+1)]; a != nil && a.seeded {
+			a.roll(now)
+			a.setTotal(t.Log, t.Spent)
+		}
 	}
 }
 
@@ -138,7 +140,7 @@ func (s *shard) sweep(now int64) {
 	s.sweptAt = now
 	for id, a := range s.accounts {
 		after := int64(idleTTL)
-		if a.buckets != nil {
+		if a.spent.Span > 0 {
 			after = idleTTLWithWindow
 		}
 		if a.open == 0 && now-a.lastUsed > after {
@@ -152,14 +154,12 @@ type account struct {
 	lastUsed         int64 // in ms
 	requests, tokens sliding.Minute
 	open             int64
-	reserved, spent  usage.Money
-	elsewhere        usage.Money // reserved by other processes of this machine
-	logs             []logTotal  // what of each log spent includes
-	seeded           bool        // spent includes the ledger's sum
-	provisional      bool        // the ledger could not be queried; only 1/provisionalPart of the budget is allowed
-	window           time.Duration
-	newestBucket     int64        // bucket of a budget's window
-	buckets          *bucketArray // spending by bucket; nil for a budget for all time
+	reserved         usage.Money
+	elsewhere        usage.Money    // reserved by other processes of this machine
+	spent            sliding.Window // in the window of the budget
+	logs             []logTotal     // what of each log spent includes
+	seeded           bool           // spent includes the ledger's sum
+	provisional      bool           // the ledger could not be queried; only 1/provisionalPart of the budget is allowed
 }
 
 // logTotal is what an account has spent in one log.
@@ -177,18 +177,16 @@ func (a *account) setTotal(log string, total usage.Money) {
 	}
 	if more := total - a.logs[i].spent; more > 0 {
 		a.logs[i].spent = total
-		a.addSpent(more, a.newestBucket)
+		a.spent.Add(more, 0)
 	}
 }
 
 // seed sets spent to the ledger's sums and to what the logs have beyond them.
 func (a *account) seed(from seed, logs []usage.Total) {
-	a.spent, a.logs, a.seeded, a.provisional = 0, nil, true, false
-	if a.buckets != nil {
-		*a.buckets = bucketArray{}
-	}
+	a.spent.Clear()
+	a.logs, a.seeded, a.provisional = nil, true, false
 	for n, v := range from.parts {
-		a.addSpent(v, a.newestBucket-int64(n*buckets/seedParts))
+		a.spent.Add(v, int64(n*sliding.Buckets/seedParts))
 	}
 	for _, t := range from.logs {
 		a.logs = append(a.logs, logTotal{t.Log, t.Spent})
@@ -198,17 +196,11 @@ func (a *account) seed(from seed, logs []usage.Total) {
 	}
 }
 
-// buckets is the number of parts of a budget's window. Spending leaves the window one bucket at a
-// time.
-const buckets = 60
-
-type bucketArray [buckets]usage.Money
-
 // advance moves the account to the current time. If the operator has changed the budget's window,
 // the account has to be seeded again.
 func (a *account) advance(now int64, l Limit) {
-	if a.window != l.budgetWindow() { // the operator has changed the window
-		a.seeded, a.provisional, a.window, a.spent, a.buckets = false, false, l.budgetWindow(), 0, nil
+	if a.spent.Span != l.budgetWindow() { // the operator has changed the window
+		a.seeded, a.provisional, a.spent = false, false, sliding.Window{Span: l.budgetWindow()}
 	}
 	a.roll(now)
 }
@@ -217,26 +209,7 @@ func (a *account) advance(now int64, l Limit) {
 func (a *account) roll(now int64) {
 	a.requests.Roll(now / minute)
 	a.tokens.Roll(now / minute)
-	if a.window == 0 {
-		return
-	}
-	if a.buckets == nil {
-		a.buckets, a.newestBucket = &bucketArray{}, bucketAt(now, a.window)
-	}
-	for at := bucketAt(now, a.window); a.newestBucket < at; {
-		if at-a.newestBucket > buckets { // everything has left the window
-			*a.buckets, a.spent, a.newestBucket = bucketArray{}, 0, at
-			return
-		}
-		a.newestBucket++
-		slot := &a.buckets[a.newestBucket%buckets]
-		a.spent -= *slot
-		*slot = 0
-	}
-}
-
-func bucketAt(now int64, span time.Duration) int64 {
-	return int64(float64(now) * buckets / float64(span.Milliseconds()))
+	a.spent.Roll(now)
 }
 
 // budgetWindow returns the window of the budget, 0 where there is no budget.
@@ -245,17 +218,6 @@ func (l Limit) budgetWindow() time.Duration {
 		return 0
 	}
 	return l.Window
-}
-
-// addSpent adds a cost to a bucket and to the sum. A bucket that has left the window is ignored.
-func (a *account) addSpent(cost usage.Money, bucket int64) {
-	if a.buckets != nil {
-		if bucket <= a.newestBucket-buckets {
-			return
-		}
-		a.buckets[bucket%buckets] += cost
-	}
-	a.spent += cost
 }
 
 // add adds a reservation to the counters.
@@ -284,36 +246,16 @@ func (a *account) exceeded(now int64, l Limit, want amounts) (reason Reason, wai
 	if l.Concurrency > 0 && want.open > 0 && want.open > l.Concurrency-a.open {
 		consider(Concurrency, second)
 	}
-	budget := l.Budget
+	limit := l.Budget
 	if a.provisional {
-		budget = max(1, budget/provisionalPart)
+		limit = max(1, limit/provisionalPart)
 	}
-	if l.Budget > 0 && want.cost > 0 && want.cost > budget-a.spent-a.reserved-a.elsewhere {
+	if l.Budget > 0 && want.cost > 0 && want.cost > limit-a.spent.Sum-a.reserved-a.elsewhere {
 		if a.provisional {
 			consider(Budget, second)
 		} else {
-			consider(Budget, a.budgetWait(now, want.cost, budget))
+			consider(Budget, a.spent.WaitFor(now, want.cost, limit))
 		}
 	}
 	return reason, wait
-}
-
-// budgetWait returns after how many ms enough spending has left the window.
-func (a *account) budgetWait(now int64, cost, budget usage.Money) int64 {
-	over := a.spent + cost - budget
-	switch {
-	case cost > budget:
-		return -1
-	case over <= 0: // only reservations exceed the budget
-		return second
-	case a.buckets == nil:
-		return -1
-	}
-	width := float64(a.window.Milliseconds()) / buckets
-	for at := a.newestBucket - buckets + 1; at <= a.newestBucket; at++ {
-		if over -= a.buckets[((at%buckets)+buckets)%buckets]; over <= 0 {
-			return max(1, int64(math.Ceil(float64(at+buckets)*width-float64(now))))
-		}
-	}
-	return a.window.Milliseconds()
 }

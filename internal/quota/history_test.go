@@ -143,7 +143,7 @@ func TestLateSettlement(t *testing.T) {
 	n.settled(t)
 	for range 3 {
 		time.Sleep(10 * time.Millisecond)
-		r.put(&change{id: "a", org: "o", accounts: []Account{account}, log: logOf(n.Limiter).name, totals: [maxAccounts]usage.Money{70}})
+		r.put(&change{id: "a", org: "o", accounts: []Account{account}, log: logOf(n.Limiter).name, places: placeOf(place{total: 70})})
 		n.settled(t)
 	}
 	if _, _, spent := inRedis(t, n, "o", account.ID); spent != 70 {

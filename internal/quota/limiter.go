@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/few"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -41,14 +43,14 @@ type reservation struct {
 	request     Request
 	minute      int64 // minute in which requests and tokens were counted
 	shard       *shard
-	accounts    [3]*account // counters in memory, or of this node's share
-	leases      [3]*lease   // in Redis
-	provisional bool        // the ledger could not be queried for one of the accounts
-	fallbackAt  int64       // when it was taken from this node's share, in ms; 0: it was not
+	accounts    few.List[*account] // counters in memory, or of this node's share
+	leases      few.List[*lease]   // in Redis
+	provisional bool               // the ledger could not be queried for one of the accounts
+	fallbackAt  int64              // when it was taken from this node's share, in ms; 0: it was not
 }
 
-// maxAccounts is the number of accounts of a request: its key, team and organisation.
-const maxAccounts = 3
+// maxAccounts is the number of accounts of a request: the budgets of its key, team and organisation.
+const maxAccounts = 3 * budget.Max
 
 // Reserve takes the maximum use of a request from all of its accounts or from none. If several
 // limits are exceeded, the refusal names the one with the longest wait. Reserve waits at most 50 ms
@@ -58,10 +60,10 @@ func (l *Limiter) Reserve(ctx context.Context, req Request) (Hold, *Refusal) {
 		return Hold{}, nil
 	}
 	if len(req.Accounts) > maxAccounts { // a bug in the caller; admitting it would ignore a limit
-		return Hold{}, &Refusal{Account: req.Accounts[maxAccounts].ID, Reason: Budget}
+		return Hold{}, req.Accounts[maxAccounts].refuse(Budget, 0)
 	}
 	req.Tokens, req.Cost = max(req.Tokens, 0), max(req.Cost, 0)
-	h := &reservation{limiter: l, request: req}
+	h := &reservation{limiter: l, request: req, accounts: few.Of[*account](len(req.Accounts)), leases: few.Of[*lease](len(req.Accounts))}
 	if refusal := l.back.reserve(ctx, &h.request, h); refusal != nil {
 		l.counters.refused.Add(1)
 		return Hold{}, refusal

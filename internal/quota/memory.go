@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -19,14 +21,8 @@ type memory struct {
 func NewMemory(o Options) *Limiter {
 	o = o.withDefaults()
 	k := &Limiter{}
-	k.back = &memory{engine: newEngine(), seeder: newSeeder(o.Ledger), logs: o.Logs, clock: monotonic(o.Clock)}
+	k.back = &memory{engine: newEngine(), seeder: newSeeder(o.Ledger), logs: o.Logs, clock: timing.Monotonic(o.Clock)}
 	return k
-}
-
-// monotonic returns a clock that follows elapsed time and ignores changes of the system clock.
-func monotonic(clock func() time.Time) func() time.Time {
-	start := clock()
-	return func() time.Time { return start.Add(clock().Sub(start)) }
 }
 
 func (m *memory) reserve(ctx context.Context, req *Request, h *reservation) *Refusal {
@@ -53,7 +49,7 @@ func (m *memory) readOthers(s *shard, accounts []Account) {
 		if of.Limit.Budget == 0 {
 			continue
 		}
-		logs, reserved := m.logs.Spent(of.ID)
+		logs, reserved := m.logs.Spent(budget.Owner(of.ID))
 		now := m.clock().UnixMilli()
 		s.mu.Lock()
 		a := s.account(of.ID, now)

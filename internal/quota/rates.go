@@ -33,7 +33,7 @@ func (m *memory) used(org, account string) (u Use, ok bool) {
 	}
 	now := m.clock().UnixMilli()
 	a.roll(now)
-	return newUse(&a.requests, &a.tokens, now, float64(now%minute)/minute, a.spent), true
+	return newUse(&a.requests, &a.tokens, now, float64(now%minute)/minute, a.spent.Sum), true
 }
 
 func (r *redisBackend) used(org, account string) (u Use, ok bool) {
@@ -59,6 +59,5 @@ func (l Limit) Reset(now time.Time) time.Time {
 	if l.Window <= 0 {
 		return time.Time{}
 	}
-	width := float64(l.Window.Milliseconds()) / buckets
-	return time.Unix(int64(math.Ceil(float64(bucketAt(now.UnixMilli(), l.Window)+buckets)*width/second)), 0).UTC()
+	return time.Unix(int64(math.Ceil(sliding.Reset(now.UnixMilli(), l.Window)/second)), 0).UTC()
 }

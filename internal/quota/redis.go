@@ -9,6 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/few"
+	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -61,7 +64,7 @@ func NewRedis(o Options) *Limiter {
 	k := &Limiter{}
 	r := &redisBackend{
 		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: newSeeder(o.Ledger),
-		seeding: map[string]*query{}, clock: monotonic(o.Clock), counters: &k.counters,
+		seeding: map[string]*query{}, clock: timing.Monotonic(o.Clock), counters: &k.counters,
 	}
 	r.servers.Store(&servers{})
 	o.Redis.OnLost(r.lose)
@@ -184,7 +187,7 @@ func (r *redisServer) applyGrant(req *Request, want amounts, got reply, h *reser
 		k.learn(got.state(i), now)
 		l, anyLost := k.leaseFor(got.state(i)[stateLease])
 		l.add(want.open, want.cost)
-		h.leases[i] = l
+		*h.leases.At(i) = l
 		if anyLost {
 			r.signalUnregistered()
 		}
@@ -203,23 +206,28 @@ func (r *redisBackend) learnAll(req *Request, got reply) {
 
 func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, totals usage.Totals) {
 	it := &change{id: h.request.ID, org: h.request.Org, accounts: h.request.Accounts, minute: h.minute, tokens: tokens - h.request.Tokens, open: h.request.amounts().open, reserved: h.request.Cost, log: r.options.Logs.Name()}
+	it.places = few.Of[place](len(it.accounts))
 	for i := range it.accounts {
-		it.totals[i] = totals.Of(it.accounts[i].ID)
+		it.places.At(i).total = totals.Of(it.accounts[i].ID)
 	}
 	if h.fallbackAt != 0 {
 		now := r.now()
-		h.shard.settle(now, h, tokens, func(a *account, _ string) { a.addSpent(cost, a.newestBucket) })
+		h.shard.settle(now, h, tokens, func(a *account, _ string) { a.spent.Add(cost, 0) })
 		it.minute, it.tokens = 0, 0
 		if now-h.fallbackAt < minute { // Redis adds it to its current minute
 			it.requests, it.tokens = h.request.amounts().requests, tokens
 		}
 	}
-	r.release(it, h.leases)
+	r.release(it, &h.leases)
 	r.put(it)
 }
 
 func (r *redisBackend) setTotal(t usage.Total) {
-	r.put(&change{id: r.newMark(), org: t.Org, accounts: []Account{{ID: t.Account}}, unlimited: true, log: t.Log, totals: [maxAccounts]usage.Money{t.Spent}})
+	for n := range budget.Max { // the accounts of further budgets may not exist
+		it := &change{id: r.newMark(), org: t.Org, accounts: []Account{{ID: budget.Account(t.Account, n+1)}}, unlimited: true, further: n > 0, log: t.Log}
+		it.places.At(0).total = t.Spent
+		r.put(it)
+	}
 }
 
 func (r *redisBackend) countedUntil() time.Time {
@@ -233,15 +241,16 @@ func (r *redisBackend) countedUntil() time.Time {
 }
 
 // release subtracts a change from the leases that it was reserved from.
-func (r *redisBackend) release(it *change, leases [maxAccounts]*lease) {
+func (r *redisBackend) release(it *change, leases *few.List[*lease]) {
 	p := r.mirror.shardOf(it.org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, l := range leases[:len(it.accounts)] {
+	for i := range it.accounts {
+		l, p := *leases.At(i), it.places.At(i)
 		l.add(-it.open, -it.reserved)
-		it.leases[i] = l.id
+		p.lease = l.id
 		if l.registering {
-			it.unregistered[i] = l
+			p.unregistered = l
 		}
 	}
 }

@@ -3,10 +3,10 @@ package quota
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 )
 
@@ -22,35 +22,6 @@ const (
 	probeTimeout    = 250 * time.Millisecond
 )
 
-// every calls f immediately and then at each interval.
-func every(ctx context.Context, d time.Duration, f func()) {
-	ticker := time.NewTicker(max(d, time.Millisecond))
-	defer ticker.Stop()
-	for {
-		f()
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// jitter returns a random duration between two thirds and four thirds of d.
-func jitter(d time.Duration) time.Duration {
-	return d*2/3 + rand.N(d*2/3) //nolint:gosec // not security-relevant
-}
-
-// sleep waits for d and reports whether ctx is still active.
-func sleep(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // sendLoop sends queued changes. While one batch is in flight the next one accumulates.
 func (r *redisServer) sendLoop(ctx context.Context) {
 	for {
@@ -60,7 +31,7 @@ func (r *redisServer) sendLoop(ctx context.Context) {
 			return
 		}
 		for !r.lost.Load() && !r.queue.isEmpty() {
-			if !r.flush() && !sleep(ctx, jitter(50*time.Millisecond)) {
+			if !r.flush() && !timing.Sleep(ctx, timing.Jitter(50*time.Millisecond)) {
 				return
 			}
 		}
@@ -77,7 +48,7 @@ func (r *redisServer) recoverLoop(ctx context.Context) {
 		}
 		var o outage
 		for r.lost.Load() {
-			if !sleep(ctx, jitter(recoverInterval)) {
+			if !timing.Sleep(ctx, timing.Jitter(recoverInterval)) {
 				return
 			}
 			if !r.server.Lost() {

@@ -9,33 +9,40 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/few"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
 // change is an update that Redis must apply exactly once.
 type change struct {
-	id           string
-	org          string
-	accounts     []Account
-	undo         bool  // undoes a reservation whose reply did not arrive
-	requests     int64 // to add
-	tokens       int64
-	minute       int64 // minute to which requests and tokens are added; 0: the current one
-	open         int64 // to return, like reserved
-	reserved     usage.Money
-	log          string                   // of totals
-	totals       [maxAccounts]usage.Money // what the accounts have spent in the log
-	unlimited    bool                     // the limits of the accounts are not known
-	since        time.Time                // when it was put into the queue
-	leases       [maxAccounts]int64       // ids of the leases that it was reserved from
-	unregistered [maxAccounts]*lease      // leases whose id is not known until they are registered
+	id        string
+	org       string
+	accounts  []Account
+	undo      bool  // undoes a reservation whose reply did not arrive
+	requests  int64 // to add
+	tokens    int64
+	minute    int64 // minute to which requests and tokens are added; 0: the current one
+	open      int64 // to return, like reserved
+	reserved  usage.Money
+	log       string          // of totals
+	places    few.List[place] // one for each account
+	unlimited bool            // the limits of the accounts are not known
+	further   bool            // it only concerns an account that exists
+	since     time.Time       // when it was put into the queue
+}
+
+// place is the part of a change that differs between its accounts.
+type place struct {
+	total        usage.Money // what the account has spent in the log
+	lease        int64       // id of the lease that the change was reserved from
+	unregistered *lease      // a lease whose id is not known until it is registered
 }
 
 // undo returns what a reservation may have taken.
 func undo(req *Request, id string, want amounts) *change {
 	return &change{
-		id: id, org: req.Org, accounts: req.Accounts, undo: true, requests: -want.requests, tokens: -want.tokens, open: want.open, reserved: want.cost,
+		id: id, org: req.Org, accounts: req.Accounts, places: few.Of[place](len(req.Accounts)), undo: true, requests: -want.requests, tokens: -want.tokens, open: want.open, reserved: want.cost,
 	}
 }
 
@@ -100,10 +107,10 @@ func (q *queue) merge(it *change) {
 	}
 	name := it.accountsKey() + "|" + it.log
 	for i := range it.accounts {
-		name += "|" + strconv.FormatInt(it.leases[i], 36)
+		name += "|" + strconv.FormatInt(it.places.At(i).lease, 36)
 	}
 	sum := q.merged[name]
-	if sum == nil || sum.unregistered != it.unregistered {
+	if sum == nil || !sum.sameLeases(it) {
 		if sum != nil {
 			q.items = append(q.items, sum)
 		}
@@ -113,9 +120,19 @@ func (q *queue) merge(it *change) {
 	}
 	sum.open += it.open
 	sum.reserved += it.reserved
-	for i, total := range it.totals {
-		sum.totals[i] = max(sum.totals[i], total)
+	for i := range it.accounts {
+		sum.places.At(i).total = max(sum.places.At(i).total, it.places.At(i).total)
 	}
+}
+
+// sameLeases reports whether two changes of the same accounts wait for the same leases.
+func (it *change) sameLeases(o *change) bool {
+	for i := range it.accounts {
+		if it.places.At(i).unregistered != o.places.At(i).unregistered {
+			return false
+		}
+	}
+	return true
 }
 
 func (it *change) accountsKey() string { return accountsKey(it.org, it.accounts) }
@@ -242,7 +259,9 @@ func (r *redisServer) settleCall(items []*change) redis.Call {
 	c.Arg(r.options.Mark.Milliseconds(), int64(len(accounts)))
 	for i := range accounts {
 		addAccount(&c, items[0].org, accounts[i].ID)
-		if items[0].unlimited {
+		if items[0].further {
+			c.Args = append(c.Args, "0", "-")
+		} else if items[0].unlimited {
 			c.Args = append(c.Args, "0", "")
 		} else {
 			c.Arg(int64(accounts[i].Limit.Budget), accounts[i].Limit.budgetWindow().Milliseconds())
@@ -257,13 +276,14 @@ func (r *redisServer) settleCall(items []*change) redis.Call {
 		c.Arg(undo, it.requests, it.tokens, it.minute, it.open, int64(it.reserved))
 		c.Args = append(c.Args, it.log)
 		for i := range accounts {
-			if it.unregistered[i] != nil { // sendMu excludes a registration in flight, so the id is known
-				it.leases[i], it.unregistered[i] = r.leaseID(it.org, it.unregistered[i]), nil
+			p := it.places.At(i)
+			if p.unregistered != nil { // sendMu excludes a registration in flight, so the id is known
+				p.lease, p.unregistered = r.leaseID(it.org, p.unregistered), nil
 			}
-			c.Arg(it.leases[i])
+			c.Arg(p.lease)
 		}
 		for i := range accounts {
-			c.Arg(int64(it.totals[i]))
+			c.Arg(int64(it.places.At(i).total))
 		}
 	}
 	return c

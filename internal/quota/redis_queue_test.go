@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/few"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -12,7 +13,7 @@ func TestQueueIsBounded(t *testing.T) {
 	q := newQueue(10)
 	accounts := [][]Account{{{ID: "key:a"}}, {{ID: "key:b"}}}
 	for n := range 1000 {
-		q.put(&change{id: fmt.Sprint(n), org: "o", accounts: accounts[n%2], open: 1, reserved: 7, log: "l", totals: [maxAccounts]usage.Money{usage.Money(n)}, leases: [maxAccounts]int64{42}})
+		q.put(&change{id: fmt.Sprint(n), org: "o", accounts: accounts[n%2], open: 1, reserved: 7, log: "l", places: placeOf(place{total: usage.Money(n), lease: 42})})
 	}
 	if items, merged := q.size(); items != 10 || merged != 2 {
 		t.Errorf("%d items and %d sums", items, merged)
@@ -27,7 +28,7 @@ func TestQueueIsBounded(t *testing.T) {
 		}
 		for _, it := range batch {
 			reserved, open = reserved+it.reserved, open+it.open
-			total[it.accounts[0].ID] = max(total[it.accounts[0].ID], it.totals[0])
+			total[it.accounts[0].ID] = max(total[it.accounts[0].ID], it.places.At(0).total)
 		}
 	}
 	if total["key:a"] != 998 || total["key:b"] != 999 || reserved != 7000 || open != 1000 {
@@ -48,4 +49,10 @@ func TestOlderReplyDoesNotLowerSpending(t *testing.T) {
 	if k.update(8, 50, 0, 2); k.spent != 50 {
 		t.Errorf("after the account was seeded again the spending is %d, want 50", k.spent)
 	}
+}
+
+// placeOf returns the places of a change of one account.
+func placeOf(p place) (l few.List[place]) {
+	*l.At(0) = p
+	return l
 }

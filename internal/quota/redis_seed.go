@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -48,11 +49,12 @@ func (r *redisServer) seedAccount(ctx context.Context, org string, account Accou
 	}
 	c := &redis.Call{Script: seedScript}
 	addAccount(c, org, account.ID)
+	c.Keys = append(c.Keys, key(org, "a:", budget.Owner(account.ID))+":l")
 	c.Arg(int64(account.Limit.Budget), account.Limit.budgetWindow().Milliseconds())
 	for _, v := range from.parts {
 		c.Arg(int64(v))
 	}
-	local, _ := r.options.Logs.Spent(account.ID)
+	local, _ := r.options.Logs.Spent(budget.Owner(account.ID))
 	for _, t := range from.logs {
 		c.Args = append(c.Args, t.Log)
 		c.Arg(int64(t.Spent), int64(spentIn(local, t.Log)))

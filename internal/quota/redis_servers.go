@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -143,7 +145,7 @@ func (r *redisBackend) forgetAccounts(which func(*mirrorAccount) bool) {
 			return
 		}
 		k.forgetServer()
-		if k.account.Limit.Budget > 0 {
+		if k.account.Limit.Budget > 0 && budget.Owner(k.account.ID) == k.account.ID { // setTotal knows the further ones
 			logs, _ := r.options.Logs.Spent(k.account.ID)
 			for _, t := range logs {
 				totals = append(totals, usage.Total{Log: t.Log, Org: k.org, Account: t.Account, Spent: t.Spent})
@@ -159,7 +161,7 @@ func (r *redisBackend) forgetAccounts(which func(*mirrorAccount) bool) {
 func (r *redisBackend) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	if r.options.HotRate >= 0 {
-		wg.Go(func() { every(ctx, r.options.Slice/2, func() { r.endSlices(r.now()) }) })
+		wg.Go(func() { timing.Every(ctx, r.options.Slice/2, func() { r.endSlices(r.now()) }) })
 	}
 	running := map[*redisServer]func(){} // functions that stop the loops
 	for ctx.Err() == nil {
@@ -194,7 +196,7 @@ func (r *redisServer) start(ctx context.Context) (stop func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() { r.sendLoop(ctx) })
 	wg.Go(func() { r.recoverLoop(ctx) })
-	wg.Go(func() { every(ctx, r.options.Heartbeat, r.heartbeat) })
+	wg.Go(func() { timing.Every(ctx, r.options.Heartbeat, r.heartbeat) })
 	wg.Go(func() { r.leaseLoop(ctx) })
 	return func() {
 		cancel()

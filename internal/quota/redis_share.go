@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -59,17 +60,17 @@ func (r *redisServer) reserveFromEngine(ctx context.Context, e *engine, req *Req
 	now := r.now()
 	s := e.shardOf(req.Org)
 	nodes := max(1, r.nodes.Load())
-	var parts [maxAccounts]Account
+	parts := make([]Account, len(req.Accounts))
 	for i := range req.Accounts {
 		part, ok := r.shareOfAccount(ctx, e, req, i, nodes)
 		if !ok {
-			return &Refusal{Account: req.Accounts[i].ID, Reason: Budget, RetryAfter: retryWhileLost}
+			return req.Accounts[i].refuse(Budget, retryWhileLost)
 		}
 		parts[i] = part
 	}
-	unknown, refusal := s.reserve(now, parts[:len(req.Accounts)], req.amounts(), h)
+	unknown, refusal := s.reserve(now, parts, req.amounts(), h)
 	if unknown >= 0 { // the window was changed concurrently
-		return &Refusal{Account: req.Accounts[unknown].ID, Reason: Budget, RetryAfter: retryWhileLost}
+		return req.Accounts[unknown].refuse(Budget, retryWhileLost)
 	}
 	if refusal != nil {
 		if refusal.Reason == Budget {
@@ -81,8 +82,9 @@ func (r *redisServer) reserveFromEngine(ctx context.Context, e *engine, req *Req
 	p := r.mirror.shardOf(req.Org)
 	p.mu.Lock()
 	for i := range req.Accounts {
-		h.leases[i] = p.account(req.Org, req.Accounts[i], now).unregisteredLease()
-		h.leases[i].add(req.amounts().open, req.Cost)
+		l := p.account(req.Org, req.Accounts[i], now).unregisteredLease()
+		l.add(req.amounts().open, req.Cost)
+		*h.leases.At(i) = l
 	}
 	p.mu.Unlock()
 	if !r.lost.Load() {
@@ -139,7 +141,7 @@ func (r *redisServer) computeShare(ctx context.Context, e *engine, org string, a
 	if !known && account.Limit.Budget > 0 {
 		from, err := r.seeder.fetch(ctx, account, r.clock(), discard{})
 		spent, blind = from.parts.sum(), err != nil
-		logs, _ := r.options.Logs.Spent(account.ID)
+		logs, _ := r.options.Logs.Spent(budget.Owner(account.ID))
 		for _, t := range logs {
 			spent += max(0, t.Spent-spentIn(from.logs, t.Log))
 		}

@@ -1,6 +1,9 @@
 package quota
 
-import "github.com/isogloss-gateway/isogloss/internal/usage"
+import (
+	"github.com/isogloss-gateway/isogloss/internal/quota/few"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+)
 
 // keyState measures the reservation rate of one combination of key, team and organisation on this
 // node, and holds its slice.
@@ -29,7 +32,7 @@ type slice struct {
 	left    amounts // not used yet
 	expires int64   // in ms
 	minute  int64
-	leases  [maxAccounts]*lease
+	leases  few.List[*lease]
 }
 
 const (
@@ -184,9 +187,9 @@ func (r *redisBackend) returnUnused(b *unused) {
 	left := b.slice.left
 	it := &change{
 		id: r.newMark(), org: b.org, accounts: b.accounts, requests: -left.requests, tokens: -left.tokens, minute: b.slice.minute,
-		open: left.open, reserved: left.cost,
+		open: left.open, reserved: left.cost, places: few.Of[place](len(b.accounts)),
 	}
-	r.release(it, b.slice.leases)
+	r.release(it, &b.slice.leases)
 	r.put(it)
 }
 

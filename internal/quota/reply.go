@@ -39,7 +39,7 @@ func (g reply) state(i int) []int64 { return g.perAccount[i*stateSize : (i+1)*st
 
 func (g reply) refusal(req *Request) *Refusal {
 	reasons := [...]Reason{1: Requests, 2: Tokens, 3: Concurrency, 4: Budget}
-	return &Refusal{Account: req.Accounts[g.account].ID, Reason: reasons[g.reason], RetryAfter: time.Duration(max(0, g.wait)) * time.Millisecond}
+	return req.Accounts[g.account].refuse(reasons[g.reason], time.Duration(g.wait)*time.Millisecond)
 }
 
 func parse(values []int64, accounts int) (reply, error) {

@@ -1,25 +1,13 @@
 package quota
 
 import (
-	_ "embed"
+	"embed"
 
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 )
 
-var (
-	//go:embed lua/lib.lua
-	libText string
-	//go:embed lua/reserve.lua
-	reserveText string
-	//go:embed lua/settle.lua
-	settleText string
-	//go:embed lua/seed.lua
-	seedText string
-	//go:embed lua/renew.lua
-	renewText string
-	//go:embed lua/members.lua
-	membersText string
-)
+//go:embed lua/*.lua
+var scripts embed.FS
 
 // The scripts, in the order of Scripts.
 const (
@@ -32,7 +20,12 @@ const (
 
 // Scripts returns the scripts that a Limiter calls, for redis.Options.
 func Scripts() []string {
-	return []string{libText + reserveText, libText + settleText, libText + seedText, libText + renewText, membersText}
+	text := func(name string) string {
+		b, _ := scripts.ReadFile("lua/" + name + ".lua") // embedded
+		return string(b)
+	}
+	lib := text("lib")
+	return []string{lib + text("reserve"), lib + text("settle"), lib + text("seed"), lib + text("renew"), text("members")}
 }
 
 // addAccount appends the keys of an account.

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -159,7 +160,7 @@ func (s *seeder) query(a Account, now time.Time) (out seed, err error) {
 			since = append(since, now.Add(-span*time.Duration(n+1)/seedParts))
 		}
 	}
-	spent, err := s.ledger.Spent(ctx, a.ID, since...)
+	spent, err := s.ledger.Spent(ctx, budget.Owner(a.ID), since...)
 	if err == nil && len(spent.Since) != len(since) {
 		err = errLedger
 	}
@@ -187,7 +188,7 @@ func (p memoryAccount) isSeeded() bool {
 	p.shard.mu.Lock()
 	defer p.shard.mu.Unlock()
 	a := p.shard.accounts[p.account.ID]
-	return a != nil && a.seeded && !a.provisional && a.window == p.account.Limit.budgetWindow()
+	return a != nil && a.seeded && !a.provisional && a.spent.Span == p.account.Limit.budgetWindow()
 }
 
 // apply seeds the account. The lock keeps requests from being settled meanwhile.
@@ -199,7 +200,7 @@ func (p memoryAccount) apply(from seed) {
 	if a.seeded && !a.provisional { // another request has done it
 		return
 	}
-	logs, reserved := p.logs.Spent(p.account.ID)
+	logs, reserved := p.logs.Spent(budget.Owner(p.account.ID))
 	a.elsewhere = reserved
 	a.seed(from, logs)
 }
@@ -212,7 +213,7 @@ func (p memoryAccount) allowProvisional() {
 	a.advance(p.now, p.account.Limit)
 	if !a.seeded {
 		a.seeded, a.provisional, a.logs = true, true, nil
-		logs, _ := p.logs.Spent(p.account.ID)
+		logs, _ := p.logs.Spent(budget.Owner(p.account.ID))
 		for _, t := range logs { // only what is spent from now on counts
 			a.logs = append(a.logs, logTotal{t.Log, t.Spent})
 		}

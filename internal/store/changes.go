@@ -77,10 +77,10 @@ func (s *Store) Changes(ctx context.Context, since access.Cursor, limit int) (ou
 	return out, err
 }
 
-const tenantChanges = `SELECT substr(org, 1, 256), substr(team, 1, 256), top, blocked, limit_requests, limit_tokens, limit_concurrency, budget, budget_window FROM (
-	SELECT id AS org, '' AS team, top, blocked, limit_requests, limit_tokens, limit_concurrency, budget, budget_window FROM orgs WHERE top > $1 AND top <= $2
+const tenantChanges = `SELECT substr(org, 1, 256), substr(team, 1, 256), top, blocked, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, substr(budgets, 1, 256) FROM (
+	SELECT id AS org, '' AS team, top, blocked, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, budgets FROM orgs WHERE top > $1 AND top <= $2
 	UNION ALL
-	SELECT org, id AS team, top, blocked, limit_requests, limit_tokens, limit_concurrency, budget, budget_window FROM teams WHERE top > $1 AND top <= $2) x
+	SELECT org, id AS team, top, blocked, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, budgets FROM teams WHERE top > $1 AND top <= $2) x
 	ORDER BY top LIMIT $3`
 
 // readChanges reads a page of the changes after a cursor, up to last.

@@ -105,7 +105,7 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 		args := append([]any{r.ID, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
 		args = append(args, digestArgs(r.Digests)...)
 		err = c.exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
-			name, team, expires, models, endpoints, networks, criticality, limit_requests, limit_tokens, limit_concurrency, budget, budget_window,
+			name, team, expires, models, endpoints, networks, criticality, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, budgets,
 			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+placeholders(1, len(args)), args...)
 		if err != nil && s.kind.is(err, duplicate) {
 			return ErrExists
@@ -162,7 +162,7 @@ func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Reco
 			return err
 		}
 		return c.exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
-			limit_requests = $10, limit_tokens = $11, limit_concurrency = $12, budget = $13, budget_window = $14 WHERE id = $1`,
+			limit_requests = $10, limit_tokens = $11, limit_concurrency = $12, budget = $13, budget_window = $14, budgets = $15 WHERE id = $1`,
 			append([]any{id, revision}, fields...)...)
 	})
 }

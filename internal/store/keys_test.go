@@ -19,12 +19,12 @@ func TestKey(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
 		ctx := t.Context()
-		no(t, s.CreateOrg(ctx, Org{ID: "acme", Name: "Acme", Limit: quota.Limit{Requests: 9}, Created: noon}))
-		no(t, s.CreateTeam(ctx, Team{Org: "acme", ID: "blue", Name: "Blue", Limit: quota.Limit{Tokens: 7}, Created: noon}))
+		no(t, s.CreateOrg(ctx, Org{ID: "acme", Name: "Acme", Limit: quota.Limit{Requests: 9, More: "1/2 3/4"}, Created: noon}))
+		no(t, s.CreateTeam(ctx, Team{Org: "acme", ID: "blue", Name: "Blue", Limit: quota.Limit{Tokens: 7, More: "5/6"}, Created: noon}))
 		want := sampleKey("k1")
 		want.Org, want.Team, want.Role = "acme", "blue", access.Billing
 		no(t, s.CreateKey(ctx, want))
-		want.TeamLimit, want.OrgLimit = quota.Limit{Tokens: 7}, quota.Limit{Requests: 9}
+		want.TeamLimit, want.OrgLimit = quota.Limit{Tokens: 7, More: "5/6"}, quota.Limit{Requests: 9, More: "1/2 3/4"}
 		got, err := s.Key(ctx, "k1")
 		no(t, err)
 		want.Revision = got.Revision

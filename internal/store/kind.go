@@ -29,6 +29,7 @@ type backend struct {
 	name    string
 	fenced  string // expression: the server accepts no writes
 	list    string // query: the texts of a JSON array, the first argument
+	lock    string // query: locks out transactions that lock one of the texts of a JSON array; empty: there are none
 	rewrite func(query string) string
 	insert  func(ctx context.Context, c conn, in insert) error
 	is      func(err error, c condition) bool
@@ -174,9 +175,11 @@ func postgres() backend {
 		readOnly:         {"25006"},
 	}
 	return backend{
-		name:    "postgres",
-		fenced:  `current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery()`,
-		list:    `SELECT jsonb_array_elements_text($1::jsonb)`,
+		name:   "postgres",
+		fenced: `current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery()`,
+		list:   `SELECT jsonb_array_elements_text($1::jsonb)`,
+		lock: `SELECT pg_advisory_xact_lock(n) FROM (SELECT DISTINCT hashtextextended('isogloss alert ' || name, 0) AS n
+			FROM jsonb_array_elements_text($1::jsonb) AS name ORDER BY n) locks`,
 		insert:  insertBatch,
 		rewrite: func(query string) string { return query },
 		is: func(err error, c condition) bool {

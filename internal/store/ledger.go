@@ -31,6 +31,9 @@ func (s *Store) Append(ctx context.Context, b usage.Batch) (have int64, err erro
 		if err := appendRows(ctx, c, b.Log, rows); err != nil {
 			return err
 		}
+		if err := s.raiseAlerts(ctx, c, rows); err != nil {
+			return err
+		}
 		return c.exec(ctx, `INSERT INTO logs (log, position, seen, finished) VALUES ($1, $2, $3, 0)
 			ON CONFLICT (log) DO UPDATE SET position = excluded.position, seen = excluded.seen, finished = 0`, b.Log, b.To, time.Now().UnixNano())
 	})

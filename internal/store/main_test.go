@@ -115,7 +115,7 @@ func sampleKey(id string) access.Record {
 		Models: []string{"gpt-5", "local/*"}, Endpoints: []string{"chat_completions"},
 		Networks:    []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::/32")},
 		Criticality: "high",
-		Limit:       quota.Limit{Requests: 60, Tokens: 1e6, Concurrency: 8, Budget: 100 * usage.Dollar, Window: 30 * 24 * time.Hour},
+		Limit:       quota.Limit{Requests: 60, Tokens: 1e6, Concurrency: 8, Budget: 100 * usage.Dollar, Window: 30 * 24 * time.Hour, More: "5000000000/86400000000000"},
 	}
 }
 

@@ -18,9 +18,9 @@ const (
 	recordColumns = `substr(k.id, 1, 256), substr(k.name, 1, 256), substr(k.org, 1, 256), COALESCE(substr(k.team, 1, 256), ''), substr(k.role, 1, 256), k.created, k.expires, k.revoked,
 	substr(k.models, 1, 65537), substr(k.endpoints, 1, 65537), substr(k.networks, 1, 65537), substr(k.criticality, 1, 256),
 	k.pepper, substr(k.digest, 1, 33), k.until, k.old_pepper, substr(k.old_digest, 1, 33), k.old_until,
-	k.limit_requests, k.limit_tokens, k.limit_concurrency, k.budget, k.budget_window,
-	COALESCE(t.limit_requests, 0), COALESCE(t.limit_tokens, 0), COALESCE(t.limit_concurrency, 0), COALESCE(t.budget, 0), COALESCE(t.budget_window, 0),
-	o.limit_requests, o.limit_tokens, o.limit_concurrency, o.budget, o.budget_window,
+	k.limit_requests, k.limit_tokens, k.limit_concurrency, k.budget, k.budget_window, substr(k.budgets, 1, 256),
+	COALESCE(t.limit_requests, 0), COALESCE(t.limit_tokens, 0), COALESCE(t.limit_concurrency, 0), COALESCE(t.budget, 0), COALESCE(t.budget_window, 0), COALESCE(substr(t.budgets, 1, 256), ''),
+	o.limit_requests, o.limit_tokens, o.limit_concurrency, o.budget, o.budget_window, substr(o.budgets, 1, 256),
 	COALESCE(t.blocked, FALSE), o.blocked,
 	k.revision, COALESCE(t.top, 0), o.top`
 	recordJoins  = ` JOIN orgs o ON o.id = k.org LEFT JOIN teams t ON t.org = k.org AND t.id = k.team `
@@ -44,11 +44,11 @@ type digest struct {
 }
 
 func limitDest(l *quota.Limit) []any {
-	return []any{&l.Requests, &l.Tokens, &l.Concurrency, &l.Budget, &l.Window}
+	return []any{&l.Requests, &l.Tokens, &l.Concurrency, &l.Budget, &l.Window, &l.More}
 }
 
 func limitArgs(l quota.Limit) []any {
-	return []any{l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), int64(l.Window)}
+	return []any{l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), int64(l.Window), string(l.More)}
 }
 
 // scanRecord reads a key. One with values that the gateway does not write is blocked: it must not

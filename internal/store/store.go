@@ -22,6 +22,8 @@ type Options struct {
 	Migrate bool
 	Logger  *slog.Logger  // default: none
 	Timeout time.Duration // of a call; default: 5 s
+	// Thresholds of budgets in percent, ascending. Passing one writes an Alert.
+	Thresholds []int
 
 	schema fs.FS // for tests; default: the embedded one
 }
@@ -35,7 +37,9 @@ type Store struct {
 	log     *slog.Logger
 	migrate bool
 	steps   []migration
-	pooled  atomic.Bool // there is a pooler before the database: settings last for a transaction
+
+	thresholds []int
+	pooled     atomic.Bool // there is a pooler before the database: settings last for a transaction
 
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when prepareLoop has ended
@@ -53,7 +57,7 @@ var errStarting = errors.New("the database was not reached yet")
 // used. If a server is down, calls fail until it is up.
 func Open(_ context.Context, address string, o Options) (*Store, error) {
 	s := &Store{
-		timeout: o.Timeout, log: o.Logger, migrate: o.Migrate, state: errStarting,
+		timeout: o.Timeout, log: o.Logger, migrate: o.Migrate, thresholds: o.Thresholds, state: errStarting,
 		ended: make(chan struct{}), tried: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if s.timeout == 0 {

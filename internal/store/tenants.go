@@ -29,7 +29,7 @@ type Team struct {
 // ErrNotFound reports that an organisation or team does not exist.
 var ErrNotFound = &Error{"there is no such organisation or team"}
 
-const tenantColumns = `name, blocked, created, limit_requests, limit_tokens, limit_concurrency, budget, budget_window`
+const tenantColumns = `name, blocked, created, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, budgets`
 
 // CreateOrg adds an organisation.
 func (s *Store) CreateOrg(ctx context.Context, o Org) error {
@@ -100,7 +100,7 @@ func (s *Store) UpdateOrg(ctx context.Context, id string, edit func(*Org) error)
 			return err
 		}
 		return c.exec(ctx, `UPDATE orgs SET base = $2, top = $3, name = $4, blocked = $5,
-			limit_requests = $6, limit_tokens = $7, limit_concurrency = $8, budget = $9, budget_window = $10 WHERE id = $1`,
+			limit_requests = $6, limit_tokens = $7, limit_concurrency = $8, budget = $9, budget_window = $10, budgets = $11 WHERE id = $1`,
 			append([]any{id, revision, revision, o.Name, o.Blocked}, limitArgs(o.Limit)...)...)
 	})
 	return o, err
@@ -129,7 +129,7 @@ func (s *Store) UpdateTeam(ctx context.Context, org, id string, edit func(*Team)
 			return err
 		}
 		return c.exec(ctx, `UPDATE teams SET base = $3, top = $4, name = $5, blocked = $6,
-			limit_requests = $7, limit_tokens = $8, limit_concurrency = $9, budget = $10, budget_window = $11 WHERE org = $1 AND id = $2`,
+			limit_requests = $7, limit_tokens = $8, limit_concurrency = $9, budget = $10, budget_window = $11, budgets = $12 WHERE org = $1 AND id = $2`,
 			append([]any{org, id, revision, revision, t.Name, t.Blocked}, limitArgs(t.Limit)...)...)
 	})
 	return t, err
@@ -210,6 +210,9 @@ func teams(ctx context.Context, c conn, which string, args ...any) (list []Team,
 func checkLimit(l quota.Limit) error {
 	if min(l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), int64(l.Window)) < 0 {
 		return &Error{"a limit cannot be negative; 0 is no limit"}
+	}
+	if _, err := l.More.Budgets(); err != nil {
+		return &Error{err.Error()}
 	}
 	return nil
 }

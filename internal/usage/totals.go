@@ -81,12 +81,12 @@ func (r *Row) Charged() Money {
 // apply it any number of times and in any order.
 type Totals struct{ Key, Team, Org Money }
 
-// Of returns the total of an account.
+// Of returns the total of an account. Only the kind counts, which may have the number of a budget.
 func (t Totals) Of(account string) Money {
-	switch AccountOf(account).Kind {
-	case KeyAccount:
+	switch {
+	case strings.HasPrefix(account, "key"):
 		return t.Key
-	case TeamAccount:
+	case strings.HasPrefix(account, "team"):
 		return t.Team
 	default:
 		return t.Org

@@ -1,4 +1,5 @@
--- KEYS: the account's value and its three hashes.
+-- KEYS: the account's value and its three hashes; the hash of logs of its owner, which is another one for a
+--   further budget. All budgets of an owner have the same totals.
 -- ARGV: budget, window, the ledger's spending in the four quarters of the window, newest first; then
 --   for each log its name, what the ledger's sum has of it, and what the node knows of it.
 -- The account has then spent the ledger's sum, and what the logs have beyond it.
@@ -9,8 +10,13 @@ redis.call('DEL', a.spent)
 a.T, a.g = 0, stamp
 for n = 1, 4 do spend(a, tonumber(ARGV[2 + n]), a.i - 15 * (n - 1)) end
 local ledger, sums, at = {}, {}, {}
-local all = redis.call('HGETALL', a.logs)
-for n = 1, #all, 2 do sums[all[n]], at[all[n]] = struct.unpack('<dd', all[n + 1]) end
+for _, logs in ipairs({a.logs, KEYS[5]}) do
+  local all = redis.call('HGETALL', logs)
+  for n = 1, #all, 2 do
+    local sum, set = struct.unpack('<dd', all[n + 1])
+    sums[all[n]], at[all[n]] = math.max(sums[all[n]] or 0, sum), math.max(at[all[n]] or 0, set)
+  end
+end
 for n = 7, #ARGV, 3 do
   local log = ARGV[n]
   ledger[log] = tonumber(ARGV[n + 1])

@@ -1,5 +1,6 @@
 -- KEYS: for each account its value and its three hashes, then a mark for each change.
--- ARGV: node, mark TTL in ms, number of accounts; for each account budget, window (empty: not known);
+-- ARGV: node, mark TTL in ms, number of accounts; for each account budget, window (empty: not known; -: not
+--   known, and nothing happens if the account does not exist);
 --   for each change undo, requests, tokens, minute (0: the current one), open, reserved, log; then for
 --   each account the id of the lease that it was reserved from (0: none; an undo reads the ids from
 --   the mark), and for each account what it has spent in the log.
@@ -11,6 +12,10 @@ local at = 3 + 2 * accounts
 local all, leases, touched = {}, {}, {}
 for n = 1, accounts do
   local window = ARGV[3 + 2 * n]
+  if window == '-' then
+    if redis.call('EXISTS', KEYS[4 * n - 3]) == 0 then return {0, 0, 0} end -- the call has one account
+    window = ''
+  end
   all[n] = load(KEYS[4 * n - 3], ARGV[2 + 2 * n], window ~= '' and window or nil)
   leases[n] = lease(all[n], node)
 end

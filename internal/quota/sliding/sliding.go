@@ -1,4 +1,4 @@
-// Package sliding counts events per minute.
+// Package sliding counts events per minute, and sums spending per time window.
 package sliding
 
 import "math"
