@@ -94,9 +94,9 @@ func (s *Sender) deliverNext(ctx context.Context) bool {
 	if err != nil || !found {
 		return false
 	}
-	log := s.o.Logger.With("alert", a.ID, "account", a.Account)
+	logger := s.o.Logger.With("alert", a.ID, "account", a.Account)
 	if a.Tries == 1 {
-		log.Warn("budget threshold passed", "name", a.Name, "threshold", a.Threshold, "budget", a.Budget.Decimal(), "window", a.Window.String(), "spent", a.Spent.Decimal())
+		logger.Warn("budget threshold passed", "name", a.Name, "threshold", a.Threshold, "budget", a.Budget.Decimal(), "window", a.Window.String(), "spent", a.Spent.Decimal())
 	}
 	err = s.send(ctx, a)
 	stopped := ctx.Err() != nil
@@ -110,14 +110,14 @@ func (s *Sender) deliverNext(ctx context.Context) bool {
 	case stopped: // another node may take it
 		err = s.o.Store.RetryAlert(ctx, a, time.Now())
 	case due.Sub(a.Created) > s.o.GiveUp:
-		log.Warn("alert not delivered; it is given up", "error", err, "tries", a.Tries)
+		logger.Warn("alert not delivered; it is given up", "error", err, "tries", a.Tries)
 		err = s.o.Store.EndAlert(ctx, a, false)
 	default:
-		log.Warn("alert not delivered; it is tried again", "error", err, "tries", a.Tries, "next", due.UTC().Format(time.RFC3339))
+		logger.Warn("alert not delivered; it is tried again", "error", err, "tries", a.Tries, "next", due.UTC().Format(time.RFC3339))
 		err = s.o.Store.RetryAlert(ctx, a, due)
 	}
 	if err != nil {
-		log.Warn("result of an alert not stored; it may be sent again", "error", err)
+		logger.Warn("result of an alert not stored; it may be sent again", "error", err)
 	}
 	return err == nil
 }

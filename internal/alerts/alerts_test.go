@@ -245,7 +245,7 @@ func TestFiveErrorsThenSuccess(t *testing.T) {
 			must(t, json.Unmarshal([]byte(text), &b))
 			d := b.Data
 			if b.Type != "budget.threshold_passed" || time.Since(b.Time) > time.Hour || d.Account != "key:k" || d.Name != "ci" || d.Organisation != "a" || d.Team != "t" ||
-				!(d.Budget == "2" && d.Window == 86400 || d.Budget == "5" && d.Window == 0) {
+				d.Window != map[string]int64{"2": 86400, "5": 0}[d.Budget] {
 				t.Errorf("%s", text)
 			}
 			seen[fmt.Sprint(d.Budget, " ", d.Threshold, " ", d.Spent)] = true
@@ -267,7 +267,7 @@ func TestKilledDeliverer(t *testing.T) {
 			case held <- r.Header.Get("webhook-id"): // the first one gets no response
 				<-r.Context().Done()
 			default:
-				w.WriteHeader(200)
+				w.WriteHeader(http.StatusOK)
 			}
 		})
 		child := exec.CommandContext(t.Context(), os.Args[0])
@@ -307,7 +307,7 @@ func (f *forgetful) EndAlert(ctx context.Context, a store.Alert, delivered bool)
 // TestResultIsLost checks that an alert whose result could not be stored comes again with its id.
 func TestResultIsLost(t *testing.T) {
 	each(t, func(t *testing.T, _ string, s *store.Store) {
-		v := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) })
+		v := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 		log := run(t, &forgetful{Store: s, times: 1}, v, func(o *Options) { o.Lease = 50 * time.Millisecond })
 		waitFor(t, "an alert comes again", func() bool { n, times, _ := v.count(); return n == expected && times == expected+1 })
 		if !strings.Contains(log.String(), "it may be sent again") {
@@ -320,7 +320,7 @@ func TestResultIsLost(t *testing.T) {
 // up a node, and that an alert is given up.
 func TestReceiversThatFail(t *testing.T) {
 	each(t, func(t *testing.T, _ string, s *store.Store) {
-		elsewhere := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) })
+		elsewhere := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 		v := newReceiver(t, func(try int, w http.ResponseWriter, r *http.Request) {
 			switch try {
 			case 1:
@@ -330,7 +330,7 @@ func TestReceiversThatFail(t *testing.T) {
 			case 3:
 				<-r.Context().Done()
 			default:
-				w.WriteHeader(200)
+				w.WriteHeader(http.StatusOK)
 				for r.Context().Err() == nil {
 					if _, err := w.Write(make([]byte, 1<<16)); err != nil {
 						return
@@ -345,7 +345,7 @@ func TestReceiversThatFail(t *testing.T) {
 		}
 	})
 	each(t, func(t *testing.T, _ string, s *store.Store) {
-		v := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })
+		v := newReceiver(t, func(_ int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) })
 		log := run(t, s, v, func(o *Options) { o.GiveUp = 300 * time.Millisecond })
 		waitFor(t, "all alerts are given up", func() bool { return strings.Count(log.String(), "it is given up") == expected })
 		waitFor(t, "no alert is left", func() bool { return !left(t, s) })

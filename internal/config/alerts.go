@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/base64"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -23,8 +22,7 @@ func (a *alertsFile) resolve(ps *Problems) Alerts {
 	if a.node == nil || a.node.kind == null {
 		return Alerts{}
 	}
-	if u, err := url.Parse(a.URL.Reveal()); err != nil || u.Host == "" || u.User != nil ||
-		u.Scheme != "https" && !(u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())) {
+	if u, err := url.Parse(a.URL.Reveal()); err != nil || u.Host == "" || u.User != nil || !httpsOrLocal(u) {
 		ps.addKey(&a.at, "url", "is not an https URL without a user name; write one such as \"https://hooks.example.com/${HOOK}\"")
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(a.Secret.Reveal(), "whsec_"))

@@ -259,11 +259,12 @@ func (r *redisServer) settleCall(items []*change) redis.Call {
 	c.Arg(r.options.Mark.Milliseconds(), int64(len(accounts)))
 	for i := range accounts {
 		addAccount(&c, items[0].org, accounts[i].ID)
-		if items[0].further {
+		switch {
+		case items[0].further:
 			c.Args = append(c.Args, "0", "-")
-		} else if items[0].unlimited {
+		case items[0].unlimited:
 			c.Args = append(c.Args, "0", "")
-		} else {
+		default:
 			c.Arg(int64(accounts[i].Limit.Budget), accounts[i].Limit.budgetWindow().Milliseconds())
 		}
 	}
