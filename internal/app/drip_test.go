@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
@@ -52,7 +53,9 @@ func TestDrippedBody(t *testing.T) {
 		gateway := relay.New(all.Dialects(), observer)
 		defer gateway.Close()
 		gateway.Use(newState(cfg, discover.Snapshot{}, time.Now()))
-		s, err := listen(t.Context(), pipes{network: network}, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, version: "test"})
+		now := &current{}
+		now.clients.Store(access.NewClients(access.NewKeys([]access.Key{{Secret: staticKey}}), nil, nil))
+		s, err := listen(t.Context(), pipes{network: network}, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, current: now, version: "test"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +66,8 @@ func TestDrippedBody(t *testing.T) {
 		defer l.serving.Wait()
 		defer l.close()
 		for port, requests := range map[*server][]string{
-			s.data: {"OPTIONS *", "OPTIONS /llm/v1/models", "POST /elsewhere", "POST /llm/v1/models", "GET /llm/", "GET /ready", "PUT /llm/v1/chat/completions", "POST /llm/v1/chat/completions"},
+			s.data: {"OPTIONS *", "OPTIONS /llm/v1/models", "POST /elsewhere", "POST /llm/v1/models", "GET /llm/", "GET /ready", "PUT /llm/v1/chat/completions", "POST /llm/v1/chat/completions",
+				"POST /llm/v1/logs", "PUT /llm/v1/logs", "OPTIONS /llm/v1/logs", "GET /llm/managed/settings", "GET /llm/api/oauth/usage"},
 			s.admin: {"OPTIONS *", "GET /metrics", "POST /metrics", "POST /explain", "GET /models", "POST /elsewhere", "GET /api/openapi.json", "POST /api/v1/keys", "GET /api/v1/keys",
 				"DELETE /api/v1/keys", "POST /api/v1/elsewhere"},
 			s.metrics: {"OPTIONS *", "GET /metrics", "GET /live", "POST /live", "POST /elsewhere"},
@@ -93,7 +97,7 @@ func drip(t *testing.T, network *testrig.Network, address, request, framing stri
 		defer close(closed)
 		_, _ = io.Copy(io.Discard, bufio.NewReader(c)) // until the server closes the connection
 	}()
-	_, _ = fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example.com\r\nAccess-Control-Request-Method: POST\r\nContent-Type: application/json\r\n%s\r\n\r\n", request, framing)
+	_, _ = fmt.Fprintf(c, "%s HTTP/1.1\r\nHost: localhost\r\nOrigin: https://app.example.com\r\nAccess-Control-Request-Method: POST\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\n%s\r\n\r\n", request, staticKey, framing)
 	piece := "x"
 	if framing == "Transfer-Encoding: chunked" {
 		piece = "1\r\nx\r\n"
