@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -14,6 +15,8 @@ type RowQuery struct {
 	ID                            string // of one request
 	From, To                      time.Time
 	Org, Team, Key, Model, Target string
+	User                          string
+	Tag                           usage.Tag
 	Outcome                       usage.Outcome
 	Before                        *RowMark // last row of the previous page; nil: the first page
 	Limit                         int
@@ -37,6 +40,7 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 	w.addIf(q.Model != "", "model = ", q.Model)
 	w.addIf(q.Target != "", "target = ", q.Target)
 	w.addIf(q.Outcome != "", "outcome = ", string(q.Outcome))
+	w.addLabels(&q)
 	if q.Before != nil {
 		w.conditions = append(w.conditions, "(began, id) < ("+w.arg(nanos(q.Before.Began))+", "+w.arg(q.Before.ID)+")")
 	}
@@ -51,9 +55,34 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 		if err != nil || len(rows) == 0 {
 			return err
 		}
+		if err := readLabels(ctx, c, rows); err != nil {
+			return err
+		}
 		return readAttempts(ctx, c, rows)
 	})
 	return rows, err
+}
+
+// addLabels selects the requests with a query's labels, among those of its time.
+func (w *where) addLabels(q *RowQuery) {
+	for _, l := range labels.Of(&usage.Labels{User: q.User, Tags: tagList(q.Tag)}) {
+		in := `id IN (SELECT request_id FROM labels WHERE label = ` + w.arg(l.Name) + ` AND value = ` + w.arg(l.Value)
+		if !q.From.IsZero() {
+			in += ` AND began >= ` + w.arg(nanos(q.From))
+		}
+		if !q.To.IsZero() {
+			in += ` AND began < ` + w.arg(nanos(q.To))
+		}
+		w.conditions = append(w.conditions, in+`)`)
+	}
+}
+
+// tagList returns the tag of a filter, or nothing.
+func tagList(t usage.Tag) []usage.Tag {
+	if t.Key == "" {
+		return nil
+	}
+	return []usage.Tag{t}
 }
 
 func scanRow(row scan) (r usage.Row, err error) {
@@ -68,13 +97,7 @@ func scanRow(row scan) (r usage.Row, err error) {
 
 // readAttempts loads the attempts of rows.
 func readAttempts(ctx context.Context, c conn, rows []usage.Row) error {
-	var w where
-	places := make(map[string]int, len(rows))
-	var ids []string
-	for i, r := range rows {
-		places[r.ID] = i
-		ids = append(ids, w.arg(r.ID))
-	}
+	w, in, places := whereIn(rows)
 	return c.rows(ctx, func(row scan) error {
 		var id string
 		var n, began, took int64
@@ -86,7 +109,18 @@ func readAttempts(ctx context.Context, c conn, rows []usage.Row) error {
 		r := &rows[places[id]]
 		r.Attempts = append(r.Attempts, a)
 		return err
-	}, `SELECT `+attemptColumns+` FROM attempts WHERE request_id IN (`+strings.Join(ids, ", ")+`) ORDER BY request_id, n`, w.args...)
+	}, `SELECT `+attemptColumns+` FROM attempts WHERE request_id IN (`+in+`) ORDER BY request_id, n`, w.args...)
+}
+
+// whereIn returns the placeholders of the ids of rows, and the places of the rows by their ids.
+func whereIn(rows []usage.Row) (w where, in string, places map[string]int) {
+	places = make(map[string]int, len(rows))
+	ids := make([]string, len(rows))
+	for i := range rows {
+		places[rows[i].ID] = i
+		ids[i] = w.arg(rows[i].ID)
+	}
+	return w, strings.Join(ids, ", "), places
 }
 
 func money(n sql.NullInt64) *usage.Money {
