@@ -45,6 +45,7 @@ type Config struct {
 	Store     Store
 	Redis     Redis
 	Prices    Prices
+	Tags      Tags
 	Cache     Cache
 	Discover  Discover
 	Log       Log

@@ -92,6 +92,9 @@ type file struct {
 	Redis redisFile `key:"redis"`
 	// Token prices, in addition to the built-in ones.
 	Prices pricesFile `key:"prices"`
+	// What the ledger records of the tags and end users that clients send. It requires
+	// a store.
+	Tags tagsFile `key:"tags"`
 	// Cache of responses to deterministic requests. Off by default.
 	Cache cacheFile `key:"cache"`
 	// Sources of workers. Their models are served under the names that they

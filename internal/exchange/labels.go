@@ -25,10 +25,10 @@ func (c *Call) Labels(rules *usage.LabelRules) (l usage.Labels, ignored int) {
 		return l, ignored
 	}
 	body, places := &c.Body.Index, &c.Dialect.Labels
-	if body.Has(places.Tags) {
+	if places.Tags != "" && body.Has(places.Tags) {
 		ignored += addTags(&l, protocol.TextsOf(body, places.Tags), rules, false)
 	}
-	if len(rules.Keys) > 0 && body.Has(places.Metadata) {
+	if len(rules.Keys) > 0 && places.Metadata != "" && body.Has(places.Metadata) {
 		ignored += addTags(&l, protocol.TextsOf(body, places.Metadata), rules, true)
 	}
 	if rules.Users == usage.NoUsers {
