@@ -94,7 +94,7 @@ func addLabelHours(ctx context.Context, c conn, sums map[labelKey]*sums) error {
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b labelKey) int {
 		return cmp.Or(a.hoursKey.compare(b.hoursKey), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value))
 	}) {
-		in.rows = append(in.rows, append([]any{k.org, k.Name, k.hour, k.Value, k.team, k.key, k.model, k.target}, sums[k].args()...))
+		in.rows = append(in.rows, sums[k].args(k.org, k.Name, k.hour, k.Value, k.team, k.key, k.model, k.target))
 	}
 	return in.run(ctx, c)
 }

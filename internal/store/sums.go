@@ -101,7 +101,7 @@ func addHours(ctx context.Context, c conn, sums map[hoursKey]*sums) error {
 			output = hours.output + excluded.output, reasoning = hours.reasoning + excluded.reasoning, cost = hours.cost + excluded.cost`,
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(sums), hoursKey.compare) {
-		in.rows = append(in.rows, append([]any{k.org, k.hour, k.team, k.key, k.model, k.target}, sums[k].args()...))
+		in.rows = append(in.rows, sums[k].args(k.org, k.hour, k.team, k.key, k.model, k.target))
 	}
 	return in.run(ctx, c)
 }
@@ -111,9 +111,9 @@ func (k hoursKey) compare(o hoursKey) int {
 		cmp.Compare(k.key, o.key), cmp.Compare(k.model, o.model), cmp.Compare(k.target, o.target))
 }
 
-// args returns the sums as arguments of the columns requests to cost.
-func (t *sums) args() []any {
-	return []any{t.requests, t.unknown, t.estimated, t.usage.Input, t.usage.CacheRead, t.usage.CacheWrite, t.usage.Output, t.usage.Reasoning, t.cost}
+// args returns the arguments of a row: its key, and the columns requests to cost.
+func (t *sums) args(key ...any) []any {
+	return append(append(make([]any, 0, len(key)+9), key...), t.requests, t.unknown, t.estimated, t.usage.Input, t.usage.CacheRead, t.usage.CacheWrite, t.usage.Output, t.usage.Reasoning, t.cost)
 }
 
 func addSpent(ctx context.Context, c conn, sums map[spentKey]*sums) error {
