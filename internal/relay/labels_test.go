@@ -92,6 +92,29 @@ func TestLabels(t *testing.T) {
 	}
 }
 
+// TestLabelsOfOtherRoutes checks the labels of requests that are no conversations, and of a body of another
+// dialect than its path's.
+func TestLabelsOfOtherRoutes(t *testing.T) {
+	const labels = `"user":"u-1","metadata":{"team":"search"}`
+	for path, c := range map[string]struct{ body, response string }{
+		"/v1/embeddings":       {`{"model":"real-chat","input":"Hi",` + labels + `}`, `{"object":"list","model":"real-chat","data":[{"object":"embedding","index":0,"embedding":[0.5]}],"usage":{"prompt_tokens":1,"total_tokens":1}}`},
+		"/v1/completions":      {`{"model":"real-chat","prompt":"Hi",` + labels + `}`, `{"id":"c","object":"text_completion","created":1,"model":"real-chat","choices":[{"index":0,"text":"Hi","finish_reason":"stop","logprobs":null}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`},
+		"/v1/chat/completions": {`{"model":"real-chat","input":"Hi",` + labels + `}`, chatResponse},
+	} {
+		t.Run(path, func(t *testing.T) {
+			books := newLedger(t)
+			g := newGateway(t, books.use, recording(usage.LabelRules{Keys: []string{"team", "x"}, Users: usage.PlainUsers}))
+			g.up.Answer(upstreamtest.JSON(http.StatusOK, c.response))
+			if resp, got, _ := g.post(t, path, c.body, "Isogloss-Tags", "x=y"); resp.StatusCode != http.StatusOK {
+				t.Fatal(got)
+			}
+			if got, want := books.one(t, g).Labels, (usage.Labels{User: "u-1", Tags: tags("x", "y", "team", "search")}); !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
 // TestNoLedgerReadsNoLabels checks that labels are not collected without a ledger.
 func TestNoLedgerReadsNoLabels(t *testing.T) {
 	g := newGateway(t)

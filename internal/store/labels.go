@@ -92,7 +92,7 @@ func addLabelHours(ctx context.Context, c conn, sums map[labelKey]*sums) error {
 			output = label_hours.output + excluded.output, reasoning = label_hours.reasoning + excluded.reasoning, cost = label_hours.cost + excluded.cost`,
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b labelKey) int {
-		return cmp.Or(a.hoursKey.compare(b.hoursKey), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value))
+		return cmp.Or(a.compare(b.hoursKey), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value))
 	}) {
 		in.rows = append(in.rows, sums[k].args(k.org, k.Name, k.hour, k.Value, k.team, k.key, k.model, k.target))
 	}

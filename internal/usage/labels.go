@@ -53,8 +53,8 @@ func (l *Labels) SetUser(user string) bool {
 	return true
 }
 
-// Bounded returns the labels without those that Add and SetUser reject.
-func (l *Labels) Bounded() (out Labels) {
+// BoundLabels returns labels without those that Add and SetUser reject.
+func BoundLabels(l Labels) (out Labels) {
 	if l.User != "" {
 		out.SetUser(l.User)
 	}
@@ -63,9 +63,6 @@ func (l *Labels) Bounded() (out Labels) {
 	}
 	return out
 }
-
-// Empty reports whether there are no labels.
-func (l *Labels) Empty() bool { return l.User == "" && len(l.Tags) == 0 }
 
 // ValidTagKey reports whether a text can be the key of a tag.
 func ValidTagKey(key string) bool {
