@@ -88,6 +88,12 @@ func TestLabels(t *testing.T) {
 			}
 		}
 	}
+	document := string(w.send("", "GET", "/api/openapi.json", "").body)
+	for _, want := range []string{`"items":{"type":"string","pattern":"^(hour|day|org|team|key|model|target|user|tag:[a-z0-9_.-]{1,32})$"}`, `"name":"tag"`, `"TagView"`} {
+		if !strings.Contains(document, want) {
+			t.Errorf("the document has no %s", want)
+		}
+	}
 	for _, query := range []string{"group=tag:", "group=tag:A", "group=tag:a'b", "group=user,tag:team", "group=tag:a,tag:b", "tag=team", "tag=:x", "tag=a:", "user=u&tag=a:b", "user=a%00b"} {
 		w.refusal(w.send(owner, "GET", "/api/v1/usage?"+query, ""), http.StatusUnprocessableEntity, "invalid")
 	}

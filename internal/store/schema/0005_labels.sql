@@ -6,7 +6,7 @@ CREATE TABLE labels (
   began      BIGINT NOT NULL, -- of the request
   PRIMARY KEY (request_id, label)
 );
-CREATE INDEX labels_value ON labels (label, value, began);
+CREATE INDEX labels_value ON labels (label, value, began, request_id);
 
 -- Sums of requests by label, written in the same transaction as the rows.
 CREATE TABLE label_hours (
