@@ -145,6 +145,9 @@ type Dialect struct {
 
 	// State is what the vendor keeps. Nil: nothing.
 	State *VendorState
+
+	// Labels says where requests name their end user and their tags.
+	Labels Labels
 }
 
 // Versions describes the versions of a dialect.

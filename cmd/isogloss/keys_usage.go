@@ -25,9 +25,11 @@ func newKeysUsage() *cobra.Command {
 		Short: "Show requests, tokens and cost",
 		Long: `Show requests, tokens and cost from the ledger, of one key or of all. --from and --to
 are days, which begin at midnight UTC, or times; --to is exclusive. The ledger holds
-whole hours, and gateways write a request to it about a second after its end.`,
+whole hours, and gateways write a request to it about a second after its end. With
+--by user or --by tag:KEY a dash stands for requests without one.`,
 		Example: `  isogloss keys usage -c isogloss.yaml --from 2026-11-01
   isogloss keys usage -c isogloss.yaml search --by day,model
+  isogloss keys usage -c isogloss.yaml --by day,tag:team
   isogloss keys usage -c isogloss.yaml --org acme --by team --from 2026-10-01 --to 2026-11-01 --json`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeKeys,
@@ -37,13 +39,19 @@ whole hours, and gateways write a request to it about a second after its end.`,
 	var q app.UsageQuery
 	from := f.String("from", "", "first `DAY`, such as 2026-11-01, or time; 30 days before --to by default")
 	to := f.String("to", "", "`DAY` or time at which to end; now by default")
-	f.StringSliceVar(&q.GroupBy, "by", []string{"key"}, "group by hour or day, org, team, key, model, target")
+	f.StringSliceVar(&q.GroupBy, "by", []string{"key"}, "group by hour or day, org, team, key, model, target, and user or tag:KEY")
 	f.StringVar(&q.Org, "org", "", "only of this organisation")
 	f.StringVar(&q.Team, "team", "", "only of this team; needs --org")
 	f.StringVar(&q.Model, "model", "", "only of this model")
+	f.StringVar(&q.User, "user", "", "only of this end user, as the ledger has it")
+	tag := f.String("tag", "", "only with this tag, such as team:search")
 	asJSON := f.Bool("json", false, "print JSON")
 	_ = cmd.RegisterFlagCompletionFunc("model", completeModels)
 	cmd.RunE = withKeyring(o, func(cmd *cobra.Command, ring *app.Keyring, args []string) (err error) {
+		var ok bool
+		if q.Tag.Key, q.Tag.Value, ok = strings.Cut(*tag, ":"); *tag != "" && (!ok || q.Tag.Key == "" || q.Tag.Value == "") {
+			return fmt.Errorf("--tag: %q is not a tag; write one such as team:search", *tag)
+		}
 		if q.From, q.To, err = period(*from, *to, time.Now()); err != nil {
 			return err
 		}
@@ -131,6 +139,10 @@ func printUsage(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[st
 			titles = append(titles, c.title)
 		}
 	}
+	label := labelOf(q)
+	if label != "" {
+		titles = append(titles, strings.ToUpper(label))
+	}
 	fmt.Fprintln(tw, strings.Join(append(titles, "REQUESTS", "INPUT", "OUTPUT", "COST"), "\t"))
 	unpriced := int64(0)
 	for i := range sums {
@@ -141,6 +153,9 @@ func printUsage(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[st
 				cells = append(cells, c.value(s, names))
 			}
 		}
+		if label != "" {
+			cells = append(cells, dash(s.Label))
+		}
 		cells = append(cells, number(s.Requests), number(s.Usage.TotalInput()), number(s.Usage.Output+s.Usage.Reasoning), s.Cost.String())
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))
 		unpriced += s.Unknown
@@ -150,6 +165,16 @@ func printUsage(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[st
 	}
 	_, err := fmt.Fprintf(w, "%s without a known price are not in the cost; write their prices into the configuration\n", count(int(unpriced), "request"))
 	return err
+}
+
+// labelOf returns the label that usage is grouped by: user, tag:KEY or "".
+func labelOf(q app.UsageQuery) string {
+	for _, g := range q.GroupBy {
+		if g == "user" || strings.HasPrefix(g, "tag:") {
+			return g
+		}
+	}
+	return ""
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }
@@ -163,6 +188,8 @@ type usageRow struct {
 	KeyName    string    `json:"key_name,omitempty"`
 	Model      string    `json:"model,omitempty"`
 	Target     string    `json:"target,omitempty"`
+	User       string    `json:"user,omitempty"`
+	Tag        string    `json:"tag,omitempty"`
 	Requests   int64     `json:"requests"`
 	Input      int64     `json:"input"`
 	CacheRead  int64     `json:"cache_read"`
@@ -181,6 +208,11 @@ func printUsageJSON(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names ma
 		rows[i] = usageRow{Org: s.Org, Team: s.Team, Key: s.Key, KeyName: names[s.Key], Model: s.Model, Target: s.Target, Requests: s.Requests,
 			Input: s.Usage.Input, CacheRead: s.Usage.CacheRead, CacheWrite: s.Usage.CacheWrite, Output: s.Usage.Output, Reasoning: s.Usage.Reasoning,
 			Cost: s.Cost.Decimal(), Unpriced: s.Unknown, Estimated: s.Estimated}
+		if labelOf(q) == "user" {
+			rows[i].User = s.Label
+		} else {
+			rows[i].Tag = s.Label
+		}
 		if byTime {
 			rows[i].Start = s.Start.UTC()
 		}

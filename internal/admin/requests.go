@@ -40,7 +40,14 @@ type requestView struct {
 	Tokens    tokens        `json:"tokens" doc:"Tokens that the client is charged for."`
 	Estimated bool          `json:"estimated,omitzero" doc:"The provider did not report usage; the gateway estimated it."`
 	Cost      string        `json:"cost,omitempty" doc:"Dollars. Absent: not known."`
+	User      string        `json:"user,omitempty" doc:"End user that the client named."`
+	Tags      []tagView     `json:"tags,omitempty" doc:"Tags that the client sent."`
 	Attempts  []attemptView `json:"attempts"`
+}
+
+type tagView struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
 }
 
 type attemptView struct {
@@ -58,7 +65,10 @@ func viewRequest(r usage.Row) requestView {
 	v := requestView{
 		ID: r.ID, Node: r.Node, Key: r.Key, Team: r.Team, Org: r.Org, Began: r.Began, Took: r.Took.Seconds(),
 		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Target: r.Target, Stream: r.Stream, Status: r.Status,
-		Outcome: string(r.Outcome), Tokens: viewTokens(r.Usage), Estimated: r.Estimated, Cost: price(r.Cost),
+		Outcome: string(r.Outcome), Tokens: viewTokens(r.Usage), Estimated: r.Estimated, Cost: price(r.Cost), User: r.User,
+	}
+	for _, t := range r.Tags {
+		v.Tags = append(v.Tags, tagView(t))
 	}
 	for _, a := range r.Attempts {
 		v.Attempts = append(v.Attempts, attemptView{
@@ -86,7 +96,7 @@ func (s *server) listRequests(ctx context.Context, c *call, in *listRequestsIn) 
 	}
 	rows, err := s.Ledger.Rows(ctx, store.RowQuery{
 		From: in.From, To: in.To, Org: in.Org, Team: in.Team, Key: in.Key, Model: in.Model, Target: in.Target,
-		Outcome: usage.Outcome(in.Outcome), Before: mark, Limit: in.Limit,
+		User: in.User, Tag: in.tag(), Outcome: usage.Outcome(in.Outcome), Before: mark, Limit: in.Limit,
 	})
 	if err != nil {
 		return nil, unavailable(ledgerName, err)

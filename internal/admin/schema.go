@@ -94,7 +94,8 @@ func (c schemas) field(f reflect.StructField) *schema {
 		cmp.Or(s.Items, s).Enum = strings.Split(enum, ",")
 	}
 	if pattern, ok := f.Tag.Lookup("pattern"); ok {
-		s.Pattern, s.pattern = pattern, regexp.MustCompile(pattern)
+		of := cmp.Or(s.Items, s)
+		of.Pattern, of.pattern = pattern, regexp.MustCompile(pattern)
 	}
 	for keyword, to := range map[string]**int64{
 		"default": &s.Default, "minimum": &s.Minimum, "maximum": &s.Maximum, "minLength": &s.MinLength, "maxLength": &s.MaxLength, "maxItems": &s.MaxItems,

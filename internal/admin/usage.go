@@ -3,9 +3,12 @@ package admin
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -34,6 +37,14 @@ type filter struct {
 	Key    string    `query:"key" maxLength:"64" doc:"Only of this key."`
 	Model  string    `query:"model" maxLength:"200" doc:"Only for this model."`
 	Target string    `query:"target" maxLength:"200" doc:"Only those served by this target."`
+	User   string    `query:"user" maxLength:"128" doc:"Only of this end user, as the ledger has it."`
+	Tag    string    `query:"tag" maxLength:"97" pattern:"^[a-z0-9_.-]{1,32}:.+$" doc:"Only those with this tag, such as team:search."`
+}
+
+// tag returns the tag of the filter.
+func (f *filter) tag() usage.Tag {
+	key, value, _ := strings.Cut(f.Tag, ":")
+	return usage.Tag{Key: key, Value: value}
 }
 
 const (
@@ -67,7 +78,7 @@ func (f *filter) normalize(c *call, now time.Time) error {
 
 type usageIn struct {
 	filter
-	Group []store.Group `query:"group" enum:"hour,day,org,team,key,model,target" maxItems:"4" doc:"Grouping, such as day,model. Default: one sum of all."`
+	Group []store.Group `query:"group" pattern:"^(hour|day|org|team|key|model|target|user|tag:[a-z0-9_.-]{1,32})$" maxItems:"4" doc:"Grouping, such as day,model or tag:team. At most one of it is user or a tag. Default: one sum of all."`
 }
 
 type usageView struct {
@@ -83,6 +94,8 @@ type sumView struct {
 	Key       string    `json:"key,omitempty"`
 	Model     string    `json:"model,omitempty"`
 	Target    string    `json:"target,omitempty"`
+	User      string    `json:"user,omitempty" doc:"End user, if grouped by it. Absent: requests without one. Those beyond the first 1,000 of a day are other."`
+	Tag       string    `json:"tag,omitempty" doc:"Value of the tag, if grouped by one. Absent: requests without it. Those beyond the first 1,000 of a day are other."`
 	Requests  int64     `json:"requests"`
 	Tokens    tokens    `json:"tokens"`
 	Cost      string    `json:"cost" doc:"Dollars, as an exact decimal."`
@@ -95,7 +108,7 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 		return nil, err
 	}
 	sums, err := s.Ledger.Usage(ctx, store.UsageQuery{
-		From: in.From, To: in.To, Org: in.Org, Team: in.Team, Key: in.Key, Model: in.Model, Target: in.Target, GroupBy: in.Group,
+		From: in.From, To: in.To, Org: in.Org, Team: in.Team, Key: in.Key, Model: in.Model, Target: in.Target, User: in.User, Tag: in.tag(), GroupBy: in.Group,
 	})
 	var own *store.Error
 	switch {
@@ -106,7 +119,13 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 	}
 	out := usageView{From: in.From, To: in.To}
 	for _, sum := range sums {
-		out.Sums = append(out.Sums, viewSum(sum))
+		v := viewSum(sum)
+		if slices.Contains(in.Group, store.ByUser) {
+			v.User = sum.Label
+		} else {
+			v.Tag = sum.Label
+		}
+		out.Sums = append(out.Sums, v)
 	}
 	return new(out), nil
 }

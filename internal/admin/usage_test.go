@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,69 @@ func TestUsage(t *testing.T) {
 	for _, query := range []string{
 		"group=weather", "group=day,hour", "team=t", "from=yesterday", "from=2030-01-01T00:00:00Z", "from=2001-01-01T00:00:00Z", "group=day,org,team,key,model",
 	} {
+		w.refusal(w.send(owner, "GET", "/api/v1/usage?"+query, ""), http.StatusUnprocessableEntity, "invalid")
+	}
+}
+
+// TestLabels checks sums and lists by tag and end user, and that an operator sees only those of its own
+// organisation.
+func TestLabels(t *testing.T) {
+	w := newWorld(t).serve()
+	owner, billing, auditor := w.operator(access.Owner, ""), w.operator(access.Billing, "b"), w.operator(access.Auditor, "b")
+	began := time.Now().Add(-time.Hour)
+	var rows []usage.Row
+	for i, org := range []string{"a", "a", "b"} {
+		rows = append(rows, usage.Row{ID: "20000000-0000-4000-8000-00000000000" + string(rune('0'+i)), Org: org, Began: began, Model: "tagged", Outcome: usage.Answered,
+			Cost: new(usage.Money(1000)), Labels: usage.Labels{User: "u-" + org, Tags: []usage.Tag{{Key: "team", Value: "search"}}}})
+	}
+	w.append("labels", rows)
+	type sum struct {
+		org, tag, user string
+		requests       int64
+	}
+	sums := func(as, query string) (list []sum) {
+		t.Helper()
+		for _, s := range read[usageView](t, w.send(as, "GET", "/api/v1/usage?"+query, ""), 200).Sums {
+			list = append(list, sum{s.Org, s.Tag, s.User, s.Requests})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		as, query string
+		want      []sum
+	}{
+		{owner, "group=tag:team", []sum{{"", "", "", 2}, {"", "search", "", 3}}},
+		{owner, "group=org,tag:team&model=tagged", []sum{{"a", "search", "", 2}, {"b", "search", "", 1}}},
+		{owner, "group=user&model=tagged", []sum{{"", "", "u-a", 2}, {"", "", "u-b", 1}}},
+		{owner, "group=org&tag=team:search", []sum{{"a", "", "", 2}, {"b", "", "", 1}}},
+		{owner, "user=u-a", []sum{{"", "", "", 2}}},
+		{owner, "group=tag:other", []sum{{"", "", "", 5}}},
+		{billing, "group=tag:team", []sum{{"", "", "", 1}, {"", "search", "", 1}}},
+		{billing, "group=user", []sum{{"", "", "", 1}, {"", "", "u-b", 1}}},
+		{billing, "user=u-a", []sum{{"", "", "", 0}}},
+	} {
+		if got := sums(c.as, c.query); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.query, got, c.want)
+		}
+	}
+	for query, want := range map[string]int{"tag=team:search": 1, "user=u-b": 1, "user=u-a": 0, "tag=team:nope": 0, "user=u-b&tag=team:search": 1} {
+		list := read[requestList](t, w.send(auditor, "GET", "/api/v1/requests?"+query, ""), 200)
+		if len(list.Requests) != want {
+			t.Errorf("%s: %+v", query, list)
+		}
+		for _, r := range list.Requests {
+			if r.User != "u-b" || !slices.Equal(r.Tags, []tagView{{"team", "search"}}) {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	document := string(w.send("", "GET", "/api/openapi.json", "").body)
+	for _, want := range []string{`"items":{"type":"string","pattern":"^(hour|day|org|team|key|model|target|user|tag:[a-z0-9_.-]{1,32})$"}`, `"name":"tag"`, `"TagView"`} {
+		if !strings.Contains(document, want) {
+			t.Errorf("the document has no %s", want)
+		}
+	}
+	for _, query := range []string{"group=tag:", "group=tag:A", "group=tag:a'b", "group=user,tag:team", "group=tag:a,tag:b", "tag=team", "tag=:x", "tag=a:", "user=u&tag=a:b", "user=a%00b"} {
 		w.refusal(w.send(owner, "GET", "/api/v1/usage?"+query, ""), http.StatusUnprocessableEntity, "invalid")
 	}
 }

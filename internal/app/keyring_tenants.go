@@ -201,7 +201,9 @@ func (k *Keyring) spent(ctx context.Context, account string, limit Limit) ([]usa
 type UsageQuery struct {
 	From, To                      time.Time
 	Org, Team, Key, Model, Target string
-	GroupBy                       []string // hour, day, org, team, key, model and target
+	User                          string
+	Tag                           usage.Tag
+	GroupBy                       []string // hour, day, org, team, key, model, target, and user or tag:KEY
 }
 
 // UsageSum is the usage of a group.
@@ -213,7 +215,7 @@ func (k *Keyring) Usage(ctx context.Context, q UsageQuery) ([]UsageSum, error) {
 	for i, g := range q.GroupBy {
 		groups[i] = store.Group(g)
 	}
-	return k.store.Usage(ctx, store.UsageQuery{From: q.From, To: q.To, Org: q.Org, Team: q.Team, Key: q.Key, Model: q.Model, Target: q.Target, GroupBy: groups})
+	return k.store.Usage(ctx, store.UsageQuery{From: q.From, To: q.To, Org: q.Org, Team: q.Team, Key: q.Key, Model: q.Model, Target: q.Target, User: q.User, Tag: q.Tag, GroupBy: groups})
 }
 
 // Warnings returns what is probably a mistake in a new or changed key: models that the

@@ -231,7 +231,9 @@ func (s *stores) join(state *relay.State, cfg *config.Config, prices *usage.Book
 	}
 	state.SaltKey, _ = s.peppers.Derive("prefix cache") // fails only without a pepper
 	state.Shared = s.keys.Shared
-	state.Books = relay.Books{Books: billing.Books{Node: s.node, Prices: prices, Ledger: s.spool, Quotas: s.quotas, Unrecorded: billing.Unrecorded(cfg.Store.DiskFull)}, Stores: replay.Stores{Responses: s.responses, Once: s.once}}
+	labels := usage.LabelRules{Keys: cfg.Tags.Keys, Users: usage.UserRule(cfg.Tags.Users)}
+	labels.Secret, _ = s.peppers.Derive("end users")
+	state.Books = relay.Books{Books: billing.Books{Node: s.node, Prices: prices, Ledger: s.spool, Quotas: s.quotas, Unrecorded: billing.Unrecorded(cfg.Store.DiskFull), Labels: labels}, Stores: replay.Stores{Responses: s.responses, Once: s.once}}
 }
 
 // close closes all stores, the ledger last. No request is open at this point.

@@ -20,6 +20,7 @@ type Books struct {
 	// Unrecorded says what happens to requests whose usage cannot be recorded. Empty: requests with a
 	// budget are refused, others are served.
 	Unrecorded Unrecorded
+	Labels     usage.LabelRules
 }
 
 // Unrecorded is what happens to a request whose usage cannot be recorded.
@@ -43,6 +44,7 @@ type Request struct {
 	Stream         bool
 	Free           bool // no vendor charges for it, such as a token count
 	Sheddable      bool // it is rejected if the ledger is full
+	Labels         usage.Labels
 }
 
 // Target is a provider's model.
@@ -88,7 +90,7 @@ func maxCost(p usage.Price, prompt, output int64) usage.Money {
 // row returns a new row with the properties of the request.
 func (b *Books) row(r *Request) usage.Row {
 	return usage.Row{ID: r.ID, Node: b.Node, Key: r.Key, Team: r.Team, Org: r.Org, Began: r.Began,
-		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream}
+		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream, Labels: r.Labels}
 }
 
 // openRow writes the start of the request to the ledger. If the ledger cannot be written, Unrecorded
@@ -97,7 +99,7 @@ func (b *Books) row(r *Request) usage.Row {
 func (a *Account) openRow(target string, price *usage.Price) (*spool.Entry, *llm.Error) {
 	b, r := a.books, &a.request
 	entry, err := b.Ledger.Begin(spool.Opening{ID: r.ID, Node: b.Node, Key: r.Key, Team: r.Team, Org: r.Org, Began: r.Began,
-		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream, Prompt: a.estimate.Prompt, Target: target, Price: price, Reserved: a.reserved})
+		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream, Prompt: a.estimate.Prompt, Target: target, Price: price, Reserved: a.reserved, Labels: r.Labels})
 	if err == nil {
 		return entry, nil
 	}

@@ -47,6 +47,7 @@ type Config struct {
 	Redis     Redis
 	Prices    Prices
 	Alerts    Alerts
+	Tags      Tags
 	Cache     Cache
 	Discover  Discover
 	Log       Log

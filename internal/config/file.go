@@ -95,6 +95,9 @@ type file struct {
 	// A webhook that is called when the spending of a budget passes a threshold. It
 	// requires a store, and the same settings on all gateways.
 	Alerts alertsFile `key:"alerts"`
+	// What the ledger records of the tags and end users that clients send. It requires
+	// a store.
+	Tags tagsFile `key:"tags"`
 	// Cache of responses to deterministic requests. Off by default.
 	Cache cacheFile `key:"cache"`
 	// Sources of workers. Their models are served under the names that they

@@ -54,6 +54,19 @@ type alertsFile struct {
 	Thresholds []int `key:"thresholds" example:"[50, 80, 100]"`
 }
 
+// tagsFile is what the ledger records of the labels that clients send.
+type tagsFile struct {
+	at
+	// Keys of the tags that are recorded, from every source: the header Isogloss-Tags,
+	// tags, labels and metadata of the request. By default all keys are recorded except
+	// those of metadata, which may be private.
+	Keys []string `key:"keys" example:"[team, feature]"`
+	// How end users are recorded: user, safety_identifier and metadata.user_id of
+	// requests. With none, the default, they are not. With hashed, the ledger has a keyed hash, which
+	// is the same for all requests of a user. With plain, it has what the client sent.
+	Users usersName `key:"users" example:"hashed"`
+}
+
 // pricesFile is the set of token prices.
 type pricesFile struct {
 	at

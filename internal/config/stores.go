@@ -30,6 +30,12 @@ type Redis struct {
 	CA, Cert, Key string // files
 }
 
+// Tags is what the ledger records of labels that clients send.
+type Tags struct {
+	Keys  []string // of tags, from every source; empty: all but those of metadata
+	Users string   // hashed, plain or, by default, empty: end users are not recorded
+}
+
 // Prices is the set of configured token prices. Numbers are dollars per million tokens,
 // kept as text so that they are not rounded.
 type Prices struct {
@@ -93,6 +99,7 @@ func (f *file) resolveStores(c *Config, ps *Problems) {
 	c.Redis = f.Redis.resolve(f.dir, ps)
 	c.Prices = f.Prices.resolve(ps)
 	c.Alerts = f.Alerts.resolve(ps)
+	c.Tags = f.Tags.resolve(ps)
 	c.Cache = f.Cache.resolve(ps)
 	c.Discover = f.Discover.resolve(f.dir, ps)
 	if !nodeForm.MatchString(f.Node) {
@@ -106,6 +113,9 @@ func (f *file) resolveStores(c *Config, ps *Problems) {
 	}
 	if f.has("alerts") && c.Store.URL == "" {
 		ps.addKey(&f.at, "alerts", "are about budgets, which require a store; write store, or remove alerts")
+	}
+	if f.has("tags") && c.Store.URL == "" {
+		ps.addKey(&f.at, "tags", "says what the ledger records, which requires a store; write store, or remove tags")
 	}
 	if f.has("cache") && c.Store.URL == "" {
 		ps.addKey(&f.at, "cache", "separates responses by key, which requires a store; write store, or remove cache")
@@ -283,6 +293,31 @@ func (unknownName) options() []string { return []string{"refuse", "ceiling"} }
 type diskFullName string
 
 func (diskFullName) options() []string { return []string{"refuse", "serve"} }
+
+type usersName string
+
+func (usersName) options() []string { return []string{"none", "hashed", "plain"} }
+
+// maxTagKeys is the number of tag keys that have sums in the ledger.
+const maxTagKeys = 32
+
+var tagKeyForm = regexp.MustCompile(`^[a-z0-9_.-]{1,32}$`)
+
+func (t *tagsFile) resolve(ps *Problems) Tags {
+	if len(t.Keys) > maxTagKeys {
+		ps.addKey(&t.at, "keys", "has %d keys; the ledger has sums for %d, remove some", len(t.Keys), maxTagKeys)
+	}
+	for _, key := range t.Keys {
+		if !tagKeyForm.MatchString(key) {
+			ps.addKey(&t.at, "keys", "%q is not a key of up to 32 lower-case letters, digits, \".\", \"-\" and \"_\"; write one such as team", key)
+		}
+	}
+	out := Tags{Keys: t.Keys, Users: string(t.Users)}
+	if out.Users == "none" {
+		out.Users = ""
+	}
+	return out
+}
 
 // Discovered is the provider name that stands for discovered workers.
 const Discovered = "discovered"

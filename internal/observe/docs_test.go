@@ -84,7 +84,7 @@ func TestAttributesAreInUse(t *testing.T) {
 	r := newReceiver(t)
 	o, log := open(t, Options{TraceEndpoint: r.URL})
 	x := whole(o)
-	x.Continued, x.Key, x.Recalled, x.Cost, x.Client = 1, "k", "hit", new(int64), "192.0.2.7"
+	x.Continued, x.Key, x.Recalled, x.Cost, x.Client, x.IgnoredTags = 1, "k", "hit", new(int64), "192.0.2.7", 1
 	x.Failed(&llm.Error{Kind: llm.Upstream})
 	x.Hedged("p", "first", &llm.Usage{Input: 1})
 	x.End()

@@ -54,6 +54,8 @@ type Exchange struct {
 	BytesOut int64 // of the response's body
 	Events   int64 // server-sent events sent to the client
 
+	IgnoredTags int // tags of the request that the ledger does not take
+
 	observer  *Observer
 	span      trace.Span // nil without tracing
 	attempt   trace.Span // the span of the attempt; nil without one

@@ -47,6 +47,7 @@ const (
 	attrEvents           = "events"
 	attrBytesIn          = "bytes_in"
 	attrBytesOut         = "bytes_out"
+	attrIgnoredTags      = "ignored_tags"
 	attrAttempts         = "attempts"
 	attrFailed           = "failed"
 	attrRecalled         = "recalled"
@@ -142,6 +143,7 @@ func (x *Exchange) measure(l *line, now time.Time) {
 	l.number(attrEvents, x.Events)
 	l.number(attrBytesIn, x.BytesIn)
 	l.number(attrBytesOut, x.BytesOut)
+	l.number(attrIgnoredTags, int64(x.IgnoredTags))
 	l.number(attrAttempts, int64(x.Attempts))
 	if len(x.failed) > 0 {
 		l.add(slog.Any(attrFailed, x.failed))

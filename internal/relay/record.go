@@ -71,6 +71,9 @@ func (q *request) reserve() (err *llm.Error) {
 func (q *request) billingRequest() billing.Request {
 	r := billing.Request{ID: q.Call.ID, Key: q.caller.Key, Team: q.caller.Team, Org: q.caller.Org, Accounts: q.caller.Accounts, Began: q.Record.Began(),
 		Endpoint: q.Call.Name, Dialect: string(q.Call.Dialect.Name), Free: q.Call.Operation == protocol.CountTokens, Sheddable: q.class == limit.Sheddable}
+	if q.state.Books.Ledger != nil {
+		r.Labels, q.Record.IgnoredTags = q.Call.Labels(&q.state.Books.Labels)
+	}
 	if q.route != nil {
 		r.Model, r.Stream = q.route.Name, q.Call.Body.Stream
 	}

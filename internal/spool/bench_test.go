@@ -15,7 +15,13 @@ func (nowhere) Finish(context.Context, string) error                   { return 
 // BenchmarkRequest measures the ledger's delay of a request: one Begin and one End.
 func BenchmarkRequest(b *testing.B) {
 	s := openSpool(b, Options{MaxBytes: 1 << 40})
-	benchRequest(b, s)
+	benchRequest(b, s, usage.Labels{})
+}
+
+// BenchmarkRequestWithTags is BenchmarkRequest with an end user and two tags.
+func BenchmarkRequestWithTags(b *testing.B) {
+	s := openSpool(b, Options{MaxBytes: 1 << 40})
+	benchRequest(b, s, sampleLabels())
 }
 
 // BenchmarkRequestDrained measures the whole cost of a request, including sending its row to a
@@ -23,11 +29,12 @@ func BenchmarkRequest(b *testing.B) {
 func BenchmarkRequestDrained(b *testing.B) {
 	s := openSpool(b, Options{MaxBytes: 1 << 40})
 	drain(b, s, nowhere{}, nil)
-	benchRequest(b, s)
+	benchRequest(b, s, usage.Labels{})
 }
 
-func benchRequest(b *testing.B, s *Spool) {
+func benchRequest(b *testing.B, s *Spool, l usage.Labels) {
 	o, r := sampleOpening("1b4e28ba-2fa1-11d2-883f-0016d3cca427"), sampleRow("")
+	o.Labels, r.Labels = l, l
 	b.ReportAllocs()
 	for b.Loop() {
 		e, err := s.Begin(o)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -313,4 +314,39 @@ func adoptFolders(t *testing.T, dir string, to Sink) Backlog {
 		t.Fatal(err)
 	}
 	return s.Snapshot()
+}
+
+// TestLabelsSurviveACrash checks that the next process sends the labels of rows that ended and of
+// requests that had not.
+func TestLabelsSurviveACrash(t *testing.T) {
+	dir, want := t.TempDir(), sampleLabels()
+	s := openSpool(t, Options{Dir: dir})
+	for _, id := range []string{"ended", "open"} {
+		o := sampleOpening(id)
+		o.Labels = want
+		e, err := s.Begin(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row := sampleRow(id); id == "ended" {
+			row.Labels = want
+			if _, err := e.End(row); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	to := newLedger()
+	drain(t, openSpool(t, Options{Dir: dir}), to, nil)
+	rows := to.await(t, 2)
+	if rows["ended"].Outcome != usage.Answered || rows["open"].Outcome != usage.Lost {
+		t.Errorf("%+v", rows)
+	}
+	for id, row := range rows {
+		if !reflect.DeepEqual(row.Labels, want) {
+			t.Errorf("%s has %+v", id, row.Labels)
+		}
+	}
 }

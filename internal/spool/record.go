@@ -95,12 +95,45 @@ func (e *encoder) opening(o *Opening) {
 		e.group(13, func(e *encoder) { e.price(o.Price) })
 	}
 	e.int(16, int64(o.Reserved))
+	e.labels(fieldOpeningUser, &o.Labels)
+}
+
+// labels uses two field numbers from n: the end user and the tags.
+func (e *encoder) labels(n protowire.Number, l *usage.Labels) {
+	e.text(n, l.User)
+	for i := range l.Tags {
+		e.group(n+1, func(e *encoder) {
+			e.text(1, l.Tags[i].Key)
+			e.text(2, l.Tags[i].Value)
+		})
+	}
+}
+
+// decodeTag appends a tag to tags.
+func decodeTag(tags []usage.Tag, b []byte) ([]usage.Tag, error) {
+	var t usage.Tag
+	err := eachField(b, func(f field) error {
+		switch f.n {
+		case 1:
+			t.Key = string(f.text)
+		case 2:
+			t.Value = string(f.text)
+		}
+		return nil
+	})
+	return append(tags, t), err
 }
 
 // Fields of an opening that the spool adds.
 const (
 	fieldSlot = 14
 	fieldTag  = 15
+)
+
+// Fields of the labels of an opening and of a row.
+const (
+	fieldOpeningUser protowire.Number = 17 // and 18
+	fieldRowUser     protowire.Number = 27 // and 28
 )
 
 // Fields of a row that the spool adds.
@@ -184,6 +217,7 @@ func (e *encoder) row(r *usage.Row) {
 	for i := range r.Attempts {
 		e.group(22, func(e *encoder) { e.attempt(&r.Attempts[i]) })
 	}
+	e.labels(fieldRowUser, &r.Labels)
 }
 
 func (e *encoder) attempt(a *usage.Attempt) {
@@ -303,6 +337,10 @@ func decodeBegun(b []byte) (o begun, err error) {
 			o.tag = f.int
 		case 16:
 			o.Reserved = usage.Money(f.int)
+		case fieldOpeningUser:
+			o.User = string(f.text)
+		case fieldOpeningUser + 1:
+			o.Tags, err = decodeTag(o.Tags, f.text)
 		}
 		return err
 	})
@@ -394,6 +432,10 @@ func decodeRow(b []byte) (r ended, err error) {
 			r.totals.Team = usage.Money(f.int)
 		case fieldTotals + 2:
 			r.totals.Org = usage.Money(f.int)
+		case fieldRowUser:
+			r.User = string(f.text)
+		case fieldRowUser + 1:
+			r.Tags, err = decodeTag(r.Tags, f.text)
 		}
 		return err
 	})

@@ -29,8 +29,13 @@ func sampleRow(id string) usage.Row {
 		}}
 }
 
+// sampleLabels returns labels as a client with two tags sends them.
+func sampleLabels() usage.Labels {
+	return usage.Labels{User: "u-17", Tags: []usage.Tag{{Key: "team", Value: "search"}, {Key: "feature", Value: "import"}}}
+}
+
 func TestRecordsComeBack(t *testing.T) {
-	for _, want := range []Opening{sampleOpening("a"), {ID: "b"}, {ID: "c", Price: &usage.Price{}}} {
+	for _, want := range []Opening{sampleOpening("a"), {ID: "b"}, {ID: "c", Price: &usage.Price{}}, {ID: "d", Labels: sampleLabels()}} {
 		var e encoder
 		e.opening(&want)
 		e.int(fieldSlot, 77)
@@ -41,7 +46,7 @@ func TestRecordsComeBack(t *testing.T) {
 		}
 	}
 	zero := usage.Money(0)
-	for _, want := range []usage.Row{sampleRow("a"), {ID: "b"}, {ID: "c", Cost: &zero}, {ID: "d", Attempts: make([]usage.Attempt, 3)}} {
+	for _, want := range []usage.Row{sampleRow("a"), {ID: "b"}, {ID: "c", Cost: &zero}, {ID: "d", Attempts: make([]usage.Attempt, 3)}, {ID: "e", Labels: sampleLabels()}} {
 		var e encoder
 		e.row(&want)
 		e.seal(12, usage.Totals{Key: 1, Team: 2, Org: 3})
@@ -53,7 +58,7 @@ func TestRecordsComeBack(t *testing.T) {
 
 // TestRecordsHaveEveryField fails when a struct has a field that its record lacks.
 func TestRecordsHaveEveryField(t *testing.T) {
-	for typ, fields := range map[reflect.Type]int{reflect.TypeFor[llm.Usage](): 5, reflect.TypeFor[usage.Row](): 18, reflect.TypeFor[usage.Attempt](): 8, reflect.TypeFor[Opening](): 14, reflect.TypeFor[usage.Price](): 10} {
+	for typ, fields := range map[reflect.Type]int{reflect.TypeFor[llm.Usage](): 5, reflect.TypeFor[usage.Row](): 19, reflect.TypeFor[usage.Labels](): 2, reflect.TypeFor[usage.Tag](): 2, reflect.TypeFor[usage.Attempt](): 8, reflect.TypeFor[Opening](): 15, reflect.TypeFor[usage.Price](): 10} {
 		if typ.NumField() != fields {
 			t.Errorf("%v has %d fields and its record %d", typ, typ.NumField(), fields)
 		}

@@ -48,13 +48,25 @@ func batch(n, serial int) []usage.Row {
 	return list
 }
 
-func BenchmarkAppend(b *testing.B) {
+func BenchmarkAppend(b *testing.B) { benchAppend(b, func(int) usage.Labels { return usage.Labels{} }) }
+
+// BenchmarkAppendWithTags is BenchmarkAppend with two tags on each row, of five teams and eight features.
+func BenchmarkAppendWithTags(b *testing.B) {
+	benchAppend(b, func(i int) usage.Labels {
+		return usage.Labels{Tags: []usage.Tag{{Key: "team", Value: fmt.Sprint("team-", i%5)}, {Key: "feature", Value: fmt.Sprint("feature-", i%8)}}}
+	})
+}
+
+func benchAppend(b *testing.B, labels func(i int) usage.Labels) {
 	bothBench(b, func(b *testing.B, s *Store) {
 		b.ReportAllocs()
 		n := 0
 		for b.Loop() {
 			b.StopTimer()
 			rows := batch(500, n)
+			for i := range rows {
+				rows[i].Labels = labels(i)
+			}
 			b.StartTimer()
 			no(b, put(bg(), s, rows))
 			n++

@@ -26,6 +26,7 @@ func boundRow(r usage.Row) usage.Row {
 	r.Took = clamp(r.Took, maxDuration)
 	r.Status = clamp(r.Status, 999)
 	r.Usage, r.Cost = boundUsage(r.Usage), boundMoney(r.Cost)
+	r.Labels = usage.BoundLabels(r.Labels)
 	r.Attempts = slices.Clone(r.Attempts[:min(len(r.Attempts), maxAttempts)])
 	for i := range r.Attempts {
 		a := &r.Attempts[i]

@@ -101,6 +101,9 @@ func appendRows(ctx context.Context, c conn, log string, rows []usage.Row) error
 	if err := appendAttempts(ctx, c, rows); err != nil {
 		return err
 	}
+	if err := appendLabels(ctx, c, rows); err != nil {
+		return err
+	}
 	return addSums(ctx, c, log, rows) // last, because busy accounts contend for its locks
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -103,13 +105,19 @@ const (
 	ByKey    Group = "key"
 	ByModel  Group = "model"
 	ByTarget Group = "target"
+	ByUser   Group = labels.User // end user
 )
+
+// ByTag returns the group of a tag.
+func ByTag(key string) Group { return Group(labels.TagPrefix + key) }
 
 // UsageQuery selects usage. An empty field selects all. From is inclusive, To exclusive; both are
 // rounded to the hour, From down and To up.
 type UsageQuery struct {
 	From, To                      time.Time
 	Org, Team, Key, Model, Target string
+	User                          string
+	Tag                           usage.Tag
 	GroupBy                       []Group // empty: one sum
 }
 
@@ -117,6 +125,7 @@ type UsageQuery struct {
 type Sum struct {
 	Start                         time.Time // of the hour or day
 	Org, Team, Key, Model, Target string
+	Label                         string // the tag or the end user; empty: requests without one
 	Requests                      int64
 	Unknown                       int64 // requests with unknown cost, not included in Cost
 	Estimated                     int64 // requests with estimated tokens
@@ -133,6 +142,10 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) (sums []Sum, err error)
 	if err != nil {
 		return nil, err
 	}
+	l, err := q.label()
+	if err != nil {
+		return nil, err
+	}
 	var w where
 	w.addIf(!q.From.IsZero(), "hour >= ", hourOf(q.From))
 	w.addIf(!q.To.IsZero(), "hour < ", hourOf(q.To.Add(time.Hour-1)))
@@ -141,10 +154,10 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) (sums []Sum, err error)
 	w.addIf(q.Key != "", "key_id = ", q.Key)
 	w.addIf(q.Model != "", "model = ", q.Model)
 	w.addIf(q.Target != "", "target = ", q.Target)
-	query := `SELECT ` + strings.Join(append(slices.Clone(by), sumColumns), ", ") + ` FROM hours` + w.text()
+	query := `SELECT ` + strings.Join(append(slices.Clone(by), sumColumns), ", ") + ` FROM ` + w.sumsFrom(l)
 	if len(by) > 0 {
 		list := strings.Join(by, ", ")
-		query += ` GROUP BY ` + list + ` ORDER BY ` + list + ` LIMIT ` + w.arg(int64(maxGroups+1))
+		query += ` GROUP BY ` + list + ` HAVING sum(requests) > 0 ORDER BY ` + list + ` LIMIT ` + w.arg(int64(maxGroups+1))
 	}
 	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		sums = nil
@@ -160,12 +173,53 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) (sums []Sum, err error)
 	return sums, err
 }
 
+// label returns the label that a query groups by or filters by. Without a value it is grouped by all of
+// them.
+func (q *UsageQuery) label() (l labels.Label, err error) {
+	all := labels.Of(&usage.Labels{User: q.User, Tags: tagList(q.Tag)})
+	for _, g := range q.GroupBy {
+		if isLabel(g) {
+			all = append(all, labels.Label{Name: string(g)})
+		}
+	}
+	for _, other := range all {
+		if l.Name != "" && other.Name != l.Name {
+			return l, &Error{"usage has sums by the end user or by one tag; ask for them one after another, or list the requests"}
+		}
+		l = labels.Label{Name: other.Name, Value: cmp.Or(l.Value, other.Value)}
+	}
+	return l, nil
+}
+
+func isLabel(g Group) bool { return g == ByUser || strings.HasPrefix(string(g), labels.TagPrefix) }
+
+// sumsFrom returns the table of the sums with the conditions so far. The sums by a label are followed by
+// those of the requests without it: all requests less the ones with it.
+func (w *where) sumsFrom(l labels.Label) string {
+	if l.Name == "" {
+		return `hours` + w.text()
+	}
+	all := w.text()
+	w.add("label = ", l.Name)
+	if l.Value != "" {
+		w.add("value = ", l.Value)
+		return `label_hours` + w.text()
+	}
+	const groups, counts = `SELECT org, hour, team, key_id, model, target, `, `requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost`
+	return `(` + groups + `value, ` + counts + ` FROM label_hours` + w.text() +
+		` UNION ALL ` + groups + `'', ` + counts + ` FROM hours` + all +
+		` UNION ALL ` + groups + `'', -` + strings.ReplaceAll(counts, ", ", ", -") + ` FROM label_hours` + w.text() + `) parts`
+}
+
 // columnsOf returns the columns of groups, each once. Both databases have integer division.
 func columnsOf(groups []Group) (columns []string, err error) {
 	known := map[Group][]string{ByHour: {"hour"}, ByDay: {"hour / 24"}, ByOrg: {"org"}, ByTeam: {"org", "team"}, ByKey: {"key_id"}, ByModel: {"model"}, ByTarget: {"target"}}
 	for _, g := range groups {
+		if isLabel(g) {
+			known[g] = []string{"value"}
+		}
 		if known[g] == nil {
-			return nil, &Error{fmt.Sprintf("usage cannot be grouped by %q; use hour, day, org, team, key, model or target", g)}
+			return nil, &Error{fmt.Sprintf("usage cannot be grouped by %q; use hour, day, org, team, key, model, target, user or tag:KEY", g)}
 		}
 		for _, column := range known[g] {
 			if !slices.Contains(columns, column) {
@@ -185,7 +239,7 @@ const sumColumns = `CAST(COALESCE(sum(requests), 0) AS BIGINT), CAST(COALESCE(su
 
 func scanSum(row scan, by []string) (s Sum, err error) {
 	var hour, day int64
-	fields := map[string]any{"hour": &hour, "hour / 24": &day, "org": &s.Org, "team": &s.Team, "key_id": &s.Key, "model": &s.Model, "target": &s.Target}
+	fields := map[string]any{"hour": &hour, "hour / 24": &day, "org": &s.Org, "team": &s.Team, "key_id": &s.Key, "model": &s.Model, "target": &s.Target, "value": &s.Label}
 	var dest []any
 	for _, column := range by {
 		dest = append(dest, fields[column])

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -14,6 +15,8 @@ type RowQuery struct {
 	ID                            string // of one request
 	From, To                      time.Time
 	Org, Team, Key, Model, Target string
+	User                          string
+	Tag                           usage.Tag
 	Outcome                       usage.Outcome
 	Before                        *RowMark // last row of the previous page; nil: the first page
 	Limit                         int
@@ -28,9 +31,10 @@ type RowMark struct {
 // Rows returns rows of the ledger, newest first.
 func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err error) {
 	var w where
+	from, began, id := w.rowsFrom(&q)
 	w.addIf(q.ID != "", "id = ", q.ID)
-	w.addIf(!q.From.IsZero(), "began >= ", nanos(q.From))
-	w.addIf(!q.To.IsZero(), "began < ", nanos(q.To))
+	w.addIf(!q.From.IsZero(), began+" >= ", nanos(q.From))
+	w.addIf(!q.To.IsZero(), began+" < ", nanos(q.To))
 	w.addIf(q.Org != "", "org = ", q.Org)
 	w.addIf(q.Team != "", "team = ", q.Team)
 	w.addIf(q.Key != "", "key_id = ", q.Key)
@@ -38,9 +42,9 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 	w.addIf(q.Target != "", "target = ", q.Target)
 	w.addIf(q.Outcome != "", "outcome = ", string(q.Outcome))
 	if q.Before != nil {
-		w.conditions = append(w.conditions, "(began, id) < ("+w.arg(nanos(q.Before.Began))+", "+w.arg(q.Before.ID)+")")
+		w.conditions = append(w.conditions, "("+began+", "+id+") < ("+w.arg(nanos(q.Before.Began))+", "+w.arg(q.Before.ID)+")")
 	}
-	query := `SELECT ` + rowColumns + ` FROM requests` + w.text() + ` ORDER BY began DESC, id DESC LIMIT ` + w.arg(clampLimit(q.Limit))
+	query := `SELECT ` + rowColumns + ` FROM ` + from + w.text() + ` ORDER BY ` + began + ` DESC, ` + id + ` DESC LIMIT ` + w.arg(clampLimit(q.Limit))
 	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
 		rows = nil
 		err := c.rows(ctx, func(row scan) error {
@@ -51,9 +55,35 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 		if err != nil || len(rows) == 0 {
 			return err
 		}
+		if err := readLabels(ctx, c, rows); err != nil {
+			return err
+		}
 		return readAttempts(ctx, c, rows)
 	})
 	return rows, err
+}
+
+// rowsFrom returns the tables of a query and the columns of the time and the id. The index of a label
+// has its requests in the order of time, so that a page of them reads no others.
+func (w *where) rowsFrom(q *RowQuery) (from, began, id string) {
+	from, began, id = `requests`, `began`, `id`
+	for i, l := range labels.Of(&usage.Labels{User: q.User, Tags: tagList(q.Tag)}) {
+		is := `label = ` + w.arg(l.Name) + ` AND value = ` + w.arg(l.Value)
+		if i == 0 {
+			from, began, id = `(SELECT request_id, began AS at FROM labels WHERE `+is+`) labelled JOIN requests ON id = request_id`, `at`, `request_id`
+		} else {
+			w.conditions = append(w.conditions, `EXISTS (SELECT 1 FROM labels WHERE labels.request_id = requests.id AND `+is+`)`)
+		}
+	}
+	return from, began, id
+}
+
+// tagList returns the tag of a filter, or nothing.
+func tagList(t usage.Tag) []usage.Tag {
+	if t.Key == "" {
+		return nil
+	}
+	return []usage.Tag{t}
 }
 
 func scanRow(row scan) (r usage.Row, err error) {
@@ -68,13 +98,7 @@ func scanRow(row scan) (r usage.Row, err error) {
 
 // readAttempts loads the attempts of rows.
 func readAttempts(ctx context.Context, c conn, rows []usage.Row) error {
-	var w where
-	places := make(map[string]int, len(rows))
-	var ids []string
-	for i, r := range rows {
-		places[r.ID] = i
-		ids = append(ids, w.arg(r.ID))
-	}
+	w, in, places := whereIn(rows)
 	return c.rows(ctx, func(row scan) error {
 		var id string
 		var n, began, took int64
@@ -86,7 +110,18 @@ func readAttempts(ctx context.Context, c conn, rows []usage.Row) error {
 		r := &rows[places[id]]
 		r.Attempts = append(r.Attempts, a)
 		return err
-	}, `SELECT `+attemptColumns+` FROM attempts WHERE request_id IN (`+strings.Join(ids, ", ")+`) ORDER BY request_id, n`, w.args...)
+	}, `SELECT `+attemptColumns+` FROM attempts WHERE request_id IN (`+in+`) ORDER BY request_id, n`, w.args...)
+}
+
+// whereIn returns the placeholders of the ids of rows, and the places of the rows by their ids.
+func whereIn(rows []usage.Row) (w where, in string, places map[string]int) {
+	places = make(map[string]int, len(rows))
+	ids := make([]string, len(rows))
+	for i := range rows {
+		places[rows[i].ID] = i
+		ids[i] = w.arg(rows[i].ID)
+	}
+	return w, strings.Join(ids, ", "), places
 }
 
 func money(n sql.NullInt64) *usage.Money {

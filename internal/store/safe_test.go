@@ -36,6 +36,7 @@ func TestAttacksStayData(t *testing.T) {
 			no(t, s.CreateKey(ctx, k))
 			r := row("ff", i)
 			r.Key, r.Org, r.Team, r.Model, r.Target, r.Node = text, text, text, text, text, text
+			r.Labels = usage.Labels{User: text, Tags: []usage.Tag{{Key: "team", Value: text}}}
 			no(t, put(ctx, s, []usage.Row{r}))
 			no(t, s.Audit(ctx, Entry{At: noon, Actor: text, Action: text, Detail: text}))
 		}
@@ -52,6 +53,12 @@ func TestAttacksStayData(t *testing.T) {
 			}
 			if list, err := s.Rows(ctx, RowQuery{Org: text, Model: text}); err != nil || len(list) != 1 || list[0].Target != text {
 				t.Errorf("rows of %q: %+v, %v", text, list, err)
+			}
+			if list, err := s.Rows(ctx, RowQuery{User: text, Tag: usage.Tag{Key: "team", Value: text}}); err != nil || len(list) != 1 || list[0].User != text {
+				t.Errorf("rows of the user %q: %+v, %v", text, list, err)
+			}
+			if sums, err := s.Usage(ctx, UsageQuery{Tag: usage.Tag{Key: "team", Value: text}, GroupBy: []Group{ByTag("team"), ByOrg}}); err != nil || len(sums) != 1 || sums[0].Label != text || sums[0].Org != text {
+				t.Errorf("usage of the tag %q: %+v, %v", text, sums, err)
 			}
 			if list, err := s.AuditLog(ctx, AuditQuery{Actor: text}); err != nil || len(list) != 1 || list[0].Detail != text {
 				t.Errorf("log of %q: %+v, %v", text, list, err)
@@ -166,12 +173,20 @@ func TestGrants(t *testing.T) {
 		t.Errorf("calls succeed after their deadline: %v", errs)
 	}
 	back(t, s)
+	tagged := labelled("gr", 9)
+	no(t, put(bg(), s, tagged[:5]))
+	no(t, put(bg(), s, tagged[5:]))
+	if got, err := s.Rows(bg(), RowQuery{Tag: usage.Tag{Key: "team", Value: "t1"}, Limit: 9}); err != nil || len(got) == 0 {
+		t.Error(got, err)
+	}
+	_, err = s.Usage(bg(), UsageQuery{GroupBy: []Group{ByTag("team")}})
+	no(t, err)
 	no(t, s.Audit(bg(), Entry{At: noon, Actor: "op"}))
 	if v, err := s.VerifyAudit(bg()); err != nil || v.Entries != 1 {
 		t.Error(v, err)
 	}
 	for _, statement := range []string{
-		`DELETE FROM keys`, `DELETE FROM requests`, `UPDATE requests SET cost = 0`, `UPDATE attempts SET cost = 0`, `UPDATE audit SET actor = 'x'`, `DELETE FROM audit`,
+		`DELETE FROM keys`, `DELETE FROM requests`, `UPDATE requests SET cost = 0`, `UPDATE attempts SET cost = 0`, `UPDATE labels SET value = 'x'`, `DELETE FROM label_values`, `UPDATE audit SET actor = 'x'`, `DELETE FROM audit`,
 		`DROP TABLE audit`, `INSERT INTO schema_steps VALUES (9, 'x', 0)`, `CREATE TABLE x (y TEXT)`,
 	} {
 		if _, err := s.write.ExecContext(bg(), statement); err == nil {

@@ -66,6 +66,9 @@ func addSums(ctx context.Context, c conn, log string, rows []usage.Row) error {
 			}
 		}
 	}
+	if err := addLabels(ctx, c, rows); err != nil {
+		return err
+	}
 	if err := addHours(ctx, c, hours); err != nil {
 		return err
 	}
@@ -97,15 +100,20 @@ func addHours(ctx context.Context, c conn, sums map[hoursKey]*sums) error {
 			input = hours.input + excluded.input, cache_read = hours.cache_read + excluded.cache_read, cache_write = hours.cache_write + excluded.cache_write,
 			output = hours.output + excluded.output, reasoning = hours.reasoning + excluded.reasoning, cost = hours.cost + excluded.cost`,
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b hoursKey) int {
-		return cmp.Or(cmp.Compare(a.org, b.org), cmp.Compare(a.hour, b.hour), cmp.Compare(a.team, b.team),
-			cmp.Compare(a.key, b.key), cmp.Compare(a.model, b.model), cmp.Compare(a.target, b.target))
-	}) {
-		t := sums[k]
-		in.rows = append(in.rows, []any{k.org, k.hour, k.team, k.key, k.model, k.target, t.requests, t.unknown, t.estimated,
-			t.usage.Input, t.usage.CacheRead, t.usage.CacheWrite, t.usage.Output, t.usage.Reasoning, t.cost})
+	for _, k := range slices.SortedFunc(maps.Keys(sums), hoursKey.compare) {
+		in.rows = append(in.rows, sums[k].args(k.org, k.hour, k.team, k.key, k.model, k.target))
 	}
 	return in.run(ctx, c)
+}
+
+func (k hoursKey) compare(o hoursKey) int {
+	return cmp.Or(cmp.Compare(k.org, o.org), cmp.Compare(k.hour, o.hour), cmp.Compare(k.team, o.team),
+		cmp.Compare(k.key, o.key), cmp.Compare(k.model, o.model), cmp.Compare(k.target, o.target))
+}
+
+// args returns the arguments of a row: its key, and the columns requests to cost.
+func (t *sums) args(key ...any) []any {
+	return append(append(make([]any, 0, len(key)+9), key...), t.requests, t.unknown, t.estimated, t.usage.Input, t.usage.CacheRead, t.usage.CacheWrite, t.usage.Output, t.usage.Reasoning, t.cost)
 }
 
 func addSpent(ctx context.Context, c conn, sums map[spentKey]*sums) error {

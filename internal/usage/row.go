@@ -34,6 +34,7 @@ type Row struct {
 	Estimated bool
 	Cost      *Money // nil: unknown
 	Attempts  []Attempt
+	Labels
 }
 
 // Outcome is how a request ended.

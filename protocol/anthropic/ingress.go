@@ -29,6 +29,7 @@ func Dialect() *protocol.Dialect {
 		UpstreamModels: &protocol.ModelSource{Path: "/v1/models?limit=1000", Read: readModels},
 		Members:        []string{"model", "stream", "max_tokens"},
 		Read:           readHead,
+		Labels:         protocol.Labels{Users: []string{"metadata.user_id"}, Tags: "tags"},
 		SetModel:       protocol.SetMember("model"),
 		SetStream:      protocol.SetTrue("stream"),
 		Prompt:         protocol.Prompt{System: "system", Tools: "tools", Turns: "messages"},

@@ -29,6 +29,7 @@ func Dialect() *protocol.Dialect {
 		UpstreamPath: upstreamPath,
 		Members:      []string{"generationConfig"},
 		Read:         readHead,
+		Labels:       protocol.Labels{Tags: "labels"}, // of Google Cloud's bill
 		Prompt:       protocol.Prompt{System: "systemInstruction", Tools: "tools", Turns: "contents"},
 		Parameters: map[string][]string{"sampling.temperature": {"generationConfig.temperature"}, "sampling.top_p": {"generationConfig.topP"},
 			"output.max_tokens": {"generationConfig.maxOutputTokens"}, "reasoning": {"generationConfig.thinkingConfig.thinkingLevel", "generationConfig.thinkingConfig.thinkingBudget"}},

@@ -21,7 +21,7 @@ func Responses() *protocol.OtherBody {
 		Is: func(body *wire.Index) bool { return body.Raw("messages") == nil && body.Raw("input") != nil },
 		Dialect: &protocol.Dialect{
 			Name: Name, Codec: Codec{}, Read: reader(from), Report: report,
-			Members: append([]string{"stream_options"}, from.Members...), Fields: from.Fields, Prompt: from.Prompt, Overflow: from.Overflow, Headers: from.Headers,
+			Members: append([]string{"stream_options"}, from.Members...), Fields: from.Fields, Prompt: from.Prompt, Overflow: from.Overflow, Headers: from.Headers, Labels: from.Labels,
 		},
 	}
 }

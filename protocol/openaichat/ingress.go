@@ -24,6 +24,7 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 		}, siblings...),
 		Members:        []string{"model", "stream", "stream_options", "n", "nvext", "max_tokens", "max_completion_tokens"},
 		Read:           readHead,
+		Labels:         protocol.Labels{Users: []string{"safety_identifier", "user"}, Metadata: "metadata"},
 		SetModel:       protocol.SetMember("model"),
 		Setup:          protocol.Setup{SDK: "OpenAI", Variable: "OPENAI_BASE_URL", Path: "/v1"},
 		Fields:         fields(),

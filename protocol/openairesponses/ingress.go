@@ -23,6 +23,7 @@ func Dialect() *protocol.Dialect {
 		Claims:         claims,
 		Members:        []string{"model", "stream", "max_output_tokens"},
 		Read:           readHead,
+		Labels:         protocol.Labels{Users: []string{"safety_identifier", "user"}, Metadata: "metadata"},
 		SetModel:       protocol.SetMember("model"),
 		Fields:         fields(),
 		UpstreamModels: openai.Models(),
