@@ -20,6 +20,7 @@ type Record struct {
 	Created  time.Time
 	Expires  time.Time // zero: never
 	Revoked  time.Time // zero: not revoked
+	Removed  time.Time // when the identity provider removed the person by SCIM; zero: it did not
 	Invalid  bool      // the store has values that no gateway writes; it is rejected
 	Revision int64     // increases with every change of the key, its team or its organisation
 
@@ -27,6 +28,9 @@ type Record struct {
 	Endpoints   []string       // names from the gateway's list; empty allows all
 	Networks    []netip.Prefix // from which it may be used; empty allows all
 	Criticality string         // highest criticality of its requests
+
+	SCIMName     string // by which the account of a person finds its SCIM user; empty: none
+	SCIMRequired bool   // the person is admitted only if there is such a user
 
 	Limit                   quota.Limit // its own; Concurrency applies to all nodes together
 	TeamLimit, OrgLimit     quota.Limit
