@@ -35,6 +35,9 @@ func (c Config) String() string {
 	}
 	for _, i := range c.Identity {
 		line("identity %s rules=%d", i.URL, len(i.Rules))
+		if s := i.SCIM; s != nil {
+			line("  scim %s claim=%s attribute=%s required=%t", s.Path, s.Claim, s.Attribute, s.Required)
+		}
 	}
 	line("timeouts %s", timeoutsText(c.Timeouts))
 	line("retries attempts=%d", c.Retries.Attempts)
