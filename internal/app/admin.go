@@ -11,6 +11,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/scim"
 )
 
 // operations serves the admin port: metrics, explain and, with a store, the admin API.
@@ -32,10 +33,12 @@ func (o *operations) handler() http.Handler {
 	mux.Handle("POST "+explainPath, o.guard(serveExplain(o.gateway)))
 	mux.Handle("GET "+modelsPath, o.guard(serveModels(o.gateway)))
 	if s := o.stores; s.store != nil {
-		mux.Handle("/api/", admin.New(admin.Options{
+		options := admin.Options{
 			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,
 			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
-		}))
+		}
+		mux.Handle("/api/", admin.New(options))
+		mux.Handle("/scim/", scim.New(scim.Options{Guard: admin.NewGuard(options), Store: s.store, Issuers: o.current.scimIssuers}))
 	}
 	return mux
 }
