@@ -377,7 +377,7 @@ type keyRow struct {
 	Org         string   `json:"org"`
 	Team        string   `json:"team,omitempty"`
 	Role        string   `json:"role,omitempty"`
-	State       string   `json:"state"` // active, expired, revoked or blocked
+	State       string   `json:"state"` // active, expired, revoked, removed or blocked
 	Models      []string `json:"models,omitempty"`
 	Endpoints   []string `json:"endpoints,omitempty"`
 	Networks    []string `json:"networks,omitempty"`
@@ -402,6 +402,8 @@ func keyState(r *access.Record, now time.Time) string {
 	switch {
 	case !r.Revoked.IsZero():
 		return "revoked"
+	case !r.Removed.IsZero():
+		return "removed"
 	case !r.Expires.IsZero() && now.After(r.Expires):
 		return "expired"
 	case r.Blocked():

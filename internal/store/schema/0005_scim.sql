@@ -47,4 +47,3 @@ CREATE INDEX scim_members_user ON scim_members (user_id);
 ALTER TABLE keys ADD COLUMN scim_name TEXT NOT NULL DEFAULT '';
 ALTER TABLE keys ADD COLUMN scim_required BOOLEAN NOT NULL DEFAULT FALSE;
 ALTER TABLE keys ADD COLUMN removed BIGINT NOT NULL DEFAULT 0;
-CREATE INDEX keys_scim_name ON keys (scim_name) WHERE scim_name <> '';
