@@ -56,6 +56,7 @@ func TestHugeRequests(t *testing.T) {
 	}{
 		"body":               {413, "POST /v2/Users", `{"userName":"` + strings.Repeat("x", 2<<20) + `"}`},
 		"depth":              {400, "POST /v2/Users", `{"userName":"x","a":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`},
+		"a little deep":      {400, "POST /v2/Users", `{"userName":"x","a":` + strings.Repeat("[", 20) + strings.Repeat("]", 20) + `}`},
 		"depth of objects":   {400, "POST /v2/Users", strings.Repeat(`{"a":`, 50_000) + "1" + strings.Repeat("}", 50_000)},
 		"operations":         {413, "PATCH /v2/Users/" + id, patch(many(10_000, `{"op":"replace","path":"active","value":false}`))},
 		"hidden operations":  {413, "PATCH /v2/Users/" + id, patch(many(30, `{"op":"replace","value":{`+strings.Join(names(100), ",")+`}}`))},

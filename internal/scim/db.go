@@ -39,14 +39,14 @@ func (r *request) query(columns map[string]string) (query, error) {
 	}
 	for _, t := range terms {
 		column := columns[t.attribute]
-		switch {
-		case column == "":
+		switch column {
+		case "":
 			return q, invalid(invalidFilter, "the filter names an attribute that cannot be searched")
-		case column == "user_name" || column == "name":
+		case "user_name", "name":
 			q.add(column+" = ", strings.ToLower(t.value), "")
-		case column == "active":
+		case "active":
 			q.add("active = ", strings.EqualFold(t.value, "true"), "")
-		case column == "member":
+		case "member":
 			q.add("id IN (SELECT group_id FROM scim_members WHERE user_id = ", t.value, ")")
 		default:
 			q.add(column+" = ", t.value, "")

@@ -134,6 +134,8 @@ func (g *group) at(r *request) *group {
 	return g
 }
 
+func (g *group) location() string { return g.Meta.Location }
+
 func (s *server) getGroup(r *request) (int, any, error) {
 	g, err := s.group(r, !r.excludes("members"))
 	if err != nil {

@@ -22,6 +22,9 @@ func TestEntra(t *testing.T) {
 			"urn:ietf:params:scim:schemas:extension:enterprise:2.0:User":{"department":"search","manager":"m"}}`)
 		id := g.at("id")
 		w.has(g, map[string]string{"active": "true", "userName": "Ann.Example@example.com", "externalId": oid, "emails.0.value": "ann@example.com", "name.familyName": "Example", "meta.resourceType": "User", "meta.location": "/scim/v2/Users/" + id})
+		if at := g.header.Get("Location"); at != "/scim/v2/Users/"+id {
+			t.Errorf("Location: %s", at)
+		}
 		w.has(w.want(409, "POST /v2/Users", `{"userName":"ann.example@EXAMPLE.com"}`), map[string]string{"scimType": "uniqueness"})
 		w.has(w.want(200, `GET /v2/Users?filter=userName eq "ann.example@example.com"`, ""), map[string]string{"totalResults": "1", "Resources.0.id": id, "itemsPerPage": "1", "startIndex": "1"})
 		w.has(w.want(200, `GET /v2/Users?filter=externalId eq "`+oid+`"`, ""), map[string]string{"Resources.0.id": id})

@@ -35,8 +35,8 @@ const (
 	maxPage       = 200     // resources of a response
 	maxListed     = 100_000 // members in a list of groups
 
-	bodyTimeout  = 15 * time.Second
-	storeTimeout = 10 * time.Second
+	bodyTimeout    = 15 * time.Second
+	requestTimeout = 30 * time.Second
 )
 
 // Store has the users and groups. A *store.Store implements it.
@@ -104,13 +104,16 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		notFound("there is no such resource, or it does not support this method").write(w)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), storeTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
 	defer cancel()
 	req := &request{Request: r.WithContext(ctx), w: w, call: c, dir: directory{i.URL, c.Org}, base: i.Path, action: action, id: id}
 	status, out, err := run(req)
 	if err != nil {
 		(&fault{s.Guard.Fail(ctx, action, asProblem(err))}).write(w)
 		return
+	}
+	if at, ok := out.(interface{ location() string }); ok && status == http.StatusCreated {
+		w.Header().Set("Location", at.location())
 	}
 	req.write(status, out)
 }

@@ -228,6 +228,8 @@ func (u *user) at(r *request) *user {
 	return u
 }
 
+func (u *user) location() string { return u.Meta.Location }
+
 func (s *server) getUser(r *request) (int, any, error) {
 	u, err := s.user(r)
 	if err != nil {
