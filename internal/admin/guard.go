@@ -24,18 +24,16 @@ type Call struct {
 	Org string // that the operator is bound to; empty: none
 }
 
-// Authorize authenticates the operator of an action that the roles may do.
-func (g *Guard) Authorize(r *http.Request, action string, roles ...access.Role) (*Call, *Problem) {
+// Authorize authenticates the operator of an action of an API that the roles may do.
+func (g *Guard) Authorize(r *http.Request, api, action string, roles ...access.Role) (*Call, *Problem) {
 	c := call{address: address(r), route: action}
-	operator, fault := g.s.Operators.Operator(r)
-	if fault != nil {
-		return nil, g.s.deny(r, &c, refused(fault))
+	if p := g.s.identify(r, &c, api); p != nil {
+		return nil, p
 	}
-	c.operator = operator
-	if !slices.Contains(roles, operator.Role) {
-		return nil, g.s.deny(r, &c, forbidden("role_not_allowed", "the role %q may not do this; use a key with one of the roles %s", operator.Role, joinRoles(roles)))
+	if !slices.Contains(roles, c.operator.Role) {
+		return nil, g.s.deny(r, &c, forbidden("role_not_allowed", "the role %q may not do this; use a key with one of the roles %s", c.operator.Role, joinRoles(roles)))
 	}
-	return &Call{c, boundTo(operator)}, nil
+	return &Call{c, boundTo(c.operator)}, nil
 }
 
 // Change writes an audit entry and then makes a change. If the change fails, a second entry says so.

@@ -121,7 +121,7 @@ type who struct {
 
 // states are the states of a key, with the status that every route returns for any role and tenant. With
 // 0 the role decides.
-var states = map[string]int{"valid": 0, "expired": 401, "revoked": 401, "client": 403, "none": 401}
+var states = map[string]int{"valid": 0, "for SCIM": 403, "expired": 401, "revoked": 401, "client": 403, "none": 401}
 
 func (w *world) operators() []who {
 	w.t.Helper()
@@ -133,6 +133,7 @@ func (w *world) operators() []who {
 			_, o.keys["valid"] = w.key(access.Record{Role: role, Org: org})
 			_, o.keys["expired"] = w.key(access.Record{Role: role, Org: org, Expires: past})
 			_, o.keys["revoked"] = w.key(access.Record{Role: role, Org: org, Revoked: past})
+			_, o.keys["for SCIM"] = w.key(access.Record{Role: role, Org: org, Endpoints: []string{access.SCIMAPI}})
 			_, o.keys["client"] = w.key(access.Record{Org: "a", Models: []string{"*"}})
 			list = append(list, o)
 		}

@@ -60,7 +60,11 @@ func (o *operations) guard(h http.Handler) http.Handler {
 		return access.WithoutPages(h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := o.current.Operator(r); err != nil {
+		operator, err := o.current.Operator(r)
+		if err == nil {
+			err = operator.MayOperate(access.AdminAPI)
+		}
+		if err != nil {
 			http.Error(w, err.Message, err.HTTPStatus())
 			return
 		}

@@ -190,6 +190,8 @@ func TestOthersKeys(t *testing.T) {
 			w.want(403, "GET /v2/Users", "", as(w.operator(role, "")))
 			w.want(403, "DELETE /v2/Users/"+ann, "", as(w.operator(role, "a")))
 		}
+		w.want(200, "GET /v2/Users", "", as(w.operator(access.KeyManager, "a", "scim")))
+		w.want(403, "GET /v2/Users", "", as(w.operator(access.KeyManager, "a", "admin")))
 		if g := w.want(401, "GET /v2/Users", "", as("")); g.header.Get("WWW-Authenticate") == "" {
 			t.Error("no challenge")
 		}

@@ -94,7 +94,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	if run == nil {
 		action = "scim.unknown" // the path is not ours
 	}
-	c, p := s.Guard.Authorize(r, action, access.KeyManager)
+	c, p := s.Guard.Authorize(r, access.SCIMAPI, action, access.KeyManager)
 	if p != nil {
 		(&fault{p}).write(w)
 		return

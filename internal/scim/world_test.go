@@ -77,10 +77,10 @@ func (w *world) must(err error) {
 }
 
 // operator creates an operator's key and returns its text.
-func (w *world) operator(role access.Role, org string) string {
+func (w *world) operator(role access.Role, org string, endpoints ...string) string {
 	w.t.Helper()
 	id, sec, whole := access.Mint(access.EnvAdmin)
-	w.must(w.store.CreateKey(w.t.Context(), access.Record{ID: id, Name: "idp", Role: role, Org: org, Created: time.Now(), Digests: []access.Digest{w.peppers.Digest(id, sec)}}))
+	w.must(w.store.CreateKey(w.t.Context(), access.Record{ID: id, Name: "idp", Role: role, Org: org, Endpoints: endpoints, Created: time.Now(), Digests: []access.Digest{w.peppers.Digest(id, sec)}}))
 	return whole.Reveal()
 }
 
