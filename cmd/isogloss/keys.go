@@ -94,7 +94,7 @@ func (k *keyFlags) add(cmd *cobra.Command) {
 	f.StringVar(&k.name, "name", "", "purpose of the key")
 	f.StringVar(&k.team, "team", "", "team; created if it does not exist")
 	f.StringSliceVar(&k.models, "models", nil, "models it may use, by the names that clients use; a trailing * matches any suffix")
-	f.StringSliceVar(&k.endpoints, "endpoints", nil, "endpoints it may use, such as chat_completions or messages; all by default")
+	f.StringSliceVar(&k.endpoints, "endpoints", nil, "endpoints it may use, such as chat_completions or messages (of an operator: admin, scim); all by default")
 	f.StringSliceVar(&k.networks, "networks", nil, "client networks it may be used from, such as 10.0.0.0/8; all by default")
 	k.limit.add(cmd)
 	f.StringVar(&k.expires, "expires", "", "lifetime from now, such as 90d, a `TIME` such as 2027-01-31, or never; never by default, 90d for operator keys")
@@ -421,7 +421,7 @@ type keyRow struct {
 	Org         string   `json:"org"`
 	Team        string   `json:"team,omitempty"`
 	Role        string   `json:"role,omitempty"`
-	State       string   `json:"state"` // active, expired, revoked or blocked
+	State       string   `json:"state"` // active, expired, revoked, removed or blocked
 	Models      []string `json:"models,omitempty"`
 	Endpoints   []string `json:"endpoints,omitempty"`
 	Networks    []string `json:"networks,omitempty"`
@@ -446,6 +446,8 @@ func keyState(r *access.Record, now time.Time) string {
 	switch {
 	case !r.Revoked.IsZero():
 		return "revoked"
+	case !r.Removed.IsZero():
+		return "removed"
 	case !r.Expires.IsZero() && now.After(r.Expires):
 		return "expired"
 	case r.Blocked():

@@ -39,6 +39,10 @@ func errPersonRevoked() *llm.Error {
 	return &llm.Error{Kind: llm.Permission, Code: "revoked_account", Message: "your access to this gateway was revoked; ask the gateway's operator"}
 }
 
+func errPersonRemoved() *llm.Error {
+	return &llm.Error{Kind: llm.Permission, Code: "removed_account", Message: "your company's directory does not assign this gateway to you, or no longer does; ask its administrator"}
+}
+
 func errNoRole() *llm.Error {
 	return &llm.Error{Kind: llm.Permission, Code: "no_role", Message: "your account has no role in the admin API; ask the gateway's operator for one"}
 }

@@ -51,6 +51,25 @@ func PersonID(org, issuer, subject string) string {
 	return personPrefix + base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
+// Attributes of a SCIM user that a claim can name.
+const (
+	ExternalID = "externalId"
+	UserName   = "userName"
+)
+
+// SCIMName returns the name by which the account of a person finds a SCIM user: a digest of an
+// attribute of the user. Letters of a userName may be of either case. An empty value has no name.
+func SCIMName(issuer, attribute, value string) string {
+	if value == "" {
+		return ""
+	}
+	if attribute == UserName {
+		value = strings.ToLower(value)
+	}
+	sum := sha256.Sum256([]byte(issuer + "\x00" + attribute + "\x00" + value))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
 // IsPerson reports whether an id is that of a person.
 func IsPerson(id string) bool { return strings.HasPrefix(id, personPrefix) }
 
@@ -153,6 +172,9 @@ func (d *Directory) person(r *http.Request, p *Person) (Caller, *llm.Error) {
 	if !e.record.Revoked.IsZero() {
 		return Caller{}, errPersonRevoked()
 	}
+	if !e.record.Removed.IsZero() {
+		return Caller{}, errPersonRemoved()
+	}
 	return e.caller, e.check(r, now)
 }
 
@@ -202,10 +224,11 @@ func (d *Directory) savePersonNow(r Record) (*entry, error) {
 // grantsLike reports whether a record gives what another one gives.
 func (r *Record) grantsLike(o *Record) bool {
 	return r.Name == o.Name && r.Team == o.Team && r.Limit == o.Limit && slices.Equal(r.Models, o.Models) &&
-		slices.Equal(r.Endpoints, o.Endpoints) && r.Criticality == o.Criticality
+		slices.Equal(r.Endpoints, o.Endpoints) && r.Criticality == o.Criticality && r.SCIMName == o.SCIMName && r.SCIMRequired == o.SCIMRequired
 }
 
 // TakeGrants copies what the rules give to a person.
 func (r *Record) TakeGrants(o *Record) {
 	r.Name, r.Team, r.Limit, r.Models, r.Endpoints, r.Criticality = o.Name, o.Team, o.Limit, o.Models, o.Endpoints, o.Criticality
+	r.SCIMName, r.SCIMRequired = o.SCIMName, o.SCIMRequired
 }

@@ -76,7 +76,10 @@ func TestPeopleInStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	wants(t, c, "eyJ.a.b", "403 revoked_account")
-	s.change(ann.Record.ID, func(r *Record) { r.Revoked, r.TeamBlocked = time.Time{}, true })
+	s.change(ann.Record.ID, func(r *Record) { r.Revoked, r.Removed = time.Time{}, time.Now() })
+	_ = d.Refresh(t.Context())
+	wants(t, c, "eyJ.a.b", "403 removed_account")
+	s.change(ann.Record.ID, func(r *Record) { r.Removed, r.TeamBlocked = time.Time{}, true })
 	_ = d.Refresh(t.Context())
 	wants(t, c, "eyJ.a.b", "403 blocked")
 }
@@ -93,6 +96,21 @@ func TestOperatorByToken(t *testing.T) {
 	}
 	if _, err := c.Operator(request("eyJ.a.d")); err == nil || err.Code != "invalid_token" {
 		t.Errorf("a wrong token: %v", err)
+	}
+}
+
+// TestSCIMName checks that names differ by issuer, attribute and value, and that only userNames
+// ignore the case.
+func TestSCIMName(t *testing.T) {
+	names := map[string]bool{}
+	for _, n := range []string{SCIMName("i", ExternalID, "a"), SCIMName("i", ExternalID, "A"), SCIMName("j", ExternalID, "a"), SCIMName("i", UserName, "a"), SCIMName("i", UserName, "b")} {
+		if n == "" || names[n] {
+			t.Errorf("%q", n)
+		}
+		names[n] = true
+	}
+	if SCIMName("i", UserName, "Ann") != SCIMName("i", UserName, "aNN") || SCIMName("i", ExternalID, "") != "" {
+		t.Error("the case of a userName counts, or an empty value has a name")
 	}
 }
 

@@ -3,9 +3,11 @@ package access
 import (
 	"crypto/sha256"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // Record is a key in the store, with the limits of its team and organisation. It contains no
@@ -20,13 +22,17 @@ type Record struct {
 	Created  time.Time
 	Expires  time.Time // zero: never
 	Revoked  time.Time // zero: not revoked
+	Removed  time.Time // when the identity provider removed the person by SCIM; zero: it did not
 	Invalid  bool      // the store has values that no gateway writes; it is rejected
 	Revision int64     // increases with every change of the key, its team or its organisation
 
 	Models      []string       // names, or prefixes that end in "*"; empty allows none
-	Endpoints   []string       // names from the gateway's list; empty allows all
+	Endpoints   []string       // names from the gateway's list, or APIs of the admin port; empty allows all
 	Networks    []netip.Prefix // from which it may be used; empty allows all
 	Criticality string         // highest criticality of its requests
+
+	SCIMName     string // by which the account of a person finds its SCIM user; empty: none
+	SCIMRequired bool   // the person is admitted only if there is such a user
 
 	Limit                   quota.Limit // its own; Concurrency applies to all nodes together
 	TeamLimit, OrgLimit     quota.Limit
@@ -36,6 +42,21 @@ type Record struct {
 // Blocked reports whether the key is rejected because of its team or organisation, or because it
 // is invalid.
 func (r *Record) Blocked() bool { return r.Invalid || r.TeamBlocked || r.OrgBlocked }
+
+// APIs of the admin port, as an operator's key may name them in its endpoints.
+const (
+	AdminAPI = "admin"
+	SCIMAPI  = "scim"
+)
+
+// MayOperate returns nil if an operator may use an API of the admin port. A key without endpoints
+// may use all.
+func (r *Record) MayOperate(api string) *llm.Error {
+	if len(r.Endpoints) == 0 || slices.Contains(r.Endpoints, api) {
+		return nil
+	}
+	return errEndpoint()
+}
 
 // Tenant is a changed team or organisation.
 type Tenant struct {

@@ -51,7 +51,7 @@ const maxBytes = 256 << 20
 // size returns about how many bytes an entry uses.
 func (e *entry) size() int64 {
 	r := &e.record
-	n := 2048 + len(r.ID) + len(r.Name) + len(r.Org) + len(r.Team) + len(r.Role) + len(r.Criticality) + 64*len(r.Networks) + 64*len(r.Digests)
+	n := 2048 + len(r.ID) + len(r.Name) + len(r.Org) + len(r.Team) + len(r.Role) + len(r.Criticality) + len(r.SCIMName) + 64*len(r.Networks) + 64*len(r.Digests)
 	for _, list := range [][]string{r.Models, r.Endpoints} {
 		for _, text := range list {
 			n += 16 + len(text)

@@ -33,15 +33,7 @@ type server struct {
 
 // New returns the API. It serves /api/ and nothing else.
 func New(o Options) http.Handler {
-	s := &server{Options: o}
-	s.Version = cmp.Or(s.Version, "dev")
-	if s.Now == nil {
-		s.Now = time.Now
-	}
-	if s.Logger == nil {
-		s.Logger = slog.New(slog.DiscardHandler)
-	}
-	s.denials.now = s.Now
+	s := newServer(o)
 	s.routes = s.allRoutes()
 	mux, all := http.NewServeMux(), schemas{}
 	for i := range s.routes {
@@ -60,6 +52,20 @@ func New(o Options) http.Handler {
 	})
 	mux.Handle("/", notFound(mux))
 	return s.protect(mux)
+}
+
+// newServer returns a server without routes, with the defaults of its options.
+func newServer(o Options) *server {
+	s := &server{Options: o}
+	s.Version = cmp.Or(s.Version, "dev")
+	if s.Now == nil {
+		s.Now = time.Now
+	}
+	if s.Logger == nil {
+		s.Logger = slog.New(slog.DiscardHandler)
+	}
+	s.denials.now = s.Now
+	return s
 }
 
 // call is a request of an operator who may use the route.

@@ -14,11 +14,10 @@ import (
 // body is read.
 func (s *server) authorize(rt *route, r *http.Request) (*call, *Problem) {
 	c := &call{address: address(r), route: rt.name}
-	operator, fault := s.Operators.Operator(r)
-	if fault != nil {
-		return nil, s.deny(r, c, refused(fault))
+	if p := s.identify(r, c, access.AdminAPI); p != nil {
+		return nil, p
 	}
-	c.operator = operator
+	operator := c.operator
 	if p := permit(operator, c.route); p != nil {
 		return nil, s.deny(r, c, p)
 	}
@@ -26,6 +25,19 @@ func (s *server) authorize(rt *route, r *http.Request) (*call, *Problem) {
 		return nil, problem(http.StatusUnsupportedMediaType, "content_type", "a body must be JSON; send it with 'Content-Type: application/json'")
 	}
 	return c, nil
+}
+
+// identify sets the operator of a call, who may use the API.
+func (s *server) identify(r *http.Request, c *call, api string) *Problem {
+	operator, fault := s.Operators.Operator(r)
+	if fault != nil {
+		return s.deny(r, c, refused(fault))
+	}
+	c.operator = operator
+	if fault := operator.MayOperate(api); fault != nil {
+		return s.deny(r, c, refused(fault))
+	}
+	return nil
 }
 
 // isJSON reports whether the body is declared as JSON. A page of another origin cannot declare that

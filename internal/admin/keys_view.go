@@ -14,7 +14,7 @@ type keyView struct {
 	Org         string       `json:"org,omitempty" doc:"Absent: an operator of the whole gateway."`
 	Team        string       `json:"team,omitempty"`
 	Role        string       `json:"role,omitempty" doc:"Role of an operator. Absent: a client's key."`
-	State       string       `json:"state" enum:"active,blocked,expired,revoked" doc:"blocked: its team or organisation is blocked."`
+	State       string       `json:"state" enum:"active,blocked,expired,removed,revoked" doc:"blocked: its team or organisation is blocked. removed: the identity provider has removed the person."`
 	Created     time.Time    `json:"created"`
 	Expires     time.Time    `json:"expires,omitzero" doc:"Absent: never."`
 	Revoked     time.Time    `json:"revoked,omitzero"`
@@ -60,6 +60,8 @@ func state(r access.Record, now time.Time) string {
 	switch {
 	case !r.Revoked.IsZero():
 		return "revoked"
+	case !r.Removed.IsZero():
+		return "removed"
 	case !r.Expires.IsZero() && !now.Before(r.Expires):
 		return "expired"
 	case r.Blocked():

@@ -112,14 +112,16 @@ func (w *world) ask(op operation, key, tenant string, n int) got {
 
 // who is an operator of the matrix.
 type who struct {
-	role access.Role
-	org  string // that the key names
-	keys map[string]string
+	role   access.Role
+	org    string // that the key or the token's rule names
+	person bool   // the credentials are tokens
+	keys   map[string]string
+	states map[string]int // of the credentials
 }
 
 // states are the states of a key, with the status that every route returns for any role and tenant. With
 // 0 the role decides.
-var states = map[string]int{"valid": 0, "expired": 401, "revoked": 401, "client": 403, "none": 401}
+var states = map[string]int{"valid": 0, "for SCIM": 403, "expired": 401, "revoked": 401, "client": 403, "none": 401}
 
 func (w *world) operators() []who {
 	w.t.Helper()
@@ -127,10 +129,11 @@ func (w *world) operators() []who {
 	var list []who
 	for _, role := range allRoles {
 		for _, org := range []string{"a", ""} {
-			o := who{role: role, org: org, keys: map[string]string{"none": ""}}
+			o := who{role: role, org: org, keys: map[string]string{"none": ""}, states: states}
 			_, o.keys["valid"] = w.key(access.Record{Role: role, Org: org})
 			_, o.keys["expired"] = w.key(access.Record{Role: role, Org: org, Expires: past})
 			_, o.keys["revoked"] = w.key(access.Record{Role: role, Org: org, Revoked: past})
+			_, o.keys["for SCIM"] = w.key(access.Record{Role: role, Org: org, Endpoints: []string{access.SCIMAPI}})
 			_, o.keys["client"] = w.key(access.Record{Org: "a", Models: []string{"*"}})
 			list = append(list, o)
 		}
@@ -173,27 +176,34 @@ func want(op operation, o who, tenant string) int {
 }
 
 // TestMatrix calls every route as every role, bound to an organisation and not, for its own
-// organisation, another one and none, with a key in every state.
+// organisation, another one and none, with a key in every state, and with a token in every state.
 func TestMatrix(t *testing.T) {
-	w := newWorld(t).serve()
-	ops, people := w.operations(), w.operators()
+	w := newWorld(t)
+	everybody := append(w.operators(), w.people()...)
+	w.serve()
+	ops := w.operations()
 	seen := map[string]int{} // name, role, held, tenant: the status that a valid key got
 	cells := 0
 	for _, op := range ops {
 		if _, ok := rules[op.name]; !ok {
 			t.Errorf("%s has no row in the table of roles", op.name)
 		}
-		for _, o := range people {
+		for _, o := range everybody {
 			for _, tenant := range []string{"a", "b", nobody, unsaid} {
-				for state, status := range states {
+				for state, status := range o.states {
 					cells++
 					g := w.ask(op, o.keys[state], tenant, cells)
 					if status == 0 {
 						status = want(op, o, tenant)
-						seen[cell(op.name, o, tenant)] = g.status
+						if at := cell(op.name, o, tenant); !o.person {
+							seen[at] = g.status
+						} else if g.status != seen[at] {
+							t.Errorf("%s for the person %s of %q about %s: %d, and %d for a key", op.name, o.role, o.org, tenant, g.status, seen[at])
+						}
 					}
-					if g.status != status {
-						t.Errorf("%s for %s of %q about %s with a key that is %s: %d, want %d: %s", op.name, o.role, o.org, tenant, state, g.status, status, g.body)
+					limited := o.person && status == http.StatusUnauthorized && g.status == http.StatusTooManyRequests // of wrong credentials
+					if g.status != status && !limited {
+						t.Errorf("%s for %s of %q about %s with a credential that is %s: %d, want %d: %s", op.name, o.role, o.org, tenant, state, g.status, status, g.body)
 					}
 					if o.isBound() && leaks(g.body) {
 						t.Errorf("%s for %s of %q about %s tells of another organisation: %s", op.name, o.role, o.org, tenant, g.body)

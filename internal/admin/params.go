@@ -22,5 +22,5 @@ type teamPath struct {
 
 // keyPath identifies a key.
 type keyPath struct {
-	Key string `path:"key" pattern:"^[0-9A-Za-z]{22}$" doc:"The id of the key, its middle part."`
+	Key string `path:"key" pattern:"^([0-9A-Za-z]{22}|person_[0-9A-Za-z_-]{22})$" doc:"The id of the key, its middle part, or of a person, person_…."`
 }

@@ -91,16 +91,20 @@ func refused(e *llm.Error) *Problem {
 	return p
 }
 
-// write sends the problem.
-func (p *Problem) write(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", "application/problem+json")
+// SetHeader sets the headers that clients act on.
+func (p *Problem) SetHeader(h http.Header) {
 	if p.retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retry.Seconds()))))
 	}
 	if p.Status == http.StatusUnauthorized {
 		h.Set("WWW-Authenticate", `Bearer realm="isogloss admin"`)
 	}
+}
+
+// write sends the problem.
+func (p *Problem) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	p.SetHeader(w.Header())
 	w.WriteHeader(p.Status)
 	_ = json.MarshalWrite(w, p) // the client may have disconnected
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/scim"
 )
 
 // operations serves the admin port: metrics, explain and, with a store, the admin API.
@@ -32,10 +33,12 @@ func (o *operations) handler() http.Handler {
 	mux.Handle("POST "+explainPath, o.guard(serveExplain(o.gateway)))
 	mux.Handle("GET "+modelsPath, o.guard(serveModels(o.gateway)))
 	if s := o.stores; s.store != nil {
-		mux.Handle("/api/", admin.New(admin.Options{
+		options := admin.Options{
 			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,
 			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
-		}))
+		}
+		mux.Handle("/api/", admin.New(options))
+		mux.Handle("/scim/", scim.New(scim.Options{Guard: admin.NewGuard(options), Store: s.store, Issuers: o.current.scimIssuers}))
 	}
 	return mux
 }
@@ -57,7 +60,11 @@ func (o *operations) guard(h http.Handler) http.Handler {
 		return access.WithoutPages(h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := o.current.Operator(r); err != nil {
+		operator, err := o.current.Operator(r)
+		if err == nil {
+			err = operator.MayOperate(access.AdminAPI)
+		}
+		if err != nil {
 			http.Error(w, err.Message, err.HTTPStatus())
 			return
 		}

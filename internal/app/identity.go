@@ -11,6 +11,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/identity"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/scim"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -38,6 +39,9 @@ func newVerifier(issuers []config.Issuer) (*identity.Verifier, error) {
 	list := make([]identity.Issuer, len(issuers))
 	for i, c := range issuers {
 		list[i] = identity.Issuer{URL: c.URL, Audiences: c.Audiences, Clients: c.Clients, JWKS: c.JWKS, CA: c.CA, Name: c.Name}
+		if s := c.SCIM; s != nil {
+			list[i].SCIM = identity.SCIM{Claim: s.Claim, Attribute: s.Attribute, Required: s.Required}
+		}
 		for _, r := range c.Rules {
 			rule, err := newRule(r)
 			if err != nil {
@@ -78,4 +82,15 @@ func newRule(r config.IdentityRule) (identity.Rule, error) {
 		out.When = append(out.When, identity.Condition{Claim: c.Name, Values: []string{c.Value}})
 	}
 	return out, nil
+}
+
+// scimIssuers returns the issuers that manage their people by SCIM.
+func (c *current) scimIssuers() (list []scim.Issuer) {
+	cfg, _ := c.config()
+	for _, i := range cfg.Identity {
+		if i.SCIM != nil {
+			list = append(list, scim.Issuer{URL: i.URL, Path: i.SCIM.Path})
+		}
+	}
+	return list
 }

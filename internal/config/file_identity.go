@@ -59,10 +59,33 @@ type issuerFile struct {
 	// Claim that is stored and shown as the name of a person. The default is none: people
 	// are shown by an id.
 	Name string `key:"name" example:"email"`
+	// Management of people by the identity provider with SCIM 2.0. Off unless written;
+	// `scim: {}` has the defaults.
+	SCIM scimFile `key:"scim"`
 	// Who is admitted. The first rule that matches a token holds; a token that none
 	// matches is refused.
 	Rules []ruleFile `key:"rules"`
 }
+
+// scimFile is the management of people by their identity provider, with SCIM 2.0 on the
+// admin port. People whom it removes lose access at once. It requires a store.
+type scimFile struct {
+	at
+	// Path of the endpoints. The default is `/scim/v2`. Each issuer needs its own.
+	Path string `key:"path" example:"/scim/v2"`
+	// Claim of the tokens that names the SCIM user. The default is `sub`.
+	Claim string `key:"claim" example:"oid"`
+	// Attribute of the SCIM user that has the value of the claim. The default is
+	// externalId.
+	Attribute scimAttributeName `key:"attribute" example:"userName"`
+	// Whether people are admitted only if SCIM has created their user. The default,
+	// false, also admits people of whom SCIM does not know.
+	Required bool `key:"required" example:"true"`
+}
+
+type scimAttributeName string
+
+func (scimAttributeName) options() []string { return []string{"externalId", "userName"} }
 
 // ruleFile is what people get whose claims match.
 type ruleFile struct {

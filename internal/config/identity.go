@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +18,16 @@ type Issuer struct {
 	JWKS      string // URL or file; empty: from discovery
 	CA        string // file
 	Name      string // claim
+	SCIM      *SCIM  // nil: off
 	Rules     []IdentityRule
+}
+
+// SCIM is how an identity provider manages its people.
+type SCIM struct {
+	Path      string // of the endpoints
+	Claim     string // of a token
+	Attribute string // of the SCIM user that the claim names
+	Required  bool   // people without a SCIM user are refused
 }
 
 // IdentityRule admits the people whose claims match.
@@ -44,7 +54,7 @@ type Budget struct {
 type Claim struct{ Name, Value string }
 
 func (f *identityFile) resolve(dir string, store bool, ps *Problems) (issuers []Issuer) {
-	seen := map[string]bool{}
+	seen, paths := map[string]bool{}, map[string]bool{}
 	for i := range f.Issuers {
 		raw := &f.Issuers[i]
 		raw.check(ps)
@@ -56,12 +66,29 @@ func (f *identityFile) resolve(dir string, store bool, ps *Problems) (issuers []
 		if out.JWKS != "" && !strings.Contains(out.JWKS, "://") {
 			out.JWKS = relativeTo(dir, out.JWKS)
 		}
+		if raw.has("scim") {
+			out.SCIM = raw.SCIM.resolve(store, paths, ps)
+		}
 		for j := range raw.Rules {
 			out.Rules = append(out.Rules, raw.Rules[j].resolve(dir, store, ps))
 		}
 		issuers = append(issuers, out)
 	}
 	return issuers
+}
+
+func (f *scimFile) resolve(store bool, paths map[string]bool, ps *Problems) *SCIM {
+	out := SCIM{Path: or(f.Path, "/scim/v2"), Claim: or(f.Claim, "sub"), Attribute: string(or(f.Attribute, "externalId")), Required: f.Required}
+	switch {
+	case !store:
+		ps.add(f.node, "requires a store; write store, or remove scim")
+	case !strings.HasPrefix(out.Path, "/scim/") || path.Clean(out.Path) != out.Path:
+		ps.addKey(&f.at, "path", "%q is not a path below /scim; write one such as /scim/v2", f.node.writtenAt("path", out.Path))
+	case paths[out.Path]:
+		ps.addKey(&f.at, "path", "is the path of another issuer; write another one, such as /scim/okta/v2")
+	}
+	paths[out.Path] = true
+	return &out
 }
 
 func (f *issuerFile) check(ps *Problems) {

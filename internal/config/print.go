@@ -35,6 +35,9 @@ func (c Config) String() string {
 	}
 	for _, i := range c.Identity {
 		line("identity %s rules=%d", i.URL, len(i.Rules))
+		if s := i.SCIM; s != nil {
+			line("  scim %s claim=%s attribute=%s required=%t", s.Path, s.Claim, s.Attribute, s.Required)
+		}
 	}
 	if s := c.SignIn; s != nil {
 		line("sign_in %s admin=%s issuer=%s client=%s", s.URL, s.Admin, s.Issuer, s.Client)

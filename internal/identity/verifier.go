@@ -33,7 +33,15 @@ type Issuer struct {
 	JWKS      string   // URL or file of the keys; empty: from discovery
 	CA        string   // file with the CA of the issuer's servers; empty: the system's
 	Name      string   // claim that is shown as the person's name; empty: none
-	Rules     []Rule   // the first one that matches holds
+	SCIM      SCIM
+	Rules     []Rule // the first one that matches holds
+}
+
+// SCIM says which SCIM user a token names.
+type SCIM struct {
+	Claim     string // empty: the issuer does not use SCIM
+	Attribute string // of the user
+	Required  bool   // only people who have a user are admitted
 }
 
 // Verifier verifies tokens. It is safe for concurrent use.
@@ -204,7 +212,12 @@ func (i *issuer) person(t *oidc.IDToken, c claims, rule *Rule, why string) *acce
 	if i.Name != "" {
 		name = c.text(i.Name)
 	}
+	scim := ""
+	if i.SCIM.Claim != "" {
+		scim = access.SCIMName(t.Issuer, i.SCIM.Attribute, c.text(i.SCIM.Claim))
+	}
 	p := access.NewPerson(access.Record{
+		SCIMName: scim, SCIMRequired: i.SCIM.Required,
 		ID: access.PersonID(g.Org, t.Issuer, t.Subject), Name: name, Org: g.Org, Team: g.Team,
 		Models: g.Models, Endpoints: g.Endpoints, Criticality: g.Criticality, Limit: g.Limit,
 	}, g.Role, g.describe(why), t.Expiry)

@@ -110,7 +110,10 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 		if err != nil && s.kind.is(err, duplicate) {
 			return ErrExists
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return saveSCIM(ctx, c, r)
 	})
 }
 
@@ -161,9 +164,14 @@ func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Reco
 		if err := checkOrgAndTeam(ctx, c, org, r.Team); err != nil {
 			return err
 		}
-		return c.exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
+		err = c.exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
 			limit_requests = $10, limit_tokens = $11, limit_concurrency = $12, budget = $13, budget_window = $14, budgets = $15 WHERE id = $1`,
 			append([]any{id, revision}, fields...)...)
+		if err != nil {
+			return err
+		}
+		r.ID, r.Org = id, org
+		return saveSCIM(ctx, c, r)
 	})
 }
 

@@ -22,6 +22,7 @@ const (
 	COALESCE(t.limit_requests, 0), COALESCE(t.limit_tokens, 0), COALESCE(t.limit_concurrency, 0), COALESCE(t.budget, 0), COALESCE(t.budget_window, 0), COALESCE(substr(t.budgets, 1, 256), ''),
 	o.limit_requests, o.limit_tokens, o.limit_concurrency, o.budget, o.budget_window, substr(o.budgets, 1, 256),
 	COALESCE(t.blocked, FALSE), o.blocked,
+	substr(k.scim_name, 1, 256), k.scim_required, k.removed,
 	k.revision, COALESCE(t.top, 0), o.top`
 	recordJoins  = ` JOIN orgs o ON o.id = k.org LEFT JOIN teams t ON t.org = k.org AND t.id = k.team `
 	recordTables = `keys k` + recordJoins
@@ -31,6 +32,7 @@ const (
 type keyColumns struct {
 	record                     access.Record
 	created, expires, revoked  int64
+	removed                    int64
 	models, endpoints, network string
 	digests                    [2]digest
 	revision, team, org        int64 // of the last change of the key, its team and its organisation
@@ -64,7 +66,7 @@ func scanRecord(c conn, row scan, more ...any) (access.Record, error) {
 	dest = append(dest, limitDest(&r.Limit)...)
 	dest = append(dest, limitDest(&r.TeamLimit)...)
 	dest = append(dest, limitDest(&r.OrgLimit)...)
-	dest = append(dest, &r.TeamBlocked, &r.OrgBlocked, &s.revision, &s.team, &s.org)
+	dest = append(dest, &r.TeamBlocked, &r.OrgBlocked, &r.SCIMName, &r.SCIMRequired, &s.removed, &s.revision, &s.team, &s.org)
 	if err := row(append(dest, more...)...); err != nil {
 		return access.Record{}, err
 	}
@@ -78,6 +80,7 @@ func scanRecord(c conn, row scan, more ...any) (access.Record, error) {
 func (s *keyColumns) finish() (err error) {
 	r := &s.record
 	r.Created, r.Expires, r.Revoked = fromNanos(s.created), fromNanos(s.expires), fromNanos(s.revoked)
+	r.Removed = fromNanos(s.removed)
 	r.Revision = max(s.revision, s.team, s.org)
 	for _, d := range s.digests {
 		if len(d.sum) == sha256.Size {

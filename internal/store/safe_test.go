@@ -169,6 +169,9 @@ func TestGrants(t *testing.T) {
 	no(t, err)
 	_, err = s.RevokeKey(bg(), "k1", noon)
 	no(t, err)
+	_, err = s.SavePerson(bg(), personIn("default", "ann", "n", false))
+	no(t, err)
+	putUser(t, s, "u1", "", "n", false, 0)
 	if errs := callAll(s, 0); !allFail(errs) {
 		t.Errorf("calls succeed after their deadline: %v", errs)
 	}
@@ -182,7 +185,7 @@ func TestGrants(t *testing.T) {
 	_, err = s.Usage(bg(), UsageQuery{GroupBy: []Group{ByTag("team")}})
 	no(t, err)
 	no(t, s.Audit(bg(), Entry{At: noon, Actor: "op"}))
-	if v, err := s.VerifyAudit(bg()); err != nil || v.Entries != 1 {
+	if v, err := s.VerifyAudit(bg()); err != nil || v.Entries != 2 {
 		t.Error(v, err)
 	}
 	for _, statement := range []string{

@@ -1,0 +1,175 @@
+package scim
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/store"
+)
+
+// query is a set of conditions and their arguments. Conditions are constants; what clients send is
+// always an argument.
+type query struct {
+	conditions []string
+	args       []any
+}
+
+func (q *query) add(before string, arg any, after string) {
+	q.args = append(q.args, arg)
+	q.conditions = append(q.conditions, before+"$"+strconv.Itoa(len(q.args))+after)
+}
+
+// query reads the filter of a request. columns has the column of each attribute.
+func (r *request) query(columns map[string]string) (query, error) {
+	var q query
+	text := r.URL.Query().Get("filter")
+	if text == "" {
+		return q, nil
+	}
+	terms, err := parseFilter(text)
+	if err != nil {
+		return q, err
+	}
+	for _, t := range terms {
+		column := columns[t.attribute]
+		switch column {
+		case "":
+			return q, invalid(invalidFilter, "the filter names an attribute that cannot be searched")
+		case "user_name", "name":
+			q.add(column+" = ", strings.ToLower(t.value), "")
+		case "active":
+			q.add("active = ", strings.EqualFold(t.value, "true"), "")
+		case "member":
+			q.add("id IN (SELECT group_id FROM scim_members WHERE user_id = ", t.value, ")")
+		default:
+			q.add(column+" = ", t.value, "")
+		}
+	}
+	return q, nil
+}
+
+// where returns the conditions with those of a directory.
+func (q *query) where(d directory) string {
+	q.add("issuer = ", d.issuer, "")
+	q.add("org = ", d.org, "")
+	return " WHERE " + strings.Join(q.conditions, " AND ")
+}
+
+// readUsers returns a page of users and the number of all.
+func readUsers(ctx context.Context, c store.Conn, d directory, q query, p page) (out []*user, total int, err error) {
+	q.conditions = append(q.conditions[:len(q.conditions):len(q.conditions)], "deleted = 0")
+	return readPage[user](ctx, c, "scim_users", d, q, p)
+}
+
+// readPage returns a page of resources and the number of all.
+func readPage[T any](ctx context.Context, c store.Conn, table string, d directory, q query, p page) (out []*T, total int, err error) {
+	from := ` FROM ` + table + q.where(d)
+	if err := c.Row(ctx, `SELECT count(*)`+from, q.args...)(&total); err != nil {
+		return nil, 0, err
+	}
+	err = c.Rows(ctx, func(scan func(...any) error) error {
+		one, err := readData[T](scan)
+		out = append(out, one)
+		return err
+	}, `SELECT data`+from+` ORDER BY id LIMIT `+strconv.Itoa(p.count)+` OFFSET `+strconv.Itoa(p.start-1), q.args...)
+	return out, total, err
+}
+
+// readData reads a resource from the column data.
+func readData[T any](scan func(...any) error) (*T, error) {
+	var text string
+	if err := scan(&text); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, errMissing
+		}
+		return nil, err
+	}
+	one := new(T)
+	return one, json.Unmarshal([]byte(text), one)
+}
+
+func readUser(ctx context.Context, c store.Conn, d directory, id string) (*user, error) {
+	return readData[user](c.Row(ctx, `SELECT data FROM scim_users WHERE id = $1 AND issuer = $2 AND org = $3 AND deleted = 0`, id, d.issuer, d.org))
+}
+
+func insertUser(ctx context.Context, c store.Conn, d directory, u *user) error {
+	var count int
+	if err := c.Row(ctx, `SELECT count(*) FROM scim_users WHERE issuer = $1 AND org = $2 AND deleted = 0`, d.issuer, d.org)(&count); err != nil {
+		return err
+	}
+	if count >= maxUsers {
+		return full("a directory may have %d users", maxUsers)
+	}
+	text, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	err = c.Exec(ctx, `INSERT INTO scim_users (id, issuer, org, user_name, external_id, active, deleted, data) VALUES ($1, $2, $3, $4, $5, $6, 0, $7)`,
+		u.ID, d.issuer, d.org, strings.ToLower(u.UserName), u.ExternalID, u.Active, string(text))
+	if err != nil {
+		return err
+	}
+	return nameUser(ctx, c, d, u)
+}
+
+func updateUser(ctx context.Context, c store.Conn, d directory, u *user) error {
+	text, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	err = c.Exec(ctx, `UPDATE scim_users SET user_name = $2, external_id = $3, active = $4, data = $5 WHERE id = $1`,
+		u.ID, strings.ToLower(u.UserName), u.ExternalID, u.Active, string(text))
+	if err != nil {
+		return err
+	}
+	return nameUser(ctx, c, d, u)
+}
+
+// maxNames is how many names of a user are kept.
+const maxNames = 10
+
+// nameUser gives a user its names. Earlier names stay: a token with one of them may still be valid.
+// A name that another user had moves.
+func nameUser(ctx context.Context, c store.Conn, d directory, u *user) error {
+	now := time.Now().UnixNano()
+	for _, n := range []string{access.SCIMName(d.issuer, access.ExternalID, u.ExternalID), access.SCIMName(d.issuer, access.UserName, u.UserName)} {
+		if n == "" {
+			continue
+		}
+		err := c.Exec(ctx, `INSERT INTO scim_names (name, org, user_id, given) VALUES ($1, $2, $3, $4)
+			ON CONFLICT (name, org) DO UPDATE SET user_id = excluded.user_id, given = excluded.given`, n, d.org, u.ID, now)
+		if err != nil {
+			return err
+		}
+	}
+	return c.Exec(ctx, `DELETE FROM scim_names WHERE user_id = $1 AND name NOT IN (SELECT name FROM scim_names WHERE user_id = $1 ORDER BY given DESC LIMIT `+strconv.Itoa(maxNames)+`)`, u.ID)
+}
+
+// removeUser deletes a user except for its names, which keep the person out. Only the names of the
+// last maxUsers deleted users are kept.
+func removeUser(ctx context.Context, c store.Conn, d directory, id string) error {
+	if _, err := readUser(ctx, c, d, id); err != nil {
+		return err
+	}
+	err := c.Exec(ctx, `UPDATE scim_users SET user_name = '', external_id = '', data = '', active = FALSE, deleted = $2 WHERE id = $1`, id, time.Now().UnixNano())
+	if err != nil {
+		return err
+	}
+	if err := c.Exec(ctx, `DELETE FROM scim_members WHERE user_id = $1`, id); err != nil {
+		return err
+	}
+	oldest := `(SELECT id FROM scim_users WHERE issuer = $1 AND org = $2 AND deleted > 0 ORDER BY deleted DESC LIMIT 100 OFFSET ` + strconv.Itoa(maxUsers) + `)`
+	for _, statement := range []string{`DELETE FROM scim_names WHERE user_id IN ` + oldest, `DELETE FROM scim_users WHERE id IN ` + oldest} {
+		if err := c.Exec(ctx, statement, d.issuer, d.org); err != nil {
+			return err
+		}
+	}
+	return nil
+}
