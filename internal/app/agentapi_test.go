@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
@@ -246,6 +247,19 @@ keys: [%s]
 	made := keys.must(t, quota.Limit{Budget: 2 * usage.Dollar})
 	if u, raw := read(one, made.Text); raw.status != http.StatusOK || *u.Extra.Limit != 200 || u.Limits[0].Group != "total" || !strings.Contains(raw.body, `"resets_at":null`) {
 		t.Errorf("a key of the store: %+v", raw)
+	}
+	limited, err := keys.Create(t.Context(), access.Record{Name: "limited", Org: "o1", Models: []string{"*"}, Endpoints: []string{"usage"}, Created: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{usagePath: http.StatusOK, settingsPath: http.StatusForbidden} {
+		if got := one.call(t, http.MethodGet, path, limited.Text, ""); got.status != want {
+			t.Errorf("a key for one endpoint: %s: %+v, want %d", path, got, want)
+		}
+	}
+	lost := start(t, strings.Replace(configuration("three"), redis.URL, "redis://127.0.0.1:1", 1), quick())
+	if _, raw := read(lost, ann); raw.status != 529 || !strings.Contains(raw.body, "usage_unavailable") || raw.header.Get("Retry-After") == "" {
+		t.Errorf("without Redis: %+v", raw)
 	}
 }
 

@@ -74,3 +74,17 @@ func TestPublicHandler(t *testing.T) {
 		}
 	}
 }
+
+func TestPathsBefore(t *testing.T) {
+	says := func(text string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(text)) })
+	}
+	h := Public{BasePath: "/llm"}.Handler(Paths{"/a/b": says("own")}.Before(says("rest")))
+	for path, want := range map[string]string{"/llm/a/b": "own", "/llm/a/b?c": "own", "/llm/a/b/": "rest", "/llm/a%2Fb": "rest", "/llm/a": "rest", "/ready": "rest"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		if got := w.Body.String(); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
