@@ -3,6 +3,7 @@ package billing
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/spool"
@@ -115,10 +116,18 @@ func (a *Account) reserve(ctx context.Context, from []quota.Account, extension i
 func limitReached(why *quota.Refusal) *llm.Error {
 	if why.Reason == quota.Budget {
 		return &llm.Error{Kind: llm.Quota, Code: llm.BudgetExceeded, RetryAfter: why.RetryAfter,
-			Message: "the " + why.Budget.Name() + " of " + why.Account + " does not cover this request; ask its operator for more, or send a smaller one"}
+			Message: "the " + why.Budget.Name() + " of " + owner(why.Account) + " does not cover this request; ask its operator for more, or send a smaller one"}
 	}
 	return &llm.Error{Kind: llm.RateLimit, Code: "rate_limit_" + string(why.Reason), RetryAfter: why.RetryAfter,
-		Message: "the limit of " + why.Account + " on " + string(why.Reason) + " is reached; wait, or ask its operator for more"}
+		Message: "the limit of " + owner(why.Account) + " on " + string(why.Reason) + " is reached; wait, or ask its operator for more"}
+}
+
+// owner returns how an error names an account. The id of a person tells the person nothing.
+func owner(account string) string {
+	if strings.HasPrefix(account, "key:person_") {
+		return "your account"
+	}
+	return account
 }
 
 // Extend reserves more output if the response has grown beyond its reservation. It fails if

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/safeurl"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
@@ -22,7 +23,7 @@ func (a *alertsFile) resolve(ps *Problems) Alerts {
 	if a.node == nil || a.node.kind == null {
 		return Alerts{}
 	}
-	if u, err := url.Parse(a.URL.Reveal()); err != nil || u.Host == "" || u.User != nil || !httpsOrLocal(u) {
+	if u, err := url.Parse(a.URL.Reveal()); err != nil || u.Host == "" || u.User != nil || !safeurl.IsSafe(u) {
 		ps.addKey(&a.at, "url", "is not an https URL without a user name; write one such as \"https://hooks.example.com/${HOOK}\"")
 	}
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(a.Secret.Reveal(), "whsec_"))

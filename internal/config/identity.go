@@ -2,12 +2,13 @@ package config
 
 import (
 	"maps"
-	"net"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/safeurl"
 )
 
 // Issuer is an identity provider whose tokens are accepted.
@@ -113,14 +114,9 @@ func (a *at) checkIdentityURL(key, value string, ps *Problems) {
 		ps.addKey(a, key, "%q is not the URL of an identity provider; write one such as https://idp.example.com/realms/main", a.node.writtenAt(key, value))
 	case u.User != nil:
 		ps.addKey(a, key, "holds a user name or password; remove it")
-	case !httpsOrLocal(u):
+	case !safeurl.IsSafe(u):
 		ps.addKey(a, key, "%q is not https; write an https URL", a.node.writtenAt(key, value))
 	}
-}
-
-// httpsOrLocal reports whether nobody can read what is sent to an address on the way.
-func httpsOrLocal(u *url.URL) bool {
-	return u.Scheme == "https" || u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
 }
 
 // budgets returns the budgets of a rule. A budget of 0 is none.

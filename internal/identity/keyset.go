@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -20,6 +19,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/isogloss-gateway/isogloss/internal/safeurl"
 )
 
 const (
@@ -295,12 +296,10 @@ func CheckURL(text string) error {
 		return fmt.Errorf("%q is not a URL", text)
 	case u.User != nil:
 		return errors.New("the URL has a user name or password")
-	case u.Scheme == "https":
-		return nil
-	case u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()):
-		return nil
+	case !safeurl.IsSafe(u):
+		return fmt.Errorf("%q is not https", text)
 	}
-	return fmt.Errorf("%q is not https", text)
+	return nil
 }
 
 // NewClient returns the HTTP client for an issuer whose servers have certificates of a CA; an empty

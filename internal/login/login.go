@@ -8,13 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
+
+	"github.com/isogloss-gateway/isogloss/internal/safeurl"
 )
 
 const (
@@ -212,10 +213,10 @@ func clean(gateway string) (string, error) {
 	switch {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "":
 		return "", fmt.Errorf("%q is not the URL of a gateway; write one such as https://gateway.example.com", gateway)
-	case u.Scheme == "https", u.Scheme == "http" && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()):
-		return strings.TrimSuffix(u.String(), "/"), nil
+	case !safeurl.IsSafe(u):
+		return "", fmt.Errorf("%q is not https; tokens are sent over plain HTTP only to this machine", gateway)
 	}
-	return "", fmt.Errorf("%q is not https; tokens are sent over plain HTTP only to this machine", gateway)
+	return strings.TrimSuffix(u.String(), "/"), nil
 }
 
 func origin(address string) string {
