@@ -18,7 +18,7 @@ func spoofedHeaders() []string {
 		Forwarded X-Real-IP True-Client-IP CF-Connecting-IP X-Client-IP X-Cluster-Client-IP X-Envoy-External-Address Via X-Original-URL X-Rewrite-URL X-HTTP-Method-Override
 		Cookie Proxy-Authorization Proxy-Connection Keep-Alive TE Trailer Api-Key X-Auth-Token X-Amz-Security-Token OpenAI-Organization OpenAI-Project
 		X-Operator-Token x-operator-token X_Operator_Token X_Forwarded_For X-Goog-User-Project X-Google-Api-Key Ocp-Apim-Subscription-Key Origin Referer Range If-None-Match
-		Isogloss-Target Isogloss-Attempts Isogloss-Upstream-Request-Id X-User X-Remote-User X-Authenticated-User Remote-User X-Original-Host X-Host Max-Forwards`)
+		Isogloss-Target Isogloss-Attempts Isogloss-Upstream-Request-Id Isogloss-Tags X-User X-Remote-User X-Authenticated-User Remote-User X-Original-Host X-Host Max-Forwards`)
 }
 
 // lanes are the ways of a request through the gateway.
@@ -50,7 +50,7 @@ func headerAttacks() (all []attack) {
 	}
 	for name, value := range injections() {
 		q := generate("chat", testrig.Chat, "chat").request("full")
-		for _, header := range []string{"X-Request-Id", "Isogloss-Criticality", "Isogloss-Fidelity-Mode", "Idempotency-Key", "Traceparent", "Anthropic-Version", "OpenAI-Beta"} {
+		for _, header := range []string{"X-Request-Id", "Isogloss-Criticality", "Isogloss-Fidelity-Mode", "Isogloss-Tags", "Idempotency-Key", "Traceparent", "Anthropic-Version", "OpenAI-Beta"} {
 			q.headers = []string{header, value}
 			all = append(all, attack{name: "inject/" + header + "/" + name, do: sends(q), holds: []oracle{cleanHeader}})
 		}

@@ -115,6 +115,20 @@ func TestLabelsOfOtherRoutes(t *testing.T) {
 	}
 }
 
+// TestLabelsOfForwardedPaths checks that a forwarded path has the labels of the header alone: its body is
+// not read.
+func TestLabelsOfForwardedPaths(t *testing.T) {
+	books := newLedger(t)
+	g := newGateway(t, books.use, listSpeech, recording(usage.LabelRules{Users: usage.PlainUsers}))
+	g.up.Answer(upstreamtest.JSON(http.StatusOK, `{}`))
+	if resp, got, _ := g.post(t, speechPath, `{"user":"u-1","tags":{"a":"b"}}`, "Isogloss-Tags", "team=search"); resp.StatusCode != http.StatusOK {
+		t.Fatal(got)
+	}
+	if got, want := books.one(t, g).Labels, (usage.Labels{Tags: tags("team", "search")}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 // TestNoLedgerReadsNoLabels checks that labels are not collected without a ledger.
 func TestNoLedgerReadsNoLabels(t *testing.T) {
 	g := newGateway(t)
