@@ -220,6 +220,20 @@ func TestWebPages(t *testing.T) {
 	}
 }
 
+// TestStoreDown checks that a request gets 503 while the store is down, so that the provider sends it
+// again.
+func TestStoreDown(t *testing.T) {
+	w := newWorld(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
+	id := w.user("ann")
+	w.must(w.store.Close())
+	for _, what := range []string{"GET /v2/Users", "GET /v2/Users/" + id, "DELETE /v2/Users/" + id} {
+		if g := w.want(503, what, ""); g.header.Get("Retry-After") == "" {
+			t.Errorf("%s: no Retry-After", what)
+		}
+	}
+	w.want(503, "POST /v2/Users", `{"userName":"bob"}`)
+}
+
 // FuzzPatch checks that no body of a PATCH makes it panic, and that a user stays valid.
 func FuzzPatch(f *testing.F) {
 	for _, seed := range []string{
