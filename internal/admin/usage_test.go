@@ -88,7 +88,7 @@ func TestLabels(t *testing.T) {
 			}
 		}
 	}
-	document := string(w.send("", "GET", "/api/openapi.json", "").body)
+	document := w.send("", "GET", "/api/openapi.json", "").body
 	for _, want := range []string{`"items":{"type":"string","pattern":"^(hour|day|org|team|key|model|target|user|tag:[a-z0-9_.-]{1,32})$"}`, `"name":"tag"`, `"TagView"`} {
 		if !strings.Contains(document, want) {
 			t.Errorf("the document has no %s", want)
