@@ -77,7 +77,7 @@ func addLabels(ctx context.Context, c conn, rows []usage.Row) error {
 	for i := range rows {
 		r := &rows[i]
 		for _, l := range admitted.CountedAs(day(r), labels.Of(&r.Labels)) {
-			sumsOf(hours, labelKey{l, hoursKey{r.Org, hourOf(r.Began), r.Team, r.Key, r.Model, r.Target}}).add(*r)
+			sumsOf(hours, labelKey{l, hoursKey{r.Org, hourOf(r.Began), r.Team, r.Key, r.Model, r.Target}}).add(r)
 		}
 	}
 	return addLabelHours(ctx, c, hours)

@@ -32,7 +32,7 @@ type sums struct {
 	cost                         int64
 }
 
-func (t *sums) add(r usage.Row) {
+func (t *sums) add(r *usage.Row) {
 	t.requests++
 	if r.Cost != nil {
 		t.cost += int64(*r.Cost)
@@ -55,7 +55,8 @@ func minuteOf(t time.Time) int64 { return nanos(t) / int64(time.Minute) }
 // addSums adds rows to the sums, in a fixed order like the rows.
 func addSums(ctx context.Context, c conn, log string, rows []usage.Row) error {
 	hours, spent, minutes, logs := map[hoursKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}
-	for _, r := range rows {
+	for i := range rows {
+		r := &rows[i]
 		hour := hourOf(r.Began)
 		sumsOf(hours, hoursKey{r.Org, hour, r.Team, r.Key, r.Model, r.Target}).add(r)
 		for _, account := range r.Accounts() {
