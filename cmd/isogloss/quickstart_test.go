@@ -31,6 +31,9 @@ func TestQuickstart(t *testing.T) { follow(t, "docs/quickstart.md", 10) }
 // TestKeysPage follows the page about keys in the same way.
 func TestKeysPage(t *testing.T) { follow(t, "docs/operations/keys.md", 10) }
 
+// TestBudgetsPage follows the page about budgets in the same way.
+func TestBudgetsPage(t *testing.T) { follow(t, "docs/operations/budgets.md", 4) }
+
 // TestCapturePage follows the page about captures in the same way.
 func TestCapturePage(t *testing.T) { follow(t, "docs/capture.md", 8) }
 
