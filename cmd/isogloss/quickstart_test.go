@@ -34,6 +34,9 @@ func TestKeysPage(t *testing.T) { follow(t, "docs/operations/keys.md", 10) }
 // TestTagsPage follows the page about tags in the same way.
 func TestTagsPage(t *testing.T) { follow(t, "docs/operations/tags.md", 5) }
 
+// TestBudgetsPage follows the page about budgets in the same way.
+func TestBudgetsPage(t *testing.T) { follow(t, "docs/operations/budgets.md", 4) }
+
 // TestCapturePage follows the page about captures in the same way.
 func TestCapturePage(t *testing.T) { follow(t, "docs/capture.md", 8) }
 

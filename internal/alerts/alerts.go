@@ -96,7 +96,7 @@ func (s *Sender) deliverNext(ctx context.Context) bool {
 	}
 	logger := s.o.Logger.With("alert", a.ID, "account", a.Account)
 	if a.Tries == 1 {
-		logger.Warn("budget threshold passed", "name", a.Name, "threshold", a.Threshold, "budget", a.Budget.Decimal(), "window", a.Window.String(), "spent", a.Spent.Decimal())
+		logger.Warn("budget threshold passed", "threshold", a.Threshold, "budget", a.Budget.Decimal(), "window", a.Window.String(), "spent", a.Spent.Decimal())
 	}
 	err = s.send(ctx, a)
 	stopped := ctx.Err() != nil

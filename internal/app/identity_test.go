@@ -15,8 +15,10 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
 const testIssuer = "https://idp.example.com/realms/main"
@@ -159,6 +161,30 @@ func TestExplainToken(t *testing.T) {
 	} {
 		if got, err := o.ExplainToken(t.Context(), token.Reveal()+"\n"); err != nil || !strings.HasPrefix(got, want) {
 			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+}
+
+// TestBudgetsOfARule checks that one budget of a rule and several of them become limits.
+func TestBudgetsOfARule(t *testing.T) {
+	for text, want := range map[string]quota.Limit{
+		"budget: 50, window: 720h": {Budget: 50 * usage.Dollar, Window: 720 * time.Hour},
+		"budget: 0":                {},
+		"budgets: [{ budget: 5, window: 24h }, { budget: 50, window: 720h }, { budget: 500 }]": {Budget: 5 * usage.Dollar, Window: 24 * time.Hour, More: "50000000000/2592000000000000 500000000000/0"},
+	} {
+		file := filepath.Join(t.TempDir(), "isogloss.yaml")
+		configuration := "store: sqlite\nidentity: { issuers: [{ issuer: https://idp.example.com, audiences: [a], rules: [{ " + text + " }] }] }\n" +
+			"providers: { up: { protocol: openai-chat, base_url: http://127.0.0.1:1/v1 } }\nmodels: { m: { targets: [up/m] } }\n"
+		if err := os.WriteFile(file, []byte(configuration), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := Options{Config: file, Env: noEnvironment}.LoadConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, err := newRule(cfg.Identity[0].Rules[0])
+		if err != nil || rule.Grant.Limit != want {
+			t.Errorf("%s: %+v, %v", text, rule.Grant.Limit, err)
 		}
 	}
 }
