@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // TestFilters checks that filters select only what they name, whatever text they have.
@@ -122,7 +122,7 @@ func TestFull(t *testing.T) {
 	w := newWorld(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
 	fill := func(insert string, n int) {
 		t.Helper()
-		_, err := w.store.Provision(t.Context(), func(ctx context.Context, c store.Conn) (string, error) {
+		_, err := w.store.Provision(t.Context(), func(ctx context.Context, c db.Conn) (string, error) {
 			return "", c.Exec(ctx, fmt.Sprintf(`WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < %d) `, n)+insert)
 		})
 		w.must(err)
