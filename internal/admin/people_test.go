@@ -14,7 +14,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/identity"
-	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 const peopleIssuer = "https://idp.example.com"
@@ -115,7 +115,7 @@ func (w *world) lockOut(group string) {
 	w.must(err)
 	_, err = w.store.RevokeKey(ctx, revoked.ID, time.Now())
 	w.must(err)
-	_, err = w.store.Provision(ctx, func(ctx context.Context, c store.Conn) (string, error) {
+	_, err = w.store.Provision(ctx, func(ctx context.Context, c db.Conn) (string, error) {
 		err := c.Exec(ctx, `INSERT INTO scim_users (id, issuer, org, user_name, external_id, active, deleted, data) VALUES ($1, $2, 'a', $1, $1, FALSE, 0, '')`, group, peopleIssuer)
 		if err != nil {
 			return "", err

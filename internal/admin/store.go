@@ -10,7 +10,7 @@ import (
 // storeProblem returns the problem of an error from a store.
 func storeProblem(err error, kind, id string) error {
 	var p *Problem
-	var own *store.Error
+	var own store.Error
 	switch {
 	case err == nil:
 		return nil

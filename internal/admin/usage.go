@@ -110,7 +110,7 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 	sums, err := s.Ledger.Usage(ctx, store.UsageQuery{
 		From: in.From, To: in.To, Org: in.Org, Team: in.Team, Key: in.Key, Model: in.Model, Target: in.Target, User: in.User, Tag: in.tag(), GroupBy: in.Group,
 	})
-	var own *store.Error
+	var own store.Error
 	switch {
 	case errors.As(err, &own):
 		return nil, invalid("query.group", "%s", own.Error())

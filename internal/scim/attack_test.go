@@ -12,7 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 )
 
@@ -124,7 +124,7 @@ func TestFull(t *testing.T) {
 	fill := func(insert string, n int) {
 		t.Helper()
 		for from := 1; from <= n; from += 5000 { // a statement may take a few seconds
-			_, err := w.store.Provision(t.Context(), func(ctx context.Context, c store.Conn) (string, error) {
+			_, err := w.store.Provision(t.Context(), func(ctx context.Context, c db.Conn) (string, error) {
 				return "", c.Exec(ctx, fmt.Sprintf(`WITH RECURSIVE s(n) AS (SELECT %d UNION ALL SELECT n + 1 FROM s WHERE n < %d) `, from, min(n, from+4999))+insert)
 			})
 			w.must(err)

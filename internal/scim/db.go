@@ -11,7 +11,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // query is a set of conditions and their arguments. Conditions are constants; what clients send is
@@ -63,18 +63,18 @@ func (q *query) where(d directory) string {
 }
 
 // readUsers returns a page of users and the number of all.
-func readUsers(ctx context.Context, c store.Conn, d directory, q query, p page) (out []*user, total int, err error) {
+func readUsers(ctx context.Context, c db.Conn, d directory, q query, p page) (out []*user, total int, err error) {
 	q.conditions = append(q.conditions[:len(q.conditions):len(q.conditions)], "deleted = 0")
 	return readPage[user](ctx, c, "scim_users", d, q, p)
 }
 
 // readPage returns a page of resources and the number of all.
-func readPage[T any](ctx context.Context, c store.Conn, table string, d directory, q query, p page) (out []*T, total int, err error) {
+func readPage[T any](ctx context.Context, c db.Conn, table string, d directory, q query, p page) (out []*T, total int, err error) {
 	from := ` FROM ` + table + q.where(d)
 	if err := c.Row(ctx, `SELECT count(*)`+from, q.args...)(&total); err != nil {
 		return nil, 0, err
 	}
-	err = c.Rows(ctx, func(scan func(...any) error) error {
+	err = c.Rows(ctx, func(scan db.Scan) error {
 		one, err := readData[T](scan)
 		out = append(out, one)
 		return err
@@ -83,7 +83,7 @@ func readPage[T any](ctx context.Context, c store.Conn, table string, d director
 }
 
 // readData reads a resource from the column data.
-func readData[T any](scan func(...any) error) (*T, error) {
+func readData[T any](scan db.Scan) (*T, error) {
 	var text string
 	if err := scan(&text); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
@@ -95,11 +95,11 @@ func readData[T any](scan func(...any) error) (*T, error) {
 	return one, json.Unmarshal([]byte(text), one)
 }
 
-func readUser(ctx context.Context, c store.Conn, d directory, id string) (*user, error) {
+func readUser(ctx context.Context, c db.Conn, d directory, id string) (*user, error) {
 	return readData[user](c.Row(ctx, `SELECT data FROM scim_users WHERE id = $1 AND issuer = $2 AND org = $3 AND deleted = 0`, id, d.issuer, d.org))
 }
 
-func insertUser(ctx context.Context, c store.Conn, d directory, u *user) error {
+func insertUser(ctx context.Context, c db.Conn, d directory, u *user) error {
 	var count int
 	if err := c.Row(ctx, `SELECT count(*) FROM scim_users WHERE issuer = $1 AND org = $2 AND deleted = 0`, d.issuer, d.org)(&count); err != nil {
 		return err
@@ -119,7 +119,7 @@ func insertUser(ctx context.Context, c store.Conn, d directory, u *user) error {
 	return nameUser(ctx, c, d, u)
 }
 
-func updateUser(ctx context.Context, c store.Conn, d directory, u *user) error {
+func updateUser(ctx context.Context, c db.Conn, d directory, u *user) error {
 	text, err := json.Marshal(u)
 	if err != nil {
 		return err
@@ -137,7 +137,7 @@ const maxNames = 10
 
 // nameUser gives a user its names. Earlier names stay: a token with one of them may still be valid.
 // A name that another user had moves.
-func nameUser(ctx context.Context, c store.Conn, d directory, u *user) error {
+func nameUser(ctx context.Context, c db.Conn, d directory, u *user) error {
 	now := time.Now().UnixNano()
 	for _, n := range []string{access.SCIMName(d.issuer, access.ExternalID, u.ExternalID), access.SCIMName(d.issuer, access.UserName, u.UserName)} {
 		if n == "" {
@@ -154,7 +154,7 @@ func nameUser(ctx context.Context, c store.Conn, d directory, u *user) error {
 
 // removeUser deletes a user except for its names, which keep the person out. Only the names of the
 // last maxUsers deleted users are kept.
-func removeUser(ctx context.Context, c store.Conn, d directory, id string) error {
+func removeUser(ctx context.Context, c db.Conn, d directory, id string) error {
 	if _, err := readUser(ctx, c, d, id); err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ var errMissing = admin.NewProblem(http.StatusNotFound, "not_found", "there is no
 // asProblem returns the problem of an error of the store.
 func asProblem(err error) error {
 	var p *admin.Problem
-	var own *store.Error
+	var own store.Error
 	switch {
 	case errors.As(err, &p):
 		return p

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 
-	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 const groupSchema = "urn:ietf:params:scim:schemas:core:2.0:Group"
@@ -109,7 +109,7 @@ func (s *server) listGroups(r *request) (int, any, error) {
 	}
 	var out []any
 	var total int
-	err = s.Store.Read(r.Context(), func(ctx context.Context, c store.Conn) error {
+	err = s.Store.Read(r.Context(), func(ctx context.Context, c db.Conn) error {
 		out = nil
 		found, count, err := readPage[group](ctx, c, "scim_groups", r.dir, q, p)
 		total = count
@@ -146,7 +146,7 @@ func (s *server) getGroup(r *request) (int, any, error) {
 
 // group reads the group of a request.
 func (s *server) group(r *request, withMembers bool) (g *group, err error) {
-	err = s.Store.Read(r.Context(), func(ctx context.Context, c store.Conn) error {
+	err = s.Store.Read(r.Context(), func(ctx context.Context, c db.Conn) error {
 		if g, err = readGroup(ctx, c, r.dir, r.id); err != nil || !withMembers {
 			return err
 		}
@@ -169,7 +169,7 @@ func (s *server) createGroup(r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	err = s.provision(r, "scim-group:"+g.ID, nil, g, func(ctx context.Context, c store.Conn) (string, error) {
+	err = s.provision(r, "scim-group:"+g.ID, nil, g, func(ctx context.Context, c db.Conn) (string, error) {
 		return "", insertGroup(ctx, c, r.dir, g, members)
 	})
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *server) editGroup(r *request, read func(map[string]any) ([]change, erro
 	if err != nil {
 		return err
 	}
-	return s.provision(r, "scim-group:"+r.id, before, after, func(ctx context.Context, c store.Conn) (string, error) {
+	return s.provision(r, "scim-group:"+r.id, before, after, func(ctx context.Context, c db.Conn) (string, error) {
 		old, err := readGroup(ctx, c, r.dir, r.id) // again: it may have changed
 		if err != nil {
 			return "", err
@@ -242,7 +242,7 @@ func (s *server) deleteGroup(r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	err = s.provision(r, "scim-group:"+r.id, before, nil, func(ctx context.Context, c store.Conn) (string, error) {
+	err = s.provision(r, "scim-group:"+r.id, before, nil, func(ctx context.Context, c db.Conn) (string, error) {
 		if err := c.Exec(ctx, `DELETE FROM scim_members WHERE group_id = $1`, r.id); err != nil {
 			return "", err
 		}
@@ -251,13 +251,13 @@ func (s *server) deleteGroup(r *request) (int, any, error) {
 	return http.StatusNoContent, nil, err
 }
 
-func readGroup(ctx context.Context, c store.Conn, d directory, id string) (*group, error) {
+func readGroup(ctx context.Context, c db.Conn, d directory, id string) (*group, error) {
 	return readData[group](c.Row(ctx, `SELECT data FROM scim_groups WHERE id = $1 AND issuer = $2 AND org = $3`, id, d.issuer, d.org))
 }
 
-func (g *group) readMembers(ctx context.Context, c store.Conn) error {
+func (g *group) readMembers(ctx context.Context, c db.Conn) error {
 	g.Members = nil
-	return c.Rows(ctx, func(scan func(...any) error) error {
+	return c.Rows(ctx, func(scan db.Scan) error {
 		var m ref
 		err := scan(&m.Value)
 		g.Members = append(g.Members, m)
@@ -265,7 +265,7 @@ func (g *group) readMembers(ctx context.Context, c store.Conn) error {
 	}, `SELECT user_id FROM scim_members WHERE group_id = $1 ORDER BY user_id`, g.ID)
 }
 
-func insertGroup(ctx context.Context, c store.Conn, d directory, g *group, members []memberChange) error {
+func insertGroup(ctx context.Context, c db.Conn, d directory, g *group, members []memberChange) error {
 	var count int
 	if err := c.Row(ctx, `SELECT count(*) FROM scim_groups WHERE issuer = $1 AND org = $2`, d.issuer, d.org)(&count); err != nil {
 		return err
@@ -285,7 +285,7 @@ func insertGroup(ctx context.Context, c store.Conn, d directory, g *group, membe
 	return g.changeMembers(ctx, c, d, members)
 }
 
-func updateGroup(ctx context.Context, c store.Conn, d directory, g *group, members []memberChange) error {
+func updateGroup(ctx context.Context, c db.Conn, d directory, g *group, members []memberChange) error {
 	text, err := g.data()
 	if err != nil {
 		return err
@@ -306,7 +306,7 @@ func (g *group) data() (string, error) {
 }
 
 // changeMembers stores changes of the members and checks the limits.
-func (g *group) changeMembers(ctx context.Context, c store.Conn, d directory, changes []memberChange) error {
+func (g *group) changeMembers(ctx context.Context, c db.Conn, d directory, changes []memberChange) error {
 	for _, m := range changes {
 		if m.clear {
 			if err := c.Exec(ctx, `DELETE FROM scim_members WHERE group_id = $1`, g.ID); err != nil {
@@ -340,7 +340,7 @@ func (g *group) changeMembers(ctx context.Context, c store.Conn, d directory, ch
 }
 
 // addMembers adds users of the directory.
-func (g *group) addMembers(ctx context.Context, c store.Conn, d directory, ids []string) error {
+func (g *group) addMembers(ctx context.Context, c db.Conn, d directory, ids []string) error {
 	wanted := map[string]bool{}
 	for _, id := range ids {
 		wanted[id] = true

@@ -19,6 +19,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/admin"
 	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // Limits of requests and directories.
@@ -41,8 +42,8 @@ const (
 
 // Store has the users and groups. A *store.Store implements it.
 type Store interface {
-	Read(ctx context.Context, do func(context.Context, store.Conn) error) error
-	Provision(ctx context.Context, do func(context.Context, store.Conn) (user string, err error)) ([]store.Account, error)
+	Read(ctx context.Context, do func(context.Context, db.Conn) error) error
+	Provision(ctx context.Context, do func(context.Context, db.Conn) (user string, err error)) ([]store.Account, error)
 }
 
 // Issuer is an identity provider that may manage its people.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 const userSchema = "urn:ietf:params:scim:schemas:core:2.0:User"
@@ -211,7 +212,7 @@ func (s *server) listUsers(r *request) (int, any, error) {
 	}
 	var found []*user
 	var total int
-	err = s.Store.Read(r.Context(), func(ctx context.Context, c store.Conn) (err error) {
+	err = s.Store.Read(r.Context(), func(ctx context.Context, c db.Conn) (err error) {
 		found, total, err = readUsers(ctx, c, r.dir, q, p)
 		return err
 	})
@@ -240,7 +241,7 @@ func (s *server) getUser(r *request) (int, any, error) {
 
 // user reads the user of a request.
 func (s *server) user(r *request) (u *user, err error) {
-	err = s.Store.Read(r.Context(), func(ctx context.Context, c store.Conn) error {
+	err = s.Store.Read(r.Context(), func(ctx context.Context, c db.Conn) error {
 		u, err = readUser(ctx, c, r.dir, r.id)
 		return err
 	})
@@ -260,7 +261,7 @@ func (s *server) createUser(r *request) (int, any, error) {
 	if err := u.apply(changes); err != nil {
 		return 0, nil, err
 	}
-	err = s.provision(r, "scim-user:"+u.ID, nil, u, func(ctx context.Context, c store.Conn) (string, error) {
+	err = s.provision(r, "scim-user:"+u.ID, nil, u, func(ctx context.Context, c db.Conn) (string, error) {
 		return u.ID, insertUser(ctx, c, r.dir, u)
 	})
 	return http.StatusCreated, u.at(r), err
@@ -300,7 +301,7 @@ func (s *server) editUser(r *request, read func(map[string]any) ([]change, error
 	if err != nil {
 		return 0, nil, err
 	}
-	err = s.provision(r, "scim-user:"+r.id, before, after, func(ctx context.Context, c store.Conn) (string, error) {
+	err = s.provision(r, "scim-user:"+r.id, before, after, func(ctx context.Context, c db.Conn) (string, error) {
 		old, err := readUser(ctx, c, r.dir, r.id) // again: it may have changed
 		if err != nil {
 			return "", err
@@ -318,7 +319,7 @@ func (s *server) deleteUser(r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	err = s.provision(r, "scim-user:"+r.id, before, nil, func(ctx context.Context, c store.Conn) (string, error) {
+	err = s.provision(r, "scim-user:"+r.id, before, nil, func(ctx context.Context, c db.Conn) (string, error) {
 		return r.id, removeUser(ctx, c, r.dir, r.id)
 	})
 	return http.StatusNoContent, nil, err
@@ -326,7 +327,7 @@ func (s *server) deleteUser(r *request) (int, any, error) {
 
 // provision makes a change, with an entry in the audit log before it and one for each account that
 // it has removed or restored.
-func (s *server) provision(r *request, object string, before, after any, do func(context.Context, store.Conn) (string, error)) error {
+func (s *server) provision(r *request, object string, before, after any, do func(context.Context, db.Conn) (string, error)) error {
 	var changed []store.Account
 	err := s.Guard.Change(r.Context(), r.call, object, before, after, func(ctx context.Context) (err error) {
 		if changed, err = s.Store.Provision(ctx, do); err != nil {

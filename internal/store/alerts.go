@@ -14,6 +14,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -53,7 +54,7 @@ func (m mark) amount() usage.Money {
 // raiseAlerts writes an alert for each threshold that the accounts of the rows have passed, and a mark
 // that lasts for the window of the budget. It runs in the transaction that adds the rows to the sums,
 // so that each alert is written exactly once.
-func (s *Store) raiseAlerts(ctx context.Context, c conn, rows []usage.Row) error {
+func (s *Store) raiseAlerts(ctx context.Context, c db.Conn, rows []usage.Row) error {
 	if len(s.thresholds) == 0 {
 		return nil
 	}
@@ -69,10 +70,8 @@ func (s *Store) raiseAlerts(ctx context.Context, c conn, rows []usage.Row) error
 	if err != nil {
 		return err
 	}
-	if c.kind.lock != "" { // a transaction that has counted another row of an account must be seen
-		if err := c.exec(ctx, c.kind.lock, list); err != nil {
-			return err
-		}
+	if err := c.Lock(ctx, list); err != nil { // a transaction that has counted another row of an account must be seen
+		return err
 	}
 	now := time.Now()
 	passed, err := readMarks(ctx, c, list, now)
@@ -111,41 +110,41 @@ func sinceWindow(now time.Time, window time.Duration) time.Time {
 }
 
 // raise writes the alerts of one budget.
-func raise(ctx context.Context, c conn, o owner, b budget.Budget, thresholds []int, now time.Time) error {
-	var w where
-	parts, err := w.spentSince(o.account, sinceWindow(now, b.Window))
+func raise(ctx context.Context, c db.Conn, o owner, b budget.Budget, thresholds []int, now time.Time) error {
+	var w db.Where
+	parts, err := spentQuery(&w, o.account, sinceWindow(now, b.Window))
 	if err != nil {
 		return err
 	}
 	var spent int64
-	if err := c.row(ctx, `SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM (`+parts+`) parts`, w.args...).Scan(&spent); err != nil {
+	if err := c.Row(ctx, `SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM (`+parts+`) parts`, w.Args...)(&spent); err != nil {
 		return err
 	}
 	until := int64(math.MaxInt64)
 	if b.Window > 0 {
 		until = now.Add(b.Window).UnixNano()
 	}
-	marks := insert{
-		head: `INSERT INTO alert_marks (account, span, budget, threshold, until) VALUES `,
-		tail: ` ON CONFLICT (account, span, budget, threshold) DO UPDATE SET until = excluded.until`,
+	marks := db.Insert{
+		Head: `INSERT INTO alert_marks (account, span, budget, threshold, until) VALUES `,
+		Tail: ` ON CONFLICT (account, span, budget, threshold) DO UPDATE SET until = excluded.until`,
 	}
-	alerts := insert{head: `INSERT INTO alerts (id, created, account, name, org, team, span, budget, spent, threshold, tries, due, ended, delivered) VALUES `}
+	alerts := db.Insert{Head: `INSERT INTO alerts (id, created, account, name, org, team, span, budget, spent, threshold, tries, due, ended, delivered) VALUES `}
 	for _, percent := range thresholds {
 		if usage.Money(spent) < (mark{o.account, b, percent}).amount() {
 			break
 		}
-		marks.rows = append(marks.rows, []any{o.account, int64(b.Window), int64(b.Amount), int64(percent), until})
-		alerts.rows = append(alerts.rows, []any{"msg_" + rand.Text(), now.UnixNano(), o.account, o.name, o.org, o.team, int64(b.Window), int64(b.Amount), spent, int64(percent),
+		marks.Rows = append(marks.Rows, []any{o.account, int64(b.Window), int64(b.Amount), int64(percent), until})
+		alerts.Rows = append(alerts.Rows, []any{"msg_" + rand.Text(), now.UnixNano(), o.account, o.name, o.org, o.team, int64(b.Window), int64(b.Amount), spent, int64(percent),
 			int64(0), now.UnixNano(), int64(0), false})
 	}
-	if err := marks.run(ctx, c); err != nil {
+	if err := marks.Run(ctx, c); err != nil {
 		return err
 	}
-	return alerts.run(ctx, c)
+	return alerts.Run(ctx, c)
 }
 
 // readOwners returns those of the rows' accounts that have budgets now, ordered by account.
-func readOwners(ctx context.Context, c conn, rows []usage.Row) (owners []owner, err error) {
+func readOwners(ctx context.Context, c db.Conn, rows []usage.Row) (owners []owner, err error) {
 	keys, teams, orgs, pairs := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range rows {
 		r := &rows[i]
@@ -160,8 +159,8 @@ func readOwners(ctx context.Context, c conn, rows []usage.Row) (owners []owner, 
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	add := func(kind string) func(row scan) error {
-		return func(row scan) error {
+	add := func(kind string) func(row db.Scan) error {
+		return func(row db.Scan) error {
 			var o owner
 			var id string
 			var l quota.Limit
@@ -182,41 +181,41 @@ func readOwners(ctx context.Context, c conn, rows []usage.Row) (owners []owner, 
 			return nil, err
 		}
 	}
-	err = c.rows(ctx, add("key"), `SELECT id, name, org, COALESCE(team, ''), `+columns+` FROM keys WHERE id IN (`+c.kind.list+`)`+with, lists[0])
+	err = c.Rows(ctx, add("key"), `SELECT id, name, org, COALESCE(team, ''), `+columns+` FROM keys WHERE id IN (`+c.List()+`)`+with, lists[0])
 	if err != nil {
 		return nil, err
 	}
-	err = c.rows(ctx, add("org"), `SELECT id, name, id, '', `+columns+` FROM orgs WHERE id IN (`+c.kind.list+`)`+with, lists[2])
+	err = c.Rows(ctx, add("org"), `SELECT id, name, id, '', `+columns+` FROM orgs WHERE id IN (`+c.List()+`)`+with, lists[2])
 	if err != nil {
 		return nil, err
 	}
-	err = c.rows(ctx, add("team"), `SELECT org || '/' || id, name, org, id, `+columns+` FROM teams WHERE org IN (`+c.kind.list+`) AND id IN (`+
-		strings.Replace(c.kind.list, "$1", "$2", 1)+`)`+with, lists[2], lists[1])
+	err = c.Rows(ctx, add("team"), `SELECT org || '/' || id, name, org, id, `+columns+` FROM teams WHERE org IN (`+c.List()+`) AND id IN (`+
+		strings.Replace(c.List(), "$1", "$2", 1)+`)`+with, lists[2], lists[1])
 	slices.SortFunc(owners, func(a, b owner) int { return cmp.Compare(a.account, b.account) })
 	return owners, err
 }
 
 // readMarks returns the thresholds of accounts that were passed and cause no alert until later.
-func readMarks(ctx context.Context, c conn, accounts string, now time.Time) (map[mark]bool, error) {
+func readMarks(ctx context.Context, c db.Conn, accounts string, now time.Time) (map[mark]bool, error) {
 	passed := map[mark]bool{}
-	return passed, c.rows(ctx, func(row scan) error {
+	return passed, c.Rows(ctx, func(row db.Scan) error {
 		var m mark
 		err := row(&m.account, &m.budget.Window, &m.budget.Amount, &m.threshold)
 		passed[m] = true
 		return err
-	}, `SELECT account, span, budget, threshold FROM alert_marks WHERE account IN (`+c.kind.list+`) AND until > $2`, accounts, now.UnixNano())
+	}, `SELECT account, span, budget, threshold FROM alert_marks WHERE account IN (`+c.List()+`) AND until > $2`, accounts, now.UnixNano())
 }
 
 // spentAtMost returns what accounts have spent since the begin of an hour.
-func spentAtMost(ctx context.Context, c conn, accounts string, since time.Time) (map[string]usage.Money, error) {
+func spentAtMost(ctx context.Context, c db.Conn, accounts string, since time.Time) (map[string]usage.Money, error) {
 	sums := map[string]usage.Money{}
-	return sums, c.rows(ctx, func(row scan) error {
+	return sums, c.Rows(ctx, func(row db.Scan) error {
 		var account string
 		var cost int64
 		err := row(&account, &cost)
 		sums[account] = usage.Money(cost)
 		return err
-	}, `SELECT account, CAST(sum(cost) AS BIGINT) FROM spent WHERE account IN (`+c.kind.list+`) AND hour >= $2 GROUP BY account`, accounts, hourOf(since))
+	}, `SELECT account, CAST(sum(cost) AS BIGINT) FROM spent WHERE account IN (`+c.List()+`) AND hour >= $2 GROUP BY account`, accounts, hourOf(since))
 }
 
 const alertColumns = `id, created, account, name, org, team, span, budget, spent, threshold, tries`
@@ -224,12 +223,12 @@ const alertColumns = `id, created, account, name, org, team, span, budget, spent
 // ClaimAlert returns an alert that is due, or false if there is none. No other node gets it before the
 // lease ends.
 func (s *Store) ClaimAlert(ctx context.Context, lease time.Duration) (a Alert, found bool, err error) {
-	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		now := time.Now()
 		var created int64
-		err := c.row(ctx, `UPDATE alerts SET due = $1, tries = tries + 1 WHERE ended = 0 AND due <= $2 AND id =
-			(SELECT id FROM alerts WHERE ended = 0 AND due <= $2 ORDER BY due LIMIT 1) RETURNING `+alertColumns, now.Add(lease).UnixNano(), now.UnixNano()).
-			Scan(&a.ID, &created, &a.Account, &a.Name, &a.Org, &a.Team, &a.Window, &a.Budget, &a.Spent, &a.Threshold, &a.Tries)
+		err := c.Row(ctx, `UPDATE alerts SET due = $1, tries = tries + 1 WHERE ended = 0 AND due <= $2 AND id =
+			(SELECT id FROM alerts WHERE ended = 0 AND due <= $2 ORDER BY due LIMIT 1) RETURNING `+alertColumns, now.Add(lease).UnixNano(), now.UnixNano())(
+			&a.ID, &created, &a.Account, &a.Name, &a.Org, &a.Team, &a.Window, &a.Budget, &a.Spent, &a.Threshold, &a.Tries)
 		a.Created, found = fromNanos(created), err == nil
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -246,21 +245,21 @@ const keptAlerts = 30 * 24 * time.Hour
 // claimed the alert since.
 func (s *Store) EndAlert(ctx context.Context, a Alert, delivered bool) error {
 	now := time.Now()
-	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
-		if err := c.exec(ctx, `UPDATE alerts SET ended = $1, delivered = $2 WHERE id = $3 AND tries = $4 AND ended = 0`, now.UnixNano(), delivered, a.ID, int64(a.Tries)); err != nil {
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+		if err := c.Exec(ctx, `UPDATE alerts SET ended = $1, delivered = $2 WHERE id = $3 AND tries = $4 AND ended = 0`, now.UnixNano(), delivered, a.ID, int64(a.Tries)); err != nil {
 			return err
 		}
 		old := now.Add(-keptAlerts).UnixNano()
-		if err := c.exec(ctx, `DELETE FROM alerts WHERE ended > 0 AND ended < $1`, old); err != nil {
+		if err := c.Exec(ctx, `DELETE FROM alerts WHERE ended > 0 AND ended < $1`, old); err != nil {
 			return err
 		}
-		return c.exec(ctx, `DELETE FROM alert_marks WHERE until < $1`, old)
+		return c.Exec(ctx, `DELETE FROM alert_marks WHERE until < $1`, old)
 	})
 }
 
 // RetryAlert records that a claimed alert is to be tried again.
 func (s *Store) RetryAlert(ctx context.Context, a Alert, due time.Time) error {
-	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
-		return c.exec(ctx, `UPDATE alerts SET due = $1 WHERE id = $2 AND tries = $3 AND ended = 0`, due.UnixNano(), a.ID, int64(a.Tries))
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+		return c.Exec(ctx, `UPDATE alerts SET due = $1 WHERE id = $2 AND tries = $3 AND ended = 0`, due.UnixNano(), a.ID, int64(a.Tries))
 	})
 }

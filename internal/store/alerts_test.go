@@ -12,6 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -40,9 +41,9 @@ func newSpender(t testing.TB, s *Store, key, team, org quota.Limit) {
 // alerts returns all alerts, as account, budget and threshold, in order.
 func alerts(t testing.TB, s *Store) (list []string) {
 	t.Helper()
-	no(t, s.readOnly(t.Context(), func(ctx context.Context, c conn) error {
+	no(t, s.db.Read(t.Context(), func(ctx context.Context, c db.Conn) error {
 		list = nil
-		return c.rows(ctx, func(row scan) error {
+		return c.Rows(ctx, func(row db.Scan) error {
 			var a Alert
 			err := row(&a.Account, &a.Budget, &a.Threshold, &a.Spent)
 			list = append(list, fmt.Sprint(a.Account, " ", int64(a.Budget), " ", a.Threshold))
@@ -113,10 +114,10 @@ func TestAlertsAreWrittenOnce(t *testing.T) {
 func TestAlertsAtTheLastRow(t *testing.T) {
 	s := opened(t, database(t), Options{Migrate: true, Thresholds: []int{100}})
 	newSpender(t, s, budgetsOf(t, budget.Budget{Amount: 20, Window: 24 * time.Hour}), quota.Limit{}, quota.Limit{})
-	count := func(n int, then func(conn)) {
+	count := func(n int, then func(db.Conn)) {
 		r := spender(fmt.Sprint(n), time.Now().Add(-time.Duration(2*n+1)*time.Hour), 10)
 		r.Team, r.Org = "", fmt.Sprint("other", n) // only the key is shared
-		if err := s.readWrite(t.Context(), func(ctx context.Context, c conn) error {
+		if err := s.db.Write(t.Context(), func(ctx context.Context, c db.Conn) error {
 			if err := appendRows(ctx, c, fmt.Sprint(n), []usage.Row{r}); err != nil {
 				return err
 			}
@@ -131,10 +132,10 @@ func TestAlertsAtTheLastRow(t *testing.T) {
 	}
 	var second sync.WaitGroup
 	var counted atomic.Bool
-	count(0, func(c conn) {
-		second.Go(func() { count(1, func(conn) { counted.Store(true) }) })
+	count(0, func(c db.Conn) {
+		second.Go(func() { count(1, func(db.Conn) { counted.Store(true) }) })
 		for waiting := 0; waiting == 0 && !counted.Load(); {
-			no(t, c.row(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`).Scan(&waiting))
+			no(t, c.Row(t.Context(), `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`)(&waiting))
 		}
 	})
 	second.Wait()
@@ -170,9 +171,8 @@ func TestAlertsComeAgain(t *testing.T) {
 		spend(1)
 		spend(60, "key:k 100 80", "key:k 100 100")
 		spend(500)
-		no(t, s.readWrite(t.Context(), func(ctx context.Context, c conn) error { // an hour later
-			return c.exec(ctx, `UPDATE alert_marks SET until = until - $1`, int64(time.Hour))
-		}))
+		// An hour later.
+		no(t, execute(t.Context(), s, `UPDATE alert_marks SET until = until - $1`, int64(time.Hour)))
 		spend(0) // a request that costs nothing passes nothing
 		spend(1, "key:k 100 50", "key:k 100 80", "key:k 100 100")
 		spend(1)

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // Entry is an entry of the audit log.
@@ -47,23 +49,23 @@ func (s *Store) Audit(ctx context.Context, e Entry) error {
 		*text = bound(*text)
 	}
 	e.Detail = boundTo(e.Detail, maxDetail)
-	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		var before []byte
-		if err := c.row(ctx, `UPDATE audit_head SET n = n + 1 WHERE one = 1 RETURNING n, hash`).Scan(&e.N, &before); err != nil {
+		if err := c.Row(ctx, `UPDATE audit_head SET n = n + 1 WHERE one = 1 RETURNING n, hash`)(&e.N, &before); err != nil {
 			return err
 		}
 		e.Hash = e.hash(before)
 		args := []any{e.N, nanos(e.At), e.Actor, e.Org, e.Address, e.Action, e.Object, e.Before, e.After, e.Detail, e.Hash[:]}
-		if err := c.exec(ctx, `INSERT INTO audit (`+auditColumns+`) VALUES `+placeholders(1, len(args)), args...); err != nil {
+		if err := c.Exec(ctx, `INSERT INTO audit (`+auditColumns+`) VALUES `+db.Placeholders(1, len(args)), args...); err != nil {
 			return err
 		}
-		return c.exec(ctx, `UPDATE audit_head SET hash = $1 WHERE one = 1`, e.Hash[:])
+		return c.Exec(ctx, `UPDATE audit_head SET hash = $1 WHERE one = 1`, e.Hash[:])
 	})
 }
 
 const auditColumns = `n, at, actor, org, address, action, object, before, after, detail, hash`
 
-func scanEntry(row scan) (e Entry, err error) {
+func scanEntry(row db.Scan) (e Entry, err error) {
 	var at int64
 	var hash []byte
 	err = row(&e.N, &at, &e.Actor, &e.Org, &e.Address, &e.Action, &e.Object, &e.Before, &e.After, &e.Detail, &hash)
@@ -81,19 +83,19 @@ type AuditQuery struct {
 
 // AuditLog returns entries, newest first.
 func (s *Store) AuditLog(ctx context.Context, q AuditQuery) (list []Entry, err error) {
-	var w where
-	w.addIf(q.Org != "", "org = ", q.Org)
-	w.addIf(q.Actor != "", "actor = ", q.Actor)
-	w.addIf(q.Action != "", "action = ", q.Action)
-	w.addIf(q.Before != 0, "n < ", q.Before)
-	query := `SELECT ` + auditColumns + ` FROM audit` + w.text() + ` ORDER BY n DESC LIMIT ` + w.arg(clampLimit(q.Limit))
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	var w db.Where
+	w.AddIf(q.Org != "", "org = ", q.Org)
+	w.AddIf(q.Actor != "", "actor = ", q.Actor)
+	w.AddIf(q.Action != "", "action = ", q.Action)
+	w.AddIf(q.Before != 0, "n < ", q.Before)
+	query := `SELECT ` + auditColumns + ` FROM audit` + w.Text() + ` ORDER BY n DESC LIMIT ` + w.Arg(clampLimit(q.Limit))
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		list = nil
-		return c.rows(ctx, func(row scan) error {
+		return c.Rows(ctx, func(row db.Scan) error {
 			e, err := scanEntry(row)
 			list = append(list, e)
 			return err
-		}, query, w.args...)
+		}, query, w.Args...)
 	})
 	return list, err
 }
@@ -110,8 +112,8 @@ type Verdict struct {
 func (s *Store) VerifyAudit(ctx context.Context) (v Verdict, err error) {
 	var head int64
 	var want, hash []byte
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
-		return c.row(ctx, `SELECT n, hash FROM audit_head WHERE one = 1`).Scan(&head, &want)
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
+		return c.Row(ctx, `SELECT n, hash FROM audit_head WHERE one = 1`)(&head, &want)
 	})
 	if errors.Is(err, sql.ErrNoRows) { // the head was removed
 		return Verdict{Broken: 1}, nil
@@ -128,9 +130,9 @@ func (s *Store) VerifyAudit(ctx context.Context) (v Verdict, err error) {
 // verifyPage checks the next entries up to the head.
 func (s *Store) verifyPage(ctx context.Context, v *Verdict, hash []byte, head int64) ([]byte, error) {
 	start, first := v.Entries, hash
-	err := s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err := s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		*v, hash = Verdict{Entries: start}, first
-		return c.rows(ctx, func(row scan) error {
+		return c.Rows(ctx, func(row db.Scan) error {
 			e, err := scanEntry(row)
 			if err != nil || v.Broken != 0 {
 				return err

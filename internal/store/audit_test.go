@@ -55,8 +55,7 @@ func TestAudit(t *testing.T) {
 				if statement == "" {
 					continue
 				}
-				_, err := s.write.ExecContext(bg(), statement)
-				no(t, err)
+				no(t, execute(bg(), s, statement))
 				if statement == c.harm {
 					verdict(c.want, statement)
 				}

@@ -1,14 +1,18 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -116,16 +120,18 @@ func BenchmarkLarge(b *testing.B) {
 }
 
 func logSizes(b *testing.B, s *Store) {
-	if s.kind.name != "postgres" {
+	if !strings.Contains(b.Name(), "postgres") {
 		return
 	}
-	no(b, conn{s.read, &s.kind, s.log}.rows(bg(), func(row scan) error {
-		var name string
-		var table, indexes int64
-		err := row(&name, &table, &indexes)
-		b.Logf("%s: %d bytes, indexes %d", name, table, indexes)
-		return err
-	}, `SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class WHERE relname IN ('requests', 'attempts', 'spent', 'spent_minutes', 'hours')`))
+	no(b, s.db.Read(bg(), func(ctx context.Context, c db.Conn) error {
+		return c.Rows(ctx, func(row db.Scan) error {
+			var name string
+			var table, indexes int64
+			err := row(&name, &table, &indexes)
+			b.Logf("%s: %d bytes, indexes %d", name, table, indexes)
+			return err
+		}, `SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class WHERE relname IN ('requests', 'attempts', 'spent', 'spent_minutes', 'hours')`)
+	}))
 }
 
 func spent(b *testing.B, s *Store, account string, since time.Time) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -63,7 +64,7 @@ func boundTo(text string, most int) string {
 	if len(text) > most {
 		text = text[:most]
 	}
-	if storable(text) {
+	if db.Storable(text) {
 		return text
 	}
 	return strings.ReplaceAll(strings.ToValidUTF8(text, ""), "\x00", "")

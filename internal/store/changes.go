@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 const (
@@ -21,23 +22,20 @@ const (
 
 // nextRevision takes the next revision, for a change that adds this many keys. Taking it locks out
 // concurrent changes.
-func nextRevision(ctx context.Context, c conn, newKeys int64) (revision, keys int64, err error) {
-	err = c.row(ctx, `UPDATE revision SET revision = revision + 1, keys = keys + $1 WHERE one = 1 RETURNING revision, keys`, newKeys).Scan(&revision, &keys)
+func nextRevision(ctx context.Context, c db.Conn, newKeys int64) (revision, keys int64, err error) {
+	err = c.Row(ctx, `UPDATE revision SET revision = revision + 1, keys = keys + $1 WHERE one = 1 RETURNING revision, keys`, newKeys)(&revision, &keys)
 	if err == nil {
-		err = c.exec(ctx, `INSERT INTO marks (revision, mark) VALUES ($1, $2)`, revision, rand.Text())
+		err = c.Exec(ctx, `INSERT INTO marks (revision, mark) VALUES ($1, $2)`, revision, rand.Text())
 	}
 	if err == nil && revision%1000 == 0 {
-		err = c.exec(ctx, `DELETE FROM marks WHERE revision <= $1`, revision-keptMarks)
+		err = c.Exec(ctx, `DELETE FROM marks WHERE revision <= $1`, revision-keptMarks)
 	}
 	return revision, keys, err
 }
 
-// errFenced reports a server that is no longer the primary, or not yet.
-var errFenced = errors.New("the database accepts no writes: it is a standby, or was replaced by another server")
-
 // readMark returns the mark of a revision. It is empty if the revision has none.
-func readMark(ctx context.Context, c conn, revision int64) (mark string, err error) {
-	err = c.row(ctx, `SELECT substr(mark, 1, 64) FROM marks WHERE revision = $1`, revision).Scan(&mark)
+func readMark(ctx context.Context, c db.Conn, revision int64) (mark string, err error) {
+	err = c.Row(ctx, `SELECT substr(mark, 1, 64) FROM marks WHERE revision = $1`, revision)(&mark)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -48,15 +46,15 @@ func readMark(ctx context.Context, c conn, revision int64) (mark string, err err
 // cursor. If the store does not continue what the cursor was read from, it returns no changes but
 // Reset.
 func (s *Store) Changes(ctx context.Context, since access.Cursor, limit int) (out access.Changes, err error) {
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		out = access.Changes{Next: since}
 		last := access.Cursor{}
 		var fenced bool
-		if err := c.row(ctx, `SELECT revision, `+s.kind.fenced+` FROM revision WHERE one = 1`).Scan(&last.Revision, &fenced); err != nil {
+		if err := c.Row(ctx, `SELECT revision, `+c.Fenced()+` FROM revision WHERE one = 1`)(&last.Revision, &fenced); err != nil {
 			return err
 		}
 		if fenced { // it may lack changes that another server has
-			return errFenced
+			return db.ErrFenced
 		}
 		if last.Mark, err = readMark(ctx, c, last.Revision); err != nil {
 			return err
@@ -84,9 +82,9 @@ const tenantChanges = `SELECT substr(org, 1, 256), substr(team, 1, 256), top, bl
 	ORDER BY top LIMIT $3`
 
 // readChanges reads a page of the changes after a cursor, up to last.
-func readChanges(ctx context.Context, c conn, since, last access.Cursor, limit int64, out *access.Changes) error {
+func readChanges(ctx context.Context, c db.Conn, since, last access.Cursor, limit int64, out *access.Changes) error {
 	var at []int64 // the revisions of the keys' own changes
-	err := c.rows(ctx, func(row scan) error {
+	err := c.Rows(ctx, func(row db.Scan) error {
 		var own int64
 		r, err := scanRecord(c, row, &own)
 		r.Revision = min(r.Revision, last.Revision) // a forged one would hide later changes
@@ -96,7 +94,7 @@ func readChanges(ctx context.Context, c conn, since, last access.Cursor, limit i
 	if err != nil {
 		return err
 	}
-	err = c.rows(ctx, func(row scan) error {
+	err = c.Rows(ctx, func(row db.Scan) error {
 		var t access.Tenant
 		err := row(append([]any{&t.Org, &t.Team, &t.Revision, &t.Blocked}, limitDest(&t.Limit)...)...)
 		if checkLimit(t.Limit) != nil {
@@ -135,13 +133,13 @@ func (s *Store) KeysByID(ctx context.Context, ids []string) (keys []access.Recor
 	if err != nil {
 		return nil, err
 	}
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		keys = nil
-		return c.rows(ctx, func(row scan) error {
+		return c.Rows(ctx, func(row db.Scan) error {
 			r, err := scanRecord(c, row)
 			keys = append(keys, r)
 			return err
-		}, `SELECT `+recordColumns+` FROM `+recordTables+` WHERE k.id IN (`+s.kind.list+`)`, string(list))
+		}, `SELECT `+recordColumns+` FROM `+recordTables+` WHERE k.id IN (`+c.List()+`)`, string(list))
 	})
 	return keys, err
 }

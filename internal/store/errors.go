@@ -1,16 +1,16 @@
 package store
 
+import "github.com/isogloss-gateway/isogloss/internal/store/db"
+
 // Error is a mistake of the caller, with a message for the operator. It is not an error of the
 // database.
-type Error struct{ text string }
-
-func (e *Error) Error() string { return e.text }
+type Error = db.Error
 
 // Mistakes of callers. A key that does not exist is access.ErrUnknown.
 var (
-	ErrExists  = &Error{"the id exists already; choose another id"}
-	ErrNoOrg   = &Error{"there is no such organisation; create it first"}
-	ErrNoTeam  = &Error{"there is no such team in the organisation; create it first"}
-	ErrRevoked = &Error{"the key is revoked; create a new one"}
-	ErrTooWide = &Error{"the result has more than 10,000 groups; narrow the time range or group by less"}
+	ErrExists  = Error("the id exists already; choose another id")
+	ErrNoOrg   = Error("there is no such organisation; create it first")
+	ErrNoTeam  = Error("there is no such team in the organisation; create it first")
+	ErrRevoked = Error("the key is revoked; create a new one")
+	ErrTooWide = Error("the result has more than 10,000 groups; narrow the time range or group by less")
 )

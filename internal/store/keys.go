@@ -7,25 +7,25 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // Key returns the key with an id, or access.ErrUnknown.
 func (s *Store) Key(ctx context.Context, id string) (r access.Record, err error) {
-	if !storable(id) {
+	if !db.Storable(id) {
 		return r, access.ErrUnknown
 	}
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		r, err = readKey(ctx, c, id)
 		return err
 	})
 	return r, err
 }
 
-func readKey(ctx context.Context, c conn, id string) (access.Record, error) {
-	r, err := scanRecord(c, c.row(ctx, `SELECT `+recordColumns+` FROM `+recordTables+` WHERE k.id = $1`, id).Scan)
+func readKey(ctx context.Context, c db.Conn, id string) (access.Record, error) {
+	r, err := scanRecord(c, c.Row(ctx, `SELECT `+recordColumns+` FROM `+recordTables+` WHERE k.id = $1`, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, access.ErrUnknown
 	}
@@ -54,20 +54,20 @@ const MaxPerPage = 1000
 
 // Keys returns keys ordered by id, starting after the given id.
 func (s *Store) Keys(ctx context.Context, f KeyFilter, after string, limit int) (keys []access.Record, err error) {
-	var w where
-	w.add("k.id > ", after)
-	w.addIf(f.Org != "", "k.org = ", f.Org)
-	w.addIf(f.Team != "", "k.team = ", f.Team)
-	w.addIf(f.Who == Clients, "k.role = ", "")
-	w.addIf(f.Who == Operators, "k.role <> ", "")
-	query := `SELECT ` + recordColumns + ` FROM ` + recordTables + w.text() + ` ORDER BY k.id LIMIT ` + w.arg(clampLimit(limit))
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	var w db.Where
+	w.Add("k.id > ", after)
+	w.AddIf(f.Org != "", "k.org = ", f.Org)
+	w.AddIf(f.Team != "", "k.team = ", f.Team)
+	w.AddIf(f.Who == Clients, "k.role = ", "")
+	w.AddIf(f.Who == Operators, "k.role <> ", "")
+	query := `SELECT ` + recordColumns + ` FROM ` + recordTables + w.Text() + ` ORDER BY k.id LIMIT ` + w.Arg(clampLimit(limit))
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		keys = nil
-		return c.rows(ctx, func(row scan) error {
+		return c.Rows(ctx, func(row db.Scan) error {
 			r, err := scanRecord(c, row)
 			keys = append(keys, r)
 			return err
-		}, query, w.args...)
+		}, query, w.Args...)
 	})
 	return keys, err
 }
@@ -88,13 +88,13 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 		return ErrNoOrg
 	}
 	if n := len(r.Digests); n < 1 || n > 2 {
-		return &Error{"a key has one digest, or two while it is rotated"}
+		return Error("a key has one digest, or two while it is rotated")
 	}
 	fields, err := keyArgs(r)
 	if err != nil {
 		return err
 	}
-	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		if err := checkOrgAndTeam(ctx, c, r.Org, r.Team); err != nil {
 			return err
 		}
@@ -104,10 +104,10 @@ func (s *Store) CreateKey(ctx context.Context, r access.Record) error {
 		}
 		args := append([]any{r.ID, keys, revision, r.Org, string(r.Role), nanos(r.Created), nanos(r.Revoked)}, fields...)
 		args = append(args, digestArgs(r.Digests)...)
-		err = c.exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
+		err = c.Exec(ctx, `INSERT INTO keys (id, seq, revision, org, role, created, revoked,
 			name, team, expires, models, endpoints, networks, criticality, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, budgets,
-			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+placeholders(1, len(args)), args...)
-		if err != nil && s.kind.is(err, duplicate) {
+			pepper, digest, until, old_pepper, old_digest, old_until) VALUES `+db.Placeholders(1, len(args)), args...)
+		if err != nil && s.db.Is(err, db.Duplicate) {
 			return ErrExists
 		}
 		if err != nil {
@@ -124,18 +124,18 @@ const maxScopeBytes = 64 << 10
 func keyArgs(r access.Record) ([]any, error) {
 	models, err := toJSON(r.Models)
 	if err != nil {
-		return nil, &Error{"models: " + err.Error()}
+		return nil, Error("models: " + err.Error())
 	}
 	endpoints, err := toJSON(r.Endpoints)
 	if err != nil {
-		return nil, &Error{"endpoints: " + err.Error()}
+		return nil, Error("endpoints: " + err.Error())
 	}
 	networks, err := toJSON(r.Networks)
 	if err != nil {
-		return nil, &Error{"networks: " + err.Error()}
+		return nil, Error("networks: " + err.Error())
 	}
 	if len(models)+len(endpoints)+len(networks) > maxScopeBytes {
-		return nil, &Error{"the lists of models, endpoints and networks have more than 64 KiB; use patterns that end in *"}
+		return nil, Error("the lists of models, endpoints and networks have more than 64 KiB; use patterns that end in *")
 	}
 	var team any
 	if r.Team != "" {
@@ -152,7 +152,7 @@ func keyArgs(r access.Record) ([]any, error) {
 // and limit; other changes are ignored. Concurrent changes wait. edit may be called again after a
 // conflict with another transaction.
 func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Record) error) (r access.Record, err error) {
-	return s.editKey(ctx, id, func(ctx context.Context, c conn, r access.Record, revision int64) error {
+	return s.editKey(ctx, id, func(ctx context.Context, c db.Conn, r access.Record, revision int64) error {
 		org := r.Org // which edit cannot change
 		if err := edit(&r); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Reco
 		if err := checkOrgAndTeam(ctx, c, org, r.Team); err != nil {
 			return err
 		}
-		err = c.exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
+		err = c.Exec(ctx, `UPDATE keys SET revision = $2, name = $3, team = $4, expires = $5, models = $6, endpoints = $7, networks = $8, criticality = $9,
 			limit_requests = $10, limit_tokens = $11, limit_concurrency = $12, budget = $13, budget_window = $14, budgets = $15 WHERE id = $1`,
 			append([]any{id, revision}, fields...)...)
 		if err != nil {
@@ -177,20 +177,20 @@ func (s *Store) UpdateKey(ctx context.Context, id string, edit func(*access.Reco
 
 // RevokeKey revokes a key. Revoking it again keeps the first time.
 func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (access.Record, error) {
-	return s.editKey(ctx, id, func(ctx context.Context, c conn, _ access.Record, revision int64) error {
-		return c.exec(ctx, `UPDATE keys SET revision = $2, revoked = CASE WHEN revoked = 0 THEN $3 ELSE revoked END WHERE id = $1`, id, revision, nanos(at))
+	return s.editKey(ctx, id, func(ctx context.Context, c db.Conn, _ access.Record, revision int64) error {
+		return c.Exec(ctx, `UPDATE keys SET revision = $2, revoked = CASE WHEN revoked = 0 THEN $3 ELSE revoked END WHERE id = $1`, id, revision, nanos(at))
 	})
 }
 
 // RotateKey gives a key a new secret. The current secret stays valid until oldUntil; an older one
 // ends now.
 func (s *Store) RotateKey(ctx context.Context, id string, next access.Digest, oldUntil time.Time) (access.Record, error) {
-	return s.editKey(ctx, id, func(ctx context.Context, c conn, r access.Record, revision int64) error {
+	return s.editKey(ctx, id, func(ctx context.Context, c db.Conn, r access.Record, revision int64) error {
 		if !r.Revoked.IsZero() {
 			return ErrRevoked
 		}
 		if access.IsPerson(id) {
-			return &Error{"a person has no secret to rotate; tokens come from the identity provider"}
+			return Error("a person has no secret to rotate; tokens come from the identity provider")
 		}
 		digests := []access.Digest{next}
 		if len(r.Digests) > 0 {
@@ -200,18 +200,18 @@ func (s *Store) RotateKey(ctx context.Context, id string, next access.Digest, ol
 			}
 			digests = append(digests, old)
 		}
-		return c.exec(ctx, `UPDATE keys SET revision = $2, pepper = $3, digest = $4, until = $5, old_pepper = $6, old_digest = $7, old_until = $8 WHERE id = $1`,
+		return c.Exec(ctx, `UPDATE keys SET revision = $2, pepper = $3, digest = $4, until = $5, old_pepper = $6, old_digest = $7, old_until = $8 WHERE id = $1`,
 			append([]any{id, revision}, digestArgs(digests)...)...)
 	})
 }
 
 // editKey changes a key under the next revision and returns the result. Taking the revision locks
 // out concurrent changes.
-func (s *Store) editKey(ctx context.Context, id string, edit func(context.Context, conn, access.Record, int64) error) (r access.Record, err error) {
-	if !storable(id) {
+func (s *Store) editKey(ctx context.Context, id string, edit func(context.Context, db.Conn, access.Record, int64) error) (r access.Record, err error) {
+	if !db.Storable(id) {
 		return r, access.ErrUnknown
 	}
-	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		revision, _, err := nextRevision(ctx, c, 0)
 		if err != nil {
 			return err
@@ -230,15 +230,15 @@ func (s *Store) editKey(ctx context.Context, id string, edit func(context.Contex
 }
 
 // checkOrgAndTeam checks that an organisation and its team exist. They are never deleted.
-func checkOrgAndTeam(ctx context.Context, c conn, org, team string) error {
+func checkOrgAndTeam(ctx context.Context, c db.Conn, org, team string) error {
 	var one int
-	if err := c.row(ctx, `SELECT 1 FROM orgs WHERE id = $1`, org).Scan(&one); err != nil {
+	if err := c.Row(ctx, `SELECT 1 FROM orgs WHERE id = $1`, org)(&one); err != nil {
 		return noRow(err, ErrNoOrg)
 	}
 	if team == "" {
 		return nil
 	}
-	return noRow(c.row(ctx, `SELECT 1 FROM teams WHERE org = $1 AND id = $2`, org, team).Scan(&one), ErrNoTeam)
+	return noRow(c.Row(ctx, `SELECT 1 FROM teams WHERE org = $1 AND id = $2`, org, team)(&one), ErrNoTeam)
 }
 
 func noRow(err, instead error) error {
@@ -253,11 +253,8 @@ const maxText = 256
 
 // checkID rejects ambiguous ids: accounts are written ORG/TEAM.
 func checkID(what, id string) error {
-	if id == "" || len(id) > maxText/2 || !storable(id) || strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) }) {
-		return &Error{what + ": an id has 1 to 128 bytes, and no slash or control character"}
+	if id == "" || len(id) > maxText/2 || !db.Storable(id) || strings.ContainsFunc(id, func(r rune) bool { return r == '/' || unicode.IsControl(r) }) {
+		return Error(what + ": an id has 1 to 128 bytes, and no slash or control character")
 	}
 	return nil
 }
-
-// storable reports whether a database stores a text unchanged.
-func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }

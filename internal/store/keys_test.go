@@ -40,7 +40,7 @@ func TestKey(t *testing.T) {
 			"orphan":  s.CreateTeam(ctx, Team{Org: "nobody", ID: "blue"}),
 			"slash":   s.CreateTeam(ctx, Team{Org: "acme", ID: "b/c"}),
 		} {
-			var own *Error
+			var own Error
 			if !errors.As(err, &own) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -353,8 +353,7 @@ func TestChangesOfRestoredStore(t *testing.T) {
 		now := at(before).Next
 		// The last change is undone, as by a restore, and another one is made in its place.
 		for _, query := range []string{`DELETE FROM marks WHERE revision = (SELECT revision FROM revision)`, `UPDATE keys SET revoked = 0, revision = 3 WHERE id = 'k3'`, `UPDATE revision SET revision = revision - 1`} {
-			_, err := s.write.ExecContext(ctx, query)
-			no(t, err)
+			no(t, execute(ctx, s, query))
 		}
 		if c := at(now); !c.Reset || c.Next != before {
 			t.Errorf("a lower revision: %+v", c)

@@ -7,25 +7,26 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
 // appendLabels adds the labels of rows that are new.
-func appendLabels(ctx context.Context, c conn, rows []usage.Row) error {
-	in := insert{head: `INSERT INTO labels (request_id, label, value, began) VALUES `}
+func appendLabels(ctx context.Context, c db.Conn, rows []usage.Row) error {
+	in := db.Insert{Head: `INSERT INTO labels (request_id, label, value, began) VALUES `}
 	for i := range rows {
 		for _, l := range labels.Of(&rows[i].Labels) {
-			in.rows = append(in.rows, []any{rows[i].ID, l.Name, l.Value, nanos(rows[i].Began)})
+			in.Rows = append(in.Rows, []any{rows[i].ID, l.Name, l.Value, nanos(rows[i].Began)})
 		}
 	}
-	return in.run(ctx, c)
+	return in.Run(ctx, c)
 }
 
 // readLabels loads the labels of rows.
-func readLabels(ctx context.Context, c conn, rows []usage.Row) error {
+func readLabels(ctx context.Context, c db.Conn, rows []usage.Row) error {
 	w, in, places := whereIn(rows)
-	return c.rows(ctx, func(row scan) error {
+	return c.Rows(ctx, func(row db.Scan) error {
 		var id string
 		var l labels.Label
 		if err := row(&id, &l.Name, &l.Value); err != nil {
@@ -38,7 +39,7 @@ func readLabels(ctx context.Context, c conn, rows []usage.Row) error {
 			r.User = l.Value
 		}
 		return nil
-	}, `SELECT request_id, label, value FROM labels WHERE request_id IN (`+in+`) ORDER BY request_id, label`, w.args...)
+	}, `SELECT request_id, label, value FROM labels WHERE request_id IN (`+in+`) ORDER BY request_id, label`, w.Args...)
 }
 
 // labelKey identifies a row of the table label_hours.
@@ -48,7 +49,7 @@ type labelKey struct {
 }
 
 // addLabels adds rows to the sums by label. Most rows have no labels.
-func addLabels(ctx context.Context, c conn, rows []usage.Row) error {
+func addLabels(ctx context.Context, c db.Conn, rows []usage.Row) error {
 	day := func(r *usage.Row) labels.Day { return labels.Day{Org: r.Org, Day: hourOf(r.Began) / 24} }
 	wanted := map[labels.Value]bool{}
 	for i := range rows {
@@ -60,17 +61,15 @@ func addLabels(ctx context.Context, c conn, rows []usage.Row) error {
 	if len(wanted) == 0 {
 		return nil
 	}
-	admitted, added, err := labels.Tx{Exec: c.exec, Rows: func(ctx context.Context, each func(func(...any) error) error, query string, args ...any) error {
-		return c.rows(ctx, func(row scan) error { return each(row) }, query, args...)
-	}}.Admit(ctx, wanted)
+	admitted, added, err := labels.Tx{Exec: c.Exec, Rows: c.Rows}.Admit(ctx, wanted)
 	if err != nil {
 		return err
 	}
-	in := insert{head: `INSERT INTO label_values (org, day, label, value) VALUES `}
+	in := db.Insert{Head: `INSERT INTO label_values (org, day, label, value) VALUES `}
 	for _, v := range added {
-		in.rows = append(in.rows, []any{v.Org, v.Day.Day, v.Name, v.Value})
+		in.Rows = append(in.Rows, []any{v.Org, v.Day.Day, v.Name, v.Value})
 	}
-	if err := in.run(ctx, c); err != nil {
+	if err := in.Run(ctx, c); err != nil {
 		return err
 	}
 	hours := map[labelKey]*sums{}
@@ -83,10 +82,10 @@ func addLabels(ctx context.Context, c conn, rows []usage.Row) error {
 	return addLabelHours(ctx, c, hours)
 }
 
-func addLabelHours(ctx context.Context, c conn, sums map[labelKey]*sums) error {
-	in := insert{
-		head: `INSERT INTO label_hours (org, label, hour, value, team, key_id, model, target, requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost) VALUES `,
-		tail: ` ON CONFLICT (org, label, hour, value, team, key_id, model, target) DO UPDATE SET requests = label_hours.requests + excluded.requests,
+func addLabelHours(ctx context.Context, c db.Conn, sums map[labelKey]*sums) error {
+	in := db.Insert{
+		Head: `INSERT INTO label_hours (org, label, hour, value, team, key_id, model, target, requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost) VALUES `,
+		Tail: ` ON CONFLICT (org, label, hour, value, team, key_id, model, target) DO UPDATE SET requests = label_hours.requests + excluded.requests,
 			unknown = label_hours.unknown + excluded.unknown, estimated = label_hours.estimated + excluded.estimated,
 			input = label_hours.input + excluded.input, cache_read = label_hours.cache_read + excluded.cache_read, cache_write = label_hours.cache_write + excluded.cache_write,
 			output = label_hours.output + excluded.output, reasoning = label_hours.reasoning + excluded.reasoning, cost = label_hours.cost + excluded.cost`,
@@ -94,7 +93,7 @@ func addLabelHours(ctx context.Context, c conn, sums map[labelKey]*sums) error {
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b labelKey) int {
 		return cmp.Or(a.compare(b.hoursKey), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Value, b.Value))
 	}) {
-		in.rows = append(in.rows, sums[k].args(k.org, k.Name, k.hour, k.Value, k.team, k.key, k.model, k.target))
+		in.Rows = append(in.Rows, sums[k].args(k.org, k.Name, k.hour, k.Value, k.team, k.key, k.model, k.target))
 	}
-	return in.run(ctx, c)
+	return in.Run(ctx, c)
 }

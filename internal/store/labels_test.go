@@ -141,7 +141,7 @@ func TestUsageByLabel(t *testing.T) {
 			{GroupBy: []Group{ByUser, ByTag("team")}}, {GroupBy: []Group{ByTag("feature"), ByTag("team")}},
 			{User: "u", GroupBy: []Group{ByTag("team")}}, {User: "u", Tag: usage.Tag{Key: "k", Value: "v"}},
 		} {
-			var own *Error
+			var own Error
 			if _, err := s.Usage(t.Context(), q); !errors.As(err, &own) {
 				t.Errorf("%+v: %v", q, err)
 			}

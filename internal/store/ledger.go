@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -19,8 +20,8 @@ func (s *Store) Append(ctx context.Context, b usage.Batch) (have int64, err erro
 	if err != nil {
 		return 0, err
 	}
-	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
-		err := c.row(ctx, `SELECT position FROM logs WHERE log = $1`, b.Log).Scan(&have)
+	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+		err := c.Row(ctx, `SELECT position FROM logs WHERE log = $1`, b.Log)(&have)
 		if errors.Is(err, sql.ErrNoRows) {
 			have, err = 0, nil
 		}
@@ -34,7 +35,7 @@ func (s *Store) Append(ctx context.Context, b usage.Batch) (have int64, err erro
 		if err := s.raiseAlerts(ctx, c, rows); err != nil {
 			return err
 		}
-		return c.exec(ctx, `INSERT INTO logs (log, position, seen, finished) VALUES ($1, $2, $3, 0)
+		return c.Exec(ctx, `INSERT INTO logs (log, position, seen, finished) VALUES ($1, $2, $3, 0)
 			ON CONFLICT (log) DO UPDATE SET position = excluded.position, seen = excluded.seen, finished = 0`, b.Log, b.To, time.Now().UnixNano())
 	})
 	return have, err
@@ -52,12 +53,12 @@ const (
 func (s *Store) Finish(ctx context.Context, log string) error {
 	now := time.Now()
 	const old = ` WHERE log IN (SELECT log FROM logs WHERE finished > 0 AND finished < $1 OR seen < $2)`
-	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
-		if err := c.exec(ctx, `UPDATE logs SET finished = $1 WHERE log = $2`, now.UnixNano(), log); err != nil {
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+		if err := c.Exec(ctx, `UPDATE logs SET finished = $1 WHERE log = $2`, now.UnixNano(), log); err != nil {
 			return err
 		}
 		for _, table := range []string{"log_spent", "logs"} {
-			if err := c.exec(ctx, `DELETE FROM `+table+old, now.Add(-finishedLogs).UnixNano(), now.Add(-lostLogs).UnixNano()); err != nil {
+			if err := c.Exec(ctx, `DELETE FROM `+table+old, now.Add(-finishedLogs).UnixNano(), now.Add(-lostLogs).UnixNano()); err != nil {
 				return err
 			}
 		}
@@ -71,7 +72,7 @@ func distinct(rows []usage.Row) ([]usage.Row, error) {
 	list := make([]usage.Row, len(rows))
 	for i, r := range rows {
 		if r.ID == "" {
-			return nil, &Error{"a row of the ledger has no id"}
+			return nil, Error("a row of the ledger has no id")
 		}
 		list[i] = boundRow(r)
 	}
@@ -84,15 +85,15 @@ const rowColumns = `id, began, took, input, cache_read, cache_write, output, rea
 
 // appendRows counts only rows that were inserted: another node may have sent the same rows
 // concurrently.
-func appendRows(ctx context.Context, c conn, log string, rows []usage.Row) error {
+func appendRows(ctx context.Context, c db.Conn, log string, rows []usage.Row) error {
 	added := make(map[string]bool, len(rows))
-	in := insert{head: `INSERT INTO requests (` + rowColumns + `) VALUES `, tail: ` ON CONFLICT (id) DO NOTHING`, inserted: func(id string) { added[id] = true }}
+	in := db.Insert{Head: `INSERT INTO requests (` + rowColumns + `) VALUES `, Tail: ` ON CONFLICT (id) DO NOTHING`, Inserted: func(id string) { added[id] = true }}
 	for _, r := range rows {
-		in.rows = append(in.rows, []any{r.ID, nanos(r.Began), int64(r.Took),
+		in.Rows = append(in.Rows, []any{r.ID, nanos(r.Began), int64(r.Took),
 			r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,
 			r.Node, r.Key, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome)})
 	}
-	if err := in.run(ctx, c); err != nil {
+	if err := in.Run(ctx, c); err != nil {
 		return err
 	}
 	if len(added) < len(rows) { // rare, and rows are large
@@ -109,15 +110,15 @@ func appendRows(ctx context.Context, c conn, log string, rows []usage.Row) error
 
 const attemptColumns = `request_id, n, began, took, input, cache_read, cache_write, output, reasoning, cost, status, charged, target, fault`
 
-func appendAttempts(ctx context.Context, c conn, rows []usage.Row) error {
-	in := insert{head: `INSERT INTO attempts (` + attemptColumns + `) VALUES `}
+func appendAttempts(ctx context.Context, c db.Conn, rows []usage.Row) error {
+	in := db.Insert{Head: `INSERT INTO attempts (` + attemptColumns + `) VALUES `}
 	for _, r := range rows {
 		for n, a := range r.Attempts {
-			in.rows = append(in.rows, []any{r.ID, int64(n), nanos(a.Began), int64(a.Took),
+			in.Rows = append(in.Rows, []any{r.ID, int64(n), nanos(a.Began), int64(a.Took),
 				a.Usage.Input, a.Usage.CacheRead, a.Usage.CacheWrite, a.Usage.Output, a.Usage.Reasoning, moneyArg(a.Cost), int64(a.Status), a.Charged, a.Target, a.Fault})
 		}
 	}
-	return in.run(ctx, c)
+	return in.Run(ctx, c)
 }
 
 func moneyArg(m *usage.Money) any {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -129,7 +131,7 @@ func checkSums(t *testing.T, s *Store, all []usage.Row) {
 
 func count(t *testing.T, s *Store, table string) (n int) {
 	t.Helper()
-	no(t, s.read.QueryRowContext(bg(), "SELECT count(*) FROM "+table).Scan(&n))
+	no(t, s.db.Read(bg(), func(ctx context.Context, c db.Conn) error { return c.Row(ctx, "SELECT count(*) FROM "+table)(&n) }))
 	return n
 }
 

@@ -71,8 +71,7 @@ func TestFinish(t *testing.T) {
 		if got := logs(); len(got) != 3 {
 			t.Errorf("a log that was finished just now is not known: %v", got)
 		}
-		_, err := s.write.ExecContext(ctx, `UPDATE logs SET finished = 1 WHERE log = 'old'`)
-		no(t, err)
+		no(t, execute(ctx, s, `UPDATE logs SET finished = 1 WHERE log = 'old'`))
 		no(t, s.Finish(ctx, "last"))
 		if got := logs(); !slices.Equal(got, []string{"last", "live"}) {
 			t.Errorf("the logs are %v", got)

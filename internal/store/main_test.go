@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -59,12 +60,10 @@ func database(t testing.TB) string {
 	}
 	shared.made++
 	name := fmt.Sprint("test", shared.made)
-	db, err := openPostgres(shared.server.URL, &atomic.Bool{})
+	server, err := sql.Open("pgx", shared.server.URL)
 	no(t, err)
-	defer db.Close()
-	_, err = db.ExecContext(bg(), "SET statement_timeout = 0")
-	no(t, err)
-	_, err = db.ExecContext(bg(), "CREATE DATABASE "+name)
+	defer server.Close()
+	_, err = server.ExecContext(bg(), "CREATE DATABASE "+name)
 	no(t, err)
 	return strings.Replace(shared.server.URL, "/postgres?", "/"+name+"?", 1)
 }
@@ -157,6 +156,11 @@ func bg() context.Context { return context.Background() }
 func put(ctx context.Context, s *Store, rows []usage.Row) error {
 	_, err := s.Append(ctx, usage.Batch{Log: rand.Text(), To: int64(max(1, len(rows))), Rows: rows})
 	return err
+}
+
+// execute runs a statement that the store does not have.
+func execute(ctx context.Context, s *Store, statement string, args ...any) error {
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error { return c.Exec(ctx, statement, args...) })
 }
 
 // spentSince returns what an account has spent since a time.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -18,19 +19,19 @@ import (
 // Spent returns what an account has spent since each of several times, and in each log. All of it
 // is of one moment.
 func (s *Store) Spent(ctx context.Context, account string, since ...time.Time) (out quota.Spent, err error) {
-	var w where
-	parts := []string{`SELECT -1, log, cost FROM log_spent WHERE account = ` + w.arg(account)}
+	var w db.Where
+	parts := []string{`SELECT -1, log, cost FROM log_spent WHERE account = ` + w.Arg(account)}
 	for i, from := range since {
-		sum, err := w.spentSince(account, from)
+		sum, err := spentQuery(&w, account, from)
 		if err != nil {
 			return out, err
 		}
 		parts = append(parts, `SELECT `+strconv.Itoa(i)+`, '', CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM (`+sum+`) parts`)
 	}
 	out.Since = make([]usage.Money, len(since))
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		out.Logs = nil
-		return c.rows(ctx, func(row scan) error {
+		return c.Rows(ctx, func(row db.Scan) error {
 			var n, cost int64
 			var log string
 			if err := row(&n, &log, &cost); err != nil {
@@ -43,29 +44,29 @@ func (s *Store) Spent(ctx context.Context, account string, since ...time.Time) (
 				out.Since[n] = usage.Money(cost)
 			}
 			return nil
-		}, strings.Join(parts, ` UNION ALL `), w.args...)
+		}, strings.Join(parts, ` UNION ALL `), w.Args...)
 	})
 	return out, err
 }
 
-// spentSince returns a query for the costs of an account's requests since a time. Whole hours, and
+// spentQuery returns a query for the costs of an account's requests since a time. Whole hours, and
 // whole minutes of teams and organisations, come from the sums; only the rest comes from the rows.
-func (w *where) spentSince(account string, since time.Time) (string, error) {
+func spentQuery(w *db.Where, account string, since time.Time) (string, error) {
 	from, to := nanos(since), roundUp(since, time.Hour)
-	parts := []string{`SELECT cost FROM spent WHERE account = ` + w.arg(account) + ` AND hour >= ` + w.arg(to/int64(time.Hour))}
+	parts := []string{`SELECT cost FROM spent WHERE account = ` + w.Arg(account) + ` AND hour >= ` + w.Arg(to/int64(time.Hour))}
 	if minute := roundUp(since, time.Minute); from < to && !isKey(account) {
-		parts = append(parts, `SELECT cost FROM spent_minutes WHERE account = `+w.arg(account)+
-			` AND minute >= `+w.arg(minute/int64(time.Minute))+` AND minute < `+w.arg(to/int64(time.Minute)))
+		parts = append(parts, `SELECT cost FROM spent_minutes WHERE account = `+w.Arg(account)+
+			` AND minute >= `+w.Arg(minute/int64(time.Minute))+` AND minute < `+w.Arg(to/int64(time.Minute)))
 		to = minute
 	}
 	if from < to {
-		w.conditions = nil
-		if err := w.account(account); err != nil {
+		w.Conditions = nil
+		if err := addAccount(w, account); err != nil {
 			return "", err
 		}
-		w.add("began >= ", from)
-		w.add("began < ", to)
-		parts = append(parts, `SELECT cost FROM requests`+w.text())
+		w.Add("began >= ", from)
+		w.Add("began < ", to)
+		parts = append(parts, `SELECT cost FROM requests`+w.Text())
 	}
 	return strings.Join(parts, ` UNION ALL `), nil
 }
@@ -75,20 +76,20 @@ func roundUp(t time.Time, unit time.Duration) int64 {
 	return (nanos(t) + int64(unit) - 1) / int64(unit) * int64(unit)
 }
 
-// account selects the requests of an account.
-func (w *where) account(account string) error {
+// addAccount selects the requests of an account.
+func addAccount(w *db.Where, account string) error {
 	what, id, _ := strings.Cut(account, ":")
 	switch what {
 	case "key":
-		w.add("key_id = ", id)
+		w.Add("key_id = ", id)
 	case "team":
 		org, team, _ := strings.Cut(id, "/")
-		w.add("org = ", org)
-		w.add("team = ", team)
+		w.Add("org = ", org)
+		w.Add("team = ", team)
 	case "org":
-		w.add("org = ", id)
+		w.Add("org = ", id)
 	default:
-		return &Error{fmt.Sprintf("account %q is none of key:ID, team:ORG/TEAM and org:ORG", account)}
+		return Error(fmt.Sprintf("account %q is none of key:ID, team:ORG/TEAM and org:ORG", account))
 	}
 	return nil
 }
@@ -146,26 +147,26 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) (sums []Sum, err error)
 	if err != nil {
 		return nil, err
 	}
-	var w where
-	w.addIf(!q.From.IsZero(), "hour >= ", hourOf(q.From))
-	w.addIf(!q.To.IsZero(), "hour < ", hourOf(q.To.Add(time.Hour-1)))
-	w.addIf(q.Org != "", "org = ", q.Org)
-	w.addIf(q.Team != "", "team = ", q.Team)
-	w.addIf(q.Key != "", "key_id = ", q.Key)
-	w.addIf(q.Model != "", "model = ", q.Model)
-	w.addIf(q.Target != "", "target = ", q.Target)
-	query := `SELECT ` + strings.Join(append(slices.Clone(by), sumColumns), ", ") + ` FROM ` + w.sumsFrom(l)
+	var w db.Where
+	w.AddIf(!q.From.IsZero(), "hour >= ", hourOf(q.From))
+	w.AddIf(!q.To.IsZero(), "hour < ", hourOf(q.To.Add(time.Hour-1)))
+	w.AddIf(q.Org != "", "org = ", q.Org)
+	w.AddIf(q.Team != "", "team = ", q.Team)
+	w.AddIf(q.Key != "", "key_id = ", q.Key)
+	w.AddIf(q.Model != "", "model = ", q.Model)
+	w.AddIf(q.Target != "", "target = ", q.Target)
+	query := `SELECT ` + strings.Join(append(slices.Clone(by), sumColumns), ", ") + ` FROM ` + sumsFrom(&w, l)
 	if len(by) > 0 {
 		list := strings.Join(by, ", ")
-		query += ` GROUP BY ` + list + ` HAVING sum(requests) > 0 ORDER BY ` + list + ` LIMIT ` + w.arg(int64(maxGroups+1))
+		query += ` GROUP BY ` + list + ` HAVING sum(requests) > 0 ORDER BY ` + list + ` LIMIT ` + w.Arg(int64(maxGroups+1))
 	}
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		sums = nil
-		return c.rows(ctx, func(row scan) error {
+		return c.Rows(ctx, func(row db.Scan) error {
 			sum, err := scanSum(row, by)
 			sums = append(sums, sum)
 			return err
-		}, query, w.args...)
+		}, query, w.Args...)
 	})
 	if err == nil && len(sums) > maxGroups {
 		return nil, ErrTooWide
@@ -184,7 +185,7 @@ func (q *UsageQuery) label() (l labels.Label, err error) {
 	}
 	for _, other := range all {
 		if l.Name != "" && other.Name != l.Name {
-			return l, &Error{"usage has sums by the end user or by one tag; ask for them one after another, or list the requests"}
+			return l, Error("usage has sums by the end user or by one tag; ask for them one after another, or list the requests")
 		}
 		l = labels.Label{Name: other.Name, Value: cmp.Or(l.Value, other.Value)}
 	}
@@ -195,20 +196,20 @@ func isLabel(g Group) bool { return g == ByUser || strings.HasPrefix(string(g), 
 
 // sumsFrom returns the table of the sums with the conditions so far. The sums by a label are followed by
 // those of the requests without it: all requests less the ones with it.
-func (w *where) sumsFrom(l labels.Label) string {
+func sumsFrom(w *db.Where, l labels.Label) string {
 	if l.Name == "" {
-		return `hours` + w.text()
+		return `hours` + w.Text()
 	}
-	all := w.text()
-	w.add("label = ", l.Name)
+	all := w.Text()
+	w.Add("label = ", l.Name)
 	if l.Value != "" {
-		w.add("value = ", l.Value)
-		return `label_hours` + w.text()
+		w.Add("value = ", l.Value)
+		return `label_hours` + w.Text()
 	}
 	const groups, counts = `SELECT org, hour, team, key_id, model, target, `, `requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost`
-	return `(` + groups + `value, ` + counts + ` FROM label_hours` + w.text() +
+	return `(` + groups + `value, ` + counts + ` FROM label_hours` + w.Text() +
 		` UNION ALL ` + groups + `'', ` + counts + ` FROM hours` + all +
-		` UNION ALL ` + groups + `'', -` + strings.ReplaceAll(counts, ", ", ", -") + ` FROM label_hours` + w.text() + `) parts`
+		` UNION ALL ` + groups + `'', -` + strings.ReplaceAll(counts, ", ", ", -") + ` FROM label_hours` + w.Text() + `) parts`
 }
 
 // columnsOf returns the columns of groups, each once. Both databases have integer division.
@@ -219,7 +220,7 @@ func columnsOf(groups []Group) (columns []string, err error) {
 			known[g] = []string{"value"}
 		}
 		if known[g] == nil {
-			return nil, &Error{fmt.Sprintf("usage cannot be grouped by %q; use hour, day, org, team, key, model, target, user or tag:KEY", g)}
+			return nil, Error(fmt.Sprintf("usage cannot be grouped by %q; use hour, day, org, team, key, model, target, user or tag:KEY", g))
 		}
 		for _, column := range known[g] {
 			if !slices.Contains(columns, column) {
@@ -228,7 +229,7 @@ func columnsOf(groups []Group) (columns []string, err error) {
 		}
 	}
 	if slices.Contains(columns, "hour") && slices.Contains(columns, "hour / 24") {
-		return nil, &Error{"usage is grouped by hour or by day, not by both"}
+		return nil, Error("usage is grouped by hour or by day, not by both")
 	}
 	return columns, nil
 }
@@ -237,7 +238,7 @@ const sumColumns = `CAST(COALESCE(sum(requests), 0) AS BIGINT), CAST(COALESCE(su
 	CAST(COALESCE(sum(input), 0) AS BIGINT), CAST(COALESCE(sum(cache_read), 0) AS BIGINT), CAST(COALESCE(sum(cache_write), 0) AS BIGINT),
 	CAST(COALESCE(sum(output), 0) AS BIGINT), CAST(COALESCE(sum(reasoning), 0) AS BIGINT), CAST(COALESCE(sum(cost), 0) AS BIGINT)`
 
-func scanSum(row scan, by []string) (s Sum, err error) {
+func scanSum(row db.Scan, by []string) (s Sum, err error) {
 	var hour, day int64
 	fields := map[string]any{"hour": &hour, "hour / 24": &day, "org": &s.Org, "team": &s.Team, "key_id": &s.Key, "model": &s.Model, "target": &s.Target, "value": &s.Label}
 	var dest []any

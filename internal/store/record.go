@@ -10,6 +10,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // recordColumns and recordTables select a key with the limits of its team and organisation. They
@@ -55,7 +56,7 @@ func limitArgs(l quota.Limit) []any {
 
 // scanRecord reads a key. One with values that the gateway does not write is blocked: it must not
 // keep the others from being read.
-func scanRecord(c conn, row scan, more ...any) (access.Record, error) {
+func scanRecord(c db.Conn, row db.Scan, more ...any) (access.Record, error) {
 	var s keyColumns
 	r := &s.record
 	dest := []any{&r.ID, &r.Name, &r.Org, &r.Team, &r.Role, &s.created, &s.expires, &s.revoked,
@@ -71,7 +72,7 @@ func scanRecord(c conn, row scan, more ...any) (access.Record, error) {
 		return access.Record{}, err
 	}
 	if err := s.finish(); err != nil {
-		c.log.Warn("a key in the store is invalid and is blocked", "key", bound(r.ID), "error", err)
+		c.Log.Warn("a key in the store is invalid and is blocked", "key", bound(r.ID), "error", err)
 		r.Invalid, r.Models, r.Endpoints, r.Networks, r.Limit, r.TeamLimit, r.OrgLimit = true, nil, nil, nil, quota.Limit{}, quota.Limit{}, quota.Limit{}
 	}
 	return *r, nil

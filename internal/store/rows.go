@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -30,28 +31,28 @@ type RowMark struct {
 
 // Rows returns rows of the ledger, newest first.
 func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err error) {
-	var w where
-	from, began, id := w.rowsFrom(&q)
-	w.addIf(q.ID != "", "id = ", q.ID)
-	w.addIf(!q.From.IsZero(), began+" >= ", nanos(q.From))
-	w.addIf(!q.To.IsZero(), began+" < ", nanos(q.To))
-	w.addIf(q.Org != "", "org = ", q.Org)
-	w.addIf(q.Team != "", "team = ", q.Team)
-	w.addIf(q.Key != "", "key_id = ", q.Key)
-	w.addIf(q.Model != "", "model = ", q.Model)
-	w.addIf(q.Target != "", "target = ", q.Target)
-	w.addIf(q.Outcome != "", "outcome = ", string(q.Outcome))
+	var w db.Where
+	from, began, id := rowsFrom(&w, &q)
+	w.AddIf(q.ID != "", "id = ", q.ID)
+	w.AddIf(!q.From.IsZero(), began+" >= ", nanos(q.From))
+	w.AddIf(!q.To.IsZero(), began+" < ", nanos(q.To))
+	w.AddIf(q.Org != "", "org = ", q.Org)
+	w.AddIf(q.Team != "", "team = ", q.Team)
+	w.AddIf(q.Key != "", "key_id = ", q.Key)
+	w.AddIf(q.Model != "", "model = ", q.Model)
+	w.AddIf(q.Target != "", "target = ", q.Target)
+	w.AddIf(q.Outcome != "", "outcome = ", string(q.Outcome))
 	if q.Before != nil {
-		w.conditions = append(w.conditions, "("+began+", "+id+") < ("+w.arg(nanos(q.Before.Began))+", "+w.arg(q.Before.ID)+")")
+		w.Conditions = append(w.Conditions, "("+began+", "+id+") < ("+w.Arg(nanos(q.Before.Began))+", "+w.Arg(q.Before.ID)+")")
 	}
-	query := `SELECT ` + rowColumns + ` FROM ` + from + w.text() + ` ORDER BY ` + began + ` DESC, ` + id + ` DESC LIMIT ` + w.arg(clampLimit(q.Limit))
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	query := `SELECT ` + rowColumns + ` FROM ` + from + w.Text() + ` ORDER BY ` + began + ` DESC, ` + id + ` DESC LIMIT ` + w.Arg(clampLimit(q.Limit))
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		rows = nil
-		err := c.rows(ctx, func(row scan) error {
+		err := c.Rows(ctx, func(row db.Scan) error {
 			r, err := scanRow(row)
 			rows = append(rows, r)
 			return err
-		}, query, w.args...)
+		}, query, w.Args...)
 		if err != nil || len(rows) == 0 {
 			return err
 		}
@@ -65,14 +66,14 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 
 // rowsFrom returns the tables of a query and the columns of the time and the id. The index of a label
 // has its requests in the order of time, so that a page of them reads no others.
-func (w *where) rowsFrom(q *RowQuery) (from, began, id string) {
+func rowsFrom(w *db.Where, q *RowQuery) (from, began, id string) {
 	from, began, id = `requests`, `began`, `id`
 	for i, l := range labels.Of(&usage.Labels{User: q.User, Tags: tagList(q.Tag)}) {
-		is := `label = ` + w.arg(l.Name) + ` AND value = ` + w.arg(l.Value)
+		is := `label = ` + w.Arg(l.Name) + ` AND value = ` + w.Arg(l.Value)
 		if i == 0 {
 			from, began, id = `(SELECT request_id, began AS at FROM labels WHERE `+is+`) labelled JOIN requests ON id = request_id`, `at`, `request_id`
 		} else {
-			w.conditions = append(w.conditions, `EXISTS (SELECT 1 FROM labels WHERE labels.request_id = requests.id AND `+is+`)`)
+			w.Conditions = append(w.Conditions, `EXISTS (SELECT 1 FROM labels WHERE labels.request_id = requests.id AND `+is+`)`)
 		}
 	}
 	return from, began, id
@@ -86,7 +87,7 @@ func tagList(t usage.Tag) []usage.Tag {
 	return []usage.Tag{t}
 }
 
-func scanRow(row scan) (r usage.Row, err error) {
+func scanRow(row db.Scan) (r usage.Row, err error) {
 	var began, took int64
 	var cost sql.NullInt64
 	u := &r.Usage
@@ -97,9 +98,9 @@ func scanRow(row scan) (r usage.Row, err error) {
 }
 
 // readAttempts loads the attempts of rows.
-func readAttempts(ctx context.Context, c conn, rows []usage.Row) error {
+func readAttempts(ctx context.Context, c db.Conn, rows []usage.Row) error {
 	w, in, places := whereIn(rows)
-	return c.rows(ctx, func(row scan) error {
+	return c.Rows(ctx, func(row db.Scan) error {
 		var id string
 		var n, began, took int64
 		var cost sql.NullInt64
@@ -110,16 +111,16 @@ func readAttempts(ctx context.Context, c conn, rows []usage.Row) error {
 		r := &rows[places[id]]
 		r.Attempts = append(r.Attempts, a)
 		return err
-	}, `SELECT `+attemptColumns+` FROM attempts WHERE request_id IN (`+in+`) ORDER BY request_id, n`, w.args...)
+	}, `SELECT `+attemptColumns+` FROM attempts WHERE request_id IN (`+in+`) ORDER BY request_id, n`, w.Args...)
 }
 
 // whereIn returns the placeholders of the ids of rows, and the places of the rows by their ids.
-func whereIn(rows []usage.Row) (w where, in string, places map[string]int) {
+func whereIn(rows []usage.Row) (w db.Where, in string, places map[string]int) {
 	places = make(map[string]int, len(rows))
 	ids := make([]string, len(rows))
 	for i := range rows {
 		places[rows[i].ID] = i
-		ids[i] = w.arg(rows[i].ID)
+		ids[i] = w.Arg(rows[i].ID)
 	}
 	return w, strings.Join(ids, ", "), places
 }

@@ -5,33 +5,8 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
-
-// Conn runs queries of a package that has tables of its own in the store. Placeholders are $1, $2, ….
-type Conn struct{ c conn }
-
-// Exec runs a statement.
-func (c Conn) Exec(ctx context.Context, query string, args ...any) error {
-	return c.c.exec(ctx, query, args...)
-}
-
-// Row returns the scan function of the first row. It returns sql.ErrNoRows if there is none.
-func (c Conn) Row(ctx context.Context, query string, args ...any) func(dest ...any) error {
-	return c.c.row(ctx, query, args...)
-}
-
-// Rows calls each for every row.
-func (c Conn) Rows(ctx context.Context, each func(scan func(dest ...any) error) error, query string, args ...any) error {
-	return c.c.rows(ctx, func(row scan) error { return each(row) }, query, args...)
-}
-
-// List returns a query for the texts of a JSON array, which is the first argument.
-func (c Conn) List() string { return c.c.kind.list }
-
-// Read runs queries. do may be called several times.
-func (s *Store) Read(ctx context.Context, do func(context.Context, Conn) error) error {
-	return s.readOnly(ctx, func(ctx context.Context, c conn) error { return do(ctx, Conn{c}) })
-}
 
 // Account is a person's account that a SCIM user has removed or restored.
 type Account struct {
@@ -41,34 +16,34 @@ type Account struct {
 
 // Provision changes a SCIM user, whose id do returns, and removes or restores the accounts of its
 // person in the same transaction. An empty id concerns no account. do may be called several times.
-func (s *Store) Provision(ctx context.Context, do func(context.Context, Conn) (user string, err error)) (changed []Account, err error) {
-	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
+func (s *Store) Provision(ctx context.Context, do func(context.Context, db.Conn) (user string, err error)) (changed []Account, err error) {
+	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		changed = nil
 		if _, _, err := nextRevision(ctx, c, 0); err != nil { // SavePerson waits
 			return err
 		}
-		user, err := do(ctx, Conn{c})
+		user, err := do(ctx, c)
 		if err != nil || user == "" {
 			return err
 		}
 		changed, err = changeAccounts(ctx, c, user)
 		return err
 	})
-	if err != nil && s.kind.is(err, duplicate) {
+	if err != nil && s.db.Is(err, db.Duplicate) {
 		return nil, ErrExists
 	}
 	return changed, err
 }
 
 // changeAccounts removes or restores the accounts of a SCIM user.
-func changeAccounts(ctx context.Context, c conn, user string) (changed []Account, err error) {
+func changeAccounts(ctx context.Context, c db.Conn, user string) (changed []Account, err error) {
 	type account struct {
 		id, org, name string
 		required      bool
 		removed       int64
 	}
 	var all []account
-	err = c.rows(ctx, func(row scan) error {
+	err = c.Rows(ctx, func(row db.Scan) error {
 		var a account
 		err := row(&a.id, &a.org, &a.name, &a.required, &a.removed)
 		all = append(all, a)
@@ -94,7 +69,7 @@ func changeAccounts(ctx context.Context, c conn, user string) (changed []Account
 		if removed {
 			at = time.Now()
 		}
-		if err := c.exec(ctx, `UPDATE keys SET revision = $2, removed = $3 WHERE id = $1`, a.id, revision, nanos(at)); err != nil {
+		if err := c.Exec(ctx, `UPDATE keys SET revision = $2, removed = $3 WHERE id = $1`, a.id, revision, nanos(at)); err != nil {
 			return nil, err
 		}
 		changed = append(changed, Account{a.id, a.org, removed})
@@ -104,9 +79,9 @@ func changeAccounts(ctx context.Context, c conn, user string) (changed []Account
 
 // isRemoved reports whether the SCIM users of a name keep the person out of an organisation: one of
 // them is inactive or deleted, or there must be one and there is none.
-func isRemoved(ctx context.Context, c conn, name, org string, required bool) (removed bool, err error) {
+func isRemoved(ctx context.Context, c db.Conn, name, org string, required bool) (removed bool, err error) {
 	known := false
-	err = c.rows(ctx, func(row scan) error {
+	err = c.Rows(ctx, func(row db.Scan) error {
 		var active bool
 		var deleted int64
 		err := row(&active, &deleted)
@@ -118,7 +93,7 @@ func isRemoved(ctx context.Context, c conn, name, org string, required bool) (re
 
 // saveSCIM stores the SCIM name of a person's account, and whether the account is removed. The
 // caller has taken a revision, so that no user changes meanwhile.
-func saveSCIM(ctx context.Context, c conn, r access.Record) error {
+func saveSCIM(ctx context.Context, c db.Conn, r access.Record) error {
 	if !access.IsPerson(r.ID) {
 		return nil
 	}
@@ -133,5 +108,5 @@ func saveSCIM(ctx context.Context, c conn, r access.Record) error {
 	case removed:
 		at = r.Removed
 	}
-	return c.exec(ctx, `UPDATE keys SET scim_name = $2, scim_required = $3, removed = $4 WHERE id = $1`, r.ID, r.SCIMName, r.SCIMRequired, nanos(at))
+	return c.Exec(ctx, `UPDATE keys SET scim_name = $2, scim_required = $3, removed = $4 WHERE id = $1`, r.ID, r.SCIMName, r.SCIMRequired, nanos(at))
 }

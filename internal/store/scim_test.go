@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // putUser creates or changes a SCIM user with one name.
 func putUser(t *testing.T, s *Store, id, org, name string, active bool, deleted int64) []Account {
 	t.Helper()
-	changed, err := s.Provision(t.Context(), func(ctx context.Context, c Conn) (string, error) {
+	changed, err := s.Provision(t.Context(), func(ctx context.Context, c db.Conn) (string, error) {
 		err := c.Exec(ctx, `INSERT INTO scim_users (id, issuer, org, user_name, external_id, active, deleted, data) VALUES ($1, 'i', $2, $1, '', $3, $4, '')
 			ON CONFLICT (id) DO UPDATE SET active = excluded.active, deleted = excluded.deleted`, id, org, active, deleted)
 		if err != nil {
@@ -132,7 +133,7 @@ func TestProvisionFails(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s := open()
 		putUser(t, s, "u1", "", "n", true, 0)
-		_, err := s.Provision(t.Context(), func(ctx context.Context, c Conn) (string, error) {
+		_, err := s.Provision(t.Context(), func(ctx context.Context, c db.Conn) (string, error) {
 			if err := c.Exec(ctx, `DELETE FROM scim_users`); err != nil {
 				return "", err
 			}
@@ -141,7 +142,7 @@ func TestProvisionFails(t *testing.T) {
 		if !errors.Is(err, errTest) || count(t, s, "scim_users") != 1 {
 			t.Errorf("%v, %d users", err, count(t, s, "scim_users"))
 		}
-		_, err = s.Provision(t.Context(), func(ctx context.Context, c Conn) (string, error) {
+		_, err = s.Provision(t.Context(), func(ctx context.Context, c db.Conn) (string, error) {
 			return "", c.Exec(ctx, `INSERT INTO scim_users (id, issuer, org, user_name, external_id, active, deleted, data) VALUES ('u1', 'i', '', 'x', '', TRUE, 0, '')`)
 		})
 		if !errors.Is(err, ErrExists) {

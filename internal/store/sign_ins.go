@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // SignIn is a sign-in of a person: a device code that waits for approval, or a session of an
@@ -36,13 +38,13 @@ const maxPending = 10_000
 
 // Errors of sign-ins.
 var (
-	ErrNoSignIn       = &Error{"there is no such sign-in, or it has expired"}
-	ErrTooManySignIns = &Error{"too many sign-ins wait for approval; try again in a few minutes"}
+	ErrNoSignIn       = Error("there is no such sign-in, or it has expired")
+	ErrTooManySignIns = Error("too many sign-ins wait for approval; try again in a few minutes")
 )
 
 const signInColumns = `id, code, status, seal, tokens, polled, expires`
 
-func scanSignIn(row scan) (s SignIn, err error) {
+func scanSignIn(row db.Scan) (s SignIn, err error) {
 	var polled, expires int64
 	err = row(&s.ID, &s.Code, &s.Status, &s.Seal, &s.Tokens, &polled, &expires)
 	s.Polled, s.Expires = fromNanos(polled), fromNanos(expires)
@@ -57,19 +59,19 @@ func (s *Store) AddSignIn(ctx context.Context, n SignIn, now time.Time) error {
 	if n.Code == "" {
 		n.Code = n.ID
 	}
-	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
-		if err := c.exec(ctx, `DELETE FROM sign_ins WHERE expires < $1`, nanos(now)); err != nil {
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+		if err := c.Exec(ctx, `DELETE FROM sign_ins WHERE expires < $1`, nanos(now)); err != nil {
 			return err
 		}
 		var waiting int
-		if err := c.row(ctx, `SELECT count(*) FROM sign_ins WHERE status = $1`, string(SignInPending)).Scan(&waiting); err != nil {
+		if err := c.Row(ctx, `SELECT count(*) FROM sign_ins WHERE status = $1`, string(SignInPending))(&waiting); err != nil {
 			return err
 		}
 		if n.Status == SignInPending && waiting >= maxPending {
 			return ErrTooManySignIns
 		}
 		args := []any{n.ID, n.Code, string(n.Status), orEmpty(n.Seal), orEmpty(n.Tokens), nanos(n.Polled), nanos(n.Expires)}
-		return c.exec(ctx, `INSERT INTO sign_ins (`+signInColumns+`) VALUES `+placeholders(1, len(args)), args...)
+		return c.Exec(ctx, `INSERT INTO sign_ins (`+signInColumns+`) VALUES `+db.Placeholders(1, len(args)), args...)
 	})
 }
 
@@ -92,8 +94,8 @@ func (s *Store) PendingSignIn(ctx context.Context, code string, now time.Time) (
 }
 
 func (s *Store) signIn(ctx context.Context, where, key string, status SignInStatus, now time.Time) (n SignIn, err error) {
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
-		n, err = scanSignIn(c.row(ctx, `SELECT `+signInColumns+` FROM sign_ins WHERE `+where+` AND expires >= $3`, key, string(status), nanos(now)))
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
+		n, err = scanSignIn(c.Row(ctx, `SELECT `+signInColumns+` FROM sign_ins WHERE `+where+` AND expires >= $3`, key, string(status), nanos(now)))
 		return err
 	})
 	return n, err
@@ -121,7 +123,7 @@ const maxRevoked = 100_000
 // RevokeToken records until when a token, known by its digest, must be refused.
 func (s *Store) RevokeToken(ctx context.Context, digest string, expires, now time.Time) error {
 	err := s.AddSignIn(ctx, SignIn{ID: digest, Status: tokenRevoked, Expires: expires}, now)
-	if s.kind.is(err, duplicate) {
+	if s.db.Is(err, db.Duplicate) {
 		return nil
 	}
 	return err
@@ -129,9 +131,9 @@ func (s *Store) RevokeToken(ctx context.Context, digest string, expires, now tim
 
 // RevokedTokens returns the digests of the tokens that must be refused.
 func (s *Store) RevokedTokens(ctx context.Context, now time.Time) (digests []string, err error) {
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		digests = nil
-		return c.rows(ctx, func(row scan) error {
+		return c.Rows(ctx, func(row db.Scan) error {
 			var d string
 			err := row(&d)
 			digests = append(digests, d)
@@ -143,9 +145,9 @@ func (s *Store) RevokedTokens(ctx context.Context, now time.Time) (digests []str
 
 // changeSignIn runs a statement that returns the id of the sign-in that it changes.
 func (s *Store) changeSignIn(ctx context.Context, query string, args ...any) error {
-	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		var id string
-		err := c.row(ctx, query, args...).Scan(&id)
+		err := c.Row(ctx, query, args...)(&id)
 		if errors.Is(err, sql.ErrNoRows) {
 			return ErrNoSignIn
 		}
@@ -158,8 +160,8 @@ func (s *Store) changeSignIn(ctx context.Context, query string, args ...any) err
 // unknown id costs a read only, because anybody can send one.
 func (s *Store) TakeSignIn(ctx context.Context, id string, now time.Time) (n SignIn, err error) {
 	var known int
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
-		return c.row(ctx, `SELECT count(*) FROM sign_ins WHERE id = $1`, id).Scan(&known)
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
+		return c.Row(ctx, `SELECT count(*) FROM sign_ins WHERE id = $1`, id)(&known)
 	})
 	if err == nil && known == 0 {
 		err = ErrNoSignIn
@@ -167,16 +169,16 @@ func (s *Store) TakeSignIn(ctx context.Context, id string, now time.Time) (n Sig
 	if err != nil {
 		return n, err
 	}
-	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
-		n, err = scanSignIn(c.row(ctx, `DELETE FROM sign_ins WHERE id = $1 AND status IN ($2, $3) RETURNING `+signInColumns, id, string(SignInApproved), string(SignInDenied)))
+	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+		n, err = scanSignIn(c.Row(ctx, `DELETE FROM sign_ins WHERE id = $1 AND status IN ($2, $3) RETURNING `+signInColumns, id, string(SignInApproved), string(SignInDenied)))
 		if !errors.Is(err, ErrNoSignIn) {
 			return err
 		}
-		n, err = scanSignIn(c.row(ctx, `SELECT `+signInColumns+` FROM sign_ins WHERE id = $1 AND status = $2`, id, string(SignInPending)))
+		n, err = scanSignIn(c.Row(ctx, `SELECT `+signInColumns+` FROM sign_ins WHERE id = $1 AND status = $2`, id, string(SignInPending)))
 		if err != nil {
 			return err
 		}
-		return c.exec(ctx, `UPDATE sign_ins SET polled = $1 WHERE id = $2`, nanos(now), id)
+		return c.Exec(ctx, `UPDATE sign_ins SET polled = $1 WHERE id = $2`, nanos(now), id)
 	})
 	if err == nil && n.Expires.Before(now) {
 		err = ErrNoSignIn

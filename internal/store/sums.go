@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -53,7 +54,7 @@ func hourOf(t time.Time) int64   { return nanos(t) / int64(time.Hour) }
 func minuteOf(t time.Time) int64 { return nanos(t) / int64(time.Minute) }
 
 // addSums adds rows to the sums, in a fixed order like the rows.
-func addSums(ctx context.Context, c conn, log string, rows []usage.Row) error {
+func addSums(ctx context.Context, c db.Conn, log string, rows []usage.Row) error {
 	hours, spent, minutes, logs := map[hoursKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}
 	for i := range rows {
 		r := &rows[i]
@@ -93,18 +94,18 @@ func sumsOf[K comparable](m map[K]*sums, k K) *sums {
 	return m[k]
 }
 
-func addHours(ctx context.Context, c conn, sums map[hoursKey]*sums) error {
-	in := insert{
-		head: `INSERT INTO hours (org, hour, team, key_id, model, target, requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost) VALUES `,
-		tail: ` ON CONFLICT (org, hour, team, key_id, model, target) DO UPDATE SET requests = hours.requests + excluded.requests,
+func addHours(ctx context.Context, c db.Conn, sums map[hoursKey]*sums) error {
+	in := db.Insert{
+		Head: `INSERT INTO hours (org, hour, team, key_id, model, target, requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost) VALUES `,
+		Tail: ` ON CONFLICT (org, hour, team, key_id, model, target) DO UPDATE SET requests = hours.requests + excluded.requests,
 			unknown = hours.unknown + excluded.unknown, estimated = hours.estimated + excluded.estimated,
 			input = hours.input + excluded.input, cache_read = hours.cache_read + excluded.cache_read, cache_write = hours.cache_write + excluded.cache_write,
 			output = hours.output + excluded.output, reasoning = hours.reasoning + excluded.reasoning, cost = hours.cost + excluded.cost`,
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(sums), hoursKey.compare) {
-		in.rows = append(in.rows, sums[k].args(k.org, k.hour, k.team, k.key, k.model, k.target))
+		in.Rows = append(in.Rows, sums[k].args(k.org, k.hour, k.team, k.key, k.model, k.target))
 	}
-	return in.run(ctx, c)
+	return in.Run(ctx, c)
 }
 
 func (k hoursKey) compare(o hoursKey) int {
@@ -117,40 +118,40 @@ func (t *sums) args(key ...any) []any {
 	return append(append(make([]any, 0, len(key)+9), key...), t.requests, t.unknown, t.estimated, t.usage.Input, t.usage.CacheRead, t.usage.CacheWrite, t.usage.Output, t.usage.Reasoning, t.cost)
 }
 
-func addSpent(ctx context.Context, c conn, sums map[spentKey]*sums) error {
-	in := insert{
-		head: `INSERT INTO spent (account, hour, requests, unknown, cost) VALUES `,
-		tail: ` ON CONFLICT (account, hour) DO UPDATE SET requests = spent.requests + excluded.requests, unknown = spent.unknown + excluded.unknown, cost = spent.cost + excluded.cost`,
+func addSpent(ctx context.Context, c db.Conn, sums map[spentKey]*sums) error {
+	in := db.Insert{
+		Head: `INSERT INTO spent (account, hour, requests, unknown, cost) VALUES `,
+		Tail: ` ON CONFLICT (account, hour) DO UPDATE SET requests = spent.requests + excluded.requests, unknown = spent.unknown + excluded.unknown, cost = spent.cost + excluded.cost`,
 	}
 	for _, k := range sortedKeys(sums) {
 		t := sums[k]
-		in.rows = append(in.rows, []any{k.account, k.at, t.requests, t.unknown, t.cost})
+		in.Rows = append(in.Rows, []any{k.account, k.at, t.requests, t.unknown, t.cost})
 	}
-	return in.run(ctx, c)
+	return in.Run(ctx, c)
 }
 
-func addMinutes(ctx context.Context, c conn, sums map[spentKey]*sums) error {
-	in := insert{
-		head: `INSERT INTO spent_minutes (account, minute, cost) VALUES `,
-		tail: ` ON CONFLICT (account, minute) DO UPDATE SET cost = spent_minutes.cost + excluded.cost`,
+func addMinutes(ctx context.Context, c db.Conn, sums map[spentKey]*sums) error {
+	in := db.Insert{
+		Head: `INSERT INTO spent_minutes (account, minute, cost) VALUES `,
+		Tail: ` ON CONFLICT (account, minute) DO UPDATE SET cost = spent_minutes.cost + excluded.cost`,
 	}
 	for _, k := range sortedKeys(sums) {
-		in.rows = append(in.rows, []any{k.account, k.at, sums[k].cost})
+		in.Rows = append(in.Rows, []any{k.account, k.at, sums[k].cost})
 	}
-	return in.run(ctx, c)
+	return in.Run(ctx, c)
 }
 
-func addLogs(ctx context.Context, c conn, log string, sums map[spentKey]*sums) error {
-	in := insert{
-		head: `INSERT INTO log_spent (account, log, cost) VALUES `,
-		tail: ` ON CONFLICT (account, log) DO UPDATE SET cost = log_spent.cost + excluded.cost`,
+func addLogs(ctx context.Context, c db.Conn, log string, sums map[spentKey]*sums) error {
+	in := db.Insert{
+		Head: `INSERT INTO log_spent (account, log, cost) VALUES `,
+		Tail: ` ON CONFLICT (account, log) DO UPDATE SET cost = log_spent.cost + excluded.cost`,
 	}
 	for _, k := range sortedKeys(sums) {
 		if cost := sums[k].cost; cost > 0 {
-			in.rows = append(in.rows, []any{k.account, log, cost})
+			in.Rows = append(in.Rows, []any{k.account, log, cost})
 		}
 	}
-	return in.run(ctx, c)
+	return in.Run(ctx, c)
 }
 
 func sortedKeys(sums map[spentKey]*sums) []spentKey {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // Org is an organisation. The organisation "default" always exists.
@@ -27,7 +28,7 @@ type Team struct {
 }
 
 // ErrNotFound reports that an organisation or team does not exist.
-var ErrNotFound = &Error{"there is no such organisation or team"}
+var ErrNotFound = Error("there is no such organisation or team")
 
 const tenantColumns = `name, blocked, created, limit_requests, limit_tokens, limit_concurrency, budget, budget_window, budgets`
 
@@ -51,7 +52,7 @@ func (s *Store) CreateTeam(ctx context.Context, t Team) error {
 	if err := checkLimit(t.Limit); err != nil {
 		return err
 	}
-	if !storable(t.Org) {
+	if !db.Storable(t.Org) {
 		return ErrNoOrg
 	}
 	args := append([]any{t.Org, t.ID, bound(t.Name), t.Blocked, nanos(t.Created)}, limitArgs(t.Limit)...)
@@ -60,16 +61,16 @@ func (s *Store) CreateTeam(ctx context.Context, t Team) error {
 
 // create takes a revision, like every change, though no key has changed.
 func (s *Store) create(ctx context.Context, insert string, args []any) error {
-	return s.readWrite(ctx, func(ctx context.Context, c conn) error {
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		revision, _, err := nextRevision(ctx, c, 0)
 		if err != nil {
 			return err
 		}
-		err = c.exec(ctx, insert+placeholders(1, len(args)+2), append(args[:len(args):len(args)], revision, revision)...)
+		err = c.Exec(ctx, insert+db.Placeholders(1, len(args)+2), append(args[:len(args):len(args)], revision, revision)...)
 		switch {
-		case err != nil && s.kind.is(err, duplicate):
+		case err != nil && s.db.Is(err, db.Duplicate):
 			return ErrExists
-		case err != nil && s.kind.is(err, missingReference):
+		case err != nil && s.db.Is(err, db.MissingReference):
 			return ErrNoOrg
 		}
 		return err
@@ -79,7 +80,7 @@ func (s *Store) create(ctx context.Context, insert string, args []any) error {
 // UpdateOrg lets edit change an organisation's name, limit and whether it is blocked. edit may be
 // called again after a conflict with another transaction.
 func (s *Store) UpdateOrg(ctx context.Context, id string, edit func(*Org) error) (o Org, err error) {
-	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		revision, _, err := nextRevision(ctx, c, 0)
 		if err != nil {
 			return err
@@ -99,7 +100,7 @@ func (s *Store) UpdateOrg(ctx context.Context, id string, edit func(*Org) error)
 		if err := checkLimit(o.Limit); err != nil {
 			return err
 		}
-		return c.exec(ctx, `UPDATE orgs SET base = $2, top = $3, name = $4, blocked = $5,
+		return c.Exec(ctx, `UPDATE orgs SET base = $2, top = $3, name = $4, blocked = $5,
 			limit_requests = $6, limit_tokens = $7, limit_concurrency = $8, budget = $9, budget_window = $10, budgets = $11 WHERE id = $1`,
 			append([]any{id, revision, revision, o.Name, o.Blocked}, limitArgs(o.Limit)...)...)
 	})
@@ -108,7 +109,7 @@ func (s *Store) UpdateOrg(ctx context.Context, id string, edit func(*Org) error)
 
 // UpdateTeam changes a team like UpdateOrg an organisation.
 func (s *Store) UpdateTeam(ctx context.Context, org, id string, edit func(*Team) error) (t Team, err error) {
-	err = s.readWrite(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		revision, _, err := nextRevision(ctx, c, 0)
 		if err != nil {
 			return err
@@ -128,7 +129,7 @@ func (s *Store) UpdateTeam(ctx context.Context, org, id string, edit func(*Team)
 		if err := checkLimit(t.Limit); err != nil {
 			return err
 		}
-		return c.exec(ctx, `UPDATE teams SET base = $3, top = $4, name = $5, blocked = $6,
+		return c.Exec(ctx, `UPDATE teams SET base = $3, top = $4, name = $5, blocked = $6,
 			limit_requests = $7, limit_tokens = $8, limit_concurrency = $9, budget = $10, budget_window = $11, budgets = $12 WHERE org = $1 AND id = $2`,
 			append([]any{org, id, revision, revision, t.Name, t.Blocked}, limitArgs(t.Limit)...)...)
 	})
@@ -137,7 +138,7 @@ func (s *Store) UpdateTeam(ctx context.Context, org, id string, edit func(*Team)
 
 // Org returns an organisation, or ErrNotFound.
 func (s *Store) Org(ctx context.Context, id string) (o Org, err error) {
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		list, err := orgs(ctx, c, ` WHERE id = $1`, id)
 		if err == nil && len(list) == 0 {
 			err = ErrNotFound
@@ -152,7 +153,7 @@ func (s *Store) Org(ctx context.Context, id string) (o Org, err error) {
 
 // Team returns a team, or ErrNotFound.
 func (s *Store) Team(ctx context.Context, org, id string) (t Team, err error) {
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		list, err := teams(ctx, c, ` WHERE org = $1 AND id = $2`, org, id)
 		if err == nil && len(list) == 0 {
 			err = ErrNotFound
@@ -167,7 +168,7 @@ func (s *Store) Team(ctx context.Context, org, id string) (t Team, err error) {
 
 // Orgs returns organisations ordered by id, starting after the given id.
 func (s *Store) Orgs(ctx context.Context, after string, limit int) (list []Org, err error) {
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		list, err = orgs(ctx, c, ` WHERE id > $1 ORDER BY id LIMIT $2`, after, clampLimit(limit))
 		return err
 	})
@@ -176,15 +177,15 @@ func (s *Store) Orgs(ctx context.Context, after string, limit int) (list []Org, 
 
 // Teams returns the teams of an organisation ordered by id, starting after the given id.
 func (s *Store) Teams(ctx context.Context, org, after string, limit int) (list []Team, err error) {
-	err = s.readOnly(ctx, func(ctx context.Context, c conn) error {
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		list, err = teams(ctx, c, ` WHERE org = $1 AND id > $2 ORDER BY id LIMIT $3`, org, after, clampLimit(limit))
 		return err
 	})
 	return list, err
 }
 
-func orgs(ctx context.Context, c conn, which string, args ...any) (list []Org, err error) {
-	err = c.rows(ctx, func(row scan) error {
+func orgs(ctx context.Context, c db.Conn, which string, args ...any) (list []Org, err error) {
+	err = c.Rows(ctx, func(row db.Scan) error {
 		var o Org
 		var created int64
 		err := row(append([]any{&o.ID, &o.Name, &o.Blocked, &created}, limitDest(&o.Limit)...)...)
@@ -195,8 +196,8 @@ func orgs(ctx context.Context, c conn, which string, args ...any) (list []Org, e
 	return list, err
 }
 
-func teams(ctx context.Context, c conn, which string, args ...any) (list []Team, err error) {
-	err = c.rows(ctx, func(row scan) error {
+func teams(ctx context.Context, c db.Conn, which string, args ...any) (list []Team, err error) {
+	err = c.Rows(ctx, func(row db.Scan) error {
 		var t Team
 		var created int64
 		err := row(append([]any{&t.Org, &t.ID, &t.Name, &t.Blocked, &created}, limitDest(&t.Limit)...)...)
@@ -209,10 +210,10 @@ func teams(ctx context.Context, c conn, which string, args ...any) (list []Team,
 
 func checkLimit(l quota.Limit) error {
 	if min(l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), int64(l.Window)) < 0 {
-		return &Error{"a limit cannot be negative; 0 is no limit"}
+		return Error("a limit cannot be negative; 0 is no limit")
 	}
 	if _, err := l.More.Budgets(); err != nil {
-		return &Error{err.Error()}
+		return Error(err.Error())
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"os"
@@ -11,16 +11,16 @@ import (
 )
 
 // TestPasswordChange changes the password of the role and the passfile, and closes all connections. The
-// store goes on with the new password.
+// database goes on with the new password.
 func TestPasswordChange(t *testing.T) {
 	pg := storetest.Postgres(t)
-	db, err := openPostgres(pg.URL, &atomic.Bool{})
+	admin, err := openPostgres(pg.URL, &atomic.Bool{})
 	no(t, err)
-	defer db.Close()
+	defer admin.Close()
 	run := func(statements ...string) {
 		t.Helper()
 		for _, statement := range statements {
-			_, err := db.ExecContext(t.Context(), statement)
+			_, err := admin.ExecContext(t.Context(), statement)
 			no(t, err)
 		}
 	}
@@ -32,21 +32,21 @@ func TestPasswordChange(t *testing.T) {
 	passfile := filepath.Join(t.TempDir(), "passfile")
 	write := func(password string) { no(t, os.WriteFile(passfile, []byte("*:*:*:gateway:"+password+"\n"), 0o600)) }
 	write("first")
-	s := opened(t, strings.Replace(pg.URL, "postgres@", "gateway@", 1)+"&passfile="+passfile, Options{Migrate: true})
-	eventually(t, "the store is ready", s.Ready)
-	no(t, s.CreateKey(t.Context(), sampleKey("k1")))
+	d := opened(t, strings.Replace(pg.URL, "postgres@", "gateway@", 1)+"&passfile="+passfile, Options{Migrate: true})
+	eventually(t, "the database is ready", d.Ready)
+	no(t, notes(d))
 
 	const closeAll = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'gateway'`
 	run(`ALTER ROLE gateway PASSWORD 'second'`, closeAll)
-	if _, err := s.Key(t.Context(), "k1"); err == nil || !strings.Contains(err.Error(), "correct the password in store.url or in its passfile") {
+	if err := notes(d); err == nil || !strings.Contains(err.Error(), "correct the password in store.url or in its passfile") {
 		t.Errorf("with the old password: %v", err)
 	}
 	write("second")
-	if _, err := s.Key(t.Context(), "k1"); err != nil {
+	if err := notes(d); err != nil {
 		t.Errorf("with the new password: %v", err)
 	}
 	run(closeAll)
-	if _, err := s.Key(t.Context(), "k1"); err != nil {
+	if err := notes(d); err != nil {
 		t.Errorf("on a connection that was closed: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"context"
@@ -31,18 +31,19 @@ type backend struct {
 	list    string // query: the texts of a JSON array, the first argument
 	lock    string // query: locks out transactions that lock one of the texts of a JSON array; empty: there are none
 	rewrite func(query string) string
-	insert  func(ctx context.Context, c conn, in insert) error
-	is      func(err error, c condition) bool
-	migrate func(s *Store, ctx context.Context) error
+	insert  func(ctx context.Context, c Conn, in Insert) error
+	is      func(err error, c Condition) bool
+	migrate func(d *DB, ctx context.Context) error
 }
 
-// condition is an error that both databases have.
-type condition int
+// Condition is an error that both databases have.
+type Condition int
 
+// The conditions.
 const (
-	retryable        condition = iota // conflict with another transaction, or a closed connection
-	duplicate                         // the id exists
-	missingReference                  // a referenced row does not exist
+	retryable        Condition = iota // conflict with another transaction, or a closed connection
+	Duplicate                         // the id exists
+	MissingReference                  // a referenced row does not exist
 	noSchema                          // tables are missing or outdated
 	readOnly                          // the server accepts no writes
 )
@@ -80,7 +81,7 @@ func isPooler(err error) bool {
 // Limits of what PostgreSQL may send. The largest legitimate result is a page of keys.
 const (
 	maxMessage = 8 << 20                 // bytes of a row
-	maxResult  = 1000 * (64<<10 + 8<<10) // MaxPerPage keys of maxScopeBytes
+	maxResult  = 1000 * (64<<10 + 8<<10) // a page of 1,000 keys with lists of 64 KiB
 )
 
 // boundedConn is a connection that fails when the server sends too much without a further query.
@@ -167,10 +168,10 @@ func advise(err error) error {
 }
 
 func postgres() backend {
-	states := map[condition][]string{
+	states := map[Condition][]string{
 		retryable:        {"40001", "40P01", "55P03", "57P01"}, // 57P01: an operator closed the connection
-		duplicate:        {"23505"},
-		missingReference: {"23503"},
+		Duplicate:        {"23505"},
+		MissingReference: {"23503"},
 		noSchema:         {"42P01", "42703", "3F000"},
 		readOnly:         {"25006"},
 	}
@@ -182,11 +183,11 @@ func postgres() backend {
 			FROM jsonb_array_elements_text($1::jsonb) AS name ORDER BY n) locks`,
 		insert:  insertBatch,
 		rewrite: func(query string) string { return query },
-		is: func(err error, c condition) bool {
+		is: func(err error, c Condition) bool {
 			var e *pgconn.PgError
 			return errors.As(err, &e) && slices.Contains(states[c], e.Code)
 		},
-		migrate: (*Store).migratePostgres,
+		migrate: (*DB).migratePostgres,
 	}
 }
 
@@ -222,9 +223,9 @@ func openSQLite(path string) (write, read *sql.DB, err error) {
 }
 
 func sqliteFile() backend {
-	codes := map[condition][]int{
-		duplicate:        {sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE},
-		missingReference: {sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY},
+	codes := map[Condition][]int{
+		Duplicate:        {sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, sqlite3.SQLITE_CONSTRAINT_UNIQUE},
+		MissingReference: {sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY},
 	}
 	return backend{
 		name:   "sqlite",
@@ -233,7 +234,7 @@ func sqliteFile() backend {
 		insert: insertRowByRow,
 		// Queries contain a dollar sign only in placeholders.
 		rewrite: func(query string) string { return strings.ReplaceAll(query, "$", "?") },
-		is: func(err error, c condition) bool {
+		is: func(err error, c Condition) bool {
 			var e *sqlite.Error
 			if !errors.As(err, &e) {
 				return false
@@ -247,6 +248,6 @@ func sqliteFile() backend {
 				return slices.Contains(codes[c], e.Code())
 			}
 		},
-		migrate: (*Store).migrateSQLite,
+		migrate: (*DB).migrateSQLite,
 	}
 }

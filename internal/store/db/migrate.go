@@ -1,11 +1,10 @@
-package store
+package db
 
 import (
 	"context"
 	"crypto/rand"
 	"database/sql"
 	"database/sql/driver"
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,11 +13,8 @@ import (
 	"time"
 )
 
-//go:embed schema/*.sql
-var ownSchema embed.FS
-
 // migration is a file of the schema. Files are numbered without gaps, never change after a release,
-// and only add: see DESIGN.md.
+// and only add: see DESIGN.md of package store.
 type migration struct {
 	version    int64
 	name       string
@@ -30,9 +26,6 @@ type migration struct {
 const concurrently = " CONCURRENTLY"
 
 func readMigrations(from fs.FS) ([]migration, error) {
-	if from == nil {
-		from = ownSchema
-	}
 	files, err := fs.Glob(from, "schema/*.sql")
 	if err != nil {
 		return nil, err
@@ -82,33 +75,33 @@ const (
 )
 
 // prepare returns nil when the database has the tables that this program needs, or newer ones.
-func (s *Store) prepare(ctx context.Context) error {
+func (d *DB) prepare(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var have int64
-	err := s.retry(short, func() (err error) { // SQLite does not wait while another process initialises the file
-		have, err = s.version(short, conn{s.write, &s.kind, s.log})
+	err := d.retry(short, func() (err error) { // SQLite does not wait while another process initialises the file
+		have, err = d.version(short, Conn{d.write, &d.kind, d.log})
 		return err
 	})
-	need := int64(len(s.steps))
+	need := int64(len(d.steps))
 	switch {
 	case err != nil:
 		return err
 	case have >= need:
 		return nil
-	case !s.migrate:
+	case !d.migrate:
 		return fmt.Errorf("its tables have version %d, but version %d is needed; let one node migrate them", have, need)
 	}
 	long, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
-	return s.kind.migrate(s, long)
+	return d.kind.migrate(d, long)
 }
 
 // version returns the number of the last migration.
-func (s *Store) version(ctx context.Context, c conn) (int64, error) {
+func (d *DB) version(ctx context.Context, c Conn) (int64, error) {
 	var v sql.NullInt64
-	err := c.row(ctx, `SELECT max(version) FROM schema_steps`).Scan(&v)
-	if err != nil && s.kind.is(err, noSchema) {
+	err := c.Row(ctx, `SELECT max(version) FROM schema_steps`)(&v)
+	if err != nil && d.kind.is(err, noSchema) {
 		return 0, nil
 	}
 	return v.Int64, err
@@ -117,32 +110,32 @@ func (s *Store) version(ctx context.Context, c conn) (int64, error) {
 const stepsTable = `CREATE TABLE IF NOT EXISTS schema_steps (version BIGINT NOT NULL PRIMARY KEY, name TEXT NOT NULL, taken BIGINT NOT NULL)`
 
 // missingSteps creates the table of migrations and returns those that are missing in it.
-func (s *Store) missingSteps(ctx context.Context, c conn) ([]migration, error) {
-	if err := c.exec(ctx, stepsTable); err != nil {
+func (d *DB) missingSteps(ctx context.Context, c Conn) ([]migration, error) {
+	if err := c.Exec(ctx, stepsTable); err != nil {
 		return nil, err
 	}
-	have, err := s.version(ctx, c)
+	have, err := d.version(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	return s.steps[min(have, int64(len(s.steps))):], nil
+	return d.steps[min(have, int64(len(d.steps))):], nil
 }
 
 // applyStep runs a migration and records it.
-func (s *Store) applyStep(ctx context.Context, c conn, st migration) error {
-	s.log.Info("store migrates", "step", st.name)
+func (d *DB) applyStep(ctx context.Context, c Conn, st migration) error {
+	d.log.Info("store migrates", "step", st.name)
 	for _, statement := range st.statements {
-		if err := c.exec(ctx, statement); err != nil {
+		if err := c.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("schema %s: %w", st.name, err)
 		}
 	}
-	return c.exec(ctx, `INSERT INTO schema_steps (version, name, taken) VALUES ($1, $2, $3)`, st.version, st.name, time.Now().UnixNano())
+	return c.Exec(ctx, `INSERT INTO schema_steps (version, name, taken) VALUES ($1, $2, $3)`, st.version, st.name, time.Now().UnixNano())
 }
 
 // migrateSQLite runs all migrations in one transaction.
-func (s *Store) migrateSQLite(ctx context.Context) error {
-	return s.transaction(ctx, nil, func(ctx context.Context, c conn) error {
-		steps, err := s.missingSteps(ctx, c)
+func (d *DB) migrateSQLite(ctx context.Context) error {
+	return d.transaction(ctx, nil, func(ctx context.Context, c Conn) error {
+		steps, err := d.missingSteps(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -150,7 +143,7 @@ func (s *Store) migrateSQLite(ctx context.Context) error {
 			for i := range st.statements {
 				st.statements[i] = strings.ReplaceAll(st.statements[i], concurrently, "")
 			}
-			if err := s.applyStep(ctx, c, st); err != nil {
+			if err := d.applyStep(ctx, c, st); err != nil {
 				return err
 			}
 		}
@@ -159,13 +152,13 @@ func (s *Store) migrateSQLite(ctx context.Context) error {
 }
 
 // migratePostgres runs the migrations on one connection, with a lock that other nodes respect.
-func (s *Store) migratePostgres(ctx context.Context) error {
-	ctx, unlock, err := s.lockMigrations(ctx)
+func (d *DB) migratePostgres(ctx context.Context) error {
+	ctx, unlock, err := d.lockMigrations(ctx)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	link, err := s.write.Conn(ctx)
+	link, err := d.write.Conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,20 +167,20 @@ func (s *Store) migratePostgres(ctx context.Context) error {
 		_ = link.Raw(func(any) error { return driver.ErrBadConn })
 		_ = link.Close() // closed already
 	}()
-	c := conn{link, &s.kind, s.log}
+	c := Conn{link, &d.kind, d.log}
 	// The lock timeout stays: a statement that waits for a table blocks all later ones, so it
 	// gives up soon and the migration is tried again. A pooler's sessions have no timeouts.
-	if !s.pooled.Load() {
-		if err := c.exec(ctx, `SET statement_timeout = 0`); err != nil {
+	if !d.pooled.Load() {
+		if err := c.Exec(ctx, `SET statement_timeout = 0`); err != nil {
 			return err
 		}
 	}
-	steps, err := s.missingSteps(ctx, c)
+	steps, err := d.missingSteps(ctx, c)
 	if err != nil {
 		return err
 	}
 	for _, st := range steps {
-		if err := s.applyStepPostgres(ctx, link, st); err != nil {
+		if err := d.applyStepPostgres(ctx, link, st); err != nil {
 			return err
 		}
 	}
@@ -202,15 +195,15 @@ const (
 )
 
 // lockMigrations takes the lock. The context that it returns ends when the lock is lost.
-func (s *Store) lockMigrations(ctx context.Context) (_ context.Context, unlock func(), err error) {
+func (d *DB) lockMigrations(ctx context.Context) (_ context.Context, unlock func(), err error) {
 	holder := rand.Text()
 	take := func(ctx context.Context) (bool, error) {
 		var got string
 		now := time.Now()
-		err := s.transaction(ctx, nil, func(ctx context.Context, c conn) error {
-			return c.row(ctx, `INSERT INTO schema_lock (one, holder, until) VALUES (1, $1, $2)
+		err := d.transaction(ctx, nil, func(ctx context.Context, c Conn) error {
+			return c.Row(ctx, `INSERT INTO schema_lock (one, holder, until) VALUES (1, $1, $2)
 				ON CONFLICT (one) DO UPDATE SET holder = excluded.holder, until = excluded.until
-				WHERE schema_lock.until < $3 OR schema_lock.holder = excluded.holder RETURNING holder`, holder, now.Add(lockLasts).UnixNano(), now.UnixNano()).Scan(&got)
+				WHERE schema_lock.until < $3 OR schema_lock.holder = excluded.holder RETURNING holder`, holder, now.Add(lockLasts).UnixNano(), now.UnixNano())(&got)
 		})
 		if errors.Is(err, sql.ErrNoRows) {
 			return false, nil
@@ -220,7 +213,7 @@ func (s *Store) lockMigrations(ctx context.Context) (_ context.Context, unlock f
 	short, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	for tries := 0; ; tries++ {
-		err := s.transaction(short, nil, func(ctx context.Context, c conn) error { return c.exec(ctx, lockTable) })
+		err := d.transaction(short, nil, func(ctx context.Context, c Conn) error { return c.Exec(ctx, lockTable) })
 		if err == nil || tries == maxTries || short.Err() != nil { // two nodes that create it at once conflict
 			if err != nil {
 				return nil, nil, err
@@ -263,23 +256,23 @@ func (s *Store) lockMigrations(ctx context.Context) (_ context.Context, unlock f
 		<-done
 		free, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTimeout)
 		defer cancel()
-		_ = s.transaction(free, nil, func(ctx context.Context, c conn) error { // it ends by itself otherwise
-			return c.exec(ctx, `DELETE FROM schema_lock WHERE holder = $1`, holder)
+		_ = d.transaction(free, nil, func(ctx context.Context, c Conn) error { // it ends by itself otherwise
+			return c.Exec(ctx, `DELETE FROM schema_lock WHERE holder = $1`, holder)
 		})
 	}, nil
 }
 
-func (s *Store) applyStepPostgres(ctx context.Context, link *sql.Conn, st migration) error {
+func (d *DB) applyStepPostgres(ctx context.Context, link *sql.Conn, st migration) error {
 	for _, statement := range st.statements {
 		if strings.Contains(statement, concurrently) {
-			return s.applyStep(ctx, conn{link, &s.kind, s.log}, st)
+			return d.applyStep(ctx, Conn{link, &d.kind, d.log}, st)
 		}
 	}
 	tx, err := link.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := s.applyStep(ctx, conn{tx, &s.kind, s.log}, st); err != nil {
+	if err := d.applyStep(ctx, Conn{tx, &d.kind, d.log}, st); err != nil {
 		_ = tx.Rollback() // the first error says more
 		return err
 	}

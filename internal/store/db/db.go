@@ -1,0 +1,266 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options configure a database.
+type Options struct {
+	// Schema has the migrations: schema/0001_NAME.sql and so on.
+	Schema fs.FS
+	// Migrate runs missing migrations when the database is first reached. Without it the database
+	// is not used until another node has run them.
+	Migrate bool
+	Logger  *slog.Logger  // default: none
+	Timeout time.Duration // of a call; default: 5 s
+}
+
+// DB is an open database. It is safe for concurrent use, also by several processes.
+type DB struct {
+	kind    backend
+	write   *sql.DB
+	read    *sql.DB // same as write, except for SQLite
+	timeout time.Duration
+	log     *slog.Logger
+	migrate bool
+	steps   []migration
+
+	pooled atomic.Bool // there is a pooler before the database: settings last for a transaction
+
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when prepareLoop has ended
+	tried  chan struct{} // closed after the first attempt to reach the database
+	wake   chan struct{} // requests another check of the tables
+
+	mu    sync.Mutex
+	state error // why it cannot be used yet; nil: it can
+}
+
+// errStarting is the state before the first attempt.
+var errStarting = errors.New("the database was not reached yet")
+
+// Open opens the database at sqlite:PATH or postgres://…. It fails if the URL or the file cannot be
+// used. If a server is down, calls fail until it is up.
+func Open(address string, o Options) (*DB, error) {
+	d := &DB{
+		timeout: o.Timeout, log: o.Logger, migrate: o.Migrate, state: errStarting,
+		ended: make(chan struct{}), tried: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+	if d.timeout == 0 {
+		d.timeout = 5 * time.Second
+	}
+	if d.log == nil {
+		d.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if d.steps, err = readMigrations(o.Schema); err != nil {
+		return nil, err
+	}
+	scheme, rest, _ := strings.Cut(address, ":")
+	switch scheme {
+	case "sqlite":
+		d.kind = sqliteFile()
+		d.write, d.read, err = openSQLite(rest)
+	case "postgres", "postgresql":
+		d.kind = postgres()
+		d.write, err = openPostgres(address, &d.pooled)
+		d.read = d.write
+	default:
+		err = fmt.Errorf("store: the url begins with %q; write sqlite:PATH or postgres://USER@HOST/DATABASE", scheme)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d.cancel = cancel
+	go d.prepareLoop(ctx)
+	return d, nil
+}
+
+// Close closes the database. Calls in flight fail.
+func (d *DB) Close() error {
+	d.cancel()
+	<-d.ended
+	err := d.write.Close()
+	if d.read != d.write {
+		err = errors.Join(err, d.read.Close())
+	}
+	return err
+}
+
+// Ready returns nil when the database was reached and has the needed tables, or else the reason. It
+// does not query the database.
+func (d *DB) Ready() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.state
+}
+
+// prepareLoop migrates the tables, initially and whenever they are found missing: a server may come
+// back empty.
+func (d *DB) prepareLoop(ctx context.Context) {
+	defer close(d.ended)
+	const longest = time.Second
+	pause := 50 * time.Millisecond
+	for first := true; ; first = false {
+		err := d.guard(func() error { return d.prepare(ctx) })
+		if isPooler(err) && !d.pooled.Swap(true) {
+			err = d.guard(func() error { return d.prepare(ctx) })
+		}
+		err = advise(err)
+		d.mu.Lock()
+		d.state = err
+		d.mu.Unlock()
+		if first {
+			close(d.tried)
+		}
+		var later <-chan time.Time
+		if err != nil {
+			d.log.Warn("store is not ready", "error", err)
+			later = time.After(pause/2 + rand.N(pause)) //nolint:gosec // spreads the load, keeps no secret
+			pause = min(2*pause, longest)
+		} else {
+			pause = 50 * time.Millisecond
+		}
+		select {
+		case <-later:
+		case <-d.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// begin sets the timeout of a call and waits for the first attempt to reach the database.
+func (d *DB) begin(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	select {
+	case <-d.tried:
+	case <-ctx.Done():
+		return ctx, cancel, fmt.Errorf("store: %w: %w", errStarting, ctx.Err())
+	}
+	if err := d.Ready(); err != nil {
+		return ctx, cancel, fmt.Errorf("store: %w", err)
+	}
+	return ctx, cancel, nil
+}
+
+// wrapError wraps the error of a call. If tables are missing, it triggers a migration.
+func (d *DB) wrapError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if d.kind.is(err, noSchema) {
+		select {
+		case d.wake <- struct{}{}:
+		default: // a check is pending
+		}
+	}
+	if errors.Is(err, ErrFenced) || d.kind.is(err, readOnly) {
+		d.reconnect()
+	}
+	var own Error
+	if errors.As(err, &own) {
+		return err
+	}
+	return fmt.Errorf("store: %w", advise(err))
+}
+
+// Is reports whether an error of the database is a condition.
+func (d *DB) Is(err error, c Condition) bool { return d.kind.is(err, c) }
+
+// reconnect closes all idle connections, so that the next call finds the server that accepts writes.
+func (d *DB) reconnect() {
+	d.write.SetMaxIdleConns(0)
+	d.write.SetMaxIdleConns(connections)
+}
+
+// Read runs queries. do may be called several times.
+func (d *DB) Read(ctx context.Context, do func(context.Context, Conn) error) error {
+	ctx, cancel, err := d.begin(ctx)
+	defer cancel()
+	if err != nil {
+		return err
+	}
+	return d.wrapError(d.retry(ctx, func() error {
+		if d.pooled.Load() {
+			return d.transaction(ctx, &sql.TxOptions{ReadOnly: true}, do)
+		}
+		return d.guard(func() error { return do(ctx, Conn{d.read, &d.kind, d.log}) })
+	}))
+}
+
+// guard turns a panic into an error: the driver panics if a server sends rows that it has not
+// described.
+func (d *DB) guard(do func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("panic in a query", "stack", string(debug.Stack()))
+			err = errors.New("the database sent what its protocol does not allow")
+		}
+	}()
+	return do()
+}
+
+// maxTries is the maximum number of tries of a transaction after conflicts. Each try may
+// wait for a lock for half a second, so the call's timeout usually ends the tries
+// earlier.
+const maxTries = 10
+
+// Write runs a transaction. do may be called several times; only the effects of the last call
+// stay.
+func (d *DB) Write(ctx context.Context, do func(context.Context, Conn) error) error {
+	ctx, cancel, err := d.begin(ctx)
+	defer cancel()
+	if err != nil {
+		return err
+	}
+	return d.wrapError(d.retry(ctx, func() error { return d.transaction(ctx, nil, do) }))
+}
+
+// retry calls do again after conflicts with other transactions and on connections that the server has closed.
+func (d *DB) retry(ctx context.Context, do func() error) error {
+	for try := 1; ; try++ {
+		err := do()
+		if err == nil || try == maxTries || !d.kind.is(err, retryable) {
+			return err
+		}
+		select {
+		case <-time.After(rand.N(time.Duration(try) * 10 * time.Millisecond)): //nolint:gosec // spreads the load, keeps no secret
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func (d *DB) transaction(ctx context.Context, o *sql.TxOptions, do func(context.Context, Conn) error) error {
+	tx, err := d.write.BeginTx(ctx, o)
+	if err != nil {
+		return err
+	}
+	err = d.guard(func() error {
+		c := Conn{tx, &d.kind, d.log}
+		if d.pooled.Load() {
+			if err := c.Exec(ctx, setTimeouts()); err != nil {
+				return err
+			}
+		}
+		return do(ctx, c)
+	})
+	if err != nil {
+		_ = tx.Rollback() // the first error says more
+		return err
+	}
+	return tx.Commit()
+}
