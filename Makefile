@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -81,6 +81,10 @@ e2e: build ## real clients and a real engine against the built binary; PARTS="sd
 
 e2e-moves: build ## conversations of all agents that move between every two vendors; half an hour
 	cd e2e && ./setup.sh agents && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -tags long -timeout 2h -run TestMoves ./agents
+
+e2e-signin: stores build ## Claude Code, codex and gemini-cli sign in at a real Keycloak, compared with Claude Code's reference gateway
+	./internal/storetest/keycloak.sh $(HOME)/.cache/isogloss
+	cd e2e && ./setup.sh signin && ISOGLOSS_KEYCLOAK=$(HOME)/.cache/isogloss ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -tags signin -timeout 30m -run TestSignIn ./agents
 
 crowd: build ## 32 clients of mixed SDKs on a real engine for ten minutes
 	cd e2e && CROWD=10m ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . crowd

@@ -69,11 +69,16 @@ engines() {
   fi
 }
 
-# The coding agents, on the SDKs' Node 22, and the engine that each is tried on.
-agents() {
-  engines
+# The coding agents, on the SDKs' Node 22.
+signin() {
   install_npm node sdks/node
   install_npm agents agents/node
+}
+
+# The coding agents, and the engine that each is tried on.
+agents() {
+  engines
+  signin
 }
 
 # What the crowd is made of, and whom it talks to.

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,13 +33,17 @@ func TestSignIn(t *testing.T) {
 	issuer := startKeycloak(t, ours.rec.url, theirs.rec.url)
 	program := newSite(t, "", "").module(claude().pack + "/claude")
 
-	startOurs(t, p, ours.rec, ours.up, issuer)
+	bin := rig.Build(t)
+	startOurs(t, p, ours.rec, ours.up, issuer, bin)
 	startTheirs(t, p, theirs.rec, theirs.up, issuer, program)
 	for _, g := range []*party{theirs, ours} {
 		g.place = p
 		t.Run(g.name, func(t *testing.T) {
 			t.Run("ann", func(t *testing.T) { g.works(t) })
 			t.Run("ben", func(t *testing.T) { g.stops(t) })
+			if g == ours {
+				t.Run("programs", func(t *testing.T) { g.programs(t, bin) })
+			}
 		})
 	}
 	t.Run("contract", func(t *testing.T) { compare(t, theirs, ours) })
@@ -89,7 +94,7 @@ func (g *party) seat(t *testing.T, model string) *seat {
 	if err := os.Chmod(filepath.Join(s.home, "browser"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s.write(t, ".claude/settings.json", testrig.Compact(object{"forceLoginMethod": "gateway", "forceLoginGatewayUrl": g.rec.url}))
+	s.write(t, ".claude/settings.json", pageBlock(t, "claude-code.md", "json", g.rec.url))
 	// The first questions of a new installation, answered.
 	s.write(t, ".claude.json", testrig.Compact(object{"hasCompletedOnboarding": true, "theme": "dark", "projects": object{s.folder: object{"hasTrustDialogAccepted": true}}}))
 	s.agent.environment = func(*site) []string {
@@ -99,6 +104,21 @@ func (g *party) seat(t *testing.T, model string) *seat {
 		}
 	}
 	return s
+}
+
+// pageBlock returns the only block of a kind on a page about a client, with the URL of the gateway.
+func pageBlock(t *testing.T, page, kind, gateway string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "clients", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(text), "\n```"+kind+"\n")
+	block, _, ends := strings.Cut(parts[len(parts)-1], "\n```\n")
+	if len(parts) != 2 || !ends || !strings.Contains(block, "https://gateway.example.com") {
+		t.Fatalf("%s has no block of %s with the URL of a gateway", page, kind)
+	}
+	return strings.ReplaceAll(block, "https://gateway.example.com", gateway) + "\n"
 }
 
 // command is the agent with some arguments.
@@ -157,6 +177,7 @@ func (g *party) signIn(t *testing.T, s *seat, name string) {
 		x.expect("Connected to Cloud gateway")
 	}
 	x.keys("\r")
+	x.close()
 	all := g.rec.take()
 	g.keep(t, "discovery", all, http.MethodGet, "/.well-known/oauth-authorization-server", http.StatusOK)
 	g.keep(t, "device authorization", all, http.MethodPost, "/oauth/device_authorization", http.StatusOK)
@@ -177,15 +198,16 @@ func (g *party) works(t *testing.T) {
 	for _, model := range models {
 		t.Run(model, func(t *testing.T) { g.job(t, s, model) })
 	}
+	g.probeFree(t, s.bearer(t))
 	g.rec.take()
 	g.renew(t, s)
 	g.signOut(t, s)
 }
 
-// job has the agent do the job at its seat.
-func (g *party) job(t *testing.T, s *seat, model string) {
-	s.model = model
-	m := scripted(s.agent)
+// job has the agent do the job with a model.
+func (g *party) job(t *testing.T, s *seat, name string) {
+	s.model = name
+	m := &model{turns: s.agent.turns, answer: answer}
 	g.up.Always(m.step)
 	j := newJob(t, s.site)
 	_ = os.Remove(filepath.Join(s.folder, "size.txt")) // of the job before
@@ -193,7 +215,7 @@ func (g *party) job(t *testing.T, s *seat, model string) {
 	j.check(t, s.site, out)
 	checkTurns(t, s.agent, m)
 	for i, r := range g.up.Requests() {
-		if strings.Contains(fmt.Sprint(r.Header), s.bearer(t)) {
+		if strings.Contains(fmt.Sprint(r.Header), "eyJ") { // how a JWT begins
 			t.Errorf("request %d to the upstream carries the person's token", i)
 		}
 	}
@@ -201,8 +223,6 @@ func (g *party) job(t *testing.T, s *seat, model string) {
 		t.Logf("the agent printed:\n%s", all)
 	}
 }
-
-func scripted(a *agent) *model { return &model{turns: a.turns, answer: answer} }
 
 // credentials is the file in which the agent keeps its sign-in.
 func (s *seat) credentials() string { return filepath.Join(s.home, ".claude", ".credentials.json") }
@@ -267,12 +287,15 @@ func (g *party) signOut(t *testing.T, s *seat) {
 	}
 }
 
-// spends answers with so many output tokens, at 15 dollars per million.
+// spends answers with so many output tokens, at 15 dollars per million, and with few after that.
 func spends(tokens int) rig.Step {
+	var spent atomic.Bool
 	return func(r *rig.Received) bool {
 		d := dialectAt(r.Path())
 		reply := d.Reply(testrig.Reply{Words: []string{"Hello ", "there."}})
-		reply.Out += tokens
+		if !spent.Swap(true) {
+			reply.Out += tokens
+		}
 		if d.Asked(r).Stream {
 			return rig.Stream(reply.Stream().All()...)(r)
 		}
@@ -304,6 +327,7 @@ func (g *party) stops(t *testing.T) {
 	x.expect("You've used 79% of your usage credits", "You've used 80% of your usage credits")
 	x.keys("/usage\r")
 	x.expect("/ $20.00 spent")
+	x.close()
 	all := g.rec.take()
 	g.keep(t, "message above 75 %", all, http.MethodPost, messages, http.StatusOK)
 	g.keep(t, "usage", all, http.MethodGet, "/api/oauth/usage", http.StatusOK)
@@ -314,10 +338,63 @@ func (g *party) stops(t *testing.T) {
 	}
 	before := len(g.up.Requests())
 	out, status := s.ask(t)
-	if status == 0 || !strings.Contains(out, "resets") || len(g.up.Requests()) != before {
+	e := g.keep(t, "message at the cap", g.rec.take(), http.MethodPost, messages, http.StatusTooManyRequests)
+	// Claude Code shows the message, and another form of the time in it.
+	message, _, _ := strings.Cut(testrig.Parse(e.body).Obj("error").Str("message"), "resets")
+	if status == 0 || message == "" || !strings.Contains(out, message) || len(g.up.Requests()) != before {
 		t.Errorf("at the end of the budget the agent ends with %d and prints %q; the upstream got %d requests more", status, out, len(g.up.Requests())-before)
 	}
 	t.Logf("%s: the agent is stopped with: %s", g.name, out)
-	g.keep(t, "message at the cap", g.rec.take(), http.MethodPost, messages, http.StatusTooManyRequests)
 	g.probe(t, s.bearer(t))
+}
+
+// programs has codex and gemini-cli do the job with a token that isogloss fetches and renews.
+func (g *party) programs(t *testing.T, bin string) {
+	home := t.TempDir()
+	if err := os.Symlink(bin, filepath.Join(home, "isogloss")); err != nil {
+		t.Fatal(err)
+	}
+	environment := []string{"HOME=" + home, "PATH=" + home + ":/usr/local/bin:/usr/bin:/bin", "SSL_CERT_FILE=" + g.place.ca, "NODE_EXTRA_CA_CERTS=" + g.place.ca}
+	isogloss := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(bin, args...)
+		cmd.Env = environment
+		return cmd
+	}
+	login, printed := isogloss("login", g.rec.url), &rig.Log{}
+	login.Stdout, login.Stderr = printed, printed
+	if err := login.Start(); err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(regexp.QuoteMeta(g.rec.url) + `/device\S+`)
+	if err := testrig.Until(t.Context(), 30*time.Second, "no link", func() bool { return link.MatchString(printed.String()) }); err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	browse(t, g.place, link.FindString(printed.String()), "ann")
+	if err := login.Wait(); err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	token, err := isogloss("token").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, y := codex(), gemini()
+	x.setUp = func(t *testing.T, s *site) {
+		own, _, _ := strings.Cut(codexSettings(s), "[model_providers")
+		s.write(t, ".codex/config.toml", own+pageBlock(t, "codex.md", "toml", g.rec.url))
+	}
+	x.environment = func(*site) []string {
+		return append(slices.Clone(environment), "CODEX_HOME="+filepath.Join(home, ".codex"))
+	}
+	y.environment = func(s *site) []string {
+		return append(slices.Clone(environment), "GEMINI_API_KEY="+strings.TrimSpace(string(token)), "GOOGLE_GEMINI_BASE_URL="+s.url)
+	}
+	for _, a := range []*agent{x, y} {
+		for _, d := range rig.Dialects() {
+			t.Run(a.name+"-on-"+d.Name, func(t *testing.T) {
+				s := &seat{site: newSite(t, g.rec.url, claude().modelOn(d)), agent: a}
+				s.home = home
+				g.job(t, s, s.model)
+			})
+		}
+	}
 }

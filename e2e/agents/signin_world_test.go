@@ -44,6 +44,7 @@ const (
 	clientSecret   = "secret-of-a-test"
 	adminKey       = "admin-key-of-a-test-admin-key-of-a-test"
 	signInNotice   = "Use this gateway for work only."
+	peopleSettings = `{ "permissions": { "deny": ["WebFetch"] } }`
 	soldModel      = "claude-sonnet-4-5" // which the reference has a price for
 )
 
@@ -209,7 +210,7 @@ func startKeycloak(t *testing.T, urls ...string) (issuer string) {
 	person := func(name, group string) any {
 		return object{
 			"username": name, "email": name + "@example.com", "emailVerified": true, "firstName": name, "lastName": "Example", "enabled": true,
-			"groups": []string{group}, "credentials": []any{object{"type": "password", "value": personPassword}},
+			"groups": []string{group}, "realmRoles": []string{"default-roles-main"}, "credentials": []any{object{"type": "password", "value": personPassword}},
 		}
 	}
 	var redirects []string
@@ -265,14 +266,17 @@ func send(t *testing.T, client *http.Client, address string, header http.Header,
 }
 
 // startOurs runs the built gateway behind a recorder. Each model is behind an upstream of a dialect.
-func startOurs(t *testing.T, p *place, r *recorder, up *rig.Upstream, issuer string) {
+func startOurs(t *testing.T, p *place, r *recorder, up *rig.Upstream, issuer, bin string) {
 	t.Helper()
 	var providers, models strings.Builder
 	for _, d := range rig.Dialects() {
 		fmt.Fprintf(&providers, "  on-%s: { protocol: %s, base_url: %q, api_key: %s }\n", d.Name, d.Name, up.URL()+d.Prefix, rig.UpstreamKey)
 		fmt.Fprintf(&models, "  %s: { targets: [ on-%s/%s ] }\n", claude().modelOn(d), d.Name, d.Target)
 	}
-	g, err := testrig.NewGateway(rig.Build(t), t.TempDir(), "gateway")
+	for _, name := range []string{soldModel, gemini().further} {
+		fmt.Fprintf(&models, "  %s: { targets: [ on-anthropic/%s ] }\n", name, rig.DialectNamed("anthropic").Target)
+	}
+	g, err := testrig.NewGateway(bin, t.TempDir(), "gateway")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,6 +286,10 @@ func startOurs(t *testing.T, p *place, r *recorder, up *rig.Upstream, issuer str
 		}
 		g.Close()
 	})
+	settings := filepath.Join(g.Dir, "settings.json")
+	if err := os.WriteFile(settings, []byte(peopleSettings), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	err = g.Configure(fmt.Sprintf(`tls: { cert: %s, key: %s }
 store: sqlite:%s
 retries: { attempts: 1 }
@@ -292,13 +300,12 @@ identity:
       name: email
       rules:
         - { when: { groups: llm-search }, team: search }
-        - { when: { groups: llm-small }, team: small, budget: 20, window: 24h, models: ["claude-sonnet-*"] }
+        - { when: { groups: llm-small }, team: small, budget: 20, window: 24h, settings: %s }
   sign_in: { url: %q, client: gateway, secret: %s, notice: %q }
 prices: { models: { "on-anthropic/*": { input: 3, cache_read: 0.3, output: 15 } } }
 providers:
 %smodels:
-  %s: { targets: [ on-anthropic/%s ] }
-%s`, p.cert, p.key, filepath.Join(g.Data, "store.db"), issuer, r.url, clientSecret, signInNotice, providers.String(), soldModel, rig.DialectNamed("anthropic").Target, models.String()))
+%s`, p.cert, p.key, filepath.Join(g.Data, "store.db"), issuer, settings, r.url, clientSecret, signInNotice, providers.String(), models.String()))
 	if err := errors.Join(err, g.Launch()); err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +330,8 @@ session: { jwt_secret: secret-of-a-test-secret-of-a-test-secret }
 store: { postgres_url: %q }
 oidc: { issuer: %s, client_id: gateway, client_secret: %s }
 admin: { write_keys: [ { id: test, key: %s } ] }
-`, port, r.url, p.cert, p.key, signInNotice, up.URL()+rig.DialectNamed("anthropic").Prefix, rig.UpstreamKey, storetest.Postgres(t).URL, issuer, clientSecret, adminKey)
+managed: { policies: [ { match: { groups: [llm-small] }, cli: %s } ] }
+`, port, r.url, p.cert, p.key, signInNotice, up.URL()+rig.DialectNamed("anthropic").Prefix, rig.UpstreamKey, storetest.Postgres(t).URL, issuer, clientSecret, adminKey, peopleSettings)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,9 +23,10 @@ type terminal struct {
 	master *os.File
 	screen *rig.Log
 	read   int // how much of the screen was expected so far
+	close  func()
 }
 
-// newTerminal starts a program in a terminal. Close ends it.
+// newTerminal starts a program in a terminal. It ends with close, or with t.
 func newTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 	t.Helper()
 	master, slave, err := openTerminal()
@@ -50,12 +52,13 @@ func newTerminal(t *testing.T, cmd *exec.Cmd) *terminal {
 			}
 		}
 	}()
-	t.Cleanup(func() {
+	x.close = sync.OnceFunc(func() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait() // killed
 		_ = master.Close()
 		<-done
 	})
+	t.Cleanup(x.close)
 	return x
 }
 

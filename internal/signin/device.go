@@ -163,11 +163,14 @@ func (s *Server) approve(r *http.Request, code string, t tokens) error {
 
 // serveToken gives tokens to a device, and new ones for a refresh token.
 func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
-	switch grant := r.PostFormValue("grant_type"); grant {
-	case deviceGrant:
-		s.takeTokens(w, r, r.PostFormValue("device_code"))
-	case "refresh_token":
-		s.refreshTokens(w, r, r.PostFormValue("refresh_token"))
+	device, refresh := r.PostFormValue("device_code"), r.PostFormValue("refresh_token")
+	switch grant := r.PostFormValue("grant_type"); {
+	case grant == deviceGrant && device != "":
+		s.takeTokens(w, r, device)
+	case grant == "refresh_token" && refresh != "":
+		s.refreshTokens(w, r, refresh)
+	case grant == deviceGrant, grant == "refresh_token":
+		writeError(w, http.StatusBadRequest, "invalid_request", "the device code or the refresh token is missing", 0)
 	default:
 		writeError(w, http.StatusBadRequest, "unsupported_grant_type", "the grant type is not supported; use "+deviceGrant+" or refresh_token", 0)
 	}
@@ -217,9 +220,6 @@ func (s *Server) refreshTokens(w http.ResponseWriter, r *http.Request, refresh s
 
 // renew gets new tokens and checks that the gateway admits their owner.
 func (s *Server) renew(r *http.Request, refresh string) (tokens, error) {
-	if refresh == "" {
-		return tokens{}, errRefused
-	}
 	got, err := s.provider.refresh(r.Context(), refresh)
 	if err != nil {
 		return tokens{}, err

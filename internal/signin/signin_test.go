@@ -266,7 +266,8 @@ func TestDeviceFlow(t *testing.T) {
 		wantError(t, g.refreshWith(t, next), 401, "invalid_grant")
 	}
 	wantError(t, g.refreshWith(t, refresh), 401, "invalid_grant") // used before
-	wantError(t, g.refreshWith(t, ""), 401, "invalid_grant")
+	wantError(t, g.refreshWith(t, ""), 400, "invalid_request")
+	wantError(t, g.poll(t, ""), 400, "invalid_request")
 	if _, fault := g.server.o.People.Admit(httptest.NewRequest(http.MethodGet, "/", http.NoBody), access); fault != nil {
 		t.Fatal(fault)
 	}
