@@ -14,71 +14,53 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
-// query is a set of conditions and their arguments. Conditions are constants; what clients send is
-// always an argument.
-type query struct {
-	conditions []string
-	args       []any
-}
-
-func (q *query) add(before string, arg any, after string) {
-	q.args = append(q.args, arg)
-	q.conditions = append(q.conditions, before+"$"+strconv.Itoa(len(q.args))+after)
-}
-
-// query reads the filter of a request. columns has the column of each attribute.
-func (r *request) query(columns map[string]string) (query, error) {
-	var q query
+// where reads the filter of a request. columns has the column of each attribute.
+func (r *request) where(columns map[string]string) (w db.Where, err error) {
 	text := r.URL.Query().Get("filter")
 	if text == "" {
-		return q, nil
+		return w, nil
 	}
 	terms, err := parseFilter(text)
 	if err != nil {
-		return q, err
+		return w, err
 	}
 	for _, t := range terms {
 		column := columns[t.attribute]
 		switch column {
 		case "":
-			return q, invalid(invalidFilter, "the filter names an attribute that cannot be searched")
+			return w, invalid(invalidFilter, "the filter names an attribute that cannot be searched")
 		case "user_name", "name":
-			q.add(column+" = ", strings.ToLower(t.value), "")
+			w.Add(column+" = ", strings.ToLower(t.value))
 		case "active":
-			q.add("active = ", strings.EqualFold(t.value, "true"), "")
+			w.Add("active = ", strings.EqualFold(t.value, "true"))
 		case "member":
-			q.add("id IN (SELECT group_id FROM scim_members WHERE user_id = ", t.value, ")")
+			w.Conditions = append(w.Conditions, "id IN (SELECT group_id FROM scim_members WHERE user_id = "+w.Arg(t.value)+")")
 		default:
-			q.add(column+" = ", t.value, "")
+			w.Add(column+" = ", t.value)
 		}
 	}
-	return q, nil
-}
-
-// where returns the conditions with those of a directory.
-func (q *query) where(d directory) string {
-	q.add("issuer = ", d.issuer, "")
-	q.add("org = ", d.org, "")
-	return " WHERE " + strings.Join(q.conditions, " AND ")
+	return w, nil
 }
 
 // readUsers returns a page of users and the number of all.
-func readUsers(ctx context.Context, c db.Conn, d directory, q query, p page) (out []*user, total int, err error) {
-	q.conditions = append(q.conditions[:len(q.conditions):len(q.conditions)], "deleted = 0")
-	return readPage[user](ctx, c, "scim_users", d, q, p)
+func readUsers(ctx context.Context, c db.Conn, d directory, w db.Where, p page) (out []*user, total int, err error) {
+	w.Conditions = append(w.Conditions[:len(w.Conditions):len(w.Conditions)], "deleted = 0")
+	return readPage[user](ctx, c, "scim_users", d, w, p)
 }
 
 // readPage returns a page of resources and the number of all.
-func readPage[T any](ctx context.Context, c db.Conn, table string, d directory, q query, p page) (out []*T, total int, err error) {
-	from := ` FROM ` + table + q.where(d)
-	if err := c.Row(ctx, `SELECT count(*)`+from, q.args...)(&total); err != nil {
+func readPage[T any](ctx context.Context, c db.Conn, table string, d directory, w db.Where, p page) (out []*T, total int, err error) {
+	w.Add("issuer = ", d.issuer)
+	w.Add("org = ", d.org)
+	from := ` FROM ` + table + w.Text()
+	if err := c.Row(ctx, `SELECT count(*)`+from, w.Args...)(&total); err != nil {
 		return nil, 0, err
 	}
 	err = c.Rows(ctx, func(scan db.Scan) error {
 		one, err := readData[T](scan)
 		out = append(out, one)
 		return err
-	}, `SELECT data`+from+` ORDER BY id LIMIT `+strconv.Itoa(p.count)+` OFFSET `+strconv.Itoa(p.start-1), q.args...)
+	}, `SELECT data`+from+` ORDER BY id LIMIT `+strconv.Itoa(p.count)+` OFFSET `+strconv.Itoa(p.start-1), w.Args...)
 	return out, total, err
 }
 

@@ -103,7 +103,7 @@ func (s *server) listGroups(r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	q, err := r.query(map[string]string{"id": "id", "displayname": "name", "externalid": "external_id", "members": "member", "members.value": "member"})
+	w, err := r.where(map[string]string{"id": "id", "displayname": "name", "externalid": "external_id", "members": "member", "members.value": "member"})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -111,7 +111,7 @@ func (s *server) listGroups(r *request) (int, any, error) {
 	var total int
 	err = s.Store.Read(r.Context(), func(ctx context.Context, c db.Conn) error {
 		out = nil
-		found, count, err := readPage[group](ctx, c, "scim_groups", r.dir, q, p)
+		found, count, err := readPage[group](ctx, c, "scim_groups", r.dir, w, p)
 		total = count
 		listed := 0
 		for _, g := range found {

@@ -206,14 +206,14 @@ func (s *server) listUsers(r *request) (int, any, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	q, err := r.query(map[string]string{"id": "id", "username": "user_name", "externalid": "external_id", "active": "active"})
+	w, err := r.where(map[string]string{"id": "id", "username": "user_name", "externalid": "external_id", "active": "active"})
 	if err != nil {
 		return 0, nil, err
 	}
 	var found []*user
 	var total int
 	err = s.Store.Read(r.Context(), func(ctx context.Context, c db.Conn) (err error) {
-		found, total, err = readUsers(ctx, c, r.dir, q, p)
+		found, total, err = readUsers(ctx, c, r.dir, w, p)
 		return err
 	})
 	var out []any
