@@ -26,7 +26,6 @@ import (
 
 // backend is the difference between the two databases. Queries do not depend on it.
 type backend struct {
-	name    string
 	fenced  string // expression: the server accepts no writes
 	list    string // query: the texts of a JSON array, the first argument
 	lock    string // query: locks out transactions that lock one of the texts of a JSON array; empty: there are none
@@ -176,7 +175,6 @@ func postgres() backend {
 		readOnly:         {"25006"},
 	}
 	return backend{
-		name:   "postgres",
 		fenced: `current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery()`,
 		list:   `SELECT jsonb_array_elements_text($1::jsonb)`,
 		lock: `SELECT pg_advisory_xact_lock(n) FROM (SELECT DISTINCT hashtextextended('isogloss alert ' || name, 0) AS n
@@ -228,7 +226,6 @@ func sqliteFile() backend {
 		MissingReference: {sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY},
 	}
 	return backend{
-		name:   "sqlite",
 		fenced: `FALSE`,
 		list:   `SELECT value FROM json_each($1)`,
 		insert: insertRowByRow,
