@@ -13,10 +13,17 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console e2e-console check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
+
+console: ## the web console in console/dist, which the binary embeds; needs Node and npm
+	./console/build.sh
+
+e2e-console: build ## the console in Chromium against the built binary; screenshots in console/shots
+	./console/build.sh
+	cd console && ISOGLOSS_BIN=$(CURDIR)/$(BIN) npm test
 
 CHECK := format vet tidy lint test growth conform e2e chaos-short redteam cluster-short soak bench-quick test-deploy
 

@@ -4,9 +4,22 @@
 #
 #   VERSION=v1.2.3 GOOS=linux GOARCH=arm64 deploy/build.sh OUT
 #
+# The console is built before where npm is. CONSOLE=off leaves it out, CONSOLE=required fails
+# without npm.
+#
 # grpcnotrace leaves out gRPC's debug pages. Their templates keep the linker from
 # removing unused methods, which costs 15 MB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=${VERSION:-$(git describe --tags --always --dirty 2>/dev/null || echo dev)}
+case ${CONSOLE:-auto} in
+required) console/build.sh ;;
+auto)
+  if command -v npm >/dev/null; then
+    console/build.sh || { echo "build.sh: the console was not built; CONSOLE=off builds the gateway without it" >&2; exit 1; }
+  else
+    echo "build.sh: npm is missing, so the binary has no console" >&2
+  fi
+  ;;
+esac
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags "-s -w -X main.version=$version" -o "$1" ./cmd/isogloss

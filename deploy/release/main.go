@@ -164,7 +164,7 @@ func (r *release) binary(p platform) string {
 func (r *release) buildArchives(ctx context.Context) error {
 	for _, p := range r.platforms {
 		cmd := exec.CommandContext(ctx, "deploy/build.sh", r.binary(p)) //nolint:gosec // a script of this repository
-		cmd.Env = append(os.Environ(), "VERSION="+r.version, "GOOS="+p.os, "GOARCH="+p.arch)
+		cmd.Env = append(os.Environ(), "VERSION="+r.version, "GOOS="+p.os, "GOARCH="+p.arch, "CONSOLE=required")
 		if err := run(cmd); err != nil {
 			return err
 		}

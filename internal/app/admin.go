@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/isogloss-gateway/isogloss/console"
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/admin"
 	"github.com/isogloss-gateway/isogloss/internal/config"
@@ -14,7 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/scim"
 )
 
-// operations serves the admin port: metrics, explain and, with a store, the admin API.
+// operations serves the admin port: the console, metrics, explain and, with a store, the admin API.
 type operations struct {
 	cfg      *config.Config
 	gateway  *relay.Relay
@@ -26,12 +27,18 @@ type operations struct {
 }
 
 // handler returns the handler of the admin port. If other machines can reach the port,
-// every route needs an operator key.
+// every route needs an operator key, except for the files of the console.
 func (o *operations) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", o.guard(o.observer.Metrics()))
 	mux.Handle("POST "+explainPath, o.guard(serveExplain(o.gateway)))
 	mux.Handle("GET "+modelsPath, o.guard(serveModels(o.gateway)))
+	pages := console.Handler(func(r *http.Request) console.State {
+		sessions := o.current.signIn.Load()
+		return console.State{Version: o.version, Store: o.stores.store != nil, SignIn: sessions.HasSessions(), Session: sessions.HasSession(r)}
+	})
+	mux.Handle("GET /{$}", pages)
+	mux.Handle("GET "+console.Path, pages)
 	if s := o.stores; s.store != nil {
 		options := admin.Options{
 			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,

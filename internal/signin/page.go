@@ -58,7 +58,7 @@ func writeForm(w http.ResponseWriter, status int, code, wrong string) {
 
 // writeSession shows an operator that the session has begun, and how it ends.
 func writeSession(w http.ResponseWriter, role string) {
-	write(w, http.StatusOK, "Signed in", "", `<p>Your role is `+html.EscapeString(role)+`. Pages of this address can use the <a href="/api/openapi.json">admin API</a> for up to eight hours.</p>
+	write(w, http.StatusOK, "Signed in", "", `<p>Your role is `+html.EscapeString(role)+`. The session lasts for up to eight hours. Continue to the <a href="/">console</a>.</p>
 <form method="post" action="`+logoutPath+`"><button>Sign out</button></form>`)
 }
 

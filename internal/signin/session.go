@@ -97,9 +97,12 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 	writePage(w, http.StatusOK, "Signed out", "Your session has ended.", s.o.Admin+loginPath)
 }
 
+// HasSessions reports whether browsers can have sessions.
+func (s *Server) HasSessions() bool { return s != nil && s.o.Admin != "" }
+
 // HasSession reports whether a request has the cookie of a session.
 func (s *Server) HasSession(r *http.Request) bool {
-	return s != nil && s.o.Admin != "" && readCookie(r, s.o.Admin, sessionCookie) != ""
+	return s.HasSessions() && readCookie(r, s.o.Admin, sessionCookie) != ""
 }
 
 // Operator returns the operator of a request with the cookie of a session. Only pages of the same

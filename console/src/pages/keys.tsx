@@ -1,0 +1,230 @@
+import { useState } from 'react';
+import { send, type Schemas } from '../api/client';
+import { useChange, useGet, usePages } from '../api/hooks';
+import { Link, setParams, useParam } from '../router';
+import { useCan, useSession } from '../session';
+import { count, dollars, nanos } from '../ui/format';
+import { Badge, Button, Card, Confirm, Copy, Dialog, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time, windowChoices, windowText } from '../ui/parts';
+import { BudgetForm, EditForm, LimitFields, limitChange, limitTexts, Used } from './limits';
+
+type Key = Schemas['KeyView'];
+type Made = Schemas['KeyMade'];
+type Body = Schemas['KeyBody'];
+
+const roles = ['owner', 'admin', 'billing', 'auditor', 'key-manager'] as const;
+
+const useOrgs = () => useGet('/api/v1/orgs', { query: { limit: 1000 } }).data?.orgs ?? [];
+const useTeams = (org: string) => useGet('/api/v1/orgs/{org}/teams', { path: { org }, query: { limit: 1000 } }, { enabled: org !== '' }).data?.teams ?? [];
+
+export function KeysPage() {
+  const can = useCan();
+  const { who } = useSession();
+  const [org] = useParam('org');
+  const [state] = useParam('state', 'active');
+  const [text, setText] = useState('');
+  const [creating, setCreating] = useParam('new');
+  const orgs = useOrgs();
+  const list = usePages('/api/v1/keys', { query: { org: org || undefined, limit: 200 } });
+  const all = list.pages.flatMap((p) => p.keys);
+  const wanted = text.trim().toLowerCase();
+  const rows = all.filter((k) => (state === 'all' || k.state === state) && (k.name.toLowerCase().includes(wanted) || k.id.toLowerCase().includes(wanted)));
+  return (
+    <>
+      <PageHead title="Keys">{can('create-key') && <Button kind="primary" onClick={() => setCreating('1')}>Create a key</Button>}</PageHead>
+      <div className="filters" role="search" aria-label="Filter keys">
+        <Text label="Name or id" value={text} set={setText} placeholder="any" />
+        {!who.held && <Select label="Organisation" value={org} set={(v) => setParams({ org: v })} choices={[{ value: '', label: 'all' }, ...orgs.map((o) => o.id)]} />}
+        <Select label="State" value={state} set={(v) => setParams({ state: v === 'active' ? '' : v })} choices={['active', 'blocked', 'expired', 'revoked', 'all']} />
+      </div>
+      <Card title="Keys" calls={[list.call]} wide>
+        <Show query={list} what="keys">
+          {() => rows.length === 0 ? (
+            <Empty title={all.length === 0 ? 'There are no keys' : 'No key matches the filters'}>
+              <p>{can('create-key') ? 'Create one for each program or person that sends requests.' : 'Ask an operator with the role key-manager, admin or owner for one.'}</p>
+            </Empty>
+          ) : (
+            <>
+              <Table label="Keys" id={(k) => k.id} rows={rows} columns={[
+                { head: 'Name', main: true, cell: (k) => <><Link to={'/console/keys/' + k.id}>{k.name}</Link><div className="hint">{k.id}</div></> },
+                { head: 'State', cell: (k) => <Badge>{k.state}</Badge> },
+                { head: 'For', cell: (k) => (k.role ? 'operator: ' + k.role : [k.org, k.team].filter(Boolean).join(' / ')) },
+                { head: 'Models', cell: (k) => (k.role ? '–' : names(k.models, 'none')) },
+                { head: 'Budget', cell: (k) => budgetText(k) },
+                { head: 'Created', cell: (k) => <Time at={k.created} /> },
+                { head: 'Expires', cell: (k) => (k.expires ? <Time at={k.expires} /> : 'never') },
+              ]} />
+              <More query={list} />
+            </>
+          )}
+        </Show>
+      </Card>
+      {creating && can('create-key') && <CreateKey close={() => setCreating('')} />}
+    </>
+  );
+}
+
+const names = (list: string[], empty: string) => (list.length === 0 ? empty : list.length > 3 ? list.slice(0, 3).join(', ') + ' and ' + count(list.length - 3) + ' more' : list.join(', '));
+
+const budgetText = (k: Key) => (nanos(k.limits.budget) === 0n ? 'none' : dollars(k.limits.budget) + ' in ' + windowText(k.limits.window_seconds));
+
+// splitNames reads names that are separated by commas or spaces.
+const splitNames = (text: string) => text.split(/[\s,]+/).filter(Boolean);
+
+function CreateKey({ close }: { close: () => void }) {
+  const { who } = useSession();
+  const orgs = useOrgs();
+  const [name, setName] = useState('');
+  const [kind, setKind] = useState<'' | (typeof roles)[number]>('');
+  const [org, setOrg] = useState(who.held ?? '');
+  const [team, setTeam] = useState('');
+  const [models, setModels] = useState('*');
+  const [expires, setExpires] = useState('');
+  const [limits, setLimits] = useState(limitTexts());
+  const [budget, setBudget] = useState('0');
+  const [window, setWindow] = useState('2592000');
+  const [made, setMade] = useState<Made>();
+  const create = useChange((body: Body) => send('post', '/api/v1/keys', { body }), setMade);
+  const unbound = kind === 'owner' || kind === 'admin';
+  const chosenOrg = unbound ? '' : org || (kind ? '' : orgs[0]?.id ?? '');
+  const teams = useTeams(chosenOrg);
+  if (made) return <Secret made={made} close={close} />;
+  const save = () => create.mutate({
+    name, role: kind || undefined, org: chosenOrg || undefined, team: team || undefined,
+    expires: expires ? new Date(expires).toISOString().slice(0, 19) + 'Z' : undefined,
+    ...(kind ? {} : { models: splitNames(models), limits: { ...limitChange(limits), budget: budget || '0', window_seconds: Number(window) } }),
+  });
+  return (
+    <EditForm title="Create a key" action="Create" pending={create.isPending} error={create.error} close={close} save={save}>
+      <Text label="Name" value={name} set={setName} required maxLength={100} hint="For operators: which program or person has it." autoFocus />
+      {who.key.role === 'owner' && <Select label="For" value={kind} set={(v) => setKind(v as typeof kind)} choices={[{ value: '', label: 'a client, which sends requests to models' }, ...roles.map((r) => ({ value: r, label: 'an operator: ' + r }))]} />}
+      {!unbound && !who.held && <Select label="Organisation" value={chosenOrg} set={(v) => { setOrg(v); setTeam(''); }} choices={[...(kind ? [{ value: '', label: 'not bound to one' }] : []), ...orgs.map((o) => o.id)]} />}
+      {!kind && teams.length > 0 && <Select label="Team" value={team} set={setTeam} choices={[{ value: '', label: 'none' }, ...teams.map((t) => t.id)]} />}
+      {!kind && <Text label="Models" value={models} set={setModels} hint="Separated by commas; a name that ends in * is a prefix." />}
+      <Text label="Expires" type="datetime-local" value={expires} set={setExpires} hint={kind ? 'Empty: in 90 days.' : 'Empty: never.'} />
+      {!kind && (
+        <>
+          <LimitFields value={limits} set={setLimits} />
+          <Text label="Budget in dollars" value={budget} set={setBudget} pattern="[0-9]+([.][0-9]{1,9})?" hint="0: no limit." />
+          <Select label="In every" value={window} set={setWindow} choices={windowChoices(window)} />
+        </>
+      )}
+    </EditForm>
+  );
+}
+
+// Secret shows the text of a key, once.
+function Secret({ made, close }: { made: Made; close: () => void }) {
+  return (
+    <Dialog title="Copy the key now" close={close}>
+      <p>This is the only time that <strong>{made.key.name}</strong> is shown. The gateway stores a digest, not the key.</p>
+      <div className="secret"><code>{made.text}</code></div>
+      <div className="form-actions"><Copy text={made.text} label="Copy the key" /><Button kind="primary" onClick={close}>Done</Button></div>
+    </Dialog>
+  );
+}
+
+type Action = '' | 'edit' | 'budget' | 'rotate' | 'revoke';
+
+export function KeyPage({ id }: { id: string }) {
+  const can = useCan();
+  const { who } = useSession();
+  const key = useGet('/api/v1/keys/{key}', { path: { key: id } });
+  const use = useGet('/api/v1/keys/{key}/limits', { path: { key: id } }, { enabled: can('get-key-limits'), every: 10_000 });
+  const [action, setAction] = useState<Action>('');
+  const close = () => setAction('');
+  return (
+    <>
+      <p className="back"><Link to="/console/keys">← Keys</Link></p>
+      <Show query={key} what="the key">
+        {(k) => {
+          const changeable = k.state !== 'revoked' && (!k.role || who.key.role === 'owner');
+          return (
+            <>
+              <PageHead title={k.name}>
+                {changeable && can('update-key') && <Button onClick={() => setAction('edit')}>Change</Button>}
+                {changeable && !k.role && can('set-key-budget') && <Button onClick={() => setAction('budget')}>Set budget</Button>}
+                {changeable && can('rotate-key') && <Button onClick={() => setAction('rotate')}>Rotate</Button>}
+                {changeable && can('revoke-key') && k.id !== who.key.id && <Button kind="danger" onClick={() => setAction('revoke')}>Revoke</Button>}
+              </PageHead>
+              <div className="grid">
+                <Card title="Key" calls={[key.call]}>
+                  <Facts rows={[
+                    ['State', <Badge key="s">{k.state}</Badge>],
+                    ['Id', <code key="id" className="break">{k.id}</code>],
+                    ['Role', k.role],
+                    ['Organisation', k.org && k.org + (k.team ? ' / ' + k.team : '')],
+                    ['Models', !k.role && names(k.models, 'none: it can send no requests')],
+                    ['Endpoints', !k.role && names(k.endpoints, 'all')],
+                    ['Networks', names(k.networks, 'all')],
+                    ['Criticality', k.criticality],
+                    ['Created', <Time key="c" at={k.created} exact />],
+                    ['Expires', k.expires ? <Time key="e" at={k.expires} exact /> : 'never'],
+                    ['Revoked', k.revoked && <Time key="r" at={k.revoked} exact />],
+                    ['Secrets', k.secrets.length > 1 ? <span key="x">two: the old one until <Time at={k.secrets.find((s) => s.until)?.until} /></span> : count(k.secrets.length)],
+                  ]} />
+                </Card>
+                {can('get-key-limits') && (
+                  <Card title="Use of its limits" calls={[use.call]}>
+                    <Show query={use} what="its use">{(u) => <Used use={u} />}</Show>
+                    <p className="hint">Limits of its team and organisation apply as well.</p>
+                  </Card>
+                )}
+              </div>
+              {can('list-requests') && !k.role && <p><Link to={'/console/exchanges?range=7d&key=' + k.id}>Exchanges of this key</Link></p>}
+              {action === 'edit' && <EditKey k={k} close={close} />}
+              {action === 'budget' && <KeyBudget k={k} close={close} />}
+              {action === 'rotate' && <Rotate k={k} close={close} />}
+              {action === 'revoke' && <Revoke k={k} close={close} />}
+            </>
+          );
+        }}
+      </Show>
+    </>
+  );
+}
+
+function EditKey({ k, close }: { k: Key; close: () => void }) {
+  const [name, setName] = useState(k.name);
+  const [models, setModels] = useState(k.models.join(', '));
+  const [networks, setNetworks] = useState(k.networks.join(', '));
+  const [limits, setLimits] = useState(limitTexts(k.limits));
+  const change = useChange((body: Schemas['KeyChange']) => send('patch', '/api/v1/keys/{key}', { path: { key: k.id }, body }), close);
+  const save = () => change.mutate({ name, networks: splitNames(networks), ...(k.role ? {} : { models: splitNames(models), limits: limitChange(limits) }) });
+  return (
+    <EditForm title={'Change ' + k.name} pending={change.isPending} error={change.error} close={close} save={save}>
+      <Text label="Name" value={name} set={setName} required maxLength={100} autoFocus />
+      {!k.role && <Text label="Models" value={models} set={setModels} hint="Separated by commas; a name that ends in * is a prefix. Empty: none." />}
+      <Text label="Networks" value={networks} set={setNetworks} hint="Such as 10.0.0.0/8. Empty: all." />
+      {!k.role && <LimitFields value={limits} set={setLimits} />}
+    </EditForm>
+  );
+}
+
+function KeyBudget({ k, close }: { k: Key; close: () => void }) {
+  const change = useChange((body: Schemas['BudgetBody']) => send('put', '/api/v1/keys/{key}/budget', { path: { key: k.id }, body }), close);
+  return <BudgetForm title={'Budget of ' + k.name} limits={k.limits} pending={change.isPending} error={change.error} close={close} save={change.mutate} />;
+}
+
+const overlaps = [{ value: '0', label: 'ends now' }, { value: '3600', label: 'stays valid for an hour' }, { value: '86400', label: 'stays valid for a day' }, { value: '604800', label: 'stays valid for 7 days' }];
+
+function Rotate({ k, close }: { k: Key; close: () => void }) {
+  const [overlap, setOverlap] = useState('86400');
+  const [made, setMade] = useState<Made>();
+  const rotate = useChange(() => send('post', '/api/v1/keys/{key}/rotate', { path: { key: k.id }, body: { overlap_seconds: Number(overlap) } }), setMade);
+  if (made) return <Secret made={made} close={close} />;
+  return (
+    <EditForm title={'Rotate ' + k.name} action="Rotate" pending={rotate.isPending} error={rotate.error} close={close} save={() => rotate.mutate(undefined)}>
+      <p>The key gets a new secret. Its id, limits and usage stay.</p>
+      <Select label="The old secret" value={overlap} set={setOverlap} choices={overlaps} />
+    </EditForm>
+  );
+}
+
+function Revoke({ k, close }: { k: Key; close: () => void }) {
+  const revoke = useChange(() => send('post', '/api/v1/keys/{key}/revoke', { path: { key: k.id } }), close);
+  return (
+    <Confirm title={'Revoke ' + k.name + '?'} action="Revoke" pending={revoke.isPending} error={revoke.error} run={() => revoke.mutate(undefined)} close={close}>
+      <p>Requests with this key are refused from now on, on every node. This cannot be undone. Its usage stays in the ledger.</p>
+    </Confirm>
+  );
+}

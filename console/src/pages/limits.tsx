@@ -1,0 +1,81 @@
+import { useState, type FormEvent } from 'react';
+import type { Schemas } from '../api/client';
+import { count, dollars, nanos, toDollars } from '../ui/format';
+import { Button, Dialog, Facts, Failure, Meter, Select, Text, windowChoices, windowText } from '../ui/parts';
+
+type Use = Schemas['UseView'];
+type Limits = Schemas['Limits'];
+type Change = Schemas['LimitsChange'];
+type Budget = Schemas['BudgetBody'];
+
+// Used shows the use of each limit.
+export function Used({ use }: { use: Use }) {
+  const l = use.limits;
+  const line = (name: string, used: number, limit: number) => [name, limit === 0 ? <>{count(used)}, no limit</> : <><span>{count(used)} of {count(limit)}</span><Meter used={used} limit={limit} label={name} /></>] as [string, React.ReactNode];
+  const budget = nanos(l.budget);
+  return (
+    <Facts rows={[
+      ['Budget', budget === 0n ? <>{dollars(use.spent)} spent, no limit</> : (
+        <>
+          <span>{dollars(use.spent)} of {dollars(budget)} in {windowText(l.window_seconds)}</span>
+          <Meter used={toDollars(nanos(use.spent))} limit={toDollars(budget)} label="Budget" />
+        </>
+      )],
+      line('Requests per minute', use.requests, l.requests_per_minute),
+      line('Tokens per minute', use.tokens, l.tokens_per_minute),
+      line('Open requests', use.concurrency, l.concurrency),
+    ]} />
+  );
+}
+
+type FormProps = { title: string; pending: boolean; error: unknown; close: () => void };
+
+// BudgetForm sets a budget.
+export function BudgetForm({ limits, save, ...form }: FormProps & { limits: Limits; save: (b: Budget) => void }) {
+  const [budget, setBudget] = useState(limits.budget);
+  const [window, setWindow] = useState(String(limits.window_seconds));
+  return (
+    <EditForm {...form} save={() => save({ budget: budget || '0', window_seconds: Number(window) })}>
+      <Text label="Budget in dollars" value={budget} set={setBudget} pattern="[0-9]+([.][0-9]{1,9})?" hint="0: no limit." autoFocus />
+      <Select label="In every" value={window} set={setWindow} choices={windowChoices(window)} />
+    </EditForm>
+  );
+}
+
+export type LimitTexts = { requests: string; tokens: string; concurrency: string };
+
+export const limitTexts = (l?: Limits): LimitTexts => ({ requests: String(l?.requests_per_minute ?? 0), tokens: String(l?.tokens_per_minute ?? 0), concurrency: String(l?.concurrency ?? 0) });
+
+export const limitChange = (t: LimitTexts): Change => ({ requests_per_minute: Number(t.requests), tokens_per_minute: Number(t.tokens), concurrency: Number(t.concurrency) });
+
+// LimitFields are the limits except for the budget.
+export function LimitFields({ value, set }: { value: LimitTexts; set: (v: LimitTexts) => void }) {
+  return (
+    <fieldset>
+      <legend>Limits (0: none)</legend>
+      <Text label="Requests per minute" type="number" value={value.requests} set={(v) => set({ ...value, requests: v })} />
+      <Text label="Tokens per minute" type="number" value={value.tokens} set={(v) => set({ ...value, tokens: v })} />
+      <Text label="Open requests" type="number" value={value.concurrency} set={(v) => set({ ...value, concurrency: v })} />
+    </fieldset>
+  );
+}
+
+// EditForm is a dialog with a form.
+export function EditForm({ title, pending, error, close, save, children, action = 'Save' }: FormProps & { save: () => void; children: React.ReactNode; action?: string }) {
+  const submit = (e: FormEvent) => {
+    e.preventDefault();
+    save();
+  };
+  return (
+    <Dialog title={title} close={close}>
+      <form onSubmit={submit}>
+        {children}
+        {error ? <Failure error={error} /> : null}
+        <div className="form-actions">
+          <Button onClick={close}>Cancel</Button>
+          <button className="button primary" disabled={pending}>{action}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

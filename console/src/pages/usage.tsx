@@ -1,0 +1,102 @@
+import { useMemo } from 'react';
+import type { Schemas } from '../api/client';
+import { useGet, useKeyNames } from '../api/hooks';
+import { setParams, useLocation } from '../router';
+import { useCan } from '../session';
+import { buckets, Chart, seriesOf } from '../ui/chart';
+import { compact, count, dollars, nanos, toDollars, tokenSum } from '../ui/format';
+import { Button, Card, Empty, PageHead, Select, Show, Table } from '../ui/parts';
+import { RangePicker, useRange } from '../ui/range';
+
+type Sum = Schemas['SumView'];
+
+const dimensions = ['model', 'target', 'key', 'team', 'org'] as const;
+type Dimension = (typeof dimensions)[number];
+const titles: Record<Dimension, string> = { model: 'model', target: 'target', key: 'key', team: 'team', org: 'organisation' };
+
+const money = (n: number) => dollars(BigInt(Math.round(n * 1e9)));
+const metrics = {
+  spend: { label: 'spend', value: (s: Sum) => toDollars(nanos(s.cost)), format: money },
+  requests: { label: 'requests', value: (s: Sum) => s.requests, format: compact },
+  tokens: { label: 'tokens', value: (s: Sum) => tokenSum(s.tokens), format: compact },
+};
+type Metric = keyof typeof metrics;
+
+const asDimension = (text: string | null): Dimension | undefined => dimensions.find((d) => d === text);
+
+export function UsagePage() {
+  const can = useCan();
+  const { query } = useLocation();
+  const range = useRange('7d');
+  const keyName = useKeyNames(can('list-keys'));
+  const first = asDimension(query.get('by')) ?? 'model';
+  const then = asDimension(query.get('then'));
+  const second = then === first ? undefined : then;
+  const metric = (query.get('show') ?? 'spend') in metrics ? (query.get('show') ?? 'spend') as Metric : 'spend';
+  const by = second ? [first, second] : [first];
+  const filter = { from: range.from, to: range.to };
+  const over = useGet('/api/v1/usage', { query: { ...filter, group: [range.group, ...by] } });
+  const sums = useGet('/api/v1/usage', { query: { ...filter, group: by } });
+  const times = useMemo(() => buckets(range.from, range.to, range.group), [range.from, range.to, range.group]);
+  const cell = (s: Sum, d: Dimension) => (d === 'key' ? keyName(s.key) : s[d]) || '(none)';
+  const rows = over.data?.sums;
+  const names = by.join();
+  const series = useMemo(
+    () => rows && seriesOf(rows, times, (s) => names.split(',').map((d) => cell(s, d as Dimension)).join(' / '), metrics[metric].value),
+    // The names of keys come later than the sums.
+    [rows, times, names, metric, keyName(rows?.[0]?.key)], // eslint-disable-line
+  );
+  const table = (sums.data?.sums ?? []).toSorted((a, b) => metrics[metric].value(b) - metrics[metric].value(a));
+  return (
+    <>
+      <PageHead title="Usage" />
+      <div className="filters">
+        <RangePicker initial="7d" />
+        <Select label="Show" value={metric} set={(v) => setParams({ show: v })} choices={Object.entries(metrics).map(([value, m]) => ({ value, label: m.label }))} />
+        <Select label="By" value={first} set={(v) => setParams({ by: v })} choices={dimensions.map((d) => ({ value: d, label: titles[d] }))} />
+        <Select label="And by" value={second ?? ''} set={(v) => setParams({ then: v })} choices={[{ value: '', label: 'nothing else' }, ...dimensions.filter((d) => d !== first).map((d) => ({ value: d, label: titles[d] }))]} />
+      </div>
+      <Card title={metrics[metric].label.replace(/^./, (c) => c.toUpperCase()) + (range.group === 'hour' ? ' per hour' : ' per day (UTC)')} calls={[over.call]} wide>
+        <Show query={over} what="usage">
+          {() => series && series.length > 0
+            ? <Chart label={metrics[metric].label + ' by ' + by.map((d) => titles[d]).join(' and ')} times={times} series={series} format={metrics[metric].format} height={260} />
+            : <Empty title="No requests in this time"><p>Choose a longer time.</p></Empty>}
+        </Show>
+      </Card>
+      <Card title="Sums" calls={[sums.call]} wide actions={table.length > 0 && <Button onClick={() => download(table, by, range.from, range.to)}>Download CSV</Button>}>
+        <Show query={sums} what="sums">
+          {() => table.length === 0 ? <Empty title="Nothing to sum up" /> : (
+            <Table label="Sums" id={(s, i) => by.map((d) => s[d]).join() + i} rows={table} columns={[
+              ...by.map((d, i) => ({ head: titles[d].replace(/^./, (c) => c.toUpperCase()), main: i === 0, cell: (s: Sum) => cell(s, d) })),
+              { head: 'Requests', number: true, cell: (s) => count(s.requests) },
+              { head: 'Input', number: true, cell: (s) => count(s.tokens.input) },
+              { head: 'Cached', number: true, cell: (s) => count(s.tokens.cache_read + s.tokens.cache_write) },
+              { head: 'Output', number: true, cell: (s) => count(s.tokens.output + s.tokens.reasoning) },
+              { head: 'Spend', number: true, cell: (s) => <span title={'$' + s.cost}>{dollars(s.cost)}</span> },
+              { head: 'Unpriced', number: true, cell: (s) => count(s.unpriced) },
+            ]} />
+          )}
+        </Show>
+      </Card>
+    </>
+  );
+}
+
+// download writes the sums as CSV.
+function download(rows: Sum[], by: Dimension[], from: string, to: string) {
+  const head = [...by, 'requests', 'input', 'cache_read', 'cache_write', 'output', 'reasoning', 'cost', 'unpriced', 'estimated'];
+  const lines = rows.map((s) => [...by.map((d) => s[d] ?? ''), s.requests, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated]);
+  const url = URL.createObjectURL(new Blob([[head, ...lines].map((l) => l.map(csvCell).join(',')).join('\r\n') + '\r\n'], { type: 'text/csv' }));
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `usage-${from.slice(0, 10)}-${to.slice(0, 10)}.csv`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
+// csvCell quotes a value. A leading quote keeps spreadsheets from running names as formulas.
+export function csvCell(value: string | number): string {
+  if (typeof value === 'number') return String(value);
+  const text = /^[=+\-@\t\r]/.test(value) ? "'" + value : value;
+  return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+}

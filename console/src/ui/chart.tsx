@@ -1,0 +1,112 @@
+import { useEffect, useRef, useState } from 'react';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+import { useTheme } from './theme';
+
+export type Series = { name: string; values: number[] };
+
+// colours is the number of colours in style.css.
+const colours = 8;
+
+// top keeps the largest series and sums up the others.
+export function top(all: Series[]): Series[] {
+  const total = (s: Series) => s.values.reduce((a, b) => a + b, 0);
+  const sorted = all.toSorted((a, b) => total(b) - total(a));
+  if (sorted.length <= colours) return sorted;
+  const rest = sorted.slice(colours - 1);
+  return [...sorted.slice(0, colours - 1), { name: rest.length + ' others', values: rest[0]!.values.map((_, i) => rest.reduce((a, s) => a + s.values[i]!, 0)) }];
+}
+
+// Chart draws stacked bars over time, with a legend that has the sums.
+export function Chart({ label, times, series, format, height = 180 }: { label: string; times: number[]; series: Series[]; format: (n: number) => string; height?: number }) {
+  const box = useRef<HTMLDivElement>(null);
+  const theme = useTheme();
+  const [at, setAt] = useState<number | null>(null);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const plot = new uPlot(options(element, series, times, format, height, setAt), stack(times, series), element);
+    const resize = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
+    resize.observe(element);
+    return () => {
+      resize.disconnect();
+      plot.destroy();
+    };
+  }, [times, series, format, height, theme]);
+  const total = (s: Series) => s.values.reduce((a, b) => a + b, 0);
+  const value = (s: Series) => format(at === null ? total(s) : s.values[at]!);
+  const when = at === null ? 'Total' : new Date(times[at]! * 1000).toLocaleString(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+  return (
+    <figure className="chart">
+      <div ref={box} role="img" aria-label={label + '. ' + series.map((s) => s.name + ': ' + format(total(s))).join(', ')} />
+      <figcaption>
+        <span className="when">{when}</span>
+        <ul>{series.map((s, i) => <li key={s.name}><span className={'swatch c' + i} /><span className="name">{s.name}</span> <strong>{value(s)}</strong></li>)}</ul>
+      </figcaption>
+    </figure>
+  );
+}
+
+// stack returns the heights of the stacked bars. The highest is drawn first, the others over it.
+function stack(times: number[], series: Series[]): uPlot.AlignedData {
+  const sums: number[][] = [];
+  let below = times.map(() => 0);
+  for (const s of series) {
+    below = below.map((b, i) => b + s.values[i]!);
+    sums.push(below);
+  }
+  return [times, ...sums.toReversed()];
+}
+
+function options(element: HTMLElement, series: Series[], times: number[], format: (n: number) => string, height: number, point: (i: number | null) => void): uPlot.Options {
+  const style = (name: string) => colourOf(element, name);
+  const axis = { stroke: style('--muted'), grid: { stroke: style('--line'), width: 1 }, ticks: { show: false }, font: '12px system-ui' };
+  const step = times.length > 1 ? times[1]! - times[0]! : 3600;
+  return {
+    width: element.clientWidth || 600,
+    height,
+    padding: [8, 8, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+    hooks: { setCursor: [(u) => point(u.cursor.idx ?? null)] },
+    scales: {
+      x: { time: true, range: () => [times[0]! - step / 2, times[times.length - 1]! + step / 2] },
+      y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
+    },
+    axes: [axis, { ...axis, size: 62, values: (_, ticks) => ticks.map(format) }],
+    series: [{}, ...series.map((_, i) => ({ fill: style('--c' + (series.length - 1 - i)), width: 0, paths: uPlot.paths.bars!({ size: [0.8, 60] }), points: { show: false } }))],
+  };
+}
+
+// colourOf returns a custom property as a colour that a canvas understands.
+function colourOf(element: HTMLElement, name: string): string {
+  const probe = document.createElement('span');
+  probe.style.color = `var(${name})`;
+  element.append(probe);
+  const colour = getComputedStyle(probe).color;
+  probe.remove();
+  return colour;
+}
+
+// buckets returns the times of all hours or days of a range, in seconds.
+export function buckets(from: string, to: string, group: 'hour' | 'day'): number[] {
+  const step = group === 'hour' ? 3600 : 86400;
+  const all: number[] = [];
+  for (let t = Math.floor(Date.parse(from) / 1000 / step) * step; t < Date.parse(to) / 1000; t += step) all.push(t);
+  return all;
+}
+
+// series returns one series for each name, with a value for each time.
+export function seriesOf<T extends { start?: string }>(rows: T[], times: number[], name: (row: T) => string, value: (row: T) => number): Series[] {
+  const index = new Map(times.map((t, i) => [t, i]));
+  const all = new Map<string, number[]>();
+  for (const row of rows) {
+    const i = index.get(Date.parse(row.start ?? '') / 1000);
+    if (i === undefined) continue;
+    const n = name(row) || '(none)';
+    let values = all.get(n);
+    if (!values) all.set(n, (values = times.map(() => 0)));
+    values[i]! += value(row);
+  }
+  return top([...all].map(([n, values]) => ({ name: n, values })));
+}
