@@ -13,7 +13,7 @@ import { UsagePage } from './pages/usage';
 import { Palette } from './palette';
 import { Link, useLocation } from './router';
 import { SessionContext, useSession, type OperationName, type Session } from './session';
-import { Button, Empty, Failure, Loading, Select } from './ui/parts';
+import { Button, Empty, Failure, Loading, PageHead, Select } from './ui/parts';
 import { chosenTheme, setTheme, themes, useTheme, type Theme } from './ui/theme';
 
 export type PageLink = { to: string; title: string; needs: OperationName };
@@ -23,7 +23,7 @@ export const pages: PageLink[] = [
   { to: '/', title: 'Overview', needs: 'whoami' },
   { to: '/console/exchanges', title: 'Exchanges', needs: 'list-requests' },
   { to: '/console/usage', title: 'Usage', needs: 'get-usage' },
-  { to: '/console/keys', title: 'Keys', needs: 'list-keys' },
+  { to: '/console/keys', title: 'Keys and people', needs: 'list-keys' },
   { to: '/console/teams', title: 'Teams and budgets', needs: 'list-orgs' },
   { to: '/console/config', title: 'Configuration', needs: 'get-config' },
   { to: '/console/audit', title: 'Audit', needs: 'list-audit' },
@@ -37,8 +37,8 @@ function Page() {
   useEffect(() => {
     document.title = (page?.title ?? 'Not found') + ' · Isogloss';
   }, [page]);
-  if (!page) return <Empty title="There is no such page"><p><Link to="/">Go to the overview</Link></p></Empty>;
-  if (!who.may.includes(page.needs)) return <Empty title={'Your role, ' + who.key.role + ', may not see this page'}><p>Sign in with a key of another role.</p></Empty>;
+  if (!page) return <><PageHead title="There is no such page" /><p><Link to="/">Go to the overview</Link></p></>;
+  if (!who.may.includes(page.needs)) return <><PageHead title={page.title} /><Empty title={'Your role, ' + who.key.role + ', may not see this page'}><p>Sign in with a key of another role.</p></Empty></>;
   switch (name) {
     case 'exchanges': return id ? <ExchangePage id={id} key={id} /> : <ExchangesPage />;
     case 'usage': return <UsagePage />;

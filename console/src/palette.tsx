@@ -61,7 +61,7 @@ function Open({ nav, close }: { nav: PageLink[]; close: () => void }) {
   };
   return (
     <Dialog title="Go to" close={close} className="palette">
-      <input type="text" role="combobox" aria-label="Page, key, exchange id or action" aria-expanded="true" aria-controls={id} aria-activedescendant={found.length ? id + chosen : undefined} autoFocus
+      <input type="text" role="combobox" aria-label="Page, key, exchange id or action" aria-expanded="true" aria-controls={id} aria-activedescendant={found.length ? id + chosen : undefined}
         placeholder="Page, key, exchange id or action" value={text} onChange={(e) => { setText(e.target.value); setAt(0); }} onKeyDown={pressed} />
       <ul id={id} role="listbox" aria-label="Results">
         {found.map((c, i) => (

@@ -244,6 +244,9 @@ type rotation struct {
 }
 
 func (s *server) rotateKey(ctx context.Context, c *call, in *rotateKeyIn) (*keyMade, error) {
+	if access.IsPerson(in.Key) {
+		return nil, conflict("no_secret", "a person signs in at the identity provider and has no secret; revoke the account to lock the person out")
+	}
 	before, err := s.keyToChange(ctx, c, in.Key)
 	if err != nil {
 		return nil, err

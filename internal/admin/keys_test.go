@@ -209,3 +209,20 @@ func TestConcurrentChange(t *testing.T) {
 		t.Errorf("%+v", entries)
 	}
 }
+
+// TestPeople checks that the account of a person is shown and revoked like a key, and has no secret.
+func TestPeople(t *testing.T) {
+	w := newWorld(t).serve()
+	owner := w.operator(access.Owner, "")
+	id := access.PersonID("a", "https://idp.example.com", "subject-1")
+	_, err := w.store.SavePerson(t.Context(), access.Record{ID: id, Name: "ada", Org: "a", Models: []string{"*"}, Created: time.Now()})
+	w.must(err)
+	path := "/api/v1/keys/" + id
+	if k := read[keyView](t, w.send(owner, "GET", path, ""), 200); k.Name != "ada" || k.State != "active" {
+		t.Errorf("%+v", k)
+	}
+	w.refusal(w.send(owner, "POST", path+"/rotate", `{"overlap_seconds":0}`), http.StatusConflict, "no_secret")
+	if k := read[keyView](t, w.send(owner, "POST", path+"/revoke", ""), 200); k.State != "revoked" {
+		t.Errorf("%+v", k)
+	}
+}

@@ -20,7 +20,7 @@ type teamPath struct {
 	Team string `path:"team" maxLength:"64" pattern:"^[a-z0-9][a-z0-9._-]*$" doc:"The team."`
 }
 
-// keyPath identifies a key.
+// keyPath identifies a key, or the account of a person.
 type keyPath struct {
-	Key string `path:"key" pattern:"^([0-9A-Za-z]{22}|person_[0-9A-Za-z_-]{22})$" doc:"The id of the key, its middle part, or of a person, person_…."`
+	Key string `path:"key" pattern:"^([0-9A-Za-z]{22}|person_[0-9A-Za-z_-]{22})$" doc:"The id of the key, its middle part, or of a person."`
 }

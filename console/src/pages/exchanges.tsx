@@ -175,7 +175,7 @@ function Price({ request }: { request: Request }) {
         { head: 'Attempt', main: true, cell: (r) => r.name },
         ...classes.map(([key, head]) => ({ head, number: true, cell: (r: (typeof rows)[number]) => count(r.tokens[key]) })),
         { head: 'Cost', number: true, cell: (r) => (r.cost === undefined ? 'not known' : '$' + r.cost) },
-        { head: '', cell: (r) => <span className="hint">{r.note}</span> },
+        { head: 'Note', cell: (r) => <span className="hint">{r.note}</span> },
       ]} />
       {request.estimated && <p className="hint">The provider reported no usage; the gateway has estimated the tokens.</p>}
       {extra > 0n && <p className="hint">Attempts that are not charged cost the operator another {dollars(extra)}.</p>}

@@ -30,13 +30,13 @@ export function KeysPage() {
   const rows = all.filter((k) => (state === 'all' || k.state === state) && (k.name.toLowerCase().includes(wanted) || k.id.toLowerCase().includes(wanted)));
   return (
     <>
-      <PageHead title="Keys">{can('create-key') && <Button kind="primary" onClick={() => setCreating('1')}>Create a key</Button>}</PageHead>
+      <PageHead title="Keys and people">{can('create-key') && <Button kind="primary" onClick={() => setCreating('1')}>Create a key</Button>}</PageHead>
       <div className="filters" role="search" aria-label="Filter keys">
         <Text label="Name or id" value={text} set={setText} placeholder="any" />
         {!who.held && <Select label="Organisation" value={org} set={(v) => setParams({ org: v })} choices={[{ value: '', label: 'all' }, ...orgs.map((o) => o.id)]} />}
         <Select label="State" value={state} set={(v) => setParams({ state: v === 'active' ? '' : v })} choices={['active', 'blocked', 'expired', 'revoked', 'all']} />
       </div>
-      <Card title="Keys" calls={[list.call]} wide>
+      <Card title="Keys and people" calls={[list.call]} wide>
         <Show query={list} what="keys">
           {() => rows.length === 0 ? (
             <Empty title={all.length === 0 ? 'There are no keys' : 'No key matches the filters'}>
@@ -47,7 +47,7 @@ export function KeysPage() {
               <Table label="Keys" id={(k) => k.id} rows={rows} columns={[
                 { head: 'Name', main: true, cell: (k) => <><Link to={'/console/keys/' + k.id}>{k.name}</Link><div className="hint">{k.id}</div></> },
                 { head: 'State', cell: (k) => <Badge>{k.state}</Badge> },
-                { head: 'For', cell: (k) => (k.role ? 'operator: ' + k.role : [k.org, k.team].filter(Boolean).join(' / ')) },
+                { head: 'For', cell: (k) => (isPerson(k) ? 'person: ' + [k.org, k.team].filter(Boolean).join(' / ') : k.role ? 'operator: ' + k.role : [k.org, k.team].filter(Boolean).join(' / ')) },
                 { head: 'Models', cell: (k) => (k.role ? '–' : names(k.models, 'none')) },
                 { head: 'Budget', cell: (k) => budgetText(k) },
                 { head: 'Created', cell: (k) => <Time at={k.created} /> },
@@ -62,6 +62,9 @@ export function KeysPage() {
     </>
   );
 }
+
+// isPerson reports whether a key is the account of a person, whom the rules of the configuration admit.
+const isPerson = (k: Key) => k.id.startsWith('person_');
 
 const names = (list: string[], empty: string) => (list.length === 0 ? empty : list.length > 3 ? list.slice(0, 3).join(', ') + ' and ' + count(list.length - 3) + ' more' : list.join(', '));
 
@@ -95,7 +98,7 @@ function CreateKey({ close }: { close: () => void }) {
   });
   return (
     <EditForm title="Create a key" action="Create" pending={create.isPending} error={create.error} close={close} save={save}>
-      <Text label="Name" value={name} set={setName} required maxLength={100} hint="For operators: which program or person has it." autoFocus />
+      <Text label="Name" value={name} set={setName} required maxLength={100} hint="For operators: which program or person has it." />
       {who.key.role === 'owner' && <Select label="For" value={kind} set={(v) => setKind(v as typeof kind)} choices={[{ value: '', label: 'a client, which sends requests to models' }, ...roles.map((r) => ({ value: r, label: 'an operator: ' + r }))]} />}
       {!unbound && !who.held && <Select label="Organisation" value={chosenOrg} set={(v) => { setOrg(v); setTeam(''); }} choices={[...(kind ? [{ value: '', label: 'not bound to one' }] : []), ...orgs.map((o) => o.id)]} />}
       {!kind && teams.length > 0 && <Select label="Team" value={team} set={setTeam} choices={[{ value: '', label: 'none' }, ...teams.map((t) => t.id)]} />}
@@ -137,13 +140,14 @@ export function KeyPage({ id }: { id: string }) {
       <p className="back"><Link to="/console/keys">← Keys</Link></p>
       <Show query={key} what="the key">
         {(k) => {
+          const person = isPerson(k);
           const changeable = k.state !== 'revoked' && (!k.role || who.key.role === 'owner');
           return (
             <>
               <PageHead title={k.name}>
-                {changeable && can('update-key') && <Button onClick={() => setAction('edit')}>Change</Button>}
-                {changeable && !k.role && can('set-key-budget') && <Button onClick={() => setAction('budget')}>Set budget</Button>}
-                {changeable && can('rotate-key') && <Button onClick={() => setAction('rotate')}>Rotate</Button>}
+                {changeable && !person && can('update-key') && <Button onClick={() => setAction('edit')}>Change</Button>}
+                {changeable && !person && !k.role && can('set-key-budget') && <Button onClick={() => setAction('budget')}>Set budget</Button>}
+                {changeable && !person && can('rotate-key') && <Button onClick={() => setAction('rotate')}>Rotate</Button>}
                 {changeable && can('revoke-key') && k.id !== who.key.id && <Button kind="danger" onClick={() => setAction('revoke')}>Revoke</Button>}
               </PageHead>
               <div className="grid">
@@ -160,12 +164,13 @@ export function KeyPage({ id }: { id: string }) {
                     ['Created', <Time key="c" at={k.created} exact />],
                     ['Expires', k.expires ? <Time key="e" at={k.expires} exact /> : 'never'],
                     ['Revoked', k.revoked && <Time key="r" at={k.revoked} exact />],
-                    ['Secrets', k.secrets.length > 1 ? <span key="x">two: the old one until <Time at={k.secrets.find((s) => s.until)?.until} /></span> : count(k.secrets.length)],
+                    ['Secrets', person ? 'none: signs in at the identity provider' : k.secrets.length > 1 ? <span key="x">two: the old one until <Time at={k.secrets.find((s) => s.until)?.until} /></span> : count(k.secrets.length)],
                   ]} />
                 </Card>
                 {can('get-key-limits') && (
                   <Card title="Use of its limits" calls={[use.call]}>
                     <Show query={use} what="its use">{(u) => <Used use={u} />}</Show>
+                    {person && <p className="hint">The rules under <code>identity</code> in the configuration set the limits of people.</p>}
                     <p className="hint">Limits of its team and organisation apply as well.</p>
                   </Card>
                 )}
@@ -192,7 +197,7 @@ function EditKey({ k, close }: { k: Key; close: () => void }) {
   const save = () => change.mutate({ name, networks: splitNames(networks), ...(k.role ? {} : { models: splitNames(models), limits: limitChange(limits) }) });
   return (
     <EditForm title={'Change ' + k.name} pending={change.isPending} error={change.error} close={close} save={save}>
-      <Text label="Name" value={name} set={setName} required maxLength={100} autoFocus />
+      <Text label="Name" value={name} set={setName} required maxLength={100} />
       {!k.role && <Text label="Models" value={models} set={setModels} hint="Separated by commas; a name that ends in * is a prefix. Empty: none." />}
       <Text label="Networks" value={networks} set={setNetworks} hint="Such as 10.0.0.0/8. Empty: all." />
       {!k.role && <LimitFields value={limits} set={setLimits} />}

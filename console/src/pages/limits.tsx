@@ -36,7 +36,7 @@ export function BudgetForm({ limits, save, ...form }: FormProps & { limits: Limi
   const [window, setWindow] = useState(String(limits.window_seconds));
   return (
     <EditForm {...form} save={() => save({ budget: budget || '0', window_seconds: Number(window) })}>
-      <Text label="Budget in dollars" value={budget} set={setBudget} pattern="[0-9]+([.][0-9]{1,9})?" hint="0: no limit." autoFocus />
+      <Text label="Budget in dollars" value={budget} set={setBudget} pattern="[0-9]+([.][0-9]{1,9})?" hint="0: no limit." />
       <Select label="In every" value={window} set={setWindow} choices={windowChoices(window)} />
     </EditForm>
   );

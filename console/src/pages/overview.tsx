@@ -52,11 +52,7 @@ function Usage({ range }: { range: Range }) {
   const byModel = useGet('/api/v1/usage', { query: { ...query, group: [range.group, 'model'] } }, { every: 30_000 });
   const times = useMemo(() => buckets(range.from, range.to, range.group), [range.from, range.to, range.group]);
   const rows = byModel.data?.sums;
-  const charts = useMemo(() => rows && {
-    requests: seriesOf(rows, times, (r) => r.model ?? '', (r) => r.requests),
-    tokens: seriesOf(rows, times, (r) => r.model ?? '', (r) => tokenSum(r.tokens)),
-    spend: seriesOf(rows, times, (r) => r.model ?? '', (r) => toDollars(nanos(r.cost))),
-  }, [rows, times]);
+  const charts = useMemo(() => rows && chartsOf(rows, times), [rows, times]);
   const sum = total.data?.sums[0];
   const per = range.group === 'hour' ? 'per hour' : 'per day (UTC)';
   return (
@@ -71,7 +67,7 @@ function Usage({ range }: { range: Range }) {
         <>
           {sum && <Tiles sum={sum} />}
           <div className="source-line"><Source calls={[total.call]} /></div>
-          <div className="grid">
+          <div className="grid three">
             <Card title={'Requests ' + per} calls={[byModel.call]}><Chart label="Requests by model" times={times} series={charts.requests} format={compact} /></Card>
             <Card title={'Spend ' + per} calls={[byModel.call]}><Chart label="Spend by model" times={times} series={charts.spend} format={money} /></Card>
             <Card title={'Tokens ' + per} calls={[byModel.call]}><Chart label="Tokens by model" times={times} series={charts.tokens} format={compact} /></Card>
@@ -80,6 +76,17 @@ function Usage({ range }: { range: Range }) {
       )}
     </Show>
   );
+}
+
+// chartsOf returns the series of the charts. A model has the same colour in all of them: the models with
+// the most requests have their own, the others are summed up.
+function chartsOf(rows: Sum[], times: number[]) {
+  const requests = seriesOf(rows, times, (r) => r.model ?? '', (r) => r.requests);
+  const shown = requests.map((s) => s.name);
+  const others = shown.at(-1)?.endsWith(' others') ? shown.at(-1)! : '';
+  const name = (r: Sum) => (shown.includes(r.model || '(none)') ? r.model || '(none)' : others);
+  const sameOrder = (value: (r: Sum) => number) => seriesOf(rows, times, name, value).toSorted((a, b) => shown.indexOf(a.name) - shown.indexOf(b.name));
+  return { requests, tokens: sameOrder((r) => tokenSum(r.tokens)), spend: sameOrder((r) => toDollars(nanos(r.cost))) };
 }
 
 function Tiles({ sum }: { sum: Sum }) {

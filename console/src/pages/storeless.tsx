@@ -14,7 +14,7 @@ export function StorelessPage() {
       <PageHead title="Models" />
       <div className="notice">
         <p><strong>This gateway has no store.</strong> Keys, exchanges, usage, budgets and the audit log are kept in one, so the console shows only models here. Add this to the configuration and restart:</p>
-        <pre>{'store:\n  url: sqlite:isogloss.db\n  peppers: ["${PEPPER}"]   # openssl rand -hex 32'}</pre>
+        <pre>store: sqlite</pre>
         <p>Then create a key with <code>isogloss keys create --role owner --name me -c isogloss.yaml</code> and sign in here. Until then, <a href="/metrics">/metrics</a> has the numbers.</p>
       </div>
       <Card title="Models and targets" calls={[models.call]} wide>

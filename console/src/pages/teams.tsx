@@ -103,7 +103,7 @@ function Edit({ tenant, what, run, close }: ActionProps<Change>) {
   const save = useChange(run, close);
   return (
     <EditForm title={'Change ' + what} pending={save.isPending} error={save.error} close={close} save={() => save.mutate({ name, limits: limitChange(limits) })}>
-      <Text label="Name" value={name} set={setName} maxLength={100} autoFocus />
+      <Text label="Name" value={name} set={setName} maxLength={100} />
       <LimitFields value={limits} set={setLimits} />
     </EditForm>
   );
@@ -131,7 +131,7 @@ function Create({ title, run, close }: { title: string; run: (body: Body) => Pro
   const create = useChange(run, close);
   return (
     <EditForm title={title} action="Create" pending={create.isPending} error={create.error} close={close} save={() => create.mutate({ id, name: name || undefined, limits: limitChange(limits) })}>
-      <Text label="Id" value={id} set={setID} required pattern="[a-z0-9][a-z0-9._\-]*" maxLength={64} hint="Lower case letters, digits, dots and dashes. It cannot be changed." autoFocus />
+      <Text label="Id" value={id} set={setID} required pattern="[a-z0-9][a-z0-9._\-]*" maxLength={64} hint="Lower case letters, digits, dots and dashes. It cannot be changed." />
       <Text label="Name" value={name} set={setName} maxLength={100} />
       <LimitFields value={limits} set={setLimits} />
     </EditForm>

@@ -8,9 +8,10 @@ export type Series = { name: string; values: number[] };
 // colours is the number of colours in style.css.
 const colours = 8;
 
+const total = (s: Series) => s.values.reduce((a, b) => a + b, 0);
+
 // top keeps the largest series and sums up the others.
-export function top(all: Series[]): Series[] {
-  const total = (s: Series) => s.values.reduce((a, b) => a + b, 0);
+function top(all: Series[]): Series[] {
   const sorted = all.toSorted((a, b) => total(b) - total(a));
   if (sorted.length <= colours) return sorted;
   const rest = sorted.slice(colours - 1);
@@ -33,7 +34,6 @@ export function Chart({ label, times, series, format, height = 180 }: { label: s
       plot.destroy();
     };
   }, [times, series, format, height, theme]);
-  const total = (s: Series) => s.values.reduce((a, b) => a + b, 0);
   const value = (s: Series) => format(at === null ? total(s) : s.values[at]!);
   const when = at === null ? 'Total' : new Date(times[at]! * 1000).toLocaleString(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
   return (
@@ -73,9 +73,16 @@ function options(element: HTMLElement, series: Series[], times: number[], format
       x: { time: true, range: () => [times[0]! - step / 2, times[times.length - 1]! + step / 2] },
       y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
     },
-    axes: [axis, { ...axis, size: 62, values: (_, ticks) => ticks.map(format) }],
+    axes: [{ ...axis, values: (_, ticks) => ticks.map((t) => tick(t, step)) }, { ...axis, size: 62, values: (_, ticks) => ticks.map(format) }],
     series: [{}, ...series.map((_, i) => ({ fill: style('--c' + (series.length - 1 - i)), width: 0, paths: uPlot.paths.bars!({ size: [0.8, 60] }), points: { show: false } }))],
   };
+}
+
+// tick names a time: the day, or the hour within a day.
+function tick(t: number, step: number): string {
+  const at = new Date(t * 1000);
+  if (step >= 86400 || (at.getHours() === 0 && at.getMinutes() === 0)) return at.toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
+  return at.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });
 }
 
 // colourOf returns a custom property as a colour that a canvas understands.
@@ -96,7 +103,7 @@ export function buckets(from: string, to: string, group: 'hour' | 'day'): number
   return all;
 }
 
-// series returns one series for each name, with a value for each time.
+// seriesOf returns one series for each name, with a value for each time. The largest come first.
 export function seriesOf<T extends { start?: string }>(rows: T[], times: number[], name: (row: T) => string, value: (row: T) => number): Series[] {
   const index = new Map(times.map((t, i) => [t, i]));
   const all = new Map<string, number[]>();

@@ -1,4 +1,4 @@
-import { useEffect, useId, useRef, useState, type ButtonHTMLAttributes, type ReactNode } from 'react';
+import { useId, useLayoutEffect, useRef, useState, type ButtonHTMLAttributes, type ReactNode } from 'react';
 import { ApiError, curl, type Call } from '../api/client';
 import { span } from './format';
 
@@ -136,9 +136,11 @@ export function Meter({ used, limit, label }: { used: number; limit: number; lab
 export function Dialog({ title, close, children, className = '' }: { title: string; close: () => void; children: ReactNode; className?: string }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  useLayoutEffect(() => {
     const dialog = ref.current;
-    if (dialog && !dialog.open) dialog.showModal();
+    if (!dialog || dialog.open) return;
+    dialog.showModal();
+    dialog.querySelector<HTMLElement>('input, select, .form-actions button')?.focus();
   }, []);
   return (
     <dialog ref={ref} className={className} aria-labelledby={id} onCancel={(e) => { e.preventDefault(); close(); }} onMouseDown={(e) => { if (e.target === ref.current) close(); }}>

@@ -1,0 +1,181 @@
+// The rig of the console's tests: the built gateway with a SQLite store, a scripted upstream, traffic
+// from clients' keys, and Chromium. Nothing of the API is mocked.
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { createServer as createSocket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { chromium } from 'playwright-core';
+
+const run = promisify(execFile);
+export const bin = resolve(process.env.ISOGLOSS_BIN ?? '../bin/isogloss');
+
+// Names that would run as HTML.
+export const evil = '<img/src=x/onerror=alert(1)>';
+
+const listen = (server) => new Promise((done) => server.listen(0, '127.0.0.1', () => done(server.address().port)));
+
+async function freePort() {
+  const s = createSocket();
+  const port = await listen(s);
+  await new Promise((done) => s.close(done));
+  return port;
+}
+
+// until waits for a condition.
+export async function until(what, check) {
+  const end = Date.now() + 15_000;
+  for (;;) {
+    if (await check().catch(() => false)) return;
+    if (Date.now() > end) throw new Error('timed out: ' + (typeof what === 'string' ? what : what()));
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
+// startUpstream plays a Chat Completions server. The model's name decides what it does.
+async function startUpstream() {
+  const server = createServer((req, res) => {
+    let text = '';
+    req.on('data', (d) => { text += d; });
+    req.on('end', () => {
+      const { model = '', messages = [] } = text ? JSON.parse(text) : {};
+      const long = JSON.stringify(messages).length;
+      if (model.includes('broken')) {
+        res.writeHead(500, { 'Content-Type': 'application/json' }).end('{"error":{"message":"out of memory","type":"server_error"}}');
+        return;
+      }
+      const usage = { prompt_tokens: 100 + long, completion_tokens: 40 + (long % 90), total_tokens: 140 + long + (long % 90) };
+      setTimeout(() => res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({
+        id: 'c1', object: 'chat.completion', created: 1, model, usage,
+        choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hello.' } }],
+      })), 20);
+    });
+  });
+  return { port: await listen(server), close: () => new Promise((done) => { server.closeAllConnections(); server.close(done); }) };
+}
+
+// Gateway is one process of the built binary.
+export class Gateway {
+  static async start({ store = true } = {}) {
+    const g = new Gateway();
+    g.dir = await mkdtemp(join(tmpdir(), 'isogloss-console-'));
+    g.upstream = await startUpstream();
+    g.port = await freePort();
+    g.adminPort = await freePort();
+    g.url = 'http://127.0.0.1:' + g.port;
+    g.admin = 'http://127.0.0.1:' + g.adminPort;
+    g.config = join(g.dir, 'isogloss.yaml');
+    const provider = (port) => `{ protocol: openai-chat, base_url: "http://127.0.0.1:${port}/v1", api_key: sk-scripted }`;
+    g.text = `listen: 127.0.0.1:${g.port}
+admin: { listen: 127.0.0.1:${g.adminPort} }
+data: ${join(g.dir, 'data')}
+${store ? 'store: sqlite' : ''}
+providers:
+  up: ${provider(g.upstream.port)}
+  spare: ${provider(g.upstream.port)}
+  down: ${provider(await freePort())}
+models:
+  fast: { targets: [up/fast-1] }
+  smart: { targets: [up/smart-2] }
+  careful: { targets: [down/careful, spare/careful] }
+  broken: { targets: [up/broken] }
+  "${evil}": { targets: [up/odd] }
+prices:
+  models:
+    "up/fast-1": { input: 0.20, output: 0.80 }
+    "up/smart-2": { input: 3, output: 15 }
+    "spare/*": { input: 1, output: 4 }
+    "down/*": { input: 1, output: 4 }
+`;
+    await writeFile(g.config, g.text);
+    g.process = spawn(bin, ['serve', '-c', g.config], { cwd: g.dir, stdio: ['ignore', 'pipe', 'pipe'] });
+    g.log = '';
+    for (const out of [g.process.stdout, g.process.stderr]) out.on('data', (d) => { g.log += d; });
+    g.ended = new Promise((done) => g.process.on('exit', done));
+    await until(() => 'the gateway serves\n' + g.log, async () => (await fetch(g.admin + '/console/state.json')).ok);
+    return g;
+  }
+
+  async stop() {
+    this.process.kill('SIGTERM');
+    const timer = setTimeout(() => this.process.kill('SIGKILL'), 10_000);
+    await this.ended;
+    clearTimeout(timer);
+    await this.upstream.close();
+    await rm(this.dir, { recursive: true, force: true });
+  }
+
+  // createKey makes a key with the command line and returns its text.
+  async createKey(...args) {
+    const { stdout } = await run(bin, ['keys', 'create', '-c', this.config, '--json', ...args], { cwd: this.dir });
+    const made = JSON.parse(stdout);
+    return made.text ?? made.key;
+  }
+
+  api(key, path, init = {}) {
+    return fetch(this.admin + '/api/v1' + path, { ...init, headers: { Authorization: 'Bearer ' + key, ...(init.body ? { 'Content-Type': 'application/json' } : {}) } });
+  }
+
+  async send(key, model, text = 'Hello') {
+    const response = await fetch(this.url + '/v1/chat/completions', {
+      method: 'POST', headers: { Authorization: 'Bearer ' + key, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: text }] }),
+    });
+    await response.text();
+    return response.status;
+  }
+
+  // fill makes teams, keys and traffic, and waits until the ledger has all of it.
+  async fill() {
+    this.keys = { owner: await this.createKey('--role', 'owner', '--name', 'root') };
+    for (const role of ['admin', 'auditor', 'billing', 'key-manager']) this.keys[role] = await this.createKey('--role', role, '--name', 'the ' + role);
+    const owner = this.keys.owner;
+    await this.api(owner, '/orgs', { method: 'POST', body: JSON.stringify({ id: 'acme', name: 'Acme Inc.' }) });
+    await this.api(owner, '/orgs/acme/teams', { method: 'POST', body: JSON.stringify({ id: 'search', name: 'Search', limits: { budget: '20', window_seconds: 2592000, requests_per_minute: 600 } }) });
+    this.clients = [
+      await this.createKey('--name', 'ci', '--models', '*', '--org', 'acme', '--team', 'search', '--budget', '0.05', '--window', '30d'),
+      await this.createKey('--name', 'notebooks', '--models', 'fast,smart', '--org', 'acme'),
+      await this.createKey('--name', evil, '--models', '*'),
+    ];
+    const [ci, notebooks, odd] = this.clients;
+    await until('the new keys are known', async () => (await this.send(odd, 'fast')) === 200);
+    let sent = 1;
+    for (let i = 0; i < 12; i++) {
+      for (const [key, model] of [[ci, 'fast'], [notebooks, 'smart'], [ci, 'careful'], [odd, evil]]) {
+        await this.send(key, model, 'word '.repeat(i * 7));
+        sent++;
+      }
+    }
+    for (let i = 0; i < 3; i++) {
+      await this.send(odd, 'broken');
+      sent++;
+    }
+    await until('the ledger has ' + sent + ' requests', async () => (await (await this.api(owner, '/usage')).json()).sums[0].requests >= sent);
+    await this.age();
+  }
+
+  // age copies the sums of this hour to earlier hours, so that charts have something to show.
+  async age() {
+    const file = join(this.dir, 'data', 'isogloss.db');
+    const script = `
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], timeout=10)
+columns = [r[1] for r in db.execute("PRAGMA table_info(hours)")]
+rows = db.execute("SELECT " + ",".join(columns) + " FROM hours").fetchall()
+counts = [i for i, c in enumerate(columns) if c in ("requests", "input", "output", "cost")]
+for back in range(1, 24 * 21):
+    for n, row in enumerate(rows):
+        factor = 1 + (back * 7 + n * 13) % 11
+        copy = [v * factor if i in counts and v is not None else v for i, v in enumerate(row)]
+        copy[columns.index("hour")] -= back
+        db.execute("INSERT OR IGNORE INTO hours VALUES (" + ",".join("?" * len(columns)) + ")", copy)
+db.commit()
+`;
+    await run('python3', ['-c', script, file]);
+  }
+}
+
+// openBrowser starts Chromium.
+export const openBrowser = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
