@@ -8,14 +8,14 @@ type Limits = Schemas['Limits'];
 type Change = Schemas['LimitsChange'];
 type Budget = Schemas['BudgetBody'];
 
-// Used shows the use of each limit.
+// Used shows the use of each limit. Without a limit nothing is counted.
 export function Used({ use }: { use: Use }) {
   const l = use.limits;
-  const line = (name: string, used: number, limit: number) => [name, limit === 0 ? <>{count(used)}, no limit</> : <><span>{count(used)} of {count(limit)}</span><Meter used={used} limit={limit} label={name} /></>] as [string, React.ReactNode];
+  const line = (name: string, used: number, limit: number) => [name, limit === 0 ? 'no limit' : <><span>{count(used)} of {count(limit)}</span><Meter used={used} limit={limit} label={name} /></>] as [string, React.ReactNode];
   const budget = nanos(l.budget);
   return (
     <Facts rows={[
-      ['Budget', budget === 0n ? <>{dollars(use.spent)} spent, no limit</> : (
+      ['Budget', budget === 0n ? 'none' : (
         <>
           <span>{dollars(use.spent)} of {dollars(budget)} in {windowText(l.window_seconds)}</span>
           <Meter used={toDollars(nanos(use.spent))} limit={toDollars(budget)} label="Budget" />

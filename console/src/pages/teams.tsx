@@ -45,7 +45,7 @@ function OrgCard({ org }: { org: Org }) {
           budget={can('set-org-budget') ? (body) => send('put', '/api/v1/orgs/{org}/budget', { path: { org: org.id }, body }) : undefined} />
       </>
     }>
-      <p className="tenant">{org.name} {org.blocked && <Badge>blocked</Badge>} <Link to={'/console/keys?org=' + org.id}>Keys</Link> <Link to={'/console/exchanges?org=' + org.id}>Exchanges</Link></p>
+      <p className="tenant">{org.name !== org.id && org.name} {org.blocked && <Badge>blocked</Badge>} <Link to={'/console/keys?org=' + org.id}>Keys</Link> <Link to={'/console/exchanges?org=' + org.id}>Exchanges</Link></p>
       <Show query={use} what="its use">{(u) => <Used use={u} />}</Show>
       <h3>Teams</h3>
       <Show query={teams} what="teams">

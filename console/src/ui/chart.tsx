@@ -35,7 +35,8 @@ export function Chart({ label, times, series, format, height = 180 }: { label: s
     };
   }, [times, series, format, height, theme]);
   const value = (s: Series) => format(at === null ? total(s) : s.values[at]!);
-  const when = at === null ? 'Total' : new Date(times[at]! * 1000).toLocaleString(undefined, { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' });
+  const days = stepOf(times) >= 86400;
+  const when = at === null ? 'Total' : new Date(times[at]! * 1000).toLocaleString(undefined, { day: 'numeric', month: 'short', ...(days ? { timeZone: 'UTC' } : { hour: '2-digit', minute: '2-digit' }) });
   return (
     <figure className="chart">
       <div ref={box} role="img" aria-label={label + '. ' + series.map((s) => s.name + ': ' + format(total(s))).join(', ')} />
@@ -46,6 +47,8 @@ export function Chart({ label, times, series, format, height = 180 }: { label: s
     </figure>
   );
 }
+
+const stepOf = (times: number[]) => (times.length > 1 ? times[1]! - times[0]! : 3600);
 
 // stack returns the heights of the stacked bars. The highest is drawn first, the others over it.
 function stack(times: number[], series: Series[]): uPlot.AlignedData {
@@ -61,7 +64,7 @@ function stack(times: number[], series: Series[]): uPlot.AlignedData {
 function options(element: HTMLElement, series: Series[], times: number[], format: (n: number) => string, height: number, point: (i: number | null) => void): uPlot.Options {
   const style = (name: string) => colourOf(element, name);
   const axis = { stroke: style('--muted'), grid: { stroke: style('--line'), width: 1 }, ticks: { show: false }, font: '12px system-ui' };
-  const step = times.length > 1 ? times[1]! - times[0]! : 3600;
+  const step = stepOf(times);
   return {
     width: element.clientWidth || 600,
     height,
@@ -73,15 +76,23 @@ function options(element: HTMLElement, series: Series[], times: number[], format
       x: { time: true, range: () => [times[0]! - step / 2, times[times.length - 1]! + step / 2] },
       y: { range: (_, __, max) => [0, max > 0 ? max * 1.05 : 1] },
     },
-    axes: [{ ...axis, values: (_, ticks) => ticks.map((t) => tick(t, step)) }, { ...axis, size: 62, values: (_, ticks) => ticks.map(format) }],
+    axes: [{ ...axis, size: 28, splits: (u) => ticksOf(times, step, Math.max(2, u.width / 90)), values: (_, ticks) => ticks.map((t) => tick(t, step)) }, { ...axis, size: 62, values: (_, ticks) => ticks.map(format) }],
     series: [{}, ...series.map((_, i) => ({ fill: style('--c' + (series.length - 1 - i)), width: 0, paths: uPlot.paths.bars!({ size: [0.8, 60] }), points: { show: false } }))],
   };
 }
 
-// tick names a time: the day, or the hour within a day.
+// ticksOf returns the times that get a name: days, or hours that divide the viewer's day evenly.
+function ticksOf(times: number[], step: number, most: number): number[] {
+  if (step >= 86400) return times.filter((_, i) => i % Math.ceil(times.length / most) === 0);
+  const every = [1, 2, 3, 4, 6, 12, 24].find((n) => times.length / n <= most) ?? 24;
+  return times.filter((t) => new Date(t * 1000).getHours() % every === 0);
+}
+
+// tick names a time: the day in UTC, or the hour within a day of the viewer.
 function tick(t: number, step: number): string {
   const at = new Date(t * 1000);
-  if (step >= 86400 || (at.getHours() === 0 && at.getMinutes() === 0)) return at.toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
+  if (step >= 86400) return at.toLocaleDateString(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
+  if (at.getHours() === 0) return at.toLocaleDateString(undefined, { day: 'numeric', month: 'short' });
   return at.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' });
 }
 

@@ -226,7 +226,7 @@ export function Table<T>({ label, columns, rows, id }: { label: string; columns:
       <tbody role="rowgroup">
         {rows.map((row, i) => (
           <tr role="row" key={id(row, i)}>
-            {columns.map((c) => <td key={c.head} role="cell" data-label={c.head} className={(c.number ? 'number' : '') + (c.main ? ' main' : '')}>{c.cell(row)}</td>)}
+            {columns.map((c) => <td key={c.head} role="cell" data-label={c.head} className={(c.number ? 'number' : '') + (c.main ? ' main' : '')}><div>{c.cell(row)}</div></td>)}
           </tr>
         ))}
       </tbody>
