@@ -25,7 +25,7 @@ e2e-console: build ## the console in Chromium against the built binary; screensh
 	./console/build.sh
 	cd console && ISOGLOSS_BIN=$(CURDIR)/$(BIN) npm test
 
-CHECK := format vet tidy lint test growth conform e2e chaos-short redteam cluster-short soak bench-quick test-deploy
+CHECK := format vet tidy lint test growth conform e2e e2e-console chaos-short redteam cluster-short soak bench-quick test-deploy
 
 check: $(CHECK) ## everything that must pass before a change lands
 

@@ -208,6 +208,7 @@ describe('the console', { timeout: 600_000 }, () => {
     await page.getByRole('link', { name: 'from the console' }).click();
     await page.getByText('of 77').waitFor();
     await page.getByText('of $1.50').waitFor();
+    await page.getByText(/(Lasts|Used up in about .*) at this rate: \$/).waitFor();
 
     await page.getByRole('button', { name: 'Change' }).click();
     await dialog.getByLabel('Name').fill('renamed');
@@ -297,7 +298,8 @@ describe('the console', { timeout: 600_000 }, () => {
 
   test('the audit log is filtered and verified', async () => {
     const page = await open({ role: 'auditor', path: '/console/audit' });
-    await page.getByLabel('Operation').selectOption('create-team');
+    await page.getByLabel('Operation').fill('create-team');
+    await page.keyboard.press('Enter');
     await page.waitForFunction(() => {
       const rows = [...document.querySelectorAll('tbody tr td:nth-child(3)')];
       return rows.length > 0 && rows.every((c) => c.textContent === 'create-team');

@@ -1,6 +1,7 @@
 // The rig of the console's tests: the built gateway with a SQLite store, a scripted upstream, traffic
 // from clients' keys, and Chromium. Nothing of the API is mocked.
 import { execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createServer as createSocket } from 'node:net';
@@ -177,5 +178,11 @@ db.commit()
   }
 }
 
-// openBrowser starts Chromium.
-export const openBrowser = () => chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+const installed = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
+// openBrowser starts Chromium: the one of the system, or one that Playwright downloads.
+export async function openBrowser() {
+  const executablePath = process.env.CHROMIUM ?? installed.find((path) => existsSync(path));
+  if (!executablePath) await run('npx', ['playwright-core', 'install', 'chromium'], { timeout: 300_000 });
+  return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
+}

@@ -5,10 +5,12 @@ import { Link, setParams, useParam } from '../router';
 import { useCan, useSession } from '../session';
 import { count } from '../ui/format';
 import { Badge, Button, Card, Empty, Failure, More, PageHead, Select, Show, Source, Table, Time } from '../ui/parts';
+import { Filter } from '../ui/range';
 
 type Entry = Schemas['EntryView'];
 
-const actions = ['sign-in', 'sign-out', 'create-key', 'update-key', 'revoke-key', 'rotate-key', 'set-key-budget', 'create-org', 'update-org', 'set-org-budget', 'create-team', 'update-team', 'set-team-budget', 'reload-config'];
+// actions are suggestions. Those with a dot are of the command line and of identity providers.
+const actions = ['key.create', 'key.revoke', 'person.create', 'sign-in', 'sign-out', 'create-key', 'update-key', 'revoke-key', 'rotate-key', 'set-key-budget', 'create-org', 'update-org', 'set-org-budget', 'create-team', 'update-team', 'set-team-budget', 'reload-config'];
 
 export function AuditPage() {
   const can = useCan();
@@ -39,7 +41,7 @@ export function AuditPage() {
         </div>
       )}
       <div className="filters" role="search" aria-label="Filter the audit log">
-        <Select label="Operation" value={action} set={choose('action')} choices={[{ value: '', label: 'all' }, ...actions]} />
+        <Filter name="action" label="Operation" list={actions} />
         <Select label="Operator" value={actor} set={choose('actor')} choices={[{ value: '', label: 'all' }, ...operators.map((k) => ({ value: k.id, label: k.name }))]} />
         {!who.held && <Select label="Organisation" value={org} set={choose('org')} choices={[{ value: '', label: 'all' }, ...orgs.map((o) => o.id)]} />}
       </div>

@@ -5,7 +5,7 @@ import { go, Link, setParams, useLocation, useParam } from '../router';
 import { useCan } from '../session';
 import { compact, count, dollars, nanos, seconds, tokenSum } from '../ui/format';
 import { Badge, Card, Copy, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time } from '../ui/parts';
-import { RangePicker, useRange } from '../ui/range';
+import { Filter, RangePicker, useRange } from '../ui/range';
 
 type Request = Schemas['RequestView'];
 type Attempt = Schemas['AttemptView'];
@@ -73,23 +73,6 @@ export function ExchangesPage() {
         </Show>
       </Card>
     </>
-  );
-}
-
-// Filter is a text that is applied when it is complete: on Enter, or when the focus leaves it.
-function Filter({ name, label }: { name: string; label: string }) {
-  const [value] = useParam(name);
-  const [text, setText] = useState(value);
-  const [seen, setSeen] = useState(value);
-  if (seen !== value) { // the address has changed
-    setSeen(value);
-    setText(value);
-  }
-  const apply = () => { if (text !== value) setParams(name === 'org' && !text ? { org: '', team: '' } : { [name]: text.trim() }); };
-  return (
-    <form className="filter" onSubmit={(e) => { e.preventDefault(); apply(); }} onBlur={apply}>
-      <Text label={label} value={text} set={setText} placeholder="any" />
-    </form>
   );
 }
 

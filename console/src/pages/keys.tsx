@@ -1,10 +1,12 @@
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { send, type Schemas } from '../api/client';
 import { useChange, useGet, usePages } from '../api/hooks';
 import { Link, setParams, useParam } from '../router';
 import { useCan, useSession } from '../session';
-import { count, dollars, nanos } from '../ui/format';
+import { buckets, Chart, seriesOf } from '../ui/chart';
+import { count, dollars, money, nanos, toDollars } from '../ui/format';
 import { Badge, Button, Card, Confirm, Copy, Dialog, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time, windowChoices, windowText } from '../ui/parts';
+import { useRange } from '../ui/range';
 import { BudgetForm, EditForm, LimitFields, limitChange, limitTexts, Used } from './limits';
 
 type Key = Schemas['KeyView'];
@@ -169,12 +171,13 @@ export function KeyPage({ id }: { id: string }) {
                 </Card>
                 {can('get-key-limits') && (
                   <Card title="Use of its limits" calls={[use.call]}>
-                    <Show query={use} what="its use">{(u) => <Used use={u} />}</Show>
+                    <Show query={use} what="its use">{(u) => <Used use={u} of={{ key: k.id }} />}</Show>
                     {person && <p className="hint">The rules under <code>identity</code> in the configuration set the limits of people.</p>}
                     <p className="hint">Limits of its team and organisation apply as well.</p>
                   </Card>
                 )}
               </div>
+              {can('get-usage') && !k.role && <KeyUsage k={k} />}
               {can('list-requests') && !k.role && <p><Link to={'/console/exchanges?range=7d&key=' + k.id}>Exchanges of this key</Link></p>}
               {action === 'edit' && <EditKey k={k} close={close} />}
               {action === 'budget' && <KeyBudget k={k} close={close} />}
@@ -185,6 +188,22 @@ export function KeyPage({ id }: { id: string }) {
         }}
       </Show>
     </>
+  );
+}
+
+// KeyUsage draws the spend of a key in the last 30 days.
+function KeyUsage({ k }: { k: Key }) {
+  const range = useRange('30d');
+  const usage = useGet('/api/v1/usage', { query: { from: range.from, to: range.to, key: k.id, group: ['day', 'model'] } });
+  const rows = usage.data?.sums;
+  const times = useMemo(() => buckets(range.from, range.to, 'day'), [range.from, range.to]);
+  const series = useMemo(() => rows && seriesOf(rows, times, (s) => s.model ?? '', (s) => toDollars(nanos(s.cost))), [rows, times]);
+  return (
+    <Card title="Spend per day (UTC) in the last 30 days" calls={[usage.call]} wide>
+      <Show query={usage} what="its usage">
+        {() => series && series.length > 0 ? <Chart label="Spend by model" times={times} series={series} format={money} /> : <Empty title="It has sent no requests in the last 30 days" />}
+      </Show>
+    </Card>
   );
 }
 

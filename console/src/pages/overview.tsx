@@ -4,14 +4,12 @@ import { useGet } from '../api/hooks';
 import { Link } from '../router';
 import { useCan } from '../session';
 import { buckets, Chart, seriesOf } from '../ui/chart';
-import { compact, count, dollars, nanos, seconds, toDollars, tokenSum } from '../ui/format';
+import { compact, count, dollars, money, nanos, seconds, toDollars, tokenSum } from '../ui/format';
 import { Badge, Card, Empty, PageHead, Show, Source, Table, Time } from '../ui/parts';
 import { RangePicker, useRange, type Range } from '../ui/range';
 
 type Target = Schemas['Target'];
 type Sum = Schemas['SumView'];
-
-const money = (n: number) => dollars(BigInt(Math.round(n * 1e9)));
 
 export function OverviewPage() {
   const can = useCan();

@@ -46,7 +46,7 @@ function OrgCard({ org }: { org: Org }) {
       </>
     }>
       <p className="tenant">{org.name !== org.id && org.name} {org.blocked && <Badge>blocked</Badge>} <Link to={'/console/keys?org=' + org.id}>Keys</Link> <Link to={'/console/exchanges?org=' + org.id}>Exchanges</Link></p>
-      <Show query={use} what="its use">{(u) => <Used use={u} />}</Show>
+      <Show query={use} what="its use">{(u) => <Used use={u} of={{ org: org.id }} />}</Show>
       <h3>Teams</h3>
       <Show query={teams} what="teams">
         {() => all.length === 0
@@ -72,7 +72,7 @@ function TeamItem({ team }: { team: Team }) {
             budget={can('set-team-budget') ? (body) => send('put', '/api/v1/orgs/{org}/teams/{team}/budget', { path: at, body }) : undefined} />
         </div>
       </div>
-      <Show query={use} what="its use">{(u) => <Used use={u} />}</Show>
+      <Show query={use} what="its use">{(u) => <Used use={u} of={at} />}</Show>
     </li>
   );
 }

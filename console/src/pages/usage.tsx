@@ -4,7 +4,7 @@ import { useGet, useKeyNames } from '../api/hooks';
 import { setParams, useLocation } from '../router';
 import { useCan } from '../session';
 import { buckets, Chart, seriesOf } from '../ui/chart';
-import { compact, count, dollars, nanos, toDollars, tokenSum } from '../ui/format';
+import { compact, count, dollars, money, nanos, toDollars, tokenSum } from '../ui/format';
 import { Button, Card, Empty, PageHead, Select, Show, Table } from '../ui/parts';
 import { RangePicker, useRange } from '../ui/range';
 
@@ -14,7 +14,6 @@ const dimensions = ['model', 'target', 'key', 'team', 'org'] as const;
 type Dimension = (typeof dimensions)[number];
 const titles: Record<Dimension, string> = { model: 'model', target: 'target', key: 'key', team: 'team', org: 'organisation' };
 
-const money = (n: number) => dollars(BigInt(Math.round(n * 1e9)));
 const metrics = {
   spend: { label: 'spend', value: (s: Sum) => toDollars(nanos(s.cost)), format: money },
   requests: { label: 'requests', value: (s: Sum) => s.requests, format: compact },

@@ -21,6 +21,9 @@ export function dollars(amount: bigint | string | undefined): string {
   return '$' + new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3, maximumFractionDigits: 9 }).format(value);
 }
 
+// money writes an amount that a chart has as a number.
+export const money = (n: number) => dollars(BigInt(Math.round(n * 1e9)));
+
 // seconds writes a duration.
 export function seconds(s: number): string {
   if (s === 0) return '0 s';
@@ -33,7 +36,7 @@ export function seconds(s: number): string {
 // span writes a window of whole units, such as 30 days.
 export function span(s: number): string {
   for (const [unit, size] of [['day', 86400], ['hour', 3600], ['minute', 60]] as const) {
-    if (s >= size && s % size === 0) return s / size === 1 ? unit : s / size + ' ' + unit + 's';
+    if (s >= size && s % size === 0) return s / size === 1 ? '1 ' + unit : s / size + ' ' + unit + 's';
   }
   return s + ' seconds';
 }

@@ -253,7 +253,7 @@ export const windows: Choice[] = [
   { value: '3600', label: 'hour' }, { value: '86400', label: 'day' }, { value: '604800', label: '7 days' }, { value: '2592000', label: '30 days' }, { value: '0', label: 'all time' },
 ];
 
-export const windowText = (s: number) => (s === 0 ? 'all time' : 'the last ' + span(s));
+export const windowText = (s: number) => (s === 0 ? 'all time' : 'the last ' + span(s).replace(/^1 /, ''));
 
 // windowChoices has the usual windows, and the present one if it is another.
 export const windowChoices = (now: string): Choice[] => (windows.some((w) => typeof w === 'object' && w.value === now) ? windows : [...windows, { value: now, label: span(Number(now)) }]);

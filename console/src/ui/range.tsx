@@ -1,5 +1,5 @@
-import { useMemo } from 'react';
-import { setParams, useLocation } from '../router';
+import { useMemo, useState } from 'react';
+import { setParams, useLocation, useParam } from '../router';
 import { Select, Text } from './parts';
 
 const lengths: Record<string, { label: string; hours: number }> = {
@@ -51,5 +51,23 @@ export function RangePicker({ initial = '24h' }: { initial?: string }) {
         </>
       )}
     </>
+  );
+}
+
+// Filter is a text in the address that is applied when it is complete: on Enter, or when the focus
+// leaves it.
+export function Filter({ name, label, list }: { name: string; label: string; list?: string[] }) {
+  const [value] = useParam(name);
+  const [text, setText] = useState(value);
+  const [seen, setSeen] = useState(value);
+  if (seen !== value) { // the address has changed
+    setSeen(value);
+    setText(value);
+  }
+  const apply = () => { if (text !== value) setParams(name === 'org' && !text ? { org: '', team: '' } : { [name]: text.trim() }); };
+  return (
+    <form className="filter" onSubmit={(e) => { e.preventDefault(); apply(); }} onBlur={apply}>
+      <Text label={label} value={text} set={setText} placeholder="any" list={list} />
+    </form>
   );
 }
