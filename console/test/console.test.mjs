@@ -30,7 +30,7 @@ async function open({ path = '/', dark = false, width = 1280, role, from = gatew
   page.on('pageerror', (e) => page.errors.push(String(e)));
   page.on('dialog', (d) => { page.errors.push('dialog: ' + d.message()); void d.dismiss(); });
   page.on('console', (m) => { if (m.type() === 'error' && !/status of (4|5)\d\d/.test(m.text())) page.errors.push(m.text()); });
-  page.on('request', (r) => { if (!r.url().startsWith(from.admin) && !/^(data|blob):/.test(r.url())) page.errors.push('request to ' + r.url()); });
+  page.on('request', (r) => { if (!r.url().startsWith(from.admin) && !r.url().startsWith(from.provider.url) && !/^(data|blob):/.test(r.url())) page.errors.push('request to ' + r.url()); });
   await page.goto(from.admin + path);
   if (role) {
     await page.getByLabel("Operator's key").fill(gateway.keys[role]);
@@ -111,6 +111,35 @@ describe('the console', { timeout: 600_000 }, () => {
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie), '{}');
     await page.reload();
+    await page.getByLabel("Operator's key").waitFor();
+    await close(page);
+  });
+
+  test('a person signs in at the identity provider, gets the role of the rules, and signs out', async () => {
+    const page = await open();
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByRole('link', { name: 'console' }).click();
+    await page.getByText('ann@example.com').waitFor();
+    await page.getByText('key-manager of acme').waitFor();
+    await page.reload(); // the session stays
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    assert.equal(await page.evaluate(() => document.cookie), ''); // scripts cannot read it
+    await page.getByRole('link', { name: 'Keys and people' }).click();
+    await page.getByRole('button', { name: 'Create a key' }).click();
+    await page.getByRole('dialog').getByLabel('Name').fill('of a session');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    await page.getByText('Copy the key now').waitFor();
+    await page.getByRole('button', { name: 'Done' }).click();
+    const session = (await page.context().cookies()).find((c) => c.name.includes('session'));
+    assert.equal(session.sameSite, 'Strict');
+    const stolen = await fetch(gateway.admin + '/api/v1/keys', { headers: { Cookie: session.name + '=' + session.value, 'Sec-Fetch-Site': 'cross-site' } });
+    assert.equal(stolen.status, 403); // a page of another site
+    await page.getByRole('link', { name: 'ann@example.com' }).click();
+    await page.getByText('signs in at the identity provider').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Rotate' }).count(), 0);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('Your session has ended').waitFor();
+    await page.goto(gateway.admin + '/');
     await page.getByLabel("Operator's key").waitFor();
     await close(page);
   });

@@ -1,6 +1,7 @@
 // The rig of the console's tests: the built gateway with a SQLite store, a scripted upstream, traffic
 // from clients' keys, and Chromium. Nothing of the API is mocked.
 import { execFile, spawn } from 'node:child_process';
+import { generateKeyPairSync, randomUUID, sign as signBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -57,12 +58,53 @@ async function startUpstream() {
   return { port: await listen(server), close: () => new Promise((done) => { server.closeAllConnections(); server.close(done); }) };
 }
 
+// startProvider plays an identity provider at which the person "ann" signs in at once.
+async function startProvider() {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const text = (v) => Buffer.from(JSON.stringify(v)).toString('base64url');
+  const jwt = (claims) => {
+    const body = text({ alg: 'EdDSA', kid: 'k' }) + '.' + text(claims);
+    return body + '.' + signBytes(null, Buffer.from(body), privateKey).toString('base64url');
+  };
+  const p = {};
+  const grants = new Map();
+  const server = createServer((req, res) => {
+    const url = new URL(req.url, p.url);
+    const json = (v) => res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(v));
+    if (url.pathname === '/.well-known/openid-configuration') {
+      json({ issuer: p.url, authorization_endpoint: p.url + '/authorize', token_endpoint: p.url + '/token', jwks_uri: p.url + '/keys', id_token_signing_alg_values_supported: ['EdDSA'] });
+    } else if (url.pathname === '/keys') {
+      json({ keys: [{ ...publicKey.export({ format: 'jwk' }), kid: 'k', use: 'sig', alg: 'EdDSA' }] });
+    } else if (url.pathname === '/authorize') {
+      const code = randomUUID();
+      grants.set(code, url.searchParams.get('nonce'));
+      const answer = new URLSearchParams({ code, state: url.searchParams.get('state'), iss: p.url });
+      res.writeHead(302, { Location: url.searchParams.get('redirect_uri') + '?' + answer }).end();
+    } else {
+      let form = '';
+      req.on('data', (d) => { form += d; });
+      req.on('end', () => {
+        const nonce = grants.get(new URLSearchParams(form).get('code'));
+        const claims = { iss: p.url, sub: 'ann', exp: Math.floor(Date.now() / 1000) + 600 };
+        json({
+          token_type: 'Bearer', expires_in: 600, refresh_token: randomUUID(), access_token: jwt({ ...claims, aud: 'gateway', groups: ['ops'], email: 'ann@example.com' }),
+          id_token: jwt({ ...claims, aud: 'isogloss', nonce, email: 'ann@example.com', email_verified: true }),
+        });
+      });
+    }
+  });
+  p.url = 'http://127.0.0.1:' + (await listen(server));
+  p.close = () => new Promise((done) => { server.closeAllConnections(); server.close(done); });
+  return p;
+}
+
 // Gateway is one process of the built binary.
 export class Gateway {
   static async start({ store = true } = {}) {
     const g = new Gateway();
     g.dir = await mkdtemp(join(tmpdir(), 'isogloss-console-'));
     g.upstream = await startUpstream();
+    g.provider = await startProvider();
     g.port = await freePort();
     g.adminPort = await freePort();
     g.url = 'http://127.0.0.1:' + g.port;
@@ -89,7 +131,14 @@ prices:
     "up/smart-2": { input: 3, output: 15 }
     "spare/*": { input: 1, output: 4 }
     "down/*": { input: 1, output: 4 }
-`;
+${store ? `identity:
+  issuers:
+    - issuer: ${g.provider.url}
+      audiences: [gateway]
+      name: email
+      rules: [{ when: { groups: ops }, org: acme, role: key-manager }]
+  sign_in: { url: "${g.url}", admin: "${g.admin}", client: isogloss, secret: a-secret-of-the-gateway }
+` : ''}`;
     await writeFile(g.config, g.text);
     g.process = spawn(bin, ['serve', '-c', g.config], { cwd: g.dir, stdio: ['ignore', 'pipe', 'pipe'] });
     g.log = '';
@@ -105,6 +154,7 @@ prices:
     await this.ended;
     clearTimeout(timer);
     await this.upstream.close();
+    await this.provider.close();
     await rm(this.dir, { recursive: true, force: true });
   }
 
