@@ -60,6 +60,9 @@ const ContextLength = "context_length_exceeded"
 // its provider: it is retired, or its name is mistyped.
 const ModelMissing = "model_missing"
 
+// ModelNotAllowed is the error code for a model that the gateway does not permit to the client.
+const ModelNotAllowed = "model_not_allowed"
+
 // BudgetExceeded is the error code for a request that a budget of the gateway's does not
 // cover.
 const BudgetExceeded = "budget_exceeded"

@@ -299,7 +299,7 @@ identity:
       audiences: [isogloss]
       name: email
       rules:
-        - { when: { groups: llm-search }, team: search }
+        - { when: { groups: llm-search }, team: search, models: [ "claude-code-*", "claude-sonnet-*", "gemini-*" ] }
         - { when: { groups: llm-small }, team: small, budget: 20, window: 24h, settings: %s }
   sign_in: { url: %q, client: gateway, secret: %s, notice: %q }
 prices: { models: { "on-anthropic/*": { input: 3, cache_read: 0.3, output: 15 } } }

@@ -88,9 +88,9 @@ func openTerminal() (master, slave *os.File, err error) {
 // Control sequences of terminals, and white space, which sequences replace in part.
 var control = regexp.MustCompile(`\x1b\[[0-9;?<>=]*[a-zA-Z]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[()][0-9A-B]|\x1b[=>78]|\s+`)
 
-// expect waits until one of the texts has been written since the last expected one, and returns it
-// and what was written until then, without white space.
-func (x *terminal) expect(texts ...string) (found, seen string) {
+// expect waits until one of the texts has been written since the last expected one, and returns it.
+// White space does not matter.
+func (x *terminal) expect(texts ...string) string {
 	x.t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		all := control.ReplaceAllString(x.screen.String(), "")
@@ -99,12 +99,12 @@ func (x *terminal) expect(texts ...string) (found, seen string) {
 			if at := strings.Index(fresh, control.ReplaceAllString(text, "")); at >= 0 {
 				x.read += at + 1
 				time.Sleep(300 * time.Millisecond) // the program listens for keys after it has drawn
-				return text, fresh
+				return text
 			}
 		}
 	}
 	x.t.Fatalf("the terminal does not show any of %q but\n%s", texts, control.ReplaceAllString(x.screen.Tail(), " "))
-	return "", ""
+	return ""
 }
 
 // keys types.

@@ -62,7 +62,7 @@ func errEndpoint() *llm.Error {
 }
 
 func errModel() *llm.Error {
-	return &llm.Error{Kind: llm.Permission, Code: "model_not_allowed", Param: "model",
+	return &llm.Error{Kind: llm.Permission, Code: llm.ModelNotAllowed, Param: "model",
 		Message: "this API key may not use this model; GET /v1/models lists those that it may, and the gateway's operator can allow more"}
 }
 

@@ -199,7 +199,7 @@ var kindTypes = map[llm.Kind]string{
 // EncodeError writes Anthropic's error envelope. Its SDKs branch on the code in
 // details, which other clients ignore.
 func (Codec) EncodeError(e *llm.Error) []byte {
-	typ, ok := kindTypes[e.Kind]
+	typ, ok := kindTypes[kind(e)]
 	if !ok {
 		typ = "api_error"
 	}
@@ -219,6 +219,15 @@ func (Codec) EncodeError(e *llm.Error) []byte {
 	return append(b, "}}"...)
 }
 
+// kind returns the kind under which an error is sent. Claude Code takes every 403 for a failed
+// sign-in, so a model that the gateway does not permit is an invalid request.
+func kind(e *llm.Error) llm.Kind {
+	if e.Code == llm.ModelNotAllowed && !e.Relayed {
+		return llm.InvalidRequest
+	}
+	return e.Kind
+}
+
 // EncodeStreamError writes the error event that ends a stream. No message_stop
 // follows.
 func (c Codec) EncodeStreamError(e *llm.Error) []byte {
@@ -234,6 +243,8 @@ func (Codec) ErrorStatus(e *llm.Error) int {
 		return statusOverloaded
 	case e.Kind == llm.Quota && e.Code != llm.BudgetExceeded: // Claude Code expects 429 for a budget of a gateway
 		return http.StatusPaymentRequired
+	case kind(e) != e.Kind:
+		return http.StatusBadRequest
 	}
 	return e.HTTPStatus()
 }

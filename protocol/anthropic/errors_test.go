@@ -64,6 +64,8 @@ func TestEncodeError(t *testing.T) {
 		{errThread, 400, `{"type":"error","error":{"type":"invalid_request_error","message":"thread: conversations are not kept here; send all messages, without thread","details":{"error_code":"thread_unsupported_request"}}}`},
 		{llm.Error{Kind: llm.InvalidRequest, Code: llm.ContextLength, Message: "9 tokens"}, 400, `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 9 tokens","details":{"error_code":"context_length_exceeded"}}}`},
 		{llm.Error{Kind: llm.Authentication, Message: "m"}, 401, `{"type":"error","error":{"type":"authentication_error","message":"m"}}`},
+		{llm.Error{Kind: llm.Permission, Code: llm.ModelNotAllowed, Message: "m"}, 400, `{"type":"error","error":{"type":"invalid_request_error","message":"m","details":{"error_code":"model_not_allowed"}}}`},
+		{llm.Error{Kind: llm.Permission, Code: llm.ModelNotAllowed, Message: "m", Relayed: true}, 403, `{"type":"error","error":{"type":"permission_error","message":"m","details":{"error_code":"model_not_allowed"}}}`},
 		{llm.Error{Kind: llm.Quota, Code: llm.BudgetExceeded, Message: "m"}, 429, `{"type":"error","error":{"type":"billing_error","message":"m","details":{"error_code":"budget_exceeded"}}}`},
 		{llm.Error{Kind: llm.Quota, Code: llm.BudgetExceeded, Message: "m", RetryAfter: 3*time.Hour + 29*time.Second}, 429, `{"type":"error","error":{"type":"billing_error","message":"m; some of it is available again in 3h0m","details":{"error_code":"budget_exceeded"}}}`},
 		{llm.Error{Kind: llm.Quota, Message: "m"}, 402, `{"type":"error","error":{"type":"billing_error","message":"m"}}`},
