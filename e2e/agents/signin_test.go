@@ -106,19 +106,21 @@ func (g *party) seat(t *testing.T, model string) *seat {
 	return s
 }
 
-// pageBlock returns the only block of a kind on a page about a client, with the URL of the gateway.
+// pageBlock returns the block of a kind on a page about a client that names the gateway, with the URL
+// of this one.
 func pageBlock(t *testing.T, page, kind, gateway string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "clients", page))
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts := strings.Split(string(text), "\n```"+kind+"\n")
-	block, _, ends := strings.Cut(parts[len(parts)-1], "\n```\n")
-	if len(parts) != 2 || !ends || !strings.Contains(block, "https://gateway.example.com") {
-		t.Fatalf("%s has no block of %s with the URL of a gateway", page, kind)
+	for _, part := range strings.Split(string(text), "\n```"+kind+"\n")[1:] {
+		if block, _, _ := strings.Cut(part, "\n```\n"); strings.Contains(block, "https://gateway.example.com") {
+			return strings.ReplaceAll(block, "https://gateway.example.com", gateway) + "\n"
+		}
 	}
-	return strings.ReplaceAll(block, "https://gateway.example.com", gateway) + "\n"
+	t.Fatalf("%s has no block of %s with the URL of a gateway", page, kind)
+	return ""
 }
 
 // command is the agent with some arguments.
