@@ -230,9 +230,8 @@ db.commit()
 
 const installed = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-// openBrowser starts Chromium: the one of the system, or one that Playwright downloads.
+// openBrowser starts the Chromium of the system, which setup.sh installs.
 export async function openBrowser() {
   const executablePath = process.env.CHROMIUM ?? installed.find((path) => existsSync(path));
-  if (!executablePath) await run('npx', ['playwright-core', 'install', 'chromium'], { timeout: 300_000 });
   return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
 }
