@@ -205,7 +205,13 @@ func (g *party) works(t *testing.T) {
 		t.Run(model, func(t *testing.T) { g.job(t, s, model) })
 	}
 	g.probeFree(t, s.bearer(t))
-	g.rec.take()
+	renewed := 0
+	for _, e := range g.rec.take() {
+		if e.form.Get("grant_type") == "refresh_token" {
+			renewed++
+		}
+	}
+	t.Logf("%s: the token was renewed %d times in %d jobs", g.name, renewed, len(models))
 	g.renew(t, s)
 	g.signOut(t, s)
 }
