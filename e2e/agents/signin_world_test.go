@@ -226,6 +226,7 @@ func startKeycloak(t *testing.T, urls ...string) (issuer string) {
 		"users": []any{person("ann", "llm-search"), person("ben", "llm-small")},
 		"clients": []any{object{
 			"clientId": "gateway", "secret": clientSecret, "publicClient": false, "standardFlowEnabled": true, "redirectUris": redirects,
+			"attributes": object{"access.token.lifespan": "3600"},
 			"protocolMappers": []any{
 				object{"name": "audience", "protocol": "openid-connect", "protocolMapper": "oidc-audience-mapper", "config": object{"included.custom.audience": "isogloss", "access.token.claim": "true"}},
 				object{"name": "groups", "protocol": "openid-connect", "protocolMapper": "oidc-group-membership-mapper", "config": both(object{"claim.name": "groups", "full.path": "false"})},
