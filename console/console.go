@@ -93,7 +93,7 @@ func serveFile(w http.ResponseWriter, r *http.Request, name string, text []byte)
 	h.Set("Vary", "Accept-Encoding")
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		h.Set("Content-Encoding", "gzip")
-		_, _ = w.Write(text) // the browser may have disconnected
+		_, _ = w.Write(text) //nolint:gosec // a file of the binary; the browser may have disconnected
 		return
 	}
 	plain, err := gzip.NewReader(bytes.NewReader(text))

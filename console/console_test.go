@@ -114,7 +114,7 @@ func TestHandler(t *testing.T) {
 func TestNotBuilt(t *testing.T) {
 	h := newHandler(fstest.MapFS{}, func(*http.Request) State { return State{} })
 	resp, body := get(t, h, "/", "gzip")
-	if resp.StatusCode != 200 || !strings.Contains(body, "make console build") || resp.Header.Get("Content-Security-Policy") == "" {
+	if resp.StatusCode != http.StatusOK || !strings.Contains(body, "make console build") || resp.Header.Get("Content-Security-Policy") == "" {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }

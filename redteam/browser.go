@@ -41,6 +41,7 @@ func browserPaths() map[string]request {
 		"metrics":     {method: "GET", path: "/metrics", admin: true},
 		"explain":     {path: "/explain", body: `{"model":"chat/m"}`, admin: true},
 		"admin-list":  {method: "GET", path: "/models", admin: true},
+		"console":     {method: "GET", path: "/console/state.json", admin: true},
 	}
 }
 

@@ -137,7 +137,7 @@ function Frame({ nav, version, who, children }: { nav: PageLink[]; version: stri
           <div className="side-end">
             {who}
             <ThemeSwitch />
-            <p className="hint">{version} · <a href="/api/openapi.json">API</a></p>
+            <p className="hint">{version}{who && <> · <a href="/api/openapi.json">API</a></>}</p>
           </div>
         </div>
       </header>

@@ -105,6 +105,18 @@ func WithoutPages(h http.Handler) http.Handler {
 	})
 }
 
+// WithoutForeignHosts returns a handler that accepts only localhost and IP addresses as host. Unlike
+// WithoutPages it accepts links from other sites.
+func WithoutForeignHosts(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLocalHost(r.Host) {
+			http.Error(w, "on loopback only localhost or an IP address is accepted as host; use one of them", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
 // LocalHost reports whether the host of a request is localhost or an IP address. A page can resolve
 // its own name to 127.0.0.1, but its requests carry that name.
 func LocalHost(host string) bool { return isLocalHost(host) }

@@ -161,3 +161,19 @@ func TestCaller(t *testing.T) {
 		t.Errorf("%+v %+v", one, two)
 	}
 }
+
+// TestWithoutForeignHosts checks that a page whose name leads to this machine gets nothing, and that
+// links from other sites work.
+func TestWithoutForeignHosts(t *testing.T) {
+	h := WithoutForeignHosts(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	for host, want := range map[string]int{"127.0.0.1:8081": 200, "localhost": 200, "[::1]:8081": 200, "evil.example": 403, "evil.example:8081": 403} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/console/keys", nil)
+		r.Host = host
+		r.Header.Set("Sec-Fetch-Site", "cross-site")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", host, w.Code, want)
+		}
+	}
+}

@@ -37,6 +37,9 @@ func (o *operations) handler() http.Handler {
 		sessions := o.current.signIn.Load()
 		return console.State{Version: o.version, Store: o.stores.store != nil, SignIn: sessions.HasSessions(), Session: sessions.HasSession(r)}
 	})
+	if !o.cfg.Admin.Open {
+		pages = access.WithoutForeignHosts(pages)
+	}
 	mux.Handle("GET /{$}", pages)
 	mux.Handle("GET "+console.Path, pages)
 	if s := o.stores; s.store != nil {

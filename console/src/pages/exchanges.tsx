@@ -59,7 +59,7 @@ export function ExchangesPage() {
             <>
               <Table label="Exchanges" id={(r) => r.id} rows={rows} columns={[
                 { head: 'Time', main: true, cell: (r) => <Link to={'/console/exchanges/' + r.id}><Time at={r.began} /></Link> },
-                { head: 'Outcome', cell: (r) => <><Badge>{r.outcome}</Badge> <span className="hint">{r.status}</span></> },
+                { head: 'Outcome', cell: (r) => <span className="together"><Badge>{r.outcome}</Badge> <span className="hint">{r.status}</span></span> },
                 { head: 'Model', cell: (r) => <>{r.model}{r.target && <div className="hint">{r.target}</div>}</> },
                 { head: 'Key', cell: (r) => (r.key && can('get-key') ? <Link to={'/console/keys/' + r.key}>{name(r.key)}</Link> : r.key ?? '–') },
                 { head: 'Took', number: true, cell: (r) => seconds(r.took_seconds) },
@@ -82,7 +82,7 @@ function OpenByID() {
     e.preventDefault();
     if (id.trim()) go('/console/exchanges/' + encodeURIComponent(id.trim()));
   };
-  return <form className="filter" onSubmit={open}><Text label="Open by id" value={id} set={setID} placeholder="Isogloss-Request-Id" /></form>;
+  return <form className="filter" onSubmit={open}><Text label="Open by id" value={id} set={setID} placeholder="request id" /></form>;
 }
 
 export function ExchangePage({ id }: { id: string }) {

@@ -139,7 +139,7 @@ export function KeyPage({ id }: { id: string }) {
   const close = () => setAction('');
   return (
     <>
-      <p className="back"><Link to="/console/keys">← Keys</Link></p>
+      <p className="back"><Link to="/console/keys">← Keys and people</Link></p>
       <Show query={key} what="the key">
         {(k) => {
           const person = isPerson(k);

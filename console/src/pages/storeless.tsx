@@ -24,7 +24,7 @@ export function StorelessPage() {
               { head: 'Model', main: true, cell: (m) => m.model },
               { head: 'Targets', cell: (m) => <ul className="plain-list">{m.targets.map((t) => <li key={t.target + t.base_url}>{t.target} <span className="hint">{t.protocol}</span></li>)}</ul> },
               { head: 'Context', number: true, cell: (m) => (m.context_window ? count(m.context_window) : '–') },
-              { head: 'Most output', number: true, cell: (m) => (m.max_output_tokens ? count(m.max_output_tokens) : '–') },
+              { head: 'Output limit', number: true, cell: (m) => (m.max_output_tokens ? count(m.max_output_tokens) : '–') },
             ]} />
           ) : (
             <Empty title="No model is known by name">

@@ -68,7 +68,7 @@ function options(element: HTMLElement, series: Series[], times: number[], format
   return {
     width: element.clientWidth || 600,
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, 20, 0, 0],
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
     hooks: { setCursor: [(u) => point(u.cursor.idx ?? null)] },
