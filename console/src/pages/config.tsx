@@ -18,9 +18,9 @@ export function ConfigPage() {
         {(c) => (
           <Card title="In effect on this node" calls={[config.call]} wide actions={<Copy text={c.text} />}>
             <Facts rows={[['File', c.path ? <code key="p">{c.path}</code> : 'none: all settings have their defaults'], ['Loaded', <Time key="t" at={c.loaded} exact />]]} />
-            <p className="hint">With all defaults, without secrets.</p>
+            <p className="hint">With all defaults, without secrets. One setting per line; the lines are not those of the file.</p>
             <div className="code" role="region" aria-label="Configuration" tabIndex={0}>
-              <ol>{c.text.trimEnd().split('\n').map((line, i) => <li key={i}><code>{line || ' '}</code></li>)}</ol>
+              <ul>{c.text.trimEnd().split('\n').map((line, i) => <li key={i}><code>{line || ' '}</code></li>)}</ul>
             </div>
           </Card>
         )}

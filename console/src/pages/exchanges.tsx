@@ -121,10 +121,17 @@ export function ExchangePage({ id }: { id: string }) {
   );
 }
 
+// between returns the seconds between two times. Date has milliseconds only.
+function between(from: string, to: string): number {
+  const fraction = (t: string) => Number('0' + (/\.\d+/.exec(t)?.[0] ?? ''));
+  const whole = (t: string) => Date.parse(t.replace(/\.\d+/, '')) / 1000;
+  return whole(to) - whole(from) + fraction(to) - fraction(from);
+}
+
 // Timeline draws each attempt within the time of the request.
 function Timeline({ request }: { request: Request }) {
-  const start = Date.parse(request.began), whole = Math.max(request.took_seconds, 0.000001);
-  const offset = (a: Attempt) => Math.max(0, (Date.parse(a.began) - start) / 1000);
+  const whole = Math.max(request.took_seconds, 0.000001);
+  const offset = (a: Attempt) => Math.max(0, between(request.began, a.began));
   return (
     <ol className="timeline">
       {request.attempts.map((a, i) => {
@@ -149,7 +156,7 @@ const classes = [['input', 'Input'], ['cache_read', 'Cache read'], ['cache_write
 function Price({ request }: { request: Request }) {
   const rows = [
     ...request.attempts.map((a, i) => ({ name: i + 1 + '. ' + a.target, tokens: a.tokens, cost: a.cost, note: a.charged ? 'charged' : 'not charged' })),
-    { name: 'Client is charged', tokens: request.tokens, cost: request.cost, note: request.estimated ? 'estimated' : '' },
+    { name: 'Client is charged', tokens: request.tokens, cost: request.cost, note: request.estimated ? 'estimated' : 'as reported' },
   ];
   const extra = request.attempts.filter((a) => !a.charged).reduce((sum, a) => sum + nanos(a.cost), 0n);
   return (
