@@ -66,7 +66,7 @@ var allowed = map[string][]string{
 	"internal/params":         {"protocol", "protocol/wire", "llm"},
 	"internal/route":          {"internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/params", "internal/provider"},
 	"internal/fleet":          {"internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route", "llm"},
-	"internal/models":         {"internal/provider", "internal/route", "internal/similar", "internal/usage", "protocol"},
+	"internal/models":         {"internal/fleet", "internal/provider", "internal/route", "internal/similar", "internal/usage", "protocol"},
 	"internal/storetest":      {"internal/testrig"},
 	"internal/usage":          {"llm"},
 	"internal/spool":          {"internal/usage", "llm"},
@@ -87,7 +87,7 @@ var allowed = map[string][]string{
 	"internal/store/db":       {},
 	"internal/store/labels":   {"internal/usage"},
 	"internal/alerts":         {"internal/secret", "internal/store"},
-	"internal/admin":          {"internal/access", "internal/quota", "internal/quota/budget", "internal/store", "internal/usage", "llm"},
+	"internal/admin":          {"internal/access", "internal/fleet", "internal/models", "internal/quota", "internal/quota/budget", "internal/store", "internal/usage", "llm"},
 	"internal/scim":           {"internal/access", "internal/admin", "internal/store", "internal/store/db"},
 	"internal/observe":        {"llm"},
 	"internal/config":         {"internal/params", "internal/provider", "internal/safeurl", "internal/secret", "internal/similar", "llm", "protocol", "protocol/all", "protocol/wire"},
@@ -104,13 +104,13 @@ var allowed = map[string][]string{
 	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
 	"console": {},
-	"internal/app": {"console", "internal/agentapi", "internal/certs", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream", "internal/alerts", "internal/quota/budget", "internal/scim",
+	"internal/app": {"console", "internal/agentapi", "internal/certs", "internal/fleet", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream", "internal/alerts", "internal/quota/budget", "internal/scim",
 		"protocol", "protocol/all", "llm", "sse"},
 	"internal/discover/signals": {},
 
 	"bench": {"internal/testrig"}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/login", "internal/usage", "internal/handover", "internal/relay", "llm", "conform", "conform/record"},
+	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

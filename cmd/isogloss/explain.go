@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
 )
 
 func newExplain() *cobra.Command {
@@ -21,7 +21,8 @@ func newExplain() *cobra.Command {
 		Use:   "explain [MODEL]",
 		Short: "Show which targets a request would try, in which order, and why",
 		Long: `Show which targets a request would try, in which order, and why: the state of
-each target and until when, its last error, and what a translation to it would lose.
+each target and until when, its last error, what a translation to it would lose, and
+what the request could cost.
 
 The command queries the running gateway over its admin port. If nothing listens
 there, it shows what a new gateway would do. If the port answers but cannot be read,
@@ -57,7 +58,7 @@ token, and contacts the identity provider for its keys.`,
 		}
 		if *asJSON {
 			return printJSON(cmd.OutOrStdout(), struct {
-				*relay.Explanation
+				*fleet.Explanation
 				Live bool `json:"live"`
 			}{e, live})
 		}
@@ -110,7 +111,7 @@ func readInput(stdin io.Reader, files ...string) ([]byte, error) {
 	return os.ReadFile(files[0])
 }
 
-func printExplanation(w io.Writer, e *relay.Explanation, live bool) error {
+func printExplanation(w io.Writer, e *fleet.Explanation, live bool) error {
 	fmt.Fprintf(w, "%s uses the route %q, balance %s\n", e.Model, e.Route, e.Balance)
 	var params bytes.Buffer
 	if json.Compact(&params, e.Params) == nil {
@@ -127,6 +128,9 @@ func printExplanation(w io.Writer, e *relay.Explanation, live bool) error {
 	for _, t := range e.Targets {
 		if t.State != "ready" && t.LastError != "" {
 			fmt.Fprintf(w, "%s: last error %s at %s\n", t.Target, t.LastError, t.LastErrorAt.Local().Format(time.TimeOnly))
+		}
+		if t.MaxCost != "" {
+			fmt.Fprintf(w, "%s: costs up to $%s (%d prompt and %d output tokens)\n", t.Target, t.MaxCost, e.MaxPrompt, e.MaxOutput)
 		}
 		if t.Refusal != "" {
 			fmt.Fprintf(w, "%s cannot serve this request: %s\n", t.Target, t.Refusal)
@@ -146,7 +150,7 @@ func place(n int) string {
 }
 
 // stateText returns why the target is not tried, or its state.
-func stateText(t relay.ExplainedTarget) string {
+func stateText(t fleet.ExplainedTarget) string {
 	switch {
 	case t.Why != "" && t.State == "ready":
 		return t.Why

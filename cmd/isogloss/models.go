@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/models"
 )
 
 func newModels() *cobra.Command {
@@ -53,13 +54,13 @@ ISOGLOSS_OPERATOR_KEY where the admin port needs an operator's key.`,
 	return cmd
 }
 
-func printModels(w io.Writer, rows []app.ListedModel) error {
+func printModels(w io.Writer, rows []models.ListedModel) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "MODEL\tTARGET\tPROTOCOL\tBASE URL\tCONTEXT\tOUTPUT\tPRICE\tENDS")
 	for _, row := range rows {
 		first := []string{row.Model, tokens(row.Context), tokens(row.MaxOutput), priceText(row.Price), dash(row.Shutdown)}
 		if len(row.Targets) == 0 { // of discovered workers, none of which is known here
-			row.Targets = []app.ListedTarget{{Target: "-", Protocol: "-", BaseURL: "-"}}
+			row.Targets = []models.ListedTarget{{Target: "-", Protocol: "-", BaseURL: "-"}}
 		}
 		for _, t := range row.Targets {
 			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", first[0], t.Target, t.Protocol, t.BaseURL, first[1], first[2], first[3], first[4])
@@ -81,7 +82,7 @@ func tokens(n int64) string {
 }
 
 // priceText formats a price as dollars per million tokens, in and out.
-func priceText(p *app.ListedPrice) string {
+func priceText(p *models.ListedPrice) string {
 	if p == nil {
 		return "-"
 	}

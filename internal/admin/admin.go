@@ -79,6 +79,7 @@ type call struct {
 type route struct {
 	name, method, path, summary string
 	status                      int // of a successful response
+	maxBody                     int64
 	in, out                     reflect.Type
 	run                         func(ctx context.Context, c *call, read func(in reflect.Value) *Problem) (any, error)
 
@@ -88,7 +89,7 @@ type route struct {
 
 // handle makes a route from a handler. I is its input, O its result.
 func handle[I, O any](name, method, path, summary string, h func(context.Context, *call, *I) (*O, error)) route {
-	rt := route{name: name, method: method, path: prefix + path, summary: summary, status: http.StatusOK, in: reflect.TypeFor[I](), out: reflect.TypeFor[O]()}
+	rt := route{name: name, method: method, path: prefix + path, summary: summary, status: http.StatusOK, maxBody: maxBody, in: reflect.TypeFor[I](), out: reflect.TypeFor[O]()}
 	if strings.HasPrefix(name, "create-") {
 		rt.status = http.StatusCreated
 	}

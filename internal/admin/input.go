@@ -129,14 +129,14 @@ func (p *param) read(text string, to reflect.Value) []Mistake {
 func (rt *route) readBody(w http.ResponseWriter, r *http.Request, to reflect.Value) ([]Mistake, *Problem) {
 	conn := http.NewResponseController(w)
 	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout)) // a writer without a connection has no deadline
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rt.maxBody))
 	if err == nil { // otherwise the server would wait for the rest of the body
 		_ = conn.SetReadDeadline(time.Time{})
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes; send less at once", maxBody)
+		return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes; send less at once", rt.maxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, problem(http.StatusRequestTimeout, "too_slow", "the body did not arrive within %v; send it again", bodyTimeout)
 	case err != nil:

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
+	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -79,8 +81,14 @@ type Audit interface {
 	VerifyAudit(ctx context.Context) (store.Verdict, error)
 }
 
-// Targets returns the state of the targets.
-type Targets interface{ Targets() []Target }
+// Targets returns the state of the targets and of the models that route to them.
+type Targets interface {
+	Targets() []Target
+	Models(ctx context.Context) models.Listing
+	// Explain returns the targets of a request in the order in which they would be tried. The model is
+	// for dialects whose requests do not name it.
+	Explain(dialect, model string, body []byte) (*fleet.Explanation, *llm.Error)
+}
 
 // Config is the configuration of the gateway.
 type Config interface {

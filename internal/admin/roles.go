@@ -70,6 +70,8 @@ var rules = map[string]rule{
 	"get-request":   {usageRoles, orgScope},
 
 	"list-targets":  {auditRoles, gatewayScope},
+	"list-models":   {auditRoles, gatewayScope},
+	"explain":       {auditRoles, gatewayScope},
 	"get-config":    {auditRoles, gatewayScope},
 	"reload-config": {adminRoles, gatewayScope},
 	"list-audit":    {auditRoles, orgScope},

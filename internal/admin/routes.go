@@ -36,6 +36,8 @@ func (s *server) allRoutes() []route {
 		handle("get-request", get, "/requests/{request}", "Show a request with its attempts", s.getRequest),
 
 		handle("list-targets", get, "/targets", "List targets and their state", s.listTargets),
+		handle("list-models", get, "/models", "List models with their routes and the state of their targets", s.listModels),
+		s.explainRoute(),
 		handle("get-config", get, "/config", "Show the configuration in effect, without secrets", s.getConfig),
 		handle("reload-config", post, "/config/reload", "Reload the configuration", s.reloadConfig),
 		handle("list-audit", get, "/audit", "List the audit log", s.listAudit),

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"math"
 	"reflect"
@@ -42,6 +43,9 @@ type schemas map[string]*schema
 
 // of returns the schema of a type. A struct is added to the collection and referred to by name.
 func (c schemas) of(t reflect.Type) *schema {
+	if t == reflect.TypeFor[json.RawMessage]() {
+		return &schema{} // any value
+	}
 	switch t.Kind() {
 	case reflect.Pointer:
 		return c.of(t.Elem())

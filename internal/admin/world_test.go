@@ -19,6 +19,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
+	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/store"
@@ -84,6 +86,23 @@ type fakeTargets struct{}
 
 func (fakeTargets) Targets() []Target {
 	return []Target{{Target: "up/model", Models: []string{"m"}, State: "up", Open: 2}}
+}
+
+func (fakeTargets) Models(context.Context) models.Listing {
+	target := models.ListedTarget{Target: "up/model", Protocol: "openai-chat", BaseURL: "http://127.0.0.1/v1", Weight: 1, TargetState: &fleet.TargetState{State: "ready", Open: 2}}
+	return models.Listing{Models: []models.ListedModel{{Model: "m", Route: "m", Balance: "order", Targets: []models.ListedTarget{target}}}}
+}
+
+// Explain knows one model, which the request or the caller names.
+func (fakeTargets) Explain(dialect, model string, body []byte) (*fleet.Explanation, *llm.Error) {
+	var request struct {
+		Model string `json:"model"`
+	}
+	if json.Unmarshal(body, &request) != nil || request.Model != "m" {
+		return nil, &llm.Error{Kind: llm.NotFound, Message: "there is no such model"}
+	}
+	return &fleet.Explanation{Model: cmp.Or(request.Model, model), Dialect: dialect, Route: "m", Balance: "order", Params: []byte(`{"defaults":{}}`),
+		Targets: []fleet.ExplainedTarget{{Target: "up/model", Protocol: dialect, Place: 1, Lane: "verbatim", MaxCost: "0.5", TargetState: fleet.TargetState{State: "ready"}}}}, nil
 }
 
 type fakeLimits struct{}

@@ -9,10 +9,14 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/admin"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
+	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/scim"
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // operations serves the admin port: the console, metrics, explain and, with a store, the admin API.
@@ -101,6 +105,14 @@ func (t targets) Targets() []admin.Target {
 		}
 	}
 	return out
+}
+
+// Models lists the models with their routes.
+func (t targets) Models(ctx context.Context) models.Listing { return t.gateway.Models().Listing(ctx) }
+
+// Explain lists the targets of a request.
+func (t targets) Explain(dialect, model string, body []byte) (*fleet.Explanation, *llm.Error) {
+	return t.gateway.Explain(protocol.Name(dialect), model, body)
 }
 
 // limits implements admin.Limits.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
@@ -40,12 +41,12 @@ const (
 // gateway listens on the admin address, Explain computes the result without live state
 // and live is false. If a gateway listens but its response cannot be read, Explain
 // returns an error.
-func (o Options) Explain(ctx context.Context, dialect, model string, body []byte) (e *relay.Explanation, live bool, err error) {
+func (o Options) Explain(ctx context.Context, dialect, model string, body []byte) (e *fleet.Explanation, live bool, err error) {
 	cfg, wrong := o.findRunning()
 	if cfg == nil {
 		return nil, false, wrong
 	}
-	e = &relay.Explanation{}
+	e = &fleet.Explanation{}
 	query := url.Values{"dialect": {dialect}, "model": {model}}
 	err = o.askRunning(ctx, cfg.Admin, http.MethodPost, explainPath+"?"+query.Encode(), body, e)
 	switch {
@@ -158,7 +159,7 @@ func adminTransport(a config.Admin) (t *http.Transport, scheme string, err error
 
 // explainFresh computes an explanation with a new relay, which has no live state and
 // sends no requests.
-func explainFresh(cfg *config.Config, dialect, model string, body []byte) (*relay.Explanation, error) {
+func explainFresh(cfg *config.Config, dialect, model string, body []byte) (*fleet.Explanation, error) {
 	for _, p := range cfg.Providers {
 		p.Health = provider.Check{}
 	}
@@ -169,7 +170,11 @@ func explainFresh(cfg *config.Config, dialect, model string, body []byte) (*rela
 	defer closeObserver(observer)
 	gateway := relay.New(all.Dialects(), observer)
 	defer gateway.Close()
-	gateway.Use(newState(cfg, discover.Snapshot{}, time.Now()))
+	state := newState(cfg, discover.Snapshot{}, time.Now())
+	if state.Books.Prices, err = newBook(&cfg.Prices); err != nil {
+		return nil, err
+	}
+	gateway.Use(state)
 	e, fault := gateway.Explain(protocol.Name(dialect), model, body)
 	if fault != nil {
 		return nil, fault

@@ -15,13 +15,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
 // explain runs Explain for a model with a configuration whose admin address is that of a
 // running gateway.
-func explain(t *testing.T, configuration, address, dialect, model string) (*relay.Explanation, bool, error) {
+func explain(t *testing.T, configuration, address, dialect, model string) (*fleet.Explanation, bool, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "isogloss.yaml")
 	configuration = strings.Replace(configuration, "admin: {listen: \"127.0.0.1:0\"", "admin: {listen: \""+address+"\"", 1)

@@ -77,6 +77,17 @@ func (b *Books) maxPrice(r *Request, e Estimate, targets []Target) (most usage.P
 	return most, true
 }
 
+// MaxCost returns what Reserve takes for an estimated request that only these targets serve, and whether
+// their prices are known.
+func (b *Books) MaxCost(e Estimate, targets []Target) (cost usage.Money, known bool) {
+	if b.Prices == nil {
+		return 0, false
+	}
+	price, known := b.maxPrice(&Request{}, e, targets)
+	e.limitPrompt(price.Context)
+	return maxCost(price, e.MaxPrompt, e.MaxOutput), known
+}
+
 // maxCost returns the maximum cost of the given tokens. A sum that overflows exceeds
 // every budget.
 func maxCost(p usage.Price, prompt, output int64) usage.Money {

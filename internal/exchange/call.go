@@ -161,6 +161,9 @@ type Prepared interface {
 	// Fidelity returns the value of the Isogloss-Fidelity header.
 	Fidelity() string
 
+	// Losses returns what Fidelity counts.
+	Losses() []llm.Loss
+
 	// EncodeStreamError returns the error event that ends a started stream.
 	EncodeStreamError(err *llm.Error) []byte
 }

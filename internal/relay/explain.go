@@ -2,8 +2,8 @@ package relay
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
@@ -13,32 +13,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Explanation lists the targets of a request in the order in which they would be
-// tried.
-type Explanation struct {
-	Model   string            `json:"model"`
-	Dialect string            `json:"dialect"`
-	Route   string            `json:"route"` // the name in the configuration, which may be a pattern
-	Balance string            `json:"balance"`
-	Params  json.RawMessage   `json:"params,omitempty"` // that the configuration sets for the model
-	Targets []ExplainedTarget `json:"targets"`          // first those that would be tried
-}
-
-// ExplainedTarget is one target in an Explanation.
-type ExplainedTarget struct {
-	Target   string `json:"target"`
-	Protocol string `json:"protocol"`
-	Place    int    `json:"place,omitempty"` // 1 is tried first; 0 is not tried
-	Why      string `json:"why,omitempty"`   // why it is tried late or skipped
-	Lane     string `json:"lane"`            // verbatim or translated
-	Fidelity string `json:"fidelity,omitempty"`
-	Refusal  string `json:"refusal,omitempty"` // why the request cannot be translated for it
-	fleet.TargetState
-}
-
 // Explain runs the steps of a request without sending it. If the balancing policy is
 // random, the order of the targets may differ the next time.
-func (r *Relay) Explain(dialect protocol.Name, model string, body []byte) (*Explanation, *llm.Error) {
+func (r *Relay) Explain(dialect protocol.Name, model string, body []byte) (*fleet.Explanation, *llm.Error) {
 	e, ok := r.dialects.Generate(dialect, model)
 	if !ok {
 		return nil, &llm.Error{Kind: llm.InvalidRequest, Message: "there is no dialect '" + exchange.Printable(string(dialect)) + "'; write " + r.dialects.Names()}
@@ -62,8 +39,11 @@ func (r *Relay) Explain(dialect protocol.Name, model string, body []byte) (*Expl
 	return q.explain(), nil
 }
 
-func (q *request) explain() *Explanation {
-	out := &Explanation{Model: q.Call.Body.Model, Dialect: string(q.Call.Dialect.Name), Route: q.route.Name, Balance: string(q.route.Balance), Params: q.route.Params.JSON()}
+func (q *request) explain() *fleet.Explanation {
+	out := &fleet.Explanation{Model: q.Call.Body.Model, Dialect: string(q.Call.Dialect.Name), Route: q.route.Name, Balance: string(q.route.Balance), Params: q.route.Params.JSON()}
+	if q.hasPrompt() {
+		out.MaxPrompt, out.MaxOutput, out.Unlimited = q.estimate().MaxPrompt, q.estimate().MaxOutput, !q.estimate().Bounded
+	}
 	late := map[string]string{}
 	for _, s := range q.skipped {
 		late[s.target] = s.reason
@@ -92,18 +72,36 @@ func (q *request) explain() *Explanation {
 	return out
 }
 
-func (q *request) explainTarget(target *exchange.Target) ExplainedTarget {
-	t := ExplainedTarget{Target: target.String(), Protocol: string(target.Provider.Protocol), Lane: "verbatim", TargetState: fleet.Explain(&target.Target)}
+func (q *request) explainTarget(target *exchange.Target) fleet.ExplainedTarget {
+	t := fleet.ExplainedTarget{Target: target.String(), Protocol: string(target.Provider.Protocol), Lane: "verbatim", TargetState: fleet.Explain(&target.Target)}
 	if q.relay.lane(q.Call, target) == exchange.Lane(q.relay.translate) {
 		t.Lane = "translated"
 	}
-	if len(promptParts(q.Call).Turns) == 0 { // there is no request body, only a model's name
+	if !q.hasPrompt() {
 		return t
 	}
 	a, err := q.newAttempt(target, limit.Permit{})
-	t.Fidelity = a.fidelity()
+	t.Fidelity, t.Losses = a.fidelity(), q.nameLosses(a)
+	if cost, known := q.state.Books.MaxCost(q.estimate(), q.Call.AppendBilled(nil, &target.Target)); known {
+		t.MaxCost = cost.Decimal()
+	}
 	if err != nil {
-		t.Fidelity, t.Refusal = "", err.Message
+		t.Fidelity, t.MaxCost, t.Refusal = "", "", err.Message
 	}
 	return t
+}
+
+// hasPrompt reports whether there is a request to explain, and not only the name of a model.
+func (q *request) hasPrompt() bool { return len(promptParts(q.Call).Turns) > 0 }
+
+// nameLosses returns what the request would lose, by the names of the client's own fields.
+func (q *request) nameLosses(a *attempt) []llm.Loss {
+	if a.prepared == nil {
+		return nil
+	}
+	losses := slices.Clone(a.prepared.Losses())
+	if ask, err := q.Call.Dialect.Codec.DecodeRequest(q.Call.Incoming()); err == nil {
+		q.Call.Dialect.NameFields(q.Call.Dialect.Codec, q.Call.Incoming(), ask, losses)
+	}
+	return losses
 }

@@ -62,9 +62,14 @@ func (q *request) reserve() (err *llm.Error) {
 	for i := range q.candidates {
 		targets = q.Call.AppendBilled(targets, &q.candidates[i].Target.Target)
 	}
-	limit, choices := q.Call.OutputLimit()
-	q.Account, err = q.state.Books.Reserve(q.ctx, q.billingRequest(), billing.EstimateRequest(len(q.Call.Body.Text()), limit, choices), targets)
+	q.Account, err = q.state.Books.Reserve(q.ctx, q.billingRequest(), q.estimate(), targets)
 	return err
+}
+
+// estimate returns the request's tokens as far as they are known before it is sent.
+func (q *request) estimate() billing.Estimate {
+	limit, choices := q.Call.OutputLimit()
+	return billing.EstimateRequest(len(q.Call.Body.Text()), limit, choices)
 }
 
 // billingRequest returns the request as billing needs it.

@@ -87,7 +87,7 @@ func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, _ exchange.Options)
 		err = a.translate(report)
 	}
 	if err != nil && len(report.Losses) > 0 {
-		a.fidelity = exchange.Refused(report.Losses)
+		a.losses, a.fidelity = report.Losses, exchange.Refused(report.Losses)
 		err = a.nameField(report, err)
 	}
 	return a, err
@@ -215,6 +215,9 @@ func (a *attempt) Summary() protocol.Summary { return a.summary }
 
 // Fidelity returns the value of the Isogloss-Fidelity header.
 func (a *attempt) Fidelity() string { return a.fidelity }
+
+// Losses returns what Fidelity counts.
+func (a *attempt) Losses() []llm.Loss { return a.losses }
 
 // EncodeStreamError returns the error event that ends a stream.
 func (a *attempt) EncodeStreamError(err *llm.Error) []byte { return a.codec.EncodeStreamError(err) }

@@ -139,6 +139,14 @@ func (a *attempt) Fidelity() string {
 	return exchange.FidelityOf(a.losses)
 }
 
+// Losses returns what Fidelity counts.
+func (a *attempt) Losses() []llm.Loss {
+	if a.reformed != nil {
+		return a.reformed.Losses()
+	}
+	return a.losses
+}
+
 // EncodeStreamError returns the error event that ends a stream. In some dialects it
 // depends on the events before it, which the tap has read.
 func (a *attempt) EncodeStreamError(err *llm.Error) []byte {
