@@ -5,6 +5,7 @@ import { AuditPage } from './pages/audit';
 import { ConfigPage } from './pages/config';
 import { ExchangePage, ExchangesPage } from './pages/exchanges';
 import { KeyPage, KeysPage } from './pages/keys';
+import { ModelPage, ModelsPage } from './pages/models';
 import { OverviewPage } from './pages/overview';
 import { SignIn } from './pages/sign-in';
 import { StorelessPage } from './pages/storeless';
@@ -22,6 +23,7 @@ export type PageLink = { to: string; title: string; needs: OperationName };
 export const pages: PageLink[] = [
   { to: '/', title: 'Overview', needs: 'whoami' },
   { to: '/console/exchanges', title: 'Exchanges', needs: 'list-requests' },
+  { to: '/console/models', title: 'Models and targets', needs: 'list-models' },
   { to: '/console/usage', title: 'Usage', needs: 'get-usage' },
   { to: '/console/keys', title: 'Keys and people', needs: 'list-keys' },
   { to: '/console/teams', title: 'Teams and budgets', needs: 'list-orgs' },
@@ -41,6 +43,7 @@ function Page() {
   if (!who.may.includes(page.needs)) return <><PageHead title={page.title} /><Empty title={'Your role, ' + who.key.role + ', may not see this page'}><p>Sign in with a key of another role.</p></Empty></>;
   switch (name) {
     case 'exchanges': return id ? <ExchangePage id={id} key={id} /> : <ExchangesPage />;
+    case 'models': return id ? <ModelPage id={id} key={id} /> : <ModelsPage />;
     case 'usage': return <UsagePage />;
     case 'keys': return id ? <KeyPage id={id} key={id} /> : <KeysPage />;
     case 'teams': return <TeamsPage />;

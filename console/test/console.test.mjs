@@ -63,7 +63,7 @@ async function allPages() {
   const retried = await retriedRequest();
   const ci = (await api('/keys')).keys.find((k) => k.name === 'ci');
   return {
-    overview: '/', exchanges: '/console/exchanges', exchange: '/console/exchanges/' + retried.id, usage: '/console/usage?by=model&then=key', keys: '/console/keys', key: '/console/keys/' + ci.id,
+    overview: '/', exchanges: '/console/exchanges', exchange: '/console/exchanges/' + retried.id, models: '/console/models', model: '/console/models/careful', usage: '/console/usage?by=model&then=key', keys: '/console/keys', key: '/console/keys/' + ci.id,
     teams: '/console/teams', config: '/console/config', audit: '/console/audit', missing: '/console/nothing',
   };
 }
@@ -89,6 +89,11 @@ describe('the console', { timeout: 600_000 }, () => {
         await go(page, path);
         await check(what);
       }
+      await go(page, '/console/models/shared');
+      await page.getByLabel('Request body').fill('{"model":"shared","seed":1,"logit_bias":{"1":2},"messages":[{"role":"user","content":"Hello"}]}');
+      await page.getByRole('button', { name: 'Explain' }).click();
+      await page.getByText('A request for shared goes to').waitFor();
+      await check('explain');
       await go(page, '/console/keys?new=1');
       await page.getByRole('dialog').waitFor();
       await check('create-key');
@@ -219,6 +224,70 @@ describe('the console', { timeout: 600_000 }, () => {
     await close(page);
   });
 
+  test('the models show their routes, the state of targets and what would happen to a request', async () => {
+    for (let i = 0; i < 4; i++) await gateway.send(gateway.clients[0], 'careful'); // ejects its first target
+    const page = await open({ role: 'auditor', path: '/console/models' });
+    const row = page.getByRole('table', { name: 'Models' }).getByRole('row').filter({ hasText: 'careful' });
+    await row.getByText('down/careful').waitFor();
+    assert.notEqual(await row.locator('.badge').innerText(), 'ready');
+    await page.getByLabel('Model or target').fill('shared');
+    await page.getByRole('link', { name: 'careful' }).waitFor({ state: 'detached' });
+    await page.getByLabel('Model or target').fill('no such name');
+    await page.getByText('No model has this name').waitFor();
+    await page.getByLabel('Model or target').fill('care');
+    await page.getByRole('link', { name: 'careful' }).click();
+
+    await page.getByRole('heading', { name: 'careful', level: 1 }).waitFor();
+    const want = (await api('/models')).models.find((m) => m.model === 'careful');
+    assert.equal(want.balance, 'order');
+    const down = want.targets[0];
+    assert.ok(down.until && down.last_error, JSON.stringify(down));
+    await page.getByRole('img', { name: 'Route of careful, policy order, to down/careful (first, ' + down.state + '), spare/careful (fallback 1, ready)' }).waitFor();
+    const target = page.getByRole('table', { name: 'Targets' }).getByRole('row').filter({ hasText: 'down/careful' });
+    await target.getByText(down.state, { exact: true }).waitFor();
+    await target.getByText(down.last_error).waitFor();
+    await target.locator('time').first().waitFor();
+
+    // A pasted request: which target, why, what would be lost, what it could cost.
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText('A request for careful goes to spare/careful').waitFor();
+    await page.getByText('Tried as number 2, if those before it fail. Not earlier: ' + down.state).waitFor();
+    const request = { model: 'shared', max_tokens: 50, logit_bias: { 1: 2 }, messages: [{ role: 'user', content: 'Hello' }], user: null };
+    await page.getByLabel('Request body').fill(JSON.stringify(request));
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByText('A request for shared goes to').waitFor();
+    const lost = page.getByRole('list', { name: 'Explained targets' }).getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'other/shared' }) });
+    await lost.getByText('To anthropic.').waitFor();
+    await lost.getByText('logit_bias', { exact: true }).waitFor();
+    await lost.getByText('not known').waitFor();
+    await page.getByLabel('Request body').fill(JSON.stringify({ ...request, model: 'smart' }));
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText('A request for smart goes to up/smart-2').waitFor();
+    const answer = await (await gateway.api(gateway.keys.auditor, '/explain', { method: 'POST', body: JSON.stringify({ dialect: 'openai-chat', request: JSON.stringify({ ...request, model: 'smart' }) }) })).json();
+    const cost = Number(answer.targets[0].max_cost);
+    assert.equal(cost, (answer.max_prompt_tokens * 3 + 50 * 15) / 1e6);
+    await page.getByText('up to $' + Number(cost.toPrecision(3))).waitFor();
+    await page.getByText('Nothing of the request.').waitFor();
+    await page.getByLabel('Request body').fill('{"model":');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('alert').waitFor();
+    assert.deepEqual(await findViolations(page), []);
+
+    await go(page, '/console/models/nothing');
+    await page.getByText('No model has this name').waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('explain');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Explain a request' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('shared');
+    await page.getByRole('option', { name: 'shared' }).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('img', { name: /policy weight, to up\/shared \(75 %, .*other\/shared \(25 %/ }).waitFor();
+    await close(page);
+  });
+
   test('a key is created, shown once, changed, rotated and revoked', async () => {
     const page = await open({ role: 'owner', path: '/console/keys' });
     await page.getByRole('button', { name: 'Create a key' }).click();
@@ -340,9 +409,9 @@ describe('the console', { timeout: 600_000 }, () => {
 
   // What each role is offered. The API refuses the rest, which the tests of the API show.
   const offers = {
-    owner: { pages: 7, keys: ['Create a key'], key: ['Change', 'Set budget', 'Rotate', 'Revoke'], teams: ['Create an organisation', 'Create a team', 'Set budget', 'Change', 'Block'], config: ['Reload the file'] },
-    admin: { pages: 7, keys: ['Create a key'], key: ['Change', 'Set budget', 'Rotate', 'Revoke'], teams: ['Create an organisation', 'Create a team', 'Set budget', 'Change', 'Block'], config: ['Reload the file'] },
-    auditor: { pages: 7, keys: [], key: [], teams: [], config: [] },
+    owner: { pages: 8, models: ['Explain a request'], keys: ['Create a key'], key: ['Change', 'Set budget', 'Rotate', 'Revoke'], teams: ['Create an organisation', 'Create a team', 'Set budget', 'Change', 'Block'], config: ['Reload the file'] },
+    admin: { pages: 8, models: ['Explain a request'], keys: ['Create a key'], key: ['Change', 'Set budget', 'Rotate', 'Revoke'], teams: ['Create an organisation', 'Create a team', 'Set budget', 'Change', 'Block'], config: ['Reload the file'] },
+    auditor: { pages: 8, models: ['Explain a request'], keys: [], key: [], teams: [], config: [] },
     billing: { pages: 5, keys: [], key: ['Set budget'], teams: ['Set budget'] },
     'key-manager': { pages: 3, keys: ['Create a key'], key: ['Change', 'Rotate', 'Revoke'], teams: ['Create a team', 'Change', 'Block'] },
   };
@@ -353,7 +422,7 @@ describe('the console', { timeout: 600_000 }, () => {
       await settled(page);
       assert.equal(await page.getByRole('navigation').getByRole('link').count(), offer.pages);
       const paths = await allPages();
-      for (const what of ['keys', 'key', 'teams', 'config']) {
+      for (const what of ['models', 'keys', 'key', 'teams', 'config']) {
         await go(page, paths[what]);
         await page.waitForFunction(() => document.querySelector('main h1, main .empty'));
         await settled(page);
@@ -372,13 +441,19 @@ describe('the console', { timeout: 600_000 }, () => {
     const page = await open({ role: 'owner' });
     const paths = await allPages();
     const odd = (await api('/keys')).keys.find((k) => k.name === evil);
-    for (const path of [...Object.values(paths), '/console/keys/' + odd.id, '/console/exchanges?model=' + encodeURIComponent(evil), '/console/' + encodeURIComponent(evil)]) {
+    for (const path of [...Object.values(paths), '/console/keys/' + odd.id, '/console/models/' + encodeURIComponent(evil), '/console/exchanges?model=' + encodeURIComponent(evil), '/console/' + encodeURIComponent(evil)]) {
       await go(page, path);
       await settled(page);
       assert.equal(await page.locator('img').count(), 0, path);
     }
     await go(page, '/console/keys');
     await page.getByRole('link', { name: evil }).waitFor();
+    await go(page, '/console/models');
+    await page.getByRole('link', { name: evil }).click();
+    await page.getByRole('heading', { name: evil, level: 1 }).waitFor();
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByText('A request for ' + evil + ' goes to up/odd').waitFor();
+    assert.equal(await page.locator('img').count(), 0);
     await page.keyboard.press('Control+k');
     await page.getByRole('option', { name: 'Overview' }).waitFor();
     assert.equal(await page.locator('img').count(), 0);

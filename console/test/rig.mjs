@@ -119,11 +119,13 @@ providers:
   up: ${provider(g.upstream.port)}
   spare: ${provider(g.upstream.port)}
   down: ${provider(await freePort())}
+  other: { protocol: anthropic, base_url: "http://127.0.0.1:${g.upstream.port}", api_key: sk-scripted }
 models:
   fast: { targets: [up/fast-1] }
   smart: { targets: [up/smart-2] }
   careful: { targets: [down/careful, spare/careful] }
   broken: { targets: [up/broken] }
+  shared: { balance: weight, targets: [{ target: up/shared, weight: 3 }, { target: other/shared, weight: 1 }] }
   "${evil}": { targets: [up/odd] }
 prices:
   models:

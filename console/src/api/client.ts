@@ -80,10 +80,7 @@ export type State = { version: string; store: boolean; sign_in: boolean; session
 export const loadState = () => sendCall({ method: 'GET', path: '/console/state.json' }) as Promise<State>;
 
 // ModelList is the list of models on the admin port, which needs no store.
-export type ModelList = {
-  models: { model: string; owned_by: string; context_window?: number; max_output_tokens?: number; price?: { input: string; output: string }; targets: { target: string; protocol: string; base_url: string; weight: number }[] }[] | null;
-  patterns?: string[];
-};
+export type ModelList = Schemas['Listing'];
 
 // curl returns the command line of a call.
 export function curl(c: Call): string {

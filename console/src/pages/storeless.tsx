@@ -19,7 +19,7 @@ export function StorelessPage() {
       </div>
       <Card title="Models and targets" calls={[models.call]} wide>
         <Show query={models} what="models">
-          {(list) => (list.models?.length ? (
+          {(list) => (list.models.length ? (
             <Table label="Models" id={(m) => m.model} rows={list.models} columns={[
               { head: 'Model', main: true, cell: (m) => m.model },
               { head: 'Targets', cell: (m) => <ul className="plain-list">{m.targets.map((t) => <li key={t.target + t.base_url}>{t.target} <span className="hint">{t.protocol}</span></li>)}</ul> },

@@ -118,8 +118,8 @@ const tones: Record<string, string> = {
 };
 
 // Badge shows a state. The word carries the meaning, the colour only repeats it.
-export function Badge({ children }: { children: string }) {
-  return <span className={'badge ' + (tones[children] ?? '')}>{children}</span>;
+export function Badge({ children, tone }: { children: string; tone?: string }) {
+  return <span className={'badge ' + (tone ?? tones[children] ?? '')}>{children}</span>;
 }
 
 // Meter shows the used part of a limit.
