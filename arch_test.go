@@ -87,7 +87,7 @@ var allowed = map[string][]string{
 	"internal/store/db":       {},
 	"internal/store/labels":   {"internal/usage"},
 	"internal/alerts":         {"internal/secret", "internal/store"},
-	"internal/admin":          {"internal/access", "internal/fleet", "internal/models", "internal/quota", "internal/quota/budget", "internal/store", "internal/usage", "llm"},
+	"internal/admin":          {"internal/access", "internal/fleet", "internal/models", "internal/quota", "internal/quota/budget", "internal/store", "internal/usage", "llm", "internal/translation"},
 	"internal/scim":           {"internal/access", "internal/admin", "internal/store", "internal/store/db"},
 	"internal/observe":        {"llm"},
 	"internal/config":         {"internal/params", "internal/provider", "internal/safeurl", "internal/secret", "internal/similar", "llm", "protocol", "protocol/all", "protocol/wire"},
@@ -101,6 +101,7 @@ var allowed = map[string][]string{
 	"internal/lane/translate": {"internal/conversation", "internal/exchange", "internal/provider", "internal/upstream", "protocol", "protocol/wire", "llm", "sse"},
 	"internal/lane/verbatim":  {"internal/exchange", "internal/lane/translate", "internal/provider", "internal/upstream", "protocol", "protocol/wire", "llm", "sse"},
 	"internal/conversation":   {"llm", "protocol"},
+	"internal/translation":    {"internal/provider", "protocol", "protocol/all", "llm", "sse"},
 	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
 	"console": {},
@@ -110,7 +111,7 @@ var allowed = map[string][]string{
 
 	"bench": {"internal/testrig"}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "llm", "conform", "conform/record"},
+	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/translation", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/translation"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 func newTranslate() *cobra.Command {
-	var t app.Translation
+	var t translation.Translation
 	var mode string
 	cmd := &cobra.Command{
 		Use:   "translate [FILE]",
@@ -58,7 +58,7 @@ losses on standard error. It opens no connection.`,
 	return cmd
 }
 
-func printReport(w io.Writer, out *app.Translated, asJSON bool) error {
+func printReport(w io.Writer, out *translation.Translated, asJSON bool) error {
 	if asJSON {
 		return printJSON(w, out)
 	}

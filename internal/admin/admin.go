@@ -115,13 +115,18 @@ func (rt *route) describe(all schemas) {
 	rt.result, rt.problem = all.of(rt.out), all.of(reflect.TypeFor[Problem]())
 }
 
-// serve authorizes the request, reads its input, runs the handler and writes the result.
+// serve authorizes the request and runs it.
 func (s *server) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 	c, p := s.authorize(rt, r)
 	if p != nil {
 		p.write(w)
 		return
 	}
+	s.run(rt, c, w, r)
+}
+
+// run reads the input of a request, runs the handler and writes the result.
+func (s *server) run(rt *route, c *call, w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 { // the operation may take longer than the server's timeout for reading
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a writer without a connection has no deadline
 	}

@@ -21,10 +21,18 @@ func (s *server) authorize(rt *route, r *http.Request) (*call, *Problem) {
 	if p := permit(operator, c.route); p != nil {
 		return nil, s.deny(r, c, p)
 	}
-	if rt.body != nil && !isJSON(r) {
-		return nil, problem(http.StatusUnsupportedMediaType, "content_type", "a body must be JSON; send it with 'Content-Type: application/json'")
+	if p := rt.checkBody(r); p != nil {
+		return nil, p
 	}
 	return c, nil
+}
+
+// checkBody rejects a body that is not declared as JSON.
+func (rt *route) checkBody(r *http.Request) *Problem {
+	if rt.body == nil || isJSON(r) {
+		return nil
+	}
+	return problem(http.StatusUnsupportedMediaType, "content_type", "a body must be JSON; send it with 'Content-Type: application/json'")
 }
 
 // identify sets the operator of a call, who may use the API.

@@ -72,6 +72,7 @@ var bodies = map[string]string{
 	"update-team":     `{"name":"N"}`,
 	"set-team-budget": `{"budget":"1","window_seconds":0}`,
 	"explain":         `{"dialect":"openai-chat","model":"m"}`,
+	"translate":       `{"dialect":"anthropic","kind":"request","body":"{}"}`,
 }
 
 const (
@@ -293,6 +294,8 @@ func reach(op operation, role access.Role, seen map[string]int) string {
 	switch {
 	case rules[op.name].scope == selfScope && free && own:
 		return "itself"
+	case rules[op.name].scope == noScope && free && own && other:
+		return "yes"
 	case free && other && (op.about() || rules[op.name].scope == gatewayScope || role == access.Owner || role == access.Admin):
 		return "all"
 	case free && own:

@@ -13,6 +13,7 @@ type scope string
 const (
 	selfScope    scope = "self"         // only the operator's own key
 	orgScope     scope = "organisation" // what belongs to the organisation; the rest does not exist
+	noScope      scope = "none"         // all: the route concerns no data of the gateway
 	gatewayScope scope = "gateway"      // nothing: the route concerns the whole gateway
 )
 
@@ -74,6 +75,7 @@ var rules = map[string]rule{
 	"explain":       {auditRoles, gatewayScope},
 	"get-config":    {auditRoles, gatewayScope},
 	"reload-config": {adminRoles, gatewayScope},
+	"translate":     {allRoles, noScope},
 	"list-audit":    {auditRoles, orgScope},
 	"verify-audit":  {auditRoles, gatewayScope},
 }

@@ -40,6 +40,7 @@ func (s *server) allRoutes() []route {
 		s.explainRoute(),
 		handle("get-config", get, "/config", "Show the configuration in effect, without secrets", s.getConfig),
 		handle("reload-config", post, "/config/reload", "Reload the configuration", s.reloadConfig),
+		s.translateRoute(),
 		handle("list-audit", get, "/audit", "List the audit log", s.listAudit),
 		handle("verify-audit", get, "/audit/verify", "Verify the audit log", s.verifyAudit),
 	}

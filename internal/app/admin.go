@@ -19,7 +19,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// operations serves the admin port: the console, metrics, explain and, with a store, the admin API.
+// operations serves the admin port: the console, metrics, explain, translate and, with a store, the
+// admin API.
 type operations struct {
 	cfg      *config.Config
 	gateway  *relay.Relay
@@ -46,6 +47,9 @@ func (o *operations) handler() http.Handler {
 	}
 	mux.Handle("GET /{$}", pages)
 	mux.Handle("GET "+console.Path, pages)
+	if o.stores.store == nil {
+		mux.Handle("POST "+admin.TranslatePath, o.guard(admin.NewTranslate(admin.Options{Loopback: !o.cfg.Admin.Open, Logger: o.observer.Logger()})))
+	}
 	if s := o.stores; s.store != nil {
 		options := admin.Options{
 			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,

@@ -69,7 +69,7 @@ func TestDrippedBody(t *testing.T) {
 			s.data: {"OPTIONS *", "OPTIONS /llm/v1/models", "POST /elsewhere", "POST /llm/v1/models", "GET /llm/", "GET /ready", "PUT /llm/v1/chat/completions", "POST /llm/v1/chat/completions",
 				"POST /llm/v1/logs", "PUT /llm/v1/logs", "OPTIONS /llm/v1/logs", "GET /llm/managed/settings", "GET /llm/api/oauth/usage"},
 			s.admin: {"OPTIONS *", "GET /metrics", "POST /metrics", "POST /explain", "GET /models", "GET /", "GET /console/keys", "POST /elsewhere", "GET /api/openapi.json", "POST /api/v1/keys", "GET /api/v1/keys",
-				"DELETE /api/v1/keys", "POST /api/v1/elsewhere"},
+				"DELETE /api/v1/keys", "POST /api/v1/translate", "POST /api/v1/elsewhere"},
 			s.metrics: {"OPTIONS *", "GET /metrics", "GET /live", "POST /live", "POST /elsewhere"},
 		} {
 			for _, request := range requests {

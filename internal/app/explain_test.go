@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/admin"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
@@ -191,5 +192,27 @@ func TestExplainRefusesWebPages(t *testing.T) {
 	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusForbidden {
 		t.Error(resp.Status)
+	}
+}
+
+func TestTranslateWithoutStore(t *testing.T) {
+	g := start(t, numbered(upstreamtest.New(t), 1), quick())
+	for origin, status := range map[string]int{"": http.StatusOK, "https://evil.example": http.StatusForbidden} {
+		req, err := http.NewRequest(http.MethodPost, strings.TrimSuffix(g.metricsURL, "/metrics")+admin.TranslatePath, strings.NewReader(`{"dialect":"openai-chat","kind":"request","body":"{}"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		if origin != "" {
+			req.Header.Set("Origin", origin)
+		}
+		resp, err := g.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("origin %q: %s", origin, resp.Status)
+		}
 	}
 }

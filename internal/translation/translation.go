@@ -1,4 +1,6 @@
-package app
+// Package translation translates a body or a stream between dialects, for a person who wants to see
+// the result. It opens no connection and stores nothing.
+package translation
 
 import (
 	"bytes"
@@ -14,8 +16,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// Translation describes a run of `isogloss translate`: a body or a stream to translate
-// from one dialect to another.
+// Translation describes a body or a stream to translate from one dialect to another.
 type Translation struct {
 	From, To string
 	Kind     string // request, response or stream
@@ -118,6 +119,15 @@ func translateStream(from, to protocol.Translator, in []byte, report *llm.Report
 		to.EncodeResponse(resp, &llm.Request{}, report)
 	}
 	return nil
+}
+
+// Dialects returns the names of the dialects.
+func Dialects() []string {
+	var list []string
+	for _, name := range all.Names() {
+		list = append(list, string(name))
+	}
+	return list
 }
 
 // dialectNamed returns the dialect of a codec that codecNamed has found.
