@@ -10,6 +10,7 @@ import { OverviewPage } from './pages/overview';
 import { SignIn } from './pages/sign-in';
 import { StorelessPage } from './pages/storeless';
 import { TeamsPage } from './pages/teams';
+import { TranslatePage } from './pages/translate';
 import { UsagePage } from './pages/usage';
 import { Palette } from './palette';
 import { Link, useLocation } from './router';
@@ -24,6 +25,7 @@ export const pages: PageLink[] = [
   { to: '/', title: 'Overview', needs: 'whoami' },
   { to: '/console/exchanges', title: 'Exchanges', needs: 'list-requests' },
   { to: '/console/models', title: 'Models and targets', needs: 'list-models' },
+  { to: '/console/translate', title: 'Translate', needs: 'translate' },
   { to: '/console/usage', title: 'Usage', needs: 'get-usage' },
   { to: '/console/keys', title: 'Keys and people', needs: 'list-keys' },
   { to: '/console/teams', title: 'Teams and budgets', needs: 'list-orgs' },
@@ -44,6 +46,7 @@ function Page() {
   switch (name) {
     case 'exchanges': return id ? <ExchangePage id={id} key={id} /> : <ExchangesPage />;
     case 'models': return id ? <ModelPage id={id} key={id} /> : <ModelsPage />;
+    case 'translate': return <TranslatePage />;
     case 'usage': return <UsagePage />;
     case 'keys': return id ? <KeyPage id={id} key={id} /> : <KeysPage />;
     case 'teams': return <TeamsPage />;
@@ -57,8 +60,19 @@ export function App() {
   const state = useQuery({ queryKey: ['state'], queryFn: loadState, staleTime: Infinity });
   if (state.error) return <main className="alone"><Failure error={state.error} retry={() => void state.refetch()} /></main>;
   if (!state.data) return <main className="alone"><Loading what="the console" /></main>;
-  if (!state.data.store) return <Frame nav={[]} version={state.data.version}><StorelessPage /></Frame>;
+  if (!state.data.store) return <Storeless state={state.data} />;
   return <SignedIn state={state.data} />;
+}
+
+// Storeless is the console of a gateway without a store: nobody signs in.
+function Storeless({ state }: { state: State }) {
+  const { path } = useLocation();
+  const nav = [{ ...pages[0]!, title: 'Models' }, ...pages.filter((p) => p.needs === 'translate')];
+  const page = nav.find((p) => p.to === path) ?? nav[0]!;
+  useEffect(() => {
+    document.title = page.title + ' · Isogloss';
+  }, [page.title]);
+  return <Frame nav={nav} version={state.version}>{page.needs === 'translate' ? <TranslatePage /> : <StorelessPage />}</Frame>;
 }
 
 // SignedIn asks for a key or a session, and then shows the console.
@@ -133,7 +147,7 @@ function Frame({ nav, version, who, children }: { nav: PageLink[]; version: stri
         <div id="nav" className="side-body">
           {nav.length > 0 && (
             <>
-              <button type="button" className="palette-button" onClick={() => window.dispatchEvent(new Event('palette'))}>Go to… <kbd>Ctrl K</kbd></button>
+              {who && <button type="button" className="palette-button" onClick={() => window.dispatchEvent(new Event('palette'))}>Go to… <kbd>Ctrl K</kbd></button>}
               <nav aria-label="Pages"><ul>{nav.map((p) => <li key={p.to}><Link to={p.to} aria-current={current(p.to) ? 'page' : undefined}>{p.title}</Link></li>)}</ul></nav>
             </>
           )}

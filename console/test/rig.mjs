@@ -167,6 +167,13 @@ ${store ? `identity:
     return made.text ?? made.key;
   }
 
+  // command runs the binary with a text as its input.
+  command(args, input) {
+    const running = run(bin, args, { cwd: this.dir });
+    running.child.stdin.end(input);
+    return running;
+  }
+
   api(key, path, init = {}) {
     return fetch(this.admin + '/api/v1' + path, { ...init, headers: { Authorization: 'Bearer ' + key, ...(init.body ? { 'Content-Type': 'application/json' } : {}) } });
   }

@@ -1,4 +1,3 @@
-import { useEffect } from 'react';
 import { useModels } from '../api/hooks';
 import { count } from '../ui/format';
 import { Card, Empty, PageHead, Show, Table } from '../ui/parts';
@@ -6,14 +5,11 @@ import { Card, Empty, PageHead, Show, Table } from '../ui/parts';
 // StorelessPage is the console of a gateway without a store: the models, and what is missing.
 export function StorelessPage() {
   const models = useModels();
-  useEffect(() => {
-    document.title = 'Models · Isogloss';
-  }, []);
   return (
     <>
       <PageHead title="Models" />
       <div className="notice">
-        <p><strong>This gateway has no store.</strong> Keys, exchanges, usage, budgets and the audit log are kept in one, so the console shows only models here. Add this to the configuration and restart:</p>
+        <p><strong>This gateway has no store.</strong> Keys, exchanges, usage, budgets and the audit log are kept in one, so the console shows only models and translations here. Add this to the configuration and restart:</p>
         <pre>store: sqlite</pre>
         <p>Then create a key with <code>isogloss keys create --role owner --name me -c isogloss.yaml</code> and sign in here. Until then, <a href="/metrics">/metrics</a> has the numbers.</p>
       </div>

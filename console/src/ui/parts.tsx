@@ -112,9 +112,9 @@ export function Time({ at, exact = false }: { at: string | undefined; exact?: bo
 }
 
 const tones: Record<string, string> = {
-  up: 'good', active: 'good', answered: 'good', cached: 'good', allowed: 'good',
-  'set aside': 'bad', failed: 'bad', lost: 'bad', denied: 'bad', revoked: 'bad', blocked: 'bad',
-  expired: 'warn', refused: 'warn', left: 'warn',
+  up: 'good', active: 'good', answered: 'good', cached: 'good', allowed: 'good', exact: 'good',
+  'set aside': 'bad', failed: 'bad', lost: 'bad', denied: 'bad', revoked: 'bad', blocked: 'bad', dropped: 'bad',
+  expired: 'warn', refused: 'warn', left: 'warn', approximated: 'warn',
 };
 
 // Badge shows a state. The word carries the meaning, the colour only repeats it.
