@@ -311,7 +311,7 @@ describe('the console', { timeout: 600_000 }, () => {
     await page.getByRole('button', { name: 'Change' }).click();
     await dialog.getByLabel('Name').fill('renamed');
     await dialog.getByRole('button', { name: 'Save' }).click();
-    await page.getByRole('heading', { name: 'renamed' }).waitFor();
+    await page.getByRole('heading', { name: 'renamed', exact: true }).waitFor(); // and the dialog's, until it closes
 
     await page.getByRole('button', { name: 'Set budget' }).click();
     await dialog.getByLabel('Budget in dollars').fill('2');
@@ -368,7 +368,7 @@ describe('the console', { timeout: 600_000 }, () => {
     assert.equal(await output('Messages').count(), 0);
     const chat = output('Chat Completions');
     await chat.getByRole('listitem').filter({ hasText: 'top_k' }).getByText('dropped').waitFor();
-    await page.getByRole('region', { name: 'Input with losses' }).getByText('← dropped for Chat Completions, Responses').first().waitFor();
+    await page.getByRole('region', { name: 'Input with losses' }).getByText('← dropped (top_k.unsupported) for Chat Completions, Responses').waitFor();
     assert.ok((await chat.locator('mark').allInnerTexts()).includes('"function"')); // the input does not have it
     assert.ok(!(await chat.locator('mark').allInnerTexts()).includes('"get_weather"'));
     assert.ok((await chat.locator('pre .renamed').allInnerTexts()).includes('"tool_calls"'));

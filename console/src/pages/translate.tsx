@@ -1,7 +1,8 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { useEffect, useMemo, useState } from 'react';
+import { Fragment, useEffect, useMemo, useState, type ReactNode } from 'react';
 import { call, sendCall, type Schemas } from '../api/client';
 import { useParam } from '../router';
+import { count } from '../ui/format';
 import { findPath, isBelow, layOutJSON, layOutText, partsOf, plain, type Line, type Part } from '../ui/json';
 import { Badge, Button, Card, Copy, Empty, Failure, Field, PageHead, Select, sentence, Show, Text } from '../ui/parts';
 import examples from './translate-examples.json';
@@ -127,56 +128,82 @@ function Output({ t, kind, known, command }: { t: Translation; kind: Kind; known
 
 const mostLines = 1500;
 
-type CodeProps = { label: string; lines: Line[]; mark?: (p: Part) => boolean; note?: (line: Line, i: number) => { tone: string; text: string } | undefined };
+// breakable lets a long line of a stream break after commas.
+const breakable = (text: string): ReactNode => (text.includes(',') ? text.split(/(?<=,)/).map((part, i) => <Fragment key={i}>{i > 0 && <wbr />}{part}</Fragment>) : text);
 
-// Code shows lines of JSON or of a stream, with marked parts and with notes at lines.
-function Code({ label, lines, mark, note }: CodeProps) {
+// Code shows lines of JSON or of a stream, with marked parts.
+function Code({ label, lines, mark }: { label: string; lines: Line[]; mark: (p: Part) => boolean }) {
   return (
-    <>
+    <div>
       <pre className="translation" role="region" aria-label={label} tabIndex={0}>
-        {lines.slice(0, mostLines).map((line, i) => {
-          const n = note?.(line, i);
-          return (
-            <code key={i} className={n?.tone}>
-              {line.parts.map((p, j) => (!mark?.(p) ? p.text : p.kind === 'name' ? <span key={j} className="renamed">{p.text}</span> : <mark key={j}>{p.text}</mark>))}
-              {n?.text && <span className="line-note"> ← {n.text}</span>}
-              {'\n'}
-            </code>
-          );
-        })}
+        {lines.slice(0, mostLines).map((line, i) => (
+          <code key={i}>
+            {line.parts.map((p, j) => (!mark(p) ? <Fragment key={j}>{breakable(p.text)}</Fragment> : p.kind === 'name' ? <span key={j} className="renamed">{p.text}</span> : <mark key={j}>{p.text}</mark>))}
+            {'\n'}
+          </code>
+        ))}
       </pre>
-      {lines.length > mostLines && <p className="hint">{lines.length - mostLines} further lines are not shown. A copy has them.</p>}
-    </>
+      {lines.length > mostLines && <p className="hint">{count(lines.length - mostLines)} further lines are not shown. A copy has them.</p>}
+    </div>
   );
 }
 
-// Lost shows the input, with what the other dialects lose of it.
-function Lost({ lines, translations }: { lines: Line[]; translations: Translation[] }) {
-  const marks = useMemo(() => {
-    const found = new Map<string, { dropped: boolean; notes: Map<string, string[]> }>();
-    for (const t of translations) {
-      for (const l of t.losses) {
-        const at = findPath(lines, l.path);
-        if (!at) continue;
-        const m = found.get(at.path) ?? { dropped: false, notes: new Map<string, string[]>() };
-        const text = (at.rest && at.rest + ' ') + l.verdict;
-        const names = m.notes.get(text) ?? [];
-        if (!names.includes(titleOf(t.dialect))) m.notes.set(text, [...names, titleOf(t.dialect)]);
-        m.dropped ||= l.verdict !== 'approximated';
-        found.set(at.path, m);
-      }
+// lossesByPath returns notes for the paths of the input that losses name.
+function lossesByPath(lines: Line[], translations: Translation[]) {
+  const known = new Set(lines.map((l) => l.path));
+  const found = new Map<string, Map<string, string[]>>();
+  for (const t of translations) {
+    for (const l of t.losses) {
+      const at = findPath(known, l.path);
+      if (!at) continue;
+      const notes = found.get(at.path) ?? new Map<string, string[]>();
+      const what = `${at.rest && at.rest + ' '}${l.verdict} (${l.code})`;
+      notes.set(what, [...new Set([...(notes.get(what) ?? []), titleOf(t.dialect)])]);
+      found.set(at.path, notes);
     }
-    return found;
+  }
+  return found;
+}
+
+// Lost shows the parts of the input that are lost, with the lines around them.
+function Lost({ lines, translations }: { lines: Line[]; translations: Translation[] }) {
+  const shown = useMemo(() => {
+    const notes = lossesByPath(lines, translations);
+    const at = new Map<number, [string, string[]][]>(); // notes by line
+    const below = new Set<number>();
+    const near = new Set<number>();
+    const noted = new Set<string>();
+    lines.forEach((line, i) => {
+      for (const path of notes.keys()) {
+        if (!isBelow(line.path, path)) continue;
+        below.add(i);
+        if (line.path !== path || noted.has(path)) continue;
+        noted.add(path);
+        at.set(i, [...(notes.get(path) ?? [])]);
+        for (let n = i - 2; n <= i + 6; n++) near.add(n);
+      }
+    });
+    return { at, below, near };
   }, [lines, translations]);
-  if (marks.size === 0) return null;
-  const paths = [...marks.keys()];
-  const first = new Map(paths.map((p) => [p, lines.findIndex((l) => l.path === p)]));
-  const note = (line: Line, i: number) => {
-    const above = paths.filter((p) => isBelow(line.path, p));
-    if (above.length === 0) return undefined;
-    const here = above.find((p) => first.get(p) === i);
-    const text = here && [...(marks.get(here)?.notes ?? [])].map(([verdict, names]) => verdict + ' for ' + names.join(', ')).join('; ');
-    return { tone: above.some((p) => marks.get(p)?.dropped) ? 'dropped' : 'approximated', text: text ?? '' };
-  };
-  return <Card title="The input, with what is lost" wide><Code label="Input with losses" lines={lines} note={note} /></Card>;
+  if (shown.at.size === 0) return null;
+  const rows: ReactNode[] = [];
+  let left = 0;
+  lines.forEach((line, i) => {
+    if (!shown.near.has(i)) {
+      left++;
+      return;
+    }
+    if (left > 0) rows.push(<code key={'gap' + i} className="gap">⋯ {count(left)} {left > 1 ? 'lines' : 'line'}</code>);
+    left = 0;
+    const notes = shown.at.get(i) ?? [];
+    const dropped = notes.some(([what]) => !what.includes('approximated'));
+    rows.push(
+      <code key={i} className={notes.length > 0 ? (dropped ? 'dropped' : 'approximated') : shown.below.has(i) ? 'below' : undefined}>
+        {line.parts.map((p) => p.text).join('')}
+        {notes.length > 0 && <span className="line-note"> ← {notes.map(([what, names]) => what + ' for ' + names.join(', ')).join('; ')}</span>}
+      </code>,
+    );
+  });
+  if (left > 0) rows.push(<code key="end" className="gap">⋯ {count(left)} {left > 1 ? 'lines' : 'line'}</code>);
+  return <Card title="What is lost of the input" wide><pre className="translation lines" role="region" aria-label="Input with losses" tabIndex={0}>{rows}</pre></Card>;
 }

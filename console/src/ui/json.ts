@@ -94,12 +94,12 @@ export function partsOf(lines: Line[]): { name: Set<string>; value: Set<string> 
 // plain is a token without the escapes of a string.
 export const plain = (token: string) => (token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token);
 
-// findPath returns the longest beginning of a path that the lines have, and the rest.
-export function findPath(lines: Line[], path: string): { path: string; rest: string } | undefined {
-  const known = new Set(lines.map((l) => l.path));
-  for (let at = path; at; at = at.replace(/(\.[^.[\]]*|\[\d+\]|^[^.[\]]+)$/, '')) {
+const lastStep = /(\.[^.[\]]*|\[\d+\]|^[^.[\]]+)$/;
+
+// findPath returns the longest beginning of a path that is known, and the rest.
+export function findPath(known: Set<string>, path: string): { path: string; rest: string } | undefined {
+  for (let at = path; lastStep.test(at); at = at.replace(lastStep, '')) {
     if (known.has(at)) return { path: at, rest: path.slice(at.length).replace(/^\./, '') };
-    if (!/(\.[^.[\]]*|\[\d+\]|^[^.[\]]+)$/.test(at)) return undefined;
   }
   return undefined;
 }
