@@ -510,8 +510,7 @@ describe('the console', { timeout: 600_000 }, () => {
       await settled(page);
       assert.equal(await page.getByRole('navigation').getByRole('link').count(), offer.pages);
       const paths = await allPages();
-      for (const what of ['models', 'keys', 'key', 'teams', 'config']) {
-      for (const what of ['keys', 'key', 'teams', 'config', 'translate']) {
+      for (const what of ['models', 'keys', 'key', 'teams', 'config', 'translate']) {
         await go(page, paths[what]);
         await page.waitForFunction(() => document.querySelector('main h1, main .empty'));
         await settled(page);
