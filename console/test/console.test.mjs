@@ -93,6 +93,7 @@ describe('the console', { timeout: 600_000 }, () => {
       await page.getByLabel('Request body').fill('{"model":"shared","seed":1,"logit_bias":{"1":2},"messages":[{"role":"user","content":"Hello"}]}');
       await page.getByRole('button', { name: 'Explain' }).click();
       await page.getByText('A request for shared goes to').waitFor();
+      await page.evaluate(() => scrollTo(0, 0));
       await check('explain');
       await go(page, '/console/keys?new=1');
       await page.getByRole('dialog').waitFor();
@@ -225,7 +226,11 @@ describe('the console', { timeout: 600_000 }, () => {
   });
 
   test('the models show their routes, the state of targets and what would happen to a request', async () => {
-    for (let i = 0; i < 4; i++) await gateway.send(gateway.clients[0], 'careful'); // ejects its first target
+    const careful = async () => (await api('/models')).models.find((m) => m.model === 'careful');
+    await until('the first target is ejected', async () => {
+      await gateway.send(gateway.clients[2], 'careful');
+      return (await careful()).targets[0].until;
+    });
     const page = await open({ role: 'auditor', path: '/console/models' });
     const row = page.getByRole('table', { name: 'Models' }).getByRole('row').filter({ hasText: 'careful' });
     await row.getByText('down/careful').waitFor();
@@ -238,7 +243,7 @@ describe('the console', { timeout: 600_000 }, () => {
     await page.getByRole('link', { name: 'careful' }).click();
 
     await page.getByRole('heading', { name: 'careful', level: 1 }).waitFor();
-    const want = (await api('/models')).models.find((m) => m.model === 'careful');
+    const want = await careful();
     assert.equal(want.balance, 'order');
     const down = want.targets[0];
     assert.ok(down.until && down.last_error, JSON.stringify(down));

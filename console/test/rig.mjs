@@ -131,6 +131,7 @@ prices:
   models:
     "up/fast-1": { input: 0.20, output: 0.80 }
     "up/smart-2": { input: 3, output: 15 }
+    "up/shared": { input: 2, output: 8 }
     "spare/*": { input: 1, output: 4 }
     "down/*": { input: 1, output: 4 }
 ${store ? `identity:

@@ -37,9 +37,9 @@ type Explanation struct {
 	Route     string            `json:"route" doc:"The name in the configuration, which may be a pattern."`
 	Balance   string            `json:"balance" doc:"The balancing policy."`
 	Params    json.RawMessage   `json:"params,omitempty" doc:"Parameters that the configuration sets for the model."`
-	MaxPrompt int64             `json:"max_prompt_tokens,omitempty" doc:"The most prompt tokens that the request can have, by its size."`
-	MaxOutput int64             `json:"max_output_tokens,omitempty" doc:"The output tokens that the gateway reserves."`
-	Unlimited bool              `json:"no_output_limit,omitempty" doc:"The request sets no output limit: the response may have more tokens than are reserved."`
+	MaxPrompt int64             `json:"max_prompt_tokens,omitzero" doc:"The most prompt tokens that the request can have, by its size."`
+	MaxOutput int64             `json:"max_output_tokens,omitzero" doc:"The output tokens that the gateway reserves."`
+	Unlimited bool              `json:"no_output_limit,omitzero" doc:"The request sets no output limit: the response may have more tokens than are reserved."`
 	Targets   []ExplainedTarget `json:"targets" doc:"First those that would be tried."`
 }
 
@@ -47,7 +47,7 @@ type Explanation struct {
 type ExplainedTarget struct {
 	Target   string     `json:"target" doc:"provider/model."`
 	Protocol string     `json:"protocol"`
-	Place    int        `json:"place,omitempty" doc:"1 is tried first. Absent: it is not tried."`
+	Place    int        `json:"place,omitzero" doc:"1 is tried first. Absent: it is not tried."`
 	Why      string     `json:"why,omitempty" doc:"Why it is tried late or skipped."`
 	Lane     string     `json:"lane" doc:"verbatim or translated."`
 	Fidelity string     `json:"fidelity,omitempty" doc:"The header Isogloss-Fidelity, as far as the request determines it."`

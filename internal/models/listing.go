@@ -21,8 +21,8 @@ type ListedModel struct {
 	Route        string                `json:"route" doc:"The name in the configuration, which may be a pattern."`
 	Balance      string                `json:"balance" doc:"The balancing policy: order, weight, least-busy, fastest or cache."`
 	OwnedBy      string                `json:"owned_by"`
-	Context      int64                 `json:"context_window,omitempty"`
-	MaxOutput    int64                 `json:"max_output_tokens,omitempty"`
+	Context      int64                 `json:"context_window,omitzero"`
+	MaxOutput    int64                 `json:"max_output_tokens,omitzero"`
 	Capabilities []protocol.Capability `json:"capabilities,omitempty"`
 	Price        *ListedPrice          `json:"price,omitempty"`
 	Shutdown     string                `json:"shutdown_date,omitempty" doc:"The day on which its vendor ends it."`

@@ -58,7 +58,7 @@ export function ModelsPage() {
                 { head: 'Policy', cell: (m) => m.balance },
                 { head: 'Targets', cell: (m) => <Targets targets={m.targets} /> },
                 { head: 'Open', number: true, cell: (m) => count(m.targets.reduce((n, t) => n + t.open, 0)) },
-                { head: '$ per million in / out', number: true, cell: (m) => priceText(m.price) },
+                { head: 'Price in / out', number: true, cell: (m) => <>{priceText(m.price)}{m.price && <div className="hint">per million tokens</div>}</> },
                 { head: 'Context', number: true, cell: (m) => (m.context_window ? count(m.context_window) : '–') },
               ]} />
               {found.length > shown && <p className="hint" role="status">{count(found.length - shown)} more models are not shown. Write a part of the name above.</p>}

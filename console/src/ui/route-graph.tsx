@@ -40,14 +40,16 @@ export function RouteGraph({ model: m }: { model: Model }) {
   const targets = m.targets.slice(0, drawn);
   const height = 46;
   const step = narrow ? 76 : 64;
-  const size = narrow ? { width: 330, height: 150 + targets.length * step } : { width: 960, height: Math.max(1, targets.length) * step };
+  const size = narrow ? { width: 330, height: 122 + targets.length * step } : { width: 960, height: Math.max(1, targets.length) * step };
   const middle = (size.height - height) / 2;
-  const name: Box = narrow ? { x: 1, y: 2, width: 328, height } : { x: 1, y: middle, width: 220, height };
-  const policy: Box = narrow ? { x: 1, y: 76, width: 328, height } : { x: 300, y: middle, width: 160, height };
-  const place = (i: number): Box => (narrow ? { x: 40, y: 150 + i * step, width: 289, height } : { x: 600, y: i * step + (step - height) / 2, width: 359, height });
+  const name: Box = narrow ? { x: 1, y: 2, width: 328, height } : { x: 1, y: middle, width: 210, height };
+  const policy: Box = narrow ? { x: 1, y: 76, width: 328, height } : { x: 270, y: middle, width: 140, height };
+  const place = (i: number): Box => (narrow ? { x: 40, y: 150 + i * step, width: 289, height } : { x: 610, y: i * step + (step - height) / 2, width: 349, height });
   const line = (from: Box, to: Box) => {
     const y = to.y + height / 2;
-    if (!narrow) return `M${from.x + from.width} ${from.y + height / 2}C${from.x + from.width + 70} ${from.y + height / 2} ${to.x - 70} ${y} ${to.x} ${y}`;
+    const start = from.x + from.width;
+    const bend = Math.min(start + 110, to.x);
+    if (!narrow) return `M${start} ${from.y + height / 2}C${start + 55} ${from.y + height / 2} ${bend - 55} ${y} ${bend} ${y}H${to.x}`;
     return to.x === from.x ? `M20 ${from.y + height}V${to.y}` : `M20 ${from.y + height}V${y}H${to.x}`;
   };
   const summary = m.model + ', policy ' + m.balance + ', to ' + targets.map((t, i) => t.target + ' (' + share(m, t, i) + ', ' + t.state + ')').join(', ');
