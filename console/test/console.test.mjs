@@ -419,6 +419,17 @@ describe('the console', { timeout: 600_000 }, () => {
     await close(page);
   });
 
+  test('a long history is translated, and shown in part', async () => {
+    const page = await open({ role: 'owner', path: '/console/translate?from=openai-chat' });
+    const messages = Array.from({ length: 1000 }, (_, i) => ({ role: i % 2 ? 'assistant' : 'user', name: 'ann', content: 'word '.repeat(40) + i }));
+    await page.locator('textarea').fill(JSON.stringify({ model: 'm', messages }));
+    await page.getByRole('region', { name: 'Gemini', exact: true }).getByText('further lines are not shown').waitFor();
+    await page.getByRole('region', { name: 'Gemini', exact: true }).getByText('further losses are not shown').waitFor();
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByText('Nothing to translate').waitFor();
+    await close(page);
+  });
+
   test('the text to translate is never HTML', async () => {
     const page = await open({ role: 'owner', path: '/console/translate?from=openai-chat' });
     const bodies = [

@@ -3,7 +3,7 @@ import { Fragment, useEffect, useMemo, useState, type ReactNode } from 'react';
 import { call, sendCall, type Schemas } from '../api/client';
 import { useParam } from '../router';
 import { count } from '../ui/format';
-import { findPath, isBelow, layOutJSON, layOutText, partsOf, plain, type Line, type Part } from '../ui/json';
+import { findPath, layOutJSON, layOutText, partsOf, plain, type Line, type Part } from '../ui/json';
 import { Badge, Button, Card, Copy, Empty, Failure, Field, PageHead, Select, sentence, Show, Text } from '../ui/parts';
 import examples from './translate-examples.json';
 
@@ -111,9 +111,10 @@ function Output({ t, kind, known, command }: { t: Translation; kind: Kind; known
         {t.error && <div className="notice bad"><p>{sentence(t.error.message)}</p></div>}
         {t.losses.length > 0 && (
           <ul aria-label={'Losses in ' + titleOf(t.dialect)}>
-            {t.losses.map((l, i) => <li key={i}><Badge>{l.verdict}</Badge> <code>{l.path}</code>: {l.note} <span className="hint">({l.code})</span></li>)}
+            {t.losses.slice(0, mostLosses).map((l, i) => <li key={i}><Badge>{l.verdict}</Badge> <code>{l.path}</code>: {l.note} <span className="hint">({l.code})</span></li>)}
           </ul>
         )}
+        {t.losses.length > mostLosses && <p className="hint">{count(t.losses.length - mostLosses)} further losses are not shown. The API call has them.</p>}
         {!t.error && t.losses.length === 0 && <p className="hint">Nothing is lost.</p>}
       </div>
       {t.text ? <Code label={titleOf(t.dialect) + ' ' + kind} lines={lines} mark={(p) => p.kind !== 'plain' && !known[p.kind].has(plain(p.text))} /> : <p className="hint">No text.</p>}
@@ -127,9 +128,10 @@ function Output({ t, kind, known, command }: { t: Translation; kind: Kind; known
 }
 
 const mostLines = 1500;
+const mostLosses = 100;
 
 // breakable lets a long line of a stream break after commas.
-const breakable = (text: string): ReactNode => (text.includes(',') ? text.split(/(?<=,)/).map((part, i) => <Fragment key={i}>{i > 0 && <wbr />}{part}</Fragment>) : text);
+const breakable = (text: string): ReactNode => (text.includes(',') ? text.split(/(?<=,)/).map((part, i) => <Fragment key={i}>{part}{part.endsWith(',') && <wbr />}</Fragment>) : text);
 
 // Code shows lines of JSON or of a stream, with marked parts.
 function Code({ label, lines, mark }: { label: string; lines: Line[]; mark: (p: Part) => boolean }) {
@@ -169,19 +171,19 @@ function lossesByPath(lines: Line[], translations: Translation[]) {
 function Lost({ lines, translations }: { lines: Line[]; translations: Translation[] }) {
   const shown = useMemo(() => {
     const notes = lossesByPath(lines, translations);
+    const known = new Set(notes.keys());
     const at = new Map<number, [string, string[]][]>(); // notes by line
     const below = new Set<number>();
     const near = new Set<number>();
-    const noted = new Set<string>();
     lines.forEach((line, i) => {
-      for (const path of notes.keys()) {
-        if (!isBelow(line.path, path)) continue;
-        below.add(i);
-        if (line.path !== path || noted.has(path)) continue;
-        noted.add(path);
-        at.set(i, [...(notes.get(path) ?? [])]);
-        for (let n = i - 2; n <= i + 6; n++) near.add(n);
-      }
+      const path = findPath(known, line.path)?.path;
+      if (path === undefined) return;
+      below.add(i);
+      const found = notes.get(path);
+      if (line.path !== path || !found || at.size >= mostLosses) return;
+      notes.delete(path); // the first line has the note
+      at.set(i, [...found]);
+      for (let n = i - 2; n <= i + 6; n++) near.add(n);
     });
     return { at, below, near };
   }, [lines, translations]);

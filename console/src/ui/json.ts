@@ -103,5 +103,3 @@ export function findPath(known: Set<string>, path: string): { path: string; rest
   }
   return undefined;
 }
-
-export const isBelow = (path: string, above: string) => path === above || (path.startsWith(above) && /^[.[]/.test(path.slice(above.length)));
