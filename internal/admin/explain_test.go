@@ -24,7 +24,11 @@ func TestExplain(t *testing.T) {
 	w.refusal(w.send(auditor, "POST", "/api/v1/explain", `{"dialect":"d","model":"other"}`), 404, "not_explained")
 	w.refusal(w.send(auditor, "POST", "/api/v1/explain", `{"dialect":"d","request":"{"}`), 404, "not_explained")
 	w.refusal(w.send(auditor, "POST", "/api/v1/explain", `{"dialect":"d","request":"`+strings.Repeat("x", maxExplained)+`"}`), 413, "too_large")
-	list := read[models.Listing](t, w.send(auditor, "GET", "/api/v1/models", ""), 200)
+	answer := w.send(auditor, "GET", "/api/v1/models", "")
+	if strings.Contains(answer.body, "context_window") { // what is not known is absent
+		t.Error(answer.body)
+	}
+	list := read[models.Listing](t, answer, 200)
 	if len(list.Models) != 1 || list.Models[0].Balance != "order" || list.Models[0].Targets[0].State != "ready" || list.Models[0].Targets[0].Open != 2 {
 		t.Errorf("%+v", list)
 	}
