@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -178,6 +179,15 @@ func (e *entry) check(r *http.Request, now time.Time) *llm.Error {
 		return errAddress()
 	}
 	return nil
+}
+
+// Peer returns the client's address without the port, as text.
+func Peer(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
 }
 
 // address returns the client's address: the peer of the connection, never a header. If it is not an

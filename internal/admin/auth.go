@@ -2,7 +2,6 @@ package admin
 
 import (
 	"mime"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 // authorize identifies the operator and checks the table of roles. It runs for every route, before the
 // body is read.
 func (s *server) authorize(rt *route, r *http.Request) (*call, *Problem) {
-	c := &call{address: address(r), route: rt.name}
+	c := &call{address: access.Peer(r), route: rt.name}
 	if p := s.identify(r, c, access.AdminAPI); p != nil {
 		return nil, p
 	}
@@ -53,15 +52,6 @@ func (s *server) identify(r *http.Request, c *call, api string) *Problem {
 func isJSON(r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	return err == nil && kind == "application/json" && r.Header.Get("Content-Encoding") == ""
-}
-
-// address returns the client's address without the port.
-func address(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // protect keeps browsers out: it refuses changes from pages of other origins and, on loopback,

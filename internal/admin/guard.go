@@ -26,7 +26,7 @@ type Call struct {
 
 // Authorize authenticates the operator of an action of an API that the roles may do.
 func (g *Guard) Authorize(r *http.Request, api, action string, roles ...access.Role) (*Call, *Problem) {
-	c := call{address: address(r), route: action}
+	c := call{address: access.Peer(r), route: action}
 	if p := g.s.identify(r, &c, api); p != nil {
 		return nil, p
 	}

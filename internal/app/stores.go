@@ -180,8 +180,8 @@ func (s *stores) ready(ctx context.Context) error {
 	return s.keys.Ready()
 }
 
-// run starts the background work, which close ends. publish receives the discovered
-// workers.
+// run starts the background work, which close ends. now receives the discovered workers
+// and the revoked tokens.
 func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *current) {
 	ctx, end := context.WithCancel(context.Background())
 	s.end = end

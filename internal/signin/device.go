@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -130,7 +131,7 @@ func (s *Server) finishVerify(w http.ResponseWriter, r *http.Request) {
 	t, person, err := s.finish(r, a, s.o.URL+callbackPath)
 	if err != nil {
 		status, message := explain(err)
-		s.o.Logger.Warn("a sign-in failed", "error", err, "address", address(r))
+		s.o.Logger.Warn("a sign-in failed", "error", err, "address", access.Peer(r))
 		if status != http.StatusServiceUnavailable {
 			_ = s.o.Store.FinishSignIn(r.Context(), a.code, store.SignInDenied, nil, time.Now()) // it expires otherwise
 			s.audit(r, person, "sign-in.refuse", "device: "+err.Error())
@@ -139,7 +140,7 @@ func (s *Server) finishVerify(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.approve(r, a.code, t); err != nil {
-		s.o.Logger.Warn("a sign-in failed", "error", err, "address", address(r))
+		s.o.Logger.Warn("a sign-in failed", "error", err, "address", access.Peer(r))
 		writePage(w, http.StatusBadRequest, "Not signed in", "The sign-in on your device has expired. Start it again there.", "")
 		return
 	}

@@ -1,26 +1,19 @@
 package signin
 
 import (
-	"crypto/sha256"
 	_ "embed" // the page
-	"encoding/base64"
 	"html"
 	"net/http"
 	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/webpage"
 )
 
 //go:embed page.html
 var source string
 
 // policy allows the page's own style and its form, and nothing else.
-var policy = "default-src 'none'; style-src 'sha256-" + styleHash() + "'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-
-func styleHash() string {
-	_, rest, _ := strings.Cut(source, "<style>")
-	style, _, _ := strings.Cut(rest, "</style>")
-	sum := sha256.Sum256([]byte(style))
-	return base64.StdEncoding.EncodeToString(sum[:])
-}
+var policy = webpage.Policy(source, "'self'")
 
 // writePage shows a message, with a link if there is one.
 func writePage(w http.ResponseWriter, status int, title, message, link string) {
@@ -69,6 +62,6 @@ func write(w http.ResponseWriter, status int, title, refresh, body string) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	page := strings.NewReplacer("<!-- title -->", html.EscapeString(title), "<!-- refresh -->", refresh, "<!-- body -->", body).Replace(source)
-	_, _ = w.Write([]byte(page)) // a browser that disconnected needs nothing
+	text := strings.NewReplacer("<!-- title -->", html.EscapeString(title), "<!-- refresh -->", refresh, "<!-- body -->", body).Replace(source)
+	_, _ = w.Write([]byte(text)) // a browser that disconnected needs nothing
 }

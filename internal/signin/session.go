@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -17,9 +15,6 @@ import (
 const sessionTime = 8 * time.Hour
 
 const sessionCookie = "isogloss-session"
-
-// renewals renews the tokens of a session once at a time.
-type renewals struct{ singleflight.Group }
 
 // startLogin sends an operator to the identity provider.
 func (s *Server) startLogin(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +37,7 @@ func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		status, message := explain(err)
-		s.o.Logger.Warn("an operator's sign-in failed", "error", err, "address", address(r))
+		s.o.Logger.Warn("an operator's sign-in failed", "error", err, "address", access.Peer(r))
 		if status != http.StatusServiceUnavailable {
 			s.audit(r, person, "sign-in.refuse", "browser: "+err.Error())
 		}
@@ -134,11 +129,11 @@ func (s *Server) Operator(r *http.Request) (access.Record, *llm.Error) {
 // sessionTokens returns the tokens of a session, renewed if they have expired.
 func (s *Server) sessionTokens(r *http.Request, secret string) (tokens, error) {
 	id := digest(sessionSecret, secret)
-	t, n, err := s.openSession(r, id, secret)
+	t, _, err := s.openSession(r, id, secret)
 	if err != nil || time.Now().Before(t.Expires) {
 		return t, err
 	}
-	renewed, err, _ := s.renewals.Do(id, func() (any, error) { return s.renewSession(r, n, secret) })
+	renewed, err, _ := s.renewals.Do(id, func() (any, error) { return s.renewSession(r, id, secret) })
 	t, _ = renewed.(tokens)
 	return t, err
 }
@@ -154,14 +149,14 @@ func (s *Server) openSession(r *http.Request, id, secret string) (tokens, store.
 
 // renewSession renews the tokens of a session. If the provider refuses, another node may have used the
 // refresh token before.
-func (s *Server) renewSession(r *http.Request, n store.SignIn, secret string) (tokens, error) {
-	old, n, err := s.openSession(r, n.ID, secret)
+func (s *Server) renewSession(r *http.Request, id, secret string) (tokens, error) {
+	old, n, err := s.openSession(r, id, secret)
 	if err != nil || time.Now().Before(old.Expires) {
 		return old, err
 	}
 	t, err := s.renew(r, old.Refresh)
 	if errors.Is(err, errRefused) {
-		if other, _, again := s.openSession(r, n.ID, secret); again == nil && time.Now().Before(other.Expires) {
+		if other, _, again := s.openSession(r, id, secret); again == nil && time.Now().Before(other.Expires) {
 			return other, nil
 		}
 	}
@@ -172,5 +167,5 @@ func (s *Server) renewSession(r *http.Request, n store.SignIn, secret string) (t
 	if err != nil {
 		return t, err
 	}
-	return t, s.o.Store.RenewSession(r.Context(), n.ID, sealed)
+	return t, s.o.Store.RenewSession(r.Context(), id, sealed)
 }

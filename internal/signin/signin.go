@@ -3,10 +3,11 @@ package signin
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/identity"
@@ -65,7 +66,7 @@ type Server struct {
 	client, admin map[string]http.Handler // by path
 	failures      *access.Failures        // wrong user codes
 	started       *access.Failures        // device codes, by address
-	renewals      renewals
+	renewals      singleflight.Group      // of sessions, by id
 }
 
 // New returns a server. It fetches nothing.
@@ -171,7 +172,7 @@ func samePage(h http.Handler) http.Handler { return http.NewCrossOriginProtectio
 
 // audit records a sign-in. The log has it if the store cannot be reached.
 func (s *Server) audit(r *http.Request, p *access.Person, action, detail string) {
-	e := store.Entry{At: time.Now(), Actor: "identity", Action: action, Object: "sign-in", Address: address(r), Detail: detail}
+	e := store.Entry{At: time.Now(), Actor: "identity", Action: action, Object: "sign-in", Address: access.Peer(r), Detail: detail}
 	if p != nil {
 		e.Actor, e.Org, e.Object = p.Record.ID, p.Record.Org, "key:"+p.Record.ID
 	}
@@ -183,11 +184,3 @@ func (s *Server) audit(r *http.Request, p *access.Person, action, detail string)
 }
 
 const auditTimeout = 5 * time.Second
-
-func address(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
-}

@@ -63,12 +63,14 @@ func (s *Store) AddSignIn(ctx context.Context, n SignIn, now time.Time) error {
 		if err := c.Exec(ctx, `DELETE FROM sign_ins WHERE expires < $1`, nanos(now)); err != nil {
 			return err
 		}
-		var waiting int
-		if err := c.Row(ctx, `SELECT count(*) FROM sign_ins WHERE status = $1`, string(SignInPending))(&waiting); err != nil {
-			return err
-		}
-		if n.Status == SignInPending && waiting >= maxPending {
-			return ErrTooManySignIns
+		if n.Status == SignInPending {
+			var waiting int
+			if err := c.Row(ctx, `SELECT count(*) FROM sign_ins WHERE status = $1`, string(SignInPending))(&waiting); err != nil {
+				return err
+			}
+			if waiting >= maxPending {
+				return ErrTooManySignIns
+			}
 		}
 		args := []any{n.ID, n.Code, string(n.Status), orEmpty(n.Seal), orEmpty(n.Tokens), nanos(n.Polled), nanos(n.Expires)}
 		return c.Exec(ctx, `INSERT INTO sign_ins (`+signInColumns+`) VALUES `+db.Placeholders(1, len(args)), args...)

@@ -3,15 +3,14 @@
 package welcome
 
 import (
-	"crypto/sha256"
 	_ "embed" // the page
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"html"
 	"net/http"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/webpage"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
@@ -27,14 +26,7 @@ type Page struct {
 var source string
 
 // policy allows the page's own style and nothing else.
-var policy = "default-src 'none'; style-src 'sha256-" + styleHash() + "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
-func styleHash() string {
-	_, rest, _ := strings.Cut(source, "<style>")
-	style, _, _ := strings.Cut(rest, "</style>")
-	sum := sha256.Sum256([]byte(style))
-	return base64.StdEncoding.EncodeToString(sum[:])
-}
+var policy = webpage.Policy(source, "'none'")
 
 // maxShown is the largest number of models on the page.
 const maxShown = 500
