@@ -156,11 +156,7 @@ func (s *server) group(r *request, withMembers bool) (g *group, err error) {
 }
 
 func (s *server) createGroup(r *request) (int, any, error) {
-	body, err := r.body()
-	if err != nil {
-		return 0, nil, err
-	}
-	changes, err := changesOf(body)
+	changes, err := r.changes(changesOf)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -207,11 +203,7 @@ func (s *server) patchGroup(r *request) (int, any, error) {
 
 // editGroup changes a group: read returns the changes of the body, and from what they start with.
 func (s *server) editGroup(r *request, read func(map[string]any) ([]change, error), from func(old *group) *group) error {
-	body, err := r.body()
-	if err != nil {
-		return err
-	}
-	changes, err := read(body)
+	changes, err := r.changes(read)
 	if err != nil {
 		return err
 	}

@@ -156,6 +156,15 @@ func (s *server) operation(method, kind, id string) func(*request) (int, any, er
 	}[key]
 }
 
+// changes returns the changes that read finds in the body of a request.
+func (r *request) changes(read func(map[string]any) ([]change, error)) ([]change, error) {
+	body, err := r.body()
+	if err != nil {
+		return nil, err
+	}
+	return read(body)
+}
+
 // body reads the JSON object of a request.
 func (r *request) body() (map[string]any, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))

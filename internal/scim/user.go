@@ -249,11 +249,7 @@ func (s *server) user(r *request) (u *user, err error) {
 }
 
 func (s *server) createUser(r *request) (int, any, error) {
-	body, err := r.body()
-	if err != nil {
-		return 0, nil, err
-	}
-	changes, err := changesOf(body)
+	changes, err := r.changes(changesOf)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -281,11 +277,7 @@ func (s *server) patchUser(r *request) (int, any, error) {
 
 // editUser changes a user: read returns the changes of the body, and from what they start with.
 func (s *server) editUser(r *request, read func(map[string]any) ([]change, error), from func(old *user) *user) (int, any, error) {
-	body, err := r.body()
-	if err != nil {
-		return 0, nil, err
-	}
-	changes, err := read(body)
+	changes, err := r.changes(read)
 	if err != nil {
 		return 0, nil, err
 	}
