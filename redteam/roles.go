@@ -46,6 +46,9 @@ func operations() []operation {
 		{"get-usage", "GET", "/usage?org={org}", "", usage, false},
 		{"list-requests", "GET", "/requests?org={org}", "", usage, false},
 		{"list-targets", "GET", "/targets", "", "auditor", true},
+		{"list-models", "GET", "/models", "", "auditor", true},
+		{"explain", "POST", "/explain", `{"dialect":"openai-chat","model":"m"}`, "auditor", true},
+		{"translate", "POST", "/translate", `{"dialect":"anthropic","kind":"request","body":"{}"}`, all, false},
 		{"get-config", "GET", "/config", "", "auditor", true},
 		{"reload-config", "POST", "/config/reload", "", "", true},
 		{"list-audit", "GET", "/audit?org={org}", "", "auditor", false},
@@ -82,7 +85,7 @@ func roleAttacks() (all []attack) {
 		for _, role := range []string{"billing", "auditor", "key-manager"} {
 			if !slices.Contains(strings.Fields(op.roles), role) {
 				try(role, op, role, refuses(403))
-			} else if op.name != "whoami" { // of another organisation
+			} else if op.name != "whoami" && op.name != "translate" { // which concern no organisation
 				try(role+"-of-a", op, role+"-a", boundHolds(op))
 			}
 		}
