@@ -5,21 +5,19 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 )
 
 const (
 	prefix      = "/api/v1"
 	openapiPath = "/api/openapi.json"
 
-	maxBody     = 64 << 10
-	bodyTimeout = 15 * time.Second
 	// storeTimeout is far longer than a healthy store needs.
 	storeTimeout = 10 * time.Second
 )
@@ -35,13 +33,16 @@ type server struct {
 func New(o Options) http.Handler {
 	s := newServer(o)
 	s.routes = s.allRoutes()
-	mux, all := http.NewServeMux(), schemas{}
+	mux, operations := http.NewServeMux(), make([]*openapi.Operation, len(s.routes))
 	for i := range s.routes {
 		rt := &s.routes[i]
-		rt.describe(all)
-		mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) { s.serve(rt, w, r) })
+		operations[i] = &rt.Operation
+		mux.HandleFunc(rt.Method+" "+rt.Path, func(w http.ResponseWriter, r *http.Request) { s.serve(rt, w, r) })
 	}
-	text, err := document(s.Version, s.routes, all)
+	text, err := openapi.Document(openapi.Info{
+		Title: "Isogloss admin API", Version: s.Version,
+		Description: "Keys, teams, organisations, usage, targets, configuration and audit of an Isogloss gateway. Every path needs an operator's key.",
+	}, "An operator's key: gw_admin_…", operations...)
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, r *http.Request) { // the only route without a key
 		if err != nil {
 			s.fail(w, r, &call{route: "openapi"}, err)
@@ -77,29 +78,23 @@ type call struct {
 
 // route is an operation of the API.
 type route struct {
-	name, method, path, summary string
-	status                      int // of a successful response
-	maxBody                     int64
-	in, out                     reflect.Type
-	run                         func(ctx context.Context, c *call, read func(in reflect.Value) *Problem) (any, error)
-
-	params                []param
-	body, result, problem *schema // body: nil if there is none
+	openapi.Operation
+	run func(ctx context.Context, c *call, read func(in any) *openapi.Problem) (any, error)
 }
 
 // handle makes a route from a handler. I is its input, O its result.
 func handle[I, O any](name, method, path, summary string, h func(context.Context, *call, *I) (*O, error)) route {
-	rt := route{name: name, method: method, path: prefix + path, summary: summary, status: http.StatusOK, maxBody: maxBody, in: reflect.TypeFor[I](), out: reflect.TypeFor[O]()}
+	rt := route{Operation: openapi.For[I, O](name, method, prefix+path, summary)}
 	if strings.HasPrefix(name, "create-") {
-		rt.status = http.StatusCreated
+		rt.Status = http.StatusCreated
 	}
 	timeout := storeTimeout
 	if name == "verify-audit" { // reads the whole log
 		timeout = time.Minute
 	}
-	rt.run = func(ctx context.Context, c *call, read func(reflect.Value) *Problem) (any, error) {
+	rt.run = func(ctx context.Context, c *call, read func(any) *openapi.Problem) (any, error) {
 		in := new(I)
-		if p := read(reflect.ValueOf(in).Elem()); p != nil {
+		if p := read(in); p != nil {
 			return nil, p
 		}
 		ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -109,17 +104,11 @@ func handle[I, O any](name, method, path, summary string, h func(context.Context
 	return rt
 }
 
-// describe computes the schemas of the route.
-func (rt *route) describe(all schemas) {
-	rt.params, rt.body = all.describeInput(rt.in)
-	rt.result, rt.problem = all.of(rt.out), all.of(reflect.TypeFor[Problem]())
-}
-
 // serve authorizes the request and runs it.
 func (s *server) serve(rt *route, w http.ResponseWriter, r *http.Request) {
 	c, p := s.authorize(rt, r)
 	if p != nil {
-		p.write(w)
+		p.Write(w)
 		return
 	}
 	s.run(rt, c, w, r)
@@ -130,7 +119,7 @@ func (s *server) run(rt *route, c *call, w http.ResponseWriter, r *http.Request)
 	if r.ContentLength == 0 { // the operation may take longer than the server's timeout for reading
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a writer without a connection has no deadline
 	}
-	out, err := rt.run(r.Context(), c, func(in reflect.Value) *Problem { return rt.readInput(w, r, in) })
+	out, err := rt.run(r.Context(), c, func(in any) *openapi.Problem { return rt.Read(w, r, in) })
 	if err != nil {
 		s.fail(w, r, c, err)
 		return
@@ -141,15 +130,15 @@ func (s *server) run(rt *route, c *call, w http.ResponseWriter, r *http.Request)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(rt.status)
+	w.WriteHeader(rt.Status)
 	_, _ = w.Write(text) // the client may have disconnected
 }
 
 // fail writes the problem of an error, and logs the cause of a problem that is not the operator's.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, c *call, err error) {
 	p := asProblem(err)
-	if p.cause != nil {
-		s.Logger.WarnContext(r.Context(), "admin request failed", "route", c.route, "operator", c.operator.ID, "status", p.Status, "error", p.cause)
+	if p.Cause != nil {
+		s.Logger.WarnContext(r.Context(), "admin request failed", "route", c.route, "operator", c.operator.ID, "status", p.Status, "error", p.Cause)
 	}
-	p.write(w)
+	p.Write(w)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
@@ -60,7 +61,7 @@ func (s *server) change(ctx context.Context, c *call, ch change, do func(context
 
 // deny writes a denial to the audit log and returns the problem. The number of denials per minute
 // is bounded.
-func (s *server) deny(r *http.Request, c *call, p *Problem) *Problem {
+func (s *server) deny(r *http.Request, c *call, p *openapi.Problem) *openapi.Problem {
 	if p.Status == http.StatusServiceUnavailable {
 		return p
 	}

@@ -7,12 +7,13 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 )
 
 // authorize identifies the operator and checks the table of roles. It runs for every route, before the
 // body is read.
-func (s *server) authorize(rt *route, r *http.Request) (*call, *Problem) {
-	c := &call{address: access.Peer(r), route: rt.name}
+func (s *server) authorize(rt *route, r *http.Request) (*call, *openapi.Problem) {
+	c := &call{address: access.Peer(r), route: rt.Name}
 	if p := s.identify(r, c, access.AdminAPI); p != nil {
 		return nil, p
 	}
@@ -27,15 +28,15 @@ func (s *server) authorize(rt *route, r *http.Request) (*call, *Problem) {
 }
 
 // checkBody rejects a body that is not declared as JSON.
-func (rt *route) checkBody(r *http.Request) *Problem {
-	if rt.body == nil || isJSON(r) {
+func (rt *route) checkBody(r *http.Request) *openapi.Problem {
+	if !rt.HasBody() || isJSON(r) {
 		return nil
 	}
-	return problem(http.StatusUnsupportedMediaType, "content_type", "a body must be JSON; send it with 'Content-Type: application/json'")
+	return openapi.NewProblem(http.StatusUnsupportedMediaType, "content_type", "a body must be JSON; send it with 'Content-Type: application/json'")
 }
 
 // identify sets the operator of a call, who may use the API.
-func (s *server) identify(r *http.Request, c *call, api string) *Problem {
+func (s *server) identify(r *http.Request, c *call, api string) *openapi.Problem {
 	operator, fault := s.Operators.Operator(r)
 	if fault != nil {
 		return s.deny(r, c, refused(fault))
@@ -59,7 +60,7 @@ func isJSON(r *http.Request) bool {
 func (s *server) protect(next http.Handler) http.Handler {
 	pages := http.NewCrossOriginProtection()
 	pages.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		forbidden("origin_not_allowed", "pages of another origin may not make changes; send the request from a program, or from a page of this address").write(w)
+		forbidden("origin_not_allowed", "pages of another origin may not make changes; send the request from a program, or from a page of this address").Write(w)
 	}))
 	inner := pages.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +69,7 @@ func (s *server) protect(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		if s.Loopback && !access.LocalHost(r.Host) {
-			forbidden("host_not_allowed", "on loopback the admin API accepts only localhost or an IP address as host; use one of them, or configure TLS and another address").write(w)
+			forbidden("host_not_allowed", "on loopback the admin API accepts only localhost or an IP address as host; use one of them, or configure TLS and another address").Write(w)
 			return
 		}
 		inner.ServeHTTP(w, r)
@@ -81,10 +82,10 @@ func notFound(mux *http.ServeMux) http.Handler {
 		w.Header().Set("Connection", "close") // the body is not read
 		if allowed := otherMethods(mux, r); len(allowed) > 0 {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
-			problem(http.StatusMethodNotAllowed, "method_not_allowed", "this path supports %s; %s lists all paths", strings.Join(allowed, ", "), openapiPath).write(w)
+			openapi.NewProblem(http.StatusMethodNotAllowed, "method_not_allowed", "this path supports %s; %s lists all paths", strings.Join(allowed, ", "), openapiPath).Write(w)
 			return
 		}
-		problem(http.StatusNotFound, "no_such_path", "there is no such path; %s lists them", openapiPath).write(w)
+		openapi.NewProblem(http.StatusNotFound, "no_such_path", "there is no such path; %s lists them", openapiPath).Write(w)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/models"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 )
 
 // maxExplained is the largest body of a request to explain, which may contain images.
@@ -29,7 +30,7 @@ type explainBody struct {
 
 func (s *server) explainRoute() route {
 	rt := handle("explain", http.MethodPost, "/explain", "Show which targets a request would try, why, and what each would lose and could cost; nothing is sent", s.explain)
-	rt.maxBody = maxExplained
+	rt.MaxBody = maxExplained
 	return rt
 }
 
@@ -47,7 +48,7 @@ func (s *server) explain(_ context.Context, _ *call, in *explainIn) (*fleet.Expl
 	}
 	e, fault := s.Targets.Explain(b.Dialect, b.Model, text)
 	if fault != nil {
-		return nil, problem(fault.HTTPStatus(), "not_explained", "%s", fault.Message)
+		return nil, openapi.NewProblem(fault.HTTPStatus(), "not_explained", "%s", fault.Message)
 	}
 	return e, nil
 }

@@ -13,7 +13,7 @@ import (
 func TestExplain(t *testing.T) {
 	w := newWorld(t).serve()
 	auditor := w.operator(access.Auditor, "")
-	large := `{"dialect":"d","request":"{\"model\":\"m\",\"n\":null,\"text\":\"` + strings.Repeat("x", 2*maxBody) + `\"}"}`
+	large := `{"dialect":"d","request":"{\"model\":\"m\",\"n\":null,\"text\":\"` + strings.Repeat("x", 128<<10) + `\"}"}`
 	for _, body := range []string{`{"dialect":"d","model":"m"}`, `{"dialect":"d","request":"{\"model\":\"m\"}"}`, large} {
 		e := read[fleet.Explanation](t, w.send(auditor, "POST", "/api/v1/explain", body), 200)
 		if e.Model != "m" || e.Dialect != "d" || string(e.Params) != `{"defaults":{}}` || len(e.Targets) != 1 || e.Targets[0].MaxCost != "0.5" || e.Targets[0].State != "ready" {

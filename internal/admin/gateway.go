@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 )
 
 // whoView describes the operator.
@@ -16,8 +18,8 @@ type whoView struct {
 func (s *server) whoami(_ context.Context, c *call, _ *noInput) (*whoView, error) {
 	v := whoView{Key: viewKey(c.operator, s.Now()), Held: boundTo(c.operator)}
 	for _, r := range s.routes {
-		if permit(c.operator, r.name) == nil {
-			v.May = append(v.May, r.name)
+		if permit(c.operator, r.Name) == nil {
+			v.May = append(v.May, r.Name)
 		}
 	}
 	return new(v), nil
@@ -63,11 +65,11 @@ func (s *server) reloadConfig(ctx context.Context, c *call, _ *noInput) (*Config
 		mistakes, err := s.Config.Reload(ctx)
 		switch {
 		case err != nil:
-			p := problem(http.StatusServiceUnavailable, "config_unreadable", "the configuration cannot be read; the previous one stays in effect. See the gateway's log")
-			p.retry, p.cause = retryAfter, err
+			p := openapi.NewProblem(http.StatusServiceUnavailable, "config_unreadable", "the configuration cannot be read; the previous one stays in effect. See the gateway's log")
+			p.Retry, p.Cause = retryAfter, err
 			return p
 		case len(mistakes) > 0:
-			p := problem(http.StatusUnprocessableEntity, "config_mistakes", "the configuration has mistakes; the previous one stays in effect. Fix them and reload again")
+			p := openapi.NewProblem(http.StatusUnprocessableEntity, "config_mistakes", "the configuration has mistakes; the previous one stays in effect. Fix them and reload again")
 			p.Errors = mistakes
 			return p
 		}

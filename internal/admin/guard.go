@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 )
 
 // Guard protects another API of the admin port as this one: it keeps pages out, authenticates
@@ -25,7 +26,7 @@ type Call struct {
 }
 
 // Authorize authenticates the operator of an action of an API that the roles may do.
-func (g *Guard) Authorize(r *http.Request, api, action string, roles ...access.Role) (*Call, *Problem) {
+func (g *Guard) Authorize(r *http.Request, api, action string, roles ...access.Role) (*Call, *openapi.Problem) {
 	c := call{address: access.Peer(r), route: action}
 	if p := g.s.identify(r, &c, api); p != nil {
 		return nil, p
@@ -49,18 +50,13 @@ func (g *Guard) Record(ctx context.Context, c *Call, action, object, org string)
 }
 
 // Fail returns the problem of an error, and logs the cause of one that is not the operator's.
-func (g *Guard) Fail(ctx context.Context, action string, err error) *Problem {
+func (g *Guard) Fail(ctx context.Context, action string, err error) *openapi.Problem {
 	p := asProblem(err)
-	if p.cause != nil {
-		g.s.Logger.WarnContext(ctx, "admin request failed", "route", action, "status", p.Status, "error", p.cause)
+	if p.Cause != nil {
+		g.s.Logger.WarnContext(ctx, "admin request failed", "route", action, "status", p.Status, "error", p.Cause)
 	}
 	return p
 }
 
 // Unavailable is the problem of a store that cannot be used.
-func Unavailable(cause error) *Problem { return unavailable(keyStoreName, cause) }
-
-// NewProblem returns a problem.
-func NewProblem(status int, code, format string, args ...any) *Problem {
-	return problem(status, code, format, args...)
-}
+func Unavailable(cause error) *openapi.Problem { return unavailable(keyStoreName, cause) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -155,7 +156,7 @@ type budgetUse struct {
 // limitUse returns an account's current use of its limits.
 func (s *server) limitUse(ctx context.Context, org, account string, l quota.Limit) (*useView, error) {
 	if s.Limits == nil {
-		return nil, problem(http.StatusNotImplemented, "not_kept", "this gateway does not report the current use; query the usage of the ledger instead")
+		return nil, openapi.NewProblem(http.StatusNotImplemented, "not_kept", "this gateway does not report the current use; query the usage of the ledger instead")
 	}
 	out := useView{Account: account, Limits: viewLimits(l)}
 	accounts := l.Accounts(account)

@@ -53,7 +53,7 @@ func (w *world) operations() []operation {
 	}
 	order := map[string]int{}
 	for i, r := range (&server{}).allRoutes() {
-		order[r.name] = i
+		order[r.Name] = i
 	}
 	slices.SortFunc(list, func(a, b operation) int { return order[a.name] - order[b.name] })
 	return list
@@ -236,8 +236,8 @@ func TestTableIsComplete(t *testing.T) {
 		}
 	}
 	for _, r := range (&server{}).allRoutes() {
-		if !served[r.name] {
-			t.Errorf("%s is not served", r.name)
+		if !served[r.Name] {
+			t.Errorf("%s is not served", r.Name)
 		}
 	}
 	for name := range rules {

@@ -9,6 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/models"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -95,7 +96,7 @@ type Config interface {
 	Effective() Configuration
 	// Reload reads the configuration again. If it returns mistakes or an error, the previous
 	// configuration stays in effect. An error means that the configuration could not be read.
-	Reload(ctx context.Context) ([]Mistake, error)
+	Reload(ctx context.Context) ([]openapi.Mistake, error)
 }
 
 // Limits returns an account's current use of its limits.

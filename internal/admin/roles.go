@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 )
 
 // scope is the part of the gateway that an operator who is bound to an organisation
@@ -90,7 +91,7 @@ func boundTo(op access.Record) string {
 }
 
 // permit returns nil if an operator may use a route, or else the problem.
-func permit(op access.Record, route string) *Problem {
+func permit(op access.Record, route string) *openapi.Problem {
 	rule, ok := rules[route]
 	switch {
 	case !ok:

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
@@ -90,7 +91,7 @@ func TestNoSecretAnywhere(t *testing.T) {
 			note(w.send(owner, "POST", "/api/v1/orgs", body))
 		}
 	}
-	w.config.mistakes = []Mistake{{Line: 3, Location: "providers.up", Message: "wrong"}}
+	w.config.mistakes = []openapi.Mistake{{Line: 3, Location: "providers.up", Message: "wrong"}}
 	note(w.send(owner, "POST", "/api/v1/config/reload", ""))
 	w.config.mistakes, w.config.err = nil, errors.New("cannot be read")
 	note(w.send(owner, "POST", "/api/v1/config/reload", ""))

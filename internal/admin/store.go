@@ -4,12 +4,13 @@ import (
 	"errors"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
 // storeProblem returns the problem of an error from a store.
 func storeProblem(err error, kind, id string) error {
-	var p *Problem
+	var p *openapi.Problem
 	var own store.Error
 	switch {
 	case err == nil:
@@ -27,6 +28,6 @@ func storeProblem(err error, kind, id string) error {
 }
 
 // concurrentChange is the problem of a change that another one has overtaken.
-func concurrentChange(kind string) *Problem {
+func concurrentChange(kind string) *openapi.Problem {
 	return conflict("changed", "this %s was changed concurrently; read it again and repeat the change", kind)
 }

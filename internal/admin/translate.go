@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/translation"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -15,7 +16,7 @@ import (
 // TranslatePath is the path of the operation that needs no store.
 const TranslatePath = prefix + "/translate"
 
-// maxTranslateBody is larger than maxBody: requests of agents have long histories.
+// maxTranslateBody is larger than usual: requests of agents have long histories.
 const maxTranslateBody = 1 << 20
 
 type translateIn struct {
@@ -60,19 +61,19 @@ type faultView struct {
 func NewTranslate(o Options) http.Handler {
 	s := newServer(o)
 	rt := s.translateRoute()
-	rt.describe(schemas{})
+	rt.Describe()
 	return s.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := rt.checkBody(r); p != nil {
-			p.write(w)
+			p.Write(w)
 			return
 		}
-		s.run(&rt, &call{route: rt.name}, w, r)
+		s.run(&rt, &call{route: rt.Name}, w, r)
 	}))
 }
 
 func (s *server) translateRoute() route {
 	rt := handle("translate", http.MethodPost, strings.TrimPrefix(TranslatePath, prefix), "Translate a body or a stream to the other dialects; sends and stores nothing", s.translate)
-	rt.maxBody = maxTranslateBody
+	rt.MaxBody = maxTranslateBody
 	return rt
 }
 
@@ -88,7 +89,7 @@ func (s *server) translate(ctx context.Context, _ *call, in *translateIn) (*tran
 			continue
 		}
 		if ctx.Err() != nil {
-			return nil, problem(http.StatusServiceUnavailable, "too_slow", "the translation took longer than %v; send less at once", storeTimeout)
+			return nil, openapi.NewProblem(http.StatusServiceUnavailable, "too_slow", "the translation took longer than %v; send less at once", storeTimeout)
 		}
 		t := translation.Translation{From: in.Body.Dialect, To: to, Kind: in.Body.Kind, Model: in.Body.Model, Mode: llm.Default}
 		done, err := t.Run([]byte(in.Body.Body))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -164,10 +165,10 @@ func TestReload(t *testing.T) {
 	w := newWorld(t).serve()
 	admin := w.operator(access.Admin, "")
 	read[Configuration](t, w.send(admin, "POST", "/api/v1/config/reload", ""), 200)
-	w.config.mistakes = []Mistake{{Line: 14, Location: "providers.x.base_url", Message: `it has no scheme; write "https://api.x.ai"`}}
+	w.config.mistakes = []openapi.Mistake{{Line: 14, Location: "providers.x.base_url", Message: `it has no scheme; write "https://api.x.ai"`}}
 	g := w.send(admin, "POST", "/api/v1/config/reload", "")
 	w.refusal(g, http.StatusUnprocessableEntity, "config_mistakes")
-	if p := read[Problem](t, g, 422); len(p.Errors) != 1 || p.Errors[0] != w.config.mistakes[0] {
+	if p := read[openapi.Problem](t, g, 422); len(p.Errors) != 1 || p.Errors[0] != w.config.mistakes[0] {
 		t.Errorf("%+v", p)
 	}
 	w.config.mistakes, w.config.err = nil, errors.New("permission denied")

@@ -21,6 +21,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/models"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/store"
@@ -68,7 +69,7 @@ func (b *syncBuffer) String() string {
 // fakeConfig is a configuration with a provider's key.
 type fakeConfig struct {
 	key      secret.String
-	mistakes []Mistake
+	mistakes []openapi.Mistake
 	err      error
 	reloads  int
 }
@@ -77,7 +78,7 @@ func (c *fakeConfig) Effective() Configuration {
 	return Configuration{Path: "isogloss.yaml", Loaded: time.Unix(1, 0).UTC(), Text: fmt.Sprintf("providers: { up: { api_key: %q } }", c.key)}
 }
 
-func (c *fakeConfig) Reload(context.Context) ([]Mistake, error) {
+func (c *fakeConfig) Reload(context.Context) ([]openapi.Mistake, error) {
 	c.reloads++
 	return c.mistakes, c.err
 }
@@ -257,7 +258,7 @@ func read[T any](t *testing.T, g got, status int) T {
 // refusal checks that a response is a problem with the status, the code and a detail.
 func (w *world) refusal(g got, status int, code string) {
 	w.t.Helper()
-	p := read[Problem](w.t, g, status)
+	p := read[openapi.Problem](w.t, g, status)
 	if p.Code != code || p.Status != status || p.Detail == "" || p.Title == "" || g.header.Get("Content-Type") != "application/problem+json" {
 		w.t.Errorf("%s %s, want code %s", g.header.Get("Content-Type"), g.body, code)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/scim"
@@ -135,15 +136,15 @@ func (w *watcher) Effective() admin.Configuration {
 }
 
 // Reload reads the configuration file again.
-func (w *watcher) Reload(context.Context) ([]admin.Mistake, error) {
+func (w *watcher) Reload(context.Context) ([]openapi.Mistake, error) {
 	err := w.reload()
 	var wrong *config.Problems
 	if !errors.As(err, &wrong) {
 		return nil, err
 	}
-	mistakes := make([]admin.Mistake, len(wrong.List))
+	mistakes := make([]openapi.Mistake, len(wrong.List))
 	for i, p := range wrong.List {
-		mistakes[i] = admin.Mistake{Line: p.Line, Location: p.Path, Message: p.Text}
+		mistakes[i] = openapi.Mistake{Line: p.Line, Location: p.Path, Message: p.Text}
 	}
 	return mistakes, nil
 }

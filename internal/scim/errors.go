@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"github.com/isogloss-gateway/isogloss/internal/admin"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // fault is a problem that is sent as a SCIM error.
-type fault struct{ *admin.Problem }
+type fault struct{ *openapi.Problem }
 
 // write sends the error.
 func (f *fault) write(w http.ResponseWriter) {
@@ -45,32 +46,32 @@ func (f *fault) write(w http.ResponseWriter) {
 // Errors never quote what was sent.
 
 func notFound(detail string) *fault {
-	return &fault{admin.NewProblem(http.StatusNotFound, "not_found", "%s", detail)}
+	return &fault{openapi.NewProblem(http.StatusNotFound, "not_found", "%s", detail)}
 }
 
-func invalid(kind, format string, args ...any) *admin.Problem {
-	return admin.NewProblem(http.StatusBadRequest, kind, format, args...)
+func invalid(kind, format string, args ...any) *openapi.Problem {
+	return openapi.NewProblem(http.StatusBadRequest, kind, format, args...)
 }
 
-func tooMuch(format string, args ...any) *admin.Problem {
-	return admin.NewProblem(http.StatusRequestEntityTooLarge, "too_large", format, args...)
+func tooMuch(format string, args ...any) *openapi.Problem {
+	return openapi.NewProblem(http.StatusRequestEntityTooLarge, "too_large", format, args...)
 }
 
-func full(format string, args ...any) *admin.Problem {
-	return admin.NewProblem(http.StatusInsufficientStorage, "full", format, args...)
+func full(format string, args ...any) *openapi.Problem {
+	return openapi.NewProblem(http.StatusInsufficientStorage, "full", format, args...)
 }
 
-var errMissing = admin.NewProblem(http.StatusNotFound, "not_found", "there is no such resource in this directory")
+var errMissing = openapi.NewProblem(http.StatusNotFound, "not_found", "there is no such resource in this directory")
 
 // asProblem returns the problem of an error of the store.
 func asProblem(err error) error {
-	var p *admin.Problem
+	var p *openapi.Problem
 	var own store.Error
 	switch {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, store.ErrExists):
-		return admin.NewProblem(http.StatusConflict, uniqueness, "another resource of this directory has the same userName, externalId or displayName")
+		return openapi.NewProblem(http.StatusConflict, uniqueness, "another resource of this directory has the same userName, externalId or displayName")
 	case errors.As(err, &own):
 		return invalid(invalidValue, "%s", own.Error())
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/admin"
+	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
@@ -169,7 +170,7 @@ func (r *request) changes(read func(map[string]any) ([]change, error)) ([]change
 func (r *request) body() (map[string]any, error) {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/scim+json" && kind != "application/json" || r.Header.Get("Content-Encoding") != "" {
-		return nil, admin.NewProblem(http.StatusUnsupportedMediaType, "content_type", "a body must be JSON; send it with 'Content-Type: application/scim+json'")
+		return nil, openapi.NewProblem(http.StatusUnsupportedMediaType, "content_type", "a body must be JSON; send it with 'Content-Type: application/scim+json'")
 	}
 	conn := http.NewResponseController(r.w)
 	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout)) // a writer without a connection has no deadline
@@ -182,7 +183,7 @@ func (r *request) body() (map[string]any, error) {
 	case errors.As(err, &tooLarge):
 		return nil, tooMuch("the body is larger than %d bytes; send less at once", maxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, admin.NewProblem(http.StatusRequestTimeout, "too_slow", "the body did not arrive within %v; send it again", bodyTimeout)
+		return nil, openapi.NewProblem(http.StatusRequestTimeout, "too_slow", "the body did not arrive within %v; send it again", bodyTimeout)
 	case err != nil:
 		return nil, invalid(invalidSyntax, "the body ended early; send it again")
 	}
@@ -218,7 +219,7 @@ func (r *request) write(status int, out any) {
 	}
 	text, err := json.Marshal(out, json.Deterministic(true))
 	if err != nil {
-		(&fault{admin.NewProblem(http.StatusInternalServerError, "internal", "the response cannot be written")}).write(r.w)
+		(&fault{openapi.NewProblem(http.StatusInternalServerError, "internal", "the response cannot be written")}).write(r.w)
 		return
 	}
 	r.w.Header().Set("Content-Type", "application/scim+json")

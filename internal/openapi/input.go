@@ -1,4 +1,4 @@
-package admin
+package openapi
 
 import (
 	"bytes"
@@ -18,8 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// An operation's input is a struct. A field with the tag path or query is a parameter, and the field
-// Body is the JSON body. Further tags (doc, enum, pattern, minimum, maxLength, …) are its schema.
+const bodyTimeout = 15 * time.Second
 
 // param is a path or query parameter.
 type param struct {
@@ -54,12 +53,13 @@ func (c schemas) describeInput(t reflect.Type) (params []param, body *schema) {
 	return params, body
 }
 
-// readInput fills an input from a request.
-func (rt *route) readInput(w http.ResponseWriter, r *http.Request, in reflect.Value) *Problem {
+// Read fills an input, a pointer to a struct of the operation's input type, from a request.
+func (op *Operation) Read(w http.ResponseWriter, r *http.Request, input any) *Problem {
+	in := reflect.ValueOf(input).Elem()
 	query := r.URL.Query()
 	var mistakes []Mistake
-	for i := range rt.params {
-		p := &rt.params[i]
+	for i := range op.params {
+		p := &op.params[i]
 		text := query.Get(p.Name)
 		if p.In == "path" {
 			text = r.PathValue(p.Name)
@@ -70,8 +70,8 @@ func (rt *route) readInput(w http.ResponseWriter, r *http.Request, in reflect.Va
 	for name := range query {
 		mistakes = append(mistakes, Mistake{Location: "query." + name, Message: "unexpected parameter"})
 	}
-	if rt.body != nil {
-		wrong, p := rt.readBody(w, r, in.FieldByName("Body"))
+	if op.body != nil {
+		wrong, p := op.readBody(w, r, in.FieldByName("Body"))
 		if p != nil {
 			return p
 		}
@@ -79,7 +79,7 @@ func (rt *route) readInput(w http.ResponseWriter, r *http.Request, in reflect.Va
 	}
 	if len(mistakes) > 0 {
 		slices.SortFunc(mistakes, func(a, b Mistake) int { return strings.Compare(a.Location, b.Location) })
-		return invalidInput(mistakes...)
+		return InvalidInput(mistakes...)
 	}
 	return nil
 }
@@ -126,19 +126,19 @@ func (p *param) read(text string, to reflect.Value) []Mistake {
 
 // readBody reads a JSON body. It rejects members that are unknown, occur twice or differ in case, and
 // null.
-func (rt *route) readBody(w http.ResponseWriter, r *http.Request, to reflect.Value) ([]Mistake, *Problem) {
+func (op *Operation) readBody(w http.ResponseWriter, r *http.Request, to reflect.Value) ([]Mistake, *Problem) {
 	conn := http.NewResponseController(w)
 	_ = conn.SetReadDeadline(time.Now().Add(bodyTimeout)) // a writer without a connection has no deadline
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rt.maxBody))
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, op.MaxBody))
 	if err == nil { // otherwise the server would wait for the rest of the body
 		_ = conn.SetReadDeadline(time.Time{})
 	}
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, problem(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes; send less at once", rt.maxBody)
+		return nil, NewProblem(http.StatusRequestEntityTooLarge, "too_large", "the body is larger than %d bytes; send less at once", op.MaxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, problem(http.StatusRequestTimeout, "too_slow", "the body did not arrive within %v; send it again", bodyTimeout)
+		return nil, NewProblem(http.StatusRequestTimeout, "too_slow", "the body did not arrive within %v; send it again", bodyTimeout)
 	case err != nil:
 		return nil, badJSON("the body ended early")
 	}
@@ -149,7 +149,7 @@ func (rt *route) readBody(w http.ResponseWriter, r *http.Request, to reflect.Val
 	if err := json.Unmarshal(data, &value); err != nil {
 		return nil, syntaxProblem(err)
 	}
-	if mistakes := rt.body.validate(value, "body"); len(mistakes) > 0 {
+	if mistakes := op.body.validate(value, "body"); len(mistakes) > 0 {
 		return mistakes, nil
 	}
 	if err := json.Unmarshal(data, to.Addr().Interface(), json.RejectUnknownMembers(true)); err != nil {

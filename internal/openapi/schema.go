@@ -1,4 +1,4 @@
-package admin
+package openapi
 
 import (
 	"cmp"
@@ -67,7 +67,7 @@ func (c schemas) of(t reflect.Type) *schema {
 		}
 		return c.object(t)
 	}
-	panic("admin: there is no schema for " + t.String())
+	panic("openapi: there is no schema for " + t.String())
 }
 
 func (c schemas) object(t reflect.Type) *schema {
@@ -78,7 +78,7 @@ func (c schemas) object(t reflect.Type) *schema {
 		c[name] = s
 		for _, f := range reflect.VisibleFields(t) {
 			member, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if member == "" {
+			if member == "" || member == "-" {
 				continue
 			}
 			s.Properties[member] = c.field(f)
@@ -107,7 +107,7 @@ func (c schemas) field(f reflect.StructField) *schema {
 		if text, ok := f.Tag.Lookup(keyword); ok {
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil {
-				panic("admin: the tag " + keyword + " of " + f.Name + ": " + err.Error())
+				panic("openapi: the tag " + keyword + " of " + f.Name + ": " + err.Error())
 			}
 			*to = &n
 		}

@@ -1,0 +1,36 @@
+package openapi
+
+import (
+	"net/http"
+	"reflect"
+)
+
+// Operation is an HTTP operation with a JSON result.
+type Operation struct {
+	Name, Method, Path, Summary string
+
+	Status  int   // of a successful response
+	MaxBody int64 // bytes
+
+	in, out               reflect.Type
+	params                []param
+	body, result, problem *schema // body: nil if there is none
+}
+
+// For returns an operation with the input I and the result O. I is a struct: a field with the tag
+// path or query is a parameter, and the field Body is the JSON body. Further tags (doc, enum, pattern,
+// minimum, maxLength, …) are its schema.
+func For[I, O any](name, method, path, summary string) Operation {
+	return Operation{Name: name, Method: method, Path: path, Summary: summary, Status: http.StatusOK, MaxBody: 64 << 10, in: reflect.TypeFor[I](), out: reflect.TypeFor[O]()}
+}
+
+// HasBody reports whether the operation reads a JSON body.
+func (op *Operation) HasBody() bool { return op.body != nil }
+
+// Describe prepares an operation that is in no document.
+func (op *Operation) Describe() { op.describe(schemas{}) }
+
+func (op *Operation) describe(all schemas) {
+	op.params, op.body = all.describeInput(op.in)
+	op.result, op.problem = all.of(op.out), all.of(reflect.TypeFor[Problem]())
+}
