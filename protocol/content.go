@@ -10,28 +10,24 @@ import (
 // members that a response without content has too.
 func HasContent(text []byte, ignored ...string) bool {
 	s := wire.NewScanner(text)
-	return hasContent(&s, ignored)
+	return ReadContent(&s, ignored...)
 }
 
-// hasContent reads the next value, up to the first such string.
-func hasContent(s *wire.Scanner, ignored []string) bool {
+// ReadContent is HasContent for the next value of a scanner, which it reads.
+func ReadContent(s *wire.Scanner, ignored ...string) (found bool) {
 	switch s.Kind() {
 	case '"':
 		return len(s.Value()) > len(`""`)
 	case '[':
 		for range s.Items() {
-			if hasContent(s, ignored) {
-				return true
-			}
+			found = found || ReadContent(s, ignored...)
 		}
 	case '{':
 		for name := range s.Members() {
-			if !slices.Contains(ignored, string(name)) && hasContent(s, ignored) {
-				return true
-			}
+			found = found || !slices.Contains(ignored, string(name)) && ReadContent(s, ignored...)
 		}
 	default:
 		s.Value()
 	}
-	return false
+	return found
 }

@@ -2,6 +2,7 @@ package openaichat
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -72,18 +73,64 @@ func hasMember(data []byte, first, second string) bool {
 	}
 }
 
-// answer holds the members of a chunk or body that the tap reads.
+// answer holds the members of a chunk or body that the tap reads, as slices of its text.
 type answer struct {
-	ID      jsontext.Value `json:"id"`
-	Model   jsontext.Value `json:"model"`
-	Choices jsontext.Value `json:"choices"`
-	Usage   jsontext.Value `json:"usage"`
-	Error   jsontext.Value `json:"error"`
+	id, model, choices, usage, err wire.Raw
+	content                        bool // the choices have text
+	finished                       []finished
 }
 
-type choice struct {
-	Index        wire.Count     `json:"index"`
-	FinishReason jsontext.Value `json:"finish_reason"`
+// finished is a choice with a finish reason.
+type finished struct {
+	index  wire.Count
+	reason string
+}
+
+// read reads a text once, without a copy: a response may be long.
+func (a *answer) read(text []byte) error {
+	s := wire.NewScanner(text)
+	if s.Kind() != '{' {
+		return errors.New("it is not an object")
+	}
+	for name := range s.Members() {
+		switch string(wire.Name(name)) {
+		case "id":
+			a.id = s.Value()
+		case "model":
+			a.model = s.Value()
+		case "usage":
+			a.usage = s.Value()
+		case "error":
+			a.err = s.Value()
+		case "choices":
+			start := s.Offset()
+			a.readChoices(&s)
+			a.choices = text[start:s.Offset()]
+		}
+	}
+	return s.End()
+}
+
+func (a *answer) readChoices(s *wire.Scanner) {
+	for range s.Items() {
+		var index, reason wire.Raw
+		for name := range s.Members() {
+			switch string(wire.Name(name)) {
+			case "index":
+				index = s.Value()
+			case "finish_reason":
+				reason = s.Value()
+			case "role", "native_finish_reason", "stop_reason":
+			default:
+				a.content = a.content || protocol.ReadContent(s, "role")
+			}
+		}
+		if r := wire.Scalar(reason); r != "" { // "" is null to some servers, CST-17
+			f := finished{reason: r}
+			_ = json.Unmarshal(index, &f.index, wire.Lenient) // absent or unreadable: the first choice
+			a.finished = append(a.finished, f)
+		}
+	}
 }
 
 type usage struct {
@@ -118,15 +165,15 @@ func (u *usage) neutral() *llm.Usage {
 
 func (t *Tap) chunk(data []byte) protocol.Mark {
 	var a answer
-	if err := json.Unmarshal(data, &a, wire.Lenient); err != nil {
+	if err := a.read(data); err != nil {
 		return t.fail(protocol.InvalidResponse("the upstream sent an event that is not a chat completion chunk", err))
 	}
 	t.read(&a)
 	t.known = t.summary.ID != ""
 	switch {
-	case openai.HasValue(a.Error): // before choices: an error may come with an empty list, ERR-09
-		return t.fail(decodeError(a.Error))
-	case a.Usage.Kind() == '{' && empty(a.Choices):
+	case openai.HasValue(a.err): // before choices: an error may come with an empty list, ERR-09
+		return t.fail(decodeError(a.err))
+	case a.usage.Kind() == '{' && empty(a.choices):
 		return protocol.UsageOnly
 	}
 	return protocol.Content
@@ -146,26 +193,22 @@ func (t *Tap) fail(e *llm.Error) protocol.Mark {
 }
 
 func (t *Tap) read(a *answer) {
-	if id := wire.Scalar(a.ID); t.summary.ID == "" {
-		t.summary.ID = id
+	if t.summary.ID == "" {
+		t.summary.ID = wire.Scalar(a.id)
 	}
-	if m := wire.Scalar(a.Model); t.summary.Model == "" {
-		t.summary.Model = m
+	if t.summary.Model == "" {
+		t.summary.Model = wire.Scalar(a.model)
 	}
-	var choices []choice
-	_ = json.Unmarshal(a.Choices, &choices, wire.Lenient) // what cannot be read gives no finish reason
-	for _, c := range choices {
-		if f := wire.Scalar(c.FinishReason); f != "" { // "" is null to some servers, CST-17
-			t.finish(int64(c.Index), f)
-		}
+	for _, f := range a.finished {
+		t.finish(int64(f.index), f.reason)
 	}
-	t.summary.Content = t.summary.Content || protocol.HasContent(a.Choices, "role", "finish_reason", "native_finish_reason", "stop_reason")
-	if bytes.Contains(a.Choices, []byte(`"audio"`)) {
-		t.summary.Keep(protocol.FindIDs(a.Choices, "message.audio.id")...)
-		t.summary.Keep(protocol.FindIDs(a.Choices, "delta.audio.id")...)
+	t.summary.Content = t.summary.Content || a.content
+	if bytes.Contains(a.choices, []byte(`"audio"`)) {
+		t.summary.Keep(protocol.FindIDs(a.choices, "message.audio.id")...)
+		t.summary.Keep(protocol.FindIDs(a.choices, "delta.audio.id")...)
 	}
 	var u *usage
-	if json.Unmarshal(a.Usage, &u, wire.Lenient) == nil && u != nil {
+	if json.Unmarshal(a.usage, &u, wire.Lenient) == nil && u != nil {
 		t.summary.Usage = u.neutral()
 	}
 }
@@ -187,13 +230,13 @@ func (t *Tap) finish(index int64, reason string) {
 // Body reads a non-streaming response.
 func (t *Tap) Body(body []byte) *llm.Error {
 	var a answer
-	if err := json.Unmarshal(body, &a, wire.Lenient); err != nil {
+	if err := a.read(body); err != nil {
 		t.fail(protocol.InvalidResponse("the upstream's response is not a complete JSON object", err))
 		return t.summary.Err
 	}
 	t.read(&a)
-	if openai.HasValue(a.Error) {
-		t.fail(decodeError(a.Error))
+	if openai.HasValue(a.err) {
+		t.fail(decodeError(a.err))
 		return t.summary.Err
 	}
 	t.summary.Complete = true

@@ -57,7 +57,7 @@ func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm
 		o.raw("stream", "true")
 	}
 	w.ext(&o)
-	return protocol.Outgoing{Body: []byte(o.end()), Path: "/v1/responses", Names: w.names}, report.Err()
+	return protocol.Outgoing{Body: o.close(), Path: "/v1/responses", Names: w.names}, report.Err()
 }
 
 // ext writes the unknown members, or reports those of another protocol.

@@ -161,7 +161,7 @@ func (w *requestWriter) input(o *object) {
 	w.unanswered(w.first + len(turns) - 1)
 	stored := isOwn(w.req.Ext) && (w.req.Ext.Get("prompt") != "" || w.req.State.PreviousID != "" || w.req.State.Conversation != "")
 	if len(w.items) > 0 || len(turns) > 0 || !stored {
-		o.raw("input", w.items.end())
+		o.bytes("input", w.items.close())
 	}
 }
 

@@ -90,6 +90,7 @@ var modelled = map[string]bool{
 // EncodeResponse encodes a response as the snapshot that would end its stream.
 func (Codec) EncodeResponse(resp *llm.Response, req *llm.Request, report *llm.Report) []byte {
 	s := newStreamEncoder(req)
+	s.whole = true
 	reportLosses(resp, report)
 	var scratch []byte
 	for _, e := range llm.Explode(resp) {
@@ -286,27 +287,27 @@ func putSeal(seals []llm.Seal, s llm.Seal) []llm.Seal {
 }
 
 // empty returns the part as its first event has it.
-func (p *writtenPart) empty() llm.Raw {
+func (p *writtenPart) empty() []byte {
 	return (&writtenPart{typ: p.typ, ext: p.ext}).render()
 }
 
 // render encodes a part of a message or a thought.
-func (p *writtenPart) render() llm.Raw {
-	o := object{}
+func (p *writtenPart) render() []byte {
+	o := object{text: make([]byte, 0, len(p.body)+256)}
 	o.str("type", p.typ)
 	switch p.typ {
 	case "refusal":
-		o.raw("refusal", p.text())
+		o.literal("refusal", p.body)
 	case "output_text":
-		o.raw("text", p.text())
+		o.literal("text", p.body)
 		o.raw("annotations", p.notes.end())
 		o.raw("logprobs", p.logprobs.end())
 	default:
-		o.raw("text", p.text())
+		o.literal("text", p.body)
 	}
 	o.raw(protocol.CarrierMember, protocol.Carry(p.seals, protocol.OpenAIResponses))
 	o.ext(p.ext)
-	return o.end()
+	return o.close()
 }
 
 // thoughtPart finds or begins the part of a thought that a delta belongs to.
@@ -350,6 +351,9 @@ func (s *streamEncoder) endPart(it *writtenItem, p *writtenPart, to []byte) []by
 		to = closeEvent(append(append(to, `,"annotation":`...), raw...))
 		n++
 	}
+	if s.whole {
+		return to
+	}
 	to = append(s.open(p.doneType, to), p.at...)
 	to = append(append(append(to, `,"`...), p.doneName...), `":"`...)
 	to = append(append(to, p.body...), '"')
@@ -381,11 +385,11 @@ func (it *writtenItem) render(status string, fresh bool) llm.Raw {
 		o.str("status", status)
 		o.str("role", "assistant")
 		o.opt("phase", it.phase)
-		o.raw("content", it.list(fresh, "output_text", "refusal"))
+		o.bytes("content", it.list(fresh, "output_text", "refusal"))
 	case it.typ == "reasoning":
-		o.raw("summary", it.list(fresh, "summary_text"))
-		if full := it.list(fresh, "reasoning_text"); full != "[]" {
-			o.raw("content", full)
+		o.bytes("summary", it.list(fresh, "summary_text"))
+		if full := it.list(fresh, "reasoning_text"); len(full) > len("[]") {
+			o.bytes("content", full)
 		}
 		if !fresh {
 			o.opt("encrypted_content", it.sealed())
@@ -441,16 +445,17 @@ func (it *writtenItem) argumentText(fresh bool) llm.Raw {
 }
 
 // list encodes the parts of some types.
-func (it *writtenItem) list(fresh bool, types ...string) llm.Raw {
+func (it *writtenItem) list(fresh bool, types ...string) []byte {
 	var l list
 	for _, p := range it.parts {
 		for _, typ := range types {
 			if p.typ == typ && !fresh {
-				l.add(p.render())
+				l.next()
+				l = append(l, p.render()...)
 			}
 		}
 	}
-	return l.end()
+	return l.close()
 }
 
 // outcome is the status of a response.

@@ -77,16 +77,3 @@ func unknownID(r protocol.Reference) *llm.Error {
 	}
 	return protocol.NotFound(llm.NotFound, "", r, "No object with id 'ID' found.")
 }
-
-// keptItems returns the ids of a response's items.
-func keptItems(output []byte) (ids []string) {
-	s := wire.NewScanner(output)
-	for range s.Items() {
-		for name := range s.Members() {
-			if string(name) == "id" && s.Kind() == '"' {
-				ids = append(ids, wire.Unquote(s.Value()))
-			}
-		}
-	}
-	return ids
-}

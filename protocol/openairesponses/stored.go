@@ -31,7 +31,7 @@ func storedInput(member func(name string) []byte) []byte {
 	for _, name := range []string{"previous_response_id", "input"} {
 		o.raw(name, llm.Raw(member(name)))
 	}
-	return []byte(o.end())
+	return o.close()
 }
 
 // parseStored reads a response that completed, in whole or in part.
@@ -91,8 +91,8 @@ func expandReferences(body []byte, store protocol.ResponseStore, maxBytes int64)
 			o.raw(m.Name, llm.Raw(m.Value))
 		}
 	}
-	o.raw("input", x.items.end())
-	e := &protocol.Expanded{Body: []byte(o.end())}
+	o.bytes("input", x.items.close())
+	e := &protocol.Expanded{Body: o.close()}
 	if known {
 		e.PreviousID = previous
 	}

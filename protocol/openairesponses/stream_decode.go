@@ -82,7 +82,7 @@ func eventType(name, data []byte) []byte {
 		}
 	}
 	var e tapped
-	if json.Unmarshal(data, &e, wire.Lenient) == nil {
+	if e.pick(data) == nil {
 		if typ := wire.Scalar(e.Type); typ != "" {
 			return []byte(typ)
 		}
@@ -181,7 +181,7 @@ func (d *streamDecoder) event(typ string, data []byte, to []llm.Event) []llm.Eve
 		return d.partEvent(typ, &d.piece, to)
 	}
 	var e tapped
-	if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
+	if err := e.pick(data); err != nil {
 		return d.fail(unreadable(err), to)
 	}
 	if e.Response.Kind() == '{' {

@@ -52,6 +52,7 @@ func (s *streamEncoder) snapshot(o outcome, to []byte) []byte {
 type streamEncoder struct {
 	requestedModel string // for upstreams that do not name their model
 	echo           []byte // the members of a snapshot that repeat the request
+	whole          bool   // only the last snapshot is needed, so events that repeat text are not written
 	seq            int64
 	started        bool
 	over           bool
@@ -365,6 +366,9 @@ func (s *streamEncoder) closeItem(it *writtenItem, status string, to []byte) []b
 	for _, p := range it.parts {
 		p.body = nil // the item holds it now
 	}
+	if s.whole {
+		return to
+	}
 	to = append(s.open("response.output_item.done", to), `,"output_index":`...)
 	to = strconv.AppendInt(to, int64(it.index), 10)
 	to = append(append(to, `,"item":`...), it.done...)
@@ -402,6 +406,9 @@ func withError(event []byte, e *llm.Error) []byte {
 func (s *streamEncoder) terminal(o outcome, to []byte) []byte {
 	s.over = true
 	s.last = s.snapshot(o, nil)
+	if s.whole {
+		return to
+	}
 	to = append(s.open("response."+o.status, to), `,"response":`...)
 	return closeEvent(append(to, s.last...))
 }

@@ -25,11 +25,11 @@ type Tap struct {
 // Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary { return t.summary }
 
-// tapped holds the members of an event that the tap reads.
-type tapped struct {
-	Type     jsontext.Value `json:"type"`
-	Response jsontext.Value `json:"response"`
-	Error    jsontext.Value `json:"error"`
+// tapped holds the members of an event that the tap reads, as slices of its text.
+type tapped struct{ Type, Response, Error wire.Raw }
+
+func (e *tapped) pick(text []byte) error {
+	return wire.Pick(text, wire.Picks{"type": &e.Type, "response": &e.Response, "error": &e.Error})
 }
 
 // Event reads one event. Most hold one token and are not decoded.
@@ -49,7 +49,7 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 		return protocol.Content
 	}
 	var e tapped
-	if err := json.Unmarshal(data, &e, wire.Lenient); err != nil {
+	if err := e.pick(data); err != nil {
 		return t.fail(unreadable(err))
 	}
 	typ := wire.Scalar(e.Type)
@@ -61,7 +61,7 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 		return protocol.Content
 	}
 	var s snapshot
-	if err := json.Unmarshal(e.Response, &s, wire.Lenient); err != nil {
+	if err := s.pick(e.Response); err != nil {
 		return t.fail(unreadable(err))
 	}
 	if err := t.read(&s); err != nil {
@@ -132,6 +132,14 @@ type snapshot struct {
 	Count      jsontext.Value `json:"input_tokens"` // of a token count, which has nothing else
 }
 
+// pick reads all members but created_at, as slices of the text.
+func (s *snapshot) pick(text []byte) error {
+	return wire.Pick(text, wire.Picks{
+		"id": &s.ID, "model": &s.Model, "service_tier": &s.Tier, "status": &s.Status, "error": &s.Error,
+		"incomplete_details": &s.Incomplete, "output": &s.Output, "usage": &s.Usage, "input_tokens": &s.Count,
+	})
+}
+
 // reason returns why the response is incomplete, in the source's words.
 func (s *snapshot) reason() string {
 	var d struct {
@@ -174,11 +182,31 @@ func (t *Tap) read(s *snapshot) *llm.Error {
 	case "incomplete":
 		t.summary.Finish, t.summary.Complete = cmp.Or(s.reason(), status), true
 	}
-	t.summary.Content = t.summary.Content || protocol.HasContent(s.Output, "id", "type", "role", "status", "phase")
+	ids, content := readOutput(s.Output)
+	t.summary.Content = t.summary.Content || content
 	if t.summary.Complete {
-		t.summary.Kept = keptItems(s.Output)
+		t.summary.Kept = ids
 	}
 	return nil
+}
+
+// readOutput returns the ids of a response's items, and whether they have content.
+func readOutput(output []byte) (ids []string, content bool) {
+	s := wire.NewScanner(output)
+	for range s.Items() {
+		for name := range s.Members() {
+			switch string(name) {
+			case "id":
+				if s.Kind() == '"' {
+					ids = append(ids, wire.Unquote(s.Value()))
+				}
+			case "type", "role", "status", "phase":
+			default:
+				content = content || protocol.ReadContent(&s, "id", "type", "role", "status", "phase")
+			}
+		}
+	}
+	return ids, content
 }
 
 // failure returns the error of a response that failed or was cancelled, or of an
@@ -208,7 +236,7 @@ func (s *snapshot) whole() *llm.Error {
 // Body reads a non-streaming response.
 func (t *Tap) Body(body []byte) *llm.Error {
 	var s snapshot
-	if err := json.Unmarshal(body, &s, wire.Lenient); err != nil {
+	if err := s.pick(body); err != nil {
 		t.fail(unreadable(err))
 		return t.summary.Err
 	}

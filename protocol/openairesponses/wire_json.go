@@ -46,6 +46,20 @@ func (o *object) raw(name string, value llm.Raw) {
 	}
 }
 
+// bytes writes a value that is not needed as a string, which would be a copy.
+func (o *object) bytes(name string, value []byte) {
+	if o.name(name) {
+		o.text = append(o.text, value...)
+	}
+}
+
+// literal writes a string whose JSON literal, without quotes, is given.
+func (o *object) literal(name string, body []byte) {
+	if o.name(name) {
+		o.text = append(append(append(o.text, '"'), body...), '"')
+	}
+}
+
 func (o *object) str(name, value string) {
 	if o.name(name) {
 		o.text = wire.AppendQuote(o.text, value)
@@ -96,30 +110,38 @@ func (o *object) ext(e llm.Ext) {
 	}
 }
 
-func (o *object) end() llm.Raw {
+func (o *object) end() llm.Raw { return llm.Raw(o.close()) }
+
+// close returns the object as the bytes that were written.
+func (o *object) close() []byte {
 	if len(o.names) == 0 {
-		return "{}"
+		return []byte("{}")
 	}
-	return llm.Raw(append(o.text, '}'))
+	return append(o.text, '}')
 }
 
 // list is a JSON array that is being written.
 type list []byte
 
-func (l *list) add(value llm.Raw) {
+func (l *list) add(value llm.Raw) { l.next(); *l = append(*l, value...) }
+
+// next begins another item.
+func (l *list) next() {
 	if len(*l) == 0 {
 		*l = append(*l, '[')
 	} else {
 		*l = append(*l, ',')
 	}
-	*l = append(*l, value...)
 }
 
-func (l list) end() llm.Raw {
+func (l list) end() llm.Raw { return llm.Raw(l.close()) }
+
+// close returns the array as the bytes that were written.
+func (l list) close() []byte {
 	if len(l) == 0 {
-		return "[]"
+		return []byte("[]")
 	}
-	return llm.Raw(append(l, ']'))
+	return append(l, ']')
 }
 
 func quote(s string) llm.Raw { return llm.Raw(wire.AppendQuote(nil, s)) }

@@ -103,6 +103,23 @@ func (s *Scanner) Items() iter.Seq[int] {
 	return func(yield func(int) bool) { s.items(yield) }
 }
 
+// Picks are the members that [Pick] reads, by name.
+type Picks map[string]*Raw
+
+// Pick reads members of an object as slices of its text. It validates the syntax of the whole text.
+func Pick(text []byte, members Picks) error {
+	s := NewScanner(text)
+	if s.Kind() != '{' {
+		return &Error{Message: "not an object"}
+	}
+	for name := range s.Members() {
+		if to := members[string(Name(name))]; to != nil {
+			*to = s.Value()
+		}
+	}
+	return s.End()
+}
+
 // Rest returns the text that has not been read.
 func (s *Scanner) Rest() []byte { return s.b[s.i:] }
 
