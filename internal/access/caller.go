@@ -15,6 +15,7 @@ type Caller struct {
 	Concurrency int    // max open requests; 0: the gateway's limit
 
 	Key      string // id of the key; empty for keys of the configuration file
+	Person   string // name of the person whose account the key is; empty: it is none
 	Team     string
 	Org      string
 	Tenant   string          // whose data it may use: its organisation, or its key if that is in the file; empty without keys
@@ -29,6 +30,9 @@ func newCaller(r *Record) Caller {
 	c := Caller{ID: r.ID, Criticality: r.Criticality, Concurrency: int(r.Limit.Concurrency), Key: r.ID, Team: r.Team, Org: r.Org, Tenant: "org:" + r.Org, scope: r}
 	if c.Criticality == "" { // empty would allow any
 		c.Criticality = "normal"
+	}
+	if IsPerson(r.ID) {
+		c.Person = r.Name
 	}
 	c.Accounts = r.Accounts()
 	return c

@@ -101,6 +101,15 @@ type sumView struct {
 	Cost      string    `json:"cost" doc:"Dollars, as an exact decimal."`
 	Unpriced  int64     `json:"unpriced" doc:"Requests without a known cost, which cost does not include."`
 	Estimated int64     `json:"estimated" doc:"Requests whose tokens are estimated, because the provider did not report usage."`
+	Errors    int64     `json:"errors" doc:"Requests that failed, or were lost because a gateway died."`
+	Refused   int64     `json:"refused" doc:"Requests that the gateway refused."`
+	First     tokenTime `json:"first_token" doc:"Times to the first token of streams."`
+}
+
+type tokenTime struct {
+	P50   float64 `json:"p50" doc:"Seconds, interpolated between 0, 0.1, 0.25, 0.5, 1, 2, 5 and 10. What is longer counts as 10."`
+	P95   float64 `json:"p95"`
+	Count int64   `json:"count" doc:"Streams with a first token."`
 }
 
 func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView, error) {
@@ -134,6 +143,7 @@ func viewSum(s store.Sum) sumView {
 	v := sumView{
 		Org: s.Org, Team: s.Team, Key: s.Key, Model: s.Model, Target: s.Target,
 		Requests: s.Requests, Unpriced: s.Unknown, Estimated: s.Estimated, Tokens: viewTokens(s.Usage), Cost: s.Cost.Decimal(),
+		Errors: s.Errors, Refused: s.Refused, First: tokenTime{s.FirstToken.Quantile(0.5).Seconds(), s.FirstToken.Quantile(0.95).Seconds(), s.FirstToken.Count()},
 	}
 	if s.Start.Unix() > 0 {
 		v.Start = s.Start

@@ -108,6 +108,21 @@ func TestRequests(t *testing.T) {
 	if one.Org != "a" || one.Cost != "0.0000015" || one.Took != 1 || len(one.Attempts) != 2 || one.Attempts[0].Fault != "unavailable" || !one.Attempts[1].Charged || one.Attempts[0].Charged {
 		t.Errorf("%+v", one)
 	}
+	last := one.Attempts[1]
+	if *one.Person != (personView{"ka", "Ada a"}) || one.UserAgent != "curl/8" || one.Trace != "0af7" || one.Fidelity != "dropped" || !slices.Equal(one.Losses, []requestLoss{{"seed.unsupported", "seed"}}) || one.MoreLoss != 1 ||
+		one.Queue != 0.001 || one.FirstByte != 0.002 || one.Token != 0.3 || last.Connect != 0.001 || last.FirstByte != 0.002 || last.Token != 0.003 ||
+		*last.Prices != (pricesView{"0.1", "0", "0", "0.1", "0", "0"}) || one.Attempts[0].Prices != nil {
+		t.Errorf("%+v %+v", one, last)
+	}
+	for query, want := range map[string]int{"fidelity=dropped": 1, "fidelity=exact": 0, "person=Ada%20a": 1, "person=Ada": 0, "person=person_x": 0, "status=200": 1, "status=500": 0,
+		"min_cost=0.0000015": 1, "min_cost=0.000002": 0, "min_took=0.9": 1, "min_took=1.1": 0} {
+		if list := read[requestList](t, w.send(auditor, "GET", "/api/v1/requests?"+query, ""), 200); len(list.Requests) != want {
+			t.Errorf("%s: %+v", query, list)
+		}
+	}
+	for _, query := range []string{"fidelity=good", "status=1", "min_cost=1e3", "min_took=-1"} {
+		w.refusal(w.send(owner, "GET", "/api/v1/requests?"+query, ""), http.StatusUnprocessableEntity, "invalid")
+	}
 	w.refusal(w.send(auditor, "GET", "/api/v1/requests/"+requestOf("b"), ""), http.StatusNotFound, "not_found")
 
 	began := time.Now().Add(-time.Hour)

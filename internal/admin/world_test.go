@@ -145,7 +145,10 @@ func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 		w.append(org, []usage.Row{{
 			ID: requestOf(org), Node: "n", Org: org, Team: "t", Key: "k" + org, Began: time.Now().Add(-time.Minute), Took: time.Second,
 			Model: "m", Target: "up/model", Status: 200, Outcome: usage.Answered, Usage: llm.Usage{Input: 10, Output: 5}, Cost: new(usage.Money(1_500)),
-			Attempts: []usage.Attempt{{Target: "up/other", Status: 503, Fault: "unavailable"}, {Target: "up/model", Status: 200, Charged: true, Usage: llm.Usage{Input: 10, Output: 5}}},
+			Fidelity: "dropped", Losses: []usage.Loss{{Code: "seed.unsupported", Path: "seed"}}, MoreLosses: 1, Client: usage.Client{Person: "Ada " + org, Agent: "curl/8", Trace: "0af7"},
+			Queue: time.Millisecond, FirstByte: 2 * time.Millisecond, FirstToken: 300 * time.Millisecond,
+			Attempts: []usage.Attempt{{Target: "up/other", Status: 503, Fault: "unavailable"}, {Target: "up/model", Status: 200, Charged: true, Usage: llm.Usage{Input: 10, Output: 5},
+				Times: usage.Times{Connect: 1e6, FirstByte: 2e6, FirstToken: 3e6}, Rates: usage.Rates{Input: 100e6, Output: 100e6}}},
 		}})
 	}
 	return w

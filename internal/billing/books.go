@@ -44,6 +44,7 @@ type Request struct {
 	Stream         bool
 	Free           bool // no vendor charges for it, such as a token count
 	Sheddable      bool // it is rejected if the ledger is full
+	Client         usage.Client
 	Labels         usage.Labels
 }
 
@@ -101,7 +102,7 @@ func maxCost(p usage.Price, prompt, output int64) usage.Money {
 // row returns a new row with the properties of the request.
 func (b *Books) row(r *Request) usage.Row {
 	return usage.Row{ID: r.ID, Node: b.Node, Key: r.Key, Team: r.Team, Org: r.Org, Began: r.Began,
-		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream, Labels: r.Labels}
+		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream, Client: r.Client, Labels: r.Labels}
 }
 
 // openRow writes the start of the request to the ledger. If the ledger cannot be written, Unrecorded
@@ -110,7 +111,7 @@ func (b *Books) row(r *Request) usage.Row {
 func (a *Account) openRow(target string, price *usage.Price) (*spool.Entry, *llm.Error) {
 	b, r := a.books, &a.request
 	entry, err := b.Ledger.Begin(spool.Opening{ID: r.ID, Node: b.Node, Key: r.Key, Team: r.Team, Org: r.Org, Began: r.Began,
-		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream, Prompt: a.estimate.Prompt, Target: target, Price: price, Reserved: a.reserved, Labels: r.Labels})
+		Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Stream: r.Stream, Prompt: a.estimate.Prompt, Target: target, Price: price, Reserved: a.reserved, Client: r.Client, Labels: r.Labels})
 	if err == nil {
 		return entry, nil
 	}

@@ -3,6 +3,7 @@ package billing
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -23,11 +24,12 @@ type Attempt struct {
 	Early *llm.Usage
 	// Content reports whether the response is known to be not empty.
 	Content bool
+	usage.Times
 }
 
 // row returns the attempt as a ledger row has it.
 func (t *Attempt) row() usage.Attempt {
-	return usage.Attempt{Target: t.Target.Name, Began: t.Began, Took: time.Since(t.Began), Status: t.Status, Fault: t.Fault}
+	return usage.Attempt{Target: t.Target.Name, Began: t.Began, Took: time.Since(t.Began), Status: t.Status, Fault: t.Fault, Times: t.Times}
 }
 
 // Result describes how a request ended.
@@ -36,6 +38,9 @@ type Result struct {
 	Outcome usage.Outcome
 	Last    Attempt         // the last attempt; Began is zero if none was sent
 	Failed  []usage.Attempt // attempts that failed before the client received anything
+
+	Fidelity string // value of the Isogloss-Fidelity header
+	Losses   []llm.Loss
 }
 
 // Closed reports whether Charge was called, or whether there is nothing to charge.
@@ -73,7 +78,9 @@ func (a *Account) fill(row *usage.Row, r *Result) {
 	row.Took, row.Status, row.Outcome = time.Since(row.Began), r.Status, r.Outcome
 	row.Attempts = slices.Concat(a.parts.attempts, a.lost, r.Failed)
 	last := r.Last.row()
-	last.Usage, row.Estimated, last.Cost = usage.Charge(a.facts(&r.Last, r.Outcome))
+	facts := a.facts(&r.Last, r.Outcome)
+	last.Usage, row.Estimated, last.Cost = usage.Charge(facts)
+	last.Rates = facts.Price.RatesOf(last.Usage)
 	last.Charged = r.Outcome != usage.Failed || a.sent > a.parts.sent
 	row.Usage, row.Cost = last.Usage, last.Cost
 	if !last.Began.IsZero() {
@@ -83,6 +90,27 @@ func (a *Account) fill(row *usage.Row, r *Result) {
 		}
 	}
 	a.parts.addTo(row)
+	row.Fidelity, _, _ = strings.Cut(r.Fidelity, ";")
+	row.SetLosses(r.Losses)
+	setTimes(row, last.Began)
+}
+
+// setTimes sets the times of a row from those of its attempts. The first byte is that of the attempt that
+// began at last.
+func setTimes(row *usage.Row, last time.Time) {
+	for i := range row.Attempts {
+		t := &row.Attempts[i]
+		began := max(0, t.Began.Sub(row.Began))
+		if i == 0 || began < row.Queue {
+			row.Queue = began
+		}
+		if t.FirstByte > 0 && t.Began.Equal(last) {
+			row.FirstByte = began + t.FirstByte
+		}
+		if token := began + t.FirstToken; t.FirstToken > 0 && (row.FirstToken == 0 || token < row.FirstToken) {
+			row.FirstToken = token
+		}
+	}
 }
 
 // addLast adds the last attempt to the row, unless it is one of the failed attempts
@@ -97,7 +125,7 @@ func addLast(row *usage.Row, last usage.Attempt) {
 	if t.Fault == "" {
 		t.Fault = last.Fault
 	}
-	t.Usage, t.Cost, t.Charged = last.Usage, last.Cost, last.Charged
+	t.Usage, t.Cost, t.Charged, t.Rates = last.Usage, last.Cost, last.Charged, last.Rates
 }
 
 // facts returns the facts by which an attempt is charged, without the parts that other
@@ -139,7 +167,7 @@ func (a *Account) AddLost(t Attempt) {
 		row.Usage = *t.Early
 		if p := a.price(t.Target); p != nil {
 			if cost, err := p.Cost(row.Usage); err == nil {
-				row.Cost = &cost
+				row.Cost, row.Rates = &cost, p.RatesOf(row.Usage)
 			}
 		}
 	}

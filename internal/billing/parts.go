@@ -25,7 +25,9 @@ func (a *Account) EndPart(t Attempt) {
 	row := t.row()
 	row.Charged = true
 	var estimated bool
-	row.Usage, estimated, row.Cost = usage.Charge(a.facts(&t, usage.Failed))
+	facts := a.facts(&t, usage.Failed)
+	row.Usage, estimated, row.Cost = usage.Charge(facts)
+	row.Rates = facts.Price.RatesOf(row.Usage)
 	a.parts.attempts = append(a.parts.attempts, row)
 	a.parts.estimated = a.parts.estimated || estimated
 	a.parts.sent, a.parts.reported = a.sent, t.Reported

@@ -4,12 +4,47 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/upstream"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // Exact is the fidelity of a response without losses.
 const Exact = "exact"
+
+// FidelityIn returns the value of the Isogloss-Fidelity header of a prepared call. It is Exact without one.
+func FidelityIn(p Prepared) string {
+	if p == nil {
+		return Exact
+	}
+	return p.Fidelity()
+}
+
+// LossesIn returns the losses of a prepared call, which may be nil.
+func LossesIn(p Prepared) []llm.Loss {
+	if p == nil {
+		return nil
+	}
+	return p.Losses()
+}
+
+// TimesOf returns the times of an attempt after it was sent. token is when the client got the first
+// content, or zero.
+func TimesOf(trip *upstream.RoundTrip, sent, token time.Time) (t usage.Times) {
+	if trip == nil || sent.IsZero() {
+		return t
+	}
+	t.Connect = trip.Connected()
+	if !trip.HeadersAt.IsZero() {
+		t.FirstByte = trip.HeadersAt.Sub(sent)
+	}
+	if !token.IsZero() {
+		t.FirstToken = max(0, token.Sub(sent))
+	}
+	return t
+}
 
 // FidelityOf returns the value of the Isogloss-Fidelity header for the given losses.
 func FidelityOf(losses []llm.Loss) string {

@@ -158,6 +158,14 @@ func (x *Exchange) Token(t time.Time) {
 	x.last = t
 }
 
+// Trace returns the id of the exchange's trace; empty if it is not recorded.
+func (x *Exchange) Trace() string {
+	if x.span == nil || !x.span.SpanContext().IsSampled() {
+		return ""
+	}
+	return x.span.SpanContext().TraceID().String()
+}
+
 // Began returns when the request arrived.
 func (x *Exchange) Began() time.Time { return x.start }
 

@@ -47,12 +47,7 @@ func (a *attempt) status() int {
 }
 
 // fidelity returns the value of the Isogloss-Fidelity header.
-func (a *attempt) fidelity() string {
-	if a.prepared == nil {
-		return exchange.Exact
-	}
-	return a.prepared.Fidelity()
-}
+func (a *attempt) fidelity() string { return exchange.FidelityIn(a.prepared) }
 
 // summary returns the id, model, finish reason and usage of the response.
 func (a *attempt) summary() protocol.Summary {

@@ -132,7 +132,7 @@ func (q *request) settleHedge(first, winner, loser *attempt, err *llm.Error) {
 
 // addLost adds an attempt that lost the race, or failed in it, to the account.
 func (q *request) addLost(a *attempt, err *llm.Error) {
-	lost := billing.Attempt{Target: exchange.Billed(&a.target.Target), Began: a.sentAt, Status: a.status(), Fault: billing.FaultOf(err), Early: a.early}
+	lost := billing.Attempt{Target: exchange.Billed(&a.target.Target), Began: a.sentAt, Status: a.status(), Fault: billing.FaultOf(err), Early: a.early, Times: exchange.TimesOf(a.trip, a.sentAt, time.Time{})}
 	if err == nil {
 		lost.Fault = "hedge_lost"
 	}

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 
 	"github.com/isogloss-gateway/isogloss/internal/billing"
+	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/replay"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -78,6 +79,7 @@ func (q *request) billingRequest() billing.Request {
 		Endpoint: q.Call.Name, Dialect: string(q.Call.Dialect.Name), Free: q.Call.Operation == protocol.CountTokens, Sheddable: q.class == limit.Sheddable}
 	if q.state.Books.Ledger != nil {
 		r.Labels, q.Record.IgnoredTags = q.Call.Labels(&q.state.Books.Labels)
+		r.Client = usage.Client{Person: q.caller.Person, Agent: usage.BoundAgent(q.Call.Client.UserAgent()), Trace: q.Record.Trace()}
 	}
 	if q.route != nil {
 		r.Model, r.Stream = q.route.Name, q.Call.Body.Stream
@@ -92,10 +94,10 @@ func (q *request) Charge() {
 	if q.Account.Closed() {
 		return
 	}
-	result := billing.Result{Status: q.status(), Outcome: q.outcome(), Last: q.billedAttempt(q.Record.Err)}
+	result := billing.Result{Status: q.status(), Outcome: q.outcome(), Last: q.billedAttempt(q.Record.Err), Fidelity: q.attempt.fidelity(), Losses: exchange.LossesIn(q.attempt.prepared)}
 	for _, f := range q.failed {
 		if !f.sentAt.IsZero() {
-			result.Failed = append(result.Failed, usage.Attempt{Target: f.target, Began: f.sentAt, Took: f.took, Status: f.status, Fault: f.reason})
+			result.Failed = append(result.Failed, usage.Attempt{Target: f.target, Began: f.sentAt, Took: f.took, Status: f.status, Fault: f.reason, Times: f.times})
 		}
 	}
 	q.Record.Cost = (*int64)(q.Account.Charge(result))
@@ -105,6 +107,7 @@ func (q *request) Charge() {
 func (q *request) billedAttempt(err *llm.Error) billing.Attempt {
 	a := q.attempt
 	b := billing.Attempt{Target: billing.Target{Name: q.Record.Target}, Began: a.sentAt, Status: q.Record.UpstreamStatus, Fault: billing.FaultOf(err), Reported: a.summary().Usage, Early: a.early,
+		Times:   exchange.TimesOf(a.trip, a.sentAt, q.Record.FirstToken()),
 		Content: a.summary().Content || !q.Call.Generates()}
 	if a.target != nil && q.route != nil {
 		b.Target = q.Call.BilledAs(&a.target.Target, a.summary().Model)

@@ -15,6 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/health"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/upstream"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -30,6 +31,7 @@ type failedAttempt struct {
 	sentAt         time.Time // zero if the attempt was not sent
 	took           time.Duration
 	status         int // the upstream's status; 0 without a response
+	times          usage.Times
 }
 
 // serve tries the candidates in order until one responds. If all fail, the client gets
@@ -319,7 +321,7 @@ func (q *request) fail(c *candidate, err *llm.Error) {
 	if status := q.attempt.status(); status >= http.StatusMultipleChoices {
 		reason = strconv.Itoa(status)
 	}
-	f := failedAttempt{target: c.String(), reason: reason, pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.Record.UpstreamStatus}
+	f := failedAttempt{target: c.String(), reason: reason, pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.Record.UpstreamStatus, times: exchange.TimesOf(q.attempt.trip, q.attempt.sentAt, q.Record.FirstToken())}
 	if !f.sentAt.IsZero() {
 		f.took = time.Since(f.sentAt)
 	}

@@ -321,7 +321,7 @@ func (o *orphan) remove() {
 // lostRow returns the row of a request that had not ended when its process died.
 func (b *begun) lostRow(delivered int64, died time.Time) usage.Row {
 	r := usage.Row{ID: b.ID, Node: b.Node, Key: b.Key, Team: b.Team, Org: b.Org, Began: b.Began, Took: max(0, died.Sub(b.Began)),
-		Endpoint: b.Endpoint, Dialect: b.Dialect, Model: b.Model, Target: b.Target, Stream: b.Stream, Outcome: usage.Lost, Labels: b.Labels}
+		Endpoint: b.Endpoint, Dialect: b.Dialect, Model: b.Model, Target: b.Target, Stream: b.Stream, Outcome: usage.Lost, Client: b.Client, Labels: b.Labels}
 	r.Usage, r.Estimated, r.Cost = usage.Charge(usage.Facts{Outcome: usage.Lost, Prompt: b.Prompt, Delivered: delivered, Price: b.Price})
 	return r
 }

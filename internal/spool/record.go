@@ -96,6 +96,26 @@ func (e *encoder) opening(o *Opening) {
 	}
 	e.int(16, int64(o.Reserved))
 	e.labels(fieldOpeningUser, &o.Labels)
+	e.client(fieldOpeningClient, &o.Client)
+}
+
+// client uses three field numbers from n.
+func (e *encoder) client(n protowire.Number, c *usage.Client) {
+	e.text(n, c.Person)
+	e.text(n+1, c.Agent)
+	e.text(n+2, c.Trace)
+}
+
+// decodeClient sets one of the three texts of a client.
+func decodeClient(c *usage.Client, n protowire.Number, text []byte) {
+	switch n {
+	case 0:
+		c.Person = string(text)
+	case 1:
+		c.Agent = string(text)
+	case 2:
+		c.Trace = string(text)
+	}
 }
 
 // labels uses two field numbers from n: the end user and the tags.
@@ -134,6 +154,22 @@ const (
 const (
 	fieldOpeningUser protowire.Number = 17 // and 18
 	fieldRowUser     protowire.Number = 27 // and 28
+)
+
+// Fields of the client of an opening and of a row.
+const (
+	fieldOpeningClient protowire.Number = 19 // to 21
+	fieldRowClient     protowire.Number = 29 // to 31
+)
+
+// Fields of a row: how the response came about.
+const (
+	fieldFidelity   protowire.Number = 32
+	fieldLoss       protowire.Number = 33
+	fieldMoreLosses protowire.Number = 34
+	fieldQueue      protowire.Number = 35
+	fieldFirstByte  protowire.Number = 36
+	fieldFirstToken protowire.Number = 37
 )
 
 // Fields of a row that the spool adds.
@@ -218,6 +254,18 @@ func (e *encoder) row(r *usage.Row) {
 		e.group(22, func(e *encoder) { e.attempt(&r.Attempts[i]) })
 	}
 	e.labels(fieldRowUser, &r.Labels)
+	e.client(fieldRowClient, &r.Client)
+	e.text(fieldFidelity, r.Fidelity)
+	for i := range r.Losses {
+		e.group(fieldLoss, func(e *encoder) {
+			e.text(1, r.Losses[i].Code)
+			e.text(2, r.Losses[i].Path)
+		})
+	}
+	e.int(fieldMoreLosses, int64(r.MoreLosses))
+	e.int(fieldQueue, int64(r.Queue))
+	e.int(fieldFirstByte, int64(r.FirstByte))
+	e.int(fieldFirstToken, int64(r.FirstToken))
 }
 
 func (e *encoder) attempt(a *usage.Attempt) {
@@ -229,6 +277,15 @@ func (e *encoder) attempt(a *usage.Attempt) {
 	e.usage(6, a.Usage)
 	e.money(11, a.Cost)
 	e.flag(12, a.Charged)
+	e.int(13, int64(a.Connect))
+	e.int(14, int64(a.FirstByte))
+	e.int(15, int64(a.FirstToken))
+	e.int(16, int64(a.Rates.Input))
+	e.int(17, int64(a.Rates.CacheRead))
+	e.int(18, int64(a.Rates.CacheWrite))
+	e.int(19, int64(a.Rates.Output))
+	e.int(20, int64(a.Rates.Reasoning))
+	e.int(21, int64(a.Rates.Request))
 }
 
 // field is a decoded field. Only the part of its type is set.
@@ -341,6 +398,8 @@ func decodeBegun(b []byte) (o begun, err error) {
 			o.User = string(f.text)
 		case fieldOpeningUser + 1:
 			o.Tags, err = decodeTag(o.Tags, f.text)
+		case fieldOpeningClient, fieldOpeningClient + 1, fieldOpeningClient + 2:
+			decodeClient(&o.Client, f.n-fieldOpeningClient, f.text)
 		}
 		return err
 	})
@@ -436,6 +495,8 @@ func decodeRow(b []byte) (r ended, err error) {
 			r.User = string(f.text)
 		case fieldRowUser + 1:
 			r.Tags, err = decodeTag(r.Tags, f.text)
+		default:
+			err = decodeResponse(&r.Row, &f)
 		}
 		return err
 	})
@@ -443,6 +504,29 @@ func decodeRow(b []byte) (r ended, err error) {
 		err = errRecord
 	}
 	return r, err
+}
+
+// decodeResponse sets what a row says of its client and its response.
+func decodeResponse(r *usage.Row, f *field) (err error) {
+	switch f.n {
+	case fieldRowClient, fieldRowClient + 1, fieldRowClient + 2:
+		decodeClient(&r.Client, f.n-fieldRowClient, f.text)
+	case fieldFidelity:
+		r.Fidelity = string(f.text)
+	case fieldLoss:
+		var pair []usage.Tag
+		pair, err = decodeTag(nil, f.text)
+		r.Losses = append(r.Losses, usage.Loss{Code: pair[0].Key, Path: pair[0].Value})
+	case fieldMoreLosses:
+		r.MoreLosses = int(f.int)
+	case fieldQueue:
+		r.Queue = time.Duration(f.int)
+	case fieldFirstByte:
+		r.FirstByte = time.Duration(f.int)
+	case fieldFirstToken:
+		r.FirstToken = time.Duration(f.int)
+	}
+	return err
 }
 
 func decodeAttempt(a *usage.Attempt, b []byte) error {
@@ -464,7 +548,33 @@ func decodeAttempt(a *usage.Attempt, b []byte) error {
 			a.Cost = f.money()
 		case 12:
 			a.Charged = f.int != 0
+		default:
+			decodeTimes(a, &f)
 		}
 		return nil
 	})
+}
+
+// decodeTimes sets the times and the rates of an attempt.
+func decodeTimes(a *usage.Attempt, f *field) {
+	switch f.n {
+	case 13:
+		a.Connect = time.Duration(f.int)
+	case 14:
+		a.FirstByte = time.Duration(f.int)
+	case 15:
+		a.FirstToken = time.Duration(f.int)
+	case 16:
+		a.Rates.Input = usage.Rate(f.int)
+	case 17:
+		a.Rates.CacheRead = usage.Rate(f.int)
+	case 18:
+		a.Rates.CacheWrite = usage.Rate(f.int)
+	case 19:
+		a.Rates.Output = usage.Rate(f.int)
+	case 20:
+		a.Rates.Reasoning = usage.Rate(f.int)
+	case 21:
+		a.Rates.Request = usage.Money(f.int)
+	}
 }

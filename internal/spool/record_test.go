@@ -13,7 +13,7 @@ import (
 func sampleOpening(id string) Opening {
 	long := usage.Price{Input: 5, Output: 6}
 	return Opening{ID: id, Node: "gw-1", Key: "k1", Team: "t", Org: "o", Began: time.Unix(1_700_000_000, 123).UTC(), Endpoint: "chat_completions",
-		Dialect: "openai-chat", Model: "fast", Target: "openai/gpt-5", Stream: true, Prompt: 10,
+		Dialect: "openai-chat", Model: "fast", Target: "openai/gpt-5", Stream: true, Prompt: 10, Client: usage.Client{Person: "Ada", Agent: "curl/8", Trace: "0af7"},
 		Price: &usage.Price{Input: 1e9, CacheRead: 2, CacheWrite: 3, Output: 1e10, Reasoning: 4, Request: 7, Context: 8, Above: 9, Long: &long, Ceiling: true}}
 }
 
@@ -23,9 +23,12 @@ func sampleRow(id string) usage.Row {
 	return usage.Row{ID: id, Node: "gw-1", Key: "k1", Team: "t", Org: "o", Began: began, Took: 3 * time.Second, Endpoint: "chat_completions",
 		Dialect: "openai-chat", Model: "fast", Target: "openai/gpt-5", Stream: true, Status: 200, Outcome: usage.Answered,
 		Usage: llm.Usage{Input: 1, CacheRead: 2, CacheWrite: 3, Output: 4, Reasoning: 5}, Estimated: true, Cost: &cost,
+		Fidelity: "dropped", Losses: []usage.Loss{{Code: "seed.unsupported", Path: "seed"}, {Code: "x", Path: "y"}}, MoreLosses: 3,
+		Queue: 1, FirstByte: 2, FirstToken: 3, Client: usage.Client{Person: "Ada", Agent: "curl/8", Trace: "0af7"},
 		Attempts: []usage.Attempt{
 			{Target: "a/b", Began: began, Took: time.Second, Status: 500, Fault: "unavailable", Cost: &none},
-			{Target: "openai/gpt-5", Began: began, Took: time.Second, Status: 200, Usage: llm.Usage{Input: 1, CacheRead: 2, CacheWrite: 3, Output: 4, Reasoning: 5}, Cost: &cost, Charged: true},
+			{Target: "openai/gpt-5", Began: began, Took: time.Second, Status: 200, Usage: llm.Usage{Input: 1, CacheRead: 2, CacheWrite: 3, Output: 4, Reasoning: 5}, Cost: &cost, Charged: true,
+				Times: usage.Times{Connect: 4, FirstByte: 5, FirstToken: 6}, Rates: usage.Rates{Input: 7, CacheRead: 8, CacheWrite: 9, Output: 10, Reasoning: 11, Request: 12}},
 		}}
 }
 
@@ -58,7 +61,7 @@ func TestRecordsComeBack(t *testing.T) {
 
 // TestRecordsHaveEveryField fails when a struct has a field that its record lacks.
 func TestRecordsHaveEveryField(t *testing.T) {
-	for typ, fields := range map[reflect.Type]int{reflect.TypeFor[llm.Usage](): 5, reflect.TypeFor[usage.Row](): 19, reflect.TypeFor[usage.Labels](): 2, reflect.TypeFor[usage.Tag](): 2, reflect.TypeFor[usage.Attempt](): 8, reflect.TypeFor[Opening](): 15, reflect.TypeFor[usage.Price](): 10} {
+	for typ, fields := range map[reflect.Type]int{reflect.TypeFor[llm.Usage](): 5, reflect.TypeFor[usage.Row](): 26, reflect.TypeFor[usage.Client](): 3, reflect.TypeFor[usage.Loss](): 2, reflect.TypeFor[usage.Times](): 3, reflect.TypeFor[usage.Rates](): 6, reflect.TypeFor[usage.Labels](): 2, reflect.TypeFor[usage.Tag](): 2, reflect.TypeFor[usage.Attempt](): 10, reflect.TypeFor[Opening](): 16, reflect.TypeFor[usage.Price](): 10} {
 		if typ.NumField() != fields {
 			t.Errorf("%v has %d fields and its record %d", typ, typ.NumField(), fields)
 		}

@@ -59,6 +59,7 @@ type Opening struct {
 	Prompt   int64        // estimated tokens of the prompt
 	Price    *usage.Price // of Target; nil: unknown
 	Reserved usage.Money  // from the budgets of its accounts
+	usage.Client
 	usage.Labels
 }
 

@@ -76,12 +76,12 @@ func TestAlertsAreWrittenOnce(t *testing.T) {
 				for first := 0; first < rows; first += 8 {
 					b := usage.Batch{Log: log, After: int64(first), To: int64(first + 8)}
 					for i := range 8 { // half of the rows come from both nodes, as after an adoption
-						id := fmt.Sprint(n, "-", first+i)
+						// Its other rows are in other hours than those of the other node's batch.
+						id, hour := fmt.Sprint(n, "-", first+i), first/8+n
 						if i%2 == 0 {
-							id = fmt.Sprint("both-", first+i)
+							id, hour = fmt.Sprint("both-", first+i), first/8
 						}
-						// The rows of a batch are in other hours than those of the other node's.
-						b.Rows = append(b.Rows, spender(id, now.Add(-time.Duration(1+(first/8+n)%5)*time.Hour), cost))
+						b.Rows = append(b.Rows, spender(id, now.Add(-time.Duration(1+hour%5)*time.Hour), cost))
 					}
 					for range 2 { // the reply to the first was lost
 						if have, err := nodes[n].Append(t.Context(), b); err != nil || have != b.To {

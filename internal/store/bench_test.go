@@ -130,7 +130,7 @@ func logSizes(b *testing.B, s *Store) {
 			err := row(&name, &table, &indexes)
 			b.Logf("%s: %d bytes, indexes %d", name, table, indexes)
 			return err
-		}, `SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class WHERE relname IN ('requests', 'attempts', 'spent', 'spent_minutes', 'hours')`)
+		}, `SELECT relname, pg_table_size(oid), pg_indexes_size(oid) FROM pg_class WHERE relname IN ('requests', 'labels', 'spent', 'spent_minutes', 'hours')`)
 	}))
 }
 

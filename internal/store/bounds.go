@@ -20,7 +20,7 @@ const (
 )
 
 func boundRow(r usage.Row) usage.Row {
-	for _, text := range []*string{&r.ID, &r.Node, &r.Key, &r.Team, &r.Org, &r.Endpoint, &r.Dialect, &r.Model, &r.Target} {
+	for _, text := range []*string{&r.ID, &r.Node, &r.Key, &r.Team, &r.Org, &r.Endpoint, &r.Dialect, &r.Model, &r.Target, &r.Person, &r.Trace, &r.Fidelity} {
 		*text = bound(*text)
 	}
 	r.Outcome = usage.Outcome(bound(string(r.Outcome)))
@@ -28,15 +28,27 @@ func boundRow(r usage.Row) usage.Row {
 	r.Status = clamp(r.Status, 999)
 	r.Usage, r.Cost = boundUsage(r.Usage), boundMoney(r.Cost)
 	r.Labels = usage.BoundLabels(r.Labels)
+	r.Agent, r.MoreLosses = usage.BoundAgent(r.Agent), clamp(r.MoreLosses, maxTokens)
+	r.Losses = slices.Clone(r.Losses[:min(len(r.Losses), usage.MaxLosses)])
+	for i := range r.Losses {
+		r.Losses[i] = usage.Loss{Code: bound(r.Losses[i].Code), Path: bound(r.Losses[i].Path)}
+	}
+	boundTimes(&r.Queue, &r.FirstByte, &r.FirstToken)
 	r.Attempts = slices.Clone(r.Attempts[:min(len(r.Attempts), maxAttempts)])
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		a.Target, a.Fault = bound(a.Target), bound(a.Fault)
-		a.Took = clamp(a.Took, maxDuration)
+		boundTimes(&a.Took, &a.Connect, &a.FirstByte, &a.FirstToken)
 		a.Status = clamp(a.Status, 999)
 		a.Usage, a.Cost = boundUsage(a.Usage), boundMoney(a.Cost)
 	}
 	return r
+}
+
+func boundTimes(times ...*time.Duration) {
+	for _, t := range times {
+		*t = clamp(*t, maxDuration)
+	}
 }
 
 func boundUsage(u llm.Usage) llm.Usage {

@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"time"
 
@@ -21,10 +19,9 @@ func (s *Store) Append(ctx context.Context, b usage.Batch) (have int64, err erro
 		return 0, err
 	}
 	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
-		err := c.Row(ctx, `SELECT position FROM logs WHERE log = $1`, b.Log)(&have)
-		if errors.Is(err, sql.ErrNoRows) {
-			have, err = 0, nil
-		}
+		// The row of the log is locked first, so that the rows of a position come once.
+		err := c.Row(ctx, `INSERT INTO logs (log, position, seen, finished) VALUES ($1, 0, $2, 0)
+			ON CONFLICT (log) DO UPDATE SET seen = excluded.seen, finished = 0 RETURNING position`, b.Log, time.Now().UnixNano())(&have)
 		if err != nil || have < b.After || have >= b.To {
 			return err
 		}
@@ -35,8 +32,7 @@ func (s *Store) Append(ctx context.Context, b usage.Batch) (have int64, err erro
 		if err := s.raiseAlerts(ctx, c, rows); err != nil {
 			return err
 		}
-		return c.Exec(ctx, `INSERT INTO logs (log, position, seen, finished) VALUES ($1, $2, $3, 0)
-			ON CONFLICT (log) DO UPDATE SET position = excluded.position, seen = excluded.seen, finished = 0`, b.Log, b.To, time.Now().UnixNano())
+		return c.Exec(ctx, `UPDATE logs SET position = $1 WHERE log = $2`, b.To, b.Log)
 	})
 	return have, err
 }
@@ -66,7 +62,7 @@ func (s *Store) Finish(ctx context.Context, log string) error {
 	})
 }
 
-// distinct bounds rows and sorts them by id. All transactions lock in the same order, which avoids
+// distinct bounds rows and sorts them by time and id. All transactions lock in the same order, which avoids
 // deadlocks.
 func distinct(rows []usage.Row) ([]usage.Row, error) {
 	list := make([]usage.Row, len(rows))
@@ -76,31 +72,22 @@ func distinct(rows []usage.Row) ([]usage.Row, error) {
 		}
 		list[i] = boundRow(r)
 	}
-	slices.SortStableFunc(list, func(a, b usage.Row) int { return cmp.Compare(a.ID, b.ID) })
-	return slices.CompactFunc(list, func(a, b usage.Row) bool { return a.ID == b.ID }), nil
+	slices.SortStableFunc(list, func(a, b usage.Row) int { return cmp.Or(a.Began.Compare(b.Began), cmp.Compare(a.ID, b.ID)) })
+	return slices.CompactFunc(list, func(a, b usage.Row) bool { return a.ID == b.ID && a.Began.Equal(b.Began) }), nil
 }
 
 const rowColumns = `id, began, took, input, cache_read, cache_write, output, reasoning, cost, status, stream, estimated,
-	node, key_id, team, org, endpoint, dialect, model, target, outcome`
+	node, key_id, person, team, org, endpoint, dialect, model, target, outcome, fidelity, detail`
 
 // appendRows counts only rows that were inserted: another node may have sent the same rows
 // concurrently.
 func appendRows(ctx context.Context, c db.Conn, log string, rows []usage.Row) error {
 	added := make(map[string]bool, len(rows))
-	in := db.Insert{Head: `INSERT INTO requests (` + rowColumns + `) VALUES `, Tail: ` ON CONFLICT (id) DO NOTHING`, Inserted: func(id string) { added[id] = true }}
-	for _, r := range rows {
-		in.Rows = append(in.Rows, []any{r.ID, nanos(r.Began), int64(r.Took),
-			r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,
-			r.Node, r.Key, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome)})
-	}
-	if err := in.Run(ctx, c); err != nil {
+	if err := insertRows(ctx, c, rows, func(id string) { added[id] = true }); err != nil {
 		return err
 	}
 	if len(added) < len(rows) { // rare, and rows are large
 		rows = slices.DeleteFunc(slices.Clone(rows), func(r usage.Row) bool { return !added[r.ID] })
-	}
-	if err := appendAttempts(ctx, c, rows); err != nil {
-		return err
 	}
 	if err := appendLabels(ctx, c, rows); err != nil {
 		return err
@@ -108,15 +95,14 @@ func appendRows(ctx context.Context, c db.Conn, log string, rows []usage.Row) er
 	return addSums(ctx, c, log, rows) // last, because busy accounts contend for its locks
 }
 
-const attemptColumns = `request_id, n, began, took, input, cache_read, cache_write, output, reasoning, cost, status, charged, target, fault`
-
-func appendAttempts(ctx context.Context, c db.Conn, rows []usage.Row) error {
-	in := db.Insert{Head: `INSERT INTO attempts (` + attemptColumns + `) VALUES `}
-	for _, r := range rows {
-		for n, a := range r.Attempts {
-			in.Rows = append(in.Rows, []any{r.ID, int64(n), nanos(a.Began), int64(a.Took),
-				a.Usage.Input, a.Usage.CacheRead, a.Usage.CacheWrite, a.Usage.Output, a.Usage.Reasoning, moneyArg(a.Cost), int64(a.Status), a.Charged, a.Target, a.Fault})
-		}
+// insertRows inserts rows that are new. It calls inserted, which may be nil, with the ids of these.
+func insertRows(ctx context.Context, c db.Conn, rows []usage.Row, inserted func(id string)) error {
+	in := db.Insert{Head: `INSERT INTO requests (` + rowColumns + `) VALUES `, Tail: ` ON CONFLICT (began, id) DO NOTHING`, Inserted: inserted}
+	for i := range rows {
+		r := &rows[i]
+		in.Rows = append(in.Rows, []any{r.ID, nanos(r.Began), int64(r.Took),
+			r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,
+			r.Node, r.Key, r.Person, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome), r.Fidelity, encodeDetail(r)})
 	}
 	return in.Run(ctx, c)
 }

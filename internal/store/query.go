@@ -130,8 +130,11 @@ type Sum struct {
 	Requests                      int64
 	Unknown                       int64 // requests with unknown cost, not included in Cost
 	Estimated                     int64 // requests with estimated tokens
+	Errors                        int64 // requests that failed or were lost
+	Refused                       int64 // requests that the gateway refused
 	Usage                         llm.Usage
 	Cost                          usage.Money
+	FirstToken                    usage.Histogram // times to the first token of streams
 }
 
 // maxGroups bounds the size of a result.
@@ -155,7 +158,7 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) (sums []Sum, err error)
 	w.AddIf(q.Key != "", "key_id = ", q.Key)
 	w.AddIf(q.Model != "", "model = ", q.Model)
 	w.AddIf(q.Target != "", "target = ", q.Target)
-	query := `SELECT ` + strings.Join(append(slices.Clone(by), sumColumns), ", ") + ` FROM ` + sumsFrom(&w, l)
+	query := `SELECT ` + strings.Join(append(slices.Clone(by), sumColumns()...), ", ") + ` FROM ` + sumsFrom(&w, l)
 	if len(by) > 0 {
 		list := strings.Join(by, ", ")
 		query += ` GROUP BY ` + list + ` HAVING sum(requests) > 0 ORDER BY ` + list + ` LIMIT ` + w.Arg(int64(maxGroups+1))
@@ -206,7 +209,8 @@ func sumsFrom(w *db.Where, l labels.Label) string {
 		w.Add("value = ", l.Value)
 		return `label_hours` + w.Text()
 	}
-	const groups, counts = `SELECT org, hour, team, key_id, model, target, `, `requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost`
+	const groups = `SELECT org, hour, team, key_id, model, target, `
+	counts := strings.Join(countColumns[:], ", ")
 	return `(` + groups + `value, ` + counts + ` FROM label_hours` + w.Text() +
 		` UNION ALL ` + groups + `'', ` + counts + ` FROM hours` + all +
 		` UNION ALL ` + groups + `'', -` + strings.ReplaceAll(counts, ", ", ", -") + ` FROM label_hours` + w.Text() + `) parts`
@@ -234,9 +238,13 @@ func columnsOf(groups []Group) (columns []string, err error) {
 	return columns, nil
 }
 
-const sumColumns = `CAST(COALESCE(sum(requests), 0) AS BIGINT), CAST(COALESCE(sum(unknown), 0) AS BIGINT), CAST(COALESCE(sum(estimated), 0) AS BIGINT),
-	CAST(COALESCE(sum(input), 0) AS BIGINT), CAST(COALESCE(sum(cache_read), 0) AS BIGINT), CAST(COALESCE(sum(cache_write), 0) AS BIGINT),
-	CAST(COALESCE(sum(output), 0) AS BIGINT), CAST(COALESCE(sum(reasoning), 0) AS BIGINT), CAST(COALESCE(sum(cost), 0) AS BIGINT)`
+// sumColumns returns the sums of the counts.
+func sumColumns() (list []string) {
+	for _, name := range countColumns {
+		list = append(list, `CAST(COALESCE(sum(`+name+`), 0) AS BIGINT)`)
+	}
+	return list
+}
 
 func scanSum(row db.Scan, by []string) (s Sum, err error) {
 	var hour, day int64
@@ -246,7 +254,10 @@ func scanSum(row db.Scan, by []string) (s Sum, err error) {
 		dest = append(dest, fields[column])
 	}
 	dest = append(dest, &s.Requests, &s.Unknown, &s.Estimated,
-		&s.Usage.Input, &s.Usage.CacheRead, &s.Usage.CacheWrite, &s.Usage.Output, &s.Usage.Reasoning, &s.Cost)
+		&s.Usage.Input, &s.Usage.CacheRead, &s.Usage.CacheWrite, &s.Usage.Output, &s.Usage.Reasoning, &s.Cost, &s.Errors, &s.Refused)
+	for i := range s.FirstToken {
+		dest = append(dest, &s.FirstToken[i])
+	}
 	err = row(dest...)
 	s.Start = fromNanos((hour + 24*day) * int64(time.Hour))
 	return s, err

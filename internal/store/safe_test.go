@@ -174,7 +174,7 @@ func TestGrants(t *testing.T) {
 		t.Error(v, err)
 	}
 	for _, statement := range []string{
-		`DELETE FROM keys`, `DELETE FROM requests`, `UPDATE requests SET cost = 0`, `UPDATE attempts SET cost = 0`, `UPDATE labels SET value = 'x'`, `DELETE FROM label_values`, `UPDATE audit SET actor = 'x'`, `DELETE FROM audit`,
+		`DELETE FROM keys`, `DELETE FROM requests`, `UPDATE requests SET cost = 0`, `UPDATE labels SET value = 'x'`, `DELETE FROM label_values`, `UPDATE audit SET actor = 'x'`, `DELETE FROM audit`,
 		`DROP TABLE audit`, `INSERT INTO schema_steps VALUES (9, 'x', 0)`, `CREATE TABLE x (y TEXT)`,
 	} {
 		if err := execute(bg(), s, statement); err == nil {

@@ -31,6 +31,8 @@ type sums struct {
 	requests, unknown, estimated int64
 	usage                        llm.Usage
 	cost                         int64
+	errors, refused              int64
+	firstToken                   usage.Histogram
 }
 
 func (t *sums) add(r *usage.Row) {
@@ -43,6 +45,13 @@ func (t *sums) add(r *usage.Row) {
 	if r.Estimated {
 		t.estimated++
 	}
+	switch r.Outcome {
+	case usage.Failed, usage.Lost:
+		t.errors++
+	case usage.Refused:
+		t.refused++
+	}
+	t.firstToken.Add(r.FirstToken)
 	t.usage.Input += r.Usage.Input
 	t.usage.CacheRead += r.Usage.CacheRead
 	t.usage.CacheWrite += r.Usage.CacheWrite
@@ -94,14 +103,25 @@ func sumsOf[K comparable](m map[K]*sums, k K) *sums {
 	return m[k]
 }
 
-func addHours(ctx context.Context, c db.Conn, sums map[hoursKey]*sums) error {
-	in := db.Insert{
-		Head: `INSERT INTO hours (org, hour, team, key_id, model, target, requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost) VALUES `,
-		Tail: ` ON CONFLICT (org, hour, team, key_id, model, target) DO UPDATE SET requests = hours.requests + excluded.requests,
-			unknown = hours.unknown + excluded.unknown, estimated = hours.estimated + excluded.estimated,
-			input = hours.input + excluded.input, cache_read = hours.cache_read + excluded.cache_read, cache_write = hours.cache_write + excluded.cache_write,
-			output = hours.output + excluded.output, reasoning = hours.reasoning + excluded.reasoning, cost = hours.cost + excluded.cost`,
+// countColumns are the columns of hours and label_hours that are added.
+var countColumns = [...]string{"requests", "unknown", "estimated", "input", "cache_read", "cache_write", "output", "reasoning", "cost",
+	"errors", "refused", "token_1", "token_2", "token_3", "token_4", "token_5", "token_6", "token_7", "token_8"}
+
+// addCounts returns the statement that adds counts to the row of a table with the same key.
+func addCounts(table, key string) db.Insert {
+	counts := countColumns[:]
+	set := make([]string, len(counts))
+	for i, name := range counts {
+		set[i] = name + " = " + table + "." + name + " + excluded." + name
 	}
+	return db.Insert{
+		Head: `INSERT INTO ` + table + ` (` + key + `, ` + strings.Join(counts, ", ") + `) VALUES `,
+		Tail: ` ON CONFLICT (` + key + `) DO UPDATE SET ` + strings.Join(set, ", "),
+	}
+}
+
+func addHours(ctx context.Context, c db.Conn, sums map[hoursKey]*sums) error {
+	in := addCounts("hours", "org, hour, team, key_id, model, target")
 	for _, k := range slices.SortedFunc(maps.Keys(sums), hoursKey.compare) {
 		in.Rows = append(in.Rows, sums[k].args(k.org, k.hour, k.team, k.key, k.model, k.target))
 	}
@@ -113,9 +133,14 @@ func (k hoursKey) compare(o hoursKey) int {
 		cmp.Compare(k.key, o.key), cmp.Compare(k.model, o.model), cmp.Compare(k.target, o.target))
 }
 
-// args returns the arguments of a row: its key, and the columns requests to cost.
+// args returns the arguments of a row: its key, and the counts.
 func (t *sums) args(key ...any) []any {
-	return append(append(make([]any, 0, len(key)+9), key...), t.requests, t.unknown, t.estimated, t.usage.Input, t.usage.CacheRead, t.usage.CacheWrite, t.usage.Output, t.usage.Reasoning, t.cost)
+	out := append(append(make([]any, 0, len(key)+len(countColumns)), key...), t.requests, t.unknown, t.estimated,
+		t.usage.Input, t.usage.CacheRead, t.usage.CacheWrite, t.usage.Output, t.usage.Reasoning, t.cost, t.errors, t.refused)
+	for _, n := range t.firstToken {
+		out = append(out, n)
+	}
+	return out
 }
 
 func addSpent(ctx context.Context, c db.Conn, sums map[spentKey]*sums) error {

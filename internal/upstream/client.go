@@ -181,10 +181,13 @@ const (
 func dialer(connect time.Duration, check func(address string) error) func(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: connect, KeepAlive: 30 * time.Second, Control: func(_, address string, _ syscall.RawConn) error { return check(address) }}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		start := time.Now()
 		c, err := d.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
+		trip, _ := ctx.Value(dialingKey{}).(*dialing)
+		trip.note(time.Since(start))
 		if tcp, ok := c.(*net.TCPConn); ok {
 			return &conn{tcp}, nil
 		}

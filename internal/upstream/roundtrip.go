@@ -41,6 +41,7 @@ type RoundTrip struct {
 	HeadersAt time.Time      // when the response headers arrived
 
 	client   *Client
+	dialing  dialing
 	timeouts provider.Timeouts
 	parent   context.Context // the client request's context
 	ctx      context.Context
@@ -73,7 +74,8 @@ func (t *RoundTrip) Cancel(cause error) { t.cancel(cause) }
 // Do sends the request and waits for the response headers.
 func (t *RoundTrip) Do(req *http.Request) *llm.Error {
 	t.SentAt = time.Now()
-	resp, err := t.client.Transport(t.timeouts.Connect).RoundTrip(req.WithContext(t.ctx)) //nolint:bodyclose // Close closes it
+	t.dialing.Context = t.ctx
+	resp, err := t.client.Transport(t.timeouts.Connect).RoundTrip(req.WithContext(&t.dialing)) //nolint:bodyclose // Close closes it
 	if err != nil {
 		return t.Error(err)
 	}
@@ -83,6 +85,40 @@ func (t *RoundTrip) Do(req *http.Request) *llm.Error {
 	t.body.Store(body)
 	resp.Body, t.Response = body, resp
 	return t.decompress(req.Method)
+}
+
+// dialing is the context of a request's connection. It is a part of the round trip, so that a request on
+// an open connection allocates nothing for it.
+type dialing struct {
+	context.Context
+	took atomic.Int64 // of a new connection
+}
+
+// dialingKey finds a dialing in a context derived from it.
+type dialingKey struct{}
+
+func (d *dialing) Value(key any) any {
+	if key == (dialingKey{}) {
+		return d
+	}
+	return d.Context.Value(key)
+}
+
+// note notes the time that a connection took.
+func (d *dialing) note(took time.Duration) {
+	if d != nil {
+		d.took.Store(int64(took))
+	}
+}
+
+// Connected returns how long a new connection took for the request, to the end of TCP's handshake. It is
+// 0 if another connection was used.
+func (t *RoundTrip) Connected() time.Duration {
+	took := time.Duration(t.dialing.took.Load())
+	if !t.HeadersAt.IsZero() && took > t.HeadersAt.Sub(t.SentAt) {
+		return 0 // it was not ready first
+	}
+	return took
 }
 
 // Close releases the round trip: its timers, its response and its connection.

@@ -23,6 +23,9 @@ func ParseRate(dollars string) (Rate, error) {
 	return Rate(n), err
 }
 
+// String formats the rate in dollars per million tokens.
+func (r Rate) String() string { return Money(r).Decimal() }
+
 // Price is the price of a model by token class.
 type Price struct {
 	Input, CacheRead, CacheWrite, Output, Reasoning Rate
@@ -34,6 +37,23 @@ type Price struct {
 	Long  *Price
 	// Ceiling says that the price is the operator's ceiling for models without a price.
 	Ceiling bool
+}
+
+// Rates are the prices with which the cost of an attempt was computed.
+type Rates struct {
+	Input, CacheRead, CacheWrite, Output, Reasoning Rate
+	Request                                         Money
+}
+
+// RatesOf returns the rates for a usage.
+func (p *Price) RatesOf(u llm.Usage) Rates {
+	if p == nil {
+		return Rates{}
+	}
+	if p.Long != nil && promptLongerThan(u, p.Above) {
+		p = p.Long
+	}
+	return Rates{p.Input, p.CacheRead, p.CacheWrite, p.Output, p.Reasoning, p.Request}
 }
 
 // Cost returns the cost of the tokens. It is exact, and rounded up once, to a billionth of a

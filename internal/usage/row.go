@@ -1,7 +1,10 @@
 package usage
 
 import (
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -33,8 +36,70 @@ type Row struct {
 	// Estimated says that the provider did not report the usage, so that the gateway estimated it.
 	Estimated bool
 	Cost      *Money // nil: unknown
-	Attempts  []Attempt
+	// Fidelity is the first word of the Isogloss-Fidelity header, such as exact or dropped.
+	Fidelity   string
+	Losses     []Loss
+	MoreLosses int // those beyond the bounds of Losses
+
+	// Queue, FirstByte and FirstToken are times after Began: the first attempt was sent, the headers
+	// of the response arrived, its first content was sent. 0: it did not happen.
+	Queue      time.Duration
+	FirstByte  time.Duration
+	FirstToken time.Duration
+
+	Attempts []Attempt
+	Client
 	Labels
+}
+
+// Client is what the gateway knows of the client beyond its key.
+type Client struct {
+	Person string // name of the person whose account the key is; empty: it is none
+	Agent  string // User-Agent, as BoundAgent returns it
+	Trace  string // id of the trace; empty: there is none
+}
+
+// MaxAgent is the maximum length of Client.Agent in bytes.
+const MaxAgent = 128
+
+// BoundAgent returns a User-Agent without control characters, shortened.
+func BoundAgent(agent string) string {
+	if len(agent) > MaxAgent {
+		agent = agent[:MaxAgent]
+	}
+	return strings.Map(func(c rune) rune {
+		if !unicode.IsPrint(c) || c == utf8.RuneError {
+			return -1
+		}
+		return c
+	}, agent)
+}
+
+// Loss is a field of a request or response that was not translated exactly.
+type Loss struct{ Code, Path string }
+
+// Bounds of the losses of a row.
+const (
+	MaxLosses   = 16
+	maxLossText = 64  // bytes of a code
+	maxLossPath = 128 // bytes of a path
+)
+
+// SetLosses sets the losses, within the bounds.
+func (r *Row) SetLosses(losses []llm.Loss) {
+	n := min(len(losses), MaxLosses)
+	r.Losses, r.MoreLosses = nil, len(losses)-n
+	for _, l := range losses[:n] {
+		r.Losses = append(r.Losses, Loss{Code: cut(l.Code, maxLossText), Path: cut(l.Path, maxLossPath)})
+	}
+}
+
+// cut shortens a text to at most n bytes, in whole characters.
+func cut(text string, n int) string {
+	if len(text) > n {
+		text = strings.ToValidUTF8(text[:n], "")
+	}
+	return text
 }
 
 // Outcome is how a request ended.
@@ -62,4 +127,13 @@ type Attempt struct {
 	// Charged says that its usage is charged to the client. Hedges that lost and attempts that
 	// failed before the first byte are the operator's expense.
 	Charged bool
+	Times
+	Rates Rates // of which Cost is the product with Usage; zero: unknown or free
+}
+
+// Times are times of an attempt after it began. Its end is Attempt.Took. 0: it did not happen.
+type Times struct {
+	Connect    time.Duration // a new connection was open; 0: another one was used again
+	FirstByte  time.Duration // the headers of the response arrived
+	FirstToken time.Duration // the first content of a stream was sent to the client
 }

@@ -19,6 +19,9 @@ import (
 type Options struct {
 	// Schema has the migrations: schema/0001_NAME.sql and so on.
 	Schema fs.FS
+	// Convert has what a migration does beyond its statements, by its NAME. It runs after them, in the
+	// same transaction.
+	Convert map[string]func(context.Context, Conn) error
 	// Migrate runs missing migrations when the database is first reached. Without it the database
 	// is not used until another node has run them.
 	Migrate bool
@@ -35,6 +38,7 @@ type DB struct {
 	log     *slog.Logger
 	migrate bool
 	steps   []migration
+	convert map[string]func(context.Context, Conn) error
 
 	pooled atomic.Bool // there is a pooler before the database: settings last for a transaction
 
@@ -54,7 +58,7 @@ var errStarting = errors.New("the database was not reached yet")
 // used. If a server is down, calls fail until it is up.
 func Open(address string, o Options) (*DB, error) {
 	d := &DB{
-		timeout: o.Timeout, log: o.Logger, migrate: o.Migrate, state: errStarting,
+		timeout: o.Timeout, log: o.Logger, migrate: o.Migrate, convert: o.Convert, state: errStarting,
 		ended: make(chan struct{}), tried: make(chan struct{}), wake: make(chan struct{}, 1),
 	}
 	if d.timeout == 0 {
