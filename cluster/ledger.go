@@ -14,7 +14,7 @@ import (
 // The ledger is read from its tables, not with the gateway's own queries.
 const (
 	rowsSQL = `SELECT r.id, r.key_id, r.node, r.status, r.outcome, r.estimated, r.input + r.cache_read + r.cache_write, r.output + r.reasoning, coalesce(r.cost, -1),
-	(SELECT count(*) FROM attempts a WHERE a.request_id = r.id), (SELECT count(*) FROM attempts a WHERE a.request_id = r.id AND a.charged)
+	jsonb_array_length(coalesce(r.detail::jsonb -> 'a', '[]')), jsonb_array_length(jsonb_path_query_array(r.detail::jsonb, '$.a[*] ? (@.c == true)'))
 	FROM requests r`
 	// The sums of budgets and bills that differ from the sums of the rows.
 	sumsSQL = `SELECT account, coalesce(s.cost, 0), coalesce(r.cost, 0)

@@ -199,6 +199,8 @@ type usageRow struct {
 	Cost       string    `json:"cost"`
 	Unpriced   int64     `json:"unpriced"`
 	Estimated  int64     `json:"estimated"`
+	Errors     int64     `json:"errors"`
+	Refused    int64     `json:"refused"`
 }
 
 func printUsageJSON(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[string]string) error {
@@ -207,7 +209,7 @@ func printUsageJSON(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names ma
 	for i, s := range sums {
 		rows[i] = usageRow{Org: s.Org, Team: s.Team, Key: s.Key, KeyName: names[s.Key], Model: s.Model, Target: s.Target, Requests: s.Requests,
 			Input: s.Usage.Input, CacheRead: s.Usage.CacheRead, CacheWrite: s.Usage.CacheWrite, Output: s.Usage.Output, Reasoning: s.Usage.Reasoning,
-			Cost: s.Cost.Decimal(), Unpriced: s.Unknown, Estimated: s.Estimated}
+			Cost: s.Cost.Decimal(), Unpriced: s.Unknown, Estimated: s.Estimated, Errors: s.Errors, Refused: s.Refused}
 		if labelOf(q) == "user" {
 			rows[i].User = s.Label
 		} else {

@@ -103,7 +103,7 @@ type sumView struct {
 	Estimated int64     `json:"estimated" doc:"Requests whose tokens are estimated, because the provider did not report usage."`
 	Errors    int64     `json:"errors" doc:"Requests that failed, or were lost because a gateway died."`
 	Refused   int64     `json:"refused" doc:"Requests that the gateway refused."`
-	First     tokenTime `json:"first_token" doc:"Times to the first token of streams."`
+	First     tokenTime `json:"first_token,omitzero" doc:"Times to the first token of streams. Absent: there were none."`
 }
 
 type tokenTime struct {

@@ -96,7 +96,7 @@ type holder struct{ l *ledger }
 func (h holder) Check(r *http.Request) (access.Caller, *llm.Error) {
 	c, err := access.NewKeys(nil).Check(r) // a caller with all permissions
 	k := h.l.caller
-	c.ID, c.Key, c.Team, c.Org, c.Criticality, c.Accounts = k.ID, k.Key, k.Team, k.Org, k.Criticality, k.Accounts
+	c.ID, c.Key, c.Person, c.Team, c.Org, c.Criticality, c.Accounts = k.ID, k.Key, k.Person, k.Team, k.Org, k.Criticality, k.Accounts
 	return c, err
 }
 
