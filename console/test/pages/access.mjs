@@ -1,0 +1,71 @@
+// Sign-in, sessions, frames and paths.
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { test } from 'node:test';
+import { browser, close, gateway, open } from '../kit.mjs';
+
+export function tests() {
+  test('a wrong key is refused, a right one is forgotten by a reload', async () => {
+    const page = await open();
+    await page.getByLabel("Operator's key").fill('gw_admin_wrong');
+    await page.getByRole('button', { name: 'Use this key' }).click();
+    await page.getByRole('alert').waitFor();
+    await page.getByLabel("Operator's key").fill(gateway.keys.owner);
+    await page.getByRole('button', { name: 'Use this key' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    assert.equal(await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }) + document.cookie), '{}');
+    await page.reload();
+    await page.getByLabel("Operator's key").waitFor();
+    await close(page);
+  });
+
+  test('a person signs in at the identity provider, gets the role of the rules, and signs out', async () => {
+    const page = await open();
+    await page.getByRole('link', { name: 'Sign in' }).click();
+    await page.getByRole('link', { name: 'console' }).click();
+    await page.getByText('ann@example.com').waitFor();
+    await page.getByText('key-manager of acme').waitFor();
+    await page.reload(); // the session stays
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    assert.equal(await page.evaluate(() => document.cookie), ''); // scripts cannot read it
+    await page.getByRole('link', { name: 'Keys and people' }).click();
+    await page.getByRole('button', { name: 'Create a key' }).click();
+    await page.getByRole('dialog').getByLabel('Name').fill('of a session');
+    await page.getByRole('dialog').getByRole('button', { name: 'Create' }).click();
+    await page.getByText('Copy the key now').waitFor();
+    await page.getByRole('button', { name: 'Done' }).click();
+    const session = (await page.context().cookies()).find((c) => c.name.includes('session'));
+    assert.equal(session.sameSite, 'Strict');
+    const stolen = await fetch(gateway.admin + '/api/v1/keys', { headers: { Cookie: session.name + '=' + session.value, 'Sec-Fetch-Site': 'cross-site' } });
+    assert.equal(stolen.status, 403); // a page of another site
+    await page.getByRole('link', { name: 'ann@example.com' }).click();
+    await page.getByText('signs in at the identity provider').waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Rotate' }).count(), 0);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('Your session has ended').waitFor();
+    await page.goto(gateway.admin + '/');
+    await page.getByLabel("Operator's key").waitFor();
+    await close(page);
+  });
+
+  test('another site cannot show the console in a frame', async () => {
+    const response = await fetch(gateway.admin + '/');
+    assert.equal(response.headers.get('x-frame-options'), 'DENY');
+    assert.match(response.headers.get('content-security-policy'), /frame-ancestors 'none'/);
+    const site = createServer((_, res) => res.setHeader('Content-Type', 'text/html').end(`<iframe src="${gateway.admin}/"></iframe>`));
+    await new Promise((done) => site.listen(0, '127.0.0.1', done));
+    const page = await (await browser.newContext()).newPage();
+    await page.goto('http://127.0.0.1:' + site.address().port);
+    await page.waitForTimeout(300);
+    assert.match(page.frames()[1].url(), /^chrome-error:/);
+    await page.context().close();
+    site.close();
+  });
+
+  test('paths of the API and of metrics are not pages', async () => {
+    for (const [path, type] of [['/api/v1/nothing', 'application/problem+json'], ['/metrics', 'text/plain'], ['/nothing', 'text/plain']]) {
+      const response = await fetch(gateway.admin + path);
+      assert.ok(response.headers.get('content-type').startsWith(type), path + ': ' + response.headers.get('content-type'));
+    }
+  });
+}

@@ -1,0 +1,35 @@
+// The page Teams and budgets.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { api, close, open } from '../kit.mjs';
+
+export const screens = { teams: '/console/teams' };
+
+export function tests() {
+  test('a team is created, gets a budget and is blocked', async () => {
+    const page = await open({ role: 'admin', path: '/console/teams' });
+    const acme = page.getByRole('region', { name: 'Organisation acme' });
+    await acme.getByRole('button', { name: 'Create a team' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Id').fill('ops');
+    await dialog.getByLabel('Name').fill('Operations');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await acme.getByRole('heading', { name: 'ops' }).waitFor();
+    await acme.getByRole('button', { name: 'Set budget of team ops' }).click();
+    await dialog.getByLabel('Budget in dollars').fill('not a number');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    assert.equal(await dialog.getByLabel('Budget in dollars').evaluate((e) => e.validity.patternMismatch), true);
+    await dialog.getByLabel('Budget in dollars').fill('30');
+    await dialog.getByLabel('In every').selectOption('86400');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await acme.getByText('of $30.00 in the last day').waitFor();
+    await acme.getByRole('button', { name: 'Block team ops' }).click();
+    await dialog.getByRole('button', { name: 'Block' }).click();
+    await acme.getByRole('button', { name: 'Unblock team ops' }).waitFor();
+    assert.equal((await api('/orgs/acme/teams/ops')).blocked, true);
+    await acme.getByRole('button', { name: 'Unblock team ops' }).click();
+    await dialog.getByRole('button', { name: 'Unblock' }).click();
+    await acme.getByRole('button', { name: 'Block team ops', exact: true }).waitFor();
+    await close(page);
+  });
+}
