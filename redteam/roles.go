@@ -32,6 +32,7 @@ func operations() []operation {
 		{"rotate-key", "POST", "/keys/{key}/rotate", `{"overlap_seconds":1}`, key, false},
 		{"set-key-budget", "PUT", "/keys/{key}/budget", money, budget, false},
 		{"get-key-limits", "GET", "/keys/{key}/limits", "", all, false},
+		{"run-request", "POST", "/keys/{key}/run", `{"path":"/v1/chat/completions","request":"{}"}`, key, false},
 		{"create-org", "POST", "/orgs", `{"id":"new"}`, "", true},
 		{"get-org", "GET", "/orgs/{org}", "", all, false},
 		{"update-org", "PATCH", "/orgs/{org}", `{"name":"changed"}`, "", true},
@@ -128,6 +129,12 @@ func escalations() (all []attack) {
 		add(who+"/give-role", who, "PATCH", "/keys/{full}", `{"role":"owner"}`, 400, 403, 422)
 		add(who+"/move-org", who, "PATCH", "/keys/{full}", `{"org":"b"}`, 400, 403, 422)
 	}
+	run := func(path string) string { return `{"path":"` + path + `","request":"{\"model\":\"m\"}"}` }
+	for name, path := range map[string]string{"admin-api": "/api/v1/config/reload", "host": "//127.0.0.1/v1/chat/completions", "url": "http://127.0.0.1/v1/chat/completions", "dots": "/v1/../v1/chat/completions", "probe": "/ready", "sign-in": "/device"} {
+		add("run/"+name, "owner", "POST", "/keys/{full}/run", run(path), 422)
+	}
+	add("run/operator", "owner", "POST", "/keys/{owner}/run", run("/v1/chat/completions"), 409)
+	add("run/headers", "owner", "POST", "/keys/{full}/run", `{"path":"/v1/chat/completions","request":"{}","headers":{"x-api-key":"x"}}`, 422)
 	for _, who := range []string{"key-manager", "key-manager-a"} {
 		for name, limits := range map[string]string{"lift": `"budget":"0"`, "raise": `"budget":"999999"`, "window": `"window_seconds":1`, "negative": `"budget":"-1"`, "null": `"budget":null`} {
 			add(who+"/budget-"+name, who, "PATCH", "/keys/{full}", `{"limits":{`+limits+`}}`, 400, 403, 422)

@@ -23,6 +23,16 @@ type Caller struct {
 
 	unrestricted bool    // for keys of the configuration file
 	scope        *Record // nil for keys of the configuration file
+	begin        func(request, model string) *llm.Error
+}
+
+// Begin reports that a request with this id and model begins, if an operator runs it as this caller. An
+// error refuses the request.
+func (c Caller) Begin(request, model string) *llm.Error {
+	if c.begin == nil {
+		return nil
+	}
+	return c.begin(request, model)
 }
 
 // newCaller returns the caller of a key. It is built once per record, not per request.

@@ -27,6 +27,7 @@ type server struct {
 	Options
 	routes  []route
 	denials denialLog
+	runs    runCount
 }
 
 // New returns the API. It serves /api/ and nothing else.
@@ -80,6 +81,9 @@ type call struct {
 type route struct {
 	openapi.Operation
 	run func(ctx context.Context, c *call, read func(in any) *openapi.Problem) (any, error)
+	// raw replaces run in an operation that writes its response itself. An error means that it has not
+	// written one.
+	raw func(w http.ResponseWriter, r *http.Request, c *call, read func(in any) *openapi.Problem) error
 }
 
 // handle makes a route from a handler. I is its input, O its result.
@@ -119,7 +123,14 @@ func (s *server) run(rt *route, c *call, w http.ResponseWriter, r *http.Request)
 	if r.ContentLength == 0 { // the operation may take longer than the server's timeout for reading
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a writer without a connection has no deadline
 	}
-	out, err := rt.run(r.Context(), c, func(in any) *openapi.Problem { return rt.Read(w, r, in) })
+	read := func(in any) *openapi.Problem { return rt.Read(w, r, in) }
+	if rt.raw != nil {
+		if err := rt.raw(w, r, c, read); err != nil {
+			s.fail(w, r, c, err)
+		}
+		return
+	}
+	out, err := rt.run(r.Context(), c, read)
 	if err != nil {
 		s.fail(w, r, c, err)
 		return

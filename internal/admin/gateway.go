@@ -13,10 +13,12 @@ type whoView struct {
 	Key  keyView  `json:"key"`
 	Held string   `json:"held,omitempty" doc:"The organisation that the operator is bound to. Absent: none."`
 	May  []string `json:"may" doc:"The operations that the operator may use."`
+
+	ClientURL string `json:"client_url,omitempty" doc:"Base URL of the client port, as this gateway knows it. An unspecified address, such as 0.0.0.0, is every address of the node."`
 }
 
 func (s *server) whoami(_ context.Context, c *call, _ *noInput) (*whoView, error) {
-	v := whoView{Key: viewKey(c.operator, s.Now()), Held: boundTo(c.operator)}
+	v := whoView{Key: viewKey(c.operator, s.Now()), Held: boundTo(c.operator), ClientURL: s.ClientURL}
 	for _, r := range s.routes {
 		if permit(c.operator, r.Name) == nil {
 			v.May = append(v.May, r.Name)

@@ -71,6 +71,7 @@ var bodies = map[string]string{
 	"create-team":     `{"id":"new-N"}`,
 	"update-team":     `{"name":"N"}`,
 	"set-team-budget": `{"budget":"1","window_seconds":0}`,
+	"run-request":     `{"path":"/v1/chat/completions","request":"{}"}`,
 	"explain":         `{"dialect":"openai-chat","model":"m"}`,
 	"translate":       `{"dialect":"anthropic","kind":"request","body":"{}"}`,
 }

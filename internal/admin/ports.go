@@ -29,6 +29,8 @@ type Options struct {
 	Targets   Targets
 	Config    Config
 	Limits    Limits // nil: the routes for it return 501
+	Runner    Runner // nil: run-request returns 501
+	ClientURL string // base URL of the client port
 
 	// Loopback says that the listener is bound to loopback. Then only localhost and IP addresses
 	// are accepted as host, which prevents DNS rebinding.
@@ -89,6 +91,14 @@ type Targets interface {
 	// Explain returns the targets of a request in the order in which they would be tried. The model is
 	// for dialects whose requests do not name it.
 	Explain(dialect, model string, body []byte) (*fleet.Explanation, *llm.Error)
+}
+
+// Runner serves requests of the client port.
+type Runner interface {
+	// Run serves a request as a key, whatever credentials the request has. It calls begin with the
+	// request's id and model before anything is sent; an error refuses the request. It reports false,
+	// and writes nothing, if the path is not that of a model endpoint.
+	Run(key access.Record, begin func(id, model string) *llm.Error, w http.ResponseWriter, r *http.Request) bool
 }
 
 // Config is the configuration of the gateway.

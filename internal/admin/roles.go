@@ -51,6 +51,8 @@ var rules = map[string]rule{
 	"revoke-key":     {keyRoles, orgScope},
 	"rotate-key":     {keyRoles, orgScope},
 	"set-key-budget": {budgetRoles, orgScope},
+	// Who may create a key may also use one.
+	"run-request": {keyRoles, orgScope},
 
 	"list-orgs":      {allRoles, orgScope},
 	"get-org":        {allRoles, orgScope},

@@ -16,6 +16,7 @@ func (s *server) allRoutes() []route {
 		handle("rotate-key", post, "/keys/{key}/rotate", "Give a key a new secret; only this response has its text", s.rotateKey),
 		handle("set-key-budget", put, "/keys/{key}/budget", "Set a key's budget", s.setKeyBudget),
 		handle("get-key-limits", get, "/keys/{key}/limits", "Show a key's use of its limits", s.getKeyLimits),
+		s.runRoute(),
 
 		handle("list-orgs", get, "/orgs", "List organisations", s.listOrgs),
 		handle("create-org", post, "/orgs", "Create an organisation", s.createOrg),

@@ -45,6 +45,7 @@ type world struct {
 	options Options
 	log     *syncBuffer
 	url     string
+	runner  *fakeRunner
 	file    string            // of the SQLite store
 	keys    map[string]string // a client's key of each organisation
 }
@@ -106,6 +107,31 @@ func (fakeTargets) Explain(dialect, model string, body []byte) (*fleet.Explanati
 		Targets: []fleet.ExplainedTarget{{Target: "up/model", Protocol: dialect, Place: 1, Lane: "verbatim", MaxCost: "0.5", TargetState: fleet.TargetState{State: "ready"}}}}, nil
 }
 
+// fakeRunner is a client port that responds with "{}", unless serve is set.
+type fakeRunner struct {
+	serve func(w http.ResponseWriter, r *http.Request)
+}
+
+func (f *fakeRunner) Run(key access.Record, begin func(id, model string) *llm.Error, w http.ResponseWriter, r *http.Request) bool {
+	if r.URL.Path != "/v1/chat/completions" {
+		return false
+	}
+	_, fault := access.NewDelegate(key, begin).Check(r)
+	if fault == nil {
+		fault = begin("00000000-0000-4000-8000-00000000000f", "m\n"+strings.Repeat("x", 500))
+	}
+	switch {
+	case fault != nil:
+		w.WriteHeader(fault.HTTPStatus())
+		_, _ = io.WriteString(w, fault.Code)
+	case f.serve != nil:
+		f.serve(w, r)
+	default:
+		_, _ = io.WriteString(w, "{}")
+	}
+	return true
+}
+
 type fakeLimits struct{}
 
 func (fakeLimits) Use(_ context.Context, _ string, a quota.Account) (Use, error) {
@@ -132,12 +158,12 @@ func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = st.Close() })
-	w := &world{t: t, keys: map[string]string{}, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}}
+	w := &world{t: t, keys: map[string]string{}, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}, runner: &fakeRunner{}}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.options = Options{
 		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),
 		Peppers:   peppers, Keys: st, Orgs: st, Teams: st, Ledger: st, Audit: st,
-		Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Loopback: true, Logger: logger,
+		Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Runner: w.runner, Loopback: true, Logger: logger,
 	}
 	for _, org := range []string{"a", "b"} {
 		w.must(st.CreateOrg(t.Context(), store.Org{ID: org, Name: "Org " + org, Created: time.Now()}))

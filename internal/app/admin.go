@@ -30,6 +30,8 @@ type operations struct {
 	current  *current
 	watcher  *watcher
 	version  string
+
+	clientURL string // base URL of the client port
 }
 
 // handler returns the handler of the admin port. If other machines can reach the port,
@@ -54,7 +56,7 @@ func (o *operations) handler() http.Handler {
 	if s := o.stores; s.store != nil {
 		options := admin.Options{
 			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,
-			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
+			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Runner: runner{o.gateway}, ClientURL: o.clientURL, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
 		}
 		mux.Handle("/api/", admin.New(options))
 		mux.Handle("/scim/", scim.New(scim.Options{Guard: admin.NewGuard(options), Store: s.store, Issuers: o.current.scimIssuers}))
@@ -118,6 +120,14 @@ func (t targets) Models(ctx context.Context) models.Listing { return t.gateway.M
 // Explain lists the targets of a request.
 func (t targets) Explain(dialect, model string, body []byte) (*fleet.Explanation, *llm.Error) {
 	return t.gateway.Explain(protocol.Name(dialect), model, body)
+}
+
+// runner implements admin.Runner.
+type runner struct{ gateway *relay.Relay }
+
+// Run serves a request as a key.
+func (r runner) Run(key access.Record, begin func(id, model string) *llm.Error, w http.ResponseWriter, req *http.Request) bool {
+	return r.gateway.Run(access.NewDelegate(key, begin), w, req)
 }
 
 // limits implements admin.Limits.

@@ -103,14 +103,24 @@ func (l *life) finish(ctx context.Context) {
 func (l *life) shutdown(patience time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if err := l.data.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+	if !errors.Is(l.waitForRequests(ctx), context.DeadlineExceeded) {
 		return
 	}
 	l.logger.Warn("requests that are still open are ended")
 	l.abort(upstream.ErrShutdown)
 	last, stop := context.WithTimeout(context.Background(), l.pace.errorTime)
 	defer stop()
-	_ = l.data.Shutdown(last)
+	_ = l.waitForRequests(last)
+}
+
+// waitForRequests closes the ports and waits for the requests of clients, and for those that operators
+// run.
+func (l *life) waitForRequests(ctx context.Context) error {
+	err := l.data.Shutdown(ctx)
+	if l.admin != nil {
+		err = errors.Join(err, l.admin.Shutdown(ctx))
+	}
+	return err
 }
 
 // close closes the remaining connections.

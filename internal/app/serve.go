@@ -75,6 +75,10 @@ func (s *servers) listenData(ctx context.Context, p Process, o *operations) erro
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
 	s.data.ConnState = s.conns.Note
 	s.data.TLSConfig, err = publicTLS(o.cfg, certs.NewLeaves(o.observer.Logger(), o.current.signsIn))
+	o.clientURL = s.data.url() + o.cfg.BasePath
+	if sign := o.cfg.SignIn; sign != nil {
+		o.clientURL = sign.URL
+	}
 	return err
 }
 
@@ -98,6 +102,7 @@ func (s *servers) listenAdmin(ctx context.Context, p Process, o *operations) err
 	switch {
 	case err == nil:
 		s.admin = newServer(l, &closeWhenLeaving{o.adminHandler(), &s.leaving}, o.observer)
+		s.admin.BaseContext = s.data.BaseContext // operators run requests too
 		s.admin.TLSConfig, err = certs.New("admin.tls", certs.Files(o.cfg.Admin.TLS), certs.NewLeaves(o.observer.Logger(), nil))
 		return err
 	case o.cfg.Admin.Explicit:

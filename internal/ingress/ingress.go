@@ -4,6 +4,7 @@ package ingress
 import (
 	"bytes"
 	"cmp"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -156,4 +157,18 @@ func Probe(path string) (live, ok bool) {
 		return false, true
 	}
 	return false, false
+}
+
+// ServeProbe serves a probe.
+func ServeProbe(w http.ResponseWriter, live, draining bool) {
+	status, text := http.StatusOK, `{"status":"ready"}`
+	switch {
+	case live:
+		text = `{"status":"live"}`
+	case draining:
+		status, text = http.StatusServiceUnavailable, `{"status":"draining"}`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // the client may have disconnected
 }

@@ -23,8 +23,8 @@ func Document(info Info, token string, operations ...*Operation) ([]byte, error)
 		entry := object{
 			"operationId": op.Name, "summary": op.Summary,
 			"responses": object{
-				strconv.Itoa(op.Status): response(http.StatusText(op.Status), "application/json", op.result),
-				"default":               response("What went wrong, and what to do about it", "application/problem+json", op.problem),
+				strconv.Itoa(op.Status): object{"description": http.StatusText(op.Status), "content": op.resultContent()},
+				"default":               object{"description": "What went wrong, and what to do about it", "content": content("application/problem+json", op.problem)},
 			},
 		}
 		if op.params != nil {
@@ -50,8 +50,16 @@ func Document(info Info, token string, operations ...*Operation) ([]byte, error)
 	}, json.Deterministic(true))
 }
 
-func response(description, mediaType string, s *schema) object {
-	return object{"description": description, "content": content(mediaType, s)}
+// resultContent describes the result by its media types.
+func (op *Operation) resultContent() object {
+	if op.Media == nil {
+		return content("application/json", op.result)
+	}
+	all := object{}
+	for _, mediaType := range op.Media {
+		all[mediaType] = object{}
+	}
+	return all
 }
 
 func content(mediaType string, s *schema) object { return object{mediaType: object{"schema": s}} }

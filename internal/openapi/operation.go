@@ -5,12 +5,13 @@ import (
 	"reflect"
 )
 
-// Operation is an HTTP operation with a JSON result.
+// Operation is an HTTP operation, with a JSON result unless Media names other types.
 type Operation struct {
 	Name, Method, Path, Summary string
 
-	Status  int   // of a successful response
-	MaxBody int64 // bytes
+	Status  int      // of a successful response
+	MaxBody int64    // bytes
+	Media   []string // types of a result that has no schema; nil: it is JSON with the schema of its Go type
 
 	in, out               reflect.Type
 	params                []param
@@ -24,6 +25,14 @@ func For[I, O any](name, method, path, summary string) Operation {
 	return Operation{Name: name, Method: method, Path: path, Summary: summary, Status: http.StatusOK, MaxBody: 64 << 10, in: reflect.TypeFor[I](), out: reflect.TypeFor[O]()}
 }
 
+// ForMedia returns an operation with the input I and a result of other media types than JSON with a
+// schema.
+func ForMedia[I any](name, method, path, summary string, media ...string) Operation {
+	op := For[I, struct{}](name, method, path, summary)
+	op.Media = media
+	return op
+}
+
 // HasBody reports whether the operation reads a JSON body.
 func (op *Operation) HasBody() bool { return op.body != nil }
 
@@ -32,5 +41,8 @@ func (op *Operation) Describe() { op.describe(schemas{}) }
 
 func (op *Operation) describe(all schemas) {
 	op.params, op.body = all.describeInput(op.in)
-	op.result, op.problem = all.of(op.out), all.of(reflect.TypeFor[Problem]())
+	op.problem = all.of(reflect.TypeFor[Problem]())
+	if op.Media == nil {
+		op.result = all.of(op.out)
+	}
 }

@@ -28,7 +28,7 @@ func (q *request) admit() (err *llm.Error) {
 	if q.Call.Body != nil {
 		model = q.Call.Body.Model
 	}
-	if err := q.caller.May(q.Call.Name, model); err != nil {
+	if err := cmp.Or(q.caller.Begin(q.Call.ID, model), q.caller.May(q.Call.Name, model)); err != nil {
 		return err
 	}
 	if q.class, err = q.classify(); err != nil {

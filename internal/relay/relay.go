@@ -146,6 +146,18 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.serveRest(s, w, req)
 }
 
+// Run serves a request to a model as the caller that keys returns. It reports false if the
+// path is not that of a model endpoint.
+func (r *Relay) Run(keys Keys, w http.ResponseWriter, req *http.Request) bool {
+	s := *r.state.Load()
+	s.Keys = keys
+	q := r.locate(&s, w, req)
+	if q != nil {
+		q.handle()
+	}
+	return q != nil
+}
+
 // locate starts a request if its path is that of a model endpoint. Otherwise it returns
 // nil.
 func (r *Relay) locate(s *State, w http.ResponseWriter, req *http.Request) *request {

@@ -27,7 +27,7 @@ func (r *Relay) serveSurface(s *State, w http.ResponseWriter, req *http.Request)
 	}
 	w.Header()[ingress.RequestIDHeader(dialect)] = []string{uuid.NewString()}
 	if probe {
-		r.serveProbe(w, live)
+		ingress.ServeProbe(w, live, r.draining.Load())
 		return
 	}
 	caller, err := s.Keys.Check(req)
@@ -60,17 +60,6 @@ func (r *Relay) serveUnknown(s *State, w http.ResponseWriter, req *http.Request,
 	q := r.newRequest(s, ingress.Endpoint{Dialect: dialect, Location: protocol.Location{Route: &unknown, URLPath: req.URL.EscapedPath()}}, w, req)
 	defer q.record()
 	q.sendError(cmp.Or(q.identify(), err, likely))
-}
-
-func (r *Relay) serveProbe(w http.ResponseWriter, live bool) {
-	switch {
-	case live:
-		writeJSON(w, http.StatusOK, []byte(`{"status":"live"}`))
-	case r.draining.Load():
-		writeJSON(w, http.StatusServiceUnavailable, []byte(`{"status":"draining"}`))
-	default:
-		writeJSON(w, http.StatusOK, []byte(`{"status":"ready"}`))
-	}
 }
 
 // refuse rejects a request that does not reach the request path.
