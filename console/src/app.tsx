@@ -7,6 +7,7 @@ import { ExchangePage, ExchangesPage } from './pages/exchanges';
 import { KeyPage, KeysPage } from './pages/keys';
 import { ModelPage, ModelsPage } from './pages/models';
 import { OverviewPage } from './pages/overview';
+import { PlaygroundPage, StorelessPlayground } from './pages/playground';
 import { SignIn } from './pages/sign-in';
 import { StorelessPage } from './pages/storeless';
 import { TeamsPage } from './pages/teams';
@@ -26,6 +27,7 @@ export const pages: PageLink[] = [
   { to: '/console/exchanges', title: 'Exchanges', needs: 'list-requests' },
   { to: '/console/models', title: 'Models and targets', needs: 'list-models' },
   { to: '/console/translate', title: 'Translate', needs: 'translate' },
+  { to: '/console/playground', title: 'Playground', needs: 'run-request' },
   { to: '/console/usage', title: 'Usage', needs: 'get-usage' },
   { to: '/console/keys', title: 'Keys and people', needs: 'list-keys' },
   { to: '/console/teams', title: 'Teams and budgets', needs: 'list-orgs' },
@@ -47,6 +49,7 @@ function Page() {
     case 'exchanges': return id ? <ExchangePage id={id} key={id} /> : <ExchangesPage />;
     case 'models': return id ? <ModelPage id={id} key={id} /> : <ModelsPage />;
     case 'translate': return <TranslatePage />;
+    case 'playground': return <PlaygroundPage />;
     case 'usage': return <UsagePage />;
     case 'keys': return id ? <KeyPage id={id} key={id} /> : <KeysPage />;
     case 'teams': return <TeamsPage />;
@@ -67,12 +70,12 @@ export function App() {
 // Storeless is the console of a gateway without a store: nobody signs in.
 function Storeless({ state }: { state: State }) {
   const { path } = useLocation();
-  const nav = [{ ...pages[0]!, title: 'Models' }, ...pages.filter((p) => p.needs === 'translate')];
+  const nav = [{ ...pages[0]!, title: 'Models' }, ...pages.filter((p) => p.needs === 'translate' || p.needs === 'run-request')];
   const page = nav.find((p) => p.to === path) ?? nav[0]!;
   useEffect(() => {
     document.title = page.title + ' · Isogloss';
   }, [page.title]);
-  return <Frame nav={nav} version={state.version}>{page.needs === 'translate' ? <TranslatePage /> : <StorelessPage />}</Frame>;
+  return <Frame nav={nav} version={state.version}>{page.needs === 'translate' ? <TranslatePage /> : page.needs === 'run-request' ? <StorelessPlayground /> : <StorelessPage />}</Frame>;
 }
 
 // SignedIn asks for a key or a session, and then shows the console.

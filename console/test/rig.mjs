@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { chromium } from 'playwright-core';
+import { play } from './play.mjs';
 
 const run = promisify(execFile);
 export const bin = resolve(process.env.ISOGLOSS_BIN ?? '../bin/isogloss');
@@ -43,6 +44,7 @@ async function startUpstream() {
     req.on('data', (d) => { text += d; });
     req.on('end', () => {
       const { model = '', messages = [] } = text ? JSON.parse(text) : {};
+      if (text && play(JSON.parse(text), res)) return;
       const long = JSON.stringify(messages).length;
       if (model.includes('broken')) {
         res.writeHead(500, { 'Content-Type': 'application/json' }).end('{"error":{"message":"out of memory","type":"server_error"}}');

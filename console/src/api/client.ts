@@ -48,17 +48,21 @@ export async function send<P extends keyof paths, M extends Method>(method: M, p
   return sendCall(call(method, path, input), signal) as Promise<Result<Operation<P, M>>>;
 }
 
-export async function sendCall(c: Call, signal?: AbortSignal): Promise<unknown> {
+// fetchCall sends a call and returns the response, whatever its status.
+export async function fetchCall(c: Call, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = {};
   if (key) headers.Authorization = 'Bearer ' + key;
   if (c.body !== undefined) headers['Content-Type'] = 'application/json';
-  let response: Response;
   try {
-    response = await fetch(c.path, { method: c.method, headers, body: c.body === undefined ? undefined : JSON.stringify(c.body), signal });
+    return await fetch(c.path, { method: c.method, headers, body: c.body === undefined ? undefined : JSON.stringify(c.body), signal });
   } catch (e) {
     if (signal?.aborted) throw e;
     throw new ApiError(0, { detail: 'the gateway does not respond; is it running?' });
   }
+}
+
+export async function sendCall(c: Call, signal?: AbortSignal): Promise<unknown> {
+  const response = await fetchCall(c, signal);
   const text = await response.text();
   if (!response.ok) {
     throw new ApiError(response.status, problemOf(text) ?? { detail: text.trim() || response.statusText });
