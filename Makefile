@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build console e2e-console check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console e2e-console e2e-console-scale check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -25,6 +25,12 @@ e2e-console: build ## the console in Chromium against the built binary; screensh
 	./console/test/setup.sh
 	./console/build.sh
 	cd console && ISOGLOSS_BIN=$(CURDIR)/$(BIN) npm test
+
+e2e-console-scale: build ## the console with a million requests in the ledger, and with 500 requests a second
+	./console/test/setup.sh
+	./console/build.sh
+	go build -o bin/console-scale ./console/test/scale
+	cd console && ISOGLOSS_BIN=$(CURDIR)/$(BIN) SCALE_BIN=$(CURDIR)/bin/console-scale npm run test:scale
 
 CHECK := format vet tidy lint test growth conform e2e chaos-short redteam cluster-short soak bench-quick test-deploy
 

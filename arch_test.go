@@ -111,6 +111,8 @@ var allowed = map[string][]string{
 		"protocol", "protocol/all", "llm", "sse"},
 	"internal/discover/signals": {},
 
+	"console/test/scale": {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"}, // fills a store
+
 	"bench": {"internal/testrig"}, // measures the binary from outside, as a user has it
 
 	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/translation", "llm", "conform", "conform/record"},

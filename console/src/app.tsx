@@ -16,6 +16,7 @@ import { UsagePage } from './pages/usage';
 import { Palette } from './palette';
 import { Link, useLocation } from './router';
 import { SessionContext, useSession, type OperationName, type Session } from './session';
+import { CaptureBanner } from './ui/capture-banner';
 import { Button, Empty, Failure, Loading, PageHead, Select } from './ui/parts';
 import { chosenTheme, setTheme, themes, useTheme, type Theme } from './ui/theme';
 
@@ -83,7 +84,7 @@ function SignedIn({ state }: { state: State }) {
   const client = useQueryClient();
   const [signedIn, setSignedIn] = useState(state.session || hasKey());
   const [why, setWhy] = useState('');
-  const who = useQuery({ queryKey: ['whoami'], queryFn: () => send('get', '/api/v1/whoami', {}), enabled: signedIn, refetchInterval: 60_000 });
+  const who = useQuery({ queryKey: ['whoami'], queryFn: () => send('get', '/api/v1/whoami', {}), enabled: signedIn, refetchInterval: 10_000 });
   const refused = who.error instanceof ApiError && (who.error.status === 401 || who.error.status === 403);
   useEffect(() => {
     if (!refused) return;
@@ -109,7 +110,7 @@ function SignedIn({ state }: { state: State }) {
   const nav = pages.filter((p) => who.data.may.includes(p.needs));
   return (
     <SessionContext value={session}>
-      <Frame nav={nav} version={state.version} who={<Operator session={session} />}><Page /></Frame>
+      <Frame nav={nav} version={state.version} who={<Operator session={session} />}><CaptureBanner /><Page /></Frame>
       <Palette nav={nav} />
     </SessionContext>
   );

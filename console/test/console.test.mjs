@@ -10,7 +10,7 @@ const chosen = process.env.PAGES ? process.env.PAGES.split(/[ ,]+/) : names;
 const pages = await Promise.all(names.map(async (name) => ({ name, ...await import('./pages/' + name + '.mjs') })));
 for (const page of pages) Object.assign(screens, page.screens);
 
-before(start, { timeout: 120_000 });
+before(() => start(), { timeout: 120_000 });
 after(stop);
 
 describe('the console', { timeout: 600_000 }, () => {

@@ -1,6 +1,6 @@
 // What the tests of all pages share: one gateway with traffic, one browser, and helpers.
 import assert from 'node:assert/strict';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { Gateway, openBrowser } from './rig.mjs';
 
@@ -9,11 +9,12 @@ export const shots = new URL('../shots/', import.meta.url).pathname;
 
 export let gateway, browser;
 
-export async function start() {
-  await rm(shots, { recursive: true, force: true });
+// start starts the gateway and the browser. Without traffic there is only the key of the owner.
+export async function start({ rows = 0, traffic = true } = {}) {
   await mkdir(shots, { recursive: true });
-  gateway = await Gateway.start();
-  await gateway.fill();
+  gateway = await Gateway.start({ rows });
+  if (traffic) await gateway.fill();
+  else gateway.keys = { owner: await gateway.createKey('--role', 'owner', '--name', 'root') };
   browser = await openBrowser();
 }
 

@@ -3,7 +3,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { generateKeyPairSync, randomUUID, sign as signBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createServer as createSocket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -14,6 +14,9 @@ import { play } from './play.mjs';
 
 const run = promisify(execFile);
 export const bin = resolve(process.env.ISOGLOSS_BIN ?? '../bin/isogloss');
+
+// scale runs the command that makes many rows and many requests.
+export const scale = (...args) => run(resolve(process.env.SCALE_BIN ?? '../bin/console-scale'), args);
 
 // Names that would run as HTML.
 export const evil = '<img/src=x/onerror=alert(1)>';
@@ -102,7 +105,8 @@ async function startProvider() {
 
 // Gateway is one process of the built binary.
 export class Gateway {
-  static async start({ store = true } = {}) {
+  // start runs a gateway. With rows, its ledger has that many requests before it starts.
+  static async start({ store = true, rows = 0 } = {}) {
     const g = new Gateway();
     g.dir = await mkdtemp(join(tmpdir(), 'isogloss-console-'));
     g.upstream = await startUpstream();
@@ -145,6 +149,12 @@ ${store ? `identity:
   sign_in: { url: "${g.url}", admin: "${g.admin}", client: isogloss, secret: a-secret-of-the-gateway }
 ` : ''}`;
     await writeFile(g.config, g.text);
+    if (rows) {
+      await mkdir(join(g.dir, 'data'), { mode: 0o700 });
+      const file = join(g.dir, 'data', 'isogloss.db');
+      if (process.env.SEEDED) await copyFile(process.env.SEEDED, file); // of an earlier run, to save minutes
+      else await scale('seed', '-store', 'sqlite:' + file, '-rows', String(rows));
+    }
     g.process = spawn(bin, ['serve', '-c', g.config], { cwd: g.dir, stdio: ['ignore', 'pipe', 'pipe'] });
     g.log = '';
     for (const out of [g.process.stdout, g.process.stderr]) out.on('data', (d) => { g.log += d; });
@@ -168,6 +178,16 @@ ${store ? `identity:
     const { stdout } = await run(bin, ['keys', 'create', '-c', this.config, '--json', ...args], { cwd: this.dir });
     const made = JSON.parse(stdout);
     return made.text ?? made.key;
+  }
+
+  // capture runs isogloss capture until the returned function is called.
+  async capture(...args) {
+    const child = spawn(bin, ['capture', '-c', this.config, '--out', join(this.dir, 'captured'), '--count', '1000', ...args], { cwd: this.dir, stdio: ['ignore', 'ignore', 'pipe'] });
+    const ended = new Promise((done) => child.on('exit', done));
+    let text = '';
+    child.stderr.on('data', (d) => { text += d; });
+    await until(() => 'the capture is attached: ' + text, async () => text.includes('attached'));
+    return () => { child.kill('SIGINT'); return ended; };
   }
 
   // command runs the binary with a text as its input.
@@ -197,12 +217,15 @@ ${store ? `identity:
     const owner = this.keys.owner;
     await this.api(owner, '/orgs', { method: 'POST', body: JSON.stringify({ id: 'acme', name: 'Acme Inc.' }) });
     await this.api(owner, '/orgs/acme/teams', { method: 'POST', body: JSON.stringify({ id: 'search', name: 'Search', limits: { budget: '20', window_seconds: 2592000, requests_per_minute: 600 } }) });
+    for (const role of ['auditor', 'billing', 'key-manager']) this.keys[role + ' of acme'] = await this.createKey('--role', role, '--name', 'the ' + role + ' of acme', '--org', 'acme');
     this.clients = [
       await this.createKey('--name', 'ci', '--models', '*', '--org', 'acme', '--team', 'search', '--budget', '0.05', '--window', '30d'),
       await this.createKey('--name', 'notebooks', '--models', 'fast,smart', '--org', 'acme'),
       await this.createKey('--name', evil, '--models', '*'),
     ];
     const [ci, notebooks, odd] = this.clients;
+    const recorded = async () => (await (await this.api(owner, '/usage')).json()).sums[0].requests;
+    const had = await recorded();
     await until('the new keys are known', async () => (await this.send(odd, 'fast')) === 200);
     let sent = 1;
     for (let i = 0; i < 12; i++) {
@@ -215,8 +238,8 @@ ${store ? `identity:
       await this.send(odd, 'broken');
       sent++;
     }
-    await until('the ledger has ' + sent + ' requests', async () => (await (await this.api(owner, '/usage')).json()).sums[0].requests >= sent);
-    await this.age();
+    await until('the ledger has ' + sent + ' requests', async () => await recorded() >= had + sent);
+    if (!had) await this.age();
   }
 
   // age copies the sums of this hour to earlier hours, so that charts have something to show.

@@ -36,7 +36,7 @@ type entryView struct {
 	Org     string    `json:"org,omitempty"`
 	Outcome string    `json:"outcome" doc:"allowed: the change was about to be made. failed: it was allowed and failed. denied: it was not allowed."`
 	Code    string    `json:"code,omitempty" doc:"Error code of a failure or denial."`
-	Note    string    `json:"note,omitempty" doc:"Id and model of a request that was run."`
+	Detail  string    `json:"detail,omitempty" doc:"What else is known, such as the filter of a capture, or the id and the model of a request that was run."`
 	Before  string    `json:"before,omitempty" doc:"SHA-256 of the object before, as JSON."`
 	After   string    `json:"after,omitempty" doc:"SHA-256 of the object after."`
 	Hash    string    `json:"hash" doc:"Hash of the entry and the previous entry's hash."`
@@ -44,13 +44,17 @@ type entryView struct {
 
 func viewEntry(e store.Entry) entryView {
 	outcome, code, _ := strings.Cut(e.Detail, ": ")
-	note := ""
-	if outcome == allowed {
-		code, note = "", code
+	detail := ""
+	switch outcome {
+	case failed, denied:
+	case allowed:
+		code, detail = "", code
+	default: // a sign-in or a capture
+		outcome, code, detail = allowed, "", e.Detail
 	}
 	return entryView{
 		N: e.N, Time: e.At, Actor: e.Actor, Address: e.Address, Action: e.Action, Object: e.Object, Org: e.Org,
-		Outcome: outcome, Code: code, Note: note, Before: e.Before, After: e.After, Hash: hex.EncodeToString(e.Hash[:]),
+		Outcome: outcome, Code: code, Detail: detail, Before: e.Before, After: e.After, Hash: hex.EncodeToString(e.Hash[:]),
 	}
 }
 

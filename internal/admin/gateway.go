@@ -14,7 +14,8 @@ type whoView struct {
 	Held string   `json:"held,omitempty" doc:"The organisation that the operator is bound to. Absent: none."`
 	May  []string `json:"may" doc:"The operations that the operator may use."`
 
-	ClientURL string `json:"client_url,omitempty" doc:"Base URL of the client port, as this gateway knows it. An unspecified address, such as 0.0.0.0, is every address of the node."`
+	ClientURL string    `json:"client_url,omitempty" doc:"Base URL of the client port, as this gateway knows it. An unspecified address, such as 0.0.0.0, is every address of the node."`
+	Captures  []Capture `json:"captures,omitempty" doc:"Commands (isogloss capture) that get the text of exchanges on this node at present. Operators that are bound to an organisation see no filters."`
 }
 
 func (s *server) whoami(_ context.Context, c *call, _ *noInput) (*whoView, error) {
@@ -22,6 +23,14 @@ func (s *server) whoami(_ context.Context, c *call, _ *noInput) (*whoView, error
 	for _, r := range s.routes {
 		if permit(c.operator, r.Name) == nil {
 			v.May = append(v.May, r.Name)
+		}
+	}
+	if s.Captures != nil {
+		v.Captures = s.Captures()
+	}
+	for i, x := range v.Captures {
+		if v.Held != "" {
+			v.Captures[i] = Capture{Since: x.Since, User: x.User}
 		}
 	}
 	return new(v), nil

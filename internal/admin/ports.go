@@ -28,9 +28,10 @@ type Options struct {
 	Audit     Audit
 	Targets   Targets
 	Config    Config
-	Limits    Limits // nil: the routes for it return 501
-	Runner    Runner // nil: run-request returns 501
-	ClientURL string // base URL of the client port
+	Limits    Limits           // nil: the routes for it return 501
+	Runner    Runner           // nil: run-request returns 501
+	Captures  func() []Capture // captures that are attached; nil: never
+	ClientURL string           // base URL of the client port
 
 	// Loopback says that the listener is bound to loopback. Then only localhost and IP addresses
 	// are accepted as host, which prevents DNS rebinding.
@@ -112,6 +113,15 @@ type Config interface {
 // Limits returns an account's current use of its limits.
 type Limits interface {
 	Use(ctx context.Context, org string, a quota.Account) (Use, error)
+}
+
+// Capture is a command that is attached to the gateway and gets the text of exchanges.
+type Capture struct {
+	Since   time.Time `json:"since"`
+	User    string    `json:"user" doc:"User id of the command in the operating system of the node."`
+	Model   string    `json:"model,omitempty" doc:"It gets exchanges of this model."`
+	Key     string    `json:"key,omitempty" doc:"It gets exchanges of this key."`
+	Request string    `json:"request,omitempty" doc:"It gets the exchange with this request id."`
 }
 
 // Use is the use of an account.

@@ -67,7 +67,7 @@ func TestRunRequest(t *testing.T) {
 		t.Errorf("%d entries, the last: %+v", n, e)
 	}
 	view := read[entryList](t, w.send(owner, "GET", "/api/v1/audit", ""), 200).Entries[0]
-	if view.Outcome != "allowed" || view.Code != "" || !strings.HasPrefix(view.Note, "request 00000000-0000-4000-8000-00000000000f, model m?") {
+	if view.Outcome != "allowed" || view.Code != "" || !strings.HasPrefix(view.Detail, "request 00000000-0000-4000-8000-00000000000f, model m?") {
 		t.Errorf("%+v", view)
 	}
 	if text := fmt.Sprint(e) + w.log.String(); strings.Contains(text, promptCanary) {

@@ -8,6 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/console"
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/admin"
+	"github.com/isogloss-gateway/isogloss/internal/capture"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/models"
@@ -29,6 +30,7 @@ type operations struct {
 	stores   *stores
 	current  *current
 	watcher  *watcher
+	captures *capture.Hub
 	version  string
 
 	clientURL string // base URL of the client port
@@ -56,7 +58,7 @@ func (o *operations) handler() http.Handler {
 	if s := o.stores; s.store != nil {
 		options := admin.Options{
 			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,
-			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Runner: runner{o.gateway}, ClientURL: o.clientURL, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
+			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Captures: captures(o.captures), Runner: runner{o.gateway}, ClientURL: o.clientURL, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
 		}
 		mux.Handle("/api/", admin.New(options))
 		mux.Handle("/scim/", scim.New(scim.Options{Guard: admin.NewGuard(options), Store: s.store, Issuers: o.current.scimIssuers}))
@@ -91,6 +93,16 @@ func (o *operations) guard(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// captures returns a function that lists the attached captures.
+func captures(hub *capture.Hub) func() []admin.Capture {
+	return func() (list []admin.Capture) {
+		for _, a := range hub.Attached() {
+			list = append(list, admin.Capture{Since: a.Since, User: a.UID, Model: a.Filter.Model, Key: a.Filter.Key, Request: a.Filter.Request})
+		}
+		return list
+	}
 }
 
 // targets implements admin.Targets.

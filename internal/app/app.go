@@ -131,7 +131,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 
 	watcher := &watcher{options: o, first: cfg, current: now, observer: observer}
-	servers, err := listen(ctx, o.Process, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, current: now, watcher: watcher, version: o.Version})
+	servers, err := listen(ctx, o.Process, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, current: now, watcher: watcher, captures: sock.hub, version: o.Version})
 	if err != nil {
 		return err
 	}

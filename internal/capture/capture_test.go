@@ -210,7 +210,7 @@ func TestOversizedExchange(t *testing.T) {
 // request: further exchanges are dropped and counted.
 func TestSlowCommandBlocksNoRequest(t *testing.T) {
 	hub := &Hub{}
-	v, ok := hub.attach(Filter{All: true, Count: 1000, Bytes: 100})
+	v, ok := hub.attach("1000", Filter{All: true, Count: 1000, Bytes: 100})
 	if !ok {
 		t.Fatal("not attached")
 	}
@@ -220,7 +220,7 @@ func TestSlowCommandBlocksNoRequest(t *testing.T) {
 	if n := v.dropped.Load(); n != 100-maxOpen || len(v.out) != maxOpen || hub.Record(Subject{}) != nil {
 		t.Errorf("%d were dropped, %d are held", n, len(v.out))
 	}
-	other, ok := hub.attach(Filter{All: true, Count: 1000, Bytes: 100})
+	other, ok := hub.attach("1000", Filter{All: true, Count: 1000, Bytes: 100})
 	if !ok {
 		t.Fatal("not attached")
 	}
@@ -231,9 +231,12 @@ func TestSlowCommandBlocksNoRequest(t *testing.T) {
 	if open != maxOpen {
 		t.Errorf("%d are open at once", open)
 	}
+	if list := hub.Attached(); len(list) != 2 || list[0].UID != "1000" || !list[0].Filter.All || time.Since(list[0].Since) > time.Minute {
+		t.Errorf("attached: %+v", list)
+	}
 	hub.detach(other)
 	hub.detach(v)
-	if hub.Active() || hub.Record(Subject{}) != nil {
+	if hub.Active() || hub.Attached() != nil || hub.Record(Subject{}) != nil {
 		t.Error("active after all commands have detached")
 	}
 }

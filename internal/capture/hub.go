@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Bounds of what is held in memory for attached commands.
@@ -55,9 +56,31 @@ type Hub struct {
 	mu      sync.Mutex                // serializes attach and detach
 }
 
+// Attachment describes an attached command.
+type Attachment struct {
+	Since  time.Time
+	UID    string // user id of the process; ? where the system does not say
+	Filter Filter
+}
+
+// Attached returns the attached commands.
+func (h *Hub) Attached() []Attachment {
+	all := h.viewers.Load()
+	if all == nil {
+		return nil
+	}
+	list := make([]Attachment, len(*all))
+	for i, v := range *all {
+		list[i] = Attachment{Since: v.since, UID: v.uid, Filter: v.filter}
+	}
+	return list
+}
+
 // viewer is an attached command.
 type viewer struct {
 	filter    Filter
+	uid       string
+	since     time.Time
 	open      atomic.Int64   // exchanges that are recorded or wait in out
 	delivered atomic.Int64   // exchanges that were put into out
 	oversized atomic.Int64   // exchanges that matched and exceeded the limit
@@ -100,7 +123,7 @@ func (h *Hub) Record(s Subject) *Recorder {
 }
 
 // attach adds a command. It reports false where too many are attached.
-func (h *Hub) attach(f Filter) (*viewer, bool) {
+func (h *Hub) attach(uid string, f Filter) (*viewer, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var all []*viewer
@@ -112,7 +135,7 @@ func (h *Hub) attach(f Filter) (*viewer, bool) {
 	}
 	f.Count = max(f.Count, 1)
 	f.Bytes = min(max(f.Bytes, 1), maxBytes)
-	v := &viewer{filter: f, out: make(chan *Exchange, maxOpen), changed: make(chan struct{}, 1)}
+	v := &viewer{filter: f, uid: uid, since: time.Now(), out: make(chan *Exchange, maxOpen), changed: make(chan struct{}, 1)}
 	all = append(slices.Clone(all), v)
 	h.viewers.Store(&all)
 	return v, true

@@ -130,7 +130,7 @@ func (s *Server) attend(conn *net.UnixConn) {
 		_ = lines.write(message{Refused: "only the user that the gateway runs as, and root, may attach"})
 		return
 	}
-	v, ok := s.options.Hub.attach(f)
+	v, ok := s.options.Hub.attach(uid, f)
 	if !ok {
 		_ = lines.write(message{Refused: fmt.Sprintf("%d commands are attached already; end one of them", maxAttached)})
 		return

@@ -58,7 +58,7 @@ export function AuditPage() {
                 { head: 'Operator', cell: (e) => <>{e.actor ? name(e.actor) : 'not known'}<div className="hint">{e.address}</div></> },
                 { head: 'Operation', cell: (e) => e.action },
                 { head: 'Object', cell: (e) => <ObjectOf entry={e} name={name} /> },
-                { head: 'Outcome', cell: (e) => <><Badge>{e.outcome}</Badge>{(e.code || e.note) && <div className="hint">{e.code || e.note}</div>}</> },
+                { head: 'Outcome', cell: (e) => <><Badge>{e.outcome}</Badge>{(e.code || e.detail) && <div className="hint break">{e.code || e.detail}</div>}</> },
                 { head: 'Entry', cell: (e) => <Hashes entry={e} /> },
               ]} />
               <More query={log} />

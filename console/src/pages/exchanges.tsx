@@ -1,10 +1,11 @@
 import { useState, type FormEvent } from 'react';
 import type { Schemas } from '../api/client';
 import { useGet, useKeyNames, usePages } from '../api/hooks';
+import { rateOf, useTail, type Tail } from '../api/tail';
 import { go, Link, setParams, useLocation, useParam } from '../router';
 import { useCan } from '../session';
-import { compact, count, dollars, nanos, seconds, tokenSum } from '../ui/format';
-import { Badge, Card, Copy, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time } from '../ui/parts';
+import { between, compact, count, dollars, nanos, seconds, tokenSum } from '../ui/format';
+import { Badge, Button, Card, Copy, Empty, Facts, More, PageHead, Select, Show, Table, Text, Time } from '../ui/parts';
 import { Filter, RangePicker, useRange } from '../ui/range';
 
 type Request = Schemas['RequestView'];
@@ -21,26 +22,27 @@ export const outcomes: Record<Request['outcome'], string> = {
 
 const known = (text: string): text is Request['outcome'] => text in outcomes;
 
-export function ExchangesPage() {
-  const can = useCan();
+const filterNames = ['org', 'team', 'key', 'model', 'target', 'outcome'] as const;
+
+// useFilters returns the filters in the address, as the API has them.
+function useFilters() {
   const { query } = useLocation();
-  const range = useRange('24h');
-  const [live, setLive] = useParam('live');
-  const name = useKeyNames(can('list-keys'));
-  const outcome = query.get('outcome') ?? '';
   const value = (n: string) => query.get(n) || undefined;
-  const list = usePages('/api/v1/requests', {
-    query: { from: range.from, to: range.to, org: value('org'), team: value('team'), key: value('key'), model: value('model'), target: value('target'), outcome: known(outcome) ? outcome : undefined, limit: 50 },
-  }, { every: live ? 2_000 : undefined });
-  const rows = list.pages.flatMap((p) => p.requests);
-  const filtered = ['org', 'team', 'key', 'model', 'target', 'outcome'].some((n) => query.get(n));
+  const outcome = query.get('outcome') ?? '';
+  return { org: value('org'), team: value('team'), key: value('key'), model: value('model'), target: value('target'), outcome: known(outcome) ? outcome : undefined };
+}
+
+export function ExchangesPage() {
+  const { query } = useLocation();
+  const [live, setLive] = useParam('live');
+  const outcome = query.get('outcome') ?? '';
   return (
     <>
       <PageHead title="Exchanges">
         <label className="check"><input type="checkbox" checked={live !== ''} onChange={(e) => setLive(e.target.checked ? '1' : '')} /> Live</label>
       </PageHead>
       <div className="filters" role="search" aria-label="Filter exchanges">
-        <RangePicker initial="24h" />
+        {!live && <RangePicker initial="24h" />}
         <Filter name="model" label="Model" />
         <Filter name="target" label="Target" />
         <Filter name="key" label="Key id" />
@@ -49,30 +51,75 @@ export function ExchangesPage() {
         <Select label="Outcome" value={outcome} set={(v) => setParams({ outcome: v })} choices={[{ value: '', label: 'all' }, ...Object.keys(outcomes)]} />
         <OpenByID />
       </div>
-      <Card title="Requests, newest first" calls={[list.call]} wide>
-        <Show query={list} what="exchanges">
-          {() => rows.length === 0 ? (
-            <Empty title={filtered ? 'No exchange matches the filters' : 'No exchange in this time'}>
-              <p>{filtered ? 'Names must match exactly. ' : 'Requests appear here seconds after they end. '}Choose a longer time{filtered && <>, or <Link to="/console/exchanges">remove the filters</Link></>}.</p>
-            </Empty>
-          ) : (
-            <>
-              <Table label="Exchanges" id={(r) => r.id} rows={rows} columns={[
-                { head: 'Time', main: true, cell: (r) => <Link to={'/console/exchanges/' + r.id}><Time at={r.began} /></Link> },
-                { head: 'Outcome', cell: (r) => <span className="together"><Badge>{r.outcome}</Badge> <span className="hint">{r.status}</span></span> },
-                { head: 'Model', cell: (r) => <>{r.model}{r.target && <div className="hint">{r.target}</div>}</> },
-                { head: 'Key', cell: (r) => (r.key && can('get-key') ? <Link to={'/console/keys/' + r.key}>{name(r.key)}</Link> : r.key ?? '–') },
-                { head: 'Took', number: true, cell: (r) => seconds(r.took_seconds) },
-                { head: 'Tokens', number: true, cell: (r) => (r.estimated ? '≈ ' : '') + compact(tokenSum(r.tokens)) },
-                { head: 'Cost', number: true, cell: (r) => (r.cost === undefined ? 'not known' : dollars(r.cost)) },
-                { head: 'Attempts', number: true, cell: (r) => r.attempts.length },
-              ]} />
-              <More query={list} />
-            </>
-          )}
-        </Show>
-      </Card>
+      {live ? <Live /> : <Recorded />}
     </>
+  );
+}
+
+// Recorded is the ledger, page by page.
+function Recorded() {
+  const range = useRange('24h');
+  const list = usePages('/api/v1/requests', { query: { from: range.from, to: range.to, ...useFilters(), limit: 50 } });
+  return (
+    <Card title="Requests, newest first" calls={[list.call]} wide>
+      <Show query={list} what="exchanges">
+        {() => <><Rows rows={list.pages.flatMap((p) => p.requests)} /><More query={list} /></>}
+      </Show>
+    </Card>
+  );
+}
+
+// Live is the newest requests. It holds a fixed number of rows, however many pass.
+function Live() {
+  const [paused, setPaused] = useState(false);
+  const tail = useTail(useFilters(), !paused);
+  return (
+    <Card title="Requests as they end" calls={tail.data && [tail.data.call]} wide actions={<Button onClick={() => setPaused(!paused)}>{paused ? 'Continue' : 'Pause'}</Button>}>
+      <Show query={tail} what="exchanges">
+        {(t) => <><Passing tail={t} /><Rows rows={t.list.requests} live /></>}
+      </Show>
+    </Card>
+  );
+}
+
+// Passing says in words what the rows of the tail do not show.
+function Passing({ tail }: { tail: Tail }) {
+  const rate = rateOf(tail);
+  const newest = tail.list.requests[0]?.began;
+  return (
+    <p className="hint passing">
+      {tail.list.next ? 'About ' : ''}<strong>{rate < 10 ? rate.toFixed(1) : count(Math.round(rate))} per second</strong>
+      {newest && <>, the newest began {seconds(Math.max(0, (tail.at - Date.parse(newest)) / 1000))} before the last look</>}.{' '}
+      {tail.skipped >= 1
+        ? <>Only the newest {tail.list.requests.length} are shown: about {count(Math.round(tail.skipped))} have passed unseen since <Time at={new Date(tail.since).toISOString()} />.</>
+        : 'None was skipped.'}
+    </p>
+  );
+}
+
+function Rows({ rows, live = false }: { rows: Request[]; live?: boolean }) {
+  const can = useCan();
+  const { query } = useLocation();
+  const name = useKeyNames(can('list-keys'));
+  if (rows.length === 0) {
+    const filtered = filterNames.some((n) => query.get(n));
+    return (
+      <Empty title={filtered ? 'No exchange matches the filters' : live ? 'No exchange in the last 15 minutes' : 'No exchange in this time'}>
+        <p>{filtered ? 'Names must match exactly. ' : 'Requests appear here seconds after they end. '}{live ? 'Switch Live off for earlier ones' : 'Choose a longer time'}{filtered && <>, or <Link to="/console/exchanges">remove the filters</Link></>}.</p>
+      </Empty>
+    );
+  }
+  return (
+    <Table label="Exchanges" id={(r) => r.id} rows={rows} columns={[
+      { head: 'Time', main: true, cell: (r) => <Link to={'/console/exchanges/' + r.id}><Time at={r.began} /></Link> },
+      { head: 'Outcome', cell: (r) => <span className="together"><Badge>{r.outcome}</Badge> <span className="hint">{r.status}</span></span> },
+      { head: 'Model', cell: (r) => <>{r.model}{r.target && <div className="hint">{r.target}</div>}</> },
+      { head: 'Key', cell: (r) => (r.key && can('get-key') ? <Link to={'/console/keys/' + r.key}>{name(r.key)}</Link> : r.key ?? '–') },
+      { head: 'Took', number: true, cell: (r) => seconds(r.took_seconds) },
+      { head: 'Tokens', number: true, cell: (r) => (r.estimated ? '≈ ' : '') + compact(tokenSum(r.tokens)) },
+      { head: 'Cost', number: true, cell: (r) => (r.cost === undefined ? 'not known' : dollars(r.cost)) },
+      { head: 'Attempts', number: true, cell: (r) => r.attempts.length },
+    ]} />
   );
 }
 
@@ -119,13 +166,6 @@ export function ExchangePage({ id }: { id: string }) {
       </Show>
     </>
   );
-}
-
-// between returns the seconds between two times. Date has milliseconds only.
-function between(from: string, to: string): number {
-  const fraction = (t: string) => Number('0' + (/\.\d+/.exec(t)?.[0] ?? ''));
-  const whole = (t: string) => Date.parse(t.replace(/\.\d+/, '')) / 1000;
-  return whole(to) - whole(from) + fraction(to) - fraction(from);
 }
 
 // Timeline draws each attempt within the time of the request.

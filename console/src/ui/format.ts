@@ -44,3 +44,10 @@ export function span(s: number): string {
 type Tokens = { input: number; cache_read: number; cache_write: number; output: number; reasoning: number };
 
 export const tokenSum = (t: Tokens) => t.input + t.cache_read + t.cache_write + t.output + t.reasoning;
+
+// between returns the seconds between two times. Date has milliseconds only.
+export function between(from: string, to: string): number {
+  const fraction = (t: string) => Number('0' + (/\.\d+/.exec(t)?.[0] ?? ''));
+  const whole = (t: string) => Date.parse(t.replace(/\.\d+/, '')) / 1000;
+  return whole(to) - whole(from) + fraction(to) - fraction(from);
+}
