@@ -3,7 +3,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { generateKeyPairSync, randomUUID, sign as signBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createServer as createSocket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -40,7 +40,7 @@ export async function until(what, check) {
   }
 }
 
-// startUpstream plays a Chat Completions server. The model's name decides what it does.
+// startUpstream plays a Chat Completions and a Messages server. The model's name decides what it does.
 async function startUpstream() {
   const server = createServer((req, res) => {
     let text = '';
@@ -50,7 +50,13 @@ async function startUpstream() {
       if (text && play(JSON.parse(text), res)) return;
       const long = JSON.stringify(messages).length;
       if (model.includes('broken')) {
-        res.writeHead(500, { 'Content-Type': 'application/json' }).end('{"error":{"message":"out of memory","type":"server_error"}}');
+        res.writeHead(500, { 'Content-Type': 'application/json' }).end(JSON.stringify({ error: { message: 'out of memory ' + evil, type: 'server_error', code: evil } }));
+        return;
+      }
+      if (req.url.endsWith('/messages')) {
+        res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({
+          id: 'msg_1', type: 'message', role: 'assistant', model, content: [{ type: 'text', text: 'Hello.' }], stop_reason: 'end_turn', usage: { input_tokens: 20, output_tokens: 3, cache_read_input_tokens: 100 },
+        }));
         return;
       }
       const usage = { prompt_tokens: 100 + long, completion_tokens: 40 + (long % 90), total_tokens: 140 + long + (long % 90) };
@@ -63,7 +69,7 @@ async function startUpstream() {
   return { port: await listen(server), close: () => new Promise((done) => { server.closeAllConnections(); server.close(done); }) };
 }
 
-// startProvider plays an identity provider at which the person "ann" signs in at once.
+// startProvider plays an identity provider at which a person, ann by default, signs in at once.
 async function startProvider() {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519');
   const text = (v) => Buffer.from(JSON.stringify(v)).toString('base64url');
@@ -71,7 +77,7 @@ async function startProvider() {
     const body = text({ alg: 'EdDSA', kid: 'k' }) + '.' + text(claims);
     return body + '.' + signBytes(null, Buffer.from(body), privateKey).toString('base64url');
   };
-  const p = {};
+  const p = { sub: 'ann', email: 'ann@example.com' };
   const grants = new Map();
   const server = createServer((req, res) => {
     const url = new URL(req.url, p.url);
@@ -90,10 +96,10 @@ async function startProvider() {
       req.on('data', (d) => { form += d; });
       req.on('end', () => {
         const nonce = grants.get(new URLSearchParams(form).get('code'));
-        const claims = { iss: p.url, sub: 'ann', exp: Math.floor(Date.now() / 1000) + 600 };
+        const claims = { iss: p.url, sub: p.sub, exp: Math.floor(Date.now() / 1000) + 600 };
         json({
-          token_type: 'Bearer', expires_in: 600, refresh_token: randomUUID(), access_token: jwt({ ...claims, aud: 'gateway', groups: ['ops'], email: 'ann@example.com' }),
-          id_token: jwt({ ...claims, aud: 'isogloss', nonce, email: 'ann@example.com', email_verified: true }),
+          token_type: 'Bearer', expires_in: 600, refresh_token: randomUUID(), access_token: jwt({ ...claims, aud: 'gateway', groups: ['ops'], email: p.email }),
+          id_token: jwt({ ...claims, aud: 'isogloss', nonce, email: p.email, email_verified: true }),
         });
       });
     }
@@ -120,7 +126,7 @@ export class Gateway {
     g.text = `listen: 127.0.0.1:${g.port}
 admin: { listen: 127.0.0.1:${g.adminPort} }
 data: ${join(g.dir, 'data')}
-${store ? 'store: sqlite' : ''}
+${store ? 'store: sqlite\ntags: { users: plain }' : ''}
 providers:
   up: ${provider(g.upstream.port)}
   spare: ${provider(g.upstream.port)}
@@ -131,6 +137,7 @@ models:
   smart: { targets: [up/smart-2] }
   careful: { targets: [down/careful, spare/careful] }
   broken: { targets: [up/broken] }
+  translated: { targets: [other/translated] }
   shared: { balance: weight, targets: [{ target: up/shared, weight: 3 }, { target: other/shared, weight: 1 }] }
   "${evil}": { targets: [up/odd] }
 prices:
@@ -139,6 +146,7 @@ prices:
     "up/smart-2": { input: 3, output: 15 }
     "up/shared": { input: 2, output: 8 }
     "spare/*": { input: 1, output: 4 }
+    "other/translated": { input: 3, output: 15, cache_read: 0.30 }
     "down/*": { input: 1, output: 4 }
 ${store ? `identity:
   issuers:
@@ -150,7 +158,7 @@ ${store ? `identity:
 ` : ''}`;
     await writeFile(g.config, g.text);
     if (rows) {
-      await mkdir(join(g.dir, 'data'), { mode: 0o700 });
+      await g.createKey('--role', 'owner', '--name', 'first'); // makes the store and the pepper
       const file = join(g.dir, 'data', 'isogloss.db');
       if (process.env.SEEDED) await copyFile(process.env.SEEDED, file); // of an earlier run, to save minutes
       else await scale('seed', '-store', 'sqlite:' + file, '-rows', String(rows));
@@ -202,12 +210,16 @@ ${store ? `identity:
   }
 
   async send(key, model, text = 'Hello') {
+    return (await this.request(key, { model, messages: [{ role: 'user', content: text }] })).status;
+  }
+
+  // request sends a body of Chat Completions and returns the status and the id of the request.
+  async request(key, body, headers = {}) {
     const response = await fetch(this.url + '/v1/chat/completions', {
-      method: 'POST', headers: { Authorization: 'Bearer ' + key, 'Content-Type': 'application/json' },
-      body: JSON.stringify({ model, messages: [{ role: 'user', content: text }] }),
+      method: 'POST', headers: { Authorization: 'Bearer ' + key, 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body),
     });
     await response.text();
-    return response.status;
+    return { status: response.status, id: response.headers.get('x-request-id') };
   }
 
   // fill makes teams, keys and traffic, and waits until the ledger has all of it.

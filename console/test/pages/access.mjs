@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
-import { browser, close, gateway, open } from '../kit.mjs';
+import { api, browser, close, gateway, open } from '../kit.mjs';
 
 export function tests() {
   test('a wrong key is refused, a right one is forgotten by a reload', async () => {
@@ -48,16 +48,61 @@ export function tests() {
     await close(page);
   });
 
+  // Another port of the same host is another origin of the same site: the browser sends the cookie there,
+  // whatever SameSite says. localhost is another site.
+  for (const host of ['127.0.0.1', 'localhost']) {
+    test('a page of ' + host + ' cannot use the session of an operator', async () => {
+      const page = await open();
+      await page.getByRole('link', { name: 'Sign in' }).click();
+      await page.getByRole('link', { name: 'console' }).click();
+      await page.getByText('ann@example.com').waitFor();
+      const before = (await api('/keys?limit=1000')).keys.length;
+      const body = JSON.stringify({ name: 'forged', org: 'acme', models: ['*'] });
+      const site = createServer((_, res) => res.setHeader('Content-Type', 'text/html').end(`<form method="post" enctype="text/plain" action="${gateway.admin}/api/v1/keys" target="inner"><input name='${body.slice(0, -1)}, "x": "' value='"}'></form>
+        <form method="post" action="${gateway.admin}/logout" target="inner"></form><iframe name="inner"></iframe>`));
+      await new Promise((done) => site.listen(0, '127.0.0.1', done));
+      const foreign = await page.context().newPage();
+      const statuses = [];
+      foreign.on('response', (r) => { if (r.url().startsWith(gateway.admin)) statuses.push(r.request().method() + ' ' + r.status()); });
+      await foreign.goto('http://' + host + ':' + site.address().port);
+      const results = await foreign.evaluate(async ({ admin, body }) => {
+        const attempt = (path, init) => fetch(admin + path, { credentials: 'include', ...init }).then((r) => r.text(), () => 'refused');
+        document.forms[0].submit();
+        await new Promise((done) => setTimeout(done, 500));
+        document.forms[1].submit();
+        return Promise.all([
+          attempt('/api/v1/keys'), attempt('/api/v1/whoami', { headers: { Accept: 'text/html' } }),
+          attempt('/api/v1/keys', { method: 'POST', body, headers: { 'Content-Type': 'application/json' } }),
+          attempt('/api/v1/keys', { method: 'POST', body, headers: { 'Content-Type': 'text/plain' } }),
+          attempt('/api/v1/keys', { method: 'POST', body, mode: 'no-cors' }),
+          attempt('/api/v1/config/reload', { method: 'POST', mode: 'no-cors' }),
+        ]);
+      }, { admin: gateway.admin, body });
+      await foreign.waitForTimeout(500);
+      assert.deepEqual([...new Set(results.slice(0, 4))], ['refused']); // nothing can be read
+      assert.deepEqual(results.slice(4), ['', '']); // opaque
+      assert.ok(statuses.length >= 4 && statuses.every((s) => / (403|401|415)$/.test(s) || s === 'OPTIONS 405' || s === 'OPTIONS 404'), statuses.join(', '));
+      assert.equal((await api('/keys?limit=1000')).keys.length, before);
+      await page.reload(); // the session still works
+      await page.getByText('ann@example.com').waitFor();
+      await close(page);
+      site.close();
+    });
+  }
+
   test('another site cannot show the console in a frame', async () => {
     const response = await fetch(gateway.admin + '/');
     assert.equal(response.headers.get('x-frame-options'), 'DENY');
     assert.match(response.headers.get('content-security-policy'), /frame-ancestors 'none'/);
-    const site = createServer((_, res) => res.setHeader('Content-Type', 'text/html').end(`<iframe src="${gateway.admin}/"></iframe>`));
+    const paths = ['/', '/console/keys', '/login'];
+    const site = createServer((_, res) => res.setHeader('Content-Type', 'text/html').end(paths.map((p) => `<iframe src="${gateway.admin}${p}"></iframe><object data="${gateway.admin}${p}"></object>`).join('')));
     await new Promise((done) => site.listen(0, '127.0.0.1', done));
     const page = await (await browser.newContext()).newPage();
     await page.goto('http://127.0.0.1:' + site.address().port);
     await page.waitForTimeout(300);
-    assert.match(page.frames()[1].url(), /^chrome-error:/);
+    const shown = page.frames().slice(1).map((f) => f.url()).filter((url) => url && !url.startsWith('chrome-error:') && url !== 'about:blank');
+    assert.deepEqual(shown, []);
+    assert.ok(page.frames().length > paths.length);
     await page.context().close();
     site.close();
   });

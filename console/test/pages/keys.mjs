@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { api, close, gateway, open } from '../kit.mjs';
 import { until } from '../rig.mjs';
 
-export const screens = { keys: '/console/keys', key: async () => '/console/keys/' + (await api('/keys')).keys.find((k) => k.name === 'ci').id };
+export const screens = { keys: '/console/keys', key: async () => '/console/keys/' + (await api('/keys?org=acme')).keys.find((k) => k.name === 'ci').id };
 
 export function tests() {
   test('a key is created, shown once, changed, rotated and revoked', async () => {
