@@ -22,14 +22,22 @@ export const outcomes: Record<Request['outcome'], string> = {
 
 const known = (text: string): text is Request['outcome'] => text in outcomes;
 
-const filterNames = ['org', 'team', 'key', 'model', 'target', 'outcome'] as const;
+const fidelities = ['exact', 'approximated', 'dropped', 'refused'] as const;
+
+const texts = ['org', 'team', 'key', 'person', 'user', 'tag', 'model', 'target', 'min_cost', 'min_took'] as const;
+const filterNames = [...texts, 'outcome', 'fidelity', 'status'];
 
 // useFilters returns the filters in the address, as the API has them.
 function useFilters() {
   const { query } = useLocation();
   const value = (n: string) => query.get(n) || undefined;
   const outcome = query.get('outcome') ?? '';
-  return { org: value('org'), team: value('team'), key: value('key'), model: value('model'), target: value('target'), outcome: known(outcome) ? outcome : undefined };
+  return {
+    ...Object.fromEntries(texts.map((n) => [n, value(n)])) as { [n in (typeof texts)[number]]?: string },
+    outcome: known(outcome) ? outcome : undefined,
+    fidelity: fidelities.find((f) => f === query.get('fidelity')),
+    status: Number(query.get('status')) || undefined,
+  };
 }
 
 export function ExchangesPage() {
@@ -46,9 +54,16 @@ export function ExchangesPage() {
         <Filter name="model" label="Model" />
         <Filter name="target" label="Target" />
         <Filter name="key" label="Key id" />
+        <Filter name="person" label="Person" />
         <Filter name="org" label="Organisation" />
         {query.get('org') && <Filter name="team" label="Team" />}
         <Select label="Outcome" value={outcome} set={(v) => setParams({ outcome: v })} choices={[{ value: '', label: 'all' }, ...Object.keys(outcomes)]} />
+        <Select label="Fidelity" value={query.get('fidelity') ?? ''} set={(v) => setParams({ fidelity: v })} choices={[{ value: '', label: 'all' }, ...fidelities]} />
+        <Filter name="status" label="Status" />
+        <Filter name="min_cost" label="Cost at least, $" />
+        <Filter name="min_took" label="Took at least, s" />
+        <Filter name="user" label="End user" />
+        <Filter name="tag" label="Tag" />
         <OpenByID />
       </div>
       {live ? <Live /> : <Recorded />}
@@ -114,13 +129,21 @@ function Rows({ rows, live = false }: { rows: Request[]; live?: boolean }) {
       { head: 'Time', main: true, cell: (r) => <Link to={'/console/exchanges/' + r.id}><Time at={r.began} /></Link> },
       { head: 'Outcome', cell: (r) => <span className="together"><Badge>{r.outcome}</Badge> <span className="hint">{r.status}</span></span> },
       { head: 'Model', cell: (r) => <>{r.model}{r.target && <div className="hint">{r.target}</div>}</> },
-      { head: 'Key', cell: (r) => (r.key && can('get-key') ? <Link to={'/console/keys/' + r.key}>{name(r.key)}</Link> : r.key ?? '–') },
-      { head: 'Took', number: true, cell: (r) => seconds(r.took_seconds) },
+      { head: 'Key', cell: (r) => <KeyOf request={r} name={name} /> },
+      { head: 'Fidelity', cell: (r) => (r.fidelity ? <Badge>{r.fidelity}</Badge> : '–') },
+      { head: 'Took', number: true, cell: (r) => <>{seconds(r.took_seconds)}{r.first_token_seconds !== undefined && <div className="hint">token {seconds(r.first_token_seconds)}</div>}</> },
       { head: 'Tokens', number: true, cell: (r) => (r.estimated ? '≈ ' : '') + compact(tokenSum(r.tokens)) },
       { head: 'Cost', number: true, cell: (r) => (r.cost === undefined ? 'not known' : dollars(r.cost)) },
       { head: 'Attempts', number: true, cell: (r) => r.attempts.length },
     ]} />
   );
+}
+
+function KeyOf({ request: { key, person }, name }: { request: Request; name: (id: string) => string }) {
+  const can = useCan();
+  if (!key) return '–';
+  const text = person?.name || name(key);
+  return can('get-key') ? <Link to={'/console/keys/' + key}>{text}</Link> : text;
 }
 
 function OpenByID() {
@@ -143,23 +166,29 @@ export function ExchangePage({ id }: { id: string }) {
       <Show query={request} what="the exchange">
         {(r) => (
           <>
-            <Card title="Request" calls={[request.call]} wide actions={<Copy text={r.id} label="Copy id" />}>
+            <Card title="Request" calls={[request.call]} wide>
               <Facts rows={[
-                ['Id', <code key="id">{r.id}</code>],
+                ['Id', <span key="id" className="copied"><code>{r.id}</code> <Copy text={r.id} label="Copy id" /></span>],
                 ['Time', <Time key="t" at={r.began} exact />],
                 ['Outcome', <span key="o"><Badge>{r.outcome}</Badge> {outcomes[r.outcome]}, status {r.status}</span>],
-                ['Took', seconds(r.took_seconds)],
+                ['Took', seconds(r.took_seconds) + (r.first_token_seconds === undefined ? '' : ', first token after ' + seconds(r.first_token_seconds))],
                 ['Model', r.model],
                 ['Served by', r.target],
                 ['Endpoint', r.endpoint + ', ' + r.dialect + (r.stream ? ', streaming' : '')],
-                ['Key', r.key && (can('get-key') ? <Link to={'/console/keys/' + r.key}>{name(r.key)}</Link> : r.key)],
+                ['Key', r.key && <KeyOf key="k" request={r} name={name} />],
                 ['Organisation', r.org && r.org + (r.team ? ' / ' + r.team : '')],
+                ['User agent', r.user_agent],
+                ['End user', r.user],
+                ['Tags', r.tags?.map((t) => t.key + ': ' + t.value).join(', ')],
                 ['Node', r.node],
+                ['Trace', r.trace && <span key="x" className="copied"><code>{r.trace}</code> <Copy text={r.trace} label="Copy trace id" /></span>],
+                ['Log', <InLog key="l" id={r.id} />],
               ]} />
             </Card>
             <Card title="Attempts" wide>
               {r.attempts.length === 0 ? <Empty title="No target was tried"><p>{r.outcome === 'cached' ? 'The response came from the cache.' : 'The gateway refused the request before it chose a target.'}</p></Empty> : <Timeline request={r} />}
             </Card>
+            <Card title="Lost in translation" wide><Losses request={r} /></Card>
             <Card title="Tokens and price" wide><Price request={r} /></Card>
           </>
         )}
@@ -168,30 +197,129 @@ export function ExchangePage({ id }: { id: string }) {
   );
 }
 
+// InLog is the command that finds a request in the log of the gateway.
+function InLog({ id }: { id: string }) {
+  const command = `grep '"id":"${id}"'`;
+  return <span className="copied"><code>{command}</code> <Copy text={command} label="Copy command" /></span>;
+}
+
+function Losses({ request: r }: { request: Request }) {
+  if (!r.fidelity) return <Empty title="Nothing was translated" />;
+  if (!r.losses?.length && r.fidelity === 'exact') return <p><Badge>exact</Badge> The target got the whole request, and the client the whole response.</p>;
+  return (
+    <>
+      <p><Badge>{r.fidelity}</Badge> {r.losses ? 'These fields of the request or response were not translated exactly:' : 'The ledger has no fields.'}</p>
+      <ul className="lost" aria-label="Losses">
+        {r.losses?.map((l, i) => <li key={i}><code>{l.path}</code> <span className="hint">{l.code}</span></li>)}
+      </ul>
+      {r.losses_left_out !== undefined && <p className="hint">And {count(r.losses_left_out)} others, which the ledger does not keep.</p>}
+    </>
+  );
+}
+
+type Phase = { kind: string; label: string; from: number; to: number };
+
+// phasesOf divides the time of an attempt by what the gateway waited for.
+function phasesOf(a: Attempt): Phase[] {
+  const marks: [string, string, number | undefined][] = [
+    ['connect', 'connecting', a.connect_seconds],
+    ['wait', 'waiting for the first byte', a.first_byte_seconds],
+    ['token', 'waiting for the first token', a.first_token_seconds],
+    [a.fault ? 'failed' : 'rest', a.fault ? 'until it failed' : 'receiving the rest', a.took_seconds],
+  ];
+  let at = 0;
+  return marks.flatMap(([kind, label, end]) => {
+    if (end === undefined || end < at) return [];
+    const phase = { kind, label, from: at, to: end };
+    at = end;
+    return [phase];
+  });
+}
+
+const inWords = (phases: Phase[]) => phases.map((p) => p.label + ' ' + seconds(p.to - p.from)).join(', ');
+
+// Bar draws phases within the time of the request. Its label says the same in words.
+function Bar({ label, phases, whole }: { label: string; phases: Phase[]; whole: number }) {
+  const x = (t: number) => Math.min(1000, (t / whole) * 1000);
+  return (
+    <svg className="bar" viewBox="0 0 1000 14" preserveAspectRatio="none" role="img" aria-label={label}>
+      <rect className="track" width="1000" height="14" />
+      {phases.map((p) => <rect key={p.kind} className={p.kind} x={Math.min(995, x(p.from))} width={Math.max(5, x(p.to) - x(p.from))} height="14" />)}
+    </svg>
+  );
+}
+
+const legend = [['queue', 'before the first attempt'], ['connect', 'connecting'], ['wait', 'to the first byte'], ['token', 'to the first token'], ['rest', 'to the end'], ['failed', 'failed']] as const;
+
 // Timeline draws each attempt within the time of the request.
 function Timeline({ request }: { request: Request }) {
-  const whole = Math.max(request.took_seconds, 0.000001);
+  const { attempts } = request;
   const offset = (a: Attempt) => Math.max(0, between(request.began, a.began));
+  const whole = Math.max(request.took_seconds, ...attempts.map((a) => offset(a) + a.took_seconds), 0.000001);
+  const queue = request.queue_seconds ?? offset(attempts[0]!);
   return (
-    <ol className="timeline">
-      {request.attempts.map((a, i) => {
-        const ok = !a.fault && a.status !== undefined && a.status < 400;
-        return (
-          <li key={i}>
-            <div className="timeline-head">
-              <strong>{i + 1}. {a.target}</strong>
-              <span>{a.fault ? <span className="bad-text">{a.fault}</span> : ok ? 'succeeded' : 'failed'}{a.status !== undefined && ', status ' + a.status}</span>
-            </div>
-            <div className="timeline-track"><div className={ok ? 'ok' : 'not'} style={{ left: Math.min(99, (offset(a) / whole) * 100) + '%', width: Math.max(0.6, Math.min(100, (a.took_seconds / whole) * 100)) + '%' }} /></div>
-            <div className="hint">begins after {seconds(offset(a))}, takes {seconds(a.took_seconds)}{a.charged ? ', charged to the client' : ''}</div>
-          </li>
-        );
-      })}
-    </ol>
+    <>
+      <ol className="timeline">
+        <li>
+          <div className="timeline-head"><span>Before the first attempt</span><span className="hint">{seconds(queue)}</span></div>
+          <Bar label={'Before the first attempt: ' + seconds(queue)} whole={whole} phases={[{ kind: 'queue', label: '', from: 0, to: queue }]} />
+        </li>
+        {attempts.map((a, i) => {
+          const phases = phasesOf(a), words = inWords(phases);
+          const failed = a.fault || a.status === undefined || a.status >= 400;
+          return (
+            <li key={i}>
+              <div className="timeline-head">
+                <strong>{i + 1}. {a.target}</strong>
+                <span>{failed ? <span className="bad-text">failed{a.fault && ': ' + a.fault}</span> : 'succeeded'}{a.status === undefined ? ', no response' : ', status ' + a.status}</span>
+              </div>
+              <Bar label={`Attempt ${i + 1}, ${a.target}, begins after ${seconds(offset(a))}: ${words}`} whole={whole} phases={phases.map((p) => ({ ...p, from: p.from + offset(a), to: p.to + offset(a) }))} />
+              <div className="hint">
+                Begins after {seconds(offset(a))}: {words || seconds(a.took_seconds)}.{a.status !== undefined && a.connect_seconds === undefined && ' An open connection was used.'}
+                {failed && (i + 1 < attempts.length ? ' The next target was tried.' : ' No other target was tried.')}{a.charged && ' Charged to the client.'}
+              </div>
+            </li>
+          );
+        })}
+      </ol>
+      <div className="timeline-axis hint" aria-hidden="true"><span>0 s</span><span>{seconds(whole)}</span></div>
+      <ul className="timeline-legend hint" aria-hidden="true">{legend.map(([kind, label]) => <li key={kind}><svg viewBox="0 0 10 10" className="bar-key"><rect className={kind} width="10" height="10" /></svg>{label}</li>)}</ul>
+    </>
   );
 }
 
 const classes = [['input', 'Input'], ['cache_read', 'Cache read'], ['cache_write', 'Cache write'], ['output', 'Output'], ['reasoning', 'Reasoning']] as const;
+
+// Arithmetic is the price of an attempt: tokens times dollars per million, exactly.
+function Arithmetic({ attempt: a, title }: { attempt: Attempt; title: string }) {
+  const prices = a.prices;
+  if (!prices) return null;
+  const lines = classes.filter(([key]) => a.tokens[key] > 0).map(([key, name]) => ({ name, tokens: a.tokens[key], price: prices[key], amount: BigInt(a.tokens[key]) * nanos(prices[key]) }));
+  const request = nanos(prices.request) * million;
+  return (
+    <details className="arithmetic">
+      <summary>How the cost of {title} is computed</summary>
+      <Table label={'Price of ' + title} id={(l) => l.name} rows={[
+        ...lines.map((l) => ({ name: l.name, product: count(l.tokens) + ' tokens × $' + l.price + ' per million', amount: '$' + exact(l.amount) })),
+        ...(request > 0n ? [{ name: 'Request', product: 'one', amount: '$' + exact(request) }] : []),
+        { name: 'Sum', product: '', amount: a.cost === undefined ? 'not known' : '$' + a.cost },
+      ]} columns={[
+        { head: 'Tokens', main: true, cell: (l) => l.name },
+        { head: 'Product', number: true, cell: (l) => l.product },
+        { head: 'Amount', number: true, cell: (l) => l.amount },
+      ]} />
+      {a.cost !== undefined && lines.reduce((sum, l) => sum + l.amount, request) !== nanos(a.cost) * million && <p className="hint">Rounded to billionths of a dollar.</p>}
+    </details>
+  );
+}
+
+const million = 1_000_000n;
+
+// exact writes an amount in millionths of a nano-dollar.
+function exact(n: bigint): string {
+  const digits = String(n).padStart(16, '0');
+  return (digits.slice(0, -15) + '.' + digits.slice(-15)).replace(/\.?0+$/, '');
+}
 
 function Price({ request }: { request: Request }) {
   const rows = [
@@ -207,6 +335,7 @@ function Price({ request }: { request: Request }) {
         { head: 'Cost', number: true, cell: (r) => (r.cost === undefined ? 'not known' : '$' + r.cost) },
         { head: 'Note', cell: (r) => <span className="hint">{r.note}</span> },
       ]} />
+      {request.attempts.map((a, i) => <Arithmetic key={i} attempt={a} title={'attempt ' + (i + 1)} />)}
       {request.estimated && <p className="hint">The provider reported no usage; the gateway has estimated the tokens.</p>}
       {extra > 0n && <p className="hint">Attempts that are not charged cost the operator another {dollars(extra)}.</p>}
       {request.cost === undefined && <p className="hint">This model has no price. Write one under <code>prices</code> in the configuration.</p>}
