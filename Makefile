@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build console e2e-console e2e-console-scale check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -21,10 +21,13 @@ build: ## the binary, statically linked
 console: ## the web console in console/dist, which the binary embeds; needs Node and npm
 	./console/build.sh
 
-e2e-console: build ## the console in Chromium against the built binary; screenshots in console/shots
+e2e-console: build ## the console in Chromium against the built binary; screenshots in console/shots; PAGES="keys teams" runs some
 	./console/test/setup.sh
 	./console/build.sh
-	cd console && ISOGLOSS_BIN=$(CURDIR)/$(BIN) npm test
+	cd console && PAGES="$(PAGES)" ISOGLOSS_BIN=$(CURDIR)/$(BIN) npm test
+
+e2e-console-short: ## a selection of the console's tests, in about a minute
+	$(MAKE) e2e-console PAGES="access capture exchanges names"
 
 e2e-console-scale: build ## the console with a million requests in the ledger, and with 500 requests a second
 	./console/test/setup.sh
@@ -32,7 +35,7 @@ e2e-console-scale: build ## the console with a million requests in the ledger, a
 	go build -o bin/console-scale ./console/test/scale
 	cd console && ISOGLOSS_BIN=$(CURDIR)/$(BIN) SCALE_BIN=$(CURDIR)/bin/console-scale npm run test:scale
 
-CHECK := format vet tidy lint test growth conform e2e chaos-short redteam cluster-short soak bench-quick test-deploy
+CHECK := format vet tidy lint test growth conform e2e e2e-console-short chaos-short redteam cluster-short soak bench-quick test-deploy
 
 check: $(CHECK) ## everything that must pass before a change lands
 

@@ -234,6 +234,7 @@ ${store ? `identity:
       await this.createKey('--name', 'ci', '--models', '*', '--org', 'acme', '--team', 'search', '--budget', '0.05', '--window', '30d'),
       await this.createKey('--name', 'notebooks', '--models', 'fast,smart', '--org', 'acme'),
       await this.createKey('--name', evil, '--models', '*'),
+      await this.createKey('--name', 'translator', '--models', '*', '--org', 'acme'),
     ];
     const [ci, notebooks, odd] = this.clients;
     const recorded = async () => (await (await this.api(owner, '/usage')).json()).sums[0].requests;

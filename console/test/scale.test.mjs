@@ -114,6 +114,7 @@ describe('a ledger of many requests', { timeout: 1_800_000 }, () => {
     const filters = [
       '', 'model=model-07', 'model=nothing', 'target=provider-3/model-07', 'target=nothing', 'key=' + one.key, 'key=nothing', 'org=org-03', 'org=org-03&team=team-2', 'org=nothing', 'org=acme',
       'outcome=failed', 'outcome=lost', 'outcome=failed&model=nothing', 'outcome=cached&key=' + one.key, 'user=user-7', 'user=nothing', 'tag=feature:feature-3', 'tag=feature:nothing', 'outcome=lost&org=org-19&model=model-01',
+      'person=person-001@example.com', 'person=nothing', 'fidelity=dropped', 'fidelity=refused', 'status=502', 'status=418', 'min_cost=0.09', 'min_cost=100', 'min_took=20', 'min_took=1000',
     ];
     const usage = ['', 'group=hour', 'group=day,model', 'group=day,key', 'group=model,key', 'group=org,team', 'group=user', 'group=tag:feature', 'group=day,org', 'org=org-03&group=day,team', 'model=model-07&group=day,key'];
     const paths = [

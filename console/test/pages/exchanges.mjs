@@ -1,8 +1,26 @@
 // The page Exchanges.
+import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { close, gateway, go, open, retriedRequest } from '../kit.mjs';
+import { api, close, gateway, go, open, retriedRequest, settled } from '../kit.mjs';
+import { until } from '../rig.mjs';
 
-export const screens = { exchanges: '/console/exchanges', exchange: async () => '/console/exchanges/' + (await retriedRequest()).id };
+export const screens = {
+  exchanges: '/console/exchanges', 'exchanges-live': '/console/exchanges?live=1',
+  exchange: async () => '/console/exchanges/' + (await retriedRequest()).id,
+  'exchange-lost': async () => '/console/exchanges/' + await translatedRequest(),
+};
+
+let translated;
+
+// translatedRequest returns the id of a request that was translated with losses.
+async function translatedRequest() {
+  if (translated) return translated;
+  const body = { model: 'translated', messages: [{ role: 'user', content: 'Hello' }], logit_bias: { 1: 2 }, seed: 7 };
+  const { id } = await gateway.request(gateway.clients[3], body, { 'User-Agent': 'a-client/1.2', 'Isogloss-Tags': 'feature=import' });
+  await until('the ledger has the request', async () => (await api('/requests/' + id)).id);
+  translated = id;
+  return id;
+}
 
 export function tests() {
   test('exchanges are filtered, and one shows its attempts and its price', async () => {
@@ -24,6 +42,71 @@ export function tests() {
     await page.getByRole('row', { name: /Client is charged/ }).getByText('$' + retried.cost).waitFor();
     await go(page, '/console/exchanges/00000000-0000-0000-0000-000000000000');
     await page.getByRole('alert').getByText(/There is no request/).waitFor();
+    await close(page);
+  });
+
+  test('every filter selects by what the API selects by', async () => {
+    await translatedRequest();
+    const ci = (await api('/keys?org=acme')).keys.find((k) => k.name === 'ci');
+    const page = await open({ role: 'auditor', path: '/console/exchanges?range=1h' });
+    const filters = [
+      ['Model', 'translated', 'model=translated'], ['Target', 'spare/careful', 'target=spare/careful'], ['Key id', ci.id, 'key=' + ci.id], ['Person', 'nobody', 'person=nobody'], ['Organisation', 'acme', 'org=acme'],
+      ['Status', '502', 'status=502'], ['Cost at least, $', '0.005', 'min_cost=0.005'], ['Took at least, s', '0.02', 'min_took=0.02'], ['Tag', 'feature:import', 'tag=feature:import'], ['End user', 'nobody', 'user=nobody'],
+      ['Fidelity', 'dropped', 'fidelity=dropped'], ['Outcome', 'failed', 'outcome=failed'],
+    ];
+    for (const [label, value, query] of filters) {
+      await go(page, '/console/exchanges?range=1h');
+      const field = page.getByLabel(label, { exact: true });
+      if (['Fidelity', 'Outcome'].includes(label)) await field.selectOption(value);
+      else {
+        await field.fill(value);
+        await page.keyboard.press('Enter');
+      }
+      await page.waitForURL((url) => decodeURIComponent(url.search).includes(query));
+      await settled(page);
+      await page.waitForLoadState('networkidle');
+      const call = (await page.locator('.source code').first().textContent()).replace(/^GET \/api\/v1/, '');
+      assert.ok(decodeURIComponent(call).includes(query), call);
+      const want = (await api(call, 'auditor')).requests.map((r) => '/console/exchanges/' + r.id);
+      const all = (await api('/requests?limit=1000', 'auditor')).requests.length;
+      assert.ok(want.length < all, label + ' selects all');
+      assert.deepEqual(await page.locator('tbody tr td:first-child a').evaluateAll((list) => list.map((a) => a.getAttribute('href'))), want, label);
+    }
+    await go(page, '/console/exchanges?min_cost=much');
+    await page.getByRole('alert').getByText('min_cost').first().waitFor();
+    await close(page);
+  });
+
+  test('an exchange shows who failed, when, what was lost and how the cost is computed', async () => {
+    const id = await translatedRequest();
+    const r = await api('/requests/' + id);
+    const page = await open({ role: 'billing of acme', path: '/console/exchanges/' + id });
+    const losses = page.getByRole('list', { name: 'Losses' });
+    for (const code of ['logit_bias.unsupported', 'seed.unsupported']) await losses.getByText(code, { exact: true }).waitFor();
+    assert.deepEqual(await losses.getByRole('listitem').allInnerTexts(), r.losses.map((l) => l.path + ' ' + l.code));
+    for (const text of ['a-client/1.2', 'feature: import', `grep '"id":"${id}"'`]) await page.getByText(text).first().waitFor();
+
+    // 20 tokens of $3, 100 of $0.30 and 3 of $15 for a million.
+    await page.getByText('How the cost of attempt 1 is computed').click();
+    const price = page.getByRole('table', { name: 'Price of attempt 1' });
+    for (const text of ['20 tokens × $3 per million', '$0.00006', '100 tokens × $0.3 per million', '$0.00003', '3 tokens × $15 per million', '$0.000045']) await price.getByText(text, { exact: true }).waitFor();
+    await price.getByRole('row', { name: /^Sum/ }).getByText('$0.000135').waitFor();
+    assert.equal(r.attempts[0].cost, '0.000135');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.getByRole('button', { name: 'Copy command' }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    const command = await page.evaluate(() => navigator.clipboard.readText());
+    assert.ok(gateway.log.split('\n').some((line) => line.includes(/'(.*)'/.exec(command)[1])), 'the log has ' + command);
+
+    const retried = await retriedRequest();
+    await go(page, '/console/exchanges/' + retried.id);
+    const [first, second] = retried.attempts;
+    await page.getByRole('img', { name: /^Before the first attempt: / }).waitFor();
+    await page.getByRole('img', { name: /^Attempt 1, down\/careful, begins after .*: until it failed / }).waitFor();
+    await page.getByRole('img', { name: /^Attempt 2, spare\/careful, begins after .*: .*waiting for the first byte .*, receiving the rest / }).waitFor();
+    await page.getByText('failed: ' + first.fault).waitFor();
+    await page.getByText('The next target was tried.').waitFor();
+    assert.ok(second.first_byte_seconds >= 0.02); // the upstream waits as long
     await close(page);
   });
 

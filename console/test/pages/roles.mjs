@@ -20,7 +20,8 @@ const translate = { sees: all, actions: { Clear: all, Example: all } };
 const table = {
   overview: { sees: all, actions: {} },
   exchanges: { sees: readers, actions: {} },
-  exchange: { sees: readers, actions: {} },
+  'exchanges-live': { sees: readers, actions: { Pause: readers } },
+  exchange: { sees: readers, actions: {} }, 'exchange-lost': { sees: readers, actions: {} },
   models,
   model: { sees: auditors, actions: { Explain: auditors } },
   translate, 'translate-stream': translate,

@@ -120,7 +120,17 @@ func (g *generator) row(stepsBack int) usage.Row {
 	if i%4 == 2 {
 		r.User = fmt.Sprint("user-", i%users)
 	}
-	last := usage.Attempt{Target: r.Target, Began: r.Began.Add(time.Millisecond), Took: r.Took - time.Millisecond, Status: r.Status, Usage: r.Usage, Cost: r.Cost, Charged: true}
+	if i%3 == 0 {
+		r.Fidelity, r.Losses = "dropped", []usage.Loss{{Code: "seed.unsupported", Path: "seed"}, {Code: "logit_bias.unsupported", Path: "logit_bias"}}
+	} else {
+		r.Fidelity = "exact"
+	}
+	r.Agent, r.Queue, r.FirstByte, r.FirstToken = "OpenAI/Python 2.8.1", time.Millisecond, r.Took/10, r.Took/5
+	if key%4 == 1 {
+		r.Person = fmt.Sprintf("person-%03d@example.com", key)
+	}
+	last := usage.Attempt{Target: r.Target, Began: r.Began.Add(time.Millisecond), Took: r.Took - time.Millisecond, Status: r.Status, Usage: r.Usage, Cost: r.Cost, Charged: true,
+		Times: usage.Times{FirstByte: r.FirstByte, FirstToken: r.FirstToken}}
 	if i%20 == 1 {
 		first := usage.Attempt{Target: "provider-9/model", Began: last.Began, Took: 50 * time.Millisecond, Status: 503, Fault: "overloaded"}
 		last.Began = last.Began.Add(first.Took)
