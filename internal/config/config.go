@@ -53,6 +53,9 @@ type Config struct {
 	Log       Log
 	Traces    Traces
 	Telemetry Telemetry
+
+	Settings    []Setting // where each setting comes from
+	SettingsCut bool      // there are more of them
 }
 
 // Admin is the admin port: metrics and the admin API.
@@ -198,6 +201,7 @@ func Parse(name string, data []byte, env func(string) (string, bool), overrides 
 	if err := ps.err(); err != nil {
 		return nil, err
 	}
+	c.Settings, c.SettingsCut = settingsOf(raw, root)
 	return c, nil
 }
 
@@ -218,10 +222,13 @@ func decodeFile(root *node, dir string, overrides []Override, ps *Problems) *fil
 // provider.
 func FromEnvironment(env func(string) (string, bool), overrides ...Override) (*Config, error) {
 	ps := &Problems{}
-	c := decodeFile(&node{kind: mapping}, "", overrides, ps).resolveOwn(ps)
+	root := &node{kind: mapping}
+	raw := decodeFile(root, "", overrides, ps)
+	c := raw.resolveOwn(ps)
 	if err := ps.err(); err != nil {
 		return nil, err
 	}
+	c.Settings, c.SettingsCut = settingsOf(raw, root)
 	var wanted []string
 	for _, preset := range provider.Catalog() {
 		if preset.EnvKey == "" || preset.BaseURL == "" {
