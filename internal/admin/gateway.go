@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/openapi"
 )
 
@@ -38,17 +39,16 @@ func (s *server) whoami(_ context.Context, c *call, _ *noInput) (*whoView, error
 
 // Target is the state of a target.
 type Target struct {
-	Target      string    `json:"target" doc:"provider/model, and the worker's address where workers are discovered."`
-	Models      []string  `json:"models" doc:"The model names that route to it."`
-	State       string    `json:"state" doc:"The state as shown by isogloss explain, such as up or ejected."`
-	Why         string    `json:"why,omitempty" doc:"Why it gets no requests."`
-	Until       time.Time `json:"until,omitzero" doc:"When it gets requests again."`
-	Open        int       `json:"open" doc:"Requests in flight."`
-	Consecutive int       `json:"failures_in_a_row"`
-	Succeeded   uint64    `json:"succeeded"`
-	Failed      uint64    `json:"failed"`
-	P50         float64   `json:"first_token_p50_seconds,omitzero"`
-	P95         float64   `json:"first_token_p95_seconds,omitzero"`
+	Target string   `json:"target" doc:"provider/model, and its address."`
+	Models []string `json:"models" doc:"The model names that route to it."`
+	fleet.TargetState
+	Waiting     int     `json:"waiting" doc:"Requests that wait until it may have more."`
+	Limit       int     `json:"limit" doc:"Open requests that it may have now. 0: no limit."`
+	Consecutive int     `json:"failures_in_a_row"`
+	Succeeded   uint64  `json:"succeeded"`
+	Failed      uint64  `json:"failed"`
+	P50         float64 `json:"first_token_p50_seconds,omitzero"`
+	P95         float64 `json:"first_token_p95_seconds,omitzero"`
 }
 
 type targetList struct {
@@ -64,6 +64,24 @@ type Configuration struct {
 	Path   string    `json:"path,omitempty" doc:"The configuration file. Absent: none, all settings have their defaults."`
 	Loaded time.Time `json:"loaded" doc:"When it was read."`
 	Text   string    `json:"text" doc:"The configuration in effect, one setting per line, including defaults, without secrets."`
+	// Settings are those of the file and the defaults of those that it does not have.
+	Settings []Setting `json:"settings" doc:"The settings and where each comes from, without secrets. Defaults that are empty, and those of a preset, are left out."`
+	Cut      bool      `json:"settings_cut,omitzero" doc:"There are more than 2,000 settings."`
+	Refused  *Refusal  `json:"refused,omitempty" doc:"The last reload, if it was refused."`
+}
+
+// Setting is one setting of the configuration.
+type Setting struct {
+	Key    string `json:"key" doc:"Such as providers.main.base_url."`
+	Value  string `json:"value" doc:"As it is written, without secrets."`
+	Line   int    `json:"line,omitzero" doc:"Line of the file. Absent: the file does not set it."`
+	Source string `json:"source,omitempty" doc:"The environment variable or flag that sets it."`
+}
+
+// Refusal is a reload that was refused.
+type Refusal struct {
+	At     time.Time         `json:"at"`
+	Errors []openapi.Mistake `json:"errors"`
 }
 
 func (s *server) getConfig(context.Context, *call, *noInput) (*Configuration, error) {

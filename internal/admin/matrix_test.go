@@ -101,7 +101,11 @@ func (w *world) ask(op operation, key, tenant string, n int) got {
 			target = w.client(tenant)
 		}
 	}
-	path := strings.NewReplacer("{org}", tenant, "{team}", "t", "{key}", target, "{request}", requestOf(tenant)).Replace(op.path)
+	node := fakeSelf{}.Node().ID
+	if tenant == nobody {
+		node = "gw-9.a"
+	}
+	path := strings.NewReplacer("{org}", tenant, "{team}", "t", "{key}", target, "{request}", requestOf(tenant), "{node}", node).Replace(op.path)
 	if tenant != unsaid && slices.Contains(op.query, "org") {
 		path += "?org=" + tenant
 	}

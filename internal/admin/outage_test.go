@@ -35,7 +35,7 @@ func TestStoreUnavailable(t *testing.T) {
 	)
 	check := func(how string, requests []request) {
 		t.Helper()
-		for _, path := range []string{"/whoami", "/targets", "/config"} {
+		for _, path := range []string{"/whoami", "/targets", "/config", "/nodes", "/nodes/gw-1.a/config"} {
 			if g := w.send(owner, "GET", prefix+path, ""); g.status != 200 {
 				t.Errorf("%s: %s: %d %s", how, path, g.status, g.body)
 			}

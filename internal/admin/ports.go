@@ -9,6 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/models"
+	"github.com/isogloss-gateway/isogloss/internal/nodes"
 	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/store"
@@ -16,8 +17,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Options are the dependencies of the API. A *store.Store implements Keys, Orgs, Teams, Ledger and
-// Audit.
+// Options are the dependencies of the API. A *store.Store implements Keys, Orgs, Teams, Ledger,
+// Audit and Nodes.
 type Options struct {
 	Operators Operators
 	Peppers   access.Peppers
@@ -28,6 +29,8 @@ type Options struct {
 	Audit     Audit
 	Targets   Targets
 	Config    Config
+	Nodes     Nodes
+	Self      nodes.Self       // this node
 	Limits    Limits           // nil: the routes for it return 501
 	Runner    Runner           // nil: run-request returns 501
 	Captures  func() []Capture // captures that are attached; nil: never
@@ -108,6 +111,12 @@ type Config interface {
 	// Reload reads the configuration again. If it returns mistakes or an error, the previous
 	// configuration stays in effect. An error means that the configuration could not be read.
 	Reload(ctx context.Context) ([]openapi.Mistake, error)
+}
+
+// Nodes stores what the gateways report of themselves.
+type Nodes interface {
+	Nodes(ctx context.Context) ([]store.Node, error)
+	NodeConfig(ctx context.Context, digest string) (string, error)
 }
 
 // Limits returns an account's current use of its limits.

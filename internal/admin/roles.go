@@ -78,6 +78,8 @@ var rules = map[string]rule{
 	"explain":       {auditRoles, gatewayScope},
 	"get-config":    {auditRoles, gatewayScope},
 	"reload-config": {adminRoles, gatewayScope},
+	"list-nodes":    {auditRoles, gatewayScope},
+	"compare-node":  {auditRoles, gatewayScope},
 	"translate":     {allRoles, noScope},
 	"list-audit":    {auditRoles, orgScope},
 	"verify-audit":  {auditRoles, gatewayScope},

@@ -41,6 +41,8 @@ func (s *server) allRoutes() []route {
 		s.explainRoute(),
 		handle("get-config", get, "/config", "Show the configuration in effect, without secrets", s.getConfig),
 		handle("reload-config", post, "/config/reload", "Reload the configuration", s.reloadConfig),
+		handle("list-nodes", get, "/nodes", "List the nodes that share the store, with version, configuration and ledger backlog", s.listNodes),
+		handle("compare-node", get, "/nodes/{node}/config", "Compare a node's configuration with that of this node", s.compareNode),
 		s.translateRoute(),
 		handle("list-audit", get, "/audit", "List the audit log", s.listAudit),
 		handle("verify-audit", get, "/audit/verify", "Verify the audit log", s.verifyAudit),

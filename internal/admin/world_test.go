@@ -21,6 +21,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/models"
+	"github.com/isogloss-gateway/isogloss/internal/nodes"
 	"github.com/isogloss-gateway/isogloss/internal/openapi"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
@@ -87,7 +88,7 @@ func (c *fakeConfig) Reload(context.Context) ([]openapi.Mistake, error) {
 type fakeTargets struct{}
 
 func (fakeTargets) Targets() []Target {
-	return []Target{{Target: "up/model", Models: []string{"m"}, State: "up", Open: 2}}
+	return []Target{{Target: "up/model", Models: []string{"m"}, TargetState: fleet.TargetState{State: fleet.Ready, Open: 2}}}
 }
 
 func (fakeTargets) Models(context.Context) models.Listing {
@@ -132,6 +133,17 @@ func (f *fakeRunner) Run(key access.Record, begin func(id, model string) *llm.Er
 	return true
 }
 
+// fakeSelf is this node.
+type fakeSelf struct{}
+
+const selfConfig = "listen here\nretries attempts=3\n"
+
+func (fakeSelf) Node() store.Node {
+	return store.Node{ID: "gw-1.a", Name: "gw-1", Version: "1.2", Started: time.Unix(1, 0), Seen: time.Now(), Config: nodes.Digest(selfConfig), Loaded: time.Unix(2, 0), Open: 4, Waiting: 5, Oldest: time.Second}
+}
+
+func (fakeSelf) Config() string { return selfConfig }
+
 type fakeLimits struct{}
 
 func (fakeLimits) Use(_ context.Context, _ string, a quota.Account) (Use, error) {
@@ -163,7 +175,7 @@ func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 	w.options = Options{
 		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),
 		Peppers:   peppers, Keys: st, Orgs: st, Teams: st, Ledger: st, Audit: st,
-		Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Runner: w.runner, Loopback: true, Logger: logger,
+		Nodes: st, Self: fakeSelf{}, Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Runner: w.runner, Loopback: true, Logger: logger,
 	}
 	for _, org := range []string{"a", "b"} {
 		w.must(st.CreateOrg(t.Context(), store.Org{ID: org, Name: "Org " + org, Created: time.Now()}))

@@ -31,6 +31,7 @@ type operations struct {
 	current  *current
 	watcher  *watcher
 	captures *capture.Hub
+	self     *self
 	version  string
 
 	clientURL string // base URL of the client port
@@ -57,7 +58,7 @@ func (o *operations) handler() http.Handler {
 	}
 	if s := o.stores; s.store != nil {
 		options := admin.Options{
-			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store,
+			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store, Nodes: s.store, Self: o.self,
 			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Captures: captures(o.captures), Runner: runner{o.gateway}, ClientURL: o.clientURL, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
 		}
 		mux.Handle("/api/", admin.New(options))
@@ -113,11 +114,7 @@ func (t targets) Targets() []admin.Target {
 	all := t.gateway.Targets()
 	out := make([]admin.Target, len(all))
 	for i, s := range all {
-		state := "up"
-		if !s.Ready {
-			state = "set aside"
-		}
-		out[i] = admin.Target{Target: s.Target + " at " + s.Address, Models: s.Models, State: state, Why: s.Reason, Until: s.Until, Open: s.InFlight,
+		out[i] = admin.Target{Target: s.Target + " at " + s.Address, Models: s.Models, TargetState: s.Live, Waiting: s.Waiting, Limit: s.Limit,
 			Consecutive: s.Consecutive, Succeeded: s.Succeeded, P50: s.P50.Seconds(), P95: s.P95.Seconds()}
 		for _, n := range s.Failed {
 			out[i].Failed += n
@@ -154,7 +151,12 @@ func (l limits) Use(ctx context.Context, org string, a quota.Account) (admin.Use
 // Effective returns the configuration in use.
 func (w *watcher) Effective() admin.Configuration {
 	cfg, loaded := w.current.config()
-	return admin.Configuration{Path: w.options.Config, Loaded: loaded, Text: cfg.String()}
+	out := admin.Configuration{Path: w.options.Config, Loaded: loaded, Text: cfg.String(), Settings: make([]admin.Setting, len(cfg.Settings)), Cut: cfg.SettingsCut,
+		Refused: w.refused.Load()}
+	for i, s := range cfg.Settings {
+		out.Settings[i] = admin.Setting(s)
+	}
+	return out
 }
 
 // Reload reads the configuration file again.
@@ -164,9 +166,18 @@ func (w *watcher) Reload(context.Context) ([]openapi.Mistake, error) {
 	if !errors.As(err, &wrong) {
 		return nil, err
 	}
+	return mistakesOf(err), nil
+}
+
+// mistakesOf returns the mistakes of a configuration that is refused.
+func mistakesOf(err error) []openapi.Mistake {
+	var wrong *config.Problems
+	if !errors.As(err, &wrong) {
+		return []openapi.Mistake{{Message: err.Error()}}
+	}
 	mistakes := make([]openapi.Mistake, len(wrong.List))
 	for i, p := range wrong.List {
 		mistakes[i] = openapi.Mistake{Line: p.Line, Location: p.Path, Message: p.Text}
 	}
-	return mistakes, nil
+	return mistakes
 }

@@ -125,13 +125,14 @@ func Run(ctx context.Context, o Options) error {
 	if err := now.load(cfg); err != nil {
 		return err
 	}
-	shared.run(gateway, observer, now)
+	watcher := &watcher{options: o, first: cfg, current: now, observer: observer}
+	me := newSelf(o.Version, now, watcher, sock)
+	shared.run(gateway, observer, now, me)
 	if err := shared.ready(ctx); err != nil {
 		return err
 	}
 
-	watcher := &watcher{options: o, first: cfg, current: now, observer: observer}
-	servers, err := listen(ctx, o.Process, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, current: now, watcher: watcher, captures: sock.hub, version: o.Version})
+	servers, err := listen(ctx, o.Process, &operations{cfg: cfg, gateway: gateway, observer: observer, stores: shared, current: now, watcher: watcher, captures: sock.hub, self: me, version: o.Version})
 	if err != nil {
 		return err
 	}

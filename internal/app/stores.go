@@ -15,6 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/cache"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/nodes"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
@@ -181,8 +182,8 @@ func (s *stores) ready(ctx context.Context) error {
 }
 
 // run starts the background work, which close ends. now receives the discovered workers
-// and the revoked tokens.
-func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *current) {
+// and the revoked tokens; me is reported to the other nodes.
+func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *current, me *self) {
 	ctx, end := context.WithCancel(context.Background())
 	s.end = end
 	if s.store != nil {
@@ -190,6 +191,7 @@ func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *curr
 		s.running.Go(func() { s.quotas.Run(ctx) })
 		s.running.Go(func() { gateway.Owners.Run(ctx, s.store, observer.Logger()) })
 		s.running.Go(func() { s.spool.Drain(ctx, s.store, s.quotas) })
+		s.running.Go(func() { nodes.Run(ctx, s.store, me, observer.Logger()) })
 		if now.people != nil {
 			s.running.Go(func() { signin.WatchRevoked(ctx, s.store, &now.revoked) })
 		}

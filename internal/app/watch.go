@@ -6,8 +6,10 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/admin"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 )
@@ -66,7 +68,8 @@ type watcher struct {
 	first    *config.Config // the configuration at start-up
 	bound    net.Addr       // the listening address, which a reload does not change
 	current  *current
-	mu       sync.Mutex // serializes reloads by the watcher and by operators
+	mu       sync.Mutex                    // serializes reloads by the watcher and by operators
+	refused  atomic.Pointer[admin.Refusal] // the last reload, if it was refused
 	observer *observe.Observer
 }
 
@@ -105,9 +108,11 @@ func (w *watcher) reload() error {
 	w.observer.Reloaded(err)
 	logger := w.observer.Logger()
 	if err != nil {
+		w.refused.Store(&admin.Refusal{At: time.Now(), Errors: mistakesOf(err)})
 		logger.Error("the changed configuration is refused and the old one kept", "error", err.Error())
 		return err
 	}
+	w.refused.Store(nil)
 	logger.Info("configuration loaded", "models", len(cfg.Models), "providers", len(cfg.Providers))
 	if cfg.StartsOtherwise(w.first) {
 		logger.Warn("a change of listen, admin, log, traces, telemetry, node, data, store, redis, cache or discover takes effect at the next start")

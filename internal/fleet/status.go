@@ -12,12 +12,16 @@ type TargetStatus struct {
 	Target  string // provider/model
 	Address string // host and port
 	Models  []string
+	Live    TargetState
+	Waiting int // requests that wait for it
+	Limit   int // open requests that it may have; 0: no limit
 	health.Status
 }
 
 // Targets lists the targets of the routes, each once, in the order of the
 // configuration.
 func (f *Fleet) Targets(routes []*route.Route) []TargetStatus {
+	limits := f.limits.Snapshot()
 	known := map[string]health.Status{}
 	for _, s := range f.health.Snapshot() {
 		known[s.ID] = s
@@ -31,7 +35,8 @@ func (f *Fleet) Targets(routes []*route.Route) []TargetStatus {
 			if !seen {
 				i = len(out)
 				at[id] = i
-				out = append(out, TargetStatus{Target: t.String(), Address: t.Provider.BaseURL.Host, Status: known[id]})
+				l := limits.Targets[id]
+				out = append(out, TargetStatus{Target: t.String(), Address: t.Provider.BaseURL.Host, Live: Explain(&t), Waiting: l.Waiting, Limit: l.Limit, Status: known[id]})
 			}
 			out[i].Models = append(out[i].Models, r.Name)
 		}
