@@ -164,7 +164,7 @@ func (k *Keyring) Create(ctx context.Context, r access.Record) (MadeKey, error) 
 	if err := k.store.CreateKey(ctx, r); err != nil {
 		return MadeKey{}, err
 	}
-	return MadeKey{ID: id, Text: text, Expires: r.Expires}, k.note(ctx, "key.create", "key:"+id)
+	return MadeKey{ID: id, Text: text, Expires: r.Expires}, k.note(ctx, "create-key", "key:"+id)
 }
 
 // List returns the keys of one organisation, or of all.
@@ -225,7 +225,7 @@ func (k *Keyring) Revoke(ctx context.Context, idOrName string) (access.Record, e
 	if r, err = k.store.RevokeKey(ctx, r.ID, time.Now()); err != nil {
 		return r, err
 	}
-	return r, k.note(ctx, "key.revoke", "key:"+r.ID)
+	return r, k.note(ctx, "revoke-key", "key:"+r.ID)
 }
 
 // Update changes a key's name, team, expiry, scopes and limits.
@@ -246,7 +246,7 @@ func (k *Keyring) Update(ctx context.Context, idOrName string, edit func(*access
 	if r, err = k.store.UpdateKey(ctx, r.ID, edit); err != nil {
 		return r, err
 	}
-	return r, k.note(ctx, "key.update", "key:"+r.ID)
+	return r, k.note(ctx, "update-key", "key:"+r.ID)
 }
 
 // Rotate gives a key a new secret; the old one works for a while.
@@ -263,7 +263,7 @@ func (k *Keyring) Rotate(ctx context.Context, idOrName string, keep time.Duratio
 	if _, err := k.store.RotateKey(ctx, r.ID, k.peppers.Digest(r.ID, hidden), time.Now().Add(keep)); err != nil {
 		return MadeKey{}, err
 	}
-	return MadeKey{ID: r.ID, Text: text, Expires: r.Expires}, k.note(ctx, "key.rotate", "key:"+r.ID)
+	return MadeKey{ID: r.ID, Text: text, Expires: r.Expires}, k.note(ctx, "rotate-key", "key:"+r.ID)
 }
 
 // ensure creates the organisation and the team of a key if they do not exist.

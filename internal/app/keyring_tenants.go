@@ -101,7 +101,7 @@ func (k *Keyring) CreateTenant(ctx context.Context, t Tenant) error {
 		}
 		return err
 	}
-	return k.note(ctx, t.kind()+".create", t.account())
+	return k.note(ctx, "create-"+t.kind(), t.account())
 }
 
 // kind returns what the tenant is.
@@ -167,7 +167,7 @@ func (k *Keyring) UpdateTenant(ctx context.Context, org, team string, edit func(
 	case err != nil:
 		return t, err
 	}
-	return t, k.note(ctx, t.kind()+".update", t.account())
+	return t, k.note(ctx, "update-"+t.kind(), t.account())
 }
 
 // Spent returns what a key has spent in the window of each of its budgets, or in total if it has

@@ -44,7 +44,7 @@ func (s *Store) createPerson(ctx context.Context, r access.Record) error {
 	if err != nil {
 		return err
 	}
-	return s.Audit(ctx, Entry{At: r.Created, Actor: "identity", Org: r.Org, Action: "person.create", Object: "key:" + r.ID, Detail: "allowed"})
+	return s.Audit(ctx, Entry{At: r.Created, Actor: "identity", Org: r.Org, Action: "create-person", Object: "key:" + r.ID, Detail: "allowed"})
 }
 
 // ensureTenants creates the organisation and the team of an account if they do not exist.

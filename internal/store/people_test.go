@@ -41,7 +41,7 @@ func TestSavePerson(t *testing.T) {
 		if _, err := s.RotateKey(t.Context(), ann.ID, access.Digest{Pepper: 1}, time.Now()); err == nil {
 			t.Error("a person got a secret")
 		}
-		entries, err := s.AuditLog(t.Context(), AuditQuery{Action: "person.create"})
+		entries, err := s.AuditLog(t.Context(), AuditQuery{Action: "create-person"})
 		no(t, err)
 		if len(entries) != 1 {
 			t.Errorf("%d audit entries, want 1", len(entries))
