@@ -42,6 +42,10 @@ function Open({ nav, close }: { nav: PageLink[]; close: () => void }) {
   const commands: Command[] = nav.map((p) => ({ name: p.title, kind: 'page', run: () => go(p.to) }));
   if (can('create-key')) commands.push({ name: 'Create a key', kind: 'action', run: () => go('/console/keys?new=1') });
   if (can('explain')) commands.push({ name: 'Explain a request', kind: 'action', run: openExplain });
+  if (can('list-nodes')) commands.push({ name: 'Nodes and their versions', kind: 'page', run: () => go('/console/config') });
+  if (can('get-config')) commands.push({ name: 'Settings of the file', kind: 'page', run: () => go('/console/config?from=file') });
+  if (can('get-usage')) commands.push({ name: 'Usage by tag', kind: 'page', run: () => go('/console/usage?by=tag') }, { name: 'Usage by end user', kind: 'page', run: () => go('/console/usage?by=user') });
+  if (can('list-targets')) commands.push({ name: 'Health and load of targets', kind: 'page', run: () => go('/console/models') });
   for (const theme of ['light', 'dark', 'system'] as const) commands.push({ name: 'Theme: ' + theme, kind: 'action', run: () => setTheme(theme) });
   for (const k of keys.data?.keys ?? []) commands.push({ name: k.name, kind: 'key', run: () => go('/console/keys/' + k.id) });
   for (const m of models.data?.models ?? []) commands.push({ name: m.model, kind: 'model', run: () => openModel(m.model) });

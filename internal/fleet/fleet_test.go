@@ -212,12 +212,13 @@ func TestTargetsListsEachOnce(t *testing.T) {
 		{Name: "m", Targets: targets(t, "http://one:81", "b/x", "a/y")},
 		{Name: "n", Targets: targets(t, "http://one:81", "a/y")},
 	}
-	f.Use(routes, limit.Config{})
+	f.Use(routes, limit.Config{PerTarget: 7})
+	Report(&routes[0].Targets[1], limit.Permit{}, Outcome{Err: &llm.Error{Kind: llm.RateLimit}, Status: 429})
 	var got []string
 	for _, s := range f.Targets(routes) {
-		got = append(got, fmt.Sprintf("%s at %s for %v", s.Target, s.Address, s.Models))
+		got = append(got, fmt.Sprintf("%s at %s for %v %s %d", s.Target, s.Address, s.Models, s.Live.State, s.Limit))
 	}
-	if want := []string{"b/x at one:81 for [m]", "a/y at one:81 for [m n]"}; !slices.Equal(got, want) {
+	if want := []string{"b/x at one:81 for [m] ready 7", "a/y at one:81 for [m n] cooling down 7"}; !slices.Equal(got, want) {
 		t.Errorf("targets %v, want %v", got, want)
 	}
 }

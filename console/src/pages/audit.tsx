@@ -9,8 +9,8 @@ import { Filter } from '../ui/range';
 
 type Entry = Schemas['EntryView'];
 
-// actions are suggestions. Those with a dot are of the command line and of identity providers.
-const actions = ['key.create', 'key.revoke', 'person.create', 'sign-in', 'sign-out', 'create-key', 'update-key', 'revoke-key', 'rotate-key', 'set-key-budget', 'create-org', 'update-org', 'set-org-budget', 'create-team', 'update-team', 'set-team-budget', 'reload-config'];
+// actions are suggestions.
+const actions = ['create-person', 'sign-in', 'sign-out', 'capture', 'create-key', 'update-key', 'revoke-key', 'rotate-key', 'set-key-budget', 'create-org', 'update-org', 'set-org-budget', 'create-team', 'update-team', 'set-team-budget', 'reload-config'];
 
 export function AuditPage() {
   const can = useCan();

@@ -1,9 +1,9 @@
 import { useState, type FormEvent, type ReactNode } from 'react';
 import type { Schemas } from '../api/client';
-import { useGet } from '../api/hooks';
 import { useCan } from '../session';
-import { count, dollars, nanos, span, toDollars } from '../ui/format';
-import { Button, Dialog, Facts, Failure, Meter, Select, Source, Text, windowChoices, windowText } from '../ui/parts';
+import { count, dollars, nanos, toDollars } from '../ui/format';
+import { Button, Dialog, Facts, Failure, Meter, Select, Text, windowChoices, windowText } from '../ui/parts';
+import { BurnDown, type Owner } from './burn-down';
 
 type Use = Schemas['UseView'];
 type Limits = Schemas['Limits'];
@@ -15,45 +15,21 @@ export function Used({ use, of }: { use: Use; of: Owner }) {
   const can = useCan();
   const l = use.limits;
   const line = (name: string, used: number, limit: number) => [name, limit === 0 ? 'no limit' : <><span>{count(used)} of {count(limit)}</span><Meter used={used} limit={limit} label={name} /></>] as [string, ReactNode];
-  const budget = nanos(l.budget);
+  const budgets = use.budgets?.length ? use.budgets : [{ budget: l.budget, window_seconds: l.window_seconds, spent: use.spent }];
   return (
     <Facts rows={[
-      ['Budget', budget === 0n ? 'none' : (
+      ...budgets.map((b, i): [string, ReactNode] => ['Budget' + (i > 0 ? ' ' + (i + 1) : ''), nanos(b.budget) === 0n ? 'none' : (
         <>
-          <span>{dollars(use.spent)} of {dollars(budget)} in {windowText(l.window_seconds)}</span>
-          <Meter used={toDollars(nanos(use.spent))} limit={toDollars(budget)} label="Budget" />
-          {can('get-usage') && <Forecast use={use} of={of} />}
+          <span>{dollars(b.spent)} of {dollars(b.budget)} in {windowText(b.window_seconds)}</span>
+          <Meter used={toDollars(nanos(b.spent))} limit={toDollars(nanos(b.budget))} label="Budget" />
+          {can('get-usage') && <BurnDown budget={b} of={of} />}
         </>
-      )],
+      )]),
       line('Requests per minute', use.requests, l.requests_per_minute),
       line('Tokens per minute', use.tokens, l.tokens_per_minute),
       line('Open requests', use.concurrency, l.concurrency),
     ]} />
   );
-}
-
-// Owner selects the usage of a key, a team or an organisation.
-export type Owner = { key?: string; org?: string; team?: string };
-
-const hour = 3_600_000;
-
-// Forecast says when the budget is used up if the spend of the last day goes on. The window moves, so
-// spend that fits into it again and again never uses the budget up.
-function Forecast({ use, of }: { use: Use; of: Owner }) {
-  const from = Math.floor(Date.now() / hour - 24) * hour;
-  const usage = useGet('/api/v1/usage', { query: { ...of, from: new Date(from).toISOString().slice(0, 19) + 'Z' } });
-  if (!usage.data) return null;
-  const spend = nanos(usage.data.sums[0]?.cost);
-  return <div className="hint forecast">{forecast(use, toDollars(spend) / ((Date.now() - from) / 1000), spend)}<Source calls={[usage.call]} /></div>;
-}
-
-function forecast(use: Use, rate: number, spend: bigint): string {
-  const budget = toDollars(nanos(use.limits.budget)), left = budget - toDollars(nanos(use.spent)), window = use.limits.window_seconds;
-  if (left <= 0) return 'It is used up: requests are refused.';
-  const last = dollars(spend) + ' in the last day';
-  if (rate === 0 || (window > 0 && rate * window <= budget)) return 'Lasts at this rate: ' + last + '.';
-  const days = left / rate / 86400;
-  return 'Used up in about ' + (days >= 1.5 ? Math.round(days) + ' days' : span(Math.max(1, Math.round(days * 24)) * 3600)) + ' at this rate: ' + last + '.';
 }
 
 type FormProps = { title: string; pending: boolean; error: unknown; close: () => void };

@@ -7,6 +7,7 @@ import { useCan } from '../session';
 import { count, dollars } from '../ui/format';
 import { Badge, Button, Card, Empty, Facts, Failure, Field, PageHead, Select, sentence, Show, Table, Text, Time } from '../ui/parts';
 import { RouteGraph } from '../ui/route-graph';
+import { isWorking, stateTone, TargetState, TargetTable } from '../ui/targets';
 
 type Model = Schemas['ListedModel'];
 type Target = Schemas['ListedTarget'];
@@ -22,15 +23,6 @@ const policies: Record<string, string> = {
   fastest: 'Of two random targets, the one with the lower time to first token is chosen. If it fails, another one follows.',
   cache: 'The target that probably has the conversation in its prompt cache is chosen, unless it is too busy. If it fails, another one follows.',
 };
-
-const working: Record<string, string> = { ready: 'good', failing: 'warn', saturated: 'warn' };
-
-// isWorking reports whether a target gets requests.
-const isWorking = (state: string) => state in working;
-
-function State({ target: t }: { target: Pick<Target, 'state' | 'until'> }) {
-  return <><Badge tone={working[t.state] ?? 'bad'}>{t.state}</Badge>{t.until && <div className="hint">until <Time at={t.until} /></div>}</>;
-}
 
 const perMillion = (price: string) => '$' + Number((Number(price) * 1e6).toPrecision(6));
 const priceText = (p: Model['price']) => (p ? perMillion(p.input) + ' / ' + perMillion(p.output) : '–');
@@ -73,7 +65,26 @@ export function ModelsPage() {
           )}
         </Show>
       </Card>
+      {can('list-targets') && <AllTargets wanted={filter.trim().toLowerCase()} />}
     </>
+  );
+}
+
+// AllTargets lists every target once, with its health and load.
+function AllTargets({ wanted }: { wanted: string }) {
+  const targets = useGet('/api/v1/targets', {}, { every: 10_000 });
+  const found = (targets.data?.targets ?? []).filter((t) => (t.target + ' ' + t.models.join(' ')).toLowerCase().includes(wanted));
+  return (
+    <Card title="Targets" calls={[targets.call]} wide>
+      <Show query={targets} what="targets">
+        {(list) => list.targets.length > 0 && found.length === 0 ? <Empty title="No target has this name" /> : (
+          <>
+            <TargetTable targets={found.slice(0, shown)} />
+            {found.length > shown && <p className="hint" role="status">{count(found.length - shown)} more targets are not shown. Write a part of the name above.</p>}
+          </>
+        )}
+      </Show>
+    </Card>
   );
 }
 
@@ -83,7 +94,7 @@ function Targets({ targets }: { targets: Target[] }) {
   if (targets.length === 0) return <span className="hint">none at present</span>;
   return (
     <ul className="plain-list">
-      {targets.slice(0, few).map((t, i) => <li key={i}>{t.target} {t.state !== 'ready' && <Badge tone={working[t.state] ?? 'bad'}>{t.state}</Badge>}</li>)}
+      {targets.slice(0, few).map((t, i) => <li key={i}>{t.target} {t.state !== 'ready' && <Badge tone={stateTone(t.state)}>{t.state}</Badge>}</li>)}
       {targets.length > few && <li className="hint">and {targets.length - few} more</li>}
     </ul>
   );
@@ -133,7 +144,7 @@ function Route({ model: m, call: from }: { model: Model; call: ReturnType<typeof
               m.balance === 'order'
                 ? { head: 'Order', cell: (t) => (t.i === 0 ? 'first' : 'fallback ' + t.i) }
                 : { head: 'Weight', number: true, cell: (t) => t.weight + (m.balance === 'weight' ? ' (' + Math.round((t.weight / weights) * 100) + ' %)' : '') },
-              { head: 'State', cell: (t) => <State target={t} /> },
+              { head: 'State', cell: (t) => <TargetState target={t} /> },
               { head: 'Open', number: true, cell: (t) => count(t.open) },
               { head: 'First token', number: true, cell: (t) => t.first_token?.replace('ms', ' ms') ?? '–' },
               { head: 'Last error', cell: (t) => (t.last_error ? <>{t.last_error}<div className="hint"><Time at={t.last_error_at} /></div></> : '–') },
@@ -204,7 +215,7 @@ function ExplainedTarget({ target: t, explanation: e }: { target: Explanation['t
   const asked = e.max_prompt_tokens !== undefined;
   return (
     <>
-      <h3>{t.target} <Badge tone={working[t.state] ?? 'bad'}>{t.state}</Badge></h3>
+      <h3>{t.target} <Badge tone={stateTone(t.state)}>{t.state}</Badge></h3>
       <Facts rows={[
         ['Order', sentence(why(t))],
         ['State', (t.until || t.last_error) && <span key="s">{t.until && <>{t.state} until <Time at={t.until} />. </>}{t.last_error && <>Last error: {t.last_error}, <Time at={t.last_error_at} />.</>}</span>],

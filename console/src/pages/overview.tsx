@@ -1,28 +1,32 @@
-import { useMemo, type ReactNode } from 'react';
+import { useMemo } from 'react';
 import type { Schemas } from '../api/client';
 import { useGet } from '../api/hooks';
-import { Link } from '../router';
+import { Link, setParams, useParam } from '../router';
 import { useCan } from '../session';
 import { buckets, Chart, seriesOf } from '../ui/chart';
-import { compact, count, dollars, money, nanos, seconds, toDollars, tokenSum } from '../ui/format';
-import { Badge, Card, Empty, PageHead, Show, Source, Table, Time } from '../ui/parts';
+import { ago, compact, count, dollars, money, nanos, toDollars, tokenSum } from '../ui/format';
+import { Card, Empty, PageHead, Select, Show, Source, Table, Time } from '../ui/parts';
 import { RangePicker, useRange, type Range } from '../ui/range';
+import { TargetTable } from '../ui/targets';
+import { Warnings } from './warnings';
 
-type Target = Schemas['Target'];
 type Sum = Schemas['SumView'];
+type Node = Schemas['NodeView'];
 
 export function OverviewPage() {
   const can = useCan();
   const range = useRange();
   const targets = useGet('/api/v1/targets', {}, { enabled: can('list-targets'), every: 5_000 });
+  const nodes = useGet('/api/v1/nodes', {}, { enabled: can('list-nodes'), every: 5_000 });
   return (
     <>
       <PageHead title="Overview">{can('get-usage') && <RangePicker />}</PageHead>
-      {can('list-targets') && targets.data && <Warnings targets={targets.data.targets} />}
+      <Warnings targets={targets.data?.targets ?? []} nodes={nodes.data} calls={[targets.call, nodes.call]} />
+      {nodes.data && <Now nodes={nodes.data.nodes.filter((n) => n.state === 'running')} call={nodes.call} />}
       {can('get-usage') ? <Usage range={range} /> : <Empty title="Your role sees no usage"><p>Keys, teams and budgets are in the navigation.</p></Empty>}
       {can('list-targets') && (
         <Card title="Targets" calls={[targets.call]} wide>
-          <Show query={targets} what="targets">{(d) => <Targets targets={d.targets} />}</Show>
+          <Show query={targets} what="targets">{(d) => <TargetTable targets={d.targets} />}</Show>
         </Card>
       )}
       {can('list-requests') && <Failures range={range} />}
@@ -30,45 +34,51 @@ export function OverviewPage() {
   );
 }
 
-// Warnings says in words what needs somebody's attention.
-function Warnings({ targets }: { targets: Target[] }) {
-  const down = targets.filter((t) => t.state !== 'up');
-  const models = [...new Set(targets.flatMap((t) => t.models))].filter((m) => targets.every((t) => t.state !== 'up' || !t.models.includes(m)));
-  const failing = targets.filter((t) => t.state === 'up' && t.failures_in_a_row > 0);
-  const lines: ReactNode[] = [
-    ...models.map((m) => <><strong>{m}</strong> has no target that gets requests: its requests fail.</>),
-    ...down.map((t) => <><strong>{t.target}</strong> gets no requests{t.until && <> until <Time at={t.until} /></>}{t.why && ': ' + t.why}.</>),
-    ...failing.map((t) => <><strong>{t.target}</strong> failed {t.failures_in_a_row === 1 ? 'at its last request' : t.failures_in_a_row + ' times in a row'}.</>),
-  ];
-  if (lines.length === 0) return null;
-  return <ul className="notice warnings" aria-label="Warnings">{lines.map((l, i) => <li key={i}>{l}</li>)}</ul>;
+// Now shows what the nodes do at present.
+function Now({ nodes, call }: { nodes: Node[]; call: Parameters<typeof Source>[0]['calls'][number] }) {
+  const sum = (value: (n: Node) => number) => nodes.reduce((all, n) => all + value(n), 0);
+  const waiting = sum((n) => n.ledger.rows);
+  const versions = new Set(nodes.map((n) => n.version)).size;
+  return (
+    <>
+      <Tiles label="Now" tiles={[
+        ['Open requests', count(sum((n) => n.open)), nodes.length > 1 ? 'on all nodes, as they reported last' : 'on this node'],
+        ['Not in the ledger yet', count(waiting), waiting ? 'the oldest for ' + ago(Math.max(...nodes.map((n) => n.ledger.oldest_seconds))) : 'the numbers below are complete'],
+        ['Nodes', count(nodes.length), versions > 1 ? versions + ' versions' : nodes[0]?.version ?? ''],
+      ]} />
+      <div className="source-line"><Source calls={[call]} /></div>
+    </>
+  );
 }
 
 function Usage({ range }: { range: Range }) {
   const query = { from: range.from, to: range.to };
   const total = useGet('/api/v1/usage', { query }, { every: 30_000 });
-  const byModel = useGet('/api/v1/usage', { query: { ...query, group: [range.group, 'model'] } }, { every: 30_000 });
+  const [by] = useParam('by', 'model');
+  const what = by === 'target' ? 'target' : 'model';
+  const grouped = useGet('/api/v1/usage', { query: { ...query, group: [range.group, what] } }, { every: 30_000 });
   const times = useMemo(() => buckets(range.from, range.to, range.group), [range.from, range.to, range.group]);
-  const rows = byModel.data?.sums;
-  const charts = useMemo(() => rows && chartsOf(rows, times), [rows, times]);
+  const rows = grouped.data?.sums;
+  const charts = useMemo(() => rows && chartsOf(rows, times, what), [rows, times, what]);
   const sum = total.data?.sums[0];
   const per = range.group === 'hour' ? 'per hour' : 'per day (UTC)';
   return (
-    <Show query={byModel} what="usage">
+    <Show query={grouped} what="usage">
       {() => !charts || charts.requests.length === 0 ? (
-        <Card title="Usage" calls={[byModel.call]} wide>
+        <Card title="Usage" calls={[grouped.call]} wide>
           <Empty title="No requests in this time">
             <p>Choose a longer time, or send one: point a client at the gateway with a <Link to="/console/keys">client's key</Link>.</p>
           </Empty>
         </Card>
       ) : (
         <>
-          {sum && <Tiles sum={sum} />}
-          <div className="source-line"><Source calls={[total.call]} /></div>
+          {sum && <Tiles label="In this time" tiles={tilesOf(sum)} />}
+          <div className="source-line usage-source"><Source calls={[total.call]} /></div>
+          <div className="filters"><Select label="Charts by" value={what} set={(v) => setParams({ by: v === 'model' ? '' : v })} choices={['model', 'target']} /></div>
           <div className="grid three">
-            <Card title={'Requests ' + per} calls={[byModel.call]}><Chart label="Requests by model" times={times} series={charts.requests} format={compact} /></Card>
-            <Card title={'Spend ' + per} calls={[byModel.call]}><Chart label="Spend by model" times={times} series={charts.spend} format={money} /></Card>
-            <Card title={'Tokens ' + per} calls={[byModel.call]}><Chart label="Tokens by model" times={times} series={charts.tokens} format={compact} /></Card>
+            <Card title={'Requests ' + per} calls={[grouped.call]}><Chart label={'Requests by ' + what} times={times} series={charts.requests} format={compact} /></Card>
+            <Card title={'Spend ' + per} calls={[grouped.call]}><Chart label={'Spend by ' + what} times={times} series={charts.spend} format={money} /></Card>
+            <Card title={'Tokens ' + per} calls={[grouped.call]}><Chart label={'Tokens by ' + what} times={times} series={charts.tokens} format={compact} /></Card>
           </div>
         </>
       )}
@@ -76,40 +86,30 @@ function Usage({ range }: { range: Range }) {
   );
 }
 
-// chartsOf returns the series of the charts. A model has the same colour in all of them: the models with
-// the most requests have their own, the others are summed up.
-function chartsOf(rows: Sum[], times: number[]) {
-  const requests = seriesOf(rows, times, (r) => r.model ?? '', (r) => r.requests);
+// chartsOf returns the series of the charts. A model or target has the same colour in all of them: those
+// with the most requests have their own, the others are summed up.
+function chartsOf(rows: Sum[], times: number[], by: 'model' | 'target') {
+  const requests = seriesOf(rows, times, (r) => r[by] ?? '', (r) => r.requests);
   const shown = requests.map((s) => s.name);
   const others = shown.at(-1)?.endsWith(' others') ? shown.at(-1)! : '';
-  const name = (r: Sum) => (shown.includes(r.model || '(none)') ? r.model || '(none)' : others);
+  const name = (r: Sum) => (shown.includes(r[by] || '(none)') ? r[by] || '(none)' : others);
   const sameOrder = (value: (r: Sum) => number) => seriesOf(rows, times, name, value).toSorted((a, b) => shown.indexOf(a.name) - shown.indexOf(b.name));
   return { requests, tokens: sameOrder((r) => tokenSum(r.tokens)), spend: sameOrder((r) => toDollars(nanos(r.cost))) };
 }
 
-function Tiles({ sum }: { sum: Sum }) {
+type Tile = [name: string, value: string, note: string];
+
+function tilesOf(sum: Sum): Tile[] {
   const t = sum.tokens;
-  const tiles: [string, string, string][] = [
+  return [
     ['Requests', count(sum.requests), sum.estimated ? count(sum.estimated) + ' with estimated tokens' : 'tokens as reported by providers'],
     ['Tokens', compact(tokenSum(t)), compact(t.input + t.cache_read + t.cache_write) + ' in, ' + compact(t.output + t.reasoning) + ' out'],
     ['Spend', dollars(sum.cost), sum.unpriced ? count(sum.unpriced) + ' requests without a known price' : 'every request has a price'],
   ];
-  return <dl className="tiles">{tiles.map(([name, value, note]) => <div key={name}><dt>{name}</dt><dd><strong>{value}</strong><span className="hint">{note}</span></dd></div>)}</dl>;
 }
 
-function Targets({ targets }: { targets: Target[] }) {
-  if (targets.length === 0) return <Empty title="There are no targets"><p>Add providers and models to the configuration, then reload it.</p></Empty>;
-  return (
-    <Table label="Targets" id={(t) => t.target} rows={targets} columns={[
-      { head: 'Target', main: true, cell: (t) => <>{t.target}<div className="hint">{t.models.join(', ')}</div></> },
-      { head: 'State', cell: (t) => <><Badge>{t.state}</Badge>{t.why && <div className="hint">{t.why}</div>}</> },
-      { head: 'Open', number: true, cell: (t) => count(t.open) },
-      { head: 'Succeeded', number: true, cell: (t) => count(t.succeeded) },
-      { head: 'Failed', number: true, cell: (t) => count(t.failed) },
-      { head: 'First token p50', number: true, cell: (t) => (t.first_token_p50_seconds ? seconds(t.first_token_p50_seconds) : '–') },
-      { head: 'p95', number: true, cell: (t) => (t.first_token_p95_seconds ? seconds(t.first_token_p95_seconds) : '–') },
-    ]} />
-  );
+function Tiles({ label, tiles }: { label: string; tiles: Tile[] }) {
+  return <dl className="tiles" aria-label={label}>{tiles.map(([name, value, note]) => <div key={name}><dt>{name}</dt><dd><strong>{value}</strong><span className="hint">{note}</span></dd></div>)}</dl>;
 }
 
 // Failures lists the last requests that failed.

@@ -6,13 +6,16 @@ import { useCan } from '../session';
 import { buckets, Chart, seriesOf } from '../ui/chart';
 import { compact, count, dollars, money, nanos, toDollars, tokenSum } from '../ui/format';
 import { Button, Card, Empty, PageHead, Select, Show, Table } from '../ui/parts';
-import { RangePicker, useRange } from '../ui/range';
+import { Filter, RangePicker, useRange } from '../ui/range';
 
 type Sum = Schemas['SumView'];
 
-const dimensions = ['model', 'target', 'key', 'team', 'org'] as const;
+const dimensions = ['model', 'target', 'key', 'team', 'org', 'user', 'tag'] as const;
 type Dimension = (typeof dimensions)[number];
-const titles: Record<Dimension, string> = { model: 'model', target: 'target', key: 'key', team: 'team', org: 'organisation' };
+const titles: Record<Dimension, string> = { model: 'model', target: 'target', key: 'key or person', team: 'team', org: 'organisation', user: 'end user', tag: 'tag' };
+
+// labels are what clients send with a request. The API groups by one of them.
+const isLabel = (d: Dimension | undefined) => d === 'user' || d === 'tag';
 
 const metrics = {
   spend: { label: 'spend', value: (s: Sum) => toDollars(nanos(s.cost)), format: money },
@@ -20,6 +23,8 @@ const metrics = {
   tokens: { label: 'tokens', value: (s: Sum) => tokenSum(s.tokens), format: compact },
 };
 type Metric = keyof typeof metrics;
+
+const tagKey = /^[a-z0-9_.-]{1,32}$/;
 
 const asDimension = (text: string | null): Dimension | undefined => dimensions.find((d) => d === text);
 
@@ -30,12 +35,15 @@ export function UsagePage() {
   const keyName = useKeyNames(can('list-keys'));
   const first = asDimension(query.get('by')) ?? 'model';
   const then = asDimension(query.get('then'));
-  const second = then === first ? undefined : then;
+  const second = then === first || (isLabel(first) && isLabel(then)) ? undefined : then;
   const metric = (query.get('show') ?? 'spend') in metrics ? (query.get('show') ?? 'spend') as Metric : 'spend';
   const by = second ? [first, second] : [first];
+  const tag = tagKey.test(query.get('tag') ?? '') ? query.get('tag')! : '';
+  const groups = by.map((d) => (d === 'tag' ? `tag:${tag}` as const : d));
+  const ready = !by.includes('tag') || tag !== '';
   const filter = { from: range.from, to: range.to };
-  const over = useGet('/api/v1/usage', { query: { ...filter, group: [range.group, ...by] } });
-  const sums = useGet('/api/v1/usage', { query: { ...filter, group: by } });
+  const over = useGet('/api/v1/usage', { query: { ...filter, group: [range.group, ...groups] } }, { enabled: ready });
+  const sums = useGet('/api/v1/usage', { query: { ...filter, group: groups } }, { enabled: ready });
   const times = useMemo(() => buckets(range.from, range.to, range.group), [range.from, range.to, range.group]);
   const cell = (s: Sum, d: Dimension) => (d === 'key' ? keyName(s.key) : s[d]) || '(none)';
   const rows = over.data?.sums;
@@ -53,8 +61,10 @@ export function UsagePage() {
         <RangePicker initial="7d" />
         <Select label="Show" value={metric} set={(v) => setParams({ show: v })} choices={Object.entries(metrics).map(([value, m]) => ({ value, label: m.label }))} />
         <Select label="By" value={first} set={(v) => setParams({ by: v })} choices={dimensions.map((d) => ({ value: d, label: titles[d] }))} />
-        <Select label="And by" value={second ?? ''} set={(v) => setParams({ then: v })} choices={[{ value: '', label: 'nothing else' }, ...dimensions.filter((d) => d !== first).map((d) => ({ value: d, label: titles[d] }))]} />
+        <Select label="And by" value={second ?? ''} set={(v) => setParams({ then: v })} choices={[{ value: '', label: 'nothing else' }, ...dimensions.filter((d) => d !== first && !(isLabel(d) && isLabel(first))).map((d) => ({ value: d, label: titles[d] }))]} />
+        {by.includes('tag') && <Filter name="tag" label="Key of the tag" />}
       </div>
+      {!ready ? <Empty title="Which tag?"><p>Write the key of the tag above, such as <code>team</code>. Clients send tags in the header <code>Isogloss-Tags: team:search</code>.</p></Empty> : <>
       <Card title={metrics[metric].label.replace(/^./, (c) => c.toUpperCase()) + (range.group === 'hour' ? ' per hour' : ' per day (UTC)')} calls={[over.call]} wide>
         <Show query={over} what="usage">
           {() => series && series.length > 0
@@ -64,7 +74,7 @@ export function UsagePage() {
       </Card>
       <Card title="Sums" calls={[sums.call]} wide actions={table.length > 0 && <Button onClick={() => download(table, by, range.from, range.to)}>Download CSV</Button>}>
         <Show query={sums} what="sums">
-          {() => table.length === 0 ? <Empty title="Nothing to sum up" /> : (
+          {() => table.length === 0 ? <Empty title="Nothing to sum up"><p>Choose a longer time, or send requests with a client’s key.</p></Empty> : (
             <Table label="Sums" id={(s, i) => by.map((d) => s[d]).join() + i} rows={table} columns={[
               ...by.map((d, i) => ({ head: titles[d].replace(/^./, (c) => c.toUpperCase()), main: i === 0, cell: (s: Sum) => cell(s, d) })),
               { head: 'Requests', number: true, cell: (s) => count(s.requests) },
@@ -77,6 +87,7 @@ export function UsagePage() {
           )}
         </Show>
       </Card>
+      </>}
     </>
   );
 }

@@ -48,6 +48,45 @@ export function Chart({ label, times, series, format, height = 180 }: { label: s
   );
 }
 
+// Line is one line of a chart. It has a gap where a value is null.
+export type Line = { name: string; values: (number | null)[]; colour: string; dashed?: boolean };
+
+// Lines draws lines over time. The label says the same in words.
+export function Lines({ label, times, lines, format, height = 150, value }: { label: string; times: number[]; lines: Line[]; format: (n: number) => string; height?: number; value?: (l: Line) => string }) {
+  const box = useRef<HTMLDivElement>(null);
+  const theme = useTheme();
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const plot = new uPlot(lineOptions(element, lines, times, format, height), [times, ...lines.map((l) => l.values)], element);
+    const resize = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
+    resize.observe(element);
+    return () => {
+      resize.disconnect();
+      plot.destroy();
+    };
+  }, [times, lines, format, height, theme]);
+  return (
+    <figure className="chart">
+      <div ref={box} role="img" aria-label={label} />
+      <figcaption><ul>{lines.map((l) => <li key={l.name}><span className={'swatch ' + l.colour + (l.dashed ? ' dashed' : '')} /><span className="name">{l.name}</span> {value && <strong>{value(l)}</strong>}</li>)}</ul></figcaption>
+    </figure>
+  );
+}
+
+function lineOptions(element: HTMLElement, lines: Line[], times: number[], format: (n: number) => string, height: number): uPlot.Options {
+  const all = options(element, [], times, format, height, () => {});
+  return {
+    ...all,
+    cursor: { show: false },
+    hooks: {},
+    series: [{}, ...lines.map((l) => ({ stroke: colourOf(element, '--' + l.colour), width: 2, dash: l.dashed ? [5, 5] : undefined, points: { show: lonely(l.values), size: 5, fill: colourOf(element, '--' + l.colour) } }))],
+  };
+}
+
+// lonely reports whether a line is drawn as points, because no two of its values are neighbours.
+const lonely = (values: (number | null)[]) => !values.some((v, i) => v !== null && values[i + 1] !== null && values[i + 1] !== undefined);
+
 const stepOf = (times: number[]) => (times.length > 1 ? times[1]! - times[0]! : 3600);
 
 // stack returns the heights of the stacked bars. The highest is drawn first, the others over it.

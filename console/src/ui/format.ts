@@ -33,6 +33,14 @@ export function seconds(s: number): string {
   return Math.floor(s / 60) + ' min ' + Math.round(s % 60) + ' s';
 }
 
+// ago writes an age in one unit, such as 3 min.
+export function ago(s: number): string {
+  for (const [unit, size] of [['d', 86400], ['h', 3600], ['min', 60]] as const) {
+    if (s >= size) return Math.floor(s / size) + ' ' + unit;
+  }
+  return Math.max(0, Math.round(s)) + ' s';
+}
+
 // span writes a window of whole units, such as 30 days.
 export function span(s: number): string {
   for (const [unit, size] of [['day', 86400], ['hour', 3600], ['minute', 60]] as const) {

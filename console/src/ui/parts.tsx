@@ -67,19 +67,24 @@ export function Loading({ what }: { what: string }) {
 
 // Failure says what went wrong and what to do next.
 export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
-  const mistakes = error instanceof ApiError ? error.problem.errors ?? [] : [];
   return (
     <div className="notice bad" role="alert">
       <p>{sentence(error instanceof Error ? error.message : 'something went wrong')}</p>
-      {mistakes.length > 0 && (
-        <ul>
-          {mistakes.map((m, i) => (
-            <li key={i}>{m.line ? <strong>line {m.line}: </strong> : null}{m.location ? <code>{m.location}</code> : null}{m.location && ': '}{m.message}</li>
-          ))}
-        </ul>
-      )}
+      <Mistakes list={error instanceof ApiError ? error.problem.errors ?? [] : []} />
       {retry && <Button onClick={retry}>Try again</Button>}
     </div>
+  );
+}
+
+// Mistakes lists the mistakes of an input or a file, with their lines.
+export function Mistakes({ list }: { list: { line?: number; location?: string; message: string }[] }) {
+  if (list.length === 0) return null;
+  return (
+    <ul>
+      {list.map((m, i) => (
+        <li key={i}>{m.line ? <strong>line {m.line}: </strong> : null}{m.location ? <code>{m.location}</code> : null}{m.location && ': '}{m.message}</li>
+      ))}
+    </ul>
   );
 }
 
@@ -112,8 +117,8 @@ export function Time({ at, exact = false }: { at: string | undefined; exact?: bo
 }
 
 const tones: Record<string, string> = {
-  up: 'good', active: 'good', answered: 'good', cached: 'good', allowed: 'good', exact: 'good',
-  'set aside': 'bad', failed: 'bad', lost: 'bad', denied: 'bad', revoked: 'bad', blocked: 'bad', dropped: 'bad',
+  running: 'good', active: 'good', answered: 'good', cached: 'good', allowed: 'good', exact: 'good',
+  silent: 'bad', failed: 'bad', lost: 'bad', denied: 'bad', revoked: 'bad', blocked: 'bad', dropped: 'bad',
   expired: 'warn', refused: 'warn', left: 'warn', approximated: 'warn',
 };
 
