@@ -3,7 +3,7 @@
 import { execFile, spawn } from 'node:child_process';
 import { generateKeyPairSync, randomUUID, sign as signBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createServer as createSocket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -46,7 +46,7 @@ async function startUpstream() {
     let text = '';
     req.on('data', (d) => { text += d; });
     req.on('end', () => {
-      const { model = '', messages = [] } = text ? JSON.parse(text) : {};
+      const { model = '', messages = [], stream = false } = text ? JSON.parse(text) : {};
       if (text && play(JSON.parse(text), res)) return;
       const long = JSON.stringify(messages).length;
       if (model.includes('broken')) {
@@ -60,6 +60,16 @@ async function startUpstream() {
         return;
       }
       const usage = { prompt_tokens: 100 + long, completion_tokens: 40 + (long % 90), total_tokens: 140 + long + (long % 90) };
+      if (stream) {
+        const chunk = (delta, more = {}) => res.write('data: ' + JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', created: 1, model, choices: [{ index: 0, delta, finish_reason: null }], ...more }) + '\n\n');
+        setTimeout(() => {
+          res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+          chunk({ role: 'assistant', content: 'Hello.' });
+          chunk({}, { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage });
+          res.end('data: [DONE]\n\n');
+        }, 20 + (long % 60));
+        return;
+      }
       setTimeout(() => res.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify({
         id: 'c1', object: 'chat.completion', created: 1, model, usage,
         choices: [{ index: 0, finish_reason: 'stop', message: { role: 'assistant', content: 'Hello.' } }],
@@ -163,12 +173,33 @@ ${store ? `identity:
       if (process.env.SEEDED) await copyFile(process.env.SEEDED, file); // of an earlier run, to save minutes
       else await scale('seed', '-store', 'sqlite:' + file, '-rows', String(rows));
     }
+    await g.serve();
+    return g;
+  }
+
+  // beside starts another node with the store of this one. change changes its configuration.
+  async beside(name, change = (text) => text) {
+    const g = Object.assign(new Gateway(), { upstream: this.upstream, provider: this.provider, dir: this.dir, keys: this.keys, guest: true });
+    g.port = await freePort();
+    g.adminPort = await freePort();
+    g.url = 'http://127.0.0.1:' + g.port;
+    g.admin = 'http://127.0.0.1:' + g.adminPort;
+    g.config = join(this.dir, name + '.yaml');
+    const pepper = (await readFile(join(this.dir, 'data', 'pepper'), 'utf8')).trim();
+    g.text = change(this.text.replaceAll(this.url, g.url).replaceAll(this.admin, g.admin).replace('listen: 127.0.0.1:' + this.port, 'listen: 127.0.0.1:' + g.port).replace('listen: 127.0.0.1:' + this.adminPort, 'listen: 127.0.0.1:' + g.adminPort)
+      .replace(/^data: .*$/m, `node: ${name}\ndata: ${join(this.dir, name)}`).replace('store: sqlite', `store: { url: "sqlite:${join(this.dir, 'data', 'isogloss.db')}", peppers: ["${pepper}"] }`));
+    await g.serve();
+    return g;
+  }
+
+  async serve() {
+    const g = this;
+    await writeFile(g.config, g.text);
     g.process = spawn(bin, ['serve', '-c', g.config], { cwd: g.dir, stdio: ['ignore', 'pipe', 'pipe'] });
     g.log = '';
     for (const out of [g.process.stdout, g.process.stderr]) out.on('data', (d) => { g.log += d; });
     g.ended = new Promise((done) => g.process.on('exit', done));
     await until(() => 'the gateway serves\n' + g.log, async () => (await fetch(g.admin + '/console/state.json')).ok);
-    return g;
   }
 
   async stop() {
@@ -176,6 +207,7 @@ ${store ? `identity:
     const timer = setTimeout(() => this.process.kill('SIGKILL'), 10_000);
     await this.ended;
     clearTimeout(timer);
+    if (this.guest) return;
     await this.upstream.close();
     await this.provider.close();
     await rm(this.dir, { recursive: true, force: true });
@@ -209,8 +241,8 @@ ${store ? `identity:
     return fetch(this.admin + '/api/v1' + path, { ...init, headers: { Authorization: 'Bearer ' + key, ...(init.body ? { 'Content-Type': 'application/json' } : {}) } });
   }
 
-  async send(key, model, text = 'Hello') {
-    return (await this.request(key, { model, messages: [{ role: 'user', content: text }] })).status;
+  async send(key, model, text = 'Hello', { stream, tags } = {}) {
+    return (await this.request(key, { model, stream, messages: [{ role: 'user', content: text }] }, tags && { 'Isogloss-Tags': tags })).status;
   }
 
   // request sends a body of Chat Completions and returns the status and the id of the request.
@@ -246,6 +278,10 @@ ${store ? `identity:
         await this.send(key, model, 'word '.repeat(i * 7));
         sent++;
       }
+    }
+    for (let i = 0; i < 6; i++) {
+      await this.send(ci, 'fast', 'word '.repeat(i), { stream: true, tags: 'feature=summaries' });
+      sent++;
     }
     for (let i = 0; i < 3; i++) {
       await this.send(odd, 'broken');

@@ -124,7 +124,7 @@ function NodeConfig({ node: n, chosen, can }: { node: Node; chosen: boolean; can
       <code title={n.config}>{n.config.slice(0, 8)}</code> <span className="hint">{n.this ? '' : n.same_config ? 'as here' : 'differs'}</span>
       <div className="hint">loaded <Time at={n.loaded} /></div>
       {n.refused && <div className="hint bad-text">refused a change at <Time at={n.refused} /></div>}
-      {!n.same_config && can && <Button aria-expanded={chosen} aria-label={'Show differences of ' + n.name} onClick={() => setParams({ node: chosen ? '' : n.id })}>{chosen ? 'Hide differences' : 'Show differences'}</Button>}
+      {!n.same_config && can && <Button aria-expanded={chosen} aria-label={(chosen ? 'Hide' : 'Show') + ' differences of ' + n.name} onClick={() => setParams({ node: chosen ? '' : n.id })}>{chosen ? 'Hide differences' : 'Show differences'}</Button>}
     </>
   );
 }

@@ -3,8 +3,8 @@ import type { Schemas } from '../api/client';
 import { useGet } from '../api/hooks';
 import { Link, setParams, useParam } from '../router';
 import { useCan } from '../session';
-import { buckets, Chart, seriesOf } from '../ui/chart';
-import { ago, compact, count, dollars, money, nanos, toDollars, tokenSum } from '../ui/format';
+import { buckets, Chart, Lines, seriesOf, type Line } from '../ui/chart';
+import { ago, compact, count, dollars, money, nanos, seconds, toDollars, tokenSum } from '../ui/format';
 import { Card, Empty, PageHead, Select, Show, Source, Table, Time } from '../ui/parts';
 import { RangePicker, useRange, type Range } from '../ui/range';
 import { TargetTable } from '../ui/targets';
@@ -57,6 +57,7 @@ function Usage({ range }: { range: Range }) {
   const [by] = useParam('by', 'model');
   const what = by === 'target' ? 'target' : 'model';
   const grouped = useGet('/api/v1/usage', { query: { ...query, group: [range.group, what] } }, { every: 30_000 });
+  const overTime = useGet('/api/v1/usage', { query: { ...query, group: [range.group] } }, { every: 30_000 });
   const times = useMemo(() => buckets(range.from, range.to, range.group), [range.from, range.to, range.group]);
   const rows = grouped.data?.sums;
   const charts = useMemo(() => rows && chartsOf(rows, times, what), [rows, times, what]);
@@ -72,10 +73,14 @@ function Usage({ range }: { range: Range }) {
         </Card>
       ) : (
         <>
-          {sum && <Tiles label="In this time" tiles={tilesOf(sum)} />}
+          {sum && <Tiles label="Sums" tiles={tilesOf(sum)} />}
           <div className="source-line usage-source"><Source calls={[total.call]} /></div>
           <div className="filters"><Select label="Charts by" value={what} set={(v) => setParams({ by: v === 'model' ? '' : v })} choices={['model', 'target']} /></div>
           <div className="grid three">
+            <Card title={'First token ' + per} calls={[overTime.call]}><FirstToken rows={overTime.data?.sums} times={times} /></Card>
+            <Card title={'Errors ' + per} calls={[grouped.call]}>
+              {charts.errors.some((s) => s.values.some((v) => v > 0)) ? <Chart label={'Errors by ' + what} times={times} series={charts.errors} format={compact} /> : <Empty title="No request failed in this time" />}
+            </Card>
             <Card title={'Requests ' + per} calls={[grouped.call]}><Chart label={'Requests by ' + what} times={times} series={charts.requests} format={compact} /></Card>
             <Card title={'Spend ' + per} calls={[grouped.call]}><Chart label={'Spend by ' + what} times={times} series={charts.spend} format={money} /></Card>
             <Card title={'Tokens ' + per} calls={[grouped.call]}><Chart label={'Tokens by ' + what} times={times} series={charts.tokens} format={compact} /></Card>
@@ -94,7 +99,7 @@ function chartsOf(rows: Sum[], times: number[], by: 'model' | 'target') {
   const others = shown.at(-1)?.endsWith(' others') ? shown.at(-1)! : '';
   const name = (r: Sum) => (shown.includes(r[by] || '(none)') ? r[by] || '(none)' : others);
   const sameOrder = (value: (r: Sum) => number) => seriesOf(rows, times, name, value).toSorted((a, b) => shown.indexOf(a.name) - shown.indexOf(b.name));
-  return { requests, tokens: sameOrder((r) => tokenSum(r.tokens)), spend: sameOrder((r) => toDollars(nanos(r.cost))) };
+  return { requests, errors: sameOrder((r) => r.errors), tokens: sameOrder((r) => tokenSum(r.tokens)), spend: sameOrder((r) => toDollars(nanos(r.cost))) };
 }
 
 type Tile = [name: string, value: string, note: string];
@@ -103,8 +108,33 @@ function tilesOf(sum: Sum): Tile[] {
   const t = sum.tokens;
   return [
     ['Requests', count(sum.requests), sum.estimated ? count(sum.estimated) + ' with estimated tokens' : 'tokens as reported by providers'],
+    ['Errors', count(sum.errors), sum.requests ? share(sum.errors, sum.requests) + ' of the requests' + (sum.refused ? ', and ' + count(sum.refused) + ' refused' : '') : ''],
+    ['First token', sum.first_token ? seconds(sum.first_token.p50) : '–', sum.first_token ? 'p95 ' + seconds(sum.first_token.p95) + ' of ' + count(sum.first_token.count) + ' streams' : 'no request was streamed'],
     ['Tokens', compact(tokenSum(t)), compact(t.input + t.cache_read + t.cache_write) + ' in, ' + compact(t.output + t.reasoning) + ' out'],
     ['Spend', dollars(sum.cost), sum.unpriced ? count(sum.unpriced) + ' requests without a known price' : 'every request has a price'],
+  ];
+}
+
+// share writes a part in percent, with more places if it is small.
+function share(part: number, of: number): string {
+  const percent = (part / of) * 100;
+  return (percent > 0 && percent < 0.1 ? '< 0.1' : Number(percent.toPrecision(2))) + ' %';
+}
+
+// FirstToken draws the time to the first token of streams.
+function FirstToken({ rows, times }: { rows: Sum[] | undefined; times: number[] }) {
+  const lines = useMemo(() => rows && linesOf(rows, times), [rows, times]);
+  if (!lines) return null;
+  if (lines.every((l) => l.values.every((v) => v === null))) return <Empty title="No request was streamed in this time"><p>Other requests have no first token.</p></Empty>;
+  const last = (l: Line) => l.values.findLast((v) => v !== null) ?? 0;
+  return <Lines label={'First token. Last: ' + lines.map((l) => l.name + ' ' + seconds(last(l))).join(', ')} times={times} lines={lines} format={seconds} height={180} value={(l) => seconds(last(l))} />;
+}
+
+function linesOf(rows: Sum[], times: number[]): Line[] {
+  const at = new Map(rows.map((r) => [Date.parse(r.start ?? '') / 1000, r.first_token]));
+  return [
+    { name: 'p50', values: times.map((t) => at.get(t)?.p50 ?? null), colour: 'c0' },
+    { name: 'p95', values: times.map((t) => at.get(t)?.p95 ?? null), colour: 'c1' },
   ];
 }
 

@@ -20,6 +20,7 @@ const isLabel = (d: Dimension | undefined) => d === 'user' || d === 'tag';
 const metrics = {
   spend: { label: 'spend', value: (s: Sum) => toDollars(nanos(s.cost)), format: money },
   requests: { label: 'requests', value: (s: Sum) => s.requests, format: compact },
+  errors: { label: 'errors', value: (s: Sum) => s.errors, format: compact },
   tokens: { label: 'tokens', value: (s: Sum) => tokenSum(s.tokens), format: compact },
 };
 type Metric = keyof typeof metrics;
@@ -64,38 +65,43 @@ export function UsagePage() {
         <Select label="And by" value={second ?? ''} set={(v) => setParams({ then: v })} choices={[{ value: '', label: 'nothing else' }, ...dimensions.filter((d) => d !== first && !(isLabel(d) && isLabel(first))).map((d) => ({ value: d, label: titles[d] }))]} />
         {by.includes('tag') && <Filter name="tag" label="Key of the tag" />}
       </div>
-      {!ready ? <Empty title="Which tag?"><p>Write the key of the tag above, such as <code>team</code>. Clients send tags in the header <code>Isogloss-Tags: team:search</code>.</p></Empty> : <>
-      <Card title={metrics[metric].label.replace(/^./, (c) => c.toUpperCase()) + (range.group === 'hour' ? ' per hour' : ' per day (UTC)')} calls={[over.call]} wide>
-        <Show query={over} what="usage">
-          {() => series && series.length > 0
-            ? <Chart label={metrics[metric].label + ' by ' + by.map((d) => titles[d]).join(' and ')} times={times} series={series} format={metrics[metric].format} height={260} />
-            : <Empty title="No requests in this time"><p>Choose a longer time.</p></Empty>}
-        </Show>
-      </Card>
-      <Card title="Sums" calls={[sums.call]} wide actions={table.length > 0 && <Button onClick={() => download(table, by, range.from, range.to)}>Download CSV</Button>}>
-        <Show query={sums} what="sums">
-          {() => table.length === 0 ? <Empty title="Nothing to sum up"><p>Choose a longer time, or send requests with a client’s key.</p></Empty> : (
-            <Table label="Sums" id={(s, i) => by.map((d) => s[d]).join() + i} rows={table} columns={[
-              ...by.map((d, i) => ({ head: titles[d].replace(/^./, (c) => c.toUpperCase()), main: i === 0, cell: (s: Sum) => cell(s, d) })),
-              { head: 'Requests', number: true, cell: (s) => count(s.requests) },
-              { head: 'Input', number: true, cell: (s) => count(s.tokens.input) },
-              { head: 'Cached', number: true, cell: (s) => count(s.tokens.cache_read + s.tokens.cache_write) },
-              { head: 'Output', number: true, cell: (s) => count(s.tokens.output + s.tokens.reasoning) },
-              { head: 'Spend', number: true, cell: (s) => <span title={'$' + s.cost}>{dollars(s.cost)}</span> },
-              { head: 'Unpriced', number: true, cell: (s) => count(s.unpriced) },
-            ]} />
-          )}
-        </Show>
-      </Card>
-      </>}
+      {!ready ? (
+        <Empty title="Which tag?"><p>Write the key of the tag above, such as <code>team</code>. Clients send tags in the header <code>Isogloss-Tags: team=search</code>.</p></Empty>
+      ) : (
+        <>
+          <Card title={metrics[metric].label.replace(/^./, (c) => c.toUpperCase()) + (range.group === 'hour' ? ' per hour' : ' per day (UTC)')} calls={[over.call]} wide>
+            <Show query={over} what="usage">
+              {() => series && series.length > 0
+                ? <Chart label={metrics[metric].label + ' by ' + by.map((d) => titles[d]).join(' and ')} times={times} series={series} format={metrics[metric].format} height={260} />
+                : <Empty title="No requests in this time"><p>Choose a longer time.</p></Empty>}
+            </Show>
+          </Card>
+          <Card title="Sums" calls={[sums.call]} wide actions={table.length > 0 && <Button onClick={() => download(table, by, range.from, range.to)}>Download CSV</Button>}>
+            <Show query={sums} what="sums">
+              {() => table.length === 0 ? <Empty title="Nothing to sum up"><p>Choose a longer time, or send requests with a client’s key.</p></Empty> : (
+                <Table label="Sums" id={(s, i) => by.map((d) => s[d]).join() + i} rows={table} columns={[
+                  ...by.map((d, i) => ({ head: titles[d].replace(/^./, (c) => c.toUpperCase()), main: i === 0, cell: (s: Sum) => cell(s, d) })),
+                  { head: 'Requests', number: true, cell: (s) => count(s.requests) },
+                  { head: 'Errors', number: true, cell: (s) => count(s.errors) },
+                  { head: 'Input', number: true, cell: (s) => count(s.tokens.input) },
+                  { head: 'Cached', number: true, cell: (s) => count(s.tokens.cache_read + s.tokens.cache_write) },
+                  { head: 'Output', number: true, cell: (s) => count(s.tokens.output + s.tokens.reasoning) },
+                  { head: 'Spend', number: true, cell: (s) => <span title={'$' + s.cost}>{dollars(s.cost)}</span> },
+                  { head: 'Unpriced', number: true, cell: (s) => count(s.unpriced) },
+                ]} />
+              )}
+            </Show>
+          </Card>
+        </>
+      )}
     </>
   );
 }
 
 // download writes the sums as CSV.
 function download(rows: Sum[], by: Dimension[], from: string, to: string) {
-  const head = [...by, 'requests', 'input', 'cache_read', 'cache_write', 'output', 'reasoning', 'cost', 'unpriced', 'estimated'];
-  const lines = rows.map((s) => [...by.map((d) => s[d] ?? ''), s.requests, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated]);
+  const head = [...by, 'requests', 'errors', 'refused', 'input', 'cache_read', 'cache_write', 'output', 'reasoning', 'cost', 'unpriced', 'estimated'];
+  const lines = rows.map((s) => [...by.map((d) => s[d] ?? ''), s.requests, s.errors, s.refused, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated]);
   const url = URL.createObjectURL(new Blob([[head, ...lines].map((l) => l.map(csvCell).join(',')).join('\r\n') + '\r\n'], { type: 'text/csv' }));
   const link = document.createElement('a');
   link.href = url;

@@ -6,6 +6,18 @@ import { api, close, open } from '../kit.mjs';
 export const screens = { teams: '/console/teams' };
 
 export function tests() {
+  test('a budget has a burn-down with its forecast, in words and as a chart', async () => {
+    const page = await open({ role: 'billing', path: '/console/teams' });
+    const team = page.getByRole('region', { name: 'Organisation acme' }).getByRole('listitem').filter({ has: page.getByRole('heading', { name: 'search' }) });
+    await team.getByText(/(Lasts|Used up in about .*) at this rate: \$.* a day/).waitFor();
+    await team.getByRole('img', { name: /^Burn-down of \$20\.00: \$.* spent\. (Lasts|Used up|It is used up)/ }).waitFor();
+    await team.getByText('API call').click();
+    const call = (await team.locator('.source code').innerText()).replace(/^GET \/api\/v1/, '');
+    assert.match(call, /org=acme.*team=search.*group=day/);
+    assert.ok((await api(call, 'billing')).sums.length > 1);
+    await close(page);
+  });
+
   test('a team is created, gets a budget and is blocked', async () => {
     const page = await open({ role: 'admin', path: '/console/teams' });
     const acme = page.getByRole('region', { name: 'Organisation acme' });

@@ -19,9 +19,29 @@ export function tests() {
     await sums.getByText('API call').click();
     const call = (await sums.locator('.source code').innerText()).replace(/^GET \/api\/v1/, '');
     const want = (await api(call)).sums;
-    assert.equal(lines[0], 'model,key,requests,input,cache_read,cache_write,output,reasoning,cost,unpriced,estimated');
-    const line = (s) => [s.model, s.key, s.requests, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated].join(',');
+    assert.equal(lines[0], 'model,key,requests,errors,refused,input,cache_read,cache_write,output,reasoning,cost,unpriced,estimated');
+    const line = (s) => [s.model, s.key, s.requests, s.errors, s.refused, s.tokens.input, s.tokens.cache_read, s.tokens.cache_write, s.tokens.output, s.tokens.reasoning, s.cost, s.unpriced, s.estimated].join(',');
     assert.deepEqual(lines.slice(1).sort(), want.map(line).sort());
+    await close(page);
+  });
+
+  test('usage is summed up by a tag, and by a tag and the model', async () => {
+    const page = await open({ role: 'owner', path: '/console/usage?by=tag' });
+    await page.getByText('Which tag?').waitFor();
+    await page.getByLabel('Key of the tag').fill('feature');
+    await page.keyboard.press('Enter');
+    const sums = page.getByRole('region', { name: 'Sums' });
+    await sums.getByRole('row').filter({ hasText: 'summaries' }).waitFor();
+    await page.getByLabel('And by').selectOption('model');
+    await sums.getByRole('row').filter({ hasText: 'summaries' }).filter({ hasText: 'fast' }).waitFor();
+    assert.deepEqual(await page.getByLabel('And by').locator('option').allInnerTexts(), ['nothing else', 'model', 'target', 'key or person', 'team', 'organisation']);
+    await sums.getByText('API call').click();
+    const call = (await sums.locator('.source code').innerText()).replace(/^GET \/api\/v1/, '');
+    assert.match(call, /group=tag:feature,model/);
+    const want = (await api(call)).sums.find((s) => s.tag === 'summaries');
+    assert.ok(want.requests >= 2);
+    await page.getByLabel('Show').selectOption('errors');
+    await page.getByText('Errors per day').waitFor();
     await close(page);
   });
 }
