@@ -1,7 +1,9 @@
+import { useQueries } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import type { Call, Schemas } from '../api/client';
+import { call, sendCall, type Call, type Schemas } from '../api/client';
+import { useGet } from '../api/hooks';
 import { Link } from '../router';
-import { ago, count } from '../ui/format';
+import { ago, count, dollars, nanos, toDollars } from '../ui/format';
 import { Source, Time } from '../ui/parts';
 import { isWorking } from '../ui/targets';
 
@@ -12,7 +14,7 @@ const lag = 60; // seconds after which a row that is not in the ledger is late
 
 // Warnings says in words what needs somebody's attention, and what to do.
 export function Warnings({ targets, nodes, calls }: { targets: Target[]; nodes?: Schemas['NodeList']; calls: Call[] }) {
-  const lines = [...ofTargets(targets), ...(nodes ? ofNodes(nodes) : [])];
+  const lines = [...ofTargets(targets), ...(nodes ? ofNodes(nodes) : []), ...useBudgets()];
   if (lines.length === 0) return null;
   return (
     <div className="notice warnings">
@@ -20,6 +22,41 @@ export function Warnings({ targets, nodes, calls }: { targets: Target[]; nodes?:
       <Source calls={calls} />
     </div>
   );
+}
+
+type Use = Schemas['UseView'];
+
+const checked = 20; // organisations, and teams
+const nearly = 0.8;
+
+// useBudgets returns warnings of budgets that are nearly used up, of the first organisations and teams.
+function useBudgets(): ReactNode[] {
+  const minute = { refetchInterval: 60_000, staleTime: 30_000 };
+  const orgs = useGet('/api/v1/orgs', { query: { limit: checked } }, { every: 60_000 }).data?.orgs ?? [];
+  const teams = useQueries({
+    queries: orgs.map((o) => {
+      const c = call('get', '/api/v1/orgs/{org}/teams', { path: { org: o.id }, query: { limit: checked } });
+      return { queryKey: [c.path], queryFn: () => sendCall(c) as Promise<Schemas['TeamList']>, ...minute };
+    }),
+  }).flatMap((q) => q.data?.teams ?? []);
+  const limited = (l: Schemas['Limits']) => nanos(l.budget) > 0n;
+  const uses = useQueries({
+    queries: [
+      ...orgs.filter((o) => limited(o.limits)).map((o) => call('get', '/api/v1/orgs/{org}/limits', { path: { org: o.id } })),
+      ...teams.filter((t) => limited(t.limits)).slice(0, checked).map((t) => call('get', '/api/v1/orgs/{org}/teams/{team}/limits', { path: { org: t.org, team: t.id } })),
+    ].map((c) => ({ queryKey: [c.path], queryFn: () => sendCall(c) as Promise<Use>, ...minute })),
+  });
+  return uses.flatMap((q) => (q.data ? ofBudget(q.data) : []));
+}
+
+function ofBudget(use: Use): ReactNode[] {
+  const budgets = use.budgets?.length ? use.budgets : [{ budget: use.limits.budget, window_seconds: use.limits.window_seconds, spent: use.spent }];
+  const name = use.account.replace(/^org:/, 'organisation ').replace(/^team:/, 'team ');
+  return budgets.flatMap((b) => {
+    const part = toDollars(nanos(b.spent)) / toDollars(nanos(b.budget));
+    if (!(part >= nearly)) return [];
+    return [<>The budget of <strong>{name}</strong> is {part >= 1 ? 'used up: its requests are refused' : 'nearly used up'}: {dollars(b.spent)} of {dollars(b.budget)}. <Link to="/console/teams">See the forecast</Link>, and raise it if needed.</>];
+  });
 }
 
 const modelLink = (m: string) => <Link to={'/console/models/' + encodeURIComponent(m)}>{m}</Link>;

@@ -26,6 +26,16 @@ export function tests() {
     await close(page);
   });
 
+  test('the overview warns of a budget that is nearly used up', async () => {
+    const spent = (await api('/orgs/acme/teams/search/limits')).spent;
+    const put = (budget) => gateway.api(gateway.keys.owner, '/orgs/acme/teams/search/budget', { method: 'PUT', body: JSON.stringify({ budget, window_seconds: 2592000 }) });
+    await put((Number(spent) * 1.1).toFixed(9));
+    const page = await open({ role: 'billing' });
+    await page.getByRole('list', { name: 'Warnings' }).getByText('The budget of team acme/search is nearly used up').waitFor();
+    await put('20');
+    await close(page);
+  });
+
   test('the overview draws errors and times to first token, by model or by target, and what is open now', async () => {
     const page = await open({ role: 'auditor' });
     await page.getByRole('img', { name: /^First token\. Last: p50 [\d.]+ m?s, p95 / }).waitFor();
