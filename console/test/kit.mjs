@@ -1,7 +1,11 @@
 // What the tests of all pages share: one gateway with traffic, one browser, and helpers.
 import assert from 'node:assert/strict';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import typescript from 'typescript';
 import { Gateway, openBrowser } from './rig.mjs';
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -60,6 +64,19 @@ export async function findViolations(page) {
 
 export const api = async (path, role = 'owner') => (await gateway.api(gateway.keys[role], path)).json();
 export const retriedRequest = async () => (await api('/requests?model=careful&limit=1000')).requests.find((r) => r.attempts.length > 1);
+
+// compiled returns a module of the console that needs no browser.
+export async function compiled(path) {
+  const source = new URL('../src/' + path, import.meta.url);
+  const dir = await mkdtemp(join(tmpdir(), 'isogloss-module-'));
+  try {
+    const code = async (url) => typescript.transpileModule(await readFile(url, 'utf8'), { compilerOptions: { module: 'esnext', target: 'es2022' } }).outputText.replace(/from '(\.\/[a-z-]+)'/g, "from '$1.mjs'");
+    for (const name of [path.split('/').pop(), 'format.ts']) await writeFile(join(dir, name.replace('.ts', '.mjs')), await code(new URL(name, source)));
+    return await import(pathToFileURL(join(dir, path.split('/').pop().replace('.ts', '.mjs'))));
+  } finally {
+    await rm(dir, { recursive: true });
+  }
+}
 
 // screens has the path of each screen by name. The files in pages export theirs.
 export const screens = {};

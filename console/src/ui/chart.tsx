@@ -76,8 +76,15 @@ export function Lines({ label, times, lines, format, height = 150, value }: { la
 
 function lineOptions(element: HTMLElement, lines: Line[], times: number[], format: (n: number) => string, height: number): uPlot.Options {
   const all = options(element, [], times, format, height, () => {});
+  const [x, y] = all.axes!;
+  const length = times[times.length - 1]! - times[0]!;
   return {
     ...all,
+    axes: times[0]! % 3600 === 0 ? all.axes : [{ // no whole hours
+      ...x,
+      splits: (u) => times.filter((_, i) => i % Math.ceil(times.length / Math.max(2, u.width / 110)) === 0),
+      values: (_, ticks) => ticks.map((t) => new Date(t * 1000).toLocaleString(undefined, length > 3 * 86400 ? { day: 'numeric', month: 'short' } : { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })),
+    }, y!],
     cursor: { show: false },
     hooks: {},
     series: [{}, ...lines.map((l) => ({ stroke: colourOf(element, '--' + l.colour), width: 2, dash: l.dashed ? [5, 5] : undefined, points: { show: lonely(l.values), size: 5, fill: colourOf(element, '--' + l.colour) } }))],

@@ -1,7 +1,7 @@
 // The page Teams and budgets.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { api, close, open } from '../kit.mjs';
+import { api, close, compiled, open } from '../kit.mjs';
 
 export const screens = { teams: '/console/teams' };
 
@@ -16,6 +16,23 @@ export function tests() {
     assert.match(call, /org=acme.*team=search.*group=day/);
     assert.ok((await api(call, 'billing')).sums.length > 1);
     await close(page);
+  });
+
+  test('the forecast of a budget knows that spend leaves the window', async () => {
+    const { forecast } = await compiled('ui/forecast.ts');
+    const day = 86400, now = 100 * day;
+    const daily = (days, cost) => Array.from({ length: days }, (_, i) => ({ start: now - (days - i) * day, cost }));
+    const budget = (amount, window, spent) => ({ budget: String(amount), window_seconds: window * day, spent: String(spent) });
+    const steady = forecast(budget(20, 10, 10), daily(20, 1), day, now); // a dollar a day fits into ten days
+    assert.equal(steady.usedUp, undefined);
+    assert.ok(Math.abs(steady.rate * day - 1) < 1e-9 && Math.abs(steady.most - 10) < 1e-6);
+    assert.ok(steady.spent.filter((v) => v !== null).every((v) => Math.abs(v - 10) < 1e-6));
+    const begun = forecast(budget(20, 30, 5), daily(5, 1), day, now); // 15 dollars are left, and nothing leaves before
+    assert.ok(Math.abs(begun.usedUp - (now + 15 * day)) < day / 10, String(begun.usedUp - now));
+    assert.equal(Math.max(...begun.projected.filter((v) => v !== null)), 20);
+    const forever = forecast(budget(8, 0, 5), daily(5, 1), day, now);
+    assert.ok(Math.abs(forever.usedUp - (now + 3 * day)) < day / 10);
+    assert.equal(forecast(budget(5, 10, 0), [], day, now).usedUp, undefined);
   });
 
   test('a team is created, gets a budget and is blocked', async () => {
