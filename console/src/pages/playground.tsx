@@ -334,7 +334,7 @@ function Accounting({ e }: { e: Exchange }) {
     staleTime: Infinity,
   });
   if (!e.id) return null;
-  const found = row.data as (Schemas['RequestView'] & { fidelity?: string; losses?: { path: string; verdict: string; code: string }[] }) | undefined;
+  const found = row.data;
   const fidelity = found?.fidelity || e.fidelity;
   const cost = !can('get-request') ? 'Your role may not read the ledger' : found ? (found.cost ? dollars(found.cost) + (found.estimated ? ' (estimated)' : '') : 'not known') : row.error ? 'not in the ledger' : e.state === 'running' ? '' : '…';
   return (
@@ -342,7 +342,7 @@ function Accounting({ e }: { e: Exchange }) {
       ['Tokens', Object.entries(e.answer.usage).map(([name, n]) => count(n) + ' ' + name).join(', ')],
       ['Cost', cost],
       ['Fidelity', fidelity && <Fidelity text={fidelity} />],
-      ['Losses', found?.losses?.length ? <ul className="plain-list">{found.losses.map((l, i) => <li key={i}><Badge>{l.verdict}</Badge> <code>{l.path}</code> <span className="hint">({l.code})</span></li>)}</ul> : ''],
+      ['Losses', found?.losses?.length ? <ul className="plain-list">{found.losses.map((l, i) => <li key={i}><code>{l.path}</code> <span className="hint">({l.code})</span></li>)}</ul> : ''],
       ['Target', e.target],
       ['Time', e.took > 0 && e.state !== 'running' && seconds(e.took)],
       ['Finish', e.answer.finish],
