@@ -112,8 +112,8 @@ export function tests() {
         const id = await turn(page, n).getByRole('link').innerText();
         const row = await api('/requests/' + id);
         assert.deepEqual([row.key, row.dialect, row.stream, row.outcome], [key, dialect, n === 1, 'answered']);
-        const entries = (await api('/audit?action=run-request&limit=1000')).entries.filter((e) => e.note?.includes(id));
-        assert.deepEqual(entries.map((e) => [e.object, e.outcome, e.note]), [['key:' + key, 'allowed', `request ${id}, model smart`]]);
+        const entries = (await api('/audit?action=run-request&limit=1000')).entries.filter((e) => e.detail?.includes(id));
+        assert.deepEqual(entries.map((e) => [e.object, e.outcome, e.detail]), [['key:' + key, 'allowed', `request ${id}, model smart`]]);
       }
       await turn(page, 2).getByRole('link').click();
       await page.getByRole('heading', { level: 1 }).getByText(/./).waitFor();

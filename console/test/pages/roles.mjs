@@ -25,6 +25,7 @@ const table = {
   models,
   model: { sees: auditors, actions: { Explain: auditors } },
   translate, 'translate-stream': translate,
+  playground: { sees: keepers, actions: { 'Clear the conversation': keepers, 'Example tool': keepers, Send: keepers } },
   usage: { sees: readers, actions: { 'Download CSV': readers } },
   keys: { sees: all, actions: { 'Create a key': keepers } },
   key: { sees: all, actions: { Change: keepers, Rotate: keepers, Revoke: keepers, 'Set budget': budgets } },
@@ -61,7 +62,7 @@ export function tests() {
       }
       assert.deepEqual(refused, []);
       const links = await page.getByRole('navigation').getByRole('link').allInnerTexts();
-      const titles = { overview: 'Overview', exchanges: 'Exchanges', models: 'Models and targets', translate: 'Translate', usage: 'Usage', keys: 'Keys and people', teams: 'Teams and budgets', config: 'Configuration', audit: 'Audit' };
+      const titles = { overview: 'Overview', exchanges: 'Exchanges', models: 'Models and targets', translate: 'Translate', playground: 'Playground', usage: 'Usage', keys: 'Keys and people', teams: 'Teams and budgets', config: 'Configuration', audit: 'Audit' };
       assert.deepEqual(links, Object.keys(titles).filter((what) => table[what].sees.includes(operator)).map((what) => titles[what]));
       await close(page);
     });
