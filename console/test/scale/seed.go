@@ -40,7 +40,7 @@ func seed(ctx context.Context, address string, rows int) error {
 	if err := seedTenants(ctx, s, now); err != nil {
 		return err
 	}
-	g := generator{random: rand.New(rand.NewPCG(1, 2)), end: now, step: lastDays * 24 * time.Hour / time.Duration(max(rows, 1))}
+	g := generator{random: rand.New(rand.NewPCG(1, 2)), end: now, step: lastDays * 24 * time.Hour / time.Duration(max(rows, 1))} //nolint:gosec // G404: a test must be repeatable
 	for done := 0; done < rows; {
 		n := min(batch, rows-done)
 		b := usage.Batch{Log: "seed", After: int64(done), To: int64(done + n), Rows: make([]usage.Row, n)}
