@@ -30,7 +30,7 @@ export function BurnDown({ budget: b, of }: { budget: Budget; of: Owner }) {
   const rate = dollars(BigInt(Math.round(f.rate * day * 1e9))) + ' a day';
   const words = left <= 0 ? 'It is used up: requests are refused until spend is older than the window, or the budget is raised.'
     : f.usedUp !== undefined ? `Used up in about ${about(f.usedUp - now)} at this rate: ${rate}.`
-      : `Lasts at this rate: ${rate}${window ? ', at most ' + money(f.most) + ' of ' + dollars(b.budget) + ' in the window' : ''}.`;
+      : `Lasts at this rate: ${rate}${window ? ', at most ' + money(f.most) + ' in the window' : ''}.`;
   return (
     <div className="burn-down">
       <p className="forecast">{words}{left > 0 && f.usedUp !== undefined && <> That is <Time at={new Date(f.usedUp * 1000).toISOString()} />.</>}</p>
