@@ -20,9 +20,9 @@ export type Tail = { list: List; call: Call; since: number; at: number; took: nu
 function next(last: Tail | undefined, list: List, polled: { call: Call; at: number; took: number }): Tail {
   const found = list.requests;
   const newest = found[0]?.began, oldest = found.at(-1)?.began, before = last?.list.requests[0]?.began;
-  let rate = found.filter((r) => polled.at - Date.parse(r.began) < 10_000).length / 10;
-  let skipped = 0;
-  if (list.next && newest && oldest) {
+  const recent = found.filter((r) => polled.at - Date.parse(r.began) < 10_000).length;
+  let rate = recent / 10, skipped = 0;
+  if (recent === found.length && list.next && newest && oldest) {
     rate = (found.length - 1) / Math.max(0.001, between(oldest, newest));
     if (before && between(before, oldest) > 0) skipped = rate * between(before, oldest);
   }
