@@ -151,14 +151,7 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery) (sums []Sum, err error)
 		return nil, err
 	}
 	var w db.Where
-	w.AddIf(!q.From.IsZero(), "hour >= ", hourOf(q.From))
-	w.AddIf(!q.To.IsZero(), "hour < ", hourOf(q.To.Add(time.Hour-1)))
-	w.AddIf(q.Org != "", "org = ", q.Org)
-	w.AddIf(q.Team != "", "team = ", q.Team)
-	w.AddIf(q.Key != "", "key_id = ", q.Key)
-	w.AddIf(q.Model != "", "model = ", q.Model)
-	w.AddIf(q.Target != "", "target = ", q.Target)
-	query := `SELECT ` + strings.Join(append(slices.Clone(by), sumColumns()...), ", ") + ` FROM ` + sumsFrom(&w, l)
+	query := `SELECT ` + strings.Join(append(slices.Clone(by), sumColumns()...), ", ") + ` FROM ` + q.from(&w, l, by)
 	if len(by) > 0 {
 		list := strings.Join(by, ", ")
 		query += ` GROUP BY ` + list + ` HAVING sum(requests) > 0 ORDER BY ` + list + ` LIMIT ` + w.Arg(int64(maxGroups+1))
@@ -197,23 +190,101 @@ func (q *UsageQuery) label() (l labels.Label, err error) {
 
 func isLabel(g Group) bool { return g == ByUser || strings.HasPrefix(string(g), labels.TagPrefix) }
 
-// sumsFrom returns the table of the sums with the conditions so far. The sums by a label are followed by
-// those of the requests without it: all requests less the ones with it.
-func sumsFrom(w *db.Where, l labels.Label) string {
-	if l.Name == "" {
-		return `hours` + w.Text()
-	}
-	all := w.Text()
-	w.Add("label = ", l.Name)
-	if l.Value != "" {
+// from returns the table of the sums with its conditions. The sums by a label are followed by those of the
+// requests without it: all requests less the ones with it.
+func (q *UsageQuery) from(w *db.Where, l labels.Label, by []string) string {
+	counts := strings.Join(countColumns[:], ", ")
+	switch {
+	case l.Name == "":
+		return `(` + q.all(w, counts) + `) parts`
+	case l.Value != "":
+		q.where(w)
+		w.Add("label = ", l.Name)
 		w.Add("value = ", l.Value)
 		return `label_hours` + w.Text()
 	}
+	all := q.all(w, `'' AS value, `+counts)
+	q.where(w)
+	w.Add("label = ", l.Name)
+	// The sums with the label are needed twice, so they are made once, with the columns of the groups only.
+	columns, groups := groupColumns(by)
+	sums := make([]string, len(countColumns))
+	for i, name := range countColumns {
+		sums[i] = `sum(` + name + `) AS ` + name
+	}
+	return `(WITH labelled AS (SELECT ` + columns + `, value, ` + strings.Join(sums, ", ") + ` FROM label_hours` + w.Text() + ` GROUP BY ` + groups + `)
+		SELECT org, hour, team, key_id, model, target, value, ` + counts + ` FROM labelled
+		UNION ALL ` + all + `
+		UNION ALL SELECT org, hour, team, key_id, model, target, '', -` + strings.ReplaceAll(counts, ", ", ", -") + ` FROM labelled) parts`
+}
+
+// groupColumns returns the columns of sums that are grouped, with a constant for others, and the list to
+// group by.
+func groupColumns(by []string) (columns, groups string) {
+	var list []string
+	group := []string{"value"}
+	for _, name := range []string{"org", "hour", "team", "key_id", "model", "target"} {
+		switch {
+		case slices.Contains(by, name):
+			group = append(group, name)
+		case name == "hour" && slices.Contains(by, "hour / 24"):
+			name = "24 * (hour / 24) AS hour"
+			group = append(group, "hour / 24")
+		case name == "hour":
+			name = "0 AS hour"
+		default:
+			name = "'' AS " + name
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ", "), strings.Join(group, ", ")
+}
+
+// where sets the conditions of the query.
+func (q *UsageQuery) where(w *db.Where) {
+	w.Conditions = nil
+	w.AddIf(!q.From.IsZero(), "hour >= ", hourOf(q.From))
+	w.AddIf(!q.To.IsZero(), "hour < ", hourOf(q.To.Add(time.Hour-1)))
+	w.AddIf(q.Org != "", "org = ", q.Org)
+	w.AddIf(q.Team != "", "team = ", q.Team)
+	w.AddIf(q.Key != "", "key_id = ", q.Key)
+	w.AddIf(q.Model != "", "model = ", q.Model)
+	w.AddIf(q.Target != "", "target = ", q.Target)
+}
+
+// all returns the query for the sums of all requests, from the smallest tables that have what is asked.
+func (q *UsageQuery) all(w *db.Where, counts string) string {
+	by := func(groups ...Group) bool {
+		return slices.ContainsFunc(q.GroupBy, func(g Group) bool { return slices.Contains(groups, g) })
+	}
+	models := q.Model != "" || q.Target != "" || by(ByModel, ByTarget)
+	switch {
+	case q.Team == "" && q.Key == "" && !by(ByTeam, ByKey):
+		q.where(w)
+		return `SELECT org, hour, '' AS team, '' AS key_id, model, target, ` + counts + ` FROM model_hours` + w.Text()
+	case models || by(ByHour) || q.From.IsZero() || q.To.IsZero():
+		q.where(w)
+		return `SELECT org, hour, team, key_id, model, target, ` + counts + ` FROM hours` + w.Text()
+	}
+	return q.days(w, counts)
+}
+
+// days returns the query for sums by key, without models: whole days, and the hours before and after them.
+func (q *UsageQuery) days(w *db.Where, counts string) string {
+	from, to := hourOf(q.From), hourOf(q.To.Add(time.Hour-1))
+	first, last := (from+23)/24, to/24
+	last = max(first, last)
 	const groups = `SELECT org, hour, team, key_id, model, target, `
-	counts := strings.Join(countColumns[:], ", ")
-	return `(` + groups + `value, ` + counts + ` FROM label_hours` + w.Text() +
-		` UNION ALL ` + groups + `'', ` + counts + ` FROM hours` + all +
-		` UNION ALL ` + groups + `'', -` + strings.ReplaceAll(counts, ", ", ", -") + ` FROM label_hours` + w.Text() + `) parts`
+	q.where(w)
+	w.Conditions = append(w.Conditions, `(hour < `+w.Arg(24*first)+` OR hour >= `+w.Arg(24*last)+`)`)
+	hours := groups + counts + ` FROM hours` + w.Text()
+	w.Conditions = nil
+	w.Add("day >= ", first)
+	w.Add("day < ", last)
+	w.AddIf(q.Org != "", "org = ", q.Org)
+	w.AddIf(q.Team != "", "team = ", q.Team)
+	w.AddIf(q.Key != "", "key_id = ", q.Key)
+	return hours + ` UNION ALL SELECT org, 24 * day AS hour, team, key_id, '' AS model, '' AS target, ` + counts + ` FROM key_days` + w.Text()
 }
 
 // columnsOf returns the columns of groups, each once. Both databases have integer division.

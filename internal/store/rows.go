@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"net/http"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
@@ -28,6 +29,9 @@ type RowQuery struct {
 	Limit                         int
 }
 
+// exact is the fidelity of most requests.
+const exact = "exact"
+
 // RowMark is the end of a page.
 type RowMark struct {
 	Began time.Time
@@ -36,10 +40,92 @@ type RowMark struct {
 
 // Rows returns rows of the ledger, newest first.
 func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err error) {
+	q.Limit = int(clampLimit(q.Limit))
+	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
+		rows = nil
+		parts, err := q.parts(ctx, c)
+		for i := 0; i < len(parts) && err == nil && len(rows) < q.Limit; i++ {
+			parts[i].Limit -= len(rows)
+			rows, err = parts[i].read(ctx, c, rows)
+		}
+		return err
+	})
+	return rows, err
+}
+
+// parts returns queries for the parts of time, newest first, in which rows may be: the hours in which the
+// sums have such requests. Queries that an index answers are one part.
+func (q *RowQuery) parts(ctx context.Context, c db.Conn) (parts []RowQuery, err error) {
+	indexed := q.ID+q.Key+q.Account+q.Person+q.User+q.Tag.Key != ""
+	if indexed || q.Org == "" && q.Model == "" && q.Target == "" && q.MinCost <= 0 && q.MinTook <= 0 {
+		return []RowQuery{*q}, nil
+	}
 	var w db.Where
-	from, began, id := rowsFrom(&w, &q)
+	w.AddIf(!q.From.IsZero(), "hour >= ", hourOf(q.From))
+	w.AddIf(!q.To.IsZero(), "hour <= ", hourOf(q.To))
+	if q.Before != nil {
+		w.Add("hour <= ", hourOf(q.Before.Began))
+	}
+	w.AddIf(q.Org != "", "org = ", q.Org)
+	w.AddIf(q.Model != "", "model = ", q.Model)
+	w.AddIf(q.Target != "", "target = ", q.Target)
+	w.AddIf(q.MinCost > 0, "dearest >= ", int64(q.MinCost))
+	w.AddIf(q.MinTook > 0, "longest >= ", int64(q.MinTook))
+	if q.Org != "" && q.Team != "" {
+		w.Conditions = append(w.Conditions, `hour IN (SELECT hour FROM spent WHERE account = `+w.Arg(usage.Account{Kind: usage.TeamAccount, Org: q.Org, ID: q.Team}.Name())+`)`)
+	}
+	next := int64(-1)
+	err = c.Rows(ctx, func(row db.Scan) error {
+		var hour int64
+		if err := row(&hour); err != nil {
+			return err
+		}
+		from, to := fromNanos(hour*int64(time.Hour)), fromNanos((hour+1)*int64(time.Hour))
+		if hour != next {
+			parts = append(parts, *q)
+			if last := &parts[len(parts)-1]; last.To.IsZero() || to.Before(last.To) {
+				last.To = to
+			}
+		}
+		if last := &parts[len(parts)-1]; from.After(q.From) {
+			last.From = from
+		} else {
+			last.From = q.From
+		}
+		next = hour - 1
+		return nil
+	}, `SELECT DISTINCT hour FROM model_hours`+w.Text()+` ORDER BY hour DESC`, w.Args...)
+	return parts, err
+}
+
+// read appends the rows of the query.
+func (q *RowQuery) read(ctx context.Context, c db.Conn, rows []usage.Row) ([]usage.Row, error) {
+	var w db.Where
+	from, began, id := rowsFrom(&w, q)
+	to := q.To
+	if q.Before != nil { // a time alone bounds the search in the index; SQLite does not take it from a pair
+		to = q.Before.Began.Add(1)
+	}
 	w.AddIf(!q.From.IsZero(), began+" >= ", nanos(q.From))
-	w.AddIf(!q.To.IsZero(), began+" < ", nanos(q.To))
+	w.AddIf(!to.IsZero(), began+" < ", nanos(to))
+	q.where(&w)
+	if q.Before != nil {
+		w.Conditions = append(w.Conditions, "("+began+", "+id+") < ("+w.Arg(nanos(q.Before.Began))+", "+w.Arg(q.Before.ID)+")")
+	}
+	query := `SELECT ` + rowColumns + ` FROM ` + from + w.Text() + ` ORDER BY ` + began + ` DESC, ` + id + ` DESC LIMIT ` + w.Arg(int64(q.Limit))
+	if q.ID != "" {
+		query, w.Args = findRow, []any{q.ID}
+	}
+	err := c.Rows(ctx, func(row db.Scan) error {
+		r, err := scanRow(row)
+		rows = append(rows, r)
+		return err
+	}, query, w.Args...)
+	return rows, err
+}
+
+// where adds the conditions other than time.
+func (q *RowQuery) where(w *db.Where) {
 	w.AddIf(q.Org != "", "org = ", q.Org)
 	w.AddIf(q.Team != "", "team = ", q.Team)
 	w.AddIf(q.Key != "", "key_id = ", q.Key)
@@ -47,27 +133,15 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 	w.AddIf(q.Person != "", "person <> '' AND person = ", q.Person)
 	w.AddIf(q.Model != "", "model = ", q.Model)
 	w.AddIf(q.Target != "", "target = ", q.Target)
-	w.AddIf(q.Outcome != "", "outcome = ", string(q.Outcome))
-	w.AddIf(q.Status != 0, "status = ", int64(q.Status))
-	w.AddIf(q.Fidelity != "", "fidelity = ", q.Fidelity)
+	// The first of two conditions is that of an index.
+	w.AddIf(q.Outcome == usage.Answered, "outcome = ", string(q.Outcome))
+	w.AddIf(q.Outcome != "" && q.Outcome != usage.Answered, "outcome <> 'answered' AND outcome = ", string(q.Outcome))
+	w.AddIf(q.Status == http.StatusOK, "status = ", int64(q.Status))
+	w.AddIf(q.Status != 0 && q.Status != http.StatusOK, "status <> 200 AND status = ", int64(q.Status))
+	w.AddIf(q.Fidelity == exact, "fidelity = ", q.Fidelity)
+	w.AddIf(q.Fidelity != "" && q.Fidelity != exact, "fidelity <> 'exact' AND fidelity = ", q.Fidelity)
 	w.AddIf(q.MinCost > 0, "cost >= ", int64(q.MinCost))
 	w.AddIf(q.MinTook > 0, "took >= ", int64(q.MinTook))
-	if q.Before != nil {
-		w.Conditions = append(w.Conditions, "("+began+", "+id+") < ("+w.Arg(nanos(q.Before.Began))+", "+w.Arg(q.Before.ID)+")")
-	}
-	query := `SELECT ` + rowColumns + ` FROM ` + from + w.Text() + ` ORDER BY ` + began + ` DESC, ` + id + ` DESC LIMIT ` + w.Arg(clampLimit(q.Limit))
-	if q.ID != "" {
-		query, w.Args = findRow, []any{q.ID}
-	}
-	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
-		rows = nil
-		return c.Rows(ctx, func(row db.Scan) error {
-			r, err := scanRow(row)
-			rows = append(rows, r)
-			return err
-		}, query, w.Args...)
-	})
-	return rows, err
 }
 
 // findRow is the query for the row with an id. It asks the index of each part of 4,096 rows, the newest

@@ -33,12 +33,14 @@ type sums struct {
 	cost                         int64
 	errors, refused              int64
 	firstToken                   usage.Histogram
+	longest, dearest             int64
 }
 
 func (t *sums) add(r *usage.Row) {
 	t.requests++
 	if r.Cost != nil {
 		t.cost += int64(*r.Cost)
+		t.dearest = max(t.dearest, int64(*r.Cost))
 	} else {
 		t.unknown++
 	}
@@ -52,6 +54,7 @@ func (t *sums) add(r *usage.Row) {
 		t.refused++
 	}
 	t.firstToken.Add(r.FirstToken)
+	t.longest = max(t.longest, int64(r.Took))
 	t.usage.Input += r.Usage.Input
 	t.usage.CacheRead += r.Usage.CacheRead
 	t.usage.CacheWrite += r.Usage.CacheWrite
@@ -64,11 +67,14 @@ func minuteOf(t time.Time) int64 { return nanos(t) / int64(time.Minute) }
 
 // addSums adds rows to the sums, in a fixed order like the rows.
 func addSums(ctx context.Context, c db.Conn, log string, rows []usage.Row) error {
-	hours, spent, minutes, logs := map[hoursKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}
+	hours, models, days := map[hoursKey]*sums{}, map[hoursKey]*sums{}, map[hoursKey]*sums{}
+	spent, minutes, logs := map[spentKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}
 	for i := range rows {
 		r := &rows[i]
 		hour := hourOf(r.Began)
 		sumsOf(hours, hoursKey{r.Org, hour, r.Team, r.Key, r.Model, r.Target}).add(r)
+		sumsOf(models, hoursKey{org: r.Org, hour: hour, model: r.Model, target: r.Target}).add(r)
+		sumsOf(days, hoursKey{org: r.Org, hour: hour / 24, team: r.Team, key: r.Key}).add(r)
 		for _, account := range r.Accounts() {
 			sumsOf(spent, spentKey{account, hour}).add(r)
 			sumsOf(logs, spentKey{account, 0}).add(r)
@@ -80,7 +86,7 @@ func addSums(ctx context.Context, c db.Conn, log string, rows []usage.Row) error
 	if err := addLabels(ctx, c, rows); err != nil {
 		return err
 	}
-	if err := addHours(ctx, c, hours); err != nil {
+	if err := addHours(ctx, c, hours, models, days); err != nil {
 		return err
 	}
 	if err := addMinutes(ctx, c, minutes); err != nil {
@@ -107,23 +113,42 @@ func sumsOf[K comparable](m map[K]*sums, k K) *sums {
 var countColumns = [...]string{"requests", "unknown", "estimated", "input", "cache_read", "cache_write", "output", "reasoning", "cost",
 	"errors", "refused", "token_1", "token_2", "token_3", "token_4", "token_5", "token_6", "token_7", "token_8"}
 
-// addCounts returns the statement that adds counts to the row of a table with the same key.
-func addCounts(table, key string) db.Insert {
+// addCounts returns the statement that adds counts to the row of a table with the same key. The columns most
+// have the maximum.
+func addCounts(table, key string, most ...string) db.Insert {
 	counts := countColumns[:]
 	set := make([]string, len(counts))
 	for i, name := range counts {
 		set[i] = name + " = " + table + "." + name + " + excluded." + name
 	}
+	for _, name := range most {
+		set = append(set, name+" = CASE WHEN "+table+"."+name+" < excluded."+name+" THEN excluded."+name+" ELSE "+table+"."+name+" END")
+	}
+	counts = slices.Concat(counts, most)
 	return db.Insert{
 		Head: `INSERT INTO ` + table + ` (` + key + `, ` + strings.Join(counts, ", ") + `) VALUES `,
 		Tail: ` ON CONFLICT (` + key + `) DO UPDATE SET ` + strings.Join(set, ", "),
 	}
 }
 
-func addHours(ctx context.Context, c db.Conn, sums map[hoursKey]*sums) error {
+func addHours(ctx context.Context, c db.Conn, hours, models, days map[hoursKey]*sums) error {
 	in := addCounts("hours", "org, hour, team, key_id, model, target")
-	for _, k := range slices.SortedFunc(maps.Keys(sums), hoursKey.compare) {
-		in.Rows = append(in.Rows, sums[k].args(k.org, k.hour, k.team, k.key, k.model, k.target))
+	for _, k := range slices.SortedFunc(maps.Keys(hours), hoursKey.compare) {
+		in.Rows = append(in.Rows, hours[k].args(k.org, k.hour, k.team, k.key, k.model, k.target))
+	}
+	if err := in.Run(ctx, c); err != nil {
+		return err
+	}
+	in = addCounts("model_hours", "hour, org, model, target", "longest", "dearest")
+	for _, k := range slices.SortedFunc(maps.Keys(models), hoursKey.compare) {
+		in.Rows = append(in.Rows, append(models[k].args(k.hour, k.org, k.model, k.target), models[k].longest, models[k].dearest))
+	}
+	if err := in.Run(ctx, c); err != nil {
+		return err
+	}
+	in = addCounts("key_days", "day, org, team, key_id")
+	for _, k := range slices.SortedFunc(maps.Keys(days), hoursKey.compare) {
+		in.Rows = append(in.Rows, days[k].args(k.hour, k.org, k.team, k.key))
 	}
 	return in.Run(ctx, c)
 }
