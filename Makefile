@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build console e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -133,6 +133,9 @@ rollout: build stores ## the nodes behind HAProxy replaced one by one, with stre
 
 soak: build ## mixed failures for SOAK, for example SOAK=30m
 	go run ./chaos --bin $(BIN) --soak $(SOAK)
+
+ledger-scale: ## every question of the admin API on a ledger of a million rows, in SQLite and PostgreSQL; takes minutes
+	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run LedgerScale ./internal/store
 
 bench: build ## CPU, memory and latency compared with others; writes docs/performance.md; PEERS="--peer NAME=URL,PID" adds one
 	./bench/setup.sh
