@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestLedgerScale(t *testing.T) {
 	test := func(t *testing.T, url string) {
 		s := opened(t, url, Options{Migrate: true})
 		fillLedger(t, s, total)
-		askAll(t, s, total)
+		askAll(t, s)
 	}
 	if url := os.Getenv("ISOGLOSS_LEDGER_STORE"); url != "" {
 		test(t, url)
@@ -102,12 +103,19 @@ func fillLedger(t testing.TB, s *Store, total int) {
 		}
 	}
 	if have < total {
-		no(t, execute(bg(), s, "ANALYZE"))
+		no(t, s.db.Write(bg(), func(ctx context.Context, c db.Conn) error {
+			if strings.Contains(t.Name(), "postgres") {
+				if err := c.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+					return err
+				}
+			}
+			return c.Exec(ctx, `ANALYZE`)
+		}))
 	}
 }
 
 // askAll asks every question and reports those that take too long.
-func askAll(t *testing.T, s *Store, total int) {
+func askAll(t *testing.T, s *Store) {
 	ask := func(name string, question func() (int, error)) {
 		best, n := time.Hour, 0
 		for range 3 { // other work on the machine delays some
