@@ -41,7 +41,7 @@ func TestTimesInTheRow(t *testing.T) {
 	if one.Rates != (usage.Rates{}) || r.Input != 2e9 || r.Output != 20e9 || int64(*row.Cost) != (row.Usage.Input*int64(r.Input)+row.Usage.Output*int64(r.Output))/1e6 {
 		t.Errorf("%+v: %+v", *row.Cost, r)
 	}
-	p.post(t, chatPath, pairStream)
+	_, _, _ = p.post(t, chatPath, pairStream)
 	p.line(t)
 	if again := books.all(t)[1]; again.Attempts[len(again.Attempts)-1].Connect != 0 {
 		t.Errorf("an open connection: %+v", again.Attempts)
