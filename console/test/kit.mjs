@@ -63,7 +63,7 @@ export async function findViolations(page) {
 }
 
 export const api = async (path, role = 'owner') => (await gateway.api(gateway.keys[role], path)).json();
-export const retriedRequest = async () => (await api('/requests?model=careful&limit=1000')).requests.find((r) => r.attempts.length > 1);
+export const retriedRequest = async () => (await api('/requests?model=careful&org=acme&limit=1000')).requests.find((r) => r.attempts.length > 1);
 
 // compiled returns a module of the console that needs no browser.
 export async function compiled(path) {

@@ -306,6 +306,10 @@ for back in range(1, 24 * 21):
         copy = [v * factor if i in counts and v is not None else v for i, v in enumerate(row)]
         copy[columns.index("hour")] -= back
         db.execute("INSERT OR IGNORE INTO hours VALUES (" + ",".join("?" * len(columns)) + ")", copy)
+sums = ",".join("sum(" + r[1] + ")" for r in db.execute("PRAGMA table_info(key_days)").fetchall()[4:])
+for table, key, more in (("model_hours", "hour,org,model,target", ",9223372036854775807,9223372036854775807"), ("key_days", "hour/24,org,team,key_id", "")):
+    db.execute("DELETE FROM " + table)
+    db.execute("INSERT INTO " + table + " SELECT " + key + "," + sums + more + " FROM hours GROUP BY " + key)
 db.commit()
 `;
     await run('python3', ['-c', script, file]);

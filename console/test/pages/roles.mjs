@@ -25,7 +25,7 @@ const table = {
   models,
   model: { sees: auditors, actions: { Explain: auditors } },
   translate, 'translate-stream': translate,
-  playground: { sees: keepers, actions: { 'Clear the conversation': keepers, 'Example tool': keepers, Send: keepers } },
+  playground: { sees: keepers, actions: { 'Clear the conversation': keepers, Send: keepers } },
   usage: { sees: readers, actions: { 'Download CSV': readers } },
   keys: { sees: all, actions: { 'Create a key': keepers } },
   key: { sees: all, actions: { Change: keepers, Rotate: keepers, Revoke: keepers, 'Set budget': budgets } },
@@ -35,7 +35,7 @@ const table = {
   missing: { sees: all, actions: {} },
 };
 
-const always = /^(|Copy.*|Show more|Sign out|Try again)$/; // not actions on the gateway's data
+const always = /^(|Copy.*|Show more|Sign out|Try again|Show differences)$/; // not actions on the gateway's data
 
 export function tests() {
   test('the table of roles has every screen', () => {
