@@ -40,6 +40,9 @@ type RoundTrip struct {
 	SentAt    time.Time      // when Do was called
 	HeadersAt time.Time      // when the response headers arrived
 
+	// Credential signs the request when it is sent; nil: the request has its credential.
+	Credential provider.Credential
+
 	client   *Client
 	timeouts provider.Timeouts
 	parent   context.Context // the client request's context
@@ -73,7 +76,7 @@ func (t *RoundTrip) Cancel(cause error) { t.cancel(cause) }
 // Do sends the request and waits for the response headers.
 func (t *RoundTrip) Do(req *http.Request) *llm.Error {
 	t.SentAt = time.Now()
-	resp, err := t.client.Transport(t.timeouts.Connect).RoundTrip(req.WithContext(t.ctx)) //nolint:bodyclose // Close closes it
+	resp, err := t.send(req.WithContext(t.ctx)) //nolint:bodyclose // Close closes it
 	if err != nil {
 		return t.Error(err)
 	}
@@ -83,6 +86,30 @@ func (t *RoundTrip) Do(req *http.Request) *llm.Error {
 	t.body.Store(body)
 	resp.Body, t.Response = body, resp
 	return t.decompress(req.Method)
+}
+
+// send signs and sends the request. If the upstream refuses a credential that can be renewed, it
+// sends the request once more.
+func (t *RoundTrip) send(req *http.Request) (*http.Response, error) {
+	transport := t.client.Transport(t.timeouts.Connect)
+	if t.Credential == nil {
+		return transport.RoundTrip(req)
+	}
+	body, held := heldBody(req)
+	for again := false; ; again = true {
+		if err := t.Credential.Sign(t.ctx, req, body); err != nil {
+			return nil, &credentialError{err}
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil || again || !held || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden || !t.Credential.Renew(t.ctx, req, resp) {
+			return resp, err
+		}
+		_, _ = io.CopyN(io.Discard, resp.Body, drainBytes) // lets the connection be reused
+		_ = resp.Body.Close()
+		if req.Body != nil {
+			SetBody(req, body)
+		}
+	}
 }
 
 // Close releases the round trip: its timers, its response and its connection.
