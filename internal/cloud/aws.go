@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
@@ -19,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/aws-sdk-go-v2/service/sts/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 )
@@ -56,7 +58,9 @@ func (v *awsVendor) fetch(ctx context.Context, client *http.Client) (*token, err
 // options returns the settings of the SDK.
 func (v *awsVendor) options(client *http.Client) []func(*config.LoadOptions) error {
 	options := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(client),
+		config.WithHTTPClient(buildable()), // the only kind to which the SDK adds the authorities of AWS_CA_BUNDLE
+		config.WithAfterTransmit(clockReader{}),
+		config.WithCredentialsCacheOptions(func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = 0 }), // renewal is ours
 		config.WithRegion(v.Region),
 		// A context that has ended starts no program, even if a profile changes after check.
 		config.WithProcessCredentialOptions(func(o *processcreds.Options) { o.Timeout = 0 }),
@@ -68,6 +72,27 @@ func (v *awsVendor) options(client *http.Client) []func(*config.LoadOptions) err
 		options = append(options, config.WithSharedConfigProfile(v.Profile))
 	}
 	return options
+}
+
+// buildable returns a client of the SDK's own kind with the connections of newTransport.
+func buildable() *awshttp.BuildableClient {
+	ours := newTransport()
+	return awshttp.NewBuildableClient().WithTimeout(fetchTime).WithTransportOptions(func(t *http.Transport) {
+		t.Proxy, t.DialContext = ours.Proxy, ours.DialContext
+		t.TLSHandshakeTimeout, t.ResponseHeaderTimeout = ours.TLSHandshakeTimeout, ours.ResponseHeaderTimeout
+		t.DisableKeepAlives = true // a client serves one fetch
+	})
+}
+
+// clockReader notes the issuer's clock.
+type clockReader struct{}
+
+// AfterTransmit is called with every response.
+func (clockReader) AfterTransmit(ctx context.Context, in *smithyhttp.InterceptorContext) error {
+	if in.Response != nil {
+		noteClock(ctx, in.Response.Header)
+	}
+	return nil
 }
 
 // imdsState applies AWS_EC2_METADATA_DISABLED, which the SDK reads only for its own client.

@@ -44,8 +44,13 @@ func checkAddress(address string) error {
 // newClient returns the client for issuers of credentials. It follows no redirect, which could
 // carry a secret elsewhere, and asks metadata services without a proxy.
 func newClient() *http.Client {
+	return newClientOf(newTransport())
+}
+
+// newTransport returns the connections to issuers.
+func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(address) }}
-	return newClientOf(&http.Transport{
+	return &http.Transport{
 		Proxy:                  proxy,
 		DialContext:            dialer.DialContext,
 		TLSHandshakeTimeout:    10 * time.Second,
@@ -54,7 +59,7 @@ func newClient() *http.Client {
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        30 * time.Second,
 		MaxResponseHeaderBytes: 64 << 10,
-	})
+	}
 }
 
 func newClientOf(transport http.RoundTripper) *http.Client {
@@ -89,12 +94,24 @@ func withClock(ctx context.Context) (context.Context, *clock) {
 	return context.WithValue(ctx, clockKey{}, c), c
 }
 
-// local converts a time of the issuer's clock to this machine's.
-func (c *clock) local(t time.Time) time.Time {
-	if skew := time.Duration(c.skew.Load()); skew.Abs() >= minSkew {
-		return t.Add(-skew)
+// local converts the end of a new token from the issuer's clock to this machine's. The AWS SDK
+// limits the end of an instance's credential to an hour by this machine's clock; such an end
+// would be past, and stays as it is.
+func (c *clock) local(end time.Time) time.Time {
+	skew := time.Duration(c.skew.Load())
+	if ours := end.Add(-skew); skew.Abs() >= minSkew && ours.After(time.Now()) {
+		return ours
 	}
-	return t
+	return end
+}
+
+// noteClock notes the difference of clocks that a response shows.
+func noteClock(ctx context.Context, h http.Header) {
+	if c, ok := ctx.Value(clockKey{}).(*clock); ok {
+		if date, err := http.ParseTime(h.Get("Date")); err == nil {
+			c.skew.Store(int64(time.Until(date)))
+		}
+	}
 }
 
 func (i *issuers) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -102,11 +119,7 @@ func (i *issuers) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c, ok := req.Context().Value(clockKey{}).(*clock); ok {
-		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			c.skew.Store(int64(time.Until(date)))
-		}
-	}
+	noteClock(req.Context(), resp.Header)
 	resp.Body = &limitedBody{resp.Body, maxResponse}
 	return resp, nil
 }
