@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -124,7 +127,7 @@ func newSigner(keys aws.Credentials, region, service string) func(time.Time, *ht
 		sum := sha256.Sum256(body)
 		signed := &http.Request{Method: req.Method, URL: req.URL, Host: req.Host, Header: make(http.Header, len(req.Header)+3), ContentLength: int64(len(body))}
 		for name, values := range req.Header {
-			if len(values) > 0 { // net/http sends no header for an empty list
+			if len(values) > 0 && !slices.Contains(unsignedHeaders[:], name) { // net/http sends no header for an empty list
 				signed.Header[name] = values
 			}
 		}
@@ -135,6 +138,9 @@ func newSigner(keys aws.Credentials, region, service string) func(time.Time, *ht
 		if err := signer.SignHTTP(context.Background(), keys, signed, hex.EncodeToString(sum[:]), service, region, now); err != nil {
 			return err
 		}
+		if !inOrder(req.URL.RawQuery) {
+			return errors.New("the query cannot be signed: the AWS SDK sorts it before it escapes it, and the service after; leave out members that need escapes")
+		}
 		req.Host = signed.Host // without the port of the scheme
 		for _, name := range signatureHeaders {
 			if values := signed.Header[name]; len(values) > 0 {
@@ -144,6 +150,20 @@ func newSigner(keys aws.Credentials, region, service string) func(time.Time, *ht
 		return nil
 	}
 }
+
+// inOrder reports whether the members of a query are sorted by name and value as they are
+// written, which is the order that a service signs.
+func inOrder(query string) bool {
+	return slices.IsSortedFunc(strings.Split(query, "&"), func(a, b string) int {
+		nameA, valueA, _ := strings.Cut(a, "=")
+		nameB, valueB, _ := strings.Cut(b, "=")
+		return cmp.Or(cmp.Compare(nameA, nameB), cmp.Compare(valueA, valueB))
+	})
+}
+
+// unsignedHeaders are headers of traces, which proxies on the way may change. The Python SDK
+// does not sign them either.
+var unsignedHeaders = [...]string{"Traceparent", "Tracestate", "Baggage"}
 
 // signatureHeaders are the headers that the signer sets.
 var signatureHeaders = [...]string{"Authorization", "X-Amz-Date", "X-Amz-Security-Token"}

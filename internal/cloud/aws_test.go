@@ -1,10 +1,13 @@
 package cloud
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -288,4 +291,96 @@ func loadAWS(t *testing.T, v *awsVendor) (aws.Credentials, error) {
 		return aws.Credentials{}, err
 	}
 	return cfg.Credentials.Retrieve(t.Context())
+}
+
+// TestSignedParts checks what a signature covers: the final query and headers, without those
+// that are not sent or that change on the way. A second signature replaces the first.
+func TestSignedParts(t *testing.T) {
+	keys := aws.Credentials{AccessKeyID: "AKIA", SecretAccessKey: "secret", SessionToken: "session"}
+	for query, wrong := range map[string]bool{"": false, "b=%C3%BC&a=x%20y": false, "a=x%20y&a=%7B": true, "alt=sse": false, "~=1&%C3%BC=2": true, "a=~&a=%C3%BC": true} {
+		req := newSignable(t)
+		req.URL.Host += ":443"
+		req.URL.RawQuery = query
+		req.Header = http.Header{"X-Idempotency-Key": {}, "Traceparent": {"00-1"}, "X-A": {"1", "2"}, "X-Amz-Security-Token": {"old"}}
+		err := newSigner(keys, "eu-central-1", "bedrock")(time.Now(), req, []byte("{}"))
+		if (err != nil) != wrong {
+			t.Errorf("%q: %v", query, err)
+		}
+		if err != nil {
+			continue
+		}
+		if got := req.Header.Get("Authorization"); !strings.Contains(got, "SignedHeaders=content-length;host;x-a;x-amz-date;x-amz-security-token,") {
+			t.Error(got)
+		}
+		if req.Host != "bedrock-runtime.eu-central-1.amazonaws.com" || req.Header.Get("X-Amz-Security-Token") != "session" {
+			t.Error(req.Host, req.Header)
+		}
+		keys.SessionToken = ""
+		if err := newSigner(keys, "eu-central-1", "bedrock")(time.Now(), req, nil); err != nil || len(req.Header["X-Amz-Security-Token"]) > 0 || len(req.Header["Authorization"]) != 1 {
+			t.Error(err, req.Header)
+		}
+		keys.SessionToken = "session"
+	}
+}
+
+func BenchmarkSigV4(b *testing.B) {
+	for _, size := range []int{0, 2 << 10, 200 << 10} {
+		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {
+			keys := aws.Credentials{AccessKeyID: "ASIAIOSFODNN7EXAMPLE", SecretAccessKey: "wJalrXUtnFEMI/K7MDENG", SessionToken: strings.Repeat("s", 800)}
+			sign, body := newSigner(keys, "eu-central-1", "bedrock"), make([]byte, size)
+			u, err := url.Parse("https://bedrock-runtime.eu-central-1.amazonaws.com/openai/v1/chat/completions")
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				req := &http.Request{Method: http.MethodPost, URL: u, Header: http.Header{"Content-Type": {"application/json"}, "Accept": {"*/*"}, "User-Agent": {"isogloss"}}}
+				if err := sign(time.Now(), req, body); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSHA256 is the part of BenchmarkSigV4 that is the hash of the body.
+func BenchmarkSHA256(b *testing.B) {
+	body := make([]byte, 200<<10)
+	for b.Loop() {
+		sha256.Sum256(body)
+	}
+}
+
+// BenchmarkToken signs with a token that is valid.
+func BenchmarkToken(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "keys")
+	if err := os.WriteFile(path, []byte("text"), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		b.Fatal(err)
+	}
+	for name, i := range map[string]*issuer{"issued": {life: time.Hour}, "issued_for_file": {life: time.Hour, paths: []string{path}}, "keys_in_file": {paths: []string{path}}} {
+		b.Run(name, func(b *testing.B) {
+			c := newCredential(i, nil, slog.New(slog.DiscardHandler))
+			c.start()
+			defer c.Close()
+			authorization := []string{"Bearer x"}
+			if err := c.Sign(b.Context(), newRequest(), nil); err != nil {
+				b.Fatal(err)
+			}
+			c.current.Load().sign = func(_ time.Time, req *http.Request, _ []byte) error {
+				req.Header["Authorization"] = authorization
+				return nil
+			}
+			req := newRequest()
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := c.Sign(b.Context(), req, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

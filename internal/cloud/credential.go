@@ -21,9 +21,10 @@ const (
 	fetchTime    = 30 * time.Second  // of one fetch with the library's own retries
 	retryFirst   = time.Second       // after a failed fetch
 	retryLast    = 30 * time.Second
-	failFast     = time.Second      // for so long a failed fetch is the answer to further requests
-	refusalPause = 30 * time.Second // at least between two renewals of refused tokens
-	minSkew      = time.Minute      // a smaller difference of clocks is ignored
+	failFast     = time.Second            // for so long a failed fetch is the answer to further requests
+	refusalPause = 30 * time.Second       // at least between two renewals of refused tokens
+	lookPause    = 250 * time.Millisecond // at least between two looks at the files behind a token
+	minSkew      = time.Minute            // a smaller difference of clocks is ignored
 )
 
 // token is a credential that was fetched. It is immutable.
@@ -56,6 +57,7 @@ type Credential struct {
 	files  []string
 
 	current atomic.Pointer[token]
+	looked  atomic.Int64 // when the files were last looked at, in ns
 	skew    atomic.Int64 // of the upstream's clock, in ns; 0: none that matters
 
 	ctx     context.Context
@@ -99,7 +101,7 @@ func (c *Credential) Close() {
 // Sign signs a request with the present token.
 func (c *Credential) Sign(ctx context.Context, req *http.Request, body []byte) error {
 	t, now := c.current.Load(), c.now()
-	if !t.valid(now) || c.changed(t) {
+	if !t.valid(now) || c.due(t, now) && c.changed(t) {
 		var err error
 		if t, err = c.refresh(ctx, t); err != nil {
 			return err
@@ -107,6 +109,16 @@ func (c *Credential) Sign(ctx context.Context, req *http.Request, body []byte) e
 		now = c.now()
 	}
 	return t.sign(now.Add(time.Duration(c.skew.Load())), req, body)
+}
+
+// due reports whether to look at the files: for each request if they hold the keys themselves,
+// and from time to time if a token was issued for them, which stays valid.
+func (c *Credential) due(t *token, now time.Time) bool {
+	if t.local() {
+		return true
+	}
+	last, at := c.looked.Load(), now.UnixNano()
+	return len(c.files) > 0 && at-last >= int64(lookPause) && c.looked.CompareAndSwap(last, at)
 }
 
 // changed reports whether a file is not the one that the token was made from.
@@ -303,7 +315,7 @@ func (c *Credential) Renew(ctx context.Context, req *http.Request, resp *http.Re
 	case <-ctx.Done():
 	}
 	next := c.current.Load()
-	return next != t && next.valid(c.now())
+	return next.valid(c.now()) && !next.signed(req)
 }
 
 // learnSkew compares the clocks of a refused request. It reports whether the difference matters
