@@ -63,7 +63,7 @@ func (v *azureVendor) credential(client *http.Client) (c azcore.TokenCredential,
 
 // withCertificate returns the credential of a certificate, which is read again each time.
 func (v *azureVendor) withCertificate(options policy.ClientOptions) (azcore.TokenCredential, error) {
-	text, err := os.ReadFile(v.Certificate) //nolint:gosec // the operator names the file
+	text, err := os.ReadFile(v.Certificate)
 	if err != nil {
 		return nil, fmt.Errorf("needs a file: %w; create it, or write another path as azure.certificate", err)
 	}

@@ -92,7 +92,7 @@ func TestSecondOpinion(t *testing.T) {
 	googleAssertion(t, out)
 	azureAssertion(t, out)
 
-	cmd := exec.CommandContext(t.Context(), filepath.Join(venv, "bin", "python"), filepath.Join("testdata", "verify.py")) //nolint:gosec // of this test
+	cmd := exec.CommandContext(t.Context(), filepath.Join(venv, "bin", "python"), filepath.Join("testdata", "verify.py"))
 	cmd.Stdin, cmd.Stderr = &cases, os.Stderr
 	said, err := cmd.Output()
 	if err != nil {
@@ -132,7 +132,7 @@ func arrivedRequests(t *testing.T, n int, out *json.Encoder) {
 	client := upstream.NewClient()
 	defer client.Close()
 	timeouts := provider.Timeouts{Connect: time.Minute, FirstByte: time.Minute, Idle: time.Minute, Total: time.Minute}
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same requests each time
+	r := rand.New(rand.NewPCG(1, 2)) // the same requests each time
 	credentials := map[bool]*Credential{}
 	for _, session := range []bool{false, true} {
 		t.Setenv("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")

@@ -113,4 +113,3 @@ func TestCredential(t *testing.T) {
 		t.Errorf("%v after %d requests", err, arrived)
 	}
 }
-

@@ -18,7 +18,7 @@ const (
 	CodeTotal       = "timeout_total"
 	CodeConnect     = "timeout_connect"
 	CodeUnreachable = "upstream_unreachable"
-	CodeCredential  = "upstream_credential"
+	CodeCredential  = "upstream_credential" //nolint:gosec // the name of an error
 )
 
 // credentialError is the error of a request that could not be signed.
