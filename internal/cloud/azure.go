@@ -24,7 +24,13 @@ func (v *azureVendor) fetch(ctx context.Context, client *http.Client) (*token, e
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{v.Scope}})
+	options := policy.TokenRequestOptions{Scopes: []string{v.Scope}}
+	if _, managed := c.(*azidentity.ManagedIdentityCredential); managed {
+		// All managed identities of a process share a cache, which claims pass by. They are not
+		// sent to the metadata service.
+		options.Claims = "{}"
+	}
+	t, err := c.GetToken(ctx, options)
 	if err != nil {
 		return nil, hide(err, secrets)
 	}

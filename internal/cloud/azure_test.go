@@ -107,6 +107,10 @@ func TestAzureSources(t *testing.T) {
 			if last := s.last(); last.host != c.host || !strings.Contains(last.body, c.has) {
 				t.Errorf("%s %s %s", last.host, last.path, last.body)
 			}
+			before := len(s.seen)
+			if _, err := (&azureVendor{&c.by}).fetch(t.Context(), client); err != nil || len(s.seen) == before {
+				t.Errorf("%v: the second fetch gave the token of a cache", err)
+			}
 		})
 	}
 }
