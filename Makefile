@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -80,6 +80,11 @@ dashboards: stores ## the alert rules and dashboards on a real Prometheus; a par
 identity: stores ## sign-in with a real Keycloak, as docs/identity.md says: 1,000 people, rotated keys, an outage
 	./internal/storetest/keycloak.sh $(HOME)/.cache/isogloss
 	ISOGLOSS_KEYCLOAK=$(HOME)/.cache/isogloss go test -count=1 -v -tags keycloak -timeout 30m -run TestKeycloak ./internal/app
+
+clouds: ## signatures and tokens for AWS, Google Cloud and Azure, verified by botocore, google-auth and msal; needs Python
+	./internal/cloud/setup.sh $(HOME)/.cache/isogloss/clouds
+	ISOGLOSS_CLOUDS=$(HOME)/.cache/isogloss/clouds go test -count=1 -v -run TestSecondOpinion ./internal/cloud
+	go test -run '^$$' -bench . -benchtime 2000x ./internal/cloud
 
 growth: ## that the time and the memory of translation stay in proportion to the text
 	go test -count=1 -tags growth -timeout 30m -run 'TestWorkGrowsLinearly|TestMemoryOfTranslation' ./protocol/all

@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"internal/upstreamtest":   {"internal/testrig"},
 	"internal/testrig":        {"sse"}, // the built binary and the wire, no codec: the harnesses have their own view of both
 	"internal/provider":       {"internal/secret", "protocol"},
+	"internal/cloud":          {"internal/provider", "internal/secret"},
 	"internal/balance":        {"protocol/wire"},
 	"internal/health":         {},
 	"internal/limit":          {},
@@ -108,7 +109,7 @@ var allowed = map[string][]string{
 	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
 	"console": {},
-	"internal/app": {"console", "internal/nodes", "internal/openapi", "internal/agentapi", "internal/certs", "internal/fleet", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream", "internal/alerts", "internal/quota/budget", "internal/scim",
+	"internal/app": {"console", "internal/nodes", "internal/openapi", "internal/agentapi", "internal/certs", "internal/fleet", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/cloud", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream", "internal/alerts", "internal/quota/budget", "internal/scim",
 		"protocol", "protocol/all", "llm", "sse"},
 	"internal/discover/signals": {},
 

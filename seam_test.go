@@ -18,8 +18,8 @@ import (
 var vendorNames = regexp.MustCompile(`(?i)openai|anthropic|gemini|claude|goog|nvext|nvidia|cohere|jina|bedrock|vertex|azure|mistral|vllm|count_tokens|chat_?completions|previous_response_id`)
 
 // mayNameVendors are the folders that are about particular vendors: the configuration,
-// the catalogue of providers, and the engines that discovery knows.
-var mayNameVendors = []string{"internal/config", "internal/provider", "internal/discover", "internal/agents", "internal/testrig", "internal/upstreamtest"}
+// the catalogue of providers, the credentials of clouds, and the engines that discovery knows.
+var mayNameVendors = []string{"internal/config", "internal/provider", "internal/cloud", "internal/discover", "internal/agents", "internal/testrig", "internal/upstreamtest"}
 
 // vendorWords are texts that name a vendor and belong to no dialect, by their file.
 var vendorWords = map[string][]string{

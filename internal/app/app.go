@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/cloud"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
@@ -121,7 +122,9 @@ func Run(ctx context.Context, o Options) error {
 	sock := newCaptureSocket(gateway, shared, observer.Logger(), o.Version)
 	catalog := newCatalog(gateway.Client(), observer.Logger())
 	defer catalog.Close()
-	now := &current{gateway: gateway, stores: shared, catalog: catalog, logger: observer.Logger(), started: time.Now()}
+	clouds := cloud.NewPool(observer.Logger())
+	defer clouds.Close()
+	now := &current{gateway: gateway, stores: shared, catalog: catalog, clouds: clouds, logger: observer.Logger(), started: time.Now()}
 	if err := now.load(cfg); err != nil {
 		return err
 	}

@@ -2,10 +2,12 @@ package app
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 
 	"github.com/isogloss-gateway/isogloss/internal/certs"
+	"github.com/isogloss-gateway/isogloss/internal/cloud"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 )
@@ -33,5 +35,19 @@ func checkFiles(cfg *config.Config) error {
 	if cfg.Store.SQLite() && len(cfg.Store.Peppers) == 0 {
 		pepper = checkPepper(filepath.Join(cfg.Data, "pepper"), cfg)
 	}
-	return errors.Join(public, admin, discovery, pepper, shared, identity)
+	return errors.Join(public, admin, discovery, pepper, shared, identity, checkClouds(cfg))
+}
+
+// checkClouds reports every credential of a cloud that cannot be used.
+func checkClouds(cfg *config.Config) error {
+	var list []error
+	for _, p := range cfg.Providers {
+		if p.Cloud == nil {
+			continue
+		}
+		if err := cloud.Check(p.Cloud); err != nil {
+			list = append(list, fmt.Errorf("providers.%s.%s: %w", p.Name, p.Auth, err))
+		}
+	}
+	return errors.Join(list...)
 }

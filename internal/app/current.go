@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/cloud"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/identity"
@@ -23,6 +24,7 @@ type current struct {
 	gateway *relay.Relay
 	stores  *stores
 	catalog *models.Catalog
+	clouds  *cloud.Pool
 	logger  *slog.Logger
 	started time.Time
 	keys    *access.Keys       // of the configuration
@@ -45,6 +47,9 @@ func (c *current) load(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := checkClouds(cfg); err != nil {
+		return err
+	}
 	people, err := newVerifier(cfg.Identity)
 	if err != nil {
 		return err
@@ -62,6 +67,7 @@ func (c *current) load(cfg *config.Config) error {
 	c.cfg, c.prices, c.people, c.loaded = cfg, prices, people, time.Now()
 	c.keys = c.keys.Renew(newKeys(cfg.Keys))
 	limit.Config(cfg.Overload).SetRuntimeLimit()
+	c.clouds.Use(cfg.Providers)
 	c.use()
 	c.signIn.Store(signIn)
 	return nil

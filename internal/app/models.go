@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/cloud"
 	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/route"
@@ -55,6 +56,9 @@ func (o Options) Models(ctx context.Context, reach Reach) (list models.Listing, 
 	if reach >= Providers {
 		view.Catalog = newCatalog(upstream.NewClient(), slog.New(slog.DiscardHandler))
 		defer view.Catalog.Close()
+		clouds := cloud.NewPool(slog.New(slog.DiscardHandler))
+		defer clouds.Close()
+		clouds.Use(cfg.Providers)
 	}
 	return view.Listing(ctx), false, nil
 }

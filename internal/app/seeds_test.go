@@ -2,6 +2,7 @@ package app
 
 import (
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/cloud"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
@@ -31,7 +33,7 @@ func TestSeedModelTimes(t *testing.T) {
 	gateway := relay.New(all.Dialects(), observer)
 	defer gateway.Close()
 	w := watcher{options: Options{Config: file, Env: noEnvironment}, first: &config.Config{}, bound: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)},
-		observer: observer, current: &current{gateway: gateway, stores: &stores{}, started: time.Unix(7, 0)}}
+		observer: observer, current: &current{clouds: cloud.NewPool(slog.New(slog.DiscardHandler)), gateway: gateway, stores: &stores{}, started: time.Unix(7, 0)}}
 	if err := w.reload(); err != nil {
 		t.Fatal(err)
 	}

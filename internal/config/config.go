@@ -197,6 +197,7 @@ func Parse(name string, data []byte, env func(string) (string, bool), overrides 
 		return nil, ps.err()
 	}
 	raw := decodeFile(root, dir, overrides, ps)
+	raw.env = env
 	c := raw.resolve(ps)
 	if err := ps.err(); err != nil {
 		return nil, err

@@ -2,12 +2,11 @@ package config
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
 // YAML does not allow braces in a plain value inside braces, so {api_key: ${KEY}} is
@@ -92,26 +91,26 @@ func (r variableReader) lookup(spec string) (string, error) {
 	return value, nil
 }
 
-// maxSecretFile is the maximum size of a file that ${FILE:path} names.
-const maxSecretFile = 64 << 10
-
 // readFile returns the contents of a file without the line break at its end.
 func (r variableReader) readFile(path string) (string, error) {
-	f, err := os.Open(relativeTo(r.dir, path))
+	text, err := secret.ReadFile(relativeTo(r.dir, path))
 	if err != nil {
 		return "", fmt.Errorf("needs a file: %w; create it, or write another path in \"${FILE:path}\"", err)
 	}
-	defer func() { _ = f.Close() }() // only read from
-	data, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("needs a file: %w", err)
-	case len(data) > maxSecretFile:
-		return "", fmt.Errorf("needs the file %s, which is larger than %d KiB; it must hold the value alone", path, maxSecretFile>>10)
-	case !utf8.Valid(data):
-		return "", fmt.Errorf("needs the file %s, which is not UTF-8; save it as UTF-8", path)
+	return text.Reveal(), nil
+}
+
+// referencedFile returns the file of a value that is written as ${FILE:path} and nothing
+// else, or "".
+func (n *node) referencedFile(dir string) string {
+	if n == nil || n.kind != scalar {
+		return ""
 	}
-	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
+	rest, ok := strings.CutPrefix(n.written, "${FILE:")
+	if path, found := strings.CutSuffix(rest, "}"); ok && found && !strings.Contains(path, "}") {
+		return relativeTo(dir, path)
+	}
+	return ""
 }
 
 // relativeTo returns a path as it is from the folder dir.

@@ -13,7 +13,7 @@ import (
 // mistake with its line.
 func TestFileVariable(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"key": "k-of-a-file-1234\n", "windows": "k-of-a-file-1234\r\n", "binary": "\xff\xfe", "large": strings.Repeat("x", maxSecretFile+1)} {
+	for name, text := range map[string]string{"key": "k-of-a-file-1234\n", "windows": "k-of-a-file-1234\r\n", "binary": "\xff\xfe", "large": strings.Repeat("x", 64<<10+1)} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

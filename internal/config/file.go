@@ -8,7 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
-// The structs below and those of file_stores.go are the file as it is written. Their comments are the
+// The structs below and those of the other files of this name are the file as it is written. Their comments are the
 // reference page and the JSON Schema: run `go test ./internal/config -update`
 // after changing one. The example tag is shown there.
 
@@ -20,6 +20,7 @@ import (
 type file struct {
 	at
 	dir string // of the configuration file; relative paths are relative to it
+	env func(string) (string, bool)
 	// Address for clients, as host:port. An address other than loopback requires
 	// keys, identity or a store.
 	Listen string `key:"listen" example:"0.0.0.0:8080"`
@@ -221,11 +222,20 @@ type providerFile struct {
 	// OpenAI (added to a bare origin), the bare origin for anthropic and gemini. A
 	// query is kept. The default is the preset's.
 	BaseURL string `key:"base_url" example:"http://127.0.0.1:8000/v1"`
-	// Credential. Optional for auth none, for engines, and for addresses in a
-	// private network.
+	// Credential. Optional for auth none, aws, google and azure, for engines, and for
+	// addresses in a private network. Written as `${FILE:path}`, the file is read again
+	// when it changes.
 	APIKey secret.String `key:"api_key" example:"${OPENAI_API_KEY}"`
-	// Header of the credential. The default is the preset's or the protocol's.
+	// Header of the credential, or the cloud that it comes from. The default is the
+	// preset's or the protocol's. With aws, requests are signed with SigV4, or api_key is a
+	// Bedrock API key; with google and azure they have a token of that cloud.
 	Auth authName `key:"auth" example:"bearer"`
+	// Source of the credential for `auth: aws`.
+	AWS awsFile `key:"aws"`
+	// Source of the credential for `auth: google`.
+	Google googleFile `key:"google"`
+	// Source of the credential for `auth: azure`.
+	Azure azureFile `key:"azure"`
 	// Version of the anthropic or gemini protocol to request. The default is the
 	// protocol's own.
 	APIVersion string `key:"api_version" example:"2023-06-01"`

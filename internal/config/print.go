@@ -115,6 +115,9 @@ func providerText(p *provider.Provider) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s auth=%s key=%t upstream_stream=%s include_usage=%t nvext=%s",
 		p, p.Auth, p.Key != "", p.UpstreamStream, p.IncludeUsage, p.Extensions)
+	if p.Cloud != nil {
+		fmt.Fprintf(&b, " cloud=%s", cloudText(p.Cloud))
+	}
 	if p.Rerank != provider.RerankSame {
 		fmt.Fprintf(&b, " rerank=%s", p.Rerank)
 	}
@@ -271,4 +274,17 @@ func collectorText(endpoint string) string {
 		return ""
 	}
 	return " sent=true"
+}
+
+// cloudText describes the source of a cloud's credential, without secrets and ids.
+func cloudText(c provider.Cloud) string {
+	switch c := c.(type) {
+	case *provider.AWS:
+		return fmt.Sprintf("aws region=%s service=%s profile=%q roles=%d", c.Region, c.Service, c.Profile, len(c.Roles))
+	case *provider.Google:
+		return fmt.Sprintf("google file=%q impersonate=%q scopes=%d", c.File, c.Impersonate, len(c.Scopes))
+	case *provider.Azure:
+		return fmt.Sprintf("azure secret=%t certificate=%q scope=%s", c.Secret != nil, c.Certificate, c.Scope)
+	}
+	return ""
 }

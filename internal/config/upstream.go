@@ -19,7 +19,7 @@ func (f *file) resolveProviders(c *Config, ps *Problems) map[string]*provider.Pr
 	byName := make(map[string]*provider.Provider, len(f.Providers))
 	claimed := map[provider.Path]string{}
 	for _, raw := range f.Providers {
-		p := raw.resolve(c.Timeouts, ps)
+		p := raw.resolve(c.Timeouts, outside{f.dir, f.env}, ps)
 		raw.checkPaths(p.Paths, claimed, ps)
 		raw.checkLoop(p, c.Listen, ps)
 		c.Providers = append(c.Providers, p)
@@ -28,7 +28,7 @@ func (f *file) resolveProviders(c *Config, ps *Problems) map[string]*provider.Pr
 	return byName
 }
 
-func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provider.Provider {
+func (f *providerFile) resolve(timeouts provider.Timeouts, outside outside, ps *Problems) *provider.Provider {
 	f.checkName(ps)
 	preset := f.preset(ps)
 	p := &provider.Provider{
@@ -58,7 +58,9 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, ps *Problems) *provid
 	p.Quota = provider.Quota(or(f.Quota, quotaName(provider.QuotaModel)))
 	p.Continuation = provider.Continuation(or(f.Continuation, continuationName(preset.Continuation)))
 	p.Health = f.Health.resolve(preset, ps)
+	f.resolveCloud(p, outside, ps)
 	f.checkKey(p, preset, ps)
+	f.fileKey(p, outside)
 	return p
 }
 
@@ -240,7 +242,7 @@ func (f *providerFile) checkKey(p *provider.Provider, preset provider.Preset, ps
 	switch {
 	case p.Auth == provider.NoneAuth && p.Key != "":
 		ps.addKey(&f.at, "api_key", "is never sent, because auth is none; remove one of them")
-	case p.Auth != provider.NoneAuth && p.Key == "" && !private && p.BaseURL.Host != "":
+	case p.Auth != provider.NoneAuth && !p.Auth.Cloud() && p.Key == "" && !private && p.BaseURL.Host != "":
 		env := or(preset.EnvKey, "API_KEY")
 		ps.addKey(&f.at, "api_key", "is empty; write \"${%s}\", or \"auth: none\" if the provider asks for no key", env)
 	case strings.ContainsFunc(p.Key.Reveal(), notInHeader):

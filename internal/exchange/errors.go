@@ -22,7 +22,11 @@ import (
 // RejectedCredential returns the client's error for an upstream that rejects the
 // gateway's credential.
 func RejectedCredential(p *provider.Provider) *llm.Error {
-	return &llm.Error{Kind: llm.UpstreamAuth, Message: "the provider '" + p.Name + "' rejected the gateway's own credential; its api_key must be fixed"}
+	wrong := "api_key"
+	if p.Cloud != nil {
+		wrong = "auth"
+	}
+	return &llm.Error{Kind: llm.UpstreamAuth, Message: "the provider '" + p.Name + "' rejected the gateway's own credential; its " + wrong + " must be fixed"}
 }
 
 // Unserved returns the error for a model none of whose providers supports the endpoint.

@@ -163,7 +163,9 @@ func (b *binding) target(t *route.Target, who identity, alternatives bool) {
 	t.Budget = b.fleet.health.Budget(t.Provider.Pool())
 	b.names[id] = name{t.String(), cmp.Or(t.Provider.Workers, t.String())}
 	if check := t.Provider.Health; alternatives && check.Path != "" {
-		b.checks[id] = health.Check{URL: who.address + check.Path, Header: authorization(t.Provider), Every: check.Every}
+		c := health.Check{URL: who.address + check.Path, Header: authorization(t.Provider), Every: check.Every}
+		c.Signer = t.Provider.Credential
+		b.checks[id] = c
 	}
 }
 
@@ -179,7 +181,11 @@ type identity struct{ address, credential string }
 func (b *binding) identify(p *provider.Provider) identity {
 	who, known := b.identities[p]
 	if !known {
-		sum := sha256.Sum256([]byte(p.Key.Reveal()))
+		text := p.Key.Reveal()
+		if p.Cloud != nil {
+			text = p.Cloud.Fingerprint()
+		}
+		sum := sha256.Sum256([]byte(text))
 		who = identity{p.BaseURL.Scheme + "://" + p.BaseURL.Host, p.Name + "#" + fmt.Sprintf("%x", sum[:6])}
 		b.identities[p] = who
 	}

@@ -22,10 +22,16 @@ const maxCheckBody = 64 << 10
 type Check struct {
 	URL       string        // requested with GET; any 2xx is healthy, a redirect is not
 	Header    http.Header   // of the request
+	Signer    Signer        // sets the credential of every request; default none
 	Every     time.Duration // from the end of one check to the next, ±20 %; default 5 s
 	Timeout   time.Duration // for the whole response; default 2 s
 	Healthy   int           // successful checks in a row that bring the target back; default 1
 	Unhealthy int           // failed checks in a row that take the target out; default 2
+}
+
+// Signer sets a credential that changes.
+type Signer interface {
+	Sign(ctx context.Context, req *http.Request, body []byte) error
 }
 
 func (c Check) withDefaults() Check {
@@ -43,7 +49,7 @@ func orDefault[T int | time.Duration](v *T, d T) {
 }
 
 func (c Check) equal(d Check) bool {
-	return c.URL == d.URL && c.Every == d.Every && c.Timeout == d.Timeout && c.Healthy == d.Healthy && c.Unhealthy == d.Unhealthy &&
+	return c.URL == d.URL && c.Signer == d.Signer && c.Every == d.Every && c.Timeout == d.Timeout && c.Healthy == d.Healthy && c.Unhealthy == d.Unhealthy &&
 		maps.EqualFunc(c.Header, d.Header, slices.Equal)
 }
 
@@ -149,7 +155,13 @@ func (l *live) conclude(ctx context.Context, c Check, row int, began instant) {
 func (l *live) probe(ctx context.Context, c Check, req *http.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	resp, err := l.fleet.transport.RoundTrip(req.WithContext(ctx))
+	if req = req.WithContext(ctx); c.Signer != nil {
+		req.Header = req.Header.Clone()
+		if err := c.Signer.Sign(ctx, req, nil); err != nil {
+			return errors.New("no credential")
+		}
+	}
+	resp, err := l.fleet.transport.RoundTrip(req)
 	if err != nil {
 		return errors.New(cause(ctx, err))
 	}

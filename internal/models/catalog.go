@@ -135,7 +135,11 @@ func (c *Catalog) startLocked(p *provider.Provider) chan struct{} {
 }
 
 func sourceOf(p *provider.Provider, d *protocol.Dialect) source {
-	return source{p.Protocol, p.URL(d.UpstreamModels.Path).String(), p.Auth, p.Key.Reveal()}
+	key := p.Key.Reveal()
+	if p.Cloud != nil {
+		key = p.Cloud.Fingerprint()
+	}
+	return source{p.Protocol, p.URL(d.UpstreamModels.Path).String(), p.Auth, key}
 }
 
 // fetch fetches a list and stores it.
@@ -180,7 +184,9 @@ func (c *Catalog) get(p *provider.Provider, d *protocol.Dialect) ([]protocol.Mod
 	for name, values := range p.Headers {
 		req.Header[name] = values
 	}
-	p.Authorize(req.Header)
+	if err := p.Sign(ctx, req); err != nil {
+		return nil, err
+	}
 	resp, err := c.transport.RoundTrip(req) // follows no redirect, which would carry the key elsewhere
 	if err != nil {
 		return nil, err

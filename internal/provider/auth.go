@@ -1,14 +1,21 @@
 package provider
 
-import "net/http"
+import (
+	"context"
+	"net/http"
+
+	"github.com/isogloss-gateway/isogloss/internal/secret"
+)
 
 // Auths lists the credential schemes that a configuration may name.
-func Auths() []Auth { return []Auth{Bearer, APIKey, XAPIKey, XGoogKey, NoneAuth} }
+func Auths() []Auth {
+	return []Auth{Bearer, APIKey, XAPIKey, XGoogKey, AWSAuth, GoogleAuth, AzureAuth, NoneAuth}
+}
 
 // Header returns the canonical name of the credential header, or "" for NoneAuth.
 func (a Auth) Header() string {
 	switch a {
-	case Bearer:
+	case Bearer, AWSAuth, GoogleAuth, AzureAuth:
 		return "Authorization"
 	case APIKey:
 		return "Api-Key"
@@ -21,15 +28,32 @@ func (a Auth) Header() string {
 	}
 }
 
-// Authorize sets the provider's credential on a request. Without a key it sets nothing.
-func (p *Provider) Authorize(h http.Header) {
-	name := p.Auth.Header()
-	if name == "" || p.Key == "" {
-		return
-	}
-	value := p.Key.Reveal()
-	if p.Auth == Bearer {
+// Cloud reports whether the credential is one of a cloud, which has no fixed text.
+func (a Auth) Cloud() bool { return a == AWSAuth || a == GoogleAuth || a == AzureAuth }
+
+// set sets a key as the credential of a request.
+func (a Auth) set(h http.Header, key secret.String) {
+	value := key.Reveal()
+	if a == Bearer {
 		value = "Bearer " + value
 	}
-	h[name] = []string{value}
+	h[a.Header()] = []string{value}
+}
+
+// Authorize sets the provider's key on a request. It sets nothing without a key, and nothing
+// if the provider has a Credential, which signs the request when it is complete.
+func (p *Provider) Authorize(h http.Header) {
+	if p.Auth.Header() == "" || p.Key == "" || p.Credential != nil {
+		return
+	}
+	p.Auth.set(h, p.Key)
+}
+
+// Sign sets the credential on a complete request without a body, whatever kind it has.
+func (p *Provider) Sign(ctx context.Context, req *http.Request) error {
+	p.Authorize(req.Header)
+	if p.Credential == nil {
+		return nil
+	}
+	return p.Credential.Sign(ctx, req, nil)
 }

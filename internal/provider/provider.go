@@ -32,7 +32,11 @@ type Provider struct {
 	ForwardUnknownVersion bool
 	Auth                  Auth
 	Key                   secret.String
-	Headers               http.Header // sent with every request, in addition to the protocol's own
+	// Cloud is the source of the credential for AWSAuth, GoogleAuth and AzureAuth; else nil.
+	Cloud Cloud
+	// Credential signs requests instead of Key, if it is not nil.
+	Credential Credential
+	Headers    http.Header // sent with every request, in addition to the protocol's own
 
 	UpstreamStream StreamMode
 	IncludeUsage   bool // request usage on streams even if the client did not
@@ -51,13 +55,20 @@ type Provider struct {
 	Metrics      string // URL of the metrics of a worker's engine; empty: they are not read
 	Continuation Continuation
 
-	redactor *secret.Redactor // of Secrets, after Prepare
+	redactor *secret.Redactor // of ownSecrets, after Prepare
 }
 
-// Secrets returns the texts of the configuration that must not be shown: the key, the values
-// of headers and those of the base URL's query. Versions and features are not secret, and
-// errors name them.
+// Secrets returns the texts that must not be shown: the credential, the values of headers and
+// those of the base URL's query. Versions and features are not secret, and errors name them.
 func (p *Provider) Secrets() []string {
+	if p.Credential == nil {
+		return p.ownSecrets()
+	}
+	return append(p.ownSecrets(), p.Credential.Secrets()...)
+}
+
+// ownSecrets returns the secrets of the configuration.
+func (p *Provider) ownSecrets() []string {
 	list := []string{p.Key.Reveal()}
 	add := func(name string, values []string) {
 		name = strings.ToLower(name)
@@ -83,16 +94,20 @@ func (p *Provider) Secrets() []string {
 // Prepare computes what Redactor returns, before the provider serves requests.
 func (p *Provider) Prepare() {
 	if p.redactor == nil {
-		p.redactor = secret.NewRedactor(p.Secrets())
+		p.redactor = secret.NewRedactor(p.ownSecrets())
 	}
 }
 
 // Redactor removes the provider's secrets from texts.
 func (p *Provider) Redactor() *secret.Redactor {
-	if p.redactor == nil {
-		return secret.NewRedactor(p.Secrets())
+	own := p.redactor
+	if own == nil {
+		own = secret.NewRedactor(p.ownSecrets())
 	}
-	return p.redactor
+	if p.Credential == nil {
+		return own
+	}
+	return own.With(p.Credential.Redactor())
 }
 
 // Pool returns the name of the provider's retry budget: workers of a model share one, and
@@ -136,6 +151,10 @@ const (
 	XAPIKey  Auth = "x-api-key"      // x-api-key: KEY (Anthropic)
 	XGoogKey Auth = "x-goog-api-key" // x-goog-api-key: KEY (Google)
 	NoneAuth Auth = "none"
+
+	AWSAuth    Auth = "aws"    // a SigV4 signature
+	GoogleAuth Auth = "google" // Authorization: Bearer TOKEN, an OAuth token of Google Cloud
+	AzureAuth  Auth = "azure"  // Authorization: Bearer TOKEN, a token of Microsoft Entra
 )
 
 // StreamMode says when the gateway requests a stream from the upstream.

@@ -304,7 +304,7 @@ func (q *request) safeToRetrySameTarget(err *llm.Error) bool {
 	switch {
 	case err.Kind == llm.UpstreamAuth, err.Kind == llm.Quota, q.attempt.missing:
 		return false
-	case err.Code == upstream.CodeUnreachable, err.Code == upstream.CodeConnect:
+	case err.Code == upstream.CodeUnreachable, err.Code == upstream.CodeConnect, err.Code == upstream.CodeCredential:
 		return true
 	}
 	return q.attempt.rejected && q.attempt.status() != http.StatusGatewayTimeout

@@ -57,6 +57,17 @@ func NewRedactor(secrets []string) *Redactor {
 	return r
 }
 
+// With returns a redactor of the secrets of both.
+func (r *Redactor) With(more *Redactor) *Redactor {
+	switch {
+	case r == nil || len(r.secrets) == 0:
+		return more
+	case more == nil || len(more.secrets) == 0:
+		return r
+	}
+	return &Redactor{secrets: slices.Concat(r.secrets, more.secrets), shortest: min(r.shortest, more.shortest)}
+}
+
 // base64Part returns the characters of a base64 text that depend only on s, if offset bytes
 // precede it.
 func base64Part(e *base64.Encoding, s string, offset int) []byte {

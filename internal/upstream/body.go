@@ -12,8 +12,20 @@ import (
 // transport keeps the request until the response ends, and a stream may last half
 // an hour after a prompt of megabytes.
 type requestBody struct {
-	mu sync.Mutex // a transport may close a body that it still reads
-	r  bytes.Reader
+	mu    sync.Mutex // a transport may close a body that it still reads
+	r     bytes.Reader
+	whole []byte
+}
+
+// heldBody returns the bytes of a request's body, and whether the body can be sent again.
+func heldBody(req *http.Request) ([]byte, bool) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return nil, true
+	}
+	if b, ok := req.Body.(*requestBody); ok {
+		return b.whole, true
+	}
+	return nil, false
 }
 
 // errReplayed ends net/http's own resends.
@@ -39,7 +51,7 @@ func SetBody(req *http.Request, body []byte) {
 }
 
 func newBody(body []byte) *requestBody {
-	b := new(requestBody)
+	b := &requestBody{whole: body}
 	b.r.Reset(body)
 	return b
 }
@@ -55,6 +67,7 @@ func (b *requestBody) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.r.Reset(nil)
+	b.whole = nil
 	return nil
 }
 

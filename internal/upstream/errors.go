@@ -18,7 +18,14 @@ const (
 	CodeTotal       = "timeout_total"
 	CodeConnect     = "timeout_connect"
 	CodeUnreachable = "upstream_unreachable"
+	CodeCredential  = "upstream_credential" //nolint:gosec // the name of an error
 )
+
+// credentialError is the error of a request that could not be signed.
+type credentialError struct{ err error }
+
+func (e *credentialError) Error() string { return e.err.Error() }
+func (e *credentialError) Unwrap() error { return e.err }
 
 // ErrShutdown is the cause with which the server cancels requests that are still
 // open at the end of the drain time.
@@ -37,6 +44,7 @@ func (t *RoundTrip) Error(err error) *llm.Error {
 	}
 	limits := t.timeouts
 	var dial *net.OpError
+	var unsigned *credentialError
 	switch cause := context.Cause(t.ctx); {
 	case errors.Is(cause, errTotal):
 		return timeout(CodeTotal, "the request took longer than "+DurationText(limits.Total), err)
@@ -46,6 +54,8 @@ func (t *RoundTrip) Error(err error) *llm.Error {
 		return timeout("timeout_first_byte", "the upstream sent no response within "+DurationText(limits.FirstByte), err)
 	case errors.Is(cause, errIdle):
 		return timeout("timeout_idle", "the upstream sent nothing for "+DurationText(limits.Idle), err)
+	case errors.As(err, &unsigned):
+		return &llm.Error{Kind: llm.Upstream, Code: CodeCredential, Message: "the gateway has no valid credential for the upstream; its operator finds the reason in the log", Cause: err}
 	case errors.Is(err, errOwnAddress):
 		return &llm.Error{Kind: llm.Upstream, Code: "loop_detected", Message: "the provider's address is that of this gateway; fix its base_url", Cause: err}
 	case errors.As(err, &dial) && dial.Op == "dial" && dial.Timeout():

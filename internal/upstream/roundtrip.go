@@ -40,6 +40,9 @@ type RoundTrip struct {
 	SentAt    time.Time      // when Do was called
 	HeadersAt time.Time      // when the response headers arrived
 
+	// Credential signs the request when it is sent; nil: the request has its credential.
+	Credential provider.Credential
+
 	client   *Client
 	dialing  dialing
 	timeouts provider.Timeouts
@@ -75,7 +78,7 @@ func (t *RoundTrip) Cancel(cause error) { t.cancel(cause) }
 func (t *RoundTrip) Do(req *http.Request) *llm.Error {
 	t.SentAt = time.Now()
 	t.dialing.Context = t.ctx
-	resp, err := t.client.Transport(t.timeouts.Connect).RoundTrip(req.WithContext(&t.dialing)) //nolint:bodyclose // Close closes it
+	resp, err := t.send(req.WithContext(&t.dialing)) //nolint:bodyclose // Close closes it
 	if err != nil {
 		return t.Error(err)
 	}
@@ -119,6 +122,30 @@ func (t *RoundTrip) Connected() time.Duration {
 		return 0 // it was not ready first
 	}
 	return took
+}
+
+// send signs and sends the request. If the upstream refuses a credential that can be renewed, it
+// sends the request once more.
+func (t *RoundTrip) send(req *http.Request) (*http.Response, error) {
+	transport := t.client.Transport(t.timeouts.Connect)
+	if t.Credential == nil {
+		return transport.RoundTrip(req)
+	}
+	body, held := heldBody(req)
+	for again := false; ; again = true {
+		if err := t.Credential.Sign(t.ctx, req, body); err != nil {
+			return nil, &credentialError{err}
+		}
+		resp, err := transport.RoundTrip(req)
+		if err != nil || again || !held || resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden || !t.Credential.Renew(t.ctx, req, resp) {
+			return resp, err
+		}
+		_, _ = io.CopyN(io.Discard, resp.Body, drainBytes) // lets the connection be reused
+		_ = resp.Body.Close()
+		if req.Body != nil {
+			SetBody(req, body)
+		}
+	}
 }
 
 // Close releases the round trip: its timers, its response and its connection.
