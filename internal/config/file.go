@@ -221,6 +221,11 @@ type providerFile struct {
 	// OpenAI (added to a bare origin), the bare origin for anthropic and gemini. A
 	// query is kept. The default is the preset's.
 	BaseURL string `key:"base_url" example:"http://127.0.0.1:8000/v1"`
+	// Region of a cloud, or location of Google Cloud, for presets of clouds. It is a part
+	// of the host name, and on Vertex AI of the path.
+	Region string `key:"region" example:"us-east5"`
+	// Project of Google Cloud, for the presets of Vertex AI.
+	Project string `key:"project" example:"my-project"`
 	// Credential. Optional for auth none, for engines, and for addresses in a
 	// private network.
 	APIKey secret.String `key:"api_key" example:"${OPENAI_API_KEY}"`

@@ -124,6 +124,9 @@ func (q *request) send(a *attempt, req *http.Request) *llm.Error {
 	if err := a.trip.Do(req); err != nil {
 		return err
 	}
+	if err := a.target.Unwrap(q.Call, a.trip); err != nil {
+		return err
+	}
 	if a.taped != nil {
 		a.taped.Response(a.trip.Response)
 	}
