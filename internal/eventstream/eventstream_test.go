@@ -2,7 +2,9 @@ package eventstream_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io"
 	"strings"
 	"testing"
@@ -70,4 +72,25 @@ func TestBrokenFrames(t *testing.T) {
 	if _, err := io.ReadAll(eventstream.NewReader(io.NopCloser(bytes.NewReader(huge)), plain)); err == nil {
 		t.Error("a frame of 4 GiB was read")
 	}
+}
+
+// TestLengths checks frames whose lengths are impossible, with a valid checksum of the lengths.
+func TestLengths(t *testing.T) {
+	for _, tt := range []struct{ length, headers uint32 }{{1 << 31, 0}, {16<<20 + 1, 0}, {15, 0}, {100, 85}, {1 << 20, 129 << 10}} {
+		head := binary.BigEndian.AppendUint32(nil, tt.length)
+		head = binary.BigEndian.AppendUint32(head, tt.headers)
+		head = binary.BigEndian.AppendUint32(head, crc32.ChecksumIEEE(head))
+		endless := io.MultiReader(bytes.NewReader(head), zeros{})
+		if got, err := io.ReadAll(eventstream.NewReader(io.NopCloser(endless), plain)); err == nil || len(got) > 0 {
+			t.Errorf("%+v: %d bytes, %v", tt, len(got), err)
+		}
+	}
+}
+
+// zeros is an endless stream of zeros.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
 }

@@ -4,6 +4,7 @@ package eventstream
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/sse"
 )
 
 // MediaType is the content type of a binary event stream.
@@ -26,11 +28,21 @@ const (
 	mediaHeader     = ":content-type"
 )
 
+// The limits of a frame, which are the vendor's, and the sizes of its parts.
+const (
+	maxFrame    = 16 << 20
+	maxHeaders  = 128 << 10
+	frameSize   = 16 // without headers and payload
+	preludeSize = 8  // the lengths of the frame and of its headers
+)
+
+// keepBuffer is the size up to which a buffer is used again.
+const keepBuffer = 64 << 10
+
 // bufferSize is the size of a reader's buffer, held while its stream is open.
 const bufferSize = 2 << 10
 
-// Reader reads the frames of a stream as server-sent events. The decoder limits a frame to
-// 16 MiB.
+// Reader reads the frames of a stream as server-sent events.
 type Reader struct {
 	source  io.ReadCloser
 	buffer  *bufio.Reader // of source
@@ -61,23 +73,38 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads one frame.
+// next reads one frame. The SDK does not limit its length.
 func (r *Reader) next() {
-	if _, r.err = r.buffer.Peek(1); r.err != nil {
-		return // the end of the stream, between two frames
+	head, err := r.buffer.Peek(preludeSize)
+	if err != nil {
+		if r.err = err; errors.Is(err, io.EOF) && len(head) > 0 {
+			r.err = io.ErrUnexpectedEOF
+		}
+		return
 	}
-	message, err := r.decoder.Decode(r.buffer, r.payload[:0])
+	length, headers := binary.BigEndian.Uint32(head), binary.BigEndian.Uint32(head[4:])
 	switch {
-	case errors.Is(err, io.EOF):
+	case length > maxFrame:
+		r.err = &sse.TooLongError{Limit: maxFrame}
+		return
+	case length < frameSize, headers > maxHeaders, headers > length-frameSize:
+		r.err = fmt.Errorf("eventstream: a frame of %d bytes with headers of %d", length, headers)
+		return
+	}
+	message, err := r.decoder.Decode(io.LimitReader(r.buffer, int64(length)), r.payload[:0])
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		r.err = io.ErrUnexpectedEOF
 		return
 	case err != nil:
 		r.err = fmt.Errorf("eventstream: %w", err)
 		return
 	}
-	r.payload = message.Payload
 	r.events = r.decode(frameOf(message), r.events[:0])
-	r.unread = r.events
+	r.unread, r.payload = r.events, message.Payload
+	if cap(r.events) > keepBuffer { // a stream waits most of its life
+		r.events, r.payload = nil, nil
+	}
 }
 
 // Close closes the source.
