@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/http"
 	"regexp"
@@ -169,8 +170,11 @@ func decodeFrame(f protocol.Frame, to []byte) []byte {
 	return sse.AppendEvent(to, "error", append(b, "}}"...))
 }
 
-// encodeFrame appends the frames of an event. Bedrock sends no pings.
+// encodeFrame appends the frames of an event. Bedrock sends no pings and no heartbeats.
 func encodeFrame(_, data []byte, to []protocol.Frame) []protocol.Frame {
+	if text := bytes.TrimSpace(data); len(text) == 0 || text[0] == ':' {
+		return to
+	}
 	var event struct {
 		Type  string `json:"type"`
 		Error struct {
@@ -221,7 +225,8 @@ func openBedrock(at protocol.Location, body []byte) ([]byte, http.Header, *llm.E
 // looks for it.
 const overflow = "Input is too long"
 
-// sealBedrock writes an error or a token count as Bedrock does.
+// sealBedrock writes an error or a token count as Bedrock does. An error also keeps the members
+// of the protocol, which the vendor's own SDKs read.
 func sealBedrock(status int, body []byte) []byte {
 	c := Codec{}
 	if status < http.StatusBadRequest {
@@ -239,7 +244,11 @@ func sealBedrock(status int, body []byte) []byte {
 	} else if overflows(w) && !strings.Contains(text, overflow) {
 		text = overflow + ". " + text
 	}
-	return message(text)
+	x, err := wire.IndexObject(body)
+	if err != nil {
+		return message(text)
+	}
+	return wire.Patch(body, []wire.Edit{x.Set("message", wire.Quote(text))})
 }
 
 // bedrockHeader returns the headers by which Bedrock's clients read a response.
