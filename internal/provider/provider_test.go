@@ -209,3 +209,21 @@ func TestPresetURL(t *testing.T) {
 		}
 	}
 }
+
+// TestModelURL checks that a model in a base URL is one segment.
+func TestModelURL(t *testing.T) {
+	for _, tt := range []struct{ base, model, want string }{
+		{"https://r.openai.azure.com/openai/deployments/{model}?api-version=1", "gpt-x", "https://r.openai.azure.com/openai/deployments/gpt-x/chat/completions?api-version=1"},
+		{"https://r.openai.azure.com/openai/deployments/{model}?api-version=1", "a/b?c%2f", "https://r.openai.azure.com/openai/deployments/a%2Fb%3Fc%252f/chat/completions?api-version=1"},
+		{"https://api.example.com/v1", "gpt-x", "https://api.example.com/v1/chat/completions"},
+	} {
+		base, err := ParseBaseURL(protocol.OpenAIChat, tt.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &Provider{Protocol: protocol.OpenAIChat, BaseURL: base}
+		if got := p.ModelURL("/v1/chat/completions", tt.model).String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.base, got, tt.want)
+		}
+	}
+}
