@@ -252,7 +252,7 @@ func TestUnwrappedErrors(t *testing.T) {
 
 // TestFramesThatFail checks streams of Bedrock that end with an exception, or break off.
 func TestFramesThatFail(t *testing.T) {
-	begun := claudeStream[:strings.Index(claudeStream, "event: content_block_stop")]
+	begun, _, _ := strings.Cut(claudeStream, "event: content_block_stop")
 	ask := strings.Replace(messagesRequest, "{", `{"stream":true,`, 1)
 	for name, tt := range map[string]struct{ events, want string }{
 		"throttled":  {begun + "event: !throttlingException\ndata: {\"message\":\"slow down\"}\n\n", `"rate_limit_error","message":"slow down"`},
@@ -388,7 +388,7 @@ func TestErrorsForClientsOfBedrock(t *testing.T) {
 			}
 		}
 	}
-	begun := claudeStream[:strings.Index(claudeStream, "event: content_block_stop")]
+	begun, _, _ := strings.Cut(claudeStream, "event: content_block_stop")
 	g.up.Answer(upstreamtest.Stream(begun + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n"))
 	_, body, _ := g.post(t, "/model/"+bedrockModel+"/invoke-with-response-stream", ask)
 	if got := readFrames(t, body); got != begun+"event: !serviceUnavailableException\ndata: {\"message\":\"busy\"}\n\n" {

@@ -30,7 +30,9 @@ func TestAzureFilterResults(t *testing.T) {
 			continue
 		}
 		for _, path := range []string{"response.prompt_filter_results", "choices.content_filter_results"} {
-			if !slices.ContainsFunc(report.Losses, func(l llm.Loss) bool { return strings.HasPrefix(l.Path, path[:7]) && strings.HasSuffix(l.Path, "_filter_results") && l.Verdict == llm.Dropped }) {
+			if !slices.ContainsFunc(report.Losses, func(l llm.Loss) bool {
+				return strings.HasPrefix(l.Path, path[:7]) && strings.HasSuffix(l.Path, "_filter_results") && l.Verdict == llm.Dropped
+			}) {
 				t.Errorf("%s: %s is not among %v", c.Name(), path, report.Losses)
 			}
 		}

@@ -187,7 +187,7 @@ type locator struct {
 func (l *locator) locate(req *http.Request) (protocol.Location, bool, *llm.Error) {
 	path := req.URL.EscapedPath()
 	at := protocol.Location{Route: l.messages, URLPath: messagesPath}
-	model := ""
+	var model string
 	if m := vertexPath.FindStringSubmatch(path); m != nil {
 		at.Envelope, at.Stream, model = l.vertex, m[2] == "streamRawPredict", m[1]
 		if model == countModel {
