@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 	"internal/agentapi":       {"internal/access", "internal/billing", "internal/exchange", "internal/ingress", "internal/quota", "llm", "protocol"},
 	"internal/certs":          {"internal/agents"},
 	"internal/framing":        {},
+	"internal/eventstream":    {"protocol", "sse"},
 	"internal/conns":          {},
 	"internal/handover":       {},
 	"internal/webpage":        {},
@@ -99,7 +100,7 @@ var allowed = map[string][]string{
 	"internal/cache":          {"internal/redis"},
 	"internal/capture":        {"internal/agents", "internal/secret"},
 	"internal/upstream":       {"internal/provider", "llm", "sse"},
-	"internal/exchange":       {"internal/billing", "internal/observe", "internal/params", "internal/provider", "internal/route", "internal/upstream", "internal/usage", "protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
+	"internal/exchange":       {"internal/billing", "internal/eventstream", "internal/observe", "internal/params", "internal/provider", "internal/route", "internal/upstream", "internal/usage", "protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
 	"internal/ingress":        {"internal/similar", "protocol", "llm"},
 	"internal/replay":         {"internal/cache", "internal/exchange", "internal/route", "internal/upstream", "llm"},
 	"internal/lane/translate": {"internal/conversation", "internal/exchange", "internal/provider", "internal/upstream", "protocol", "protocol/wire", "llm", "sse"},
@@ -265,6 +266,8 @@ var ownFiles = []string{
 	"embed.go",                    // embeddings
 	"stored.go",                   // responses that later requests refer to
 	"state.go",                    // what the vendor keeps
+	"envelope.go",                 // the forms in which clouds offer the protocol
+	"envelope_bedrock.go",         // and that of Amazon Bedrock
 	"search.go",                   // tools that the model searches for
 	"stream_quick.go", "frame.go", // fast paths of the stream decoders
 }

@@ -148,6 +148,12 @@ type Dialect struct {
 
 	// Labels says where requests name their end user and their tags.
 	Labels Labels
+
+	// Envelopes are the forms in which clouds offer the dialect.
+	Envelopes []*Envelope
+
+	// Frames carry the events of streams. Nil: they are server-sent events.
+	Frames *Frames
 }
 
 // Versions describes the versions of a dialect.
@@ -249,6 +255,8 @@ type Location struct {
 	Model   string // empty where the body names it
 	Stream  bool   // the path asks for a stream
 	Array   bool   // a stream is wanted as one JSON array in place of server-sent events
+
+	Envelope *Envelope // in which the client sent the request; nil: none
 }
 
 // Head is what the gateway reads of a request before it chooses a target.

@@ -331,14 +331,19 @@ func (s *self) Ready(context.Context, *slog.Logger) error {
 
 func (s *self) Replaced() <-chan struct{} { return nil }
 
-// startSelf runs a gateway in this process and returns when it serves.
+// startSelf runs a gateway with one model per dialect on the upstream.
 func startSelf(ctx context.Context, upstream string) (base string, stop func(), err error) {
+	return startGateway(ctx, fmt.Appendf(nil, selfConfig, upstream))
+}
+
+// startGateway runs a gateway in this process and returns when it serves.
+func startGateway(ctx context.Context, config []byte) (base string, stop func(), err error) {
 	dir, err := os.MkdirTemp("", "isogloss-conform")
 	if err != nil {
 		return "", nil, err
 	}
 	file := filepath.Join(dir, "isogloss.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, selfConfig, upstream), 0o600); err != nil {
+	if err := os.WriteFile(file, config, 0o600); err != nil {
 		return "", nil, err
 	}
 	running, cancel := context.WithCancel(ctx)

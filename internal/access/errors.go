@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/agents"
@@ -14,8 +15,8 @@ var ErrUnknown = errors.New("there is no such key")
 // Errors for callers. No message contains a part of a key. A caller without the correct
 // secret learns only that the key is wrong.
 
-func errNoKey() *llm.Error {
-	return &llm.Error{Kind: llm.Authentication, Message: "no API key was sent; " + agents.KeyHint}
+func errNoKey(r *http.Request) *llm.Error {
+	return &llm.Error{Kind: llm.Authentication, Message: "no API key was sent; " + agents.HintFor(r)}
 }
 
 func errWrongKey() *llm.Error {

@@ -65,7 +65,7 @@ func (w *Failures) add(from netip.Addr, now time.Time) time.Duration {
 // reject counts a wrong key and returns the error. A missing key is not counted.
 func (w *Failures) reject(r *http.Request, sent string, now time.Time) *llm.Error {
 	if sent == "" {
-		return errNoKey()
+		return errNoKey(r)
 	}
 	if wait := w.Add(r, now); wait > 0 {
 		return errTooManyWrong(wait)

@@ -12,6 +12,18 @@ import (
 // KeyHint tells a client how to send its key.
 const KeyHint = "send one as 'Authorization: Bearer KEY', 'x-api-key: KEY' or 'x-goog-api-key: KEY'"
 
+// signatureHint tells a client that signs its requests how to send a key instead.
+const signatureHint = "the request has an AWS signature, which the gateway cannot verify; set AWS_BEARER_TOKEN_BEDROCK to a key of the gateway, " +
+	"or turn the signature off and send the key as a header: Claude Code does so with CLAUDE_CODE_SKIP_BEDROCK_AUTH=1 and ANTHROPIC_AUTH_TOKEN"
+
+// HintFor tells the client of a request how to send its key.
+func HintFor(r *http.Request) string {
+	if strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-") {
+		return signatureHint
+	}
+	return KeyHint
+}
+
 // PinnedLeaf tells an operator what a new leaf certificate means for people.
 const PinnedLeaf = "people who signed in with Claude Code must sign in again: it accepts only the certificate that they have confirmed"
 

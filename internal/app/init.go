@@ -77,8 +77,12 @@ func (d *draft) providers() string {
 		fmt.Fprintf(&b, "  %s: { preset: %s, base_url: %q }   # runs on this machine\n", e.Name, e.Name, e.URL)
 	}
 	for _, p := range d.Own {
+		where := "base_url: \"https://…\""
+		if p.Template != "" {
+			where = "region: …"
+		}
 		fmt.Fprintf(&b, "  # %s has an address for every account. Write yours.\n", p.Title)
-		fmt.Fprintf(&b, "  # %s: { preset: %s, base_url: \"https://…\", api_key: \"${%s}\" }\n", p.Name, p.Name, p.EnvKey)
+		fmt.Fprintf(&b, "  # %s: { preset: %s, %s, api_key: \"${%s}\" }\n", p.Name, p.Name, where, p.EnvKey)
 	}
 	return b.String()
 }

@@ -220,8 +220,14 @@ type providerFile struct {
 	Protocol protocolName `key:"protocol" example:"openai-chat"`
 	// Base URL as the vendor's SDK takes it: with `/v1` for the two protocols of
 	// OpenAI (added to a bare origin), the bare origin for anthropic and gemini. A
-	// query is kept. The default is the preset's.
+	// query is kept. `{model}` in the path is replaced by the target's model, as for
+	// deployments of Azure. The default is the preset's.
 	BaseURL string `key:"base_url" example:"http://127.0.0.1:8000/v1"`
+	// Region of a cloud, or location of Google Cloud, for presets of clouds. It is a part
+	// of the host name, and on Vertex AI of the path.
+	Region string `key:"region" example:"us-east5"`
+	// Project of Google Cloud, for the presets of Vertex AI.
+	Project string `key:"project" example:"my-project"`
 	// Credential. Optional for auth none, aws, google and azure, for engines, and for
 	// addresses in a private network. Written as `${FILE:path}`, the file is read again
 	// when it changes.

@@ -91,7 +91,13 @@ func TestFromEnvironment(t *testing.T) {
 func TestEveryPresetWithOnlyAKey(t *testing.T) {
 	for _, p := range provider.Catalog() {
 		base := ""
-		if p.BaseURL == "" {
+		switch {
+		case p.Template != "":
+			base = ", region: us-east5"
+			if strings.HasPrefix(p.Name, "vertex") {
+				base += ", project: p"
+			}
+		case p.BaseURL == "":
 			base = ", base_url: https://r.example.com/v1"
 		}
 		text := fmt.Sprintf("listen: 127.0.0.1:9999\nproviders: {x: {preset: %s, api_key: k-1%s}}\nmodels: {m: {targets: [x/y]}}\n", p.Name, base)

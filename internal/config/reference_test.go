@@ -235,7 +235,10 @@ func markdown(t *testing.T, sections []*section) []byte {
 	b.WriteString("| preset | | protocol | base_url | auth | key variable | upstream_stream |\n|---|---|---|---|---|---|---|\n")
 	for _, p := range provider.Catalog() {
 		base, env := "`"+p.BaseURL+"`", "`"+p.EnvKey+"`"
-		if p.BaseURL == "" {
+		switch {
+		case p.Template != "":
+			base = "`" + p.URL("{project}", "{region}") + "`"
+		case p.BaseURL == "":
 			base = "required"
 		}
 		if p.EnvKey == "" {

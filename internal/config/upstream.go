@@ -46,8 +46,13 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, outside outside, ps *
 		Quirks:         preset.Quirks,
 		Timeouts:       f.Timeouts.over(timeouts, ps),
 	}
+	f.checkPlace(preset, ps)
+	p.Envelope, p.Project, p.Location = preset.Envelope, f.Project, f.Region
 	p.BaseURL = f.baseURL(p.Protocol, preset, ps)
 	p.APIVersion = f.apiVersion(p.Protocol, ps)
+	if p.APIVersion == "" && len(f.AcceptedVersions) == 0 {
+		p.APIVersion = preset.APIVersion
+	}
 	p.AcceptedVersions = f.acceptedVersions(p.Protocol, ps)
 	p.ForwardUnknownVersion = f.ForwardUnknownVersion
 	p.Rerank = f.rerank(p.Protocol, ps)
@@ -107,15 +112,50 @@ func (f *providerFile) preset(ps *Problems) provider.Preset {
 	return provider.Custom(protocol.Name(f.Protocol))
 }
 
+// validPlace reports whether a text is the name of a region or of a project. Neither may
+// lead to another host or path.
+func validPlace(name string) bool {
+	return regexp.MustCompile(`^[a-z0-9]([a-z0-9.:-]*[a-z0-9])?$`).MatchString(name)
+}
+
+// checkPlace checks region and project: whether the preset's address or its paths have them,
+// and whether they are names.
+func (f *providerFile) checkPlace(preset provider.Preset, ps *Problems) {
+	inURL := func(name string) bool {
+		return f.BaseURL == "" && strings.Contains(preset.Template+preset.Host, name)
+	}
+	for _, k := range []struct {
+		key, value, example string
+		needed              bool
+	}{
+		{"region", f.Region, "us-east5", preset.InProject || inURL("{region}")},
+		{"project", f.Project, "my-project", preset.InProject || inURL("{project}")},
+	} {
+		switch {
+		case k.needed && k.value == "":
+			ps.addKey(&f.at, k.key, "is required for %s; write one such as %q", preset.Name, k.example)
+		case !k.needed && k.value != "" && preset.Template == "":
+			ps.addKey(&f.at, k.key, "is not a part of this provider's address; remove it")
+		case k.value != "" && (!validPlace(k.value) || k.key == "region" && strings.ContainsAny(k.value, ".:")):
+			ps.addKey(&f.at, k.key, "%q is not a name; write one such as %q", f.node.writtenAt(k.key, ""), k.example)
+		}
+	}
+}
+
 func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset, ps *Problems) *url.URL {
-	raw := or(f.BaseURL, preset.BaseURL)
+	raw := or(f.BaseURL, preset.URL(f.Project, f.Region))
 	n := f.node.child("base_url")
+	if f.BaseURL == "" && preset.Template != "" && (!validPlace(f.Region) || strings.Contains(f.Region, ".")) {
+		return &url.URL{} // reported there
+	}
 	if raw == "" {
 		switch {
 		case preset.Protocol == "" || f.Preset != "" && preset.Name == "":
 			// no preset, or an unknown one: reported there
 		case f.Preset == "azure":
 			ps.addKey(&f.at, "base_url", "is required for azure; write \"https://RESOURCE.openai.azure.com/openai/v1\"")
+		case f.Preset == "azure-anthropic":
+			ps.addKey(&f.at, "base_url", "is required for azure-anthropic; write \"https://RESOURCE.services.ai.azure.com/anthropic\"")
 		default:
 			ps.addKey(&f.at, "base_url", "is required; write what the vendor's SDK takes, such as \"http://127.0.0.1:8000/v1\", or a preset")
 		}

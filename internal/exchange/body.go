@@ -21,6 +21,9 @@ type Body struct {
 
 // ReadBody reads the client's body. The call gets the dialect of the body.
 func (c *Call) ReadBody(body []byte) (err *llm.Error) {
+	if body, err = c.open(body); err != nil {
+		return err
+	}
 	if c.Body, err = ReadBody(c.Dialect, c.Location, body); err == nil {
 		c.Dialect = c.Body.dialect
 	}

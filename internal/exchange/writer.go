@@ -33,7 +33,8 @@ type ClientWriter struct {
 	written  int64
 	deadline time.Time   // when the write deadline was last set
 	split    bool        // several pieces were written since the last flush
-	copies   []io.Writer // also receive the bytes; they never fail
+	copies   []io.Writer // also receive the bytes, in the dialect's form; they never fail
+	form     *form       // changes the response; nil: it does not change
 
 	reading sync.Mutex // a transport may read the body in its own goroutine
 	unread  bool       // the rest of the body is not wanted
@@ -99,9 +100,17 @@ func (c *ClientWriter) start(status int, header func(http.Header)) {
 	if c.started {
 		return
 	}
-	header(c.w.Header())
+	h := c.w.Header()
+	header(h)
 	c.started = true
+	if c.form == nil {
+		c.w.WriteHeader(status)
+		return
+	}
+	media := h["Content-Type"]
+	c.form.start(status, h)
 	c.w.WriteHeader(status)
+	h["Content-Type"] = media // a stored response has the dialect's form
 }
 
 // Write writes a part of the body. It blocks while the client does not read, which
@@ -136,11 +145,22 @@ func (c *ClientWriter) Flush() error {
 }
 
 func (c *ClientWriter) write(p []byte, now time.Time) error {
+	copies := c.copies
+	if c.form != nil {
+		for _, w := range copies {
+			_, _ = w.Write(p) // copies never fail
+		}
+		converted, err := c.form.convert(p)
+		if err != nil {
+			return err
+		}
+		copies, p = nil, converted
+	}
 	for {
 		c.extendDeadline(now)
 		n, err := c.w.Write(p[:min(len(p), writePiece)])
 		c.written += int64(n)
-		for _, w := range c.copies {
+		for _, w := range copies {
 			_, _ = w.Write(p[:n]) // copies never fail
 		}
 		if err != nil || n == len(p) {

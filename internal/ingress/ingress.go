@@ -91,7 +91,7 @@ func (d *Table) Generate(name protocol.Name, model string) (Endpoint, bool) {
 	}
 	i := slices.IndexFunc(dialect.Routes, func(r protocol.Route) bool { return r.Operation == protocol.Generate })
 	e := Endpoint{dialect, protocol.Location{Route: &dialect.Routes[i], URLPath: dialect.Routes[i].Path}}
-	if dialect.Locate != nil {
+	if dialect.UpstreamPath != nil {
 		e.Model = model
 		e.URLPath = dialect.UpstreamPath(e.Location, protocol.Target{Model: model}, false)
 	}

@@ -1,17 +1,27 @@
 package provider
 
 import (
+	"cmp"
 	"net/url"
+	"strings"
 
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // Preset is one row of the catalogue: the built-in settings of a vendor or an engine.
 type Preset struct {
-	Name           string // name in the configuration
-	Title          string // name in texts
-	Protocol       protocol.Name
-	BaseURL        string // empty if every account has its own
+	Name     string // name in the configuration
+	Title    string // name in texts
+	Protocol protocol.Name
+	BaseURL  string // empty if every account has its own
+	// Template is the base URL of a cloud, with {host}, {region} and {project}. Host is the
+	// host, and Hosts has those of regions that are exceptions.
+	Template       string
+	Host           string
+	Hosts          map[string]string
+	Envelope       string // in which the cloud offers the protocol; empty: none
+	InProject      bool   // paths of the envelope have the project and the region
+	APIVersion     string // to request; empty: the protocol's own
 	EnvKey         string // environment variable from which the vendor's SDK reads the key
 	Auth           Auth
 	UpstreamStream StreamMode
@@ -44,6 +54,41 @@ func Catalog() []Preset {
 		{Name: "azure", Title: "Azure OpenAI", Protocol: protocol.OpenAIChat,
 			EnvKey: "AZURE_OPENAI_API_KEY", Auth: APIKey, UpstreamStream: Mirror, Extensions: RefuseExtensions,
 			Docs: "https://learn.microsoft.com/azure/ai-services/openai/reference"},
+		// base_url is required: https://R.services.ai.azure.com/anthropic.
+		{Name: "azure-anthropic", Title: "Claude in Microsoft Foundry", Protocol: protocol.Anthropic,
+			EnvKey: "ANTHROPIC_FOUNDRY_API_KEY", Auth: XAPIKey, UpstreamStream: Mirror, Extensions: RefuseExtensions,
+			Continuation: ContinueTrailing,
+			Docs:         "https://learn.microsoft.com/azure/ai-foundry/foundry-models/how-to/use-foundry-models-claude"},
+		{Name: "vertex", Title: "Gemini on Vertex AI", Protocol: protocol.Gemini,
+			Template: "https://{host}", Host: vertexHost, Hosts: vertexHosts(), Envelope: "vertex", InProject: true,
+			Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
+			Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference"},
+		{Name: "vertex-anthropic", Title: "Claude on Vertex AI", Protocol: protocol.Anthropic,
+			Template: "https://{host}", Host: vertexHost, Hosts: vertexHosts(), Envelope: "vertex", InProject: true,
+			Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions, Continuation: ContinueTrailing,
+			Docs: "https://docs.anthropic.com/en/api/claude-on-vertex-ai"},
+		{Name: "vertex-openai", Title: "OpenAI-compatible API of Vertex AI", Protocol: protocol.OpenAIChat,
+			Template: "https://{host}/v1/projects/{project}/locations/{region}/endpoints/openapi", Host: vertexHost, Hosts: vertexHosts(),
+			Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
+			Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/start/openai"},
+		// Bedrock serves the newer version of the protocol for new models only. Requests of it are
+		// translated, unless accepted_versions lists it.
+		{Name: "bedrock", Title: "Claude on Amazon Bedrock, by InvokeModel", Protocol: protocol.Anthropic,
+			Template: "https://{host}", Host: "bedrock-runtime.{region}.amazonaws.com", Envelope: "bedrock", APIVersion: "2023-06-01",
+			EnvKey: bedrockKey, Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions, Continuation: ContinueTrailing,
+			Docs: "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html"},
+		{Name: "bedrock-messages", Title: "Claude on Amazon Bedrock, by Messages", Protocol: protocol.Anthropic,
+			Template: "https://{host}/anthropic", Host: "bedrock-mantle.{region}.api.aws",
+			EnvKey: bedrockKey, Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions, Continuation: ContinueTrailing,
+			Docs: "https://docs.anthropic.com/en/api/claude-on-amazon-bedrock"},
+		{Name: "bedrock-openai", Title: "OpenAI's API of Amazon Bedrock", Protocol: protocol.OpenAIChat,
+			Template: "https://{host}/openai/v1", Host: "bedrock-runtime.{region}.amazonaws.com",
+			EnvKey: bedrockKey, Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
+			Docs: "https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html"},
+		{Name: "bedrock-mantle", Title: "OpenAI's API of Amazon Bedrock's engine", Protocol: protocol.OpenAIChat,
+			Template: "https://{host}/openai/v1", Host: "bedrock-mantle.{region}.api.aws",
+			EnvKey: bedrockKey, Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
+			Docs: "https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html"},
 		{Name: "deepseek", Title: "DeepSeek", Protocol: protocol.OpenAIChat, BaseURL: "https://api.deepseek.com/v1",
 			EnvKey: "DEEPSEEK_API_KEY", Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
 			Quirks: []Quirk{RenameField("max_completion_tokens", "max_tokens")},
@@ -110,6 +155,27 @@ func Catalog() []Preset {
 	}
 }
 
+// bedrockKey is the variable from which AWS's SDKs read a Bedrock API key.
+const bedrockKey = "AWS_BEARER_TOKEN_BEDROCK"
+
+// vertexHost is the host of a region of Google Cloud.
+const vertexHost = "{region}-aiplatform.googleapis.com"
+
+// vertexHosts returns the hosts of regions that are exceptions.
+func vertexHosts() map[string]string {
+	return map[string]string{"global": "aiplatform.googleapis.com", "us": "aiplatform.us.rep.googleapis.com", "eu": "aiplatform.eu.rep.googleapis.com"}
+}
+
+// URL returns the base URL in a project and a region of a cloud. It is BaseURL if the preset is
+// not of a cloud.
+func (p Preset) URL(project, region string) string {
+	if p.Template == "" {
+		return p.BaseURL
+	}
+	raw := strings.ReplaceAll(p.Template, "{host}", cmp.Or(p.Hosts[region], p.Host))
+	return strings.NewReplacer("{region}", region, "{project}", project).Replace(raw)
+}
+
 // Lookup returns the preset with a name.
 func Lookup(name string) (Preset, bool) {
 	for _, p := range Catalog() {
@@ -148,6 +214,8 @@ func (p Preset) Provider(name string) (*Provider, error) {
 		Name:           name,
 		Preset:         p.Name,
 		Protocol:       p.Protocol,
+		Envelope:       p.Envelope,
+		APIVersion:     p.APIVersion,
 		BaseURL:        base,
 		Auth:           p.Auth,
 		UpstreamStream: p.UpstreamStream,

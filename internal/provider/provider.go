@@ -22,6 +22,10 @@ type Provider struct {
 	Workers  string // pool of a discovered worker; empty for a configured provider
 	Protocol protocol.Name
 	BaseURL  *url.URL // in the form that the vendor's SDK accepts; may have a query
+	// Envelope is the form in which a cloud offers the protocol; empty: none.
+	Envelope string
+	Project  string // of the cloud
+	Location string // of the cloud, or its region
 	// APIVersion is the protocol version to use if the client sends none; empty means the
 	// protocol's default.
 	APIVersion string

@@ -116,7 +116,7 @@ func TestAuthorize(t *testing.T) {
 func TestCatalog(t *testing.T) {
 	names, envs := map[string]bool{}, map[string]bool{}
 	for _, row := range Catalog() {
-		if names[row.Name] || row.EnvKey != "" && envs[row.EnvKey] {
+		if names[row.Name] || row.EnvKey != "" && row.Template == "" && envs[row.EnvKey] {
 			t.Errorf("%s: name or key variable stands twice", row.Name)
 		}
 		names[row.Name], envs[row.EnvKey] = true, true
@@ -125,13 +125,13 @@ func TestCatalog(t *testing.T) {
 			t.Errorf("%s: %v", row.Name, err)
 			continue
 		}
-		if (p.BaseURL == nil) != (row.Name == "azure") {
+		if (p.BaseURL == nil) != (row.Template != "" || strings.HasPrefix(row.Name, "azure")) {
 			t.Errorf("%s: only azure has no address of its own", row.Name)
 		}
 		if row.Title == "" || p.Protocol == "" || p.Auth == "" || p.Extensions == "" {
 			t.Errorf("%s: a field is empty: %+v", row.Name, row)
 		}
-		if row.Local != (p.UpstreamStream == Always) || row.Local != (row.EnvKey == "") {
+		if row.Local != (p.UpstreamStream == Always) || row.Local != (row.EnvKey == "") && row.Template == "" {
 			t.Errorf("%s: engines stream always and have no key variable, vendors mirror and have one", row.Name)
 		}
 		if docs, err := url.Parse(row.Docs); err != nil || docs.Scheme != "https" {
@@ -186,5 +186,44 @@ func BenchmarkAuthorize(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Authorize(h)
+	}
+}
+
+// TestPresetURL checks the addresses of regions and projects.
+func TestPresetURL(t *testing.T) {
+	for _, tt := range []struct{ preset, project, region, want string }{
+		{"vertex", "p", "us-east5", "https://us-east5-aiplatform.googleapis.com"},
+		{"vertex", "p", "global", "https://aiplatform.googleapis.com"},
+		{"vertex-anthropic", "p", "eu", "https://aiplatform.eu.rep.googleapis.com"},
+		{"vertex-openai", "p-1", "us-central1", "https://us-central1-aiplatform.googleapis.com/v1/projects/p-1/locations/us-central1/endpoints/openapi"},
+		{"vertex-openai", "p-1", "global", "https://aiplatform.googleapis.com/v1/projects/p-1/locations/global/endpoints/openapi"},
+		{"bedrock", "", "eu-central-1", "https://bedrock-runtime.eu-central-1.amazonaws.com"},
+		{"bedrock-openai", "", "us-west-2", "https://bedrock-runtime.us-west-2.amazonaws.com/openai/v1"},
+		{"bedrock-mantle", "", "us-west-2", "https://bedrock-mantle.us-west-2.api.aws/openai/v1"},
+		{"bedrock-messages", "", "us-west-2", "https://bedrock-mantle.us-west-2.api.aws/anthropic"},
+		{"openai", "", "", "https://api.openai.com/v1"},
+	} {
+		preset, _ := Lookup(tt.preset)
+		if got := preset.URL(tt.project, tt.region); got != tt.want {
+			t.Errorf("%s in %s: %s, want %s", tt.preset, tt.region, got, tt.want)
+		}
+	}
+}
+
+// TestModelURL checks that a model in a base URL is one segment.
+func TestModelURL(t *testing.T) {
+	for _, tt := range []struct{ base, model, want string }{
+		{"https://r.openai.azure.com/openai/deployments/{model}?api-version=1", "gpt-x", "https://r.openai.azure.com/openai/deployments/gpt-x/chat/completions?api-version=1"},
+		{"https://r.openai.azure.com/openai/deployments/{model}?api-version=1", "a/b?c%2f", "https://r.openai.azure.com/openai/deployments/a%2Fb%3Fc%252f/chat/completions?api-version=1"},
+		{"https://api.example.com/v1", "gpt-x", "https://api.example.com/v1/chat/completions"},
+	} {
+		base, err := ParseBaseURL(protocol.OpenAIChat, tt.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &Provider{Protocol: protocol.OpenAIChat, BaseURL: base}
+		if got := p.ModelURL("/v1/chat/completions", tt.model).String(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.base, got, tt.want)
+		}
 	}
 }

@@ -52,6 +52,23 @@ func (p *Provider) URL(path string) *url.URL {
 	return &u
 }
 
+// The place of the model in a base URL, as it is and escaped.
+const (
+	modelPlace   = "{model}"
+	modelEscaped = "%7Bmodel%7D"
+)
+
+// ModelURL returns the address of a protocol's path for a model. The path of a base URL may
+// contain {model}, as that of Azure's deployments: the model becomes one segment of it.
+func (p *Provider) ModelURL(path, model string) *url.URL {
+	u := p.URL(path)
+	if strings.Contains(p.BaseURL.Path, modelPlace) {
+		u.RawPath = strings.Replace(u.EscapedPath(), modelEscaped, url.PathEscape(model), 1)
+		u.Path = strings.Replace(u.Path, modelPlace, model, 1)
+	}
+	return u
+}
+
 func openAI(name protocol.Name) bool {
 	return name == protocol.OpenAIChat || name == protocol.OpenAIResponses
 }

@@ -119,6 +119,9 @@ func (q *request) send(a *attempt, req *http.Request) *llm.Error {
 	if err := a.trip.Do(req); err != nil {
 		return err
 	}
+	if err := a.target.Unwrap(q.Call, a.trip); err != nil {
+		return err
+	}
 	if a.taped != nil {
 		a.taped.Response(a.trip.Response)
 	}
@@ -135,7 +138,7 @@ func (q *request) send(a *attempt, req *http.Request) *llm.Error {
 // a body, and its round trip.
 func (q *request) newHTTPRequest(a *attempt) *http.Request {
 	p, sent := a.target.Provider, a.prepared.Request()
-	return q.withCredential(a, &http.Request{Method: http.MethodPost, URL: p.URL(sent.Path), Header: q.Call.UpstreamHeaders(sent.Header), ProtoMajor: 1, ProtoMinor: 1})
+	return q.withCredential(a, &http.Request{Method: http.MethodPost, URL: p.ModelURL(sent.Path, a.target.Model), Header: q.Call.UpstreamHeaders(sent.Header), ProtoMajor: 1, ProtoMinor: 1})
 }
 
 func (q *request) withCredential(a *attempt, req *http.Request) *http.Request {

@@ -218,6 +218,7 @@ func (r *Relay) newRequest(s *State, e ingress.Endpoint, w http.ResponseWriter, 
 	q := &request{relay: r, state: s, ctx: ctx}
 	q.call = exchange.Call{ID: id, Dialect: e.Dialect, Location: e.Location, Client: req, Settings: &s.Settings}
 	q.Delivery = exchange.Delivery{Call: &q.call, Writer: exchange.NewClientWriter(w), Record: record, Path: q}
+	q.Writer.SetForm(e.Dialect, e.Location)
 	q.Writer.SetHeader(ingress.RequestIDHeader(e.Dialect), id)
 	q.attempt = &q.none
 	return q

@@ -209,6 +209,12 @@ func (t *RoundTrip) ReadError() ([]byte, *llm.Error) {
 	return body, nil
 }
 
+// ReplaceBody sets the body of a response whose body was read.
+func (t *RoundTrip) ReplaceBody(body []byte) {
+	t.Response.Body = readCloser{bytes.NewReader(body), t.Response.Body}
+	t.Response.ContentLength = int64(len(body))
+}
+
 // Streams reports whether the response is a stream of server-sent events.
 func (t *RoundTrip) Streams() bool { return MediaType(t.Response.Header) == "text/event-stream" }
 

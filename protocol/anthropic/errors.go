@@ -64,7 +64,7 @@ func decodeErrorBody(status int, body []byte) *llm.Error {
 // protocol. ERR-18
 func overflows(w errorWords) bool {
 	message := strings.ToLower(w.message)
-	return strings.Contains(message, tooLong) || strings.Contains(message, "context length") ||
+	return strings.Contains(message, tooLong) || strings.Contains(message, "context length") || strings.Contains(w.message, overflow) ||
 		strings.Contains(w.typ, "exceed_context") || w.code == llm.ContextLength
 }
 

@@ -15,14 +15,18 @@ import (
 // Dialect describes the protocol to the gateway.
 func Dialect() *protocol.Dialect {
 	codec := Codec{}
+	routes := []protocol.Route{
+		{Name: "messages", Operation: protocol.Generate, Path: messagesPath, Span: "chat", Cacheable: cacheable()},
+		{Name: "count_tokens", Operation: protocol.CountTokens, Path: countPath, Cacheable: &protocol.CacheRule{}},
+		{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: listModels, One: listedModel}},
+	}
+	clouds := &locator{messages: &routes[0], count: &routes[1], vertex: vertexEnvelope(), bedrock: bedrockEnvelope()}
 	return &protocol.Dialect{
-		Name:  protocol.Anthropic,
-		Codec: codec,
-		Routes: []protocol.Route{
-			{Name: "messages", Operation: protocol.Generate, Path: messagesPath, Span: "chat", Cacheable: cacheable()},
-			{Name: "count_tokens", Operation: protocol.CountTokens, Path: messagesPath + "/count_tokens", Cacheable: &protocol.CacheRule{}},
-			{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: listModels, One: listedModel}},
-		},
+		Name:           protocol.Anthropic,
+		Codec:          codec,
+		Routes:         routes,
+		Locate:         clouds.locate,
+		Envelopes:      []*protocol.Envelope{clouds.vertex, clouds.bedrock},
 		Claims:         claims,
 		Setup:          protocol.Setup{SDK: "Anthropic", Variable: "ANTHROPIC_BASE_URL"},
 		Fields:         fields(),

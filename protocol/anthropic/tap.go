@@ -104,7 +104,7 @@ var blockEvent = []byte(`"content_block_`)
 func (t *Tap) Event(data []byte) protocol.Mark {
 	data = bytes.TrimSpace(data)
 	switch {
-	case len(data) == 0, string(data) == "[DONE]":
+	case len(data) == 0, data[0] == ':', string(data) == "[DONE]":
 		return protocol.Keepalive
 	case bytes.Contains(data, blockEvent):
 		t.summary.Content = true

@@ -27,6 +27,7 @@ func Dialect() *protocol.Dialect {
 		Locate:       func(req *http.Request) (protocol.Location, bool, *llm.Error) { return locate(routes, req) },
 		Claims:       claims,
 		UpstreamPath: upstreamPath,
+		Envelopes:    []*protocol.Envelope{vertexEnvelope()},
 		Members:      []string{"generationConfig"},
 		Read:         readHead,
 		Labels:       protocol.Labels{Tags: "labels"}, // of Google Cloud's bill

@@ -113,3 +113,24 @@ func TestPatchEdits(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoveAll checks that the rest of an object stays as it is, wherever the removed members are.
+func TestRemoveAll(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":1, "x":2 ,"b":3}`:            `{"a":1 ,"b":3}`,
+		`{"x":1,"y":2, "a":3}`:             `{"a":3}`,
+		`{ "a" : 1 , "x":2,"y":3 }`:        `{ "a" : 1 }`,
+		`{"x":1,"a":2,"y":3,"b":4,"x2":5}`: `{"a":2,"b":4,"x2":5}`,
+		`{"x":1,"y":2}`:                    `{}`,
+		`{"a":1}`:                          `{"a":1}`,
+		`{}`:                               `{}`,
+	} {
+		x, err := wire.IndexObject([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(wire.Patch([]byte(text), x.RemoveAll("x", "y"))); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -69,6 +69,30 @@ func (x *Index) Remove(name string) (Edit, bool) {
 	return Edit{Start: m.key.start, End: m.value.end}, true
 }
 
+// RemoveAll returns the edits that delete the named members and their commas. A patch with
+// them may add a member only if another one stays.
+func (x *Index) RemoveAll(names ...string) []Edit {
+	var edits []Edit
+	first := -1 // of the members that stay
+	for i := range x.members {
+		switch m := &x.members[i]; {
+		case !slices.Contains(names, m.name):
+			if first < 0 {
+				first = i
+			}
+		case first >= 0: // from the end of the previous value, to include the comma before m
+			edits = append(edits, Edit{Start: x.members[i-1].value.end, End: m.value.end})
+		}
+	}
+	switch {
+	case first > 0:
+		edits = append(edits, Edit{Start: x.members[0].key.start, End: x.members[first].key.start})
+	case first < 0 && len(x.members) > 0:
+		edits = append(edits, Edit{Start: x.members[0].key.start, End: x.members[len(x.members)-1].value.end})
+	}
+	return edits
+}
+
 // Rename returns the edit that renames a member. It reports false if there is no
 // member named from, or if one named to exists already.
 func (x *Index) Rename(from, to string) (Edit, bool) {

@@ -78,8 +78,7 @@ func encodeOperation[T any](a *attempt, encode func(T, protocol.Target, *llm.Rep
 	if err != nil {
 		return err
 	}
-	a.setRequest(out, report.Losses)
-	return nil
+	return a.setRequest(out, report.Losses)
 }
 
 // translateRerank translates a rerank request for the upstream.
@@ -91,7 +90,9 @@ func (a *attempt) translateRerank(report *llm.Report) *llm.Error {
 	if err != nil {
 		return err
 	}
-	a.setRequest(out.Outgoing, report.Losses)
+	if err := a.setRequest(out.Outgoing, report.Losses); err != nil {
+		return err
+	}
 	a.request.RejectedKey = out.BadKey
 	a.rewrite = func(body []byte) (_ []byte, err *llm.Error) {
 		body, a.summary, err = out.EncodeResponse(body, a.call.ID)

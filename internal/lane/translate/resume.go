@@ -80,9 +80,10 @@ func (r rest) Prepare(c *exchange.Call, t *exchange.Target, _ exchange.Options) 
 		return a, err
 	}
 	a.undo = llm.Undo{Names: out.Names}
-	a.setRequest(out, b.losses)
-	a.created, a.request.Stream = b.created, true
-	return a, nil
+	a.request.Stream = true
+	err = a.setRequest(out, b.losses)
+	a.created = b.created
+	return a, err
 }
 
 // resumable holds the sent part of a response, for a continuation. The response can be

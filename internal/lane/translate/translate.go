@@ -142,9 +142,8 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 		ask.State.PreviousID = a.call.PreviousID // the response repeats it
 	}
 	a.ask, a.undo = ask, llm.Undo{Names: out.Names}
-	a.setRequest(out, report.Losses)
 	a.request.Stream = send.Stream
-	return nil
+	return a.setRequest(out, report.Losses)
 }
 
 // decodeRequest decodes the client's request. It rejects a request that refers to state
@@ -182,9 +181,9 @@ func (a *attempt) encodeRequest(ask *llm.Request, report *llm.Report) (protocol.
 	return out, err
 }
 
-// setRequest sets the upstream request. It drops headers that only the client's own
-// vendor defines.
-func (a *attempt) setRequest(out protocol.Outgoing, losses []llm.Loss) {
+// setRequest sets the upstream request, in the envelope of the target's provider. It drops
+// headers that only the client's own vendor defines.
+func (a *attempt) setRequest(out protocol.Outgoing, losses []llm.Loss) *llm.Error {
 	a.created = time.Now().Unix()
 	if out.Header == nil {
 		out.Header = http.Header{}
@@ -198,8 +197,11 @@ func (a *attempt) setRequest(out protocol.Outgoing, losses []llm.Loss) {
 			losses = append(losses, llm.Loss{Path: strings.ToLower(rule.Name), Verdict: llm.Dropped, Code: rule.Loss, Note: "the header means nothing to the upstream"})
 		}
 	}
-	a.losses, a.fidelity = losses, exchange.FidelityOf(losses)
 	a.request.Path, a.request.Header, a.request.Body = out.Path, out.Header, out.Body
+	more, err := a.call.Wrap(a.target, &a.request)
+	losses = append(losses, more...)
+	a.losses, a.fidelity = losses, exchange.FidelityOf(losses)
+	return err
 }
 
 // caller returns the owner of what the conversation store keeps of the call.

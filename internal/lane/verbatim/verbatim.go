@@ -53,8 +53,10 @@ func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options)
 			return a, err
 		}
 	}
+	losses, err := c.Wrap(t, &a.request)
+	a.losses = append(a.losses, losses...)
 	a.tap = t.Dialect.Codec.NewTap(c.Body.Choices)
-	return a, nil
+	return a, err
 }
 
 // edits returns the changes to the body: the names of models, the provider's quirks, the
