@@ -36,10 +36,11 @@ var allowed = map[string][]string{
 	"protocol/openairesponses": {"protocol", "protocol/openai", "protocol/wire", "llm", "sse"},
 	"protocol/anthropic":       {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/gemini":          {"protocol", "protocol/wire", "llm", "sse"},
+	"protocol/converse":        {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/rerank":          {"protocol", "protocol/wire", "llm"},
 	"protocol/completions":     {"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},                      // no codec of its own: the older neighbour of openaichat, whose errors it has
 	"protocol/misplaced":       {"protocol", "protocol/openaichat", "protocol/openairesponses", "protocol/wire", "llm"}, // no codec of its own: reads as one folder and writes as the other
-	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/misplaced", "protocol/openaichat", "protocol/openairesponses", "protocol/rerank"},
+	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/completions", "protocol/converse", "protocol/gemini", "protocol/misplaced", "protocol/openaichat", "protocol/openairesponses", "protocol/rerank"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
 	"conform/record":           {"conform", "protocol/wire", "sse"},
@@ -51,6 +52,7 @@ var allowed = map[string][]string{
 	"internal/agentapi":       {"internal/access", "internal/billing", "internal/exchange", "internal/ingress", "internal/quota", "llm", "protocol"},
 	"internal/certs":          {"internal/agents"},
 	"internal/framing":        {},
+	"internal/eventstream":    {"protocol/wire", "sse"},
 	"internal/conns":          {},
 	"internal/handover":       {},
 	"internal/webpage":        {},
@@ -95,8 +97,8 @@ var allowed = map[string][]string{
 	"internal/billing":        {"internal/quota", "internal/spool", "internal/usage", "llm", "protocol"},
 	"internal/cache":          {"internal/redis"},
 	"internal/capture":        {"internal/agents", "internal/secret"},
-	"internal/upstream":       {"internal/provider", "llm", "sse"},
-	"internal/exchange":       {"internal/billing", "internal/observe", "internal/params", "internal/provider", "internal/route", "internal/upstream", "internal/usage", "protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
+	"internal/upstream":       {"internal/eventstream", "internal/provider", "llm", "sse"},
+	"internal/exchange":       {"internal/billing", "internal/eventstream", "internal/observe", "internal/params", "internal/provider", "internal/route", "internal/upstream", "internal/usage", "protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
 	"internal/ingress":        {"internal/similar", "protocol", "llm"},
 	"internal/replay":         {"internal/cache", "internal/exchange", "internal/route", "internal/upstream", "llm"},
 	"internal/lane/translate": {"internal/conversation", "internal/exchange", "internal/provider", "internal/upstream", "protocol", "protocol/wire", "llm", "sse"},

@@ -126,6 +126,11 @@ type Dialect struct {
 	// NoComments says that clients cannot read comment lines in a stream.
 	NoComments bool
 
+	// StreamMedia is the media type of the dialect's streams, if it is not that of
+	// server-sent events. The codec reads and writes server-sent events in any case. The
+	// gateway converts between them and the frames of the media type.
+	StreamMedia string
+
 	Embed *Embedder
 	Count *Counter
 

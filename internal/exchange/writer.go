@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/eventstream"
+	"github.com/isogloss-gateway/isogloss/internal/upstream"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
@@ -35,6 +37,9 @@ type ClientWriter struct {
 	split    bool        // several pieces were written since the last flush
 	copies   []io.Writer // also receive the bytes; they never fail
 
+	media  string              // of the dialect's streams; empty: server-sent events
+	frames *eventstream.Writer // converts a stream; nil: it is sent as it is
+
 	reading sync.Mutex // a transport may read the body in its own goroutine
 	unread  bool       // the rest of the body is not wanted
 
@@ -47,6 +52,10 @@ type ClientWriter struct {
 func NewClientWriter(w http.ResponseWriter) *ClientWriter {
 	return &ClientWriter{w: w, rc: *http.NewResponseController(w)}
 }
+
+// SetStreamMedia sets the media type of a stream to this client, which may be that of a stream
+// of frames.
+func (c *ClientWriter) SetStreamMedia(media string) { c.media = media }
 
 // SetHeader sets a response header, or a trailer once the response has started.
 func (c *ClientWriter) SetHeader(name, value string) {
@@ -100,6 +109,10 @@ func (c *ClientWriter) start(status int, header func(http.Header)) {
 		return
 	}
 	header(c.w.Header())
+	if m := upstream.MediaType(c.w.Header()); c.media == eventstream.MediaType && (m == "text/event-stream" || m == c.media) {
+		c.w.Header()["Content-Type"] = []string{c.media}
+		c.frames = eventstream.NewWriter()
+	}
 	c.started = true
 	c.w.WriteHeader(status)
 }
@@ -136,6 +149,12 @@ func (c *ClientWriter) Flush() error {
 }
 
 func (c *ClientWriter) write(p []byte, now time.Time) error {
+	if c.frames != nil {
+		var err error
+		if p, err = c.frames.Frames(p); err != nil {
+			return err
+		}
+	}
 	for {
 		c.extendDeadline(now)
 		n, err := c.w.Write(p[:min(len(p), writePiece)])

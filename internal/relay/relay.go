@@ -207,6 +207,7 @@ func (r *Relay) newRequest(s *State, e ingress.Endpoint, w http.ResponseWriter, 
 	q.call = exchange.Call{ID: id, Dialect: e.Dialect, Location: e.Location, Client: req, Settings: &s.Settings}
 	q.Delivery = exchange.Delivery{Call: &q.call, Writer: exchange.NewClientWriter(w), Record: record, Path: q}
 	q.Writer.SetHeader(ingress.RequestIDHeader(e.Dialect), id)
+	q.Writer.SetStreamMedia(e.Dialect.StreamMedia)
 	q.attempt = &q.none
 	return q
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -82,7 +83,13 @@ func (t *RoundTrip) Do(req *http.Request) *llm.Error {
 	body := &timedBody{ReadCloser: resp.Body, idle: t.idle, limit: t.timeouts.Idle, start: t.HeadersAt}
 	t.body.Store(body)
 	resp.Body, t.Response = body, resp
-	return t.decompress(req.Method)
+	if err := t.decompress(req.Method); err != nil {
+		return err
+	}
+	if MediaType(resp.Header) == eventstream.MediaType {
+		resp.Body = readCloser{eventstream.NewReader(resp.Body), resp.Body}
+	}
+	return nil
 }
 
 // Close releases the round trip: its timers, its response and its connection.
@@ -146,8 +153,12 @@ func (t *RoundTrip) ReadError() ([]byte, *llm.Error) {
 	return body, nil
 }
 
-// Streams reports whether the response is a stream of server-sent events.
-func (t *RoundTrip) Streams() bool { return MediaType(t.Response.Header) == "text/event-stream" }
+// Streams reports whether the response is a stream of server-sent events, or of frames that
+// are read as such.
+func (t *RoundTrip) Streams() bool {
+	m := MediaType(t.Response.Header)
+	return m == "text/event-stream" || m == eventstream.MediaType
+}
 
 // MediaType returns the media type of a Content-Type header, without parameters.
 func MediaType(h http.Header) string {
