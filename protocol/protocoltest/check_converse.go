@@ -155,7 +155,7 @@ func (c *converseCheck) block(name string, at int, start, delta jsontext.Value) 
 			c.union(value)
 		}
 	case "contentBlockStop":
-		if args, ok := c.args[at]; ok && !isObject(args) {
+		if args, ok := c.args[at]; ok && args != "" && !isObject(args) {
 			c.add("INV-5", "the arguments are not an object: %s", args)
 		}
 		c.open = -1
