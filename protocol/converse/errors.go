@@ -69,8 +69,8 @@ func decodeErrorBody(status int, typ string, body []byte) *llm.Error {
 	w := errorWords{typ: typ}
 	w.find(body, 0)
 	e := &llm.Error{Message: redact(w.message), Relayed: w.message != ""}
-	known := false
-	if e.Kind, known = exceptions[strings.ToLower(w.typ)]; !known {
+	kind, known := exceptions[strings.ToLower(w.typ)]
+	if e.Kind = kind; !known {
 		e.Kind = llm.Upstream
 		if status != 0 && status != http.StatusFailedDependency {
 			e.Kind, _ = protocol.KindOfStatus(status)
