@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-converse crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -105,6 +105,10 @@ conform-random: build ## random conversations on all sixteen pairs; SEED=7 N=500
 
 e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some
 	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(PARTS)
+
+e2e-converse: build ## boto3 as a client, and its service model as the judge of requests to a Converse upstream; needs pip
+	python3 -m venv $(HOME)/.cache/isogloss/boto3 && $(HOME)/.cache/isogloss/boto3/bin/pip install -q boto3
+	$(HOME)/.cache/isogloss/boto3/bin/python e2e/converse/check.py $(BIN)
 
 e2e-moves: build ## conversations of all agents that move between every two vendors; half an hour
 	cd e2e && ./setup.sh agents && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -tags long -timeout 2h -run TestMoves ./agents

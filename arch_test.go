@@ -36,10 +36,11 @@ var allowed = map[string][]string{
 	"protocol/openairesponses": {"protocol", "protocol/openai", "protocol/wire", "llm", "sse"},
 	"protocol/anthropic":       {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/gemini":          {"protocol", "protocol/wire", "llm", "sse"},
+	"protocol/converse":        {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/rerank":          {"protocol", "protocol/wire", "llm"},
 	"protocol/completions":     {"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},                      // no codec of its own: the older neighbour of openaichat, whose errors it has
 	"protocol/misplaced":       {"protocol", "protocol/openaichat", "protocol/openairesponses", "protocol/wire", "llm"}, // no codec of its own: reads as one folder and writes as the other
-	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/completions", "protocol/gemini", "protocol/misplaced", "protocol/openaichat", "protocol/openairesponses", "protocol/rerank"},
+	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/completions", "protocol/converse", "protocol/gemini", "protocol/misplaced", "protocol/openaichat", "protocol/openairesponses", "protocol/rerank"},
 	"protocol/protocoltest":    {"protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
 	"conform/record":           {"conform", "protocol/wire", "sse"},

@@ -22,6 +22,7 @@ var carried = map[Name]struct{ vendor, signature, encrypted, redacted string }{
 	OpenAIResponses: {"openai", "signature", "encrypted_content", "redacted"},
 	Anthropic:       {"anthropic", "signature", "encrypted_content", "redacted_thinking"},
 	Gemini:          {"google", "thought_signature", "encrypted_content", "redacted"},
+	Converse:        {"bedrock", "signature", "encrypted_content", "redacted_content"},
 }
 
 // sealID is the member of a vendor's object in CarrierMember for the id of the sealed item.
@@ -165,6 +166,8 @@ func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
 		case accounting[first], at == "ext.tags" && e.Protocol == string(Anthropic): // labels for the vendor's bill
 		case at == "ext.safeguards", at == "ext.safeguard_results":
 			report.Refuse(at, "safeguards.unsupported", "only the vendor's own models apply safeguards; leave them out, or use such a model")
+		case at == "ext.guardrailConfig" && e.Protocol == string(Converse):
+			report.Refuse(at, "safeguards.unsupported", "only Amazon Bedrock applies its guardrails; leave them out, or use one of its models")
 		default:
 			report.Drop(at, "ext.unknown_field", "the upstream's protocol has no such field")
 		}

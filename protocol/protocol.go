@@ -20,10 +20,11 @@ const (
 	OpenAIResponses Name = "openai-responses"
 	Anthropic       Name = "anthropic"
 	Gemini          Name = "gemini"
+	Converse        Name = "converse"
 )
 
 // Names returns the names that are valid in a configuration.
-func Names() []Name { return []Name{OpenAIChat, OpenAIResponses, Anthropic, Gemini} }
+func Names() []Name { return []Name{OpenAIChat, OpenAIResponses, Anthropic, Gemini, Converse} }
 
 // Codec implements the part of a protocol that every request needs, even if it is not
 // translated.

@@ -152,6 +152,9 @@ func (d *Delivery) sendError(status int) *llm.Error {
 		if d.hidesOverflow(decoded, body) {
 			return decoded
 		}
+		if redact := dialect.RedactError; redact != nil {
+			body = redact(body)
+		}
 	}
 	d.Record.Err = fault
 	d.SendBody(status, Redact(body, d.Target.Provider), d.CopyContentType)

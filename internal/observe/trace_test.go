@@ -285,6 +285,7 @@ func TestTraceOfFailover(t *testing.T) {
 func TestSpanNames(t *testing.T) {
 	want := map[string]string{
 		"chat_completions": "chat m", "responses": "chat m", "messages": "chat m", "completions": "text_completion m",
+		"converse": "chat m", "converse_stream": "chat m",
 		"gemini_generateContent": "generate_content m", "gemini_streamGenerateContent": "generate_content m",
 		"embeddings": "embeddings m", "gemini_embedContent": "embeddings m", "gemini_batchEmbedContents": "embeddings m", "rerank": "rerank m",
 	}

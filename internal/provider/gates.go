@@ -41,6 +41,16 @@ func NewGates(first []Gate) *Gates {
 
 // builtInRows returns the vendors' documented rules. Exceptions precede general rules.
 func builtInRows() []Gate {
+	rows := vendorRows()
+	for _, row := range vendorRows() {
+		if row.Protocol == protocol.Anthropic { // the same models behind another protocol
+			rows = append(rows, Gate{protocol.Converse, row.Patterns, row.Gates})
+		}
+	}
+	return rows
+}
+
+func vendorRows() []Gate {
 	modern := protocol.Gates{NoSampling: true, NoPrefill: true, Adaptive: true, MidSystem: true, MaxOutput: 64000}
 	always := modern
 	always.LeastReasoning = "low"

@@ -125,7 +125,7 @@ func TestVER18UnknownVerbs(t *testing.T) {
 // TestRequestIDHeaders checks that the request id is sent in the header that each
 // dialect's clients read.
 func TestRequestIDHeaders(t *testing.T) {
-	for _, client := range protocol.Names() {
+	for _, client := range textDialects {
 		g := newGateway(t, speaking(chatDialect))
 		g.up.Answer(upstreamtest.JSON(200, chatResponse))
 		path, ask := simpleRequest(client, false)

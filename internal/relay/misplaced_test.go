@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
-	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
 // cursorRequest is a Responses request as Cursor sends it to the path of Chat Completions.
@@ -20,7 +19,7 @@ const cursorRequest = `{"model":"m","stream":true,"user":"u1","instructions":"Be
 // what it is, on upstreams of every dialect, and that the response is a chat completion.
 func TestResponsesBodyToChat(t *testing.T) {
 	c := sharedCase(t, "text")
-	for _, upstream := range protocol.Names() {
+	for _, upstream := range textDialects {
 		for _, stream := range []bool{false, true} {
 			g := newGateway(t, speaking(upstream))
 			if stream {

@@ -390,7 +390,7 @@ func TestTranslatedRetryInfo(t *testing.T) {
 func TestSpendLimitIsNotRetried(t *testing.T) {
 	limit := errorBody(anthropicDialect, "rate_limit_error", "enforced_spend_limit_reached", "no money")
 	ramp := errorBody(anthropicDialect, "rate_limit_error", "ramp_limit_exceeded", "slower")
-	for _, client := range protocol.Names() {
+	for _, client := range textDialects {
 		g := newGateway(t, speaking(anthropicDialect))
 		g.up.Answer(upstreamtest.JSON(429, limit))
 		path, ask := simpleRequest(client, true)

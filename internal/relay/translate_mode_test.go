@@ -225,7 +225,7 @@ func TestTranslatedIDs(t *testing.T) {
 			`data: {"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}` + "\n\n"},
 	}
 	for upstream, answer := range bare {
-		for _, client := range protocol.Names() {
+		for _, client := range textDialects {
 			if client == upstream {
 				continue
 			}

@@ -189,7 +189,7 @@ func TestTranslatedResponsesIsBounded(t *testing.T) {
 func TestGeminiArray(t *testing.T) {
 	c := sharedCase(t, "tools")
 	const path = "/v1beta/models/m:streamGenerateContent"
-	for _, upstream := range protocol.Names() {
+	for _, upstream := range textDialects {
 		t.Run(string(upstream), func(t *testing.T) {
 			want := readWhole(t, upstream, c.whole(upstream))
 			_, ask := c.ask(geminiDialect, true)

@@ -5,6 +5,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/anthropic"
 	"github.com/isogloss-gateway/isogloss/protocol/completions"
+	"github.com/isogloss-gateway/isogloss/protocol/converse"
 	"github.com/isogloss-gateway/isogloss/protocol/gemini"
 	"github.com/isogloss-gateway/isogloss/protocol/misplaced"
 	"github.com/isogloss-gateway/isogloss/protocol/openaichat"
@@ -22,6 +23,7 @@ func Dialects() []*protocol.Dialect {
 		openairesponses.Dialect(),
 		anthropic.Dialect(),
 		gemini.Dialect(),
+		converse.Dialect(),
 	}
 }
 

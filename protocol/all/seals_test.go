@@ -71,8 +71,8 @@ func secondRequest(t *testing.T, client protocol.Translator, resp *llm.Response)
 		Choices []struct {
 			Message jsontext.Value `json:"message"`
 		} `json:"choices"`
-		Output     []jsontext.Value `json:"output"`
-		Content    jsontext.Value   `json:"content"`
+		Output     jsontext.Value `json:"output"`
+		Content    jsontext.Value `json:"content"`
 		Candidates []struct {
 			Content jsontext.Value `json:"content"`
 		} `json:"candidates"`
@@ -84,13 +84,13 @@ func secondRequest(t *testing.T, client protocol.Translator, resp *llm.Response)
 	case protocol.OpenAIChat:
 		return []byte(`{"model":"m","messages":[{"role":"user","content":"q"},` + string(got.Choices[0].Message) + `,{"role":"tool","tool_call_id":"call_1","content":"1"}]}`)
 	case protocol.OpenAIResponses:
-		items := make([]string, len(got.Output))
-		for i, item := range got.Output {
-			items[i] = string(item)
-		}
-		return []byte(`{"model":"m","store":false,"input":[{"role":"user","content":"q"},` + strings.Join(items, ",") + `,{"type":"function_call_output","call_id":"call_1","output":"1"}]}`)
+		items := strings.TrimSuffix(strings.TrimPrefix(string(got.Output), "["), "]")
+		return []byte(`{"model":"m","store":false,"input":[{"role":"user","content":"q"},` + items + `,{"type":"function_call_output","call_id":"call_1","output":"1"}]}`)
 	case protocol.Anthropic:
 		return []byte(`{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"q"},{"role":"assistant","content":` + string(got.Content) + `},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","content":"1"}]}]}`)
+	case protocol.Converse:
+		message := strings.TrimSuffix(strings.TrimPrefix(string(got.Output), `{"message":`), "}")
+		return []byte(`{"messages":[{"role":"user","content":[{"text":"q"}]},` + message + `,{"role":"user","content":[{"toolResult":{"toolUseId":"call_1","content":[{"text":"1"}]}}]}]}`)
 	}
 	return []byte(`{"contents":[{"role":"user","parts":[{"text":"q"}]},` + string(got.Candidates[0].Content) + `,{"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"f","response":{"output":"1"}}}]}]}`)
 }

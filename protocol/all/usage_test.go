@@ -14,6 +14,7 @@ func TestImpossibleUsage(t *testing.T) {
 		protocol.OpenAIChat:      `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}],"usage":{"prompt_tokens":IN,"completion_tokens":OUT,"total_tokens":5}}`,
 		protocol.OpenAIResponses: `{"id":"r","object":"response","status":"completed","model":"m","output":[{"type":"message","id":"i","role":"assistant","status":"completed","content":[{"type":"output_text","text":"x","annotations":[]}]}],"usage":{"input_tokens":IN,"output_tokens":OUT,"total_tokens":5}}`,
 		protocol.Anthropic:       `{"id":"m","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"x"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":IN,"output_tokens":OUT}}`,
+		protocol.Converse:        `{"output":{"message":{"role":"assistant","content":[{"text":"x"}]}},"stopReason":"end_turn","usage":{"inputTokens":IN,"outputTokens":OUT,"totalTokens":5},"metrics":{"latencyMs":1}}`,
 		protocol.Gemini:          `{"candidates":[{"content":{"role":"model","parts":[{"text":"x"}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":IN,"candidatesTokenCount":OUT}}`,
 	}
 	for _, d := range Dialects() {

@@ -93,6 +93,7 @@ var detailFormats = map[protocol.Name]string{
 	protocol.Anthropic:       "anthropic-claude-v1",
 	protocol.OpenAIResponses: "openai-responses-v1",
 	protocol.Gemini:          "google-gemini-v1",
+	protocol.Converse:        "bedrock-converse-v1",
 }
 
 func originOf(format string) (protocol.Name, bool) {
@@ -121,7 +122,7 @@ func (d *detail) seal() (llm.Seal, bool) {
 	s := llm.Seal{Form: llm.Signature, Data: d.Signature, Origin: string(origin), ID: d.ID}
 	switch {
 	case s.Data != "":
-	case origin == protocol.Anthropic:
+	case origin == protocol.Anthropic, origin == protocol.Converse:
 		s.Form, s.Data = llm.Redacted, d.Data
 	default:
 		s.Form, s.Data = llm.Encrypted, d.Data

@@ -35,6 +35,8 @@ func Check(name protocol.Name, stream []byte) (Ending, error) {
 		return CheckAnthropic(stream)
 	case protocol.Gemini:
 		return CheckGemini(stream)
+	case protocol.Converse:
+		return CheckConverse(stream)
 	}
 	return Open, fmt.Errorf("no invariants for the protocol %q", name)
 }

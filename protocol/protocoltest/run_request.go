@@ -85,7 +85,7 @@ func (s suite) settles(t *testing.T, in protocol.Incoming, target protocol.Targe
 
 // turnsMember maps a protocol to the member that contains its turns.
 var turnsMember = map[protocol.Name]string{
-	protocol.OpenAIChat: "messages", protocol.OpenAIResponses: "input", protocol.Anthropic: "messages", protocol.Gemini: "contents",
+	protocol.OpenAIChat: "messages", protocol.OpenAIResponses: "input", protocol.Anthropic: "messages", protocol.Gemini: "contents", protocol.Converse: "messages",
 }
 
 // prefix checks that a request starts with the same bytes after the response and further

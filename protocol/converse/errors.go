@@ -1,0 +1,248 @@
+package converse
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+	"github.com/isogloss-gateway/isogloss/sse"
+)
+
+// tooLong is the vendor's message for a prompt that exceeds the context window. Agents look
+// for it to shorten the prompt. ERR-18
+const tooLong = "Input is too long"
+
+// overflowWords are other words for it, in lower case, of the makers of models.
+var overflowWords = []string{"input is too long", "prompt is too long", "exceed context limit", "maximum context length", "context length", "exceeds the maximum number of input tokens", "maximum tokens you requested exceeds"}
+
+// exceptions maps the vendor's exceptions to kinds, in lower case. Those of the event
+// stream have the same names with a small first letter.
+var exceptions = map[string]llm.Kind{
+	"validationexception":            llm.InvalidRequest,
+	"throttlingexception":            llm.RateLimit,
+	"toomanyrequestsexception":       llm.RateLimit,
+	"servicequotaexceededexception":  llm.Quota,
+	"modelnotreadyexception":         llm.Overloaded,
+	"serviceunavailableexception":    llm.Overloaded,
+	"modeltimeoutexception":          llm.Timeout,
+	"modelerrorexception":            llm.Upstream,
+	"modelstreamerrorexception":      llm.Upstream,
+	"internalserverexception":        llm.Upstream,
+	"internalfailureexception":       llm.Upstream,
+	"resourcenotfoundexception":      llm.NotFound,
+	"accessdeniedexception":          llm.Permission,
+	"unrecognizedclientexception":    llm.UpstreamAuth,
+	"invalidsignatureexception":      llm.UpstreamAuth,
+	"incompletesignatureexception":   llm.UpstreamAuth,
+	"missingauthenticationtoken":     llm.UpstreamAuth,
+	"expiredtokenexception":          llm.UpstreamAuth,
+	"invalidclienttokenid":           llm.UpstreamAuth,
+	"requestentitytoolargeexception": llm.TooLarge,
+}
+
+// authWords are in the messages of an AccessDeniedException that is about the credential
+// itself.
+var authWords = []string{"authentication failed", "api key", "bearer token", "security token"}
+
+// DecodeError decodes an error response. The header names the exception; the body of a
+// proxy may have any form.
+func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
+	typ, _, _ := strings.Cut(header.Get("X-Amzn-Errortype"), ":") // a URL may follow
+	e := decodeErrorBody(status, typ, body)
+	e.RetryAfter = protocol.RetryAfter(header)
+	return e
+}
+
+// errorWords holds the parts of an error that were found.
+type errorWords struct{ typ, message string }
+
+// decodeErrorBody decodes an error object. The status is 0 for an error inside a stream or a
+// response with status 200.
+func decodeErrorBody(status int, typ string, body []byte) *llm.Error {
+	w := errorWords{typ: typ}
+	w.find(body, 0)
+	e := &llm.Error{Message: redact(w.message), Relayed: w.message != ""}
+	kind, known := exceptions[strings.ToLower(w.typ)]
+	if e.Kind = kind; !known {
+		e.Kind = llm.Upstream
+		if status != 0 && status != http.StatusFailedDependency {
+			e.Kind, _ = protocol.KindOfStatus(status)
+		}
+	}
+	message := strings.ToLower(w.message)
+	if e.Kind == llm.Permission && containsAny(message, authWords) {
+		e.Kind = llm.UpstreamAuth
+	}
+	if e.Kind == llm.InvalidRequest {
+		if status >= 400 && status < 500 {
+			e.Status = status
+		}
+		if containsAny(message, overflowWords) {
+			e.Code, e.Status = llm.ContextLength, 0
+		}
+	}
+	if e.Message == "" {
+		e.Message = "the upstream reported an error without a message"
+		if text := http.StatusText(status); text != "" {
+			e.Message = "the upstream returned status " + strconv.Itoa(status) + " (" + text + ")"
+		}
+	}
+	return e
+}
+
+func containsAny(text string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// arn matches a resource name, and account the number of an account.
+var (
+	arn     = regexp.MustCompile(`\barn:aws[a-z-]*:[^\s"'(),;<>]+`)
+	account = regexp.MustCompile(`\b[0-9]{12}\b`)
+)
+
+// redact removes resource names and account numbers, which tell clients about the operator.
+func redact(message string) string {
+	if !strings.Contains(message, "arn:") && len(message) < 12 {
+		return message
+	}
+	return account.ReplaceAllLiteralString(arn.ReplaceAllLiteralString(message, "(resource)"), "(account)")
+}
+
+// maxErrorDepth bounds the search for a message: an error may be the text of an error.
+const maxErrorDepth = 6
+
+// find looks for the parts of an error in all shapes that servers use. ERR-03, ERR-04
+func (w *errorWords) find(raw wire.Raw, depth int) {
+	if depth > maxErrorDepth {
+		return
+	}
+	switch raw.Kind() {
+	case '[':
+		var items []jsontext.Value
+		if json.Unmarshal(raw, &items, wire.Lenient) == nil && len(items) > 0 {
+			w.find(items[0], depth+1)
+		}
+	case '"':
+		var text string
+		if json.Unmarshal(raw, &text, wire.Lenient) != nil {
+			return
+		}
+		if inner := wire.Raw(strings.TrimSpace(text)); inner.Kind() == '{' && inner.IsValid(wire.Lenient) {
+			w.find(inner, depth+1)
+		} else if w.message == "" {
+			w.message = text
+		}
+	case '{':
+		var o struct {
+			Type     jsontext.Value `json:"__type"`
+			Code     jsontext.Value `json:"code"`
+			Message  jsontext.Value `json:"message"`
+			Capital  jsontext.Value `json:"Message"`
+			Original jsontext.Value `json:"originalMessage"`
+			Error    jsontext.Value `json:"error"`
+			Errors   jsontext.Value `json:"errors"`
+			Detail   jsontext.Value `json:"detail"`
+			Msg      jsontext.Value `json:"msg"`
+		}
+		if json.Unmarshal(raw, &o, wire.Lenient) != nil {
+			return
+		}
+		for _, v := range []jsontext.Value{o.Type, o.Code} {
+			typ := wire.Scalar(v)
+			typ = typ[strings.LastIndexByte(typ, '#')+1:] // a namespace may precede it
+			if w.typ == "" && typ != "" {
+				w.typ = typ
+			}
+		}
+		for _, v := range []jsontext.Value{o.Message, o.Capital, o.Error, o.Errors, o.Detail, o.Msg, o.Original} {
+			w.find(v, depth+1)
+		}
+	default: // numbers and other values hold no message
+	}
+}
+
+// kindTypes maps error kinds to the vendor's exceptions.
+var kindTypes = map[llm.Kind]string{
+	llm.InvalidRequest:   "ValidationException",
+	llm.Authentication:   "UnrecognizedClientException",
+	llm.Permission:       "AccessDeniedException",
+	llm.NotFound:         "ResourceNotFoundException",
+	llm.MethodNotAllowed: "ValidationException",
+	llm.TooLarge:         "RequestEntityTooLargeException",
+	llm.UnsupportedMedia: "ValidationException",
+	llm.NotSupported:     "ValidationException",
+	llm.RateLimit:        "ThrottlingException",
+	llm.Quota:            "ServiceQuotaExceededException",
+	llm.Overloaded:       "ServiceUnavailableException",
+	llm.Timeout:          "ModelTimeoutException",
+	llm.Upstream:         "ModelErrorException",
+}
+
+// streamTypes maps error kinds to the exceptions that a stream may contain.
+var streamTypes = map[llm.Kind]string{
+	llm.InvalidRequest: "validationException",
+	llm.RateLimit:      "throttlingException",
+	llm.Quota:          "throttlingException",
+	llm.Overloaded:     "serviceUnavailableException",
+	llm.Timeout:        "modelStreamErrorException",
+	llm.Upstream:       "modelStreamErrorException",
+}
+
+// message returns the text of an error for a client.
+func message(e *llm.Error) string {
+	if e.Code == llm.ContextLength && !containsAny(strings.ToLower(e.Message), overflowWords[:1]) {
+		return tooLong + ". " + e.Message
+	}
+	return e.Message
+}
+
+// EncodeError writes an exception. The vendor names it in a header; its SDKs read the body
+// if there is none.
+func (Codec) EncodeError(e *llm.Error) []byte {
+	typ, ok := kindTypes[e.Kind]
+	if !ok {
+		typ = "InternalServerException"
+	}
+	b := wire.AppendQuote([]byte(`{"__type":`), typ)
+	b = wire.AppendQuote(append(b, `,"message":`...), message(e))
+	return append(b, '}')
+}
+
+// EncodeStreamError writes the exception that ends a stream.
+func (Codec) EncodeStreamError(e *llm.Error) []byte {
+	typ, ok := streamTypes[e.Kind]
+	if !ok {
+		typ = "internalServerException"
+	}
+	b := wire.AppendQuote([]byte(`{"`+typ+`":{"message":`), message(e))
+	return sse.AppendEvent(nil, "", append(b, "}}"...))
+}
+
+// statuses are the HTTP statuses of the vendor that differ from the gateway's.
+var statuses = map[llm.Kind]int{
+	llm.Authentication: http.StatusForbidden,
+	llm.Quota:          http.StatusBadRequest,
+	llm.Timeout:        http.StatusRequestTimeout,
+	llm.Upstream:       http.StatusFailedDependency,
+	llm.UpstreamAuth:   http.StatusInternalServerError,
+}
+
+// ErrorStatus returns the HTTP status that the vendor uses for an error.
+func (Codec) ErrorStatus(e *llm.Error) int {
+	if status, ok := statuses[e.Kind]; ok && e.Status == 0 {
+		return status
+	}
+	return e.HTTPStatus()
+}

@@ -1,0 +1,90 @@
+package converse
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// Dialect describes the protocol to the gateway.
+func Dialect() *protocol.Dialect {
+	routes := []protocol.Route{
+		{Name: "converse", Verb: converse, Operation: protocol.Generate, Span: "chat"},
+		{Name: "converse_stream", Verb: converseStream, Operation: protocol.Generate, Span: "chat"},
+	}
+	return &protocol.Dialect{
+		Name:         protocol.Converse,
+		Codec:        Codec{},
+		Routes:       routes,
+		Locate:       func(req *http.Request) (protocol.Location, bool, *llm.Error) { return locate(routes, req) },
+		Claims:       claims,
+		UpstreamPath: upstreamPath,
+		Frames:       frames(),
+		Members:      []string{"inferenceConfig"},
+		Read:         readHead,
+		Labels:       protocol.Labels{Tags: "requestMetadata"},
+		Prompt:       protocol.Prompt{System: "system", Tools: "toolConfig", Turns: "messages"},
+		Parameters: map[string][]string{"sampling.temperature": {"inferenceConfig.temperature"}, "sampling.top_p": {"inferenceConfig.topP"},
+			"output.max_tokens": {"inferenceConfig.maxTokens"}, "reasoning": {"additionalModelRequestFields.thinking", "outputConfig.effort"}},
+		ParameterContext: []string{"toolConfig", "messages"},
+		SealMarks:        []string{`"signature"`, `"redactedContent"`},
+		Finishes:         []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
+		Overflow:         tooLong,
+		RedactError:      func(body []byte) []byte { return []byte(redact(string(body))) },
+		NoComments:       true, // frames have none
+		Headers:          protocol.Headers{Vendor: "aws", Response: []string{"X-Amzn-Errortype"}, RequestID: "X-Amzn-Requestid"},
+		Setup:            protocol.Setup{SDK: "AWS", Variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"},
+		Fields:           fields(),
+	}
+}
+
+// locate reads the model and the verb from a request's path.
+func locate(routes []protocol.Route, req *http.Request) (protocol.Location, bool, *llm.Error) {
+	model, stream, ok := parsePath(req.URL.EscapedPath())
+	if !ok {
+		return protocol.Location{}, false, nil
+	}
+	at := protocol.Location{Route: &routes[0], URLPath: req.URL.EscapedPath(), Model: model, Stream: stream}
+	if stream {
+		at.Route = &routes[1]
+	}
+	return at, true, nil
+}
+
+// claims recognizes the vendor's SDKs by their paths.
+func claims(req *http.Request) bool { return strings.HasPrefix(req.URL.Path, "/model/") }
+
+// upstreamPath is the path of the target's model. The configuration may name a model that
+// the vendor cannot have, and the vendor then says so.
+func upstreamPath(_ protocol.Location, target protocol.Target, stream bool) string {
+	to, err := path(target.Model, stream)
+	if err != nil {
+		to, _ = path("invalid", stream)
+	}
+	return to
+}
+
+// readHead takes model and stream flag from the path and the limit from inferenceConfig.
+func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error) {
+	head := protocol.Head{Model: at.Model, Stream: at.Stream}
+	if body.Raw("inferenceConfig").Kind() == '{' {
+		if config, err := body.Object("inferenceConfig"); err == nil {
+			head.MaxOutput = protocol.MaxOutput(config.Raw("maxTokens"))
+		}
+	}
+	return head, nil
+}
+
+// fields says where a request has the fields of the neutral model.
+func fields() protocol.Fields {
+	return protocol.Fields{Turns: "messages", System: "system", Parts: "content", Names: [][2]string{
+		{"sampling.temperature", "inferenceConfig.temperature"}, {"sampling.top_p", "inferenceConfig.topP"}, {"sampling.top_k", "additionalModelRequestFields.top_k"}, {"sampling", "inferenceConfig"},
+		{"output.max_tokens", "inferenceConfig.maxTokens"}, {"output.stops", "inferenceConfig.stopSequences"}, {"output.format", "outputConfig.textFormat"},
+		{"reasoning.effort", "outputConfig.effort"}, {"reasoning.budget", "additionalModelRequestFields.thinking.budget_tokens"}, {"reasoning", "additionalModelRequestFields.thinking"},
+		{"tools", "toolConfig.tools"}, {"tool_choice", "toolConfig.toolChoice"},
+		{"identity.metadata", "requestMetadata"}, {"service.tier", "serviceTier"},
+	}}
+}

@@ -1,0 +1,443 @@
+package converse
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// jsonMark notes that a text of a tool result is JSON, and statusMark that a result says
+// that it succeeded.
+const (
+	jsonMark   = "json"
+	statusMark = "status"
+	plainMark  = "unsigned" // reasoning without a signature
+)
+
+// unionName returns the name of the first member of an object.
+func unionName(raw wire.Raw) string {
+	s := wire.NewScanner(raw)
+	if s.Kind() != '{' {
+		return ""
+	}
+	for name := range s.Members() {
+		return string(name)
+	}
+	return ""
+}
+
+// decodeBlock decodes a content block of a request or a response.
+func decodeBlock(raw wire.Raw) (llm.Block, error) {
+	kind := unionName(raw)
+	if kind == "" {
+		return nil, errors.New("want an object with one member")
+	}
+	var w Block
+	if err := wire.UnmarshalPart(raw, &w); err != nil {
+		return nil, err
+	}
+	switch {
+	case w.Text.IsSet():
+		return &llm.Text{Meta: llm.Meta{Ext: extOf(w.Extra)}, Text: w.Text.Value().String()}, nil
+	case w.JSON != nil:
+		t := &llm.Text{Text: string(w.JSON)}
+		note(&t.Ext, jsonMark, wire.Raw("true"))
+		return t, nil
+	case w.ToolUse.IsSet():
+		return decodeCall(w.ToolUse.Value(), raw)
+	case w.ToolResult.IsSet():
+		return decodeResult(w.ToolResult.Value())
+	case w.Reasoning.IsSet():
+		return decodeReasoning(w.Reasoning.Value()), nil
+	case w.Citations.IsSet():
+		return decodeCited(w.Citations.Value()), nil
+	case w.Image.IsSet():
+		return decodeMedia(llm.Image, w.Image.Value(), kind, raw), nil
+	case w.Document.IsSet():
+		return decodeMedia(llm.File, w.Document.Value(), kind, raw), nil
+	case w.Video.IsSet():
+		return decodeMedia(llm.Video, w.Video.Value(), kind, raw), nil
+	case w.Audio.IsSet():
+		return decodeMedia(llm.Audio, w.Audio.Value(), kind, raw), nil
+	}
+	return &llm.Opaque{Protocol: own, Type: kind, Raw: llm.Raw(raw)}, nil
+}
+
+func decodeCall(w ToolUse, raw wire.Raw) (llm.Block, error) {
+	if w.Type.Value() == "server_tool_use" {
+		return &llm.ServerCall{Protocol: own, Type: "toolUse", Raw: llm.Raw(raw), Digest: w.Name.Value() + " " + string(w.Input)}, nil
+	}
+	if w.ToolUseID.Value() == "" || w.Name.Value() == "" {
+		return nil, errors.New("toolUse needs a toolUseId and a name")
+	}
+	c := &llm.ToolCall{Meta: llm.Meta{Ext: extOf(w.Extra)}, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}
+	if typ := w.Type.Value(); typ != "" {
+		keep(&c.Ext, "type", quoted(typ))
+	}
+	if c.Seals = protocol.Uncarry(llm.Raw(w.ExtraContent)); c.Seals == nil && len(w.ExtraContent) > 0 {
+		keep(&c.Ext, protocol.CarrierMember, w.ExtraContent)
+	}
+	return c, nil
+}
+
+func decodeResult(w ToolResult) (llm.Block, error) {
+	r := &llm.ToolResult{Meta: llm.Meta{Ext: extOf(w.Extra)}, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Failed: w.Status.Value() == "error"}
+	if r.CallID == "" {
+		return nil, errors.New("toolResult needs the toolUseId of its call")
+	}
+	if s, ok := w.Status.Get(); ok && s != "error" {
+		note(&r.Ext, statusMark, quoted(s))
+	}
+	r.Missing = !w.Content.IsSet()
+	for _, raw := range w.Content.Value().All() {
+		b, err := decodeBlock(*raw)
+		if err != nil {
+			return nil, err
+		}
+		r.Blocks = append(r.Blocks, b)
+	}
+	return r, nil
+}
+
+func decodeReasoning(w Reasoning) *llm.Thought {
+	t := &llm.Thought{Meta: llm.Meta{Ext: extOf(w.Extra)}}
+	if data, ok := w.RedactedContent.Get(); ok {
+		t.Seals = []llm.Seal{{Form: llm.Redacted, Data: data, Origin: own}}
+		return t
+	}
+	r := w.ReasoningText.Value()
+	if text := r.Text.Value().String(); text != "" {
+		t.Parts = []llm.ThoughtPart{{Form: llm.FullReasoning, Text: text}}
+	}
+	switch s := r.Signature.Value(); s {
+	case "":
+		note(&t.Ext, plainMark, wire.Raw("true"))
+	default:
+		if foreign, ok := protocol.Unwrap(s); ok {
+			t.Seals = foreign
+		} else {
+			t.Seals = []llm.Seal{{Form: llm.Signature, Data: s, Origin: own}}
+		}
+	}
+	return t
+}
+
+func decodeCited(w Citations) *llm.Text {
+	t := &llm.Text{Meta: llm.Meta{Ext: extOf(w.Extra)}}
+	for _, part := range w.Content.Value().All() {
+		t.Text += part.Text.Value().String()
+	}
+	for _, raw := range w.Citations.Value().All() {
+		t.Citations = append(t.Citations, decodeCitation(*raw))
+	}
+	note(&t.Ext, "citationsContent", wire.Raw("true")) // also without citations
+	return t
+}
+
+// decodeCitation decodes a citation. It always refers to the whole block.
+func decodeCitation(raw wire.Raw) llm.Citation {
+	var w struct {
+		Title         wire.Opt[wire.Text]            `json:"title"`
+		Source        wire.Opt[wire.Text]            `json:"source"`
+		SourceContent wire.Opt[wire.List[CitedText]] `json:"sourceContent"`
+		Location      wire.Opt[wire.Object]          `json:"location"`
+		Extra         wire.Extra                     `json:"-"`
+	}
+	_ = wire.UnmarshalLenient(raw, &w) // what cannot be read is still in Raw
+	c := llm.Citation{Title: w.Title.Value().String(), URL: w.Source.Value().String(), Protocol: own, Raw: llm.Raw(raw)}
+	for _, part := range w.SourceContent.Value().All() {
+		c.Quote += part.Text.Value().String()
+	}
+	if web, ok := w.Location.Value().Get("web"); ok {
+		var o wire.Object
+		if o.UnmarshalJSON(web) == nil {
+			if u, ok := o.Get("url"); ok {
+				c.URL = wire.Unquote(u)
+			}
+		}
+	}
+	if !strings.Contains(c.URL, "://") {
+		c.URL = "" // the name of a document
+	}
+	return c
+}
+
+// turn encodes the blocks of one turn except tool results. The API rejects blank text, so it
+// joins the text before or after it, or is dropped.
+func (e *requestEncoder) turn(i int) []wire.Raw {
+	t := e.req.Turns[i]
+	at := protocol.At("turns", i)
+	blocks, alone := joinBlank(t.Blocks)
+	if t.Role == llm.User && slices.ContainsFunc(blocks, func(b llm.Block) bool { return !isText(b, isBlank) }) {
+		for _, k := range alone {
+			e.report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
+		}
+	}
+	var out []wire.Raw
+	var mark *llm.CacheMark // of a blank text, which is not sent
+	for k, b := range blocks {
+		at := protocol.At(at+".blocks", k)
+		if isResult(b) {
+			continue
+		}
+		if isText(b, isBlank) {
+			if mark = b.Common().Cache; mark != nil && len(out) > 0 {
+				out = append(out, e.cachePoint(at, mark))
+			}
+			continue
+		}
+		if text, ok := b.(*llm.Text); ok && k == len(blocks)-1 {
+			b = e.trim(i, text)
+		}
+		raws := e.block(at, t.Role, b)
+		out = append(out, raws...)
+		if c := b.Common().Cache; c != nil && len(raws) > 0 {
+			out = append(out, e.cachePoint(at, c))
+		}
+	}
+	return out
+}
+
+// trim removes white space at the end of a response that the model has to continue.
+func (e *requestEncoder) trim(i int, t *llm.Text) *llm.Text {
+	if i != len(e.req.Turns)-1 || e.req.Turns[i].Role != llm.Assistant {
+		return t
+	}
+	short := strings.TrimRight(t.Text, " \t\r\n")
+	if short == t.Text {
+		return t
+	}
+	e.report.Approximate(protocol.At("turns", i), "text.trimmed", "white space at the end of a response to be continued")
+	trimmed := *t
+	trimmed.Text = short
+	return &trimmed
+}
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+func isText(b llm.Block, is func(string) bool) bool {
+	t, ok := b.(*llm.Text)
+	return ok && is(t.Text)
+}
+
+// joinBlank returns the blocks with blank text at the end of the text before it, or at the
+// beginning of the text after it. The blank blocks stay. alone has those without such a text.
+func joinBlank(blocks []llm.Block) (joined []llm.Block, alone []int) {
+	joined = slices.Clone(blocks)
+	var blank strings.Builder // of the blank blocks since last
+	last := -1                // the last block that is not blank
+	textAt := func(at int) *llm.Text {
+		if at < 0 || at >= len(blocks) {
+			return nil
+		}
+		text, _ := joined[at].(*llm.Text)
+		return text
+	}
+	for k := 0; k <= len(blocks); k++ {
+		if k < len(blocks) && isText(blocks[k], isBlank) {
+			blank.WriteString(blocks[k].(*llm.Text).Text)
+			continue
+		}
+		if blank.Len() > 0 {
+			switch before, after := textAt(last), textAt(k); {
+			case before != nil:
+				text := *before
+				text.Text += blank.String()
+				joined[last] = &text
+			case after != nil && len(after.Citations) == 0:
+				text := *after
+				text.Text = blank.String() + text.Text
+				joined[k] = &text
+			default:
+				alone = append(alone, last+1)
+			}
+		}
+		blank.Reset()
+		last = k
+	}
+	return joined, alone
+}
+
+// cachePoint encodes the end of a prefix that the vendor caches.
+func (e *requestEncoder) cachePoint(at string, mark *llm.CacheMark) wire.Raw {
+	ttl, known := cacheTTLs[mark.TTL]
+	if e.home {
+		ttl = mark.TTL
+	} else if !known || ttl != mark.TTL {
+		e.report.Approximate(at+".cache", "cache_ttl.rounded", mark.TTL+" is not among the lifetimes 5m and 1h")
+	}
+	protocol.DropExt(e.report, at+".cache", mark.Ext, protocol.Converse)
+	raw, _ := wire.Marshal(&CachePoint{Type: wire.Some("default"), TTL: wire.NonZero(ttl), Extra: extraOf(mark.Ext)}) // cannot fail: ttl is one of three words, or decoded from JSON
+	return member("cachePoint", raw)
+}
+
+// cacheTTLs maps cache lifetimes of other vendors to those of this protocol.
+var cacheTTLs = map[string]string{"": "", "5m": "5m", "1h": "1h", "30m": "1h", "12h": "1h", "24h": "1h"}
+
+// block encodes one block of a message. It may return nil.
+func (e *requestEncoder) block(at string, role llm.Role, b llm.Block) []wire.Raw {
+	switch b := b.(type) {
+	case *llm.Text:
+		e.foreignSeals(at, b.Seals)
+		return e.text(at, role, b)
+	case *llm.Refusal:
+		e.report.Approximate(at, "refusal.as_text", "the protocol knows no refusal in history")
+		return []wire.Raw{textBlock(b.Text)}
+	case *llm.Thought:
+		return e.thought(at, b)
+	case *llm.ToolCall:
+		if _, ok := e.pairs.order[b]; !ok {
+			return nil // already reported as refused
+		}
+		e.foreignSeals(at, b.Seals)
+		w := ToolUse{ToolUseID: wire.Some(e.pairs.ids[b]), Name: wire.Some(e.names.sent(refOf(b))), Input: e.args(at, b), Extra: extraOf(b.Ext)}
+		return e.marshal(at, &Block{ToolUse: wire.Some(w)})
+	case *llm.Media:
+		return e.mediaIn(at, role, b)
+	case *llm.ServerCall:
+		if b.Protocol == own {
+			return []wire.Raw{wire.Raw(b.Raw)}
+		}
+		if b.Digest == "" {
+			e.report.Drop(at, "server_tool.dropped", "a call of another vendor's tool says nothing here")
+			return nil
+		}
+		e.report.Approximate(at, "server_tool.digest", "a call of another vendor's tool is sent as text")
+		return []wire.Raw{textBlock(b.Digest)}
+	case *llm.Opaque:
+		if b.Protocol == own {
+			return []wire.Raw{wire.Raw(b.Raw)}
+		}
+		e.report.Refuse(at, "block.unknown", "a block of type "+b.Type+" has no counterpart")
+	}
+	return nil
+}
+
+// text encodes text with the vendor's own citations.
+func (e *requestEncoder) text(at string, role llm.Role, t *llm.Text) []wire.Raw {
+	raws := ownCitations(t.Citations)
+	if len(raws) < len(t.Citations) {
+		e.report.Drop(at+".citations", "citation.foreign", "citations of another vendor")
+	}
+	if t.Ext.Protocol == own && t.Ext.Get(protocol.MarkPrefix+jsonMark) != "" && role == llm.ToolRole {
+		return []wire.Raw{member("json", wire.Raw(t.Text))}
+	}
+	if len(raws) == 0 && t.Ext.Get(protocol.MarkPrefix+"citationsContent") == "" {
+		return e.marshal(at, &Block{Text: wire.Some(wire.NewText(t.Text)), Extra: extraOf(withoutMarks(t.Ext))})
+	}
+	return e.marshal(at, citedBlock(t, raws))
+}
+
+// citedBlock returns a text with its sources.
+func citedBlock(t *llm.Text, citations []wire.Raw) *Block {
+	w := Citations{Content: wire.Some(wire.ListOf(CitedText{Text: wire.Some(wire.NewText(t.Text))})), Citations: wire.Some(wire.ListOf(citations...)), Extra: extraOf(withoutMarks(t.Ext))}
+	return &Block{Citations: wire.Some(w)}
+}
+
+func ownCitations(list []llm.Citation) []wire.Raw {
+	var raws []wire.Raw
+	for _, c := range list {
+		if c.Protocol == own && c.Raw != "" {
+			raws = append(raws, wire.Raw(c.Raw))
+		}
+	}
+	return raws
+}
+
+// withoutMarks returns an Ext without the codec's notes.
+func withoutMarks(ext llm.Ext) llm.Ext {
+	out := llm.Ext{Protocol: ext.Protocol}
+	for _, m := range ext.Members {
+		if !strings.HasPrefix(m.Name, protocol.MarkPrefix) {
+			out.Members = append(out.Members, m)
+		}
+	}
+	return out
+}
+
+func (e *requestEncoder) marshal(at string, w *Block) []wire.Raw {
+	raw, err := wire.Marshal(w)
+	if err != nil {
+		e.report.Refuse(at, "block.invalid", err.Error())
+		return nil
+	}
+	return []wire.Raw{raw}
+}
+
+// textBlock writes text.
+func textBlock(text string) wire.Raw {
+	return append(wire.AppendQuote([]byte(`{"text":`), text), '}')
+}
+
+// foreignSeals reports seals that only another vendor can read.
+func (e *requestEncoder) foreignSeals(at string, seals []llm.Seal) {
+	for _, s := range seals {
+		e.dropIf(s.Origin != own, at+".seals", "seal.foreign")
+	}
+}
+
+// thought encodes reasoning with the vendor's own seal. Models reject any other. Reasoning
+// without a seal goes back only from a client of this protocol.
+func (e *requestEncoder) thought(at string, t *llm.Thought) []wire.Raw {
+	seal, ok := t.SealFor(own)
+	if !ok && t.Ext.Get(protocol.MarkPrefix+plainMark) == "" {
+		e.report.Drop(at, "reasoning.foreign", "only reasoning that the vendor's model has signed can be sent back to it")
+		return nil
+	}
+	return e.marshal(at, thoughtBlock(t, seal))
+}
+
+// thoughtBlock returns reasoning with the vendor's seal, or without one.
+func thoughtBlock(t *llm.Thought, seal llm.Seal) *Block {
+	w := Reasoning{Extra: extraOf(withoutMarks(t.Ext))}
+	if seal.Form == llm.Redacted {
+		w.RedactedContent = wire.Some(seal.Data)
+	} else {
+		w.ReasoningText = wire.Some(ReasoningText{Text: wire.Some(wire.NewText(thoughtText(t))), Signature: wire.NonZero(seal.Data)})
+	}
+	return &Block{Reasoning: wire.Some(w)}
+}
+
+// partBreak separates the parts of a thought, because the protocol has no boundaries for
+// them.
+const partBreak = "\n\n"
+
+func thoughtText(t *llm.Thought) string {
+	parts := make([]string, 0, len(t.Parts))
+	for _, p := range t.Parts {
+		parts = append(parts, p.Text)
+	}
+	return strings.Join(parts, partBreak)
+}
+
+// foreign reports what turns and blocks hold that the protocol has no field for.
+func (e *requestEncoder) foreign() {
+	for i, t := range e.req.Turns {
+		at := protocol.At("turns", i)
+		if t.Role == llm.Developer {
+			e.report.Approximate(at+".role", "turn.developer", "the protocol has one role for system text")
+		}
+		e.dropIf(t.Name != "", at+".name", "turn.name")
+		protocol.DropExt(e.report, at, t.Ext, protocol.Converse)
+		e.foreignBlocks(at, t.Blocks)
+	}
+}
+
+func (e *requestEncoder) foreignBlocks(at string, blocks []llm.Block) {
+	for k, b := range blocks {
+		at := protocol.At(at+".blocks", k)
+		switch b := b.(type) {
+		case *llm.Thought, *llm.ServerCall, *llm.Opaque:
+			continue // they are sent or dropped as a whole
+		case *llm.Text:
+			e.dropIf(b.Phase != "", at+".phase", "text.phase")
+		case *llm.ToolResult:
+			e.foreignBlocks(at, b.Blocks)
+		}
+		protocol.DropExt(e.report, at, b.Common().Ext, protocol.Converse)
+	}
+}

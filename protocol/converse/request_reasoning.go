@@ -1,0 +1,240 @@
+package converse
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
+)
+
+// family is a group of models that take the same additionalModelRequestFields.
+type family int
+
+// The families. The id of a profile or of a deployment may not tell the family; its model
+// is then other.
+const (
+	other family = iota
+	claude
+	nova
+	gptOSS
+)
+
+// familyOf returns the family of a model by its id.
+func (e *requestEncoder) familyOf(model string) family {
+	model = strings.ToLower(model)
+	switch g := e.target.Gates; {
+	case g.Adaptive, g.Budget, strings.Contains(model, "anthropic."), strings.Contains(model, "claude"):
+		return claude
+	case strings.Contains(model, "amazon.nova"):
+		return nova
+	case strings.Contains(model, "openai.gpt-oss"):
+		return gptOSS
+	}
+	return other
+}
+
+// minBudget is the smallest thinking budget that Claude accepts.
+const minBudget = 1024
+
+// efforts lists the effort levels of outputConfig, and fewEfforts those of models that have
+// a member of their own for it.
+var (
+	efforts    = []string{"low", "medium", "high", "xhigh", "max"}
+	fewEfforts = []string{"low", "medium", "high"}
+)
+
+// budgets maps effort levels to budgets for models that take a budget. Each lies within the
+// range of [protocol.EffortOfBudget], so that converting back and forth changes nothing.
+var budgets = map[string]int64{
+	"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 65536,
+}
+
+// reasoning encodes how much the model reasons. It needs the tool choice.
+func (e *requestEncoder) reasoning() {
+	r := e.req.Reasoning
+	protocol.DropExt(e.report, "reasoning", r.Ext, protocol.Converse)
+	if e.home && r.Ext.Protocol == own || e.home && r.Mode == "" && r.Budget == nil {
+		e.homeReasoning(r)
+		return
+	}
+	off := r.Mode == "off" || r.Effort == "none" || r.Budget != nil && *r.Budget == 0
+	shown := r.Show != "" && r.Show != "none"
+	asked := r.Mode != "" || r.Effort != "" || r.Budget != nil || shown
+	if !asked {
+		return
+	}
+	if r.Effort != "" && !slices.Contains(protocol.Efforts(), r.Effort) {
+		e.report.Drop("reasoning.effort", "effort.unknown", "there is no effort "+r.Effort)
+		return
+	}
+	switch {
+	case off:
+		e.reasoningOff()
+	case e.family == claude:
+		e.thinking(r)
+		e.display(r.Show)
+	default:
+		e.effort(r)
+		e.dropIf(r.Show == "none", "reasoning.show", "reasoning.show_unsupported")
+	}
+}
+
+// display encodes how much of its thinking Claude shows. It shows a summary by default.
+func (e *requestEncoder) display(show string) {
+	t := e.out.AdditionalFields.Ptr()
+	if t == nil || !t.Thinking.IsSet() {
+		return
+	}
+	switch show {
+	case "none":
+		t.Thinking.Ptr().Extra.Set("display", quoted("omitted"))
+	case "full":
+		e.report.Approximate("reasoning.show", "reasoning.summary", "a summary is the most that is shown")
+	}
+}
+
+// homeReasoning writes the settings of a client of this protocol.
+func (e *requestEncoder) homeReasoning(r llm.Reasoning) {
+	if r.Mode != "" {
+		t := Thinking{Type: wire.Some(thinkingTypes[r.Mode]), BudgetTokens: wire.IntFromPtr(r.Budget), Extra: extraOf(r.Ext)}
+		e.additional().Thinking = wire.Some(t)
+	}
+	if r.Effort != "" {
+		e.outputConfig().Effort = wire.Some(r.Effort)
+	}
+}
+
+// reasoningOff switches reasoning off where the model has a switch.
+func (e *requestEncoder) reasoningOff() {
+	least := e.target.Gates.LeastReasoning
+	switch {
+	case least == "between_tools":
+		e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; between_tools is sent")
+		e.additional().Thinking = wire.Some(Thinking{Type: wire.Some(least)})
+	case least != "":
+		e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; "+least+" is sent")
+		e.outputConfig().Effort = wire.Some(least)
+	case e.family == claude:
+		e.additional().Thinking = wire.Some(Thinking{Type: wire.Some("disabled")})
+	case e.family == nova:
+		e.additional().Extra.Set("reasoningConfig", wire.Raw(`{"type":"disabled"}`))
+	case e.family == gptOSS:
+		e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; low is sent")
+		e.additional().Extra.Set("reasoning_effort", quoted("low"))
+	default:
+		e.report.Drop("reasoning", "reasoning.default", "nothing is known that switches the model's reasoning off")
+	}
+}
+
+// thinking encodes the thinking of Claude.
+func (e *requestEncoder) thinking(r llm.Reasoning) {
+	switch {
+	case e.forced:
+		e.report.Drop("reasoning", "reasoning.forced_tool", "a model that must call a tool cannot think first")
+		return
+	case e.prefilled():
+		e.report.Drop("reasoning", "reasoning.prefill", "a model that continues an assistant turn cannot think first")
+		return
+	case e.target.Gates.Adaptive:
+		typ := "adaptive"
+		if r.Mode == "between_tools" {
+			typ = r.Mode
+		}
+		e.additional().Thinking = wire.Some(Thinking{Type: wire.Some(typ)})
+		e.level(r, e.target.Gates.Efforts)
+		return
+	case e.unsignedLoop():
+		e.report.Drop("reasoning", "reasoning.unsigned_history", "the call of this tool result came without signed thinking")
+		return
+	}
+	want := value(r.Budget)
+	exact := want > 0
+	if !exact {
+		want = cmp.Or(budgets[r.Effort], budgets["medium"])
+	}
+	n := max(want, minBudget)
+	limit := value(e.req.Output.MaxTokens)
+	if limit > 0 && (!exact || n >= limit) {
+		n = max(minBudget, min(n, limit/2)) // the rest is for the output
+	}
+	switch {
+	case limit > 0 && n >= limit:
+		e.report.Drop("reasoning", "reasoning.no_room", "maxTokens leaves no room for thinking")
+		return
+	case !exact:
+		e.report.Approximate("reasoning.effort", "effort.to_budget", "the model takes a budget of tokens")
+	case n != want:
+		e.report.Approximate("reasoning.budget", "budget.clamped", "a budget is at least 1024 tokens and less than maxTokens")
+	}
+	e.additional().Thinking = wire.Some(Thinking{Type: wire.Some("enabled"), BudgetTokens: wire.Some(wire.Int(n))})
+}
+
+// level writes the effort level of outputConfig.
+func (e *requestEncoder) level(r llm.Reasoning, known []string) {
+	if len(known) == 0 {
+		known = efforts
+	}
+	if level := e.nearest(r, known); level != "" {
+		e.outputConfig().Effort = wire.Some(level)
+	}
+}
+
+// effort encodes an effort level for models other than Claude.
+func (e *requestEncoder) effort(r llm.Reasoning) {
+	switch e.family {
+	case nova:
+		level := cmp.Or(e.nearest(r, fewEfforts), "medium")
+		e.additional().Extra.Set("reasoningConfig", wire.Raw(`{"type":"enabled","maxReasoningEffort":"`+level+`"}`))
+	case gptOSS:
+		if level := e.nearest(r, fewEfforts); level != "" {
+			e.additional().Extra.Set("reasoning_effort", quoted(level))
+		}
+	default:
+		e.level(r, e.target.Gates.Efforts)
+		if e.out.OutputConfig.Value().Effort.Value() == "" && r.Mode != "" {
+			e.report.Drop("reasoning", "reasoning.default", "nothing is known that switches the model's reasoning on")
+		}
+	}
+}
+
+// nearest returns the level that a request asks for, or the nearest one that is known. It
+// returns "" if the request has neither a level nor a budget.
+func (e *requestEncoder) nearest(r llm.Reasoning, known []string) string {
+	level := r.Effort
+	if n := value(r.Budget); level == "" && n > 0 {
+		level = protocol.EffortOfBudget(max(n, minBudget)) // low is the lowest level
+		e.report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level of effort: "+level)
+	}
+	fit := level
+	if level != "" && !slices.Contains(known, level) {
+		fit = protocol.NearestEffort(level, known)
+		e.report.Approximate("reasoning.effort", "effort.nearest", level+" is sent as "+fit)
+	}
+	return fit
+}
+
+// unsignedLoop reports whether the request has results for calls of an assistant turn
+// without signed thinking. Claude rejects that while thinking is on.
+func (e *requestEncoder) unsignedLoop() bool {
+	turns := e.req.Turns
+	if len(turns) == 0 || turns[len(turns)-1].Role != llm.ToolRole {
+		return false
+	}
+	for i := len(turns) - 1; i >= 0; i-- {
+		if turns[i].Role != llm.Assistant {
+			continue
+		}
+		return !slices.ContainsFunc(turns[i].Blocks, func(b llm.Block) bool {
+			t, ok := b.(*llm.Thought)
+			if !ok {
+				return false
+			}
+			_, signed := t.SealFor(own)
+			return signed
+		})
+	}
+	return false
+}
