@@ -1,6 +1,6 @@
 // What the tests of all pages share: one gateway with traffic, one browser, and helpers.
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -67,12 +67,14 @@ export const retriedRequest = async () => (await api('/requests?model=careful&or
 
 // compiled returns a module of the console that needs no browser.
 export async function compiled(path) {
-  const source = new URL('../src/' + path, import.meta.url);
+  const [folder, file] = [new URL('../src/' + path.slice(0, path.lastIndexOf('/') + 1), import.meta.url), path.split('/').pop()];
   const dir = await mkdtemp(join(tmpdir(), 'isogloss-module-'));
   try {
-    const code = async (url) => typescript.transpileModule(await readFile(url, 'utf8'), { compilerOptions: { module: 'esnext', target: 'es2022' } }).outputText.replace(/from '(\.\/[a-z-]+)'/g, "from '$1.mjs'");
-    for (const name of [path.split('/').pop(), 'format.ts']) await writeFile(join(dir, name.replace('.ts', '.mjs')), await code(new URL(name, source)));
-    return await import(pathToFileURL(join(dir, path.split('/').pop().replace('.ts', '.mjs'))));
+    for (const name of (await readdir(folder)).filter((name) => name.endsWith('.ts'))) { // those that it imports
+      const { outputText } = typescript.transpileModule(await readFile(new URL(name, folder), 'utf8'), { compilerOptions: { module: 'esnext', target: 'es2022' } });
+      await writeFile(join(dir, name.replace('.ts', '.mjs')), outputText.replaceAll(/from '(\.\/[\w-]+)'/g, "from '$1.mjs'"));
+    }
+    return await import(pathToFileURL(join(dir, file.replace('.ts', '.mjs'))));
   } finally {
     await rm(dir, { recursive: true });
   }

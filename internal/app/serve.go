@@ -102,7 +102,9 @@ func (s *servers) listenAdmin(ctx context.Context, p Process, o *operations) err
 	switch {
 	case err == nil:
 		s.admin = newServer(l, &closeWhenLeaving{o.adminHandler(), &s.leaving}, o.observer)
-		s.admin.BaseContext = s.data.BaseContext // operators run requests too
+		if s.data != nil { // its address may be taken
+			s.admin.BaseContext = s.data.BaseContext // operators run requests too
+		}
 		s.admin.TLSConfig, err = certs.New("admin.tls", certs.Files(o.cfg.Admin.TLS), certs.NewLeaves(o.observer.Logger(), nil))
 		return err
 	case o.cfg.Admin.Explicit:

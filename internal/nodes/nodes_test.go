@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,33 +14,41 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
+// fakeStore and fakeSelf are used by the test and the reporter in turns. mu is for the race detector.
 type fakeStore struct {
+	mu    sync.Mutex
 	calls []string
 	last  store.Node
 	err   error
 }
 
 func (s *fakeStore) AddNode(_ context.Context, n store.Node, text string) error {
-	s.calls, s.last = append(s.calls, "add "+text), n
-	return s.err
+	return s.note("add "+text, n)
 }
 
 func (s *fakeStore) UpdateNode(_ context.Context, n store.Node, text string) error {
-	s.calls, s.last = append(s.calls, "update "+text), n
+	return s.note("update "+text, n)
+}
+
+func (s *fakeStore) note(call string, n store.Node) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls, s.last = append(s.calls, call), n
 	return s.err
 }
 
-type fakeSelf struct{ config string }
+type fakeSelf struct{ config atomic.Pointer[string] }
 
 func (s *fakeSelf) Node() store.Node {
-	return store.Node{ID: "a.1", Seen: time.Now(), Config: Digest(s.config)}
+	return store.Node{ID: "a.1", Seen: time.Now(), Config: Digest(s.Config())}
 }
-func (s *fakeSelf) Config() string { return s.config }
+func (s *fakeSelf) Config() string { return *s.config.Load() }
 
 // TestRun reports a node while the store is down, its configuration changes and it stops.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, self := &fakeStore{err: errors.New("down")}, &fakeSelf{"one"}
+		s, self := &fakeStore{err: errors.New("down")}, &fakeSelf{}
+		self.config.Store(new("one"))
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() {
@@ -46,17 +56,22 @@ func TestRun(t *testing.T) {
 			Run(ctx, s, self, slog.New(slog.DiscardHandler))
 		}()
 		synctest.Wait()
+		s.mu.Lock()
 		s.err = nil
+		s.mu.Unlock()
 		pass := func() {
 			time.Sleep(Interval)
 			synctest.Wait()
 		}
 		pass()
 		pass()
-		self.config = "two"
+		self.config.Store(new("two"))
 		pass()
 		pass()
-		if !s.last.Stopped.IsZero() {
+		s.mu.Lock()
+		stopped := s.last.Stopped
+		s.mu.Unlock()
+		if !stopped.IsZero() {
 			t.Error("a running node says that it has stopped")
 		}
 		cancel()

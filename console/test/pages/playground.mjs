@@ -7,8 +7,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import ts from 'typescript';
-import { api, close, findViolations, gateway, go, open, settled, shots } from '../kit.mjs';
+import { api, close, compiled, findViolations, gateway, go, open, settled, shots } from '../kit.mjs';
 import { played } from '../play.mjs';
 import { evil, Gateway, until } from '../rig.mjs';
 
@@ -40,19 +39,8 @@ const say = async (page, text) => {
 const turn = (page, n) => page.getByRole('log').locator('section').nth(n - 1);
 const raw = (page, n) => page.getByRole('region', { name: 'Raw bytes of answer ' + n });
 
-// modules compiles the files of the page that need no browser.
-async function modules() {
-  const dir = await mkdtemp(join(tmpdir(), 'isogloss-playground-'));
-  const loaded = {};
-  for (const name of ['answers', 'dialects', 'snippets']) {
-    const source = await readFile(new URL('../../src/playground/' + name + '.ts', import.meta.url), 'utf8');
-    const js = ts.transpileModule(source, { compilerOptions: { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 } }).outputText;
-    await writeFile(join(dir, name + '.mjs'), js.replaceAll(/from '\.\/(\w+)'/g, "from './$1.mjs'"));
-  }
-  for (const name of ['answers', 'dialects', 'snippets']) Object.assign(loaded, await import(join(dir, name + '.mjs')));
-  await rm(dir, { recursive: true });
-  return loaded;
-}
+// modules returns the parts of the page that need no browser.
+const modules = async () => Object.assign({}, ...await Promise.all(['answers', 'dialects', 'snippets'].map((name) => compiled('playground/' + name + '.ts'))));
 
 export function tests() {
   test('streams are read, however they are cut', async () => {
