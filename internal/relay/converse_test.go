@@ -10,6 +10,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/eventstream"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/converse"
 )
 
 const converseDialect = protocol.Converse
@@ -22,7 +23,8 @@ func (g *gateway) conversePost(t *testing.T, path, body string) (*http.Response,
 		t.Fatal(err)
 	}
 	if resp.Header.Get("Content-Type") == eventstream.MediaType {
-		text, err := io.ReadAll(eventstream.NewReader(strings.NewReader(got)))
+		frames := converse.Dialect().Frames
+		text, err := io.ReadAll(eventstream.NewReader(io.NopCloser(strings.NewReader(got)), frames))
 		if err != nil {
 			t.Fatalf("%v: %q", err, got)
 		}
