@@ -4,6 +4,7 @@ package translation
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,10 @@ type Translation struct {
 	Stream   bool   // translate as a streaming request, for dialects that have the flag in the path
 	Mode     llm.Mode
 }
+
+// unnamed is the model of a translated request if neither the input nor the caller names one, as
+// in dialects that have the model in the path.
+const unnamed = "MODEL"
 
 // Translated is the result of a Translation.
 type Translated struct {
@@ -73,10 +78,7 @@ func (t Translation) request(from, to protocol.Translator, in []byte, report *ll
 	if t.Stream {
 		req.Stream = true
 	}
-	model := req.Model
-	if t.Model != "" {
-		model = t.Model
-	}
+	model := cmp.Or(t.Model, req.Model, unnamed)
 	sent, err := to.EncodeRequest(req, protocol.Target{Model: model, Gates: provider.GatesFor(&provider.Provider{Protocol: to.Name()}, model)}, report)
 	out.Body, out.Path = sent.Body, sent.Path
 	refused := report.Err()

@@ -156,7 +156,7 @@ function Route({ model: m, call: from }: { model: Model; call: ReturnType<typeof
   );
 }
 
-const dialects = ['openai-chat', 'openai-responses', 'anthropic', 'gemini'];
+const dialects = ['openai-chat', 'openai-responses', 'anthropic', 'gemini', 'converse'];
 
 // ExplainCard says what would happen to a pasted request. Nothing is sent to a provider.
 function ExplainCard({ models, model: initial = '' }: { models: string[]; model?: string }) {

@@ -12,7 +12,7 @@ type Kind = Schemas['TranslateBody']['kind'];
 type Translation = Schemas['TranslationView'];
 type Result = { input: string; kind: Kind; translations: Translation[] };
 
-const titles: Record<string, string> = { 'openai-chat': 'Chat Completions', 'openai-responses': 'Responses', anthropic: 'Messages', gemini: 'Gemini' };
+const titles: Record<string, string> = { 'openai-chat': 'Chat Completions', 'openai-responses': 'Responses', anthropic: 'Messages', gemini: 'Gemini', converse: 'Converse' };
 const titleOf = (dialect: string) => titles[dialect] ?? dialect;
 const dialects = Object.keys(examples) as Dialect[];
 const kinds: Kind[] = ['request', 'response', 'stream'];
