@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -71,7 +72,9 @@ func newGateway(t *testing.T) *gateway {
 		t.Fatal(err)
 	}
 	s.Store(g.server)
-	go WatchRevoked(t.Context(), g.store, v.Revoked)
+	var watch sync.WaitGroup
+	watch.Go(func() { WatchRevoked(t.Context(), g.store, v.Revoked) })
+	t.Cleanup(watch.Wait)
 	return g
 }
 
