@@ -84,9 +84,9 @@ func converseCell(t *testing.T, c shared, client, up protocol.Name, stream bool)
 		}
 		t.Fatalf("%s %s", resp.Status, body)
 	}
-	read, want := readWhole, ""
+	read, answer := readWhole, c.whole(up)
 	if stream {
-		read, want = readStream, readStream(t, up, c.stream(up))
+		read, answer = readStream, c.stream(up)
 		media := "text/event-stream"
 		if client == converseDialect {
 			media = eventstream.MediaType
@@ -94,9 +94,8 @@ func converseCell(t *testing.T, c shared, client, up protocol.Name, stream bool)
 		if got := resp.Header.Get("Content-Type"); got != media {
 			t.Errorf("a stream of the type %q", got)
 		}
-	} else {
-		want = readWhole(t, up, c.whole(up))
 	}
+	want := read(t, up, answer)
 	if got := read(t, client, body); got != want {
 		t.Errorf("%s\nwant\n%s\n%s", got, want, body)
 	}
