@@ -91,12 +91,14 @@ func addAccount(w *db.Where, account string) error {
 	return nil
 }
 
-// Group is a column to group usage by, UsageQuery a question, and Sum a part of its answer.
-type (
-	Group      = sums.Group
-	UsageQuery = sums.Query
-	Sum        = sums.Sum
-)
+// Group is a column to group usage by.
+type Group = sums.Group
+
+// UsageQuery selects usage.
+type UsageQuery = sums.Query
+
+// Sum is the usage of a group.
+type Sum = sums.Sum
 
 // The groups of usage.
 const (
