@@ -193,7 +193,7 @@ func sumsOfTables(t *testing.T, s *Store) map[string][]string {
 	out := map[string][]string{}
 	for table, key := range map[string]string{
 		"hours": "hour, org, team, key_id, model, target", "label_hours": "label, hour, org, value, team, key_id, model, target",
-		"days": "day, org, team, key_id, model, target", "model_days": "day, org, model, target", "value_days": "label, day, org, value", "labelled_days": "label, day, org, value, team, key_id, model, target",
+		"days": "day, org, team, key_id, model, target", "model_days": "day, org, model, target", "value_days": "label, day, org, value", "value_model_days": "label, day, org, value, model, target",
 	} {
 		columns := key + ", requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost, errors, refused, token_1, token_2, token_3, token_4, token_5, token_6, token_7, token_8"
 		no(t, s.db.Read(bg(), func(ctx context.Context, c db.Conn) error {
@@ -224,7 +224,7 @@ func TestMigrateDays(t *testing.T) {
 		s := opened(t, url, Options{Migrate: true, schema: files})
 		no(t, put(bg(), s, usageRows(rand.New(rand.NewPCG(1, 2)), 500)))
 		want := sumsOfTables(t, s)
-		statements := []string{`DROP TABLE days`, `DROP TABLE model_days`, `DROP TABLE value_days`, `DROP TABLE labelled_days`, `DELETE FROM schema_steps WHERE name LIKE '%days.sql'`}
+		statements := []string{`DROP TABLE days`, `DROP TABLE model_days`, `DROP TABLE value_days`, `DROP TABLE value_model_days`, `DELETE FROM schema_steps WHERE name LIKE '%days.sql'`}
 		if strings.HasPrefix(url, "postgres") {
 			statements = append(statements, `DROP INDEX hours_hour`, `CREATE INDEX hours_key ON hours (key_id, hour)`)
 		}

@@ -133,7 +133,7 @@ CREATE TABLE model_days (
 INSERT INTO model_days SELECT hour / 24, org, model, target, sum(requests), sum(unknown), sum(estimated), sum(input), sum(cache_read), sum(cache_write), sum(output), sum(reasoning), sum(cost), sum(errors), sum(refused), sum(token_1), sum(token_2), sum(token_3), sum(token_4), sum(token_5), sum(token_6), sum(token_7), sum(token_8)
   FROM hours GROUP BY hour / 24, org, model, target;
 
--- Sums of label_hours by day, without teams, keys, models and targets.
+-- Sums of label_hours by day, by value alone.
 CREATE TABLE value_days (
   label       TEXT   NOT NULL,
   day         BIGINT NOT NULL,
@@ -163,14 +163,12 @@ CREATE TABLE value_days (
 INSERT INTO value_days SELECT label, hour / 24, org, value, sum(requests), sum(unknown), sum(estimated), sum(input), sum(cache_read), sum(cache_write), sum(output), sum(reasoning), sum(cost), sum(errors), sum(refused), sum(token_1), sum(token_2), sum(token_3), sum(token_4), sum(token_5), sum(token_6), sum(token_7), sum(token_8)
   FROM label_hours GROUP BY label, hour / 24, org, value;
 
--- Sums of label_hours by day, with all columns.
-CREATE TABLE labelled_days (
+-- Sums of label_hours by day, without teams and keys.
+CREATE TABLE value_model_days (
   label       TEXT   NOT NULL,
   day         BIGINT NOT NULL,
   org         TEXT   NOT NULL,
   value       TEXT   NOT NULL,
-  team        TEXT   NOT NULL,
-  key_id      TEXT   NOT NULL,
   model       TEXT   NOT NULL,
   target      TEXT   NOT NULL,
   requests    BIGINT NOT NULL,
@@ -192,7 +190,7 @@ CREATE TABLE labelled_days (
   token_6     BIGINT NOT NULL,
   token_7     BIGINT NOT NULL,
   token_8     BIGINT NOT NULL,
-  PRIMARY KEY (label, day, org, value, team, key_id, model, target)
+  PRIMARY KEY (label, day, org, value, model, target)
 ) WITHOUT ROWID;
-INSERT INTO labelled_days SELECT label, hour / 24, org, value, team, key_id, model, target, sum(requests), sum(unknown), sum(estimated), sum(input), sum(cache_read), sum(cache_write), sum(output), sum(reasoning), sum(cost), sum(errors), sum(refused), sum(token_1), sum(token_2), sum(token_3), sum(token_4), sum(token_5), sum(token_6), sum(token_7), sum(token_8)
-  FROM label_hours GROUP BY label, hour / 24, org, value, team, key_id, model, target;
+INSERT INTO value_model_days SELECT label, hour / 24, org, value, model, target, sum(requests), sum(unknown), sum(estimated), sum(input), sum(cache_read), sum(cache_write), sum(output), sum(reasoning), sum(cost), sum(errors), sum(refused), sum(token_1), sum(token_2), sum(token_3), sum(token_4), sum(token_5), sum(token_6), sum(token_7), sum(token_8)
+  FROM label_hours GROUP BY label, hour / 24, org, value, model, target;

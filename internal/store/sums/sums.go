@@ -62,7 +62,7 @@ type table struct {
 var (
 	labelTables = []table{
 		{name: "value_days", at: "day", per: 24, by: []column{labelColumn, valueColumn, orgColumn}},
-		{name: "labelled_days", at: "day", per: 24, by: []column{labelColumn, valueColumn, orgColumn, teamColumn, keyColumn, modelColumn, targetColumn}},
+		{name: "value_model_days", at: "day", per: 24, by: []column{labelColumn, valueColumn, orgColumn, modelColumn, targetColumn}},
 		{name: "label_hours", at: "hour", per: 1, by: []column{labelColumn, valueColumn, orgColumn, teamColumn, keyColumn, modelColumn, targetColumn}},
 	}
 	allTables = []table{
