@@ -12,5 +12,4 @@ var (
 	ErrNoOrg   = Error("there is no such organisation; create it first")
 	ErrNoTeam  = Error("there is no such team in the organisation; create it first")
 	ErrRevoked = Error("the key is revoked; create a new one")
-	ErrTooWide = Error("the result has more than 10,000 groups; narrow the time range or group by less")
 )

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -231,4 +232,23 @@ func TestAbsurdRows(t *testing.T) {
 			t.Error("a row without an id")
 		}
 	})
+}
+
+// TestFindRow checks that SQLite finds a row by its id with the index, one part after the other.
+func TestFindRow(t *testing.T) {
+	s := opened(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"), Options{Migrate: true})
+	no(t, put(bg(), s, rows("fa", 10)))
+	var plan []string
+	no(t, s.db.Read(bg(), func(ctx context.Context, c db.Conn) error {
+		return c.Rows(ctx, func(row db.Scan) error {
+			var id, parent, unused int
+			var step string
+			err := row(&id, &parent, &unused, &step)
+			plan = append(plan, step)
+			return err
+		}, "EXPLAIN QUERY PLAN "+findRow, "x")
+	}))
+	if !slices.Contains(plan, "SEARCH requests USING INDEX requests_id (<expr>=? AND id=?)") {
+		t.Errorf("%q", plan)
+	}
 }

@@ -112,23 +112,9 @@ func digestArgs(digests []access.Digest) []any {
 	return args
 }
 
-// nanos converts a time for storage. Times outside of the range are clamped.
-func nanos(t time.Time) int64 {
-	switch {
-	case t.IsZero() || t.Year() < 1970:
-		return 0
-	case t.Year() > 2200:
-		return time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
-	}
-	return t.UnixNano()
-}
+func nanos(t time.Time) int64 { return db.Nanos(t) }
 
-func fromNanos(n int64) time.Time {
-	if n == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, n).UTC()
-}
+func fromNanos(n int64) time.Time { return db.FromNanos(n) }
 
 func toJSON[T any](list []T) (string, error) {
 	if len(list) == 0 {

@@ -145,11 +145,12 @@ func (q *RowQuery) where(w *db.Where) {
 }
 
 // findRow is the query for the row with an id. It asks the index of each part of 4,096 rows, the newest
-// first: an index by id alone would be written all over, because ids have no order.
+// first: an index by id alone would be written all over, because ids have no order. In SQLite the words CROSS
+// JOIN keep the order of the tables; it would read all requests otherwise.
 const findRow = `WITH RECURSIVE parts(part) AS (
 		SELECT max(n) / 4096 FROM requests
 		UNION ALL SELECT part - 1 FROM parts WHERE part > (SELECT min(n) / 4096 FROM requests))
-	SELECT ` + rowColumns + ` FROM parts JOIN requests ON n / 4096 = part AND id = $1 LIMIT 1`
+	SELECT ` + rowColumns + ` FROM parts CROSS JOIN requests WHERE n / 4096 = part AND id = $1 LIMIT 1`
 
 // rowsFrom returns the tables of a query and the columns of the time and the id. The index of a label
 // has its requests in the order of time, so that a page of them reads no others.

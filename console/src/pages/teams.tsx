@@ -3,7 +3,7 @@ import { send, type Schemas } from '../api/client';
 import { useChange, useGet, usePages } from '../api/hooks';
 import { Link } from '../router';
 import { useCan } from '../session';
-import { Badge, Button, Card, Confirm, Empty, More, PageHead, Show, Text } from '../ui/parts';
+import { Badge, Button, Card, Confirm, Empty, More, PageHead, Show, Text, useSeen } from '../ui/parts';
 import { BudgetForm, EditForm, LimitFields, limitChange, limitTexts, Used } from './limits';
 
 type Org = Schemas['OrgView'];
@@ -33,8 +33,9 @@ export function TeamsPage() {
 function OrgCard({ org }: { org: Org }) {
   const can = useCan();
   const [creating, setCreating] = useState(false);
-  const use = useGet('/api/v1/orgs/{org}/limits', { path: { org: org.id } }, { every: 15_000 });
-  const teams = usePages('/api/v1/orgs/{org}/teams', { path: { org: org.id }, query: { limit: 100 } });
+  const [ref, seen] = useSeen<HTMLDivElement>();
+  const use = useGet('/api/v1/orgs/{org}/limits', { path: { org: org.id } }, { every: 15_000, enabled: seen });
+  const teams = usePages('/api/v1/orgs/{org}/teams', { path: { org: org.id }, query: { limit: 100 } }, { enabled: seen });
   const all = teams.pages.flatMap((p) => p.teams);
   return (
     <Card wide title={'Organisation ' + org.id} calls={[use.call, teams.call]} actions={
@@ -46,13 +47,17 @@ function OrgCard({ org }: { org: Org }) {
       </>
     }>
       <p className="tenant">{org.name !== org.id && org.name} {org.blocked && <Badge>blocked</Badge>} <Link to={'/console/keys?org=' + org.id}>Keys</Link> <Link to={'/console/exchanges?org=' + org.id}>Exchanges</Link></p>
-      <Show query={use} what="its use">{(u) => <Used use={u} of={{ org: org.id }} />}</Show>
+      <div ref={ref} className={seen ? undefined : 'unseen'}>
+        {seen && <Show query={use} what="its use">{(u) => <Used use={u} of={{ org: org.id }} />}</Show>}
+      </div>
       <h3>Teams</h3>
-      <Show query={teams} what="teams">
-        {() => all.length === 0
-          ? <Empty title="It has no teams"><p>A team shares limits and a budget among its keys.</p></Empty>
-          : <><ul className="teams">{all.map((t) => <TeamItem key={t.id} team={t} />)}</ul><More query={teams} /></>}
-      </Show>
+      {seen && (
+        <Show query={teams} what="teams">
+          {() => all.length === 0
+            ? <Empty title="It has no teams"><p>A team shares limits and a budget among its keys.</p></Empty>
+            : <><ul className="teams">{all.map((t) => <TeamItem key={t.id} team={t} />)}</ul><More query={teams} /></>}
+        </Show>
+      )}
       {creating && <Create title={'Create a team of ' + org.id} run={(body) => send('post', '/api/v1/orgs/{org}/teams', { path: { org: org.id }, body })} close={() => setCreating(false)} />}
     </Card>
   );
@@ -61,9 +66,10 @@ function OrgCard({ org }: { org: Org }) {
 function TeamItem({ team }: { team: Team }) {
   const can = useCan();
   const at = { org: team.org, team: team.id };
-  const use = useGet('/api/v1/orgs/{org}/teams/{team}/limits', { path: at }, { every: 15_000 });
+  const [ref, seen] = useSeen<HTMLLIElement>();
+  const use = useGet('/api/v1/orgs/{org}/teams/{team}/limits', { path: at }, { every: 15_000, enabled: seen });
   return (
-    <li>
+    <li ref={ref} className={seen ? undefined : 'unseen'}>
       <div className="team-head">
         <h4>{team.id} {team.name && team.name !== team.id && <span className="hint">{team.name}</span>} {team.blocked && <Badge>blocked</Badge>}</h4>
         <div className="actions">
@@ -72,7 +78,7 @@ function TeamItem({ team }: { team: Team }) {
             budget={can('set-team-budget') ? (body) => send('put', '/api/v1/orgs/{org}/teams/{team}/budget', { path: at, body }) : undefined} />
         </div>
       </div>
-      <Show query={use} what="its use">{(u) => <Used use={u} of={at} />}</Show>
+      {seen && <Show query={use} what="its use">{(u) => <Used use={u} of={at} />}</Show>}
     </li>
   );
 }

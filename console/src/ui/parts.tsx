@@ -1,4 +1,4 @@
-import { useId, useLayoutEffect, useRef, useState, type ButtonHTMLAttributes, type ReactNode } from 'react';
+import { useEffect, useId, useLayoutEffect, useRef, useState, type ButtonHTMLAttributes, type ReactNode } from 'react';
 import { ApiError, curl, type Call } from '../api/client';
 import { span } from './format';
 
@@ -102,6 +102,20 @@ export function Show<T>({ query, what, children }: { query: Loaded<T>; what: str
       {children(query.data)}
     </>
   );
+}
+
+// useSeen reports whether an element is or was on the screen, or less than a screen away from it.
+export function useSeen<E extends Element>() {
+  const ref = useRef<E>(null);
+  const [seen, setSeen] = useState(false);
+  useEffect(() => {
+    const observer = new IntersectionObserver((entries) => {
+      if (entries.some((e) => e.isIntersecting)) setSeen(true);
+    }, { rootMargin: '100%' });
+    if (ref.current && !seen) observer.observe(ref.current);
+    return () => observer.disconnect();
+  }, [seen]);
+  return [ref, seen] as const;
 }
 
 // Time shows a time in the viewer's zone, and in UTC on hover.

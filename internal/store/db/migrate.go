@@ -27,6 +27,15 @@ const (
 	rowid    = "INTEGER PRIMARY KEY"
 )
 
+// Statements that begin with one of these comments are for one of the databases.
+const (
+	onlySQLite   = "/* SQLite */"
+	onlyPostgres = "/* PostgreSQL */"
+)
+
+// withoutRowid makes the primary key the table itself, in SQLite.
+const withoutRowid = " WITHOUT ROWID"
+
 // concurrently marks a statement that PostgreSQL runs outside of a transaction. SQLite does not
 // have the keyword.
 const concurrently = " CONCURRENTLY"
@@ -144,6 +153,18 @@ func (d *DB) applyStep(ctx context.Context, c Conn, st migration) error {
 	return c.Exec(ctx, `INSERT INTO schema_steps (version, name, taken) VALUES ($1, $2, $3)`, st.version, st.name, time.Now().UnixNano())
 }
 
+// adapt removes the statements for the other database, and replaces what this one does not have.
+func (st *migration) adapt(other string, replace ...string) {
+	replacer := strings.NewReplacer(replace...)
+	var list []string
+	for _, statement := range st.statements {
+		if !strings.HasPrefix(statement, other) {
+			list = append(list, replacer.Replace(statement))
+		}
+	}
+	st.statements = list
+}
+
 // migrateSQLite runs all migrations in one transaction.
 func (d *DB) migrateSQLite(ctx context.Context) error {
 	return d.transaction(ctx, nil, func(ctx context.Context, c Conn) error {
@@ -152,9 +173,7 @@ func (d *DB) migrateSQLite(ctx context.Context) error {
 			return err
 		}
 		for _, st := range steps {
-			for i := range st.statements {
-				st.statements[i] = strings.NewReplacer(concurrently, "", identity, rowid).Replace(st.statements[i])
-			}
+			st.adapt(onlyPostgres, concurrently, "", identity, rowid)
 			if err := d.applyStep(ctx, c, st); err != nil {
 				return err
 			}
@@ -192,6 +211,7 @@ func (d *DB) migratePostgres(ctx context.Context) error {
 		return err
 	}
 	for _, st := range steps {
+		st.adapt(onlySQLite, withoutRowid, "")
 		if err := d.applyStepPostgres(ctx, link, st); err != nil {
 			return err
 		}
