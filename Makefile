@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-converse crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-converse e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -116,6 +116,10 @@ e2e-moves: build ## conversations of all agents that move between every two vend
 e2e-signin: stores build ## Claude Code, codex and gemini-cli sign in at a real Keycloak, compared with Claude Code's reference gateway
 	./internal/storetest/keycloak.sh $(HOME)/.cache/isogloss
 	cd e2e && ./setup.sh signin && ISOGLOSS_KEYCLOAK=$(HOME)/.cache/isogloss ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -tags signin -timeout 30m -run TestSignIn ./agents
+
+e2e-parquet: ## exported files, read by PyArrow and DuckDB
+	cd e2e && ./setup.sh parquet
+	ISOGLOSS_PARQUET_PYTHON=$${ISOGLOSS_E2E_CACHE:-$$HOME/.cache/isogloss-e2e}/python-parquet/bin/python go test -count=1 -run TestPython ./internal/export
 
 crowd: build ## 32 clients of mixed SDKs on a real engine for ten minutes
 	cd e2e && CROWD=10m ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . crowd

@@ -91,10 +91,13 @@ var allowed = map[string][]string{
 	"internal/store/db":       {},
 	"internal/store/labels":   {"internal/usage"},
 	"internal/store/sums":     {"internal/store/db", "internal/store/labels", "internal/usage", "llm"},
+	"internal/store/detail":   {"internal/usage", "llm"},
+	"internal/retention":      {"internal/quota/budget", "internal/store/db", "internal/store/detail", "internal/store/labels", "internal/store/partition", "internal/usage"},
 	"internal/alerts":         {"internal/secret", "internal/store"},
 	"internal/openapi":        {},
 	"internal/nodes":          {"internal/store"},
-	"internal/admin":          {"internal/access", "internal/fleet", "internal/models", "internal/nodes", "internal/openapi", "internal/quota", "internal/quota/budget", "internal/store", "internal/usage", "llm", "internal/translation"},
+	"internal/export":         {"internal/store", "internal/usage"},
+	"internal/admin":          {"internal/access", "internal/export", "internal/fleet", "internal/models", "internal/nodes", "internal/openapi", "internal/quota", "internal/quota/budget", "internal/store", "internal/usage", "llm", "internal/translation"},
 	"internal/scim":           {"internal/access", "internal/admin", "internal/openapi", "internal/store", "internal/store/db"},
 	"internal/observe":        {"llm"},
 	"internal/config":         {"internal/params", "internal/provider", "internal/safeurl", "internal/secret", "internal/similar", "llm", "protocol", "protocol/all", "protocol/wire"},
@@ -112,9 +115,11 @@ var allowed = map[string][]string{
 	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
 	"console": {},
-	"internal/app": {"console", "internal/nodes", "internal/openapi", "internal/agentapi", "internal/certs", "internal/fleet", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/cloud", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream", "internal/alerts", "internal/quota/budget", "internal/scim",
+	"internal/app": {"console", "internal/nodes", "internal/retention", "internal/openapi", "internal/agentapi", "internal/certs", "internal/fleet", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/cloud", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream", "internal/alerts", "internal/quota/budget", "internal/scim",
 		"protocol", "protocol/all", "llm", "sse"},
 	"internal/discover/signals": {},
+
+	"internal/store/partition": {"internal/store/db"},
 
 	"console/test/scale": {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"}, // fills a store
 

@@ -81,6 +81,11 @@ agents() {
   signin
 }
 
+# Readers of exported files.
+parquet() {
+  install_python parquet
+}
+
 # What the crowd is made of, and whom it talks to.
 crowd() {
   install_python newest

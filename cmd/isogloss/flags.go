@@ -9,7 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/config"
 )
 
-// durationVar adds a flag for a duration such as 90s, 1h30m or 30d. Its current value is
+// durationVar adds a flag for a duration such as 90s, 1h30m, 30d or 2y. Its current value is
 // the default.
 func durationVar(cmd *cobra.Command, d *time.Duration, name, usage string) {
 	cmd.Flags().Var((*durationValue)(d), name, usage)
@@ -23,7 +23,7 @@ func (d *durationValue) Set(text string) error {
 	v, err := config.ParseDuration(text)
 	switch {
 	case err != nil:
-		return errors.New("write a number with its unit, such as 90s, 1h30m or 30d")
+		return errors.New("write a number with its unit, such as 90s, 1h30m, 30d or 2y")
 	case v < 0:
 		return errors.New("write a duration that is not negative, such as 1h or 30d")
 	}

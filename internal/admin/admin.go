@@ -28,6 +28,7 @@ type server struct {
 	routes  []route
 	denials denialLog
 	runs    runCount
+	exports runCount
 }
 
 // New returns the API. It serves /api/ and nothing else.
@@ -135,14 +136,21 @@ func (s *server) run(rt *route, c *call, w http.ResponseWriter, r *http.Request)
 		s.fail(w, r, c, err)
 		return
 	}
+	if err := writeJSON(w, rt.Status, out); err != nil {
+		s.fail(w, r, c, err)
+	}
+}
+
+// writeJSON writes a result. An error means that it has not.
+func writeJSON(w http.ResponseWriter, status int, out any) error {
 	text, err := json.Marshal(out, json.Deterministic(true))
 	if err != nil {
-		s.fail(w, r, c, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(rt.Status)
+	w.WriteHeader(status)
 	_, _ = w.Write(text) // the client may have disconnected
+	return nil
 }
 
 // fail writes the problem of an error, and logs the cause of a problem that is not the operator's.

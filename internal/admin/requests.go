@@ -14,6 +14,7 @@ import (
 type listRequestsIn struct {
 	filter
 	page
+	format
 	Outcome  string `query:"outcome" enum:"answered,left,failed,refused,lost,cached" doc:"Only those with this outcome."`
 	Status   int    `query:"status" minimum:"100" maximum:"599" doc:"Only those to which the client got this status."`
 	Fidelity string `query:"fidelity" enum:"exact,approximated,dropped,refused" doc:"Only those with this fidelity."`

@@ -32,8 +32,8 @@ func (s *server) allRoutes() []route {
 		handle("set-team-budget", put, "/orgs/{org}/teams/{team}/budget", "Set a team's budget", s.setTeamBudget),
 		handle("get-team-limits", get, "/orgs/{org}/teams/{team}/limits", "Show a team's use of its limits", s.getTeamLimits),
 
-		handle("get-usage", get, "/usage", "Sum the usage of requests", s.getUsage),
-		handle("list-requests", get, "/requests", "List requests, newest first", s.listRequests),
+		exported(s, handle("get-usage", get, "/usage", "Sum the usage of requests", s.getUsage), s.exportUsage),
+		exported(s, handle("list-requests", get, "/requests", "List requests, newest first", s.listRequests), s.exportRequests),
 		handle("get-request", get, "/requests/{request}", "Show a request with its attempts", s.getRequest),
 
 		handle("list-targets", get, "/targets", "List targets and their state", s.listTargets),

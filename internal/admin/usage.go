@@ -78,6 +78,7 @@ func (f *filter) normalize(c *call, now time.Time) error {
 
 type usageIn struct {
 	filter
+	format
 	Group []store.Group `query:"group" pattern:"^(hour|day|org|team|key|model|target|user|tag:[a-z0-9_.-]{1,32})$" maxItems:"4" doc:"Grouping, such as day,model or tag:team. At most one of it is user or a tag. Default: one sum of all."`
 }
 
@@ -112,7 +113,8 @@ type tokenTime struct {
 	Count int64   `json:"count" doc:"Streams with a first token."`
 }
 
-func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView, error) {
+// sumUsage returns the sums of a query.
+func (s *server) sumUsage(ctx context.Context, c *call, in *usageIn) ([]store.Sum, error) {
 	if err := in.normalize(c, s.Now()); err != nil {
 		return nil, err
 	}
@@ -125,6 +127,14 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 		return nil, invalid("query.group", "%s", own.Error())
 	case err != nil:
 		return nil, unavailable(ledgerName, err)
+	}
+	return sums, nil
+}
+
+func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView, error) {
+	sums, err := s.sumUsage(ctx, c, in)
+	if err != nil {
+		return nil, err
 	}
 	out := usageView{From: in.From, To: in.To}
 	for _, sum := range sums {

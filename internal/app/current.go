@@ -14,6 +14,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/retention"
 	"github.com/isogloss-gateway/isogloss/internal/signin"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -104,6 +105,20 @@ func (c *current) config() (*config.Config, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.cfg, c.loaded
+}
+
+// retention returns what the store keeps.
+func (c *current) retention() retention.Policy {
+	cfg, _ := c.config()
+	p := retention.Policy{Requests: cfg.Retention.Requests, Hours: cfg.Retention.Hours}
+	for _, issuer := range cfg.Identity {
+		for _, rule := range issuer.Rules {
+			for _, b := range rule.Budgets {
+				p.Windows = append(p.Windows, b.Window)
+			}
+		}
+	}
+	return p
 }
 
 // served returns the number of models, configured and discovered.

@@ -21,6 +21,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
 	"github.com/isogloss-gateway/isogloss/internal/replay"
+	"github.com/isogloss-gateway/isogloss/internal/retention"
 	"github.com/isogloss-gateway/isogloss/internal/signin"
 	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/store"
@@ -48,6 +49,7 @@ type stores struct {
 	once      *cache.Once
 	shut      []func()       // close functions of the stores' backends
 	alerts    *alerts.Sender // nil: none are configured
+	retention *retention.Job // nil: there is no store
 	discovery *discover.Discovery
 	found     chan struct{} // closed after the first workers are published
 
@@ -192,6 +194,8 @@ func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *curr
 		s.running.Go(func() { gateway.Owners.Run(ctx, s.store, observer.Logger()) })
 		s.running.Go(func() { s.spool.Drain(ctx, s.store, s.quotas) })
 		s.running.Go(func() { nodes.Run(ctx, s.store, me, observer.Logger()) })
+		s.retention = retention.New(retention.Options{Store: s.store, Policy: now.retention, Logger: observer.Logger()})
+		s.running.Go(func() { s.retention.Run(ctx) })
 		if now.people != nil {
 			s.running.Go(func() { signin.WatchRevoked(ctx, s.store, &now.revoked) })
 		}
@@ -216,6 +220,8 @@ func (s *stores) snapshot() (out observe.Stores) {
 	if s.store != nil {
 		b, k, q := s.spool.Snapshot(), s.keys.Snapshot(), s.quotas.Snapshot()
 		out.Ledger = &observe.LedgerState{Rows: b.Rows, Bytes: b.Bytes, Oldest: b.Oldest, Failed: b.Failed, Lost: b.Lost}
+		d := s.retention.Snapshot()
+		out.Ledger.Deleted, out.Ledger.DeletedSums, out.Ledger.DroppedPartitions = d.Rows, d.Sums, d.Partitions
 		out.Keys = observe.KeysState{Known: k.Known, Age: k.Age}
 		out.Quota = observe.QuotaState{Lost: q.Lost, Nodes: q.Nodes, Waiting: q.Queued + q.Merged, Outages: q.Outages}
 	}

@@ -47,6 +47,7 @@ type Config struct {
 	Redis     Redis
 	Prices    Prices
 	Alerts    Alerts
+	Retention Retention
 	Tags      Tags
 	Cache     Cache
 	Discover  Discover

@@ -96,6 +96,8 @@ type file struct {
 	// A webhook that is called when the spending of a budget passes a threshold. It
 	// requires a store, and the same settings on all gateways.
 	Alerts alertsFile `key:"alerts"`
+	// How long the store keeps requests and their sums. It keeps everything by default.
+	Retention retentionFile `key:"retention"`
 	// What the ledger records of the tags and end users that clients send. It requires
 	// a store.
 	Tags tagsFile `key:"tags"`

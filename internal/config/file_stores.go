@@ -106,6 +106,17 @@ type cacheFile struct {
 	Size size `key:"size" example:"1GiB"`
 }
 
+// retentionFile is how long the store keeps what it has recorded.
+type retentionFile struct {
+	at
+	// How long requests are kept, at least a day. What the window of a budget reaches is
+	// kept in any case. The default is for ever.
+	Requests duration `key:"requests" example:"90d"`
+	// How long the sums of requests by hour and day are kept, at least as long as
+	// requests. The default is for ever.
+	Hours duration `key:"hours" example:"2y"`
+}
+
 // discoverFile is where workers are found.
 type discoverFile struct {
 	at

@@ -208,6 +208,9 @@ func (c Config) storesText(line func(format string, args ...any)) {
 	if c.Alerts.URL != "" {
 		line("alerts thresholds=%v", c.Alerts.Thresholds)
 	}
+	if r := c.Retention; r.Requests > 0 {
+		line("retention requests=%s hours=%s", duration(r.Requests), duration(r.Hours))
+	}
 	if c.Cache.TTL > 0 {
 		line("cache ttl=%s size=%s", duration(c.Cache.TTL), size(c.Cache.Size))
 	}

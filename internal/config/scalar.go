@@ -8,39 +8,59 @@ import (
 	"time"
 )
 
-// duration is a time as ParseDuration reads it: 5s, 2m, 1h30m, 30d.
+// duration is a time as ParseDuration reads it: 5s, 2m, 1h30m, 30d, 2y.
 type duration time.Duration
 
-const day = 24 * time.Hour
+const (
+	day  = 24 * time.Hour
+	year = 365 * day
+)
 
-// ParseDuration reads a duration in Go's format, in which it also knows days of 24 hours:
-// 90s, 1h30m, 30d, 1d12h.
+// ParseDuration reads a duration in Go's format, in which it also knows years of 365 days and days of
+// 24 hours, before the other units: 90s, 1h30m, 30d, 1d12h, 2y, 1y30d.
 func ParseDuration(text string) (time.Duration, error) {
-	days, rest, found := strings.Cut(text, "d")
-	if !found {
+	rest := text
+	var sum time.Duration
+	for _, u := range []struct {
+		name string
+		size time.Duration
+		most int64 // of a unit that follows a larger one
+	}{{"y", year, math.MaxInt32}, {"d", day, int64(year/day) - 1}} {
+		number, after, found := strings.Cut(rest, u.name)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseInt(number, 10, 32)
+		switch {
+		case err != nil || time.Duration(n).Abs() > math.MaxInt64/u.size:
+			return 0, errors.New("config: invalid number of days or years")
+		case rest != text && (n < 0 || n > u.most || sum < 0 || sum > math.MaxInt64-time.Duration(n)*u.size):
+			return 0, errors.New("config: the days that follow years are less than one, and not negative")
+		}
+		sum, rest = sum+time.Duration(n)*u.size, after
+	}
+	if rest == text {
 		return time.ParseDuration(text)
 	}
-	n, err := strconv.ParseInt(days, 10, 32)
-	if err != nil || time.Duration(n).Abs() > math.MaxInt64/day {
-		return 0, errors.New("config: invalid number of days")
-	}
-	d := time.Duration(n) * day
 	if rest == "" {
-		return d, nil
+		return sum, nil
 	}
 	more, err := time.ParseDuration(rest)
 	switch {
 	case err != nil:
 		return 0, err
-	case more < 0 || more >= day || n < 0 || d > math.MaxInt64-more:
+	case more < 0 || more >= day || sum < 0 || sum > math.MaxInt64-more:
 		return 0, errors.New("config: what follows the days is less than one, and not negative")
 	}
-	return d + more, nil
+	return sum + more, nil
 }
 
-// FormatDuration writes a duration without units that are zero, and several whole days as
-// days.
+// FormatDuration writes a duration without units that are zero, and several whole years or days as
+// such.
 func FormatDuration(d time.Duration) string {
+	if d >= 2*year && d%year == 0 {
+		return strconv.FormatInt(int64(d/year), 10) + "y"
+	}
 	if d >= 2*day && d%day == 0 {
 		return strconv.FormatInt(int64(d/day), 10) + "d"
 	}
@@ -57,7 +77,7 @@ func FormatDuration(d time.Duration) string {
 func (d *duration) parse(text string) error {
 	v, err := ParseDuration(text)
 	if err != nil {
-		return errors.New("is not a duration; write a number with its unit, such as 30s, 2m, 1h or 30d")
+		return errors.New("is not a duration; write a number with its unit, such as 30s, 2m, 1h, 30d or 2y")
 	}
 	if v < 0 {
 		return errors.New("is negative; write a duration such as 30s")

@@ -30,6 +30,21 @@ type Redis struct {
 	CA, Cert, Key string // files
 }
 
+// Retention is how long the store keeps requests and their sums; 0 is for ever.
+type Retention struct{ Requests, Hours time.Duration }
+
+func (f *retentionFile) resolve(ps *Problems) Retention {
+	switch {
+	case f.has("requests") && time.Duration(f.Requests) < day:
+		ps.addKey(&f.at, "requests", "is less than a day; write one such as 90d, or leave it out to keep everything")
+	case f.has("hours") && f.Requests == 0:
+		ps.addKey(&f.at, "hours", "needs requests too: lists find requests by their sums; write requests: 90d")
+	case f.has("hours") && f.Hours < f.Requests:
+		ps.addKey(&f.at, "hours", "is less than requests: lists find requests by their sums; write at least as much")
+	}
+	return Retention{time.Duration(f.Requests), time.Duration(f.Hours)}
+}
+
 // Tags is what the ledger records of labels that clients send.
 type Tags struct {
 	Keys  []string // of tags, from every source; empty: all but those of metadata
@@ -99,6 +114,7 @@ func (f *file) resolveStores(c *Config, ps *Problems) {
 	c.Redis = f.Redis.resolve(f.dir, ps)
 	c.Prices = f.Prices.resolve(ps)
 	c.Alerts = f.Alerts.resolve(ps)
+	c.Retention = f.Retention.resolve(ps)
 	c.Tags = f.Tags.resolve(ps)
 	c.Cache = f.Cache.resolve(ps)
 	c.Discover = f.Discover.resolve(f.dir, ps)

@@ -23,6 +23,8 @@ type LedgerState struct {
 	Oldest time.Duration
 	Failed int64 // failed writes to the disk
 	Lost   int64 // rows recovered from processes that died
+
+	Deleted, DeletedSums, DroppedPartitions int64 // by this process, because they were old
 }
 
 // KeysState is the state of the key cache.
@@ -89,6 +91,9 @@ func newStoreMetrics() *storeMetrics {
 	add(gauge, "ledger_oldest_seconds", "Age of the oldest row that is not in the store yet.", ledger(func(s *Stores) float64 { return s.Ledger.Oldest.Seconds() }))
 	add(counter, "ledger_write_errors_total", "Rows that could not be written to the disk.", ledger(func(s *Stores) float64 { return float64(s.Ledger.Failed) }))
 	add(counter, "ledger_rows_recovered_total", "Rows that were made for processes that died.", ledger(func(s *Stores) float64 { return float64(s.Ledger.Lost) }))
+	add(counter, "ledger_rows_deleted_total", "Old rows of the ledger that this process has deleted, without those of partitions.", ledger(func(s *Stores) float64 { return float64(s.Ledger.Deleted) }))
+	add(counter, "ledger_sums_deleted_total", "Old sums that this process has deleted.", ledger(func(s *Stores) float64 { return float64(s.Ledger.DeletedSums) }))
+	add(counter, "ledger_partitions_dropped_total", "Old partitions of PostgreSQL that this process has dropped.", ledger(func(s *Stores) float64 { return float64(s.Ledger.DroppedPartitions) }))
 	add(gauge, "keys_known", "Keys of the store that are in memory.", ledger(func(s *Stores) float64 { return float64(s.Keys.Known) }))
 	add(gauge, "keys_age_seconds", "Time since all changes of keys were known.", ledger(func(s *Stores) float64 { return s.Keys.Age.Seconds() }))
 	add(gauge, "quota_lost", "1 while limits are each node's share, because Redis does not respond.", ledger(func(s *Stores) float64 { return truth(s.Quota.Lost) }))

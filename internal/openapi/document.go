@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,11 +53,11 @@ func Document(info Info, token string, operations ...*Operation) ([]byte, error)
 
 // resultContent describes the result by its media types.
 func (op *Operation) resultContent() object {
-	if op.Media == nil {
-		return content("application/json", op.result)
-	}
 	all := object{}
-	for _, mediaType := range op.Media {
+	if op.Media == nil {
+		all = content("application/json", op.result)
+	}
+	for _, mediaType := range slices.Concat(op.Media, op.More) {
 		all[mediaType] = object{}
 	}
 	return all

@@ -12,6 +12,7 @@ type Operation struct {
 	Status  int      // of a successful response
 	MaxBody int64    // bytes
 	Media   []string // types of a result that has no schema; nil: it is JSON with the schema of its Go type
+	More    []string // types that the result may also have, besides JSON
 
 	in, out               reflect.Type
 	params                []param

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
+	"github.com/isogloss-gateway/isogloss/internal/store/detail"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -102,7 +103,7 @@ func insertRows(ctx context.Context, c db.Conn, rows []usage.Row, inserted func(
 		r := &rows[i]
 		in.Rows = append(in.Rows, []any{r.ID, nanos(r.Began), int64(r.Took),
 			r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,
-			r.Node, r.Key, r.Person, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome), r.Fidelity, encodeDetail(r)})
+			r.Node, r.Key, r.Person, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome), r.Fidelity, detail.Encode(r)})
 	}
 	return in.Run(ctx, c)
 }

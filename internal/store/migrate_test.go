@@ -37,7 +37,7 @@ ALTER TABLE requests ADD COLUMN region TEXT NOT NULL DEFAULT 'here';
 ALTER TABLE keys ADD COLUMN note TEXT;
 CREATE TABLE regions (id TEXT NOT NULL PRIMARY KEY);`)
 	add(2, "index", `DROP INDEX CONCURRENTLY IF EXISTS requests_region;
-CREATE INDEX CONCURRENTLY requests_region ON requests (region, began);`)
+CREATE INDEX CONCURRENTLY requests_region ON keys (note);`)
 	return files
 }
 

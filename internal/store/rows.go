@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
+	"github.com/isogloss-gateway/isogloss/internal/store/detail"
 	"github.com/isogloss-gateway/isogloss/internal/store/labels"
+	"github.com/isogloss-gateway/isogloss/internal/store/partition"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -43,6 +45,10 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 	q.Limit = int(clampLimit(q.Limit))
 	err = s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
 		rows = nil
+		if q.ID != "" {
+			rows, err = find(ctx, c, q.ID)
+			return err
+		}
 		parts, err := q.parts(ctx, c)
 		for i := 0; i < len(parts) && err == nil && len(rows) < q.Limit; i++ {
 			parts[i].Limit -= len(rows)
@@ -56,7 +62,7 @@ func (s *Store) Rows(ctx context.Context, q RowQuery) (rows []usage.Row, err err
 // parts returns queries for the parts of time, newest first, in which rows may be: the hours in which the
 // sums have such requests. Queries that an index answers are one part.
 func (q *RowQuery) parts(ctx context.Context, c db.Conn) (parts []RowQuery, err error) {
-	indexed := q.ID+q.Key+q.Account+q.Person+q.User+q.Tag.Key != ""
+	indexed := q.Key+q.Account+q.Person+q.User+q.Tag.Key != ""
 	if indexed || q.Org == "" && q.Model == "" && q.Target == "" && q.MinCost <= 0 && q.MinTook <= 0 {
 		return []RowQuery{*q}, nil
 	}
@@ -113,9 +119,6 @@ func (q *RowQuery) read(ctx context.Context, c db.Conn, rows []usage.Row) ([]usa
 		w.Conditions = append(w.Conditions, "("+began+", "+id+") < ("+w.Arg(nanos(q.Before.Began))+", "+w.Arg(q.Before.ID)+")")
 	}
 	query := `SELECT ` + rowColumns + ` FROM ` + from + w.Text() + ` ORDER BY ` + began + ` DESC, ` + id + ` DESC LIMIT ` + w.Arg(int64(q.Limit))
-	if q.ID != "" {
-		query, w.Args = findRow, []any{q.ID}
-	}
 	err := c.Rows(ctx, func(row db.Scan) error {
 		r, err := scanRow(row)
 		rows = append(rows, r)
@@ -144,13 +147,33 @@ func (q *RowQuery) where(w *db.Where) {
 	w.AddIf(q.MinTook > 0, "took >= ", int64(q.MinTook))
 }
 
-// findRow is the query for the row with an id. It asks the index of each part of 4,096 rows, the newest
+// find returns the row with an id. It searches one partition after the other, because a part does not say
+// which partition it is in.
+func find(ctx context.Context, c db.Conn, id string) (rows []usage.Row, err error) {
+	ranges, err := partition.Ranges(ctx, c)
+	for i := 0; i < len(ranges) && err == nil && len(rows) == 0; i++ {
+		args, within := []any{id}, "TRUE"
+		if len(ranges) > 1 {
+			args, within = append(args, ranges[i].From, ranges[i].To), "began >= $2 AND began < $3"
+		}
+		err = c.Rows(ctx, func(row db.Scan) error {
+			r, err := scanRow(row)
+			rows = append(rows, r)
+			return err
+		}, findRow(within), args...)
+	}
+	return rows, err
+}
+
+// findRow returns the query for the row with an id. It asks the index of each part of 4,096 rows, the newest
 // first: an index by id alone would be written all over, because ids have no order. In SQLite the words CROSS
 // JOIN keep the order of the tables; it would read all requests otherwise.
-const findRow = `WITH RECURSIVE parts(part) AS (
-		SELECT max(n) / 4096 FROM requests
-		UNION ALL SELECT part - 1 FROM parts WHERE part > (SELECT min(n) / 4096 FROM requests))
-	SELECT ` + rowColumns + ` FROM parts CROSS JOIN requests WHERE n / 4096 = part AND id = $1 LIMIT 1`
+func findRow(within string) string {
+	return `WITH RECURSIVE parts(part) AS (
+		SELECT max(n / 4096) FROM requests WHERE ` + within + `
+		UNION ALL SELECT part - 1 FROM parts WHERE part > (SELECT min(n / 4096) FROM requests WHERE ` + within + `))
+	SELECT ` + rowColumns + ` FROM parts CROSS JOIN requests WHERE n / 4096 = part AND id = $1 AND ` + within + ` LIMIT 1`
+}
 
 // rowsFrom returns the tables of a query and the columns of the time and the id. The index of a label
 // has its requests in the order of time, so that a page of them reads no others.
@@ -184,7 +207,7 @@ func scanRow(row db.Scan) (r usage.Row, err error) {
 		&r.Node, &r.Key, &r.Person, &r.Team, &r.Org, &r.Endpoint, &r.Dialect, &r.Model, &r.Target, &r.Outcome, &r.Fidelity, &text)
 	r.Began, r.Took, r.Cost = fromNanos(began), time.Duration(took), money(cost)
 	if err == nil {
-		err = decodeDetail(&r, text)
+		err = detail.Decode(&r, text)
 	}
 	return r, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
+	"github.com/isogloss-gateway/isogloss/internal/store/partition"
 )
 
 //go:embed schema/*.sql
@@ -38,7 +39,8 @@ func Open(_ context.Context, address string, o Options) (*Store, error) {
 	if o.schema == nil {
 		o.schema = ownSchema
 	}
-	d, err := db.Open(address, db.Options{Schema: o.schema, Convert: map[string]func(context.Context, db.Conn) error{"ledger": convertLedger}, Migrate: o.Migrate, Logger: o.Logger, Timeout: o.Timeout})
+	d, err := db.Open(address, db.Options{Schema: o.schema, Convert: map[string]func(context.Context, db.Conn) error{"ledger": convertLedger},
+		Before: map[string]func(context.Context, db.Transaction) error{"partitions": partition.Migrate}, Migrate: o.Migrate, Logger: o.Logger, Timeout: o.Timeout})
 	if err != nil {
 		return nil, err
 	}
@@ -56,4 +58,10 @@ func (s *Store) Ready() error { return s.db.Ready() }
 // times.
 func (s *Store) Read(ctx context.Context, do func(context.Context, db.Conn) error) error {
 	return s.db.Read(ctx, do)
+}
+
+// Write runs a transaction of such a package. do may be called several times; only the effects of the
+// last call stay.
+func (s *Store) Write(ctx context.Context, do func(context.Context, db.Conn) error) error {
+	return s.db.Write(ctx, do)
 }

@@ -1,4 +1,5 @@
-package store
+// Package detail is the part of a row of the ledger that no query selects by.
+package detail
 
 import (
 	"encoding/json"
@@ -39,8 +40,8 @@ type attemptDetail struct {
 	Rates      []int64      `json:"r,omitempty"`
 }
 
-// encodeDetail returns the column of a row.
-func encodeDetail(r *usage.Row) string {
+// Encode returns the column of a row.
+func Encode(r *usage.Row) string {
 	d := detail{Queue: int64(r.Queue), FirstByte: int64(r.FirstByte), FirstToken: int64(r.FirstToken), Agent: r.Agent, Trace: r.Trace, User: r.User, MoreLosses: r.MoreLosses}
 	for _, t := range r.Tags {
 		d.Tags = append(d.Tags, [2]string{t.Key, t.Value})
@@ -51,11 +52,10 @@ func encodeDetail(r *usage.Row) string {
 	if n := len(r.Attempts); n > 0 {
 		d.Attempts = make([]attemptDetail, n)
 	}
-	began := nanos(r.Began)
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		u, p := &a.Usage, &a.Rates
-		d.Attempts[i] = attemptDetail{Target: a.Target, Began: nanos(a.Began) - began, Took: int64(a.Took), Status: a.Status, Fault: a.Fault, Cost: a.Cost, Charged: a.Charged,
+		d.Attempts[i] = attemptDetail{Target: a.Target, Began: after(a.Began, r.Began), Took: int64(a.Took), Status: a.Status, Fault: a.Fault, Cost: a.Cost, Charged: a.Charged,
 			Connect: int64(a.Connect), FirstByte: int64(a.FirstByte), FirstToken: int64(a.FirstToken),
 			Usage: withoutZeros(u.Input, u.CacheRead, u.CacheWrite, u.Output, u.Reasoning),
 			Rates: withoutZeros(int64(p.Input), int64(p.CacheRead), int64(p.CacheWrite), int64(p.Output), int64(p.Reasoning), int64(p.Request))}
@@ -67,6 +67,14 @@ func encodeDetail(r *usage.Row) string {
 	return string(text)
 }
 
+// after returns the nanoseconds between two times, 0 if one is missing.
+func after(t, began time.Time) int64 {
+	if t.Year() < 1970 || began.Year() < 1970 {
+		return 0
+	}
+	return int64(t.Sub(began))
+}
+
 // withoutZeros returns a list without the zeros at its end.
 func withoutZeros(list ...int64) []int64 {
 	for len(list) > 0 && list[len(list)-1] == 0 {
@@ -75,8 +83,8 @@ func withoutZeros(list ...int64) []int64 {
 	return list
 }
 
-// decodeDetail adds the column to a row.
-func decodeDetail(r *usage.Row, text string) error {
+// Decode adds the column to a row.
+func Decode(r *usage.Row, text string) error {
 	var d detail
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return err
