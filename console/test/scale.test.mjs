@@ -116,7 +116,7 @@ describe('a ledger of many requests', { timeout: 1_800_000 }, () => {
       'outcome=failed', 'outcome=lost', 'outcome=failed&model=nothing', 'outcome=cached&key=' + one.key, 'user=user-7', 'user=nothing', 'tag=feature:feature-3', 'tag=feature:nothing', 'outcome=lost&org=org-19&model=model-01',
       'person=person-001@example.com', 'person=nothing', 'fidelity=dropped', 'fidelity=refused', 'status=502', 'status=418', 'min_cost=0.09', 'min_cost=100', 'min_took=20', 'min_took=1000',
     ];
-    const usage = ['', 'group=hour', 'group=day,model', 'group=day,key', 'group=model,key', 'group=org,team', 'group=user', 'group=tag:feature', 'group=day,org', 'org=org-03&group=day,team', 'model=model-07&group=day,key', 'group=day,model,key', 'group=key', 'group=day,tag:feature', 'group=tag:feature,model', 'group=tag:feature,key', 'model=model-07&group=tag:feature', 'model=model-07&group=user', 'group=day,user'];
+    const usage = ['', 'group=hour', 'group=day,model', 'group=day,key', 'group=model,key', 'group=org,team', 'group=user', 'group=tag:feature', 'group=day,org', 'org=org-03&group=day,team', 'model=model-07&group=day,key', 'group=day,model,key', 'group=key', 'group=day,tag:feature', 'group=tag:feature,model', 'model=model-07&group=tag:feature', 'model=model-07&group=user', 'group=day,user'];
     const paths = [
       ...[1, 30].flatMap((days) => filters.map((f) => '/requests?limit=50&from=' + ago(days) + (f && '&' + f))),
       ...[1, 30].flatMap((days) => usage.map((u) => '/usage?from=' + ago(days) + (u && '&' + u))),
@@ -148,6 +148,16 @@ describe('a ledger of many requests', { timeout: 1_800_000 }, () => {
     await last.scrollIntoViewIfNeeded();
     await last.getByRole('heading', { name: 'team-0' }).waitFor();
     await last.getByText(/of \$1,000\.00 in/).first().waitFor();
+    await close(page);
+  });
+
+  test('the page of usage shows the largest sums, and all if they are wanted', async () => {
+    const page = await open({ role: 'owner', path: '/console/usage?range=30d&by=model&then=key' });
+    const sums = page.getByRole('region', { name: 'Sums' });
+    await sums.getByRole('button', { name: /^Show all [\d,]+ sums$/ }).waitFor();
+    assert.equal(await sums.locator('tbody tr').count(), 200);
+    await sums.getByRole('button', { name: /^Show all/ }).click();
+    await page.waitForFunction(() => document.querySelectorAll('tbody tr').length > 1000);
     await close(page);
   });
 

@@ -41,7 +41,7 @@ func TestExport(t *testing.T) {
 	w.fill(2000) // whole pages
 	for as, want := range map[string]int{owner: 2002, billing: 1} {
 		g := w.send(as, "GET", "/api/v1/requests?format=csv", "")
-		records, err := csv.NewReader(strings.NewReader(string(g.body))).ReadAll()
+		records, err := csv.NewReader(strings.NewReader(g.body)).ReadAll()
 		if err != nil || g.status != 200 || len(records) != want+1 || g.header.Get("Content-Type") != "text/csv; charset=utf-8" || g.header.Get("Content-Disposition") != `attachment; filename="requests.csv"` {
 			t.Fatalf("%d %v: %d records, %v", g.status, g.header, len(records), err)
 		}
@@ -52,7 +52,7 @@ func TestExport(t *testing.T) {
 		if len(seen) != want {
 			t.Errorf("%d requests, want %d", len(seen), want)
 		}
-		if as == owner && !strings.Contains(string(g.body), ",'=cmd(),") {
+		if as == owner && !strings.Contains(g.body, ",'=cmd(),") {
 			t.Error("a spreadsheet would run the name of a user")
 		}
 		g = w.send(as, "GET", "/api/v1/requests?format=parquet", "")
@@ -62,11 +62,11 @@ func TestExport(t *testing.T) {
 		}
 	}
 	g := w.send(owner, "GET", "/api/v1/requests?format=csv&user=%3Dcmd()&limit=3&model=none", "")
-	if strings.Count(string(g.body), "\n") != 1 {
+	if strings.Count(g.body, "\n") != 1 {
 		t.Errorf("an empty file: %s", g.body)
 	}
 	g = w.send(owner, "GET", "/api/v1/usage?format=csv&group=org,user", "")
-	if text := string(g.body); strings.Count(text, "\n") != 4 || !strings.Contains(text, "a,,,,,'=cmd(),2000,") || !strings.HasPrefix(text, "start,org,") {
+	if text := g.body; strings.Count(text, "\n") != 4 || !strings.Contains(text, "a,,,,,'=cmd(),2000,") || !strings.HasPrefix(text, "start,org,") {
 		t.Errorf("%d: %s", g.status, text)
 	}
 	g = w.send(owner, "GET", "/api/v1/usage?format=parquet&group=day,org", "")
@@ -89,7 +89,6 @@ type pagedLedger struct {
 	Ledger
 	pages atomic.Int32
 	fails int32
-	hold  chan struct{} // closed: pages are free; nil: they are
 }
 
 func (p *pagedLedger) Rows(ctx context.Context, q store.RowQuery) ([]usage.Row, error) {

@@ -118,7 +118,7 @@ func (c *column) add(v any) {
 			c.addInt(int64(*v))
 		}
 	case string:
-		c.values = binary.LittleEndian.AppendUint32(c.values, uint32(len(v))) //nolint:gosec // texts of a row are short
+		c.values = binary.LittleEndian.AppendUint32(c.values, uint32(len(v)))
 		c.values = append(c.values, v...)
 	case int64:
 		c.addInt(v)
@@ -126,7 +126,7 @@ func (c *column) add(v any) {
 }
 
 func (c *column) addInt(n int64) {
-	c.values = binary.LittleEndian.AppendUint64(c.values, uint64(n)) //nolint:gosec // two's complement
+	c.values = binary.LittleEndian.AppendUint64(c.values, uint64(n))
 }
 
 // levels returns which values are there: runs of equal bits, with their length before them.
@@ -140,11 +140,11 @@ func (c *column) levels() []byte {
 		for n < len(c.present) && c.present[n] == c.present[i] {
 			n++
 		}
-		out = binary.AppendUvarint(out, uint64(n-i)<<1) //nolint:gosec // it is not negative
+		out = binary.AppendUvarint(out, uint64(n-i)<<1)
 		out = append(out, map[bool]byte{true: 1}[c.present[i]])
 		i = n
 	}
-	binary.LittleEndian.PutUint32(out, uint32(len(out)-4)) //nolint:gosec // at most a row group
+	binary.LittleEndian.PutUint32(out, uint32(len(out)-4))
 	return out
 }
 
@@ -225,7 +225,7 @@ func (p *parquetWriter[T]) Close() error {
 	f.text(6, "isogloss")
 	f.end()
 	p.write(f.b)
-	p.write(binary.LittleEndian.AppendUint32(nil, uint32(len(f.b)))) //nolint:gosec // some hundred bytes for each row group
+	p.write(binary.LittleEndian.AppendUint32(nil, uint32(len(f.b))))
 	p.write([]byte(magic))
 	return p.err
 }

@@ -16,7 +16,7 @@ type thrift struct {
 }
 
 func (t *thrift) field(number int, kind byte) {
-	t.b = append(t.b, byte(number-t.at)<<4|kind) //nolint:gosec // the difference is less than 16
+	t.b = append(t.b, byte(number-t.at)<<4|kind)
 	t.at = number
 }
 
@@ -39,10 +39,10 @@ func (t *thrift) yes(field int) { t.field(field, typeTrue) }
 func (t *thrift) list(field int, kind byte, n int) {
 	t.field(field, typeList)
 	if n < 15 {
-		t.b = append(t.b, byte(n)<<4|kind) //nolint:gosec // it is small
+		t.b = append(t.b, byte(n)<<4|kind)
 		return
 	}
-	t.b = binary.AppendUvarint(append(t.b, 0xf0|kind), uint64(n)) //nolint:gosec // it is not negative
+	t.b = binary.AppendUvarint(append(t.b, 0xf0|kind), uint64(n))
 }
 
 // open begins a structure that is an element of a list.

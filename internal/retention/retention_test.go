@@ -206,7 +206,7 @@ func TestBoundary(t *testing.T) {
 		if text := w.log.String(); !strings.Contains(text, "msg=retention requests=720h0m0s hours=0s deleted_rows=3") || strings.Count(text, "\n") != 1 {
 			w.t.Errorf("log: %s", text)
 		}
-		if s := w.Job.Snapshot(); s.Rows != 3 {
+		if s := w.Snapshot(); s.Rows != 3 {
 			w.t.Errorf("%+v", s)
 		}
 		w.policy.Requests = 5 * day // a reload
@@ -239,7 +239,7 @@ func TestPartitions(t *testing.T) {
 	if first, last := parts[0], parts[len(parts)-1]; first.From != w.now.Truncate(day).Add(-7*day).UnixNano() || last.To < w.now.Add(ahead).UnixNano() {
 		t.Errorf("from %v to %v", time.Unix(0, first.From), time.Unix(0, last.To))
 	}
-	if s := w.Job.Snapshot(); s.Partitions != 2*14 {
+	if s := w.Snapshot(); s.Partitions != 2*14 {
 		t.Errorf("%+v", s)
 	}
 	late := w.put(15*day, 300*day) // for partitions that are gone

@@ -74,8 +74,8 @@ func TestDeleteScale(t *testing.T) {
 				return false
 			}
 		}))
-		w.t.Logf("%d rows deleted in %v; portions of %d", w.Job.Snapshot().Rows, took, w.size.rows)
-		if n := w.Job.Snapshot().Rows; n != int64(total) {
+		w.t.Logf("%d rows deleted in %v; portions of %d", w.Snapshot().Rows, took, w.size.rows)
+		if n := w.Snapshot().Rows; n != int64(total) {
 			w.t.Errorf("%d rows were deleted", n)
 		}
 		if p99 > slowest {

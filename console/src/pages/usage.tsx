@@ -1,4 +1,4 @@
-import { useMemo } from 'react';
+import { useMemo, useState } from 'react';
 import type { Schemas } from '../api/client';
 import { useGet, useKeyNames } from '../api/hooks';
 import { setParams, useLocation } from '../router';
@@ -24,6 +24,8 @@ const metrics = {
   tokens: { label: 'tokens', value: (s: Sum) => tokenSum(s.tokens), format: compact },
 };
 type Metric = keyof typeof metrics;
+
+const most = 200; // rows of the table, until all are wanted
 
 const tagKey = /^[a-z0-9_.-]{1,32}$/;
 
@@ -54,6 +56,7 @@ export function UsagePage() {
     // The names of keys come later than the sums.
     [rows, times, names, metric, keyName(rows?.[0]?.key)], // eslint-disable-line
   );
+  const [all, setAll] = useState(false);
   const table = (sums.data?.sums ?? []).toSorted((a, b) => metrics[metric].value(b) - metrics[metric].value(a));
   return (
     <>
@@ -79,7 +82,7 @@ export function UsagePage() {
           <Card title="Sums" calls={[sums.call]} wide actions={table.length > 0 && <Button onClick={() => download(table, by, range.from, range.to)}>Download CSV</Button>}>
             <Show query={sums} what="sums">
               {() => table.length === 0 ? <Empty title="Nothing to sum up"><p>Choose a longer time, or send requests with a client’s key.</p></Empty> : (
-                <Table label="Sums" id={(s, i) => by.map((d) => s[d]).join() + i} rows={table} columns={[
+                <Table label="Sums" id={(s, i) => by.map((d) => s[d]).join() + i} rows={all ? table : table.slice(0, most)} columns={[
                   ...by.map((d, i) => ({ head: titles[d].replace(/^./, (c) => c.toUpperCase()), main: i === 0, cell: (s: Sum) => cell(s, d) })),
                   { head: 'Requests', number: true, cell: (s) => count(s.requests) },
                   { head: 'Errors', number: true, cell: (s) => count(s.errors) },
@@ -91,6 +94,7 @@ export function UsagePage() {
                 ]} />
               )}
             </Show>
+            {!all && table.length > most && <p className="more"><Button onClick={() => setAll(true)}>Show all {count(table.length)} sums</Button></p>}
           </Card>
         </>
       )}
