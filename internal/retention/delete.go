@@ -15,27 +15,32 @@ import (
 )
 
 // sums is a table of sums. Time is its column of time, in units since 1970. Lead is the column before it in
-// an index; empty: time is the first.
+// an index; empty: time is the first. Key is its primary key.
 type sums struct {
 	table, time, lead string
 	unit              time.Duration
+	key               string
 }
 
 // hourly are the tables that retention.hours is about. A new table of sums needs a line here.
 var hourly = []sums{
-	{"hours", "hour", "org", time.Hour},
-	{"model_hours", "hour", "", time.Hour},
-	{"key_days", "day", "", day},
-	{"label_hours", "hour", "label", time.Hour},
-	{"label_values", "day", "org", day},
-	{"label_days", "day", "org", day},
+	{"hours", "hour", "", time.Hour, "hour, org, team, key_id, model, target"},
+	{"model_hours", "hour", "", time.Hour, "hour, org, model, target"},
+	{"days", "day", "", day, "day, org, team, key_id, model, target"},
+	{"model_days", "day", "", day, "day, org, model, target"},
+	{"key_days", "day", "", day, "day, org, team, key_id"},
+	{"label_hours", "hour", "label", time.Hour, "label, hour, org, value, team, key_id, model, target"},
+	{"value_days", "day", "label", day, "label, day, org, value"},
+	{"value_model_days", "day", "label", day, "label, day, org, value, model, target"},
+	{"label_values", "day", "org", day, "org, day, label, value"},
+	{"label_days", "day", "org", day, "org, day"},
 }
 
 // minutes and spent are read by budgets. Minutes go with the rows, because both are only read for the begin
 // of a window.
 var (
-	minutes = sums{"spent_minutes", "minute", "account", time.Minute}
-	spent   = sums{"spent", "hour", "account", time.Hour}
+	minutes = sums{"spent_minutes", "minute", "account", time.Minute, "account, minute"}
+	spent   = sums{"spent", "hour", "account", time.Hour, "account, hour"}
 )
 
 // Portions are as large as a transaction of this time allows: appends to the ledger wait for it.
@@ -174,7 +179,7 @@ func (r *run) deletePart(ctx context.Context, s sums, lead string, before int64)
 		if s == spent {
 			return foldSpent(ctx, c, from, args, limit, lead)
 		}
-		err = c.Rows(ctx, func(db.Scan) error { n++; return nil }, deleteSome(c, s.table, from, limit)+` RETURNING 1`, args...)
+		err = c.Rows(ctx, func(db.Scan) error { n++; return nil }, s.deleteSome(from, limit)+` RETURNING 1`, args...)
 		return n, err
 	})
 }
@@ -187,7 +192,7 @@ func foldSpent(ctx context.Context, c db.Conn, from string, args []any, limit in
 		err := row(&a, &b, &d)
 		n, requests, unknown, cost = n+1, requests+a, unknown+b, cost+d
 		return err
-	}, deleteSome(c, spent.table, from, limit)+` RETURNING requests, unknown, cost`, args...)
+	}, spent.deleteSome(from, limit)+` RETURNING requests, unknown, cost`, args...)
 	if err != nil || n == 0 {
 		return n, err
 	}
@@ -195,10 +200,9 @@ func foldSpent(ctx context.Context, c db.Conn, from string, args []any, limit in
 		requests = spent.requests + excluded.requests, unknown = spent.unknown + excluded.unknown, cost = spent.cost + excluded.cost`, account, requests, unknown, cost)
 }
 
-// deleteSome returns a statement that deletes some rows of a table that is not divided.
-func deleteSome(c db.Conn, table, from string, limit int64) string {
-	place := c.Place()
-	return `DELETE FROM ` + table + ` WHERE ` + place + ` IN (SELECT ` + place + from + ` LIMIT ` + strconv.FormatInt(limit, 10) + `)`
+// deleteSome returns a statement that deletes some rows.
+func (s sums) deleteSome(from string, limit int64) string {
+	return `DELETE FROM ` + s.table + ` WHERE (` + s.key + `) IN (SELECT ` + s.key + from + ` LIMIT ` + strconv.FormatInt(limit, 10) + `)`
 }
 
 // longestWindow returns the longest window of a budget. A budget without one is counted by spent.

@@ -299,7 +299,7 @@ func TestHours(t *testing.T) {
 			from := s.table
 			if s == spent {
 				from += " WHERE account = 'org:default' AND hour > 0"
-			} else if s.table == "label_hours" || s.table == "label_values" {
+			} else if s.lead == "label" || s.table == "label_values" {
 				from += " WHERE label = 'user'" + map[string]string{"label_values": " AND value <> ''"}[s.table]
 			}
 			if n := w.count(from); n != 3 {

@@ -70,14 +70,6 @@ func (c Conn) Fenced() string { return c.kind.fenced }
 // Partitions reports whether the database divides tables into partitions.
 func (c Conn) Partitions() bool { return c.kind.lock != "" }
 
-// Place returns the column with the place of a row in a table that is not divided.
-func (c Conn) Place() string {
-	if c.Partitions() {
-		return "ctid"
-	}
-	return "rowid"
-}
-
 // Lock locks out transactions that lock one of the texts of a JSON array, until the end of this one.
 func (c Conn) Lock(ctx context.Context, list string) error {
 	if c.kind.lock == "" {
