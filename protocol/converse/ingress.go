@@ -30,6 +30,7 @@ func Dialect() *protocol.Dialect {
 		Parameters: map[string][]string{"sampling.temperature": {"inferenceConfig.temperature"}, "sampling.top_p": {"inferenceConfig.topP"},
 			"output.max_tokens": {"inferenceConfig.maxTokens"}, "reasoning": {"additionalModelRequestFields.thinking", "outputConfig.effort"}},
 		ParameterContext: []string{"toolConfig", "messages"},
+		Maker:            maker,
 		SealMarks:        []string{`"signature"`, `"redactedContent"`},
 		Finishes:         []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
 		Overflow:         tooLong,
