@@ -2,24 +2,25 @@ package conform
 
 // errorKind describes how each vendor reports one kind of error.
 type errorKind struct {
-	openAI, anthropic, gemini int // HTTP status
-	typ, code                 string
-	anthropicType             string
-	geminiStatus              string
+	openAI, anthropic, gemini, converse int // HTTP status
+	typ, code                           string
+	anthropicType                       string
+	geminiStatus                        string
+	exception                           string // of Bedrock
 }
 
 func errorKinds() map[string]errorKind {
 	return map[string]errorKind{
-		"invalid":    {400, 400, 400, "invalid_request_error", "", "invalid_request_error", "INVALID_ARGUMENT"},
-		"context":    {400, 400, 400, "invalid_request_error", "context_length_exceeded", "invalid_request_error", "INVALID_ARGUMENT"},
-		"auth":       {401, 401, 401, "invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED"},
-		"permission": {403, 403, 403, "permission_error", "", "permission_error", "PERMISSION_DENIED"},
-		"not_found":  {404, 404, 404, "invalid_request_error", "", "not_found_error", "NOT_FOUND"},
-		"too_large":  {413, 413, 413, "invalid_request_error", "", "request_too_large", "INVALID_ARGUMENT"},
-		"rate_limit": {429, 429, 429, "rate_limit_error", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"},
-		"server":     {500, 500, 500, "server_error", "", "api_error", "INTERNAL"},
-		"overloaded": {503, 529, 503, "server_error", "server_is_overloaded", "overloaded_error", "UNAVAILABLE"},
-		"timeout":    {504, 504, 504, "server_error", "timeout", "timeout_error", "DEADLINE_EXCEEDED"},
+		"invalid":    {400, 400, 400, 400, "invalid_request_error", "", "invalid_request_error", "INVALID_ARGUMENT", "ValidationException"},
+		"context":    {400, 400, 400, 400, "invalid_request_error", "context_length_exceeded", "invalid_request_error", "INVALID_ARGUMENT", "ValidationException"},
+		"auth":       {401, 401, 401, 403, "invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED", "UnrecognizedClientException"},
+		"permission": {403, 403, 403, 403, "permission_error", "", "permission_error", "PERMISSION_DENIED", "AccessDeniedException"},
+		"not_found":  {404, 404, 404, 404, "invalid_request_error", "", "not_found_error", "NOT_FOUND", "ResourceNotFoundException"},
+		"too_large":  {413, 413, 413, 413, "invalid_request_error", "", "request_too_large", "INVALID_ARGUMENT", "RequestEntityTooLargeException"},
+		"rate_limit": {429, 429, 429, 429, "rate_limit_error", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "ThrottlingException"},
+		"server":     {500, 500, 500, 500, "server_error", "", "api_error", "INTERNAL", "InternalServerException"},
+		"overloaded": {503, 529, 503, 503, "server_error", "server_is_overloaded", "overloaded_error", "UNAVAILABLE", "ServiceUnavailableException"},
+		"timeout":    {504, 504, 504, 408, "server_error", "timeout", "timeout_error", "DEADLINE_EXCEEDED", "ModelTimeoutException"},
 	}
 }
 
@@ -34,6 +35,8 @@ func (f APIError) status(d Dialect) int {
 		return k.anthropic
 	case Gemini:
 		return k.gemini
+	case Converse:
+		return k.converse
 	default:
 		return k.openAI
 	}

@@ -267,7 +267,7 @@ func (c *Case) setting(verb, rest string) error {
 
 // runs reports whether the case applies to a cell.
 func (c *Case) runs(cell Cell) bool {
-	if !c.cells.has(cell) || cell.Stream && !c.stream || !cell.Stream && !c.whole {
+	if !c.cells.has(cell) || !c.frame.suits(cell.Upstream) || cell.Stream && !c.stream || !cell.Stream && !c.whole {
 		return false
 	}
 	for _, r := range c.rounds {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -63,11 +64,16 @@ type exchange struct {
 
 func (t Target) url(c Cell, cs *Case) string {
 	path := cmp.Or(cs.record.path, t.Paths[c.Client], c.Client.DefaultPath())
-	verb := "generateContent"
-	if c.Stream {
+	model, verb := t.model(c, cs), "generateContent"
+	switch {
+	case c.Client == Converse && c.Stream:
+		model, verb = url.PathEscape(model), converseStream
+	case c.Client == Converse:
+		model, verb = url.PathEscape(model), converseVerb
+	case c.Stream:
 		verb = "streamGenerateContent?alt=sse"
 	}
-	path = strings.NewReplacer("{model}", t.model(c, cs), "{verb}", verb).Replace(path)
+	path = strings.NewReplacer("{model}", model, "{verb}", verb).Replace(path)
 	return strings.TrimSuffix(t.BaseURL, "/") + path
 }
 

@@ -72,7 +72,7 @@ func compareTools(d *diffs, want Request, got receivedRequest, c Cell) {
 	for i := range min(len(want.Tools), len(got.Tools)) {
 		w, g := want.Tools[i], got.Tools[i]
 		legal := map[Dialect]bool{Chat: toolName.MatchString(w.Name), Responses: toolName.MatchString(w.Name),
-			Anthropic: anthropicToolName.MatchString(w.Name), Gemini: geminiToolName.MatchString(w.Name)}[c.Upstream]
+			Anthropic: anthropicToolName.MatchString(w.Name), Gemini: geminiToolName.MatchString(w.Name), Converse: converseToolName.MatchString(w.Name)}[c.Upstream]
 		d.addIf(w.Name != g.Name && legal || w.About != g.About, "tools", "tool %d is %s %q, want %s %q", i+1, g.Name, g.About, w.Name, w.About)
 		if w.Schema != "" && (g.Schema != "" || !hasNoProperties(w.Schema)) {
 			if at := missingInSchema(w.Schema, g.Schema); at != "" {
@@ -227,7 +227,7 @@ func compareResults(d *diffs, want, got []atom, c Cell) {
 }
 
 func compareResult(d *diffs, want, got Piece, all []atom, c Cell) {
-	flagged := c.Upstream == Anthropic || c.Upstream == Gemini
+	flagged := c.Upstream == Anthropic || c.Upstream == Gemini || c.Upstream == Converse
 	switch {
 	case want.Failed && !flagged:
 		if !strings.Contains(got.Text, want.Text) && !strings.Contains(got.Text, lines(want)) {

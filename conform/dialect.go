@@ -7,30 +7,31 @@ import (
 	"strings"
 )
 
-// Dialect is one of the four wire formats.
+// Dialect is one of the wire formats.
 type Dialect string
 
-// The four dialects.
+// The dialects.
 const (
 	Chat      Dialect = "chat"
 	Responses Dialect = "responses"
 	Anthropic Dialect = "anthropic"
 	Gemini    Dialect = "gemini"
+	Converse  Dialect = "converse"
 )
 
-// Dialects lists the four dialects in the order in which tables show them.
-func Dialects() []Dialect { return []Dialect{Chat, Responses, Anthropic, Gemini} }
+// Dialects lists the dialects in the order in which tables show them.
+func Dialects() []Dialect { return []Dialect{Chat, Responses, Anthropic, Gemini, Converse} }
 
 // ParseDialect reads the name of a dialect.
 func ParseDialect(s string) (Dialect, error) {
 	if d := Dialect(s); slices.Contains(Dialects(), d) {
 		return d, nil
 	}
-	return "", fmt.Errorf("there is no dialect %q; write chat, responses, anthropic or gemini", s)
+	return "", fmt.Errorf("there is no dialect %q; write chat, responses, anthropic, gemini or converse", s)
 }
 
 // DefaultPath returns the path that the vendor's SDK uses, with {model} for the model and
-// {verb} for Gemini's verb.
+// {verb} for the verb of Gemini and Converse.
 func (d Dialect) DefaultPath() string {
 	switch d {
 	case Chat:
@@ -39,6 +40,8 @@ func (d Dialect) DefaultPath() string {
 		return "/v1/responses"
 	case Anthropic:
 		return "/v1/messages"
+	case Converse:
+		return "/model/{model}/{verb}"
 	default:
 		return "/v1beta/models/{model}:{verb}"
 	}
@@ -55,6 +58,8 @@ func dialectAt(path string) Dialect {
 		return Anthropic
 	case strings.Contains(path, "enerateContent"):
 		return Gemini
+	case strings.HasPrefix(path, "/model/") && (strings.HasSuffix(path, "/"+converseVerb) || strings.HasSuffix(path, "/"+converseStream)):
+		return Converse
 	}
 	return ""
 }
@@ -89,6 +94,8 @@ func codecOf(d Dialect) codec {
 		return responses{limits{noStop: true, noFailed: true, noMatch: true, noCache: true, noTopK: true, noSeed: true, noChoices: true}}
 	case Anthropic:
 		return anthropic{limits{noRefusal: true, noFormatName: true, defaultMax: "1024", noDeveloper: true, noSeed: true, noChoices: true}}
+	case Converse:
+		return converse{limits{noRefusal: true, noSerial: true, noMidSystem: true, noDeveloper: true, noTopK: true, noSeed: true, noChoices: true, noUser: true, noMatched: true, noThinkTokens: true, noNone: true}}
 	default:
 		return gemini{limits{noRefusal: true, noFormatName: true, noSerial: true, noMidSystem: true, sealsAfter: true, noMatch: true, noCacheMade: true, noDeveloper: true, noCache: true, noUser: true}}
 	}

@@ -71,6 +71,8 @@ func callID(d Dialect, number int) string {
 		return fmt.Sprintf("toolu_01Cn%dKq7XvT", number)
 	case Gemini:
 		return ""
+	case Converse:
+		return fmt.Sprintf("tooluse_Cn%dKq7XvTb2", number)
 	default:
 		return fmt.Sprintf("call_Cn%dKq7XvTb2", number)
 	}

@@ -27,6 +27,8 @@ type framing struct {
 	names []string
 	cut   int   // bytes per write; 0 for one event per write, -1 for a single write
 	cuts  []int // bytes of each write in turn, instead of cut
+
+	dialect Dialect // of the stream
 }
 
 func (f framing) has(name string) bool { return slices.Contains(f.names, name) }
@@ -35,6 +37,10 @@ func (f framing) has(name string) bool { return slices.Contains(f.names, name) }
 func (f framing) chunks(events []event) [][]byte {
 	var blocks [][]byte
 	for i, e := range events {
+		if f.dialect == Converse {
+			blocks = append(blocks, appendFrame(nil, e))
+			continue
+		}
 		done := e.data == "[DONE]"
 		if done && f.has("no-done") {
 			continue
@@ -129,6 +135,29 @@ func zipped(b []byte) []byte {
 	_, _ = w.Write(b) // a buffer takes everything
 	_ = w.Close()
 	return out.Bytes()
+}
+
+// suits reports whether a dialect's streams can be written in this way.
+func (f framing) suits(d Dialect) bool {
+	return d != Converse || !slices.ContainsFunc(f.names, func(name string) bool {
+		return name != "gzip" && name != "linger" && name != "json-instead"
+	})
+}
+
+// media returns the media type of a dialect's streams.
+func (d Dialect) media() string {
+	if d == Converse {
+		return eventStream
+	}
+	return "text/event-stream"
+}
+
+// readEvents reads the stream of a dialect.
+func (d Dialect) readEvents(body []byte) (events []event, rest string) {
+	if d == Converse {
+		return readFrames(body)
+	}
+	return readEvents(body)
 }
 
 // readEvents reads a stream as browsers and strict SDKs do. It returns the data of an

@@ -51,7 +51,7 @@ func (g *ideal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.fail(w, client, f)
 		return
 	}
-	g.answer(w, client, up, h, answer, err)
+	g.answer(w, in, out, h, answer, err)
 }
 
 func (g *ideal) url(out Dialect, stream bool) string {
@@ -66,10 +66,11 @@ func (g *ideal) fail(w http.ResponseWriter, client codec, f APIError) {
 	whole(w, status, "application/json", body)
 }
 
-func (g *ideal) answer(w http.ResponseWriter, client, up codec, h receivedRequest, body []byte, broken error) {
+func (g *ideal) answer(w http.ResponseWriter, in, out Dialect, h receivedRequest, body []byte, broken error) {
+	client, up := codecOf(in), codecOf(out)
 	var s receivedResponse
 	if h.stream {
-		events, _ := readEvents(body)
+		events, _ := out.readEvents(body)
 		s = up.readStream(events)
 	} else {
 		s = up.readBody(body)
@@ -89,11 +90,11 @@ func (g *ideal) answer(w http.ResponseWriter, client, up codec, h receivedReques
 	}
 	switch {
 	case s.Err != nil && h.stream:
-		stream(w, framing{}.chunks(client.writeStreamError(*s.Err, r)))
+		stream(w, in, framing{dialect: in}.chunks(client.writeStreamError(*s.Err, r)))
 	case s.Err != nil:
 		g.fail(w, client, *s.Err)
 	case h.stream:
-		stream(w, framing{}.chunks(client.writeStream(r)))
+		stream(w, in, framing{dialect: in}.chunks(client.writeStream(r)))
 	default:
 		whole(w, http.StatusOK, "application/json", client.writeBody(r))
 	}
@@ -136,7 +137,7 @@ func foreign(a Request, out Dialect) Request {
 			}
 			if p.Kind == kindResult {
 				p.Name = names[p.ID]
-				if p.Failed && out != Anthropic && out != Gemini {
+				if p.Failed && out != Anthropic && out != Gemini && out != Converse {
 					p.Text = "error: " + p.Text
 				}
 			}

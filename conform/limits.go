@@ -26,6 +26,7 @@ type limits struct {
 	noSeed         bool // nor penalties
 	noChoices      bool // a request has one response
 	noUser         bool // there is no id of the end user
+	noNone         bool // calls cannot be forbidden while there are tools
 
 	// Responses:
 
@@ -33,6 +34,9 @@ type limits struct {
 	sealsAfter  bool // the signature of reasoning is on the piece after it
 	noMatch     bool // a stop sequence cannot be told from the end
 	noCacheMade bool // tokens written to the cache are not counted
+
+	noMatched     bool // which stop sequence was hit is not told
+	noThinkTokens bool // reasoning is not counted on its own
 }
 
 // fitRequest returns the request without what the dialect cannot express.
@@ -47,6 +51,9 @@ func (l limits) fitRequest(r Request) Request {
 		r.Stop = nil
 	}
 	r.Serial = r.Serial && !l.noSerial
+	if l.noNone && r.Choice == "none" {
+		r.Choice = ""
+	}
 	l.fitSampling(&r)
 	if l.noCache {
 		r.Tools = slices.Clone(r.Tools)
@@ -122,9 +129,17 @@ func (l limits) fitResponse(r Response) Response {
 	if l.noMatch && r.Stop == "sequence" {
 		r.Stop, r.Match = "end", ""
 	}
-	if l.noCacheMade && r.Usage != nil {
+	if l.noMatched {
+		r.Match = ""
+	}
+	if r.Usage != nil && (l.noCacheMade || l.noThinkTokens) {
 		u := *r.Usage
-		u.Written = 0
+		if l.noCacheMade {
+			u.Written = 0
+		}
+		if l.noThinkTokens {
+			u.Think = 0
+		}
 		r.Usage = &u
 	}
 	return r

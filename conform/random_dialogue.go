@@ -380,7 +380,7 @@ func (d dialogue) clientOf(c Dialect) dialogue {
 		s.Choice = ""
 	}
 	if f := s.Format; f != nil {
-		f.Strict = f.Strict && isClosed(f.Schema) || c == Anthropic
+		f.Strict = f.Strict && isClosed(f.Schema) || c == Anthropic || c == Converse
 		if c == Anthropic && !isShut(f.Schema) {
 			s.Format = nil
 		}
@@ -394,6 +394,8 @@ func (d dialogue) clientOf(c Dialect) dialogue {
 	switch c {
 	case Anthropic:
 		d.messagesOnly()
+	case Converse:
+		d.converseOnly()
 	case Chat:
 		s.User = s.User[:min(len(s.User), 64)]
 		d.eachPiece(func(p *Piece) { p.ID = p.ID[:min(len(p.ID), 40)] })
@@ -427,6 +429,30 @@ func (d *dialogue) messagesOnly() {
 	d.systemFirst()
 }
 
+// converseOnly removes what Converse rejects.
+func (d *dialogue) converseOnly() {
+	s := &d.settings
+	if t, err := strconv.ParseFloat(s.Temperature, 64); err == nil && t > 1 {
+		s.Temperature = "1"
+	}
+	if s.Choice == "none" {
+		s.Choice = ""
+	}
+	s.Stop = slices.DeleteFunc(s.Stop, func(x string) bool { return strings.TrimSpace(x) == "" })
+	d.eachPiece(func(p *Piece) { p.ID = p.ID[:min(len(p.ID), 64)] })
+	d.keepPieces(func(_ string, p *Piece) bool {
+		return (p.Kind != kindText || strings.TrimSpace(p.Text) != "") && (p.Kind != kindImage && p.Kind != kindDocument || p.Image.Type != "")
+	})
+	for i := range d.rounds {
+		for j, t := range d.rounds[i].turns {
+			if len(ofKind(t.Pieces, kindDocument)) > 0 && len(ofKind(t.Pieces, kindText)) == 0 {
+				d.rounds[i].turns[j].Pieces = append(slices.Clone(t.Pieces), Piece{Kind: kindText, Text: "Look."})
+			}
+		}
+	}
+	d.systemFirst()
+}
+
 // systemFirst makes system text in the conversation text of the user.
 func (d *dialogue) systemFirst() {
 	for i := range d.rounds {
@@ -441,10 +467,10 @@ func (d *dialogue) systemFirst() {
 }
 
 func validName(d Dialect, name string) string {
-	if d == Chat || d == Responses || d == Anthropic {
+	if d == Chat || d == Responses || d == Anthropic || d == Converse {
 		name = strings.NewReplacer(".", "_", ":", "_").Replace(name)
 	}
-	if d == Chat || d == Responses {
+	if d == Chat || d == Responses || d == Converse {
 		name = name[:min(len(name), 64)]
 	}
 	if d == Gemini && name[0] >= '0' && name[0] <= '9' {

@@ -126,7 +126,7 @@ func compareFlow(d *diffs, want, got Request, c Cell) {
 		d.add("system", "system text is %q, want %q", have, system)
 	}
 	turns := want.Turns[len(system):]
-	if c.Upstream == Anthropic {
+	if c.Upstream == Anthropic || c.Upstream == Converse {
 		var blank int
 		if c.Client == Gemini {
 			turns = usersJoined(turns)
@@ -206,6 +206,8 @@ type token struct{ role, kind, body string }
 const (
 	systemOpen  = "<system>"
 	systemClose = "</system>"
+
+	besideDocument = "(See the document.)" // Converse demands a text
 )
 
 // flow returns the conversation as tokens. Adjacent texts of a role are one. Results are
@@ -252,6 +254,9 @@ func flow(turns, want []Turn) []token {
 				if len(moved) > 0 && (strings.HasPrefix(p.Text, "Attachment(s) of ") || strings.HasPrefix(p.Text, "from the call of ")) {
 					continue
 				}
+				if p.Text == besideDocument {
+					continue
+				}
 				if isFolded(t.Role, p.Text) {
 					x.role, x.body = "system", strings.TrimSuffix(strings.TrimPrefix(p.Text, systemOpen), systemClose)
 				}
@@ -276,7 +281,8 @@ func compareMarks(d *diffs, want, got Request, c Cell) {
 		return n
 	}
 	marked := func(p Piece) bool { return p.Cache }
-	if w, g := count(want, marked), count(got, marked); c.Upstream == Anthropic && w != g || c.Upstream != Anthropic && w > 0 {
+	marks := c.Upstream == Anthropic || c.Upstream == Converse
+	if w, g := count(want, marked), count(got, marked); marks && w != g || !marks && w > 0 {
 		d.add("cache", "%d cache marks, want %d", g, w)
 	}
 	named := func(p Piece) bool { return p.Kind == kindDocument && p.Name != "" }

@@ -89,8 +89,8 @@ func (y *player) respond(p *caseRun, rd *round, w http.ResponseWriter, r *upstre
 	reply.options, reply.model = r.parsed.options, r.parsed.model
 	if r.parsed.stream {
 		events := v.writeStream(reply)
-		r.reply = bytes.Join(framing{}.chunks(events), nil)
-		p.cs.send(w, events)
+		r.reply = bytes.Join(framing{dialect: r.dialect}.chunks(events), nil)
+		p.cs.send(w, r.dialect, events)
 		return
 	}
 	r.reply = v.writeBody(reply)
@@ -360,7 +360,7 @@ func (y *player) repeat(ctx context.Context, p *caseRun, rd *round, body []byte,
 
 // checkPrefix checks that the turns of a request begin with those of the one before.
 func checkPrefix(found *findings, d Dialect, before, after []byte) {
-	member := map[Dialect]string{Chat: "messages", Anthropic: "messages", Responses: "input", Gemini: "contents"}[d]
+	member := map[Dialect]string{Chat: "messages", Anthropic: "messages", Responses: "input", Gemini: "contents", Converse: "messages"}[d]
 	var a, b map[string]json.RawMessage
 	var x, y []json.RawMessage
 	if json.Unmarshal(before, &a) != nil || json.Unmarshal(after, &b) != nil || json.Unmarshal(a[member], &x) != nil || json.Unmarshal(b[member], &y) != nil {
@@ -376,7 +376,7 @@ func checkPrefix(found *findings, d Dialect, before, after []byte) {
 			return
 		}
 	}
-	for _, name := range []string{"system", "instructions", "systemInstruction", "tools"} {
+	for _, name := range []string{"system", "instructions", "systemInstruction", "tools", "toolConfig"} {
 		if !bytes.Equal(a[name], b[name]) {
 			found.add(oraclePrefix, name, "%s was %.200s and is %.200s", name, a[name], b[name])
 		}

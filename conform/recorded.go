@@ -318,7 +318,7 @@ func (c *Case) respondRecorded(exts map[string]string, w http.ResponseWriter) {
 	case exts["http"] != "":
 		rawHTTP(w, exts["http"])
 	case exts["bytes"] != "":
-		stream(w, [][]byte{[]byte(exts["bytes"])})
+		stream(w, Chat, [][]byte{[]byte(exts["bytes"])})
 	default:
 		whole(w, http.StatusOK, "application/json", []byte(strings.TrimSpace(exts["json"])))
 	}

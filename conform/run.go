@@ -201,7 +201,7 @@ func (p *caseRun) checkResponse(rd *round, want Response) []string {
 	if x.status >= 400 && x.status < 500 && p.mayRefuse(x) {
 		return p.checkRefusal(x)
 	}
-	if want.breaks != "" && (x.status >= 500 || x.broken != nil && !p.cell.Stream) {
+	if want.breaks != "" && (x.status >= 500 || p.cell.badGateway(x.status) || x.broken != nil && !p.cell.Stream) {
 		return p.checkBroken(x)
 	}
 	if x.broken != nil && want.breaks == "" {
@@ -236,9 +236,9 @@ func (p *caseRun) read(x *exchange, want Response) (receivedResponse, []string) 
 	var bad problemList
 	kind := strings.ToLower(x.header.Get("Content-Type"))
 	if p.cell.Stream {
-		events, rest := readEvents(x.body)
+		events, rest := p.cell.Client.readEvents(x.body)
 		bad.addIf(rest != "" && want.breaks == "", "the stream ends inside an event: %.80q", rest)
-		bad.addIf(!strings.HasPrefix(kind, "text/event-stream"), "a stream of type %q", kind)
+		bad.addIf(!strings.HasPrefix(kind, p.cell.Client.media()), "a stream of type %q", kind)
 		s = v.readStream(events)
 	} else {
 		bad.addIf(!strings.HasPrefix(kind, "application/json"), "an answer of type %q", kind)

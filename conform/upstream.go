@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Upstream is a server that responds in all four dialects, as the current case defines.
+// Upstream is a server that responds in all dialects, as the current case defines.
 type Upstream struct {
 	server   *http.Server
 	listener net.Listener
@@ -143,13 +143,13 @@ func (c *Case) respond(rd *round, w http.ResponseWriter, r *upstreamRequest) {
 		}
 		whole(w, status, "application/json", body)
 	case reply.breaks == "error" && r.parsed.stream:
-		c.send(w, v.writeStreamError(*reply.Err, reply))
+		c.send(w, r.dialect, v.writeStreamError(*reply.Err, reply))
 	case reply.breaks == "error":
 		_, body := v.writeError(*reply.Err)
 		whole(w, http.StatusOK, "application/json", body)
 	case r.parsed.stream && !c.frame.has("json-instead") || c.frame.has("sse-instead"):
 		reply.options.usage = reply.options.usage || !r.parsed.stream
-		c.sendReply(w, v, reply)
+		c.sendReply(w, r.dialect, reply)
 	case reply.breaks != "":
 		body := v.writeBody(reply)
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -186,7 +186,7 @@ func wait(r *upstreamRequest, most time.Duration) (gone bool) {
 func (c *Case) hold(w http.ResponseWriter, v codec, reply Response, r *upstreamRequest, h *holding) {
 	if len(reply.Pieces) > 0 {
 		full := v.writeStreamError(APIError{Kind: "server", Message: "-"}, reply)
-		c.send(w, full[:len(full)-1])
+		c.send(w, r.dialect, full[:len(full)-1])
 	}
 	close(h.begun)
 	if wait(r, holdTime) {
@@ -197,29 +197,36 @@ func (c *Case) hold(w http.ResponseWriter, v codec, reply Response, r *upstreamR
 // holding signals when a client may disconnect, and that the upstream has noticed.
 type holding struct{ begun, left chan struct{} }
 
-func (c *Case) sendReply(w http.ResponseWriter, v codec, reply Response) {
+func (c *Case) sendReply(w http.ResponseWriter, d Dialect, reply Response) {
+	v := codecOf(d)
 	events := v.writeStream(reply)
 	if reply.breaks == "" {
-		c.send(w, events)
+		c.send(w, d, events)
 		return
 	}
 	// The last event could mark the end of the response.
 	full := v.writeStreamError(APIError{Kind: "server", Message: "-"}, reply)
-	c.send(w, full[:len(full)-1])
+	c.send(w, d, full[:len(full)-1])
 	if reply.breaks == "reset" {
 		panic(http.ErrAbortHandler)
 	}
 }
 
-func (c *Case) send(w http.ResponseWriter, events []event) {
+func (c *Case) send(w http.ResponseWriter, d Dialect, events []event) {
 	if c.frame.has("gzip") {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
-	stream(w, c.frame.chunks(events))
+	frame := c.frame
+	frame.dialect = d
+	stream(w, d, frame.chunks(events))
 }
 
-func stream(w http.ResponseWriter, chunks [][]byte) {
-	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+func stream(w http.ResponseWriter, d Dialect, chunks [][]byte) {
+	media := d.media()
+	if d != Converse {
+		media += "; charset=utf-8"
+	}
+	w.Header().Set("Content-Type", media)
 	flush := http.NewResponseController(w)
 	for _, b := range chunks {
 		if _, err := w.Write(b); err != nil {
@@ -242,18 +249,18 @@ func (c *Case) respondRaw(exts map[string]string, w http.ResponseWriter, r *upst
 	case exts["http"] != "":
 		rawHTTP(w, exts["http"])
 	case r.parsed.stream && exts["bytes"] != "":
-		stream(w, [][]byte{[]byte(exts["bytes"])})
+		stream(w, r.dialect, [][]byte{[]byte(exts["bytes"])})
 	case r.parsed.stream && exts["sse"] != "":
 		events, rest := readEvents([]byte(exts["sse"]))
 		if rest != "" {
 			events = append(events, event{lastName(exts["sse"]), rest})
 		}
-		c.send(w, events)
+		c.send(w, r.dialect, events)
 	case exts["json"] != "":
 		whole(w, http.StatusOK, "application/json", []byte(strings.TrimSpace(exts["json"])))
 	default:
 		events, _ := readEvents([]byte(exts["sse"] + "\n\n"))
-		c.send(w, events)
+		c.send(w, r.dialect, events)
 	}
 }
 

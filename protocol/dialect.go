@@ -76,6 +76,10 @@ type Dialect struct {
 	// SealMarks are the quoted names of members that hold sealed reasoning, or refer to it.
 	SealMarks []string
 
+	// Maker returns the protocol whose seals a model makes and reads, by its id, if the
+	// dialect serves models of several makers. Empty, or nil: the dialect's own.
+	Maker func(model string) Name
+
 	// Unsigned reports whether the vendor rejects a request because the model requires signatures that
 	// another vendor's model has not made. Such a request is translated, which adds the documented
 	// stand-in. nil: never.

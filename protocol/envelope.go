@@ -31,6 +31,10 @@ type Envelope struct {
 	// that its values belong to. Nil: Dialect.Read reads the cloud's form.
 	Open func(at Location, body []byte) ([]byte, http.Header, *llm.Error)
 
+	// Other describes requests of another dialect that the cloud takes at the paths of this
+	// one's token counts. They are not opened. Nil: there are none.
+	Other *OtherBody
+
 	// Seal returns the body of a response in the cloud's form: of an error response, and of
 	// a token count. Nil: they have the dialect's form.
 	Seal func(status int, body []byte) []byte

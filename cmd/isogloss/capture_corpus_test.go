@@ -104,6 +104,9 @@ func TestCapturedCorpusHolds(t *testing.T) {
 	defer stop()
 	target := conform.Target{BaseURL: base, Key: "sk-conform-client-key", AnyModel: true, Models: map[conform.Dialect]string{}}
 	for _, d := range conform.Dialects() {
+		if d == conform.Converse {
+			continue // its frames are not recorded
+		}
 		target.Models[d] = "on-" + string(d)
 	}
 	runner := &conform.Runner{Target: target, Upstream: upstream}
@@ -114,6 +117,9 @@ func TestCapturedCorpusHolds(t *testing.T) {
 	n := 0
 	for _, c := range cases {
 		for _, cell := range runner.Cells(c) {
+			if cell.Client == conform.Converse {
+				continue
+			}
 			if n++; !all && c.Group() != "situations" && n%9 != 0 {
 				continue
 			}

@@ -299,15 +299,18 @@ providers:
   responses: { protocol: openai-responses, base_url: "%[1]s/v1", api_key: sk-conform-upstream }
   anthropic: { protocol: anthropic, base_url: "%[1]s", api_key: sk-conform-upstream }
   gemini: { protocol: gemini, base_url: "%[1]s", api_key: sk-conform-upstream }
+  converse: { protocol: converse, base_url: "%[1]s", api_key: sk-conform-upstream }
 models:
   on-chat: { targets: [chat/up] }
   on-responses: { targets: [responses/up] }
   on-anthropic: { targets: [anthropic/up] }
   on-gemini: { targets: [gemini/up] }
+  on-converse: { targets: [converse/up] }
   "on-chat/*": { targets: ["chat/*"] }
   "on-responses/*": { targets: ["responses/*"] }
   "on-anthropic/*": { targets: ["anthropic/*"] }
   "on-gemini/*": { targets: ["gemini/*"] }
+  "on-converse/*": { targets: ["converse/*"] }
 `
 
 // self is an app.Process that is never replaced and reports its address.

@@ -32,7 +32,7 @@ func TestConformDirect(t *testing.T) {
 	if !regexp.MustCompile(`\n[1-9]\d* passed, 0 failed\n$`).MatchString(out) {
 		t.Errorf("the last line is not the sum:\n%s", out)
 	}
-	if !strings.Contains(out, "ok   situations/plain-text 8/8  Plain text") {
+	if !strings.Contains(out, "ok   situations/plain-text 10/10  Plain text") {
 		t.Errorf("the progress does not name the cases:\n%s", out)
 	}
 }
@@ -61,7 +61,7 @@ func TestConformRandom(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if !strings.Contains(out, "seed 3: 5 dialogues, 80 played in pairs") || !strings.Contains(out, "0 failures of 0 kinds") {
+	if !strings.Contains(out, "seed 3: 5 dialogues, 125 played in pairs") || !strings.Contains(out, "0 failures of 0 kinds") {
 		t.Errorf("%s", out)
 	}
 	if !strings.Contains(progress, "of 5 dialogues") {
@@ -88,7 +88,7 @@ func TestConformFails(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "do not hold") {
 		t.Errorf("%v, want a failure", err)
 	}
-	if !strings.Contains(out, "FAIL situations/plain-text 0/8") || !strings.Contains(out, "0 passed, 8 failed") {
+	if !strings.Contains(out, "FAIL situations/plain-text 0/10") || !strings.Contains(out, "0 passed, 10 failed") {
 		t.Errorf("%s", out)
 	}
 	kept, err := os.ReadFile(filepath.Join(dump, "situations-plain-text-chat-on-chat-stream.txt"))

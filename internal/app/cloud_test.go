@@ -64,8 +64,8 @@ func TestCloudCredentials(t *testing.T) {
 listen: 127.0.0.1:0
 admin: {listen: "127.0.0.1:0"}
 providers:
-  one: {protocol: openai-chat, base_url: %q, auth: aws, aws: {region: eu-central-1, roles: ["arn:aws:iam::123456789012:role/one"]}}
-  two: {protocol: openai-chat, base_url: %q, auth: aws, aws: {region: eu-central-1, roles: ["arn:aws:iam::123456789012:role/two"]}}
+  one: {protocol: openai-chat, base_url: %q, region: eu-central-1, auth: aws, aws: {roles: ["arn:aws:iam::123456789012:role/one"]}}
+  two: {protocol: openai-chat, base_url: %q, region: eu-central-1, auth: aws, aws: {roles: ["arn:aws:iam::123456789012:role/two"]}}
 models:
   %s: {targets: [one/x, two/x]}
 `, up.BaseURL(), up.BaseURL(), models)

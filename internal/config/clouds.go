@@ -60,7 +60,7 @@ type outside struct {
 }
 
 func (f *providerFile) aws(p *provider.Provider, outside outside, ps *Problems) *provider.AWS {
-	a := &provider.AWS{Region: f.AWS.Region, Service: f.AWS.Service, Profile: f.AWS.Profile}
+	a := &provider.AWS{Region: f.Region, Service: f.AWS.Service, Profile: f.AWS.Profile}
 	host := p.BaseURL.Hostname()
 	if match := regexp.MustCompile(`^[a-z0-9-]+\.([a-z]{2,}(?:-[a-z]+)+-\d+)\.(?:amazonaws\.com(?:\.cn)?|api\.aws)$`).FindStringSubmatch(host); match != nil && a.Region == "" {
 		a.Region = match[1]
@@ -70,9 +70,9 @@ func (f *providerFile) aws(p *provider.Provider, outside outside, ps *Problems) 
 	}
 	switch {
 	case a.Region == "":
-		ps.addKey(&f.at, "aws", "has no region, and neither base_url nor AWS_REGION has one; write it, such as \"aws: {region: eu-central-1}\"")
-	case !regexp.MustCompile(`^[a-z0-9-]{2,32}$`).MatchString(a.Region):
-		ps.addKey(&f.AWS.at, "region", "%q is not a region; write one such as eu-central-1", f.AWS.node.writtenAt("region", ""))
+		ps.addKey(&f.at, "region", "is required for auth aws, because neither base_url nor AWS_REGION has one; write one such as \"eu-central-1\"")
+	case f.Region == "" && !regexp.MustCompile(`^[a-z0-9-]{2,32}$`).MatchString(a.Region):
+		ps.addKey(&f.at, "region", "is not set, and AWS_REGION is not a region; write one such as \"eu-central-1\"")
 	}
 	if a.Service == "" {
 		a.Service = "bedrock"

@@ -225,8 +225,10 @@ type providerFile struct {
 	// query is kept. `{model}` in the path is replaced by the target's model, as for
 	// deployments of Azure. The default is the preset's.
 	BaseURL string `key:"base_url" example:"http://127.0.0.1:8000/v1"`
-	// Region of a cloud, or location of Google Cloud, for presets of clouds. It is a part
-	// of the host name, and on Vertex AI of the path.
+	// Region of a cloud, or location of Google Cloud. For presets of clouds it is a part of
+	// the host name, and on Vertex AI of the path. For `auth: aws` it is also the region of
+	// the signature; there the default is the region in the host name of the base URL, or
+	// the environment variable AWS_REGION.
 	Region string `key:"region" example:"us-east5"`
 	// Project of Google Cloud, for the presets of Vertex AI.
 	Project string `key:"project" example:"my-project"`

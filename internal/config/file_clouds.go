@@ -7,9 +7,6 @@ import "github.com/isogloss-gateway/isogloss/internal/secret"
 // instance metadata (IMDSv2 only). See [clouds](clouds.md).
 type awsFile struct {
 	at
-	// Region of the signature. The default is the region in the host name of the base
-	// URL, or the environment variable AWS_REGION.
-	Region string `key:"region" example:"eu-central-1"`
 	// Service of the signature. The default is `bedrock-mantle` for a host name that
 	// begins with it, and `bedrock` for others.
 	Service string `key:"service" example:"bedrock"`

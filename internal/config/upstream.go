@@ -46,7 +46,7 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, outside outside, ps *
 		Quirks:         preset.Quirks,
 		Timeouts:       f.Timeouts.over(timeouts, ps),
 	}
-	f.checkPlace(preset, ps)
+	f.checkPlace(p.Auth, preset, ps)
 	p.Envelope, p.Project, p.Location = preset.Envelope, f.Project, f.Region
 	p.BaseURL = f.baseURL(p.Protocol, preset, ps)
 	p.APIVersion = f.apiVersion(p.Protocol, ps)
@@ -118,23 +118,23 @@ func validPlace(name string) bool {
 	return regexp.MustCompile(`^[a-z0-9]([a-z0-9.:-]*[a-z0-9])?$`).MatchString(name)
 }
 
-// checkPlace checks region and project: whether the preset's address or its paths have them,
-// and whether they are names.
-func (f *providerFile) checkPlace(preset provider.Preset, ps *Problems) {
+// checkPlace checks region and project: whether the preset's address, its paths or the
+// signature have them, and whether they are names.
+func (f *providerFile) checkPlace(auth provider.Auth, preset provider.Preset, ps *Problems) {
 	inURL := func(name string) bool {
 		return f.BaseURL == "" && strings.Contains(preset.Template+preset.Host, name)
 	}
 	for _, k := range []struct {
 		key, value, example string
-		needed              bool
+		needed, signed      bool
 	}{
-		{"region", f.Region, "us-east5", preset.InProject || inURL("{region}")},
-		{"project", f.Project, "my-project", preset.InProject || inURL("{project}")},
+		{"region", f.Region, "us-east5", preset.InProject || inURL("{region}"), auth == provider.AWSAuth},
+		{"project", f.Project, "my-project", preset.InProject || inURL("{project}"), false},
 	} {
 		switch {
 		case k.needed && k.value == "":
 			ps.addKey(&f.at, k.key, "is required for %s; write one such as %q", preset.Name, k.example)
-		case !k.needed && k.value != "" && preset.Template == "":
+		case !k.needed && !k.signed && k.value != "" && preset.Template == "":
 			ps.addKey(&f.at, k.key, "is not a part of this provider's address; remove it")
 		case k.value != "" && (!validPlace(k.value) || k.key == "region" && strings.ContainsAny(k.value, ".:")):
 			ps.addKey(&f.at, k.key, "%q is not a name; write one such as %q", f.node.writtenAt(k.key, ""), k.example)

@@ -9,6 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // Envelope returns the envelope of the target's provider, or nil.
@@ -72,6 +73,12 @@ func (t *Target) Unwrap(c *Call, trip *upstream.RoundTrip) *llm.Error {
 func (c *Call) open(body []byte) ([]byte, *llm.Error) {
 	if c.Envelope == nil || c.Envelope.Open == nil {
 		return body, nil
+	}
+	if other := c.Envelope.Other; other != nil && c.Operation == protocol.CountTokens {
+		if x, err := wire.IndexObject(body); err == nil && other.Is(&x) {
+			c.Dialect, c.Envelope = other.Dialect, nil
+			return body, nil
+		}
 	}
 	body, header, err := c.Envelope.Open(c.Location, body)
 	if err != nil {

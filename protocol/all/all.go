@@ -18,12 +18,14 @@ import (
 func Dialects() []*protocol.Dialect {
 	chat := openaichat.Dialect(completions.Route(), rerank.Route())
 	chat.Other = misplaced.Responses()
+	messages, bedrock := anthropic.Dialect(), converse.Dialect()
+	messages.Envelope("bedrock").Other = converse.CountBody(bedrock)
 	return []*protocol.Dialect{
 		chat,
 		openairesponses.Dialect(),
-		anthropic.Dialect(),
+		messages,
 		gemini.Dialect(),
-		converse.Dialect(),
+		bedrock,
 	}
 }
 

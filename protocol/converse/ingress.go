@@ -30,12 +30,14 @@ func Dialect() *protocol.Dialect {
 		Parameters: map[string][]string{"sampling.temperature": {"inferenceConfig.temperature"}, "sampling.top_p": {"inferenceConfig.topP"},
 			"output.max_tokens": {"inferenceConfig.maxTokens"}, "reasoning": {"additionalModelRequestFields.thinking", "outputConfig.effort"}},
 		ParameterContext: []string{"toolConfig", "messages"},
+		Maker:            maker,
 		SealMarks:        []string{`"signature"`, `"redactedContent"`},
 		Finishes:         []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
 		Overflow:         tooLong,
 		RedactError:      func(body []byte) []byte { return []byte(redact(string(body))) },
 		NoComments:       true, // frames have none
 		Headers:          protocol.Headers{Vendor: "aws", Response: []string{"X-Amzn-Errortype"}, RequestID: "X-Amzn-Requestid"},
+		Count:            counter(),
 		Setup:            protocol.Setup{SDK: "AWS", Variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"},
 		Fields:           fields(),
 	}
@@ -59,10 +61,16 @@ func claims(req *http.Request) bool { return strings.HasPrefix(req.URL.Path, "/m
 
 // upstreamPath is the path of the target's model. The configuration may name a model that
 // the vendor cannot have, and the vendor then says so.
-func upstreamPath(_ protocol.Location, target protocol.Target, stream bool) string {
-	to, err := path(target.Model, stream)
+func upstreamPath(at protocol.Location, target protocol.Target, stream bool) string {
+	pathOf := func(model string) (string, *llm.Error) {
+		if at.Operation == protocol.CountTokens {
+			return countPath(model)
+		}
+		return path(model, stream)
+	}
+	to, err := pathOf(target.Model)
 	if err != nil {
-		to, _ = path("invalid", stream)
+		to, _ = pathOf("invalid")
 	}
 	return to
 }

@@ -108,7 +108,7 @@ func (d *requestDecoder) output() {
 		return
 	}
 	s := f.Structure.Value().JSONSchema.Value()
-	d.req.Output.Format = llm.Format{Kind: f.Type.Value(), Name: s.Name.Value().String(), Description: s.Description.Value().String(), Ext: extOf(s.Extra)}
+	d.req.Output.Format = llm.Format{Kind: f.Type.Value(), Name: s.Name.Value().String(), Description: s.Description.Value().String(), Strict: new(true), Ext: extOf(s.Extra)}
 	d.req.Output.Format.Ext.Protocol = own
 	schema := wire.Raw(s.Schema.Value().String())
 	if !schema.IsValid(wire.Lenient) {

@@ -11,17 +11,30 @@ import (
 
 // EncodeRequest encodes a request. Its path names the model.
 func (Codec) EncodeRequest(req *llm.Request, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
+	e, err := encodeRequest(req, target, report)
+	if err != nil {
+		return protocol.Outgoing{}, err
+	}
+	return e.outgoing()
+}
+
+func encodeRequest(req *llm.Request, target protocol.Target, report *llm.Report) (*requestEncoder, *llm.Error) {
 	if target.Model == "" {
 		target.Model = req.Model
 	}
-	to, err := path(target.Model, req.Stream)
-	if err != nil {
-		return protocol.Outgoing{}, err
+	if _, err := path(target.Model, req.Stream); err != nil {
+		return nil, err
 	}
 	e := &requestEncoder{req: req, target: target, report: report, home: req.Ext.Protocol == own, names: newNames(), documents: protocol.UniqueIDs{}}
 	e.family = e.familyOf(target.Model)
 	e.encode()
-	if err := report.Err(); err != nil {
+	return e, report.Err()
+}
+
+// outgoing returns the encoded request.
+func (e *requestEncoder) outgoing() (protocol.Outgoing, *llm.Error) {
+	to, err := path(e.target.Model, e.req.Stream)
+	if err != nil {
 		return protocol.Outgoing{}, err
 	}
 	body, fault := wire.Marshal(&e.out)

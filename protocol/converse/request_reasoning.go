@@ -22,11 +22,25 @@ const (
 	gptOSS
 )
 
+// maker returns the protocol that a model's maker serves it by. The signatures of Claude are those
+// of Anthropic's own protocol.
+func maker(model string) protocol.Name {
+	if isClaude(strings.ToLower(model)) {
+		return protocol.Anthropic
+	}
+	return ""
+}
+
+// isClaude reports whether an id in lower case is that of a Claude model.
+func isClaude(model string) bool {
+	return strings.Contains(model, "anthropic.") || strings.Contains(model, "claude")
+}
+
 // familyOf returns the family of a model by its id.
 func (e *requestEncoder) familyOf(model string) family {
 	model = strings.ToLower(model)
 	switch g := e.target.Gates; {
-	case g.Adaptive, g.Budget, strings.Contains(model, "anthropic."), strings.Contains(model, "claude"):
+	case g.Adaptive, g.Budget, isClaude(model):
 		return claude
 	case strings.Contains(model, "amazon.nova"):
 		return nova

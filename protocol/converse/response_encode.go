@@ -3,6 +3,7 @@ package converse
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -228,19 +229,29 @@ func answerText(b llm.Block, at string, report *llm.Report) (string, wire.Raw) {
 	return "", nil
 }
 
-// encodeStop returns the stop reason of a neutral stop. The vendor's SDKs accept unknown
-// words, but a kind without a reason has none that clients know.
+// encodeStop returns the stop reason of a neutral stop. A kind without a reason is sent in the
+// source's own word, so that it does not look like a normal end; the vendor's SDKs accept
+// unknown words.
 func encodeStop(s llm.Stop, called bool) string {
 	reason, ok := stopReasons[s.Kind]
 	switch {
-	case s.Kind == llm.ToolUse && !called, !ok && !called:
+	case s.Kind == llm.ToolUse && !called:
 		return "end_turn"
-	case s.Kind == llm.EndTurn && called, !ok:
+	case s.Kind == llm.EndTurn && called:
 		return "tool_use"
-	case stopKinds[s.Raw] == s.Kind:
+	case ok && stopKinds[s.Raw] == s.Kind:
 		return s.Raw // one of several reasons of the kind
+	case ok:
+		return reason
 	}
-	return reason
+	word := strings.ToLower(s.Raw)
+	if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz_") != "" {
+		word = "end_turn"
+		if called {
+			word = "tool_use"
+		}
+	}
+	return word
 }
 
 // lossyStops lists the kinds that share another kind's reason or have none.

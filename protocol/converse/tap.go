@@ -57,7 +57,7 @@ func (t *Tap) fail(e *llm.Error) protocol.Mark {
 	return protocol.Failed
 }
 
-// Body reads a non-streaming response.
+// Body reads a non-streaming response, or a token count.
 func (t *Tap) Body(body []byte) *llm.Error {
 	var w Response
 	if wire.UnmarshalLenient(body, &w) != nil {
@@ -66,6 +66,10 @@ func (t *Tap) Body(body []byte) *llm.Error {
 	}
 	m, ok := w.Output.Value().Message.Get()
 	if !ok {
+		if _, err := decodeCount(body); err == nil {
+			t.summary.Complete = true
+			return nil
+		}
 		err := decodeErrorBody(0, "", body)
 		if !err.Relayed {
 			err = protocol.InvalidResponse("the upstream's response has no message", nil)

@@ -62,6 +62,13 @@ func (a *attempt) deliverBody(d *exchange.Delivery) *llm.Error {
 	if err != nil {
 		return err
 	}
+	if made := a.makes(); made != "" {
+		for _, c := range resp.Choices {
+			for _, b := range c.Blocks {
+				relabelSeals(b.Common().Seals, string(a.target.Dialect.Name), made)
+			}
+		}
+	}
 	if mode := a.target.Provider.ThinkTags; mode.Parses() {
 		if resp, err = splitThinking(mode, resp); err != nil {
 			return err

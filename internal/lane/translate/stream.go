@@ -62,6 +62,9 @@ func (a *attempt) readStream(d *exchange.Delivery, do eventFunc) *llm.Error {
 func (a *attempt) newStreamReader(d *exchange.Delivery, do eventFunc) *streamReader {
 	a.stream = &streamReader{attempt: a, delivery: d, do: do,
 		events: upstream.NewEvents(d.Trip.Response.Body, a.call.Settings.Limits.Event), decoder: a.target.Dialect.Codec.NewStreamDecoder()}
+	if made := a.makes(); made != "" {
+		a.stream.decoder = &makerDecoder{StreamDecoder: a.stream.decoder, from: string(a.target.Dialect.Name), to: made}
+	}
 	if mode := a.target.Provider.ThinkTags; mode.Parses() && !a.resumes {
 		a.stream.decoder = &thinkDecoder{StreamDecoder: a.stream.decoder, think: newThinkSplitter(mode)}
 	}

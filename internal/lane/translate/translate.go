@@ -122,7 +122,7 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 	a.call.Params.Apply(ask, report)
 	send := *ask
 	send.Stream = ask.Stream || p.UpstreamStream == provider.Always
-	send.Turns = a.lane.Seals.Restore(a.caller(), string(p.Protocol), ask.Turns)
+	send.Turns = a.seals(ask.Turns)
 	send.IncludeUsage = true // for billing; the client gets usage only if it requested it
 	a.call.ReportSampling(ask, report)
 	if a.call.Complete != nil {
