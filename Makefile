@@ -83,12 +83,13 @@ identity: stores ## sign-in with a real Keycloak, as docs/identity.md says: 1,00
 
 CLOUDS := $(HOME)/.cache/isogloss/clouds
 
-clouds: build ## the clouds' SDKs for Python as clients, judges of requests and verifiers of signatures
+clouds: build ## the clouds' SDKs for Python as clients, judges of requests and verifiers of signatures; tokens that expire under load
 	./internal/cloud/setup.sh $(CLOUDS)
 	ISOGLOSS_CLOUDS=$(CLOUDS) go test -count=1 -v -run TestSecondOpinion ./internal/cloud
 	go test -run '^$$' -bench . -benchtime 2000x ./internal/cloud
 	$(CLOUDS)/bin/python e2e/converse/check.py $(BIN)
 	$(CLOUDS)/bin/python e2e/clouds/check.py $(BIN)
+	$(CLOUDS)/bin/python e2e/clouds/expiry.py $(BIN)
 
 growth: ## that the time and the memory of translation stay in proportion to the text
 	go test -count=1 -tags growth -timeout 30m -run 'TestWorkGrowsLinearly|TestMemoryOfTranslation' ./protocol/all
