@@ -13,7 +13,7 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-converse e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -81,10 +81,15 @@ identity: stores ## sign-in with a real Keycloak, as docs/identity.md says: 1,00
 	./internal/storetest/keycloak.sh $(HOME)/.cache/isogloss
 	ISOGLOSS_KEYCLOAK=$(HOME)/.cache/isogloss go test -count=1 -v -tags keycloak -timeout 30m -run TestKeycloak ./internal/app
 
-clouds: ## signatures and tokens for AWS, Google Cloud and Azure, verified by botocore, google-auth and msal; needs Python
-	./internal/cloud/setup.sh $(HOME)/.cache/isogloss/clouds
-	ISOGLOSS_CLOUDS=$(HOME)/.cache/isogloss/clouds go test -count=1 -v -run TestSecondOpinion ./internal/cloud
+CLOUDS := $(HOME)/.cache/isogloss/clouds
+
+clouds: build ## the clouds' SDKs for Python as clients, judges of requests and verifiers of signatures; tokens that expire under load
+	./internal/cloud/setup.sh $(CLOUDS)
+	ISOGLOSS_CLOUDS=$(CLOUDS) go test -count=1 -v -run TestSecondOpinion ./internal/cloud
 	go test -run '^$$' -bench . -benchtime 2000x ./internal/cloud
+	$(CLOUDS)/bin/python e2e/converse/check.py $(BIN)
+	$(CLOUDS)/bin/python e2e/clouds/check.py $(BIN)
+	$(CLOUDS)/bin/python e2e/clouds/expiry.py $(BIN)
 
 growth: ## that the time and the memory of translation stay in proportion to the text
 	go test -count=1 -tags growth -timeout 30m -run 'TestWorkGrowsLinearly|TestMemoryOfTranslation' ./protocol/all
@@ -105,10 +110,6 @@ conform-random: build ## random conversations on all sixteen pairs; SEED=7 N=500
 
 e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some
 	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(PARTS)
-
-e2e-converse: build ## boto3 as a client, and its service model as the judge of requests to a Converse upstream; needs pip
-	python3 -m venv $(HOME)/.cache/isogloss/boto3 && $(HOME)/.cache/isogloss/boto3/bin/pip install -q boto3
-	$(HOME)/.cache/isogloss/boto3/bin/python e2e/converse/check.py $(BIN)
 
 e2e-moves: build ## conversations of all agents that move between every two vendors; half an hour
 	cd e2e && ./setup.sh agents && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -tags long -timeout 2h -run TestMoves ./agents

@@ -100,10 +100,6 @@ type Dialect struct {
 	// Overflow is the text by which clients know that a prompt is too long.
 	Overflow string
 
-	// RedactError removes what an upstream's error response tells about the operator. Nil:
-	// nothing.
-	RedactError func(body []byte) []byte
-
 	// NewArrayEncoder writes a stream as one JSON array. Nil: Location.Array is never set.
 	NewArrayEncoder func(*llm.Request) StreamEncoder
 

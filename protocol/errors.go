@@ -11,12 +11,14 @@ import (
 // maxRetryAfter is the maximum of RetryAfter.
 const maxRetryAfter = 24 * time.Hour
 
-// RetryAfter returns the delay that the headers Retry-After-Ms and Retry-After request,
-// at most one day. It returns 0 if there is none. It ignores the date form of
+// RetryAfter returns the delay that the headers Retry-After-Ms, X-Ms-Retry-After-Ms (Azure) and
+// Retry-After request, at most one day. It returns 0 if there is none. It ignores the date form of
 // Retry-After, because a codec reads no clock.
 func RetryAfter(h http.Header) time.Duration {
-	if d, ok := delay(h.Get("Retry-After-Ms"), time.Millisecond); ok {
-		return d
+	for _, name := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		if d, ok := delay(h.Get(name), time.Millisecond); ok {
+			return d
+		}
 	}
 	d, _ := delay(h.Get("Retry-After"), time.Second)
 	return d

@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,7 +39,7 @@ func Key(r *http.Request) string {
 	if scheme, k, ok := strings.Cut(h.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(k)
 	}
-	return h.Get("X-Goog-Api-Key")
+	return cmp.Or(h.Get("X-Goog-Api-Key"), h.Get("Api-Key")) // Google's and Azure's
 }
 
 // Credentials returns everything in a request that may be a credential.

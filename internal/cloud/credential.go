@@ -17,7 +17,8 @@ import (
 // Times of renewal.
 const (
 	renewBefore  = 210 * time.Second // the end of a token; metadata servers give a new one 4 minutes before it
-	renewPause   = 15 * time.Second  // at least between two renewals of a valid token
+	renewPause   = 15 * time.Second  // at least between two renewals of a valid token, or half of its life
+	renewSoonest = time.Second       // at least, however short its life is
 	fetchTime    = 30 * time.Second  // of one fetch with the library's own retries
 	retryFirst   = time.Second       // after a failed fetch
 	retryLast    = 30 * time.Second
@@ -140,7 +141,8 @@ func (c *Credential) refresh(ctx context.Context, old *token) (*token, error) {
 		return t, nil
 	}
 	renewing := old.valid(c.now()) && !old.local()
-	if c.busy == nil && c.err != nil && (renewing || c.now().Sub(c.failed) < failFast) { // the timer tries again
+	late := old == nil || c.failed.After(old.expires) // a fetch has failed since there is no token
+	if c.busy == nil && c.err != nil && (renewing || late && c.now().Sub(c.failed) < failFast) { // the timer tries again
 		err := c.err
 		c.mu.Unlock()
 		return usable(old, c.now(), err)
@@ -229,7 +231,8 @@ func (c *Credential) concludeLocked(t *token, err error) {
 	t.redactor = secret.NewRedactor(secrets)
 	c.current.Store(t)
 	if !t.local() {
-		c.wakeLocked(max(t.renewal().Sub(c.now()), renewPause))
+		now := c.now()
+		c.wakeLocked(max(t.renewal().Sub(now), min(renewPause, t.expires.Sub(now)/2), renewSoonest))
 	}
 }
 

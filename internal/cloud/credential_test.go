@@ -25,6 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type issuer struct {
 	life, takes time.Duration // life 0: a token without an end
 	paths       []string
+	every       int // so many fetches, one fails; 0: none
 
 	mu       sync.Mutex
 	err      error
@@ -35,6 +36,44 @@ type issuer struct {
 
 func (i *issuer) files() []string { return i.paths }
 func (i *issuer) check() error    { return nil }
+
+// TestShortLife renews tokens that live for seconds ahead of their end too, so that an issuer
+// which fails now and then is not noticed.
+func TestShortLife(t *testing.T) {
+	for _, life := range []time.Duration{8 * time.Second, 12 * time.Second, 20 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			i := &issuer{life: life, takes: 100 * time.Millisecond, every: 4}
+			c := start(t, i, nil)
+			for n := range 3000 {
+				if _, took, err := sign(t, c); err != nil || took > 0 && n > 0 {
+					t.Fatalf("%s, request %d: %v after %s", life, n, err, took)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			c.Close()
+			if most := int(300*time.Second/(life/2)) * 2; i.most != 1 || i.count() > most {
+				t.Errorf("%s: %d fetches, %d at once; want at most %d", life, i.count(), i.most, most)
+			}
+		})
+	}
+}
+
+// TestFailedJustBefore has a renewal that fails just before the token's end: the request after
+// the end gets a token by another fetch.
+func TestFailedJustBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{life: 6 * time.Second, takes: 1400 * time.Millisecond, every: 2}
+		c := start(t, i, nil)
+		if _, _, err := sign(t, c); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(6050 * time.Millisecond) // the second fetch has failed 150 ms before
+		if got, _, err := sign(t, c); err != nil || got != "token-3-of-the-issuer" {
+			t.Errorf("%s, %v", got, err)
+		}
+		c.Close()
+	})
+}
 
 func (i *issuer) fail(err error) {
 	i.mu.Lock()
@@ -68,6 +107,9 @@ func (i *issuer) fetch(ctx context.Context, _ *http.Client) (*token, error) {
 	i.mu.Lock()
 	err := i.err
 	i.mu.Unlock()
+	if i.every > 0 && n%i.every == 0 {
+		err = errors.New("status 403")
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -76,14 +76,14 @@ func hasWord(text, word string) bool {
 // client used a name of the gateway's, so it is not its mistake.
 func MissingModel(name string, t *Target) *llm.Error {
 	return &llm.Error{Kind: llm.Upstream, Code: llm.ModelMissing, Param: "model", Message: "the model '" + name + "' cannot be served: the provider '" +
-		t.Provider.Name + "' has no model '" + Printable(t.Model) + "'; the target must be fixed in the gateway's configuration"}
+		t.Provider.Name + "' has no model '" + string(Redact([]byte(Printable(t.Model)), t.Provider)) + "'; the target must be fixed in the gateway's configuration"}
 }
 
-// Redact removes the gateway's credentials from an upstream's response. Some upstreams
-// quote the key that they reject.
+// Redact removes the gateway's credentials and the names of the operator's cloud account from
+// an upstream's error. Some upstreams quote the key that they reject, and clouds the account.
 func Redact(body []byte, p *provider.Provider) []byte { return p.Redactor().Redact(body) }
 
-// RedactError removes the gateway's credential from an error that an upstream sent.
+// RedactError does the same for a decoded error that an upstream sent.
 func RedactError(err *llm.Error, p *provider.Provider) *llm.Error {
 	if err == nil || !err.Relayed {
 		return err
@@ -151,9 +151,6 @@ func (d *Delivery) sendError(status int) *llm.Error {
 		d.SetNoRetry(decoded)
 		if d.hidesOverflow(decoded, body) {
 			return decoded
-		}
-		if redact := dialect.RedactError; redact != nil {
-			body = redact(body)
 		}
 	}
 	d.Record.Err = fault

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,10 +117,17 @@ func (c *Call) CopyHeaders(h http.Header, t *Target, from http.Header) {
 	}
 }
 
-// HeaderText returns s without characters that a header cannot hold. If a route is a
-// pattern, the client chooses a part of the target's name.
+// resourceName matches a model that is a resource of an AWS account.
+var resourceName = regexp.MustCompile(`arn:aws[^\s=]*`)
+
+// HeaderText returns the names of targets without characters that a header cannot hold and
+// without the operator's account. If a route is a pattern, the client chooses a part of the
+// target's name.
 func HeaderText(s string) string {
 	const maxLength = 256
+	if strings.Contains(s, "arn:") {
+		s = resourceName.ReplaceAllString(s, "(arn)")
+	}
 	odd := func(c rune) bool { return c < ' ' || c > '~' }
 	if len(s) <= maxLength && strings.IndexFunc(s, odd) < 0 {
 		return s

@@ -33,8 +33,10 @@ func retryAfter(h http.Header, f *Fleet) time.Duration {
 	if len(h) == 0 {
 		return 0
 	}
-	if ms, ok := number(value(h, "Retry-After-Ms")); ok {
-		return span(ms / 1000)
+	for _, name := range []string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
+		if ms, ok := number(value(h, name)); ok {
+			return span(ms / 1000)
+		}
 	}
 	return wait(value(h, "Retry-After"), h, f)
 }

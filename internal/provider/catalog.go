@@ -19,10 +19,11 @@ type Preset struct {
 	Template       string
 	Host           string
 	Hosts          map[string]string
-	Envelope       string // in which the cloud offers the protocol; empty: none
-	InProject      bool   // paths of the envelope have the project and the region
-	APIVersion     string // to request; empty: the protocol's own
-	EnvKey         string // environment variable from which the vendor's SDK reads the key
+	Cloud          CloudName // empty: none
+	Envelope       string    // in which the cloud offers the protocol; empty: none
+	InProject      bool      // paths of the envelope have the project and the region
+	APIVersion     string    // to request; empty: the protocol's own
+	EnvKey         string    // environment variable from which the vendor's SDK reads the key
 	Auth           Auth
 	UpstreamStream StreamMode
 	Extensions     Extensions
@@ -51,45 +52,45 @@ func Catalog() []Preset {
 		// The address contains the resource name, so base_url is required:
 		// https://R.openai.azure.com/openai/v1 or
 		// https://R.openai.azure.com/openai/deployments/D?api-version=V.
-		{Name: "azure", Title: "Azure OpenAI", Protocol: protocol.OpenAIChat,
+		{Name: "azure", Cloud: AzureCloud, Title: "Azure OpenAI", Protocol: protocol.OpenAIChat,
 			EnvKey: "AZURE_OPENAI_API_KEY", Auth: APIKey, UpstreamStream: Mirror, Extensions: RefuseExtensions,
 			Docs: "https://learn.microsoft.com/azure/ai-services/openai/reference"},
 		// base_url is required: https://R.services.ai.azure.com/anthropic.
-		{Name: "azure-anthropic", Title: "Claude in Microsoft Foundry", Protocol: protocol.Anthropic,
+		{Name: "azure-anthropic", Cloud: AzureCloud, Title: "Claude in Microsoft Foundry", Protocol: protocol.Anthropic,
 			EnvKey: "ANTHROPIC_FOUNDRY_API_KEY", Auth: XAPIKey, UpstreamStream: Mirror, Extensions: RefuseExtensions,
 			Continuation: ContinueTrailing,
 			Docs:         "https://learn.microsoft.com/azure/ai-foundry/foundry-models/how-to/use-foundry-models-claude"},
-		{Name: "vertex", Title: "Gemini on Vertex AI", Protocol: protocol.Gemini,
+		{Name: "vertex", Cloud: GoogleCloud, Title: "Gemini on Vertex AI", Protocol: protocol.Gemini,
 			Template: "https://{host}", Host: vertexHost, Hosts: vertexHosts(), Envelope: "vertex", InProject: true,
 			Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
 			Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/inference"},
-		{Name: "vertex-anthropic", Title: "Claude on Vertex AI", Protocol: protocol.Anthropic,
+		{Name: "vertex-anthropic", Cloud: GoogleCloud, Title: "Claude on Vertex AI", Protocol: protocol.Anthropic,
 			Template: "https://{host}", Host: vertexHost, Hosts: vertexHosts(), Envelope: "vertex", InProject: true,
 			Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions, Continuation: ContinueTrailing,
 			Docs: "https://docs.anthropic.com/en/api/claude-on-vertex-ai"},
-		{Name: "vertex-openai", Title: "OpenAI-compatible API of Vertex AI", Protocol: protocol.OpenAIChat,
+		{Name: "vertex-openai", Cloud: GoogleCloud, Title: "OpenAI-compatible API of Vertex AI", Protocol: protocol.OpenAIChat,
 			Template: "https://{host}/v1/projects/{project}/locations/{region}/endpoints/openapi", Host: vertexHost, Hosts: vertexHosts(),
 			Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
 			Docs: "https://cloud.google.com/vertex-ai/generative-ai/docs/start/openai"},
 		// Bedrock serves the newer version of the protocol for new models only. Requests of it are
 		// translated, unless accepted_versions lists it.
-		{Name: "bedrock", Title: "Claude on Amazon Bedrock, by InvokeModel", Protocol: protocol.Anthropic,
+		{Name: "bedrock", Cloud: AWSCloud, Title: "Claude on Amazon Bedrock, by InvokeModel", Protocol: protocol.Anthropic,
 			Template: "https://{host}", Host: "bedrock-runtime.{region}.amazonaws.com", Envelope: "bedrock", APIVersion: "2023-06-01",
 			EnvKey: bedrockKey, Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions, Continuation: ContinueTrailing,
 			Docs: "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_InvokeModel.html"},
-		{Name: "bedrock-converse", Title: "Amazon Bedrock, by Converse", Protocol: protocol.Converse,
+		{Name: "bedrock-converse", Cloud: AWSCloud, Title: "Amazon Bedrock, by Converse", Protocol: protocol.Converse,
 			Template: "https://{host}", Host: "bedrock-runtime.{region}.amazonaws.com",
 			EnvKey: bedrockKey, Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
 			Docs: "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html"},
-		{Name: "bedrock-messages", Title: "Claude on Amazon Bedrock, by Messages", Protocol: protocol.Anthropic,
+		{Name: "bedrock-messages", Cloud: AWSCloud, Title: "Claude on Amazon Bedrock, by Messages", Protocol: protocol.Anthropic,
 			Template: "https://{host}/anthropic", Host: "bedrock-mantle.{region}.api.aws",
 			EnvKey: bedrockKey, Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions, Continuation: ContinueTrailing,
 			Docs: "https://docs.anthropic.com/en/api/claude-on-amazon-bedrock"},
-		{Name: "bedrock-openai", Title: "OpenAI's API of Amazon Bedrock", Protocol: protocol.OpenAIChat,
+		{Name: "bedrock-openai", Cloud: AWSCloud, Title: "OpenAI's API of Amazon Bedrock", Protocol: protocol.OpenAIChat,
 			Template: "https://{host}/openai/v1", Host: "bedrock-runtime.{region}.amazonaws.com",
 			EnvKey: bedrockKey, Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
 			Docs: "https://docs.aws.amazon.com/bedrock/latest/userguide/inference-chat-completions.html"},
-		{Name: "bedrock-mantle", Title: "OpenAI's API of Amazon Bedrock's engine", Protocol: protocol.OpenAIChat,
+		{Name: "bedrock-mantle", Cloud: AWSCloud, Title: "OpenAI's API of Amazon Bedrock's engine", Protocol: protocol.OpenAIChat,
 			Template: "https://{host}/openai/v1", Host: "bedrock-mantle.{region}.api.aws",
 			EnvKey: bedrockKey, Auth: Bearer, UpstreamStream: Mirror, Extensions: RefuseExtensions,
 			Docs: "https://docs.aws.amazon.com/bedrock/latest/userguide/bedrock-mantle.html"},

@@ -98,15 +98,20 @@ func (p *Provider) ownSecrets() []string {
 // Prepare computes what Redactor returns, before the provider serves requests.
 func (p *Provider) Prepare() {
 	if p.redactor == nil {
-		p.redactor = secret.NewRedactor(p.ownSecrets())
+		p.redactor = p.ownRedactor()
 	}
 }
 
-// Redactor removes the provider's secrets from texts.
+func (p *Provider) ownRedactor() *secret.Redactor {
+	return secret.NewRedactor(p.ownSecrets()).WithNames(p.names())
+}
+
+// Redactor removes the provider's secrets from texts, and the names of the operator's account
+// at a cloud.
 func (p *Provider) Redactor() *secret.Redactor {
 	own := p.redactor
 	if own == nil {
-		own = secret.NewRedactor(p.ownSecrets())
+		own = p.ownRedactor()
 	}
 	if p.Credential == nil {
 		return own

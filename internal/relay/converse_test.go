@@ -112,7 +112,7 @@ func TestConverseErrors(t *testing.T) {
 			body   string
 			want   string
 		}{
-			{403, "AccessDeniedException", denied, "is not authorized on resource (resource)"},
+			{403, "AccessDeniedException", denied, "is not authorized on resource …"},
 			{400, "ValidationException", `{"message":"Input is too long."}`, "Input is too long."},
 			{429, "ThrottlingException", `{"message":"Too many tokens"}`, "Too many tokens"},
 			{503, "ServiceUnavailableException", `{"message":"later"}`, "later"},

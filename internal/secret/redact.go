@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/hex"
+	"regexp"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -21,11 +22,12 @@ const minBase64 = 8
 const decodings = 2
 
 // Redactor removes secrets from texts of others: as they are, with JSON or percent
-// escapes, in hexadecimal and in base64, alone or after other bytes. The nil Redactor has
-// no secrets.
+// escapes, in hexadecimal and in base64, alone or after other bytes. It also removes names
+// that are not secret, if it has a pattern for them. The nil Redactor has no secrets.
 type Redactor struct {
 	secrets  []forms
 	shortest int
+	names    *regexp.Regexp
 }
 
 // forms are the forms of a secret.
@@ -57,15 +59,25 @@ func NewRedactor(secrets []string) *Redactor {
 	return r
 }
 
-// With returns a redactor of the secrets of both.
+// With returns a redactor of the secrets of both, and of the names of the first.
 func (r *Redactor) With(more *Redactor) *Redactor {
 	switch {
-	case r == nil || len(r.secrets) == 0:
+	case r == nil:
 		return more
 	case more == nil || len(more.secrets) == 0:
 		return r
+	case len(r.secrets) == 0:
+		return more.WithNames(r.names)
 	}
-	return &Redactor{secrets: slices.Concat(r.secrets, more.secrets), shortest: min(r.shortest, more.shortest)}
+	return &Redactor{secrets: slices.Concat(r.secrets, more.secrets), shortest: min(r.shortest, more.shortest), names: r.names}
+}
+
+// WithNames returns a redactor that also replaces the matches of a pattern by …. A match of
+// the pattern's first group is not replaced.
+func (r *Redactor) WithNames(names *regexp.Regexp) *Redactor {
+	n := *r
+	n.names = names
+	return &n
 }
 
 // base64Part returns the characters of a base64 text that depend only on s, if offset bytes
@@ -80,13 +92,16 @@ func (r *Redactor) Contains(text string) bool {
 	return r != nil && len(r.secrets) > 0 && len(text) >= r.shortest && len(r.find([]byte(text))) > 0
 }
 
-// Redact replaces the secrets of a text by asterisks. It returns a text without secrets
-// unchanged.
+// Redact replaces the secrets of a text by asterisks. It returns a text without secrets and
+// names unchanged.
 func (r *Redactor) Redact(text []byte) []byte {
-	if r == nil || len(r.secrets) == 0 || len(text) < r.shortest {
+	if r == nil || r.names == nil && (len(r.secrets) == 0 || len(text) < r.shortest) {
 		return text
 	}
 	found := r.find(text)
+	if r.names != nil {
+		found = append(found, findNames(r.names, text)...)
+	}
 	if len(found) == 0 {
 		return text
 	}
@@ -94,7 +109,11 @@ func (r *Redactor) Redact(text []byte) []byte {
 	out, end := make([]byte, 0, len(text)), 0
 	for _, s := range found {
 		if s.start >= end {
-			out = append(append(out, text[end:s.start]...), hidden...)
+			mark := hidden
+			if s.name {
+				mark = "…"
+			}
+			out = append(append(out, text[end:s.start]...), mark...)
 		}
 		end = max(end, s.end)
 	}
@@ -102,7 +121,10 @@ func (r *Redactor) Redact(text []byte) []byte {
 }
 
 // span is a part of a text.
-type span struct{ start, end int }
+type span struct {
+	start, end int
+	name       bool // not a secret
+}
 
 // find returns the parts that are secrets, in no order.
 func (r *Redactor) find(text []byte) (found []span) {
@@ -114,6 +136,24 @@ func (r *Redactor) find(text []byte) (found []span) {
 			found = v.find(found, lower, f.hex, nil)
 			for _, part := range f.base64 {
 				found = v.find(found, v.text, part, isBase64)
+			}
+		}
+		next, changed := v.decode()
+		if !changed {
+			break
+		}
+		v = next
+	}
+	return found
+}
+
+// findNames returns the parts that match the pattern in any form of the text, in no order.
+func findNames(names *regexp.Regexp, text []byte) (found []span) {
+	v := view{text: text}
+	for range decodings + 1 {
+		for _, m := range names.FindAllSubmatchIndex(v.text, -1) {
+			if len(m) < 4 || m[2] < 0 {
+				found = append(found, span{start: v.origin(m[0]), end: v.origin(m[1]), name: true})
 			}
 		}
 		next, changed := v.decode()
@@ -146,7 +186,7 @@ func (v *view) find(found []span, in, needle []byte, belongs func(byte) bool) []
 		for belongs != nil && end < len(in) && belongs(in[end]) {
 			end++
 		}
-		found = append(found, span{v.origin(start), v.origin(end)})
+		found = append(found, span{start: v.origin(start), end: v.origin(end)})
 		from = end
 	}
 }

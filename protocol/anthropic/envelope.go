@@ -1,9 +1,11 @@
 package anthropic
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -117,27 +119,28 @@ func textsOf(raw wire.Raw) []string {
 	return list
 }
 
-// accountNames matches the names of accounts and projects in the errors of clouds, which are
-// not for clients.
-var accountNames = regexp.MustCompile(`arn:aws[^\s"',]*|\b\d{12}\b|projects/[^\s/"'` + "`" + `]+`)
-
-// unwrapError returns an error response of a cloud in the form of the protocol. A model's own
-// errors have that form already.
-func unwrapError(status int, header http.Header, body []byte) []byte {
+// unwrapError returns an error response of a cloud in the form of the protocol, with the status
+// of that form. A model's own errors have it already.
+func unwrapError(status int, header http.Header, body []byte) (int, []byte) {
 	var own struct {
 		Type  string   `json:"type"`
 		Error wire.Raw `json:"error"`
 	}
 	if json.Unmarshal(body, &own, wire.Lenient) == nil && own.Type == "error" && own.Error.Kind() == '{' {
-		return body
+		return status, body
 	}
 	c := Codec{}
 	e := c.DecodeError(status, header, body)
-	e.Message = accountNames.ReplaceAllString(e.Message, "…")
-	if status == http.StatusForbidden { // it is the gateway's credential that lacks a permission
+	switch {
+	case status == http.StatusForbidden: // it is the gateway's credential that lacks a permission
 		e.Kind = llm.Authentication
+	case e.Kind != llm.InvalidRequest && protocol.ExceptionName(header) != "":
+		status = e.HTTPStatus()
 	}
-	return c.EncodeError(e)
+	if e.RetryAfter > 0 && protocol.RetryAfter(header) == 0 {
+		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+	}
+	return status, c.EncodeError(e)
 }
 
 // vertex is the envelope of Google Cloud.
@@ -168,7 +171,7 @@ func vertexEnvelope() *protocol.Envelope {
 			if status < http.StatusBadRequest {
 				return status, body
 			}
-			return status, unwrapError(status, header, body)
+			return unwrapError(status, header, body)
 		},
 		Open: vertex.open,
 	}

@@ -109,7 +109,7 @@ func unwrapBedrock(status int, header http.Header, body []byte) (int, []byte) {
 		if status == http.StatusFailedDependency { // the model failed, not the request
 			status = http.StatusBadGateway
 		}
-		return status, unwrapError(status, header, body)
+		return unwrapError(status, header, body)
 	}
 	var count struct {
 		InputTokens wire.Number `json:"inputTokens"`
@@ -166,7 +166,7 @@ func decodeFrame(f protocol.Frame, to []byte) []byte {
 		}
 	}
 	b := wire.AppendQuote([]byte(`{"type":"error","error":{"type":`), typ)
-	b = wire.AppendQuote(append(b, `,"message":`...), accountNames.ReplaceAllString(w.message, "…"))
+	b = wire.AppendQuote(append(b, `,"message":`...), w.message)
 	return sse.AppendEvent(to, "error", append(b, "}}"...))
 }
 

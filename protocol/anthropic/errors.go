@@ -25,7 +25,7 @@ const tooLong = "prompt is too long"
 // DecodeError decodes an error response of any shape.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
 	e := decodeErrorBody(status, body)
-	e.RetryAfter = protocol.RetryAfter(header)
+	protocol.CloudError(e, header, body)
 	return e
 }
 

@@ -2,7 +2,6 @@ package converse
 
 import (
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -22,31 +21,6 @@ const tooLong = "Input is too long"
 // overflowWords are other words for it, in lower case, of the makers of models.
 var overflowWords = []string{"input is too long", "prompt is too long", "exceed context limit", "maximum context length", "context length", "exceeds the maximum number of input tokens", "maximum tokens you requested exceeds"}
 
-// exceptions maps the vendor's exceptions to kinds, in lower case. Those of the event
-// stream have the same names with a small first letter.
-var exceptions = map[string]llm.Kind{
-	"validationexception":            llm.InvalidRequest,
-	"throttlingexception":            llm.RateLimit,
-	"toomanyrequestsexception":       llm.RateLimit,
-	"servicequotaexceededexception":  llm.Quota,
-	"modelnotreadyexception":         llm.Overloaded,
-	"serviceunavailableexception":    llm.Overloaded,
-	"modeltimeoutexception":          llm.Timeout,
-	"modelerrorexception":            llm.Upstream,
-	"modelstreamerrorexception":      llm.Upstream,
-	"internalserverexception":        llm.Upstream,
-	"internalfailureexception":       llm.Upstream,
-	"resourcenotfoundexception":      llm.NotFound,
-	"accessdeniedexception":          llm.Permission,
-	"unrecognizedclientexception":    llm.UpstreamAuth,
-	"invalidsignatureexception":      llm.UpstreamAuth,
-	"incompletesignatureexception":   llm.UpstreamAuth,
-	"missingauthenticationtoken":     llm.UpstreamAuth,
-	"expiredtokenexception":          llm.UpstreamAuth,
-	"invalidclienttokenid":           llm.UpstreamAuth,
-	"requestentitytoolargeexception": llm.TooLarge,
-}
-
 // authWords are in the messages of an AccessDeniedException that is about the credential
 // itself.
 var authWords = []string{"authentication failed", "api key", "bearer token", "security token"}
@@ -54,8 +28,7 @@ var authWords = []string{"authentication failed", "api key", "bearer token", "se
 // DecodeError decodes an error response. The header names the exception; the body of a
 // proxy may have any form.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
-	typ, _, _ := strings.Cut(header.Get("X-Amzn-Errortype"), ":") // a URL may follow
-	e := decodeErrorBody(status, typ, body)
+	e := decodeErrorBody(status, protocol.ExceptionName(header), body)
 	e.RetryAfter = protocol.RetryAfter(header)
 	return e
 }
@@ -68,8 +41,8 @@ type errorWords struct{ typ, message string }
 func decodeErrorBody(status int, typ string, body []byte) *llm.Error {
 	w := errorWords{typ: typ}
 	w.find(body, 0)
-	e := &llm.Error{Message: redact(w.message), Relayed: w.message != ""}
-	kind, known := exceptions[strings.ToLower(w.typ)]
+	e := &llm.Error{Message: w.message, Relayed: w.message != ""}
+	kind, known := protocol.KindOfException(w.typ)
 	if e.Kind = kind; !known {
 		e.Kind = llm.Upstream
 		if status != 0 && status != http.StatusFailedDependency {
@@ -104,20 +77,6 @@ func containsAny(text string, words []string) bool {
 		}
 	}
 	return false
-}
-
-// arn matches a resource name, and account the number of an account.
-var (
-	arn     = regexp.MustCompile(`\barn:aws[a-z-]*:[^\s"'(),;<>]+`)
-	account = regexp.MustCompile(`\b[0-9]{12}\b`)
-)
-
-// redact removes resource names and account numbers, which tell clients about the operator.
-func redact(message string) string {
-	if !strings.Contains(message, "arn:") && len(message) < 12 {
-		return message
-	}
-	return account.ReplaceAllLiteralString(arn.ReplaceAllLiteralString(message, "(resource)"), "(account)")
 }
 
 // maxErrorDepth bounds the search for a message: an error may be the text of an error.

@@ -34,7 +34,6 @@ func Dialect() *protocol.Dialect {
 		SealMarks:        []string{`"signature"`, `"redactedContent"`},
 		Finishes:         []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
 		Overflow:         tooLong,
-		RedactError:      func(body []byte) []byte { return []byte(redact(string(body))) },
 		NoComments:       true, // frames have none
 		Headers:          protocol.Headers{Vendor: "aws", Response: []string{"X-Amzn-Errortype"}, RequestID: "X-Amzn-Requestid"},
 		Count:            counter(),

@@ -75,7 +75,7 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 	if tooLong(e.Code, e.Message) && e.Kind == llm.InvalidRequest {
 		e.Code, e.Status = llm.ContextLength, 0
 	}
-	e.RetryAfter = protocol.RetryAfter(header)
+	protocol.CloudError(e, header, body)
 	return e
 }
 

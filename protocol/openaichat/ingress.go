@@ -13,15 +13,17 @@ import (
 // Dialect describes the protocol to the gateway. Routes of sibling packages, whose
 // requests the same upstreams take, are added to its own.
 func Dialect(siblings ...protocol.Route) *protocol.Dialect {
+	routes := append([]protocol.Route{
+		{Name: "chat_completions", Operation: protocol.Generate, Path: "/v1/chat/completions", Span: "chat", Cacheable: cacheable()},
+		{Name: "embeddings", Operation: protocol.Embed, Path: embeddingsPath, Span: "embeddings", Cacheable: &protocol.CacheRule{}},
+		{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: openai.ListModels, One: openai.ListedModel}},
+		{Name: "dynamo_models", Operation: protocol.ListModels, Path: "/dynamo/alpha/list-models", Models: &protocol.ModelList{List: listForDynamo}},
+	}, siblings...)
 	return &protocol.Dialect{
-		Name:  protocol.OpenAIChat,
-		Codec: Codec{},
-		Routes: append([]protocol.Route{
-			{Name: "chat_completions", Operation: protocol.Generate, Path: "/v1/chat/completions", Span: "chat", Cacheable: cacheable()},
-			{Name: "embeddings", Operation: protocol.Embed, Path: embeddingsPath, Span: "embeddings", Cacheable: &protocol.CacheRule{}},
-			{Name: "models", Operation: protocol.ListModels, Path: "/v1/models", Models: &protocol.ModelList{List: openai.ListModels, One: openai.ListedModel}},
-			{Name: "dynamo_models", Operation: protocol.ListModels, Path: "/dynamo/alpha/list-models", Models: &protocol.ModelList{List: listForDynamo}},
-		}, siblings...),
+		Name:           protocol.OpenAIChat,
+		Codec:          Codec{},
+		Routes:         routes,
+		Locate:         openai.LocateAzure(routes),
 		Members:        []string{"model", "stream", "stream_options", "n", "nvext", "max_tokens", "max_completion_tokens"},
 		Read:           readHead,
 		Labels:         protocol.Labels{Users: []string{"safety_identifier", "user"}, Metadata: "metadata"},

@@ -40,7 +40,7 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 		e.Message = "the upstream returned status " + strconv.Itoa(status) + " and no message"
 		e.Relayed = false
 	}
-	e.RetryAfter = protocol.RetryAfter(header)
+	protocol.CloudError(e, header, body)
 	return e
 }
 

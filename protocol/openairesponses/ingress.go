@@ -11,15 +11,17 @@ import (
 
 // Dialect describes the protocol to the gateway.
 func Dialect() *protocol.Dialect {
+	routes := []protocol.Route{
+		{Name: "responses", Operation: protocol.Generate, Path: "/v1/responses", Span: "chat", Cacheable: cacheable()},
+		{Name: "responses_compact", Operation: protocol.Compact, Path: "/v1/responses/compact"},
+		{Name: "input_tokens", Operation: protocol.CountTokens, Path: "/v1/responses/input_tokens"},
+		{Name: "models", Operation: protocol.ListModels, Path: modelsPath, Models: &protocol.ModelList{List: listModels, One: openai.ListedModel}},
+	}
 	return &protocol.Dialect{
-		Name:  protocol.OpenAIResponses,
-		Codec: Codec{},
-		Routes: []protocol.Route{
-			{Name: "responses", Operation: protocol.Generate, Path: "/v1/responses", Span: "chat", Cacheable: cacheable()},
-			{Name: "responses_compact", Operation: protocol.Compact, Path: "/v1/responses/compact"},
-			{Name: "input_tokens", Operation: protocol.CountTokens, Path: "/v1/responses/input_tokens"},
-			{Name: "models", Operation: protocol.ListModels, Path: modelsPath, Models: &protocol.ModelList{List: listModels, One: openai.ListedModel}},
-		},
+		Name:           protocol.OpenAIResponses,
+		Codec:          Codec{},
+		Routes:         routes,
+		Locate:         openai.LocateAzure(routes),
 		Claims:         claims,
 		Members:        []string{"model", "stream", "max_output_tokens"},
 		Read:           readHead,

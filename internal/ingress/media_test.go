@@ -1,0 +1,27 @@
+package ingress
+
+import (
+	"net/http"
+	"testing"
+)
+
+// TestCheckMedia accepts JSON, and a body without a content type only with Authorization, which
+// no web page sends without asking first.
+func TestCheckMedia(t *testing.T) {
+	for _, c := range []struct {
+		header http.Header
+		ok     bool
+	}{
+		{http.Header{"Content-Type": {"application/json"}}, true},
+		{http.Header{"Content-Type": {"application/json; charset=utf-8"}}, true},
+		{http.Header{"Authorization": {"Bearer k"}}, true},
+		{http.Header{}, false},
+		{http.Header{"X-Api-Key": {"k"}}, false},
+		{http.Header{"Content-Type": {"text/plain"}, "Authorization": {"Bearer k"}}, false},
+		{http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"gzip"}}, false},
+	} {
+		if err := CheckMedia(c.header); (err == nil) != c.ok {
+			t.Errorf("%v: %v", c.header, err)
+		}
+	}
+}
