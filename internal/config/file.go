@@ -147,7 +147,8 @@ type metricsFile struct {
 	// spend, tokens and refusals: none, those with the most use, or all (at most
 	// 10,000). The others are counted together as `other`.
 	ByKey byKeyName `key:"by_key" example:"all"`
-	// Number of keys, teams, organisations and models for `by_key: top`.
+	// Number of keys, teams, organisations and models for `by_key: top`. Above 256 it is
+	// also the number of pairs of model and provider that have other metrics of their own.
 	Top int `key:"top" example:"500"`
 	// URL of an OTLP/HTTP collector that metrics are sent to. Without it they are
 	// only scraped.

@@ -121,7 +121,7 @@ func (x *Exchange) endAttempt(kind llm.Kind) {
 		return
 	}
 	if x.attempt.IsRecording() {
-		provider := x.labels().provider
+		provider := valid(x.named.provider)
 		_, model, _ := strings.Cut(x.Target, "/")
 		x.attempt.SetName("upstream " + provider)
 		x.attempt.SetAttributes(
@@ -165,7 +165,7 @@ func setResult(span trace.Span, status int, kind llm.Kind) {
 // describeSpan sets the name and the GenAI attributes of the exchange's span.
 func (x *Exchange) describeSpan(op string) {
 	attrs := []attribute.KeyValue{semconv.GenAIOperationNameKey.String(op), semconv.GenAIRequestStream(x.Stream)}
-	route := x.labels()
+	route := routeKey{valid(x.named.model), valid(x.named.provider)}
 	if route.model != "" {
 		x.span.SetName(op + " " + route.model)
 		attrs = append(attrs, semconv.GenAIRequestModel(route.model))
