@@ -148,6 +148,8 @@ type Limits struct {
 type Log struct {
 	Level    slog.Level
 	Format   string // "auto", "json" or "text"
+	Rate     int    // lines of ordinary exchanges per second; 0 is no maximum
+	Slow     time.Duration
 	Endpoint string // of a collector; empty is none
 }
 

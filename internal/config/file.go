@@ -471,6 +471,13 @@ type logFile struct {
 	// Format of a line: auto is readable text with colour on a terminal (without it if
 	// NO_COLOR is set) and json elsewhere.
 	Format formatName `key:"format" example:"text"`
+	// Maximum number of lines per second for exchanges that succeeded at the first
+	// attempt and were not slow, and ten times that for those that failed because
+	// of the client. All others have a line in any case. 0 is no maximum.
+	Rate int `key:"rate" example:"1000"`
+	// Wait for the first content, or for the response if it is not streamed, from which
+	// an exchange is slow. Slow exchanges are always logged and traced. 0 is never.
+	Slow duration `key:"slow" example:"10s"`
 	// URL of an OTLP/HTTP collector that the log is sent to as well.
 	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
 }
@@ -513,7 +520,7 @@ func defaultFile() file {
 		Overload: overloadFile{Queue: 1000, Wait: duration(5 * time.Second)},
 		Limits:   limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20, Conversations: 64 << 20},
 		Fidelity: "default",
-		Log:      logFile{Level: "info", Format: "auto"},
+		Log:      logFile{Level: "info", Format: "auto", Rate: 100, Slow: duration(30 * time.Second)},
 		Traces:   tracesFile{Sample: 1},
 	}
 }

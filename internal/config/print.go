@@ -53,7 +53,7 @@ func (c Config) String() string {
 		line("gate %s %s%s", g.Protocol, strings.Join(g.Patterns, " "), gatesText(g.Gates))
 	}
 	c.storesText(line)
-	line("log %s %s%s", strings.ToLower(c.Log.Level.String()), c.Log.Format, collectorText(c.Log.Endpoint))
+	line("log %s %s%s%s", strings.ToLower(c.Log.Level.String()), c.Log.Format, c.Log.sampleText(), collectorText(c.Log.Endpoint))
 	if c.Traces.Endpoint != "" {
 		line("traces sample=%g", c.Traces.Sample)
 	}
@@ -271,4 +271,13 @@ func collectorText(endpoint string) string {
 		return ""
 	}
 	return " sent=true"
+}
+
+// sampleText returns the settings of which exchanges are logged, if they are not the
+// defaults.
+func (l Log) sampleText() (text string) {
+	if d := Default().Log; l.Rate != d.Rate || l.Slow != d.Slow {
+		text = fmt.Sprintf(" rate=%d slow=%s", l.Rate, l.Slow)
+	}
+	return text
 }

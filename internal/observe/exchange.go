@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -66,13 +67,14 @@ type Exchange struct {
 	firstByte time.Duration
 	ttft      time.Duration
 	failed    []string // the failed attempts for the log line
-	heard     bool     // an upstream responded, in this attempt or an earlier one
+	recorded  []sdktrace.ReadOnlySpan
+	heard     bool // an upstream responded, in this attempt or an earlier one
 
-	mu       sync.Mutex // guards the gauge if End is called from another goroutine
-	route    *routeSeries
-	named    routeKey // the model and the provider as they are named, for the log and the spans
-	running  bool     // an attempt is in progress
-	ended    bool
+	mu      sync.Mutex // guards the gauge if End is called from another goroutine
+	route   *routeSeries
+	named   routeKey // the model and the provider as they are named, for the log and the spans
+	running bool     // an attempt is in progress
+	ended   bool
 }
 
 // Begin starts an exchange. A W3C traceparent in header becomes the parent of its
@@ -205,10 +207,14 @@ func (x *Exchange) End() {
 	x.observer.metrics.rank(now)
 	v := judge(x.Status, x.UpstreamStatus, x.answered(), x.Err)
 	x.count(v, running, now.Sub(x.start))
+	class := x.classify(v, now.Sub(x.start))
 	if x.span != nil {
-		x.endSpans(v)
+		x.endSpans(v, class)
 	}
-	x.log(v, now)
+	if x.observer.sampler.allow(class, now) {
+		x.log(v, now)
+	}
+	x.observer.sampler.report(x.observer.logger, now, false)
 }
 
 // close removes the exchange from the gauge, once.

@@ -211,7 +211,7 @@ func TestScrapeIsBoundedWithManyWorkers(t *testing.T) {
 		pool  func(worker int) (model, pool string)
 		lines int
 	}{
-		"workers of one model":         {func(int) (string, string) { return "m", "discovered/m" }, 400},
+		"workers of one model":         {func(int) (string, string) { return "m", "discovered/m" }, 405},
 		"workers with a model of each": {func(i int) (string, string) { m := "m" + strconv.Itoa(i); return m, "discovered/" + m }, 150 * (maxPools + 2)},
 	} {
 		t.Run(name, func(t *testing.T) {

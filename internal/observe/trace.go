@@ -52,7 +52,9 @@ func newTracing(o Options, logger *slog.Logger) (*tracing, error) {
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithSpanProcessor(sender),
 		sdktrace.WithResource(described),
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.TraceSample))))
+		// Whether an exchange is unusual is known at its end, so all are recorded. A client that
+		// does not sample its trace is followed.
+		sdktrace.WithSampler(sdktrace.ParentBased(orRecord{sdktrace.TraceIDRatioBased(o.TraceSample)}, sdktrace.WithLocalParentNotSampled(recordOnly{}))))
 	tracer := provider.Tracer(scope,
 		trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconv.SchemaURL))
 	return &tracing{sender: sender, tracer: tracer}, nil
@@ -132,14 +134,15 @@ func (x *Exchange) endAttempt(kind llm.Kind) {
 			x.attempt.SetStatus(codes.Error, "")
 		}
 	}
-	x.attempt.End()
+	x.keepSpan(x.attempt)
 	x.attempt = nil
 }
 
-// endSpans ends the spans of the attempt and of the exchange.
-func (x *Exchange) endSpans(v verdict) {
+// endSpans ends the spans of the attempt and of the exchange. Those of an unusual exchange
+// are sent, whatever the sample is.
+func (x *Exchange) endSpans(v verdict, c class) {
 	x.endAttempt(v.kind)
-	if x.span.IsRecording() {
+	if x.span.IsRecording() && (c == unusual || x.span.SpanContext().IsSampled()) {
 		if x.Operation != "" {
 			x.describeSpan(x.Operation)
 		}
@@ -150,7 +153,10 @@ func (x *Exchange) endSpans(v verdict) {
 			x.span.SetStatus(codes.Error, "")
 		}
 	}
-	x.span.End()
+	x.keepSpan(x.span)
+	if c == unusual {
+		x.sendRecorded()
+	}
 }
 
 func setResult(span trace.Span, status int, kind llm.Kind) {
