@@ -81,6 +81,7 @@ var allowed = map[string][]string{
 	"internal/discover":       {"internal/secret"},
 	"internal/access":         {"internal/agents", "internal/quota", "internal/secret", "llm"},
 	"internal/keyfeed":        {"internal/access", "internal/redis"},
+	"internal/cell":           {"internal/access", "internal/agents", "internal/certs"},
 	"internal/identity":       {"internal/access", "internal/quota", "internal/safeurl", "llm"},
 	"internal/login":          {"internal/safeurl"},
 	"internal/signin":         {"internal/access", "internal/identity", "internal/webpage", "internal/secret", "internal/store", "llm"},
@@ -117,7 +118,7 @@ var allowed = map[string][]string{
 
 	"bench": {"internal/testrig"}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/translation", "llm", "conform", "conform/record"},
+	"cmd/isogloss": {"internal/cell", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/translation", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -80,6 +80,10 @@ type file struct {
 	// Zone in which this node runs, such as an availability zone. Discovered workers of
 	// the same zone are tried before others. By default zones do not matter.
 	Zone string `key:"zone" example:"eu-west-1a"`
+	// Cell that this node belongs to: 1 to 16 lower-case letters. New keys have it in
+	// their text (`gw_CELL_…`), so that `isogloss route` sends their requests here. By
+	// default there are no cells.
+	Cell string `key:"cell" example:"eu"`
 	// Folder for the SQLite file, the spool, snapshots of keys and workers, and the
 	// pepper. The gateway creates it when needed. Processes of one node share it;
 	// nodes do not.

@@ -193,6 +193,9 @@ func (c Config) storesText(line func(format string, args ...any)) {
 	if c.Zone != "" {
 		line("zone %s", c.Zone)
 	}
+	if c.Cell != "" {
+		line("cell %s", c.Cell)
+	}
 	if c.Redis.URL != "" {
 		line("redis on")
 	}
