@@ -372,11 +372,11 @@ func TestUpgrade(t *testing.T) {
 
 func TestInvalidFiles(t *testing.T) {
 	for config, want := range map[string]string{
-		"":                                      "write 1 to 256",
-		"cells: { eu: { url: x } }":             "cells.eu.url",
-		"cells: { EU: { url: \"http://x\" } }":  "lower-case letters",
+		"":                                       "write 1 to 256",
+		"cells: { eu: { url: x } }":              "cells.eu.url",
+		"cells: { EU: { url: \"http://x\" } }":   "lower-case letters",
 		"cells: { live: { url: \"http://x\" } }": "not live or admin",
-		"cells: { eu: { urls: \"http://x\" } }": "urls",
+		"cells: { eu: { urls: \"http://x\" } }":  "urls",
 		"cells: { eu: { url: \"http://x\" } }\ndefault: us":                 `no cell "us"`,
 		"cells: { eu: { url: \"http://x\" } }\nkeys: { a: us }":             "keys.a",
 		"cells: { eu: { url: \"http://x\" } }\nlisten: x":                   "write host:port",

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 )
@@ -59,7 +60,8 @@ type Cell struct {
 	// there are none: another cell has other keys, and may be in another country.
 	Fallback []string `yaml:"fallback"`
 
-	url *url.URL
+	url  *url.URL
+	open prometheus.Gauge // its open requests; set by the router
 }
 
 const (

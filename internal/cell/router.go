@@ -1,7 +1,6 @@
 package cell
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httputil"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,10 +64,8 @@ func NewRouter(c *Config, logger *slog.Logger) *Router {
 	}
 	r.proxy = &httputil.ReverseProxy{
 		Rewrite:       rewrite,
-		Transport:     r,
 		FlushInterval: -1, // every event at once
 		BufferPool:    &buffers{sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}},
-		ErrorHandler:  r.fail,
 		ErrorLog:      slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 	r.Use(c)
@@ -77,18 +74,20 @@ func NewRouter(c *Config, logger *slog.Logger) *Router {
 
 // Use sets the configuration of later requests.
 func (r *Router) Use(c *Config) {
+	for name, cell := range c.Cells {
+		cell.open = r.open.WithLabelValues(name)
+	}
 	r.config.Store(c)
 	r.health.use(c)
 }
 
-// choice is the cells of a request, in the order in which they are tried.
+// choice sends one request to a cell.
 type choice struct {
+	router *Router
 	config *Config
 	name   string // the cell of the request
 	served string // the cell that was tried last
 }
-
-type choiceKey struct{}
 
 // ServeHTTP sends a request to its cell.
 func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -99,11 +98,13 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		refuse(w, http.StatusMisdirectedRequest, "cell_unknown", "no cell is known for this key; check the key, or ask the operator to add it")
 		return
 	}
-	ch := &choice{config: c, name: name}
-	gauge := r.open.WithLabelValues(name)
-	gauge.Inc()
-	defer gauge.Dec()
-	r.proxy.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), choiceKey{}, ch)))
+	ch := &choice{router: r, config: c, name: name, served: name}
+	open := c.Cells[name].open
+	open.Inc()
+	defer open.Dec()
+	proxy := *r.proxy // a copy is cheaper than a value in the context of the request
+	proxy.Transport, proxy.ErrorHandler = ch, ch.fail
+	proxy.ServeHTTP(w, req)
 }
 
 // rewrite prepares the request to a cell. RoundTrip sets the address.
@@ -116,51 +117,50 @@ func rewrite(p *httputil.ProxyRequest) {
 }
 
 // RoundTrip sends a request to its cell, or to a fallback while that is down or no connection can be
-// made. A request of which a cell may have read something is not sent again.
-func (r *Router) RoundTrip(req *http.Request) (*http.Response, error) {
-	ch, _ := req.Context().Value(choiceKey{}).(*choice)
-	cells := append([]string{ch.name}, ch.config.Cells[ch.name].Fallback...)
-	if len(cells) > 1 && r.health.down(ch.name) {
-		for i, name := range cells[1:] {
-			if !r.health.down(name) {
-				cells = cells[1+i:]
-				break
-			}
-		}
-	}
+// made. A request of which a cell may have read something is not sent again. The request is the
+// proxy's own, so its address may be changed.
+func (ch *choice) RoundTrip(req *http.Request) (*http.Response, error) {
+	r := ch.router
+	path, rawPath := req.URL.Path, req.URL.RawPath
 	var sent *body
 	if req.Body != nil {
 		sent = &body{Reader: req.Body}
+		req.Body = sent
 	}
-	var err error
-	for _, name := range cells {
-		cell := ch.config.Cells[name]
-		ch.served = name
-		out := req.WithContext(req.Context())
-		u := *req.URL
-		u.Scheme, u.Host = cell.url.Scheme, cell.url.Host
-		u.Path, u.RawPath = strings.TrimSuffix(cell.url.Path, "/")+u.Path, ""
-		if cell.url.Path == "" || cell.url.Path == "/" {
-			u.Path, u.RawPath = req.URL.Path, req.URL.RawPath
+	// The next fallback after the cell that is tried. A cell that is down is tried only if all are.
+	next, fallback := 0, ch.config.Cells[ch.name].Fallback
+	if len(fallback) > 0 && r.health.down(ch.name) {
+		if i := slices.IndexFunc(fallback, func(name string) bool { return !r.health.down(name) }); i >= 0 {
+			ch.served, next = fallback[i], i+1
 		}
-		out.URL, out.Host = &u, ""
-		if sent != nil {
-			out.Body = sent
+	}
+	for {
+		cell := ch.config.Cells[ch.served]
+		req.URL.Scheme, req.URL.Host, req.Host = cell.url.Scheme, cell.url.Host, ""
+		req.URL.Path, req.URL.RawPath = path, rawPath
+		if prefix := strings.TrimSuffix(cell.url.Path, "/"); prefix != "" {
+			req.URL.Path, req.URL.RawPath = prefix+path, ""
+			if rawPath != "" {
+				req.URL.RawPath = strings.TrimSuffix(cell.url.EscapedPath(), "/") + rawPath
+			}
 		}
-		var resp *http.Response
-		if resp, err = r.transport.RoundTrip(out); err == nil {
-			r.count(name, resp.StatusCode)
-			if name != ch.name {
-				r.failovers.WithLabelValues(ch.name, name).Inc()
+		resp, err := r.transport.RoundTrip(req)
+		if err == nil {
+			r.count(ch.served, resp.StatusCode)
+			if ch.served != ch.name {
+				r.failovers.WithLabelValues(ch.name, ch.served).Inc()
 			}
 			return resp, nil
 		}
 		if !notConnected(err) || sent.touched() {
-			break
+			return nil, err
 		}
-		r.health.failed(name, err)
+		r.health.failed(ch.served, err)
+		if next >= len(fallback) {
+			return nil, err
+		}
+		ch.served, next = fallback[next], next+1
 	}
-	return nil, err
 }
 
 // notConnected reports whether an error means that nothing was sent.
@@ -170,8 +170,8 @@ func notConnected(err error) bool {
 }
 
 // fail responds for a cell that did not.
-func (r *Router) fail(w http.ResponseWriter, req *http.Request, err error) {
-	ch, _ := req.Context().Value(choiceKey{}).(*choice)
+func (ch *choice) fail(w http.ResponseWriter, req *http.Request, err error) {
+	r := ch.router
 	if req.Context().Err() != nil { // the client has left
 		r.count(ch.served, 499)
 		panic(http.ErrAbortHandler)
@@ -187,8 +187,11 @@ func (r *Router) fail(w http.ResponseWriter, req *http.Request, err error) {
 }
 
 func (r *Router) count(cell string, status int) {
-	r.requests.WithLabelValues(cell, strconv.Itoa(status/100)+"xx").Inc()
+	r.requests.WithLabelValues(cell, classes[min(status/100, len(classes)-1)]).Inc()
 }
+
+// classes are the values of the label status.
+var classes = [...]string{"0xx", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
 // refuse writes an error in a form that all SDKs can read.
 func refuse(w http.ResponseWriter, status int, code, message string) {
