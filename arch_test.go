@@ -83,6 +83,8 @@ var allowed = map[string][]string{
 	"internal/quota/sliding":  {"internal/usage"},
 	"internal/discover":       {"internal/secret"},
 	"internal/access":         {"internal/agents", "internal/quota", "internal/secret", "llm"},
+	"internal/keyfeed":        {"internal/access", "internal/redis"},
+	"internal/cell":           {"internal/access", "internal/agents", "internal/certs"},
 	"internal/identity":       {"internal/access", "internal/quota", "internal/safeurl", "llm"},
 	"internal/login":          {"internal/safeurl"},
 	"internal/signin":         {"internal/access", "internal/identity", "internal/webpage", "internal/secret", "internal/store", "llm"},
@@ -115,7 +117,7 @@ var allowed = map[string][]string{
 	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
 	"console": {},
-	"internal/app": {"console", "internal/nodes", "internal/retention", "internal/openapi", "internal/agentapi", "internal/certs", "internal/fleet", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/cloud", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream", "internal/alerts", "internal/quota/budget", "internal/scim",
+	"internal/app": {"console", "internal/keyfeed", "internal/nodes", "internal/retention", "internal/openapi", "internal/agentapi", "internal/certs", "internal/fleet", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/cloud", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream", "internal/alerts", "internal/quota/budget", "internal/scim",
 		"protocol", "protocol/all", "llm", "sse"},
 	"internal/discover/signals": {},
 
@@ -125,7 +127,7 @@ var allowed = map[string][]string{
 
 	"bench": {"internal/testrig"}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/translation", "llm", "conform", "conform/record"},
+	"cmd/isogloss": {"internal/cell", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/translation", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -24,6 +24,18 @@ const (
 	EnvAdmin = "admin" // operators
 )
 
+// Env returns the environment in the text of a new key: that of operators' keys, the cell in which
+// the key is, or that of clients without cells.
+func Env(cell string, role Role) string {
+	switch {
+	case role != "":
+		return EnvAdmin
+	case cell != "":
+		return cell
+	}
+	return EnvLive
+}
+
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // Mint creates a key. Its text is shown once and not stored; the id and a digest of the secret are.

@@ -118,7 +118,7 @@ func (s *server) createKey(ctx context.Context, c *call, in *createKeyIn) (*keyM
 	if err := s.checkOwner(ctx, c, &r); err != nil {
 		return nil, err
 	}
-	id, sec, text := access.Mint(keyEnv(r))
+	id, sec, text := access.Mint(access.Env(s.Cell, r.Role))
 	r.ID, r.Digests = id, []access.Digest{s.Peppers.Digest(id, sec)}
 	err = s.change(ctx, c, change{object: "key:" + id, org: r.Org, after: r}, func(ctx context.Context) error {
 		return storeProblem(s.Keys.CreateKey(ctx, r), "key", id)
@@ -131,14 +131,6 @@ func (s *server) createKey(ctx context.Context, c *call, in *createKeyIn) (*keyM
 		view = new(viewKey(r, s.Now()))
 	}
 	return new(keyMade{Key: *view, Text: text.Reveal()}), nil
-}
-
-// keyEnv returns the prefix that distinguishes operators' keys from clients' keys.
-func keyEnv(r access.Record) string {
-	if r.Role != "" {
-		return access.EnvAdmin
-	}
-	return access.EnvLive
 }
 
 // checkOwner checks the organisation and team of a new key, and whether the operator may create it.
@@ -251,7 +243,7 @@ func (s *server) rotateKey(ctx context.Context, c *call, in *rotateKeyIn) (*keyM
 	if err != nil {
 		return nil, err
 	}
-	sec, text := access.MintAgain(keyEnv(before), before.ID)
+	sec, text := access.MintAgain(access.Env(s.Cell, before.Role), before.ID)
 	next := s.Peppers.Digest(before.ID, sec)
 	until := s.Now().Add(time.Duration(in.Body.Overlap) * time.Second)
 	after := before

@@ -35,6 +35,7 @@ type Options struct {
 	Runner    Runner           // nil: run-request returns 501
 	Captures  func() []Capture // captures that are attached; nil: never
 	ClientURL string           // base URL of the client port
+	Cell      string           // in the text of new keys; empty: none
 
 	// Loopback says that the listener is bound to loopback. Then only localhost and IP addresses
 	// are accepted as host, which prevents DNS rebinding.

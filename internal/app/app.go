@@ -105,7 +105,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.pace == (pace{}) {
 		o.pace = usualPace(cfg.Shutdown)
 	}
-	observer, err := observe.New(observe.Options{Log: o.Log, Level: cfg.Log.Level, Format: cfg.Log.Format, Plain: o.plainLog(),
+	observer, err := observe.New(observe.Options{Log: o.Log, Level: cfg.Log.Level, Format: cfg.Log.Format, LogRate: cfg.Log.Rate, Slow: cfg.Log.Slow, Plain: o.plainLog(),
 		TraceEndpoint: cfg.Traces.Endpoint, TraceSample: cfg.Traces.Sample, MetricEndpoint: cfg.Metrics.Endpoint, MetricInterval: cfg.Metrics.Every,
 		LogEndpoint: cfg.Log.Endpoint, ByKey: cfg.Metrics.ByKey, Top: cfg.Metrics.Top, Version: o.Version})
 	if err != nil {

@@ -142,7 +142,7 @@ func TestAlertRules(t *testing.T) {
 // prometheus is a running Prometheus that scrapes a gateway.
 type prometheus struct{ url string }
 
-func startPrometheus(t *testing.T, metricsURL string) prometheus {
+func startPrometheus(t *testing.T, metricsURL, every string) prometheus {
 	t.Helper()
 	path, dir := tool(t, "prometheus"), t.TempDir()
 	addresses, err := testrig.Addresses(1)
@@ -154,7 +154,7 @@ func startPrometheus(t *testing.T, metricsURL string) prometheus {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs: [{ job_name: isogloss, scrape_interval: 1s, static_configs: [{ targets: [%q] }] }]\n", target.Host)
+	text := fmt.Sprintf("scrape_configs: [{ job_name: isogloss, scrape_interval: %s, static_configs: [{ targets: [%q] }] }]\n", every, target.Host)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ models:
 		status, _, _ := g.try(t, "fast", key.Text)
 		return status == http.StatusOK
 	})
-	p := startPrometheus(t, g.metricsURL)
+	p := startPrometheus(t, g.metricsURL, "1s")
 	load := dashboardLoad{g, key.Text, limited.Text}
 
 	poll(t, "Prometheus has scraped a healthy gateway", func() bool {

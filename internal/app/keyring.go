@@ -152,11 +152,7 @@ func (k *Keyring) Close() error { return k.store.Close() }
 
 // Create creates a key, and its organisation and team if they do not exist.
 func (k *Keyring) Create(ctx context.Context, r access.Record) (MadeKey, error) {
-	env := access.EnvLive
-	if r.Role != "" {
-		env = access.EnvAdmin
-	}
-	id, hidden, text := access.Mint(env)
+	id, hidden, text := access.Mint(access.Env(k.cfg.Cell, r.Role))
 	r.ID, r.Digests = id, []access.Digest{k.peppers.Digest(id, hidden)}
 	if err := k.ensure(ctx, r.Org, r.Team); err != nil {
 		return MadeKey{}, err
@@ -255,11 +251,7 @@ func (k *Keyring) Rotate(ctx context.Context, idOrName string, keep time.Duratio
 	if err != nil {
 		return MadeKey{}, err
 	}
-	env := access.EnvLive
-	if r.Role != "" {
-		env = access.EnvAdmin
-	}
-	hidden, text := access.MintAgain(env, r.ID)
+	hidden, text := access.MintAgain(access.Env(k.cfg.Cell, r.Role), r.ID)
 	if _, err := k.store.RotateKey(ctx, r.ID, k.peppers.Digest(r.ID, hidden), time.Now().Add(keep)); err != nil {
 		return MadeKey{}, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/cache"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/keyfeed"
 	"github.com/isogloss-gateway/isogloss/internal/nodes"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
@@ -42,6 +43,7 @@ type stores struct {
 	store     *store.Store
 	peppers   access.Peppers
 	keys      *access.Directory
+	feed      *keyfeed.Source
 	redis     *redis.Client
 	quotas    *quota.Limiter
 	spool     *spool.Spool
@@ -113,7 +115,10 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 		o.Redis = s.redis
 		s.quotas = quota.NewRedis(o)
 	}
-	s.keys = access.NewDirectory(access.DirectoryOptions{Source: s.store, Peppers: s.peppers, Snapshot: filepath.Join(cfg.Data, "keys.snapshot"),
+	if s.feed, err = keyfeed.New(s.store, s.redis, s.peppers); err != nil {
+		return err
+	}
+	s.keys = access.NewDirectory(access.DirectoryOptions{Source: s.feed, Peppers: s.peppers, Snapshot: filepath.Join(cfg.Data, "keys.snapshot"),
 		Stale: cfg.Store.Stale, Logger: logger})
 	return s.openResponses(cfg)
 }
@@ -222,7 +227,7 @@ func (s *stores) snapshot() (out observe.Stores) {
 		out.Ledger = &observe.LedgerState{Rows: b.Rows, Bytes: b.Bytes, Oldest: b.Oldest, Failed: b.Failed, Lost: b.Lost}
 		d := s.retention.Snapshot()
 		out.Ledger.Deleted, out.Ledger.DeletedSums, out.Ledger.DroppedPartitions = d.Rows, d.Sums, d.Partitions
-		out.Keys = observe.KeysState{Known: k.Known, Age: k.Age}
+		out.Keys = observe.KeysState{Known: k.Known, Age: k.Age, Polls: s.feed.Polls()}
 		out.Quota = observe.QuotaState{Lost: q.Lost, Nodes: q.Nodes, Waiting: q.Queued + q.Merged, Outages: q.Outages}
 	}
 	if s.discovery != nil {

@@ -42,6 +42,7 @@ type Config struct {
 	Gates     []provider.Gate
 	Node      string // empty is the host's name
 	Zone      string // empty: zones do not matter
+	Cell      string // in the text of new keys; empty: none
 	Data      string // the folder for what outlives the process
 	Store     Store
 	Redis     Redis
@@ -149,6 +150,8 @@ type Limits struct {
 type Log struct {
 	Level    slog.Level
 	Format   string // "auto", "json" or "text"
+	Rate     int    // lines of ordinary exchanges per second; 0 is no maximum
+	Slow     time.Duration
 	Endpoint string // of a collector; empty is none
 }
 
@@ -278,6 +281,6 @@ func Default() *Config {
 // applied only at start-up.
 func (c *Config) StartsOtherwise(from *Config) bool {
 	return c.Listen != from.Listen || c.TLS != from.TLS || !reflect.DeepEqual(c.ACME, from.ACME) || c.BasePath != from.BasePath ||
-		!slices.Equal(c.Origins, from.Origins) || !slices.Equal(c.Proxies, from.Proxies) || c.Admin != from.Admin || c.Metrics != from.Metrics || c.Shutdown != from.Shutdown || c.Log != from.Log || c.Traces != from.Traces || c.Telemetry != from.Telemetry || c.Node != from.Node || c.Data != from.Data ||
+		!slices.Equal(c.Origins, from.Origins) || !slices.Equal(c.Proxies, from.Proxies) || c.Admin != from.Admin || c.Metrics != from.Metrics || c.Shutdown != from.Shutdown || c.Log != from.Log || c.Traces != from.Traces || c.Telemetry != from.Telemetry || c.Node != from.Node || c.Cell != from.Cell || c.Data != from.Data ||
 		c.Redis != from.Redis || c.Cache != from.Cache || !reflect.DeepEqual(c.Store, from.Store) || !reflect.DeepEqual(c.Alerts, from.Alerts) || !reflect.DeepEqual(c.Discover, from.Discover)
 }

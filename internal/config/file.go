@@ -81,6 +81,10 @@ type file struct {
 	// Zone in which this node runs, such as an availability zone. Discovered workers of
 	// the same zone are tried before others. By default zones do not matter.
 	Zone string `key:"zone" example:"eu-west-1a"`
+	// Cell that this node belongs to: 1 to 16 lower-case letters. New keys have it in
+	// their text (`gw_CELL_…`), so that `isogloss route` sends their requests here. By
+	// default there are no cells.
+	Cell string `key:"cell" example:"eu"`
 	// Folder for the SQLite file, the spool, snapshots of keys and workers, and the
 	// pepper. The gateway creates it when needed. Processes of one node share it;
 	// nodes do not.
@@ -150,7 +154,8 @@ type metricsFile struct {
 	// spend, tokens and refusals: none, those with the most use, or all (at most
 	// 10,000). The others are counted together as `other`.
 	ByKey byKeyName `key:"by_key" example:"all"`
-	// Number of keys, teams, organisations and models for `by_key: top`.
+	// Number of keys, teams, organisations and models for `by_key: top`. Above 256 it is
+	// also the number of pairs of model and provider that have other metrics of their own.
 	Top int `key:"top" example:"500"`
 	// URL of an OTLP/HTTP collector that metrics are sent to. Without it they are
 	// only scraped.
@@ -490,6 +495,13 @@ type logFile struct {
 	// Format of a line: auto is readable text with colour on a terminal (without it if
 	// NO_COLOR is set) and json elsewhere.
 	Format formatName `key:"format" example:"text"`
+	// Maximum number of lines per second for exchanges that succeeded at the first
+	// attempt and were not slow, and ten times that for those that failed because
+	// of the client. All others have a line in any case. 0 is no maximum.
+	Rate int `key:"rate" example:"1000"`
+	// Wait for the first content, or for the response if it is not streamed, from which
+	// an exchange is slow. Slow exchanges are always logged and traced. 0 is never.
+	Slow duration `key:"slow" example:"10s"`
 	// URL of an OTLP/HTTP collector that the log is sent to as well.
 	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
 }
@@ -532,7 +544,7 @@ func defaultFile() file {
 		Overload: overloadFile{Queue: 1000, Wait: duration(5 * time.Second)},
 		Limits:   limitsFile{Body: 64 << 20, Event: 16 << 20, Answer: 64 << 20, Conversations: 64 << 20},
 		Fidelity: "default",
-		Log:      logFile{Level: "info", Format: "auto"},
+		Log:      logFile{Level: "info", Format: "auto", Rate: 100, Slow: duration(30 * time.Second)},
 		Traces:   tracesFile{Sample: 1},
 	}
 }

@@ -53,7 +53,7 @@ func (c Config) String() string {
 		line("gate %s %s%s", g.Protocol, strings.Join(g.Patterns, " "), gatesText(g.Gates))
 	}
 	c.storesText(line)
-	line("log %s %s%s", strings.ToLower(c.Log.Level.String()), c.Log.Format, collectorText(c.Log.Endpoint))
+	line("log %s %s%s%s", strings.ToLower(c.Log.Level.String()), c.Log.Format, c.Log.sampleText(), collectorText(c.Log.Endpoint))
 	if c.Traces.Endpoint != "" {
 		line("traces sample=%g", c.Traces.Sample)
 	}
@@ -196,6 +196,9 @@ func (c Config) storesText(line func(format string, args ...any)) {
 	if c.Zone != "" {
 		line("zone %s", c.Zone)
 	}
+	if c.Cell != "" {
+		line("cell %s", c.Cell)
+	}
 	if c.Redis.URL != "" {
 		line("redis on")
 	}
@@ -290,4 +293,13 @@ func cloudText(c provider.Cloud) string {
 		return fmt.Sprintf("azure secret=%t certificate=%q scope=%s", c.Secret != nil, c.Certificate, c.Scope)
 	}
 	return ""
+}
+
+// sampleText returns the settings of which exchanges are logged, if they are not the
+// defaults.
+func (l Log) sampleText() (text string) {
+	if d := Default().Log; l.Rate != d.Rate || l.Slow != d.Slow {
+		text = fmt.Sprintf(" rate=%d slow=%s", l.Rate, l.Slow)
+	}
+	return text
 }

@@ -100,6 +100,9 @@ func (m *metricsFile) resolve(ps *Problems) Metrics {
 // maxTop limits the number of keys with metrics of their own.
 const maxTop = 10_000
 
+// maxLogRate limits the log lines per second. 0 is for those who want all.
+const maxLogRate = 1_000_000
+
 // checkCollector checks the key endpoint.
 func (a *at) checkCollector(endpoint string, ps *Problems) {
 	if endpoint == "" {
@@ -260,8 +263,11 @@ func (l *logFile) resolve(ps *Problems) Log {
 	case "error":
 		level = slog.LevelError
 	}
+	if l.Rate < 0 || l.Rate > maxLogRate {
+		ps.addKey(&l.at, "rate", "is %d; write a number from 0 to %d", l.Rate, maxLogRate)
+	}
 	l.checkCollector(l.Endpoint, ps)
-	return Log{Level: level, Format: string(l.Format), Endpoint: l.Endpoint}
+	return Log{Level: level, Format: string(l.Format), Rate: l.Rate, Slow: time.Duration(l.Slow), Endpoint: l.Endpoint}
 }
 
 func (t *tracesFile) resolve(ps *Problems) Traces {

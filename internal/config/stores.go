@@ -109,7 +109,7 @@ type Name struct {
 }
 
 func (f *file) resolveStores(c *Config, ps *Problems) {
-	c.Node, c.Zone, c.Data = f.Node, f.Zone, f.dataFolder()
+	c.Node, c.Zone, c.Cell, c.Data = f.Node, f.Zone, f.Cell, f.dataFolder()
 	c.Store = f.Store.resolve(f.dir, c.Data, ps)
 	c.Redis = f.Redis.resolve(f.dir, ps)
 	c.Prices = f.Prices.resolve(ps)
@@ -123,6 +123,9 @@ func (f *file) resolveStores(c *Config, ps *Problems) {
 	}
 	if !nodeForm.MatchString(f.Zone) {
 		ps.addKey(&f.at, "zone", "is not a name of up to 64 letters, digits, \".\", \"-\" and \"_\"; write one such as eu-west-1a")
+	}
+	if !cellForm.MatchString(f.Cell) || f.Cell == "live" || f.Cell == "admin" {
+		ps.addKey(&f.at, "cell", "is not a name of 1 to 16 lower-case letters other than live and admin, which other keys have; write one such as eu")
 	}
 	if f.has("redis") && c.Store.URL == "" {
 		ps.addKey(&f.at, "redis", "shares the limits of keys, which requires a store; write store, or remove redis")
@@ -139,6 +142,7 @@ func (f *file) resolveStores(c *Config, ps *Problems) {
 }
 
 var nodeForm = regexp.MustCompile(`^[A-Za-z0-9._-]{0,64}$`)
+var cellForm = regexp.MustCompile(`^[a-z]{0,16}$`)
 
 // dataFolder returns the data folder. A path from outside the file is relative to the
 // working directory.

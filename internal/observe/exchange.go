@@ -3,10 +3,12 @@ package observe
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -65,11 +67,13 @@ type Exchange struct {
 	firstByte time.Duration
 	ttft      time.Duration
 	failed    []string // the failed attempts for the log line
-	heard     bool     // an upstream responded, in this attempt or an earlier one
+	recorded  []sdktrace.ReadOnlySpan
+	heard     bool // an upstream responded, in this attempt or an earlier one
 
 	mu      sync.Mutex // guards the gauge if End is called from another goroutine
 	route   *routeSeries
-	running bool // an attempt is in progress
+	named   routeKey // the model and the provider as they are named, for the log and the spans
+	running bool     // an attempt is in progress
 	ended   bool
 }
 
@@ -102,7 +106,7 @@ func (x *Exchange) Route(model, provider string) {
 		x.UpstreamStatus, x.UpstreamID, x.ResponseModel, x.firstByte = 0, "", "", 0
 	}
 	route.inFlight.Inc()
-	x.route, x.running = route, true
+	x.route, x.named, x.running = route, routeKey{model, provider}, true
 	x.attempted = time.Now()
 	x.beginAttempt()
 }
@@ -128,7 +132,7 @@ func (x *Exchange) Failed(err *llm.Error) {
 		if err.Code == llm.ModelMissing {
 			label = llm.ModelMissing
 		}
-		x.observer.metrics.upstreamErrors.WithLabelValues(x.route.provider, label).Inc()
+		x.observer.metrics.upstreamErrors.WithLabelValues(x.counted().provider, label).Inc()
 	}
 	x.endAttempt(kind)
 }
@@ -200,12 +204,17 @@ func (x *Exchange) End() {
 		return
 	}
 	now := time.Now()
+	x.observer.metrics.rank(now)
 	v := judge(x.Status, x.UpstreamStatus, x.answered(), x.Err)
 	x.count(v, running, now.Sub(x.start))
+	class := x.classify(v, now.Sub(x.start))
 	if x.span != nil {
-		x.endSpans(v)
+		x.endSpans(v, class)
 	}
-	x.log(v, now)
+	if x.observer.sampler.allow(class, now) {
+		x.log(v, now)
+	}
+	x.observer.sampler.report(x.observer.logger, now, false)
 }
 
 // close removes the exchange from the gauge, once.
@@ -224,29 +233,41 @@ func (x *Exchange) close() (running, ok bool) {
 
 func (x *Exchange) answered() bool { return x.heard || x.UpstreamStatus != 0 }
 
-// labels returns the labels of the route; they are empty if the request has none.
-func (x *Exchange) labels() routeKey {
-	if x.route == nil {
-		return routeKey{}
+// counted returns the samples of the exchange's route, or those that stand for it after it
+// has lost its name; nil without a route.
+func (x *Exchange) counted() *routeSeries {
+	if x.route == nil || !x.route.gone.Load() {
+		return x.route
 	}
-	return x.route.routeKey
+	m, provider := x.observer.metrics, x.named.provider
+	if strings.Contains(provider, "/") {
+		provider = m.pools.instead(provider)
+	} else {
+		provider = m.providers.get(provider)
+	}
+	return m.routes.instead(routeKey{other, provider})
 }
 
 func (x *Exchange) count(v verdict, running bool, took time.Duration) {
-	m, route := x.observer.metrics, x.labels()
+	m := x.observer.metrics
+	var route routeKey
+	counted := x.counted()
+	if counted != nil {
+		route = counted.routeKey
+	}
 	s := m.series.get(seriesKey{route.model, route.provider, x.Dialect, x.Endpoint, x.Stream})
 	s.requests.get(result{v.status, v.outcome}).Inc()
 	s.duration.Observe(took.Seconds())
-	if x.route != nil && x.Usage != nil {
-		x.route.count(x.Usage)
+	if counted != nil && x.Usage != nil {
+		counted.count(x.Usage)
 	}
 	if v.outcome == UpstreamError && running {
 		m.upstreamErrors.WithLabelValues(route.provider, string(v.kind)).Inc()
 	}
 	if v.outcome == Cancelled {
-		m.routes.get(route).cancels.Inc()
+		m.cancels.WithLabelValues(route.model, route.provider).Inc()
 	}
-	if verdict, _, _ := strings.Cut(x.Fidelity, ";"); verdict == "approximated" || verdict == "dropped" || verdict == "refused" {
+	if verdict, _, _ := strings.Cut(x.Fidelity, ";"); slices.Contains(lossVerdicts[:], verdict) {
 		m.losses.WithLabelValues(route.model, route.provider, verdict).Inc()
 	}
 	if m.tenants != nil {

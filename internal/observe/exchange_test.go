@@ -211,7 +211,7 @@ func TestScrapeIsBoundedWithManyWorkers(t *testing.T) {
 		pool  func(worker int) (model, pool string)
 		lines int
 	}{
-		"workers of one model":         {func(int) (string, string) { return "m", "discovered/m" }, 400},
+		"workers of one model":         {func(int) (string, string) { return "m", "discovered/m" }, 405},
 		"workers with a model of each": {func(i int) (string, string) { m := "m" + strconv.Itoa(i); return m, "discovered/" + m }, 150 * (maxPools + 2)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +270,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		m.providers.entries[strconv.Itoa(i)] = strconv.Itoa(i)
 	}
 	for i := range maxRoutes {
-		m.routes.entries[routeKey{model: strconv.Itoa(i)}] = nil
+		m.routes.get(routeKey{model: strconv.Itoa(i)})
 	}
 	for i := range 50 {
 		x := begin(o)
@@ -279,8 +279,8 @@ func TestLabelsAreBounded(t *testing.T) {
 		x.Err = &llm.Error{Kind: llm.Upstream}
 		x.End()
 	}
-	if routes, series := len(m.routes.entries), len(m.series.entries); routes != maxRoutes+1 || series != maxSeries+1 {
-		t.Errorf("%d routes and %d series, want %d and %d", routes, series, maxRoutes+1, maxSeries+1)
+	if routes, rest, series := len(m.routes.entries), len(m.routes.rest), len(m.series.entries); routes != maxRoutes || rest != 1 || series != maxSeries+1 {
+		t.Errorf("%d routes, %d for the others and %d series, want %d, 1 and %d", routes, rest, series, maxRoutes, maxSeries+1)
 	}
 	has(t, o,
 		`requests_total{dialect="other",endpoint="other",model="other",outcome="upstream_error",provider="other",status="502",stream="false"} 50`,

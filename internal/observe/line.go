@@ -95,7 +95,7 @@ func (x *Exchange) log(v verdict, now time.Time) {
 
 // describe adds the request, its target and its result.
 func (x *Exchange) describe(l *line, v verdict) {
-	route := x.labels()
+	route := x.named
 	l.text(attrID, cut(x.ID, maxName))
 	l.text(attrEndpoint, x.Endpoint)
 	l.text(attrDialect, x.Dialect)

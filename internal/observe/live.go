@@ -71,6 +71,20 @@ func bounded(list []LiveTarget) []LiveTarget {
 	return append(list[:maxTargets-1:maxTargets-1], rest)
 }
 
+// hiddenOut returns targets that are out of service and that bounded sums up: an alert
+// must name them.
+func hiddenOut(list []LiveTarget) (names []string) {
+	if len(list) <= maxTargets {
+		return nil
+	}
+	for _, t := range list[maxTargets-1:] {
+		if !t.Ready && len(names) < maxOut {
+			names = append(names, t.Target)
+		}
+	}
+	return names
+}
+
 // Watch sets the function that returns the state for the metrics.
 func (o *Observer) Watch(snapshot func() Live) { o.metrics.live.snapshot.Store(&snapshot) }
 
@@ -125,12 +139,11 @@ func (m *liveMetrics) Collect(to chan<- prometheus.Metric) {
 	for reason, n := range live.Refused {
 		counter(m.refused, float64(n), reason)
 	}
+	for _, name := range hiddenOut(live.Targets) {
+		gauge(m.ready, 0, name)
+	}
 	for _, t := range bounded(live.Targets) {
-		ready := 0.0
-		if t.Ready {
-			ready = 1
-		}
-		gauge(m.ready, ready, t.Target)
+		gauge(m.ready, truth(t.Ready), t.Target)
 		gauge(m.open, float64(t.Open), t.Target)
 		gauge(m.waiting, float64(t.Waiting), t.Target)
 		gauge(m.limit, float64(t.Limit), t.Target)

@@ -1,10 +1,14 @@
 package observe
 
 import (
+	"maps"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -18,12 +22,13 @@ const namespace = "isogloss"
 // configuration and from discovery, and each pair of model and provider costs about
 // eighty lines of a scrape. See [metrics.labels] for what stands in for the rest.
 const (
-	maxRoutes    = 512  // pairs of a model and a configured provider
+	maxRoutes    = 256  // pairs of a model and a provider: the most used ones
 	maxProviders = 256  // configured providers
-	maxPools     = 128  // pools of discovered workers
-	maxSeries    = 2048 // label sets of ended exchanges
-	maxResults   = 64   // pairs of status and outcome in one such label set
-	maxTargets   = 1024 // targets with live state
+	maxPools     = 128  // pools of discovered workers: the most used ones
+	maxSeries    = 1024 // label sets of ended exchanges
+	maxResults   = 24   // pairs of status and outcome in one such label set
+	maxTargets   = 256  // targets with live state
+	maxOut       = 64   // targets beyond them with a sample that says that they are out of service
 )
 
 // other is the label value that stands for all values beyond a maximum.
@@ -58,9 +63,10 @@ type metrics struct {
 	stores *storeMetrics
 
 	providers *cache[string, string]
-	pools     *cache[string, string]
-	routes    *cache[routeKey, *routeSeries]
+	pools     *leaders[string, string]
+	routes    *leaders[routeKey, *routeSeries]
 	series    *cache[seriesKey, *series]
+	ranked    atomic.Int64 // when pools and routes were last ranked, in Unix seconds
 }
 
 func newMetrics(o Options) *metrics {
@@ -114,11 +120,12 @@ func newMetrics(o Options) *metrics {
 
 	same := func(name string) string { return name }
 	m.providers = newCache(maxProviders, func(string) string { return other }, same)
-	m.pools = newCache(maxPools, func(pool string) string { kind, _, _ := strings.Cut(pool, "/"); return kind }, same)
-	m.routes = newCache(maxRoutes, func(k routeKey) routeKey { return routeKey{other, k.provider} }, m.newRoute)
+	m.pools = newLeaders(maxPools, func(pool string) string { kind, _, _ := strings.Cut(pool, "/"); return kind }, same)
+	m.routes = newLeaders(max(maxRoutes, o.Top), func(k routeKey) routeKey { return routeKey{other, k.provider} }, m.newRoute)
 	m.series = newCache(maxSeries, func(k seriesKey) seriesKey {
 		return seriesKey{model: other, provider: k.provider, dialect: other, endpoint: other}
 	}, m.newSeries)
+	m.ranked.Store(time.Now().Unix())
 	return m
 }
 
@@ -130,7 +137,8 @@ func newMetrics(o Options) *metrics {
 //   - a pool is counted as "other" under the part of its name before the slash.
 //
 // So neither many models nor many pools take the name away from a provider that is
-// first used later.
+// first used later. The most used pairs and pools have names; [metrics.rank] exchanges
+// them.
 func (m *metrics) labels(model, provider string) routeKey {
 	if !strings.Contains(provider, "/") {
 		return routeKey{model, m.providers.get(provider)}
@@ -170,6 +178,7 @@ type routeKey struct{ model, provider string }
 // routeSeries holds the samples of one pair of model and provider.
 type routeSeries struct {
 	routeKey
+	gone       atomic.Bool // the pair has lost its name, and its samples are deleted
 	inFlight   prometheus.Gauge
 	firstToken prometheus.Observer
 	interToken prometheus.Observer
@@ -205,6 +214,50 @@ func (r *routeSeries) count(u *llm.Usage) {
 	add(r.reasoning, u.Reasoning)
 }
 
+// rank exchanges, once a minute, the names of pairs and pools for those that are used
+// more. The samples of a pair without a name are deleted, and its further use counts as
+// "other". If it gets its name again, its counters start at 0, which Prometheus takes for
+// a restart. So no counter decreases by anything but a reset to 0.
+func (m *metrics) rank(now time.Time) {
+	last := m.ranked.Load()
+	if now.Unix()-last < int64(rankEvery/time.Second) || !m.ranked.CompareAndSwap(last, now.Unix()) {
+		return
+	}
+	for _, pool := range m.pools.update() {
+		for _, r := range m.routes.remove(func(k routeKey) bool { return k.provider == pool }) {
+			m.drop(r)
+		}
+		for _, family := range []*prometheus.CounterVec{m.upstreamErrors, m.hedges, m.hedgeTokens} {
+			family.DeletePartialMatch(prometheus.Labels{"provider": valid(pool)})
+		}
+	}
+	for _, r := range m.routes.update() {
+		m.drop(r)
+	}
+}
+
+// drop deletes the samples of a pair of model and provider.
+func (m *metrics) drop(r *routeSeries) {
+	r.gone.Store(true)
+	m.inFlight.DeleteLabelValues(r.model, r.provider)
+	m.firstToken.DeleteLabelValues(r.model, r.provider)
+	m.interToken.DeleteLabelValues(r.model, r.provider)
+	m.firstByte.DeleteLabelValues(r.model, r.provider)
+	m.cancels.DeleteLabelValues(r.model, r.provider)
+	for _, kind := range tokenKinds {
+		m.tokens.DeleteLabelValues(r.model, r.provider, kind)
+	}
+	for _, verdict := range lossVerdicts {
+		m.losses.DeleteLabelValues(r.model, r.provider, verdict)
+	}
+	for _, s := range m.series.remove(func(s *series) bool { return s.labels[0] == r.model && s.labels[1] == r.provider }) {
+		m.duration.DeleteLabelValues(s.labels[0], s.labels[1], s.labels[3], s.labels[4])
+		for _, result := range s.requests.keys() {
+			m.requests.DeleteLabelValues(append(s.labels[:], strconv.Itoa(result.status), string(result.outcome))...)
+		}
+	}
+}
+
 // seriesKey holds the labels of ended exchanges.
 type seriesKey struct {
 	model, provider, dialect, endpoint string
@@ -213,6 +266,7 @@ type seriesKey struct {
 
 // series holds the samples of ended exchanges.
 type series struct {
+	labels   [5]string // model, provider, dialect, endpoint, stream
 	duration prometheus.Observer
 	requests *cache[result, prometheus.Counter]
 }
@@ -227,6 +281,7 @@ func (m *metrics) newSeries(k seriesKey) *series {
 	model, provider, dialect, endpoint := valid(k.model), valid(k.provider), valid(k.dialect), valid(k.endpoint)
 	stream := strconv.FormatBool(k.stream)
 	return &series{
+		labels:   [5]string{model, provider, dialect, endpoint, stream},
 		duration: m.duration.WithLabelValues(model, provider, endpoint, stream),
 		requests: newCache(maxResults, func(result) result { return result{} }, func(r result) prometheus.Counter {
 			return m.requests.WithLabelValues(model, provider, dialect, endpoint, stream, strconv.Itoa(r.status), string(r.outcome))
@@ -267,4 +322,24 @@ func (c *cache[K, V]) get(k K) V {
 	v = c.build(k)
 	c.entries[k] = v
 	return v
+}
+
+// remove removes and returns some values.
+func (c *cache[K, V]) remove(which func(V) bool) (lost []V) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k, v := range c.entries {
+		if which(v) {
+			lost = append(lost, v)
+			delete(c.entries, k)
+		}
+	}
+	return lost
+}
+
+// keys returns the keys.
+func (c *cache[K, V]) keys() []K {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Collect(maps.Keys(c.entries))
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -21,8 +22,17 @@ type Options struct {
 	Format string     // "json", "text", or "auto": readable text on a terminal, else JSON; default: json
 	Plain  bool       // no colour on a terminal
 
-	TraceEndpoint string  // base URL of an OTLP/HTTP collector; empty: no tracing
-	TraceSample   float64 // share of exchanges to trace, 0 to 1; a traceparent of the client overrides it
+	// LogRate is the maximum number of log lines of ordinary exchanges per second; 0: no
+	// maximum. Failed and slow exchanges are always logged.
+	LogRate int
+	// Slow is the wait for the first content, or for the whole response if it is not
+	// streamed, from which an exchange is slow; 0: none is.
+	Slow time.Duration
+
+	TraceEndpoint string // base URL of an OTLP/HTTP collector; empty: no tracing
+	// TraceSample is the share of ordinary exchanges to trace, 0 to 1. A traceparent of the
+	// client overrides it. Failed and slow exchanges are always traced.
+	TraceSample float64
 
 	MetricEndpoint string        // base URL of an OTLP/HTTP collector; empty: metrics are only scraped
 	MetricInterval time.Duration // at which metrics are sent; default: a minute
@@ -41,6 +51,8 @@ type Observer struct {
 	tracing *tracing // nil without a collector
 	closers []func(context.Context) error
 	lines   sync.Pool // of *line
+	sampler *sampler
+	slow    time.Duration
 }
 
 // New returns an observer. It opens no connection: the gateway starts without its
@@ -57,7 +69,11 @@ func New(o Options) (*Observer, error) {
 		return nil, err
 	}
 	local := slog.New(handler)
-	x := &Observer{logger: local, metrics: newMetrics(o), lines: sync.Pool{New: func() any { return new(line) }}}
+	x := &Observer{logger: local, metrics: newMetrics(o), lines: sync.Pool{New: func() any { return new(line) }}, slow: o.Slow}
+	var suppressed prometheus.Collector
+	x.sampler, suppressed = newSampler(o.LogRate)
+	x.metrics.registry.MustRegister(suppressed)
+	x.closers = append(x.closers, x.flushLog)
 	if err := x.send(o, local); err != nil {
 		return nil, errors.Join(err, x.Close(context.Background()))
 	}

@@ -27,6 +27,9 @@ const (
 
 const statusClientClosed = 499 // the status of an exchange whose client disconnected
 
+// lossVerdicts are the verdicts of a translation that lost something.
+var lossVerdicts = [...]string{"approximated", "dropped", "refused"}
+
 // verdict is the result of an exchange.
 type verdict struct {
 	status  int // 0: nothing was sent

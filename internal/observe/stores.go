@@ -31,6 +31,7 @@ type LedgerState struct {
 type KeysState struct {
 	Known int
 	Age   time.Duration // since the last synchronisation
+	Polls int64         // reads of the store's changes
 }
 
 // QuotaState is the state of shared limits.
@@ -96,6 +97,7 @@ func newStoreMetrics() *storeMetrics {
 	add(counter, "ledger_partitions_dropped_total", "Old partitions of PostgreSQL that this process has dropped.", ledger(func(s *Stores) float64 { return float64(s.Ledger.DroppedPartitions) }))
 	add(gauge, "keys_known", "Keys of the store that are in memory.", ledger(func(s *Stores) float64 { return float64(s.Keys.Known) }))
 	add(gauge, "keys_age_seconds", "Time since all changes of keys were known.", ledger(func(s *Stores) float64 { return s.Keys.Age.Seconds() }))
+	add(counter, "keys_polls_total", "How often this node has read the changes of keys in the store.", ledger(func(s *Stores) float64 { return float64(s.Keys.Polls) }))
 	add(gauge, "quota_lost", "1 while limits are each node's share, because Redis does not respond.", ledger(func(s *Stores) float64 { return truth(s.Quota.Lost) }))
 	add(gauge, "quota_nodes", "Gateways that share the limits, as last known.", ledger(func(s *Stores) float64 { return float64(s.Quota.Nodes) }))
 	add(gauge, "quota_settlements_waiting", "Requests whose use is not in the shared limits yet.", ledger(func(s *Stores) float64 { return float64(s.Quota.Waiting) }))

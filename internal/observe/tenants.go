@@ -2,7 +2,6 @@ package observe
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -21,9 +20,10 @@ const (
 
 const (
 	defaultTop = 100
-	maxNamed   = 10_000 // values of a label with their own name, also with ByKeyAll
-	maxTenants = 50_000 // label sets
-	rankEvery  = time.Minute
+	maxNamed   = 10_000    // values of a label with their own name, also with ByKeyAll
+	maxTenants = 50_000    // label sets with a model's name
+	setsPerTop = 10        // such label sets for each value with a name
+	idleSet    = time.Hour // after which a label set makes room for another
 )
 
 // tenantKey holds the labels by which use is attributed.
@@ -34,7 +34,8 @@ type tenants struct {
 	spend, tokens, refusals *prometheus.CounterVec
 
 	mu     sync.Mutex
-	values [4]ranking // of organisations, teams, keys and models
+	values [4]ranking[string] // of organisations, teams, keys and models
+	sets   int                // label sets with a model's name
 	series map[tenantKey]*tenantSeries
 	ranked time.Time // when the rankings were last updated
 }
@@ -56,11 +57,12 @@ func newTenants(byKey string, top int) *tenants {
 		spend:    counter("spend_dollars_total", "Cost of requests by the ledger's prices.", labels...),
 		tokens:   counter("usage_tokens_total", "Tokens that upstreams reported, in kinds that do not overlap.", slices.Concat(labels, []string{"kind"})...),
 		refusals: counter("refusals_total", "Requests that the gateway refused: limits, budgets, scopes, overload.", slices.Concat(labels, []string{"reason"})...),
+		sets:     min(setsPerTop*top, maxTenants),
 		series:   map[tenantKey]*tenantSeries{},
 		ranked:   time.Now(),
 	}
 	for i := range t.values {
-		t.values[i] = ranking{top: top, uses: map[string]*use{}}
+		t.values[i] = newRanking[string](top)
 	}
 	return t
 }
@@ -72,9 +74,13 @@ func (t *tenants) collectors() []prometheus.Collector {
 // tenantSeries holds the samples of one label set. They are created when they are first
 // used.
 type tenantSeries struct {
+	used   time.Time
 	spend  prometheus.Counter
 	tokens [5]prometheus.Counter
 }
+
+// refusalKinds are the kinds of errors with which the gateway refuses a request.
+var refusalKinds = [...]llm.Kind{llm.RateLimit, llm.Quota, llm.Permission, llm.Authentication, llm.Overloaded}
 
 // tokenKinds are the kinds of tokens, in the order of usageParts.
 var tokenKinds = [5]string{"input", "cache_read", "cache_write", "output", "reasoning"}
@@ -89,33 +95,54 @@ func (t *tenants) count(x *Exchange, v verdict) {
 	if x.Usage != nil {
 		parts = usageParts(x.Usage)
 	}
-	weight := 1.0
+	weight := int64(1)
 	for _, n := range parts {
-		weight += float64(max(n, 0))
+		weight += max(n, 0)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	if now.Sub(t.ranked) >= rankEvery {
 		t.ranked = now
-		t.rank()
+		t.rank(now)
 	}
-	k := tenantKey{t.values[0].name(x.Org, weight), t.values[1].name(x.Team, weight), t.values[2].name(x.Key, weight), t.values[3].name(x.Model, weight)}
-	s := t.series[k]
-	if s == nil {
-		if len(t.series) >= maxTenants {
-			k = tenantKey{other, other, other, other}
-			s = t.series[k]
-		}
-		if s == nil {
-			s = &tenantSeries{}
-			t.series[k] = s
-		}
-	}
+	k, s := t.set(tenantKey{t.name(0, x.Org, weight), t.name(1, x.Team, weight), t.name(2, x.Key, weight), t.name(3, x.Model, weight)})
+	s.used = now
 	t.add(s, k, x, parts)
 	if reason := refusal(x, v); reason != "" {
 		t.refusals.WithLabelValues(k.org, k.team, k.key, k.model, reason).Inc()
 	}
+}
+
+// name returns the label for a value with new use: the value, or "other".
+func (t *tenants) name(label int, value string, weight int64) string {
+	switch {
+	case value == "":
+		return ""
+	case t.values[label].add(value, weight).named:
+		return valid(value)
+	}
+	return other
+}
+
+// set returns the samples of a label set. The combinations of four labels are many more
+// than their values: beyond the maximum a new one counts under the model "other", and
+// beyond twice the maximum as "other" in all labels.
+func (t *tenants) set(k tenantKey) (tenantKey, *tenantSeries) {
+	s := t.series[k]
+	if s == nil && len(t.series) >= t.sets {
+		k.model = other
+		s = t.series[k]
+	}
+	if s == nil && len(t.series) >= 2*t.sets {
+		k = tenantKey{other, other, other, other}
+		s = t.series[k]
+	}
+	if s == nil {
+		s = &tenantSeries{}
+		t.series[k] = s
+	}
+	return k, s
 }
 
 func (t *tenants) add(s *tenantSeries, k tenantKey, x *Exchange, parts [5]int64) {
@@ -141,95 +168,40 @@ func refusal(x *Exchange, v verdict) string {
 	if x.answered() {
 		return ""
 	}
-	switch v.kind {
-	case llm.RateLimit, llm.Quota, llm.Permission, llm.Authentication, llm.Overloaded:
+	if slices.Contains(refusalKinds[:], v.kind) {
 		return string(v.kind)
-	default:
-		return ""
 	}
+	return ""
 }
 
 // rank updates the rankings and removes the series of values that are no longer named.
-// Their further use is counted as "other".
-func (t *tenants) rank() {
+// Their further use is counted as "other". While there are too many label sets, it also
+// removes those that nobody has used for an hour.
+func (t *tenants) rank(now time.Time) {
+	var lost [4]map[string]bool
 	for i := range t.values {
+		lost[i] = map[string]bool{}
 		for _, value := range t.values[i].update() {
-			labels := prometheus.Labels{tenantLabels[i]: value}
-			for _, family := range []*prometheus.CounterVec{t.spend, t.tokens, t.refusals} {
-				family.DeletePartialMatch(labels)
-			}
-			maps.DeleteFunc(t.series, func(k tenantKey, _ *tenantSeries) bool { return [4]string{k.org, k.team, k.key, k.model}[i] == value })
+			lost[i][valid(value)] = true
+		}
+	}
+	full := len(t.series) >= t.sets
+	for k, s := range t.series {
+		unnamed := lost[0][k.org] || lost[1][k.team] || lost[2][k.key] || lost[3][k.model]
+		if unnamed || full && now.Sub(s.used) >= idleSet {
+			t.drop(k)
 		}
 	}
 }
 
-// ranking decides which values of a label are named: those with the most use.
-type ranking struct {
-	top   int
-	named int
-	uses  map[string]*use
-}
-
-// use is the recent use of a value.
-type use struct {
-	amount float64
-	named  bool
-}
-
-// name returns the label for a value with new use: the value, or "other". A value is named
-// at once while there is room, and later when update finds that its use is high.
-func (r *ranking) name(value string, amount float64) string {
-	if value == "" {
-		return ""
+// drop deletes the samples of a label set.
+func (t *tenants) drop(k tenantKey) {
+	delete(t.series, k)
+	t.spend.DeleteLabelValues(k.org, k.team, k.key, k.model)
+	for _, kind := range tokenKinds {
+		t.tokens.DeleteLabelValues(k.org, k.team, k.key, k.model, kind)
 	}
-	u := r.uses[value]
-	if u == nil {
-		if len(r.uses) >= 2*maxNamed {
-			return other
-		}
-		u = &use{}
-		r.uses[value] = u
+	for _, reason := range refusalKinds {
+		t.refusals.DeleteLabelValues(k.org, k.team, k.key, k.model, string(reason))
 	}
-	u.amount += amount
-	if !u.named && r.named < r.top {
-		u.named = true
-		r.named++
-	}
-	if !u.named {
-		return other
-	}
-	return valid(value)
-}
-
-// update lets old use fade with a half-life of about an hour and exchanges named values
-// for others that are used more than twice as much. It returns those that lost their
-// name.
-func (r *ranking) update() (lost []string) {
-	var named, rest []string
-	for value, u := range r.uses {
-		u.amount *= 0.99
-		switch {
-		case u.named:
-			named = append(named, value)
-		case u.amount < 0.5:
-			delete(r.uses, value)
-		default:
-			rest = append(rest, value)
-		}
-	}
-	byUse := func(a, b string) int {
-		return cmp.Or(cmp.Compare(r.uses[a].amount, r.uses[b].amount), cmp.Compare(a, b))
-	}
-	slices.SortFunc(named, byUse)
-	slices.SortFunc(rest, byUse)
-	slices.Reverse(rest)
-	for i := range min(len(named), len(rest)) {
-		low, high := r.uses[named[i]], r.uses[rest[i]]
-		if high.amount <= 2*low.amount {
-			break
-		}
-		low.named, high.named = false, true
-		lost = append(lost, named[i])
-	}
-	return lost
 }

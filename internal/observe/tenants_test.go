@@ -73,16 +73,47 @@ func TestTopKeys(t *testing.T) {
 }
 
 func TestAllKeysAreBounded(t *testing.T) {
-	r := ranking{top: maxNamed, uses: map[string]*use{}}
+	r := newRanking[string](maxNamed)
 	others := 0
 	for i := range 3 * maxNamed {
-		if r.name(fmt.Sprint(i), 1) == other {
+		if !r.add(fmt.Sprint(i), 1).named {
 			others++
 		}
 	}
 	if others != 2*maxNamed || len(r.uses) > 2*maxNamed {
 		t.Errorf("%d of %d are others, %d are remembered", others, 3*maxNamed, len(r.uses))
 	}
+}
+
+// TestLabelSetsAreBounded checks that the combinations of keys and models stay below their
+// bound, that the use of a key stays attributed to it, and that idle combinations make
+// room.
+func TestLabelSetsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, _ := open(t, Options{ByKey: ByKeyTop, Top: 50})
+		for model := range 50 {
+			for key := range 50 {
+				spend(o, "acme", "t", fmt.Sprintf("k%d", key), fmt.Sprintf("m%d", model), 10)
+			}
+		}
+		series := strings.Count(scrape(t, o), "isogloss_usage_tokens_total{")
+		if want := setsPerTop*50 + 50; series != want {
+			t.Errorf("%d series, want %d", series, want)
+		}
+		// Ten models of each key have names of their own, and forty count as "other".
+		has(t, o, `usage_tokens_total{key="k7",kind="input",model="m3",org="acme",team="t"} 10`,
+			`usage_tokens_total{key="k7",kind="input",model="other",org="acme",team="t"} 400`)
+
+		time.Sleep(idleSet)
+		for range 2 {
+			time.Sleep(rankEvery)
+			spend(o, "acme", "t", "k7", "m49", 10)
+		}
+		has(t, o, `usage_tokens_total{key="k7",kind="input",model="m49",org="acme",team="t"} 20`)
+		if n := strings.Count(scrape(t, o), "isogloss_usage_tokens_total{"); n > 2 {
+			t.Errorf("%d series remain of those that nobody used for an hour", n)
+		}
+	})
 }
 
 func BenchmarkTenants(b *testing.B) {

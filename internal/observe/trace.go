@@ -52,7 +52,9 @@ func newTracing(o Options, logger *slog.Logger) (*tracing, error) {
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithSpanProcessor(sender),
 		sdktrace.WithResource(described),
-		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.TraceSample))))
+		// Whether an exchange is unusual is known at its end, so all are recorded. A client that
+		// does not sample its trace is followed.
+		sdktrace.WithSampler(sdktrace.ParentBased(orRecord{sdktrace.TraceIDRatioBased(o.TraceSample)}, sdktrace.WithLocalParentNotSampled(recordOnly{}))))
 	tracer := provider.Tracer(scope,
 		trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(semconv.SchemaURL))
 	return &tracing{sender: sender, tracer: tracer}, nil
@@ -121,7 +123,7 @@ func (x *Exchange) endAttempt(kind llm.Kind) {
 		return
 	}
 	if x.attempt.IsRecording() {
-		provider := x.labels().provider
+		provider := valid(x.named.provider)
 		_, model, _ := strings.Cut(x.Target, "/")
 		x.attempt.SetName("upstream " + provider)
 		x.attempt.SetAttributes(
@@ -132,14 +134,15 @@ func (x *Exchange) endAttempt(kind llm.Kind) {
 			x.attempt.SetStatus(codes.Error, "")
 		}
 	}
-	x.attempt.End()
+	x.keepSpan(x.attempt)
 	x.attempt = nil
 }
 
-// endSpans ends the spans of the attempt and of the exchange.
-func (x *Exchange) endSpans(v verdict) {
+// endSpans ends the spans of the attempt and of the exchange. Those of an unusual exchange
+// are sent, whatever the sample is.
+func (x *Exchange) endSpans(v verdict, c class) {
 	x.endAttempt(v.kind)
-	if x.span.IsRecording() {
+	if x.span.IsRecording() && (c == unusual || x.span.SpanContext().IsSampled()) {
 		if x.Operation != "" {
 			x.describeSpan(x.Operation)
 		}
@@ -150,7 +153,10 @@ func (x *Exchange) endSpans(v verdict) {
 			x.span.SetStatus(codes.Error, "")
 		}
 	}
-	x.span.End()
+	x.keepSpan(x.span)
+	if c == unusual {
+		x.sendRecorded()
+	}
 }
 
 func setResult(span trace.Span, status int, kind llm.Kind) {
@@ -165,7 +171,7 @@ func setResult(span trace.Span, status int, kind llm.Kind) {
 // describeSpan sets the name and the GenAI attributes of the exchange's span.
 func (x *Exchange) describeSpan(op string) {
 	attrs := []attribute.KeyValue{semconv.GenAIOperationNameKey.String(op), semconv.GenAIRequestStream(x.Stream)}
-	route := x.labels()
+	route := routeKey{valid(x.named.model), valid(x.named.provider)}
 	if route.model != "" {
 		x.span.SetName(op + " " + route.model)
 		attrs = append(attrs, semconv.GenAIRequestModel(route.model))
