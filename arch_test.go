@@ -71,6 +71,7 @@ var allowed = map[string][]string{
 	"internal/storetest":      {"internal/testrig"},
 	"internal/usage":          {"llm"},
 	"internal/spool":          {"internal/usage", "llm"},
+	"internal/usagelog":       {"internal/usage", "llm"},
 	"internal/resp":           {},
 	"internal/redis":          {"internal/resp"},
 	"internal/quota":          {"internal/redis", "internal/usage"},
