@@ -8,6 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/certs"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
+	"github.com/isogloss-gateway/isogloss/internal/usagelog/setup"
 )
 
 // Check loads the configuration and reads the certificates, keys and peppers that Run
@@ -33,5 +34,5 @@ func checkFiles(cfg *config.Config) error {
 	if cfg.Store.SQLite() && len(cfg.Store.Peppers) == 0 {
 		pepper = checkPepper(filepath.Join(cfg.Data, "pepper"), cfg)
 	}
-	return errors.Join(public, admin, discovery, pepper, shared, identity)
+	return errors.Join(public, admin, discovery, pepper, shared, identity, setup.Check(&cfg.Usage))
 }

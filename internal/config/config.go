@@ -48,6 +48,7 @@ type Config struct {
 	Prices    Prices
 	Alerts    Alerts
 	Tags      Tags
+	Usage     Usage
 	Cache     Cache
 	Discover  Discover
 	Log       Log

@@ -205,6 +205,12 @@ func (c Config) storesText(line func(format string, args ...any)) {
 	if c.Alerts.URL != "" {
 		line("alerts thresholds=%v", c.Alerts.Thresholds)
 	}
+	if b := c.Usage.Sink(); b != nil {
+		line("usage sink %s partitions=%d spool=%s", b.Name, b.Partitions, size(c.Usage.Spool))
+	}
+	if h := c.Usage.ClickHouse; h != nil {
+		line("usage clickhouse %s database=%s", h.URL, h.Database)
+	}
 	if c.Cache.TTL > 0 {
 		line("cache ttl=%s size=%s", duration(c.Cache.TTL), size(c.Cache.Size))
 	}

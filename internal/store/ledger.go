@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
+	"github.com/isogloss-gateway/isogloss/internal/store/detail"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -53,7 +54,7 @@ func (s *Store) Finish(ctx context.Context, log string) error {
 		if err := c.Exec(ctx, `UPDATE logs SET finished = $1 WHERE log = $2`, now.UnixNano(), log); err != nil {
 			return err
 		}
-		for _, table := range []string{"log_spent", "logs"} {
+		for _, table := range []string{"log_spent", "usage_positions", "logs"} {
 			if err := c.Exec(ctx, `DELETE FROM `+table+old, now.Add(-finishedLogs).UnixNano(), now.Add(-lostLogs).UnixNano()); err != nil {
 				return err
 			}
@@ -102,7 +103,7 @@ func insertRows(ctx context.Context, c db.Conn, rows []usage.Row, inserted func(
 		r := &rows[i]
 		in.Rows = append(in.Rows, []any{r.ID, nanos(r.Began), int64(r.Took),
 			r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,
-			r.Node, r.Key, r.Person, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome), r.Fidelity, encodeDetail(r)})
+			r.Node, r.Key, r.Person, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome), r.Fidelity, detail.Encode(r)})
 	}
 	return in.Run(ctx, c)
 }

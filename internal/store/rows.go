@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
+	"github.com/isogloss-gateway/isogloss/internal/store/detail"
 	"github.com/isogloss-gateway/isogloss/internal/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -183,7 +184,7 @@ func scanRow(row db.Scan) (r usage.Row, err error) {
 		&r.Node, &r.Key, &r.Person, &r.Team, &r.Org, &r.Endpoint, &r.Dialect, &r.Model, &r.Target, &r.Outcome, &r.Fidelity, &text)
 	r.Began, r.Took, r.Cost = fromNanos(began), time.Duration(took), money(cost)
 	if err == nil {
-		err = decodeDetail(&r, text)
+		err = detail.Decode(&r, text)
 	}
 	return r, err
 }

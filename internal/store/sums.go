@@ -67,33 +67,51 @@ func minuteOf(t time.Time) int64 { return nanos(t) / int64(time.Minute) }
 
 // addSums adds rows to the sums, in a fixed order like the rows.
 func addSums(ctx context.Context, c db.Conn, log string, rows []usage.Row) error {
+	if err := addHourSums(ctx, c, rows); err != nil {
+		return err
+	}
+	return addBalances(ctx, c, []usage.Batch{{Log: log, Rows: rows}})
+}
+
+// addHourSums adds rows to the sums by hour.
+func addHourSums(ctx context.Context, c db.Conn, rows []usage.Row) error {
 	hours, models, days := map[hoursKey]*sums{}, map[hoursKey]*sums{}, map[hoursKey]*sums{}
-	spent, minutes, logs := map[spentKey]*sums{}, map[spentKey]*sums{}, map[spentKey]*sums{}
 	for i := range rows {
 		r := &rows[i]
 		hour := hourOf(r.Began)
 		sumsOf(hours, hoursKey{r.Org, hour, r.Team, r.Key, r.Model, r.Target}).add(r)
 		sumsOf(models, hoursKey{org: r.Org, hour: hour, model: r.Model, target: r.Target}).add(r)
 		sumsOf(days, hoursKey{org: r.Org, hour: hour / 24, team: r.Team, key: r.Key}).add(r)
-		for _, account := range r.Accounts() {
-			sumsOf(spent, spentKey{account, hour}).add(r)
-			sumsOf(logs, spentKey{account, 0}).add(r)
-			if !isKey(account) {
-				sumsOf(minutes, spentKey{account, minuteOf(r.Began)}).add(r)
-			}
-		}
 	}
 	if err := addLabels(ctx, c, rows); err != nil {
 		return err
 	}
-	if err := addHours(ctx, c, hours, models, days); err != nil {
-		return err
+	return addHours(ctx, c, hours, models, days)
+}
+
+// addBalances adds rows to the sums of their accounts. The logs are in the order of their names.
+func addBalances(ctx context.Context, c db.Conn, batches []usage.Batch) error {
+	spent, minutes, logs := map[spentKey]*sums{}, map[spentKey]*sums{}, make([]map[spentKey]*sums, len(batches))
+	for n, b := range batches {
+		logs[n] = map[spentKey]*sums{}
+		for i := range b.Rows {
+			r := &b.Rows[i]
+			for _, account := range r.Accounts() {
+				sumsOf(spent, spentKey{account, hourOf(r.Began)}).add(r)
+				sumsOf(logs[n], spentKey{account, 0}).add(r)
+				if !isKey(account) {
+					sumsOf(minutes, spentKey{account, minuteOf(r.Began)}).add(r)
+				}
+			}
+		}
 	}
 	if err := addMinutes(ctx, c, minutes); err != nil {
 		return err
 	}
-	if err := addLogs(ctx, c, log, logs); err != nil {
-		return err
+	for n, b := range batches {
+		if err := addLogs(ctx, c, b.Log, logs[n]); err != nil {
+			return err
+		}
 	}
 	return addSpent(ctx, c, spent)
 }

@@ -209,4 +209,3 @@ func TestPartitions(t *testing.T) {
 		t.Errorf("the partitions are %v", got)
 	}
 }
-

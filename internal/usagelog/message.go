@@ -2,6 +2,7 @@ package usagelog
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -50,7 +51,35 @@ func ParseName(text string) (n Name, err error) {
 // Message is a batch with its events, one on each line.
 type Message struct {
 	Name
-	Body []byte
+	Body  []byte
+	first int64 // position of the first event
+}
+
+// Record is a message that was read.
+type Record struct {
+	Offset int64
+	Header string // name of the batch
+	Body   []byte
+}
+
+// Reader reads a partition of a log.
+type Reader interface {
+	// Read returns the next messages in the order of their offsets, none after about half a second without
+	// any.
+	Read(ctx context.Context) ([]Record, error)
+	Close()
+}
+
+// Log is a log with partitions.
+type Log interface {
+	// Name identifies the log.
+	Name() string
+	// Create creates the log if it is not there.
+	Create(ctx context.Context) error
+	// Open reads a partition from an offset, or from the oldest message if the log has no longer or not yet
+	// the one at the offset.
+	Open(ctx context.Context, partition int, offset int64) (Reader, error)
+	Close()
 }
 
 // Events decodes the events. Malformed ones are left out; bad counts them. An event of a newer version is an

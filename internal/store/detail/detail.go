@@ -1,4 +1,5 @@
-package store
+// Package detail is the part of a row of the ledger that no query selects by, as JSON.
+package detail
 
 import (
 	"encoding/json"
@@ -39,8 +40,8 @@ type attemptDetail struct {
 	Rates      []int64      `json:"r,omitempty"`
 }
 
-// encodeDetail returns the column of a row.
-func encodeDetail(r *usage.Row) string {
+// Encode returns the column of a row.
+func Encode(r *usage.Row) string {
 	d := detail{Queue: int64(r.Queue), FirstByte: int64(r.FirstByte), FirstToken: int64(r.FirstToken), Agent: r.Agent, Trace: r.Trace, User: r.User, MoreLosses: r.MoreLosses}
 	for _, t := range r.Tags {
 		d.Tags = append(d.Tags, [2]string{t.Key, t.Value})
@@ -75,8 +76,8 @@ func withoutZeros(list ...int64) []int64 {
 	return list
 }
 
-// decodeDetail adds the column to a row.
-func decodeDetail(r *usage.Row, text string) error {
+// Decode adds the column to a row.
+func Decode(r *usage.Row, text string) error {
 	var d detail
 	if err := json.Unmarshal([]byte(text), &d); err != nil {
 		return err
@@ -104,4 +105,15 @@ func (d *attemptDetail) attempt(began time.Time) usage.Attempt {
 		Usage: llm.Usage{Input: n[0], CacheRead: n[1], CacheWrite: n[2], Output: n[3], Reasoning: n[4]},
 		Times: usage.Times{Connect: time.Duration(d.Connect), FirstByte: time.Duration(d.FirstByte), FirstToken: time.Duration(d.FirstToken)},
 		Rates: usage.Rates{Input: usage.Rate(p[0]), CacheRead: usage.Rate(p[1]), CacheWrite: usage.Rate(p[2]), Output: usage.Rate(p[3]), Reasoning: usage.Rate(p[4]), Request: usage.Money(p[5])}}
+}
+
+// nanos returns a time as the ledger has it. Times outside of its range are clamped.
+func nanos(t time.Time) int64 {
+	switch {
+	case t.IsZero() || t.Year() < 1970:
+		return 0
+	case t.Year() > 2200:
+		return time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
+	}
+	return t.UnixNano()
 }
