@@ -94,6 +94,7 @@ var allowed = map[string][]string{
 	"internal/store":            {"internal/access", "internal/quota", "internal/quota/budget", "internal/usage", "llm"},
 	"internal/store/db":         {},
 	"internal/store/labels":     {"internal/usage"},
+	"internal/store/detail":     {"internal/usage", "llm"},
 	"internal/alerts":           {"internal/secret", "internal/store"},
 	"internal/openapi":          {},
 	"internal/nodes":            {"internal/store"},
