@@ -157,7 +157,7 @@ func openStore(t *testing.T, url string) *store.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	for end := time.Now().Add(30 * time.Second); s.Ready() != nil; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); s.Ready() != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal(s.Ready())
 		}
