@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 	"chaos":                    {"internal/testrig"},
 	"redteam":                  {"internal/storetest", "internal/testrig"},
 	"cluster":                  {"internal/storetest", "internal/testrig", "sse"},
+	"scale":                    {},
 
 	"internal/agents":           {},
 	"internal/agentapi":         {"internal/access", "internal/billing", "internal/exchange", "internal/ingress", "internal/quota", "llm", "protocol"},
