@@ -84,7 +84,21 @@ type record struct {
 
 // Insert inserts a block. The token identifies it: a block with a known token changes nothing.
 func (d *DB) Insert(ctx context.Context, token string, partition int, rows []Row) error {
-	var data []byte
+	data, err := encode(partition, rows)
+	if err != nil {
+		return err
+	}
+	// One block of the insert must be one block of the table, or the token would name several.
+	most := strconv.Itoa(max(1_048_576, len(rows)+1))
+	_, err = d.call(ctx, insertQuery, data, url.Values{"insert_deduplicate": {"1"}, "insert_deduplication_token": {token}, "async_insert": {"0"},
+		"max_insert_block_size": {most}, "min_insert_block_size_rows": {most}, "min_insert_block_size_bytes": {"0"}, "max_partitions_per_insert_block": {"0"}})
+	return err
+}
+
+const insertQuery = "INSERT INTO requests FORMAT JSONEachRow"
+
+// encode returns rows as JSON, one on each line.
+func encode(partition int, rows []Row) (data []byte, err error) {
 	for i := range rows {
 		r := store.BoundRow(rows[i].Row)
 		one := record{Began: nanos(r.Began), ID: r.ID, Took: int64(r.Took), Input: r.Usage.Input, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Output: r.Usage.Output,
@@ -96,15 +110,11 @@ func (d *DB) Insert(ctx context.Context, token string, partition int, rows []Row
 		}
 		line, err := json.Marshal(&one, jsontext.AllowInvalidUTF8(true))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		data = append(append(data, line...), '\n')
 	}
-	// One block of the insert must be one block of the table, or the token would name several.
-	most := strconv.Itoa(max(1_048_576, len(rows)+1))
-	_, err := d.call(ctx, "INSERT INTO requests FORMAT JSONEachRow", data, url.Values{"insert_deduplicate": {"1"}, "insert_deduplication_token": {token}, "async_insert": {"0"},
-		"max_insert_block_size": {most}, "min_insert_block_size_rows": {most}, "min_insert_block_size_bytes": {"0"}, "max_partitions_per_insert_block": {"0"}})
-	return err
+	return data, nil
 }
 
 func number(b bool) int {
