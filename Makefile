@@ -13,7 +13,9 @@ ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
 
-.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+SCALE ?= 2m
+SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
+.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -152,6 +154,15 @@ rollout: build stores ## the nodes behind HAProxy replaced one by one, with stre
 
 soak: build ## mixed failures for SOAK, for example SOAK=30m
 	go run ./chaos --bin $(BIN) --soak $(SOAK)
+
+scale: build stores ## the log of usage events on Kafka, NATS and ClickHouse that are killed and frozen for SCALE each; installs them
+	scale/tools.sh $(SCALE_TOOLS)
+	ISOGLOSS_BINARY=$(abspath $(BIN)) ISOGLOSS_SCALE=$(SCALE) ISOGLOSS_KAFKA_LIB=$(SCALE_TOOLS)/kafka/lib ISOGLOSS_NATS_SERVER=$$(command -v nats-server || echo /usr/sbin/nats-server) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python \
+		go test ./scale -count=1 -v -timeout 1h
+
+clickhouse: stores ## the questions of the admin API on SQLite, PostgreSQL and ClickHouse over ROWS requests; installs chdb
+	scale/tools.sh $(SCALE_TOOLS) chdb
+	ISOGLOSS_ROWS=$(or $(ROWS),1000000) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h
 
 ledger-scale: ## every question of the admin API on a ledger of a million rows, in SQLite and PostgreSQL; takes minutes
 	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run LedgerScale ./internal/store

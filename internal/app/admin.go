@@ -58,7 +58,7 @@ func (o *operations) handler() http.Handler {
 	}
 	if s := o.stores; s.store != nil {
 		options := admin.Options{
-			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.store, Audit: s.store, Nodes: s.store, Self: o.self,
+			Operators: o.current, Peppers: s.peppers, Keys: s.store, Orgs: s.store, Teams: s.store, Ledger: s.requests, Audit: s.store, Nodes: s.store, Self: o.self,
 			Targets: targets{o.gateway}, Config: o.watcher, Limits: limits{s.quotas}, Captures: captures(o.captures), Runner: runner{o.gateway}, ClientURL: o.clientURL, Cell: o.cfg.Cell, Loopback: !o.cfg.Admin.Open, Version: o.version, Logger: o.observer.Logger(),
 		}
 		mux.Handle("/api/", admin.New(options))

@@ -10,6 +10,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/cloud"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
+	"github.com/isogloss-gateway/isogloss/internal/usagelog/setup"
 )
 
 // Check loads the configuration and reads the certificates, keys and peppers that Run
@@ -35,7 +36,7 @@ func checkFiles(cfg *config.Config) error {
 	if cfg.Store.SQLite() && len(cfg.Store.Peppers) == 0 {
 		pepper = checkPepper(filepath.Join(cfg.Data, "pepper"), cfg)
 	}
-	return errors.Join(public, admin, discovery, pepper, shared, identity, checkClouds(cfg))
+	return errors.Join(public, admin, discovery, pepper, shared, identity, checkClouds(cfg), setup.Check(&cfg.Usage))
 }
 
 // checkClouds reports every credential of a cloud that cannot be used.

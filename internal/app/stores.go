@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/admin"
 	"github.com/isogloss-gateway/isogloss/internal/alerts"
 	"github.com/isogloss-gateway/isogloss/internal/billing"
 	"github.com/isogloss-gateway/isogloss/internal/cache"
@@ -27,6 +28,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/internal/usagelog/setup"
 )
 
 // firstContact limits how long a start without snapshots waits for the store.
@@ -47,6 +49,9 @@ type stores struct {
 	redis     *redis.Client
 	quotas    *quota.Limiter
 	spool     *spool.Spool
+	sink      spool.Sink   // of the spool: the store, or a log of usage events
+	spent     quota.Ledger // of the limits
+	requests  admin.Ledger // of the admin API: the store, or ClickHouse
 	responses *cache.Cache
 	once      *cache.Once
 	shut      []func()       // close functions of the stores' backends
@@ -99,13 +104,16 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	if s.store, err = store.Open(context.Background(), cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger, Thresholds: cfg.Alerts.Thresholds}); err != nil {
 		return err
 	}
-	if s.spool, err = spool.Open(spool.Options{Dir: filepath.Join(cfg.Data, "spool"), Node: s.node, Logger: logger}); err != nil {
+	if s.spool, err = spool.Open(spool.Options{Dir: filepath.Join(cfg.Data, "spool"), Node: s.node, Logger: logger, MaxBytes: cfg.Usage.Spool}); err != nil {
+		return err
+	}
+	if err := s.openUsage(cfg); err != nil {
 		return err
 	}
 	if cfg.Alerts.URL != "" {
 		s.alerts = alerts.New(alerts.Options{Store: s.store, URL: cfg.Alerts.URL, Secret: cfg.Alerts.Secret, Logger: logger})
 	}
-	o := quota.Options{Node: s.node, Ledger: s.store, Logs: s.spool, Logger: logger}
+	o := quota.Options{Node: s.node, Ledger: s.spent, Logs: s.spool, Logger: logger}
 	if cfg.Redis.URL == "" {
 		s.quotas = quota.NewMemory(o)
 	} else {
@@ -121,6 +129,29 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	s.keys = access.NewDirectory(access.DirectoryOptions{Source: s.feed, Peppers: s.peppers, Snapshot: filepath.Join(cfg.Data, "keys.snapshot"),
 		Stale: cfg.Store.Stale, Logger: logger})
 	return s.openResponses(cfg)
+}
+
+// openUsage opens what usage configures. Without it the store has everything.
+func (s *stores) openUsage(cfg *config.Config) error {
+	s.sink, s.spent, s.requests = s.store, s.store, s.store
+	if cfg.Usage.Sink() == nil {
+		return nil
+	}
+	sink, shut, err := setup.Sink(&cfg.Usage, s.store)
+	if err != nil {
+		return err
+	}
+	s.shut = append(s.shut, shut)
+	s.sink, s.spent = sink, setup.Spent{Store: s.store}
+	if h := cfg.Usage.ClickHouse; h != nil {
+		d, err := setup.ClickHouse(h)
+		if err != nil {
+			return err
+		}
+		s.shut = append(s.shut, d.Close)
+		s.requests = d
+	}
+	return nil
 }
 
 // redisOptions returns the options of the connection that limits and cache share.
@@ -197,7 +228,7 @@ func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *curr
 		s.running.Go(func() { s.keys.Run(ctx) })
 		s.running.Go(func() { s.quotas.Run(ctx) })
 		s.running.Go(func() { gateway.Owners.Run(ctx, s.store, observer.Logger()) })
-		s.running.Go(func() { s.spool.Drain(ctx, s.store, s.quotas) })
+		s.running.Go(func() { s.spool.Drain(ctx, s.sink, s.quotas) })
 		s.running.Go(func() { nodes.Run(ctx, s.store, me, observer.Logger()) })
 		s.retention = retention.New(retention.Options{Store: s.store, Policy: now.retention, Logger: observer.Logger()})
 		s.running.Go(func() { s.retention.Run(ctx) })

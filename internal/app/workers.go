@@ -10,12 +10,12 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/balance"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/draft"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -76,28 +76,15 @@ func withEngines(cfg *config.Config, err error, chosen bool) (*config.Config, er
 	}
 	found := discover.LookLocally(context.Background(), discover.LocalOptions{Not: not})
 	if !chosen && slices.ContainsFunc(found, func(w discover.Worker) bool { return strings.HasPrefix(w.URL, "http://"+cfg.Listen+"/") }) {
-		cfg.Listen = besideEngine
+		cfg.Listen = draft.BesideEngine
 	}
 	if nobody != nil && len(found) == 0 {
-		return nil, fmt.Errorf("%w; or start an engine: none was found of %s", nobody, engineNames())
+		return nil, fmt.Errorf("%w; or start an engine: none was found of %s", nobody, draft.EngineNames())
 	}
 	cfg.Discover.Local = true
 	cfg.Discover.Networks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	return cfg, nil
 }
-
-// engineNames lists the engines that are looked for, with their ports, for a message.
-func engineNames() string {
-	var names []string
-	for _, e := range discover.Engines() {
-		names = append(names, e.Name+" on port "+strconv.Itoa(e.Port))
-	}
-	return strings.Join(names, ", ")
-}
-
-// besideEngine is the listen address if an engine such as llama.cpp uses the default
-// port and no other was chosen. The admin port stays at the default.
-const besideEngine = "127.0.0.1:8082"
 
 // pools maps models to the targets of their discovered workers.
 type pools struct {

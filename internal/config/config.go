@@ -50,6 +50,7 @@ type Config struct {
 	Alerts    Alerts
 	Retention Retention
 	Tags      Tags
+	Usage     Usage
 	Cache     Cache
 	Discover  Discover
 	Log       Log

@@ -105,6 +105,9 @@ type file struct {
 	// What the ledger records of the tags and end users that clients send. It requires
 	// a store.
 	Tags tagsFile `key:"tags"`
+	// Usage events in Kafka or NATS JetStream and requests in ClickHouse, for fleets that
+	// one PostgreSQL cannot follow. Off by default.
+	Usage usageFile `key:"usage"`
 	// Cache of responses to deterministic requests. Off by default.
 	Cache cacheFile `key:"cache"`
 	// Sources of workers. Their models are served under the names that they
@@ -536,9 +539,11 @@ func defaultFile() file {
 			Idle:      duration(2 * time.Minute),
 			Total:     duration(30 * time.Minute),
 		},
-		Data:     "isogloss-data",
-		Store:    storeFile{Stale: duration(24 * time.Hour)},
-		Cache:    cacheFile{Size: 256 << 20},
+		Data:  "isogloss-data",
+		Store: storeFile{Stale: duration(24 * time.Hour)},
+		Cache: cacheFile{Size: 256 << 20},
+		Usage: usageFile{Sink: sinkFile{Spool: 1 << 30, Kafka: kafkaFile{Topic: "isogloss-usage", Partitions: 12, Replicas: 3},
+			NATS: natsFile{Stream: "isogloss-usage", Partitions: 12, Replicas: 3}}},
 		Discover: discoverFile{Etcd: etcdFile{Prefix: "/isogloss/"}, EngineMetrics: true},
 		Retries:  retriesFile{Attempts: 3},
 		Overload: overloadFile{Queue: 1000, Wait: duration(5 * time.Second)},

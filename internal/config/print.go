@@ -214,6 +214,12 @@ func (c Config) storesText(line func(format string, args ...any)) {
 	if r := c.Retention; r.Requests > 0 {
 		line("retention requests=%s hours=%s", duration(r.Requests), duration(r.Hours))
 	}
+	if b := c.Usage.Sink(); b != nil {
+		line("usage sink %s partitions=%d spool=%s", b.Name, b.Partitions, size(c.Usage.Spool))
+	}
+	if h := c.Usage.ClickHouse; h != nil {
+		line("usage clickhouse %s database=%s", h.URL, h.Database)
+	}
 	if c.Cache.TTL > 0 {
 		line("cache ttl=%s size=%s", duration(c.Cache.TTL), size(c.Cache.Size))
 	}

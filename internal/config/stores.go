@@ -116,6 +116,7 @@ func (f *file) resolveStores(c *Config, ps *Problems) {
 	c.Alerts = f.Alerts.resolve(ps)
 	c.Retention = f.Retention.resolve(ps)
 	c.Tags = f.Tags.resolve(ps)
+	f.resolveUsage(c, ps)
 	c.Cache = f.Cache.resolve(ps)
 	c.Discover = f.Discover.resolve(f.dir, ps)
 	if !nodeForm.MatchString(f.Node) {

@@ -17,8 +17,10 @@ import (
 type adopter struct {
 	s       *Spool
 	to      Sink
+	follows Follower // to, if it is one
 	work    sync.WaitGroup
-	sending chan struct{} // limits sending to one folder at a time
+	sending chan struct{}   // limits sending to one folder at a time
+	refused map[string]bool // folders that maySend has refused
 }
 
 func (a *adopter) run(ctx context.Context) {
@@ -56,7 +58,7 @@ func (a *adopter) adoptAll(ctx context.Context) {
 		if !strings.HasPrefix(name, runPrefix) || name == filepath.Base(a.s.dir) {
 			continue
 		}
-		if o := lockOrphan(filepath.Join(a.s.o.Dir, name)); o != nil {
+		if o := lockOrphan(filepath.Join(a.s.o.Dir, name)); o != nil && a.maySend(o) {
 			a.adopt(ctx, o)
 		}
 	}
@@ -91,7 +93,7 @@ func (a *adopter) adopt(ctx context.Context, o *orphan) {
 	countedAt := time.Now()
 	a.work.Go(func() {
 		defer o.lock.Close()
-		if a.send(ctx, o) {
+		if a.send(ctx, o) && a.awaitStored(ctx, o) {
 			a.s.orphaned.Add(-o.bytes)
 			a.keep(ctx, o, countedAt)
 		}
@@ -126,6 +128,10 @@ func (a *adopter) send(ctx context.Context, o *orphan) bool {
 		defer func() { <-a.sending }()
 	}
 	at, acked := loadPosition(o.dir)
+	return a.sendFrom(ctx, o, at, acked)
+}
+
+func (a *adopter) sendFrom(ctx context.Context, o *orphan, at position, acked int64) bool {
 	for {
 		have, ok := a.sendAfter(ctx, o, at, acked)
 		if !ok || have >= o.rows+int64(len(o.lost)) {
@@ -144,7 +150,9 @@ func (a *adopter) sendAfter(ctx context.Context, o *orphan, at position, acked i
 		if have, ok = a.s.send(ctx, a.to, b); !ok || have < b.After {
 			return false
 		}
-		savePosition(o.dir, at, b.To)
+		if a.follows == nil {
+			savePosition(o.dir, at, b.To)
+		}
 		b = usage.Batch{Log: o.name, After: b.To, To: b.To}
 		return true
 	}
@@ -172,7 +180,7 @@ func (a *adopter) sendAfter(ctx context.Context, o *orphan, at position, acked i
 			if row.position = cmp.Or(row.position, n); row.position <= acked {
 				continue
 			}
-			b.Rows, b.To = append(b.Rows, row.Row), row.position
+			b.Rows, b.Positions, b.To = append(b.Rows, row.Row), append(b.Positions, row.position), row.position
 			if len(b.Rows) >= batchRows && !flush() {
 				return have, ok
 			}
@@ -181,7 +189,7 @@ func (a *adopter) sendAfter(ctx context.Context, o *orphan, at position, acked i
 	b.To = max(b.To, o.rows) // rows that cannot be read are skipped
 	for i, row := range o.lost {
 		if place := o.rows + int64(i) + 1; place > acked {
-			b.Rows, b.To = append(b.Rows, row), place
+			b.Rows, b.Positions, b.To = append(b.Rows, row), append(b.Positions, place), place
 		}
 		if len(b.Rows) >= batchRows && !flush() {
 			return have, ok

@@ -25,6 +25,15 @@ type Sink interface {
 	Finish(ctx context.Context, log string) error
 }
 
+// Follower is a Sink that has rows before the store has them: a log, from which a consumer stores them. Rows
+// stay on disk until the store has them.
+type Follower interface {
+	Sink
+	// Stored returns the position up to which the store has a log. With again the rows after it are sent
+	// again, because the sink has lost some.
+	Stored(ctx context.Context, log string) (position int64, again bool, err error)
+}
+
 // Counters enforce budgets. They are a view of the logs.
 type Counters interface {
 	// SetTotal sets what an account has spent in the log of a dead process. It does not block.
@@ -44,6 +53,8 @@ const (
 	checkInterval = 5 * time.Second
 	// maxKept bounds the rows that stay on disk after the sink has them.
 	maxKept = 64 << 20
+	// followInterval is how often a Follower is asked what the store has.
+	followInterval = time.Second
 )
 
 // Drain sends rows to the sink until ctx ends or the spool is closed: those of this process and
@@ -72,7 +83,8 @@ func (s *Spool) Drain(ctx context.Context, to Sink, counters Counters) {
 	s.mu.Lock()
 	s.counters = counters
 	s.mu.Unlock()
-	a := adopter{s: s, to: to, sending: make(chan struct{}, 1)}
+	a := adopter{s: s, to: to, sending: make(chan struct{}, 1), refused: map[string]bool{}}
+	a.follows, _ = to.(Follower)
 	a.work.Go(func() { a.run(ctx) })
 	s.drainOwn(ctx, to)
 	a.work.Wait()
@@ -90,13 +102,14 @@ func (s *Spool) drainOwn(ctx context.Context, to Sink) {
 	s.mu.Lock()
 	at := cursor{s: s, position: s.drained, frames: frames{off: s.drained.off}, last: s.acked.Load()}
 	s.mu.Unlock()
+	f := s.follow(to)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		rows := s.ended.Load() - s.acked.Load()
 		if rows <= 0 {
 			at.frames.rest = nil // free the large buffer while idle
-			timer.Reset(checkInterval)
+			timer.Reset(f.idle())
 			select {
 			case <-ctx.Done():
 				return
@@ -113,17 +126,18 @@ func (s *Spool) drainOwn(ctx context.Context, to Sink) {
 			case <-timer.C:
 			}
 		}
-		if !s.drainBatch(ctx, to, &at) {
+		if !s.drainBatch(ctx, to, &at, f) {
 			return
 		}
+		f.check(ctx, &at)
 	}
 }
 
 // drainBatch sends the next rows. Without any it compares the log with the sink. It reports false if
 // ctx ended.
-func (s *Spool) drainBatch(ctx context.Context, to Sink, at *cursor) bool {
+func (s *Spool) drainBatch(ctx context.Context, to Sink, at *cursor, f *following) bool {
 	b := usage.Batch{Log: s.name, After: s.acked.Load()}
-	b.Rows = at.read(batchRows)
+	b.Rows, b.Positions = at.read(batchRows)
 	b.To = at.last
 	if at.atEnd { // rows that cannot be read are skipped
 		b.To = max(b.To, at.end)
@@ -140,6 +154,14 @@ func (s *Spool) drainBatch(ctx context.Context, to Sink, at *cursor) bool {
 		return true
 	}
 	s.acknowledge(at, &b)
+	if f != nil {
+		f.sent(mark{b.To, at.position})
+		return true
+	}
+	if len(b.Rows) > 0 {
+		savePosition(s.dir, at.position, b.To)
+	}
+	s.sweep(at.position)
 	return true
 }
 
@@ -197,13 +219,13 @@ type cursor struct {
 }
 
 // read returns up to n rows that follow the last one.
-func (c *cursor) read(n int) (rows []usage.Row) {
+func (c *cursor) read(n int) (rows []usage.Row, positions []int64) {
 	for len(rows) < n {
 		body, end, ok := c.frames.next()
 		c.off = end
 		if !ok {
 			if c.s.reportCorrupt("own", c.frames.corruptCount()); !c.load() {
-				return rows
+				return rows, positions
 			}
 			continue
 		}
@@ -214,10 +236,10 @@ func (c *cursor) read(n int) (rows []usage.Row) {
 		if err != nil {
 			c.s.reportCorrupt("own", 1)
 		} else if row.position > c.last {
-			rows, c.last = append(rows, row.Row), row.position
+			rows, positions, c.last = append(rows, row.Row), append(positions, row.position), row.position
 		}
 	}
-	return rows
+	return rows, positions
 }
 
 // load reads newly written records of this or the next segment.
@@ -262,9 +284,7 @@ func (s *Spool) acknowledge(at *cursor, b *usage.Batch) {
 	s.mu.Unlock()
 	if n := len(b.Rows); n > 0 {
 		s.oldest.Store(b.Rows[n-1].Began.Add(b.Rows[n-1].Took).UnixNano())
-		savePosition(s.dir, at.position, b.To)
 	}
-	s.sweep(at.position)
 }
 
 // Flush waits until the sink has all rows of this process that have ended so far.

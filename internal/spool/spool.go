@@ -122,7 +122,8 @@ const (
 	lockName     = "lock"
 	slotsName    = "slots"
 	positionName = "position"
-	countedName  = "counted" // the counters have everything
+	countedName  = "counted"  // the counters have everything
+	followedName = "followed" // rows were sent to a Follower
 	runPrefix    = "run-"
 	newPrefix    = ".new-"
 	oldPrefix    = ".old-"

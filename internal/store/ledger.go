@@ -54,7 +54,7 @@ func (s *Store) Finish(ctx context.Context, log string) error {
 		if err := c.Exec(ctx, `UPDATE logs SET finished = $1 WHERE log = $2`, now.UnixNano(), log); err != nil {
 			return err
 		}
-		for _, table := range []string{"log_spent", "logs"} {
+		for _, table := range []string{"log_spent", "usage_positions", "logs"} {
 			if err := c.Exec(ctx, `DELETE FROM `+table+old, now.Add(-finishedLogs).UnixNano(), now.Add(-lostLogs).UnixNano()); err != nil {
 				return err
 			}

@@ -51,10 +51,12 @@ func (s *Store) Spent(ctx context.Context, account string, since ...time.Time) (
 func spentQuery(w *db.Where, account string, since time.Time) (string, error) {
 	from, to := nanos(since), roundUp(since, time.Hour)
 	parts := []string{`SELECT cost FROM spent WHERE account = ` + w.Arg(account) + ` AND hour >= ` + w.Arg(to/int64(time.Hour))}
-	if minute := roundUp(since, time.Minute); from < to && !isKey(account) {
+	if minute := roundUp(since, time.Minute); from < to {
 		parts = append(parts, `SELECT cost FROM spent_minutes WHERE account = `+w.Arg(account)+
 			` AND minute >= `+w.Arg(minute/int64(time.Minute))+` AND minute < `+w.Arg(to/int64(time.Minute)))
-		to = minute
+		if !isKey(account) { // keys have sums by minute of those requests only that have no rows
+			to = minute
+		}
 	}
 	if from < to {
 		w.Conditions = nil
@@ -99,6 +101,9 @@ type UsageQuery = sums.Query
 
 // Sum is the usage of a group.
 type Sum = sums.Sum
+
+// ErrTooWide reports a result with too many groups.
+const ErrTooWide = sums.ErrTooWide
 
 // The groups of usage.
 const (

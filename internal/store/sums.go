@@ -36,25 +36,35 @@ func minuteOf(t time.Time) int64 { return nanos(t) / int64(time.Minute) }
 
 // addSums adds rows to the sums, in a fixed order like the rows.
 func addSums(ctx context.Context, c db.Conn, log string, rows []usage.Row) error {
-	spent, minutes, logs := map[spentKey]*spentSums{}, map[spentKey]*spentSums{}, map[spentKey]*spentSums{}
-	for i := range rows {
-		r := &rows[i]
-		for _, account := range r.Accounts() {
-			sumsOf(spent, spentKey{account, hourOf(r.Began)}).add(r)
-			sumsOf(logs, spentKey{account, 0}).add(r)
-			if !isKey(account) {
-				sumsOf(minutes, spentKey{account, minuteOf(r.Began)}).add(r)
-			}
-		}
-	}
 	if err := sums.Add(ctx, c, rows); err != nil {
 		return err
+	}
+	return addBalances(ctx, c, []usage.Batch{{Log: log, Rows: rows}})
+}
+
+// addBalances adds rows to the sums of their accounts. The logs are in the order of their names.
+func addBalances(ctx context.Context, c db.Conn, batches []usage.Batch) error {
+	spent, minutes, logs := map[spentKey]*spentSums{}, map[spentKey]*spentSums{}, make([]map[spentKey]*spentSums, len(batches))
+	for n, b := range batches {
+		logs[n] = map[spentKey]*spentSums{}
+		for i := range b.Rows {
+			r := &b.Rows[i]
+			for _, account := range r.Accounts() {
+				sumsOf(spent, spentKey{account, hourOf(r.Began)}).add(r)
+				sumsOf(logs[n], spentKey{account, 0}).add(r)
+				if !isKey(account) {
+					sumsOf(minutes, spentKey{account, minuteOf(r.Began)}).add(r)
+				}
+			}
+		}
 	}
 	if err := addMinutes(ctx, c, minutes); err != nil {
 		return err
 	}
-	if err := addLogs(ctx, c, log, logs); err != nil {
-		return err
+	for n, b := range batches {
+		if err := addLogs(ctx, c, b.Log, logs[n]); err != nil {
+			return err
+		}
 	}
 	return addSpent(ctx, c, spent)
 }

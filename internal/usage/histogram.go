@@ -47,3 +47,6 @@ func (h *Histogram) Quantile(share float64) time.Duration {
 	}
 	return low
 }
+
+// HistogramBounds returns the upper bounds of all but the last count of a Histogram.
+func HistogramBounds() []time.Duration { return bounds[:] }

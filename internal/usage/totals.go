@@ -107,4 +107,20 @@ type Batch struct {
 	After int64 // position up to which the store has acknowledged the log
 	To    int64 // position of the last row, or After
 	Rows  []Row
+	// Positions are those of the rows. Some may be missing in between: rows that could not be read.
+	Positions []int64
+}
+
+// Positions says how much of a log the store has.
+type Positions struct {
+	Direct     int64 // position up to which the rows were stored without a log of events
+	Partitions []PartitionPosition
+}
+
+// PartitionPosition says how much of a log the consumers of a partition have stored.
+type PartitionPosition struct {
+	Partition int
+	Position  int64
+	// Gap is not 0 if events after Position are missing in the partition. It grows while it is noticed.
+	Gap int64
 }

@@ -61,7 +61,8 @@ type Sum struct {
 // maxGroups bounds the size of a result.
 const maxGroups = 10_000
 
-var errTooWide = db.Error("the result has more than 10,000 groups; narrow the time range or group by less")
+// ErrTooWide reports a result with too many groups.
+const ErrTooWide = db.Error("the result has more than 10,000 groups; narrow the time range or group by less")
 
 // Read returns the sums of a query, ordered by its groups.
 func (q *Query) Read(ctx context.Context, c db.Conn) (list []Sum, err error) {
@@ -85,7 +86,7 @@ func (q *Query) Read(ctx context.Context, c db.Conn) (list []Sum, err error) {
 		return err
 	}, query, w.Args...)
 	if err == nil && len(list) > maxGroups {
-		return nil, errTooWide
+		return nil, ErrTooWide
 	}
 	return list, err
 }

@@ -1,0 +1,169 @@
+// Package clickhouse stores the requests of the ledger in ClickHouse and answers the questions of the admin API
+// from it, over ClickHouse's HTTP interface.
+package clickhouse
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Options are those of the server.
+type Options struct {
+	URL                string // of the HTTP interface
+	Database           string // default: default
+	Username, Password string
+	TLS                *tls.Config // nil: the system's certificates
+}
+
+// Bounds of a call.
+const (
+	callTimeout  = 30 * time.Second
+	queryTimeout = 10 * time.Second
+	maxResponse  = 256 << 20
+	maxError     = 512 // bytes of an error's text
+)
+
+// DB is a database of ClickHouse. It connects when it is used.
+type DB struct {
+	o      Options
+	client *http.Client
+}
+
+// New returns a database.
+func New(o Options) *DB {
+	t := &http.Transport{TLSClientConfig: o.TLS, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout}
+	return &DB{o, &http.Client{Transport: t, Timeout: callTimeout}}
+}
+
+// Close closes idle connections.
+func (d *DB) Close() { d.client.CloseIdleConnections() }
+
+// call sends a query, with data after it.
+func (d *DB) call(ctx context.Context, query string, data []byte, settings url.Values) ([]byte, error) {
+	if settings == nil {
+		settings = url.Values{}
+	}
+	if d.o.Database != "" {
+		settings.Set("database", d.o.Database)
+	}
+	body := []byte(query)
+	if data != nil {
+		settings.Set("query", query)
+		body = data
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(body); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(d.o.URL, "/")+"/?"+settings.Encode(), &packed)
+	if err != nil {
+		return nil, errors.New("clickhouse: the address is invalid")
+	}
+	r.Header.Set("Content-Encoding", "gzip")
+	if d.o.Username != "" {
+		r.Header.Set("X-ClickHouse-User", d.o.Username)
+		r.Header.Set("X-ClickHouse-Key", d.o.Password)
+	}
+	response, err := d.client.Do(r)
+	if err != nil {
+		var u *url.Error
+		if errors.As(err, &u) { // its text has the query
+			err = u.Err
+		}
+		return nil, fmt.Errorf("clickhouse: %w", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("clickhouse: %w", err)
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("clickhouse: status %d: %s", response.StatusCode, firstLine(text))
+	case len(text) > maxResponse:
+		return nil, errors.New("clickhouse: a response is too large")
+	}
+	return text, nil
+}
+
+// firstLine returns the beginning of an error without the values of the query.
+func firstLine(text []byte) string {
+	line, _, _ := strings.Cut(string(text[:min(len(text), maxError)]), "\n")
+	line, _, _ = strings.Cut(line, ": While executing")
+	return strings.ToValidUTF8(line, "")
+}
+
+// query calls each for every row of a query.
+func (d *DB) query(ctx context.Context, query string, each func([]jsontext.Value) error) error {
+	settings := url.Values{"output_format_json_quote_64bit_integers": {"1"}, "wait_end_of_query": {"1"}, "max_execution_time": {fmt.Sprint(int(queryTimeout.Seconds()))}}
+	text, err := d.call(ctx, query+" FORMAT JSONCompactEachRow", nil, settings)
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(text) {
+		var row []jsontext.Value
+		if err := json.Unmarshal(line, &row, jsontext.AllowInvalidUTF8(true)); err != nil {
+			return fmt.Errorf("clickhouse: a row is malformed: %w", err)
+		}
+		if err := each(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scan reads the columns of a row into texts, integers and booleans.
+func scan(row []jsontext.Value, dest ...any) error {
+	if len(row) != len(dest) {
+		return fmt.Errorf("clickhouse: a row has %d columns, want %d", len(row), len(dest))
+	}
+	for i, v := range row {
+		var err error
+		switch d := dest[i].(type) {
+		case *string:
+			err = json.Unmarshal(v, d, jsontext.AllowInvalidUTF8(true))
+		case *int64:
+			*d, err = integer(v)
+		case **int64:
+			if v.Kind() != 'n' {
+				*d = new(int64)
+				**d, err = integer(v)
+			}
+		default:
+			panic(fmt.Sprintf("clickhouse: no column is a %T", d))
+		}
+		if err != nil {
+			return fmt.Errorf("clickhouse: column %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+// integer reads a number, which servers quote if it has 64 bits.
+func integer(v jsontext.Value) (n int64, err error) {
+	if v.Kind() == '"' {
+		v = v[1 : len(v)-1]
+	}
+	err = json.Unmarshal(v, &n)
+	return n, err
+}
+
+// quote returns a text as a literal.
+func quote(text string) string {
+	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`, "\x00", `\0`, "\n", `\n`).Replace(text) + "'"
+}

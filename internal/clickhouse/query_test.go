@@ -1,0 +1,207 @@
+package clickhouse
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// generate returns requests of some days, as different as the ledger's may be.
+func generate(count int) []usage.Row {
+	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a test
+	began := time.Date(2026, 11, 1, 7, 0, 0, 0, time.UTC)
+	outcomes := []usage.Outcome{usage.Answered, usage.Answered, usage.Answered, usage.Left, usage.Failed, usage.Refused, usage.Lost, usage.Cached}
+	rows := make([]usage.Row, count)
+	for i := range rows {
+		org := r.IntN(4)
+		row := usage.Row{ID: fmt.Sprintf("%08x-%04x", r.Uint32(), i), Node: "gw", Key: fmt.Sprint("k", org, r.IntN(10)), Team: fmt.Sprint("t'", r.IntN(3)), Org: fmt.Sprint(`o\`, org),
+			Began: began.Add(time.Duration(r.Int64N(int64(10 * 24 * time.Hour)))), Took: time.Duration(r.Int64N(2e10)), Endpoint: "chat_completions", Dialect: "d",
+			Model: fmt.Sprint("m", r.IntN(3)), Target: fmt.Sprint("p/m", r.IntN(4)), Stream: r.IntN(2) == 0, Status: []int{200, 200, 200, 429, 500}[r.IntN(5)],
+			Outcome: outcomes[r.IntN(len(outcomes))], Usage: llm.Usage{Input: r.Int64N(1e5), CacheRead: r.Int64N(100), CacheWrite: r.Int64N(100), Output: r.Int64N(1e4), Reasoning: r.Int64N(50)},
+			Estimated: r.IntN(7) == 0, Fidelity: []string{"exact", "dropped"}[r.IntN(2)], FirstToken: time.Duration(r.Int64N(12e9))}
+		if r.IntN(9) > 0 {
+			row.Cost = new(usage.Money(r.Int64N(1e9)))
+		}
+		if r.IntN(3) == 0 {
+			row.FirstToken = 0
+		}
+		if r.IntN(4) == 0 {
+			row.Person = fmt.Sprint("person é ", r.IntN(5))
+		}
+		if r.IntN(2) == 0 {
+			row.User = fmt.Sprint("u", r.IntN(20))
+		}
+		if r.IntN(2) == 0 {
+			row.Tags = append(row.Tags, usage.Tag{Key: "feature", Value: fmt.Sprint("f", r.IntN(6))})
+		}
+		if r.IntN(5) == 0 {
+			row.Losses = []usage.Loss{{Code: "seed_dropped", Path: "a.b"}}
+		}
+		row.Attempts = []usage.Attempt{{Target: row.Target, Began: row.Began.Add(5), Took: row.Took, Status: row.Status, Usage: row.Usage, Cost: row.Cost, Charged: true}}
+		rows[i] = row
+	}
+	return rows
+}
+
+// usageQueries are the questions about sums: every group, pairs of them, and filters.
+func usageQueries() (list []store.UsageQuery) {
+	groups := []store.Group{store.ByHour, store.ByDay, store.ByOrg, store.ByTeam, store.ByKey, store.ByModel, store.ByTarget, store.ByUser, store.ByTag("feature")}
+	from, to := time.Date(2026, 11, 2, 3, 30, 0, 0, time.UTC), time.Date(2026, 11, 8, 14, 10, 0, 0, time.UTC)
+	for i, g := range groups {
+		for _, window := range [][2]time.Time{{}, {from, to}} {
+			list = append(list, store.UsageQuery{From: window[0], To: window[1], GroupBy: []store.Group{g}})
+			for _, h := range groups[i+1:] {
+				if g == store.ByHour && h == store.ByDay || g == store.ByUser && h == store.ByTag("feature") {
+					continue
+				}
+				list = append(list, store.UsageQuery{From: window[0], To: window[1], GroupBy: []store.Group{g, h}})
+			}
+		}
+	}
+	for _, q := range []store.UsageQuery{{}, {From: from, To: to}, {Org: `o\1`}, {Team: "t'1"}, {Key: "k13"}, {Model: "m2"}, {Target: "p/m1"}, {User: "u7"}, {Tag: usage.Tag{Key: "feature", Value: "f2"}}, {Org: "nobody"},
+		{Org: `o\1`, Team: "t'2", Model: "m1", From: from}, {User: "u7", GroupBy: []store.Group{store.ByUser, store.ByModel}}, {Org: `o\2`, GroupBy: []store.Group{store.ByDay, store.ByKey}, From: from, To: to}} {
+		list = append(list, q)
+	}
+	return list
+}
+
+// rowQueries are the lists of requests.
+func rowQueries(rows []usage.Row) []store.RowQuery {
+	from, to := time.Date(2026, 11, 2, 3, 30, 0, 0, time.UTC), time.Date(2026, 11, 8, 14, 10, 0, 0, time.UTC)
+	list := []store.RowQuery{{}, {From: from}, {To: to}, {From: from, To: to}, {Org: `o\3`}, {Org: `o\3`, Team: "t'0"}, {Key: "k01"}, {Account: "k01"}, {Model: "m0"}, {Target: "p/m3"}, {Person: "person é 2"},
+		{User: "u3"}, {Tag: usage.Tag{Key: "feature", Value: "f1"}}, {User: "u3", Tag: usage.Tag{Key: "feature", Value: "f1"}}, {Outcome: usage.Failed}, {Outcome: usage.Answered}, {Status: 429}, {Status: 200},
+		{Fidelity: "dropped"}, {MinCost: 900_000_000}, {MinTook: 15 * time.Second}, {Org: "nobody"}, {ID: rows[len(rows)/2].ID}, {ID: "nobody"}, {Before: &store.RowMark{Began: rows[7].Began, ID: rows[7].ID}},
+		{Org: `o\3`, Outcome: usage.Lost, MinCost: 500_000_000, From: from, To: to}}
+	for i := range list {
+		list[i].Limit = 40
+	}
+	return list
+}
+
+// ledger is what the admin API asks.
+type ledger interface {
+	Usage(ctx context.Context, q store.UsageQuery) ([]store.Sum, error)
+	Rows(ctx context.Context, q store.RowQuery) ([]usage.Row, error)
+}
+
+// TestSameAnswers asks SQLite, PostgreSQL and ClickHouse the same questions about the same requests. ISOGLOSS_ROWS
+// is their number.
+func TestSameAnswers(t *testing.T) {
+	d := serve(t)
+	count, _ := strconv.Atoi(os.Getenv("ISOGLOSS_ROWS"))
+	rows := generate(cmp.Or(count, 50_000))
+	stores := map[string]ledger{}
+	for name, url := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "db"), "postgres": storetest.Postgres(t).URL} {
+		s, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: 5 * time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		for s.Ready() != nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		stores[name] = s
+		for at := 0; at < len(rows); at += 5000 {
+			to := min(at+5000, len(rows))
+			if _, err := s.Append(t.Context(), usage.Batch{Log: "log", After: int64(at), To: int64(to), Rows: rows[at:to]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	insert(t, d, rows)
+	asked := 0
+	for _, q := range usageQueries() {
+		got, err := d.Usage(t.Context(), q)
+		for name, s := range stores {
+			want, wrong := s.Usage(t.Context(), q)
+			if asked++; err != nil != (wrong != nil) || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s answers %+v with %d sums, %v; ClickHouse with %d, %v%s", name, q, len(want), wrong, len(got), err, firstDifference(got, want))
+			}
+		}
+	}
+	for _, q := range rowQueries(rows) {
+		got, err := d.Rows(t.Context(), q)
+		for name, s := range stores {
+			want, wrong := s.Rows(t.Context(), q)
+			if asked++; err != nil || wrong != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("%s answers %+v with %d rows, %v; ClickHouse with %d, %v%s", name, q, len(want), wrong, len(got), err, firstDifference(got, want))
+			}
+		}
+	}
+	t.Logf("%d requests, %d comparisons", len(rows), asked)
+}
+
+func firstDifference[T any](got, want []T) string {
+	for i := range min(len(got), len(want)) {
+		if !reflect.DeepEqual(got[i], want[i]) {
+			return fmt.Sprintf("; number %d is\n%+v, want\n%+v", i, got[i], want[i])
+		}
+	}
+	return ""
+}
+
+// insert inserts rows in blocks, each of them twice.
+func insert(t *testing.T, d *DB, rows []usage.Row) {
+	t.Helper()
+	for at := 0; at < len(rows); at += 20_000 {
+		var block []Row
+		for i := at; i < min(at+20_000, len(rows)); i++ {
+			block = append(block, Row{Row: rows[i], Log: "log", Position: int64(i + 1)})
+		}
+		for range 2 {
+			if err := d.Insert(t.Context(), fmt.Sprint("block ", at), 3, block); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestPositions checks what a consumer asks after the store was set back.
+func TestPositions(t *testing.T) {
+	d := serve(t)
+	rows := generate(100)
+	insert(t, d, rows)
+	at, err := d.Positions(t.Context(), 3, []string{"log", "other'"}, time.Unix(0, 0))
+	if err != nil || !reflect.DeepEqual(at, map[string]int64{"log": 100}) {
+		t.Errorf("%v, %v", at, err)
+	}
+	if at, err := d.Positions(t.Context(), 4, []string{"log"}, time.Unix(0, 0)); err != nil || len(at) != 0 {
+		t.Errorf("another partition has %v, %v", at, err)
+	}
+}
+
+// TestHostileValues checks that no value ends a literal, and that bounds are those of the store.
+func TestHostileValues(t *testing.T) {
+	d := serve(t)
+	cost := usage.Money(1)
+	for i, text := range []string{`'`, `\`, `\'`, "a\nb", "' OR 1=1 --", "\u2028", "é", `{"a":1}`} {
+		row := usage.Row{ID: text, Org: text, Key: text, Began: time.Now(), Outcome: usage.Answered, Cost: &cost}
+		if err := d.Insert(t.Context(), fmt.Sprint("hostile ", i), 0, []Row{{Row: row, Log: text, Position: 1}}); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := d.Rows(t.Context(), store.RowQuery{Org: text, Key: text, Limit: 5})
+		if err != nil || len(rows) != 1 || rows[0].ID != text {
+			t.Errorf("%q: %d rows, %v", text, len(rows), err)
+		}
+	}
+	if _, err := d.Usage(t.Context(), store.UsageQuery{GroupBy: []store.Group{"nonsense"}}); err == nil {
+		t.Error("an unknown group is accepted")
+	}
+	var problem store.Error
+	if _, err := d.Usage(t.Context(), store.UsageQuery{GroupBy: []store.Group{store.ByHour, store.ByDay}}); !errors.As(err, &problem) {
+		t.Errorf("hour and day give %v", err)
+	}
+}

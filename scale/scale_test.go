@@ -1,0 +1,345 @@
+// The tests run on three brokers of Kafka or three nodes of NATS, with the engine of ClickHouse, PostgreSQL and
+// three processes of isogloss consume. `make scale` runs them.
+
+package scale
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/spool"
+	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/internal/usagelog"
+	"github.com/isogloss-gateway/isogloss/internal/usagelog/kafka"
+	"github.com/isogloss-gateway/isogloss/internal/usagelog/ledger"
+	"github.com/isogloss-gateway/isogloss/internal/usagelog/nats"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+const partitions = 6
+
+// process is a server that the test starts and hurts.
+type process struct {
+	t    *testing.T
+	name string
+	args []string
+	log  string
+	cmd  *exec.Cmd
+}
+
+func start(t *testing.T, dir, name string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, name: name, args: args, log: filepath.Join(dir, name+".log")}
+	p.start()
+	t.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) start() {
+	p.t.Helper()
+	out, err := os.OpenFile(p.log, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer out.Close()
+	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:gosec,noctx // a test
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+}
+
+// hurt kills, stops or freezes the process for some time.
+func (p *process) hurt(how int, wait time.Duration) {
+	p.t.Logf("%s %s", p.name, []string{"killed", "stopped", "frozen"}[how])
+	switch how {
+	case 0:
+		p.kill()
+		time.Sleep(wait / 4)
+		p.start()
+	case 1:
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		_ = p.cmd.Wait()
+		p.start()
+	case 2:
+		_ = p.cmd.Process.Signal(syscall.SIGSTOP)
+		time.Sleep(wait)
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is TCP
+}
+
+func needs(t *testing.T, name string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		t.Skip(name + " is not set; make scale sets it")
+	}
+	return value
+}
+
+// log is a log that can be written.
+type log interface {
+	usagelog.Log
+	usagelog.Producer
+}
+
+func TestKafka(t *testing.T) {
+	lib := needs(t, "ISOGLOSS_KAFKA_LIB")
+	dir := t.TempDir()
+	var ports, controllers, voters, brokers []string
+	for i := range 3 {
+		ports, controllers = append(ports, strconv.Itoa(freePort(t))), append(controllers, strconv.Itoa(freePort(t)))
+		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%s", i+1, controllers[i]))
+		brokers = append(brokers, "127.0.0.1:"+ports[i])
+	}
+	var all []*process
+	for i := range 3 {
+		path := filepath.Join(dir, fmt.Sprint("kafka-", i, ".properties"))
+		text := fmt.Sprintf("process.roles=broker,controller\nnode.id=%d\ncontroller.quorum.voters=%s\nlisteners=PLAINTEXT://127.0.0.1:%s,CONTROLLER://127.0.0.1:%s\n"+
+			"advertised.listeners=PLAINTEXT://127.0.0.1:%s\ncontroller.listener.names=CONTROLLER\nlog.dirs=%s\nmin.insync.replicas=2\ndefault.replication.factor=3\noffsets.topic.replication.factor=3\nauto.create.topics.enable=false\n",
+			i+1, strings.Join(voters, ","), ports[i], controllers[i], ports[i], filepath.Join(dir, fmt.Sprint("data-", i)))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		format := exec.CommandContext(t.Context(), "java", "-Xmx128m", "-cp", lib+"/*", "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", path) //nolint:gosec // a test
+		if out, err := format.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		all = append(all, start(t, dir, fmt.Sprint("kafka-", i), "java", "-Xmx384m", "-cp", lib+"/*", "kafka.Kafka", path))
+	}
+	l, err := kafka.New(kafka.Options{Brokers: brokers, Topic: "usage", Partitions: partitions, Replicas: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, dir, l, fmt.Sprintf("kafka: {brokers: [%s], topic: usage, partitions: %d, replicas: 3}", strings.Join(brokers, ", "), partitions), all)
+}
+
+func TestNATS(t *testing.T) {
+	server := needs(t, "ISOGLOSS_NATS_SERVER")
+	dir := t.TempDir()
+	var ports, routes []string
+	for range 3 {
+		ports, routes = append(ports, strconv.Itoa(freePort(t))), append(routes, "nats://127.0.0.1:"+strconv.Itoa(freePort(t)))
+	}
+	var all []*process
+	var servers []string
+	for i := range 3 {
+		all = append(all, start(t, dir, fmt.Sprint("nats-", i), server, "-js", "-sd", filepath.Join(dir, fmt.Sprint("data-", i)), "-a", "127.0.0.1", "-p", ports[i],
+			"-n", fmt.Sprint("n", i), "-cluster_name", "c", "-cluster", routes[i], "-routes", strings.Join(routes, ",")))
+		servers = append(servers, "nats://127.0.0.1:"+ports[i])
+	}
+	l := nats.New(nats.Options{Servers: servers, Stream: "usage", Partitions: partitions, Replicas: 3})
+	run(t, dir, l, fmt.Sprintf("nats: {servers: [%q, %q, %q], stream: usage, partitions: %d, replicas: 3}", servers[0], servers[1], servers[2], partitions), all)
+}
+
+// clickhouse starts the engine and returns its address.
+func clickhouse(t *testing.T, dir string) string {
+	t.Helper()
+	cmd := exec.Command(needs(t, "ISOGLOSS_CHDB"), "../internal/clickhouse/testdata/server.py", "0", filepath.Join(dir, "clickhouse")) //nolint:gosec,noctx // a test
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal("chdb does not start: ", err)
+	}
+	return "http://127.0.0.1:" + strings.TrimSpace(line)
+}
+
+// ask returns the response of a query.
+func ask(t *testing.T, url, query string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader([]byte(query)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	return strings.TrimSpace(string(text))
+}
+
+// run sends requests for the time of ISOGLOSS_SCALE while brokers and consumers are hurt, and compares.
+func run(t *testing.T, dir string, l log, sink string, brokers []*process) {
+	binary := needs(t, "ISOGLOSS_BINARY")
+	duration, err := time.ParseDuration(needs(t, "ISOGLOSS_SCALE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine, postgres := clickhouse(t, dir), storetest.Postgres(t).URL
+	s, err := store.Open(t.Context(), postgres, store.Options{Migrate: true, Timeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for s.Ready() != nil {
+		time.Sleep(50 * time.Millisecond)
+	}
+	config := filepath.Join(dir, "isogloss.yaml")
+	text := fmt.Sprintf("store: {url: %q, peppers: [0123456789012345678901234567890123456789]}\nusage: {sink: {%s}, clickhouse: {url: %q}}\nproviders: {p: {protocol: openai-chat, base_url: \"http://127.0.0.1:1/v1\", auth: none}}\nmodels: {m: {targets: [p/m]}}\n", postgres, sink, engine)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var consumers []*process
+	for i := range 3 {
+		consumers = append(consumers, start(t, dir, fmt.Sprint("consumer-", i), binary, "consume", "-c", config))
+	}
+	for end := time.Now().Add(3 * time.Minute); l.Create(t.Context()) != nil; time.Sleep(time.Second) {
+		if time.Now().After(end) {
+			t.Fatal("the log is not created: ", l.Create(t.Context()))
+		}
+	}
+	ctx, stop := context.WithTimeout(t.Context(), duration)
+	defer stop()
+	var work sync.WaitGroup
+	work.Go(func() { hurtAll(ctx, brokers, consumers) })
+	want, count := load(t, ctx, dir, l, s)
+	work.Wait()
+	t.Logf("%d requests were sent", count)
+	compare(t, engine, s, want, count)
+	for _, c := range consumers {
+		log, _ := os.ReadFile(c.log)
+		if bytes.Contains(log, []byte("panic")) {
+			t.Errorf("%s: %s", c.name, log)
+		}
+	}
+}
+
+// hurtAll hurts one process after the other.
+func hurtAll(ctx context.Context, brokers, consumers []*process) {
+	dice := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a test
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(5 * time.Second):
+		}
+		if n%2 == 0 {
+			consumers[dice.IntN(len(consumers))].hurt(n/2%3, 12*time.Second)
+		} else {
+			brokers[dice.IntN(len(brokers))].hurt(n/2%3, 10*time.Second)
+		}
+	}
+}
+
+// load records requests in two spools until ctx ends, one of which is closed and followed by another one all the
+// time. It returns the balances.
+func load(t *testing.T, ctx context.Context, dir string, l log, s *store.Store) (want map[string]usage.Money, count int) { //nolint:revive // t is first in tests
+	t.Helper()
+	want = map[string]usage.Money{}
+	sink := usagelog.NewSink(l, ledger.Ledger{Store: s}, partitions)
+	open := func(name string) (*spool.Spool, func()) {
+		p, err := spool.Open(spool.Options{Dir: filepath.Join(dir, "spool-"+name), Node: name, Keep: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		drain, end := context.WithCancel(context.Background())
+		var work sync.WaitGroup
+		work.Go(func() { p.Drain(drain, sink, nil) })
+		return p, sync.OnceFunc(func() { end(); work.Wait(); _ = p.Close() })
+	}
+	first, stop1 := open("a")
+	second, stop2 := open("b")
+	t.Cleanup(func() { stop1(); stop2() })
+	replaced := time.Now()
+	for ; ctx.Err() == nil; count++ {
+		p := first
+		if count%2 == 0 {
+			p = second
+		}
+		if time.Since(replaced) > 15*time.Second {
+			stop2() // the next process sends what this one has not
+			second, stop2 = open("b")
+			replaced = time.Now()
+			p = second
+		}
+		org, cost := fmt.Sprint("org-", count%7), usage.Money(1_000_003+count)
+		row := usage.Row{ID: fmt.Sprint("r-", count), Key: "key-" + org, Team: "t", Org: org, Began: time.Now(), Outcome: usage.Answered, Usage: llm.Usage{Input: 3, Output: 4}, Cost: &cost, Model: "m", Target: "p/m"}
+		e, err := p.Begin(spool.Opening{ID: row.ID, Key: row.Key, Team: row.Team, Org: org, Began: row.Began})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.End(row); err != nil {
+			t.Fatal(err)
+		}
+		want["org:"+org] += cost
+		want["key:key-"+org] += cost
+		time.Sleep(500 * time.Microsecond)
+	}
+	return want, count
+}
+
+// compare waits until all stores have everything, and fails if one has something twice.
+func compare(t *testing.T, engine string, s *store.Store, want map[string]usage.Money, count int) {
+	t.Helper()
+	expect := fmt.Sprintf("[%d, %d, %d]", count, count, int64(sum(want)/2))
+	last := ""
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
+		got := ask(t, engine, "SELECT count(), uniqExact(log, position), sum(cost) FROM requests FORMAT JSONCompactEachRow")
+		balances := map[string]usage.Money{}
+		for account := range want {
+			spent, err := s.Spent(t.Context(), account, time.Now().Add(-2*time.Hour).Truncate(time.Minute))
+			if err != nil {
+				last = err.Error()
+				continue
+			}
+			balances[account] = spent.Since[0]
+		}
+		last = fmt.Sprintf("ClickHouse has %s, want %s; the balances are %s, want %s", got, expect, sum(balances), sum(want))
+		if got == expect && fmt.Sprint(balances) == fmt.Sprint(want) {
+			t.Log(last)
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal(last)
+		}
+	}
+}
+
+func sum(m map[string]usage.Money) (total usage.Money) {
+	for _, n := range m {
+		total += n
+	}
+	return total
+}
