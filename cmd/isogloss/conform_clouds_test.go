@@ -211,7 +211,8 @@ func TestEnvelopeBytes(t *testing.T) {
 					}
 					for i := range client {
 						// A stream that breaks off ends with the gateway's own error.
-						broken := cell.Stream && cell.Upstream == conform.Anthropic && len(want) > i && !bytes.Contains(want[i].body.Bytes(), []byte("message_stop"))
+						end := map[conform.Dialect]string{conform.Anthropic: "message_stop", conform.Gemini: "finishReason", conform.Chat: "[DONE]"}[cell.Upstream]
+						broken := cell.Stream && len(want) > i && !bytes.Contains(want[i].body.Bytes(), []byte(end))
 						if !broken && len(got) == len(client) && len(want) == len(client) && got[i].status == http.StatusOK && want[i].status == http.StatusOK && cell.Stream == strings.HasPrefix(want[i].media, "text/event-stream") {
 							answered++
 							if a, b := got[i].relayed(preset), want[i].relayed(preset); a != b {
