@@ -399,7 +399,7 @@ func TestErrorsForClientsOfBedrock(t *testing.T) {
 	if resp.StatusCode != http.StatusNotFound || resp.Header.Get("X-Amzn-Errortype") != "ResourceNotFoundException" {
 		t.Errorf("%s %s", resp.Status, body)
 	}
-	resp, body, _ = g.post(t, "/model/"+bedrockModel+"/count-tokens", `{"input":{"converse":{}}}`)
+	resp, body, _ = g.post(t, "/model/"+bedrockModel+"/count-tokens", `{"input":{}}`)
 	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "invokeModel") {
 		t.Errorf("%s %s", resp.Status, body)
 	}
