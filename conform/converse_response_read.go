@@ -79,7 +79,6 @@ type converseReader struct {
 	seen   receivedResponse
 	bad    *problemList
 	blocks []any
-	index  int    // of the open block
 	open   object // nil: none
 	json   string // the arguments of its call
 	broken string // arguments that are not an object; allowed if the output limit was reached

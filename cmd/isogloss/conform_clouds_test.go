@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/conform"
+	"github.com/isogloss-gateway/isogloss/sse"
 )
 
 // cloudConfig is a configuration of a gateway that reaches another one as a cloud.
@@ -25,17 +27,27 @@ log: { level: error }
 providers:
   claude: { preset: %[2]s, base_url: "%[1]s", api_key: sk-1%[3]s }
   gemini: { preset: vertex, region: us-east5, project: p-1, base_url: "%[1]s", api_key: sk-1 }
+  chat: { preset: azure, base_url: "%[1]s/openai/deployments/{model}?api-version=2024-10-21", api_key: sk-1 }
 models:
+  on-chat: { targets: [chat/on-chat] }
   on-anthropic: { targets: [claude/on-anthropic] }
   on-gemini: { targets: [gemini/on-gemini] }
 `
 
-// spy is a proxy that keeps the bodies of requests.
+// spy is a proxy that keeps the bodies of requests and responses.
 type spy struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies [][]byte
 	paths  []string
+	sent   []*response
+}
+
+// response is a response that a spy has forwarded.
+type response struct {
+	status int
+	media  string
+	body   bytes.Buffer
 }
 
 func newSpy(t *testing.T, to string) *spy {
@@ -44,7 +56,23 @@ func newSpy(t *testing.T, to string) *spy {
 		t.Fatal(err)
 	}
 	s := &spy{}
-	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		if _, rest, ok := strings.Cut(r.In.URL.Path, "/openai/deployments/"); ok { // a deployment of Azure
+			_, rest, _ = strings.Cut(rest, "/")
+			r.Out.URL.Path, r.Out.URL.RawPath, r.Out.URL.RawQuery = "/v1/"+rest, "", ""
+		}
+	}, ModifyResponse: func(resp *http.Response) error {
+		kept := &response{status: resp.StatusCode, media: resp.Header.Get("Content-Type")}
+		s.mu.Lock()
+		s.sent = append(s.sent, kept)
+		s.mu.Unlock()
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.TeeReader(resp.Body, &kept.body), resp.Body}
+		return nil
+	}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -67,6 +95,35 @@ func (s *spy) take() (bodies [][]byte, paths []string) {
 	defer s.mu.Unlock()
 	bodies, paths, s.bodies, s.paths = s.bodies, s.paths, nil, nil
 	return bodies, paths
+}
+
+// answers returns the responses since the last call.
+func (s *spy) answers() []*response {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.sent
+	s.sent = nil
+	return list
+}
+
+// relayed returns the part of a response that every hop keeps: the body, or the events of a stream. Bedrock has no pings,
+// comments and other fields of events.
+func (r *response) relayed(cloud string) string {
+	if cloud != "bedrock" || !strings.HasPrefix(r.media, "text/event-stream") {
+		return r.body.String()
+	}
+	var out strings.Builder
+	events := sse.NewReader(bytes.NewReader(r.body.Bytes()), sse.Options{MaxEvent: 64 << 20})
+	for {
+		e, err := events.Next()
+		if err != nil {
+			return out.String()
+		}
+		if e.HasData && strings.Join(strings.Fields(string(e.Data)), "") != `{"type":"ping"}` {
+			out.Write(e.Data)
+			out.WriteByte('\n')
+		}
+	}
 }
 
 // moved are the members that envelopes move, beside the tags that Bedrock does not have.
@@ -106,6 +163,7 @@ func TestEnvelopeBytes(t *testing.T) {
 	for preset, more := range map[string]string{
 		"bedrock":          `, accepted_versions: [2023-06-01, 2026-10-21]`,
 		"vertex-anthropic": `, region: us-east5, project: p-1`,
+		"azure-anthropic":  ``,
 	} {
 		t.Run(preset, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -130,12 +188,12 @@ func TestEnvelopeBytes(t *testing.T) {
 			defer stopOuter()
 			first := newSpy(t, outer)
 			runner := &conform.Runner{Upstream: upstream, Target: conform.Target{BaseURL: first.URL, Key: "sk-conform-client-key", Paths: map[conform.Dialect]string{},
-				Models: map[conform.Dialect]string{conform.Anthropic: "on-anthropic", conform.Gemini: "on-gemini"}}}
+				Models: map[conform.Dialect]string{conform.Anthropic: "on-anthropic", conform.Gemini: "on-gemini", conform.Chat: "on-chat"}}}
 			defer runner.Close()
-			played, compared := 0, 0
+			played, compared, answered := 0, 0, 0
 			for _, c := range cases {
 				for _, cell := range runner.Cells(c) {
-					if preset == "bedrock" && cell.Upstream == conform.Gemini {
+					if preset != map[conform.Dialect]string{conform.Gemini: "vertex-anthropic", conform.Chat: "azure-anthropic"}[cell.Upstream] && cell.Upstream != conform.Anthropic {
 						continue // once is enough
 					}
 					played++
@@ -145,12 +203,23 @@ func TestEnvelopeBytes(t *testing.T) {
 					client, _ := first.take()
 					wrapped, paths := middle.take()
 					received, _ := last.take()
+					got, want := first.answers(), last.answers()
+					middle.answers()
 					// A conversation with another vendor's seals is translated, with an envelope and without.
 					if !cell.Same() || strings.Contains(c.Name, "another-vendor") || len(client) != len(wrapped) || len(client) != len(received) {
 						continue
 					}
 					for i := range client {
-						if !json.Valid(client[i]) || cell.Upstream == conform.Anthropic && !strings.Contains(paths[i], "/model") {
+						// A stream that breaks off ends with the gateway's own error.
+						end := map[conform.Dialect]string{conform.Anthropic: "message_stop", conform.Gemini: "finishReason", conform.Chat: "[DONE]"}[cell.Upstream]
+						broken := cell.Stream && len(want) > i && !bytes.Contains(want[i].body.Bytes(), []byte(end))
+						if !broken && len(got) == len(client) && len(want) == len(client) && got[i].status == http.StatusOK && want[i].status == http.StatusOK && cell.Stream == strings.HasPrefix(want[i].media, "text/event-stream") {
+							answered++
+							if a, b := got[i].relayed(preset), want[i].relayed(preset); a != b {
+								t.Errorf("%s %s: the client got\n%.600q\nof\n%.600q", c.Name, cell, a, b)
+							}
+						}
+						if !json.Valid(client[i]) || preset != "azure-anthropic" && cell.Upstream == conform.Anthropic && !strings.Contains(paths[i], "/model") {
 							continue
 						}
 						compared++
@@ -164,9 +233,9 @@ func TestEnvelopeBytes(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d cells, %d requests compared", played, compared)
-			if played < 300 || compared < 100 {
-				t.Errorf("only %d cells and %d requests", played, compared)
+			t.Logf("%d cells, %d requests and %d responses compared", played, compared, answered)
+			if played < 300 || compared < 100 || answered < 80 {
+				t.Errorf("only %d cells, %d requests and %d responses", played, compared, answered)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -398,7 +399,7 @@ func TestErrorsForClientsOfBedrock(t *testing.T) {
 	if resp.StatusCode != http.StatusNotFound || resp.Header.Get("X-Amzn-Errortype") != "ResourceNotFoundException" {
 		t.Errorf("%s %s", resp.Status, body)
 	}
-	resp, body, _ = g.post(t, "/model/"+bedrockModel+"/count-tokens", `{"input":{"converse":{}}}`)
+	resp, body, _ = g.post(t, "/model/"+bedrockModel+"/count-tokens", `{"input":{}}`)
 	if resp.StatusCode != http.StatusBadRequest || !strings.Contains(body, "invokeModel") {
 		t.Errorf("%s %s", resp.Status, body)
 	}
@@ -424,8 +425,56 @@ func TestSignaturesAreRefused(t *testing.T) {
 	if resp.StatusCode != http.StatusUnauthorized || !strings.Contains(body, "AWS_BEARER_TOKEN_BEDROCK") || !strings.Contains(body, "CLAUDE_CODE_SKIP_BEDROCK_AUTH") || resp.Header.Get("X-Amzn-Errortype") != "AccessDeniedException" {
 		t.Errorf("%s %v %s", resp.Status, resp.Header, body)
 	}
+	for _, verb := range []string{"invoke-with-response-stream", "count-tokens", "converse", "converse-stream"} {
+		resp, body, _ := g.post(t, "/model/"+url.PathEscape(bedrockARN)+"/"+verb, `{}`, "Authorization", "AWS4-HMAC-SHA256 Credential=AKIA/20261117/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=0")
+		if resp.StatusCode/100 != 4 || !strings.Contains(body, "AWS_BEARER_TOKEN_BEDROCK") || !strings.HasSuffix(resp.Header.Get("X-Amzn-Errortype")+errorType(body), "Exception") {
+			t.Errorf("%s: %s %v %s", verb, resp.Status, resp.Header, body)
+		}
+	}
 	g.up.Answer(upstreamtest.JSON(200, messagesResponse))
 	if resp, body, _ := g.post(t, "/model/"+bedrockModel+"/invoke", messagesRequest, "Authorization", "Bearer sk-1"); resp.StatusCode != http.StatusOK {
 		t.Errorf("%s %s", resp.Status, body)
+	}
+}
+
+// errorType returns the name of an exception in a body, or "".
+func errorType(body string) string {
+	var o struct {
+		Type string `json:"__type"`
+	}
+	_ = json.Unmarshal([]byte(body), &o) // the test reports another body
+	return o.Type
+}
+
+// TestClientsOfBedrockNameARNs checks that the ARN of a profile is one escaped segment of a client's path, for every form of
+// request, with a key of the gateway as bearer.
+func TestClientsOfBedrockNameARNs(t *testing.T) {
+	for verb, body := range map[string]string{
+		"invoke":                      `{"anthropic_version":"bedrock-2023-05-31","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}`,
+		"invoke-with-response-stream": `{"anthropic_version":"bedrock-2023-05-31","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}`,
+		"converse":                    `{"messages":[{"role":"user","content":[{"text":"Hi"}]}]}`,
+		"converse-stream":             `{"messages":[{"role":"user","content":[{"text":"Hi"}]}]}`,
+		"count-tokens":                `{"input":{"converse":{"messages":[{"role":"user","content":[{"text":"Hi"}]}]}}}`,
+	} {
+		g := newGateway(t, speaking(anthropicDialect), func(g *gateway) {
+			g.extra = []string{bedrockARN}
+			g.state.Keys = access.NewKeys([]access.Key{{Secret: "sk-1"}})
+		})
+		switch {
+		case strings.HasSuffix(verb, "stream"):
+			g.up.Answer(upstreamtest.Stream(claudeStream))
+		case verb == "count-tokens":
+			g.up.Answer(upstreamtest.JSON(200, `{"input_tokens":7}`))
+		default:
+			g.up.Answer(upstreamtest.JSON(200, messagesResponse))
+		}
+		resp, answer, err := g.post(t, "/model/"+url.QueryEscape(bedrockARN)+"/"+verb, body, "Authorization", "Bearer sk-1")
+		if err != nil || resp.StatusCode != http.StatusOK || strings.HasSuffix(verb, "stream") != (resp.Header.Get("Content-Type") == eventstream.MediaType) {
+			t.Errorf("%s: %s %v %q %v", verb, resp.Status, resp.Header, answer, err)
+			continue
+		}
+		if sent := g.up.Last(t); !bytes.Contains(sent.Body, []byte(`"model":"`+bedrockARN+`"`)) {
+			t.Errorf("%s: sent %s %s", verb, sent.Path, sent.Body)
+		}
 	}
 }
