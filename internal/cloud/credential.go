@@ -141,7 +141,7 @@ func (c *Credential) refresh(ctx context.Context, old *token) (*token, error) {
 		return t, nil
 	}
 	renewing := old.valid(c.now()) && !old.local()
-	late := old == nil || c.failed.After(old.expires) // a fetch has failed since there is no token
+	late := old == nil || c.failed.After(old.expires)                                            // a fetch has failed since there is no token
 	if c.busy == nil && c.err != nil && (renewing || late && c.now().Sub(c.failed) < failFast) { // the timer tries again
 		err := c.err
 		c.mu.Unlock()
