@@ -129,3 +129,34 @@ func BenchmarkFind(b *testing.B) {
 		}
 	}
 }
+
+// TestPricesOfClouds has prices by cloud, region and tier: each of them is a provider, or a model
+// of one. A cloud has no price of the model's maker.
+func TestPricesOfClouds(t *testing.T) {
+	book, err := NewBook(BookOptions{Rules: map[string]Tariff{
+		"bedrock-us/*":                     {Input: "3", Output: "15"},
+		"bedrock-eu/*":                     {Input: "3.3", Output: "16.5"},
+		"bedrock-us/us.anthropic.claude-*": {Input: "2", Output: "10"},
+		"bedrock-us/arn:aws:bedrock:us-east-1:123456789012:provisioned-model/*": {Input: "0", Output: "0"},
+		"azure-batch/*": {Input: "1.5", Output: "7.5"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		"bedrock-us/amazon.nova-pro-v1:0":                                         "3",
+		"bedrock-us/us.anthropic.claude-opus-5":                                   "2",
+		"bedrock-eu/amazon.nova-pro-v1:0":                                         "3.3",
+		"bedrock-us/arn:aws:bedrock:us-east-1:123456789012:provisioned-model/abc": "0",
+		"azure-batch/gpt-6-luna":                                                  "1.5",
+	} {
+		if p, ok := book.Find("bedrock", target); !ok || p.Input.String() != want {
+			t.Errorf("%s: %s %v, want %s", target, p.Input, ok, want)
+		}
+	}
+	for _, preset := range []string{"bedrock", "vertex-anthropic", "azure-anthropic"} {
+		if p, ok := book.Find(preset, "other/claude-opus-5"); ok {
+			t.Errorf("%s has the price %+v", preset, p)
+		}
+	}
+}

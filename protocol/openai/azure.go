@@ -28,8 +28,7 @@ func LocateAzure(routes []protocol.Route) func(*http.Request) (protocol.Location
 		if found {
 			var model string
 			model, rest, _ = strings.Cut(rest, "/")
-			var err error
-			if at.Model, err = url.PathUnescape(model); err != nil || at.Model == "" {
+			if at.Model, _ = url.PathUnescape(model); at.Model == "" { // also if it is not valid
 				return protocol.Location{}, false, nil
 			}
 		} else if rest, found = strings.CutPrefix(path, azurePath); !found {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -17,7 +18,7 @@ func TestLocateAzure(t *testing.T) {
 		{"/openai/deployments/gpt-x/chat/completions", `{ "model" : "gpt-x" }`, `{ "model" : "gpt-x" }`},
 		{"/openai/chat/completions", `{"model":"m"}`, `{"model":"m"}`},
 	} {
-		at, found, err := locate(httptest.NewRequest("POST", c.path, nil))
+		at, found, err := locate(httptest.NewRequest(http.MethodPost, c.path, nil))
 		if !found || err != nil || at.URLPath != "/v1/chat/completions" {
 			t.Errorf("%s: %+v %v %v", c.path, at, found, err)
 			continue
@@ -27,7 +28,7 @@ func TestLocateAzure(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"/openai/deployments//chat/completions", "/openai/deployments/m", "/openai/deployments/m/models", "/openai/models", "/v1/chat/completions", "/openai/v1/chat/completions"} {
-		if _, found, _ := locate(httptest.NewRequest("POST", path, nil)); found {
+		if _, found, _ := locate(httptest.NewRequest(http.MethodPost, path, nil)); found {
 			t.Errorf("%s is found", path)
 		}
 	}
