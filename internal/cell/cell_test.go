@@ -242,7 +242,7 @@ func TestBigBody(t *testing.T) {
 	want := fmt.Sprintf("%d %x", len(big), sha256.Sum256(big))
 	_, inGone := mint("gone")
 	for _, key := range []string{"", inGone} { // the second after a cell without a connection
-		if resp, body := r.get(t, "/hash", key, bytes.NewReader(big)); resp.StatusCode != 200 || body != want {
+		if resp, body := r.get(t, "/hash", key, bytes.NewReader(big)); resp.StatusCode != http.StatusOK || body != want {
 			t.Errorf("%d %.80s", resp.StatusCode, body)
 		}
 	}

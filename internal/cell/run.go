@@ -57,7 +57,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	r := NewRouter(c, o.Logger)
-	clients, err := net.Listen("tcp", c.Listen)
+	clients, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) error {
 	var metrics net.Listener
 	var metricsAddr net.Addr
 	if c.Metrics != "" {
-		if metrics, err = net.Listen("tcp", c.Metrics); err != nil {
+		if metrics, err = new(net.ListenConfig).Listen(ctx, "tcp", c.Metrics); err != nil {
 			return errors.Join(err, clients.Close())
 		}
 		pages, metricsAddr = newServer(s.pages(), o.Logger), metrics.Addr()

@@ -93,9 +93,9 @@ func (r *ranking[K]) update() (lost []K) {
 			rest = append(rest, value)
 		}
 	}
-	byUse := func(a, b K) int { return cmp.Compare(r.uses[a].amount, r.uses[b].amount) }
-	slices.SortFunc(named, byUse)
-	slices.SortFunc(rest, func(a, b K) int { return byUse(b, a) })
+	slices.SortFunc(named, r.compare)
+	slices.SortFunc(rest, r.compare)
+	slices.Reverse(rest)
 	for i := range min(len(named), len(rest), maxSwaps) {
 		low, high := r.uses[named[i]], r.uses[rest[i]]
 		if high.amount <= 2*low.amount {
@@ -106,6 +106,9 @@ func (r *ranking[K]) update() (lost []K) {
 	}
 	return lost
 }
+
+// compare orders values by their use.
+func (r *ranking[K]) compare(a, b K) int { return cmp.Compare(r.uses[a].amount, r.uses[b].amount) }
 
 // remove takes the name of a value away.
 func (r *ranking[K]) remove(value K) {

@@ -120,7 +120,7 @@ func TestRankingWithManyGoroutines(t *testing.T) {
 	for range 4 {
 		g.Go(func() {
 			for range 2000 {
-				recordSuccess(o, "m"+strconv.Itoa(rand.IntN(3*maxRoutes)), "p") //nolint:gosec // a test
+				recordSuccess(o, "m"+strconv.Itoa(rand.IntN(3*maxRoutes)), "p")
 				o.metrics.ranked.Store(0)
 			}
 		})
