@@ -45,8 +45,10 @@ func logs(t *testing.T) map[string]log {
 // positions stores nothing.
 type positions struct{}
 
-func (positions) Positions(context.Context, string) (usage.Positions, error) { return usage.Positions{}, nil }
-func (positions) Finish(context.Context, string) error                       { return nil }
+func (positions) Positions(context.Context, string) (usage.Positions, error) {
+	return usage.Positions{}, nil
+}
+func (positions) Finish(context.Context, string) error { return nil }
 
 // TestBrokers writes to real servers and reads again, from the beginning and from an offset.
 func TestBrokers(t *testing.T) {

@@ -33,7 +33,9 @@ type memoryLog struct {
 	openings int
 }
 
-func newLog(partitions int) *memoryLog { return &memoryLog{parts: make([][]usagelog.Record, partitions)} }
+func newLog(partitions int) *memoryLog {
+	return &memoryLog{parts: make([][]usagelog.Record, partitions)}
+}
 
 func (l *memoryLog) Name() string                 { return "memory" }
 func (l *memoryLog) Create(context.Context) error { return nil }
