@@ -225,7 +225,7 @@ func run(t *testing.T, dir string, l log, sink string, brokers []*process) {
 	for i := range 3 {
 		consumers = append(consumers, start(t, dir, fmt.Sprint("consumer-", i), binary, "consume", "-c", config))
 	}
-	for end := time.Now().Add(3 * time.Minute); l.Create(t.Context()) != nil; time.Sleep(time.Second) {
+	for end := time.Now().Add(8 * time.Minute); l.Create(t.Context()) != nil; time.Sleep(time.Second) {
 		if time.Now().After(end) {
 			t.Fatal("the log is not created: ", l.Create(t.Context()))
 		}

@@ -18,7 +18,7 @@ func serve(t testing.TB) *DB {
 	if python == "" {
 		t.Skip("ISOGLOSS_CHDB is not set; make clickhouse-test sets it")
 	}
-	cmd := exec.Command(python, "testdata/server.py", "0", filepath.Join(t.TempDir(), "data")) //nolint:gosec,noctx // a test
+	cmd := exec.Command(python, "testdata/server.py", "0", filepath.Join(t.TempDir(), "data")) //nolint:noctx // a test
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -124,7 +124,7 @@ func EventOf(log string, position int64, r *usage.Row) Event {
 // Row returns the row of the event.
 func (e *Event) Row() usage.Row {
 	r := usage.Row{ID: e.ID, Node: e.Node, Key: e.Key, Team: e.Team, Org: e.Org, Began: e.Time, Took: time.Duration(e.Duration), Endpoint: e.Endpoint, Dialect: e.Dialect,
-		Model: e.Model, Target: e.Target, Stream: e.Stream, Status: e.Status, Outcome: usage.Outcome(e.Outcome), Usage: e.Tokens.usage(), Estimated: e.Estimated, Cost: e.Cost,
+		Model: e.Model, Target: e.Target, Stream: e.Stream, Status: e.Status, Outcome: usage.Outcome(e.Outcome), Usage: e.usage(), Estimated: e.Estimated, Cost: e.Cost,
 		Fidelity: e.Fidelity, MoreLosses: e.MoreLosses, Queue: time.Duration(e.Queue), FirstByte: time.Duration(e.FirstByte), FirstToken: time.Duration(e.FirstToken),
 		Client: usage.Client{Person: e.Person, Agent: e.Agent, Trace: e.Trace}, Labels: usage.Labels{User: e.User}}
 	for _, l := range e.Losses {
@@ -136,7 +136,7 @@ func (e *Event) Row() usage.Row {
 	for i := range e.Attempts {
 		a := &e.Attempts[i]
 		r.Attempts = append(r.Attempts, usage.Attempt{Target: a.Target, Began: e.Time.Add(time.Duration(a.Start)), Took: time.Duration(a.Duration), Status: a.Status, Fault: a.Fault,
-			Usage: a.Tokens.usage(), Cost: a.Cost, Charged: a.Charged,
+			Usage: a.usage(), Cost: a.Cost, Charged: a.Charged,
 			Times: usage.Times{Connect: time.Duration(a.Connect), FirstByte: time.Duration(a.FirstByte), FirstToken: time.Duration(a.FirstToken)},
 			Rates: usage.Rates{Input: usage.Rate(a.Rates.Input), CacheRead: usage.Rate(a.Rates.CacheRead), CacheWrite: usage.Rate(a.Rates.CacheWrite),
 				Output: usage.Rate(a.Rates.Output), Reasoning: usage.Rate(a.Rates.Reasoning), Request: usage.Money(a.Rates.Request)}})
@@ -163,13 +163,13 @@ func boundTime(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// appendEvent appends an event and a line feed.
-func appendEvent(b []byte, e *Event) ([]byte, error) {
+// encodeEvent returns an event and a line feed.
+func encodeEvent(e *Event) ([]byte, error) {
 	text, err := json.Marshal(e, jsontext.AllowInvalidUTF8(true))
 	if err != nil {
-		return b, err
+		return nil, err
 	}
-	return append(append(b, text...), '\n'), nil
+	return append(text, '\n'), nil
 }
 
 // ErrVersion reports an event of a newer major version.

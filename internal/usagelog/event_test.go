@@ -49,7 +49,7 @@ func fill(v reflect.Value, r *rand.Rand) {
 }
 
 func TestRoundTrip(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
+	r := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
 		var row usage.Row
 		fill(reflect.ValueOf(&row).Elem(), r)
@@ -62,7 +62,7 @@ func TestRoundTrip(t *testing.T) {
 func checkRound(t *testing.T, row usage.Row) {
 	t.Helper()
 	e := EventOf("node-1", 7, &row)
-	line, err := appendEvent(nil, &e)
+	line, err := encodeEvent(&e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func sample() usage.Row {
 func TestGolden(t *testing.T) {
 	row := sample()
 	e := EventOf("gw-1-17-1790000000", 42, &row)
-	line, err := appendEvent(nil, &e)
+	line, err := encodeEvent(&e)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestEvolution(t *testing.T) {
 func TestUnprintable(t *testing.T) {
 	for _, row := range []usage.Row{{ID: "\xff\x00"}, {ID: "a", Began: time.Date(20_000, 1, 1, 0, 0, 0, 0, time.UTC), Attempts: []usage.Attempt{{}}}} {
 		e := EventOf("l", 1, &row)
-		line, err := appendEvent(nil, &e)
+		line, err := encodeEvent(&e)
 		if err != nil {
 			t.Fatal(err)
 		}

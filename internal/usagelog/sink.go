@@ -120,7 +120,7 @@ func (l *sent) messages(b *usage.Batch, partitions int) (out []Message, err erro
 			continue
 		}
 		e := EventOf(b.Log, position, &b.Rows[i])
-		line, err := appendEvent(nil, &e)
+		line, err := encodeEvent(&e)
 		if err != nil {
 			return nil, err
 		}

@@ -200,7 +200,7 @@ func (b *blocks) insert(ctx context.Context, block *ledger.Block, messages []mes
 func token(block *ledger.Block, messages []message) string {
 	h := fnv.New128a()
 	for i := range messages {
-		_, _ = fmt.Fprintln(h, messages[i].offset, messages[i].Name.String()) // a hash never fails
+		_, _ = fmt.Fprintln(h, messages[i].offset, messages[i].String()) // a hash never fails
 	}
 	return fmt.Sprintf("%s/%d/%d/%d/%s", block.Member.Source, block.Partition, block.From, block.To, hex.EncodeToString(h.Sum(nil)))
 }

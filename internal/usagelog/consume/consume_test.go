@@ -52,7 +52,7 @@ func (l *memoryLog) Produce(_ context.Context, messages []usagelog.Message) erro
 		if before {
 			return errors.New("the broker is down")
 		}
-		l.parts[m.Partition] = append(l.parts[m.Partition], usagelog.Record{Offset: int64(len(l.parts[m.Partition])), Header: m.Name.String(), Body: m.Body})
+		l.parts[m.Partition] = append(l.parts[m.Partition], usagelog.Record{Offset: int64(len(l.parts[m.Partition])), Header: m.String(), Body: m.Body})
 		if after {
 			return errors.New("the broker has not answered")
 		}
@@ -218,7 +218,7 @@ func exactlyOnce(t *testing.T, url string) {
 	const partitions, count = 4, 6000
 	s := openStore(t, url)
 	log, rows := newLog(partitions), newRequests()
-	dice := rand.New(rand.NewPCG(7, 8)) //nolint:gosec // a test
+	dice := rand.New(rand.NewPCG(7, 8))
 	var mu sync.Mutex
 	odds := func(n int) func() (bool, bool) {
 		return func() (bool, bool) {

@@ -140,7 +140,7 @@ func Consume(ctx context.Context, cfg *config.Config, listen string, out io.Writ
 	if err != nil {
 		return err
 	}
-	defer s.Close() //nolint:errcheck // nothing is left to be done
+	defer s.Close()
 	l, err := openLog(&cfg.Usage)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func Consume(ctx context.Context, cfg *config.Config, listen string, out io.Writ
 		}
 		server := &http.Server{Handler: c, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 		go func() { _ = server.Serve(n) }() // until Close
-		defer server.Close()                //nolint:errcheck // it ends
+		defer server.Close()
 	}
 	logger.Info("consuming usage events", "log", l.Name(), "consumer", o.ID)
 	return c.Run(ctx)
