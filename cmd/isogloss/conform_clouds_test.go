@@ -196,6 +196,9 @@ func TestEnvelopeBytes(t *testing.T) {
 					if preset != map[conform.Dialect]string{conform.Gemini: "vertex-anthropic", conform.Chat: "azure-anthropic"}[cell.Upstream] && cell.Upstream != conform.Anthropic {
 						continue // once is enough
 					}
+					if preset != "bedrock" && !cell.Same() {
+						continue // the envelope is outside of the translation
+					}
 					played++
 					if result := runner.Run(ctx, c, cell); !result.Passed() {
 						t.Errorf("%s %s: %s", c.Name, cell, strings.Join(result.Problems, "; "))

@@ -225,12 +225,12 @@ func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *curr
 	ctx, end := context.WithCancel(context.Background())
 	s.end = end
 	if s.store != nil {
+		s.retention = retention.New(retention.Options{Store: s.store, Policy: now.retention, Logger: observer.Logger()})
 		s.running.Go(func() { s.keys.Run(ctx) })
 		s.running.Go(func() { s.quotas.Run(ctx) })
 		s.running.Go(func() { gateway.Owners.Run(ctx, s.store, observer.Logger()) })
 		s.running.Go(func() { s.spool.Drain(ctx, s.sink, s.quotas) })
 		s.running.Go(func() { nodes.Run(ctx, s.store, me, observer.Logger()) })
-		s.retention = retention.New(retention.Options{Store: s.store, Policy: now.retention, Logger: observer.Logger()})
 		s.running.Go(func() { s.retention.Run(ctx) })
 		if now.people != nil {
 			s.running.Go(func() { signin.WatchRevoked(ctx, s.store, &now.revoked) })

@@ -16,7 +16,7 @@ func serve(t testing.TB) *DB {
 	t.Helper()
 	python := os.Getenv("ISOGLOSS_CHDB")
 	if python == "" {
-		t.Skip("ISOGLOSS_CHDB is not set; make clickhouse-test sets it")
+		t.Skip("ISOGLOSS_CHDB is not set; make clickhouse sets it")
 	}
 	cmd := exec.Command(python, "testdata/server.py", "0", filepath.Join(t.TempDir(), "data")) //nolint:noctx // a test
 	out, err := cmd.StdoutPipe()
