@@ -48,6 +48,21 @@ type response struct {
 	status int
 	media  string
 	body   bytes.Buffer
+	source io.ReadCloser
+	ended  chan struct{} // closed when the whole body was forwarded, or its connection broke
+}
+
+// Read implements io.Reader for the proxy.
+func (r *response) Read(p []byte) (int, error) {
+	n, err := r.source.Read(p)
+	r.body.Write(p[:n])
+	return n, err
+}
+
+// Close implements io.Closer for the proxy, which calls it once.
+func (r *response) Close() error {
+	close(r.ended)
+	return r.source.Close()
 }
 
 func newSpy(t *testing.T, to string) *spy {
@@ -63,14 +78,11 @@ func newSpy(t *testing.T, to string) *spy {
 			r.Out.URL.Path, r.Out.URL.RawPath, r.Out.URL.RawQuery = "/v1/"+rest, "", ""
 		}
 	}, ModifyResponse: func(resp *http.Response) error {
-		kept := &response{status: resp.StatusCode, media: resp.Header.Get("Content-Type")}
+		kept := &response{status: resp.StatusCode, media: resp.Header.Get("Content-Type"), source: resp.Body, ended: make(chan struct{})}
 		s.mu.Lock()
 		s.sent = append(s.sent, kept)
 		s.mu.Unlock()
-		resp.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.TeeReader(resp.Body, &kept.body), resp.Body}
+		resp.Body = kept
 		return nil
 	}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,12 +109,15 @@ func (s *spy) take() (bodies [][]byte, paths []string) {
 	return bodies, paths
 }
 
-// answers returns the responses since the last call.
+// answers returns the responses since the last call, when they have ended.
 func (s *spy) answers() []*response {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	list := s.sent
 	s.sent = nil
+	s.mu.Unlock()
+	for _, r := range list {
+		<-r.ended
+	}
 	return list
 }
 

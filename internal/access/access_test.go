@@ -28,7 +28,7 @@ func TestKeys(t *testing.T) {
 		{"other scheme", http.Header{"Authorization": {"Basic sk-one"}}, "no API key"},
 		{"other scheme beside a key", http.Header{"Authorization": {"Basic x"}, "X-Goog-Api-Key": {"sk-one"}}, ""},
 		{"bare key", http.Header{"Authorization": {"sk-one"}}, "no API key"},
-		{"azure's header", http.Header{"Api-Key": {"sk-one"}}, "no API key"},
+		{"azure's header", http.Header{"Api-Key": {"sk-one"}}, ""},
 		{"cookie", http.Header{"Cookie": {"key=sk-one"}}, "no API key"},
 		{"nothing", http.Header{}, "no API key"},
 		{"empty", http.Header{"Authorization": {"Bearer "}, "X-Api-Key": {""}}, "no API key"},
