@@ -252,7 +252,7 @@ func TestEnvelopeBytes(t *testing.T) {
 				}
 			}
 			t.Logf("%d cells, %d requests and %d responses compared", played, compared, answered)
-			if played < 300 || compared < 100 || answered < 80 {
+			if played < 250 || compared < 100 || answered < 80 {
 				t.Errorf("only %d cells, %d requests and %d responses", played, compared, answered)
 			}
 		})

@@ -95,7 +95,7 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := c.cellOf(req)
 	if name == "" {
 		r.count("", http.StatusMisdirectedRequest)
-		refuse(w, http.StatusMisdirectedRequest, "cell_unknown", "no cell is known for this key; check the key, or ask the operator to add it")
+		writeError(w, http.StatusMisdirectedRequest, "cell_unknown", "no cell is known for this key; check the key, or ask the operator to add it")
 		return
 	}
 	ch := &choice{router: r, config: c, name: name, served: name}
@@ -180,10 +180,10 @@ func (ch *choice) fail(w http.ResponseWriter, req *http.Request, err error) {
 	r.count(ch.served, http.StatusBadGateway)
 	if notConnected(err) {
 		w.Header().Set("Retry-After", "2")
-		refuse(w, http.StatusServiceUnavailable, "cell_down", "the cell of this key cannot be reached; try again later")
+		writeError(w, http.StatusServiceUnavailable, "cell_down", "the cell of this key cannot be reached; try again later")
 		return
 	}
-	refuse(w, http.StatusBadGateway, "cell_failed", "the cell of this key has broken off the connection; the request may have been served")
+	writeError(w, http.StatusBadGateway, "cell_failed", "the cell of this key has broken off the connection; the request may have been served")
 }
 
 func (r *Router) count(cell string, status int) {
@@ -193,8 +193,8 @@ func (r *Router) count(cell string, status int) {
 // classes are the values of the label status.
 var classes = [...]string{"0xx", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-// refuse writes an error in a form that all SDKs can read.
-func refuse(w http.ResponseWriter, status int, code, message string) {
+// writeError writes an error in a form that all SDKs can read.
+func writeError(w http.ResponseWriter, status int, code, message string) {
 	text, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]any{"type": code, "code": code, "message": message}})
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
