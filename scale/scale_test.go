@@ -59,7 +59,7 @@ func (p *process) start() {
 		p.t.Fatal(err)
 	}
 	defer out.Close()
-	p.cmd = exec.Command(p.args[0], p.args[1:]...) //nolint:gosec,noctx // a test
+	p.cmd = exec.Command(p.args[0], p.args[1:]...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
@@ -93,7 +93,7 @@ func (p *process) hurt(how int, wait time.Duration) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestKafka(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		format := exec.CommandContext(t.Context(), "java", "-Xmx128m", "-cp", lib+"/*", "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", path) //nolint:gosec // a test
+		format := exec.CommandContext(t.Context(), "java", "-Xmx128m", "-cp", lib+"/*", "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", path)
 		if out, err := format.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -168,7 +168,7 @@ func TestNATS(t *testing.T) {
 // clickhouse starts the engine and returns its address.
 func clickhouse(t *testing.T, dir string) string {
 	t.Helper()
-	cmd := exec.Command(needs(t, "ISOGLOSS_CHDB"), "../internal/clickhouse/testdata/server.py", "0", filepath.Join(dir, "clickhouse")) //nolint:gosec,noctx // a test
+	cmd := exec.Command(needs(t, "ISOGLOSS_CHDB"), "../internal/clickhouse/testdata/server.py", "0", filepath.Join(dir, "clickhouse"))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,7 @@ func run(t *testing.T, dir string, l log, sink string, brokers []*process) {
 
 // hurtAll hurts one process after the other.
 func hurtAll(ctx context.Context, brokers, consumers []*process) {
-	dice := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a test
+	dice := rand.New(rand.NewPCG(1, 1))
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
@@ -314,19 +314,18 @@ func load(t *testing.T, ctx context.Context, dir string, l log, s *store.Store) 
 func compare(t *testing.T, engine string, s *store.Store, want map[string]usage.Money, count int) {
 	t.Helper()
 	expect := fmt.Sprintf("[%d, %d, %d]", count, count, int64(sum(want)/2))
-	last := ""
 	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
 		got := ask(t, engine, "SELECT count(), uniqExact(log, position), sum(cost) FROM requests FORMAT JSONCompactEachRow")
 		balances := map[string]usage.Money{}
 		for account := range want {
 			spent, err := s.Spent(t.Context(), account, time.Now().Add(-2*time.Hour).Truncate(time.Minute))
 			if err != nil {
-				last = err.Error()
+				t.Log(err)
 				continue
 			}
 			balances[account] = spent.Since[0]
 		}
-		last = fmt.Sprintf("ClickHouse has %s, want %s; the balances are %s, want %s", got, expect, sum(balances), sum(want))
+		last := fmt.Sprintf("ClickHouse has %s, want %s; the balances are %s, want %s", got, expect, sum(balances), sum(want))
 		if got == expect && fmt.Sprint(balances) == fmt.Sprint(want) {
 			t.Log(last)
 			return

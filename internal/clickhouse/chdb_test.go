@@ -18,7 +18,7 @@ func serve(t testing.TB) *DB {
 	if python == "" {
 		t.Skip("ISOGLOSS_CHDB is not set; make clickhouse sets it")
 	}
-	cmd := exec.Command(python, "testdata/server.py", "0", filepath.Join(t.TempDir(), "data")) //nolint:noctx // a test
+	cmd := exec.Command(python, "testdata/server.py", "0", filepath.Join(t.TempDir(), "data"))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -113,14 +113,3 @@ func (d *attemptDetail) attempt(began time.Time) usage.Attempt {
 		Times: usage.Times{Connect: time.Duration(d.Connect), FirstByte: time.Duration(d.FirstByte), FirstToken: time.Duration(d.FirstToken)},
 		Rates: usage.Rates{Input: usage.Rate(p[0]), CacheRead: usage.Rate(p[1]), CacheWrite: usage.Rate(p[2]), Output: usage.Rate(p[3]), Reasoning: usage.Rate(p[4]), Request: usage.Money(p[5])}}
 }
-
-// nanos returns a time as the ledger has it. Times outside of its range are clamped.
-func nanos(t time.Time) int64 {
-	switch {
-	case t.IsZero() || t.Year() < 1970:
-		return 0
-	case t.Year() > 2200:
-		return time.Date(2200, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
-	}
-	return t.UnixNano()
-}

@@ -86,8 +86,8 @@ func (l *Log) Produce(ctx context.Context, messages []usagelog.Message) error {
 	records := make([]*kgo.Record, len(messages))
 	for i := range messages {
 		m := &messages[i]
-		records[i] = &kgo.Record{Partition: int32(m.Partition), Key: []byte(m.Log), Value: m.Body, //nolint:gosec // less than MaxPartitions
-			Headers: []kgo.RecordHeader{{Key: usagelog.Header, Value: []byte(m.Name.String())}}}
+		records[i] = &kgo.Record{Partition: int32(m.Partition), Key: []byte(m.Log), Value: m.Body,
+			Headers: []kgo.RecordHeader{{Key: usagelog.Header, Value: []byte(m.String())}}}
 	}
 	return l.client.ProduceSync(ctx, records...).FirstErr()
 }
@@ -95,7 +95,7 @@ func (l *Log) Produce(ctx context.Context, messages []usagelog.Message) error {
 // Create creates the topic if it is not there.
 func (l *Log) Create(ctx context.Context) error {
 	t := kmsg.NewCreateTopicsRequestTopic()
-	t.Topic, t.NumPartitions, t.ReplicationFactor = l.o.Topic, int32(l.o.Partitions), int16(l.o.Replicas) //nolint:gosec // bounded by the configuration
+	t.Topic, t.NumPartitions, t.ReplicationFactor = l.o.Topic, int32(l.o.Partitions), int16(l.o.Replicas)
 	r := kmsg.NewPtrCreateTopicsRequest()
 	r.Topics, r.TimeoutMillis = append(r.Topics, t), int32(requestTime/time.Millisecond)
 	response, err := r.RequestWith(ctx, l.client)
@@ -113,7 +113,7 @@ func (l *Log) Create(ctx context.Context) error {
 // Open reads a partition from an offset.
 func (l *Log) Open(_ context.Context, partition int, offset int64) (usagelog.Reader, error) {
 	c, err := kgo.NewClient(append(l.o.common(),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{l.o.Topic: {int32(partition): kgo.NewOffset().At(offset)}}), //nolint:gosec // less than MaxPartitions
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{l.o.Topic: {int32(partition): kgo.NewOffset().At(offset)}}),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchMaxBytes(maxFetch), kgo.FetchMaxPartitionBytes(maxFetch), kgo.FetchMaxWait(readWait),
 		kgo.MaxConcurrentFetches(1),

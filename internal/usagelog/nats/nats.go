@@ -131,7 +131,7 @@ func (l *Log) Produce(ctx context.Context, messages []usagelog.Message) error {
 }
 
 func (l *Log) publish(ctx context.Context, js jetstream.JetStream, m *usagelog.Message) error {
-	name := m.Name.String()
+	name := m.String()
 	msg := nats.NewMsg(l.subject(m.Partition))
 	msg.Data = m.Body
 	msg.Header.Set(usagelog.Header, name)
@@ -218,7 +218,7 @@ func (r *reader) Read(ctx context.Context) (out []usagelog.Record, err error) {
 			break
 		}
 		r.seen, r.next = meta.Sequence.Consumer, meta.Sequence.Stream+1
-		out = append(out, usagelog.Record{Offset: int64(meta.Sequence.Stream), Header: m.Headers().Get(usagelog.Header), Body: m.Data()}) //nolint:gosec // a sequence number
+		out = append(out, usagelog.Record{Offset: int64(meta.Sequence.Stream), Header: m.Headers().Get(usagelog.Header), Body: m.Data()})
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
