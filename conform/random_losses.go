@@ -83,8 +83,8 @@ var notes = []note{
 	{[]string{"reasoning.foreign", "seal.foreign"}, func(a Request, _ Response) bool {
 		return hasPiece(a, func(p Piece) bool { return p.Kind == kindThink || p.Sig != "" })
 	}},
-	{[]string{"seal.foreign"}, func(_ Request, r Response) bool { // one of several signatures, on a text
-		return slices.ContainsFunc(r.Pieces, func(p Piece) bool { return p.Kind == kindText && p.Sig != "" })
+	{[]string{"seal.foreign"}, func(_ Request, r Response) bool { // one of several signatures: Gemini has it on the text after the thought
+		return len(sigs(r.Pieces)) > 1
 	}},
 	{[]string{"reasoning.show_unsupported", "effort.to_budget", "effort.nearest"}, func(a Request, _ Response) bool { return a.Reasoning != "" }},
 	{[]string{"reasoning.summary"}, func(a Request, r Response) bool { return a.Reasoning != "" || r.has(kindThink) }},
