@@ -69,20 +69,19 @@ func (o Options) OpenKeyring(ctx context.Context) (*Keyring, error) {
 	return k, nil
 }
 
-// await waits until the store has its tables.
+// await waits until the store has its tables, and for a migration as long as that takes.
 func (k *Keyring) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, keyringPatience)
+	patience, cancel := context.WithTimeout(ctx, keyringPatience)
 	defer cancel()
 	for {
 		err := k.store.Ready()
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if ctx.Err() != nil || patience.Err() != nil && !errors.Is(err, store.ErrMigrating) {
 			return fmt.Errorf("the store cannot be used: %w", err)
-		case <-time.After(20 * time.Millisecond):
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 

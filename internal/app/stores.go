@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -194,27 +195,28 @@ func (s *stores) openResponses(cfg *config.Config) error {
 
 // ready waits until workers and keys are loaded, from their source or from a snapshot. It
 // waits half a second at most for workers. Without keys the gateway could serve no
-// request.
+// request. It waits for a migration of the store as long as that takes.
 func (s *stores) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, firstContact)
+	first, cancel := context.WithTimeout(ctx, firstContact)
 	defer cancel()
 	if s.discovery != nil {
 		select {
 		case <-s.found:
-		case <-ctx.Done():
+		case <-first.Done():
 		}
 	}
 	if s.keys == nil {
 		return nil
 	}
-	for s.keys.Ready() != nil && ctx.Err() == nil {
-		if s.keys.Refresh(ctx) == nil {
+	for {
+		migrating := errors.Is(s.store.Ready(), store.ErrMigrating)
+		if s.keys.Ready() == nil || s.keys.Refresh(ctx) == nil {
 			break
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
+		if ctx.Err() != nil || first.Err() != nil && !migrating {
+			break
 		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	return s.keys.Ready()
 }

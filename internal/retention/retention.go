@@ -168,6 +168,9 @@ func (r *run) begin(ctx context.Context) (now time.Time, err error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return now, errBusy
 	}
+	if err != nil {
+		return now, err
+	}
 	r.held = time.Now().Add(lease)
 	if last := time.Unix(0, seen); now.Sub(last) > maxStep {
 		if now.Sub(last) > 2*maxStep {

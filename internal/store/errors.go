@@ -6,6 +6,9 @@ import "github.com/isogloss-gateway/isogloss/internal/store/db"
 // database.
 type Error = db.Error
 
+// ErrMigrating is the reason of Ready while the tables are migrated.
+var ErrMigrating = db.ErrMigrating
+
 // Mistakes of callers. A key that does not exist is access.ErrUnknown.
 var (
 	ErrExists  = Error("the id exists already; choose another id")

@@ -58,8 +58,11 @@ type DB struct {
 	state error // why it cannot be used yet; nil: it can
 }
 
-// errStarting is the state before the first attempt.
-var errStarting = errors.New("the database was not reached yet")
+// States before the database can be used.
+var (
+	errStarting  = errors.New("the database was not reached yet")
+	ErrMigrating = errors.New("its tables are being migrated; it can be used when that is done")
+)
 
 // Open opens the database at sqlite:PATH or postgres://…. It fails if the URL or the file cannot be
 // used. If a server is down, calls fail until it is up.
@@ -118,6 +121,12 @@ func (d *DB) Ready() error {
 	return d.state
 }
 
+func (d *DB) setState(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.state = err
+}
+
 // prepareLoop migrates the tables, initially and whenever they are found missing: a server may come
 // back empty.
 func (d *DB) prepareLoop(ctx context.Context) {
@@ -130,9 +139,7 @@ func (d *DB) prepareLoop(ctx context.Context) {
 			err = d.guard(func() error { return d.prepare(ctx) })
 		}
 		err = advise(err)
-		d.mu.Lock()
-		d.state = err
-		d.mu.Unlock()
+		d.setState(err)
 		if first {
 			close(d.tried)
 		}
@@ -159,7 +166,7 @@ func (d *DB) begin(ctx context.Context) (context.Context, context.CancelFunc, er
 	select {
 	case <-d.tried:
 	case <-ctx.Done():
-		return ctx, cancel, fmt.Errorf("store: %w: %w", errStarting, ctx.Err())
+		return ctx, cancel, fmt.Errorf("store: %w: %w", d.Ready(), ctx.Err())
 	}
 	if err := d.Ready(); err != nil {
 		return ctx, cancel, fmt.Errorf("store: %w", err)

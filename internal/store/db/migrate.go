@@ -113,6 +113,10 @@ func (d *DB) prepare(ctx context.Context) error {
 	case !d.migrate:
 		return fmt.Errorf("its tables have version %d, but version %d is needed; let one node migrate them", have, need)
 	}
+	d.setState(ErrMigrating)
+	if have > 0 {
+		d.log.Info("store is being migrated; a large one takes minutes", "from", have, "to", need)
+	}
 	long, cancel := context.WithTimeout(ctx, migrateTimeout)
 	defer cancel()
 	return d.kind.migrate(d, long)

@@ -1,10 +1,13 @@
 package db
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"reflect"
 	"testing"
 	"testing/fstest"
+	"time"
 )
 
 // TestWaitForTables checks that a node without Migrate waits for one with it.
@@ -17,6 +20,25 @@ func TestWaitForTables(t *testing.T) {
 	no(t, notes(opened(t, url, Options{Migrate: true})))
 	for waiting.Ready() != nil { // it looks again by itself
 		_ = notes(waiting)
+	}
+}
+
+// TestMigrating checks that a database says so while it is migrated.
+func TestMigrating(t *testing.T) {
+	began, done := make(chan struct{}), make(chan struct{})
+	schema := fstest.MapFS{"schema/0001_first.sql": {Data: []byte("CREATE TABLE a (b TEXT)")}}
+	d, err := Open("sqlite:"+filepath.Join(t.TempDir(), "x.db"), Options{Migrate: true, Schema: schema, Convert: map[string]func(context.Context, Conn) error{
+		"first": func(context.Context, Conn) error { close(began); <-done; return nil },
+	}})
+	no(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	<-began
+	if err := d.Ready(); !errors.Is(err, ErrMigrating) {
+		t.Errorf("while it is migrated: %v", err)
+	}
+	close(done)
+	for d.Ready() != nil {
+		time.Sleep(time.Millisecond)
 	}
 }
 
