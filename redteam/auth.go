@@ -51,7 +51,7 @@ func badKeys() []badKey {
 		in("basic", "Authorization", "Basic %s"),
 		in("no-scheme", "Authorization", "%s"),
 		in("token-scheme", "Authorization", "Token %s"),
-		in("api-key-header", "Api-Key", "%s"),
+		in("apikey-header", "Apikey", "%s"),
 		in("proxy-authorization", "Proxy-Authorization", "Bearer %s"),
 		in("x-authorization", "X-Authorization", "Bearer %s"),
 		in("underscore-header", "X_Api_Key", "%s"),

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCheckMedia accepts JSON, and a body without a content type only with Authorization, which
-// no web page sends without asking first.
+// TestCheckMedia accepts JSON, and a body without a content type only in the form of a cloud and
+// with Authorization, which no web page sends without asking first.
 func TestCheckMedia(t *testing.T) {
 	for _, c := range []struct {
 		header http.Header
@@ -20,8 +20,11 @@ func TestCheckMedia(t *testing.T) {
 		{http.Header{"Content-Type": {"text/plain"}, "Authorization": {"Bearer k"}}, false},
 		{http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"gzip"}}, false},
 	} {
-		if err := CheckMedia(c.header); (err == nil) != c.ok {
+		if err := CheckMedia(c.header, true); (err == nil) != c.ok {
 			t.Errorf("%v: %v", c.header, err)
+		}
+		if err := CheckMedia(c.header, false); (err == nil) != (c.ok && c.header.Get("Content-Type") != "") {
+			t.Errorf("%v at other paths: %v", c.header, err)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (q *request) accept() *llm.Error {
 		}
 		return err
 	}
-	if err := ingress.CheckMedia(q.Call.Client.Header); err != nil {
+	if err := ingress.CheckMedia(q.Call.Client.Header, q.Call.Envelope != nil); err != nil {
 		return err
 	}
 	body, err := q.readBody()
