@@ -45,9 +45,11 @@ export function UsagePage() {
   const groups = by.map((d) => (d === 'tag' ? `tag:${tag}` as const : d));
   const ready = !by.includes('tag') || tag !== '';
   const filter = { from: range.from, to: range.to };
-  const over = useGet('/api/v1/usage', { query: { ...filter, group: [range.group, ...groups] } }, { enabled: ready });
   const sums = useGet('/api/v1/usage', { query: { ...filter, group: groups } }, { enabled: ready });
   const times = useMemo(() => buckets(range.from, range.to, range.group), [range.from, range.to, range.group]);
+  // The API returns at most 10,000 sums, so a chart of more is not asked for.
+  const crowded = (sums.data?.sums.length ?? 0) * times.length > 10_000;
+  const over = useGet('/api/v1/usage', { query: { ...filter, group: [range.group, ...groups] } }, { enabled: ready && sums.data !== undefined && !crowded });
   const cell = (s: Sum, d: Dimension) => (d === 'key' ? keyName(s.key) : s[d]) || '(none)';
   const rows = over.data?.sums;
   const names = by.join();
@@ -73,11 +75,11 @@ export function UsagePage() {
       ) : (
         <>
           <Card title={metrics[metric].label.replace(/^./, (c) => c.toUpperCase()) + (range.group === 'hour' ? ' per hour' : ' per day (UTC)')} calls={[over.call]} wide>
-            <Show query={over} what="usage">
+            {crowded ? <Empty title="Too many sums to draw"><p>{count(sums.data?.sums.length ?? 0)} sums over time. Choose one dimension, or a shorter time.</p></Empty> : <Show query={over} what="usage">
               {() => series && series.length > 0
                 ? <Chart label={metrics[metric].label + ' by ' + by.map((d) => titles[d]).join(' and ')} times={times} series={series} format={metrics[metric].format} height={260} />
                 : <Empty title="No requests in this time"><p>Choose a longer time.</p></Empty>}
-            </Show>
+            </Show>}
           </Card>
           <Card title="Sums" calls={[sums.call]} wide actions={table.length > 0 && <Button onClick={() => download(table, by, range.from, range.to)}>Download CSV</Button>}>
             <Show query={sums} what="sums">
