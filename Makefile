@@ -102,7 +102,7 @@ timing: ## whether the duration of a key check reveals anything about the key; n
 fuzz: ## every fuzz target for FUZZTIME, for example FUZZTIME=10m
 	./fuzz.sh $(FUZZTIME)
 
-conform: build ## the conformance corpus on all sixteen dialect pairs
+conform: build ## the conformance corpus on all 25 dialect pairs
 	$(BIN) conform --direct | tail -n 1
 	$(BIN) conform
 	$(BIN) conform --random --seed 1 --n 150

@@ -17,11 +17,11 @@ import (
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "isogloss",
-		Short: "An LLM gateway between four dialects that reports every loss",
-		Long: `Isogloss is an LLM gateway. Clients use the dialect of OpenAI, Anthropic or Gemini
-with any model. If the provider uses the same dialect, the gateway forwards the
-bytes and changes only what the configuration changes. Otherwise it translates and
-reports what it could not carry.`,
+		Short: "An LLM gateway between five dialects that reports every loss",
+		Long: `Isogloss is an LLM gateway. Clients use the dialect of OpenAI, Anthropic, Gemini
+or Amazon Bedrock with any model. If the provider uses the same dialect, the gateway
+forwards the bytes and changes only what the configuration changes. Otherwise it
+translates and reports what it could not carry.`,
 		Example: `  OPENAI_API_KEY=... isogloss serve      # no file needed
   isogloss serve -c isogloss.yaml`,
 		Args:                       knownCommand,

@@ -36,7 +36,7 @@ func newConform() *cobra.Command {
 		Use:   "conform",
 		Short: "Run the conformance corpus against this gateway or any other",
 		Long: `Conform runs a corpus of conversations through a gateway. It plays the client and
-the upstream in each of the four dialects and checks that each side receives what
+the upstream in each of the five dialects and checks that each side receives what
 the other sent.
 
 Without flags it starts a gateway of this binary. To test another gateway, configure
@@ -57,7 +57,7 @@ that dialect; docs/conform.md has an example.`,
 	flags.BoolVar(&f.direct, "direct", false, "connect client and upstream without a gateway, to test the corpus itself")
 	flags.StringVar(&f.base, "base-url", "", "origin of the gateway to test")
 	flags.StringVar(&f.listen, "upstream-listen", "127.0.0.1:0", "address of the scripted upstream")
-	flags.StringToStringVar(&f.models, "model", nil, "DIALECT=NAME: the model that uses the scripted upstream in this dialect (chat, responses, anthropic, gemini)")
+	flags.StringToStringVar(&f.models, "model", nil, "DIALECT=NAME: the model that uses the scripted upstream in this dialect (chat, responses, anthropic, gemini, converse)")
 	flags.StringToStringVar(&f.paths, "path", nil, "DIALECT=PATH: path of a dialect at the gateway; {model} and {verb} for gemini")
 	flags.StringVar(&f.key, "key", "sk-conform-client-key", "client key")
 	flags.StringVar(&f.only, "only", "", "run only cases whose name, title or ids contain this text")
@@ -65,7 +65,7 @@ that dialect; docs/conform.md has an example.`,
 	flags.StringVar(&f.dump, "dump", "", "write the bytes of failed exchanges to this folder")
 	flags.BoolVar(&f.random, "random", false, "play random conversations instead of the corpus")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of --random; the same seed gives the same conversations")
-	flags.IntVar(&f.n, "n", 100, "number of conversations of --random; each is played in all sixteen pairs")
+	flags.IntVar(&f.n, "n", 100, "number of conversations of --random; each is played in all 25 pairs")
 	flags.IntVar(&f.first, "first", 0, "index of the first conversation of --random, to repeat a failure with --n 1")
 	flags.BoolVar(&f.asJSON, "json", false, "print the result as JSON")
 	cmd.MarkFlagsMutuallyExclusive("self", "direct", "base-url")

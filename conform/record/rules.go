@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The lists below say what is kept, for all four dialects together, because both sides of
+// The lists below say what is kept, for all dialects together, because both sides of
 // an exchange must be treated alike. Everything else is masked, also members that a vendor
 // adds later.
 

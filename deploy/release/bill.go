@@ -107,7 +107,7 @@ func (r *release) writeBills(ctx context.Context) error {
 }
 
 const formula = `class Isogloss < Formula
-  desc "LLM gateway between four dialects that reports every loss"
+  desc "LLM gateway between five dialects that reports every loss"
   homepage "{{.Repository}}"
   version "{{.Version}}"
   license "Apache-2.0"

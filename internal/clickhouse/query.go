@@ -41,9 +41,6 @@ func labelValue(name string) string {
 	return "if(has(label_names, " + quote(name) + "), label_values[indexOf(label_names, " + quote(name) + ")], '')"
 }
 
-// maxGroups bounds the size of a result, as the store's does.
-const maxGroups = 10_000
-
 // counts are the columns of a sum.
 func counts() string {
 	list := []string{"count()", "countIf(isNull(cost))", "countIf(estimated = 1)", "sum(input)", "sum(cache_read)", "sum(cache_write)", "sum(output)", "sum(reasoning)", "sum(ifNull(cost, 0))",
@@ -80,14 +77,14 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) (sums []store.Sum, e
 	query := "SELECT " + strings.Join(append(columns, counts()), ", ") + " FROM requests" + where.text()
 	if len(by) > 0 {
 		list := strings.Join(by, ", ")
-		query += " GROUP BY " + list + " ORDER BY " + list + " LIMIT " + strconv.Itoa(maxGroups+1)
+		query += " GROUP BY " + list + " ORDER BY " + list + " LIMIT " + strconv.Itoa(store.MaxGroups+1)
 	}
 	err = d.query(ctx, query, func(row []jsontext.Value) error {
 		sum, err := scanSum(row, q.GroupBy)
 		sums = append(sums, sum)
 		return err
 	})
-	if err == nil && len(sums) > maxGroups {
+	if err == nil && len(sums) > store.MaxGroups {
 		return nil, store.ErrTooWide
 	}
 	return sums, err

@@ -102,8 +102,11 @@ type UsageQuery = sums.Query
 // Sum is the usage of a group.
 type Sum = sums.Sum
 
-// ErrTooWide reports a result with too many groups.
-const ErrTooWide = sums.ErrTooWide
+// MaxGroups bounds the size of a result, and ErrTooWide reports one with more groups.
+const (
+	MaxGroups  = sums.MaxGroups
+	ErrTooWide = sums.ErrTooWide
+)
 
 // The groups of usage.
 const (

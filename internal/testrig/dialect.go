@@ -11,7 +11,7 @@ import (
 // Dialect is a wire protocol, by the name that configurations use.
 type Dialect string
 
-// The four dialects.
+// The dialects of the harnesses.
 const (
 	Chat      Dialect = "openai-chat"
 	Responses Dialect = "openai-responses"
@@ -25,7 +25,7 @@ const (
 	StreamMedia = "text/event-stream"
 )
 
-// Dialects returns the four dialects in the order of tables.
+// Dialects returns the dialects in the order of tables.
 func Dialects() []Dialect { return []Dialect{Chat, Responses, Messages, Gemini} }
 
 // Base returns the path at the end of a provider's base_url.

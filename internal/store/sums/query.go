@@ -58,8 +58,8 @@ type Sum struct {
 	FirstToken                    usage.Histogram // times to the first token of streams
 }
 
-// maxGroups bounds the size of a result.
-const maxGroups = 10_000
+// MaxGroups bounds the size of a result.
+const MaxGroups = 10_000
 
 // ErrTooWide reports a result with too many groups.
 const ErrTooWide = db.Error("the result has more than 10,000 groups; narrow the time range or group by less")
@@ -78,14 +78,14 @@ func (q *Query) Read(ctx context.Context, c db.Conn) (list []Sum, err error) {
 	query := `SELECT ` + by.list("", "CAST(COALESCE(sum(", "), 0) AS BIGINT)") + ` FROM (` + q.from(&w, l, by) + `) parts`
 	if names := by.names(); len(names) > 0 {
 		groups := strings.Join(names, ", ")
-		query += ` GROUP BY ` + groups + ` HAVING sum(requests) > 0 ORDER BY ` + groups + ` LIMIT ` + w.Arg(int64(maxGroups+1))
+		query += ` GROUP BY ` + groups + ` HAVING sum(requests) > 0 ORDER BY ` + groups + ` LIMIT ` + w.Arg(int64(MaxGroups+1))
 	}
 	err = c.Rows(ctx, func(row db.Scan) error {
 		sum, err := by.scan(row)
 		list = append(list, sum)
 		return err
 	}, query, w.Args...)
-	if err == nil && len(list) > maxGroups {
+	if err == nil && len(list) > MaxGroups {
 		return nil, ErrTooWide
 	}
 	return list, err
