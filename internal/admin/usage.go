@@ -83,9 +83,11 @@ type usageIn struct {
 }
 
 type usageView struct {
-	From time.Time `json:"from"`
-	To   time.Time `json:"to"`
-	Sums []sumView `json:"sums"`
+	From  time.Time `json:"from"`
+	To    time.Time `json:"to"`
+	Sums  []sumView `json:"sums"`
+	Total sumView   `json:"total" doc:"Sum of all sums."`
+	Times []sumView `json:"times,omitempty" doc:"Sums of each hour or day, if grouped by it."`
 }
 
 type sumView struct {
@@ -136,7 +138,13 @@ func (s *server) getUsage(ctx context.Context, c *call, in *usageIn) (*usageView
 	if err != nil {
 		return nil, err
 	}
-	out := usageView{From: in.From, To: in.To}
+	total, times := store.Totals(sums)
+	out := usageView{From: in.From, To: in.To, Total: viewSum(total)}
+	if slices.Contains(in.Group, store.ByHour) || slices.Contains(in.Group, store.ByDay) {
+		for _, sum := range times {
+			out.Times = append(out.Times, viewSum(sum))
+		}
+	}
 	for _, sum := range sums {
 		v := viewSum(sum)
 		if slices.Contains(in.Group, store.ByUser) {

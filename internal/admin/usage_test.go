@@ -27,6 +27,9 @@ func TestUsage(t *testing.T) {
 	if len(grouped.Sums) != 2 || grouped.Sums[0].Org != "a" || grouped.Sums[1].Org != "b" || grouped.Sums[0].Model != "m" || grouped.Sums[0].Start.IsZero() {
 		t.Errorf("%+v", grouped)
 	}
+	if one := grouped.Times; len(one) != 1 || one[0].Requests != 2 || one[0].Org != "" || one[0].Start != grouped.Sums[0].Start || grouped.Total != all.Sums[0] || all.Total != all.Sums[0] || all.Times != nil {
+		t.Errorf("%+v", grouped)
+	}
 	own := read[usageView](t, w.send(billing, "GET", "/api/v1/usage?group=org", ""), 200)
 	if len(own.Sums) != 1 || own.Sums[0].Org != "b" || own.Sums[0].Requests != 1 {
 		t.Errorf("%+v", own)

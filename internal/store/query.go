@@ -108,6 +108,9 @@ const (
 	ErrTooWide = sums.ErrTooWide
 )
 
+// Totals returns the sum of all sums of a result, and the sums of its hours or days.
+func Totals(list []Sum) (all Sum, times []Sum) { return sums.Totals(list) }
+
 // The groups of usage.
 const (
 	ByHour   = sums.ByHour

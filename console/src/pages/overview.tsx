@@ -52,38 +52,34 @@ function Now({ nodes, call }: { nodes: Node[]; call: Parameters<typeof Source>[0
 }
 
 function Usage({ range }: { range: Range }) {
-  const query = { from: range.from, to: range.to };
-  const total = useGet('/api/v1/usage', { query }, { every: 30_000 });
   const [by] = useParam('by', 'model');
   const what = by === 'target' ? 'target' : 'model';
-  const grouped = useGet('/api/v1/usage', { query: { ...query, group: [range.group, what] } }, { every: 30_000 });
-  const overTime = useGet('/api/v1/usage', { query: { ...query, group: [range.group] } }, { every: 30_000 });
+  const usage = useGet('/api/v1/usage', { query: { from: range.from, to: range.to, group: [range.group, what] } }, { every: 30_000 });
   const times = useMemo(() => buckets(range.from, range.to, range.group), [range.from, range.to, range.group]);
-  const rows = grouped.data?.sums;
+  const rows = usage.data?.sums;
   const charts = useMemo(() => rows && chartsOf(rows, times, what), [rows, times, what]);
-  const sum = total.data?.sums[0];
   const per = range.group === 'hour' ? 'per hour' : 'per day (UTC)';
   return (
-    <Show query={grouped} what="usage">
-      {() => !charts || charts.requests.length === 0 ? (
-        <Card title="Usage" calls={[grouped.call]} wide>
+    <Show query={usage} what="usage">
+      {(d) => !charts || charts.requests.length === 0 ? (
+        <Card title="Usage" calls={[usage.call]} wide>
           <Empty title="No requests in this time">
             <p>Choose a longer time, or send one: point a client at the gateway with a <Link to="/console/keys">client's key</Link>.</p>
           </Empty>
         </Card>
       ) : (
         <>
-          {sum && <Tiles label="Sums" tiles={tilesOf(sum)} />}
-          <div className="source-line usage-source"><Source calls={[total.call]} /></div>
+          <Tiles label="Sums" tiles={tilesOf(d.total)} />
+          <div className="source-line usage-source"><Source calls={[usage.call]} /></div>
           <div className="filters"><Select label="Charts by" value={what} set={(v) => setParams({ by: v === 'model' ? '' : v })} choices={['model', 'target']} /></div>
           <div className="grid three">
-            <Card title={'First token ' + per} calls={[overTime.call]}><FirstToken rows={overTime.data?.sums} times={times} /></Card>
-            <Card title={'Errors ' + per} calls={[grouped.call]}>
+            <Card title={'First token ' + per} calls={[usage.call]}><FirstToken rows={d.times ?? []} times={times} /></Card>
+            <Card title={'Errors ' + per} calls={[usage.call]}>
               {charts.errors.some((s) => s.values.some((v) => v > 0)) ? <Chart label={'Errors by ' + what} times={times} series={charts.errors} format={compact} /> : <Empty title="No request failed in this time" />}
             </Card>
-            <Card title={'Requests ' + per} calls={[grouped.call]}><Chart label={'Requests by ' + what} times={times} series={charts.requests} format={compact} /></Card>
-            <Card title={'Spend ' + per} calls={[grouped.call]}><Chart label={'Spend by ' + what} times={times} series={charts.spend} format={money} /></Card>
-            <Card title={'Tokens ' + per} calls={[grouped.call]}><Chart label={'Tokens by ' + what} times={times} series={charts.tokens} format={compact} /></Card>
+            <Card title={'Requests ' + per} calls={[usage.call]}><Chart label={'Requests by ' + what} times={times} series={charts.requests} format={compact} /></Card>
+            <Card title={'Spend ' + per} calls={[usage.call]}><Chart label={'Spend by ' + what} times={times} series={charts.spend} format={money} /></Card>
+            <Card title={'Tokens ' + per} calls={[usage.call]}><Chart label={'Tokens by ' + what} times={times} series={charts.tokens} format={compact} /></Card>
           </div>
         </>
       )}
@@ -122,9 +118,8 @@ function share(part: number, of: number): string {
 }
 
 // FirstToken draws the time to the first token of streams.
-function FirstToken({ rows, times }: { rows: Sum[] | undefined; times: number[] }) {
-  const lines = useMemo(() => rows && linesOf(rows, times), [rows, times]);
-  if (!lines) return null;
+function FirstToken({ rows, times }: { rows: Sum[]; times: number[] }) {
+  const lines = useMemo(() => linesOf(rows, times), [rows, times]);
   if (lines.every((l) => l.values.every((v) => v === null))) return <Empty title="No request was streamed in this time"><p>Other requests have no first token.</p></Empty>;
   const last = (l: Line) => l.values.findLast((v) => v !== null) ?? 0;
   return <Lines label={'First token. Last: ' + lines.map((l) => l.name + ' ' + seconds(last(l))).join(', ')} times={times} lines={lines} format={seconds} height={180} value={(l) => seconds(last(l))} />;

@@ -14,7 +14,7 @@ export function tests() {
     const shown = page.locator('.usage-source');
     await shown.getByText('API call').click();
     const call = (await shown.locator('code').innerText()).replace(/^GET \/api\/v1/, '');
-    const sum = (await api(call)).sums[0];
+    const sum = (await api(call)).total;
     await page.getByText(new Intl.NumberFormat('en-GB').format(sum.requests), { exact: true }).first().waitFor();
     await page.getByLabel('Time').selectOption('7d');
     await page.getByText('Requests per day').waitFor();
