@@ -34,9 +34,10 @@ var allowed = map[string][]string{
 	"protocol/openai":          {"protocol", "protocol/wire", "llm"}, // what the two folders below share
 	"protocol/openaichat":      {"protocol", "protocol/openai", "protocol/wire", "llm", "sse"},
 	"protocol/openairesponses": {"protocol", "protocol/openai", "protocol/wire", "llm", "sse"},
-	"protocol/anthropic":       {"protocol", "protocol/wire", "llm", "sse"},
+	"protocol/blockcodec":      {"protocol", "protocol/wire", "llm"}, // what the two folders below share
+	"protocol/anthropic":       {"protocol", "protocol/blockcodec", "protocol/wire", "llm", "sse"},
+	"protocol/converse":        {"protocol", "protocol/blockcodec", "protocol/wire", "llm", "sse"},
 	"protocol/gemini":          {"protocol", "protocol/wire", "llm", "sse"},
-	"protocol/converse":        {"protocol", "protocol/wire", "llm", "sse"},
 	"protocol/rerank":          {"protocol", "protocol/wire", "llm"},
 	"protocol/completions":     {"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},                      // no codec of its own: the older neighbour of openaichat, whose errors it has
 	"protocol/misplaced":       {"protocol", "protocol/openaichat", "protocol/openairesponses", "protocol/wire", "llm"}, // no codec of its own: reads as one folder and writes as the other

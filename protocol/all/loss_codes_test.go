@@ -20,7 +20,7 @@ import (
 // reporters maps the name of a function that reports a loss to the position of the code
 // among its arguments. The first three are methods of llm.Report, the others are helpers
 // of the codecs.
-var reporters = map[string]int{"Approximate": 1, "Drop": 1, "Refuse": 1, "dropIf": 2, "drop": 2, "refuse": 2}
+var reporters = map[string]int{"Approximate": 1, "Drop": 1, "Refuse": 1, "DropIf": 3, "dropIf": 2, "drop": 2, "refuse": 2}
 
 // The sections of docs/protocols/codes.md.
 const (

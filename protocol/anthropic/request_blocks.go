@@ -11,6 +11,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -30,11 +31,11 @@ func decodeBlock(raw wire.Raw) (llm.Block, error) {
 	if err := wire.UnmarshalPart(raw, &w); err != nil {
 		return nil, err
 	}
-	meta := llm.Meta{Cache: decodeCache(w.CacheControl), Ext: extOf(w.Extra)}
+	meta := llm.Meta{Cache: decodeCache(w.CacheControl), Ext: kept.Ext(w.Extra)}
 	if seals := protocol.Uncarry(llm.Raw(w.ExtraContent)); seals != nil {
 		meta.Seals = seals
 	} else if len(w.ExtraContent) > 0 {
-		keep(&meta.Ext, protocol.CarrierMember, w.ExtraContent)
+		kept.Keep(&meta.Ext, protocol.CarrierMember, w.ExtraContent)
 	}
 	switch kind {
 	case "text":
@@ -158,7 +159,7 @@ func decodeCache(c wire.Opt[CacheControl]) *llm.CacheMark {
 	if !ok {
 		return nil
 	}
-	return &llm.CacheMark{TTL: w.TTL.Value(), Ext: extOf(w.Extra)}
+	return &llm.CacheMark{TTL: w.TTL.Value(), Ext: kept.Ext(w.Extra)}
 }
 
 // turn encodes the blocks of one turn except tool results. The API rejects blank
@@ -168,8 +169,8 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 	t := e.req.Turns[i]
 	at := protocol.At("turns", i)
 	var alone []int
-	t.Blocks, alone = joinBlank(t.Blocks)
-	if t.Role == llm.User && slices.ContainsFunc(t.Blocks, func(b llm.Block) bool { return !isText(b, isBlank) }) {
+	t.Blocks, alone = blockcodec.JoinBlank(t.Blocks)
+	if t.Role == llm.User && slices.ContainsFunc(t.Blocks, func(b llm.Block) bool { return !blockcodec.IsText(b, blockcodec.IsBlank) }) {
 		for _, k := range alone {
 			e.report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 		}
@@ -178,7 +179,7 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 	last := -1
 	for k, b := range t.Blocks {
 		switch {
-		case !isText(b, isBlank):
+		case !blockcodec.IsText(b, blockcodec.IsBlank):
 			last, marks[k] = k, b.Common().Cache
 		case b.Common().Cache != nil && last >= 0 && marks[last] == nil:
 			marks[last] = b.Common().Cache
@@ -186,7 +187,7 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 	}
 	var out []wire.Raw
 	for k, b := range t.Blocks {
-		if _, result := b.(*llm.ToolResult); result || isText(b, isBlank) {
+		if _, result := b.(*llm.ToolResult); result || blockcodec.IsText(b, blockcodec.IsBlank) {
 			continue
 		}
 		if text, ok := b.(*llm.Text); ok && k == last {
@@ -202,59 +203,9 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 	return out
 }
 
-func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
-
-// joinBlank returns the blocks with blank text at the end of the text before it, or at the
-// beginning of the text after it. The blank blocks stay. alone has those without such a text.
-func joinBlank(blocks []llm.Block) (joined []llm.Block, alone []int) {
-	joined = blocks
-	var blank strings.Builder // of the blank blocks since last
-	last := -1                // the last block that is not blank
-	textAt := func(at int) *llm.Text {
-		if at < 0 || at >= len(blocks) {
-			return nil
-		}
-		text, _ := joined[at].(*llm.Text)
-		return text
-	}
-	for k := 0; k <= len(blocks); k++ {
-		if k < len(blocks) && isText(blocks[k], isBlank) {
-			blank.WriteString(blocks[k].(*llm.Text).Text)
-			continue
-		}
-		if blank.Len() > 0 {
-			before, after := textAt(last), textAt(k)
-			switch {
-			case before != nil:
-				text := *before
-				text.Text += blank.String()
-				joined = replaced(joined, blocks, last, &text)
-			case after != nil && len(after.Citations) == 0:
-				text := *after
-				text.Text = blank.String() + text.Text
-				joined = replaced(joined, blocks, k, &text)
-			default:
-				alone = append(alone, last+1)
-			}
-		}
-		blank.Reset()
-		last = k
-	}
-	return joined, alone
-}
-
-// replaced returns list with b at a position. It clones the list if it is the original.
-func replaced(list, original []llm.Block, at int, b llm.Block) []llm.Block {
-	if &list[0] == &original[0] {
-		list = slices.Clone(list)
-	}
-	list[at] = b
-	return list
-}
-
 // block encodes one block of a message. It may return nil.
 func (e *requestEncoder) block(at string, role llm.Role, b llm.Block, mark *llm.CacheMark) []wire.Raw {
-	w := Block{CacheControl: e.cache(at, mark), Extra: extraOf(b.Common().Ext)}
+	w := Block{CacheControl: e.cache(at, mark), Extra: kept.Extra(b.Common().Ext)}
 	switch b := b.(type) {
 	case *llm.Text:
 		e.foreignSeals(at, b.Seals)
@@ -269,12 +220,13 @@ func (e *requestEncoder) block(at string, role llm.Role, b llm.Block, mark *llm.
 	case *llm.Thought:
 		return e.thought(at, b)
 	case *llm.ToolCall:
-		if _, ok := e.pairs.order[b]; !ok {
+		id, sent := e.pairs.ID(b)
+		if !sent {
 			return nil // already reported as refused
 		}
 		e.foreignSeals(at, b.Seals)
-		w.Type, w.ID = wire.Some("tool_use"), wire.Some(e.pairs.ids[b])
-		w.Name, w.Input = wire.Some(e.names.sent(refOf(b))), e.args(at, b)
+		w.Type, w.ID = wire.Some("tool_use"), wire.Some(id)
+		w.Name, w.Input = wire.Some(e.names.Sent(blockcodec.RefOf(b))), blockcodec.Args(e.report, at, b)
 	case *llm.Media:
 		return e.mediaIn(at, role, b, w)
 	case *llm.ServerCall:
@@ -349,31 +301,3 @@ func ownCitations(list []llm.Citation) []wire.Raw {
 // partBreak separates the parts of a thought, because the protocol has no
 // boundaries for them.
 const partBreak = "\n\n"
-
-// foreign reports what turns and blocks hold that the protocol has no field for.
-func (e *requestEncoder) foreign() {
-	for i, t := range e.req.Turns {
-		at := protocol.At("turns", i)
-		if t.Role == llm.Developer {
-			e.report.Approximate(at+".role", "turn.developer", "the protocol has one role for system text")
-		}
-		e.dropIf(t.Name != "", at+".name", "turn.name")
-		protocol.DropExt(e.report, at, t.Ext, protocol.Anthropic)
-		e.foreignBlocks(at, t.Blocks)
-	}
-}
-
-func (e *requestEncoder) foreignBlocks(at string, blocks []llm.Block) {
-	for k, b := range blocks {
-		at := protocol.At(at+".blocks", k)
-		switch b := b.(type) {
-		case *llm.Thought, *llm.ServerCall, *llm.Opaque:
-			continue // they are sent or dropped as a whole
-		case *llm.Text:
-			e.dropIf(b.Phase != "", at+".phase", "text.phase")
-		case *llm.ToolResult:
-			e.foreignBlocks(at, b.Blocks)
-		}
-		protocol.DropExt(e.report, at, b.Common().Ext, protocol.Anthropic)
-	}
-}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -35,7 +36,7 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 		e := errThread
 		return nil, &e
 	}
-	d := requestDecoder{wire: &w, req: &llm.Request{Model: w.Model.Value(), Ext: extOf(w.Extra)}}
+	d := requestDecoder{wire: &w, req: &llm.Request{Model: w.Model.Value(), Ext: kept.Ext(w.Extra)}}
 	d.req.Ext.Protocol = own
 	d.decode()
 	if d.err != nil {
@@ -63,7 +64,7 @@ func (d *requestDecoder) decode() {
 	}
 	req.Sampling = llm.Sampling{Temperature: number(w.Temperature), TopP: number(w.TopP), TopK: number(w.TopK)}
 	req.Identity.User = w.Metadata.Value().UserID.Value().String()
-	keepRest(&req.Ext, "metadata", w.Metadata.Value().Extra)
+	kept.KeepRest(&req.Ext, "metadata", w.Metadata.Value().Extra)
 	req.Service = llm.Service{Tier: tierNames[w.ServiceTier.Value()], Speed: w.Speed.Value()}
 	if req.Service.Tier == "" {
 		req.Service.Tier = w.ServiceTier.Value()
@@ -121,11 +122,11 @@ func (d *requestDecoder) system() {
 	t := llm.Turn{Role: llm.System}
 	t.Blocks = d.content("system", c, &t)
 	n := 0
-	for n < len(t.Blocks) && isText(t.Blocks[n], isBilling) {
+	for n < len(t.Blocks) && blockcodec.IsText(t.Blocks[n], isBilling) {
 		n++
 	}
 	if n > 0 {
-		keep(&d.req.Ext, "system", array(c.Blocks.Value().Slice()[:n]))
+		kept.Keep(&d.req.Ext, "system", array(c.Blocks.Value().Slice()[:n]))
 		t.Blocks = t.Blocks[n:]
 	}
 	if len(t.Blocks) > 0 {
@@ -134,11 +135,6 @@ func (d *requestDecoder) system() {
 }
 
 func isBilling(text string) bool { return strings.HasPrefix(text, billingHeader) }
-
-func isText(b llm.Block, is func(string) bool) bool {
-	t, ok := b.(*llm.Text)
-	return ok && is(t.Text)
-}
 
 var wireRoles = map[string]llm.Role{"user": llm.User, "assistant": llm.Assistant, "system": llm.System}
 
@@ -150,12 +146,12 @@ func (d *requestDecoder) message(at string, m *Message) {
 		d.fail(at+".role", "want user, assistant or system, got "+strconv.Quote(m.Role.Value()))
 		return
 	}
-	t := llm.Turn{Role: role, Ext: extOf(m.Extra)}
+	t := llm.Turn{Role: role, Ext: kept.Ext(m.Extra)}
 	blocks := d.content(at+".content", m.Content.Value(), &t)
 	first := true
 	for first || len(blocks) > 0 {
 		n := 0
-		for n < len(blocks) && isResult(blocks[n]) == isResult(blocks[0]) {
+		for n < len(blocks) && blockcodec.IsResult(blocks[n]) == blockcodec.IsResult(blocks[0]) {
 			n++
 		}
 		part := t
@@ -163,7 +159,7 @@ func (d *requestDecoder) message(at string, m *Message) {
 		if !first {
 			part.Ext = llm.Ext{}
 		}
-		if part.Blocks = blocks[:n:n]; n > 0 && isResult(blocks[0]) {
+		if part.Blocks = blocks[:n:n]; n > 0 && blockcodec.IsResult(blocks[0]) {
 			if role != llm.User {
 				d.fail(at+".content", "tool_result belongs into a user message")
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -33,10 +34,10 @@ type requestEncoder struct {
 	report  *llm.Report
 	home    bool // the client speaks this protocol
 	out     Request
-	names   *names
+	names   *blockcodec.Names
 	notes   []string // instructions in place of settings that the protocol lacks
 
-	pairs     pairs
+	pairs     blockcodec.Pairs
 	drafts    []draft
 	moved     []wire.Raw // blocks of an assistant turn that only user messages may hold
 	maxTokens *int64
@@ -54,13 +55,13 @@ func encodeRequest(req *llm.Request, target protocol.Target, report *llm.Report)
 		return nil, err
 	}
 	e := &requestEncoder{req: req, target: target, version: version, report: report,
-		home: req.Ext.Protocol == own, names: newNames()}
+		home: req.Ext.Protocol == own, names: blockcodec.NewNames(maxName)}
 	e.out.Extra = e.extra()
 	e.out.Model = wire.Some(target.Model)
 	if target.Model == "" {
 		e.out.Model = wire.Some(req.Model)
 	}
-	if len(restOf(req.Ext, "output_config").All()) > 0 {
+	if len(kept.Rest(req.Ext, "output_config").All()) > 0 {
 		e.outputConfig()
 	}
 	e.output()
@@ -74,7 +75,7 @@ func encodeRequest(req *llm.Request, target protocol.Target, report *llm.Report)
 	e.sampling()
 	e.cacheAndState()
 	e.identity()
-	e.foreign()
+	blockcodec.Foreign(e.report, e.req.Turns, protocol.Anthropic)
 	e.conversation()
 	e.system()
 	return e, nil
@@ -91,14 +92,14 @@ func (e *requestEncoder) outgoing(path string) (protocol.Outgoing, *llm.Error) {
 	}
 	header := http.Header{}
 	header.Set(VersionHeader, e.version.Name)
-	return protocol.Outgoing{Body: body, Path: path, Header: header, Names: e.names.undo}, nil
+	return protocol.Outgoing{Body: body, Path: path, Header: header, Names: e.names.Undo()}, nil
 }
 
 // extra returns the request's unknown members.
 func (e *requestEncoder) extra() wire.Extra {
 	ext := e.req.Ext
 	if e.home || len(ext.Members) == 0 {
-		return extraOf(without(ext, "metadata", "output_config", "tool_choice", "system"))
+		return kept.Extra(blockcodec.Without(ext, "metadata", "output_config", "tool_choice", "system"))
 	}
 	protocol.DropExt(e.report, "ext", ext, protocol.Anthropic)
 	return wire.Extra{}
@@ -119,7 +120,7 @@ func (e *requestEncoder) output() {
 		e.out.Stream = wire.Some(true)
 	}
 	e.stops(o.Stops)
-	if value(o.Choices) > 1 {
+	if blockcodec.Value(o.Choices) > 1 {
 		e.report.Refuse("output.choices", "n.unsupported", "the protocol returns one choice per request")
 	}
 	for _, m := range o.Modalities {
@@ -128,7 +129,7 @@ func (e *requestEncoder) output() {
 		}
 	}
 	e.dropIf(o.Verbosity != "", "output.verbosity", "verbosity.unsupported")
-	e.dropIf(o.Logprobs != nil && *o.Logprobs || value(o.TopLogprobs) > 0, "output.logprobs", "logprobs.unsupported")
+	e.dropIf(o.Logprobs != nil && *o.Logprobs || blockcodec.Value(o.TopLogprobs) > 0, "output.logprobs", "logprobs.unsupported")
 }
 
 // stops encodes the stop sequences. The API rejects blank ones. CRQ-24
@@ -152,9 +153,7 @@ func (e *requestEncoder) stops(list []string) {
 
 // dropIf reports a setting that the protocol does not have.
 func (e *requestEncoder) dropIf(set bool, at, code string) {
-	if set {
-		e.report.Drop(at, code, "the protocol has no counterpart, or the model refuses it")
-	}
+	blockcodec.DropIf(e.report, set, at, code)
 }
 
 func (e *requestEncoder) sampling() {
@@ -169,15 +168,15 @@ func (e *requestEncoder) sampling() {
 		e.dropIf(s.TopK != "", "sampling.top_k", "top_k.unsupported_by_model")
 		return
 	}
-	if atLeast(s.Temperature, 1) && !isOne(s.Temperature) {
+	if blockcodec.AtLeast(s.Temperature, 1) && !blockcodec.IsOne(s.Temperature) {
 		e.report.Approximate("sampling.temperature", "temperature.clamped", "the protocol's range ends at 1")
 		s.Temperature = "1"
 	}
 	if !e.home && s.Temperature != "" && s.TopP != "" { // newer models reject both at once; 1 has no effect. CRQ-19
 		switch {
-		case isOne(s.TopP):
+		case blockcodec.IsOne(s.TopP):
 			s.TopP = ""
-		case isOne(s.Temperature):
+		case blockcodec.IsOne(s.Temperature):
 			s.Temperature = ""
 		case e.target.Gates.OneSampling:
 			e.report.Drop("sampling.top_p", "top_p.with_temperature", "the model takes temperature or top_p, not both")
@@ -185,59 +184,14 @@ func (e *requestEncoder) sampling() {
 		}
 	}
 	if typ := e.out.Thinking.Value().Type.Value(); typ != "" && typ != "disabled" {
-		e.samplingWithThinking(&s)
+		blockcodec.SamplingWithThinking(e.report, &s)
 	}
 	e.out.Temperature, e.out.TopP, e.out.TopK = wire.NonZero(wire.Number(s.Temperature)), wire.NonZero(wire.Number(s.TopP)), wire.NonZero(wire.Number(s.TopK))
 }
 
-// samplingWithThinking removes the sampling settings that the API rejects while
-// thinking is on. CRQ-21
-func (e *requestEncoder) samplingWithThinking(s *llm.Sampling) {
-	if s.Temperature != "" && !isOne(s.Temperature) {
-		e.report.Drop("sampling.temperature", "temperature.with_thinking", "a model that thinks takes no temperature but 1")
-		s.Temperature = ""
-	}
-	if s.TopP != "" && !atLeast(s.TopP, 0.95) {
-		e.report.Drop("sampling.top_p", "top_p.with_thinking", "a model that thinks takes no top_p below 0.95")
-		s.TopP = ""
-	}
-	if s.TopK != "" {
-		e.report.Drop("sampling.top_k", "top_k.with_thinking", "a model that thinks takes no top_k")
-		s.TopK = ""
-	}
-}
-
-// atLeast reports whether a number is set and at least limit.
-func atLeast(n llm.Number, limit float64) bool {
-	f, err := wire.Number(n).Float64()
-	return err == nil && f >= limit
-}
-
-// isOne reports whether a number is 1 in any notation.
-func isOne(n llm.Number) bool {
-	f, err := wire.Number(n).Float64()
-	return err == nil && f == 1
-}
-
 func (e *requestEncoder) cacheAndState() {
 	e.out.CacheControl = e.cache("cache.auto", e.req.Cache.Auto)
-	e.dropIf(e.req.Cache.Key != "", "cache.key", "cache.key_unsupported")
-	e.dropIf(e.req.Cache.Retention != "", "cache.retention", "cache.retention_unsupported")
-	s := e.req.State
-	if s.PreviousID != "" {
-		e.report.Refuse("state.previous_id", "state.previous_response", "the vendor keeps no conversation; send all turns")
-	}
-	if s.Conversation != "" {
-		e.report.Refuse("state.conversation", "state.conversation", "the vendor keeps no conversation; send all turns")
-	}
-	if s.Background != nil && *s.Background {
-		e.report.Refuse("state.background", "state.background", "background responses are not supported")
-	}
-	if s.CachedPrompt != "" {
-		e.report.Refuse("state.cached_prompt", "state.cached_prompt", "the prompt is cached by another vendor; send its content")
-	}
-	e.dropIf(s.Store != nil && *s.Store, "state.store", "store.unsupported")
-	e.dropIf(s.Truncation != "" && s.Truncation != "disabled", "state.truncation", "truncation.unsupported")
+	blockcodec.CacheAndState(e.report, e.req)
 }
 
 // cacheTTLs maps cache lifetimes of other vendors to those of this protocol.
@@ -254,7 +208,7 @@ func (e *requestEncoder) cache(at string, mark *llm.CacheMark) wire.Opt[CacheCon
 		e.report.Approximate(at+".cache", "cache_ttl.rounded", mark.TTL+" is not among the lifetimes 5m and 1h")
 	}
 	protocol.DropExt(e.report, at+".cache", mark.Ext, protocol.Anthropic)
-	return wire.Some(CacheControl{Type: wire.Some("ephemeral"), TTL: wire.NonZero(ttl), Extra: extraOf(mark.Ext)})
+	return wire.Some(CacheControl{Type: wire.Some("ephemeral"), TTL: wire.NonZero(ttl), Extra: kept.Extra(mark.Ext)})
 }
 
 func (e *requestEncoder) identity() {
@@ -264,7 +218,7 @@ func (e *requestEncoder) identity() {
 		user = id.SafetyID
 	}
 	e.dropIf(id.SafetyID != "" && id.SafetyID != user, "identity.safety_id", "user.dropped")
-	if rest := restOf(e.req.Ext, "metadata"); user != "" || len(rest.All()) > 0 {
+	if rest := kept.Rest(e.req.Ext, "metadata"); user != "" || len(rest.All()) > 0 {
 		e.out.Metadata = wire.Some(Metadata{UserID: wire.NonZero(wire.NewText(user)), Extra: rest})
 	}
 	e.dropIf(len(id.Metadata) > 0, "identity.metadata", "metadata.unsupported")
@@ -289,47 +243,3 @@ func (e *requestEncoder) identity() {
 
 // maxName is the maximum length of a tool name and of an id.
 const maxName = 128
-
-// names assigns each tool its name on the wire.
-type names struct {
-	sentAs map[llm.ToolRef]string // by name and namespace
-	taken  map[string]bool
-	undo   map[string]llm.ToolRef
-}
-
-func newNames() *names {
-	return &names{sentAs: map[llm.ToolRef]string{}, taken: map[string]bool{}, undo: map[string]llm.ToolRef{}}
-}
-
-// take reserves a name.
-func (n *names) take(name string) { n.taken[name] = true }
-
-// fix reserves the name of a tool that is sent unchanged, so that its calls keep
-// the name.
-func (n *names) fix(name string) {
-	n.take(name)
-	n.sentAs[llm.ToolRef{Name: name}] = name
-}
-
-// sent returns a tool's name on the wire. A name in earlier turns refers to the
-// tool that is declared under it.
-func (n *names) sent(ref llm.ToolRef) string {
-	key := llm.ToolRef{Name: ref.Name, Namespace: ref.Namespace}
-	if s, ok := n.sentAs[key]; ok {
-		return s
-	}
-	full := ref.Name
-	if ref.Namespace != "" {
-		full = ref.Namespace + "__" + ref.Name
-	}
-	s := llm.SafeName(full, maxName, llm.WordByte)
-	for n.taken[s] {
-		full += "\x00" // no name contains it, so the result hashes differently
-		s = llm.SafeName(full, maxName, llm.WordByte)
-	}
-	n.sentAs[key], n.taken[s] = s, true
-	if s != ref.Name || ref.Namespace != "" || ref.Kind == llm.CustomTool || ref.Kind == llm.SearchTool {
-		n.undo[s] = ref
-	}
-	return s
-}

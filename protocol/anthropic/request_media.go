@@ -11,6 +11,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -37,7 +38,7 @@ func decodeMedia(meta llm.Meta, kind string, w *Block, raw wire.Raw) (*llm.Media
 		m.Kind = llm.Image
 	}
 	if len(w.Citations) > 0 {
-		keep(&m.Ext, "citations", w.Citations)
+		kept.Keep(&m.Ext, "citations", w.Citations)
 	}
 	s, ok := w.Source.Get()
 	if !ok {
@@ -73,9 +74,9 @@ func wholeBlock(raw wire.Raw, read ...string) llm.Ext {
 	ext := llm.Ext{Protocol: own}
 	for _, m := range o {
 		if slices.Contains(read, m.Name) || slices.Contains([]string{"type", "title", "context", "cache_control"}, m.Name) {
-			note(&ext, m.Name, m.Value)
+			kept.Mark(&ext, m.Name, m.Value)
 		} else {
-			keep(&ext, m.Name, m.Value)
+			kept.Keep(&ext, m.Name, m.Value)
 		}
 	}
 	return ext
@@ -94,7 +95,7 @@ func (e *requestEncoder) mediaIn(at string, role llm.Role, m *llm.Media, w Block
 	switch {
 	case raw == nil:
 		return nil
-	case isSystem(llm.Turn{Role: role}):
+	case blockcodec.IsSystem(role):
 		e.report.Refuse(at, "media.in_system", "system text cannot hold anything but text")
 		return nil
 	case role != llm.Assistant, m.Kind == llm.File && e.version.AssistantDocument && e.home:
@@ -203,7 +204,7 @@ func (e *requestEncoder) imageType(at, mime string, m *llm.Media) string {
 
 // wholeMedia writes a block that was kept unchanged.
 func (e *requestEncoder) wholeMedia(at string, m *llm.Media) wire.Raw {
-	o := objectOf(m.Ext.Members)
+	o := blockcodec.Object(m.Ext.Members)
 	content, ok := o.Get("content")
 	if ok && !e.version.UserTextCitations {
 		if clean, changed := withoutCitations(content); changed {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -38,7 +39,7 @@ func (e *requestEncoder) thought(at string, t *llm.Thought) []wire.Raw {
 
 // thoughtBlock encodes reasoning with Anthropic's seal, or without one.
 func thoughtBlock(t *llm.Thought, seal llm.Seal) wire.Raw {
-	w := Block{Extra: extraOf(t.Ext)}
+	w := Block{Extra: kept.Extra(t.Ext)}
 	if seal.Form == llm.Redacted {
 		w.Type, w.Data = wire.Some("redacted_thinking"), wire.Some(seal.Data)
 	} else {
@@ -87,12 +88,12 @@ func (d *requestDecoder) reasoning() {
 	r := &d.req.Reasoning
 	c := d.wire.OutputConfig.Value()
 	r.Effort = c.Effort.Value()
-	keepRest(&d.req.Ext, "output_config", c.Extra)
+	kept.KeepRest(&d.req.Ext, "output_config", c.Extra)
 	w, ok := d.wire.Thinking.Get()
 	if !ok {
 		return
 	}
-	r.Ext = extOf(w.Extra)
+	r.Ext = kept.Ext(w.Extra)
 	r.Ext.Protocol = own
 	if r.Mode, ok = thinkingModes[w.Type.Value()]; !ok {
 		d.fail("thinking.type", "want enabled, adaptive, disabled or between_tools")
@@ -101,7 +102,7 @@ func (d *requestDecoder) reasoning() {
 	r.Budget = d.integer("thinking.budget_tokens", w.BudgetTokens)
 	display, ok := w.Display.Get()
 	if ok {
-		note(&r.Ext, "display", quoted(display))
+		kept.Mark(&r.Ext, "display", blockcodec.Quoted(display))
 	}
 	switch {
 	case display == "omitted":
@@ -133,7 +134,7 @@ func (e *requestEncoder) reasoning() {
 	case e.home && !gates.Budget:
 		e.effort(r.Effort)
 		if asked {
-			e.thinking(thinkingTypes[r.Mode], value(r.Budget))
+			e.thinking(thinkingTypes[r.Mode], blockcodec.Value(r.Budget))
 		}
 	case asked || r.Effort != "":
 		e.budget(r)
@@ -158,7 +159,7 @@ func (e *requestEncoder) leastReasoning(effort string) {
 // adaptive encodes thinking for models that choose the amount themselves.
 func (e *requestEncoder) adaptive(r llm.Reasoning, asked bool) {
 	effort := r.Effort
-	if n := value(r.Budget); effort == "" && n > 0 {
+	if n := blockcodec.Value(r.Budget); effort == "" && n > 0 {
 		effort = protocol.EffortOfBudget(max(n, minBudget)) // low is the lowest level
 		e.report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level of effort: "+effort)
 	}
@@ -173,13 +174,13 @@ func (e *requestEncoder) adaptive(r llm.Reasoning, asked bool) {
 
 // budget encodes thinking for models that take a budget. CRQ-22
 func (e *requestEncoder) budget(r llm.Reasoning) {
-	want := value(r.Budget)
+	want := blockcodec.Value(r.Budget)
 	exact := want > 0
 	if !exact {
 		want = cmp.Or(budgets[r.Effort], budgets["medium"])
 	}
 	n := max(want, minBudget)
-	limit := value(e.maxTokens)
+	limit := blockcodec.Value(e.maxTokens)
 	if e.defaulted && e.target.Gates.MaxOutput == 0 {
 		limit += n // the client set no limit that includes thinking
 		e.out.MaxTokens, e.maxTokens = wire.Some(wire.Int(limit)), &limit
@@ -242,7 +243,7 @@ func (e *requestEncoder) thinking(typ string, budget int64) {
 	}
 	if r.Ext.Protocol == own {
 		t.Display = wire.NonZero(strings.Trim(string(r.Ext.Get(displayMark)), `"`))
-		t.Extra = extraOf(without(r.Ext, displayMark))
+		t.Extra = kept.Extra(blockcodec.Without(r.Ext, displayMark))
 	} else if typ != "disabled" {
 		t.Display = e.display(r.Show)
 	}
@@ -270,41 +271,11 @@ func (e *requestEncoder) thinkingConflicts() {
 	case e.forced: // CRQ-23
 		e.report.Drop("reasoning", "reasoning.forced_tool", "a model that must call a tool cannot think first")
 		e.out.Thinking = wire.Opt[Thinking]{}
-	case typ != "disabled" && e.prefilled():
+	case typ != "disabled" && blockcodec.Prefilled(e.req.Turns):
 		e.report.Drop("reasoning", "reasoning.prefill", "a model that continues an assistant turn cannot think first")
 		e.out.Thinking = wire.Opt[Thinking]{}
-	case typ == "enabled" && e.unsignedLoop():
+	case typ == "enabled" && blockcodec.UnsignedLoop(e.req.Turns, own):
 		e.report.Drop("reasoning", "reasoning.unsigned_history", "the call of this tool result came without signed thinking")
 		e.out.Thinking = wire.Opt[Thinking]{}
 	}
-}
-
-// unsignedLoop reports whether the request has results for calls of an assistant
-// turn without signed thinking. The API rejects that while thinking is on.
-func (e *requestEncoder) unsignedLoop() bool {
-	turns := e.req.Turns
-	if len(turns) == 0 || turns[len(turns)-1].Role != llm.ToolRole {
-		return false
-	}
-	for i := len(turns) - 1; i >= 0; i-- {
-		if turns[i].Role != llm.Assistant {
-			continue
-		}
-		return !slices.ContainsFunc(turns[i].Blocks, func(b llm.Block) bool {
-			t, ok := b.(*llm.Thought)
-			if !ok {
-				return false
-			}
-			_, signed := t.SealFor(own)
-			return signed
-		})
-	}
-	return false
-}
-
-func value(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-	return *n
 }

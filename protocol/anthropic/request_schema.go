@@ -9,6 +9,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -74,7 +75,7 @@ func (s *subsetter) schema(raw wire.Raw) wire.Raw {
 		out = out.With("additionalProperties", wire.Raw("false"))
 	}
 	if text := describe(in, notes); text != "" {
-		out = out.With("description", quoted(text))
+		out = out.With("description", blockcodec.Quoted(text))
 	}
 	result, err := out.MarshalJSON()
 	if err != nil { // cannot fail: every value was decoded from JSON
@@ -200,7 +201,7 @@ func (d *requestDecoder) format() {
 			return
 		}
 	}
-	d.req.Output.Format = llm.Format{Kind: w.Type.Value(), Schema: llm.Raw(w.Schema), Strict: new(true), Ext: extOf(w.Extra)}
+	d.req.Output.Format = llm.Format{Kind: w.Type.Value(), Schema: llm.Raw(w.Schema), Strict: new(true), Ext: kept.Ext(w.Extra)}
 	d.req.Output.Format.Ext.Protocol = own
 }
 
@@ -217,7 +218,7 @@ func (e *requestEncoder) format() {
 		return
 	}
 	if f.Ext.Protocol == own {
-		e.setFormat(Format{Type: wire.NonZero(f.Kind), Schema: wire.Raw(f.Schema), Extra: extraOf(f.Ext)})
+		e.setFormat(Format{Type: wire.NonZero(f.Kind), Schema: wire.Raw(f.Schema), Extra: kept.Extra(f.Ext)})
 		return
 	}
 	if f.Schema == "" {
@@ -242,7 +243,7 @@ func (e *requestEncoder) setFormat(f Format) { e.outputConfig().Format = wire.So
 // use.
 func (e *requestEncoder) outputConfig() *OutputConfig {
 	if !e.out.OutputConfig.IsSet() {
-		e.out.OutputConfig = wire.Some(OutputConfig{Extra: restOf(e.req.Ext, "output_config")})
+		e.out.OutputConfig = wire.Some(OutputConfig{Extra: kept.Rest(e.req.Ext, "output_config")})
 	}
 	return e.out.OutputConfig.Ptr()
 }

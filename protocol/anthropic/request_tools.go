@@ -4,10 +4,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -31,9 +30,6 @@ var hostedTools = map[string]struct{ typ, name string }{
 	"web_fetch":  {"web_fetch_20250910", "web_fetch"},
 	"code":       {"code_execution_20250825", "code_execution"},
 }
-
-// emptySchema is the schema of a function without arguments.
-const emptySchema = `{"type":"object","properties":{}}`
 
 func (d *requestDecoder) tools() {
 	for i, raw := range d.wire.Tools.Value().All() {
@@ -63,9 +59,9 @@ func decodeTool(raw wire.Raw) (llm.Tool, error) {
 		}
 		return t, nil
 	}
-	t.Description, t.Schema, t.Ext = w.Description.Value().String(), llm.Raw(w.InputSchema), extOf(w.Extra)
+	t.Description, t.Schema, t.Ext = w.Description.Value().String(), llm.Raw(w.InputSchema), kept.Ext(w.Extra)
 	if w.Type.IsSet() {
-		note(&t.Ext, "type", quoted("custom"))
+		kept.Mark(&t.Ext, "type", blockcodec.Quoted("custom"))
 	}
 	t.Ext.Protocol = own
 	if strict, ok := w.Strict.Get(); ok {
@@ -103,7 +99,7 @@ func (d *requestDecoder) toolChoice() {
 		parallel := !off
 		d.req.Parallel = &parallel
 	}
-	keepRest(&d.req.Ext, "tool_choice", w.Extra)
+	kept.KeepRest(&d.req.Ext, "tool_choice", w.Extra)
 }
 
 // tools encodes all tools, or those that the choice allows.
@@ -111,7 +107,7 @@ func (e *requestEncoder) tools() {
 	var out []wire.Raw
 	for i := range e.req.Tools {
 		t := &e.req.Tools[i]
-		if e.req.ToolChoice.Mode == "allowed" && !allowed(e.req.ToolChoice.Names, t) {
+		if e.req.ToolChoice.Mode == "allowed" && !blockcodec.Allowed(e.req.ToolChoice.Names, t) {
 			continue
 		}
 		if raw := e.tool(protocol.At("tools", i), t); raw != nil {
@@ -126,15 +122,6 @@ func (e *requestEncoder) tools() {
 	}
 }
 
-func allowed(names []llm.ToolRef, t *llm.Tool) bool {
-	for _, n := range names {
-		if n.Name == t.Name && n.Namespace == t.Namespace || n.Kind == llm.HostedTool && n.Name == t.Hosted {
-			return true
-		}
-	}
-	return false
-}
-
 func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
 	protocol.DropExt(e.report, at, t.Ext, protocol.Anthropic)
 	w := Tool{CacheControl: e.cache(at, t.Cache)}
@@ -143,7 +130,8 @@ func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
 	case llm.HostedTool:
 		return e.hosted(at, t)
 	case llm.CustomTool:
-		schema = e.customSchema(at, t, &w)
+		text, input := blockcodec.CustomTool(e.report, at, t)
+		w.Description, schema = wire.NonZero(wire.NewText(text)), input
 	default:
 		if t.Kind == llm.SearchTool {
 			e.report.Approximate(at, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
@@ -151,9 +139,9 @@ func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
 		w.Description = wire.NonZero(wire.NewText(t.Description))
 		schema = e.functionSchema(at, t, schema, &w)
 	}
-	w.Name = wire.Some(e.names.sent(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}))
+	w.Name = wire.Some(e.names.Sent(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}))
 	w.InputSchema = schema
-	w.Extra = extraOf(t.Ext)
+	w.Extra = kept.Extra(t.Ext)
 	raw, err := wire.Marshal(&w)
 	if err != nil {
 		e.report.Refuse(at, "tool.invalid", err.Error())
@@ -169,7 +157,7 @@ func (e *requestEncoder) functionSchema(at string, t *llm.Tool, schema wire.Raw,
 		}
 		return schema
 	}
-	schema = e.rootObject(at, schema)
+	schema = blockcodec.RootObject(e.report, at, schema)
 	if t.Strict != nil && *t.Strict { // false is the default
 		w.Strict = wire.Some(true)
 		schema, _ = e.subset(at+".schema", schema)
@@ -177,65 +165,9 @@ func (e *requestEncoder) functionSchema(at string, t *llm.Tool, schema wire.Raw,
 	return schema
 }
 
-// rootObject makes sure that a schema describes an object. CRQ-53
-func (e *requestEncoder) rootObject(at string, schema wire.Raw) wire.Raw {
-	var o wire.Object
-	if schema.Kind() != '{' || o.UnmarshalJSON(schema) != nil || len(o) == 0 {
-		if k := schema.Kind(); k != '{' && k != 'n' && k != 0 {
-			e.report.Refuse(at+".schema", "schema.not_object", "the schema of a tool's arguments is an object")
-		}
-		return wire.Raw(emptySchema)
-	}
-	typ, ok := o.Get("type")
-	if !ok {
-		raw, _ := append(wire.Object{{Name: "type", Value: wire.Raw(`"object"`)}}, o...).MarshalJSON()
-		return raw
-	}
-	if string(typ) != `"object"` {
-		e.report.Refuse(at+".schema", "schema.not_object", "the arguments of a tool are an object; its schema says "+string(typ))
-	}
-	return schema
-}
-
-// customSchema returns the function that replaces a custom tool.
-func (e *requestEncoder) customSchema(at string, t *llm.Tool, w *Tool) wire.Raw {
-	e.report.Approximate(at, "custom_tool.as_function", "sent as a function with the one argument input")
-	input := wire.Object{{Name: "type", Value: wire.Raw(`"string"`)}}
-	text := t.Description
-	if pattern, ok := regexOf(t.Grammar); ok {
-		input = append(input, wire.Member{Name: "pattern", Value: quoted(pattern)})
-	} else if t.Grammar != "" {
-		e.report.Approximate(at+".grammar", "grammar.lost", "the grammar is in the description only")
-		text = strings.TrimSpace(text + "\n\nThe input follows this grammar:\n" + string(t.Grammar))
-	}
-	w.Description = wire.NonZero(wire.NewText(text))
-	raw, _ := input.MarshalJSON()
-	return wire.Raw(`{"type":"object","properties":{"input":` + string(raw) + `},"required":["input"],"additionalProperties":false}`)
-}
-
-// regexOf returns the regular expression of a grammar in Chat's nested or
-// Responses' flat form.
-func regexOf(grammar llm.Raw) (string, bool) {
-	type form struct {
-		Syntax     string `json:"syntax"`
-		Definition string `json:"definition"`
-	}
-	var g struct {
-		form
-		Grammar form `json:"grammar"`
-	}
-	if grammar == "" || json.Unmarshal([]byte(grammar), &g, wire.Lenient) != nil {
-		return "", false
-	}
-	if g.Syntax == "" {
-		g.form = g.Grammar
-	}
-	return g.Definition, g.Syntax == "regex"
-}
-
 func (e *requestEncoder) hosted(at string, t *llm.Tool) wire.Raw {
 	if t.Ext.Protocol == own && t.Raw != "" {
-		e.names.fix(t.Name)
+		e.names.Fix(t.Name)
 		return wire.Raw(t.Raw)
 	}
 	h, ok := hostedTools[t.Hosted]
@@ -244,7 +176,7 @@ func (e *requestEncoder) hosted(at string, t *llm.Tool) wire.Raw {
 		return nil
 	}
 	e.report.Approximate(at, "tool.hosted_mapped", "sent as "+h.typ+" without the settings of the original")
-	e.names.take(h.name)
+	e.names.Take(h.name)
 	w := Tool{Type: wire.Some(h.typ), Name: wire.Some(h.name)}
 	raw, _ := wire.Marshal(&w)
 	return raw
@@ -254,22 +186,10 @@ func (e *requestEncoder) hosted(at string, t *llm.Tool) wire.Raw {
 // tool blocks without declared tools. CRQ-31
 func (e *requestEncoder) toolsOfHistory() []wire.Raw {
 	var out []wire.Raw
-	seen := map[string]bool{}
-	for _, t := range e.req.Turns {
-		for _, b := range t.Blocks {
-			call, ok := b.(*llm.ToolCall)
-			if !ok {
-				continue
-			}
-			name := e.names.sent(refOf(call))
-			if seen[name] {
-				continue
-			}
-			seen[name] = true
-			w := Tool{Name: wire.Some(name), InputSchema: wire.Raw(`{"type":"object"}`)}
-			if raw, err := wire.Marshal(&w); err == nil {
-				out = append(out, raw)
-			}
+	for _, name := range e.names.Called(e.req.Turns) {
+		w := Tool{Name: wire.Some(name), InputSchema: wire.Raw(`{"type":"object"}`)}
+		if raw, err := wire.Marshal(&w); err == nil {
+			out = append(out, raw)
 		}
 	}
 	if out != nil {
@@ -277,10 +197,6 @@ func (e *requestEncoder) toolsOfHistory() []wire.Raw {
 		e.report.Approximate("tools", "tools.from_history", "declared the tools of earlier turns, which may not be called")
 	}
 	return out
-}
-
-func refOf(c *llm.ToolCall) llm.ToolRef {
-	return llm.ToolRef{Kind: c.Kind, Name: c.Name, Namespace: c.Namespace}
 }
 
 // toolChoice encodes which tools may or must be called.
@@ -297,10 +213,10 @@ func (e *requestEncoder) toolChoice() {
 	}
 	if (typ == "any" || typ == "tool") && e.target.Gates.NoForcedTool {
 		e.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be forced to call a tool; it is instructed to")
-		e.notes = append(e.notes, forcedNote(name))
+		e.notes = append(e.notes, blockcodec.ForcedNote(name))
 		typ, name = "auto", ""
 	}
-	c := ToolChoice{Extra: restOf(e.req.Ext, "tool_choice")}
+	c := ToolChoice{Extra: kept.Rest(e.req.Ext, "tool_choice")}
 	if e.req.Parallel != nil && typ != "none" {
 		switch {
 		case !*e.req.Parallel:
@@ -318,13 +234,6 @@ func (e *requestEncoder) toolChoice() {
 	c.Type, c.Name = wire.Some(typ), wire.NonZero(name)
 	e.out.ToolChoice = wire.Some(c)
 	e.forced = typ == "any" || typ == "tool"
-}
-
-func forcedNote(name string) string {
-	if name == "" {
-		return "Call one of the tools now; do not answer without a call."
-	}
-	return "Call the tool " + name + " now; do not answer without that call."
 }
 
 // choiceType returns the protocol's type of tool choice, and the tool that it
@@ -366,5 +275,5 @@ func (e *requestEncoder) chosen(ref llm.ToolRef) string {
 	if ref.Kind == llm.HostedTool {
 		return ref.Name
 	}
-	return e.names.sent(ref)
+	return e.names.Sent(ref)
 }

@@ -1,11 +1,11 @@
 package anthropic
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -31,7 +31,7 @@ func (d *draft) add(blocks []wire.Raw) {
 }
 
 func (d *draft) message() Message {
-	m := Message{Role: wire.Some(d.role), Extra: extraOf(d.ext)}
+	m := Message{Role: wire.Some(d.role), Extra: kept.Extra(d.ext)}
 	switch {
 	case d.plain:
 		m.Content = wire.Some(Content{Text: wire.Some(wire.NewText(d.text))})
@@ -41,26 +41,15 @@ func (d *draft) message() Message {
 	return m
 }
 
-// leading returns the number of turns that form the system prompt.
-func leading(turns []llm.Turn) int {
-	n := slices.IndexFunc(turns, func(t llm.Turn) bool { return !isSystem(t) })
-	if n < 0 {
-		return len(turns)
-	}
-	return n
-}
-
-func isSystem(t llm.Turn) bool { return t.Role == llm.System || t.Role == llm.Developer }
-
 // conversation encodes the messages.
 func (e *requestEncoder) conversation() {
-	e.pair()
+	e.pairs = blockcodec.Pair(e.req.Turns, e.report, blockcodec.IDs{Prefix: "toolu_", Longest: maxName, Allowed: llm.WordByte})
 	turns := e.req.Turns
-	if e.target.Gates.NoPrefill && e.prefilled() {
+	if e.target.Gates.NoPrefill && blockcodec.Prefilled(e.req.Turns) {
 		e.report.Refuse(protocol.At("turns", len(turns)-1), "prefill.unsupported_by_model", "the model does not continue an assistant turn; end with one of the user")
 		turns = turns[:len(turns)-1]
 	}
-	for i := leading(turns); i < len(turns); {
+	for i := blockcodec.Leading(turns); i < len(turns); {
 		if turns[i].Role == llm.Assistant {
 			e.assistant(i)
 			i++
@@ -89,26 +78,6 @@ func (e *requestEncoder) conversation() {
 		messages.Append(&m)
 	}
 	e.out.Messages = wire.Some(messages)
-}
-
-// prefilled reports whether the conversation ends with the assistant's text, which the
-// model has to continue. A paused turn, which ends with a call, is something else. CRQ-14
-func (e *requestEncoder) prefilled() bool {
-	turns := e.req.Turns
-	if len(turns) == 0 || turns[len(turns)-1].Role != llm.Assistant {
-		return false
-	}
-	blocks := turns[len(turns)-1].Blocks
-	if len(blocks) == 0 {
-		return false
-	}
-	switch b := blocks[len(blocks)-1].(type) {
-	case *llm.Text:
-		return !isBlank(b.Text)
-	case *llm.Refusal:
-		return true
-	}
-	return false
 }
 
 // open appends an empty message.
@@ -170,7 +139,10 @@ func (e *requestEncoder) trim(i int, text string) string {
 // between encodes the turns between two assistant turns. Tool results come first,
 // in the order of their calls, in one message with the user's next text.
 func (e *requestEncoder) between(from, to int) {
-	results := e.results(from, to)
+	var results []wire.Raw
+	for _, r := range e.pairs.Results(e.req.Turns, from, to) {
+		results = append(results, e.result(r)...)
+	}
 	join := len(results) > 0
 	if join {
 		e.open("user").add(results)
@@ -189,7 +161,7 @@ func (e *requestEncoder) between(from, to int) {
 			if d := e.last(); d != nil && t.Ext.Protocol == own {
 				d.ext = t.Ext
 			}
-		case isSystem(t):
+		case blockcodec.IsSystem(t.Role):
 			join = e.midSystem(i, join)
 		default:
 			if blocks := e.turn(i); len(blocks) > 0 {
@@ -219,7 +191,7 @@ func (e *requestEncoder) midSystem(i int, join bool) bool {
 			e.report.Refuse(protocol.At(protocol.At("turns", i)+".blocks", k), "media.in_system", "system text cannot hold anything but text")
 		}
 	}
-	text := turnText(t)
+	text := blockcodec.Text(t)
 	if strings.TrimSpace(text) == "" {
 		return join
 	}
@@ -234,26 +206,16 @@ func (e *requestEncoder) midSystem(i int, join bool) bool {
 	return false
 }
 
-func turnText(t llm.Turn) string {
-	var parts []string
-	for _, b := range t.Blocks {
-		if text, ok := b.(*llm.Text); ok {
-			parts = append(parts, text.Text)
-		}
-	}
-	return strings.Join(parts, "\n\n")
-}
-
 // system encodes the system prompt: the leading turns and the instructions that
 // replace missing settings. It runs last, when all instructions are known.
 func (e *requestEncoder) system() {
-	n := leading(e.req.Turns)
+	n := blockcodec.Leading(e.req.Turns)
 	var blocks []wire.Raw
 	if e.home && e.req.Ext.Get("system") != "" {
 		blocks = arrayItems(wire.Raw(e.req.Ext.Get("system")))
 	}
 	if n == 1 && len(blocks) == 0 && len(e.notes) == 0 {
-		if text, ok := plainText(e.req.Turns[0]); ok && !isBlank(text) {
+		if text, ok := plainText(e.req.Turns[0]); ok && !blockcodec.IsBlank(text) {
 			e.out.System = wire.Some(Content{Text: wire.Some(wire.NewText(text))})
 			return
 		}

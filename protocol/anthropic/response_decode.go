@@ -35,14 +35,14 @@ func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 	}
 	details := w.StopDetails.Value()
 	c.Stop = decodeStop(w.StopReason.Value(), w.StopSequence.Value().String(), details, called)
-	keepRest(&c.Ext, "stop_details", details.Extra)
+	kept.KeepRest(&c.Ext, "stop_details", details.Extra)
 
-	r := &llm.Response{ID: w.ID.Value(), Model: w.Model.Value(), Ext: extOf(w.Extra), Choices: []llm.Choice{c}}
+	r := &llm.Response{ID: w.ID.Value(), Model: w.Model.Value(), Ext: kept.Ext(w.Extra), Choices: []llm.Choice{c}}
 	if u, ok := w.Usage.Get(); ok {
 		var t tally
 		t.add(&u)
 		r.Usage, r.Tier = t.neutral(), t.tier
-		keepRest(&r.Ext, "usage", t.rest)
+		kept.KeepRest(&r.Ext, "usage", t.rest)
 	}
 	return r, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -17,14 +18,14 @@ func (Codec) EncodeResponse(resp *llm.Response, req *llm.Request, report *llm.Re
 		Role:         wire.Some("assistant"),
 		Model:        wire.Some(answeringModel(resp.Model, req)),
 		StopSequence: wire.Null[wire.Text](),
-		Extra:        extraOf(without(resp.Ext, "usage")),
+		Extra:        kept.Extra(blockcodec.Without(resp.Ext, "usage")),
 	}
 	var choice llm.Choice
 	if len(resp.Choices) > 0 {
 		choice = resp.Choices[0]
 	}
 	reportEnvelope(resp, choice, report)
-	for _, m := range extraOf(without(choice.Ext, "usage", "stop_details")).All() { // members of message_delta
+	for _, m := range kept.Extra(blockcodec.Without(choice.Ext, "usage", "stop_details")).All() { // members of message_delta
 		w.Extra.Set(m.Name, m.Value)
 	}
 	var content wire.List[wire.Raw]
@@ -41,7 +42,7 @@ func (Codec) EncodeResponse(resp *llm.Response, req *llm.Request, report *llm.Re
 	reportStop(reason, choice.Stop, report)
 	w.StopReason, w.StopDetails = wire.Some(reason), stopDetails(reason, choice.Stop)
 	if d := w.StopDetails.Ptr(); d != nil {
-		d.Extra = restOf(choice.Ext, "stop_details")
+		d.Extra = kept.Rest(choice.Ext, "stop_details")
 	}
 	if reason == "stop_sequence" && choice.Stop.Matched != "" {
 		w.StopSequence = wire.Some(wire.NewText(choice.Stop.Matched))
@@ -75,7 +76,7 @@ func encodeUsage(resp *llm.Response, end llm.Ext) Usage {
 	_ = wire.Unmarshal(appendUsage(nil, resp.Usage), &u) // cannot fail: it was encoded just now
 	u.ServiceTier = wire.NonZero(encodeTier(resp.Tier))
 	for _, ext := range []llm.Ext{resp.Ext, end} {
-		for _, m := range restOf(ext, "usage").All() {
+		for _, m := range kept.Rest(ext, "usage").All() {
 			u.Extra.Set(m.Name, m.Value)
 		}
 	}
@@ -109,7 +110,7 @@ func answeringModel(model string, req *llm.Request) string {
 // answerBlock encodes one block of a response, or returns nil if it is empty.
 func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 	carrier := protocol.Carry(b.Common().Seals, protocol.Anthropic)
-	w := Block{ExtraContent: wire.Raw(carrier), Extra: extraOf(b.Common().Ext)}
+	w := Block{ExtraContent: wire.Raw(carrier), Extra: kept.Extra(b.Common().Ext)}
 	protocol.DropExt(report, at, b.Common().Ext, protocol.Anthropic)
 	switch b := b.(type) {
 	case *llm.Text:
@@ -143,14 +144,14 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		return thoughtBlock(b, seal)
 	case *llm.ToolCall:
 		w.Type, w.ID, w.Name = wire.Some("tool_use"), wire.Some(answerCallID(b)), wire.Some(b.Name)
-		if w.Input = member("input", quoted(b.Args)); b.Kind != llm.CustomTool {
+		if w.Input = blockcodec.Member("input", blockcodec.Quoted(b.Args)); b.Kind != llm.CustomTool {
 			var wrapped bool
-			if w.Input, wrapped = objectArgs(b.Args); wrapped {
+			if w.Input, wrapped = blockcodec.ObjectArgs(b.Args); wrapped {
 				report.Approximate(at+".args", "args.wrapped", "arguments that are no object were put into one")
 			}
 		}
 	default:
-		text, raw := answerText(b, at, report)
+		text, raw := blockcodec.AnswerText(b, at, report, own)
 		if text == "" {
 			return raw
 		}
@@ -169,42 +170,11 @@ func reportText(t *llm.Text, at string, report *llm.Report) {
 	if t.Phase != "" {
 		report.Drop(at+".phase", "text.phase", "the protocol does not distinguish commentary from the final answer")
 	}
-	reportLogprobs(t.Logprobs, at, report)
-}
-
-func reportLogprobs(list llm.Raw, at string, report *llm.Report) {
-	if list != "" {
-		report.Drop(at+".logprobs", "logprobs.unsupported", "the protocol has no log probabilities")
-	}
+	blockcodec.DropLogprobs(t.Logprobs, at, report)
 }
 
 // answerCallID returns a call's id in the form that clients may send back.
 func answerCallID(c *llm.ToolCall) string { return protocol.WrapID(c.CallID, maxName) }
-
-// answerText returns the text that replaces a block without a counterpart, or the
-// original block if it came from this protocol.
-func answerText(b llm.Block, at string, report *llm.Report) (string, wire.Raw) {
-	switch b := b.(type) {
-	case *llm.Refusal:
-		report.Approximate(at, "refusal.as_text", "the protocol has no block for a refusal")
-		reportLogprobs(b.Logprobs, at, report)
-		return b.Text, nil
-	case *llm.Media:
-		report.Approximate(at, "media.unsupported", "a response holds text only")
-		return "[" + string(b.Kind) + " " + b.MIME + ": not shown, because the protocol has no field for it in a response]", nil
-	case *llm.ServerCall:
-		if b.Protocol == own {
-			return "", wire.Raw(b.Raw)
-		}
-		report.Drop(at, "server_tool.dropped", "a call of another vendor's tool")
-	case *llm.Opaque:
-		if b.Protocol == own {
-			return "", wire.Raw(b.Raw)
-		}
-		report.Drop(at, "block.unknown", "a block of type "+b.Type)
-	}
-	return "", nil
-}
 
 // stopKinds maps stop reasons to neutral kinds, and stopReasons is the reverse.
 // Several kinds share a reason.

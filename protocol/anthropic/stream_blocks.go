@@ -6,6 +6,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -36,7 +37,7 @@ func newOutBlock(b llm.Block) *outBlock {
 func (b *outBlock) skeleton() wire.Raw {
 	b.sealed = len(b.seals)
 	carrier := protocol.Carry(b.seals, protocol.Anthropic)
-	w := Block{ExtraContent: wire.Raw(carrier), Extra: extraOf(b.block.Common().Ext)}
+	w := Block{ExtraContent: wire.Raw(carrier), Extra: kept.Extra(b.block.Common().Ext)}
 	switch block := b.block.(type) {
 	case *llm.Thought:
 		t := llm.Thought{Meta: llm.Meta{Seals: b.seals, Ext: block.Ext}}
@@ -136,7 +137,7 @@ func (s *streamEncoder) close(to []byte, b *outBlock) []byte {
 // wholeBlock writes a block without deltas. The input of vendor-run tools goes
 // into one delta, because SDKs read it only there. ANT-02, ANT-26
 func (s *streamEncoder) wholeBlock(to []byte, b *outBlock) []byte {
-	text, raw := answerText(b.block, "", &llm.Report{})
+	text, raw := blockcodec.AnswerText(b.block, "", &llm.Report{}, own)
 	if text != "" {
 		to = deltaHead(s.open(to, b), b, "text_delta", "text")
 		return deltaTail(wire.AppendQuote(to, text))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -34,9 +35,9 @@ func (s *streamEncoder) closeCall(to []byte, b *outBlock, call *llm.ToolCall) []
 	if b.direct {
 		return to
 	}
-	input := member("input", quoted(string(b.held)))
+	input := blockcodec.Member("input", blockcodec.Quoted(string(b.held)))
 	if call.Kind != llm.CustomTool {
-		input, _ = objectArgs(string(b.held))
+		input, _ = blockcodec.ObjectArgs(string(b.held))
 	}
 	if string(input) == "{}" { // the start event says so already
 		return to

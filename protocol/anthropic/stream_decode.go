@@ -9,6 +9,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -92,8 +93,8 @@ func (d *streamDecoder) start(to []llm.Event, w *Response) []llm.Event {
 		return to
 	}
 	d.started = true
-	ext := extOf(w.Extra)
-	keepRest(&ext, "usage", d.tally.rest)
+	ext := kept.Ext(w.Extra)
+	kept.KeepRest(&ext, "usage", d.tally.rest)
 	d.tally.rest = wire.Extra{}
 	return append(to, llm.Start{ID: w.ID.Value(), Model: w.Model.Value(), Usage: d.tally.neutral(), Tier: d.tally.tier, Ext: ext})
 }
@@ -276,8 +277,8 @@ func (d *streamDecoder) messageDelta(to []llm.Event) []llm.Event {
 			d.details = s
 		}
 		for _, m := range w.Extra.All() {
-			d.ext = without(d.ext, m.Name)
-			keep(&d.ext, m.Name, m.Value)
+			d.ext = blockcodec.Without(d.ext, m.Name)
+			kept.Keep(&d.ext, m.Name, m.Value)
 		}
 	}
 	var u Usage
@@ -297,8 +298,8 @@ func (d *streamDecoder) messageStop(to []llm.Event) []llm.Event {
 		to = d.blockStop(to, d.open[0].wire)
 	}
 	d.over = true
-	keepRest(&d.ext, "stop_details", d.details.Extra)
-	keepRest(&d.ext, "usage", d.tally.rest)
+	kept.KeepRest(&d.ext, "stop_details", d.details.Extra)
+	kept.KeepRest(&d.ext, "usage", d.tally.rest)
 	stop := decodeStop(d.reason, d.sequence, d.details, d.called)
 	return append(to, llm.ChoiceEnd{Stop: stop, Ext: d.ext}, llm.End{})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
@@ -95,12 +96,12 @@ func (s *streamEncoder) start(to []byte, e llm.Start) []byte {
 	to = wire.AppendQuote(append(to, `,"type":"message","role":"assistant","model":`...), cmp.Or(e.Model, s.requestedModel))
 	to = append(to, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`...)
 	to = appendUsage(to, e.Usage)
-	rest := restOf(e.Ext, "usage").All()
+	rest := kept.Rest(e.Ext, "usage").All()
 	if e.Tier != "" {
-		rest = append(wire.Object{{Name: "service_tier", Value: quoted(encodeTier(e.Tier))}}, rest...)
+		rest = append(wire.Object{{Name: "service_tier", Value: blockcodec.Quoted(encodeTier(e.Tier))}}, rest...)
 	}
 	to = appendMembers(to, rest)
-	to = appendMembers(append(to, '}'), extraOf(without(e.Ext, messageNames...)).All())
+	to = appendMembers(append(to, '}'), kept.Extra(blockcodec.Without(e.Ext, messageNames...)).All())
 	return tail(to)
 }
 
@@ -139,14 +140,14 @@ func (s *streamEncoder) finish(to []byte) []byte {
 	}
 	details := stopDetails(reason, s.end.Stop)
 	if d := details.Ptr(); d != nil {
-		d.Extra = restOf(s.end.Ext, "stop_details")
+		d.Extra = kept.Rest(s.end.Ext, "stop_details")
 		if raw, err := wire.Marshal(d); err == nil {
 			to = append(append(to, `,"stop_details":`...), wire.Compact(raw)...)
 		}
 	}
-	to = appendMembers(append(to, '}'), extraOf(without(s.end.Ext, messageNames...)).All())
+	to = appendMembers(append(to, '}'), kept.Extra(blockcodec.Without(s.end.Ext, messageNames...)).All())
 	to = appendUsage(append(to, `,"usage":`...), s.usage)
-	to = tail(appendMembers(to, restOf(s.end.Ext, "usage").All()))
+	to = tail(appendMembers(to, kept.Rest(s.end.Ext, "usage").All()))
 	return tail(head(to, "message_stop"))
 }
 

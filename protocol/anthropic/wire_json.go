@@ -153,12 +153,6 @@ func readRaw(d *jsontext.Decoder, to *wire.Raw) error {
 	return err
 }
 
-// member returns an object with one member.
-func member(name string, value wire.Raw) wire.Raw {
-	b := append(wire.AppendQuote([]byte{'{'}, name), ':')
-	return append(append(b, value...), '}')
-}
-
 // array returns a JSON array of values.
 func array(values []wire.Raw) wire.Raw {
 	return append(append([]byte{'['}, bytes.Join(rawBytes(values), []byte{','})...), ']')

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 )
 
 func TestExceptions(t *testing.T) {
@@ -32,7 +33,7 @@ func TestExceptions(t *testing.T) {
 		{500, "InternalServerException", "oh", llm.Upstream, "", "oh"},
 		{503, "ServiceUnavailableException", "later", llm.Overloaded, "", "later"},
 	} {
-		e := Codec{}.DecodeError(c.status, http.Header{"X-Amzn-Errortype": {c.typ}}, []byte(`{"message":`+string(quoted(c.message))+`}`))
+		e := Codec{}.DecodeError(c.status, http.Header{"X-Amzn-Errortype": {c.typ}}, []byte(`{"message":`+string(blockcodec.Quoted(c.message))+`}`))
 		if e.Kind != c.kind || e.Code != c.code || e.Message != c.visible || !e.Relayed {
 			t.Errorf("%s %q: %s %q %q", c.typ, c.message, e.Kind, e.Code, e.Message)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -42,10 +43,10 @@ func decodeBlock(raw wire.Raw) (llm.Block, error) {
 	}
 	switch {
 	case w.Text.IsSet():
-		return &llm.Text{Meta: llm.Meta{Ext: extOf(w.Extra)}, Text: w.Text.Value().String()}, nil
+		return &llm.Text{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}, Text: w.Text.Value().String()}, nil
 	case w.JSON != nil:
 		t := &llm.Text{Text: string(w.JSON)}
-		note(&t.Ext, jsonMark, wire.Raw("true"))
+		kept.Mark(&t.Ext, jsonMark, wire.Raw("true"))
 		return t, nil
 	case w.ToolUse.IsSet():
 		return decodeCall(w.ToolUse.Value(), raw)
@@ -74,23 +75,23 @@ func decodeCall(w ToolUse, raw wire.Raw) (llm.Block, error) {
 	if w.ToolUseID.Value() == "" || w.Name.Value() == "" {
 		return nil, errors.New("toolUse needs a toolUseId and a name")
 	}
-	c := &llm.ToolCall{Meta: llm.Meta{Ext: extOf(w.Extra)}, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}
+	c := &llm.ToolCall{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Name: w.Name.Value(), Args: string(w.Input)}
 	if typ := w.Type.Value(); typ != "" {
-		keep(&c.Ext, "type", quoted(typ))
+		kept.Keep(&c.Ext, "type", blockcodec.Quoted(typ))
 	}
 	if c.Seals = protocol.Uncarry(llm.Raw(w.ExtraContent)); c.Seals == nil && len(w.ExtraContent) > 0 {
-		keep(&c.Ext, protocol.CarrierMember, w.ExtraContent)
+		kept.Keep(&c.Ext, protocol.CarrierMember, w.ExtraContent)
 	}
 	return c, nil
 }
 
 func decodeResult(w ToolResult) (llm.Block, error) {
-	r := &llm.ToolResult{Meta: llm.Meta{Ext: extOf(w.Extra)}, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Failed: w.Status.Value() == "error"}
+	r := &llm.ToolResult{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}, CallID: protocol.UnwrapID(w.ToolUseID.Value()), Kind: llm.FunctionTool, Failed: w.Status.Value() == "error"}
 	if r.CallID == "" {
 		return nil, errors.New("toolResult needs the toolUseId of its call")
 	}
 	if s, ok := w.Status.Get(); ok && s != "error" {
-		note(&r.Ext, statusMark, quoted(s))
+		kept.Mark(&r.Ext, statusMark, blockcodec.Quoted(s))
 	}
 	r.Missing = !w.Content.IsSet()
 	for _, raw := range w.Content.Value().All() {
@@ -104,7 +105,7 @@ func decodeResult(w ToolResult) (llm.Block, error) {
 }
 
 func decodeReasoning(w Reasoning) *llm.Thought {
-	t := &llm.Thought{Meta: llm.Meta{Ext: extOf(w.Extra)}}
+	t := &llm.Thought{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}}
 	if data, ok := w.RedactedContent.Get(); ok {
 		t.Seals = []llm.Seal{{Form: llm.Redacted, Data: data, Origin: own}}
 		return t
@@ -115,7 +116,7 @@ func decodeReasoning(w Reasoning) *llm.Thought {
 	}
 	switch s := r.Signature.Value(); s {
 	case "":
-		note(&t.Ext, plainMark, wire.Raw("true"))
+		kept.Mark(&t.Ext, plainMark, wire.Raw("true"))
 	default:
 		if foreign, ok := protocol.Unwrap(s); ok {
 			t.Seals = foreign
@@ -127,14 +128,14 @@ func decodeReasoning(w Reasoning) *llm.Thought {
 }
 
 func decodeCited(w Citations) *llm.Text {
-	t := &llm.Text{Meta: llm.Meta{Ext: extOf(w.Extra)}}
+	t := &llm.Text{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}}
 	for _, part := range w.Content.Value().All() {
 		t.Text += part.Text.Value().String()
 	}
 	for _, raw := range w.Citations.Value().All() {
 		t.Citations = append(t.Citations, decodeCitation(*raw))
 	}
-	note(&t.Ext, "citationsContent", wire.Raw("true")) // also without citations
+	kept.Mark(&t.Ext, "citationsContent", wire.Raw("true")) // also without citations
 	return t
 }
 
@@ -171,8 +172,8 @@ func decodeCitation(raw wire.Raw) llm.Citation {
 func (e *requestEncoder) turn(i int) []wire.Raw {
 	t := e.req.Turns[i]
 	at := protocol.At("turns", i)
-	blocks, alone := joinBlank(t.Blocks)
-	if t.Role == llm.User && slices.ContainsFunc(blocks, func(b llm.Block) bool { return !isText(b, isBlank) }) {
+	blocks, alone := blockcodec.JoinBlank(t.Blocks)
+	if t.Role == llm.User && slices.ContainsFunc(blocks, func(b llm.Block) bool { return !blockcodec.IsText(b, blockcodec.IsBlank) }) {
 		for _, k := range alone {
 			e.report.Drop(protocol.At(at+".blocks", k), "turn.empty", "a text must hold more than white space")
 		}
@@ -181,10 +182,10 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 	var mark *llm.CacheMark // of a blank text, which is not sent
 	for k, b := range blocks {
 		at := protocol.At(at+".blocks", k)
-		if isResult(b) {
+		if blockcodec.IsResult(b) {
 			continue
 		}
-		if isText(b, isBlank) {
+		if blockcodec.IsText(b, blockcodec.IsBlank) {
 			if mark = b.Common().Cache; mark != nil && len(out) > 0 {
 				out = append(out, e.cachePoint(at, mark))
 			}
@@ -217,51 +218,6 @@ func (e *requestEncoder) trim(i int, t *llm.Text) *llm.Text {
 	return &trimmed
 }
 
-func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
-
-func isText(b llm.Block, is func(string) bool) bool {
-	t, ok := b.(*llm.Text)
-	return ok && is(t.Text)
-}
-
-// joinBlank returns the blocks with blank text at the end of the text before it, or at the
-// beginning of the text after it. The blank blocks stay. alone has those without such a text.
-func joinBlank(blocks []llm.Block) (joined []llm.Block, alone []int) {
-	joined = slices.Clone(blocks)
-	var blank strings.Builder // of the blank blocks since last
-	last := -1                // the last block that is not blank
-	textAt := func(at int) *llm.Text {
-		if at < 0 || at >= len(blocks) {
-			return nil
-		}
-		text, _ := joined[at].(*llm.Text)
-		return text
-	}
-	for k := 0; k <= len(blocks); k++ {
-		if k < len(blocks) && isText(blocks[k], isBlank) {
-			blank.WriteString(blocks[k].(*llm.Text).Text)
-			continue
-		}
-		if blank.Len() > 0 {
-			switch before, after := textAt(last), textAt(k); {
-			case before != nil:
-				text := *before
-				text.Text += blank.String()
-				joined[last] = &text
-			case after != nil && len(after.Citations) == 0:
-				text := *after
-				text.Text = blank.String() + text.Text
-				joined[k] = &text
-			default:
-				alone = append(alone, last+1)
-			}
-		}
-		blank.Reset()
-		last = k
-	}
-	return joined, alone
-}
-
 // cachePoint encodes the end of a prefix that the vendor caches.
 func (e *requestEncoder) cachePoint(at string, mark *llm.CacheMark) wire.Raw {
 	ttl, known := cacheTTLs[mark.TTL]
@@ -271,8 +227,8 @@ func (e *requestEncoder) cachePoint(at string, mark *llm.CacheMark) wire.Raw {
 		e.report.Approximate(at+".cache", "cache_ttl.rounded", mark.TTL+" is not among the lifetimes 5m and 1h")
 	}
 	protocol.DropExt(e.report, at+".cache", mark.Ext, protocol.Converse)
-	raw, _ := wire.Marshal(&CachePoint{Type: wire.Some("default"), TTL: wire.NonZero(ttl), Extra: extraOf(mark.Ext)}) // cannot fail: ttl is one of three words, or decoded from JSON
-	return member("cachePoint", raw)
+	raw, _ := wire.Marshal(&CachePoint{Type: wire.Some("default"), TTL: wire.NonZero(ttl), Extra: kept.Extra(mark.Ext)}) // cannot fail: ttl is one of three words, or decoded from JSON
+	return blockcodec.Member("cachePoint", raw)
 }
 
 // cacheTTLs maps cache lifetimes of other vendors to those of this protocol.
@@ -290,11 +246,12 @@ func (e *requestEncoder) block(at string, role llm.Role, b llm.Block) []wire.Raw
 	case *llm.Thought:
 		return e.thought(at, b)
 	case *llm.ToolCall:
-		if _, ok := e.pairs.order[b]; !ok {
+		id, sent := e.pairs.ID(b)
+		if !sent {
 			return nil // already reported as refused
 		}
 		e.foreignSeals(at, b.Seals)
-		w := ToolUse{ToolUseID: wire.Some(e.pairs.ids[b]), Name: wire.Some(e.names.sent(refOf(b))), Input: e.args(at, b), Extra: extraOf(b.Ext)}
+		w := ToolUse{ToolUseID: wire.Some(id), Name: wire.Some(e.names.Sent(blockcodec.RefOf(b))), Input: blockcodec.Args(e.report, at, b), Extra: kept.Extra(b.Ext)}
 		return e.marshal(at, &Block{ToolUse: wire.Some(w)})
 	case *llm.Media:
 		return e.mediaIn(at, role, b)
@@ -324,17 +281,17 @@ func (e *requestEncoder) text(at string, role llm.Role, t *llm.Text) []wire.Raw 
 		e.report.Drop(at+".citations", "citation.foreign", "citations of another vendor")
 	}
 	if t.Ext.Protocol == own && t.Ext.Get(protocol.MarkPrefix+jsonMark) != "" && role == llm.ToolRole {
-		return []wire.Raw{member("json", wire.Raw(t.Text))}
+		return []wire.Raw{blockcodec.Member("json", wire.Raw(t.Text))}
 	}
 	if len(raws) == 0 && t.Ext.Get(protocol.MarkPrefix+"citationsContent") == "" {
-		return e.marshal(at, &Block{Text: wire.Some(wire.NewText(t.Text)), Extra: extraOf(withoutMarks(t.Ext))})
+		return e.marshal(at, &Block{Text: wire.Some(wire.NewText(t.Text)), Extra: kept.Extra(withoutMarks(t.Ext))})
 	}
 	return e.marshal(at, citedBlock(t, raws))
 }
 
 // citedBlock returns a text with its sources.
 func citedBlock(t *llm.Text, citations []wire.Raw) *Block {
-	w := Citations{Content: wire.Some(wire.ListOf(CitedText{Text: wire.Some(wire.NewText(t.Text))})), Citations: wire.Some(wire.ListOf(citations...)), Extra: extraOf(withoutMarks(t.Ext))}
+	w := Citations{Content: wire.Some(wire.ListOf(CitedText{Text: wire.Some(wire.NewText(t.Text))})), Citations: wire.Some(wire.ListOf(citations...)), Extra: kept.Extra(withoutMarks(t.Ext))}
 	return &Block{Citations: wire.Some(w)}
 }
 
@@ -393,7 +350,7 @@ func (e *requestEncoder) thought(at string, t *llm.Thought) []wire.Raw {
 
 // thoughtBlock returns reasoning with the vendor's seal, or without one.
 func thoughtBlock(t *llm.Thought, seal llm.Seal) *Block {
-	w := Reasoning{Extra: extraOf(withoutMarks(t.Ext))}
+	w := Reasoning{Extra: kept.Extra(withoutMarks(t.Ext))}
 	if seal.Form == llm.Redacted {
 		w.RedactedContent = wire.Some(seal.Data)
 	} else {
@@ -412,32 +369,4 @@ func thoughtText(t *llm.Thought) string {
 		parts = append(parts, p.Text)
 	}
 	return strings.Join(parts, partBreak)
-}
-
-// foreign reports what turns and blocks hold that the protocol has no field for.
-func (e *requestEncoder) foreign() {
-	for i, t := range e.req.Turns {
-		at := protocol.At("turns", i)
-		if t.Role == llm.Developer {
-			e.report.Approximate(at+".role", "turn.developer", "the protocol has one role for system text")
-		}
-		e.dropIf(t.Name != "", at+".name", "turn.name")
-		protocol.DropExt(e.report, at, t.Ext, protocol.Converse)
-		e.foreignBlocks(at, t.Blocks)
-	}
-}
-
-func (e *requestEncoder) foreignBlocks(at string, blocks []llm.Block) {
-	for k, b := range blocks {
-		at := protocol.At(at+".blocks", k)
-		switch b := b.(type) {
-		case *llm.Thought, *llm.ServerCall, *llm.Opaque:
-			continue // they are sent or dropped as a whole
-		case *llm.Text:
-			e.dropIf(b.Phase != "", at+".phase", "text.phase")
-		case *llm.ToolResult:
-			e.foreignBlocks(at, b.Blocks)
-		}
-		protocol.DropExt(e.report, at, b.Common().Ext, protocol.Converse)
-	}
 }

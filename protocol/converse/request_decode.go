@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -17,7 +18,7 @@ func (Codec) DecodeRequest(in protocol.Incoming) (*llm.Request, *llm.Error) {
 	if err := wire.Unmarshal(in.Body, &w); err != nil {
 		return nil, invalidJSON(err)
 	}
-	d := requestDecoder{wire: &w, req: &llm.Request{Stream: in.Stream, IncludeUsage: true, Ext: extOf(w.Extra)}}
+	d := requestDecoder{wire: &w, req: &llm.Request{Stream: in.Stream, IncludeUsage: true, Ext: kept.Ext(w.Extra)}}
 	d.req.Ext.Protocol = own
 	if model, stream, ok := parsePath(in.Path); ok {
 		d.req.Model, d.req.Stream = model, stream || in.Stream
@@ -43,14 +44,14 @@ func (d *requestDecoder) decode() {
 	d.output()
 	if t, ok := w.ServiceTier.Get(); ok {
 		req.Service.Tier = t.Type.Value()
-		keepRest(&req.Ext, "serviceTier", t.Extra)
+		kept.KeepRest(&req.Ext, "serviceTier", t.Extra)
 	}
 	for _, m := range w.RequestMetadata.Value() {
 		req.Identity.Metadata = append(req.Identity.Metadata, llm.Member{Name: m.Name, Value: llm.Raw(m.Value)})
 	}
 	if paths, ok := w.ResponsePaths.Get(); ok {
 		raw, _ := wire.Marshal(&paths) // cannot fail: it was decoded from JSON
-		note(&req.Ext, "additionalModelResponseFieldPaths", raw)
+		kept.Mark(&req.Ext, "additionalModelResponseFieldPaths", raw)
 	}
 	d.tools()
 	d.system()
@@ -69,7 +70,7 @@ func (d *requestDecoder) inference() {
 	for _, s := range c.StopSequences.Value() {
 		d.req.Output.Stops = append(d.req.Output.Stops, s.String())
 	}
-	keepRest(&d.req.Ext, "inferenceConfig", c.Extra)
+	kept.KeepRest(&d.req.Ext, "inferenceConfig", c.Extra)
 }
 
 // thinkingModes maps types of thinking to neutral modes; thinkingTypes is the reverse.
@@ -82,13 +83,13 @@ var (
 func (d *requestDecoder) additional() {
 	a := d.wire.AdditionalFields.Value()
 	d.req.Sampling.TopK = number(a.TopK)
-	keepRest(&d.req.Ext, "additionalModelRequestFields", a.Extra)
+	kept.KeepRest(&d.req.Ext, "additionalModelRequestFields", a.Extra)
 	w, ok := a.Thinking.Get()
 	if !ok {
 		return
 	}
 	r := &d.req.Reasoning
-	r.Ext = extOf(w.Extra)
+	r.Ext = kept.Ext(w.Extra)
 	r.Ext.Protocol = own
 	if r.Mode, ok = thinkingModes[w.Type.Value()]; !ok {
 		d.fail("additionalModelRequestFields.thinking.type", "want enabled, adaptive, disabled or between_tools")
@@ -102,13 +103,13 @@ func (d *requestDecoder) additional() {
 func (d *requestDecoder) output() {
 	c := d.wire.OutputConfig.Value()
 	d.req.Reasoning.Effort = c.Effort.Value()
-	keepRest(&d.req.Ext, "outputConfig", c.Extra)
+	kept.KeepRest(&d.req.Ext, "outputConfig", c.Extra)
 	f, ok := c.TextFormat.Get()
 	if !ok {
 		return
 	}
 	s := f.Structure.Value().JSONSchema.Value()
-	d.req.Output.Format = llm.Format{Kind: f.Type.Value(), Name: s.Name.Value().String(), Description: s.Description.Value().String(), Strict: new(true), Ext: extOf(s.Extra)}
+	d.req.Output.Format = llm.Format{Kind: f.Type.Value(), Name: s.Name.Value().String(), Description: s.Description.Value().String(), Strict: new(true), Ext: kept.Ext(s.Extra)}
 	d.req.Output.Format.Ext.Protocol = own
 	schema := wire.Raw(s.Schema.Value().String())
 	if !schema.IsValid(wire.Lenient) {
@@ -161,12 +162,12 @@ func (d *requestDecoder) message(at string, m *Message) {
 		d.fail(at+".role", "want user, assistant or system, got "+strconv.Quote(m.Role.Value()))
 		return
 	}
-	t := llm.Turn{Role: role, Ext: extOf(m.Extra)}
+	t := llm.Turn{Role: role, Ext: kept.Ext(m.Extra)}
 	blocks := d.content(at+".content", m.Content.Value())
 	first := true
 	for first || len(blocks) > 0 {
 		n := 0
-		for n < len(blocks) && isResult(blocks[n]) == isResult(blocks[0]) {
+		for n < len(blocks) && blockcodec.IsResult(blocks[n]) == blockcodec.IsResult(blocks[0]) {
 			n++
 		}
 		part := t
@@ -174,7 +175,7 @@ func (d *requestDecoder) message(at string, m *Message) {
 		if !first {
 			part.Ext = llm.Ext{}
 		}
-		if part.Blocks = blocks[:n:n]; n > 0 && isResult(blocks[0]) {
+		if part.Blocks = blocks[:n:n]; n > 0 && blockcodec.IsResult(blocks[0]) {
 			if role != llm.User {
 				d.fail(at+".content", "toolResult belongs into a user message")
 			}
@@ -183,11 +184,6 @@ func (d *requestDecoder) message(at string, m *Message) {
 		d.req.Turns = append(d.req.Turns, part)
 		blocks, first = blocks[n:], false
 	}
-}
-
-func isResult(b llm.Block) bool {
-	_, ok := b.(*llm.ToolResult)
-	return ok
 }
 
 // content decodes a list of blocks. A cache point marks the block before it.
@@ -222,12 +218,12 @@ func pointMark(b llm.Block) *llm.CacheMark {
 }
 
 func decodeCache(p CachePoint) *llm.CacheMark {
-	return &llm.CacheMark{TTL: p.TTL.Value(), Ext: extOf(p.Extra)}
+	return &llm.CacheMark{TTL: p.TTL.Value(), Ext: kept.Ext(p.Extra)}
 }
 
 func (d *requestDecoder) tools() {
 	c := d.wire.ToolConfig.Value()
-	keepRest(&d.req.Ext, "toolConfig", c.Extra)
+	kept.KeepRest(&d.req.Ext, "toolConfig", c.Extra)
 	for i, raw := range c.Tools.Value().All() {
 		var w Tool
 		if err := wire.UnmarshalPart(*raw, &w); err != nil {
@@ -252,7 +248,7 @@ func decodeTool(w Tool, raw wire.Raw) llm.Tool {
 		t.Ext.Protocol = own
 		return t
 	}
-	t := llm.Tool{Kind: llm.FunctionTool, Name: s.Name.Value(), Description: s.Description.Value().String(), Schema: llm.Raw(s.InputSchema.Value().JSON), Ext: extOf(s.Extra)}
+	t := llm.Tool{Kind: llm.FunctionTool, Name: s.Name.Value(), Description: s.Description.Value().String(), Schema: llm.Raw(s.InputSchema.Value().JSON), Ext: kept.Ext(s.Extra)}
 	t.Ext.Protocol = own
 	if strict, ok := s.Strict.Get(); ok {
 		t.Strict = &strict

@@ -6,6 +6,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -25,7 +26,7 @@ func encodeRequest(req *llm.Request, target protocol.Target, report *llm.Report)
 	if _, err := path(target.Model, req.Stream); err != nil {
 		return nil, err
 	}
-	e := &requestEncoder{req: req, target: target, report: report, home: req.Ext.Protocol == own, names: newNames(), documents: protocol.UniqueIDs{}}
+	e := &requestEncoder{req: req, target: target, report: report, home: req.Ext.Protocol == own, names: blockcodec.NewNames(maxName), documents: protocol.UniqueIDs{}}
 	e.family = e.familyOf(target.Model)
 	e.encode()
 	return e, report.Err()
@@ -41,7 +42,7 @@ func (e *requestEncoder) outgoing() (protocol.Outgoing, *llm.Error) {
 	if fault != nil {
 		return protocol.Outgoing{}, &llm.Error{Kind: llm.Internal, Message: "the request cannot be written for the upstream", Cause: fault}
 	}
-	return protocol.Outgoing{Body: body, Path: to, Names: e.names.undo}, nil
+	return protocol.Outgoing{Body: body, Path: to, Names: e.names.Undo()}, nil
 }
 
 // requestEncoder encodes one request.
@@ -52,10 +53,10 @@ type requestEncoder struct {
 	home   bool // the client speaks this protocol
 	family family
 	out    Request
-	names  *names
+	names  *blockcodec.Names
 	notes  []string // instructions in place of settings that the protocol lacks
 
-	pairs     pairs
+	pairs     blockcodec.Pairs
 	drafts    []draft
 	moved     []wire.Raw         // blocks of an assistant turn that only user messages may hold
 	documents protocol.UniqueIDs // the names of documents
@@ -69,7 +70,7 @@ var nested = []string{"inferenceConfig", "additionalModelRequestFields", "output
 
 func (e *requestEncoder) encode() {
 	if e.home {
-		e.out.Extra = extraOf(withoutMarks(without(e.req.Ext, nested...)))
+		e.out.Extra = kept.Extra(withoutMarks(blockcodec.Without(e.req.Ext, nested...)))
 	} else {
 		protocol.DropExt(e.report, "ext", e.req.Ext, protocol.Converse)
 	}
@@ -79,9 +80,9 @@ func (e *requestEncoder) encode() {
 	e.format()
 	e.reasoning()
 	e.sampling()
-	e.cacheAndState()
+	blockcodec.CacheAndState(e.report, e.req)
 	e.identity()
-	e.foreign()
+	blockcodec.Foreign(e.report, e.req.Turns, protocol.Converse)
 	e.conversation()
 	e.system()
 	e.rest()
@@ -89,7 +90,7 @@ func (e *requestEncoder) encode() {
 
 // rest writes objects that have only unknown members.
 func (e *requestEncoder) rest() {
-	has := func(name string) bool { return len(restOf(e.req.Ext, name).All()) > 0 }
+	has := func(name string) bool { return len(kept.Rest(e.req.Ext, name).All()) > 0 }
 	if has("inferenceConfig") {
 		e.inference()
 	}
@@ -105,21 +106,21 @@ func (e *requestEncoder) rest() {
 // the first use, with the unknown members that a client of this protocol sent.
 func (e *requestEncoder) inference() *InferenceConfig {
 	if !e.out.InferenceConfig.IsSet() {
-		e.out.InferenceConfig = wire.Some(InferenceConfig{Extra: restOf(e.req.Ext, "inferenceConfig")})
+		e.out.InferenceConfig = wire.Some(InferenceConfig{Extra: kept.Rest(e.req.Ext, "inferenceConfig")})
 	}
 	return e.out.InferenceConfig.Ptr()
 }
 
 func (e *requestEncoder) additional() *AdditionalFields {
 	if !e.out.AdditionalFields.IsSet() {
-		e.out.AdditionalFields = wire.Some(AdditionalFields{Extra: restOf(e.req.Ext, "additionalModelRequestFields")})
+		e.out.AdditionalFields = wire.Some(AdditionalFields{Extra: kept.Rest(e.req.Ext, "additionalModelRequestFields")})
 	}
 	return e.out.AdditionalFields.Ptr()
 }
 
 func (e *requestEncoder) outputConfig() *OutputConfig {
 	if !e.out.OutputConfig.IsSet() {
-		e.out.OutputConfig = wire.Some(OutputConfig{Extra: restOf(e.req.Ext, "outputConfig")})
+		e.out.OutputConfig = wire.Some(OutputConfig{Extra: kept.Rest(e.req.Ext, "outputConfig")})
 	}
 	return e.out.OutputConfig.Ptr()
 }
@@ -134,7 +135,7 @@ func (e *requestEncoder) output() {
 		e.inference().MaxTokens = wire.Some(wire.Int(*n))
 	}
 	e.stops(o.Stops)
-	if value(o.Choices) > 1 {
+	if blockcodec.Value(o.Choices) > 1 {
 		e.report.Refuse("output.choices", "n.unsupported", "the protocol returns one choice per request")
 	}
 	for _, m := range o.Modalities {
@@ -143,7 +144,7 @@ func (e *requestEncoder) output() {
 		}
 	}
 	e.dropIf(o.Verbosity != "", "output.verbosity", "verbosity.unsupported")
-	e.dropIf(o.Logprobs != nil && *o.Logprobs || value(o.TopLogprobs) > 0, "output.logprobs", "logprobs.unsupported")
+	e.dropIf(o.Logprobs != nil && *o.Logprobs || blockcodec.Value(o.TopLogprobs) > 0, "output.logprobs", "logprobs.unsupported")
 }
 
 // stopPath is the member of Claude's response that names the stop sequence.
@@ -161,7 +162,7 @@ func (e *requestEncoder) stops(list []string) {
 	}
 	var stops []wire.Text
 	for _, s := range list {
-		if isBlank(s) && !e.home {
+		if blockcodec.IsBlank(s) && !e.home {
 			e.report.Drop("output.stops", "stop.blank", "a stop sequence must hold more than white space")
 			continue
 		}
@@ -180,9 +181,7 @@ func (e *requestEncoder) stops(list []string) {
 
 // dropIf reports a setting that the protocol does not have.
 func (e *requestEncoder) dropIf(set bool, at, code string) {
-	if set {
-		e.report.Drop(at, code, "the protocol has no counterpart, or the model refuses it")
-	}
+	blockcodec.DropIf(e.report, set, at, code)
 }
 
 // format encodes the format of a structured response.
@@ -208,7 +207,7 @@ func (e *requestEncoder) format() {
 		e.report.Approximate("output.format.strict", "format.strict", "a schema is always strict")
 	}
 	s := JSONSchema{Schema: wire.Some(wire.NewText(string(wire.Compact(wire.Raw(f.Schema))))), Name: wire.NonZero(wire.NewText(f.Name)),
-		Description: wire.NonZero(wire.NewText(f.Description)), Extra: extraOf(f.Ext)}
+		Description: wire.NonZero(wire.NewText(f.Description)), Extra: kept.Extra(f.Ext)}
 	if f.Ext.Protocol == own {
 		s.Schema = wire.Some(wire.NewText(string(f.Schema)))
 	}
@@ -227,15 +226,15 @@ func (e *requestEncoder) sampling() {
 		e.dropIf(s.TopK != "", "sampling.top_k", "top_k.unsupported_by_model")
 		return
 	}
-	if atLeast(s.Temperature, 1) && !isOne(s.Temperature) {
+	if blockcodec.AtLeast(s.Temperature, 1) && !blockcodec.IsOne(s.Temperature) {
 		e.report.Approximate("sampling.temperature", "temperature.clamped", "the protocol's range ends at 1")
 		s.Temperature = "1"
 	}
 	if !e.home && s.Temperature != "" && s.TopP != "" && e.family == claude { // newer models reject both at once; 1 has no effect
 		switch {
-		case isOne(s.TopP):
+		case blockcodec.IsOne(s.TopP):
 			s.TopP = ""
-		case isOne(s.Temperature):
+		case blockcodec.IsOne(s.Temperature):
 			s.Temperature = ""
 		}
 	}
@@ -244,7 +243,7 @@ func (e *requestEncoder) sampling() {
 		s.TopP = ""
 	}
 	if typ := e.out.AdditionalFields.Value().Thinking.Value().Type.Value(); typ != "" && typ != "disabled" && !e.home {
-		e.samplingWithThinking(&s)
+		blockcodec.SamplingWithThinking(e.report, &s)
 	}
 	if s.Temperature != "" {
 		e.inference().Temperature = wire.Some(wire.Number(s.Temperature))
@@ -262,59 +261,10 @@ func (e *requestEncoder) topK(n llm.Number) {
 	case e.family == claude, e.home:
 		e.additional().TopK = wire.Some(wire.Number(n))
 	case e.family == nova:
-		e.additional().Extra.Set("inferenceConfig", member("topK", wire.Raw(n)))
+		e.additional().Extra.Set("inferenceConfig", blockcodec.Member("topK", wire.Raw(n)))
 	default:
 		e.report.Drop("sampling.top_k", "top_k.unsupported_by_model", "nothing is known of a name that the model has for it")
 	}
-}
-
-// samplingWithThinking removes the sampling settings that Claude rejects while thinking is
-// on.
-func (e *requestEncoder) samplingWithThinking(s *llm.Sampling) {
-	if s.Temperature != "" && !isOne(s.Temperature) {
-		e.report.Drop("sampling.temperature", "temperature.with_thinking", "a model that thinks takes no temperature but 1")
-		s.Temperature = ""
-	}
-	if s.TopP != "" && !atLeast(s.TopP, 0.95) {
-		e.report.Drop("sampling.top_p", "top_p.with_thinking", "a model that thinks takes no top_p below 0.95")
-		s.TopP = ""
-	}
-	if s.TopK != "" {
-		e.report.Drop("sampling.top_k", "top_k.with_thinking", "a model that thinks takes no top_k")
-		s.TopK = ""
-	}
-}
-
-// atLeast reports whether a number is set and at least limit.
-func atLeast(n llm.Number, limit float64) bool {
-	f, err := wire.Number(n).Float64()
-	return err == nil && f >= limit
-}
-
-// isOne reports whether a number is 1 in any notation.
-func isOne(n llm.Number) bool {
-	f, err := wire.Number(n).Float64()
-	return err == nil && f == 1
-}
-
-func (e *requestEncoder) cacheAndState() {
-	e.dropIf(e.req.Cache.Key != "", "cache.key", "cache.key_unsupported")
-	e.dropIf(e.req.Cache.Retention != "", "cache.retention", "cache.retention_unsupported")
-	s := e.req.State
-	if s.PreviousID != "" {
-		e.report.Refuse("state.previous_id", "state.previous_response", "the vendor keeps no conversation; send all turns")
-	}
-	if s.Conversation != "" {
-		e.report.Refuse("state.conversation", "state.conversation", "the vendor keeps no conversation; send all turns")
-	}
-	if s.Background != nil && *s.Background {
-		e.report.Refuse("state.background", "state.background", "background responses are not supported")
-	}
-	if s.CachedPrompt != "" {
-		e.report.Refuse("state.cached_prompt", "state.cached_prompt", "the prompt is cached by another vendor; send its content")
-	}
-	e.dropIf(s.Store != nil && *s.Store, "state.store", "store.unsupported")
-	e.dropIf(s.Truncation != "" && s.Truncation != "disabled", "state.truncation", "truncation.unsupported")
 }
 
 // tiers are the service tiers of the protocol.
@@ -336,7 +286,7 @@ func (e *requestEncoder) identity() {
 	switch {
 	case tier == "", tier == "auto" && !e.home:
 	case e.home, slices.Contains(tiers, tier):
-		e.out.ServiceTier = wire.Some(ServiceTier{Type: wire.Some(tier), Extra: restOf(e.req.Ext, "serviceTier")})
+		e.out.ServiceTier = wire.Some(ServiceTier{Type: wire.Some(tier), Extra: kept.Rest(e.req.Ext, "serviceTier")})
 	default:
 		e.report.Drop("service.tier", "tier.unsupported", "there is no counterpart of "+tier)
 	}
@@ -355,7 +305,7 @@ func (e *requestEncoder) metadata(list []llm.Member) {
 	for _, m := range list {
 		text, value := wire.Scalar(wire.Raw(m.Value)), wire.Raw(m.Value)
 		if value.Kind() != '"' {
-			value = quoted(text)
+			value = blockcodec.Quoted(text)
 		}
 		if !e.home && (len(labels) == maxMetadata || m.Name == "" || !isLabel(m.Name) || !isLabel(text)) {
 			e.report.Drop("identity.metadata", "metadata.unsupported", "at most 16 short labels of letters, digits and some signs are sent")
@@ -380,37 +330,3 @@ func isLabel(text string) bool {
 
 // maxName is the maximum length of a tool's name.
 const maxName = 64
-
-// names assigns each tool its name on the wire.
-type names struct {
-	sentAs map[llm.ToolRef]string // by name and namespace
-	taken  map[string]bool
-	undo   map[string]llm.ToolRef
-}
-
-func newNames() *names {
-	return &names{sentAs: map[llm.ToolRef]string{}, taken: map[string]bool{}, undo: map[string]llm.ToolRef{}}
-}
-
-// sent returns a tool's name on the wire. A name in earlier turns refers to the tool that is
-// declared under it.
-func (n *names) sent(ref llm.ToolRef) string {
-	key := llm.ToolRef{Name: ref.Name, Namespace: ref.Namespace}
-	if s, ok := n.sentAs[key]; ok {
-		return s
-	}
-	full := ref.Name
-	if ref.Namespace != "" {
-		full = ref.Namespace + "__" + ref.Name
-	}
-	s := llm.SafeName(full, maxName, llm.WordByte)
-	for n.taken[s] {
-		full += "\x00" // no name contains it, so the result hashes differently
-		s = llm.SafeName(full, maxName, llm.WordByte)
-	}
-	n.sentAs[key], n.taken[s] = s, true
-	if s != ref.Name || ref.Namespace != "" || ref.Kind == llm.CustomTool || ref.Kind == llm.SearchTool {
-		n.undo[s] = ref
-	}
-	return s
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -62,12 +63,12 @@ const formatMark = "format"
 // decodeMedia decodes media. A block whose source has no neutral form is kept as a whole.
 func decodeMedia(kind llm.MediaKind, w Media, member string, raw wire.Raw) llm.Block {
 	s := w.Source.Value()
-	m := &llm.Media{Meta: llm.Meta{Ext: extOf(w.Extra)}, Kind: kind, MIME: mimeOf(kind, w.Format.Value()), Name: w.Name.Value(), Context: w.Context.Value().String()}
+	m := &llm.Media{Meta: llm.Meta{Ext: kept.Ext(w.Extra)}, Kind: kind, MIME: mimeOf(kind, w.Format.Value()), Name: w.Name.Value(), Context: w.Context.Value().String()}
 	if f, ok := w.Format.Get(); ok && m.MIME == "" {
-		note(&m.Ext, formatMark, quoted(f))
+		kept.Mark(&m.Ext, formatMark, blockcodec.Quoted(f))
 	}
 	if len(w.Citations) > 0 {
-		keep(&m.Ext, "citations", w.Citations)
+		kept.Keep(&m.Ext, "citations", w.Citations)
 	}
 	at, here := s.S3Location.Get()
 	switch {
@@ -96,7 +97,7 @@ var mediaMembers = map[llm.MediaKind]func(*Block) *wire.Opt[Media]{
 // mediaIn encodes media in a turn of a role. Models take none in system text, and only some
 // take their own: those of the assistant move to the next message of the user.
 func (e *requestEncoder) mediaIn(at string, role llm.Role, m *llm.Media) []wire.Raw {
-	if isSystem(llm.Turn{Role: role}) {
+	if blockcodec.IsSystem(role) {
 		e.report.Refuse(at, "media.in_system", "system text cannot hold anything but text")
 		return nil
 	}
@@ -116,7 +117,7 @@ func (e *requestEncoder) mediaIn(at string, role llm.Role, m *llm.Media) []wire.
 }
 
 func (e *requestEncoder) media(at string, m *llm.Media) (Media, bool) {
-	w := Media{Extra: extraOf(withoutMarks(without(m.Ext, "citations")))}
+	w := Media{Extra: kept.Extra(withoutMarks(blockcodec.Without(m.Ext, "citations")))}
 	if m.Ext.Protocol == own {
 		w.Citations = wire.Raw(m.Ext.Get("citations"))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -104,7 +105,7 @@ func (e *requestEncoder) display(show string) {
 	}
 	switch show {
 	case "none":
-		t.Thinking.Ptr().Extra.Set("display", quoted("omitted"))
+		t.Thinking.Ptr().Extra.Set("display", blockcodec.Quoted("omitted"))
 	case "full":
 		e.report.Approximate("reasoning.show", "reasoning.summary", "a summary is the most that is shown")
 	}
@@ -113,7 +114,7 @@ func (e *requestEncoder) display(show string) {
 // homeReasoning writes the settings of a client of this protocol.
 func (e *requestEncoder) homeReasoning(r llm.Reasoning) {
 	if r.Mode != "" {
-		t := Thinking{Type: wire.Some(thinkingTypes[r.Mode]), BudgetTokens: wire.IntFromPtr(r.Budget), Extra: extraOf(r.Ext)}
+		t := Thinking{Type: wire.Some(thinkingTypes[r.Mode]), BudgetTokens: wire.IntFromPtr(r.Budget), Extra: kept.Extra(r.Ext)}
 		e.additional().Thinking = wire.Some(t)
 	}
 	if r.Effort != "" {
@@ -137,7 +138,7 @@ func (e *requestEncoder) reasoningOff() {
 		e.additional().Extra.Set("reasoningConfig", wire.Raw(`{"type":"disabled"}`))
 	case e.family == gptOSS:
 		e.report.Approximate("reasoning", "effort.cannot_be_off", "the model always thinks; low is sent")
-		e.additional().Extra.Set("reasoning_effort", quoted("low"))
+		e.additional().Extra.Set("reasoning_effort", blockcodec.Quoted("low"))
 	default:
 		e.report.Drop("reasoning", "reasoning.default", "nothing is known that switches the model's reasoning off")
 	}
@@ -149,7 +150,7 @@ func (e *requestEncoder) thinking(r llm.Reasoning) {
 	case e.forced:
 		e.report.Drop("reasoning", "reasoning.forced_tool", "a model that must call a tool cannot think first")
 		return
-	case e.prefilled():
+	case blockcodec.Prefilled(e.req.Turns):
 		e.report.Drop("reasoning", "reasoning.prefill", "a model that continues an assistant turn cannot think first")
 		return
 	case e.target.Gates.Adaptive:
@@ -160,17 +161,17 @@ func (e *requestEncoder) thinking(r llm.Reasoning) {
 		e.additional().Thinking = wire.Some(Thinking{Type: wire.Some(typ)})
 		e.level(r, e.target.Gates.Efforts)
 		return
-	case e.unsignedLoop():
+	case blockcodec.UnsignedLoop(e.req.Turns, own):
 		e.report.Drop("reasoning", "reasoning.unsigned_history", "the call of this tool result came without signed thinking")
 		return
 	}
-	want := value(r.Budget)
+	want := blockcodec.Value(r.Budget)
 	exact := want > 0
 	if !exact {
 		want = cmp.Or(budgets[r.Effort], budgets["medium"])
 	}
 	n := max(want, minBudget)
-	limit := value(e.req.Output.MaxTokens)
+	limit := blockcodec.Value(e.req.Output.MaxTokens)
 	if limit > 0 && (!exact || n >= limit) {
 		n = max(minBudget, min(n, limit/2)) // the rest is for the output
 	}
@@ -204,7 +205,7 @@ func (e *requestEncoder) effort(r llm.Reasoning) {
 		e.additional().Extra.Set("reasoningConfig", wire.Raw(`{"type":"enabled","maxReasoningEffort":"`+level+`"}`))
 	case gptOSS:
 		if level := e.nearest(r, fewEfforts); level != "" {
-			e.additional().Extra.Set("reasoning_effort", quoted(level))
+			e.additional().Extra.Set("reasoning_effort", blockcodec.Quoted(level))
 		}
 	default:
 		e.level(r, e.target.Gates.Efforts)
@@ -218,7 +219,7 @@ func (e *requestEncoder) effort(r llm.Reasoning) {
 // returns "" if the request has neither a level nor a budget.
 func (e *requestEncoder) nearest(r llm.Reasoning, known []string) string {
 	level := r.Effort
-	if n := value(r.Budget); level == "" && n > 0 {
+	if n := blockcodec.Value(r.Budget); level == "" && n > 0 {
 		level = protocol.EffortOfBudget(max(n, minBudget)) // low is the lowest level
 		e.report.Approximate("reasoning.budget", "effort.from_budget", "the model takes a level of effort: "+level)
 	}
@@ -228,27 +229,4 @@ func (e *requestEncoder) nearest(r llm.Reasoning, known []string) string {
 		e.report.Approximate("reasoning.effort", "effort.nearest", level+" is sent as "+fit)
 	}
 	return fit
-}
-
-// unsignedLoop reports whether the request has results for calls of an assistant turn
-// without signed thinking. Claude rejects that while thinking is on.
-func (e *requestEncoder) unsignedLoop() bool {
-	turns := e.req.Turns
-	if len(turns) == 0 || turns[len(turns)-1].Role != llm.ToolRole {
-		return false
-	}
-	for i := len(turns) - 1; i >= 0; i-- {
-		if turns[i].Role != llm.Assistant {
-			continue
-		}
-		return !slices.ContainsFunc(turns[i].Blocks, func(b llm.Block) bool {
-			t, ok := b.(*llm.Thought)
-			if !ok {
-				return false
-			}
-			_, signed := t.SealFor(own)
-			return signed
-		})
-	}
-	return false
 }

@@ -1,17 +1,11 @@
 package converse
 
 import (
-	"strings"
-
-	"github.com/go-json-experiment/json"
-
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
-
-// emptySchema is the schema of a function without arguments.
-const emptySchema = `{"type":"object","properties":{}}`
 
 // noCalls is the instruction that stands for a choice of no tool.
 const noCalls = "Do not call any tool now; answer with text only."
@@ -21,7 +15,7 @@ func (e *requestEncoder) tools() {
 	var out []wire.Raw
 	for i := range e.req.Tools {
 		t := &e.req.Tools[i]
-		if e.req.ToolChoice.Mode == "allowed" && !allowed(e.req.ToolChoice.Names, t) {
+		if e.req.ToolChoice.Mode == "allowed" && !blockcodec.Allowed(e.req.ToolChoice.Names, t) {
 			continue
 		}
 		at := protocol.At("tools", i)
@@ -39,7 +33,7 @@ func (e *requestEncoder) tools() {
 	if len(out) == 0 && !e.home {
 		out = e.toolsOfHistory()
 	}
-	rest := restOf(e.req.Ext, "toolConfig")
+	rest := kept.Rest(e.req.Ext, "toolConfig")
 	if len(out) == 0 && len(rest.All()) == 0 {
 		return
 	}
@@ -66,18 +60,9 @@ func (e *requestEncoder) withoutChoice(tools []wire.Raw) []wire.Raw {
 	return nil
 }
 
-func allowed(names []llm.ToolRef, t *llm.Tool) bool {
-	for _, n := range names {
-		if n.Name == t.Name && n.Namespace == t.Namespace || n.Kind == llm.HostedTool && n.Name == t.Hosted {
-			return true
-		}
-	}
-	return false
-}
-
 func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
 	protocol.DropExt(e.report, at, t.Ext, protocol.Converse)
-	w := ToolSpec{Extra: extraOf(t.Ext)}
+	w := ToolSpec{Extra: kept.Extra(t.Ext)}
 	schema := wire.Raw(t.Schema)
 	switch t.Kind {
 	case llm.HostedTool:
@@ -87,20 +72,21 @@ func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
 		e.report.Drop(at, "tool.hosted", "there is no counterpart of the hosted tool "+t.Hosted)
 		return nil
 	case llm.CustomTool:
-		schema = e.customSchema(at, t, &w)
+		text, input := blockcodec.CustomTool(e.report, at, t)
+		w.Description, schema = wire.NonZero(wire.NewText(text)), input
 	default:
 		if t.Kind == llm.SearchTool {
 			e.report.Approximate(at, "tool_search.as_function", "a search for tools that the client runs is sent as a function")
 		}
 		w.Description = wire.NonZero(wire.NewText(t.Description))
 		if t.Ext.Protocol != own {
-			schema = e.rootObject(at, schema)
+			schema = blockcodec.RootObject(e.report, at, schema)
 		}
 		if t.Strict != nil && (*t.Strict || t.Ext.Protocol == own) { // false is the default
 			w.Strict = wire.Some(*t.Strict)
 		}
 	}
-	w.Name = wire.Some(e.names.sent(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}))
+	w.Name = wire.Some(e.names.Sent(llm.ToolRef{Kind: t.Kind, Name: t.Name, Namespace: t.Namespace}))
 	w.InputSchema = wire.Some(InputSchema{JSON: schema})
 	raw, err := wire.Marshal(&Tool{ToolSpec: wire.Some(w)})
 	if err != nil {
@@ -110,82 +96,14 @@ func (e *requestEncoder) tool(at string, t *llm.Tool) wire.Raw {
 	return raw
 }
 
-// rootObject makes sure that a schema describes an object.
-func (e *requestEncoder) rootObject(at string, schema wire.Raw) wire.Raw {
-	var o wire.Object
-	if schema.Kind() != '{' || o.UnmarshalJSON(schema) != nil || len(o) == 0 {
-		if k := schema.Kind(); k != '{' && k != 'n' && k != 0 {
-			e.report.Refuse(at+".schema", "schema.not_object", "the schema of a tool's arguments is an object")
-		}
-		return wire.Raw(emptySchema)
-	}
-	typ, ok := o.Get("type")
-	if !ok {
-		raw, _ := append(wire.Object{{Name: "type", Value: wire.Raw(`"object"`)}}, o...).MarshalJSON()
-		return raw
-	}
-	if string(typ) != `"object"` {
-		e.report.Refuse(at+".schema", "schema.not_object", "the arguments of a tool are an object; its schema says "+string(typ))
-	}
-	return schema
-}
-
-// customSchema returns the function that replaces a custom tool.
-func (e *requestEncoder) customSchema(at string, t *llm.Tool, w *ToolSpec) wire.Raw {
-	e.report.Approximate(at, "custom_tool.as_function", "sent as a function with the one argument input")
-	input := wire.Object{{Name: "type", Value: wire.Raw(`"string"`)}}
-	text := t.Description
-	if pattern, ok := regexOf(t.Grammar); ok {
-		input = append(input, wire.Member{Name: "pattern", Value: quoted(pattern)})
-	} else if t.Grammar != "" {
-		e.report.Approximate(at+".grammar", "grammar.lost", "the grammar is in the description only")
-		text = strings.TrimSpace(text + "\n\nThe input follows this grammar:\n" + string(t.Grammar))
-	}
-	w.Description = wire.NonZero(wire.NewText(text))
-	raw, _ := input.MarshalJSON()
-	return wire.Raw(`{"type":"object","properties":{"input":` + string(raw) + `},"required":["input"],"additionalProperties":false}`)
-}
-
-// regexOf returns the regular expression of a grammar in Chat's nested or Responses' flat
-// form.
-func regexOf(grammar llm.Raw) (string, bool) {
-	type form struct {
-		Syntax     string `json:"syntax"`
-		Definition string `json:"definition"`
-	}
-	var g struct {
-		form
-		Grammar form `json:"grammar"`
-	}
-	if grammar == "" || json.Unmarshal([]byte(grammar), &g, wire.Lenient) != nil {
-		return "", false
-	}
-	if g.Syntax == "" {
-		g.form = g.Grammar
-	}
-	return g.Definition, g.Syntax == "regex"
-}
-
 // toolsOfHistory declares the tools that earlier turns called: the API rejects tool blocks
 // without declared tools.
 func (e *requestEncoder) toolsOfHistory() []wire.Raw {
 	var out []wire.Raw
-	seen := map[string]bool{}
-	for _, t := range e.req.Turns {
-		for _, b := range t.Blocks {
-			call, ok := b.(*llm.ToolCall)
-			if !ok {
-				continue
-			}
-			name := e.names.sent(refOf(call))
-			if seen[name] {
-				continue
-			}
-			seen[name] = true
-			w := ToolSpec{Name: wire.Some(name), InputSchema: wire.Some(InputSchema{JSON: wire.Raw(`{"type":"object"}`)})}
-			if raw, err := wire.Marshal(&Tool{ToolSpec: wire.Some(w)}); err == nil {
-				out = append(out, raw)
-			}
+	for _, name := range e.names.Called(e.req.Turns) {
+		w := ToolSpec{Name: wire.Some(name), InputSchema: wire.Some(InputSchema{JSON: wire.Raw(`{"type":"object"}`)})}
+		if raw, err := wire.Marshal(&Tool{ToolSpec: wire.Some(w)}); err == nil {
+			out = append(out, raw)
 		}
 	}
 	if out != nil {
@@ -212,7 +130,7 @@ func (e *requestEncoder) toolChoice() {
 		return
 	case forced && e.target.Gates.NoForcedTool:
 		e.report.Approximate("tool_choice", "tool_choice.forced_unsupported", "the model cannot be forced to call a tool; it is instructed to")
-		e.notes = append(e.notes, forcedNote(name))
+		e.notes = append(e.notes, blockcodec.ForcedNote(name))
 		typ = "auto"
 	}
 	var c ToolChoice
@@ -230,13 +148,6 @@ func (e *requestEncoder) toolChoice() {
 	e.forced = typ != "auto"
 }
 
-func forcedNote(name string) string {
-	if name == "" {
-		return "Call one of the tools now; do not answer without a call."
-	}
-	return "Call the tool " + name + " now; do not answer without that call."
-}
-
 // choiceType returns the member of the tool choice, and the tool that it names.
 func (e *requestEncoder) choiceType() (typ, name string) {
 	c := e.req.ToolChoice
@@ -247,7 +158,7 @@ func (e *requestEncoder) choiceType() (typ, name string) {
 		return "any", ""
 	case "named":
 		if len(c.Names) == 1 && c.Names[0].Kind != llm.HostedTool {
-			return "tool", e.names.sent(c.Names[0])
+			return "tool", e.names.Sent(c.Names[0])
 		}
 		return "any", ""
 	case "allowed":

@@ -2,10 +2,10 @@ package converse
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -23,26 +23,15 @@ type draft struct {
 	ext    llm.Ext
 }
 
-// leading returns the number of turns that form the system prompt.
-func leading(turns []llm.Turn) int {
-	n := slices.IndexFunc(turns, func(t llm.Turn) bool { return !isSystem(t) })
-	if n < 0 {
-		return len(turns)
-	}
-	return n
-}
-
-func isSystem(t llm.Turn) bool { return t.Role == llm.System || t.Role == llm.Developer }
-
 // conversation encodes the messages.
 func (e *requestEncoder) conversation() {
-	e.pair()
+	e.pairs = blockcodec.Pair(e.req.Turns, e.report, blockcodec.IDs{Prefix: "tooluse_", Longest: maxID, Allowed: idByte})
 	turns := e.req.Turns
-	if e.target.Gates.NoPrefill && e.prefilled() {
+	if e.target.Gates.NoPrefill && blockcodec.Prefilled(e.req.Turns) {
 		e.report.Refuse(protocol.At("turns", len(turns)-1), "prefill.unsupported_by_model", "the model does not continue an assistant turn; end with one of the user")
 		turns = turns[:len(turns)-1]
 	}
-	for i := leading(turns); i < len(turns); {
+	for i := blockcodec.Leading(turns); i < len(turns); {
 		if turns[i].Role == llm.Assistant {
 			e.put("assistant", i, e.turn(i), turns[i].Joined)
 			i++
@@ -72,7 +61,7 @@ func (e *requestEncoder) conversation() {
 		if auto := e.req.Cache.Auto; auto != nil && i == len(e.drafts)-1 && unionName(d.blocks[len(d.blocks)-1]) != "cachePoint" {
 			d.blocks = append(d.blocks, e.cachePoint("cache.auto", auto))
 		}
-		m := Message{Role: wire.Some(d.role), Content: wire.Some(wire.ListOf(d.blocks...)), Extra: extraOf(d.ext)}
+		m := Message{Role: wire.Some(d.role), Content: wire.Some(wire.ListOf(d.blocks...)), Extra: kept.Extra(d.ext)}
 		messages.Append(&m)
 	}
 	e.out.Messages = wire.Some(messages)
@@ -87,26 +76,6 @@ func (e *requestEncoder) besideDocuments(d *draft) {
 		e.report.Approximate("turns", "document.text_added", "a message with a document needs a text; a short one was added")
 		d.blocks = append(d.blocks, textBlock(documentWords))
 	}
-}
-
-// prefilled reports whether the conversation ends with the assistant's text, which the
-// model has to continue.
-func (e *requestEncoder) prefilled() bool {
-	turns := e.req.Turns
-	if len(turns) == 0 || turns[len(turns)-1].Role != llm.Assistant {
-		return false
-	}
-	blocks := turns[len(turns)-1].Blocks
-	if len(blocks) == 0 {
-		return false
-	}
-	switch b := blocks[len(blocks)-1].(type) {
-	case *llm.Text:
-		return !isBlank(b.Text)
-	case *llm.Refusal:
-		return true
-	}
-	return false
 }
 
 // last returns the newest message, or nil.
@@ -142,7 +111,11 @@ func (e *requestEncoder) put(role string, i int, blocks []wire.Raw, join bool) {
 // order of their calls, in one message with the user's next text.
 func (e *requestEncoder) between(from, to int) {
 	join := false
-	if blocks := append(e.results(from, to), e.moved...); len(blocks) > 0 {
+	var blocks []wire.Raw
+	for _, r := range e.pairs.Results(e.req.Turns, from, to) {
+		blocks = append(blocks, e.result(r)...)
+	}
+	if blocks = append(blocks, e.moved...); len(blocks) > 0 {
 		e.drafts = append(e.drafts, draft{role: "user", blocks: blocks})
 		e.moved, join = nil, true
 	}
@@ -153,7 +126,7 @@ func (e *requestEncoder) between(from, to int) {
 			if d := e.last(); d != nil && t.Ext.Protocol == own {
 				d.ext = t.Ext
 			}
-		case isSystem(t):
+		case blockcodec.IsSystem(t.Role):
 			join = e.midSystem(i, join)
 		default:
 			blocks := e.turn(i)
@@ -180,8 +153,8 @@ func (e *requestEncoder) midSystem(i int, join bool) bool {
 			e.report.Refuse(protocol.At(protocol.At("turns", i)+".blocks", k), "media.in_system", "system text cannot hold anything but text")
 		}
 	}
-	text := turnText(t)
-	if isBlank(text) {
+	text := blockcodec.Text(t)
+	if blockcodec.IsBlank(text) {
 		return join
 	}
 	e.report.Approximate(protocol.At("turns", i), "system.mid_folded", "the model takes no system text here; it is marked text of the user")
@@ -189,21 +162,11 @@ func (e *requestEncoder) midSystem(i int, join bool) bool {
 	return false
 }
 
-func turnText(t llm.Turn) string {
-	var parts []string
-	for _, b := range t.Blocks {
-		if text, ok := b.(*llm.Text); ok {
-			parts = append(parts, text.Text)
-		}
-	}
-	return strings.Join(parts, "\n\n")
-}
-
 // system encodes the system prompt: the leading turns and the instructions that replace
 // missing settings. It runs last, when all instructions are known.
 func (e *requestEncoder) system() {
 	var blocks []wire.Raw
-	for i := range leading(e.req.Turns) {
+	for i := range blockcodec.Leading(e.req.Turns) {
 		blocks = append(blocks, e.turn(i)...)
 	}
 	for _, note := range e.notes {

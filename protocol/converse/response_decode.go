@@ -39,11 +39,11 @@ func (Codec) DecodeResponse(body []byte) (*llm.Response, *llm.Error) {
 	}
 	c.Stop = decodeStop(&w, called)
 	keepAdditional(&c.Ext, &w)
-	r := &llm.Response{Ext: extOf(w.Extra), Choices: []llm.Choice{c}}
+	r := &llm.Response{Ext: kept.Ext(w.Extra), Choices: []llm.Choice{c}}
 	var t tally
 	t.add(&w)
 	r.Usage, r.Tier = t.usage, t.tier
-	keepRest(&r.Ext, "usage", t.rest)
+	kept.KeepRest(&r.Ext, "usage", t.rest)
 	return r, nil
 }
 
@@ -112,7 +112,7 @@ func keepAdditional(ext *llm.Ext, w *Response) {
 			rest = append(rest, m)
 		}
 	}
-	keepRest(ext, "additionalModelResponseFields", wire.NewExtra(rest))
+	kept.KeepRest(ext, "additionalModelResponseFields", wire.NewExtra(rest))
 }
 
 // tally holds what a response says beside its content.

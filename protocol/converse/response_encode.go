@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -33,9 +34,9 @@ func (Codec) EncodeResponse(resp *llm.Response, _ *llm.Request, report *llm.Repo
 		StopReason: wire.Some(reason),
 		Usage:      wire.Some(encodeUsage(resp.Usage, resp.Ext)),
 		Metrics:    wire.Raw(noMetrics),
-		Extra:      extraOf(without(resp.Ext, responseNames...)),
+		Extra:      kept.Extra(blockcodec.Without(resp.Ext, responseNames...)),
 	}
-	for _, m := range extraOf(without(choice.Ext, responseNames...)).All() {
+	for _, m := range kept.Extra(blockcodec.Without(choice.Ext, responseNames...)).All() {
 		w.Extra.Set(m.Name, m.Value)
 	}
 	if fields := additionalFields(choice.Stop, choice.Ext); len(fields) > 0 {
@@ -89,7 +90,7 @@ func encodeUsage(u *llm.Usage, ext llm.Ext) Usage {
 		u = &llm.Usage{}
 	}
 	w := Usage{InputTokens: wire.Some(wire.Int(u.Input)), OutputTokens: wire.Some(wire.Int(u.TotalOutput())),
-		TotalTokens: wire.Some(wire.Int(u.TotalInput() + u.TotalOutput())), Extra: restOf(ext, "usage")}
+		TotalTokens: wire.Some(wire.Int(u.TotalInput() + u.TotalOutput())), Extra: kept.Rest(ext, "usage")}
 	if u.CacheRead+u.CacheWrite > 0 {
 		w.CacheReadInputTokens, w.CacheWriteInputTokens = wire.Some(wire.Int(u.CacheRead)), wire.Some(wire.Int(u.CacheWrite))
 	}
@@ -98,9 +99,9 @@ func encodeUsage(u *llm.Usage, ext llm.Ext) Usage {
 
 // additionalFields returns the members in the model's own form.
 func additionalFields(s llm.Stop, ext llm.Ext) wire.Object {
-	fields := restOf(ext, "additionalModelResponseFields").All()
+	fields := kept.Rest(ext, "additionalModelResponseFields").All()
 	if s.Kind == llm.StopSequence && s.Matched != "" {
-		fields = append(slices.Clone(fields), wire.Member{Name: "stop_sequence", Value: quoted(s.Matched)})
+		fields = append(slices.Clone(fields), wire.Member{Name: "stop_sequence", Value: blockcodec.Quoted(s.Matched)})
 	}
 	return fields
 }
@@ -118,7 +119,7 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		if raws := ownCitations(b.Citations); len(raws) > 0 {
 			w = citedBlock(b, raws)
 		} else {
-			w = &Block{Text: wire.Some(wire.NewText(b.Text)), Extra: extraOf(withoutMarks(b.Ext))}
+			w = &Block{Text: wire.Some(wire.NewText(b.Text)), Extra: kept.Extra(withoutMarks(b.Ext))}
 		}
 	case *llm.Thought:
 		seal := answerSeal(b.Seals)
@@ -130,10 +131,10 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		}
 		w = thoughtBlock(b, seal)
 	case *llm.ToolCall:
-		use := ToolUse{ToolUseID: wire.Some(answerCallID(b)), Name: wire.Some(b.Name), ExtraContent: wire.Raw(protocol.Carry(b.Seals, protocol.Converse)), Extra: extraOf(b.Ext)}
-		if use.Input = member("input", quoted(b.Args)); b.Kind != llm.CustomTool {
+		use := ToolUse{ToolUseID: wire.Some(answerCallID(b)), Name: wire.Some(b.Name), ExtraContent: wire.Raw(protocol.Carry(b.Seals, protocol.Converse)), Extra: kept.Extra(b.Ext)}
+		if use.Input = blockcodec.Member("input", blockcodec.Quoted(b.Args)); b.Kind != llm.CustomTool {
 			var wrapped bool
-			if use.Input, wrapped = objectArgs(b.Args); wrapped {
+			if use.Input, wrapped = blockcodec.ObjectArgs(b.Args); wrapped {
 				report.Approximate(at+".args", "args.wrapped", "arguments that are no object were put into one")
 			}
 		}
@@ -141,10 +142,10 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 	case *llm.Media:
 		if w = answerImage(b); w == nil {
 			report.Approximate(at, "media.unsupported", "a response holds text and images only")
-			w = &Block{Text: wire.Some(wire.NewText(placeholder(b)))}
+			w = &Block{Text: wire.Some(wire.NewText(blockcodec.Placeholder(b)))}
 		}
 	default:
-		text, raw := answerText(b, at, report)
+		text, raw := blockcodec.AnswerText(b, at, report, own)
 		if text == "" {
 			return raw
 		}
@@ -174,12 +175,7 @@ func answerImage(m *llm.Media) *Block {
 	if m.Kind != llm.Image || m.Data == "" || name == "" {
 		return nil
 	}
-	return &Block{Image: wire.Some(Media{Format: wire.Some(name), Source: wire.Some(Source{Bytes: wire.Some(wire.NewText(m.Data))}), Extra: extraOf(withoutMarks(m.Ext))})}
-}
-
-// placeholder is the text in place of media that a response cannot hold.
-func placeholder(m *llm.Media) string {
-	return "[" + string(m.Kind) + " " + m.MIME + ": not shown, because the protocol has no field for it in a response]"
+	return &Block{Image: wire.Some(Media{Format: wire.Some(name), Source: wire.Some(Source{Bytes: wire.Some(wire.NewText(m.Data))}), Extra: kept.Extra(withoutMarks(m.Ext))})}
 }
 
 // reportText reports what a text block cannot hold.
@@ -195,39 +191,11 @@ func reportText(t *llm.Text, at string, report *llm.Report) {
 	if len(ownCitations(t.Citations)) < len(t.Citations) {
 		report.Drop(at+".citations", "citation.foreign", "citations of another vendor")
 	}
-	reportLogprobs(t.Logprobs, at, report)
-}
-
-func reportLogprobs(list llm.Raw, at string, report *llm.Report) {
-	if list != "" {
-		report.Drop(at+".logprobs", "logprobs.unsupported", "the protocol has no log probabilities")
-	}
+	blockcodec.DropLogprobs(t.Logprobs, at, report)
 }
 
 // answerCallID returns a call's id in the form that clients may send back.
 func answerCallID(c *llm.ToolCall) string { return protocol.WrapID(c.CallID, maxID) }
-
-// answerText returns the text that replaces a block without a counterpart, or the original
-// block if it came from this protocol.
-func answerText(b llm.Block, at string, report *llm.Report) (string, wire.Raw) {
-	switch b := b.(type) {
-	case *llm.Refusal:
-		report.Approximate(at, "refusal.as_text", "the protocol has no block for a refusal")
-		reportLogprobs(b.Logprobs, at, report)
-		return b.Text, nil
-	case *llm.ServerCall:
-		if b.Protocol == own {
-			return "", wire.Raw(b.Raw)
-		}
-		report.Drop(at, "server_tool.dropped", "a call of another vendor's tool")
-	case *llm.Opaque:
-		if b.Protocol == own {
-			return "", wire.Raw(b.Raw)
-		}
-		report.Drop(at, "block.unknown", "a block of type "+b.Type)
-	}
-	return "", nil
-}
 
 // encodeStop returns the stop reason of a neutral stop. A kind without a reason is sent in the
 // source's own word, so that it does not look like a normal end; the vendor's SDKs accept

@@ -137,7 +137,7 @@ func (d *streamDecoder) blockStart(to []llm.Event, w BlockStart) []llm.Event {
 	case isCall && use.Type.Value() == "server_tool_use":
 		o.held, o.use = true, use
 	case isCall:
-		o.block = &llm.ToolCall{Meta: llm.Meta{Ext: extOf(use.Extra), Seals: protocol.Uncarry(llm.Raw(use.ExtraContent))},
+		o.block = &llm.ToolCall{Meta: llm.Meta{Ext: kept.Ext(use.Extra), Seals: protocol.Uncarry(llm.Raw(use.ExtraContent))},
 			CallID: protocol.UnwrapID(use.ToolUseID.Value()), Kind: llm.FunctionTool, Name: use.Name.Value()}
 	case start.ToolResult.IsSet():
 		o.held, o.result = true, start.ToolResult.Value()
@@ -311,7 +311,7 @@ func (d *streamDecoder) messageStop(to []llm.Event, w *Response) []llm.Event {
 		to = d.blockStop(to, d.open[0].wire)
 	}
 	d.stopped = true
-	end := llm.ChoiceEnd{Stop: decodeStop(w, d.called), Ext: extOf(withoutPadding(w.Extra))}
+	end := llm.ChoiceEnd{Stop: decodeStop(w, d.called), Ext: kept.Ext(withoutPadding(w.Extra))}
 	keepAdditional(&end.Ext, w)
 	return append(to, end)
 }
@@ -325,7 +325,7 @@ func (d *streamDecoder) metadata(to []llm.Event, w *Response) []llm.Event {
 	if !d.stopped {
 		return to
 	}
-	if ext := extOf(withoutPadding(w.Extra)); len(ext.Members) > 0 {
+	if ext := kept.Ext(withoutPadding(w.Extra)); len(ext.Members) > 0 {
 		to = append(to, llm.Members{Choice: llm.Whole, Index: llm.Whole, Ext: ext})
 	}
 	d.over = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/blockcodec"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
@@ -112,12 +113,12 @@ func (s *streamEncoder) finish(to []byte) []byte {
 		}
 	}
 	s.over = true
-	stop := Response{StopReason: wire.Some(encodeStop(s.end.Stop, s.called)), Extra: extraOf(without(s.end.Ext, responseNames...))}
+	stop := Response{StopReason: wire.Some(encodeStop(s.end.Stop, s.called)), Extra: kept.Extra(blockcodec.Without(s.end.Ext, responseNames...))}
 	if fields := additionalFields(s.end.Stop, s.end.Ext); len(fields) > 0 {
 		stop.AdditionalFields = wire.Some(fields)
 	}
 	to = appendObject(to, "messageStop", &stop)
-	metadata := Response{Usage: wire.Some(encodeUsage(s.usage, s.ext)), Metrics: wire.Raw(noMetrics), Extra: extraOf(without(s.ext, responseNames...))}
+	metadata := Response{Usage: wire.Some(encodeUsage(s.usage, s.ext)), Metrics: wire.Raw(noMetrics), Extra: kept.Extra(blockcodec.Without(s.ext, responseNames...))}
 	if s.tier != "" {
 		metadata.ServiceTier = wire.Some(ServiceTier{Type: wire.Some(encodeTier(s.tier))})
 	}
@@ -207,14 +208,14 @@ func (s *streamEncoder) text(to []byte, b *outBlock, e llm.Delta) []byte {
 	}
 	switch block := b.block.(type) {
 	case *llm.Text, *llm.Refusal:
-		return s.delta(to, b, `"text":`, quoted(e.Text), "")
+		return s.delta(to, b, `"text":`, blockcodec.Quoted(e.Text), "")
 	case *llm.Thought:
 		text := e.Text
 		if e.Part > b.part {
 			text = strings.Repeat(partBreak, e.Part-b.part) + text
 			b.part = e.Part
 		}
-		return s.delta(to, b, `"reasoningContent":{"text":`, quoted(text), "}")
+		return s.delta(to, b, `"reasoningContent":{"text":`, blockcodec.Quoted(text), "}")
 	case *llm.ToolCall:
 		return s.args(to, b, block, e.Text)
 	}
@@ -238,20 +239,20 @@ func (s *streamEncoder) args(to []byte, b *outBlock, call *llm.ToolCall, text st
 }
 
 func (s *streamEncoder) input(to []byte, b *outBlock, text string) []byte {
-	return s.delta(to, b, `"toolUse":{"input":`, quoted(text), "}")
+	return s.delta(to, b, `"toolUse":{"input":`, blockcodec.Quoted(text), "}")
 }
 
 func (s *streamEncoder) openCall(to []byte, b *outBlock, call *llm.ToolCall) []byte {
 	if b.begun {
 		return to
 	}
-	w := ToolUse{ToolUseID: wire.Some(answerCallID(call)), Name: wire.Some(call.Name), ExtraContent: wire.Raw(protocol.Carry(b.seals, protocol.Converse)), Extra: extraOf(call.Ext)}
+	w := ToolUse{ToolUseID: wire.Some(answerCallID(call)), Name: wire.Some(call.Name), ExtraContent: wire.Raw(protocol.Carry(b.seals, protocol.Converse)), Extra: kept.Extra(call.Ext)}
 	raw, err := wire.Marshal(&w)
 	if err != nil { // the name has invalid UTF-8
 		w.Name, w.Extra = wire.Some(strings.ToValidUTF8(call.Name, "\uFFFD")), wire.Extra{}
 		raw, _ = wire.Marshal(&w)
 	}
-	return s.begin(to, b, member("toolUse", wire.Compact(raw)))
+	return s.begin(to, b, blockcodec.Member("toolUse", wire.Compact(raw)))
 }
 
 // close writes the end of a block, and the complete block if it has no deltas.
@@ -261,9 +262,9 @@ func (s *streamEncoder) close(to []byte, b *outBlock) []byte {
 	case *llm.Thought:
 		switch seal := answerSeal(b.seals); {
 		case seal.Form == llm.Redacted:
-			to = s.delta(to, b, `"reasoningContent":{"redactedContent":`, quoted(seal.Data), "}")
+			to = s.delta(to, b, `"reasoningContent":{"redactedContent":`, blockcodec.Quoted(seal.Data), "}")
 		case seal.Data != "":
-			to = s.delta(to, b, `"reasoningContent":{"signature":`, quoted(seal.Data), "}")
+			to = s.delta(to, b, `"reasoningContent":{"signature":`, blockcodec.Quoted(seal.Data), "}")
 		}
 	case *llm.ToolCall:
 		to = s.closeCall(to, b, block)
@@ -284,9 +285,9 @@ func (s *streamEncoder) closeCall(to []byte, b *outBlock, call *llm.ToolCall) []
 	if b.direct {
 		return to
 	}
-	input := member("input", quoted(string(b.held)))
+	input := blockcodec.Member("input", blockcodec.Quoted(string(b.held)))
 	if call.Kind != llm.CustomTool {
-		input, _ = objectArgs(string(b.held))
+		input, _ = blockcodec.ObjectArgs(string(b.held))
 	}
 	return s.input(to, b, string(input))
 }
@@ -294,18 +295,18 @@ func (s *streamEncoder) closeCall(to []byte, b *outBlock, call *llm.ToolCall) []
 func (s *streamEncoder) media(to []byte, b *outBlock, m *llm.Media) []byte {
 	w := answerImage(m)
 	if w == nil {
-		return s.delta(to, b, `"text":`, quoted(placeholder(m)), "")
+		return s.delta(to, b, `"text":`, blockcodec.Quoted(blockcodec.Placeholder(m)), "")
 	}
 	to = s.begin(to, b, wire.Raw(`{"image":{"format":"`+formatOf(m.Kind, m.MIME)+`"}}`))
-	return s.delta(to, b, `"image":{"source":{"bytes":`, quoted(m.Data), "}}")
+	return s.delta(to, b, `"image":{"source":{"bytes":`, blockcodec.Quoted(m.Data), "}}")
 }
 
 // whole writes a block without deltas: of a tool that the vendor ran, or the text in place
 // of another block.
 func (s *streamEncoder) whole(to []byte, b *outBlock) []byte {
-	text, raw := answerText(b.block, "", &llm.Report{})
+	text, raw := blockcodec.AnswerText(b.block, "", &llm.Report{}, own)
 	if text != "" {
-		return s.delta(to, b, `"text":`, quoted(text), "")
+		return s.delta(to, b, `"text":`, blockcodec.Quoted(text), "")
 	}
 	var w Block
 	if raw == nil || wire.UnmarshalPart(raw, &w) != nil {
@@ -315,14 +316,14 @@ func (s *streamEncoder) whole(to []byte, b *outBlock) []byte {
 		input := string(wire.Compact(use.Input))
 		use.Input = nil
 		start, _ := wire.Marshal(use) // cannot fail: it was decoded from JSON
-		return s.input(s.begin(to, b, member("toolUse", wire.Compact(start))), b, input)
+		return s.input(s.begin(to, b, blockcodec.Member("toolUse", wire.Compact(start))), b, input)
 	}
 	if result := w.ToolResult.Ptr(); result != nil {
 		content := result.Content
 		result.Content = wire.Opt[wire.List[wire.Raw]]{}
 		start, _ := wire.Marshal(result) // as above
 		list, _ := wire.Marshal(&content)
-		return s.delta(s.begin(to, b, member("toolResult", wire.Compact(start))), b, `"toolResult":`, wire.Compact(list), "")
+		return s.delta(s.begin(to, b, blockcodec.Member("toolResult", wire.Compact(start))), b, `"toolResult":`, wire.Compact(list), "")
 	}
 	return to // a stream has no event for it
 }
