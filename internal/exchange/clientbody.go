@@ -23,6 +23,7 @@ const (
 // arrived. Only the time that Read waits counts: an upstream that does not accept an upload
 // delays the next Read, and has its own timeouts.
 func (c *ClientWriter) LimitBody(body io.ReadCloser, limit int64) io.ReadCloser {
+	c.open = true
 	return &clientBody{ReadCloser: http.MaxBytesReader(c.w, body, limit), writer: c}
 }
 
@@ -34,6 +35,8 @@ type clientBody struct {
 }
 
 func (b *clientBody) Read(p []byte) (int, error) {
+	b.writer.inRead.Lock()
+	defer b.writer.inRead.Unlock()
 	began := time.Now()
 	if !b.writer.await(began.Add(bodyPatience + time.Duration(b.arrived/bodyRate)*time.Second - b.waited)) {
 		return 0, os.ErrDeadlineExceeded
@@ -42,10 +45,13 @@ func (b *clientBody) Read(p []byte) (int, error) {
 	b.arrived += int64(n)
 	b.waited += time.Since(began)
 	if errors.Is(err, io.EOF) {
-		b.writer.await(time.Time{}) // the server reads on, to detect a client that disconnects
+		b.writer.ended() // the server reads on, to detect a client that disconnects
 	}
 	return n, err
 }
+
+// Close does nothing: it would read the rest. The server closes the body after the request.
+func (b *clientBody) Close() error { return nil }
 
 // await sets the deadline of a read of the body. It reports false if the body is not to be
 // read any more.
@@ -58,24 +64,38 @@ func (c *ClientWriter) await(deadline time.Time) bool {
 	return !c.unread
 }
 
+// ended notes the end of the body, and removes the deadline.
+func (c *ClientWriter) ended() {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.open = false
+	if !c.unread {
+		c.SetReadDeadline(time.Time{})
+	}
+}
+
 // SetReadDeadline sets the deadline for reading the request body.
 func (c *ClientWriter) SetReadDeadline(t time.Time) {
 	_ = c.rc.SetReadDeadline(t) // a test's recorder has no deadlines
 }
 
-// StopBody ends a Read of the body that waits, and lets later ones fail.
+// StopBody ends a Read of the body that waits, and lets later ones fail. It returns after
+// that Read: otherwise the server would end it after the request, and reset the deadline.
 func (c *ClientWriter) StopBody() {
 	c.reading.Lock()
-	defer c.reading.Unlock()
-	if !c.unread {
+	if c.open && !c.unread {
 		c.unread = true
 		c.SetReadDeadline(time.Now())
 	}
+	c.reading.Unlock()
+	c.inRead.Lock()
+	defer c.inRead.Unlock()
 }
 
 // DiscardBody limits how long the server reads the rest of a request body, which it does
 // before it sends an error response.
 func (c *ClientWriter) DiscardBody() {
+	c.StopBody()
 	c.reading.Lock()
 	defer c.reading.Unlock()
 	c.unread = true

@@ -37,7 +37,9 @@ type ClientWriter struct {
 	form     *form       // changes the response; nil: it does not change
 
 	reading sync.Mutex // a transport may read the body in its own goroutine
+	open    bool       // the end of the body has not been read
 	unread  bool       // the rest of the body is not wanted
+	inRead  sync.Mutex // held by a Read of the body
 
 	timer   *time.Timer // sends keep-alives; nil: none
 	last    time.Time   // of the last event

@@ -27,7 +27,7 @@ func (r *Relay) forward(s *State, p *provider.Provider, w http.ResponseWriter, r
 	q := r.newRequest(s, ingress.Endpoint{Dialect: r.dialects.Claimed(req), Location: protocol.Location{Route: &forwarded, URLPath: req.URL.EscapedPath()}}, w, req)
 	defer q.record()
 	q.Writer.SetReadDeadline(time.Time{}) // the server has set one for the whole request
-	defer q.Writer.DiscardBody()
+	defer q.Writer.StopBody()
 	q.attempt = &attempt{target: &exchange.Target{Target: route.Target{Provider: p, Timeouts: p.Timeouts}}}
 	q.Target = q.attempt.target
 	q.Record.Target = p.Name

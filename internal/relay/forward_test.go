@@ -270,8 +270,7 @@ func TestForwardLeavesTheConnectionUsable(t *testing.T) {
 }
 
 // TestForwardEarlyResponse checks that an upstream that responds before it has the whole
-// body does not let the client hold its connection with the rest. It takes as long as the
-// gateway waits for the rest.
+// body does not let the client hold its connection with the rest.
 func TestForwardEarlyResponse(t *testing.T) {
 	for framing, piece := range map[string]string{"Content-Length: 200000": "x", "Transfer-Encoding: chunked": "1\r\nx\r\n"} {
 		t.Run(framing, func(t *testing.T) {
