@@ -89,6 +89,8 @@ var allowed = map[string][]string{
 	"internal/quota/budget":     {"internal/usage"},
 	"internal/quota/timing":     {},
 	"internal/quota/few":        {},
+	"internal/quota/seed":       {"internal/usage"},
+	"internal/quota/allowance":  {"internal/usage"},
 	"internal/quota/sliding":    {"internal/usage"},
 	"internal/discover":         {"internal/secret"},
 	"internal/access":           {"internal/agents", "internal/quota", "internal/secret", "llm"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/quota/few"
+	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -26,12 +27,12 @@ type redisBackend struct {
 	servers atomic.Pointer[servers]
 
 	mirror   *mirror
-	seeder   *seeder
+	seeder   *seed.Seeder
 	clock    func() time.Time
 	counters *counters
 	unknown  *engine // counts this node's share of accounts that cannot be seeded
 	seedMu   sync.Mutex
-	seeding  map[string]*query // accounts that are being seeded
+	seeding  map[string]*seeding // accounts that are being seeded
 }
 
 // redisServer is one server with what this node has to tell it. While the server is lost, its accounts
@@ -63,8 +64,8 @@ func NewRedis(o Options) *Limiter {
 	o = o.withDefaults()
 	k := &Limiter{}
 	r := &redisBackend{
-		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: newSeeder(o.Ledger),
-		seeding: map[string]*query{}, clock: timing.Monotonic(o.Clock), counters: &k.counters,
+		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: seed.New(o.Ledger),
+		seeding: map[string]*seeding{}, clock: timing.Monotonic(o.Clock), counters: &k.counters,
 	}
 	r.servers.Store(&servers{})
 	o.Redis.OnLost(r.lose)

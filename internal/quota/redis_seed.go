@@ -6,9 +6,16 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
+
+// seeding is the seed of an account that is being made.
+type seeding struct {
+	done chan struct{}
+	err  error
+}
 
 // seedOnce seeds an account that Redis does not have, because it is new or because Redis was
 // emptied. Concurrent calls for one account share the work. It reports whether Redis has the
@@ -28,7 +35,7 @@ func (r *redisServer) seedOnce(ctx context.Context, org string, account Account,
 			return false
 		}
 	}
-	f = &query{done: make(chan struct{})}
+	f = &seeding{done: make(chan struct{})}
 	r.seeding[name] = f
 	r.seedMu.Unlock()
 	if !r.seedAccount(ctx, org, account, now) {
@@ -43,7 +50,7 @@ func (r *redisServer) seedOnce(ctx context.Context, org string, account Account,
 
 // seedAccount queries the ledger and writes the seed.
 func (r *redisServer) seedAccount(ctx context.Context, org string, account Account, now int64) bool {
-	from, err := r.seeder.fetch(ctx, account, time.UnixMilli(now), discard{})
+	from, err := r.seeder.Fetch(ctx, account.toSeed(), time.UnixMilli(now), seed.Discard{})
 	if err != nil {
 		return false
 	}
@@ -51,16 +58,16 @@ func (r *redisServer) seedAccount(ctx context.Context, org string, account Accou
 	addAccount(c, org, account.ID)
 	c.Keys = append(c.Keys, key(org, "a:", budget.Owner(account.ID))+":l")
 	c.Arg(int64(account.Limit.Budget), account.Limit.budgetWindow().Milliseconds())
-	for _, v := range from.parts {
+	for _, v := range from.Parts {
 		c.Arg(int64(v))
 	}
 	local, _ := r.options.Logs.Spent(budget.Owner(account.ID))
-	for _, t := range from.logs {
+	for _, t := range from.Logs {
 		c.Args = append(c.Args, t.Log)
 		c.Arg(int64(t.Spent), int64(spentIn(local, t.Log)))
 	}
 	for _, t := range local {
-		if !slices.ContainsFunc(from.logs, func(l usage.Total) bool { return l.Log == t.Log }) {
+		if !slices.ContainsFunc(from.Logs, func(l usage.Total) bool { return l.Log == t.Log }) {
 			c.Args = append(c.Args, t.Log)
 			c.Arg(0, int64(t.Spent))
 		}
@@ -92,9 +99,3 @@ func spentIn(logs []usage.Total, log string) usage.Money {
 	}
 	return 0
 }
-
-// discard is a seedTarget for callers that use the result of fetch.
-type discard struct{}
-
-func (discard) isSeeded() bool { return false }
-func (discard) apply(seed)     {}

@@ -213,5 +213,5 @@ func (r *redisBackend) close() {
 		wg.Go(func() { s.leave(deadline) })
 	}
 	wg.Wait()
-	r.seeder.close()
+	r.seeder.Close()
 }
