@@ -90,6 +90,7 @@ var allowed = map[string][]string{
 	"internal/quota/timing":     {},
 	"internal/quota/few":        {},
 	"internal/quota/seed":       {"internal/usage"},
+	"internal/quota/script":     {"internal/redis"},
 	"internal/quota/allowance":  {"internal/usage"},
 	"internal/quota/sliding":    {"internal/usage"},
 	"internal/discover":         {"internal/secret"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -23,7 +24,7 @@ type seeding struct {
 //
 // The seed is the ledger's sum. The nodes have sent, or send, what their logs have beyond it.
 func (r *redisServer) seedOnce(ctx context.Context, org string, account Account, now int64) bool {
-	name := key(org, "a:", account.ID)
+	name := script.Key(org, "a:", account.ID)
 	r.seedMu.Lock()
 	f := r.seeding[name]
 	if f != nil {
@@ -54,9 +55,9 @@ func (r *redisServer) seedAccount(ctx context.Context, org string, account Accou
 	if err != nil {
 		return false
 	}
-	c := &redis.Call{Script: seedScript}
-	addAccount(c, org, account.ID)
-	c.Keys = append(c.Keys, key(org, "a:", budget.Owner(account.ID))+":l")
+	c := &redis.Call{Script: script.Seed}
+	script.AddAccount(c, org, account.ID)
+	c.Keys = append(c.Keys, script.Key(org, "a:", budget.Owner(account.ID))+":l")
 	c.Arg(int64(account.Limit.Budget), account.Limit.budgetWindow().Milliseconds())
 	for _, v := range from.Parts {
 		c.Arg(int64(v))
