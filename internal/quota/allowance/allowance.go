@@ -20,6 +20,7 @@ type Allowance struct {
 	since time.Time   // of the oldest spending that is not reported
 	until int64       // the reservation may end in Redis after this time
 
+	usedAt    int64 // of the last request
 	countedAt int64 // start of the counts
 	requests  int64
 	reserved  usage.Money
@@ -35,7 +36,7 @@ type Allowance struct {
 const (
 	second = 1000
 
-	hotRate      = 10 // requests per second of an account on a node from which it has an allowance
+	hotRate      = 4  // requests per second of an account on a node from which it has an allowance
 	firstCount   = 16 // requests after which the rate is estimated for the first time
 	horizon      = 2  // seconds that an allowance lasts
 	fraction     = 8  // all allowances together are at most this part of what is left
@@ -57,6 +58,7 @@ func (a *Allowance) Count(now int64, cost usage.Money) bool {
 	if a.requests == 0 && a.rate == 0 || now-a.countedAt > 10*second {
 		a.countedAt, a.requests, a.reserved, a.rate = now, 0, 0, 0
 	}
+	a.usedAt = now
 	a.requests++
 	a.reserved += cost
 	passed := max(1, now-a.countedAt)
@@ -145,7 +147,7 @@ type Report struct {
 // Report returns a report if one is due.
 func (a *Allowance) Report(now int64, left usage.Money, nodes int64) (r Report, due bool) {
 	size, passed := a.size(left, nodes), now-a.reportedAt
-	if now-a.countedAt > 2*second && a.requests == 0 || now-a.countedAt > 10*second { // no requests
+	if now-a.usedAt > 2*second {
 		size = 0
 	}
 	switch {
