@@ -43,9 +43,9 @@ func (l *Limit) SetBudgets(all []budget.Budget) error {
 	return nil
 }
 
-// Accounts returns the accounts that count a limit of an owner. The first has all of it but the
+// Accounts adds the accounts that count a limit of an owner to a list. The first has all of it but the
 // further budgets, which have accounts of their own. A zero limit needs none.
-func (l Limit) Accounts(owner string) (all []Account) {
+func (l Limit) Accounts(all []Account, owner string) []Account {
 	more, _ := l.More.Budgets()
 	l.More = ""
 	if !l.IsZero() {
