@@ -27,6 +27,8 @@ const (
 	oursStore         = "isogloss, store"
 	oursStoreMessages = "isogloss, store, Messages on Chat"
 	oursRedis         = "isogloss, store and Redis"
+
+	router = "isogloss route"
 )
 
 // arm is one path that is measured: a process, a client dialect and a set of models.

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
@@ -50,7 +49,12 @@ func newCaller(r *Record) Caller {
 
 // Accounts returns the accounts of the key, its team and its organisation that have a limit.
 func (r *Record) Accounts() []quota.Account {
-	return slices.Concat(r.Limit.Accounts("key:"+r.ID), r.TeamLimit.Accounts("team:"+r.Org+"/"+r.Team), r.OrgLimit.Accounts("org:"+r.Org))
+	if r.Limit.IsZero() && r.TeamLimit.IsZero() && r.OrgLimit.IsZero() {
+		return nil
+	}
+	all := r.Limit.Accounts(make([]quota.Account, 0, 3), "key:"+r.ID)
+	all = r.TeamLimit.Accounts(all, "team:"+r.Org+"/"+r.Team)
+	return r.OrgLimit.Accounts(all, "org:"+r.Org)
 }
 
 // May returns nil if the caller may use an endpoint with a model. The model is the name that the

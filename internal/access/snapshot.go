@@ -58,7 +58,7 @@ func (img *snapshotImage) table(most int) (*table, error) {
 	parts.SetLimit(runtime.GOMAXPROCS(0))
 	for _, part := range img.Parts {
 		parts.Go(func() error {
-			var records []Record
+			records := make([]Record, 0, partSize) // or it grows step by step
 			if err := gob.NewDecoder(bytes.NewReader(part)).Decode(&records); err != nil {
 				return err
 			}

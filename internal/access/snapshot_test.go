@@ -2,6 +2,7 @@ package access
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // full returns a record in which every field is set.
@@ -335,4 +337,30 @@ func BenchmarkSnapshot(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkRestore measures a start from a snapshot, as CPU time: a busy machine does not change it much.
+func BenchmarkRestore(b *testing.B) {
+	for _, n := range []int{100_000, 300_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			p, path := peppers(b), filepath.Join(b.TempDir(), "s")
+			records, at := make([]Record, n), time.Now()
+			for i := range records {
+				l := quota.Limit{Requests: 1000, Budget: 5_000_000_000, Window: 24 * time.Hour}
+				records[i] = Record{
+					ID: fmt.Sprintf("%022d", i), Name: fmt.Sprint("key ", i), Org: fmt.Sprint("org-", i%100), Team: fmt.Sprint("team-", i%1000), Created: at, Revision: int64(i + 1),
+					Digests: []Digest{{Sum: sha256.Sum256([]byte{byte(i)})}}, Models: []string{"gpt-5", "claude-*"}, Criticality: "normal", Limit: l, TeamLimit: l, OrgLimit: l,
+				}
+			}
+			write(b, path, p, at, int64(n), records)
+			b.ReportAllocs()
+			cpu := testrig.ProcessorTime(b)
+			for b.Loop() {
+				if d := NewDirectory(DirectoryOptions{Source: newSource(), Peppers: p, Snapshot: path, MaxKeys: n}); d.Snapshot().Known < 100_000 {
+					b.Fatal(d.Snapshot())
+				}
+			}
+			b.ReportMetric(float64((testrig.ProcessorTime(b)-cpu).Milliseconds())/float64(b.N), "cpu-ms/op")
+		})
+	}
 }

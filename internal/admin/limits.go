@@ -159,7 +159,7 @@ func (s *server) limitUse(ctx context.Context, org, account string, l quota.Limi
 		return nil, openapi.NewProblem(http.StatusNotImplemented, "not_kept", "this gateway does not report the current use; query the usage of the ledger instead")
 	}
 	out := useView{Account: account, Limits: viewLimits(l)}
-	accounts := l.Accounts(account)
+	accounts := l.Accounts(nil, account)
 	if len(accounts) == 0 {
 		accounts = []quota.Account{{ID: account}}
 	}

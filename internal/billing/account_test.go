@@ -210,7 +210,7 @@ func TestReserveRejects(t *testing.T) {
 func TestSeveralBudgets(t *testing.T) {
 	const day = 24 * time.Hour
 	enough := costOf(51, 3*outputStep)
-	accounts := quota.Limit{Budget: enough, Window: day, More: list(t, budgets.Budget{Amount: costOf(51, outputStep), Window: 30 * day})}.Accounts("key:k")
+	accounts := quota.Limit{Budget: enough, Window: day, More: list(t, budgets.Budget{Amount: costOf(51, outputStep), Window: 30 * day})}.Accounts(nil, "key:k")
 	b := newBooks(t, 0)
 	a := mustReserve(t, b, request(accounts...), EstimateRequest(100, 0, 1), one)
 	for range outputStep + 1 {

@@ -43,6 +43,11 @@ func newCell(t testing.TB, name string, next <-chan struct{}) *httptest.Server {
 				return
 			}
 			_, _ = io.WriteString(w, "data: 2\n\n")
+		case "/echo": // the response begins before the request ends
+			_ = http.NewResponseController(w).EnableFullDuplex()
+			_, _ = io.WriteString(w, "begins ")
+			_ = http.NewResponseController(w).Flush()
+			_, _ = io.Copy(w, r.Body)
 		case "/hash":
 			h := sha256.New()
 			n, _ := io.Copy(h, r.Body)
@@ -454,5 +459,37 @@ func TestDocumentation(t *testing.T) {
 		if !strings.Contains(string(data), "| `"+f.GetName()+"` |") {
 			t.Errorf("the page does not name %s", f.GetName())
 		}
+	}
+}
+
+// TestEarlyResponse checks that a response may begin while the request is being sent. The server of the router must not
+// read the rest of the body itself: that cut about one stream in a hundred.
+func TestEarlyResponse(t *testing.T) {
+	a := newCell(t, "a", nil)
+	r := start(t, fmt.Sprintf("cells: { a: { url: %q } }\ndefault: a\n", a.URL))
+	for _, size := range []int64{4, -1} { // with a length, and in chunks
+		body, write := io.Pipe()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+"/echo", body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = size
+		go func() { _, _ = io.WriteString(write, "ab") }()
+		resp, err := r.client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := make([]byte, len("begins "))
+		if _, err := io.ReadFull(resp.Body, begin); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.WriteString(write, "cd")
+			_ = write.Close()
+		}()
+		if rest, err := io.ReadAll(resp.Body); err != nil || string(rest) != "abcd" {
+			t.Errorf("length %d: the response is %q, %v", size, rest, err)
+		}
+		_ = resp.Body.Close()
 	}
 }

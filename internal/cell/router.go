@@ -102,7 +102,10 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	open := c.Cells[name].open
 	open.Inc()
 	defer open.Dec()
-	proxy := *r.proxy // a copy is cheaper than a value in the context of the request
+	// Otherwise the server reads the rest of the body when the response begins, and the transport, which reads it
+	// too, takes that for a failure and cuts the response.
+	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 has no need of it
+	proxy := *r.proxy                                    // a copy is cheaper than a value in the context of the request
 	proxy.Transport, proxy.ErrorHandler = ch, ch.fail
 	proxy.ServeHTTP(w, req)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -42,9 +43,9 @@ func (l *Limit) SetBudgets(all []budget.Budget) error {
 	return nil
 }
 
-// Accounts returns the accounts that count a limit of an owner. The first has all of it but the
+// Accounts adds the accounts that count a limit of an owner to a list. The first has all of it but the
 // further budgets, which have accounts of their own. A zero limit needs none.
-func (l Limit) Accounts(owner string) (all []Account) {
+func (l Limit) Accounts(all []Account, owner string) []Account {
 	more, _ := l.More.Budgets()
 	l.More = ""
 	if !l.IsZero() {
@@ -88,6 +89,12 @@ func (a *Account) refuse(reason Reason, wait time.Duration) *Refusal {
 		r.Budget = budget.Budget{Amount: a.Limit.Budget, Window: a.Limit.Window}
 	}
 	return r
+}
+
+// refusalOf returns the refusal of the reserve script.
+func refusalOf(req *Request, got script.Reply) *Refusal {
+	reasons := [...]Reason{1: Requests, 2: Tokens, 3: Concurrency, 4: Budget}
+	return req.Accounts[got.Account].refuse(reasons[got.Reason], time.Duration(got.Wait)*time.Millisecond)
 }
 
 // Reason is the kind of limit that was reached.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -162,7 +163,7 @@ func TestClusterSlotsMove(t *testing.T) {
 	for _, n := range nodes {
 		n.settled(t)
 	}
-	slot := cli(t, to, "CLUSTER", "KEYSLOT", key(org, "", ""))
+	slot := cli(t, to, "CLUSTER", "KEYSLOT", script.Key(org, "", ""))
 	idFrom, idTo := cli(t, from, "CLUSTER", "MYID"), cli(t, to, "CLUSTER", "MYID")
 	cli(t, to, "CLUSTER", "SETSLOT", slot, "IMPORTING", idFrom)
 	cli(t, from, "CLUSTER", "SETSLOT", slot, "MIGRATING", idTo)

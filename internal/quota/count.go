@@ -2,12 +2,11 @@ package quota
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
-	"math"
 
 	"github.com/redis/rueidis"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -36,30 +35,18 @@ func (m *memory) count(_ context.Context, org, account string) (Count, error) {
 	return Count{a.open, a.reserved, a.spent.Sum, a.requests.Current, a.tokens.Current}, nil
 }
 
-// Positions of an account's numbers in its Redis value; lua/lib.lua defines the layout.
-const (
-	packedSpent    = 4
-	packedOpen     = 5
-	packedReserved = 6
-	packedRequests = 9
-	packedTokens   = 11
-	packedSize     = 13
-)
-
 func (r *redisBackend) count(ctx context.Context, org, account string) (Count, error) {
 	client := r.serverOf(org).server.Conn()
 	if client == nil {
 		return Count{}, errors.New("redis is not connected yet; try again when it is up")
 	}
-	text, err := client.Do(ctx, client.B().Get().Key(key(org, "a:", account)).Build()).AsBytes()
+	text, err := client.Do(ctx, client.B().Get().Key(script.Key(org, "a:", account)).Build()).AsBytes()
 	switch {
 	case rueidis.IsRedisNil(err):
 		return Count{}, nil
 	case err != nil:
 		return Count{}, err
-	case len(text) != 8*packedSize:
-		return Count{}, errors.New("redis has an account in another shape; is there another version of the gateway?")
 	}
-	at := func(i int) int64 { return int64(math.Float64frombits(binary.LittleEndian.Uint64(text[8*i:]))) }
-	return Count{at(packedOpen), usage.Money(at(packedReserved)), usage.Money(at(packedSpent)), at(packedRequests), at(packedTokens)}, nil
+	a, err := script.Unpack(text)
+	return Count{a.Open, usage.Money(a.Reserved), usage.Money(a.Spent), a.Requests, a.Tokens}, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/quota/sliding"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -182,13 +183,13 @@ func (a *account) setTotal(log string, total usage.Money) {
 }
 
 // seed sets spent to the ledger's sums and to what the logs have beyond them.
-func (a *account) seed(from seed, logs []usage.Total) {
+func (a *account) seed(from seed.Seed, logs []usage.Total) {
 	a.spent.Clear()
 	a.logs, a.seeded, a.provisional = nil, true, false
-	for n, v := range from.parts {
-		a.spent.Add(v, int64(n*sliding.Buckets/seedParts))
+	for n, v := range from.Parts {
+		a.spent.Add(v, int64(n*sliding.Buckets/seed.PartCount))
 	}
-	for _, t := range from.logs {
+	for _, t := range from.Logs {
 		a.logs = append(a.logs, logTotal{t.Log, t.Spent})
 	}
 	for _, t := range logs {

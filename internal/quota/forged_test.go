@@ -3,37 +3,39 @@ package quota
 import (
 	"math"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 )
 
 // TestForgedReplies parses replies that a script does not send.
 func TestForgedReplies(t *testing.T) {
-	state := make([]int64, stateSize)
+	state := make([]int64, script.StateSize)
 	for _, values := range [][]int64{
-		{}, {granted}, {refused, 1, 1, 0, 0}, {unseeded, 7, 0, 0, 0}, {unseeded, -1, 0, 0, 0},
-		append([]int64{refused, 5, 1, 0, 0}, state...), append([]int64{refused, -1, 1, 0, 0}, state...),
-		append([]int64{refused, 0, 9, 0, 0}, state...), append([]int64{refused, 0, -1, 0, 0}, state...), append([]int64{granted, 3, 0, 0, 0}, state...),
+		{}, {script.Granted}, {script.Refused, 1, 1, 0, 0}, {script.Unseeded, 7, 0, 0, 0}, {script.Unseeded, -1, 0, 0, 0},
+		append([]int64{script.Refused, 5, 1, 0, 0}, state...), append([]int64{script.Refused, -1, 1, 0, 0}, state...),
+		append([]int64{script.Refused, 0, 9, 0, 0}, state...), append([]int64{script.Refused, 0, -1, 0, 0}, state...), append([]int64{script.Granted, 3, 0, 0, 0}, state...),
 	} {
-		if got, err := parse(values, 1); err == nil {
+		if got, err := script.Parse(values, 1); err == nil {
 			t.Errorf("%v is read as %+v", values, got)
 		}
 	}
 	for i := range state {
 		state[i] = math.MinInt64
 	}
-	got, err := parse(append([]int64{refused, 0, 4, math.MaxInt64, 0}, state...), 1)
+	got, err := script.Parse(append([]int64{script.Refused, 0, 4, math.MaxInt64, 0}, state...), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := got.refusal(&Request{Accounts: []Account{{}}}); r.RetryAfter < 0 || r.Reason != Budget {
+	if r := refusalOf(&Request{Accounts: []Account{{}}}, got); r.RetryAfter < 0 || r.Reason != Budget {
 		t.Errorf("the refusal is %+v", r)
 	}
-	if got.state(0)[stateSpent] != 0 {
+	if got.State(0)[script.StateSpent] != 0 {
 		t.Error("a negative sum is believed: it raises the budget")
 	}
 	for i := range state {
 		state[i] = math.MaxInt64
 	}
-	if got, err = parse(append([]int64{granted, 0, 0, 0, 0}, state...), 1); err != nil || got.state(0)[stateSpent]+got.state(0)[stateReserved] < 0 {
+	if got, err = script.Parse(append([]int64{script.Granted, 0, 0, 0, 0}, state...), 1); err != nil || got.State(0)[script.StateSpent]+got.State(0)[script.StateReserved] < 0 {
 		t.Errorf("sums overflow: %+v, %v", got, err)
 	}
 }

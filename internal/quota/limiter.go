@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/quota/few"
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -46,6 +47,8 @@ type reservation struct {
 	accounts    few.List[*account] // counters in memory, or of this node's share
 	leases      few.List[*lease]   // in Redis
 	provisional bool               // the ledger could not be queried for one of the accounts
+	advance     uint16             // bits of the accounts whose cost is from an allowance
+	rest        *reservation       // of the other accounts, if advance is not 0; nil: there are none
 	fallbackAt  int64              // when it was taken from this node's share, in ms; 0: it was not
 }
 
@@ -110,3 +113,6 @@ func (l *Limiter) Snapshot() Snapshot {
 // Close sends queued settlements for at most a second and closes the connections. Call it after Run
 // has returned.
 func (l *Limiter) Close() { l.back.close() }
+
+// Scripts returns the scripts that a Limiter calls, for redis.Options.
+func Scripts() []string { return script.All() }

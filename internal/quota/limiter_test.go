@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -214,7 +215,7 @@ func TestSeed(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if l.most > seedQueries {
+	if l.most > seed.MaxQueries {
 		t.Errorf("%d queries at once", l.most)
 	}
 	if l.asked != 100 {

@@ -266,7 +266,7 @@ func poll(ok func() bool) bool {
 	return testrig.Until(context.Background(), pollTimeout, "", ok) == nil
 }
 
-// settled waits until Redis has confirmed all changes of the node.
+// settled waits until Redis has confirmed all changes of the node. It returns allowances.
 func (n *node) settled(t testing.TB) {
 	t.Helper()
 	eventually(t, "Redis has confirmed all changes", func() bool {
@@ -275,7 +275,8 @@ func (n *node) settled(t testing.TB) {
 		if !ok {
 			return true
 		}
-		if s.Queued+s.Merged > 0 {
+		r.reportAll()
+		if s.Queued+s.Merged > 0 || r.advanced() {
 			return false
 		}
 		for _, s := range r.servers.Load().all {
@@ -288,6 +289,20 @@ func (n *node) settled(t testing.TB) {
 		}
 		return true
 	})
+}
+
+// advanced reports whether the node has an allowance, or something to report.
+func (r *redisBackend) advanced() bool {
+	for i := range r.mirror.shards {
+		p := &r.mirror.shards[i]
+		p.mu.Lock()
+		n := len(p.advances)
+		p.mu.Unlock()
+		if n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // inRedis reads an account from Redis.

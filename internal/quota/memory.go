@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -12,7 +13,7 @@ import (
 // memory is the backend of a single node.
 type memory struct {
 	engine *engine
-	seeder *seeder
+	seeder *seed.Seeder
 	logs   Logs
 	clock  func() time.Time
 }
@@ -21,7 +22,7 @@ type memory struct {
 func NewMemory(o Options) *Limiter {
 	o = o.withDefaults()
 	k := &Limiter{}
-	k.back = &memory{engine: newEngine(), seeder: newSeeder(o.Ledger), logs: o.Logs, clock: timing.Monotonic(o.Clock)}
+	k.back = &memory{engine: newEngine(), seeder: seed.New(o.Ledger), logs: o.Logs, clock: timing.Monotonic(o.Clock)}
 	return k
 }
 
@@ -68,7 +69,7 @@ func (m *memory) readOthers(s *shard, accounts []Account) {
 // the ledger does not respond.
 func (m *memory) seed(ctx context.Context, s *shard, account Account, now time.Time) {
 	to := m.target(s, account, now)
-	if _, err := m.seeder.fetch(ctx, account, now, to); err != nil {
+	if _, err := m.seeder.Fetch(ctx, account.toSeed(), now, to); err != nil {
 		to.allowProvisional()
 	}
 }
@@ -77,7 +78,7 @@ func (m *memory) seed(ctx context.Context, s *shard, account Account, now time.T
 func (m *memory) retrySeed(s *shard, h *reservation, now time.Time) {
 	for _, of := range h.request.Accounts {
 		if of.Limit.Budget > 0 {
-			m.seeder.start(of, now, m.target(s, of, now))
+			m.seeder.Start(of.toSeed(), now, m.target(s, of, now))
 		}
 	}
 }
@@ -102,7 +103,7 @@ func (m *memory) countedUntil() time.Time { return time.Now() }
 
 func (m *memory) run(ctx context.Context) { <-ctx.Done() }
 
-func (m *memory) close() { m.seeder.close() }
+func (m *memory) close() { m.seeder.Close() }
 
 func (m *memory) fill(s *Snapshot) { s.Accounts = m.engine.count() }
 

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/allowance"
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -20,6 +22,7 @@ type mirrorShard struct {
 	mu       sync.Mutex
 	accounts map[string]*mirrorAccount
 	keys     map[string]*keyState
+	advances map[*mirrorAccount]bool // accounts with an allowance
 }
 
 // mirrorAccount is the last known state of one account.
@@ -35,6 +38,11 @@ type mirrorAccount struct {
 	seenAt          int64 // when Redis reported the state, in ms
 
 	leases []*lease // reservations of this node
+
+	allowance allowance.Allowance
+	advance   *lease   // lease with the allowance
+	refilling bool     // a call that refills the allowance is in flight
+	refusal   *Refusal // the last one by the budget
 
 	share share // this node's share while Redis is lost
 }
@@ -58,7 +66,7 @@ func (l *lease) add(open int64, cost usage.Money) {
 func newMirror() *mirror {
 	b := &mirror{seed: maphash.MakeSeed()}
 	for i := range b.shards {
-		b.shards[i].accounts, b.shards[i].keys = map[string]*mirrorAccount{}, map[string]*keyState{}
+		b.shards[i] = mirrorShard{accounts: map[string]*mirrorAccount{}, keys: map[string]*keyState{}, advances: map[*mirrorAccount]bool{}}
 	}
 	return b
 }
@@ -84,8 +92,8 @@ func (p *mirrorShard) account(org string, account Account, now int64) *mirrorAcc
 
 // learn stores the state in the reply to a reservation.
 func (k *mirrorAccount) learn(state []int64, now int64) {
-	k.requests, k.tokens = state[stateRequests], state[stateTokens]
-	k.update(state[stateGeneration], usage.Money(state[stateSpent]), usage.Money(state[stateReserved]), now)
+	k.requests, k.tokens = state[script.StateRequests], state[script.StateTokens]
+	k.update(state[script.StateGeneration], usage.Money(state[script.StateSpent]), usage.Money(state[script.StateReserved]), now)
 }
 
 // update stores the state that Redis reported.
@@ -104,7 +112,15 @@ func (k *mirrorAccount) update(generation int64, spent, reserved usage.Money, no
 func (k *mirrorAccount) forgetServer() {
 	k.generation = min(k.generation, 1)
 	for _, l := range k.leases {
-		l.id = 0
+		k.lose(l)
+	}
+}
+
+// lose marks a lease that Redis does not have. An allowance of it is lost too: others may use it now.
+func (k *mirrorAccount) lose(l *lease) {
+	l.id = 0
+	if l == k.advance {
+		l.reserved -= k.allowance.Lose()
 	}
 }
 
@@ -134,7 +150,7 @@ func (k *mirrorAccount) leaseFor(id int64) (l *lease, anyLost bool) {
 func (k *mirrorAccount) markLost(id, asOf int64) (anyLost bool) {
 	for _, l := range k.leases {
 		if l.id != id && l.id < asOf {
-			l.id = 0
+			k.lose(l)
 			anyLost = anyLost || !l.isEmpty()
 		}
 	}

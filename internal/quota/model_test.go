@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -187,7 +188,7 @@ return 1`
 	r := n.back.(*redisBackend)
 	client := r.servers.Load().all[0].server.Conn()
 	for _, of := range accounts {
-		name := key(org, "a:", of.ID)
+		name := script.Key(org, "a:", of.ID)
 		if err := client.Do(context.Background(), client.B().Eval().Script(text).Numkeys(2).Key(name, name+":n").Arg(r.node).Build()).Error(); err != nil {
 			t.Fatal(err)
 		}

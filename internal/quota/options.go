@@ -1,25 +1,20 @@
 package quota
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
 // Ledger returns what an account has spent, as far as the store has the rows. The limiter uses it
 // to seed budgets.
-type Ledger interface {
-	Spent(ctx context.Context, account string, since ...time.Time) (Spent, error)
-}
+type Ledger = seed.Ledger
 
 // Spent is what an account has spent at one moment.
-type Spent struct {
-	Since []usage.Money // since each of the given times
-	Logs  []usage.Total // in each log
-}
+type Spent = seed.Spent
 
 // Logs are the logs of the processes on this machine.
 type Logs interface {

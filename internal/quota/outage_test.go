@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -61,7 +62,7 @@ func TestLostLeaseIsRegisteredAgain(t *testing.T) {
 	a := Request{ID: "one", Org: "o", Accounts: []Account{{"key:k", Limit{Budget: 1000, Concurrency: 5}}}, Cost: 100}
 	h := reserve(t, n, a)
 	client := n.back.(*redisBackend).servers.Load().all[0].server.Conn()
-	name := key("o", "a:", "key:k")
+	name := script.Key("o", "a:", "key:k")
 	if err := client.Do(context.Background(), client.B().Del().Key(name, name+":n").Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +266,7 @@ func TestUndo(t *testing.T) {
 			t.Errorf("%s: %+v, %v", when, c, err)
 		}
 	}
-	if got, err := r.take(a, "early", a.amounts(), 0); err != nil || got.status != granted {
+	if got, err := r.take(a, "early", a.amounts(), 0); err != nil || got.Status != script.Granted {
 		t.Fatal(got, err)
 	}
 	tell("early")
@@ -273,7 +274,7 @@ func TestUndo(t *testing.T) {
 	tell("early")
 	check("after the second undo")
 	tell("late")
-	if got, err := r.take(a, "late", a.amounts(), 0); err != nil || got.status != alreadyUndone {
+	if got, err := r.take(a, "late", a.amounts(), 0); err != nil || got.Status != script.AlreadyUndone {
 		t.Fatal(got, err)
 	}
 	check("after the late reservation")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/quota/few"
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
+	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -26,12 +28,12 @@ type redisBackend struct {
 	servers atomic.Pointer[servers]
 
 	mirror   *mirror
-	seeder   *seeder
+	seeder   *seed.Seeder
 	clock    func() time.Time
 	counters *counters
 	unknown  *engine // counts this node's share of accounts that cannot be seeded
 	seedMu   sync.Mutex
-	seeding  map[string]*query // accounts that are being seeded
+	seeding  map[string]*seeding // accounts that are being seeded
 }
 
 // redisServer is one server with what this node has to tell it. While the server is lost, its accounts
@@ -63,8 +65,8 @@ func NewRedis(o Options) *Limiter {
 	o = o.withDefaults()
 	k := &Limiter{}
 	r := &redisBackend{
-		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: newSeeder(o.Ledger),
-		seeding: map[string]*query{}, clock: timing.Monotonic(o.Clock), counters: &k.counters,
+		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: seed.New(o.Ledger),
+		seeding: map[string]*seeding{}, clock: timing.Monotonic(o.Clock), counters: &k.counters,
 	}
 	r.servers.Store(&servers{})
 	o.Redis.OnLost(r.lose)
@@ -108,6 +110,14 @@ func (r *redisServer) reserve(ctx context.Context, req *Request, h *reservation)
 	if r.lost.Load() {
 		return r.reserveFromShare(ctx, req, h)
 	}
+	if r.options.HotRate >= 0 && req.Cost > 0 {
+		return r.reserveWithAllowances(ctx, req, h)
+	}
+	return r.reserveShared(ctx, req, h)
+}
+
+// reserveShared reserves in Redis.
+func (r *redisServer) reserveShared(ctx context.Context, req *Request, h *reservation) *Refusal {
 	switch r.useSlice(req, h) {
 	case fromSlice:
 		return nil
@@ -119,15 +129,15 @@ func (r *redisServer) reserve(ctx context.Context, req *Request, h *reservation)
 		if err != nil {
 			break
 		}
-		switch got.status {
-		case granted:
+		switch got.Status {
+		case script.Granted:
 			r.applyGrant(req, req.amounts(), got, h)
 			return nil
-		case refused:
+		case script.Refused:
 			r.learnAll(req, got)
-			return got.refusal(req)
-		case unseeded:
-			if r.seedOnce(ctx, req.Org, req.Accounts[got.account], got.now) {
+			return refusalOf(req, got)
+		case script.Unseeded:
+			if r.seedOnce(ctx, req.Org, req.Accounts[got.Account], got.Now) {
 				continue
 			}
 			return r.reserveFromEngine(ctx, r.unknown, req, h)
@@ -139,7 +149,7 @@ func (r *redisServer) reserve(ctx context.Context, req *Request, h *reservation)
 
 // take reserves amounts from all accounts in Redis. If no reply arrives in time, an undo is queued.
 // divisor limits a slice to that part of what is left; it is 0 for a request.
-func (r *redisServer) take(req *Request, id string, want amounts, divisor int64) (reply, error) {
+func (r *redisServer) take(req *Request, id string, want amounts, divisor int64) (script.Reply, error) {
 	c := r.reserveCall(req, id, want)
 	c.Arg(divisor, 0)
 	addLimits(c, req.Accounts)
@@ -148,17 +158,17 @@ func (r *redisServer) take(req *Request, id string, want amounts, divisor int64)
 		if !errors.Is(err, redis.ErrBusy) {
 			r.put(undo(req, id, want))
 		}
-		return reply{}, err
+		return script.Reply{}, err
 	}
-	return parse(values, len(req.Accounts))
+	return script.Parse(values, len(req.Accounts))
 }
 
 // reserveCall builds a call of the reserve script, without divisor, force and limits.
 func (r *redisBackend) reserveCall(req *Request, id string, want amounts) *redis.Call {
-	c := &redis.Call{Script: reserveScript, Keys: make([]string, 0, 1+4*len(req.Accounts)), Args: make([]string, 0, 9+5*len(req.Accounts))}
-	c.Keys = append(c.Keys, key(req.Org, "r:", id))
+	c := &redis.Call{Script: script.Reserve, Keys: make([]string, 0, 1+4*len(req.Accounts)), Args: make([]string, 0, 9+5*len(req.Accounts))}
+	c.Keys = append(c.Keys, script.Key(req.Org, "r:", id))
 	for i := range req.Accounts {
-		addAccount(c, req.Org, req.Accounts[i].ID)
+		script.AddAccount(c, req.Org, req.Accounts[i].ID)
 	}
 	c.Args = append(c.Args, r.node)
 	c.Arg(want.requests, want.tokens, int64(want.cost), want.open, r.options.Lease.Milliseconds(), r.reservationTTL())
@@ -176,16 +186,16 @@ func addLimits(c *redis.Call, accounts []Account) {
 	}
 }
 
-// applyGrant adds a granted reservation to this node's leases and updates the mirror.
-func (r *redisServer) applyGrant(req *Request, want amounts, got reply, h *reservation) {
-	h.minute = got.now / minute
+// applyGrant adds a script.Granted reservation to this node's leases and updates the mirror.
+func (r *redisServer) applyGrant(req *Request, want amounts, got script.Reply, h *reservation) {
+	h.minute = got.Now / minute
 	p, now := r.mirror.shardOf(req.Org), r.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range req.Accounts {
 		k := p.account(req.Org, req.Accounts[i], now)
-		k.learn(got.state(i), now)
-		l, anyLost := k.leaseFor(got.state(i)[stateLease])
+		k.learn(got.State(i), now)
+		l, anyLost := k.leaseFor(got.State(i)[script.StateLease])
 		l.add(want.open, want.cost)
 		*h.leases.At(i) = l
 		if anyLost {
@@ -195,16 +205,22 @@ func (r *redisServer) applyGrant(req *Request, want amounts, got reply, h *reser
 }
 
 // learnAll updates the mirror from a refusal.
-func (r *redisBackend) learnAll(req *Request, got reply) {
+func (r *redisBackend) learnAll(req *Request, got script.Reply) {
 	p, now := r.mirror.shardOf(req.Org), r.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range req.Accounts {
-		p.account(req.Org, req.Accounts[i], now).learn(got.state(i), now)
+		p.account(req.Org, req.Accounts[i], now).learn(got.State(i), now)
 	}
 }
 
 func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, totals usage.Totals) {
+	if h.advance != 0 {
+		r.settleAllowances(h, cost, totals)
+		if h = h.rest; h == nil {
+			return
+		}
+	}
 	it := &change{id: h.request.ID, org: h.request.Org, accounts: h.request.Accounts, minute: h.minute, tokens: tokens - h.request.Tokens, open: h.request.amounts().open, reserved: h.request.Cost, log: r.options.Logs.Name()}
 	it.places = few.Of[place](len(it.accounts))
 	for i := range it.accounts {
@@ -218,6 +234,7 @@ func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, to
 			it.requests, it.tokens = h.request.amounts().requests, tokens
 		}
 	}
+	r.reportAccounts(it.org, it.accounts) // the totals include it
 	r.release(it, &h.leases)
 	r.put(it)
 }
@@ -237,7 +254,7 @@ func (r *redisBackend) countedUntil() time.Time {
 			until = done
 		}
 	}
-	return until
+	return r.mirror.reportedUntil(until)
 }
 
 // release subtracts a change from the leases that it was reserved from.
@@ -246,12 +263,17 @@ func (r *redisBackend) release(it *change, leases *few.List[*lease]) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range it.accounts {
-		l, p := *leases.At(i), it.places.At(i)
-		l.add(-it.open, -it.reserved)
-		p.lease = l.id
-		if l.registering {
-			p.unregistered = l
-		}
+		it.releaseFrom(*leases.At(i), i)
+	}
+}
+
+// releaseFrom subtracts a change from the lease of one of its accounts. The caller holds the lock.
+func (it *change) releaseFrom(l *lease, i int) {
+	l.add(-it.open, -it.reserved)
+	p := it.places.At(i)
+	p.lease = l.id
+	if l.registering {
+		p.unregistered = l
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 )
@@ -140,7 +141,7 @@ func (r *redisServer) nodeTTL() time.Duration { return 5 * r.options.Heartbeat }
 // have to join after a loss of data; the nodes agree on the largest, and wait tells this one to wait. With
 // leaveServer the node is removed.
 func (r *redisServer) join(ctx context.Context, want int64) (nodes int64, wait, ok bool) {
-	c := redis.Call{Script: membersScript, Keys: r.membersKeys(), Args: []string{r.node}}
+	c := redis.Call{Script: script.Members, Keys: r.membersKeys(), Args: []string{r.node}}
 	c.Arg(r.nodeTTL().Milliseconds(), want)
 	got := r.server.Send(ctx, []redis.Call{c})[0]
 	if got.Err != nil || len(got.Values) != 3 {
@@ -207,10 +208,10 @@ func (r *redisServer) renew() bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	ok := true
+	ok, sent := true, r.now()
 	for i, got := range r.server.Send(ctx, calls) {
 		if got.Err == nil && len(got.Values) == 1+len(held[i]) {
-			r.applyRenewal(held[i], got.Values)
+			r.applyRenewal(held[i], got.Values, sent)
 		} else {
 			ok = false
 		}
@@ -223,22 +224,25 @@ func (r *redisServer) renewCall(org string, accounts []*mirrorAccount) redis.Cal
 	p := r.mirror.shardOf(org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := redis.Call{Script: renewScript, Args: []string{r.node}}
+	c := redis.Call{Script: script.Renew, Args: []string{r.node}}
 	c.Arg(r.options.Lease.Milliseconds())
 	for _, k := range accounts {
-		addAccount(&c, org, k.account.ID)
+		script.AddAccount(&c, org, k.account.ID)
 		c.Arg(int64(k.account.Limit.Budget), k.account.Limit.budgetWindow().Milliseconds())
 	}
 	return c
 }
 
-// applyRenewal marks the leases that Redis does not have.
-func (r *redisServer) applyRenewal(accounts []*mirrorAccount, values []int64) {
+// applyRenewal marks the leases that Redis does not have, and extends allowances.
+func (r *redisServer) applyRenewal(accounts []*mirrorAccount, values []int64, sent int64) {
 	p := r.mirror.shardOf(accounts[0].org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i, k := range accounts {
 		k.markLost(values[1+i], values[0])
+		if k.advance != nil && k.advance.id == values[1+i] && k.advance.id != 0 {
+			k.allowance.Renew(r.advanceUntil(sent))
+		}
 	}
 }
 
@@ -283,9 +287,9 @@ func (r *redisServer) registerLease(u unregisteredLease) bool {
 	c.Arg(0, 1)
 	addLimits(c, req.Accounts)
 	values, err := r.server.Do(c)
-	var got reply
+	var got script.Reply
 	if err == nil {
-		got, err = parse(values, 1)
+		got, err = script.Parse(values, 1)
 	} else {
 		r.put(undo(req, id, u.amounts))
 	}
@@ -293,10 +297,10 @@ func (r *redisServer) registerLease(u unregisteredLease) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u.lease.registering = false
-	if err != nil || got.status != granted {
+	if err != nil || got.Status != script.Granted {
 		return false
 	}
-	u.lease.id = got.state(0)[stateLease]
+	u.lease.id = got.State(0)[script.StateLease]
 	return true
 }
 

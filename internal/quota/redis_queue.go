@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/few"
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -255,10 +256,10 @@ func group(batch []*change) [][]*change {
 // settleCall builds a call of the settle script.
 func (r *redisServer) settleCall(items []*change) redis.Call {
 	accounts := items[0].accounts
-	c := redis.Call{Script: settleScript, Args: []string{r.node}}
+	c := redis.Call{Script: script.Settle, Args: []string{r.node}}
 	c.Arg(r.options.Mark.Milliseconds(), int64(len(accounts)))
 	for i := range accounts {
-		addAccount(&c, items[0].org, accounts[i].ID)
+		script.AddAccount(&c, items[0].org, accounts[i].ID)
 		switch {
 		case items[0].further:
 			c.Args = append(c.Args, "0", "-")
@@ -273,7 +274,7 @@ func (r *redisServer) settleCall(items []*change) redis.Call {
 		if it.undo {
 			kind, undo = "r:", 1
 		}
-		c.Keys = append(c.Keys, key(it.org, kind, it.id))
+		c.Keys = append(c.Keys, script.Key(it.org, kind, it.id))
 		c.Arg(undo, it.requests, it.tokens, it.minute, it.open, int64(it.reserved))
 		c.Args = append(c.Args, it.log)
 		for i := range accounts {
@@ -306,7 +307,7 @@ func (r *redisBackend) learnSettled(it *change, values []int64) {
 	for i := range it.accounts {
 		v := values[3*i:]
 		if k := p.accounts[it.accounts[i].ID]; k != nil && v[0] != 0 { // else the record is not seeded
-			k.update(plausible(v[0]), usage.Money(plausible(v[1])), usage.Money(plausible(v[2])), now)
+			k.update(script.Plausible(v[0]), usage.Money(script.Plausible(v[1])), usage.Money(script.Plausible(v[2])), now)
 		}
 	}
 }

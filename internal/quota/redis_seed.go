@@ -6,9 +6,17 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
+	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
+
+// seeding is the seed of an account that is being made.
+type seeding struct {
+	done chan struct{}
+	err  error
+}
 
 // seedOnce seeds an account that Redis does not have, because it is new or because Redis was
 // emptied. Concurrent calls for one account share the work. It reports whether Redis has the
@@ -16,7 +24,7 @@ import (
 //
 // The seed is the ledger's sum. The nodes have sent, or send, what their logs have beyond it.
 func (r *redisServer) seedOnce(ctx context.Context, org string, account Account, now int64) bool {
-	name := key(org, "a:", account.ID)
+	name := script.Key(org, "a:", account.ID)
 	r.seedMu.Lock()
 	f := r.seeding[name]
 	if f != nil {
@@ -28,7 +36,7 @@ func (r *redisServer) seedOnce(ctx context.Context, org string, account Account,
 			return false
 		}
 	}
-	f = &query{done: make(chan struct{})}
+	f = &seeding{done: make(chan struct{})}
 	r.seeding[name] = f
 	r.seedMu.Unlock()
 	if !r.seedAccount(ctx, org, account, now) {
@@ -43,24 +51,24 @@ func (r *redisServer) seedOnce(ctx context.Context, org string, account Account,
 
 // seedAccount queries the ledger and writes the seed.
 func (r *redisServer) seedAccount(ctx context.Context, org string, account Account, now int64) bool {
-	from, err := r.seeder.fetch(ctx, account, time.UnixMilli(now), discard{})
+	from, err := r.seeder.Fetch(ctx, account.toSeed(), time.UnixMilli(now), seed.Discard{})
 	if err != nil {
 		return false
 	}
-	c := &redis.Call{Script: seedScript}
-	addAccount(c, org, account.ID)
-	c.Keys = append(c.Keys, key(org, "a:", budget.Owner(account.ID))+":l")
+	c := &redis.Call{Script: script.Seed}
+	script.AddAccount(c, org, account.ID)
+	c.Keys = append(c.Keys, script.Key(org, "a:", budget.Owner(account.ID))+":l")
 	c.Arg(int64(account.Limit.Budget), account.Limit.budgetWindow().Milliseconds())
-	for _, v := range from.parts {
+	for _, v := range from.Parts {
 		c.Arg(int64(v))
 	}
 	local, _ := r.options.Logs.Spent(budget.Owner(account.ID))
-	for _, t := range from.logs {
+	for _, t := range from.Logs {
 		c.Args = append(c.Args, t.Log)
 		c.Arg(int64(t.Spent), int64(spentIn(local, t.Log)))
 	}
 	for _, t := range local {
-		if !slices.ContainsFunc(from.logs, func(l usage.Total) bool { return l.Log == t.Log }) {
+		if !slices.ContainsFunc(from.Logs, func(l usage.Total) bool { return l.Log == t.Log }) {
 			c.Args = append(c.Args, t.Log)
 			c.Arg(0, int64(t.Spent))
 		}
@@ -92,9 +100,3 @@ func spentIn(logs []usage.Total, log string) usage.Money {
 	}
 	return 0
 }
-
-// discard is a seedTarget for callers that use the result of fetch.
-type discard struct{}
-
-func (discard) isSeeded() bool { return false }
-func (discard) apply(seed)     {}

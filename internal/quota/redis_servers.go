@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -25,7 +26,7 @@ func (s *servers) of(org string) *redisServer {
 	if len(s.all) == 1 {
 		return s.all[0]
 	}
-	return s.all[s.topology.Index(key(org, "", ""))]
+	return s.all[s.topology.Index(script.Key(org, "", ""))]
 }
 
 // tag returns the hash tag of keys that are on a server.
@@ -161,7 +162,7 @@ func (r *redisBackend) forgetAccounts(which func(*mirrorAccount) bool) {
 func (r *redisBackend) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	if r.options.HotRate >= 0 {
-		wg.Go(func() { timing.Every(ctx, r.options.Slice/2, func() { r.endSlices(r.now()) }) })
+		wg.Go(func() { timing.Every(ctx, r.options.Slice/2, func() { r.endSlices(r.now()); r.reportDue(r.now()) }) })
 	}
 	running := map[*redisServer]func(){} // functions that stop the loops
 	for ctx.Err() == nil {
@@ -207,11 +208,12 @@ func (r *redisServer) start(ctx context.Context) (stop func()) {
 // close sends the queues for at most a second and leaves the servers.
 func (r *redisBackend) close() {
 	r.endSlices(math.MaxInt64)
+	r.reportAll()
 	deadline := time.Now().Add(time.Second)
 	var wg sync.WaitGroup
 	for _, s := range r.servers.Load().all {
 		wg.Go(func() { s.leave(deadline) })
 	}
 	wg.Wait()
-	r.seeder.close()
+	r.seeder.Close()
 }

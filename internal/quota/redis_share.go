@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/quota/seed"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -139,11 +140,11 @@ func (r *redisServer) computeShare(ctx context.Context, e *engine, org string, a
 	spent, known := r.lastKnown(org, account)
 	blind := false
 	if !known && account.Limit.Budget > 0 {
-		from, err := r.seeder.fetch(ctx, account, r.clock(), discard{})
-		spent, blind = from.parts.sum(), err != nil
+		from, err := r.seeder.Fetch(ctx, account.toSeed(), r.clock(), seed.Discard{})
+		spent, blind = from.Parts.Sum(), err != nil
 		logs, _ := r.options.Logs.Spent(budget.Owner(account.ID))
 		for _, t := range logs {
-			spent += max(0, t.Spent-spentIn(from.logs, t.Log))
+			spent += max(0, t.Spent-spentIn(from.Logs, t.Log))
 		}
 	}
 	now := r.now()

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"github.com/isogloss-gateway/isogloss/internal/quota/few"
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -113,7 +114,7 @@ func (r *redisServer) useSlice(req *Request, h *reservation) sliceResult {
 // takeSlice fetches a slice and takes the request's amounts from it.
 func (r *redisServer) takeSlice(req *Request, t *keyState, want amounts, h *reservation) sliceResult {
 	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, r.nodes.Load()))
-	ok := err == nil && got.status == granted
+	ok := err == nil && got.Status == script.Granted
 	s := &slice{left: want}
 	if ok {
 		r.applyGrant(req, want, got, h)

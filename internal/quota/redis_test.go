@@ -286,7 +286,7 @@ func TestLedgerIsDown(t *testing.T) {
 	r := n.back.(*redisBackend)
 	waits := 0
 	for i := range 50 {
-		if !r.seeder.isDown() {
+		if !r.seeder.IsDown() {
 			waits++ // this request waits until seedWait is over
 		}
 		a := Request{ID: fmt.Sprint(i), Org: "o", Accounts: []Account{{fmt.Sprint("key:", i), Limit{Budget: 1e6}}}, Cost: 100}

@@ -23,7 +23,7 @@ func several(t *testing.T, owner string, all ...budget.Budget) []Account {
 	if err := l.SetBudgets(all); err != nil {
 		t.Fatal(err)
 	}
-	return l.Accounts(owner)
+	return l.Accounts(nil, owner)
 }
 
 func TestBudgetsOfALimit(t *testing.T) {
@@ -32,7 +32,7 @@ func TestBudgetsOfALimit(t *testing.T) {
 	if err := l.SetBudgets(all); err != nil || l.Budget != 100 || l.Window != day || !slices.Equal(l.Budgets(), all) {
 		t.Errorf("%+v, %v", l, err)
 	}
-	accounts := l.Accounts("team:o/t#2")
+	accounts := l.Accounts(nil, "team:o/t#2")
 	if len(accounts) != 3 || accounts[1].ID != "team#2:o/t#2" || accounts[2].ID != "team#3:o/t#2" || accounts[0].Limit.More != "" {
 		t.Errorf("%+v", accounts)
 	}
@@ -53,7 +53,7 @@ func TestBudgetsOfALimit(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, l, err)
 		}
 	}
-	if err := l.SetBudgets(nil); err != nil || !l.IsZero() || l.Accounts("key:k") != nil {
+	if err := l.SetBudgets(nil); err != nil || !l.IsZero() || l.Accounts(nil, "key:k") != nil {
 		t.Errorf("%+v, %v", l, err)
 	}
 }

@@ -52,7 +52,7 @@ local function sweep(a)
     local _, open, held, ends = struct.unpack('<dddd', all[n + 1])
     if ends <= now then
       redis.call('HDEL', a.nodes, all[n])
-      if open > 0 then a.g = 0 end -- the node is dead, and the ledger may know more than it has settled
+      if open > 0 or held > 0 then a.g = 0 end -- the node is dead, and the ledger may know more than it has settled
     else
       a.o, a.r = a.o + open, a.r + held
       if a.e == 0 or ends < a.e then a.e = ends end

@@ -1,0 +1,254 @@
+package quota_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/redis"
+	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/usage"
+)
+
+var (
+	fleetNodes = flag.Int("nodes", 30, "nodes of TestOneOrganisation")
+	fleetTime  = flag.Duration("time", 2*time.Second, "length of each part of TestOneOrganisation")
+)
+
+// member is a node with a real limiter and a log.
+type member struct {
+	*quota.Limiter
+	log   string
+	spent atomic.Int64 // of the organisation under test
+	dead  atomic.Bool
+	stop  func()
+
+	mu      sync.Mutex // of the ledger's part
+	written int64      // of spent
+	rows    int64
+}
+
+// Name, Shared and Spent make a member the log of its limiter.
+func (m *member) Name() string { return m.log }
+
+func (m *member) Shared() bool { return false }
+
+func (m *member) Spent(account string) ([]usage.Total, usage.Money) {
+	return []usage.Total{{Log: m.log, Account: account, Spent: usage.Money(m.spent.Load())}}, 0
+}
+
+// late is the ledger in PostgreSQL. Rows reach it some time after the requests.
+type late struct {
+	*store.Store
+	queries atomic.Int64
+}
+
+func (l *late) Spent(ctx context.Context, account string, since ...time.Time) (quota.Spent, error) {
+	l.queries.Add(1)
+	return l.Store.Spent(ctx, account, since...)
+}
+
+// write stores what a node has spent since the last time.
+func (l *late) write(t *testing.T, m *member, org string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	sum := m.spent.Load()
+	if sum == m.written {
+		return
+	}
+	now, cost := time.Now(), usage.Money(sum-m.written)
+	r := usage.Row{
+		ID: uuid.NewString(), Node: m.log, Key: "0123456789abcdefghijk1", Org: org, Began: now, Took: time.Millisecond, Endpoint: "chat_completions", Dialect: "openai-chat",
+		Model: "m", Target: "p/m", Status: 200, Outcome: usage.Answered, Cost: &cost, Attempts: []usage.Attempt{{Target: "p/m", Began: now, Status: 200, Cost: &cost, Charged: true}},
+	}
+	if _, err := l.Append(context.Background(), usage.Batch{Log: m.log, After: m.rows, To: m.rows + 1, Rows: []usage.Row{r}, Positions: []int64{m.rows + 1}}); err != nil {
+		t.Error(err)
+		return
+	}
+	m.written, m.rows = sum, m.rows+1
+}
+
+// fleet is some nodes that share a Redis and a PostgreSQL.
+type fleet struct {
+	t      *testing.T
+	redis  *storetest.Server
+	ledger *late
+	nodes  []*member
+}
+
+func newFleet(t *testing.T, nodes int) *fleet {
+	s, err := store.Open(context.Background(), storetest.Postgres(t).URL, store.Options{Migrate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	f := &fleet{t: t, redis: storetest.Redis(t), ledger: &late{Store: s}}
+	for i := range nodes {
+		c, err := redis.New(redis.Options{URL: f.redis.URL, Scripts: quota.Scripts(), Timeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		m := &member{log: fmt.Sprintf("node-%d", i)}
+		m.Limiter = quota.NewRedis(quota.Options{Redis: c, Node: m.log, Ledger: f.ledger, Logs: m, Lease: 6 * time.Second, Heartbeat: 200 * time.Millisecond})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() { m.Run(ctx); close(done) }()
+		m.stop = func() { cancel(); <-done }
+		t.Cleanup(func() { m.stop(); m.Close() })
+		f.nodes = append(f.nodes, m)
+	}
+	for _, m := range f.nodes {
+		for deadline := time.Now().Add(time.Minute); m.Snapshot().Nodes != nodes || m.Snapshot().Lost; {
+			if time.Sleep(10 * time.Millisecond); time.Now().After(deadline) {
+				t.Fatal("the nodes do not count each other")
+			}
+		}
+	}
+	return f
+}
+
+const (
+	runCost = 10_000 // reserved by a request; it spends up to 4,000
+	runMean = 2_000
+)
+
+// run sends requests of an organisation to all nodes for some time. When a third of the budget is spent,
+// some nodes die with their open requests. It returns how many were admitted, how many were refused, and what was spent.
+func (f *fleet) run(org string, budget usage.Money, length time.Duration, deaths int) (admitted, refused, spent int64) {
+	accounts := []quota.Account{{ID: "org:" + org, Limit: quota.Limit{Budget: budget}}}
+	ctx, cancel := context.WithTimeout(context.Background(), length)
+	defer cancel()
+	var wg sync.WaitGroup
+	var in, out, sum atomic.Int64
+	for range 64 {
+		wg.Go(func() {
+			var open [8]struct {
+				m    *member
+				hold quota.Hold
+			}
+			for i := 0; ctx.Err() == nil; i++ {
+				o := &open[i%len(open)]
+				if o.m != nil && !o.m.dead.Load() {
+					cost := rand.Int64N(2*runMean) + 1
+					sum.Add(cost)
+					o.hold.Settle(0, usage.Money(cost), usage.Totals{Org: usage.Money(o.m.spent.Add(cost))})
+				}
+				o.m = f.nodes[rand.IntN(len(f.nodes))]
+				if o.m.dead.Load() {
+					o.m = nil
+					continue
+				}
+				var refusal *quota.Refusal
+				if o.hold, refusal = o.m.Reserve(ctx, quota.Request{ID: uuid.NewString(), Org: org, Accounts: accounts, Cost: runCost}); refusal != nil {
+					o.m = nil
+					out.Add(1)
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				in.Add(1)
+			}
+			for _, o := range open {
+				if o.m != nil && !o.m.dead.Load() {
+					o.hold.Settle(0, 0, usage.Totals{Org: usage.Money(o.m.spent.Load())})
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
+			for _, m := range f.nodes {
+				f.ledger.write(f.t, m, org)
+			}
+		}
+	})
+	wg.Go(func() {
+		for ctx.Err() == nil && sum.Load() < int64(budget)*3/10 {
+			time.Sleep(time.Millisecond)
+		}
+		for _, m := range f.nodes[:deaths] {
+			m.dead.Store(true)
+			m.stop()
+		}
+	})
+	wg.Wait()
+	return in.Load(), out.Load(), sum.Load()
+}
+
+// calls returns how many scripts Redis has run, and its CPU time.
+func (f *fleet) calls() (n int64, cpu float64) {
+	text, err := storetest.RedisCLI(strings.TrimPrefix(f.redis.URL, "redis://"), "info", "everything")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for line := range strings.FieldsSeq(text) {
+		var seconds float64
+		if k, _ := fmt.Sscanf(line, "used_cpu_sys:%f", &seconds); k == 1 {
+			cpu += seconds
+		}
+		if k, _ := fmt.Sscanf(line, "used_cpu_user:%f", &seconds); k == 1 {
+			cpu += seconds
+		}
+		_, _ = fmt.Sscanf(line, "cmdstat_evalsha:calls=%d,", &n) // other lines are about other commands
+	}
+	return n, cpu
+}
+
+// TestOneOrganisation sends as many requests of one organisation as the machine can to many nodes with a real Redis
+// and a real PostgreSQL. The number of calls must not grow with the requests. Then a budget is spent while nodes die.
+func TestOneOrganisation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs for some seconds")
+	}
+	f := newFleet(t, *fleetNodes)
+	before, cpuBefore := f.calls()
+	admitted, refused, spent := f.run("large", 1_000_000*usage.Dollar, *fleetTime, 0)
+	after, cpu := f.calls()
+	t.Logf("%d nodes: %.0f requests a second; %.4f calls of Redis and %.2f µs of its CPU for each; %d queries of PostgreSQL by the limiters",
+		*fleetNodes, float64(admitted)/fleetTime.Seconds(), float64(after-before)/float64(admitted), (cpu-cpuBefore)*1e6/float64(admitted), f.ledger.queries.Load())
+	if refused > 0 || admitted == 0 {
+		t.Errorf("%d were admitted, %d refused", admitted, refused)
+	}
+	// A node has some calls before it has an allowance, then some a second for reports, refills and heartbeats.
+	if most := int64(*fleetNodes) * int64(200+40*fleetTime.Seconds()); after-before > most {
+		t.Errorf("%d calls of Redis for %d requests, want at most %d", after-before, admitted, most)
+	}
+	if n := f.ledger.queries.Load(); n > admitted/100 {
+		t.Errorf("the limiters have queried PostgreSQL %d times", n)
+	}
+
+	for _, m := range f.nodes { // totals are of one organisation
+		m.mu.Lock()
+		m.spent.Store(0)
+		m.written = 0
+		m.mu.Unlock()
+	}
+	length := 3**fleetTime + 9*time.Second
+	budget := usage.Money(spent) / 2
+	admitted, refused, spent = f.run("exhausted", budget, length, *fleetNodes/10)
+	t.Logf("a budget of %d: %d admitted, %d refused, %d spent (%.4f), with %d dead nodes", budget, admitted, refused, spent, float64(spent)/float64(budget), *fleetNodes/10)
+	fallback := int64(0)
+	for _, m := range f.nodes {
+		fallback += m.Snapshot().Fallback
+	}
+	most := int64(budget)
+	if fallback > 0 { // PostgreSQL did not respond in time, and each node had its part of a hundredth
+		most += int64(budget) / 100
+	}
+	if spent > most {
+		t.Errorf("%d were spent of a budget of %d", spent, budget)
+	}
+	if float64(spent) < 0.98*float64(budget) || refused == 0 {
+		t.Errorf("only %d were spent of a budget of %d; %d requests were refused", spent, budget, refused)
+	}
+}
