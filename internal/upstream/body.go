@@ -15,6 +15,13 @@ type requestBody struct {
 	mu    sync.Mutex // a transport may close a body that it still reads
 	r     bytes.Reader
 	whole []byte
+	again *resends
+}
+
+// resends has the bytes of a body that net/http may send again.
+type resends struct {
+	body  []byte
+	count int
 }
 
 // heldBody returns the bytes of a request's body, and whether the body can be sent again.
@@ -39,14 +46,23 @@ const maxReplays = 2
 // connection turns out to be closed before the first response byte; SetBody
 // limits how often.
 func SetBody(req *http.Request, body []byte) {
-	replays := 0
+	again := &resends{body: body}
+	first := newBody(body)
+	first.again = again
 	req.ContentLength = int64(len(body))
-	req.Body = newBody(body)
+	req.Body = first
 	req.GetBody = func() (io.ReadCloser, error) {
-		if replays++; replays > maxReplays {
+		if again.count++; again.count > maxReplays {
 			return nil, errReplayed
 		}
-		return newBody(body), nil
+		return newBody(again.body), nil
+	}
+}
+
+// dropResends releases the bytes for resends, of which there are none after the response headers.
+func dropResends(req *http.Request) {
+	if b, ok := req.Body.(*requestBody); ok && b.again != nil {
+		b.again.body = nil
 	}
 }
 
