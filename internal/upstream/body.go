@@ -103,7 +103,7 @@ func readSized(r io.Reader, size int64) ([]byte, error) {
 	if size <= 0 {
 		return io.ReadAll(r)
 	}
-	b := make([]byte, 0, min(size, maxTrustedSize)+bytes.MinRead)
+	b := bodyBuffer(int(min(size, maxTrustedSize)) + bytes.MinRead)
 	for {
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -116,5 +116,32 @@ func readSized(r io.Reader, size int64) ([]byte, error) {
 			grown := max(int(size), 2*len(b)) + bytes.MinRead
 			b = append(make([]byte, 0, grown), b...)
 		}
+	}
+}
+
+// Sizes of the buffers that FreeBody keeps. Smaller ones are cheap to allocate, and larger ones
+// would keep memory for rare responses.
+const (
+	minPooledBody = 16 << 10
+	maxPooledBody = 256 << 10
+)
+
+var bodyBuffers sync.Pool // of *[]byte
+
+// bodyBuffer returns an empty buffer of at least the given size.
+func bodyBuffer(size int) []byte {
+	if size >= minPooledBody && size <= maxPooledBody {
+		if b, ok := bodyBuffers.Get().(*[]byte); ok && cap(*b) >= size {
+			return (*b)[:0]
+		}
+	}
+	return make([]byte, 0, size)
+}
+
+// FreeBody lets another response use the buffer of a body that ReadBody returned. Nothing may
+// refer to the body any more.
+func FreeBody(body []byte) {
+	if cap(body) >= minPooledBody && cap(body) <= maxPooledBody {
+		bodyBuffers.Put(&body)
 	}
 }

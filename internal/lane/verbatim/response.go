@@ -54,6 +54,7 @@ func (a *attempt) relayBody(d *exchange.Delivery) *llm.Error {
 		return err
 	}
 	d.SendBody(d.Trip.Response.StatusCode, body, d.CopyContentType)
+	upstream.FreeBody(body) // the tap has copied what it keeps
 	return nil
 }
 
