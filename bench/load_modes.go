@@ -133,6 +133,7 @@ func (l *loader) hold(ctx context.Context) error {
 			return err
 		}
 	}
+	_, _ = l.in.ReadString('\n') // until the input ends, so that the streams are open while memory is read
 	return nil
 }
 

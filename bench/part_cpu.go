@@ -36,13 +36,10 @@ func (b *bench) cpuPart() {
 		{"request-200k-1k", 200 << 10, 1 << 10, 300, 5},
 		{"request-2k-100k", 2 << 10, 100 << 10, 400, 5},
 	} {
-		if b.o.quick && w.table != "request-2k-1k" {
-			continue
-		}
 		total := w.total
 		b.say("  %s, %d requests a round", w.table, total)
 		for round := range w.rounds {
-			for _, a := range b.requestArms() {
+			for _, a := range b.requestArms(w.table) {
 				j := b.whole(a, w.in, w.out)
 				j.Total = total
 				b.oneRequest(a, w.table, round, j)
@@ -84,10 +81,13 @@ func (b *bench) bodySizes() {
 	}
 }
 
-// requestArms returns the arms for requests; a quick run has only those with limits.
-func (b *bench) requestArms() []*arm {
-	if b.o.quick {
+// requestArms returns the arms of a table of requests; a quick run has only those with limits.
+func (b *bench) requestArms(table string) []*arm {
+	switch {
+	case b.o.quick && table == "request-2k-1k":
 		return b.choose(bareChat, ours)
+	case b.o.quick:
+		return b.choose(bareChat, ours, oursMessages, bareMessages, oursAnswers)
 	}
 	return b.choose(bareChat, nginxArm, ours, oursAlias, oursQuiet, oursMessages, bareMessages, oursAnswers, "peers")
 }

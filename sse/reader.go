@@ -55,6 +55,8 @@ type Reader struct {
 	home []byte // the initial buffer, used again after a very large event
 	err  error  // the error of all further reads
 
+	empty int // reads without bytes or an error, one after the other
+
 	buf     []byte
 	done    int  // buf[:done] has been returned, the rest is an incomplete event
 	line    int  // start of the first line without a line end
@@ -99,9 +101,8 @@ func (r *Reader) Batch() (Batch, error) {
 		if r.err != nil {
 			return Batch{}, r.err
 		}
-		if r.read() > 0 {
-			r.scan()
-		}
+		r.grow()
+		r.take(r.src.Read(r.buf[len(r.buf):cap(r.buf)]))
 	}
 	return Batch{Raw: r.buf[:r.done:r.done], from: r}, nil
 }
@@ -191,20 +192,17 @@ func (r *Reader) move(to []byte) {
 	r.done = 0
 }
 
-// read appends the bytes of one Read to the buffer and returns their number. It
-// returns 0 only together with r.err.
-func (r *Reader) read() int {
-	r.grow()
-	for range maxEmptyReads {
-		n, err := r.src.Read(r.buf[len(r.buf):cap(r.buf)])
-		r.buf = r.buf[:len(r.buf)+n]
-		r.err = err
-		if n > 0 || err != nil {
-			return n
-		}
+// take adds n bytes that were read into the free part of the buffer, and looks for events.
+func (r *Reader) take(n int, err error) {
+	r.buf, r.err = r.buf[:len(r.buf)+n], err
+	if n > 0 {
+		r.empty = 0
+		r.scan()
+		return
 	}
-	r.err = io.ErrNoProgress
-	return 0
+	if r.empty++; r.empty == maxEmptyReads && err == nil {
+		r.err = io.ErrNoProgress
+	}
 }
 
 // grow enlarges the buffer if it is full.

@@ -29,7 +29,7 @@ type life struct {
 func (l *life) begin(ctx context.Context) error {
 	l.broken = make(chan error, len(l.each()))
 	for _, s := range l.each() {
-		l.serving.Go(func() { l.broken <- s.serve() })
+		l.serving.Go(func() { l.broken <- s.serve(&l.leaving) })
 	}
 	err := l.process.Ready(ctx, l.logger)
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *servers) listenData(ctx context.Context, p Process, o *operations) erro
 	s.abort = abort
 	most := limit.Config(o.cfg.Overload).Connections()
 	s.conns = conns.New(conns.Options{Limit: most, PerAddress: most / 2, Proxies: o.cfg.Proxies, Logger: o.observer.Logger()})
-	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.Origins, Proxies: o.cfg.Proxies}.Handler(&closeWhenLeaving{o.paths().Before(o.gateway), &s.leaving}), o.observer)
+	s.data = newServer(s.conns.Listen(l), ingress.Public{BasePath: o.cfg.BasePath, Origins: o.cfg.Origins, Proxies: o.cfg.Proxies}.Handler(o.paths().Before(o.gateway)), o.observer)
 	s.data.BaseContext = func(net.Listener) context.Context { return base }
 	s.data.ConnState = s.conns.Note
 	s.data.TLSConfig, err = publicTLS(o.cfg, certs.NewLeaves(o.observer.Logger(), o.current.signsIn))
@@ -101,7 +101,7 @@ func (s *servers) listenAdmin(ctx context.Context, p Process, o *operations) err
 	l, err := p.Listen(ctx, "admin", o.cfg.Admin.Listen)
 	switch {
 	case err == nil:
-		s.admin = newServer(l, &closeWhenLeaving{o.adminHandler(), &s.leaving}, o.observer)
+		s.admin = newServer(l, o.adminHandler(), o.observer)
 		if s.data != nil { // its address may be taken
 			s.admin.BaseContext = s.data.BaseContext // operators run requests too
 		}
@@ -141,26 +141,6 @@ func remedy(err error, setting string) string {
 	}
 	return "choose an address of this machine with " + setting
 }
-
-// closeWhenLeaving is a handler that adds Connection: close to responses when the process
-// is about to exit. A request on a connection that is being closed would be lost.
-type closeWhenLeaving struct {
-	http.Handler
-	leaving *atomic.Bool
-}
-
-func (u *closeWhenLeaving) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if u.leaving.Load() {
-		setConnectionClose(w.Header())
-	}
-	u.Handler.ServeHTTP(w, r)
-}
-
-// setConnectionClose is a separate function so that its stack frame is gone while a
-// stream waits in ServeHTTP.
-//
-//go:noinline
-func setConnectionClose(h http.Header) { h.Set("Connection", "close") }
 
 func newServer(l net.Listener, h http.Handler, observer *observe.Observer) *server {
 	return &server{listener: l, Server: http.Server{

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"path/filepath"
+	"sync/atomic"
 
 	"github.com/isogloss-gateway/isogloss/internal/certs"
 	"github.com/isogloss-gateway/isogloss/internal/config"
@@ -20,7 +21,9 @@ func publicTLS(cfg *config.Config, seen *certs.Leaves) (*tls.Config, error) {
 }
 
 // serve serves the listener, over TLS if the server has a certificate.
-func (s *server) serve() error { return framing.Serve(&s.Server, s.listener) }
+func (s *server) serve(leaving *atomic.Bool) error {
+	return framing.Serve(&s.Server, s.listener, leaving)
+}
 
 // url returns the URL of the server.
 func (s *server) url() string {

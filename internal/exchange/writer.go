@@ -16,7 +16,7 @@ import (
 // system call each.
 const (
 	writeTimeout   = 30 * time.Second
-	writePiece     = 8 << 10
+	writePiece     = 32 << 10
 	deadlineSlack  = time.Second // maximum age of a write deadline
 	discardTimeout = 5 * time.Second
 )

@@ -32,8 +32,11 @@ const malformed = "\x00\r\n\r\n"
 //
 // net/http asks a *tls.Conn for its plaintext itself, where nothing can check it. So the
 // server gets connections that look unencrypted, and recognises HTTP/2 by its preface.
-func Serve(s *http.Server, l net.Listener) error {
-	s.Handler = &handler{s.Handler}
+//
+// While leaving is set, responses ask clients to close their connections: the process is about
+// to exit, and a request on a connection that is being closed would be lost.
+func Serve(s *http.Server, l net.Listener, leaving *atomic.Bool) error {
+	s.Handler = &handler{s.Handler, leaving}
 	s.DisableGeneralOptionsHandler = true // it would keep a connection open after a chunked request
 	if s.TLSConfig != nil {
 		l = tls.NewListener(l, s.TLSConfig.Clone())
@@ -48,12 +51,15 @@ func Serve(s *http.Server, l net.Listener) error {
 // connKey is the context key of a request's TLS connection.
 type connKey struct{}
 
-// handler closes the connection after a chunked request, where conn checks no further, and
-// sets Request.TLS.
-type handler struct{ http.Handler }
+// handler closes the connection while the process is leaving and after a chunked request,
+// where conn checks no further, and sets Request.TLS.
+type handler struct {
+	http.Handler
+	leaving *atomic.Bool
+}
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	prepare(w, r)
+	h.prepare(w, r)
 	h.Handler.ServeHTTP(w, r)
 }
 
@@ -62,8 +68,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // only while less than 4 KiB are in use.
 //
 //go:noinline
-func prepare(w http.ResponseWriter, r *http.Request) {
-	if len(r.TransferEncoding) > 0 {
+func (h *handler) prepare(w http.ResponseWriter, r *http.Request) {
+	if len(r.TransferEncoding) > 0 || h.leaving.Load() {
 		w.Header().Set("Connection", "close")
 	}
 	if c, ok := r.Context().Value(connKey{}).(*conn); ok {

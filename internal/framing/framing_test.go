@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -47,7 +48,7 @@ func start(t *testing.T, encrypted bool, states ...func(net.Conn, http.ConnState
 		g.server.TLSConfig = &tls.Config{Certificates: known.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
 	}
 	ended := make(chan error)
-	go func() { ended <- Serve(g.server, l) }()
+	go func() { ended <- Serve(g.server, l, new(atomic.Bool)) }()
 	t.Cleanup(func() {
 		_ = g.server.Close()
 		<-ended

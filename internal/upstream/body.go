@@ -15,6 +15,13 @@ type requestBody struct {
 	mu    sync.Mutex // a transport may close a body that it still reads
 	r     bytes.Reader
 	whole []byte
+	again *resends
+}
+
+// resends has the bytes of a body that net/http may send again.
+type resends struct {
+	body  []byte
+	count int
 }
 
 // heldBody returns the bytes of a request's body, and whether the body can be sent again.
@@ -39,14 +46,23 @@ const maxReplays = 2
 // connection turns out to be closed before the first response byte; SetBody
 // limits how often.
 func SetBody(req *http.Request, body []byte) {
-	replays := 0
+	again := &resends{body: body}
+	first := newBody(body)
+	first.again = again
 	req.ContentLength = int64(len(body))
-	req.Body = newBody(body)
+	req.Body = first
 	req.GetBody = func() (io.ReadCloser, error) {
-		if replays++; replays > maxReplays {
+		if again.count++; again.count > maxReplays {
 			return nil, errReplayed
 		}
-		return newBody(body), nil
+		return newBody(again.body), nil
+	}
+}
+
+// dropResends releases the bytes for resends, of which there are none after the response headers.
+func dropResends(req *http.Request) {
+	if b, ok := req.Body.(*requestBody); ok && b.again != nil {
+		b.again.body = nil
 	}
 }
 
@@ -87,7 +103,7 @@ func readSized(r io.Reader, size int64) ([]byte, error) {
 	if size <= 0 {
 		return io.ReadAll(r)
 	}
-	b := make([]byte, 0, min(size, maxTrustedSize)+bytes.MinRead)
+	b := bodyBuffer(int(min(size, maxTrustedSize)) + bytes.MinRead)
 	for {
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
@@ -100,5 +116,32 @@ func readSized(r io.Reader, size int64) ([]byte, error) {
 			grown := max(int(size), 2*len(b)) + bytes.MinRead
 			b = append(make([]byte, 0, grown), b...)
 		}
+	}
+}
+
+// Sizes of the buffers that FreeBody keeps. Smaller ones are cheap to allocate, and larger ones
+// would keep memory for rare responses.
+const (
+	minPooledBody = 16 << 10
+	maxPooledBody = 256 << 10
+)
+
+var bodyBuffers sync.Pool // of *[]byte
+
+// bodyBuffer returns an empty buffer of at least the given size.
+func bodyBuffer(size int) []byte {
+	if size >= minPooledBody && size <= maxPooledBody {
+		if b, ok := bodyBuffers.Get().(*[]byte); ok && cap(*b) >= size {
+			return (*b)[:0]
+		}
+	}
+	return make([]byte, 0, size)
+}
+
+// FreeBody lets another response use the buffer of a body that ReadBody returned. Nothing may
+// refer to the body any more.
+func FreeBody(body []byte) {
+	if cap(body) >= minPooledBody && cap(body) <= maxPooledBody {
+		bodyBuffers.Put(&body)
 	}
 }

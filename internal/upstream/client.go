@@ -189,7 +189,7 @@ func dialer(connect time.Duration, check func(address string) error) func(ctx co
 		trip, _ := ctx.Value(dialingKey{}).(*dialing)
 		trip.note(time.Since(start))
 		if tcp, ok := c.(*net.TCPConn); ok {
-			return &conn{tcp}, nil
+			return &conn{TCPConn: tcp}, nil
 		}
 		return c, nil
 	}
@@ -199,7 +199,49 @@ func dialer(connect time.Duration, check func(address string) error) func(ctx co
 // following read reports them, and net/http then resends the request on another
 // connection, which it does not do for a failed write in the middle of a request.
 // A response that the peer sent before it closed is also read.
-type conn struct{ *net.TCPConn }
+//
+// It reads ahead while the peer sends more than a read takes, as a stream does in a burst. The
+// buffer is a pooled one, which an idle connection does not have.
+type conn struct {
+	*net.TCPConn
+	full  bool               // the last read filled its buffer, so more bytes may be there
+	ahead *[LargeBuffer]byte // nil if nothing was read ahead
+	rest  []byte             // of ahead
+}
+
+// maxSmallRead is the largest read for which conn reads ahead. A larger one has a large buffer
+// of its own.
+const maxSmallRead = 4 << 10
+
+func (c *conn) Read(p []byte) (int, error) {
+	if c.ahead != nil || c.full && len(p) <= maxSmallRead {
+		return c.readAhead(p)
+	}
+	n, err := c.TCPConn.Read(p)
+	c.full = n == len(p)
+	return n, err
+}
+
+// readAhead reads from the pooled buffer, which it fills before if it is empty.
+func (c *conn) readAhead(p []byte) (n int, err error) {
+	if c.ahead == nil {
+		c.ahead = Buffer()
+		n, err = c.TCPConn.Read(c.ahead[:])
+		c.rest = c.ahead[:n]
+	}
+	n = copy(p, c.rest)
+	if c.rest = c.rest[n:]; len(c.rest) == 0 {
+		c.full = false
+		Free(c.ahead)
+		c.ahead, c.rest = nil, nil
+	}
+	return n, err
+}
+
+// WriteTo copies through Read, where TCPConn's own would skip what was read ahead.
+func (c *conn) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{c})
+}
 
 func (c *conn) Write(p []byte) (int, error) {
 	n, err := c.TCPConn.Write(p)

@@ -82,6 +82,7 @@ func (t *RoundTrip) Do(req *http.Request) *llm.Error {
 	if err != nil {
 		return t.Error(err)
 	}
+	dropResends(req)
 	t.idle.Stop()
 	t.HeadersAt = time.Now()
 	body := &timedBody{ReadCloser: resp.Body, idle: t.idle, limit: t.timeouts.Idle, start: t.HeadersAt}

@@ -3,8 +3,6 @@ package wire
 import (
 	"fmt"
 	"reflect"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Marshal returns v as JSON. Its type, or the type that it points to, must be one that
@@ -94,7 +92,7 @@ func (w *writer) comma() {
 }
 
 func appendMember(dst []byte, m Member) ([]byte, error) {
-	dst, err := jsontext.AppendQuote(dst, m.Name)
+	dst, err := appendQuote(dst, m.Name)
 	if err != nil {
 		return dst, fmt.Errorf("member %q: %w", m.Name, err)
 	}
@@ -141,7 +139,7 @@ func (u *union) append(dst []byte, v reflect.Value) ([]byte, error) {
 }
 
 func (stringCodec) append(dst []byte, v reflect.Value) ([]byte, error) {
-	return jsontext.AppendQuote(dst, v.String())
+	return appendQuote(dst, v.String())
 }
 
 func (textCodec) append(dst []byte, v reflect.Value) ([]byte, error) {

@@ -104,25 +104,6 @@ func (x *Index) Rename(from, to string) (Edit, bool) {
 	return Edit{m.key.start, m.key.end, Quote(to)}, true
 }
 
-// Quote returns s as a JSON string. Invalid UTF-8 becomes U+FFFD.
-func Quote(s string) string {
-	return string(AppendQuote(nil, s))
-}
-
-// AppendQuote appends s to dst as a JSON string. Invalid UTF-8 becomes U+FFFD.
-func AppendQuote(dst []byte, s string) []byte {
-	dst, _ = jsontext.AppendQuote(dst, s) // its only error is invalid UTF-8
-	return dst
-}
-
-// AppendQuoteOrNull is like [AppendQuote], but appends null if s is empty.
-func AppendQuoteOrNull(dst []byte, s string) []byte {
-	if s == "" {
-		return append(dst, "null"...)
-	}
-	return AppendQuote(dst, s)
-}
-
 // Unquote returns the string that a JSON string stands for, with U+FFFD for every
 // unpaired surrogate. It returns "" if v is not a string.
 func Unquote(v Raw) string {

@@ -307,11 +307,6 @@ func (s *Scanner) unique(hash uint64, first int) bool {
 	return true
 }
 
-const (
-	ones = 0x0101010101010101
-	tops = 0x8080808080808080
-)
-
 // text scans a string, eight bytes at a time. It reports whether the string has no
 // escapes.
 func (s *Scanner) text() (plain, ok bool) {
@@ -319,10 +314,7 @@ func (s *Scanner) text() (plain, ok bool) {
 	i, b := s.i+1, s.b
 	for {
 		for i+8 <= len(b) {
-			w := binary.LittleEndian.Uint64(b[i:])
-			quote, slash := w^('"'*ones), w^('\\'*ones)
-			found := ((quote-ones)&^quote | (slash-ones)&^slash | (w-' '*ones)&^w) & tops
-			if found != 0 {
+			if found := special(binary.LittleEndian.Uint64(b[i:])); found != 0 {
 				i += bits.TrailingZeros64(found) >> 3
 				break
 			}

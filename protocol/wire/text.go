@@ -2,6 +2,8 @@ package wire
 
 import (
 	"errors"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -18,8 +20,10 @@ type Text struct {
 
 // NewText returns the Text for s.
 func NewText(s string) Text {
-	// The only error is invalid UTF-8, which becomes U+FFFD.
-	lit, _ := jsontext.AppendQuote(nil, s)
+	if plainPrefix(s) == len(s) && utf8.ValidString(s) {
+		return Text{body: s}
+	}
+	lit := AppendQuote(nil, s)
 	return Text{body: string(lit[1 : len(lit)-1])}
 }
 
@@ -72,14 +76,7 @@ func (t Text) appendLiteral(dst []byte) []byte {
 	return append(dst, '"')
 }
 
-func hasEscape(body string) bool {
-	for i := range len(body) {
-		if body[i] == '\\' {
-			return true
-		}
-	}
-	return false
-}
+func hasEscape(body string) bool { return strings.IndexByte(body, '\\') >= 0 }
 
 // WholeText replaces unpaired surrogates, which some vendors reject, in a JSON value. JSN-06
 func WholeText(raw Raw) Raw {

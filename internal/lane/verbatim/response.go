@@ -16,21 +16,31 @@ import (
 
 // Deliver relays the upstream's response.
 func (a *attempt) Deliver(d *exchange.Delivery) *llm.Error {
-	return exchange.RedactError(a.deliver(d), a.target.Provider)
+	deliver := a.chooseDelivery(d)
+	return exchange.RedactError(deliver(a, d), a.target.Provider)
 }
 
-func (a *attempt) deliver(d *exchange.Delivery) *llm.Error {
+// chooseDelivery returns the function that delivers the response. It does not call it, so that
+// an open stream has one stack frame less.
+func (a *attempt) chooseDelivery(d *exchange.Delivery) func(*attempt, *exchange.Delivery) *llm.Error {
 	streams, wanted := d.Trip.Streams(), a.call.Body.Stream
 	switch status := d.Trip.Response.StatusCode; {
 	case status < 200 || status >= 300:
-		return d.SendStatus()
+		return (*attempt).relayStatus
 	case wanted && streams:
-		return a.relayStream(d)
+		return (*attempt).relayStream
 	case wanted != streams && a.call.Operation == protocol.Generate:
-		a.reformed = a.lane.Translate.SameDialect(a.call, a.target, a.tap, a.losses)
-		return a.reformed.Deliver(d)
+		return (*attempt).reform
 	}
-	return a.relayBody(d)
+	return (*attempt).relayBody
+}
+
+func (a *attempt) relayStatus(d *exchange.Delivery) *llm.Error { return d.SendStatus() }
+
+// reform delivers a response if only one side streams.
+func (a *attempt) reform(d *exchange.Delivery) *llm.Error {
+	a.reformed = a.lane.Translate.SameDialect(a.call, a.target, a.tap, a.losses)
+	return a.reformed.Deliver(d)
 }
 
 // relayBody relays a non-streaming response. It buffers the body, because only a complete
@@ -44,6 +54,7 @@ func (a *attempt) relayBody(d *exchange.Delivery) *llm.Error {
 		return err
 	}
 	d.SendBody(d.Trip.Response.StatusCode, body, d.CopyContentType)
+	upstream.FreeBody(body) // the tap has copied what it keeps
 	return nil
 }
 
@@ -53,19 +64,22 @@ func (a *attempt) relayBody(d *exchange.Delivery) *llm.Error {
 func (a *attempt) relayStream(d *exchange.Delivery) *llm.Error {
 	s := &stream{attempt: a, d: d, events: upstream.NewEvents(d.Trip.Response.Body, a.call.Settings.Limits.Event)}
 	for {
-		batch, err := s.events.Batch()
-		if over, fault := s.relay(batch, err); over {
+		s.batch, s.err = s.events.Batch()
+		if over, fault := s.relay(); over {
 			s.events.Close()
 			return fault
 		}
 	}
 }
 
-// stream is the state of a stream that is being relayed.
+// stream is the state of a stream that is being relayed. The last read is a part of it, so
+// that a waiting stream needs a small stack.
 type stream struct {
 	*attempt
 	d      *exchange.Delivery
 	events *upstream.Events
+	batch  sse.Batch
+	err    error
 }
 
 // SetStreamHeaders sets the lane's own headers of a stream.
@@ -73,8 +87,8 @@ func (s *stream) SetStreamHeaders(h http.Header) { s.d.CopyContentType(h) }
 
 // relay relays the events of one read, or ends the response. It reports whether the
 // response is over.
-func (s *stream) relay(batch sse.Batch, err error) (over bool, fault *llm.Error) {
-	now := time.Now()
+func (s *stream) relay() (over bool, fault *llm.Error) {
+	now, batch, err := time.Now(), s.batch, s.err
 	over, fault = s.relayBatch(batch, now)
 	switch {
 	case fault != nil:
