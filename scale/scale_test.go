@@ -119,11 +119,12 @@ type log interface {
 func TestKafka(t *testing.T) {
 	lib := needs(t, "ISOGLOSS_KAFKA_LIB")
 	dir := t.TempDir()
-	var ports, controllers, voters, brokers []string
+	var ports, controllers, voters, brokers, quoted []string
 	for i := range 3 {
 		ports, controllers = append(ports, strconv.Itoa(freePort(t))), append(controllers, strconv.Itoa(freePort(t)))
 		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%s", i+1, controllers[i]))
 		brokers = append(brokers, "127.0.0.1:"+ports[i])
+		quoted = append(quoted, strconv.Quote(brokers[i]))
 	}
 	var all []*process
 	for i := range 3 {
@@ -138,13 +139,13 @@ func TestKafka(t *testing.T) {
 		if out, err := format.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		all = append(all, start(t, dir, fmt.Sprint("kafka-", i), "java", "-Xmx384m", "-cp", lib+"/*", "kafka.Kafka", path))
+		all = append(all, start(t, dir, fmt.Sprint("kafka-", i), "java", "-Xmx256m", "-cp", lib+"/*", "kafka.Kafka", path))
 	}
 	l, err := kafka.New(kafka.Options{Brokers: brokers, Topic: "usage", Partitions: partitions, Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, l, fmt.Sprintf("kafka: {brokers: [%s], topic: usage, partitions: %d, replicas: 3}", strings.Join(brokers, ", "), partitions), all)
+	run(t, dir, l, fmt.Sprintf("kafka: {brokers: [%s], topic: usage, partitions: %d, replicas: 3}", strings.Join(quoted, ", "), partitions), all)
 }
 
 func TestNATS(t *testing.T) {
