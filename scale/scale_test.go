@@ -144,8 +144,14 @@ func TestNATS(t *testing.T) {
 	run(t, dir, l, fmt.Sprintf("nats: {servers: [%q, %q, %q], stream: usage, partitions: %d, replicas: 3}", servers[0], servers[1], servers[2], partitions), all, nil)
 }
 
-// clickhouse starts the engine and returns its address.
-func clickhouse(t *testing.T, dir string) string {
+// engine is the engine of ClickHouse.
+type engine struct {
+	url string
+	pid int
+}
+
+// clickhouse starts the engine.
+func clickhouse(t *testing.T, dir string) engine {
 	t.Helper()
 	cmd := exec.Command(needs(t, "ISOGLOSS_CHDB"), "../internal/clickhouse/testdata/server.py", "0", filepath.Join(dir, "clickhouse"))
 	out, err := cmd.StdoutPipe()
@@ -160,7 +166,7 @@ func clickhouse(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal("chdb does not start: ", err)
 	}
-	return "http://127.0.0.1:" + strings.TrimSpace(line)
+	return engine{"http://127.0.0.1:" + strings.TrimSpace(line), cmd.Process.Pid}
 }
 
 // ask returns the response of a query.
@@ -193,7 +199,7 @@ func duration(t *testing.T) time.Duration {
 // partitions between brokers, if they can be moved.
 func run(t *testing.T, dir string, l log, sink string, brokers []*process, move func()) {
 	binary := needs(t, "ISOGLOSS_BINARY")
-	engine, postgres := clickhouse(t, dir), storetest.Postgres(t).URL
+	engine, postgres := clickhouse(t, dir).url, storetest.Postgres(t).URL
 	s, err := store.Open(t.Context(), postgres, store.Options{Migrate: true, Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)

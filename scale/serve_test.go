@@ -57,7 +57,7 @@ func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	kafka := startKafka(t, dir)
 	redis, postgres := storetest.Redis(t), storetest.Postgres(t).URL
-	engine := clickhouse(t, dir)
+	engine := clickhouse(t, dir).url
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		time.Sleep(10 * time.Millisecond)
 		w.Header().Set("Content-Type", "application/json")

@@ -119,11 +119,15 @@ func TestSameAnswers(t *testing.T) {
 		}
 	}
 	insert(t, d, rows)
-	asked := 0
+	asked, timed := 0, clock{}
 	for _, q := range usageQueries() {
+		stop := timed.start("clickhouse", q)
 		got, err := d.Usage(t.Context(), q)
+		stop()
 		for name, s := range stores {
+			stop := timed.start(name, q)
 			want, wrong := s.Usage(t.Context(), q)
+			stop()
 			if asked++; err != nil != (wrong != nil) || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s answers %+v with %d sums, %v; ClickHouse with %d, %v%s", name, q, len(want), wrong, len(got), err, firstDifference(got, want))
 			}
@@ -139,6 +143,33 @@ func TestSameAnswers(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests, %d comparisons", len(rows), asked)
+	for name, c := range timed {
+		t.Logf("%s: %d sums in %v, the slowest in %v: %v by %v", name, c.asked, c.total.Round(time.Millisecond), c.longest.Round(time.Millisecond), c.slowest.From, c.slowest.GroupBy)
+	}
+}
+
+// clock has the times of questions about sums, by store.
+type clock map[string]*times
+
+type times struct {
+	asked          int
+	total, longest time.Duration
+	slowest        store.UsageQuery
+}
+
+func (c clock) start(name string, q store.UsageQuery) (stop func()) {
+	began := time.Now()
+	return func() {
+		if c[name] == nil {
+			c[name] = &times{}
+		}
+		took := time.Since(began)
+		t := c[name]
+		t.asked, t.total = t.asked+1, t.total+took
+		if took > t.longest {
+			t.longest, t.slowest = took, q
+		}
+	}
 }
 
 func firstDifference[T any](got, want []T) string {
