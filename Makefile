@@ -15,7 +15,7 @@ N ?= 5000
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -155,7 +155,7 @@ rollout: build stores ## the nodes behind HAProxy replaced one by one, with stre
 soak: build ## mixed failures for SOAK, for example SOAK=30m
 	go run ./chaos --bin $(BIN) --soak $(SOAK)
 
-scale: build stores ## the log of usage events on Kafka, NATS and ClickHouse that are killed and frozen for SCALE each; installs them
+scale: build stores ## gateways, Kafka, NATS, Redis and consumers that are killed and frozen for SCALE each, with ClickHouse and PostgreSQL; installs them
 	scale/tools.sh $(SCALE_TOOLS)
 	ISOGLOSS_BINARY=$(abspath $(BIN)) ISOGLOSS_SCALE=$(SCALE) ISOGLOSS_KAFKA_LIB=$(SCALE_TOOLS)/kafka/lib ISOGLOSS_NATS_SERVER=$$(command -v nats-server || echo /usr/sbin/nats-server) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python \
 		go test ./scale -count=1 -v -timeout 1h
@@ -163,6 +163,10 @@ scale: build stores ## the log of usage events on Kafka, NATS and ClickHouse tha
 clickhouse: stores ## the questions of the admin API on SQLite, PostgreSQL and ClickHouse over ROWS requests; installs chdb
 	scale/tools.sh $(SCALE_TOOLS) chdb
 	ISOGLOSS_ROWS=$(or $(ROWS),1000000) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h
+
+clickhouse-large: ## the times of these questions with ROWS requests in ClickHouse, 100 million by default; needs 20 GB of disk and half an hour
+	scale/tools.sh $(SCALE_TOOLS) chdb
+	ISOGLOSS_LARGE_ROWS=$(or $(ROWS),100000000) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h -run TestLarge
 
 ledger-scale: ## every question of the admin API on a ledger of a million rows, in SQLite and PostgreSQL; takes minutes
 	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run LedgerScale ./internal/store

@@ -117,34 +117,13 @@ type log interface {
 }
 
 func TestKafka(t *testing.T) {
-	lib := needs(t, "ISOGLOSS_KAFKA_LIB")
 	dir := t.TempDir()
-	var ports, controllers, voters, brokers []string
-	for i := range 3 {
-		ports, controllers = append(ports, strconv.Itoa(freePort(t))), append(controllers, strconv.Itoa(freePort(t)))
-		voters = append(voters, fmt.Sprintf("%d@127.0.0.1:%s", i+1, controllers[i]))
-		brokers = append(brokers, "127.0.0.1:"+ports[i])
-	}
-	var all []*process
-	for i := range 3 {
-		path := filepath.Join(dir, fmt.Sprint("kafka-", i, ".properties"))
-		text := fmt.Sprintf("process.roles=broker,controller\nnode.id=%d\ncontroller.quorum.voters=%s\nlisteners=PLAINTEXT://127.0.0.1:%s,CONTROLLER://127.0.0.1:%s\n"+
-			"advertised.listeners=PLAINTEXT://127.0.0.1:%s\ncontroller.listener.names=CONTROLLER\nlog.dirs=%s\nmin.insync.replicas=2\ndefault.replication.factor=3\noffsets.topic.replication.factor=3\nauto.create.topics.enable=false\n",
-			i+1, strings.Join(voters, ","), ports[i], controllers[i], ports[i], filepath.Join(dir, fmt.Sprint("data-", i)))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		format := exec.CommandContext(t.Context(), "java", "-Xmx128m", "-cp", lib+"/*", "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", path)
-		if out, err := format.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		all = append(all, start(t, dir, fmt.Sprint("kafka-", i), "java", "-Xmx384m", "-cp", lib+"/*", "kafka.Kafka", path))
-	}
-	l, err := kafka.New(kafka.Options{Brokers: brokers, Topic: "usage", Partitions: partitions, Replicas: 3})
+	k := startKafka(t, dir)
+	l, err := kafka.New(kafka.Options{Brokers: k.addresses, Topic: "usage", Partitions: partitions, Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, dir, l, fmt.Sprintf("kafka: {brokers: [%s], topic: usage, partitions: %d, replicas: 3}", strings.Join(brokers, ", "), partitions), all)
+	run(t, dir, l, k.sink, k.brokers, k.reassign)
 }
 
 func TestNATS(t *testing.T) {
@@ -162,11 +141,17 @@ func TestNATS(t *testing.T) {
 		servers = append(servers, "nats://127.0.0.1:"+ports[i])
 	}
 	l := nats.New(nats.Options{Servers: servers, Stream: "usage", Partitions: partitions, Replicas: 3})
-	run(t, dir, l, fmt.Sprintf("nats: {servers: [%q, %q, %q], stream: usage, partitions: %d, replicas: 3}", servers[0], servers[1], servers[2], partitions), all)
+	run(t, dir, l, fmt.Sprintf("nats: {servers: [%q, %q, %q], stream: usage, partitions: %d, replicas: 3}", servers[0], servers[1], servers[2], partitions), all, nil)
 }
 
-// clickhouse starts the engine and returns its address.
-func clickhouse(t *testing.T, dir string) string {
+// engine is the engine of ClickHouse.
+type engine struct {
+	url string
+	pid int
+}
+
+// clickhouse starts the engine.
+func clickhouse(t *testing.T, dir string) engine {
 	t.Helper()
 	cmd := exec.Command(needs(t, "ISOGLOSS_CHDB"), "../internal/clickhouse/testdata/server.py", "0", filepath.Join(dir, "clickhouse"))
 	out, err := cmd.StdoutPipe()
@@ -181,7 +166,7 @@ func clickhouse(t *testing.T, dir string) string {
 	if err != nil {
 		t.Fatal("chdb does not start: ", err)
 	}
-	return "http://127.0.0.1:" + strings.TrimSpace(line)
+	return engine{"http://127.0.0.1:" + strings.TrimSpace(line), cmd.Process.Pid}
 }
 
 // ask returns the response of a query.
@@ -200,14 +185,21 @@ func ask(t *testing.T, url, query string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// run sends requests for the time of ISOGLOSS_SCALE while brokers and consumers are hurt, and compares.
-func run(t *testing.T, dir string, l log, sink string, brokers []*process) {
-	binary := needs(t, "ISOGLOSS_BINARY")
-	duration, err := time.ParseDuration(needs(t, "ISOGLOSS_SCALE"))
+// duration is how long a test sends requests.
+func duration(t *testing.T) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(needs(t, "ISOGLOSS_SCALE"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	engine, postgres := clickhouse(t, dir), storetest.Postgres(t).URL
+	return d
+}
+
+// run sends requests for the time of ISOGLOSS_SCALE while brokers and consumers are hurt, and compares. Move moves
+// partitions between brokers, if they can be moved.
+func run(t *testing.T, dir string, l log, sink string, brokers []*process, move func()) {
+	binary := needs(t, "ISOGLOSS_BINARY")
+	engine, postgres := clickhouse(t, dir).url, storetest.Postgres(t).URL
 	s, err := store.Open(t.Context(), postgres, store.Options{Migrate: true, Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -230,10 +222,18 @@ func run(t *testing.T, dir string, l log, sink string, brokers []*process) {
 			t.Fatal("the log is not created: ", l.Create(t.Context()))
 		}
 	}
-	ctx, stop := context.WithTimeout(t.Context(), duration)
+	ctx, stop := context.WithTimeout(t.Context(), duration(t))
 	defer stop()
 	var work sync.WaitGroup
-	work.Go(func() { hurtAll(ctx, brokers, consumers) })
+	dice := rand.New(rand.NewPCG(1, 1))
+	faults := []func(n int){
+		func(n int) { consumers[dice.IntN(len(consumers))].hurt(n, 12*time.Second) },
+		func(n int) { brokers[dice.IntN(len(brokers))].hurt(n, 10*time.Second) },
+	}
+	if move != nil {
+		faults = append(faults, func(int) { move() })
+	}
+	work.Go(func() { hurtAll(ctx, faults) })
 	want, count := load(t, ctx, dir, l, s)
 	work.Wait()
 	t.Logf("%d requests were sent", count)
@@ -246,20 +246,15 @@ func run(t *testing.T, dir string, l log, sink string, brokers []*process) {
 	}
 }
 
-// hurtAll hurts one process after the other.
-func hurtAll(ctx context.Context, brokers, consumers []*process) {
-	dice := rand.New(rand.NewPCG(1, 1))
+// hurtAll causes one fault after the other: of each in turn killed, stopped and frozen.
+func hurtAll(ctx context.Context, faults []func(n int)) {
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(5 * time.Second):
 		}
-		if n%2 == 0 {
-			consumers[dice.IntN(len(consumers))].hurt(n/2%3, 12*time.Second)
-		} else {
-			brokers[dice.IntN(len(brokers))].hurt(n/2%3, 10*time.Second)
-		}
+		faults[n%len(faults)](n / len(faults) % 3)
 	}
 }
 

@@ -10,15 +10,15 @@ import (
 	"testing"
 )
 
-// serve starts chdb, the engine of ClickHouse. ISOGLOSS_CHDB is a Python with the package chdb; without it the
-// test is skipped.
-func serve(t testing.TB) *DB {
+// serve starts chdb, the engine of ClickHouse, with its data in a folder. ISOGLOSS_CHDB is a Python with the
+// package chdb; without it the test is skipped.
+func serve(t testing.TB, folder string) *DB {
 	t.Helper()
 	python := os.Getenv("ISOGLOSS_CHDB")
 	if python == "" {
 		t.Skip("ISOGLOSS_CHDB is not set; make clickhouse sets it")
 	}
-	cmd := exec.Command(python, "testdata/server.py", "0", filepath.Join(t.TempDir(), "data"))
+	cmd := exec.Command(python, "testdata/server.py", "0", filepath.Join(folder, "data"))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

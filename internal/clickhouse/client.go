@@ -12,11 +12,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
 // Options are those of the server.
@@ -110,7 +113,8 @@ func firstLine(text []byte) string {
 
 // query calls each for every row of a query.
 func (d *DB) query(ctx context.Context, query string, each func([]jsontext.Value) error) error {
-	settings := url.Values{"output_format_json_quote_64bit_integers": {"1"}, "wait_end_of_query": {"1"}, "max_execution_time": {fmt.Sprint(int(queryTimeout.Seconds()))}}
+	settings := url.Values{"output_format_json_quote_64bit_integers": {"1"}, "wait_end_of_query": {"1"}, "max_execution_time": {fmt.Sprint(int(queryTimeout.Seconds()))},
+		"max_rows_to_group_by": {strconv.Itoa(store.MaxGroups)}, "group_by_overflow_mode": {"throw"}} // it ends as soon as it has more groups
 	text, err := d.call(ctx, query+" FORMAT JSONCompactEachRow", nil, settings)
 	if err != nil {
 		return err

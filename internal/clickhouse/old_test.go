@@ -17,7 +17,7 @@ func TestServer(t *testing.T) {
 		t.Skip("ISOGLOSS_CLICKHOUSE is not set")
 	}
 	d := New(Options{URL: address})
-	old, _, _ := strings.Cut(strings.NewReplacer("LowCardinality(String)", "String", "IF NOT EXISTS ", "").Replace(table), "SETTINGS")
+	old, _, _ := strings.Cut(strings.NewReplacer("LowCardinality(String)", "String", "IF NOT EXISTS ", "").Replace(table()), "SETTINGS")
 	head, rest, _ := strings.Cut(old, ",\n\tINDEX")
 	_, tail, _ := strings.Cut(rest, "\n) ENGINE")
 	for _, query := range []string{"DROP TABLE IF EXISTS requests", head + "\n) ENGINE" + tail} {
@@ -41,7 +41,7 @@ func TestServer(t *testing.T) {
 	if _, err := d.call(t.Context(), insertQuery, data, nil); err != nil {
 		t.Fatal(err)
 	}
-	got, err := d.call(t.Context(), "SELECT count(), sum(cost), uniqExact(id), max(position), sum(length(label_names)) > 0 FROM requests FORMAT TabSeparated", nil, nil)
+	got, err := d.call(t.Context(), "SELECT count(), sum(cost), uniqExact(id), max(position), sum(length(tag_names)) > 0 FROM requests FORMAT TabSeparated", nil, nil)
 	if want := fmt.Sprintf("5000\t%d\t5000\t5000\t1\n", int64(cost)); err != nil || string(got) != want {
 		t.Errorf("%q, %v; want %q", got, err, want)
 	}

@@ -38,11 +38,15 @@ func (c conditions) text() string {
 
 // labelValue is the expression of a label's value; empty: the request does not have the label.
 func labelValue(name string) string {
-	return "if(has(label_names, " + quote(name) + "), label_values[indexOf(label_names, " + quote(name) + ")], '')"
+	key, tag := strings.CutPrefix(name, labels.TagPrefix)
+	if !tag {
+		return "end_user"
+	}
+	return "if(has(tag_names, " + quote(key) + "), tag_values[indexOf(tag_names, " + quote(key) + ")], '')"
 }
 
-// counts are the columns of a sum.
-func counts() string {
+// counts are the columns of a sum. The projections of the table have the same.
+func counts() []string {
 	list := []string{"count()", "countIf(isNull(cost))", "countIf(estimated = 1)", "sum(input)", "sum(cache_read)", "sum(cache_write)", "sum(output)", "sum(reasoning)", "sum(ifNull(cost, 0))",
 		"countIf(outcome IN ('failed', 'lost'))", "countIf(outcome = 'refused')"}
 	low := int64(0)
@@ -50,7 +54,7 @@ func counts() string {
 		list = append(list, fmt.Sprintf("countIf(first_token > %d AND first_token <= %d)", low, int64(bound)))
 		low = int64(bound)
 	}
-	return strings.Join(append(list, fmt.Sprintf("countIf(first_token > %d)", low)), ", ")
+	return append(list, fmt.Sprintf("countIf(first_token > %d)", low))
 }
 
 // Usage sums the requests. The result is ordered by its groups.
@@ -59,35 +63,91 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) (sums []store.Sum, e
 	if err != nil {
 		return nil, err
 	}
-	const hour = int64(time.Hour)
+	query := usageQuery(&q, by)
+	err = d.query(ctx, query, func(row []jsontext.Value) error {
+		sum, err := scanSum(row, q.GroupBy)
+		sums = append(sums, sum)
+		return err
+	})
+	if isTooWide(err) || err == nil && len(sums) > store.MaxGroups {
+		return nil, store.ErrTooWide
+	}
+	return sums, err
+}
+
+// usageQuery returns the query of sums by columns. The whole days of the range are one part of it and the hours
+// before and after them others, so that each part is answered from the smallest projection.
+func usageQuery(q *store.UsageQuery, by []string) string {
 	var where conditions
-	if !q.From.IsZero() {
-		where.number("began >= ", nanos(q.From)/hour*hour)
-	}
-	if !q.To.IsZero() {
-		where.number("began < ", nanos(q.To.Add(time.Hour-1))/hour*hour)
-	}
 	where.equal("org", q.Org)
 	where.equal("team", q.Team)
 	where.equal("key_id", q.Key)
 	where.equal("model", q.Model)
 	where.equal("target", q.Target)
 	where.labels(q.User, q.Tag)
-	columns := slices.Clone(by)
-	query := "SELECT " + strings.Join(append(columns, counts()), ", ") + " FROM requests" + where.text()
+	var columns, outer, names []string
+	for i, column := range by {
+		names = append(names, "g"+strconv.Itoa(i))
+		columns = append(columns, column+" AS "+names[i])
+	}
+	outer = slices.Clone(names)
+	for i, count := range counts() {
+		columns, outer = append(columns, fmt.Sprintf("%s AS c%d", count, i)), append(outer, fmt.Sprintf("sum(c%d)", i))
+	}
+	group := ""
 	if len(by) > 0 {
-		list := strings.Join(by, ", ")
-		query += " GROUP BY " + list + " ORDER BY " + list + " LIMIT " + strconv.Itoa(store.MaxGroups+1)
+		group = " GROUP BY " + strings.Join(names, ", ")
 	}
-	err = d.query(ctx, query, func(row []jsontext.Value) error {
-		sum, err := scanSum(row, q.GroupBy)
-		sums = append(sums, sum)
-		return err
-	})
-	if err == nil && len(sums) > store.MaxGroups {
-		return nil, store.ErrTooWide
+	var parts []string
+	for _, span := range spansOf(q, slices.Contains(by, hourColumn)) {
+		parts = append(parts, "SELECT "+strings.Join(columns, ", ")+" FROM requests"+append(slices.Clip(where), span...).text()+group)
 	}
-	return sums, err
+	query := "SELECT " + strings.Join(outer, ", ") + " FROM (" + strings.Join(parts, " UNION ALL ") + ")" + group
+	if len(by) > 0 {
+		query += " ORDER BY " + strings.Join(names, ", ") + " LIMIT " + strconv.Itoa(store.MaxGroups+1)
+	}
+	return query
+}
+
+// isTooWide reports whether the server has ended a query because of its groups.
+func isTooWide(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "Code: 158.") // TOO_MANY_ROWS
+}
+
+// spansOf returns the conditions of the parts of a range of time, which is rounded to the hour: whole days, and the
+// hours before and after them. By hour it has one part.
+func spansOf(q *store.UsageQuery, byHour bool) (list []conditions) {
+	span := func(column string, from, to int64, open bool) {
+		var c conditions
+		if from > 0 {
+			c.number(column+" >= ", from)
+		}
+		if !open {
+			c.number(column+" < ", to)
+		}
+		list = append(list, c)
+	}
+	const hour = int64(time.Hour)
+	from, to, open := int64(0), int64(0), q.To.IsZero()
+	if !q.From.IsZero() {
+		from = nanos(q.From) / hour
+	}
+	if !open {
+		to = nanos(q.To.Add(time.Hour-1)) / hour
+	}
+	start, end := (from+23)/24, to/24
+	if byHour || !open && start >= end {
+		span(hourColumn, from, to, open)
+		return list
+	}
+	span(dayColumn, start, end, open)
+	if from < 24*start {
+		span(hourColumn, from, 24*start, false)
+	}
+	if !open && 24*end < to {
+		span(hourColumn, 24*end, to, false)
+	}
+	return list
 }
 
 func (c *conditions) labels(user string, tag usage.Tag) {
@@ -101,7 +161,7 @@ func (c *conditions) labels(user string, tag usage.Tag) {
 
 const (
 	hourColumn = "intDiv(began, 3600000000000)"
-	dayColumn  = "intDiv(began, 86400000000000)"
+	dayColumn  = "intDiv(" + hourColumn + ", 24)"
 )
 
 // columns are the columns of a group.
@@ -122,11 +182,15 @@ func columns(g store.Group) []string {
 	case store.ByTarget:
 		return []string{"target"}
 	default:
-		if g == store.ByUser || strings.HasPrefix(string(g), labels.TagPrefix) {
+		if isLabel(g) {
 			return []string{labelValue(string(g))}
 		}
 		return nil
 	}
+}
+
+func isLabel(g store.Group) bool {
+	return g == store.ByUser || strings.HasPrefix(string(g), labels.TagPrefix)
 }
 
 // columnsOf returns the columns of groups, each once.
@@ -141,6 +205,9 @@ func columnsOf(groups []store.Group) (list []string, err error) {
 				list = append(list, column)
 			}
 		}
+	}
+	if labels := slices.DeleteFunc(slices.Clone(groups), func(g store.Group) bool { return !isLabel(g) }); len(slices.Compact(labels)) > 1 {
+		return nil, store.Error("usage is grouped by the end user or by one tag; ask for them one after another, or list the requests")
 	}
 	if slices.Contains(groups, store.ByHour) && slices.Contains(groups, store.ByDay) {
 		return nil, store.Error("usage is grouped by hour or by day, not by both")

@@ -97,7 +97,7 @@ type ledger interface {
 // TestSameAnswers asks SQLite, PostgreSQL and ClickHouse the same questions about the same requests. ISOGLOSS_ROWS
 // is their number.
 func TestSameAnswers(t *testing.T) {
-	d := serve(t)
+	d := serve(t, t.TempDir())
 	count, _ := strconv.Atoi(os.Getenv("ISOGLOSS_ROWS"))
 	rows := generate(cmp.Or(count, 50_000))
 	stores := map[string]ledger{}
@@ -119,11 +119,15 @@ func TestSameAnswers(t *testing.T) {
 		}
 	}
 	insert(t, d, rows)
-	asked := 0
+	asked, timed := 0, clock{}
 	for _, q := range usageQueries() {
+		stop := timed.start("clickhouse", q)
 		got, err := d.Usage(t.Context(), q)
+		stop()
 		for name, s := range stores {
+			stop := timed.start(name, q)
 			want, wrong := s.Usage(t.Context(), q)
+			stop()
 			if asked++; err != nil != (wrong != nil) || !reflect.DeepEqual(got, want) {
 				t.Errorf("%s answers %+v with %d sums, %v; ClickHouse with %d, %v%s", name, q, len(want), wrong, len(got), err, firstDifference(got, want))
 			}
@@ -139,6 +143,33 @@ func TestSameAnswers(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests, %d comparisons", len(rows), asked)
+	for name, c := range timed {
+		t.Logf("%s: %d sums in %v, the slowest in %v: %v by %v", name, c.asked, c.total.Round(time.Millisecond), c.longest.Round(time.Millisecond), c.slowest.From, c.slowest.GroupBy)
+	}
+}
+
+// clock has the times of questions about sums, by store.
+type clock map[string]*times
+
+type times struct {
+	asked          int
+	total, longest time.Duration
+	slowest        store.UsageQuery
+}
+
+func (c clock) start(name string, q store.UsageQuery) (stop func()) {
+	began := time.Now()
+	return func() {
+		if c[name] == nil {
+			c[name] = &times{}
+		}
+		took := time.Since(began)
+		t := c[name]
+		t.asked, t.total = t.asked+1, t.total+took
+		if took > t.longest {
+			t.longest, t.slowest = took, q
+		}
+	}
 }
 
 func firstDifference[T any](got, want []T) string {
@@ -168,7 +199,7 @@ func insert(t *testing.T, d *DB, rows []usage.Row) {
 
 // TestPositions checks what a consumer asks after the store was set back.
 func TestPositions(t *testing.T) {
-	d := serve(t)
+	d := serve(t, t.TempDir())
 	rows := generate(100)
 	insert(t, d, rows)
 	at, err := d.Positions(t.Context(), 3, []string{"log", "other'"}, time.Unix(0, 0))
@@ -180,9 +211,34 @@ func TestPositions(t *testing.T) {
 	}
 }
 
+// TestTooWide checks that a result with too many groups is refused as the store refuses it.
+func TestTooWide(t *testing.T) {
+	d := serve(t, t.TempDir())
+	const query = `INSERT INTO requests (began, key_id) SELECT 0, toString(number) FROM numbers(%d)`
+	for _, n := range []int{store.MaxGroups, 1, 300_000} {
+		if _, err := d.call(t.Context(), fmt.Sprintf(query, n), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 { // a key more
+			_, err := d.call(t.Context(), `INSERT INTO requests (began, key_id) SELECT 0, 'other'`, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		sums, err := d.Usage(t.Context(), store.UsageQuery{GroupBy: []store.Group{store.ByKey}})
+		if n == store.MaxGroups {
+			if err != nil || len(sums) != n {
+				t.Errorf("%d keys give %d sums, %v", n, len(sums), err)
+			}
+		} else if !errors.Is(err, store.ErrTooWide) {
+			t.Errorf("%d keys more give %d sums, %v", n, len(sums), err)
+		}
+	}
+}
+
 // TestHostileValues checks that no value ends a literal, and that bounds are those of the store.
 func TestHostileValues(t *testing.T) {
-	d := serve(t)
+	d := serve(t, t.TempDir())
 	cost := usage.Money(1)
 	for i, text := range []string{`'`, `\`, `\'`, "a\nb", "' OR 1=1 --", "\u2028", "é", `{"a":1}`} {
 		row := usage.Row{ID: text, Org: text, Key: text, Began: time.Now(), Outcome: usage.Answered, Cost: &cost}
@@ -196,6 +252,9 @@ func TestHostileValues(t *testing.T) {
 	}
 	if _, err := d.Usage(t.Context(), store.UsageQuery{GroupBy: []store.Group{"nonsense"}}); err == nil {
 		t.Error("an unknown group is accepted")
+	}
+	if _, err := d.Usage(t.Context(), store.UsageQuery{GroupBy: []store.Group{store.ByUser, store.ByTag("a")}}); err == nil {
+		t.Error("two labels are accepted")
 	}
 	var problem store.Error
 	if _, err := d.Usage(t.Context(), store.UsageQuery{GroupBy: []store.Group{store.ByHour, store.ByDay}}); !errors.As(err, &problem) {

@@ -13,23 +13,38 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/store/detail"
-	"github.com/isogloss-gateway/isogloss/internal/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
-// table is the table of requests. Rows of an organisation and an hour are together. The server recognises a
-// block that is inserted again, among the last 10,000.
-const table = `CREATE TABLE IF NOT EXISTS requests (
+// table returns the table of requests. Rows of an organisation and an hour are together. The server recognises a
+// block that is inserted again, among the last 10,000. The sums by hour and day are projections: a part of the table
+// has its own, so they never differ from its rows, and the server reads the smallest that answers a question.
+func table() string {
+	const day = dayColumn + ", org, "
+	return tableHead + projection("model_hours", hourColumn+", org, model, target") + projection("hours", hourColumn+", org, team, key_id, model, target") +
+		projection("key_days", day+"team, key_id") + projection("days", day+"team, key_id, model, target") +
+		projection("user_days", day+"end_user, model, target") + projection("user_key_days", day+"team, key_id, end_user") +
+		projection("tag_days", day+"tag_names, tag_values, model, target") + projection("tag_key_days", day+"team, key_id, tag_names, tag_values") + tableTail
+}
+
+// projection returns the sums by columns.
+func projection(name, by string) string {
+	return ",\n\tPROJECTION " + name + " (SELECT " + by + ", " + strings.Join(counts(), ", ") + " GROUP BY " + by + ")"
+}
+
+const tableHead = `CREATE TABLE IF NOT EXISTS requests (
 	began Int64, id String, took Int64,
 	input Int64, cache_read Int64, cache_write Int64, output Int64, reasoning Int64, cost Nullable(Int64),
 	status Int64, stream UInt8, estimated UInt8,
 	node LowCardinality(String), key_id String, person String, team LowCardinality(String), org LowCardinality(String),
 	endpoint LowCardinality(String), dialect LowCardinality(String), model LowCardinality(String), target LowCardinality(String),
 	outcome LowCardinality(String), fidelity LowCardinality(String), first_token Int64,
-	label_names Array(String), label_values Array(String), detail String,
+	end_user String, tag_names Array(LowCardinality(String)), tag_values Array(String), detail String,
 	log LowCardinality(String), partition Int64, position Int64,
 	INDEX by_id id TYPE bloom_filter(0.001) GRANULARITY 1,
-	INDEX by_began began TYPE minmax GRANULARITY 1
+	INDEX by_began began TYPE minmax GRANULARITY 1`
+
+const tableTail = `
 ) ENGINE = MergeTree
 PARTITION BY toYYYYMM(toDateTime(intDiv(began, 1000000000), 'UTC'))
 ORDER BY (org, intDiv(began, 3600000000000), team, key_id, began, id)
@@ -37,7 +52,7 @@ SETTINGS non_replicated_deduplication_window = 10000`
 
 // Create creates the table if it is not there.
 func (d *DB) Create(ctx context.Context) error {
-	_, err := d.call(ctx, table, nil, nil)
+	_, err := d.call(ctx, table(), nil, nil)
 	return err
 }
 
@@ -74,8 +89,9 @@ type record struct {
 	Outcome    string       `json:"outcome"`
 	Fidelity   string       `json:"fidelity"`
 	FirstToken int64        `json:"first_token"`
-	Names      []string     `json:"label_names"`
-	Values     []string     `json:"label_values"`
+	User       string       `json:"end_user"`
+	Names      []string     `json:"tag_names"`
+	Values     []string     `json:"tag_values"`
 	Detail     string       `json:"detail"`
 	Log        string       `json:"log"`
 	Partition  int          `json:"partition"`
@@ -104,9 +120,9 @@ func encode(partition int, rows []Row) (data []byte, err error) {
 		one := record{Began: nanos(r.Began), ID: r.ID, Took: int64(r.Took), Input: r.Usage.Input, CacheRead: r.Usage.CacheRead, CacheWrite: r.Usage.CacheWrite, Output: r.Usage.Output,
 			Reasoning: r.Usage.Reasoning, Cost: r.Cost, Status: r.Status, Stream: number(r.Stream), Estimated: number(r.Estimated), Node: r.Node, Key: r.Key, Person: r.Person,
 			Team: r.Team, Org: r.Org, Endpoint: r.Endpoint, Dialect: r.Dialect, Model: r.Model, Target: r.Target, Outcome: string(r.Outcome), Fidelity: r.Fidelity,
-			FirstToken: int64(r.FirstToken), Detail: detail.Encode(&r), Log: rows[i].Log, Partition: partition, Position: rows[i].Position}
-		for _, l := range labels.Of(&r.Labels) {
-			one.Names, one.Values = append(one.Names, l.Name), append(one.Values, l.Value)
+			FirstToken: int64(r.FirstToken), User: r.User, Detail: detail.Encode(&r), Log: rows[i].Log, Partition: partition, Position: rows[i].Position}
+		for _, tag := range r.Tags {
+			one.Names, one.Values = append(one.Names, tag.Key), append(one.Values, tag.Value)
 		}
 		line, err := json.Marshal(&one, jsontext.AllowInvalidUTF8(true))
 		if err != nil {

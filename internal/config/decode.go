@@ -79,6 +79,9 @@ func (d *decoder) want(n *node, k kind) bool {
 	}
 	if n.kind != null {
 		write := map[kind]string{scalar: "one value", mapping: "\"key: value\" lines below it", sequence: "a list such as [a, b]"}
+		if n.kind == mapping {
+			write[scalar] = "one value, in quotes if it has a colon" // {addresses: [a:1]} is a mapping too
+		}
 		d.ps.add(n, "is %s; write %s", n.kind, write[k])
 	}
 	return false

@@ -29,7 +29,7 @@ type sinkFile struct {
 type kafkaFile struct {
 	at
 	// Addresses of brokers, as host:port.
-	Brokers []string `key:"brokers" example:"[kafka-1.internal:9092, kafka-2.internal:9092]"`
+	Brokers []string `key:"brokers" example:"[\"kafka-1.internal:9092\", \"kafka-2.internal:9092\"]"`
 	// Name of the topic. `isogloss consume` creates it if it is not there.
 	Topic string `key:"topic" example:"isogloss-usage"`
 	// Number of partitions that are used, 256 at most. It belongs to the topic: to change

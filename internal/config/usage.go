@@ -103,7 +103,7 @@ func (k *kafkaFile) resolve(dir string, ps *Problems) *Broker {
 		local = local && isLoopback(host)
 	}
 	if len(k.Brokers) == 0 {
-		ps.addKey(&k.at, "brokers", "is required; write a list such as [kafka-1.internal:9092]")
+		ps.addKey(&k.at, "brokers", "is required; write a list such as [\"kafka-1.internal:9092\"]")
 	}
 	if !topicForm.MatchString(k.Topic) {
 		ps.addKey(&k.at, "topic", "is not a name of letters, digits, \".\", \"-\" and \"_\"; write one such as isogloss-usage")

@@ -53,11 +53,12 @@ const (
 )
 
 // timeouts are those of a PostgreSQL session, in milliseconds. A statement that exceeds one fails in the
-// server too, and leaves no lock.
+// server too, and leaves no lock. work_mem, in kilobytes, lets the sums of a month be made without sorting on disk.
 var timeouts = map[string]string{
 	"statement_timeout":                   "2000",
 	"lock_timeout":                        "500",
 	"idle_in_transaction_session_timeout": "5000", // a stopped gateway must not block others
+	"work_mem":                            "32768",
 }
 
 // setTimeouts returns the query that sets the timeouts of a transaction, for a pooler that does not let
