@@ -87,7 +87,7 @@ func (c *Collector) Add(e Event) error {
 			return err
 		}
 	case UsageUpdate:
-		c.response.Usage = &e.Usage
+		c.response.Usage, c.response.UsageTier = &e.Usage, e.Tier
 	case ChoiceEnd:
 		g := c.choice(e.Choice)
 		g.choice.Stop, g.choice.Ext = e.Stop, e.Ext

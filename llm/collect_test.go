@@ -82,7 +82,7 @@ func TestCollectorJoinsDeltas(t *testing.T) {
 		SealDelta{0, 0, Seal{Form: Signature, Data: "old", Origin: "gemini"}},
 		SealDelta{0, 0, Seal{Form: Signature, Data: "new", Origin: "gemini"}},
 		BlockEnd{0, 1}, BlockEnd{0, 0},
-		UsageUpdate{usage},
+		UsageUpdate{Usage: usage},
 		ChoiceEnd{Stop: Stop{Kind: ToolUse}}, End{},
 	} {
 		if err := c.Add(e); err != nil {

@@ -71,7 +71,12 @@ type BlockEnd struct {
 }
 
 // UsageUpdate replaces the earlier token counts.
-type UsageUpdate struct{ Usage Usage }
+type UsageUpdate struct {
+	Usage Usage
+	// Tier is the service tier of the usage, where the source names it only with the counts. Encoders
+	// do not write it.
+	Tier string
+}
 
 // ChoiceEnd ends a choice and gives the reason. No event of that choice follows.
 type ChoiceEnd struct {

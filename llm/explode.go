@@ -16,7 +16,7 @@ func Explode(r *Response) []Event {
 		}
 	}
 	if r.Usage != nil {
-		events = append(events, UsageUpdate{*r.Usage})
+		events = append(events, UsageUpdate{Usage: *r.Usage, Tier: r.UsageTier})
 	}
 	for _, c := range r.Choices {
 		events = append(events, ChoiceEnd{Choice: c.Index, Stop: c.Stop, Ext: c.Ext})

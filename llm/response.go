@@ -8,7 +8,9 @@ type Response struct {
 	Choices []Choice
 	Usage   *Usage
 	Tier    string
-	Ext     Ext
+	// UsageTier is the tier of a UsageUpdate. Encoders do not write it.
+	UsageTier string
+	Ext       Ext
 }
 
 // Choice is one of the alternatives of a response.

@@ -19,7 +19,7 @@ func TestValidator(t *testing.T) {
 		"ping at any time":        {[]Event{Ping{}, Start{}, Ping{}, stop, Ping{}, End{}}, ""},
 		"failure at once":         {[]Event{Failure{&Error{}}}, ""},
 		"failure with open block": {[]Event{Start{}, text, Failure{&Error{}}}, ""},
-		"growing usage":           {[]Event{Start{}, UsageUpdate{Usage{Input: 1}}, UsageUpdate{Usage{CacheRead: 2}}, stop, UsageUpdate{Usage{CacheRead: 2, Output: 1}}, End{}}, ""},
+		"growing usage":           {[]Event{Start{}, UsageUpdate{Usage: Usage{Input: 1}}, UsageUpdate{Usage: Usage{CacheRead: 2}}, stop, UsageUpdate{Usage: Usage{CacheRead: 2, Output: 1}}, End{}}, ""},
 
 		"no start":                {[]Event{text}, "before Start"},
 		"end without start":       {[]Event{End{}}, "before Start"},
@@ -46,8 +46,8 @@ func TestValidator(t *testing.T) {
 		"choice without reason":   {[]Event{Start{}, ChoiceEnd{}}, "without a stop reason"},
 		"block after choice":      {[]Event{Start{}, stop, text}, "after its end"},
 		"end before choice":       {[]Event{Start{}, text, BlockEnd{}, End{}}, "before the end of choice 0"},
-		"input decreases":         {[]Event{Start{}, UsageUpdate{Usage{Input: 2}}, UsageUpdate{Usage{Input: 1}}}, "decrease"},
-		"output decreases":        {[]Event{Start{}, UsageUpdate{Usage{Reasoning: 2}}, UsageUpdate{Usage{Output: 1}}}, "decrease"},
+		"input decreases":         {[]Event{Start{}, UsageUpdate{Usage: Usage{Input: 2}}, UsageUpdate{Usage: Usage{Input: 1}}}, "decrease"},
+		"output decreases":        {[]Event{Start{}, UsageUpdate{Usage: Usage{Reasoning: 2}}, UsageUpdate{Usage: Usage{Output: 1}}}, "decrease"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := validate(c.events)

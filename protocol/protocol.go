@@ -77,6 +77,7 @@ type Summary struct {
 	Finish   string     // the finish reason in the protocol's own words; empty if there is none yet
 	Complete bool       // the response has ended as the protocol requires
 	Usage    *llm.Usage // nil if the response has none
+	Tier     string     // the service tier that the response names, in the protocol's own words; empty if it names none
 	Content  bool       // the response is not empty, so that its usage is not zero
 	Err      *llm.Error // an error object inside the response
 	Kept     []string   // ids in the response, beside its own, of what the vendor keeps

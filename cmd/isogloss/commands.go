@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -233,6 +234,9 @@ error.`,
 		cfg, err := o.Check()
 		if err != nil {
 			return err
+		}
+		for _, list := range cfg.Prices.OldPrices(time.Now()) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: prices.lists: %s may be outdated; look them up again and write the day as as_of\n", list)
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: %s on %s, to be served on %s\n",
 			count(len(cfg.Models), "model"), count(len(cfg.Providers), "provider"), cfg.Listen)

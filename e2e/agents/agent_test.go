@@ -31,6 +31,8 @@ type agent struct {
 	// further is a model that it asks for besides, whatever it was told. It is behind
 	// the gateway too, as one of Anthropic's.
 	further string
+	// sends is what some request to the gateway has to hold.
+	sends string
 	// reaches is what some request to the upstream has to hold.
 	reaches string
 	// shell calls the agent's tool for commands.
@@ -53,7 +55,8 @@ type agent struct {
 
 // agents are all that do the job.
 func agents() []*agent {
-	list := []*agent{claude(), codex(), codexPatching(), codexSearching(), codexScripting(), gemini()}
+	list := append([]*agent{claude()}, claudeOnClouds()...)
+	list = append(list, codex(), codexPatching(), codexSearching(), codexScripting(), gemini())
 	return append(append(list, opencode()...), pi()...)
 }
 

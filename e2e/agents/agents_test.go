@@ -94,6 +94,9 @@ func (w *world) play(t *testing.T, a *agent, d *rig.Dialect) {
 	checkTurns(t, a, m)
 	m.checkUpstream(t, d, got)
 	checkSeals(t, d, m, got)
+	if !strings.Contains(tap.Sent.String(), a.sends) {
+		t.Errorf("the agent did not send %s", a.sends)
+	}
 	if a.reaches != "" && !slices.ContainsFunc(got, func(g *rig.Received) bool { return bytes.Contains(g.Body, []byte(a.reaches)) }) {
 		t.Errorf("the upstream was not sent %s", a.reaches)
 	}

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
@@ -40,6 +41,31 @@ func claude() *agent {
 			})}},
 			{{tool: "Bash", args: args(map[string]any{"command": sizing})}},
 		},
+	}
+}
+
+// claudeFor is Claude Code configured for a cloud. The gateway is in the place of the cloud, and
+// takes its paths and frames with its own key.
+func claudeFor(cloud, sends string, environment func(s *site) []string) *agent {
+	a := claude()
+	a.name, a.title, a.variant, a.sends = "claude-code-"+strings.ToLower(cloud), "Claude Code for "+cloud, true, sends
+	a.environment = func(s *site) []string {
+		return append(environment(s), "ANTHROPIC_DEFAULT_HAIKU_MODEL="+s.model, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1")
+	}
+	return a
+}
+
+func claudeOnClouds() []*agent {
+	return []*agent{
+		claudeFor("Bedrock", "/invoke-with-response-stream HTTP/1.1", func(s *site) []string {
+			return []string{"CLAUDE_CODE_USE_BEDROCK=1", "ANTHROPIC_BEDROCK_BASE_URL=" + s.url, "AWS_BEARER_TOKEN_BEDROCK=" + s.key, "AWS_REGION=us-east-1"}
+		}),
+		claudeFor("Vertex", ":streamRawPredict HTTP/1.1", func(s *site) []string {
+			return []string{
+				"CLAUDE_CODE_USE_VERTEX=1", "ANTHROPIC_VERTEX_BASE_URL=" + s.url + "/v1", "CLAUDE_CODE_SKIP_VERTEX_AUTH=1", "ANTHROPIC_AUTH_TOKEN=" + s.key,
+				"ANTHROPIC_VERTEX_PROJECT_ID=my-project", "CLOUD_ML_REGION=us-east5",
+			}
+		}),
 	}
 }
 

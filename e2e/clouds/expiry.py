@@ -186,7 +186,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def wait_for(url):
+def wait_for(url, log=os.devnull):
     for _ in range(200):
         try:
             return urllib.request.urlopen(url)
@@ -194,7 +194,7 @@ def wait_for(url):
             return None
         except OSError:
             time.sleep(0.1)
-    sys.exit(f"{url} does not start")
+    sys.exit(f"{url} does not start: {open(log).read()}")
 
 
 def main(binary, seconds):
@@ -211,7 +211,7 @@ retries: {{ attempts: 1 }}
 providers:
   google: {{ protocol: openai-chat, base_url: "http://127.0.0.1:{upstream}/google/v1", auth: google }}
   azure: {{ protocol: openai-chat, base_url: "http://127.0.0.1:{upstream}/azure/v1", auth: azure }}
-  aws: {{ protocol: openai-chat, base_url: "http://127.0.0.1:{upstream}/aws/v1", auth: aws, aws: {{ region: us-east-1, service: bedrock, roles: ["arn:aws:iam::123456789012:role/gateway"] }} }}
+  aws: {{ protocol: openai-chat, base_url: "http://127.0.0.1:{upstream}/aws/v1", auth: aws, region: us-east-1, aws: {{ service: bedrock, roles: ["arn:aws:iam::123456789012:role/gateway"] }} }}
 models:
   google: {{ targets: [google/m] }}
   azure: {{ targets: [azure/m] }}
@@ -224,7 +224,7 @@ models:
         try:
             wait_for(f"http://127.0.0.1:{moto_port}/moto-api/data.json")
             gateway = subprocess.Popen([binary, "serve", "--config", config], cwd=home, env=env, stdout=log, stderr=log)
-            wait_for(f"http://127.0.0.1:{port}/ready")
+            wait_for(f"http://127.0.0.1:{port}/ready", log.name)
             until = time.time() + seconds
             threads = [threading.Thread(target=load, args=(port, model, until)) for model in ("google", "azure", "aws") for _ in range(4)]
             for t in threads:

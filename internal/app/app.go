@@ -183,6 +183,7 @@ func closeObserver(o *observe.Observer) {
 
 // greet logs the addresses, the configuration's file and the number of models.
 func greet(logger *slog.Logger, cfg *config.Config, models int, s *servers, o Options) {
+	warnOldPrices(logger, cfg)
 	logger.Info("listening", "url", s.data.url()+cfg.BasePath, "metrics", s.metricsURL(), "configuration", cmp.Or(o.Config, "environment"), "models", models, "providers", len(cfg.Providers), "version", o.Version)
 	if len(cfg.Keys) == 0 && cfg.Store.URL == "" {
 		logger.Info("no keys are configured, so only this machine is served", "hint", "point an OpenAI SDK at "+s.data.url()+cfg.BasePath+"/v1")

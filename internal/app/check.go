@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/certs"
 	"github.com/isogloss-gateway/isogloss/internal/cloud"
@@ -21,6 +22,13 @@ func (o Options) Check() (*config.Config, error) {
 		return nil, err
 	}
 	return cfg, checkFiles(cfg)
+}
+
+// warnOldPrices logs the lists of prices that are outdated.
+func warnOldPrices(logger *slog.Logger, cfg *config.Config) {
+	for _, list := range cfg.Prices.OldPrices(time.Now()) {
+		logger.Warn("prices may be outdated", "list", list, "hint", "look them up again and write the day as as_of")
+	}
 }
 
 // checkFiles reports every file that the configuration names and start-up cannot use.

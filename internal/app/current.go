@@ -130,15 +130,23 @@ func (c *current) served() int {
 
 // newBook builds the price book of a configuration.
 func newBook(p *config.Prices) (*usage.Book, error) {
-	o := usage.BookOptions{Rules: make(map[string]usage.Tariff, len(p.Models))}
-	for _, r := range p.Models {
-		o.Rules[r.Pattern] = newTariff(r.Price)
+	o := usage.BookOptions{Rules: newTariffs(p.Models)}
+	for _, l := range p.Lists {
+		o.Lists = append(o.Lists, usage.PriceList{Provider: l.Provider, Cloud: l.Cloud, Region: l.Region, Tier: l.Tier, Models: newTariffs(l.Models)})
 	}
 	if p.Ceiling != nil {
 		ceiling := newTariff(*p.Ceiling)
 		o.Ceiling = &ceiling
 	}
 	return usage.NewBook(o)
+}
+
+func newTariffs(list []config.PriceRule) map[string]usage.Tariff {
+	all := make(map[string]usage.Tariff, len(list))
+	for _, r := range list {
+		all[r.Pattern] = newTariff(r.Price)
+	}
+	return all
 }
 
 func newTariff(p config.Price) usage.Tariff {

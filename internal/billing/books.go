@@ -53,6 +53,13 @@ type Target struct {
 	Name      string // provider/model, as in the ledger
 	Preset    string // the provider's preset
 	PriceName string // provider/model, as in the operator's prices
+	// Cloud and Region are where the provider serves it; empty: unknown.
+	Cloud, Region string
+	Tier          string // the service tier that the response names; empty: none, or no response yet
+}
+
+func (t Target) query() usage.Query {
+	return usage.Query{Preset: t.Preset, Target: t.PriceName, Cloud: t.Cloud, Region: t.Region, Tier: t.Tier}
 }
 
 // price returns the price of a target, and whether it is known.
@@ -60,7 +67,7 @@ func (b *Books) price(r *Request, t Target) (usage.Price, bool) {
 	if r.Free {
 		return usage.Price{}, true
 	}
-	return b.Prices.Find(t.Preset, t.PriceName)
+	return b.Prices.Lookup(t.query())
 }
 
 // maxPrice returns the highest price of the targets for an estimated request, and
@@ -71,8 +78,14 @@ func (b *Books) maxPrice(r *Request, e Estimate, targets []Target) (most usage.P
 		if !known {
 			return most, false
 		}
-		if i == 0 || maxCost(p, e.MaxPrompt, e.MaxOutput) > maxCost(most, e.MaxPrompt, e.MaxOutput) {
-			most = p
+		prices := []usage.Price{p}
+		if !r.Free { // which tier serves it is not known yet
+			prices = b.Prices.AppendTiers(prices, t.query())
+		}
+		for j, p := range prices {
+			if i+j == 0 || maxCost(p, e.MaxPrompt, e.MaxOutput) > maxCost(most, e.MaxPrompt, e.MaxOutput) {
+				most = p
+			}
 		}
 	}
 	return most, true

@@ -159,3 +159,27 @@ func TestFaultOf(t *testing.T) {
 		}
 	}
 }
+
+// TestTierOfAResponse reserves at the highest price of all tiers and charges that of the tier which
+// the response names.
+func TestTierOfAResponse(t *testing.T) {
+	b, key := newBooks(t, 0), budget(usage.Dollar)
+	prices, err := usage.NewBook(usage.BookOptions{
+		Rules: map[string]usage.Tariff{"one/*": {Input: "1", Output: "10"}},
+		Lists: []usage.PriceList{{Provider: "one", Tier: "priority", Models: map[string]usage.Tariff{"m": {Input: "100", Output: "100"}}}, {Provider: "one", Tier: "batch", Models: map[string]usage.Tariff{"m": {Input: "0.5", Output: "5"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Prices = prices
+	a := mustReserve(t, b, request(key), EstimateRequest(100, 7, 1), one)
+	if want := usage.Money(58 * 100_000); a.reserved != want {
+		t.Errorf("%d reserved, want %d for 51 and 7 tokens at the highest price", a.reserved, want)
+	}
+	batch := one
+	batch.Tier = "batch"
+	a.Charge(Result{Status: 200, Outcome: usage.Answered, Last: Attempt{Target: batch, Began: time.Now(), Status: 200, Reported: &llm.Usage{Input: 4, Output: 2}}})
+	if row := b.row(t); *row.Cost != 4*500+2*5_000 || b.spent(t, key) != *row.Cost {
+		t.Errorf("%+v", row)
+	}
+}

@@ -35,10 +35,10 @@ func (d *divert) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // issued is a request to a scripted token server.
 type issued struct {
-	host, path string
-	header     http.Header
-	form       url.Values
-	body       string
+	method, host, path, query string
+	header                    http.Header
+	form                      url.Values
+	body                      string
 }
 
 // tokenServer answers requests for tokens as a function says, and keeps them.
@@ -54,7 +54,7 @@ func newTokenServer(t *testing.T, answer func(r issued) any) (*tokenServer, *htt
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		form, _ := url.ParseQuery(string(body))
-		one := issued{r.Header.Get("X-Host"), r.URL.Path, r.Header, form, string(body)}
+		one := issued{r.Method, r.Header.Get("X-Host"), r.URL.Path, r.URL.RawQuery, r.Header, form, string(body)}
 		s.mu.Lock()
 		s.seen = append(s.seen, one)
 		s.mu.Unlock()

@@ -78,6 +78,30 @@ type pricesFile struct {
 	// Prices by target, as provider/model. A name that ends in `*` matches every
 	// target with that prefix.
 	Models table[priceFile] `key:"models"`
+	// Prices of clouds, regions and service tiers. The lists of the tier that a response
+	// names come before models, and the lists without a tier after it. Of several lists
+	// the one that names the provider wins, then the region, then the cloud.
+	Lists []priceListFile `key:"lists"`
+}
+
+// priceListFile is a list of prices that holds for a provider, a region or a cloud.
+type priceListFile struct {
+	at
+	// Provider for which the list holds. The default is every one.
+	Provider string `key:"provider" example:"bedrock-eu"`
+	// Cloud for which the list holds. The default is every one.
+	Cloud cloudName `key:"cloud" example:"aws"`
+	// Region or location of the cloud, as the provider has it. The default is every one.
+	Region string `key:"region" example:"eu-central-1"`
+	// Service tier that the response names. Tokens of provisioned throughput are paid by
+	// the hour: write 0. The default is all tiers without a list.
+	Tier tierName `key:"tier" example:"priority"`
+	// Day on which the prices were looked up. The gateway warns if it is more than half a
+	// year ago.
+	AsOf string `key:"as_of" example:"2026-11-01"`
+	// Prices by model of the provider. A name that ends in `*` matches every model with
+	// that prefix.
+	Models table[priceFile] `key:"models"`
 }
 
 // priceFile is a price in dollars per million tokens.

@@ -208,6 +208,11 @@ func (c Config) storesText(line func(format string, args ...any)) {
 	for _, r := range c.Prices.Models {
 		line("price %s %s", r.Pattern, &r.Price)
 	}
+	for _, l := range c.Prices.Lists {
+		for _, r := range l.Models {
+			line("price %s %s %s as_of=%s", l.title(), r.Pattern, &r.Price, l.AsOf.Format(time.DateOnly))
+		}
+	}
 	if c.Alerts.URL != "" {
 		line("alerts thresholds=%v", c.Alerts.Thresholds)
 	}

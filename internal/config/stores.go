@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,32 @@ type Tags struct {
 type Prices struct {
 	Ceiling *Price // for models without a price; nil rejects them
 	Models  []PriceRule
+	Lists   []PriceList
+}
+
+// PriceList is a list of prices that holds for a provider, a cloud or a region; empty means any.
+type PriceList struct {
+	Provider, Cloud, Region, Tier string
+	AsOf                          time.Time
+	Models                        []PriceRule
+}
+
+// maxPriceAge is the age from which prices are suspected to be outdated.
+const maxPriceAge = 183 * 24 * time.Hour
+
+// OldPrices describes the lists of prices that are outdated.
+func (p *Prices) OldPrices(now time.Time) (all []string) {
+	for _, l := range p.Lists {
+		if now.Sub(l.AsOf) > maxPriceAge {
+			all = append(all, l.title()+" of "+l.AsOf.Format(time.DateOnly))
+		}
+	}
+	return all
+}
+
+// title returns the properties of the list in one line.
+func (l *PriceList) title() string {
+	return strings.Join(slices.DeleteFunc([]string{l.Provider, l.Cloud, l.Region, l.Tier}, func(s string) bool { return s == "" }), " ")
 }
 
 // PriceRule is the price of the targets that match a pattern.
@@ -237,6 +264,30 @@ func (p *pricesFile) resolve(ps *Problems) Prices {
 		}
 		out.Models = append(out.Models, PriceRule{Pattern: pattern, Price: m.resolve(ps)})
 	}
+	for i := range p.Lists {
+		out.Lists = append(out.Lists, p.Lists[i].resolve(ps))
+	}
+	return out
+}
+
+func (l *priceListFile) resolve(ps *Problems) PriceList {
+	out := PriceList{Provider: l.Provider, Cloud: string(l.Cloud), Region: l.Region, Tier: string(l.Tier)}
+	if out.title() == "" {
+		ps.add(l.node, "holds for no place; write provider, cloud, region or tier, or write the prices under prices.models")
+	}
+	var err error
+	if out.AsOf, err = time.Parse(time.DateOnly, l.AsOf); err != nil {
+		ps.addKey(&l.at, "as_of", "is not a day; write the day on which the prices were looked up, such as 2026-11-01")
+	}
+	if len(l.Models) == 0 {
+		ps.addKey(&l.at, "models", "is required; write prices by model, such as \"anthropic.claude-*\": {input: 3, output: 15}")
+	}
+	for _, m := range l.Models {
+		if strings.Contains(strings.TrimSuffix(m.node.key, "*"), "*") {
+			ps.add(m.node, "has a \"*\" that is not its last character; write a name such as \"anthropic.claude-*\"")
+		}
+		out.Models = append(out.Models, PriceRule{Pattern: m.node.key, Price: m.resolve(ps)})
+	}
 	return out
 }
 
@@ -310,6 +361,18 @@ func (n *nameFile) resolve(ps *Problems) Name {
 type unknownName string
 
 func (unknownName) options() []string { return []string{"refuse", "ceiling"} }
+
+// cloudName is a cloud that a list of prices is for.
+type cloudName string
+
+func (cloudName) options() []string { return []string{"aws", "google", "azure"} }
+
+// tierName is a service tier that a list of prices is for.
+type tierName string
+
+func (tierName) options() []string {
+	return []string{"standard", "batch", "flex", "priority", "provisioned"}
+}
 
 type diskFullName string
 

@@ -124,5 +124,5 @@ func (c *Call) BilledAs(t *route.Target, response string) billing.Target {
 
 // Billed returns a target as billing needs it.
 func Billed(t *route.Target) billing.Target {
-	return billing.Target{Name: t.String(), Preset: t.Provider.Preset, PriceName: t.Priced()}
+	return billing.Target{Name: t.String(), Preset: t.Provider.Preset, PriceName: t.Priced(), Cloud: string(t.Provider.CloudName()), Region: t.Provider.Location}
 }

@@ -154,7 +154,7 @@ func (v View) model(name string, match route.Match) protocol.Model {
 	if v.Prices == nil {
 		return m
 	}
-	if p, ok := v.Prices.Find(t.Provider.Preset, t.Priced()); ok && !p.Ceiling { // the operator's prices come before the provider's
+	if p, ok := v.Prices.Lookup(usage.Query{Preset: t.Provider.Preset, Target: t.Priced(), Cloud: string(t.Provider.CloudName()), Region: t.Provider.Location}); ok && !p.Ceiling { // the operator's prices come before the provider's
 		m.Price = protocol.Price{Input: perToken(p.Input), CacheRead: perToken(p.CacheRead), CacheWrite: perToken(p.CacheWrite), Output: perToken(p.Output)}
 		m.Context = cmp.Or(m.Context, p.Context)
 	}

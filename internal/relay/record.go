@@ -111,7 +111,7 @@ func (q *request) billedAttempt(err *llm.Error) billing.Attempt {
 		Content: a.summary().Content || !q.Call.Generates()}
 	if a.target != nil && q.route != nil {
 		b.Target = q.Call.BilledAs(&a.target.Target, a.summary().Model)
-		b.Target.Name = q.Record.Target
+		b.Target.Name, b.Target.Tier = q.Record.Target, a.summary().Tier
 	}
 	return b
 }

@@ -34,6 +34,8 @@ type BookOptions struct {
 	// Rules are prices by pattern: "provider/model", or a prefix that ends in *. The longest
 	// pattern wins. Rules win over the built-in table.
 	Rules map[string]Tariff
+	// Lists are further prices, of clouds, regions and tiers.
+	Lists []PriceList
 	// Ceiling is the price of models without a price. Nil: they have none.
 	Ceiling *Tariff
 }
@@ -41,6 +43,7 @@ type BookOptions struct {
 // Book finds the price of a model. It is immutable.
 type Book struct {
 	own     rules             // the operator's, by provider/model
+	lists   []list            // the operator's, the most specific first
 	vendors map[string]*rules // built in, by preset, then by model
 	ceiling *Price
 }
@@ -82,6 +85,7 @@ func NewBook(o BookOptions) (*Book, error) {
 		}
 	}
 	b.own.sort()
+	b.addLists(o.Lists, &wrong)
 	if o.Ceiling != nil {
 		p, err := o.Ceiling.Price()
 		if err != nil {
@@ -100,14 +104,24 @@ func NewBook(o BookOptions) (*Book, error) {
 // Find returns the price of a target, "provider/model", whose provider has the given preset. It
 // reports false if neither the rules nor the table have one and there is no ceiling.
 func (b *Book) Find(preset, target string) (p Price, known bool) {
-	if p, ok := b.own.find(target); ok {
+	return b.Lookup(Query{Preset: preset, Target: target})
+}
+
+// Lookup returns the price of a query: from the lists of its tier, the rules, the lists of all
+// tiers, the built-in table, or else the ceiling. It reports false if there is none.
+func (b *Book) Lookup(q Query) (p Price, known bool) {
+	if p, ok := b.fromLists(q, tierOf(q.Tier)); ok {
 		return p, true
 	}
-	if _, model, ok := strings.Cut(target, "/"); ok {
-		if v := b.vendors[preset]; v != nil {
-			if p, ok := v.find(model); ok {
-				return p, true
-			}
+	if p, ok := b.own.find(q.Target); ok {
+		return p, true
+	}
+	if p, ok := b.fromLists(q, ""); ok {
+		return p, true
+	}
+	if v := b.vendors[q.Preset]; v != nil {
+		if p, ok := v.find(q.model()); ok {
+			return p, true
 		}
 	}
 	if b.ceiling != nil {

@@ -94,6 +94,7 @@ func responseSamples() []responseSample {
 		{name: "usage.output", base: withUsage, set: func(r response) { r.Usage.Output = 1234 }, find: "1234"},
 		{name: "usage.reasoning", base: withUsage, set: func(r response) { r.Usage.Reasoning = 1234 }, find: "1234"},
 		{name: "usage: none", set: func(r response) { r.Usage = nil }},
+		{name: "usage_tier", base: withUsage, set: func(r response) { r.UsageTier = "flex" }},
 	})
 }
 

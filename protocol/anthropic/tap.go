@@ -92,7 +92,7 @@ type Tap struct {
 
 // Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary {
-	t.summary.Usage = t.tally.neutral()
+	t.summary.Usage, t.summary.Tier = t.tally.neutral(), t.tally.tier
 	return t.summary
 }
 

@@ -320,7 +320,7 @@ func (d *streamDecoder) messageStop(to []llm.Event, w *Response) []llm.Event {
 func (d *streamDecoder) metadata(to []llm.Event, w *Response) []llm.Event {
 	d.tally.add(w)
 	if d.tally.usage != nil {
-		to = append(d.start(to), llm.UsageUpdate{Usage: *d.tally.usage})
+		to = append(d.start(to), llm.UsageUpdate{Usage: *d.tally.usage, Tier: d.tally.tier})
 	}
 	if !d.stopped {
 		return to

@@ -17,7 +17,7 @@ type Tap struct {
 
 // Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary {
-	t.summary.Usage = t.tally.usage
+	t.summary.Usage, t.summary.Tier = t.tally.usage, t.tally.tier
 	return t.summary
 }
 

@@ -196,6 +196,7 @@ func tokens(s *wire.Scanner) int64 { return int64(wire.ParseTokenCount(s.Value()
 // event does not mention (USE-14).
 type usage struct {
 	prompt, cached, candidates, thoughts, tools int64
+	tier                                        string // the service tier or, on Vertex, the type of traffic
 }
 
 func (u *usage) read(s *wire.Scanner) {
@@ -211,6 +212,8 @@ func (u *usage) read(s *wire.Scanner) {
 			u.thoughts = tokens(s)
 		case "toolUsePromptTokenCount":
 			u.tools = tokens(s)
+		case "trafficType", "serviceTier":
+			u.tier = wire.Unquote(s.Value())
 		}
 	}
 }

@@ -157,7 +157,7 @@ func (s *streamDecoder) finish() {
 		}
 	}
 	if u := s.frame.usage.neutral(); s.frame.hasUsage && s.started && u != nil {
-		s.emit(llm.UsageUpdate{Usage: *u})
+		s.emit(llm.UsageUpdate{Usage: *u, Tier: s.frame.usage.tier})
 	}
 	switch {
 	case complete:

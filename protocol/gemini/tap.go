@@ -27,7 +27,7 @@ func (t *Tap) Summary() protocol.Summary {
 		if raw := rest.Value(); raw != nil {
 			s := wire.NewScanner(raw)
 			t.frame.usage.read(&s)
-			t.summary.Usage = t.frame.usage.neutral()
+			t.summary.Usage, t.summary.Tier = t.frame.usage.neutral(), t.frame.usage.tier
 		}
 		t.counts = t.counts[:0]
 	}
@@ -125,7 +125,7 @@ func (t *Tap) read(data []byte) *llm.Error {
 		t.summary.Model = f.model
 	}
 	if f.hasUsage {
-		t.summary.Usage = f.usage.neutral()
+		t.summary.Usage, t.summary.Tier = f.usage.neutral(), f.usage.tier
 		t.counts = t.counts[:0]
 	}
 	if len(f.err) > 0 {

@@ -75,9 +75,9 @@ func hasMember(data []byte, first, second string) bool {
 
 // answer holds the members of a chunk or body that the tap reads, as slices of its text.
 type answer struct {
-	id, model, choices, usage, err wire.Raw
-	content                        bool // the choices have text
-	finished                       []finished
+	id, model, tier, choices, usage, err wire.Raw
+	content                              bool // the choices have text
+	finished                             []finished
 }
 
 // finished is a choice with a finish reason.
@@ -98,6 +98,8 @@ func (a *answer) read(text []byte) error {
 			a.id = s.Value()
 		case "model":
 			a.model = s.Value()
+		case "service_tier":
+			a.tier = s.Value()
 		case "usage":
 			a.usage = s.Value()
 		case "error":
@@ -198,6 +200,9 @@ func (t *Tap) read(a *answer) {
 	}
 	if t.summary.Model == "" {
 		t.summary.Model = wire.Scalar(a.model)
+	}
+	if tier := wire.Scalar(a.tier); tier != "" {
+		t.summary.Tier = tier
 	}
 	for _, f := range a.finished {
 		t.finish(int64(f.index), f.reason)

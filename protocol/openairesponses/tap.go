@@ -170,6 +170,7 @@ func (s *snapshot) tokens() *llm.Usage {
 func (t *Tap) read(s *snapshot) *llm.Error {
 	t.summary.ID = cmp.Or(t.summary.ID, wire.Scalar(s.ID))
 	t.summary.Model = cmp.Or(t.summary.Model, wire.Scalar(s.Model))
+	t.summary.Tier = cmp.Or(s.tier(), t.summary.Tier)
 	if u := s.tokens(); u != nil {
 		t.summary.Usage = u
 	}

@@ -164,6 +164,7 @@ func (a *attempt) complete(resp *llm.Response) {
 	a.undo.Response(resp)
 	resp.ID, resp.Created, resp.Model = cmp.Or(resp.ID, a.call.ID), cmp.Or(resp.Created, a.created), cmp.Or(resp.Model, a.target.Model)
 	a.summary.ID, a.summary.Model, a.summary.Usage, a.summary.Complete = resp.ID, resp.Model, resp.Usage, true
+	a.summary.Tier = cmp.Or(resp.Tier, resp.UsageTier)
 	if len(resp.Choices) > 0 {
 		a.summary.Finish = resp.Choices[0].Stop.Raw
 	}

@@ -235,7 +235,7 @@ func (w *streamWriter) note(e llm.Event) (llm.Event, bool) {
 				Message: "the response is larger than limits.answer, " + upstream.SizeText(a.call.Settings.Limits.Answer) + ", and the last event of this dialect has to repeat it"}}, true
 		}
 	case llm.UsageUpdate:
-		a.summary.Usage = &e.Usage
+		a.summary.Usage, a.summary.Tier = &e.Usage, cmp.Or(e.Tier, a.summary.Tier)
 	case llm.ChoiceEnd:
 		w.visible = true
 		if e.Choice == 0 {
@@ -258,7 +258,7 @@ func (w *streamWriter) note(e llm.Event) (llm.Event, bool) {
 // send.
 func (a *attempt) completeStart(e llm.Start) llm.Start {
 	e.ID, e.Created, e.Model = cmp.Or(e.ID, a.call.ID), cmp.Or(e.Created, a.created), cmp.Or(e.Model, a.target.Model)
-	a.summary.ID, a.summary.Model = e.ID, e.Model
+	a.summary.ID, a.summary.Model, a.summary.Tier = e.ID, e.Model, e.Tier
 	if e.Usage != nil {
 		a.summary.Usage = e.Usage
 	}
