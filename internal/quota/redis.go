@@ -186,7 +186,7 @@ func addLimits(c *redis.Call, accounts []Account) {
 	}
 }
 
-// applyGrant adds a script.Granted reservation to this node's leases and updates the mirror.
+// applyGrant adds a granted reservation to this node's leases and updates the mirror.
 func (r *redisServer) applyGrant(req *Request, want amounts, got script.Reply, h *reservation) {
 	h.minute = got.Now / minute
 	p, now := r.mirror.shardOf(req.Org), r.now()
