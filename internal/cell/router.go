@@ -102,10 +102,7 @@ func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	open := c.Cells[name].open
 	open.Inc()
 	defer open.Dec()
-	// Otherwise the server reads the rest of the body when the response begins, and the transport, which reads it
-	// too, takes that for a failure and cuts the response.
-	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 has no need of it
-	proxy := *r.proxy                                    // a copy is cheaper than a value in the context of the request
+	proxy := *r.proxy // a copy is cheaper than a value in the context of the request
 	proxy.Transport, proxy.ErrorHandler = ch, ch.fail
 	proxy.ServeHTTP(w, req)
 }
@@ -127,7 +124,7 @@ func (ch *choice) RoundTrip(req *http.Request) (*http.Response, error) {
 	path, rawPath := req.URL.Path, req.URL.RawPath
 	var sent *body
 	if req.Body != nil {
-		sent = &body{Reader: req.Body}
+		sent = &body{Reader: req.Body, left: req.ContentLength}
 		req.Body = sent
 	}
 	// The next fallback after the cell that is tried. A cell that is down is tried only if all are.
@@ -247,15 +244,28 @@ func issuer(token string) string {
 
 // body is a request's body of which it is known whether anything was read. The transport closes it
 // after a failed connection; it stays open for the next cell. The proxy closes it in the end.
+//
+// The transport reads once more after the last byte. By then the response may have begun, for which the server
+// closes the body; the transport would take that for a failure and cut the response. So the end is remembered.
 type body struct {
 	io.Reader
-	read atomic.Bool
+	read  atomic.Bool
+	left  int64 // -1: unknown
+	ended bool
 }
 
 // Read implements io.Reader.
 func (b *body) Read(p []byte) (int, error) {
 	b.read.Store(true)
-	return b.Reader.Read(p)
+	if b.ended {
+		return 0, io.EOF
+	}
+	n, err := b.Reader.Read(p)
+	if b.left > 0 {
+		b.left -= int64(n)
+	}
+	b.ended = b.left == 0 || errors.Is(err, io.EOF)
+	return n, err
 }
 
 // Close implements io.Closer.

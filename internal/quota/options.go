@@ -45,7 +45,7 @@ type Options struct {
 	Heartbeat time.Duration // interval: 2 s; a node counts as gone after five intervals
 	Mark      time.Duration // TTL of the marks that make the return of reservations idempotent: 10 min
 	Queue     int           // max queued settlements: 65536; further ones are added up
-	HotRate   float64       // reservations per second of one key on one node from which slices are used: 200; negative: never
+	HotRate   float64       // reservations per second of one key on one node from which slices are used: 200; negative: never, and no allowances
 	Slice     time.Duration // how long a slice lasts: 100 ms
 }
 
@@ -86,7 +86,7 @@ type Snapshot struct {
 	Merged   int   // sums of further settlements
 	Reserved int64 // reservations so far
 	Refused  int64
-	Sliced   int64 // reservations taken from a slice
+	Sliced   int64 // reservations taken from a slice or an allowance
 	Fallback int64 // reservations taken from this node's share
 	Outages  int64
 }
