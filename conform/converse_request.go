@@ -319,6 +319,8 @@ func (v converse) blocks(content value, role string, bad *problemList) []Piece {
 			out = append(out, Piece{Kind: kindImage, Image: v.readImage(b.at(kind), bad)})
 		case kind == "document" && role == "user":
 			out = append(out, v.readDocument(b.at(kind), bad))
+		case kind == "video" && role == "user":
+			v.checkVideo(b.at(kind), bad)
 		case kind == "toolResult" && role == "user":
 			out = append(out, v.readResult(b.at(kind), bad))
 		default:
@@ -327,6 +329,17 @@ func (v converse) blocks(content value, role string, bad *problemList) []Piece {
 	}
 	bad.addIf(slices.ContainsFunc(out, func(p Piece) bool { return p.Kind == kindDocument }) && len(ofKind(out, kindText)) == 0, "a document without a text")
 	return out
+}
+
+var converseVideos = strings.Fields("mkv mov mp4 webm flv mpeg mpg wmv three_gp")
+
+// checkVideo checks a video. Cases compare it as JSON: no line of a case has one.
+func (v converse) checkVideo(b value, bad *problemList) {
+	bad.addIf(!slices.Contains(converseVideos, b.at("format").str()), "a video of the format %q", b.at("format").str())
+	if v.union(b.at("source"), bad) == "bytes" {
+		_, err := base64.StdEncoding.DecodeString(b.at("source").at("bytes").str())
+		bad.addIf(err != nil, "a video that is not base64")
+	}
 }
 
 func (v converse) readReasoning(b value, bad *problemList) Piece {

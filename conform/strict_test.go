@@ -156,7 +156,7 @@ func TestEveryGroupHasCasesWithIDs(t *testing.T) {
 			t.Errorf("%s has no id", c.Name)
 		}
 	}
-	for g := range strings.FieldsSeq("situations sse cst crq rsp ant gem use err jsn lif ver") {
+	for g := range strings.FieldsSeq("situations sse cst crq rsp ant gem cnv use err jsn lif ver") {
 		if groups[g] == 0 {
 			t.Errorf("there is no case in %s", g)
 		}

@@ -15,6 +15,7 @@ func groups() []group {
 		{name: "ssrf", start: ssrfRig, attacks: ssrfAttacks()},
 		{name: "upstream", start: controlled(start(hostileConfig)), attacks: upstreamAttacks(), atOnce: 8},
 		{name: "secrets", start: secretRig, attacks: secretAttacks()},
+		{name: "clouds", start: startClouds, attacks: cloudAttacks()},
 		{name: "unsafe", start: noGateway, attacks: unsafeAttacks(), atOnce: 2},
 		{name: "files", start: umaskRig, attacks: fileAttacks()},
 		{name: "slow", start: start(tenantStore), attacks: slowAttacks(), waits: true, atOnce: 200},

@@ -21,8 +21,9 @@ import (
 type rig struct {
 	gateway *testrig.Gateway // nil in groups without one
 	up      *testrig.Upstream
-	trap    *trap   // of discovered workers
-	stores  *stores // nil in groups without real ones
+	trap    *trap     // of discovered workers
+	clouds  *cloudRig // nil in groups without clouds
+	stores  *stores   // nil in groups without real ones
 	bin     string
 	weak    bool
 	keys    map[string]string         // client and operator keys by the names that attacks use
@@ -172,6 +173,9 @@ func (r *rig) close() {
 		r.gateway.Close()
 	}
 	r.up.Close()
+	if r.clouds != nil {
+		r.clouds.server.Close()
+	}
 	if r.trap != nil {
 		_ = r.trap.Close() // it only counts
 	}

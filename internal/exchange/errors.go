@@ -95,9 +95,11 @@ func RedactError(err *llm.Error, p *provider.Provider) *llm.Error {
 	return &e
 }
 
-// HasCredential reports whether one of the values contains a credential of the gateway.
-func HasCredential(p *provider.Provider, values ...string) bool {
-	return slices.ContainsFunc(values, p.Redactor().Contains)
+// HasPrivate reports whether one of the values of a header contains a credential of the gateway or
+// a name of the operator's cloud account. A value that is a request id is no such name.
+func HasPrivate(p *provider.Provider, values ...string) bool {
+	r := p.Redactor()
+	return slices.ContainsFunc(values, func(v string) bool { return r.Contains(v) || r.HasNames("request id: "+v) })
 }
 
 // SetNoRetry sets the header that keeps SDKs from retrying after a 429 that a retry
@@ -167,7 +169,7 @@ func (d *Delivery) hidesOverflow(e *llm.Error, body []byte) bool {
 
 // CopyContentType sets the content type of the upstream's response.
 func (d *Delivery) CopyContentType(h http.Header) {
-	if v := d.Trip.Response.Header["Content-Type"]; len(v) > 0 && !HasCredential(d.Target.Provider, v...) {
+	if v := d.Trip.Response.Header["Content-Type"]; len(v) > 0 && !HasPrivate(d.Target.Provider, v...) {
 		h["Content-Type"] = v
 	}
 }

@@ -111,7 +111,7 @@ func (c *Call) PassesHeader(t *Target, name string) bool {
 // CopyHeaders copies the upstream headers that the client may see.
 func (c *Call) CopyHeaders(h http.Header, t *Target, from http.Header) {
 	for n, v := range from {
-		if c.PassesHeader(t, n) && !HasCredential(t.Provider, v...) {
+		if c.PassesHeader(t, n) && !HasPrivate(t.Provider, v...) {
 			h[n] = v
 		}
 	}

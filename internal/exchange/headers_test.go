@@ -3,6 +3,8 @@ package exchange
 import (
 	"net/http"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/provider"
 )
 
 // TestIdempotencyKeysOfCallers checks that the same Idempotency-Key of two callers is two
@@ -21,5 +23,20 @@ func TestIdempotencyKeysOfCallers(t *testing.T) {
 	}
 	if got := sent("", "1"); got != "1" {
 		t.Errorf("without callers the key is %s", got)
+	}
+}
+
+// TestHasPrivate keeps names of the operator's cloud account out of headers, but not request ids.
+func TestHasPrivate(t *testing.T) {
+	for value, want := range map[string]bool{
+		"0f1e2d3c-aaaa-bbbb-cccc-1234567890ab":                                  false,
+		"/subscriptions/0f1e2d3c-aaaa-bbbb-cccc-1234567890ab/resourceGroups/rg": true,
+		"my-resource.openai.azure.com":                                          true,
+		"Sweden Central":                                                        false,
+		"the-secret-key":                                                        true,
+	} {
+		if got := HasPrivate(&provider.Provider{Preset: "azure", Key: "the-secret-key"}, "x", value); got != want {
+			t.Errorf("%s: %t", value, got)
+		}
 	}
 }

@@ -24,7 +24,7 @@ func (q *request) SetHeaders(h http.Header) {
 		return
 	}
 	q.Call.CopyHeaders(h, q.Target, header)
-	if id := q.Record.UpstreamID; id != "" && !exchange.HasCredential(q.Target.Provider, id) {
+	if id := q.Record.UpstreamID; id != "" && !exchange.HasPrivate(q.Target.Provider, id) {
 		h["Isogloss-Upstream-Request-Id"] = []string{id}
 	}
 }

@@ -127,7 +127,7 @@ func (q *request) noteResponse() {
 	q.Record.FirstByte(a.trip.HeadersAt)
 	q.Record.UpstreamStatus = status
 	id := cmp.Or(header.Get("X-Request-Id"), header.Get("Request-Id"))
-	if exchange.HasCredential(a.target.Provider, id) { // the request id is logged
+	if exchange.HasPrivate(a.target.Provider, id) { // the request id is logged
 		id = ""
 	}
 	q.Record.UpstreamID = id

@@ -92,6 +92,11 @@ func (r *Redactor) Contains(text string) bool {
 	return r != nil && len(r.secrets) > 0 && len(text) >= r.shortest && len(r.find([]byte(text))) > 0
 }
 
+// HasNames reports whether a text has a name in any form.
+func (r *Redactor) HasNames(text string) bool {
+	return r != nil && r.names != nil && len(findNames(r.names, []byte(text))) > 0
+}
+
 // Redact replaces the secrets of a text by asterisks. It returns a text without secrets and
 // names unchanged.
 func (r *Redactor) Redact(text []byte) []byte {
