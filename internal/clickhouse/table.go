@@ -22,7 +22,7 @@ import (
 // indexes let a list of rare requests skip nearly all rows.
 func table() string {
 	const day = dayColumn + ", org, "
-	return tableHead + projection("model_hours", hourColumn+", org, model, target") + projection("hours", hourColumn+", org, team, key_id, model, target") +
+	return tableHead + projection("model_hours", hourColumn+", org, model, target") + projection("key_hours", hourColumn+", org, team, key_id") + projection("hours", hourColumn+", org, team, key_id, model, target") +
 		projection("key_days", day+"team, key_id") + projection("days", day+"team, key_id, model, target") +
 		projection("user_days", day+"end_user, model, target") + projection("user_key_days", day+"team, key_id, end_user") +
 		projection("tag_days", day+"tag_names, tag_values, model, target") + projection("tag_key_days", day+"team, key_id, tag_names, tag_values") + tableTail
