@@ -25,7 +25,7 @@ func table() string {
 	return tableHead + projection("model_hours", hourColumn+", org, model, target") + projection("key_hours", hourColumn+", org, team, key_id") + projection("hours", hourColumn+", org, team, key_id, model, target") +
 		projection("key_days", day+"team, key_id") + projection("days", day+"team, key_id, model, target") +
 		projection("user_days", day+"end_user, model, target") + projection("user_key_days", day+"team, key_id, end_user") +
-		projection("tag_days", day+"tag_names, tag_values, model, target") + projection("tag_key_days", day+"team, key_id, tag_names, tag_values") + tableTail
+		projection("tag_hours", hourColumn+", org, tag_names, tag_values") + projection("tag_days", day+"tag_names, tag_values, model, target") + projection("tag_key_days", day+"team, key_id, tag_names, tag_values") + tableTail
 }
 
 // projection returns the sums by columns.
