@@ -124,7 +124,7 @@ func cpu(t *testing.T, pid int) (sum time.Duration) {
 		t.Fatal(err)
 	}
 	for _, path := range all {
-		text, err := os.ReadFile(path) //nolint:gosec // of the system
+		text, err := os.ReadFile(path)
 		if err != nil {
 			continue // it has ended
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,8 +91,11 @@ type asker struct {
 }
 
 func (a asker) ask(name string, question func(context.Context) (int, error)) {
-	best, n := time.Hour, 0
+	best, n, used := time.Hour, 0, engineTime()
 	for range 2 { // other work on the machine delays some
+		if _, err := a.d.call(a.t.Context(), "SYSTEM DROP QUERY CONDITION CACHE", nil, nil); err != nil {
+			a.t.Fatal(err)
+		}
 		start := time.Now()
 		var err error
 		if n, err = question(a.t.Context()); err != nil {
@@ -103,10 +107,32 @@ func (a asker) ask(name string, question func(context.Context) (int, error)) {
 	if best > slowest {
 		late = "  LATE"
 	}
-	a.t.Logf("%-44s %8.1f ms, %d%s", name, float64(best.Microseconds())/1000, n, late)
+	a.t.Logf("%-44s %8.1f ms, %8.1f ms of CPU, %d%s", name, float64(best.Microseconds())/1000, float64((engineTime()-used).Milliseconds())/2, n, late)
 	if best > slowest {
 		a.t.Errorf("%s takes %v", name, best)
 	}
+}
+
+// engineTime returns the CPU time of the engine, the child of this process.
+func engineTime() (sum time.Duration) {
+	children, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		return 0
+	}
+	for _, path := range children {
+		list, _ := os.ReadFile(path)
+		for _, pid := range strings.Fields(string(list)) {
+			stat, _ := os.ReadFile("/proc/" + pid + "/stat")
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			if fields := strings.Fields(rest); len(fields) > 12 {
+				for _, field := range fields[11:13] { // in ticks of 10 ms
+					n, _ := strconv.Atoi(field)
+					sum += time.Duration(n) * 10 * time.Millisecond
+				}
+			}
+		}
+	}
+	return sum
 }
 
 func (a asker) lists() {

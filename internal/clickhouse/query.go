@@ -156,6 +156,9 @@ func (c *conditions) labels(user string, tag usage.Tag) {
 	}
 	if tag.Key != "" {
 		c.equal(labelValue(labels.TagPrefix+tag.Key), tag.Value)
+		if tag.Value != "" {
+			*c = append(*c, "has(tag_values, "+quote(tag.Value)+")") // for the index
+		}
 	}
 }
 
