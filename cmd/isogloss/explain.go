@@ -38,7 +38,7 @@ token, and contacts the identity provider for its keys.`,
   isogloss explain -c isogloss.yaml --request body.json --dialect anthropic --json`,
 	}
 	o := options(cmd)
-	dialect := cmd.Flags().String("dialect", "openai-chat", "the client's `DIALECT`: openai-chat, openai-responses, anthropic or gemini")
+	dialect := cmd.Flags().String("dialect", "openai-chat", "the client's `DIALECT`: openai-chat, openai-responses, anthropic, gemini or converse")
 	request := cmd.Flags().String("request", "", "request body from `FILE`; - is standard input")
 	token := cmd.Flags().String("token", "", "explain the token in `FILE`; - is standard input")
 	asJSON := cmd.Flags().Bool("json", false, "print JSON")

@@ -25,7 +25,7 @@ losses on standard error. It opens no connection.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringVar(&t.From, "from", "", "dialect to read: openai-chat, openai-responses, anthropic or gemini")
+	f.StringVar(&t.From, "from", "", "dialect to read: openai-chat, openai-responses, anthropic, gemini or converse")
 	f.StringVar(&t.To, "to", "", "dialect to write")
 	f.StringVar(&t.Kind, "kind", "request", "kind of input: request, response or stream")
 	f.StringVar(&t.Model, "model", "", "upstream model name; the rules for this model apply")
