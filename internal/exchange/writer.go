@@ -10,12 +10,12 @@ import (
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 
-// Limits of writing to a client. A client that does not accept a piece within
-// writeTimeout counts as disconnected. Large writes are split, so that a slow reader of a
-// large event still makes progress. Smaller pieces would allow slower clients and cost a
-// system call each.
+// Limits of writing to a client. A client that takes longer than writeTimeout for each
+// timedBytes of a piece counts as disconnected. Large writes are split, so that a slow reader
+// of a large event still makes progress. Smaller pieces would cost a system call each.
 const (
 	writeTimeout   = 30 * time.Second
+	timedBytes     = 8 << 10 // writeTimeout is the time for these
 	writePiece     = 32 << 10
 	deadlineSlack  = time.Second // maximum age of a write deadline
 	discardTimeout = 5 * time.Second
@@ -159,8 +159,9 @@ func (c *ClientWriter) write(p []byte, now time.Time) error {
 		copies, p = nil, converted
 	}
 	for {
-		c.extendDeadline(now)
-		n, err := c.w.Write(p[:min(len(p), writePiece)])
+		piece := p[:min(len(p), writePiece)]
+		c.extendDeadline(now, len(piece))
+		n, err := c.w.Write(piece)
 		c.written += int64(n)
 		for _, w := range copies {
 			_, _ = w.Write(p[:n]) // copies never fail
@@ -172,17 +173,18 @@ func (c *ClientWriter) write(p []byte, now time.Time) error {
 	}
 }
 
-func (c *ClientWriter) extendDeadline(now time.Time) {
-	if now.Sub(c.deadline) > deadlineSlack {
+// extendDeadline sets the deadline of a write of some bytes.
+func (c *ClientWriter) extendDeadline(now time.Time, size int) {
+	if more := size / timedBytes; more > 0 || now.Sub(c.deadline) > deadlineSlack {
 		c.deadline = now
-		_ = c.rc.SetWriteDeadline(now.Add(writeTimeout))
+		_ = c.rc.SetWriteDeadline(now.Add(writeTimeout * time.Duration(1+more)))
 	}
 }
 
 func (c *ClientWriter) flush() error {
 	if c.split { // writing the pieces may have taken long
 		c.split = false
-		c.extendDeadline(time.Now())
+		c.extendDeadline(time.Now(), 0)
 	}
 	return c.rc.Flush()
 }
@@ -240,5 +242,5 @@ func (c *ClientWriter) KeepsAlive() bool { return c.timer != nil }
 // writes buffered bytes.
 func (c *ClientWriter) Close() {
 	c.StopKeepAlive()
-	c.extendDeadline(time.Now())
+	c.extendDeadline(time.Now(), 0)
 }
