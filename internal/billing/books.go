@@ -78,7 +78,8 @@ func (b *Books) maxPrice(r *Request, e Estimate, targets []Target) (most usage.P
 		if !known {
 			return most, false
 		}
-		prices := []usage.Price{p}
+		var few [6]usage.Price // as many as there are tiers, and one
+		prices := append(few[:0], p)
 		if !r.Free { // which tier serves it is not known yet
 			prices = b.Prices.AppendTiers(prices, t.query())
 		}

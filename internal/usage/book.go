@@ -44,6 +44,7 @@ type BookOptions struct {
 type Book struct {
 	own     rules             // the operator's, by provider/model
 	lists   []list            // the operator's, the most specific first
+	tiers   []string          // of lists
 	vendors map[string]*rules // built in, by preset, then by model
 	ceiling *Price
 }

@@ -3,7 +3,6 @@ package usage
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -83,6 +82,11 @@ func (b *Book) addLists(all []PriceList, wrong *[]error) {
 		b.lists = append(b.lists, l)
 	}
 	slices.SortStableFunc(b.lists, func(x, y list) int { return cmp.Compare(y.weight(), x.weight()) })
+	for _, l := range b.lists {
+		if l.Tier != "" && !slices.Contains(b.tiers, l.Tier) {
+			b.tiers = append(b.tiers, l.Tier)
+		}
+	}
 }
 
 // fromLists returns the price of the first list of a tier that has the model.
@@ -99,15 +103,7 @@ func (b *Book) fromLists(q Query, tier string) (Price, bool) {
 
 // AppendTiers appends the prices of a query at each tier that has a list.
 func (b *Book) AppendTiers(to []Price, q Query) []Price {
-	if len(b.lists) == 0 {
-		return to
-	}
-	tiers := map[string]bool{}
-	for i := range b.lists {
-		tiers[b.lists[i].Tier] = true
-	}
-	delete(tiers, "")
-	for _, tier := range slices.Sorted(maps.Keys(tiers)) {
+	for _, tier := range b.tiers {
 		if p, ok := b.fromLists(q, tier); ok {
 			to = append(to, p)
 		}
