@@ -105,13 +105,13 @@ func (q *request) Charge() {
 
 // billedAttempt returns the current attempt as billing needs it.
 func (q *request) billedAttempt(err *llm.Error) billing.Attempt {
-	a := q.attempt
-	b := billing.Attempt{Target: billing.Target{Name: q.Record.Target}, Began: a.sentAt, Status: q.Record.UpstreamStatus, Fault: billing.FaultOf(err), Reported: a.summary().Usage, Early: a.early,
+	a, summary := q.attempt, q.attempt.summary()
+	b := billing.Attempt{Target: billing.Target{Name: q.Record.Target}, Began: a.sentAt, Status: q.Record.UpstreamStatus, Fault: billing.FaultOf(err), Reported: summary.Usage, Early: a.early,
 		Times:   exchange.TimesOf(a.trip, a.sentAt, q.Record.FirstToken()),
-		Content: a.summary().Content || !q.Call.Generates()}
+		Content: summary.Content || !q.Call.Generates()}
 	if a.target != nil && q.route != nil {
-		b.Target = q.Call.BilledAs(&a.target.Target, a.summary().Model)
-		b.Target.Name, b.Target.Tier = q.Record.Target, a.summary().Tier
+		b.Target = q.Call.BilledAs(&a.target.Target, summary.Model)
+		b.Target.Name, b.Target.Tier = q.Record.Target, summary.Tier
 	}
 	return b
 }
