@@ -33,6 +33,13 @@ var envelopesOf = map[string]CloudName{"bedrock": AWSCloud, "vertex": GoogleClou
 // CloudName returns the cloud that serves the provider, or "": by the kind of its credential,
 // its preset, its envelope, its host or its protocol.
 func (p *Provider) CloudName() CloudName {
+	if p.redactor != nil {
+		return p.cloud
+	}
+	return p.findCloud()
+}
+
+func (p *Provider) findCloud() CloudName {
 	switch p.Auth {
 	case AWSAuth:
 		return AWSCloud

@@ -60,6 +60,7 @@ type Provider struct {
 	Continuation Continuation
 
 	redactor *secret.Redactor // of ownSecrets, after Prepare
+	cloud    CloudName        // after Prepare
 }
 
 // Secrets returns the texts that must not be shown: the credential, the values of headers and
@@ -95,9 +96,10 @@ func (p *Provider) ownSecrets() []string {
 	return list
 }
 
-// Prepare computes what Redactor returns, before the provider serves requests.
+// Prepare computes what Redactor and CloudName return, before the provider serves requests.
 func (p *Provider) Prepare() {
 	if p.redactor == nil {
+		p.cloud = p.findCloud()
 		p.redactor = p.ownRedactor()
 	}
 }
