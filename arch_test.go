@@ -58,6 +58,7 @@ var allowed = map[string][]string{
 	"internal/eventstream":      {"protocol", "sse"},
 	"internal/conns":            {},
 	"internal/handover":         {},
+	"internal/heap":             {},
 	"internal/webpage":          {},
 	"internal/welcome":          {"internal/webpage", "protocol"},
 	"internal/secret":           {},
@@ -140,7 +141,7 @@ var allowed = map[string][]string{
 
 	"bench": {"internal/testrig"}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/cell", "internal/usagelog/setup", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/translation", "llm", "conform", "conform/record"},
+	"cmd/isogloss": {"internal/cell", "internal/usagelog/setup", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/heap", "internal/translation", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/cell"
+	"github.com/isogloss-gateway/isogloss/internal/heap"
 )
 
 func newRoute() *cobra.Command {
@@ -36,6 +37,7 @@ waits for open requests.`,
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "ok: %s, to be served on %s\n", count(len(c.Cells), "cell"), c.Listen)
 			return err
 		}
+		heap.Tune()
 		return cell.Run(untilSignal(), cell.Options{File: *file, Logger: slog.New(slog.NewJSONHandler(cmd.ErrOrStderr(), nil))})
 	}
 	return cmd

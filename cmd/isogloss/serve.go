@@ -9,6 +9,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
 	"github.com/isogloss-gateway/isogloss/internal/handover"
+	"github.com/isogloss-gateway/isogloss/internal/heap"
 )
 
 // untilSignal returns a context that the first signal cancels. The second signal ends
@@ -30,6 +31,7 @@ func runServe(ctx context.Context, o app.Options, pidFile string) error {
 	if err := disableCoreDumps(); err != nil {
 		return err
 	}
+	heap.Tune()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	process, err := handover.New(handover.Options{PIDFile: pidFile, Restarts: hangups(cancel)})

@@ -43,8 +43,8 @@ type Counters interface {
 }
 
 const (
-	batchRows     = 500
-	batchWait     = 200 * time.Millisecond
+	batchRows     = 2000
+	batchWait     = 500 * time.Millisecond
 	appendTimeout = 30 * time.Second // for a store that hangs
 	backoffMin    = 100 * time.Millisecond
 	backoffMax    = 5 * time.Second
