@@ -27,6 +27,8 @@ const (
 	oursStore         = "isogloss, store"
 	oursStoreMessages = "isogloss, store, Messages on Chat"
 	oursRedis         = "isogloss, store and Redis"
+	oursPostgres      = "isogloss, PostgreSQL"
+	oursLog           = "isogloss, PostgreSQL and a log"
 
 	router = "isogloss route"
 )

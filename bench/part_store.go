@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
@@ -34,33 +35,37 @@ const (
 	storeStreams = 250 // paced streams
 )
 
-// addStores adds the arms with a store, and with a store and Redis.
+// addStores adds the arms with a store: SQLite without and with Redis, PostgreSQL without and with a log.
 func (b *bench) addStores() {
-	add := func(fresh func(context.Context, string) *process, arms ...*arm) {
+	add := func(s storage, arms ...*arm) {
+		fresh := func(ctx context.Context, up string) *process {
+			s.data = testrig.Must(os.MkdirTemp(b.dir, "store"))
+			return b.startGateway(ctx, up, setting{store: &s})
+		}
 		p := b.shared(fresh)
 		for _, a := range arms {
 			a.base, a.proc, a.fresh = bareChat, p, fresh
 			b.arms = append(b.arms[:len(b.arms):len(b.arms)], a)
 		}
 	}
-	add(func(ctx context.Context, up string) *process { return b.startStored(ctx, up, "") },
-		&arm{name: oursStore, client: testrig.Chat}, &arm{name: oursStoreMessages, client: testrig.Messages})
+	add(storage{}, &arm{name: oursStore, client: testrig.Chat}, &arm{name: oursStoreMessages, client: testrig.Messages})
 	if b.installed("redis-server") {
-		redis := b.shared(b.startRedis)
-		add(func(ctx context.Context, up string) *process { return b.startStored(ctx, up, redis.addr) }, &arm{name: oursRedis, client: testrig.Chat})
+		add(storage{redis: b.shared(b.startRedis).addr}, &arm{name: oursRedis, client: testrig.Chat})
 	}
-}
-
-// startStored starts a gateway with a store of its own.
-func (b *bench) startStored(ctx context.Context, upstream, redis string) *process {
-	return b.startGateway(ctx, upstream, setting{store: testrig.Must(os.MkdirTemp(b.dir, "store")), redis: redis})
+	if !b.installed(storetest.PostgresProgram("postgres")) {
+		return
+	}
+	add(storage{postgres: b.shared(b.startPostgres).addr}, &arm{name: oursPostgres, client: testrig.Chat})
+	if b.installed("nats-server") {
+		add(storage{postgres: b.shared(b.startPostgres).addr, nats: b.shared(b.startNATS).addr}, &arm{name: oursLog, client: testrig.Chat})
+	}
 }
 
 func (b *bench) storeRequests() {
 	const total = 1500
 	b.say("  %d requests a round", total)
 	for round := range b.size(11, 9) {
-		for _, a := range b.choose(bareChat, ours, oursStore, oursRedis) {
+		for _, a := range b.choose(bareChat, ours, oursStore, oursRedis, oursPostgres, oursLog) {
 			j := b.whole(a, 2<<10, 1<<10)
 			j.Total = total
 			b.oneRequest(a, "store-request", round, j)

@@ -27,6 +27,7 @@ type process struct {
 	cmd     *exec.Cmd     // nil if somebody else started it
 	key     string        // that it is asked with, where it has keys
 	ledger  *ledger       // nil if it has none
+	end     func()        // ends it, if it was not started by start
 }
 
 // launch describes a process to start.
@@ -87,6 +88,9 @@ func answers(ctx context.Context, client *http.Client, url string) bool {
 func (p *process) stop() {
 	if p.ledger != nil {
 		defer p.ledger.db.Close()
+	}
+	if p.end != nil {
+		p.end()
 	}
 	if p.cmd == nil {
 		return

@@ -23,7 +23,7 @@ func TestLedgerSettles(t *testing.T) {
 		}
 	}
 	write("CREATE TABLE hours (requests BIGINT)")
-	l, err := openLedger(dir)
+	l, err := (&storage{data: dir}).openLedger()
 	if err != nil {
 		t.Fatal(err)
 	}

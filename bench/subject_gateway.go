@@ -15,10 +15,9 @@ var scripts = []string{"whole-1024", "whole-102400", "burst-1", "burst-10", "bur
 
 // setting is how a gateway is configured beyond its providers.
 type setting struct {
-	quiet  bool   // only warnings are logged
-	models int    // a table of so many models in place of the scripts
-	store  string // folder of the store: keys, limits and the ledger are on; "" is none
-	redis  string // where limits are kept, with a store; "" is in memory
+	quiet  bool // only warnings are logged
+	models int  // a table of so many models in place of the scripts
+	store  *storage
 }
 
 // gatewayConfig is what a user would write: two providers, names for their models.
@@ -29,8 +28,8 @@ func gatewayConfig(listen, admin, upstream string, s setting) []byte {
 	if s.quiet {
 		fmt.Fprintln(&w, "log: { level: warn }")
 	}
-	if s.store != "" {
-		w.WriteString(storeConfig(s.store, s.redis))
+	if s.store != nil {
+		w.WriteString(s.store.config())
 	}
 	fmt.Fprintf(&w, "providers:\n  chat: { protocol: openai-chat, base_url: \"http://%s/v1\", api_key: k }\n", upstream)
 	fmt.Fprintf(&w, "  messages: { protocol: anthropic, base_url: \"http://%s\", api_key: k }\nmodels:\n", upstream)
@@ -58,14 +57,17 @@ func (b *bench) startGateway(ctx context.Context, upstream string, s setting) *p
 	dir := testrig.Must(os.MkdirTemp(b.dir, "isogloss"))
 	conf := filepath.Join(dir, "isogloss.yaml")
 	testrig.NoError(os.WriteFile(conf, gatewayConfig(listen, admin, upstream, s), 0o600))
+	if s.store != nil && s.store.nats != "" {
+		b.startConsumer(ctx, dir, conf)
+	}
 	p := start(ctx, launch{
 		name: "isogloss", addr: listen, metrics: "http://" + admin + "/metrics",
 		health: "http://" + listen + "/health", dir: dir, args: []string{b.bin, "serve", "-c", conf},
 	})
-	if s.store != "" {
+	if s.store != nil {
 		var err error
 		if p.key, err = b.makeKey(ctx, conf); err == nil {
-			p.ledger, err = openLedger(s.store)
+			p.ledger, err = s.store.openLedger()
 		}
 		if err != nil {
 			p.stop()

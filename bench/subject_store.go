@@ -5,21 +5,38 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	_ "modernc.org/sqlite" // the ledger's file is read to see what has arrived in it
+	_ "github.com/jackc/pgx/v5/stdlib" // the ledger is read to see what has arrived in it
+	_ "modernc.org/sqlite"
 )
 
-// storeConfig turns keys, limits and the ledger on, and gives the scripted models
-// prices, so that budgets have something to count.
-func storeConfig(data, redis string) string {
-	text := fmt.Sprintf("data: %q\nstore: { url: sqlite }\n", data)
-	if redis != "" {
-		text += fmt.Sprintf("redis: { url: \"redis://%s/0\" }\n", redis)
+// storage is where a gateway keeps keys, limits and the ledger.
+type storage struct {
+	data     string // its data folder, with a SQLite file if postgres is empty
+	postgres string // URL of a database
+	redis    string // address of the server for limits; "" is in memory
+	nats     string // address of the server of usage events; "": rows go to the store
+}
+
+// config turns keys, limits and the ledger on, and gives the scripted models prices, so that budgets have
+// something to count.
+func (s *storage) config() string {
+	text := fmt.Sprintf("data: %q\nstore: { url: sqlite }\n", s.data)
+	if s.postgres != "" {
+		text = fmt.Sprintf("data: %q\nstore: { url: %q, peppers: [%q] }\n", s.data, s.postgres, strings.Repeat("pepper", 8))
+	}
+	if s.redis != "" {
+		text += fmt.Sprintf("redis: { url: \"redis://%s/0\" }\n", s.redis)
+	}
+	if s.nats != "" {
+		text += fmt.Sprintf("usage: { sink: { nats: { servers: [\"nats://%s\"], replicas: 1 } } }\n", s.nats)
 	}
 	return text + "prices:\n  models:\n    \"chat/*\": { input: 0.15, output: 0.60 }\n    \"messages/*\": { input: 3, output: 15 }\n"
 }
@@ -47,8 +64,12 @@ type ledger struct {
 	owed int64 // rows, of all that was asked until now
 }
 
-func openLedger(data string) (*ledger, error) {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(data, "isogloss.db")+"?_pragma=busy_timeout(2000)&_pragma=query_only(1)")
+func (s *storage) openLedger() (*ledger, error) {
+	driver, source := "sqlite", "file:"+filepath.Join(s.data, "isogloss.db")+"?_pragma=busy_timeout(2000)&_pragma=query_only(1)"
+	if s.postgres != "" {
+		driver, source = "pgx", s.postgres
+	}
+	db, err := sql.Open(driver, source)
 	return &ledger{db: db}, err
 }
 
@@ -88,4 +109,25 @@ func (b *bench) startRedis(ctx context.Context, _ string) *process {
 	host, port, _ := strings.Cut(addr, ":")
 	return start(ctx, launch{name: "redis", addr: addr, health: "tcp://" + addr, dir: b.dir,
 		args: []string{"redis-server", "--bind", host, "--port", port, "--dir", b.dir, "--save", "", "--appendonly", "no", "--daemonize", "no"}})
+}
+
+// startPostgres starts a PostgreSQL. It has no upstream.
+func (b *bench) startPostgres(context.Context, string) *process {
+	s := testrig.Must(storetest.RunPostgres(testrig.Must(os.MkdirTemp(b.dir, "postgres"))))
+	return &process{name: "postgres", addr: s.URL, end: s.Close}
+}
+
+// startNATS starts a server of JetStream. It has no upstream.
+func (b *bench) startNATS(ctx context.Context, _ string) *process {
+	addr := testrig.Must(testrig.Address())
+	host, port, _ := strings.Cut(addr, ":")
+	return start(ctx, launch{name: "nats", addr: addr, health: "tcp://" + addr, dir: b.dir,
+		args: []string{"nats-server", "-js", "-sd", testrig.Must(os.MkdirTemp(b.dir, "nats")), "-a", host, "-p", port}})
+}
+
+// startConsumer starts what writes usage events into the store.
+func (b *bench) startConsumer(ctx context.Context, dir, conf string) {
+	addr := testrig.Must(testrig.Address())
+	b.kept = append(b.kept, start(ctx, launch{name: "consume", addr: addr, health: "http://" + addr + "/ready", dir: dir,
+		args: []string{b.bin, "consume", "-c", conf, "--listen", addr}}))
 }

@@ -52,18 +52,40 @@ type finder struct {
 // that could hide it.
 func (f *finder) find(paths []string, marks ...string) {
 	for name := range f.body.All() {
+		searched, marked := false, false
 		for _, path := range paths {
+			if differ(name, path) {
+				continue
+			}
 			first, rest, _ := strings.Cut(path, ".")
 			first, each := strings.CutSuffix(first, "[]")
 			if !sameName(name, first) {
 				continue
 			}
 			f.param, f.s = path, f.body.Scan(name)
-			if !each || containsAny(f.s.Rest(), marks) {
+			if each && !searched {
+				searched, marked = true, containsAny(f.s.Rest(), marks)
+			}
+			if !each || marked {
 				f.walk(each, rest)
 			}
 		}
 	}
+}
+
+// differ reports whether names begin with different letters, which decides most comparisons.
+func differ(a, b string) bool {
+	letter := func(s string) byte {
+		if s == "" {
+			return 0
+		}
+		if c := s[0] | 0x20; 'a' <= c && c <= 'z' {
+			return c
+		}
+		return 0
+	}
+	x, y := letter(a), letter(b)
+	return x != y && x != 0 && y != 0
 }
 
 func containsAny(text []byte, marks []string) bool {

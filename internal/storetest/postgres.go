@@ -31,7 +31,7 @@ func postgres() kind {
 			// Shared buffers are small, so that several servers fit on one machine. Without fsync a
 			// restart is fast on a busy disk. A killed process still loses nothing that it has
 			// committed: the kernel has it.
-			cmd := exec.Command(postgresBinary("postgres"), "-D", s.data(), "-h", "127.0.0.1", "-p", s.port(), "-k", "", //nolint:noctx,gosec // it is killed by its group, and the arguments are ours
+			cmd := exec.Command(PostgresProgram("postgres"), "-D", s.data(), "-h", "127.0.0.1", "-p", s.port(), "-k", "", //nolint:noctx,gosec // it is killed by its group, and the arguments are ours
 				"-c", "shared_buffers=32MB", "-c", "max_connections=100", "-c", "fsync=off")
 			cmd.SysProcAttr = asPostgres()
 			return cmd
@@ -41,9 +41,9 @@ func postgres() kind {
 	}
 }
 
-// postgresBinary finds a PostgreSQL program, which Debian does not put on the path, in the newest
+// PostgresProgram returns the path of a PostgreSQL program, which Debian does not put on the path, in the newest
 // installed version.
-func postgresBinary(name string) string {
+func PostgresProgram(name string) string {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if len(found) == 0 {
 		return name
@@ -55,7 +55,7 @@ func initdb(s *Server) error {
 	if err := ownedByPostgres(s); err != nil {
 		return err
 	}
-	cmd := exec.Command(postgresBinary("initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync") //nolint:noctx,gosec // it ends by itself, and the arguments are ours
+	cmd := exec.Command(PostgresProgram("initdb"), "-D", s.data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync") //nolint:noctx,gosec // it ends by itself, and the arguments are ours
 	cmd.SysProcAttr = asPostgres()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s; install it with apt-get install postgresql", err, out)
@@ -96,7 +96,7 @@ func lookUp(name string) (uid, gid int, err error) {
 
 // postgresReady runs pg_isready: an open port does not mean that the server accepts connections.
 func postgresReady(ctx context.Context, addr string) error {
-	cmd := exec.CommandContext(ctx, postgresBinary("pg_isready"), "-q", "-d", "postgres://postgres@"+addr+"/postgres") //nolint:gosec // the arguments are ours
+	cmd := exec.CommandContext(ctx, PostgresProgram("pg_isready"), "-q", "-d", "postgres://postgres@"+addr+"/postgres") //nolint:gosec // the arguments are ours
 	if err := cmd.Run(); err != nil {
 		return errors.New("it is starting")
 	}
@@ -112,7 +112,7 @@ func RunStandby(dir, primary string) (*Server, error) {
 			return err
 		}
 		host, port, _ := net.SplitHostPort(primary)
-		cmd := exec.Command(postgresBinary("pg_basebackup"), "-h", host, "-p", port, "-U", "postgres", "-D", s.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync") //nolint:noctx,gosec // it ends by itself, and the arguments are ours
+		cmd := exec.Command(PostgresProgram("pg_basebackup"), "-h", host, "-p", port, "-U", "postgres", "-D", s.data(), "-R", "-X", "stream", "-c", "fast", "--no-sync") //nolint:noctx,gosec // it ends by itself, and the arguments are ours
 		cmd.SysProcAttr = asPostgres()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("pg_basebackup: %w: %s", err, out)
