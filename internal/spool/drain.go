@@ -43,7 +43,7 @@ type Counters interface {
 }
 
 const (
-	batchRows     = 2000
+	batchRows     = 1000
 	batchWait     = 500 * time.Millisecond
 	appendTimeout = 30 * time.Second // for a store that hangs
 	backoffMin    = 100 * time.Millisecond

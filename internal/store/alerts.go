@@ -125,10 +125,10 @@ func raise(ctx context.Context, c db.Conn, o owner, b budget.Budget, thresholds 
 		until = now.Add(b.Window).UnixNano()
 	}
 	marks := db.Insert{
-		Head: `INSERT INTO alert_marks (account, span, budget, threshold, until) VALUES `,
+		Head: `INSERT INTO alert_marks (account, span, budget, threshold, until) `,
 		Tail: ` ON CONFLICT (account, span, budget, threshold) DO UPDATE SET until = excluded.until`,
 	}
-	alerts := db.Insert{Head: `INSERT INTO alerts (id, created, account, name, org, team, span, budget, spent, threshold, tries, due, ended, delivered) VALUES `}
+	alerts := db.Insert{Head: `INSERT INTO alerts (id, created, account, name, org, team, span, budget, spent, threshold, tries, due, ended, delivered) `}
 	for _, percent := range thresholds {
 		if usage.Money(spent) < (mark{o.account, b, percent}).amount() {
 			break

@@ -69,9 +69,9 @@ func TestConvertLedger(t *testing.T) {
 // insertOld inserts rows as they were inserted before.
 func insertOld(ctx context.Context, c db.Conn, rows []usage.Row) error {
 	requests := db.Insert{Head: `INSERT INTO requests (id, began, took, input, cache_read, cache_write, output, reasoning, cost, status, stream, estimated,
-		node, key_id, team, org, endpoint, dialect, model, target, outcome) VALUES `}
-	attempts := db.Insert{Head: `INSERT INTO attempts (request_id, n, began, took, input, cache_read, cache_write, output, reasoning, cost, status, charged, target, fault) VALUES `}
-	tags := db.Insert{Head: `INSERT INTO labels (request_id, label, value, began) VALUES `}
+		node, key_id, team, org, endpoint, dialect, model, target, outcome) `}
+	attempts := db.Insert{Head: `INSERT INTO attempts (request_id, n, began, took, input, cache_read, cache_write, output, reasoning, cost, status, charged, target, fault) `}
+	tags := db.Insert{Head: `INSERT INTO labels (request_id, label, value, began) `}
 	for _, r := range rows {
 		requests.Rows = append(requests.Rows, []any{r.ID, nanos(r.Began), int64(r.Took),
 			r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,

@@ -98,7 +98,7 @@ func appendRows(ctx context.Context, c db.Conn, log string, rows []usage.Row) er
 
 // insertRows inserts rows that are new. It calls inserted, which may be nil, with the ids of these.
 func insertRows(ctx context.Context, c db.Conn, rows []usage.Row, inserted func(id string)) error {
-	in := db.Insert{Head: `INSERT INTO requests (` + rowColumns + `) VALUES `, Tail: ` ON CONFLICT (began, id) DO NOTHING`, Inserted: inserted}
+	in := db.Insert{Head: `INSERT INTO requests (` + rowColumns + `) `, Tail: ` ON CONFLICT (began, id) DO NOTHING`, Inserted: inserted}
 	for i := range rows {
 		r := &rows[i]
 		in.Rows = append(in.Rows, []any{r.ID, nanos(r.Began), int64(r.Took),

@@ -22,7 +22,7 @@ func (s *Store) Owner(ctx context.Context, id string) (owner string, err error) 
 
 // AddOwners stores the owners of ids. An id that has one keeps it.
 func (s *Store) AddOwners(ctx context.Context, owners map[string]string, now time.Time) error {
-	in := db.Insert{Head: `INSERT INTO owners (id, owner, created) VALUES `, Tail: ` ON CONFLICT (id) DO NOTHING`}
+	in := db.Insert{Head: `INSERT INTO owners (id, owner, created) `, Tail: ` ON CONFLICT (id) DO NOTHING`}
 	for id, owner := range owners {
 		in.Rows = append(in.Rows, []any{bound(id), bound(owner), nanos(now)})
 	}

@@ -82,7 +82,7 @@ func sumsOf(m map[spentKey]*spentSums, k spentKey) *spentSums {
 
 func addSpent(ctx context.Context, c db.Conn, list map[spentKey]*spentSums) error {
 	in := db.Insert{
-		Head: `INSERT INTO spent (account, hour, requests, unknown, cost) VALUES `,
+		Head: `INSERT INTO spent (account, hour, requests, unknown, cost) `,
 		Tail: ` ON CONFLICT (account, hour) DO UPDATE SET requests = spent.requests + excluded.requests, unknown = spent.unknown + excluded.unknown, cost = spent.cost + excluded.cost`,
 	}
 	for _, k := range sortedKeys(list) {
@@ -94,7 +94,7 @@ func addSpent(ctx context.Context, c db.Conn, list map[spentKey]*spentSums) erro
 
 func addMinutes(ctx context.Context, c db.Conn, list map[spentKey]*spentSums) error {
 	in := db.Insert{
-		Head: `INSERT INTO spent_minutes (account, minute, cost) VALUES `,
+		Head: `INSERT INTO spent_minutes (account, minute, cost) `,
 		Tail: ` ON CONFLICT (account, minute) DO UPDATE SET cost = spent_minutes.cost + excluded.cost`,
 	}
 	for _, k := range sortedKeys(list) {
@@ -105,7 +105,7 @@ func addMinutes(ctx context.Context, c db.Conn, list map[spentKey]*spentSums) er
 
 func addLogs(ctx context.Context, c db.Conn, log string, list map[spentKey]*spentSums) error {
 	in := db.Insert{
-		Head: `INSERT INTO log_spent (account, log, cost) VALUES `,
+		Head: `INSERT INTO log_spent (account, log, cost) `,
 		Tail: ` ON CONFLICT (account, log) DO UPDATE SET cost = log_spent.cost + excluded.cost`,
 	}
 	for _, k := range sortedKeys(list) {

@@ -2,6 +2,7 @@ package db
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +21,7 @@ func Placeholders(first, n int) string {
 
 // Insert inserts rows of the same width.
 type Insert struct {
-	Head, Tail string // the statement before and after the values
+	Head, Tail string // the statement before and after the values, for example "INSERT INTO t (a) " and " ON CONFLICT (a) DO NOTHING"
 	Rows       [][]any
 	Inserted   func(id string) // called with the first column of each row that is new; may be nil
 }
@@ -41,9 +42,10 @@ func (in Insert) Run(ctx context.Context, c Conn) error {
 // batchRows is the number of rows per statement.
 const batchRows = 500
 
-// insertBatch sends many rows in one statement, for a database on the network.
+// insertBatch sends many rows in one statement, for a database on the network. Each column is one argument, an
+// array: a placeholder for each value would make the server parse and plan thousands of them.
 func insertBatch(ctx context.Context, c Conn, in Insert) error {
-	for rows := range slices.Chunk(in.Rows, batchRows) { // PostgreSQL allows 65,535 arguments
+	for rows := range slices.Chunk(in.Rows, batchRows) {
 		if err := in.runBatch(ctx, c, rows); err != nil {
 			return err
 		}
@@ -52,28 +54,69 @@ func insertBatch(ctx context.Context, c Conn, in Insert) error {
 }
 
 func (in Insert) runBatch(ctx context.Context, c Conn, rows [][]any) error {
-	args := make([]any, 0, len(rows)*len(rows[0]))
-	var query strings.Builder
-	query.Grow(len(in.Head) + len(in.Tail) + 8*cap(args)) // a placeholder such as ",$10500"
-	query.WriteString(in.Head)
-	for i, row := range rows {
-		if i > 0 {
-			query.WriteByte(',')
+	args, types := make([]any, len(rows[0])), make([]string, len(rows[0]))
+	for i := range args {
+		var err error
+		if args[i], types[i], err = columnOf(rows, i); err != nil {
+			return err
 		}
-		query.WriteString(Placeholders(len(args)+1, len(row)))
-		args = append(args, row...)
+		types[i] = "$" + strconv.Itoa(i+1) + "::" + types[i]
 	}
-	query.WriteString(in.Tail)
+	query := in.Head + "SELECT * FROM unnest(" + strings.Join(types, ", ") + ")" + in.Tail
 	if in.Inserted == nil {
-		return c.Exec(ctx, query.String(), args...)
+		return c.Exec(ctx, query, args...)
 	}
-	query.WriteString(" RETURNING id")
 	return c.Rows(ctx, func(row Scan) error {
 		var id string
 		err := row(&id)
 		in.Inserted(id)
 		return err
-	}, query.String(), args...)
+	}, query+" RETURNING id", args...)
+}
+
+// columnOf returns the values of a column as an array, and the type of the array.
+func columnOf(rows [][]any, i int) (array any, name string, err error) {
+	for _, row := range rows {
+		switch row[i].(type) {
+		case nil: // another row has the type
+			continue
+		case string:
+			array, err = arrayOf[string](rows, i)
+			return array, "text[]", err
+		case int64:
+			array, err = arrayOf[int64](rows, i)
+			return array, "bigint[]", err
+		case bool:
+			array, err = arrayOf[bool](rows, i)
+			return array, "boolean[]", err
+		default:
+			return nil, "", fmt.Errorf("a column of %T cannot be inserted", row[i])
+		}
+	}
+	array, err = arrayOf[int64](rows, i) // all are NULL
+	return array, "bigint[]", err
+}
+
+// arrayOf returns the values of a column, as pointers if one is NULL.
+func arrayOf[T any](rows [][]any, i int) (array any, err error) {
+	values, list, null := make([]T, len(rows)), []*T(nil), false
+	for n, row := range rows {
+		var ok bool
+		if values[n], ok = row[i].(T); !ok && row[i] != nil {
+			return nil, fmt.Errorf("a column has %T and %T", row[i], values[n])
+		}
+		null = null || !ok
+	}
+	if !null {
+		return values, nil
+	}
+	for n, row := range rows {
+		list = append(list, &values[n])
+		if row[i] == nil {
+			list[n] = nil
+		}
+	}
+	return list, nil
 }
 
 // insertRowByRow executes one prepared statement per row, for a database in this process: a
@@ -84,7 +127,7 @@ func insertRowByRow(ctx context.Context, c Conn, in Insert) error {
 	unbounded := context.WithoutCancel(ctx)
 	// Unnumbered placeholders have no names, which the driver would look up each time.
 	unnamed := "(?" + strings.Repeat(", ?", len(in.Rows[0])-1) + ")"
-	one, err := c.h.PrepareContext(ctx, in.Head+unnamed+in.Tail)
+	one, err := c.h.PrepareContext(ctx, in.Head+"VALUES "+unnamed+in.Tail)
 	if err != nil {
 		return err
 	}

@@ -112,8 +112,7 @@ func openPostgres(address string, pooled *atomic.Bool) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err) // the error does not contain the password
 	}
-	// One round trip in the extended protocol, and no prepared statements: batches
-	// have five hundred sizes, and a pooler may switch the server.
+	// One round trip in the extended protocol, and no prepared statements: a pooler may switch the server.
 	c.DefaultQueryExecMode = pgx.QueryExecModeExec
 	c.ConnectTimeout = connectTimeout
 	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {

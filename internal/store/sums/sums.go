@@ -165,7 +165,7 @@ func sumsByLabel(ctx context.Context, c db.Conn, rows []usage.Row) (map[key]*sum
 	if err != nil {
 		return nil, err
 	}
-	in := db.Insert{Head: `INSERT INTO label_values (org, day, label, value) VALUES `}
+	in := db.Insert{Head: `INSERT INTO label_values (org, day, label, value) `}
 	for _, v := range added {
 		in.Rows = append(in.Rows, []any{v.Org, v.Day.Day, v.Name, v.Value})
 	}
@@ -231,7 +231,7 @@ func (t *table) insert() db.Insert {
 		set = append(set, name+" = CASE WHEN "+t.name+"."+name+" < excluded."+name+" THEN excluded."+name+" ELSE "+t.name+"."+name+" END")
 	}
 	return db.Insert{
-		Head: `INSERT INTO ` + t.name + ` (` + key + `, ` + strings.Join(slices.Concat(countColumns[:], t.most), ", ") + `) VALUES `,
+		Head: `INSERT INTO ` + t.name + ` (` + key + `, ` + strings.Join(slices.Concat(countColumns[:], t.most), ", ") + `) `,
 		Tail: ` ON CONFLICT (` + key + `) DO UPDATE SET ` + strings.Join(set, ", "),
 	}
 }

@@ -76,7 +76,7 @@ func (l Ledger) Claim(ctx context.Context, m Member) (held, spare []int, err err
 				return err
 			}
 		}
-		in := db.Insert{Head: `INSERT INTO usage_offsets (source, partition, next, block, holder, until) VALUES `, Tail: ` ON CONFLICT (source, partition) DO NOTHING`}
+		in := db.Insert{Head: `INSERT INTO usage_offsets (source, partition, next, block, holder, until) `, Tail: ` ON CONFLICT (source, partition) DO NOTHING`}
 		for p := range m.Partitions {
 			in.Rows = append(in.Rows, []any{m.Source, int64(p), int64(0), int64(0), "", int64(0)})
 		}
@@ -216,7 +216,7 @@ func (l Ledger) Commit(ctx context.Context, b *Block) error {
 		if err != nil {
 			return err
 		}
-		positions := db.Insert{Head: `INSERT INTO usage_positions (log, partition, position, gap) VALUES `,
+		positions := db.Insert{Head: `INSERT INTO usage_positions (log, partition, position, gap) `,
 			Tail: ` ON CONFLICT (log, partition) DO UPDATE SET position = CASE WHEN excluded.position > 0 THEN excluded.position ELSE usage_positions.position END, gap = excluded.gap`}
 		var batches []usage.Batch
 		for _, p := range b.Logs {
