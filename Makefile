@@ -168,8 +168,8 @@ clickhouse-large: ## the times of these questions with ROWS requests in ClickHou
 	scale/tools.sh $(SCALE_TOOLS) chdb
 	ISOGLOSS_LARGE_ROWS=$(or $(ROWS),100000000) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h -run TestLarge
 
-ledger-scale: ## every question of the admin API on a ledger of a million rows, in SQLite and PostgreSQL; takes minutes
-	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run LedgerScale ./internal/store
+ledger-scale: ## every question of the admin API on a ledger of a million rows, in SQLite and PostgreSQL, and the cost of a row as the ledger grows; takes minutes
+	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run 'LedgerScale|AppendGrowth' ./internal/store
 
 bench: build ## CPU, memory and latency compared with others; writes docs/performance.md; PEERS="--peer NAME=URL,PID" adds one
 	./bench/setup.sh

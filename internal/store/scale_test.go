@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -83,23 +84,25 @@ func ledgerRow(random *rand.Rand, i, total int) usage.Row {
 	return r
 }
 
-// fillLedger appends the rows that are missing, in batches of 500, and reports the time of each part.
+// fillLedger appends the rows that are missing, in batches of 500, and reports the time of each part and the CPU
+// time of this process.
 func fillLedger(t testing.TB, s *Store, total int) {
 	have := 0
 	no(t, s.db.Read(bg(), func(ctx context.Context, c db.Conn) error { return c.Row(ctx, "SELECT count(*) FROM requests")(&have) }))
 	random := rand.New(rand.NewPCG(1, 2))
-	var took time.Duration
+	var took, cpu time.Duration
 	for first, from := have, have; first < total; first += 500 {
 		rows := make([]usage.Row, min(500, total-first))
 		for i := range rows {
 			rows[i] = ledgerRow(random, first+i, total)
 		}
-		start := time.Now()
+		start, used := time.Now(), testrig.ProcessorTime(t)
 		no(t, put(bg(), s, rows))
-		took += time.Since(start)
-		if n := first + len(rows); n == 10_000 || n == 100_000 || n%250_000 == 0 || n == total {
-			t.Logf("rows %d to %d: %.1f µs each", from, n, float64(took.Microseconds())/float64(n-from))
-			from, took = n, 0
+		took, cpu = took+time.Since(start), cpu+testrig.ProcessorTime(t)-used
+		if n := first + len(rows); n == 10_000 || n == 100_000 || n%500_000 == 0 || n == total {
+			each := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(n-from) }
+			t.Logf("rows %d to %d: %.1f µs each, %.1f of CPU", from, n, each(took), each(cpu))
+			from, took, cpu = n, 0, 0
 		}
 	}
 	if have < total {
@@ -176,5 +179,54 @@ func askAll(t *testing.T, s *Store) {
 			_, err := s.Spent(bg(), account, ledgerStart.Add(time.Hour+1), last.Add(-24*time.Hour+1), last.Add(-time.Hour+1))
 			return 1, err
 		})
+	}
+}
+
+// TestAppendGrowth measures what a row costs in ledgers of 10 thousand rows and more, up to ISOGLOSS_LEDGER_ROWS.
+func TestAppendGrowth(t *testing.T) {
+	total, _ := strconv.Atoi(os.Getenv("ISOGLOSS_LEDGER_ROWS"))
+	if total == 0 {
+		t.Skip("set ISOGLOSS_LEDGER_ROWS, such as 10000000; it takes minutes")
+	}
+	each(t, func(t *testing.T, url string) {
+		s, serial := opened(t, url, Options{Migrate: true}), 0
+		appendBatches := func(batches int) (took, cpu time.Duration) {
+			for range batches {
+				rows := batch(500, serial)
+				start, used := time.Now(), testrig.ProcessorTime(t)
+				no(t, put(bg(), s, rows))
+				took, cpu, serial = took+time.Since(start), cpu+testrig.ProcessorTime(t)-used, serial+1
+			}
+			return took, cpu
+		}
+		for size := 10_000; size <= total; size *= 10 {
+			growLedger(t, s, size)
+			appendBatches(2)
+			took, cpu := appendBatches(20)
+			t.Logf("%d rows: %.1f µs for another, %.1f of CPU", size, float64(took.Microseconds())/10_000, float64(cpu.Microseconds())/10_000)
+		}
+	})
+}
+
+// growLedger copies rows with new ids until the ledger has a size.
+func growLedger(t testing.TB, s *Store, size int) {
+	columns, have := strings.TrimPrefix(rowColumns, "id, began, "), 0
+	no(t, s.db.Read(bg(), func(ctx context.Context, c db.Conn) error { return c.Row(ctx, `SELECT count(*) FROM requests`)(&have) }))
+	for have < size {
+		n := min(size-have, max(have, 500), 100_000)
+		no(t, s.db.Write(bg(), func(ctx context.Context, c db.Conn) error {
+			if have == 0 {
+				return insertRows(ctx, c, batch(n, -1), nil)
+			}
+			newID := "lower(hex(randomblob(16)))"
+			if c.Partitions() {
+				newID = "gen_random_uuid()::text"
+				if err := c.Exec(ctx, `SET LOCAL statement_timeout = 0`); err != nil {
+					return err
+				}
+			}
+			return c.Exec(ctx, `INSERT INTO requests (`+rowColumns+`) SELECT `+newID+`, began - $1, `+columns+` FROM requests LIMIT $2`, int64(have), int64(n))
+		}))
+		have += n
 	}
 }
