@@ -56,18 +56,30 @@ const (
 // itemType returns an item's type. Messages and references may come without one
 // (RSP-27).
 func itemType(raw []byte) string {
-	var head struct {
-		Type string `json:"type"`
-		Role string `json:"role"`
-		ID   string `json:"id"`
+	var kind, role, id string
+	s := wire.NewScanner(raw)
+	for name := range s.Members() {
+		var to *string
+		switch string(wire.Name(name)) {
+		case "type":
+			to = &kind
+		case "role":
+			to = &role
+		case "id":
+			to = &id
+		default:
+			continue
+		}
+		if s.Kind() == '"' { // a value that is not an item has no type
+			*to = wire.Unquote(s.Value())
+		}
 	}
-	_ = json.Unmarshal(raw, &head, wire.Lenient) // a value that is not an item has no type
 	switch {
-	case head.Type != "":
-		return head.Type
-	case head.Role != "":
+	case kind != "":
+		return kind
+	case role != "":
 		return "message"
-	case head.ID != "":
+	case id != "":
 		return "item_reference"
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -49,11 +50,28 @@ func (l List[T]) All() iter.Seq2[int, *T] {
 			return
 		}
 		elem := new(T)
+		if raw, ok := any(elem).(*Raw); ok {
+			l.eachText(raw, func(i int) bool { return yield(i, elem) })
+			return
+		}
 		w := walk{codec: codecFor(l.elem()), into: reflect.ValueOf(elem).Elem(), yield: func(i int) bool { return yield(i, elem) },
 			decoder: decoder{data: l.text, lenient: l.lenient, checked: true}}
 		if err := json.Unmarshal(l.text, &w, Lenient); err != nil && !errors.Is(err, errStopped) {
 			panic("wire: a list that was checked is invalid: " + err.Error())
 		}
+	}
+}
+
+// eachText sets raw to one element after the other.
+func (l List[T]) eachText(raw *Raw, yield func(i int) bool) {
+	s := NewScanner(l.text)
+	for i := range s.Items() {
+		if *raw = slices.Clip(s.Value()); !yield(i) {
+			return
+		}
+	}
+	if err := s.End(); err != nil {
+		panic("wire: a list that was checked is invalid: " + err.Error())
 	}
 }
 
@@ -137,20 +155,10 @@ var errStopped = errors.New("stopped")
 func (w *walk) UnmarshalJSONFrom(from *jsontext.Decoder) error {
 	d := &w.decoder
 	d.Decoder = from
-	raw, isRaw := w.into.Addr().Interface().(*Raw)
 	_, err := d.array(func(n int) error {
-		if isRaw {
-			v, err := d.ReadValue()
-			if err != nil {
-				return err
-			}
-			end := int(d.InputOffset())
-			*raw = d.data[end-len(v) : end : end]
-		} else {
-			w.into.SetZero()
-			if err := w.codec.decode(d, w.into); err != nil {
-				return err
-			}
+		w.into.SetZero()
+		if err := w.codec.decode(d, w.into); err != nil {
+			return err
 		}
 		if !w.yield(n) {
 			return errStopped
