@@ -208,12 +208,12 @@ func TestAppendGrowth(t *testing.T) {
 	})
 }
 
-// growLedger copies rows with new ids until the ledger has a size.
+// growLedger copies rows with new ids until the ledger has a size. Each copy is older than the last one.
 func growLedger(t testing.TB, s *Store, size int) {
 	columns, have := strings.TrimPrefix(rowColumns, "id, began, "), 0
 	no(t, s.db.Read(bg(), func(ctx context.Context, c db.Conn) error { return c.Row(ctx, `SELECT count(*) FROM requests`)(&have) }))
 	for have < size {
-		n := min(size-have, max(have, 500), 100_000)
+		n := min(size-have, max(have, 500), 50_000)
 		no(t, s.db.Write(bg(), func(ctx context.Context, c db.Conn) error {
 			if have == 0 {
 				return insertRows(ctx, c, batch(n, -1), nil)
@@ -225,7 +225,7 @@ func growLedger(t testing.TB, s *Store, size int) {
 					return err
 				}
 			}
-			return c.Exec(ctx, `INSERT INTO requests (`+rowColumns+`) SELECT `+newID+`, began - $1, `+columns+` FROM requests LIMIT $2`, int64(have), int64(n))
+			return c.Exec(ctx, `INSERT INTO requests (`+rowColumns+`) SELECT `+newID+`, began - $1, `+columns+` FROM requests LIMIT $2`, int64(have/500)*int64(time.Hour), int64(n))
 		}))
 		have += n
 	}
