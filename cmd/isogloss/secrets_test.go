@@ -144,6 +144,7 @@ func exchanges() []struct {
 func TestLogsHaveNoPrivateContent(t *testing.T) {
 	for _, c := range []struct{ level, format string }{{"debug", "json"}, {"debug", "text"}, {"error", "json"}} {
 		t.Run(c.level+" "+c.format, func(t *testing.T) {
+			t.Parallel()
 			up, spans := upstreamtest.New(t), newCollector(t)
 			file := writeFile(t, "isogloss.yaml", fmt.Sprintf(guarded, up.BaseURL(), spans.URL, c.level, c.format))
 			p := serveQuietly(t, file, c.level, c.format)
