@@ -53,6 +53,7 @@ func (h *history) Changes(_ context.Context, since access.Cursor, _ int) (access
 type node struct {
 	*Source
 	at    access.Cursor
+	first access.Cursor // of its first contact
 	known []string
 }
 
@@ -69,7 +70,9 @@ func (n *node) poll(t *testing.T) {
 	for _, r := range c.Records {
 		n.known = append(n.known, r.ID)
 	}
-	n.at = c.Next
+	if n.at = c.Next; n.first == (access.Cursor{}) {
+		n.first = n.at
+	}
 }
 
 func connect(t *testing.T, url string) *redis.Client {
@@ -97,7 +100,7 @@ const secret = "0123456789abcdef0123456789abcdef"
 func ready(t *testing.T, n *node) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // between two looks
-		if _, err := n.get(t.Context()); err == nil {
+		if _, err := n.get(t.Context(), n.name, maxSkew); err == nil {
 			return
 		} else if time.Now().After(end) {
 			t.Fatal(err)
@@ -158,7 +161,7 @@ func TestRedisIsNotTrusted(t *testing.T) {
 
 	forger := newNode(t, good, c, "another secret of the same size!")
 	forger.name = n.name
-	old := (&page{First: n.at}).add(n.at, access.Changes{Records: []access.Record{{ID: "forged"}}, Next: access.Cursor{Revision: 99, Mark: "z"}})
+	old := (&page{First: n.at}).add(n.at, access.Changes{Records: []access.Record{{ID: "forged"}}, Next: access.Cursor{Revision: 99, Mark: "z"}}, time.Now())
 	old.Written = time.Now().Add(-time.Minute)
 	for name, write := range map[string]func() error{
 		"another secret": func() error { old.Written = time.Now(); return forger.put(t.Context(), old) },
@@ -235,7 +238,7 @@ func TestPagesAreBounded(t *testing.T) {
 	at := access.Cursor{Revision: 1, Mark: "m"}
 	for i := range 500 {
 		next := access.Cursor{Revision: at.Revision + 1, Mark: "m"}
-		p = p.add(at, access.Changes{Records: make([]access.Record, 1+i%30), Next: next})
+		p = p.add(at, access.Changes{Records: make([]access.Record, 1+i%30), Next: next}, time.Now())
 		at = next
 	}
 	size := 0
