@@ -117,9 +117,10 @@ type Source struct {
 	chain string // of the page in Redis that the next one continues
 	lock  string // of the lock in Redis
 
-	mu   sync.Mutex
-	seen *page     // the latest valid page
-	own  time.Time // when this node last read the store
+	mu     sync.Mutex
+	seen   *page     // the latest valid page
+	own    time.Time // when this node last read the store
+	behind bool      // the store has more changes than the last reading has returned
 
 	polls atomic.Int64
 }
@@ -157,7 +158,7 @@ func (s *Source) Polls() int64 { return s.polls.Load() }
 func (s *Source) Changes(ctx context.Context, since access.Cursor, limit int) (access.Changes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.redis == nil || since == (access.Cursor{}) || time.Since(s.own) >= ownPoll {
+	if s.redis == nil || since == (access.Cursor{}) || s.behind || time.Since(s.own) >= ownPoll {
 		return s.read(ctx, since, limit)
 	}
 	for range looks {
@@ -197,7 +198,7 @@ func (s *Source) read(ctx context.Context, since access.Cursor, limit int) (acce
 	if err != nil {
 		return c, err
 	}
-	s.own = began
+	s.own, s.behind = began, c.More
 	if p := s.seen; p != nil && !c.Reset && !c.More && p.last().Revision <= c.Next.Revision && began.Sub(p.Written) < chainFor/2 {
 		c.Next = p.last()
 	}
@@ -223,7 +224,8 @@ func (s *Source) publish(ctx context.Context, since access.Cursor, limit int) (a
 		if all, ok := s.seen.after(since); ok {
 			return all, nil
 		}
-	case p == nil:
+	case err != nil || p == nil:
+		s.behind = c.More
 		return c, err
 	default: // too much has changed since the page, or the store is another one
 		s.seen = nil

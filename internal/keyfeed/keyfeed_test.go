@@ -34,7 +34,7 @@ func (h *history) add(id string) {
 }
 
 // Changes implements access.Source.
-func (h *history) Changes(_ context.Context, since access.Cursor, _ int) (access.Changes, error) {
+func (h *history) Changes(_ context.Context, since access.Cursor, limit int) (access.Changes, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.polls++
@@ -46,7 +46,8 @@ func (h *history) Changes(_ context.Context, since access.Cursor, _ int) (access
 	case n < 0 || n > len(h.changes) || since != h.cursor(n):
 		return access.Changes{Next: last, Reset: true}, nil
 	}
-	return access.Changes{Records: append([]access.Record(nil), h.changes[n:]...), Next: last}, nil
+	end := min(n+limit, len(h.changes))
+	return access.Changes{Records: append([]access.Record(nil), h.changes[n:end]...), Next: h.cursor(end), More: end < len(h.changes)}, nil
 }
 
 // node follows a source as a gateway does.
@@ -72,6 +73,9 @@ func (n *node) poll(t *testing.T) {
 	}
 	if n.at = c.Next; n.first == (access.Cursor{}) {
 		n.first = n.at
+	}
+	if c.More {
+		n.poll(t)
 	}
 }
 

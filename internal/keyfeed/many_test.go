@@ -54,6 +54,23 @@ func TestChangesAllTheTime(t *testing.T) {
 	}
 }
 
+// TestFarBehind checks that a node that is many pages behind reads one after the other without waiting for Redis.
+func TestFarBehind(t *testing.T) {
+	const changes, most = 20_000, 3 * time.Second
+	h := &history{mark: "a"}
+	n := newNode(t, h, connect(t, storetest.Redis(t).URL), secret)
+	ready(t, n)
+	n.poll(t)
+	for i := range changes {
+		h.add(fmt.Sprint(i))
+	}
+	began := time.Now()
+	n.poll(t)
+	if took := time.Since(began); len(n.known) != changes || took > most {
+		t.Errorf("a node knows %d of %d changes after %s", len(n.known), changes, took)
+	}
+}
+
 // check compares what the node knows since its first contact with a history.
 func (n *node) check(t *testing.T, h *history) {
 	t.Helper()
