@@ -261,8 +261,9 @@ func TestOneOrganisation(t *testing.T) {
 	if most := int64(*fleetNodes) * int64(200+40*fleetTime.Seconds()); after-before > most {
 		t.Errorf("%d calls of Redis for %d requests, want at most %d", after-before, admitted, most)
 	}
-	if n := f.ledger.queries.Load(); n > admitted/100 {
-		t.Errorf("the limiters have queried PostgreSQL %d times", n)
+	// A node has one query at a time until the account is seeded. A busy PostgreSQL does not answer in time.
+	if n, most := f.ledger.queries.Load(), int64(*fleetNodes)*int64(4+8*fleetTime.Seconds()); n > most {
+		t.Errorf("the limiters have queried PostgreSQL %d times for %d requests, want at most %d", n, admitted, most)
 	}
 
 	for _, m := range f.nodes { // totals are of one organisation
