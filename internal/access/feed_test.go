@@ -176,6 +176,20 @@ func TestTenants(t *testing.T) {
 	})
 }
 
+// TestOlderTenant checks that a part of the history that comes again does not undo a newer change.
+func TestOlderTenant(t *testing.T) {
+	d := newTable(10)
+	d.apply(Changes{Records: []Record{{ID: "k", Org: "o", Team: "t", Revision: 1}}, Tenants: []Tenant{{Org: "o", Team: "t", Blocked: true, Revision: 5}}, Next: Cursor{Revision: 5}})
+	d.apply(Changes{Tenants: []Tenant{{Org: "o", Team: "t", Revision: 4}}, Next: Cursor{Revision: 4}})
+	if e := d.find("k"); !e.record.TeamBlocked {
+		t.Error("an older change of a team has replaced a newer one")
+	}
+	d.apply(Changes{Tenants: []Tenant{{Org: "o", Team: "t", Revision: 6}}, Next: Cursor{Revision: 6}})
+	if e := d.find("k"); e.record.TeamBlocked {
+		t.Error("a newer change of a team is ignored")
+	}
+}
+
 // TestRestoredStore restores the store to an older state under a running gateway, with a revision that
 // is lower, the same or higher than that which the gateway knows.
 func TestRestoredStore(t *testing.T) {

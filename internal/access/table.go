@@ -149,6 +149,10 @@ func (t *table) apply(c Changes) {
 	}
 	for i := range c.Tenants {
 		n := &c.Tenants[i]
+		v, _ := t.tenants.Load(tenantKey{n.Org, n.Team})
+		if old, _ := v.(*Tenant); old != nil && old.Revision > n.Revision { // a part of the history has come again
+			continue
+		}
 		t.tenants.Store(tenantKey{n.Org, n.Team}, n)
 		t.changed.Store(max(t.changed.Load(), n.Revision))
 		t.changes.Add(1)

@@ -31,9 +31,10 @@ const (
 	again    = 40 * time.Millisecond  // between looks for the page that another node writes
 	looks    = 10                     // such looks before the node reads the store itself
 
-	maxLinks = 64      // groups of changes in a page
-	maxKeys  = 1000    // keys, teams and organisations in a page
-	maxPage  = 1 << 20 // bytes of a page in Redis
+	chainFor = 5 * time.Second // how long a group of changes is in a page: nodes look once a second
+	maxLinks = 64              // groups of changes in a page
+	maxKeys  = 1000            // keys, teams and organisations in a page
+	maxPage  = 1 << 20         // bytes of a page in Redis
 )
 
 // link is what changed up to a cursor since the one before.
@@ -41,6 +42,7 @@ type link struct {
 	Records []access.Record
 	Tenants []access.Tenant
 	Next    access.Cursor
+	Read    time.Time
 }
 
 // page is the latest history of a store, as one node has read it.
@@ -83,19 +85,19 @@ func (p *page) after(since access.Cursor) (c access.Changes, ok bool) {
 }
 
 // add returns a page with further changes that were read after a cursor.
-func (p *page) add(since access.Cursor, c access.Changes) *page {
-	next := &page{First: since}
+func (p *page) add(since access.Cursor, c access.Changes, read time.Time) *page {
+	next := &page{First: since, Written: read}
 	if p != nil && p.last() == since {
 		next.First, next.Links = p.First, slices.Clone(p.Links)
 	}
 	if c.Next != since {
-		next.Links = append(next.Links, link{c.Records, c.Tenants, c.Next})
+		next.Links = append(next.Links, link{c.Records, c.Tenants, c.Next, read})
 	}
 	size := 0
 	for _, l := range next.Links {
 		size += len(l.Records) + len(l.Tenants)
 	}
-	for len(next.Links) > maxLinks || size > maxKeys {
+	for len(next.Links) > maxLinks || size > maxKeys || len(next.Links) > 0 && read.Sub(next.Links[0].Read) > chainFor {
 		l := next.Links[0]
 		size -= len(l.Records) + len(l.Tenants)
 		next.First, next.Links = l.Next, next.Links[1:]
@@ -112,11 +114,13 @@ type Source struct {
 	redis *redis.Client // nil: none
 	seal  cipher.AEAD
 	name  string // of the page in Redis
+	chain string // of the page in Redis that the next one continues
 	lock  string // of the lock in Redis
 
-	mu   sync.Mutex
-	seen *page     // the latest valid page
-	own  time.Time // when this node last read the store
+	mu     sync.Mutex
+	seen   *page     // the latest valid page
+	own    time.Time // when this node last read the store
+	behind bool      // the store has more changes than the last reading has returned
 
 	polls atomic.Int64
 }
@@ -143,7 +147,7 @@ func newSource(source access.Source, client *redis.Client, secret []byte) (*Sour
 	var id [16]byte
 	block.Encrypt(id[:], id[:])
 	name := "isogloss:keys:{" + hex.EncodeToString(id[:8]) + "}"
-	return &Source{Source: source, redis: client, seal: seal, name: name + ":page", lock: name + ":lock"}, nil
+	return &Source{Source: source, redis: client, seal: seal, name: name + ":page", chain: name + ":chain", lock: name + ":lock"}, nil
 }
 
 // Polls returns how often this node has read the store's changes.
@@ -154,11 +158,11 @@ func (s *Source) Polls() int64 { return s.polls.Load() }
 func (s *Source) Changes(ctx context.Context, since access.Cursor, limit int) (access.Changes, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.redis == nil || since == (access.Cursor{}) || time.Since(s.own) >= ownPoll {
-		return s.read(ctx, since, limit, false)
+	if s.redis == nil || since == (access.Cursor{}) || s.behind || time.Since(s.own) >= ownPoll {
+		return s.read(ctx, since, limit)
 	}
 	for range looks {
-		p, err := s.get(ctx)
+		p, err := s.get(ctx, s.name, maxSkew)
 		if err != nil {
 			break
 		}
@@ -174,7 +178,7 @@ func (s *Source) Changes(ctx context.Context, since access.Cursor, limit int) (a
 			break
 		}
 		if locked {
-			return s.read(ctx, since, limit, true)
+			return s.publish(ctx, since, limit)
 		}
 		select { // another node writes the page now
 		case <-time.After(again):
@@ -182,33 +186,58 @@ func (s *Source) Changes(ctx context.Context, since access.Cursor, limit int) (a
 			return access.Changes{}, ctx.Err()
 		}
 	}
-	return s.read(ctx, since, limit, false)
+	return s.read(ctx, since, limit)
 }
 
-// read reads the store and, if the caller has the lock, writes the page for the other nodes.
-func (s *Source) read(ctx context.Context, since access.Cursor, limit int, publish bool) (access.Changes, error) {
+// read reads the store. The cursor that it returns is that of a page, if this node has seen one a moment ago, so that
+// the next pages continue it. What has changed after it comes again.
+func (s *Source) read(ctx context.Context, since access.Cursor, limit int) (access.Changes, error) {
 	began := time.Now()
 	s.polls.Add(1)
 	c, err := s.Source.Changes(ctx, since, limit)
 	if err != nil {
 		return c, err
 	}
-	s.own = began
-	if !publish || c.Reset || c.More {
-		return c, nil
+	s.own, s.behind = began, c.More
+	if p := s.seen; p != nil && !c.Reset && !c.More && p.last().Revision <= c.Next.Revision && began.Sub(p.Written) < chainFor/2 {
+		c.Next = p.last()
 	}
-	next := s.seen.add(since, c)
-	next.Written = began
-	s.seen = next
-	_ = s.put(ctx, next) // without it the other nodes read the store
 	return c, nil
 }
 
-// get returns the page in Redis; nil if there is none, or one that cannot be used.
-func (s *Source) get(ctx context.Context) (*page, error) {
+// publish reads the store and writes the page for the other nodes. It continues the last page, whoever has written it,
+// so that the page has the cursors of all nodes that have seen one of the last pages.
+func (s *Source) publish(ctx context.Context, since access.Cursor, limit int) (access.Changes, error) {
+	p, _ := s.get(ctx, s.chain, chainFor) // without it this page is the first
+	s.seen = p
+	from := since
+	if p != nil {
+		from = p.last()
+	}
+	began := time.Now()
+	s.polls.Add(1)
+	c, err := s.Source.Changes(ctx, from, limit)
+	switch {
+	case err == nil && !c.Reset && !c.More:
+		s.own, s.seen = began, p.add(from, c, began)
+		_ = s.put(ctx, s.seen) // without it the other nodes read the store
+		if all, ok := s.seen.after(since); ok {
+			return all, nil
+		}
+	case err != nil || p == nil:
+		s.behind = c.More
+		return c, err
+	default: // too much has changed since the page, or the store is another one
+		s.seen = nil
+	}
+	return s.read(ctx, since, limit)
+}
+
+// get returns a page in Redis of at most this age; nil if there is none.
+func (s *Source) get(ctx context.Context, name string, most time.Duration) (*page, error) {
 	var sealed []byte
-	err := s.exec(ctx, s.name, func(ctx context.Context, c rueidis.Client) (err error) {
-		sealed, err = c.Do(ctx, c.B().Getrange().Key(s.name).Start(0).End(maxPage).Build()).AsBytes()
+	err := s.exec(ctx, name, func(ctx context.Context, c rueidis.Client) (err error) {
+		sealed, err = c.Do(ctx, c.B().Getrange().Key(name).Start(0).End(maxPage).Build()).AsBytes()
 		return err
 	})
 	if err != nil || len(sealed) == 0 {
@@ -218,7 +247,7 @@ func (s *Source) get(ctx context.Context) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if age := time.Since(p.Written); age > maxSkew || age < -maxSkew {
+	if age := time.Since(p.Written); age > most || age < -maxSkew {
 		return nil, errors.New("the page is of another time")
 	}
 	if s.seen != nil && p.Written.Before(s.seen.Written.Add(-freshFor)) {
@@ -240,7 +269,8 @@ func (s *Source) open(sealed []byte) (*page, error) {
 	return p, gob.NewDecoder(bytes.NewReader(text)).Decode(p)
 }
 
-// put writes the page. It is there for a moment only, so that its presence says that it is new.
+// put writes the page. It is there for a moment only, so that its presence says that it is new, and for longer under
+// another name, for the node that writes the next one.
 func (s *Source) put(ctx context.Context, p *page) error {
 	var text bytes.Buffer
 	if err := gob.NewEncoder(&text).Encode(p); err != nil {
@@ -253,7 +283,9 @@ func (s *Source) put(ctx context.Context, p *page) error {
 		return errors.New("the page is too large")
 	}
 	return s.exec(ctx, s.name, func(ctx context.Context, c rueidis.Client) error {
-		return c.Do(ctx, c.B().Set().Key(s.name).Value(rueidis.BinaryString(sealed)).PxMilliseconds(freshFor.Milliseconds()).Build()).Error()
+		value := rueidis.BinaryString(sealed)
+		return cmp.Or(c.Do(ctx, c.B().Set().Key(s.chain).Value(value).PxMilliseconds(chainFor.Milliseconds()).Build()).Error(),
+			c.Do(ctx, c.B().Set().Key(s.name).Value(value).PxMilliseconds(freshFor.Milliseconds()).Build()).Error())
 	})
 }
 

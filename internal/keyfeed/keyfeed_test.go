@@ -34,7 +34,7 @@ func (h *history) add(id string) {
 }
 
 // Changes implements access.Source.
-func (h *history) Changes(_ context.Context, since access.Cursor, _ int) (access.Changes, error) {
+func (h *history) Changes(_ context.Context, since access.Cursor, limit int) (access.Changes, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.polls++
@@ -46,13 +46,15 @@ func (h *history) Changes(_ context.Context, since access.Cursor, _ int) (access
 	case n < 0 || n > len(h.changes) || since != h.cursor(n):
 		return access.Changes{Next: last, Reset: true}, nil
 	}
-	return access.Changes{Records: append([]access.Record(nil), h.changes[n:]...), Next: last}, nil
+	end := min(n+limit, len(h.changes))
+	return access.Changes{Records: append([]access.Record(nil), h.changes[n:end]...), Next: h.cursor(end), More: end < len(h.changes)}, nil
 }
 
 // node follows a source as a gateway does.
 type node struct {
 	*Source
 	at    access.Cursor
+	first access.Cursor // of its first contact
 	known []string
 }
 
@@ -69,7 +71,12 @@ func (n *node) poll(t *testing.T) {
 	for _, r := range c.Records {
 		n.known = append(n.known, r.ID)
 	}
-	n.at = c.Next
+	if n.at = c.Next; n.first == (access.Cursor{}) {
+		n.first = n.at
+	}
+	if c.More {
+		n.poll(t)
+	}
 }
 
 func connect(t *testing.T, url string) *redis.Client {
@@ -97,7 +104,7 @@ const secret = "0123456789abcdef0123456789abcdef"
 func ready(t *testing.T, n *node) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) { // between two looks
-		if _, err := n.get(t.Context()); err == nil {
+		if _, err := n.get(t.Context(), n.name, maxSkew); err == nil {
 			return
 		} else if time.Now().After(end) {
 			t.Fatal(err)
@@ -158,7 +165,7 @@ func TestRedisIsNotTrusted(t *testing.T) {
 
 	forger := newNode(t, good, c, "another secret of the same size!")
 	forger.name = n.name
-	old := (&page{First: n.at}).add(n.at, access.Changes{Records: []access.Record{{ID: "forged"}}, Next: access.Cursor{Revision: 99, Mark: "z"}})
+	old := (&page{First: n.at}).add(n.at, access.Changes{Records: []access.Record{{ID: "forged"}}, Next: access.Cursor{Revision: 99, Mark: "z"}}, time.Now())
 	old.Written = time.Now().Add(-time.Minute)
 	for name, write := range map[string]func() error{
 		"another secret": func() error { old.Written = time.Now(); return forger.put(t.Context(), old) },
@@ -235,7 +242,7 @@ func TestPagesAreBounded(t *testing.T) {
 	at := access.Cursor{Revision: 1, Mark: "m"}
 	for i := range 500 {
 		next := access.Cursor{Revision: at.Revision + 1, Mark: "m"}
-		p = p.add(at, access.Changes{Records: make([]access.Record, 1+i%30), Next: next})
+		p = p.add(at, access.Changes{Records: make([]access.Record, 1+i%30), Next: next}, time.Now())
 		at = next
 	}
 	size := 0
