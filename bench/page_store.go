@@ -5,21 +5,21 @@ import "fmt"
 // storeGrid shows the cost of keys, limits and the ledger: a row for each figure, without
 // and with a store.
 func storeGrid(r *report) [][]string {
-	grid := [][]string{{"figure", "no store", "store", "store and Redis"}}
+	grid := [][]string{{"figure", "no store", "SQLite", "SQLite and Redis", "PostgreSQL", "PostgreSQL and a log"}}
 	for _, row := range []struct {
 		name, table, unit string
 		x                 float64
-		arms              [3]string // "" where it was not measured
+		arms              [5]string // "" where it was not measured
 	}{
-		{"CPU per request, 2 KB in, 1 KB out", "store-request", "µs", 0, [3]string{ours, oursStore, oursRedis}},
-		{"allocations per request", "store-request-allocs", "", 0, [3]string{ours, oursStore, oursRedis}},
-		{"CPU per event, bursts of 200", "store-burst", "µs", 0, [3]string{ours, oursStore, oursRedis}},
-		{"the same, Messages on Chat", "store-burst", "µs", 0, [3]string{oursMessages, oursStoreMessages}},
-		{"CPU per event, paced streams", "store-paced", "µs", storeStreams, [3]string{ours, oursStore}},
-		{"memory per open stream", "store-memory", "KiB", last(r.columns("store-memory")), [3]string{ours, oursStore}},
-		{"the same, Messages on Chat", "store-memory", "KiB", last(r.columns("store-memory")), [3]string{oursMessages, oursStoreMessages}},
-		{fmt.Sprintf("latency added at %d/s, p50", storeRate), "store-p50", "ms", storeRate, [3]string{ours, oursStore, oursRedis}},
-		{fmt.Sprintf("latency added at %d/s, p99", storeRate), "store-p99", "ms", storeRate, [3]string{ours, oursStore, oursRedis}},
+		{"CPU per request, 2 KB in, 1 KB out", "store-request", "µs", 0, [5]string{ours, oursStore, oursRedis, oursPostgres, oursLog}},
+		{"allocations per request", "store-request-allocs", "", 0, [5]string{ours, oursStore, oursRedis, oursPostgres, oursLog}},
+		{"CPU per event, bursts of 200", "store-burst", "µs", 0, [5]string{ours, oursStore, oursRedis}},
+		{"the same, Messages on Chat", "store-burst", "µs", 0, [5]string{oursMessages, oursStoreMessages}},
+		{"CPU per event, paced streams", "store-paced", "µs", storeStreams, [5]string{ours, oursStore}},
+		{"memory per open stream", "store-memory", "KiB", last(r.columns("store-memory")), [5]string{ours, oursStore}},
+		{"the same, Messages on Chat", "store-memory", "KiB", last(r.columns("store-memory")), [5]string{oursMessages, oursStoreMessages}},
+		{fmt.Sprintf("latency added at %d/s, p50", storeRate), "store-p50", "ms", storeRate, [5]string{ours, oursStore, oursRedis}},
+		{fmt.Sprintf("latency added at %d/s, p99", storeRate), "store-p99", "ms", storeRate, [5]string{ours, oursStore, oursRedis}},
 	} {
 		if len(r.columns(row.table)) == 0 {
 			continue

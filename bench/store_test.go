@@ -69,7 +69,7 @@ func TestStoreGrid(t *testing.T) {
 	if len(grid) != 2 {
 		t.Fatalf("%v", grid)
 	}
-	if got, want := strings.Join(grid[1], " | "), "CPU per request, 2 KB in, 1 KB out | 155 µs, 1.02 × | 230 µs, 1.52 × | –"; got != want {
+	if got, want := strings.Join(grid[1], " | "), "CPU per request, 2 KB in, 1 KB out | 155 µs, 1.02 × | 230 µs, 1.52 × | – | – | –"; got != want {
 		t.Errorf("the row is %q; want %q", got, want)
 	}
 }
