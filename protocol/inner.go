@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -88,9 +89,26 @@ func differ(a, b string) bool {
 	return x != y && x != 0 && y != 0
 }
 
+// containsAny reports whether a JSON text contains one of the marks. Long texts have few quotes, so it looks for marks
+// that end with one before each quote.
 func containsAny(text []byte, marks []string) bool {
+	quoted := func(mark string) bool { return strings.HasSuffix(mark, `"`) }
+	if slices.ContainsFunc(marks, quoted) {
+		for end := 0; ; {
+			i := bytes.IndexByte(text[end:], '"')
+			if i < 0 {
+				break
+			}
+			end += i + 1
+			for _, mark := range marks {
+				if end >= len(mark) && quoted(mark) && string(text[end-len(mark):end]) == mark {
+					return true
+				}
+			}
+		}
+	}
 	for _, mark := range marks {
-		if bytes.Contains(text, []byte(mark)) {
+		if !quoted(mark) && bytes.Contains(text, []byte(mark)) {
 			return true
 		}
 	}

@@ -17,6 +17,8 @@ func TestFindModels(t *testing.T) {
 		`{"MO_DELS":"\u0061"}`:                             "a",
 		`{"tools":[{"model":"a"},{"x":{"model":"b"}}]}`:    "a",
 		`{"tools":{"model":"a"}}`:                          "a",
+		`{"tools":[{"text":"odel"},{"model":"a"}]}`:        "a",
+		`{"tools":[{"text":"model"}]}`:                     "",
 		`{"tools":[{"\u006dodel":"a","model\u005f":"b"}]}`: "a b",
 		`{"deepInside":{"each":[{"model":"a"}]}}`:          "a",
 		`{"deep_inside":{"EACH":{"model":"a"}}}`:           "a",

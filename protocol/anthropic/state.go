@@ -14,7 +14,7 @@ func vendorState() *protocol.VendorState {
 	return &protocol.VendorState{
 		References: func(body *wire.Index) []protocol.Reference {
 			return protocol.FindReferences(body, []string{"container", "container.id", "thread.previous_message_id", "diagnostics.previous_message_id",
-				"messages[].content[].file_id", "messages[].content[].source.file_id", "messages[].content[].content[].source.file_id"}, "file_id")
+				"messages[].content[].file_id", "messages[].content[].source.file_id", "messages[].content[].content[].source.file_id"}, `file_id"`)
 		},
 		Keeps: func(body *wire.Index) bool {
 			return body.Raw("thread") != nil || body.Raw("diagnostics") != nil || body.Raw("container") != nil || bytes.Contains(body.Raw("tools"), []byte("code_execution"))

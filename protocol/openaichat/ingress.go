@@ -56,7 +56,7 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 		Embed: embedder(),
 		State: &protocol.VendorState{ // files, and the audio of responses
 			References: func(body *wire.Index) []protocol.Reference {
-				return protocol.FindReferences(body, []string{"messages[].content[].file.file_id", "messages[].audio.id"}, "file_id", `udio"`)
+				return protocol.FindReferences(body, []string{"messages[].content[].file.file_id", "messages[].audio.id"}, `file_id"`, `udio"`)
 			},
 			Unknown: func(r protocol.Reference) *llm.Error {
 				if r.Param == "messages[].audio.id" {

@@ -22,7 +22,7 @@ func vendorState() *protocol.VendorState {
 func references(body *wire.Index) []protocol.Reference {
 	list := protocol.FindReferences(body, []string{"previous_response_id", "conversation", "conversation.id", "prompt_cache_options.comparison_response_id",
 		"tools[].vector_store_ids", "tools[].container", "tools[].container.file_ids", "input[].content[].file_id", "input[].output[].file_id"},
-		`file_id`, `vector_store_ids"`, `container"`)
+		`file_id"`, `file_ids"`, `vector_store_ids"`, `container"`)
 	return append(list, itemReferences(body)...)
 }
 
