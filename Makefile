@@ -166,7 +166,7 @@ clickhouse: stores ## the questions of the admin API on SQLite, PostgreSQL and C
 
 clickhouse-large: ## the times of these questions with ROWS requests in ClickHouse, 100 million by default; needs 20 GB of disk and half an hour
 	scale/tools.sh $(SCALE_TOOLS) chdb
-	ISOGLOSS_LARGE_ROWS=$(or $(ROWS),100000000) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h -run TestLarge
+	ISOGLOSS_LARGE_ROWS=$(or $(ROWS),100000000) ISOGLOSS_COST_ROWS=300000 ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h -run 'TestLarge|TestInsertCost'
 
 ledger-scale: ## every question of the admin API on a ledger of a million rows, in SQLite and PostgreSQL; takes minutes
 	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run LedgerScale ./internal/store

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,7 +64,7 @@ func usageQueries() (list []store.UsageQuery) {
 	groups := []store.Group{store.ByHour, store.ByDay, store.ByOrg, store.ByTeam, store.ByKey, store.ByModel, store.ByTarget, store.ByUser, store.ByTag("feature")}
 	from, to := time.Date(2026, 11, 2, 3, 30, 0, 0, time.UTC), time.Date(2026, 11, 8, 14, 10, 0, 0, time.UTC)
 	for i, g := range groups {
-		for _, window := range [][2]time.Time{{}, {from, to}} {
+		for _, window := range [][2]time.Time{{}, {from, to}, {from.Add(11 * time.Hour), to.Add(-11 * time.Hour)}} {
 			list = append(list, store.UsageQuery{From: window[0], To: window[1], GroupBy: []store.Group{g}})
 			for _, h := range groups[i+1:] {
 				if g == store.ByHour && h == store.ByDay || g == store.ByUser && h == store.ByTag("feature") {
@@ -259,5 +262,63 @@ func TestHostileValues(t *testing.T) {
 	var problem store.Error
 	if _, err := d.Usage(t.Context(), store.UsageQuery{GroupBy: []store.Group{store.ByHour, store.ByDay}}); !errors.As(err, &problem) {
 		t.Errorf("hour and day give %v", err)
+	}
+}
+
+// TestSpans checks that the parts of a range have each hour of it once, also with hours subtracted.
+func TestSpans(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	day := time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
+	subtracted := 0
+	for range 2000 {
+		from := int64(r.IntN(96))
+		to := from + int64(r.IntN(96))
+		q := store.UsageQuery{From: day.Add(time.Duration(from) * time.Hour), To: day.Add(time.Duration(to) * time.Hour)}
+		for _, subtract := range []bool{true, false} {
+			hours := map[int64]int{}
+			for _, s := range spansOf(&q, false, subtract) {
+				if s.sign < 0 {
+					subtracted++
+				}
+				var bounds [2]int64
+				for i, c := range s.where {
+					column, n, _ := strings.Cut(c, []string{" >= ", " < "}[i])
+					bounds[i], _ = strconv.ParseInt(n, 10, 64)
+					if column == dayColumn {
+						bounds[i] *= 24
+					}
+				}
+				for h := bounds[0]; h < bounds[1]; h++ {
+					hours[h] += s.sign
+				}
+			}
+			for h := day.Unix()/3600 - 48; h < day.Unix()/3600+240; h++ {
+				want := 0
+				if at := h - day.Unix()/3600; at >= from && at < to {
+					want = 1
+				}
+				if hours[h] != want {
+					t.Fatalf("from %d to %d hours: hour %d is counted %d times", from, to, h, hours[h])
+				}
+			}
+		}
+	}
+	if subtracted == 0 {
+		t.Error("no hours are subtracted")
+	}
+}
+
+// TestOldServer checks that a server before version 25.12, which cannot subtract, is asked to add.
+func TestOldServer(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; r.URL.Query().Has("enable_shared_storage_snapshot_in_query") {
+			http.Error(w, "Code: 115. DB::Exception: Unknown setting", http.StatusBadRequest)
+		}
+	}))
+	defer server.Close()
+	from := time.Date(2026, 11, 2, 3, 0, 0, 0, time.UTC)
+	if _, err := New(Options{URL: server.URL}).Usage(t.Context(), store.UsageQuery{From: from, To: from.Add(100 * time.Hour)}); err != nil || asked != 2 {
+		t.Errorf("%v after %d questions", err, asked)
 	}
 }
