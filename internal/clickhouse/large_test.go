@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -257,5 +258,37 @@ func (a asker) sums() {
 			sums, err := a.d.Usage(ctx, q)
 			return len(sums), err
 		})
+	}
+}
+
+// TestProjections checks which sums answer a question: those of the whole days, and those of the hours at the ends.
+func TestProjections(t *testing.T) {
+	d := serve(t, t.TempDir())
+	d.client.Timeout = time.Minute
+	const rows = 300_000
+	for _, query := range []string{fmt.Sprintf(largeRows, largeStart.UnixNano(), rows, 0, rows), "OPTIMIZE TABLE requests FINAL"} {
+		if _, err := d.call(t.Context(), query, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for want, by := range map[string][]store.Group{
+		"key_days model_hours": nil, "key_days key_hours": {store.ByKey}, "days hours": {store.ByKey, store.ByTarget}, "tag_key_days tag_team_hours": {store.ByTeam, store.ByTag("feature")},
+	} {
+		q := store.UsageQuery{From: largeStart.Add(7 * time.Hour), To: largeStart.Add(largeTime - 5*time.Hour), GroupBy: by}
+		columns, err := columnsOf(by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := d.call(t.Context(), "EXPLAIN "+usageQuery(&q, columns, spansOf(&q, false, true)), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, found := range regexp.MustCompile(`ReadFromMergeTree \(([a-z_.]+)\)`).FindAllStringSubmatch(string(plan), -1) {
+			got = append(got, found[1])
+		}
+		if list := strings.Fields(want); !slices.Equal(got, []string{list[0], list[1], list[1]}) {
+			t.Errorf("usage by %v is read from %v, want %s", by, got, want)
+		}
 	}
 }
