@@ -232,33 +232,31 @@ func (a asker) sums() {
 				continue
 			}
 			q.From, q.To, q.GroupBy = from, to, by
-			a.ask(fmt.Sprint("usage by ", by, name), func(ctx context.Context) (int, error) {
-				sums, err := a.d.Usage(ctx, q)
-				if err == store.ErrTooWide { //nolint:errorlint // it is a constant
-					return store.MaxGroups + 1, nil
-				}
-				return len(sums), err
-			})
+			a.usage(fmt.Sprint("usage by ", by, name), q)
 		}
 	}
 	// From noon to noon the hours at the ends are as many as they can be.
 	for name, q := range map[string]store.UsageQuery{"user": {GroupBy: []store.Group{store.ByUser}}, "user of a model": {Model: "model-3", GroupBy: []store.Group{store.ByUser}}, "tag": {GroupBy: []store.Group{store.ByTag("feature")}},
 		"team and tag": {GroupBy: []store.Group{store.ByTeam, store.ByTag("feature")}}, "target and tag": {GroupBy: []store.Group{store.ByTarget, store.ByTag("feature")}}} {
 		q.From, q.To = largeStart.Add(12*time.Hour), largeStart.Add(largeTime-12*time.Hour)
-		a.ask("usage from noon to noon by "+name, func(ctx context.Context) (int, error) {
-			sums, err := a.d.Usage(ctx, q)
-			return len(sums), err
-		})
+		a.usage("usage from noon to noon by "+name, q)
 	}
 	for name, q := range map[string]store.UsageQuery{"a user": {User: "user-150-3"}, "a tag": {Tag: usage.Tag{Key: "feature", Value: "f7"}}, "a target": {Target: "provider-1/model-3"}, "all time": {}} {
 		if name != "all time" {
 			q.From, q.To, q.GroupBy = from, to, []store.Group{store.ByDay}
 		}
-		a.ask("usage of "+name, func(ctx context.Context) (int, error) {
-			sums, err := a.d.Usage(ctx, q)
-			return len(sums), err
-		})
+		a.usage("usage of "+name, q)
 	}
+}
+
+func (a asker) usage(name string, q store.UsageQuery) {
+	a.ask(name, func(ctx context.Context) (int, error) {
+		sums, err := a.d.Usage(ctx, q)
+		if err == store.ErrTooWide { //nolint:errorlint // it is a constant
+			return store.MaxGroups + 1, nil
+		}
+		return len(sums), err
+	})
 }
 
 // TestProjections checks which sums answer a question: those of the whole days, and those of the hours at the ends.

@@ -79,7 +79,7 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) (sums []store.Sum, e
 func (d *DB) sums(ctx context.Context, q *store.UsageQuery, by []string, spans []span) (sums []store.Sum, err error) {
 	settings := url.Values{}
 	if slices.ContainsFunc(spans, func(s span) bool { return s.sign < 0 }) {
-		settings.Set("enable_shared_storage_snapshot_in_query", "1")          // all parts must see the same rows; since version 25.12
+		settings.Set("enable_shared_storage_snapshot_in_query", "1")          // all parts must see the same rows; since version 25.6
 		settings.Set("max_rows_to_group_by", strconv.Itoa(2*store.MaxGroups)) // hours outside of the range may have groups of their own
 	}
 	err = d.query(ctx, usageQuery(q, by, spans), settings, func(row []jsontext.Value) error {

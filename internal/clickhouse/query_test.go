@@ -334,7 +334,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// TestOldServer checks that a server before version 25.12, which cannot subtract, is asked to add.
+// TestOldServer checks that a server before version 25.6, which cannot subtract, is asked to add.
 func TestOldServer(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
