@@ -105,8 +105,8 @@ func TestSameAnswers(t *testing.T) {
 	d := serve(t, t.TempDir())
 	count, _ := strconv.Atoi(os.Getenv("ISOGLOSS_ROWS"))
 	rows := generate(cmp.Or(count, 50_000))
-	// Gateways send requests in the order of time. In another order each batch changes sums of all hours, which takes
-	// hours with a million. One of 20 is late.
+	// Gateways send requests in the order of time. In another order each batch changes sums of all hours. One of 20 is
+	// late.
 	slices.SortFunc(rows[:len(rows)*19/20], func(a, b usage.Row) int { return a.Began.Compare(b.Began) })
 	stores := map[string]ledger{}
 	var filling sync.WaitGroup
