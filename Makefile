@@ -15,7 +15,7 @@ N ?= 5000
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -166,10 +166,13 @@ clickhouse: stores ## the questions of the admin API on SQLite, PostgreSQL and C
 
 clickhouse-large: ## the times of these questions with ROWS requests in ClickHouse, 100 million by default; needs 20 GB of disk and half an hour
 	scale/tools.sh $(SCALE_TOOLS) chdb
-	ISOGLOSS_LARGE_ROWS=$(or $(ROWS),100000000) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h -run TestLarge
+	ISOGLOSS_LARGE_ROWS=$(or $(ROWS),100000000) ISOGLOSS_COST_ROWS=300000 ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h -run 'TestLarge|TestInsertCost'
 
 ledger-scale: ## every question of the admin API on a ledger of a million rows, in SQLite and PostgreSQL, and the cost of a row as the ledger grows; takes minutes
 	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run 'LedgerScale|AppendGrowth' ./internal/store
+
+ledger-large: ## these questions on ROWS requests that PostgreSQL makes itself, 10 million by default; needs 10 GB of disk and half an hour
+	ISOGLOSS_LARGE_LEDGER_ROWS=$(or $(ROWS),10000000) go test -v -count=1 -timeout 2h -run LargeLedger ./internal/store
 
 bench: build ## CPU, memory and latency compared with others; writes docs/performance.md; PEERS="--peer NAME=URL,PID" adds one
 	./bench/setup.sh

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -111,10 +112,11 @@ func firstLine(text []byte) string {
 	return strings.ToValidUTF8(line, "")
 }
 
-// query calls each for every row of a query.
-func (d *DB) query(ctx context.Context, query string, each func([]jsontext.Value) error) error {
+// query calls each for every row of a query. It may have settings of its own.
+func (d *DB) query(ctx context.Context, query string, own url.Values, each func([]jsontext.Value) error) error {
 	settings := url.Values{"output_format_json_quote_64bit_integers": {"1"}, "wait_end_of_query": {"1"}, "max_execution_time": {fmt.Sprint(int(queryTimeout.Seconds()))},
 		"max_rows_to_group_by": {strconv.Itoa(store.MaxGroups)}, "group_by_overflow_mode": {"throw"}} // it ends as soon as it has more groups
+	maps.Copy(settings, own)
 	text, err := d.call(ctx, query+" FORMAT JSONCompactEachRow", nil, settings)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ func labelValue(name string) string {
 	if !tag {
 		return "end_user"
 	}
-	return "if(has(tag_names, " + quote(key) + "), tag_values[indexOf(tag_names, " + quote(key) + ")], '')"
+	return "tag_values[indexOf(tag_names, " + quote(key) + ")]" // number 0 is empty
 }
 
 // counts are the columns of a sum. The projections of the table have the same.
@@ -63,21 +64,35 @@ func (d *DB) Usage(ctx context.Context, q store.UsageQuery) (sums []store.Sum, e
 	if err != nil {
 		return nil, err
 	}
-	query := usageQuery(&q, by)
-	err = d.query(ctx, query, func(row []jsontext.Value) error {
-		sum, err := scanSum(row, q.GroupBy)
-		sums = append(sums, sum)
-		return err
-	})
+	byHour := slices.Contains(by, hourColumn)
+	sums, err = d.sums(ctx, &q, by, spansOf(&q, byHour, true))
+	if isUnknownSetting(err) {
+		sums, err = d.sums(ctx, &q, by, spansOf(&q, byHour, false))
+	}
 	if isTooWide(err) || err == nil && len(sums) > store.MaxGroups {
 		return nil, store.ErrTooWide
 	}
 	return sums, err
 }
 
-// usageQuery returns the query of sums by columns. The whole days of the range are one part of it and the hours
-// before and after them others, so that each part is answered from the smallest projection.
-func usageQuery(q *store.UsageQuery, by []string) string {
+// sums returns the sums of parts of the time.
+func (d *DB) sums(ctx context.Context, q *store.UsageQuery, by []string, spans []span) (sums []store.Sum, err error) {
+	settings := url.Values{}
+	if slices.ContainsFunc(spans, func(s span) bool { return s.sign < 0 }) {
+		settings.Set("enable_shared_storage_snapshot_in_query", "1")          // all parts must see the same rows; since version 25.6
+		settings.Set("max_rows_to_group_by", strconv.Itoa(2*store.MaxGroups)) // hours outside of the range may have groups of their own
+	}
+	err = d.query(ctx, usageQuery(q, by, spans), settings, func(row []jsontext.Value) error {
+		sum, err := scanSum(row, q.GroupBy)
+		sums = append(sums, sum)
+		return err
+	})
+	return sums, err
+}
+
+// usageQuery returns the query of sums by columns. Each span is a part of it, so that each is answered from the
+// smallest projection.
+func usageQuery(q *store.UsageQuery, by []string, spans []span) string {
 	var where conditions
 	where.equal("org", q.Org)
 	where.equal("team", q.Team)
@@ -92,19 +107,19 @@ func usageQuery(q *store.UsageQuery, by []string) string {
 	}
 	outer = slices.Clone(names)
 	for i, count := range counts() {
-		columns, outer = append(columns, fmt.Sprintf("%s AS c%d", count, i)), append(outer, fmt.Sprintf("sum(c%d)", i))
+		columns, outer = append(columns, fmt.Sprintf("%s AS c%d", count, i)), append(outer, fmt.Sprintf("sum(sign * c%d)", i))
 	}
 	group := ""
 	if len(by) > 0 {
 		group = " GROUP BY " + strings.Join(names, ", ")
 	}
 	var parts []string
-	for _, span := range spansOf(q, slices.Contains(by, hourColumn)) {
-		parts = append(parts, "SELECT "+strings.Join(columns, ", ")+" FROM requests"+append(slices.Clip(where), span...).text()+group)
+	for _, span := range spans {
+		parts = append(parts, fmt.Sprintf("SELECT toInt8(%d) AS sign, ", span.sign)+strings.Join(columns, ", ")+" FROM requests"+append(slices.Clip(where), span.where...).text()+group)
 	}
 	query := "SELECT " + strings.Join(outer, ", ") + " FROM (" + strings.Join(parts, " UNION ALL ") + ")" + group
 	if len(by) > 0 {
-		query += " ORDER BY " + strings.Join(names, ", ") + " LIMIT " + strconv.Itoa(store.MaxGroups+1)
+		query += " HAVING sum(sign * c0) > 0 ORDER BY " + strings.Join(names, ", ") + " LIMIT " + strconv.Itoa(store.MaxGroups+1)
 	}
 	return query
 }
@@ -114,10 +129,21 @@ func isTooWide(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "Code: 158.") // TOO_MANY_ROWS
 }
 
-// spansOf returns the conditions of the parts of a range of time, which is rounded to the hour: whole days, and the
-// hours before and after them. By hour it has one part.
-func spansOf(q *store.UsageQuery, byHour bool) (list []conditions) {
-	span := func(column string, from, to int64, open bool) {
+func isUnknownSetting(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "Code: 115.") // UNKNOWN_SETTING
+}
+
+// span is a part of a range of time. Its sums are added, or with the sign -1 subtracted.
+type span struct {
+	where conditions
+	sign  int
+}
+
+// spansOf returns the parts of a range of time, which is rounded to the hour: whole days, and the hours before and
+// after them. By hour it has one part. With subtract it takes a day of which the range has more than half, and
+// subtracts the other hours: what has no sums by hour is read from rows, and these are fewer.
+func spansOf(q *store.UsageQuery, byHour, subtract bool) (list []span) {
+	add := func(sign int, column string, from, to int64, open bool) {
 		var c conditions
 		if from > 0 {
 			c.number(column+" >= ", from)
@@ -125,9 +151,9 @@ func spansOf(q *store.UsageQuery, byHour bool) (list []conditions) {
 		if !open {
 			c.number(column+" < ", to)
 		}
-		list = append(list, c)
+		list = append(list, span{c, sign})
 	}
-	const hour = int64(time.Hour)
+	const hour, day, half = int64(time.Hour), 24, 12
 	from, to, open := int64(0), int64(0), q.To.IsZero()
 	if !q.From.IsZero() {
 		from = nanos(q.From) / hour
@@ -135,17 +161,30 @@ func spansOf(q *store.UsageQuery, byHour bool) (list []conditions) {
 	if !open {
 		to = nanos(q.To.Add(time.Hour-1)) / hour
 	}
-	start, end := (from+23)/24, to/24
+	start, end := (from+day-1)/day, to/day
+	if subtract && day*start-from > half {
+		start--
+	}
+	if subtract && !open && to-day*end > half {
+		end++
+	}
 	if byHour || !open && start >= end {
-		span(hourColumn, from, to, open)
+		add(1, hourColumn, from, to, open)
 		return list
 	}
-	span(dayColumn, start, end, open)
-	if from < 24*start {
-		span(hourColumn, from, 24*start, false)
+	add(1, dayColumn, start, end, open)
+	switch {
+	case from < day*start:
+		add(1, hourColumn, from, day*start, false)
+	case from > day*start:
+		add(-1, hourColumn, day*start, from, false)
 	}
-	if !open && 24*end < to {
-		span(hourColumn, 24*end, to, false)
+	switch {
+	case open:
+	case day*end < to:
+		add(1, hourColumn, day*end, to, false)
+	case day*end > to:
+		add(-1, hourColumn, to, day*end, false)
 	}
 	return list
 }
@@ -284,7 +323,7 @@ func (d *DB) rows(ctx context.Context, q *store.RowQuery) (rows []usage.Row, err
 		where = conditionsOf(q)
 	}
 	query := "SELECT " + rowColumns + " FROM requests" + where.text() + " ORDER BY began DESC, id DESC LIMIT " + strconv.Itoa(q.Limit)
-	err = d.query(ctx, query, func(row []jsontext.Value) error {
+	err = d.query(ctx, query, nil, func(row []jsontext.Value) error {
 		r, err := scanRow(row)
 		rows = append(rows, r)
 		return err

@@ -6,10 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,7 +66,7 @@ func usageQueries() (list []store.UsageQuery) {
 	groups := []store.Group{store.ByHour, store.ByDay, store.ByOrg, store.ByTeam, store.ByKey, store.ByModel, store.ByTarget, store.ByUser, store.ByTag("feature")}
 	from, to := time.Date(2026, 11, 2, 3, 30, 0, 0, time.UTC), time.Date(2026, 11, 8, 14, 10, 0, 0, time.UTC)
 	for i, g := range groups {
-		for _, window := range [][2]time.Time{{}, {from, to}} {
+		for _, window := range [][2]time.Time{{}, {from, to}, {from.Add(11 * time.Hour), to.Add(-11 * time.Hour)}} {
 			list = append(list, store.UsageQuery{From: window[0], To: window[1], GroupBy: []store.Group{g}})
 			for _, h := range groups[i+1:] {
 				if g == store.ByHour && h == store.ByDay || g == store.ByUser && h == store.ByTag("feature") {
@@ -100,7 +105,20 @@ func TestSameAnswers(t *testing.T) {
 	d := serve(t, t.TempDir())
 	count, _ := strconv.Atoi(os.Getenv("ISOGLOSS_ROWS"))
 	rows := generate(cmp.Or(count, 50_000))
+	// Gateways send requests in the order of time. In another order each batch changes sums of all hours. One of 20 is
+	// late.
+	slices.SortFunc(rows[:len(rows)*19/20], func(a, b usage.Row) int { return a.Began.Compare(b.Began) })
 	stores := map[string]ledger{}
+	var filling sync.WaitGroup
+	fill := func(name string, write func() error) {
+		filling.Go(func() {
+			began := time.Now()
+			if err := write(); err != nil {
+				t.Error(err)
+			}
+			t.Logf("%s has %d requests after %v", name, len(rows), time.Since(began).Round(time.Second))
+		})
+	}
 	for name, url := range map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "db"), "postgres": storetest.Postgres(t).URL} {
 		s, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: 5 * time.Minute})
 		if err != nil {
@@ -111,14 +129,12 @@ func TestSameAnswers(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 		stores[name] = s
-		for at := 0; at < len(rows); at += 5000 {
-			to := min(at+5000, len(rows))
-			if _, err := s.Append(t.Context(), usage.Batch{Log: "log", After: int64(at), To: int64(to), Rows: rows[at:to]}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		fill(name, func() error { return appendAll(t.Context(), s, rows) })
 	}
-	insert(t, d, rows)
+	fill("clickhouse", func() error { return insert(t.Context(), d, rows) })
+	if filling.Wait(); t.Failed() {
+		return
+	}
 	asked, timed := 0, clock{}
 	for _, q := range usageQueries() {
 		stop := timed.start("clickhouse", q)
@@ -181,27 +197,40 @@ func firstDifference[T any](got, want []T) string {
 	return ""
 }
 
+// appendAll appends rows in batches.
+func appendAll(ctx context.Context, s *store.Store, rows []usage.Row) error {
+	for at := 0; at < len(rows); at += 5000 {
+		to := min(at+5000, len(rows))
+		if _, err := s.Append(ctx, usage.Batch{Log: "log", After: int64(at), To: int64(to), Rows: rows[at:to]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // insert inserts rows in blocks, each of them twice.
-func insert(t *testing.T, d *DB, rows []usage.Row) {
-	t.Helper()
+func insert(ctx context.Context, d *DB, rows []usage.Row) error {
 	for at := 0; at < len(rows); at += 20_000 {
 		var block []Row
 		for i := at; i < min(at+20_000, len(rows)); i++ {
 			block = append(block, Row{Row: rows[i], Log: "log", Position: int64(i + 1)})
 		}
 		for range 2 {
-			if err := d.Insert(t.Context(), fmt.Sprint("block ", at), 3, block); err != nil {
-				t.Fatal(err)
+			if err := d.Insert(ctx, fmt.Sprint("block ", at), 3, block); err != nil {
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // TestPositions checks what a consumer asks after the store was set back.
 func TestPositions(t *testing.T) {
 	d := serve(t, t.TempDir())
 	rows := generate(100)
-	insert(t, d, rows)
+	if err := insert(t.Context(), d, rows); err != nil {
+		t.Fatal(err)
+	}
 	at, err := d.Positions(t.Context(), 3, []string{"log", "other'"}, time.Unix(0, 0))
 	if err != nil || !reflect.DeepEqual(at, map[string]int64{"log": 100}) {
 		t.Errorf("%v, %v", at, err)
@@ -259,5 +288,63 @@ func TestHostileValues(t *testing.T) {
 	var problem store.Error
 	if _, err := d.Usage(t.Context(), store.UsageQuery{GroupBy: []store.Group{store.ByHour, store.ByDay}}); !errors.As(err, &problem) {
 		t.Errorf("hour and day give %v", err)
+	}
+}
+
+// TestSpans checks that the parts of a range have each hour of it once, also with hours subtracted.
+func TestSpans(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	day := time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
+	subtracted := 0
+	for range 2000 {
+		from := int64(r.IntN(96))
+		to := from + int64(r.IntN(96))
+		q := store.UsageQuery{From: day.Add(time.Duration(from) * time.Hour), To: day.Add(time.Duration(to) * time.Hour)}
+		for _, subtract := range []bool{true, false} {
+			hours := map[int64]int{}
+			for _, s := range spansOf(&q, false, subtract) {
+				if s.sign < 0 {
+					subtracted++
+				}
+				var bounds [2]int64
+				for i, c := range s.where {
+					column, n, _ := strings.Cut(c, []string{" >= ", " < "}[i])
+					bounds[i], _ = strconv.ParseInt(n, 10, 64)
+					if column == dayColumn {
+						bounds[i] *= 24
+					}
+				}
+				for h := bounds[0]; h < bounds[1]; h++ {
+					hours[h] += s.sign
+				}
+			}
+			for h := day.Unix()/3600 - 48; h < day.Unix()/3600+240; h++ {
+				want := 0
+				if at := h - day.Unix()/3600; at >= from && at < to {
+					want = 1
+				}
+				if hours[h] != want {
+					t.Fatalf("from %d to %d hours: hour %d is counted %d times", from, to, h, hours[h])
+				}
+			}
+		}
+	}
+	if subtracted == 0 {
+		t.Error("no hours are subtracted")
+	}
+}
+
+// TestOldServer checks that a server before version 25.6, which cannot subtract, is asked to add.
+func TestOldServer(t *testing.T) {
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; r.URL.Query().Has("enable_shared_storage_snapshot_in_query") {
+			http.Error(w, "Code: 115. DB::Exception: Unknown setting", http.StatusBadRequest)
+		}
+	}))
+	defer server.Close()
+	from := time.Date(2026, 11, 2, 3, 0, 0, 0, time.UTC)
+	if _, err := New(Options{URL: server.URL}).Usage(t.Context(), store.UsageQuery{From: from, To: from.Add(100 * time.Hour)}); err != nil || asked != 2 {
+		t.Errorf("%v after %d questions", err, asked)
 	}
 }

@@ -24,8 +24,9 @@ func table() string {
 	const day = dayColumn + ", org, "
 	return tableHead + projection("model_hours", hourColumn+", org, model, target") + projection("key_hours", hourColumn+", org, team, key_id") + projection("hours", hourColumn+", org, team, key_id, model, target") +
 		projection("key_days", day+"team, key_id") + projection("days", day+"team, key_id, model, target") +
-		projection("user_days", day+"end_user, model, target") + projection("user_key_days", day+"team, key_id, end_user") +
-		projection("tag_hours", hourColumn+", org, tag_names, tag_values") + projection("tag_days", day+"tag_names, tag_values, model, target") + projection("tag_key_days", day+"team, key_id, tag_names, tag_values") + tableTail
+		projection("user_days", day+"model, target, end_user") + projection("user_key_days", day+"team, key_id, end_user") +
+		projection("tag_hours", hourColumn+", org, tag_names, tag_values") + projection("tag_team_hours", hourColumn+", org, team, tag_names, tag_values") +
+		projection("tag_days", day+"tag_names, tag_values, model, target") + projection("tag_key_days", day+"team, key_id, tag_names, tag_values") + tableTail
 }
 
 // projection returns the sums by columns.
@@ -162,7 +163,7 @@ func (d *DB) Positions(ctx context.Context, partition int, logs []string, since 
 		quoted[i] = quote(log)
 	}
 	query := fmt.Sprintf(`SELECT log, max(position) FROM requests WHERE partition = %d AND began >= %d AND log IN (%s) GROUP BY log`, partition, nanos(since), strings.Join(quoted, ", "))
-	return at, d.query(ctx, query, func(row []jsontext.Value) error {
+	return at, d.query(ctx, query, nil, func(row []jsontext.Value) error {
 		var log string
 		var position int64
 		err := scan(row, &log, &position)
