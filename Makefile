@@ -171,7 +171,7 @@ clickhouse-large: ## the times of these questions with ROWS requests in ClickHou
 ledger-scale: ## every question of the admin API on a ledger of a million rows, in SQLite and PostgreSQL, and the cost of a row as the ledger grows; takes minutes
 	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run 'LedgerScale|AppendGrowth' ./internal/store
 
-ledger-large: ## these questions on ROWS requests that PostgreSQL makes itself, 10 million by default; needs 10 GB of disk and half an hour
+ledger-large: ## these questions on ROWS requests that PostgreSQL makes itself, 10 million by default; needs 12 GB of disk and ten minutes or more
 	ISOGLOSS_LARGE_LEDGER_ROWS=$(or $(ROWS),10000000) go test -v -count=1 -timeout 2h -run LargeLedger ./internal/store
 
 bench: build ## CPU, memory and latency compared with others; writes docs/performance.md; PEERS="--peer NAME=URL,PID" adds one

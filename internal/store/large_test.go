@@ -64,7 +64,7 @@ func makeLedger(t *testing.T, s *Store, total int) {
 	}
 	counts := strings.Split("requests, unknown, estimated, input, cache_read, cache_write, output, reasoning, cost, errors, refused, token_1, token_2, token_3, token_4, token_5, token_6, token_7, token_8", ", ")
 	for day := range 30 {
-		run("day "+strconv.Itoa(day), fmt.Sprintf(madeRows, ledgerStart.UnixNano(), int64(ledgerTime), total, total*day/30, total*(day+1)/30-1, strings.Join(counts, ", "), madeCounts()))
+		run("day "+strconv.Itoa(day), fmt.Sprintf(madeRows, ledgerStart.UnixNano(), int64(ledgerTime), total, (total*day+29)/30, (total*(day+1)+29)/30-1, strings.Join(counts, ", "), madeCounts()))
 	}
 	added := "sum(" + strings.Join(counts, "), sum(") + ")"
 	for _, table := range [][3]string{{"model_hours", "hour, org, model, target", "hours"}, {"days", "day, org, team, key_id, model, target", "hours"}, {"key_days", "day, org, team, key_id", "days"}, {"model_days", "day, org, model, target", "days"},

@@ -74,10 +74,18 @@ func each(t *testing.T, test func(t *testing.T, url string)) {
 	t.Run("postgres", func(t *testing.T) { test(t, database(t)) })
 }
 
-// both runs a test on each kind with a function that opens the database again, as another node.
+// both runs a test on each kind with a function that opens the database again, as another node. It waits until the
+// tables are there: while one node migrates them on a slow disk, calls of another one fail.
 func both(t *testing.T, test func(t *testing.T, open func() *Store)) {
 	each(t, func(t *testing.T, url string) {
-		test(t, func() *Store { return opened(t, url, Options{Migrate: true}) })
+		test(t, func() *Store {
+			s := opened(t, url, Options{Migrate: true})
+			for end := time.Now().Add(time.Minute); s.Ready() != nil && time.Now().Before(end); {
+				time.Sleep(time.Millisecond)
+			}
+			no(t, s.Ready())
+			return s
+		})
 	})
 }
 
