@@ -31,7 +31,8 @@ func runReload(ctx context.Context, r *rig) {
 		changes, invalid = 100, 10
 	}
 	r.up.Handle("up", testrig.Answer("good"))
-	g := testrig.Must(testrig.StartGateway(ctx, r.bin, validVersion(r.up, 0)))
+	// With this the resident memory follows the live heap, also below 64 MiB.
+	g := testrig.Must(testrig.StartGateway(ctx, r.bin, validVersion(r.up, 0), "GOGC=100"))
 	defer g.Close()
 	l := &reloads{Gateway: g, up: r.up}
 	loading, stop := context.WithCancel(ctx)

@@ -110,8 +110,8 @@ type vitals struct{ rss, live, goroutines, files float64 }
 func (g *gateway) vitals(ctx context.Context) vitals {
 	page := g.Metrics(ctx)
 	metric := func(name string) float64 { return testrig.Number(page, name+" ") }
-	return vitals{rss: metric("process_resident_memory_bytes"), live: metric("go_memstats_next_gc_bytes") / 2, // about what the last collection kept
-		goroutines: metric("go_goroutines"), files: metric("process_open_fds")}
+	kept := metric("go_memstats_next_gc_bytes") / (1 + metric("go_gc_gogc_percent")/100) // by the last collection, about
+	return vitals{rss: metric("process_resident_memory_bytes"), live: kept, goroutines: metric("go_goroutines"), files: metric("process_open_fds")}
 }
 
 // settle closes idle connections on both sides until the process holds no more than
