@@ -53,8 +53,8 @@ func (b *bench) memoryPart() {
 	b.memory("memory", b.choose(bareChat, nginxArm, ours, oursMessages, oursAnswers), 1, []int{most})
 }
 
-// mostStreams returns the largest number of open streams.
-func (b *bench) mostStreams() int { return min(9000, (b.files-1000)/2) }
+// mostStreams returns the largest number of open streams. A gateway accepts a third of its descriptors from one address.
+func (b *bench) mostStreams() int { return min(9000, (b.files-1000)/3) }
 
 func (b *bench) memory(table string, arms []*arm, round int, stages []int) {
 	for _, a := range arms {
