@@ -74,19 +74,24 @@ func each(t *testing.T, test func(t *testing.T, url string)) {
 	t.Run("postgres", func(t *testing.T) { test(t, database(t)) })
 }
 
-// both runs a test on each kind with a function that opens the database again, as another node. It waits until the
-// tables are there: while one node migrates them on a slow disk, calls of another one fail.
+// both runs a test on each kind with a function that opens the database again, as another node.
 func both(t *testing.T, test func(t *testing.T, open func() *Store)) {
 	each(t, func(t *testing.T, url string) {
 		test(t, func() *Store {
 			s := opened(t, url, Options{Migrate: true})
-			for end := time.Now().Add(time.Minute); s.Ready() != nil && time.Now().Before(end); {
-				time.Sleep(time.Millisecond)
-			}
-			no(t, s.Ready())
+			ready(t, s)
 			return s
 		})
 	})
+}
+
+// ready waits until the tables are there. While one node migrates them on a slow disk, calls of another one fail.
+func ready(t testing.TB, s *Store) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); s.Ready() != nil && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	no(t, s.Ready())
 }
 
 func opened(t testing.TB, url string, o Options) *Store {

@@ -24,11 +24,7 @@ func TestPgBouncer(t *testing.T) {
 	wg.Wait()
 	ctx := t.Context()
 	for _, s := range nodes {
-		for end := time.Now().Add(time.Minute); s.Ready() != nil; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal(s.Ready())
-			}
-		}
+		ready(t, s)
 	}
 	no(t, nodes[0].CreateKey(ctx, sampleKey("k1")))
 	c, err := nodes[1].Changes(ctx, access.Cursor{}, 10)
