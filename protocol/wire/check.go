@@ -1,47 +1,32 @@
 package wire
 
-import "errors"
-
 func (o *object) check(d *decoder) error {
-	if d.PeekKind() != '{' {
-		return d.misfit("an object")
-	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	for n := 1; d.PeekKind() != '}'; n++ {
-		if n > MaxMembers && len(o.fields) > 0 {
+	n := 0
+	return d.object(func(name []byte) error {
+		if n++; n > MaxMembers && len(o.fields) > 0 {
 			return d.tooManyMembers()
 		}
-		name, err := d.ReadValue()
-		if err != nil {
-			return err
+		i, known := o.byName[string(Name(name))]
+		if !known {
+			return d.skip()
 		}
-		if i, known := o.lookup(name); known {
-			err = o.fields[i].codec.check(d)
-			if _, ok := errors.AsType[*misfit](err); ok && d.lenient {
-				err = nil
-			}
-		} else {
-			err = d.SkipValue()
+		err := o.fields[i].codec.check(d)
+		if _, kept := d.kept(err); kept {
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-	}
-	_, err := d.ReadToken()
-	return err
+		return err
+	})
 }
 
 func (c optCodec) check(d *decoder) error {
-	if d.PeekKind() == 'n' {
-		return d.SkipValue()
+	if d.Kind() == 'n' {
+		return d.skip()
 	}
 	return c.value.check(d)
 }
 
 func (u *union) check(d *decoder) error {
-	f := u.forms[d.PeekKind()]
+	f := u.forms[d.Kind()]
 	if f == nil {
 		return d.misfit(u.want)
 	}
@@ -59,10 +44,10 @@ func (textCodec) check(d *decoder) error {
 }
 
 func (boolCodec) check(d *decoder) error {
-	if k := d.PeekKind(); k != 't' && k != 'f' {
+	if k := d.Kind(); k != 't' && k != 'f' {
 		return d.misfit("true or false")
 	}
-	return d.SkipValue()
+	return d.skip()
 }
 
 func (numberCodec) check(d *decoder) error {
@@ -70,7 +55,7 @@ func (numberCodec) check(d *decoder) error {
 	return err
 }
 
-func (rawCodec) check(d *decoder) error { return d.SkipValue() }
+func (rawCodec) check(d *decoder) error { return d.skip() }
 
 func (membersCodec) check(d *decoder) error { return (&object{}).check(d) }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -29,76 +30,95 @@ func UnmarshalLenient(data []byte, v any) error { return unmarshal(data, v, true
 func unmarshal(data []byte, v any, lenient bool, depth int) error {
 	into := reflect.ValueOf(v).Elem()
 	into.SetZero()
-	if err := check(data, depth); err != nil {
-		return err
+	if !utf8.Valid(data) {
+		at := len(data) - len(bytes.TrimLeftFunc(data, func(r rune) bool { return r != utf8.RuneError }))
+		return &Error{Pointer: pointerAt(data, at), Message: "the text is not valid UTF-8"}
 	}
-	r := root{codec: codecFor(into.Type()), into: into, decoder: decoder{data: data, lenient: lenient}}
-	// The decoder treats an unpaired surrogate as invalid UTF-8, but a fragment may
-	// end with one. check has rejected all other invalid UTF-8.
-	err := json.Unmarshal(data, &r, jsontext.AllowInvalidUTF8(true))
+	d := decoder{Scanner: Scanner{b: data, maxDepth: depth, unique: true}, lenient: lenient}
+	err := codecFor(into.Type()).decode(&d, into)
+	if err == nil && d.End() != nil {
+		err = errSyntax
+	}
 	if err == nil {
 		return nil
 	}
 	into.SetZero()
-	if r.err != nil {
-		err = r.err // without the library's wrapper
-	}
-	return asError(err)
+	return d.explain(err)
 }
 
 // Lenient are options of the JSON library that accept duplicate names and invalid UTF-8.
 // They are for responses of upstreams and for values that a client sends back.
 var Lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
-// root gives a codec access to one of the library's pooled decoders.
-type root struct {
-	codec   codec
-	into    reflect.Value
-	decoder decoder
-	err     error
-}
-
-// UnmarshalJSONFrom implements the library's interface.
-func (r *root) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	r.decoder.Decoder = d
-	r.err = r.codec.decode(&r.decoder, r.into)
-	return r.err
-}
-
+// decoder reads the text of a value for the codecs.
 type decoder struct {
-	*jsontext.Decoder
-	data     []byte // the text that is decoded
+	Scanner
 	lenient  bool
-	checked  bool // data is part of a text that was checked, and no one changes it
+	checked  bool // the text is part of one that was checked, and no one changes it
 	elements int  // objects in arrays so far
+}
+
+// errSyntax is the error of a text that is not valid JSON, until [decoder.explain].
+var errSyntax = errors.New("syntax")
+
+// explain returns the [*Error] for an error of a codec. The JSON library describes what
+// is wrong with the syntax.
+func (d *decoder) explain(err error) error {
+	if bad, ok := errors.AsType[*misfit](err); ok {
+		return &Error{Pointer: pointerAt(d.b, bad.at), Message: bad.message}
+	}
+	if d.depth > d.maxDepth {
+		return &Error{Pointer: pointerAt(d.b, d.i-1), Message: "arrays and objects are nested too deeply"}
+	}
+	var value Raw
+	if err := json.Unmarshal(d.b, &value, jsontext.AllowInvalidUTF8(true)); err != nil {
+		return asError(err)
+	}
+	return &Error{Message: "not valid JSON at byte " + strconv.Itoa(d.i), Cause: errNoReason}
+}
+
+// read reads the next value and returns its text.
+func (d *decoder) read() (Raw, error) {
+	if raw := d.Value(); raw != nil {
+		return raw, nil
+	}
+	return nil, errSyntax
+}
+
+// keep returns a text of the decoder for a decoded value.
+func (d *decoder) keep(text Raw) Raw {
+	if d.checked {
+		return slices.Clip(text)
+	}
+	return text.Clone()
+}
+
+// skip reads the next value.
+func (d *decoder) skip() error {
+	_, err := d.read()
+	return err
 }
 
 // misfit reads the next value and returns the error that it has the wrong kind.
 func (d *decoder) misfit(want string) error {
-	raw, err := d.ReadValue()
+	raw, err := d.read()
 	if err != nil {
 		return err
 	}
 	return d.misfitOf(raw, want)
 }
 
-// misfitOf is like misfit, for a value that has been read already.
+// misfitOf is like misfit, for a value that has just been read.
 func (d *decoder) misfitOf(raw Raw, want string) error {
-	return &misfit{
-		at: &Error{
-			Pointer: string(d.StackPointer()),
-			Message: "want " + want + ", got " + kindNames[raw.Kind()],
-		},
-		raw: raw.Clone(),
-	}
+	return &misfit{at: d.i - len(raw), message: "want " + want + ", got " + kindNames[raw.Kind()], raw: raw}
 }
 
-// literal reads a string and returns its JSON text, which is valid until the next read.
+// literal reads a string and returns its JSON text.
 func (d *decoder) literal() (Raw, error) {
-	if d.PeekKind() != '"' {
+	if d.Kind() != '"' {
 		return nil, d.misfit("a string")
 	}
-	return d.ReadValue()
+	return d.read()
 }
 
 // text returns the string that a JSON string stands for. An incomplete string, which
@@ -111,77 +131,86 @@ func text(lit Raw) string {
 	return string(s)
 }
 
-func (o *object) decode(d *decoder, v reflect.Value) error {
-	if d.PeekKind() != '{' {
+// object reads an object and calls member for each of its members.
+func (d *decoder) object(member func(name []byte) error) error {
+	if d.Kind() != '{' {
 		return d.misfit("an object")
 	}
-	if _, err := d.ReadToken(); err != nil {
-		return err
+	first := len(d.names)
+	for more := d.open('}'); more; more = d.more('}') {
+		name, ok := d.name(first)
+		if !ok {
+			return errSyntax
+		}
+		if err := member(name); err != nil {
+			return err
+		}
 	}
+	d.forget(first)
+	if d.failed {
+		return errSyntax
+	}
+	return nil
+}
+
+func (o *object) decode(d *decoder, v reflect.Value) error {
 	var slots [maxFields]int32 // avoids an allocation for most objects
 	order := slots[:0]
 	var unknown Object
-	for d.PeekKind() != '}' {
-		name, err := d.ReadValue()
-		if err != nil {
-			return err
-		}
+	err := d.object(func(name []byte) error {
 		slot, err := o.decodeMember(d, v, name, &unknown)
-		if err != nil {
-			return err
-		}
-		if order = append(order, slot); len(order) > MaxMembers && len(o.fields) > 0 {
+		if order = append(order, slot); err == nil && len(order) > MaxMembers && len(o.fields) > 0 {
 			return d.tooManyMembers()
 		}
-	}
-	if o.extra >= 0 {
+		return err
+	})
+	if err == nil && o.extra >= 0 {
 		kept := v.Field(o.extra).Addr().Interface().(*Extra)
 		kept.order = append([]int32(nil), order...)
 		kept.unknown = unknown
 	}
-	_, err := d.ReadToken()
 	return err
 }
 
 // tooManyMembers returns the error of an object of a struct with more than MaxMembers
 // members. Codecs may look for each of them in all of them.
 func (d *decoder) tooManyMembers() error {
-	return &Error{Pointer: string(d.StackPointer()), Message: "an object has more than " + strconv.Itoa(MaxMembers) + " members"}
+	return &misfit{at: d.i - 1, message: "an object has more than " + strconv.Itoa(MaxMembers) + " members"}
 }
 
 // decodeMember reads the value of the member whose name has just been read. It returns
 // the member's entry in Extra.order.
-func (o *object) decodeMember(d *decoder, v reflect.Value, name Raw, unknown *Object) (int32, error) {
-	member := Member{}
-	if i, known := o.lookup(name); known {
+func (o *object) decodeMember(d *decoder, v reflect.Value, name []byte, unknown *Object) (int32, error) {
+	var member Member
+	if i, known := o.byName[string(Name(name))]; known {
 		err := o.fields[i].decode(d, v)
 		if err == nil {
 			return int32(i), nil
 		}
-		bad, ok := errors.AsType[*misfit](err)
-		if !ok || !d.lenient {
+		raw, ok := d.kept(err)
+		if !ok {
 			return 0, err
 		}
-		member = Member{Name: o.fields[i].name, Value: bad.raw}
+		member = Member{Name: o.fields[i].name, Value: d.keep(raw)}
 	} else {
-		member.Name = text(name)
-		raw, err := d.ReadValue()
+		raw, err := d.read()
 		if err != nil {
 			return 0, err
 		}
-		member.Value = raw.Clone()
+		member = Member{Name: string(Name(name)), Value: d.keep(raw)}
 	}
 	*unknown = append(*unknown, member)
 	return ^int32(len(*unknown) - 1), nil
 }
 
-func (o *object) lookup(literal Raw) (int, bool) {
-	if bytes.IndexByte(literal, '\\') >= 0 {
-		i, ok := o.byName[text(literal)]
-		return i, ok
+// kept returns the value that lenient decoding keeps as a member without a field, if err
+// is about one.
+func (d *decoder) kept(err error) (Raw, bool) {
+	bad, ok := errors.AsType[*misfit](err)
+	if !ok || !d.lenient || bad.raw == nil {
+		return nil, false
 	}
-	i, ok := o.byName[string(literal[1:len(literal)-1])]
-	return i, ok
+	return bad.raw, true
 }
 
 func (f *field) decode(d *decoder, v reflect.Value) error {
@@ -193,10 +222,9 @@ type optCodec struct{ value codec }
 
 func (c optCodec) decode(d *decoder, v reflect.Value) error {
 	opt := v.Addr().Interface().(optional)
-	if d.PeekKind() == 'n' {
+	if d.Kind() == 'n' {
 		opt.setNull()
-		_, err := d.ReadToken()
-		return err
+		return d.skip()
 	}
 	err := c.value.decode(d, reflect.ValueOf(opt.fill()).Elem())
 	if err != nil {
@@ -206,7 +234,7 @@ func (c optCodec) decode(d *decoder, v reflect.Value) error {
 }
 
 func (u *union) decode(d *decoder, v reflect.Value) error {
-	f := u.forms[d.PeekKind()]
+	f := u.forms[d.Kind()]
 	if f == nil {
 		return d.misfit(u.want)
 	}
@@ -236,12 +264,12 @@ func (textCodec) decode(d *decoder, v reflect.Value) error {
 type boolCodec struct{}
 
 func (boolCodec) decode(d *decoder, v reflect.Value) error {
-	if k := d.PeekKind(); k != 't' && k != 'f' {
+	if k := d.Kind(); k != 't' && k != 'f' {
 		return d.misfit("true or false")
 	}
-	tok, err := d.ReadToken()
+	raw, err := d.read()
 	if err == nil {
-		v.SetBool(tok.Bool())
+		v.SetBool(raw[0] == 't')
 	}
 	return err
 }
@@ -258,10 +286,10 @@ func (numberCodec) decode(d *decoder, v reflect.Value) error {
 
 // number reads a number, or a string that holds one.
 func (d *decoder) number() (Raw, error) {
-	if k := d.PeekKind(); k != '0' && k != '"' {
+	if k := d.Kind(); k != '0' && k != '"' {
 		return nil, d.misfit("a number")
 	}
-	raw, err := d.ReadValue()
+	raw, err := d.read()
 	if err == nil && raw.Kind() == '"' && !Number(raw).valid() {
 		return nil, d.misfitOf(raw, "a number")
 	}
@@ -271,9 +299,9 @@ func (d *decoder) number() (Raw, error) {
 type rawCodec struct{}
 
 func (rawCodec) decode(d *decoder, v reflect.Value) error {
-	raw, err := d.ReadValue()
+	raw, err := d.read()
 	if err == nil {
-		v.SetBytes(raw.Clone())
+		v.SetBytes(d.keep(raw))
 	}
 	return err
 }
@@ -312,51 +340,29 @@ func (c stringsCodec) decode(d *decoder, v reflect.Value) error {
 // array reads an array and calls elem for each of its elements. It returns the text of the
 // array.
 func (d *decoder) array(elem func(n int) error) (Raw, error) {
-	if d.PeekKind() != '[' {
+	if d.Kind() != '[' {
 		return nil, d.misfit("an array")
 	}
-	if _, err := d.ReadToken(); err != nil {
-		return nil, err
-	}
-	begin := d.InputOffset() - 1
-	for n := 0; d.PeekKind() != ']'; n++ {
+	begin, n := d.i, 0
+	for more := d.open(']'); more; more = d.more(']') {
 		if err := elem(n); err != nil {
 			return nil, fatal(err)
 		}
+		n++
 	}
-	_, err := d.ReadToken()
-	return d.data[begin:d.InputOffset()], err
+	if d.failed {
+		return nil, errSyntax
+	}
+	return d.b[begin:d.i], nil
 }
 
-// fatal turns a misfit into an error that lenient decoding returns too. In an array the
-// decoder has already read past the value that it would have to keep.
+// fatal turns a misfit into an error that lenient decoding returns too: an array has no
+// other place for an element.
 func fatal(err error) error {
 	if bad, ok := errors.AsType[*misfit](err); ok {
-		return bad.at
+		bad.raw = nil
 	}
 	return err
-}
-
-// check rejects nesting beyond maxDepth and invalid UTF-8, which the decoder accepts.
-func check(data []byte, maxDepth int) error {
-	if !utf8.Valid(data) {
-		at := len(data) - len(bytes.TrimLeftFunc(data, func(r rune) bool { return r != utf8.RuneError }))
-		return &Error{Pointer: pointerAt(data, at), Message: "the text is not valid UTF-8"}
-	}
-	depth := 0
-	for i := 0; i < len(data); i++ {
-		switch data[i] {
-		case '"':
-			i = stringEnd(data, i)
-		case '{', '[':
-			if depth++; depth > maxDepth {
-				return &Error{Pointer: pointerAt(data, i), Message: "arrays and objects are nested too deeply"}
-			}
-		case '}', ']':
-			depth--
-		}
-	}
-	return nil
 }
 
 // pointerAt returns the JSON pointer to the value that contains the byte at offset.

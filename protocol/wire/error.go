@@ -25,22 +25,18 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// misfit is the error for a value that has the wrong kind for its field. Lenient
-// decoding keeps the value as a member without a field.
+// misfit is the error for a value that its field cannot hold. Lenient decoding keeps the
+// value as a member without a field, if raw is set.
 type misfit struct {
-	at  *Error
-	raw Raw
+	at      int // offset of the value in the text
+	message string
+	raw     Raw
 }
 
-func (m *misfit) Error() string { return m.at.Error() }
+func (m *misfit) Error() string { return m.message }
 
-func (m *misfit) Unwrap() error { return m.at }
-
-// asError converts a decoder's error to an *Error.
+// asError converts an error of the JSON library to an *Error.
 func asError(err error) *Error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e
-	}
 	e := &Error{Message: err.Error(), Cause: err}
 	if s, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		e.Pointer, e.Message = string(s.JSONPointer), s.Err.Error()

@@ -94,7 +94,9 @@ func (x *Index) Scan(name string) Scanner {
 		return Scanner{}
 	}
 	at := x.members[i].value
-	return Scanner{b: x.text[:at.end], i: at.start}
+	s := NewScanner(x.text[:at.end])
+	s.i = at.start
+	return s
 }
 
 // All iterates over the names and values of the members in their order.
@@ -123,26 +125,20 @@ func indexAt(text []byte, at span, names []string) (Index, error) {
 	if x, ok := scanIndex(text, at, names); ok {
 		return x, nil
 	}
-	x := Index{text: text}
-	if err := x.decode(at, names); err != nil {
-		return Index{}, err
-	}
-	return x, nil
+	return Index{}, explainIndex(text, at, names)
 }
 
-// scanIndex builds the index of the object at one place of a text with a strict
-// Scanner, which is several times as fast as the JSON library. It reports false if
-// the text is invalid, and also if it is valid but rare, such as an object with an
-// escape in a name.
+// scanIndex builds the index of the object at one place of a text. It reports false if
+// the object is not valid.
 func scanIndex(text []byte, at span, names []string) (Index, bool) {
 	x := Index{text: text, members: make([]location, 0, 8)}
-	s := Scanner{b: text[:at.end], i: at.start, strict: true, names: make([]uint64, 0, 32)}
+	s := Scanner{b: text[:at.end], i: at.start, maxDepth: MaxDepth, unique: true, names: make([]uint64, 0, 32)}
 	if s.next() != '{' {
 		return x, false
 	}
 	x.end = s.i + 1
 	for name := range s.Members() {
-		m := location{name: string(name), key: s.key}
+		m := location{name: string(Name(name)), key: s.key}
 		m.value.start = s.i
 		s.Value()
 		m.value.end = s.i
@@ -152,23 +148,33 @@ func scanIndex(text []byte, at span, names []string) (Index, bool) {
 		x.members = append(x.members, m)
 		x.end = m.value.end
 	}
-	return x, !s.failed && s.next() == 0 && s.i == len(s.b)
+	return x, s.End() == nil
 }
 
-// decode builds the index with the JSON library. It handles the objects that
-// scanIndex gives up on, and explains what is wrong with an invalid one.
-func (x *Index) decode(at span, names []string) error {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(x.text[at.start:at.end:at.end]), jsontext.AllowInvalidUTF8(true))
+// explainIndex returns what is wrong with an object that scanIndex does not accept. The
+// JSON library finds it.
+func explainIndex(text []byte, at span, names []string) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(text[at.start:at.end:at.end]), jsontext.AllowInvalidUTF8(true))
 	if dec.PeekKind() != '{' {
 		return errNotObject()
 	}
 	if _, err := dec.ReadToken(); err != nil {
 		return indexError(err, at.start, names)
 	}
-	x.end = at.start + int(dec.InputOffset())
-	for dec.PeekKind() != '}' {
-		if err := x.decodeMember(dec, at.start, names); err != nil {
+	for n := 0; dec.PeekKind() != '}'; n++ {
+		if n == MaxMembers {
+			return &Error{Message: "the JSON object has more than " + strconv.Itoa(MaxMembers) + " members"}
+		}
+		name, err := dec.ReadToken()
+		if err != nil {
+			return indexError(err, at.start, names)
+		}
+		variant := caseVariant(name.String(), names)
+		if err := skipValue(dec, at.start, names); err != nil {
 			return err
+		}
+		if variant != "" {
+			return &Error{Pointer: "/" + variant, Message: "a name differs from \"" + variant + "\" only in case; write \"" + variant + "\""}
 		}
 	}
 	if _, err := dec.ReadToken(); err != nil {
@@ -177,34 +183,11 @@ func (x *Index) decode(at span, names []string) error {
 	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
 		return &Error{Message: "data after the JSON object"}
 	}
-	return nil
+	return &Error{Message: "not valid JSON", Cause: errNoReason}
 }
 
-// decodeMember adds the next member to the index. The decoder's offsets count from
-// base.
-func (x *Index) decodeMember(dec *jsontext.Decoder, base int, names []string) error {
-	if len(x.members) == MaxMembers {
-		return &Error{Message: "the JSON object has more than " + strconv.Itoa(MaxMembers) + " members"}
-	}
-	tok, err := dec.ReadToken()
-	if err != nil {
-		return indexError(err, base, names)
-	}
-	m := location{name: tok.String()}
-	m.key.start = x.end + bytes.IndexByte(x.text[x.end:], '"')
-	m.key.end = base + int(dec.InputOffset())
-	m.value.start = m.key.end + len(x.text[m.key.end:]) - len(bytes.TrimLeft(x.text[m.key.end:], ": \t\r\n"))
-	if err := skipValue(dec, base, names); err != nil {
-		return err
-	}
-	m.value.end = base + int(dec.InputOffset())
-	x.end = m.value.end
-	x.members = append(x.members, m)
-	if v := caseVariant(m.name, names); v != "" {
-		return &Error{Pointer: "/" + v, Message: "a name differs from \"" + v + "\" only in case; write \"" + v + "\""}
-	}
-	return nil
-}
+// errNoReason is the cause if the JSON library accepts what the Scanner does not, which would be a defect.
+var errNoReason = errors.New("the JSON library accepts it")
 
 // skipValue reads one value token by token, because the decoder shows its depth
 // only between tokens.

@@ -6,10 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
-	"slices"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // List is a JSON array. It holds the text of the array, and [List.All] decodes one element
@@ -50,28 +46,21 @@ func (l List[T]) All() iter.Seq2[int, *T] {
 			return
 		}
 		elem := new(T)
-		if raw, ok := any(elem).(*Raw); ok {
-			l.eachText(raw, func(i int) bool { return yield(i, elem) })
-			return
-		}
-		w := walk{codec: codecFor(l.elem()), into: reflect.ValueOf(elem).Elem(), yield: func(i int) bool { return yield(i, elem) },
-			decoder: decoder{data: l.text, lenient: l.lenient, checked: true}}
-		if err := json.Unmarshal(l.text, &w, Lenient); err != nil && !errors.Is(err, errStopped) {
+		d := decoder{Scanner: NewScanner(l.text), lenient: l.lenient, checked: true}
+		codec, into := codecFor(l.elem()), reflect.ValueOf(elem).Elem()
+		_, err := d.array(func(i int) error {
+			into.SetZero()
+			if err := codec.decode(&d, into); err != nil {
+				return err
+			}
+			if !yield(i, elem) {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStopped) {
 			panic("wire: a list that was checked is invalid: " + err.Error())
 		}
-	}
-}
-
-// eachText sets raw to one element after the other.
-func (l List[T]) eachText(raw *Raw, yield func(i int) bool) {
-	s := NewScanner(l.text)
-	for i := range s.Items() {
-		if *raw = slices.Clip(s.Value()); !yield(i) {
-			return
-		}
-	}
-	if err := s.End(); err != nil {
-		panic("wire: a list that was checked is invalid: " + err.Error())
 	}
 }
 
@@ -141,32 +130,7 @@ func (l *List[T]) set(text Raw, n int, lenient bool) {
 
 func (l *List[T]) array() (Raw, error) { return l.text, l.err }
 
-// walk decodes the elements of an array one after another.
-type walk struct {
-	codec   codec
-	into    reflect.Value
-	yield   func(i int) bool
-	decoder decoder
-}
-
 var errStopped = errors.New("stopped")
-
-// UnmarshalJSONFrom implements the library's interface.
-func (w *walk) UnmarshalJSONFrom(from *jsontext.Decoder) error {
-	d := &w.decoder
-	d.Decoder = from
-	_, err := d.array(func(n int) error {
-		w.into.SetZero()
-		if err := w.codec.decode(d, w.into); err != nil {
-			return err
-		}
-		if !w.yield(n) {
-			return errStopped
-		}
-		return nil
-	})
-	return err
-}
 
 // listCodec is the codec of a List.
 type listCodec struct{ elem reflect.Type }
@@ -177,17 +141,14 @@ func (c listCodec) decode(d *decoder, v reflect.Value) error {
 	text, err := d.array(func(int) error {
 		n++
 		if d.checked {
-			return d.SkipValue()
+			return d.skip()
 		}
 		return d.element(elem)
 	})
 	if err != nil {
 		return err
 	}
-	if !d.checked {
-		text = bytes.Clone(text)
-	}
-	v.Addr().Interface().(list).set(text, n, d.lenient)
+	v.Addr().Interface().(list).set(d.keep(text), n, d.lenient)
 	return nil
 }
 
@@ -220,7 +181,7 @@ func MaxElements(size int) int { return minElements + size/elementSize }
 
 // element checks an element of a list.
 func (d *decoder) element(c codec) error {
-	if d.PeekKind() == '{' {
+	if d.Kind() == '{' {
 		if err := d.count(); err != nil {
 			return err
 		}
@@ -230,8 +191,8 @@ func (d *decoder) element(c codec) error {
 
 // count counts an element of an array.
 func (d *decoder) count() error {
-	if d.elements++; d.elements > MaxElements(len(d.data)) {
-		return &Error{Pointer: string(d.StackPointer()), Message: tooManyElements}
+	if d.elements++; d.elements > MaxElements(len(d.b)) {
+		return &misfit{at: d.i, message: tooManyElements}
 	}
 	return nil
 }

@@ -2,20 +2,17 @@ package wire
 
 import (
 	"bytes"
-	"encoding/binary"
 	"hash/maphash"
 	"iter"
-	"math/bits"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Scanner reads JSON text from front to back. It validates the syntax, decodes
 // nothing and allocates nothing: names and values are slices of the text. It does
-// not look for duplicate names or invalid UTF-8.
+// not check UTF-8, and looks for duplicate names only inside this package.
 //
 // [Scanner.Members] and [Scanner.Items] iterate over the next value, and
 // [Scanner.Value] returns it. After a syntax error all of them return nothing, so
@@ -39,25 +36,26 @@ type Scanner struct {
 	depth  int
 	failed bool
 
-	strict bool     // the rules of IndexObject
-	key    span     // the last member's quoted name
-	names  []uint64 // hashes of the names in all open objects, if strict
+	maxDepth int
+	unique   bool     // reject duplicate names
+	names    []uint64 // hashes of the names in all open objects, if unique
+	key      span     // the last member's quoted name
 }
 
 const (
-	// maxScanDepth limits the nesting of a response and of any other text that is not
-	// strict. It is the limit of the JSON library.
+	// maxScanDepth limits the nesting of a response and of any other text that is not a
+	// request. It is the limit of the JSON library.
 	maxScanDepth = 10_000
 
-	// maxScanNames limits the members of an object in strict mode, which compares
-	// each name with all others of the object.
-	maxScanNames = 128
+	// maxCompared is the number of names of an object that are compared one by one. Those
+	// of a larger object are sorted.
+	maxCompared = 64
 )
 
 var nameSeed = maphash.MakeSeed()
 
 // NewScanner returns a Scanner that reads text.
-func NewScanner(text []byte) Scanner { return Scanner{b: text} }
+func NewScanner(text []byte) Scanner { return Scanner{b: text, maxDepth: maxScanDepth} }
 
 // Kind returns the kind of the next value without reading it. It returns 0 if
 // there is none, and after an error.
@@ -168,7 +166,7 @@ func (s *Scanner) members(yield func(name []byte) bool) {
 			s.Value()
 		}
 	}
-	s.names = s.names[:names]
+	s.forget(names)
 }
 
 func (s *Scanner) items(yield func(i int) bool) {
@@ -197,8 +195,7 @@ func (s *Scanner) items(yield func(i int) bool) {
 func (s *Scanner) value() bool {
 	switch s.next() {
 	case '"':
-		_, ok := s.text()
-		return ok
+		return s.text()
 	case '{':
 		names := len(s.names)
 		for more := s.open('}'); more; more = s.more('}') {
@@ -206,7 +203,7 @@ func (s *Scanner) value() bool {
 				return false
 			}
 		}
-		s.names = s.names[:names]
+		s.forget(names)
 		return !s.failed
 	case '[':
 		for more := s.open(']'); more; more = s.more(']') {
@@ -230,7 +227,7 @@ func (s *Scanner) value() bool {
 func (s *Scanner) open(closing byte) bool {
 	s.i++
 	s.depth++
-	if s.depth > maxScanDepth || s.strict && s.depth > MaxDepth {
+	if s.depth > s.maxDepth {
 		s.failed = true
 		return false
 	}
@@ -271,23 +268,20 @@ func (s *Scanner) next() byte {
 	return 0
 }
 
-// name scans a member's name and the colon after it. In strict mode it rejects
-// escapes, invalid UTF-8 and a name that is among the hashes from first on.
+// name scans a member's name and the colon after it. The names of the object are those
+// from first on.
 func (s *Scanner) name(first int) (name []byte, ok bool) {
 	if s.next() != '"' {
 		return nil, false
 	}
 	start := s.i
-	plain, ok := s.text()
-	if !ok {
+	if !s.text() {
 		return nil, false
 	}
 	name = s.b[start+1 : s.i-1]
-	if s.strict {
-		s.key = span{start, s.i}
-		if !plain || !utf8.Valid(name) || !s.unique(maphash.Bytes(nameSeed, name), first) {
-			return nil, false
-		}
+	s.key = span{start, s.i}
+	if s.unique && !s.remember(maphash.Bytes(nameSeed, Name(name)), first) {
+		return nil, false
 	}
 	if s.next() != ':' {
 		return nil, false
@@ -296,48 +290,48 @@ func (s *Scanner) name(first int) (name []byte, ok bool) {
 	return name, true
 }
 
-// unique adds the hash of a name and reports whether it differs from those from
-// first on.
-func (s *Scanner) unique(hash uint64, first int) bool {
-	others := s.names[first:]
-	if len(others) == maxScanNames || slices.Contains(others, hash) {
+// remember adds the hash of a name. It reports whether the hash differs from those from
+// first on, unless they are too many to compare.
+func (s *Scanner) remember(hash uint64, first int) bool {
+	if others := s.names[first:]; len(others) < maxCompared && slices.Contains(others, hash) {
 		return false
 	}
 	s.names = append(s.names, hash)
 	return true
 }
 
-// text scans a string, eight bytes at a time. It reports whether the string has no
-// escapes.
-func (s *Scanner) text() (plain, ok bool) {
-	plain = true
-	i, b := s.i+1, s.b
-	for {
-		for i+8 <= len(b) {
-			if found := special(binary.LittleEndian.Uint64(b[i:])); found != 0 {
-				i += bits.TrailingZeros64(found) >> 3
-				break
-			}
-			i += 8
+// forget removes the names from first on, those of the object that ends. It looks for
+// duplicates if there were too many for remember.
+func (s *Scanner) forget(first int) {
+	names := s.names[first:]
+	if len(names) > maxCompared {
+		slices.Sort(names)
+		for i := range names[1:] {
+			s.failed = s.failed || names[i] == names[i+1]
 		}
-		if i >= len(b) {
-			return plain, false
+	}
+	s.names = s.names[:first]
+}
+
+// text scans a string.
+func (s *Scanner) text() bool {
+	for i, b := s.i+1, s.b; ; {
+		i += plainPrefix(b[i:])
+		if i == len(b) {
+			return false
 		}
-		switch c := b[i]; {
-		case c == '"':
+		switch b[i] {
+		case '"':
 			s.i = i + 1
-			return plain, true
-		case c == '\\':
+			return true
+		case '\\':
 			n := escape(b[i:])
 			if n == 0 {
-				return plain, false
+				return false
 			}
-			plain = false
 			i += n
-		case c < ' ':
-			return plain, false
 		default:
-			i++
+			return false
 		}
 	}
 }
