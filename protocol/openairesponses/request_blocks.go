@@ -56,22 +56,27 @@ const (
 // itemType returns an item's type. Messages and references may come without one
 // (RSP-27).
 func itemType(raw []byte) string {
-	var kind, role, id string
-	s := wire.NewScanner(raw)
-	for name := range s.Members() {
-		var to *string
-		switch string(wire.Name(name)) {
-		case "type":
-			to = &kind
-		case "role":
-			to = &role
-		case "id":
-			to = &id
-		default:
-			continue
+	var name, kind, role, id string
+	depth := 0
+	for t := wire.NewTokens(raw); kind == ""; {
+		token, quoted := t.Next()
+		if token == wire.NoToken {
+			break
 		}
-		if s.Kind() == '"' { // a value that is not an item has no type
-			*to = wire.Unquote(s.Value())
+		switch {
+		case token == '{', token == '[':
+			depth++
+		case token == '}', token == ']':
+			depth--
+		case depth > 1:
+		case token == wire.NameToken:
+			name = wire.Unquote(quoted)
+		case name == "type":
+			kind = wire.Unquote(quoted)
+		case name == "role":
+			role = wire.Unquote(quoted)
+		case name == "id":
+			id = wire.Unquote(quoted)
 		}
 	}
 	switch {
