@@ -19,6 +19,7 @@ type Tap struct {
 	known    bool // id and model have come; Azure's first event has none, CST-24
 	open     int  // choices that have not finished
 	finished map[int64]bool
+	token    template // of the last event without a finish reason, usage or an error
 	summary  protocol.Summary
 }
 
@@ -35,11 +36,23 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 	case data[0] == '[' && string(bytes.TrimSpace(data)) == "[DONE]":
 		t.summary.Complete = true
 		return protocol.Done
-	case t.known && !mayMatter(data):
+	case t.known && t.isToken(data):
 		t.summary.Content = true
 		return protocol.Content
 	}
 	return t.chunk(data)
+}
+
+// isToken reports whether an event holds nothing that the tap needs.
+func (t *Tap) isToken(data []byte) bool {
+	if t.token.matches(data) {
+		return true
+	}
+	if mayMatter(data) {
+		return false
+	}
+	t.token.learn(data)
+	return true
 }
 
 // mayMatter reports whether an event may hold a finish reason, usage, audio or an error.
