@@ -31,7 +31,7 @@ type Event struct {
 // Batch is a sequence of complete events and comments.
 type Batch struct {
 	// Raw holds the bytes as they were read. It is valid until the next call of the
-	// Reader's Batch or Next and must not be modified.
+	// Reader's Batch or Next. A caller may overwrite the events that it has read.
 	Raw []byte
 
 	// The compiler keeps a struct of four words in registers. A fifth word is

@@ -134,11 +134,10 @@ func (s *stream) read(batch sse.Batch, now time.Time) (left []byte, over bool, f
 			token = true
 			s.d.Account.CountEvent(len(e.Data))
 		case protocol.UsageOnly:
-			if s.request.AddedUsage { // the client did not request usage
-				if err := s.d.SendEvents(raw[from:e.Start], now, s); err != nil {
-					return nil, true, upstream.ClientGone(err)
-				}
-				from = e.End
+			if s.request.AddedUsage { // the client did not request usage; the events before it move over it
+				before := raw[from:e.Start]
+				from = e.End - len(before)
+				copy(raw[from:], before)
 			}
 		case protocol.Failed:
 			return nil, true, s.relayFailure(raw[from:e.Start], e, token, now)
