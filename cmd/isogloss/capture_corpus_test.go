@@ -120,7 +120,7 @@ func TestCapturedCorpusHolds(t *testing.T) {
 			if cell.Client == conform.Converse {
 				continue
 			}
-			if n++; !all && c.Group() != "situations" && n%9 != 0 {
+			if n++; !all && c.Group() != "situations" && n%18 != 0 {
 				continue
 			}
 			if res := runner.Run(t.Context(), c, cell); !res.Passed() {

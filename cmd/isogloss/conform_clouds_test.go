@@ -205,13 +205,13 @@ func TestEnvelopeBytes(t *testing.T) {
 			runner := &conform.Runner{Upstream: upstream, Target: conform.Target{BaseURL: first.URL, Key: "sk-conform-client-key", Paths: map[conform.Dialect]string{},
 				Models: map[conform.Dialect]string{conform.Anthropic: "on-anthropic", conform.Gemini: "on-gemini", conform.Chat: "on-chat"}}}
 			defer runner.Close()
-			played, compared, answered := 0, 0, 0
+			n, played, compared, answered := 0, 0, 0, 0
 			for _, c := range cases {
 				for _, cell := range runner.Cells(c) {
 					if preset != map[conform.Dialect]string{conform.Gemini: "vertex-anthropic", conform.Chat: "azure-anthropic"}[cell.Upstream] && cell.Upstream != conform.Anthropic {
 						continue // once is enough
 					}
-					if preset != "bedrock" && !cell.Same() {
+					if n++; !cell.Same() && (preset != "bedrock" || n%4 != 0) {
 						continue // the envelope is outside of the translation
 					}
 					played++

@@ -37,7 +37,7 @@ func duration(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("CROWD")
 	if text == "" {
-		return 45 * time.Second
+		return 20 * time.Second
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {

@@ -68,14 +68,14 @@ type visit struct {
 	served, limits [][]int
 }
 
-func (s *shop) run(t *testing.T, seed uint64, seconds int, gateways ...customers) (v visit) {
+func (s *shop) run(t *testing.T, seconds int, gateways ...customers) (v visit) {
 	t.Helper()
 	simulate(t, func(sim *simulation) {
 		s.sim = sim
 		for i, c := range gateways {
 			l := New()
 			l.Use(Config{Requests: -1, Queue: 40, Wait: time.Second, Adaptive: true, Memory: -1})
-			g := &customer{customers: c, shop: s, target: l.Target("shop", 0), random: rand.New(rand.NewPCG(seed, uint64(i))),
+			g := &customer{customers: c, shop: s, target: l.Target("shop", 0), random: rand.New(rand.NewPCG(0, uint64(i))),
 				served: make([]int, seconds+1), limits: make([]int, seconds)}
 			v.served, v.limits = append(v.served, g.served), append(v.limits, g.limits)
 			sim.after(c.from, g.send)

@@ -452,7 +452,7 @@ func TestReuse(t *testing.T) {
 		no(t, w.Read(t.Context(), func(ctx context.Context, c db.Conn) error { return c.Row(ctx, `PRAGMA page_count`)(&pages) }))
 		return pages
 	}
-	ages := make([]time.Duration, 1000)
+	ages := make([]time.Duration, 300)
 	for i := range ages {
 		ages[i] = 11 * day
 	}

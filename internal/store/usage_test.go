@@ -170,7 +170,7 @@ func TestUsageIsExact(t *testing.T) {
 			no(t, put(bg(), s, batch))
 		}
 		no(t, put(bg(), s, slices.Concat(all[50:90], all[700:720]))) // again, as another log
-		for range 400 {
+		for range 150 {
 			q := randomUsage(random)
 			got, err := s.Usage(bg(), q)
 			no(t, err)
