@@ -133,8 +133,9 @@ func (e *etcd) connect(ctx context.Context) (*clientv3.Client, error) {
 		Username:  e.o.Username, Password: e.o.Password.Reveal(),
 		TLS:         e.tls,
 		DialTimeout: etcdPatience,
-		// Keep-alive pings detect a connection to a frozen machine.
-		DialKeepAliveTime: 5 * time.Second, DialKeepAliveTimeout: 3 * time.Second, PermitWithoutStream: true,
+		// Keep-alive pings detect a connection to a frozen machine. etcd closes a connection
+		// with pings less than 5 seconds apart, or without a watch or a call.
+		DialKeepAliveTime: 6 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
 		// The default of gRPC waits up to two minutes between retries; workers would be
 		// unknown for that long after etcd is back.
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{

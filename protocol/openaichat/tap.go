@@ -19,7 +19,7 @@ type Tap struct {
 	known    bool // id and model have come; Azure's first event has none, CST-24
 	open     int  // choices that have not finished
 	finished map[int64]bool
-	token    template // of the last event without a finish reason, usage or an error
+	token    wire.Template // of the last event without a finish reason, usage or an error
 	summary  protocol.Summary
 }
 
@@ -45,13 +45,13 @@ func (t *Tap) Event(data []byte) protocol.Mark {
 
 // isToken reports whether an event holds nothing that the tap needs.
 func (t *Tap) isToken(data []byte) bool {
-	if t.token.matches(data) {
+	if t.token.Matches(data) {
 		return true
 	}
 	if mayMatter(data) {
 		return false
 	}
-	t.token.learn(data)
+	t.token.Learn(data)
 	return true
 }
 

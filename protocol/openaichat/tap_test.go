@@ -10,6 +10,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 const firstEvent = `{"id":"c1","model":"m","choices":[{"index":0,"delta":{"role":"assistant"},"finish_reason":null}],"usage":null}`
@@ -175,50 +176,16 @@ func FuzzTap(f *testing.F) {
 	})
 }
 
-func TestTemplate(t *testing.T) {
-	const before, event = `{"id":"c","choices":[{"delta":{"content":"a"},"finish_reason":null}]}`, `{"id":"c","choices":[{"delta":{"content":"ab"},"finish_reason":null}]}`
-	var token template
-	token.learn([]byte(before))
-	if token.matches([]byte(before)) {
-		t.Error("one event does not show which string differs")
-	}
-	token.learn([]byte(event))
-	for data, want := range map[string]bool{
-		before: true, event: true,
-		`{"id":"c","choices":[{"delta":{"content":""},"finish_reason":null}]}`:                  true,
-		`{"id":"c","choices":[{"delta":{"content":"\n"},"finish_reason":null}]}`:                true,
-		`{"id":"c","choices":[{"delta":{"content":"\"},"finish_reason":null}]}`:                 false,
-		`{"id":"c","choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`:               false,
-		`{"id":"c","choices":[{"delta":{"content":"a","x":"b"},"finish_reason":null}]}`:         false,
-		`{"id":"d","choices":[{"delta":{"content":"a"},"finish_reason":null}]}`:                 false,
-		`{"id":"c","choices":[{"delta":{"content":"a"},"finish_reason":null}],"usage":{}}`:      false,
-		`{"id":"c","choices":[{"delta":{"content":`:                                             false,
-		`{"id":"c","choices":[{"delta":{"content":"},"finish_reason":null}]}`:                   false,
-		`{"id":"c","choices":[{"delta":{"content":null},"finish_reason":null}]}`:                false,
-		`{"id":"c","choices":[{"delta":{"content":"a"},"finish_reason":null}]},"finish_reason"`: false,
-	} {
-		if token.matches([]byte(data)) != want {
-			t.Errorf("%s: want %t", data, want)
-		}
-	}
-	names := template{}
-	names.learn([]byte(`{"a":{}}`))
-	names.learn([]byte(`{"b":{}}`))
-	if names.matches([]byte(`{"usage":{}}`)) {
-		t.Error("a name is not the text of a value")
-	}
-}
-
 // FuzzTemplate checks that an event that matches an unimportant one is unimportant.
 func FuzzTemplate(f *testing.F) {
 	f.Add(`{"choices":[{"delta":{"content":"a"},"finish_reason":null}]}`, `{"choices":[{"delta":{"content":"b"},"finish_reason":null}]}`, `{"choices":[{"delta":{"content":"c"},"finish_reason":null}]}`)
 	f.Add(`{"a":{}}`, `{"b":{}}`, `{"usage":{}}`)
 	f.Add(`{"error":null,"a":"1"}`, `{"error":null,"a":"\\"}`, `{"error":null,"a":"\"}`)
 	f.Fuzz(func(t *testing.T, before, event, data string) {
-		var token template
-		token.learn([]byte(before))
-		token.learn([]byte(event))
-		if jsontext.Value(data).IsValid() && !mayMatter([]byte(event)) && token.matches([]byte(data)) && mayMatter([]byte(data)) {
+		var token wire.Template
+		token.Learn([]byte(before))
+		token.Learn([]byte(event))
+		if jsontext.Value(data).IsValid() && !mayMatter([]byte(event)) && token.Matches([]byte(data)) && mayMatter([]byte(data)) {
 			t.Fatalf("%q and %q: %q matches", before, event, data)
 		}
 	})

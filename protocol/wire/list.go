@@ -212,7 +212,7 @@ func Cost(text []byte) int64 {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			i = StringEnd(text, i)
+			i = stringEnd(text, i)
 		case '{', '[', ',':
 			values++
 		}
@@ -230,7 +230,7 @@ func CheckElements(text []byte) error {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
-			i = StringEnd(text, i)
+			i = stringEnd(text, i)
 		case '{', '[':
 			if text[i] == '{' && arrays&(1<<(depth%64)) != 0 {
 				if elements++; elements > MaxElements(len(text)) {

@@ -31,7 +31,7 @@ func (t *Tokens) Next() (kind byte, quoted []byte) {
 			t.rest = t.rest[i+1:]
 			return c, nil
 		case '"':
-			end := min(StringEnd(t.rest, i)+1, len(t.rest))
+			end := min(stringEnd(t.rest, i)+1, len(t.rest))
 			quoted, t.rest = t.rest[i:end], t.rest[end:]
 			after := bytes.TrimLeft(t.rest[:min(len(t.rest), 8)], " \t\r\n")
 			if len(after) > 0 && after[0] == ':' {
@@ -44,9 +44,9 @@ func (t *Tokens) Next() (kind byte, quoted []byte) {
 	return NoToken, nil
 }
 
-// StringEnd returns the position of the quote that ends the string starting at i,
+// stringEnd returns the position of the quote that ends the string starting at i,
 // or len(text) if the string is cut off.
-func StringEnd(text []byte, i int) int {
+func stringEnd(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		n := bytes.IndexByte(text[i:], '"')
 		if n < 0 {

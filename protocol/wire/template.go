@@ -1,17 +1,13 @@
-package openaichat
+package wire
 
-import (
-	"bytes"
+import "bytes"
 
-	"github.com/isogloss-gateway/isogloss/protocol/wire"
-)
-
-// template recognizes events that differ from an earlier one only in the text of one
-// string, as most deltas do. The zero template matches nothing.
-type template struct {
+// Template recognizes events that differ from an earlier one only in the text of one
+// string, as most deltas of a stream do. The zero Template matches nothing.
+type Template struct {
 	event     []byte
 	open, end int // positions of the string's quotes in event; 0 if it has none
-	misses    int // calls of learn since the last match
+	misses    int // calls of Learn since the last match
 }
 
 const (
@@ -19,8 +15,8 @@ const (
 	maxMisses   = 8       // for streams whose events differ in more than one string
 )
 
-// matches reports whether data equals the event except for the string.
-func (t *template) matches(data []byte) bool {
+// Matches reports whether data equals the event except for the string.
+func (t *Template) Matches(data []byte) bool {
 	rest := t.event[t.end:]
 	if t.open == 0 || len(data) <= t.open+len(rest) {
 		return false
@@ -34,9 +30,9 @@ func (t *template) matches(data []byte) bool {
 	return true
 }
 
-// learn makes data the event. The string is the one in which it differs from the event
+// Learn makes data the event. The string is the one in which it differs from the event
 // before.
-func (t *template) learn(data []byte) {
+func (t *Template) Learn(data []byte) {
 	if t.misses++; t.misses > maxMisses || len(data) > maxTemplate {
 		return
 	}
@@ -55,7 +51,7 @@ func differingString(before, data []byte) (open, end int) {
 		if data[i] != '"' {
 			continue
 		}
-		if end = wire.StringEnd(data, i); end < same {
+		if end = stringEnd(data, i); end < same {
 			i = end
 			continue
 		}
