@@ -76,9 +76,8 @@ func redisAttacks() (all []attack) {
 			for _, pattern := range []string{"a:key:*", "a:key:*:n", "a:key:*:b", "a:key:*:l", "quota2:{members}:*", "isogloss:answer:*", "isogloss:once:*"} {
 				keys, _ := r.stores.do(ctx, "KEYS", "*"+strings.TrimPrefix(pattern, "*")).AsStrSlice()
 				for _, key := range keys[:min(len(keys), 3)] {
-					words := append([]string{}, command...)
-					words[1] = key
-					testrig.NoError(r.stores.do(ctx, "DEL", key).Error())
+					words := append([]string{"EVAL", `redis.call('DEL', KEYS[1]) return redis.call(unpack(ARGV))`, "1", key}, command...)
+					words[5] = key // the gateway may write it too
 					testrig.NoError(r.stores.do(ctx, words...).Error())
 				}
 			}

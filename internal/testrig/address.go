@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -13,18 +14,24 @@ import (
 // down or about to start.
 const firstPort, portCount = 10_000, 22_000
 
-// Addresses returns n different unused loopback addresses. It holds all of them until the
-// last is found, because the system may hand out a released port again.
+// started and taken choose the next port: a process returns none twice, because the server
+// that it is for may not have started yet.
+var (
+	started = rand.Uint32N(portCount)
+	taken   atomic.Uint32
+)
+
+// Addresses returns n different unused loopback addresses.
 func Addresses(n int) (found []string, err error) {
 	for len(found) < n {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(portCount)))
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+(started+taken.Add(1))%portCount))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = l.Close() }() // it was never served
+		_ = l.Close() // it was never served
 		found = append(found, l.Addr().String())
 	}
 	return found, nil
