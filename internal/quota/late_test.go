@@ -90,3 +90,36 @@ func TestLeaseEndsWithMoney(t *testing.T) {
 		})
 	}
 }
+
+// TestAllowanceIsReturned asks a busy node for all that is left of a budget. The node returns its allowance, so that the
+// request is admitted.
+func TestAllowanceIsReturned(t *testing.T) {
+	const budget, step = 100_000, 100
+	n := redisNodes(t, storetest.Redis(t), 1, Options{}, patient)[0]
+	account := Account{ID: "org:all", Limit: Limit{Budget: budget}}
+	ids := 0
+	ask := func(cost usage.Money) (Hold, *Refusal) {
+		ids++
+		return n.Reserve(context.Background(), Request{ID: fmt.Sprint("all", ids), Org: "o", Accounts: []Account{account}, Cost: cost})
+	}
+	for range 100 {
+		h, refusal := ask(step)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		settle(h, 0, step)
+	}
+	if n.Snapshot().Sliced == 0 {
+		t.Fatal("the node has no allowance")
+	}
+	eventually(t, "the rest of the budget is admitted", func() bool {
+		h, refusal := ask(budget - 100*step)
+		if refusal == nil {
+			settle(h, 0, budget-100*step)
+		}
+		return refusal == nil
+	})
+	if _, refusal := ask(1); refusal == nil {
+		t.Error("nothing is left, and a request is admitted")
+	}
+}

@@ -134,7 +134,8 @@ func (r *redisServer) grant(p *mirrorShard, k *mirrorAccount, l *lease, amount u
 }
 
 // noteRefusal notes a refusal by a budget, so that this node does not ask Redis for each request of a busy
-// account that has nothing left. It returns the refusal.
+// account that has nothing left. The node returns its allowance, which a request for all that is left needs.
+// It returns the refusal.
 func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
 	if refusal == nil || refusal.Reason != Budget || r.lost.Load() {
 		return refusal
@@ -147,6 +148,9 @@ func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
 		if k := p.accounts[a.ID]; k != nil && a.onlyBudget() && *refusal == *a.refuse(Budget, refusal.RetryAfter) && k.allowance.IsHot() {
 			k.refusal = refusal
 			k.allowance.Refuse(now, req.Cost, r.nodes.Load())
+			if k.allowance.Free() > 0 {
+				r.report(k.org, k.account, k.advance, k.allowance.End())
+			}
 		}
 	}
 	return refusal
