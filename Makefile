@@ -15,7 +15,7 @@ N ?= 5000
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -42,7 +42,7 @@ e2e-console-scale: build ## the console with a million requests in the ledger, a
 	go build -o bin/console-scale ./console/test/scale
 	cd console && ISOGLOSS_BIN=$(CURDIR)/$(BIN) SCALE_BIN=$(CURDIR)/bin/console-scale npm run test:scale
 
-CHECK := format vet tidy lint test growth conform e2e e2e-console-short chaos-short redteam cluster-short soak bench-quick test-deploy
+CHECK := format vet tidy lint test-codecs test-race growth conform e2e e2e-console-short chaos-short redteam cluster-short soak bench-quick test-deploy
 
 check: $(CHECK) ## everything that must pass before a change lands
 
@@ -73,12 +73,15 @@ lint: $(LINT)
 stores: ## installs the stores that tests need
 	./internal/storetest/setup.sh
 
-# Codecs and their tests have no goroutines.
-CODECS := ./llm/... ./sse/... ./protocol/... ./conform/...
+test: test-codecs test-race ## all Go tests without e2e
+
+# Codecs have no goroutines. Those of conform run with the race detector in the tests of cmd/isogloss.
+test-codecs: ## the tests of codecs and of the corpus, without the race detector
+	go test -shuffle=on -timeout 25m ./llm/... ./sse/... ./protocol/... ./conform/...
+
 PKGS ?= $(shell go list ./... | grep -vE '/isogloss/(llm|sse|protocol|conform)(/|$$)')
 
-test: stores ## all Go tests without e2e, with the race detector except for codecs; PKGS="./internal/store" runs some
-	go test -shuffle=on -timeout 25m $(CODECS)
+test-race: stores ## all other Go tests, with the race detector; PKGS=./internal/store runs some
 	go test -race -shuffle=on -timeout 25m $(PKGS)
 
 dashboards: stores ## the alert rules and dashboards on a real Prometheus; a part of test
