@@ -14,17 +14,17 @@ import (
 // down or about to start.
 const firstPort, portCount = 10_000, 22_000
 
-// started and taken choose the next port: a process returns none twice, because the server
-// that it is for may not have started yet.
+// A process chooses ports one after another from a random one on. It returns none twice,
+// because the server that a port is for may not have started yet.
 var (
-	started = rand.Uint32N(portCount)
-	taken   atomic.Uint32
+	randomPort  = rand.Uint32N(portCount)
+	portsChosen atomic.Uint32
 )
 
 // Addresses returns n different unused loopback addresses.
 func Addresses(n int) (found []string, err error) {
 	for len(found) < n {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+(started+taken.Add(1))%portCount))
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+(randomPort+portsChosen.Add(1))%portCount))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
