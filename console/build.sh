@@ -8,7 +8,7 @@ installed() { cat package.json package-lock.json | sha256sum; }
 now=$(sources)
 [[ -f dist/.stamp && $now == "$(cat dist/.stamp)" ]] && exit
 if [[ ! -f node_modules/.stamp || $(installed) != "$(cat node_modules/.stamp)" ]]; then
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+  ../tools/try.sh "the npm registry" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
   installed >node_modules/.stamp
 fi
 npm run --silent build

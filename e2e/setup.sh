@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Installs what the end-to-end tests need beyond Go, at pinned versions, for the parts
 # that are named or for all. Does nothing for what is already there, so it is cheap to
-# run before every test run.   usage: setup.sh [PART...]
+# run before every test run. Two runs at the same time wait for each other.   usage: setup.sh [PART...]
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${ISOGLOSS_E2E_CACHE:-$HOME/.cache/isogloss-e2e}
 mkdir -p "$cache"
+exec 9>"$cache/.lock"
+flock 9
 
 # fresh DIR FILE... succeeds if DIR was installed from exactly these files.
 fresh() {
@@ -27,7 +29,7 @@ install_python() {
   fresh "$dir" "$wanted" && return
   rm -rf "$dir"
   python3 -m venv "$dir"
-  "$dir/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted"
+  "$here/../tools/try.sh" PyPI "$dir/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted"
   stamp "$dir" "$wanted"
   echo "installed python-$which in $dir"
 }
@@ -39,7 +41,7 @@ install_npm() {
   rm -rf "$dir"
   mkdir -p "$dir"
   cp "$from/package.json" "$from/package-lock.json" "$from/.npmrc" "$dir"
-  (cd "$dir" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
+  (cd "$dir" && "$here/../tools/try.sh" "the npm registry" npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
   stamp "$dir" "$from/package.json" "$from/package-lock.json"
   echo "installed $name in $dir"
 }

@@ -20,19 +20,13 @@ trap 'rm -rf "$work"' EXIT
 
 # tools installs what the build needs and the machine does not have.
 tools() {
-  local tool missing=()
-  for tool in git g++ make npm; do
-    command -v "$tool" >/dev/null || missing+=("$tool")
-  done
-  [[ ${#missing[@]} == 0 ]] && return
-  echo "engine: installing ${missing[*]}"
-  apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  "$here/../../tools/debian.sh" git=git g++=g++ make=make npm=npm
 }
 
 # fetch PACKAGE SUM FILE gets a package and holds that it is the one we know.
 fetch() {
   local package=$1 sum=$2 file=$3
-  (cd "$work" && npm pack --silent "$package@$version" >/dev/null)
+  (cd "$work" && "$here/../../tools/try.sh" "the npm registry" npm pack --silent "$package@$version" >/dev/null)
   echo "$sum  $work/$file" | sha256sum --check --quiet
 }
 

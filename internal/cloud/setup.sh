@@ -5,4 +5,4 @@ if [ -x "$1/bin/python" ] && "$1/bin/python" -c 'import botocore, google.auth, a
   exit 0
 fi
 python3 -m venv "$1"
-"$1/bin/pip" install --quiet 'boto3==1.44.*' 'google-auth==2.*' 'azure-identity==1.*' cryptography 'anthropic[bedrock,vertex]==2.8.*' 'openai==3.49.*' 'google-genai==3.1.*' 'moto[server]==5.2.*'
+"$(dirname "$0")/../../tools/try.sh" PyPI "$1/bin/pip" install --quiet 'boto3==1.44.*' 'google-auth==2.*' 'azure-identity==1.*' cryptography 'anthropic[bedrock,vertex]==2.8.*' 'openai==3.49.*' 'google-genai==3.1.*' 'moto[server]==5.2.*'
