@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -23,12 +24,13 @@ var parts = []string{"sdks", "engines", "agents", "crowd", "pages"}
 
 func main() {
 	run := flag.String("run", "", "only the tests that match, as go test has it")
+	short := flag.Bool("short", false, "one client for each pair of dialects, and not the crowd")
 	flag.Usage = func() {
-		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "usage: go run . [-run PATTERN] [PART...]\nparts: %s\n", strings.Join(parts, " "))
+		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "usage: go run . [-short] [-run PATTERN] [PART...]\nparts: %s\n", strings.Join(parts, " "))
 	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := runParts(ctx, flag.Args(), *run, os.Stdout)
+	err := runParts(ctx, flag.Args(), options{pattern: *run, short: *short}, os.Stdout)
 	stop()
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
@@ -36,7 +38,13 @@ func main() {
 	}
 }
 
-func runParts(ctx context.Context, wanted []string, pattern string, out io.Writer) error {
+// options say which tests of a part run.
+type options struct {
+	pattern string
+	short   bool
+}
+
+func runParts(ctx context.Context, wanted []string, o options, out io.Writer) error {
 	for _, p := range wanted {
 		if !slices.Contains(parts, p) {
 			return fmt.Errorf("there is no part %q; the parts are %s", p, strings.Join(parts, " "))
@@ -44,6 +52,9 @@ func runParts(ctx context.Context, wanted []string, pattern string, out io.Write
 	}
 	if len(wanted) == 0 {
 		wanted = parts
+		if o.short {
+			wanted = slices.DeleteFunc(slices.Clone(parts), func(p string) bool { return p == "crowd" })
+		}
 	}
 	bin, remove, err := build(ctx)
 	if err != nil {
@@ -59,7 +70,7 @@ func runParts(ctx context.Context, wanted []string, pattern string, out io.Write
 			return fmt.Errorf("what %s needs cannot be set up: %w", p, err)
 		}
 		ready := time.Now()
-		c, err := test(ctx, p, pattern, bin, out)
+		c, err := test(ctx, p, o, bin, out)
 		if err != nil {
 			return err
 		}
@@ -99,8 +110,8 @@ type event struct{ Action, Test, Output, Package string }
 
 // test runs one part and shows what it prints, but for the lines that say that a test
 // has passed.
-func test(ctx context.Context, part, pattern, bin string, out io.Writer) (count, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=15m", "-run="+pattern, "./"+part) //nolint:gosec // the part is one of ours
+func test(ctx context.Context, part string, o options, bin string, out io.Writer) (count, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=15m", "-vet=off", "-short="+strconv.FormatBool(o.short), "-run="+o.pattern, "./"+part) //nolint:gosec // the part is one of ours
 	cmd.Env = append(os.Environ(), "ISOGLOSS_BIN="+bin)
 	cmd.Stderr = os.Stderr
 	lines, err := cmd.StdoutPipe()

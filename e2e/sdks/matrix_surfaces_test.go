@@ -102,6 +102,19 @@ func sdkSurfaces() []*surface {
 		nodeSurfaces("openai-6", "6.49.0", "anthropic-0", "0.137.0", "genai-1", "1.52.0"))
 }
 
+// selection returns the first surface of each dialect, with the languages in turn: a short run plays one client on
+// each pair of dialects.
+func selection(all []*surface) []*surface {
+	var chosen []*surface
+	for i, d := range rig.Dialects() {
+		of := slices.DeleteFunc(slices.Clone(all), func(s *surface) bool { return s.dialect != d.Name })
+		languages := []string{"python", "node", "go"}
+		preferred := max(0, slices.IndexFunc(of, func(s *surface) bool { return s.language == languages[i%len(languages)] }))
+		chosen = append(chosen, of[preferred])
+	}
+	return chosen
+}
+
 func pythonSurfaces(venv, openai, anthropic, google string) []*surface {
 	row := func(sdk, version, dialect, cut string, classes map[int]string) *surface {
 		return &surface{

@@ -26,6 +26,9 @@ func TestFrameworks(t *testing.T) { playMatrix(t, "frameworks", "framework", fra
 func playMatrix(t *testing.T, section, noun string, surfaces []*surface) {
 	m := newMatrix(t)
 	m.section, m.noun, m.surfaces = section, noun, surfaces
+	if testing.Short() {
+		surfaces = selection(surfaces)
+	}
 	for _, s := range surfaces {
 		t.Run(s.name(), func(t *testing.T) {
 			for _, f := range m.features() {
