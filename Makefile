@@ -6,6 +6,11 @@ BIN   := bin/isogloss
 GOBIN := $(shell go env GOPATH)/bin
 LINT  := $(GOBIN)/golangci-lint
 LINT_VERSION := v2.13.0
+TRY   := $(CURDIR)/tools/try.sh
+# One set of flags for everything that Go builds here, so that each package is compiled once. The race detector
+# needs cgo and a compilation of its own.
+export GOFLAGS := -trimpath -buildvcs=false -tags=grpcnotrace
+export CGO_ENABLED := 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 5s
 SOAK ?= 2m
@@ -15,7 +20,7 @@ N ?= 5000
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: tools alone build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth growth-short identity dashboards timing fuzz conform conform-random e2e e2e-short e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy coverage claims clean
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
@@ -42,12 +47,24 @@ e2e-console-scale: build ## the console with a million requests in the ledger, a
 	go build -o bin/console-scale ./console/test/scale
 	cd console && ISOGLOSS_BIN=$(CURDIR)/$(BIN) SCALE_BIN=$(CURDIR)/bin/console-scale npm run test:scale
 
-CHECK := format vet tidy lint test-codecs test-race growth conform e2e e2e-console-short chaos-short redteam cluster-short soak bench-quick test-deploy
+# The longest come first, because .ci/run starts them in this order.
+CHECK := test-race lint e2e-short cluster-short chaos-short test-deploy redteam growth-short soak test-codecs conform e2e-console-short tidy format
+ALONE := bench-quick
 
-check: $(CHECK) ## everything that must pass before a change lands
+check: $(CHECK) $(ALONE) ## everything that must pass before a change lands
 
-targets: ## the targets of check, one line
+targets: ## the targets of check that may run at the same time, one line
 	@echo $(CHECK)
+
+alone: ## the targets of check that measure, and run by themselves; one line
+	@echo $(ALONE)
+
+tools: stores $(LINT) ## installs what the targets of check need: stores, a browser, SDKs, agents, an engine, the linter, modules
+	./console/test/setup.sh
+	./deploy/test/setup.sh
+	./bench/setup.sh
+	./e2e/setup.sh
+	for module in . e2e deploy; do (cd $$module && $(TRY) "the Go module proxy" go mod download) || exit 1; done
 
 format:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
@@ -63,7 +80,7 @@ tidy:
 	cd deploy && go mod tidy -diff
 
 $(LINT):
-	go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	$(TRY) "the Go module proxy" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
 lint: $(LINT)
 	$(LINT) run ./...
@@ -77,12 +94,13 @@ test: test-codecs test-race ## all Go tests without e2e
 
 # Codecs have no goroutines. Those of conform run with the race detector in the tests of cmd/isogloss.
 test-codecs: ## the tests of codecs and of the corpus, without the race detector
-	go test -shuffle=on -timeout 25m ./llm/... ./sse/... ./protocol/... ./conform/...
+	go test -vet=off -shuffle=$(SHUFFLE) -timeout 25m ./llm/... ./sse/... ./protocol/... ./conform/...
 
+SHUFFLE ?= on
 PKGS ?= $(shell go list ./... | grep -vE '/isogloss/(llm|sse|protocol|conform)(/|$$)')
 
-test-race: stores ## all other Go tests, with the race detector; PKGS=./internal/store runs some
-	go test -race -shuffle=on -timeout 25m $(PKGS)
+test-race: stores ## all other Go tests, with the race detector; PKGS=./internal/store SHUFFLE=7 runs some with that seed
+	CGO_ENABLED=1 go test -race -vet=off -shuffle=$(SHUFFLE) -timeout 25m $(PKGS)
 
 dashboards: stores ## the alert rules and dashboards on a real Prometheus; a part of test
 	go test -count=1 -v -run 'TestAlertRules|TestDashboards' ./internal/app
@@ -104,6 +122,12 @@ clouds: build ## the clouds' SDKs for Python as clients, judges of requests and 
 growth: ## that the time and the memory of translation stay in proportion to the text
 	go test -count=1 -tags growth -timeout 30m -run 'TestWorkGrowsLinearly|TestMemoryOfTranslation' ./protocol/all
 
+growth-short: ## the same with one codec for each kind of text
+	go test -short -count=1 -vet=off -tags growth -timeout 30m -run 'TestWorkGrowsLinearly|TestMemoryOfTranslation' ./protocol/all
+
+claims: ## whether the tests of each promise fail when the promise is false; ONLY='^cut/' plays some
+	go run ./claims -only '$(ONLY)'
+
 timing: ## whether the duration of a key check reveals anything about the key; needs an idle machine
 	go test -count=1 -v -tags timing -run Timing ./internal/access
 
@@ -120,6 +144,9 @@ conform-random: build ## random conversations on all sixteen pairs; SEED=7 N=500
 
 e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some
 	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(PARTS)
+
+e2e-short: build ## one client for each pair of dialects, in a few minutes
+	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . -short
 
 e2e-moves: build ## conversations of all agents that move between every two vendors; half an hour
 	cd e2e && ./setup.sh agents && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -tags long -timeout 2h -run TestMoves ./agents
@@ -217,6 +244,9 @@ test-deploy-all: $(GOBIN)/helm $(GOBIN)/cosign ## the same with Helm, all platfo
 	./deploy/test/setup.sh
 	cd deploy && ISOGLOSS_TEST_HELM=1 ISOGLOSS_TEST_COSIGN=1 ISOGLOSS_TEST_PLATFORMS=linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64 \
 		go test -count=1 -timeout 60m -v ./test
+
+coverage: build ## the functions that tests and short harnesses reach, written to bin/coverage; takes half an hour
+	./tools/coverage.sh bin/coverage conform chaos-short cluster-short redteam e2e-short
 
 clean:
 	rm -rf bin
