@@ -15,7 +15,7 @@ N ?= 5000
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: help build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: help build dev check-fast testing-times console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 .DEFAULT_GOAL := build
 
@@ -24,6 +24,15 @@ help: ## this list
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
+
+dev: ## a gateway with the console and a scripted upstream, built again when a source changes; Ctrl-C ends it
+	./examples/dev/run.sh
+
+check-fast: ## what to run after each change: build, vet, lint of what changed, short tests, conformance; in about four minutes
+	./check-fast.sh
+
+testing-times: ## writes docs/testing-times.txt, by which check-fast leaves out packages with long tests; needs an idle machine
+	./check-fast.sh --measure
 
 console: ## the web console in console/dist, which the binary embeds; needs Node and npm
 	./console/build.sh
