@@ -20,10 +20,24 @@ N ?= 5000
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: tools alone build console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth growth-short identity dashboards timing fuzz conform conform-random e2e e2e-short e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy coverage claims clean
+.PHONY: tools alone growth-short e2e-short coverage claims help build dev check-fast testing-times console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+
+.DEFAULT_GOAL := build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / {printf "%-20s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 build: ## the binary, statically linked
 	VERSION=$(VERSION) ./deploy/build.sh $(BIN)
+
+dev: ## a gateway with the console and a scripted upstream, built again when a source changes; Ctrl-C ends it
+	./examples/dev/run.sh
+
+check-fast: ## what to run after each change: build, vet, lint of what changed, short tests, conformance; in about four minutes
+	./check-fast.sh
+
+testing-times: ## writes docs/testing-times.txt, by which check-fast leaves out packages with long tests; needs an idle machine
+	./check-fast.sh --measure
 
 console: ## the web console in console/dist, which the binary embeds; needs Node and npm
 	./console/build.sh
@@ -66,15 +80,15 @@ tools: stores $(LINT) ## installs what the targets of check need: stores, a brow
 	./e2e/setup.sh
 	for module in . e2e deploy; do (cd $$module && $(TRY) "the Go module proxy" go mod download) || exit 1; done
 
-format:
+format: ## that every Go file has the form of gofmt
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo "run gofmt -w on these"; exit 1; }
 
-vet:
+vet: ## go vet, of the three modules
 	go vet ./...
 	cd e2e && go vet ./...
 	cd deploy && go vet ./...
 
-tidy:
+tidy: ## that go.mod and go.sum of the three modules have what the code needs, and no more
 	go mod tidy -diff
 	cd e2e && go mod tidy -diff
 	cd deploy && go mod tidy -diff
@@ -82,7 +96,7 @@ tidy:
 $(LINT):
 	$(TRY) "the Go module proxy" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 
-lint: $(LINT)
+lint: $(LINT) ## golangci-lint, of the three modules; installs it
 	$(LINT) run ./...
 	cd e2e && $(LINT) run --config ../.golangci.yml ./...
 	cd deploy && $(LINT) run --config ../.golangci.yml ./...
@@ -139,7 +153,7 @@ conform: build ## the conformance corpus on all 25 dialect pairs
 	$(BIN) conform
 	$(BIN) conform --random --seed 1 --n 150
 
-conform-random: build ## random conversations on all sixteen pairs; SEED=7 N=5000
+conform-random: build ## random conversations on all 25 dialect pairs; SEED=7 N=5000
 	$(BIN) conform --random --seed $(SEED) --n $(N)
 
 e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some
@@ -165,13 +179,13 @@ crowd: build ## 32 clients of mixed SDKs on a real engine for ten minutes
 chaos: build ## failing upstreams against the built binary; writes docs/reliability.md
 	go run ./chaos --bin $(BIN) --write docs/reliability.md
 
-chaos-short: build ## a selection, in less than three minutes
+chaos-short: build ## a selection of chaos, in less than three minutes
 	go run ./chaos --bin $(BIN) --short
 
 redteam: build stores ## attacks on the built binary; ONLY='^json/' runs some
 	go run ./redteam --bin $(BIN) --only '$(ONLY)'
 
-redteam-confined: build ## the same as another user without rights, on a read-only file system
+redteam-confined: build ## redteam as another user without rights, on a read-only file system
 	go build -o bin/redteam ./redteam
 	./redteam/confined.sh bin/redteam $(BIN) --only '$(ONLY)'
 
@@ -181,7 +195,7 @@ vulncheck: ## known vulnerabilities of the modules, by Go's list, which it gets 
 cluster: build stores ## three nodes on failing stores; writes docs/operations/cluster.md and failures.md
 	go run ./cluster --bin $(BIN) --write docs/operations
 
-cluster-short: build stores ## a selection, in about four minutes
+cluster-short: build stores ## a selection of cluster, in about four minutes
 	go run ./cluster --bin $(BIN) --short
 
 rollout: build stores ## the nodes behind HAProxy replaced one by one, with streams of ROLLOUT; takes about four times as long
@@ -240,7 +254,7 @@ test-deploy: ## the ways to install the gateway, on this machine's platform only
 	./deploy/test/setup.sh
 	cd deploy && go test -short -count=1 -timeout 30m ./test
 
-test-deploy-all: $(GOBIN)/helm $(GOBIN)/cosign ## the same with Helm, all platforms and a signature; builds Helm and cosign
+test-deploy-all: $(GOBIN)/helm $(GOBIN)/cosign ## test-deploy with Helm, all platforms and a signature; builds Helm and cosign
 	./deploy/test/setup.sh
 	cd deploy && ISOGLOSS_TEST_HELM=1 ISOGLOSS_TEST_COSIGN=1 ISOGLOSS_TEST_PLATFORMS=linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64 \
 		go test -count=1 -timeout 60m -v ./test
@@ -248,5 +262,5 @@ test-deploy-all: $(GOBIN)/helm $(GOBIN)/cosign ## the same with Helm, all platfo
 coverage: build ## the functions that tests and short harnesses reach, written to bin/coverage; takes half an hour
 	./tools/coverage.sh bin/coverage conform chaos-short cluster-short redteam e2e-short
 
-clean:
+clean: ## removes bin
 	rm -rf bin

@@ -4,6 +4,14 @@
 #
 #   scale/tools.sh FOLDER [chdb]
 set -euo pipefail
+
+# debian installs packages of Debian, as root or by sudo.
+debian() {
+  local as=()
+  [ "$(id -u)" = 0 ] || as=(sudo)
+  "${as[@]}" apt-get install -y --no-install-recommends "$@"
+}
+
 mkdir -p "$1"
 cd "$1"
 if [ ! -x chdb/bin/python ] || ! chdb/bin/python -c 'import chdb' 2>/dev/null; then
@@ -11,8 +19,8 @@ if [ ! -x chdb/bin/python ] || ! chdb/bin/python -c 'import chdb' 2>/dev/null; t
   chdb/bin/pip install -q chdb==4.4.0
 fi
 [ "${2:-}" = chdb ] && exit
-command -v nats-server >/dev/null || [ -x /usr/sbin/nats-server ] || apt-get install -y --no-install-recommends nats-server
-command -v mvn >/dev/null || apt-get install -y --no-install-recommends maven default-jre-headless
+command -v nats-server >/dev/null || [ -x /usr/sbin/nats-server ] || debian nats-server
+command -v mvn >/dev/null || debian maven default-jre-headless
 if [ ! -d kafka/lib ]; then
   mkdir -p kafka
   cat >kafka/pom.xml <<'POM'

@@ -123,7 +123,7 @@ const (
 	word1  = "ZebraQuagga73okapi" // could be a keyword of a dialect
 )
 
-// skeletons has requests and responses of the four dialects, with § for each text.
+// skeletons has requests and responses of Chat, Responses, Messages and Gemini, with § for each text.
 var skeletons = map[conform.Dialect]struct{ requestBody, whole, stream string }{
 	conform.Chat: {
 		requestBody: `{"model":"m","§":"§","user":"§","safety_identifier":"§","metadata":{"§":"§"},"prompt_cache_key":"§","logit_bias":{"§":1},"unknown":"§","unknown_list":["§",{"§":"§"}],"stop":["§"],"type":"§",

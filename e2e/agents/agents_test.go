@@ -11,7 +11,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
 )
 
-// TestAgents has every agent do the job on upstreams of all four dialects, through one
+// TestAgents has every agent do the job on Chat, Responses, Messages and Gemini upstreams, through one
 // gateway, and answer once from a real engine. Then a conversation moves from vendor to
 // vendor, by failover and by the agent's own change of models. The table of what was done is in
 // docs/evidence/compatibility.md.

@@ -255,7 +255,7 @@ func differences(names []string) string {
 		rows = append(rows, []string{strings.Replace(d.exchange, "*", "…", 1), "`" + strings.TrimPrefix(strings.Replace(d.fact, "*", "…", 1), ".") + "`", value(d.theirs), value(d.ours), d.reason})
 	}
 	return fmt.Sprintf(`Claude Code %s signs in with a company account: by `+"`/login`"+` and the device flow, over TLS, at a Keycloak 26.4 with a browser. Signed in, it does the task
-of the table above on upstreams of all four dialects, renews its token, shows "You've used 79%% of your usage credits" for a person
+of the table above on Chat, Responses, Messages and Gemini upstreams, renews its token, shows "You've used 79%% of your usage credits" for a person
 with a budget, is stopped at the end of the budget, and signs out, after which its token is refused. The same is done with the
 reference gateway that is part of Claude Code (`+"`claude gateway`"+`, with PostgreSQL). codex and gemini-cli do the task with tokens of `+"`isogloss token`"+`.
 

@@ -6,8 +6,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// opencode brings providers of four dialects with it, and which one it is told to use
-// is a line of its settings.
+// opencode brings providers of Chat, Responses, Messages and Gemini with it. Which one it
+// is told to use is a line of its settings.
 func opencode() []*agent {
 	return []*agent{
 		opencodeWith("opencode", "@ai-sdk/openai-compatible", "openai-chat", "/v1", nil),

@@ -6,7 +6,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// pi speaks four dialects, and which one is a line of its list of models.
+// pi speaks Chat, Responses, Messages and Gemini. Which one is a line of its list of models.
 func pi() []*agent {
 	return []*agent{
 		piWith("pi", "openai-completions", "openai-chat", "/v1", nil),

@@ -24,7 +24,7 @@ import (
 // TestSignIn has Claude Code sign in with a company account: at a real Keycloak, over TLS, by the
 // device flow, at this gateway and at the reference gateway of its vendor. At both it works, renews
 // its token, shows its use of a budget, is stopped at the end of it, and signs out. At this gateway it
-// does the job on upstreams of all four dialects. All answers of the two gateways are compared.
+// does the job on Chat, Responses, Messages and Gemini upstreams. All answers of the two gateways are compared.
 // `make e2e-signin` runs it.
 func TestSignIn(t *testing.T) {
 	p := newPlace(t)

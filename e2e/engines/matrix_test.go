@@ -8,8 +8,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
 )
 
-// TestMatrix asks for every feature in all four dialects, of the engine in each of its
-// three. The table of what was done is a section of docs/evidence/compatibility.md.
+// TestMatrix asks for every feature in Chat, Responses, Messages and Gemini, of the engine
+// in each of the first three. The table of what was done is a section of docs/evidence/compatibility.md.
 func TestMatrix(t *testing.T) {
 	s := newStage(t)
 	table := newTable()

@@ -26,7 +26,8 @@ type Dialect struct {
 	Asked  func(*Received) Facts
 }
 
-// Dialects returns the four dialects.
+// Dialects returns the dialects that the upstream implements: Chat, Responses, Messages
+// and Gemini. Converse has tests of its own in e2e/converse.
 func Dialects() []*Dialect {
 	const bearer = "Bearer " + UpstreamKey
 	return []*Dialect{

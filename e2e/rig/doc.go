@@ -1,4 +1,4 @@
 // Package rig is shared by the end-to-end tests: the built gateway as a process, a
-// scripted upstream in the four dialects, clients in other languages, and the page with
+// scripted upstream in Chat, Responses, Messages and Gemini, clients in other languages, and the page with
 // the results.
 package rig

@@ -14,7 +14,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// TestMatrix asks every feature of every SDK on upstreams of all four dialects,
+// TestMatrix asks every feature of every SDK on Chat, Responses, Messages and Gemini upstreams,
 // through one gateway. Each feature is first played against an upstream of the SDK's
 // own dialect without a gateway, which shows that the feature is soundly scripted
 // and what the SDK sends. The table of what was done is docs/evidence/compatibility.md.

@@ -65,7 +65,7 @@ func eachForeignCell(t *testing.T, f func(t *testing.T, client, upstream protoco
 	})
 }
 
-// shared is a case of protocoltest: the same exchange in four dialects.
+// shared is a case of protocoltest: the same exchange in Chat, Responses, Messages and Gemini.
 type shared map[string]string
 
 func sharedCase(t testing.TB, name string) shared {

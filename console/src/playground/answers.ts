@@ -1,4 +1,4 @@
-// Answers of the four dialects, read from a body or from the events of a stream.
+// Answers of Chat, Responses, Messages and Gemini, read from a body or from the events of a stream.
 
 export type Dialect = 'openai-chat' | 'openai-responses' | 'anthropic' | 'gemini';
 

@@ -1,4 +1,4 @@
-// Requests of the four dialects, from one form of a conversation.
+// Requests of Chat, Responses, Messages and Gemini, from one form of a conversation.
 import { callsOf, type Answer, type Dialect } from './answers';
 
 export type Image = { name: string; media: string; data: string }; // data: base64
