@@ -17,11 +17,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -228,11 +228,7 @@ func TestStreams(t *testing.T) {
 
 func wait(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) { // between two looks
-		if time.Now().After(end) {
-			t.Fatal("timed out waiting until " + what)
-		}
-	}
+	testrig.Eventually(t, what, done)
 }
 
 func TestBigBody(t *testing.T) {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -121,11 +123,7 @@ func (r *rig) open() int {
 
 func (r *rig) wait(what string, ok func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			r.t.Fatal(what)
-		}
-	}
+	testrig.Eventually(r.t, what, ok)
 }
 
 // TestIdleConnectionsMakeRoom fills the limit with idle connections. A new client is served, and the

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // many returns 10,000 workers of 1,000 models.
@@ -111,14 +112,14 @@ func BenchmarkEtcd(b *testing.B) {
 		var total, worst time.Duration
 		n := 0
 		for b.Loop() {
-			time.Sleep(pace + 10*time.Millisecond) // the fleet is quiet between two updates
+			testrig.Pause(b.Context(), pace+10*time.Millisecond) // the fleet is quiet between two updates
 			n++
 			changed := all[n%len(all)]
 			changed.Weight = n
 			since, start := a.count(), time.Now()
 			put(b, c, changed)
 			for a.count() == since {
-				time.Sleep(100 * time.Microsecond) // a busy loop would delay what is measured
+				testrig.Pause(b.Context(), 100*time.Microsecond) // a busy loop would delay what is measured
 			}
 			took := time.Since(start)
 			total, worst = total+took, max(worst, took)

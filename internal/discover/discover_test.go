@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 func TestMain(m *testing.M) {
@@ -370,17 +372,12 @@ func TestInvalidOptionsAreRejected(t *testing.T) {
 
 // patience is much longer than any step takes on a busy machine. The cluster harness
 // measures how soon the workers are correct after an outage.
-const patience = time.Minute
+const patience = testrig.Patience
 
 // eventually waits for a condition and returns how long it took.
 func eventually(t testing.TB, what string, ok func() bool) time.Duration {
 	t.Helper()
 	start := time.Now()
-	for !ok() {
-		if time.Since(start) > patience {
-			t.Fatalf("%s did not come within %v", what, patience)
-		}
-		time.Sleep(5 * time.Millisecond) // between two looks
-	}
+	testrig.Eventually(t, what, ok)
 	return time.Since(start)
 }

@@ -38,9 +38,10 @@ func TestEtcdWithAPassword(t *testing.T) {
 	_, stranger := follow(t, e, Options{})
 	e.Username, e.Password = "root", "canary"
 	a, d := follow(t, e, Options{})
-	register(t, e, 10*time.Second, fleet(3, "m")...)
+	register(t, e, time.Minute, fleet(3, "m")...) // the leases outlast the restart
 	whole(t, d, 3)
-	if got := stranger.Status(); !got.Snapshot.Stale || len(got.Snapshot.Workers) != 0 {
+	eventually(t, "the news that etcd rejects a client without the password", func() bool { return stranger.Status().Snapshot.Stale })
+	if got := stranger.Status(); len(got.Snapshot.Workers) != 0 {
 		t.Errorf("without the password it sees %+v", got)
 	}
 	since := a.count()
@@ -48,7 +49,7 @@ func TestEtcdWithAPassword(t *testing.T) {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	register(t, e, 10*time.Second, worker("new", "m"))
+	register(t, e, time.Minute, worker("new", "m"))
 	t.Logf("resync after %v", whole(t, d, 4))
 	a.never(t, since, 3)
 }

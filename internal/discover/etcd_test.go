@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 func TestEtcdListsAllPages(t *testing.T) {
@@ -172,7 +173,7 @@ func TestEtcdFrozen(t *testing.T) {
 	since := a.count()
 	s.Freeze()
 	eventually(t, "the news that it is away", func() bool { return d.Status().Snapshot.Stale })
-	time.Sleep(2 * ttl) // longer than the leases, by the clock of etcd
+	testrig.Pause(t.Context(), ttl+2*time.Second) // longer than the leases, by the clock of etcd
 	s.Thaw()
 	t.Logf("resync after %v", resynced(t, c, d, 3))
 	a.never(t, since, 3)
@@ -208,7 +209,7 @@ func TestEtcdFrozenBeforeTheWatch(t *testing.T) {
 		if err == nil || errors.Is(err, errAgain) {
 			t.Errorf("the session ends with %v, want the failure", err)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Error("the session does not end")
 	}
 }
@@ -221,13 +222,13 @@ func TestEtcdLeaderKilled(t *testing.T) {
 		urls = append(urls, s.URL)
 	}
 	a, d := follow(t, at(urls...), Options{})
-	register(t, at(urls...), 10*time.Second, fleet(10, "m")...)
+	register(t, at(urls...), time.Minute, fleet(10, "m")...)
 	whole(t, d, 10)
 	since := a.count()
 	leader := leaderOf(t, cluster)
 	cluster[leader].Kill()
 	start := time.Now()
-	register(t, at(urls...), 10*time.Second, worker("new", "m"))
+	register(t, at(urls...), time.Minute, worker("new", "m"))
 	whole(t, d, 11)
 	t.Logf("a worker that registers after the kill is there after %v", time.Since(start))
 	a.never(t, since, 10)

@@ -102,7 +102,7 @@ func resynced(t testing.TB, c *clientv3.Client, d *Discovery, n int) time.Durati
 		t.Fatal(err)
 	}
 	eventually(t, "an etcd that takes a worker", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := c.Put(ctx, "/isogloss/workers/probe", string(text))
 		return err == nil

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // TestShares checks the parts of a capacity: their sum is the capacity, or the number of
@@ -128,7 +129,18 @@ func TestGatewaysAreCounted(t *testing.T) {
 	if _, err := c.Put(t.Context(), "/isogloss/gateways/killed", "", clientv3.WithLease(lease.ID)); err != nil {
 		t.Fatal(err)
 	}
+	ctx, die := context.WithCancel(t.Context())
+	defer die()
+	renewals, err := c.KeepAlive(ctx, lease.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for range renewals { // until it dies
+		}
+	}()
 	agree(t, 3, one, two)
+	die()
 	t.Logf("a gateway that dies is gone after %v", agree(t, 2, one, two))
 	four := newGateway(t, at(s.URL), gatewayTTL, "")
 	agree(t, 3, one, two, four)
@@ -168,7 +180,7 @@ func TestGatewaysWhileEtcdIsAway(t *testing.T) {
 		since = append(since, g.count())
 	}
 	s.Freeze()
-	time.Sleep(2 * longTTL) // longer than the leases, by the clock of etcd
+	testrig.Pause(t.Context(), longTTL+2*time.Second) // longer than the leases, by the clock of etcd
 	s.Thaw()
 	back := func(g gateway) func() bool { return func() bool { return !g.Status().Snapshot.Stale } }
 	for _, g := range list {
@@ -203,7 +215,7 @@ func TestGatewaysWhileEtcdIsAway(t *testing.T) {
 func announced(t testing.TB, c *clientv3.Client, n int64) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d gateways in etcd", n), func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		resp, err := c.Get(ctx, "/isogloss/gateways/", clientv3.WithPrefix(), clientv3.WithCountOnly())
 		return err == nil && resp.Count == n

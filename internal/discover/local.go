@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -46,6 +47,8 @@ type LocalOptions struct {
 	Not     string        // the gateway's own host:port
 	Every   time.Duration // between two scans; default 5 s
 	Logger  *slog.Logger
+
+	wait time.Duration // for the response of an engine; 0: localWait
 }
 
 // local looks for engines on this machine. It contacts only 127.0.0.1 and follows no
@@ -74,7 +77,7 @@ func newLocal(o LocalOptions) *local {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &local{o, &http.Client{
-		Timeout:       localWait,
+		Timeout:       cmp.Or(o.wait, localWait),
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}

@@ -58,7 +58,7 @@ func TestLocalEngines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			port, _ := engine(t, c.pages)
 			var models []string
-			for _, w := range LookLocally(context.Background(), LocalOptions{Engines: enginesAt(port, c.engine)}) {
+			for _, w := range LookLocally(context.Background(), LocalOptions{wait: patience, Engines: enginesAt(port, c.engine)}) {
 				models = append(models, w.Model)
 				if !strings.HasPrefix(w.URL, "http://127.0.0.1:") {
 					t.Errorf("it is at %s", w.URL)
@@ -89,7 +89,7 @@ func enginesAt(port int, name string) []Engine {
 func TestLocalIgnoresTheGateway(t *testing.T) {
 	port, _ := engine(t, map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"}]}`})
 	own := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(port)).String()
-	if got := LookLocally(context.Background(), LocalOptions{Engines: enginesAt(port, "vllm"), Not: own}); len(got) > 0 {
+	if got := LookLocally(context.Background(), LocalOptions{wait: patience, Engines: enginesAt(port, "vllm"), Not: own}); len(got) > 0 {
 		t.Errorf("found %v", got)
 	}
 }
@@ -98,7 +98,7 @@ func TestLocalIgnoresTheGateway(t *testing.T) {
 // stops is removed at once, even the last one.
 func TestLocalComesAndGoes(t *testing.T) {
 	port, stop := engine(t, map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"}]}`})
-	d, err := New(Options{Sources: []Source{Local(LocalOptions{Engines: enginesAt(port, "vllm"), Every: 20 * time.Millisecond})}, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	d, err := New(Options{Sources: []Source{Local(LocalOptions{wait: patience, Engines: enginesAt(port, "vllm"), Every: 20 * time.Millisecond})}, Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,21 +126,44 @@ func TestLocalComesAndGoes(t *testing.T) {
 }
 
 // TestLocalSilentPorts checks that the timeouts of several ports that do not respond do
-// not add up.
+// not add up: no port responds before all have been contacted.
 func TestLocalSilentPorts(t *testing.T) {
-	port, _ := engine(t, map[string]string{"/v1/models": `{"data":[{"id":"a","owned_by":"vllm"}]}`})
+	const silent = 40
+	var contacted atomic.Int64
+	all := make(chan struct{})
 	var engines []Engine
-	for range 40 { // one after the other they would take 20 s
-		l, err := net.Listen("tcp", "127.0.0.1:0") // never accepts
+	for range silent {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = l.Close() }()
+		go func() {
+			c, err := l.Accept()
+			if err != nil {
+				return // no scan came here
+			}
+			defer c.Close()
+			if contacted.Add(1) == silent {
+				close(all)
+			}
+			select {
+			case <-all:
+			case <-t.Context().Done():
+			}
+		}()
 		engines = append(engines, enginesAt(l.Addr().(*net.TCPAddr).Port, "vllm")...)
 	}
-	began := time.Now()
-	found := LookLocally(t.Context(), LocalOptions{Engines: append(engines, enginesAt(port, "vllm")...)})
-	if took := time.Since(began); len(found) != 1 || took >= time.Duration(len(engines))*localWait {
-		t.Errorf("found %v after %v", found, took)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-all:
+			_, _ = w.Write([]byte(`{"data":[{"id":"a","owned_by":"vllm"}]}`))
+		case <-r.Context().Done():
+		}
+	}))
+	defer s.Close()
+	engines = append(engines, enginesAt(s.Listener.Addr().(*net.TCPAddr).Port, "vllm")...)
+	if found := LookLocally(t.Context(), LocalOptions{wait: patience, Engines: engines}); len(found) != 1 {
+		t.Errorf("found %v, and %d of %d ports that do not respond were contacted", found, contacted.Load(), silent)
 	}
 }

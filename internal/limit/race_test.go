@@ -7,13 +7,20 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // TestConcurrentUse runs requests that wait, are cancelled and are released twice,
 // concurrently with reloads and snapshots. It checks that no limit is exceeded and that
 // no slot stays taken.
+//
+// The goroutines run in parallel in the bubble; only waiting costs no time.
 func TestConcurrentUse(t *testing.T) {
+	synctest.Test(t, testConcurrentUse)
+}
+
+func testConcurrentUse(t *testing.T) {
 	const requests, perKey, perTarget = 20, 6, 8
 	config := Config{Requests: requests, PerKey: perKey, PerTarget: perTarget, Queue: 50, Wait: 20 * time.Millisecond, Adaptive: true, Memory: 1 << 40}
 	l := New()

@@ -1,13 +1,13 @@
 package quota
 
 import (
-	"context"
 	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
@@ -24,25 +24,10 @@ func redisCLI(t *testing.T, s *storetest.Server, args ...string) string {
 }
 
 // spendAll asks for a budget's rest in small parts, on all nodes, until it is refused by each of them
-// while Redis is there. It returns what was admitted.
-func spendAll(t *testing.T, nodes []*node, account Account, step usage.Money) (sum usage.Money) {
+// while Redis is there and knows all that was settled. It returns what was admitted.
+func spendAll(t *testing.T, nodes []*node, account Account, step usage.Money) usage.Money {
 	t.Helper()
-	refusals := 0
-	for i := 0; refusals < 20*len(nodes); i++ {
-		n := nodes[i%len(nodes)]
-		h, refusal := n.Reserve(context.Background(), Request{ID: fmt.Sprint(account.ID, i), Org: "o", Accounts: []Account{account}, Cost: step})
-		if refusal == nil {
-			settle(h, 0, step)
-			sum += step
-			refusals = 0
-			continue
-		}
-		if !n.Snapshot().Lost {
-			refusals++
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	return sum
+	return spendBudget(t, nodes, "o", account, step)
 }
 
 // TestRedisGoesBack replaces Redis by an older state of it: it is restarted with a snapshot, or a replica is
@@ -141,8 +126,12 @@ func TestLateSettlement(t *testing.T) {
 	account := Account{ID: "key:k", Limit: Limit{Budget: 1e6}}
 	settle(reserve(t, n, Request{ID: "a", Org: "o", Accounts: []Account{account}, Cost: 100}), 0, 70)
 	n.settled(t)
+	client := r.serverOf("o").server.Conn()
 	for range 3 {
-		time.Sleep(10 * time.Millisecond)
+		eventually(t, "the mark has expired", func() bool {
+			n, err := client.Do(t.Context(), client.B().Exists().Key(script.Key("o", "r:", "a")).Build()).AsInt64()
+			return err == nil && n == 0
+		})
 		r.put(&change{id: "a", org: "o", accounts: []Account{account}, log: logOf(n.Limiter).name, places: placeOf(place{total: 70})})
 		n.settled(t)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
@@ -254,12 +255,10 @@ func redisNodes(t testing.TB, s *storetest.Server, n int, o Options, timeout ...
 // beyond what a busy machine needs.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	if !poll(ok) {
-		t.Fatalf("after %v the condition does not hold: %s", pollTimeout, what)
-	}
+	testrig.Eventually(t, what, ok)
 }
 
-const pollTimeout = time.Minute
+const pollTimeout = testrig.Patience
 
 // poll calls ok until it returns true, and reports whether it did before the deadline.
 func poll(ok func() bool) bool {
@@ -317,5 +316,25 @@ func inRedis(t testing.TB, n *node, org, account string) (open, reserved, spent 
 	return c.Open, int64(c.Reserved), int64(c.Spent)
 }
 
+// endLeases ends the leases of a node on an account at once, instead of waiting for their end.
+func endLeases(t testing.TB, s *storetest.Server, n *node, org, account string) {
+	t.Helper()
+	const text = `
+		for _, name in ipairs(redis.call('HKEYS', KEYS[2])) do
+			if name == ARGV[1] then
+				local id, open, held = struct.unpack('<dddd', redis.call('HGET', KEYS[2], name))
+				redis.call('HSET', KEYS[2], name, struct.pack('<dddd', id, open, held, 1))
+			end
+		end
+		local a = {struct.unpack('<ddddddddddddd', redis.call('GET', KEYS[1]))}
+		a[8], a[14] = 1, nil -- when the first lease may expire
+		redis.call('SET', KEYS[1], struct.pack('<ddddddddddddd', unpack(a)), 'KEEPTTL')
+		return redis.call('HEXISTS', KEYS[2], ARGV[1])`
+	name := script.Key(org, "a:", account)
+	if had, err := storetest.RedisCLI(s.Addr, "EVAL", text, "2", name, name+":n", n.back.(*redisBackend).node); err != nil || strings.TrimSpace(had) != "1" {
+		t.Fatalf("the node has no lease on %s: %s, %v", account, had, err)
+	}
+}
+
 // patient is a timeout for tests that do not test it: the machine may be busy.
-const patient = 5 * time.Second
+const patient = 30 * time.Second

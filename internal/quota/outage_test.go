@@ -23,7 +23,7 @@ func TestDeadNodeHoldsNothing(t *testing.T) {
 	s := storetest.Redis(t)
 	const price = usage.Money(1000)
 	account := Account{ID: "key:k", Limit: Limit{Concurrency: 600, Budget: 600 * price}}
-	nodes := redisNodes(t, s, 3, Options{Lease: 600 * time.Millisecond, HotRate: -1}, patient)
+	nodes := redisNodes(t, s, 3, Options{HotRate: -1}, patient)
 	ask := func(n int) Request {
 		return Request{ID: fmt.Sprint(n), Org: "o", Accounts: []Account{account}, Cost: price}
 	}
@@ -41,6 +41,7 @@ func TestDeadNodeHoldsNothing(t *testing.T) {
 	for n := range 4 {
 		nodes[1+n%2].charge(dead, "o", ask(0).Accounts, 0)
 	}
+	endLeases(t, s, nodes[0], "o", account.ID)
 	eventually(t, "the dead node's reservations are released", func() bool {
 		settle(reserve(t, nodes[2], Request{ID: fmt.Sprint(rand.Int()), Org: "o", Accounts: ask(0).Accounts}), 0, 0)
 		nodes[2].settled(t)
@@ -58,7 +59,7 @@ func TestDeadNodeHoldsNothing(t *testing.T) {
 // requests are counted again and settled once.
 func TestLostLeaseIsRegisteredAgain(t *testing.T) {
 	s := storetest.Redis(t)
-	n := redisNode(t, s, Options{Lease: 300 * time.Millisecond, HotRate: -1}, patient)
+	n := redisNode(t, s, Options{Lease: 2 * time.Second, HotRate: -1}, patient)
 	a := Request{ID: "one", Org: "o", Accounts: []Account{{"key:k", Limit{Budget: 1000, Concurrency: 5}}}, Cost: 100}
 	h := reserve(t, n, a)
 	client := n.back.(*redisBackend).servers.Load().all[0].server.Conn()
@@ -287,7 +288,7 @@ func TestUndo(t *testing.T) {
 // one would be written to Redis and renewed until the process ends.
 func TestExtensionsDuringOutageReleaseTheirSlot(t *testing.T) {
 	s := storetest.Redis(t)
-	n := redisNode(t, s, Options{HotRate: -1, Lease: time.Second}, patient)
+	n := redisNode(t, s, Options{HotRate: -1}, patient)
 	account := Account{"key:k", Limit{Concurrency: 4, Budget: 1e6}}
 	ask := func(id string, part bool) Request {
 		return Request{ID: id, Org: "o", Accounts: []Account{account}, Cost: 100, Extension: part}

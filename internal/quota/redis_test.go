@@ -300,7 +300,7 @@ func TestLedgerIsDown(t *testing.T) {
 // TestDeadNodeHoldsNoSlice checks that the slice of a dead node is released when its lease expires.
 func TestDeadNodeHoldsNoSlice(t *testing.T) {
 	s := storetest.Redis(t)
-	nodes := redisNodes(t, s, 2, Options{Lease: 400 * time.Millisecond, HotRate: 1, Slice: time.Minute}, patient)
+	nodes := redisNodes(t, s, 2, Options{HotRate: 1, Slice: time.Minute}, patient)
 	ask := func(id int) Request {
 		return Request{ID: fmt.Sprint(id), Org: "o", Accounts: []Account{{"key:k", Limit{Concurrency: 1e6, Budget: 1e9}}}, Cost: 1000}
 	}
@@ -315,6 +315,7 @@ func TestDeadNodeHoldsNoSlice(t *testing.T) {
 		t.Fatalf("the slice holds %d requests for %d", open, reserved)
 	}
 	nodes[0].stop()
+	endLeases(t, s, nodes[0], "o", "key:k")
 	eventually(t, "the slice is released", func() bool {
 		nodes[1].charge(newLog("touch"), "o", ask(0).Accounts, 1)
 		nodes[1].settled(t)

@@ -208,14 +208,9 @@ func (g *gateway) line(t testing.TB) (line string) {
 	return line
 }
 
-// eventually waits until another goroutine has made a condition true.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(never); !ok(); time.Sleep(time.Millisecond) { // between two looks
-		if time.Now().After(end) {
-			t.Fatal("timed out waiting until " + what)
-		}
-	}
+	testrig.Eventually(t, what, ok)
 }
 
 type logBuffer struct {

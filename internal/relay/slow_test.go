@@ -53,15 +53,12 @@ func TestSlowReader(t *testing.T) {
 // busy machine can make it return early, which makes a test less strict, not fail.
 func waitUntilBlocked(t testing.TB, sent *atomic.Int64) {
 	t.Helper()
-	last := int64(-1)
-	eventually(t, "the upstream is blocked", func() bool {
-		before := last
-		last = sent.Load()
-		if before == last {
-			return true
+	last, since := int64(-1), time.Now()
+	eventually(t, "the upstream is blocked", func() bool { // only the absence of writes shows it
+		if now := sent.Load(); now != last {
+			last, since = now, time.Now()
 		}
-		time.Sleep(20 * time.Millisecond) // only the absence of writes shows that it is blocked
-		return false
+		return time.Since(since) >= 20*time.Millisecond
 	})
 }
 

@@ -22,7 +22,7 @@ import (
 )
 
 // patience is far longer than a store needs to start on a busy machine.
-const patience = 2 * time.Minute
+const patience = testrig.Patience
 
 // Server is a store in its own process.
 type Server struct {

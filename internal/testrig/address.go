@@ -21,10 +21,17 @@ var (
 	portsChosen atomic.Uint32
 )
 
-// Addresses returns n different unused loopback addresses.
+// Addresses returns n different unused loopback addresses. They belong to this process until
+// it ends: no other process that chooses its ports here gets one of them.
 func Addresses(n int) (found []string, err error) {
 	for len(found) < n {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+(randomPort+portsChosen.Add(1))%portCount))
+		port := firstPort + (randomPort+portsChosen.Add(1))%portCount
+		if err := claim(port); errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
@@ -35,6 +42,21 @@ func Addresses(n int) (found []string, err error) {
 		found = append(found, l.Addr().String())
 	}
 	return found, nil
+}
+
+// claim takes a port among all processes that choose their ports here, by a socket with its
+// name. The system releases the name when this process ends. Without it, two test processes
+// could choose the same port before either of their servers listens on it, and the readiness
+// check of one would reach the server of the other.
+func claim(port uint32) error {
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: fmt.Sprintf("@isogloss-test-port-%d", port)}); err != nil {
+		return errors.Join(err, syscall.Close(fd))
+	}
+	return nil
 }
 
 // Address returns one unused loopback address.

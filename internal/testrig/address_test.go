@@ -1,8 +1,10 @@
 package testrig
 
 import (
+	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -20,5 +22,21 @@ func TestAddresses(t *testing.T) {
 			continue
 		}
 		defer l.Close()
+	}
+}
+
+// TestAddressesOfTwoProcesses checks that a process does not choose a port that another one has chosen,
+// even if nothing listens on it yet.
+func TestAddressesOfTwoProcesses(t *testing.T) {
+	next := firstPort + (randomPort+portsChosen.Load()+1)%portCount
+	if err := claim(next); err != nil { // as another process does
+		t.Skip(err) // another process has in fact chosen it
+	}
+	found, err := Address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasSuffix(found, fmt.Sprint(":", next)) {
+		t.Errorf("%s belongs to another process", found)
 	}
 }

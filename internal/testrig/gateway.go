@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// startTimeout bounds a start and a stop; both take a fraction of a second.
-const startTimeout = 30 * time.Second
+// startTimeout bounds a start and a stop; both take a fraction of a second on an idle machine.
+const startTimeout = Patience
 
 // Gateway is one node of the built gateway: a folder, two ports, a configuration and
 // the process that serves now. The process changes with Kill, Start and Replace.

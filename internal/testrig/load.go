@@ -2,38 +2,11 @@ package testrig
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
 	"time"
 )
-
-// Until waits for a condition. If it is not met in time, the error has the message.
-func Until(ctx context.Context, within time.Duration, message string, met func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !met() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%s within %v: %w", message, within, context.Cause(ctx))
-		}
-	}
-	return nil
-}
-
-// Pause waits for a time or for the end of the context.
-func Pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
 
 // Each calls do for every number below n, at most `parallel` of them at a time.
 func Each(n, parallel int, do func(i int)) {

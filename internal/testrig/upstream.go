@@ -52,6 +52,7 @@ type Upstream struct {
 	listeners []net.Listener
 	conns     map[net.Conn]struct{}
 	opened    int
+	closed    bool         // no further connection is served
 	release   func() error // frees RefusedAddr
 	wg        sync.WaitGroup
 }
@@ -149,6 +150,9 @@ func (u *Upstream) Close() {
 	if u.release != nil {
 		_ = u.release() // no test uses the address any more
 	}
+	u.mu.Lock()
+	u.closed = true
+	u.mu.Unlock()
 	u.CloseConnections()
 	u.wg.Wait()
 }
@@ -164,6 +168,9 @@ func (u *Upstream) serve(l net.Listener) {
 			u.mu.Lock()
 			u.conns[c] = struct{}{}
 			u.opened++
+			if u.closed { // meanwhile
+				_ = c.Close() // nothing was sent on it
+			}
 			u.mu.Unlock()
 			u.wg.Go(func() { u.serveConn(c) })
 		}

@@ -7,10 +7,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // TestReadAhead checks that a connection reads ahead in a burst, keeps the order of the bytes
@@ -21,7 +23,7 @@ func TestReadAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	dialed, err := dialer(time.Second, func(string) error { return nil })(context.Background(), "tcp", l.Addr().String())
+	dialed, err := dialer(time.Minute, func(string) error { return nil })(context.Background(), "tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,17 @@ func TestReadAhead(t *testing.T) {
 	if _, err := peer.Write(sent); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(20 * time.Millisecond) // all of it is there
+	raw, err := c.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testrig.Eventually(t, "all bytes have arrived", func() (arrived bool) {
+		_ = raw.Control(func(fd uintptr) {
+			n, _, err := syscall.Recvfrom(int(fd), make([]byte, len(sent)), syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+			arrived = err == nil && n == len(sent)
+		})
+		return arrived
+	})
 	var got []byte
 	for _, size := range []int{1 << 10, 1 << 10, 5 << 10, 64 << 10} {
 		p := make([]byte, size)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // TestConnectionsAge checks that connections are replaced one after the other, and that the old pool
@@ -61,27 +63,30 @@ func (h hole) Write(p []byte) (int, error) {
 // TestBlackHole sends requests on an HTTP/2 connection whose packets are lost. It is closed, and the
 // next request uses another one.
 func TestBlackHole(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
-	server.EnableHTTP2 = true
+	synctest.Test(t, testBlackHole)
+}
+
+func testBlackHole(t *testing.T) {
+	var network testrig.Network
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) })
+	server := &httptest.Server{Listener: network.Listen(), Config: &http.Server{Handler: handler}, EnableHTTP2: true}
 	server.StartTLS()
 	defer server.Close()
 	transport := NewTransport(time.Second)
 	defer transport.CloseIdleConnections()
 	transport.TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
-	transport.HTTP2.SendPingTimeout, transport.HTTP2.PingTimeout = 50*time.Millisecond, 50*time.Millisecond
+	transport.Proxy = nil
 	var lost atomic.Bool
 	dials := 0
-	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := new(net.Dialer).DialContext(ctx, network, address)
+	transport.DialContext = func(ctx context.Context, kind, address string) (net.Conn, error) {
+		c, err := network.DialContext(ctx, kind, address)
 		if dials++; dials == 1 && err == nil {
 			return hole{c, &lost}, nil
 		}
 		return c, err
 	}
 	get := func() (string, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
 		if err != nil {
 			return "", err
 		}
@@ -97,8 +102,12 @@ func TestBlackHole(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	lost.Store(true)
+	began := time.Now()
 	if _, err := get(); err == nil {
 		t.Error("a request on a dead connection succeeds")
+	}
+	if took := time.Since(began); took > pingAfter+pingTimeout {
+		t.Errorf("a dead connection was found after %v", took)
 	}
 	for range 25 {
 		if got, err := get(); err != nil || got != "HTTP/2.0" {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -74,15 +76,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-const patience = 30 * time.Second
-
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) { // between two looks
-		if time.Now().After(end) {
-			t.Fatal("timed out waiting for " + what)
-		}
-	}
+	testrig.Eventually(t, what, done)
 }
 
 // serve runs an engine and returns the URL of its metrics.
