@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/conform"
 	"github.com/isogloss-gateway/isogloss/conform/record"
 	"github.com/isogloss-gateway/isogloss/internal/capture"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // taker captures all exchanges of a gateway in this process.
@@ -57,15 +59,16 @@ func attachAll(t *testing.T, address string) *taker {
 
 func socketOf(t *testing.T, address string) string {
 	t.Helper()
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(time.Millisecond) { // the socket is created after the ports
-		for _, s := range capture.Sockets() {
-			if capture.Address(s) == address && capture.Alive(t.Context(), s) {
-				return s
-			}
+	var found string
+	testrig.Eventually(t, "there is a socket of "+address, func() bool { // it is created after the ports
+		sockets := capture.Sockets()
+		i := slices.IndexFunc(sockets, func(s string) bool { return capture.Address(s) == address && capture.Alive(t.Context(), s) })
+		if i >= 0 {
+			found = sockets[i]
 		}
-	}
-	t.Fatalf("no socket of %s among %v", address, capture.Sockets())
-	return ""
+		return i >= 0
+	})
+	return found
 }
 
 // last returns the last of n exchanges, or nil if the request was rejected before a

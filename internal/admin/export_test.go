@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,11 +90,17 @@ type pagedLedger struct {
 	Ledger
 	pages atomic.Int32
 	fails int32
+	waits int32 // the page that is returned when the request has ended
 }
 
 func (p *pagedLedger) Rows(ctx context.Context, q store.RowQuery) ([]usage.Row, error) {
-	if n := p.pages.Add(1); p.fails > 0 && n >= p.fails {
+	n := p.pages.Add(1)
+	if p.fails > 0 && n >= p.fails {
 		return nil, errors.New("the store is down")
+	}
+	if n == p.waits {
+		<-ctx.Done()
+		ctx = context.WithoutCancel(ctx)
 	}
 	rows, err := p.Ledger.Rows(ctx, q)
 	if q.Before != nil { // for ever: the second page again and again
@@ -109,7 +116,13 @@ func TestExportEnds(t *testing.T) {
 	w := newWorld(t)
 	p := &pagedLedger{Ledger: w.options.Ledger, fails: 3}
 	w.options.Ledger = p
-	w.serve()
+	api, ended := New(w.options), make(chan struct{}, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer func() { ended <- struct{}{} }()
+		api.ServeHTTP(rw, r)
+	}))
+	defer server.Close()
+	w.url = server.URL
 	owner := w.operator(access.Owner, "")
 	w.fill(4000)
 	get := func(ctx context.Context) (*http.Response, error) {
@@ -129,8 +142,11 @@ func TestExportEnds(t *testing.T) {
 	if g := w.send(owner, "GET", "/api/v1/requests?format=csv", ""); g.status != http.StatusServiceUnavailable {
 		t.Errorf("without the first page: %d", g.status)
 	}
+	for range 2 {
+		<-ended
+	}
 	p.pages.Store(-1000)
-	before := p.pages.Load()
+	p.waits = -1000 + 3
 	ctx, cancel := context.WithCancel(t.Context())
 	if answer, err = get(ctx); err != nil {
 		t.Fatal(err)
@@ -139,11 +155,9 @@ func TestExportEnds(t *testing.T) {
 	w.must(err)
 	cancel()
 	w.must(answer.Body.Close())
-	time.Sleep(200 * time.Millisecond)
-	read := p.pages.Load()
-	time.Sleep(300 * time.Millisecond)
-	if now := p.pages.Load(); now != read || read-before > 5 {
-		t.Errorf("%d pages were read, then %d", read-before, now-read)
+	<-ended
+	if read := p.pages.Load() + 1000; read > 4 {
+		t.Errorf("%d pages were read, want that none follows the end of the request", read)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }

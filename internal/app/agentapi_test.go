@@ -379,13 +379,12 @@ func TestTelemetry(t *testing.T) {
 		hanging.Go(func() { send() })
 	}
 	eventually(t, "all slots are taken", func() bool { return c.requests() == before+8 })
-	began := time.Now()
 	if got := send(); got.status != http.StatusOK {
 		t.Errorf("%+v", got)
 	}
 	relaying.want(t, "m", staticKey, http.StatusOK, "")
-	if c.requests() != before+8 || time.Since(began) > 4*time.Second {
-		t.Errorf("%d requests, %v", c.requests()-before, time.Since(began))
+	if c.requests() != before+8 { // a request that had waited would have had a slot when another one timed out
+		t.Errorf("%d requests, want 8", c.requests()-before)
 	}
 	close(hang)
 	hanging.Wait()

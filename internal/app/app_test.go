@@ -27,11 +27,7 @@ const patience = time.Minute
 // eventually waits until another goroutine has made a condition true.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(time.Millisecond) { // between two looks
-		if time.Now().After(end) {
-			t.Fatal("timed out waiting until " + what)
-		}
-	}
+	testrig.Eventually(t, what, done)
 }
 
 // quick returns short durations. The file is polled at an interval longer than the

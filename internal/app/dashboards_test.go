@@ -315,13 +315,11 @@ models:
 // poll waits until a condition that Prometheus evaluates is true.
 func poll(t *testing.T, what string, done func() bool, explain ...func() string) {
 	t.Helper()
-	for end := time.Now().Add(3 * patience); !done(); time.Sleep(200 * time.Millisecond) { // between two scrapes
-		if time.Now().After(end) {
-			for _, e := range explain {
-				t.Log(e())
-			}
-			t.Fatal("timed out waiting until " + what)
+	if err := testrig.Until(t.Context(), 3*patience, what, done); err != nil {
+		for _, e := range explain {
+			t.Log(e())
 		}
+		t.Fatal(err)
 	}
 }
 

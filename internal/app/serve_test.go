@@ -3,6 +3,7 @@ package app
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
@@ -148,15 +150,7 @@ func TestDrainTimeoutEndsRequestsWithAnError(t *testing.T) {
 // waitForRequests waits until the upstream has received n requests.
 func waitForRequests(t *testing.T, up *upstreamtest.Server, n int) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(patience); len(up.Requests()) < n; {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("the upstream was sent %d requests, want %d", len(up.Requests()), n)
-		}
-	}
+	testrig.Eventually(t, fmt.Sprintf("the upstream is sent %d requests", n), func() bool { return len(up.Requests()) >= n })
 }
 
 // TestRequestsOnOpenConnectionsAreServedDuringTheNotice checks that a client that reuses

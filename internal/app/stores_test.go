@@ -291,7 +291,7 @@ func TestStartWithoutTheStore(t *testing.T) {
 	if err := os.WriteFile(file, []byte(stored(up, data, unreachable(t, data), "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 4*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	err := Run(ctx, Options{Config: file, Env: noEnvironment, Log: newLogBuffer(), Version: "test", pace: quick()})
 	if err == nil || !strings.Contains(err.Error(), "no key is known") || !strings.Contains(err.Error(), "start the store") || strings.Contains(err.Error(), "u:p@") {

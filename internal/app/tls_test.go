@@ -290,12 +290,7 @@ func addresses(t *testing.T, n int) []string {
 // await waits until a condition holds.
 func await(t *testing.T, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); {
-		if time.Now().After(end) {
-			t.Fatal("the condition does not hold")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	testrig.Eventually(t, "the condition holds", ok)
 }
 
 // run starts a program until the test ends.

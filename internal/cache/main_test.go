@@ -2,7 +2,6 @@ package cache
 
 import (
 	"bytes"
-	"context"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/redis"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -58,15 +58,7 @@ func openRedis(t testing.TB, url string) *Redis {
 // eventually polls until done returns true, and fails the test after a timeout.
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !done() {
-		select {
-		case <-time.After(2 * time.Millisecond):
-		case <-ctx.Done():
-			t.Fatalf("%s did not happen", what)
-		}
-	}
+	testrig.Eventually(t, what, done)
 }
 
 func newCache(t testing.TB, s Store, now func() time.Time) *Cache {

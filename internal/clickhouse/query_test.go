@@ -20,6 +20,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -125,9 +126,7 @@ func TestSameAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		for s.Ready() != nil {
-			time.Sleep(10 * time.Millisecond)
-		}
+		testrig.EventuallyNil(t, "the tables are there", s.Ready)
 		stores[name] = s
 		fill(name, func() error { return appendAll(t.Context(), s, rows) })
 	}

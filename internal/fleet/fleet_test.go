@@ -22,6 +22,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -298,11 +299,7 @@ func TestSaturatedEngines(t *testing.T) {
 		}
 	}
 	r := use(balance.LeastBusy, "a/x", "b/x")
-	for end := time.Now().Add(30 * time.Second); !r.Targets[0].Engine.Saturated(); time.Sleep(time.Millisecond) { // between two looks
-		if time.Now().After(end) {
-			t.Fatal("the engine is never saturated")
-		}
-	}
+	testrig.Eventually(t, "the engine is saturated", func() bool { return r.Targets[0].Engine.Saturated() })
 	for range 50 {
 		if order, _ := Order(r.Balance, []*route.Target{&r.Targets[0], &r.Targets[1]}, balance.Session{}); order[0] != 1 {
 			t.Fatalf("the order is %v", order)

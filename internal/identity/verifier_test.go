@@ -26,6 +26,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/isogloss-gateway/isogloss/internal/quota"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -278,12 +279,14 @@ func TestOutage(t *testing.T) {
 		t.Fatal(fault)
 	}
 	p.set(func() { p.down = true })
+	keys := v.issuers[p.URL].keys
 	for i := range 23 {
 		clock.Add(int64(time.Hour))
+		before := keys.state("").fetches
 		if _, fault := v.Person(t.Context(), at(fmt.Sprint("later", i))); fault != nil {
 			t.Fatalf("%d hours later: %v", i+1, fault)
 		}
-		time.Sleep(time.Millisecond) // fetches run in the background
+		testrig.Eventually(t, "a fetch in the background ends", func() bool { return keys.state("").fetches > before })
 	}
 	clock.Add(int64(2 * time.Hour))
 	if _, fault := v.Person(t.Context(), at("last")); fault == nil || fault.HTTPStatus() != http.StatusServiceUnavailable {

@@ -117,6 +117,9 @@ type Source struct {
 	chain string // of the page in Redis that the next one continues
 	lock  string // of the lock in Redis
 
+	timeout time.Duration // of a call of Redis
+	looks   int           // for the page that another node writes
+
 	mu     sync.Mutex
 	seen   *page     // the latest valid page
 	own    time.Time // when this node last read the store
@@ -147,7 +150,7 @@ func newSource(source access.Source, client *redis.Client, secret []byte) (*Sour
 	var id [16]byte
 	block.Encrypt(id[:], id[:])
 	name := "isogloss:keys:{" + hex.EncodeToString(id[:8]) + "}"
-	return &Source{Source: source, redis: client, seal: seal, name: name + ":page", chain: name + ":chain", lock: name + ":lock"}, nil
+	return &Source{Source: source, redis: client, seal: seal, name: name + ":page", chain: name + ":chain", lock: name + ":lock", timeout: timeout, looks: looks}, nil
 }
 
 // Polls returns how often this node has read the store's changes.
@@ -161,7 +164,7 @@ func (s *Source) Changes(ctx context.Context, since access.Cursor, limit int) (a
 	if s.redis == nil || since == (access.Cursor{}) || s.behind || time.Since(s.own) >= ownPoll {
 		return s.read(ctx, since, limit)
 	}
-	for range looks {
+	for range s.looks {
 		p, err := s.get(ctx, s.name, maxSkew)
 		if err != nil {
 			break
@@ -303,7 +306,7 @@ func (s *Source) take(ctx context.Context) (locked bool, err error) {
 }
 
 func (s *Source) exec(ctx context.Context, key string, f func(context.Context, rueidis.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var failed error
 	err := s.redis.Server(key).Exec(ctx, func(ctx context.Context, c rueidis.Client) error {

@@ -5,14 +5,18 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 var (
@@ -23,7 +27,7 @@ var (
 
 // TestChangesAllTheTime checks that few nodes read the store although keys change between the looks of any two nodes.
 func TestChangesAllTheTime(t *testing.T) {
-	const nodes, rounds, pause = 20, 4, 45 * time.Millisecond
+	const nodes, rounds, looks = 20, 4, 9 // looks while a page is there
 	h := &history{mark: "a"}
 	c := connect(t, storetest.Redis(t).URL)
 	var all []*node
@@ -39,7 +43,9 @@ func TestChangesAllTheTime(t *testing.T) {
 			if i == 10 {
 				n.own = time.Time{} // it reads the store itself next time
 			}
-			time.Sleep(pause)
+			if (round*nodes+i)%looks == looks-1 {
+				n.expire(t)
+			}
 		}
 	}
 	took := time.Since(began)
@@ -49,14 +55,14 @@ func TestChangesAllTheTime(t *testing.T) {
 		n.check(t, h)
 	}
 	// Each node reads the store at its first contact, when it joins the others, and at the end.
-	if most := 3*nodes + rounds + int(took/freshFor) + 1; h.polls > most {
+	if most := 3*nodes + rounds + rounds*nodes/looks + int(took/freshFor) + 1; h.polls > most {
 		t.Errorf("the store was read %d times in %s by %d nodes, want at most %d", h.polls, took, nodes, most)
 	}
 }
 
-// TestFarBehind checks that a node that is many pages behind reads one after the other without waiting for Redis.
+// TestFarBehind checks that a node that is many pages behind reads one after the other without looking for a page in Redis.
 func TestFarBehind(t *testing.T) {
-	const changes, most = 20_000, 3 * time.Second
+	const changes = 20_000
 	h := &history{mark: "a"}
 	n := newNode(t, h, connect(t, storetest.Redis(t).URL), secret)
 	ready(t, n)
@@ -64,11 +70,27 @@ func TestFarBehind(t *testing.T) {
 	for i := range changes {
 		h.add(fmt.Sprint(i))
 	}
-	began := time.Now()
+	before := n.pagesRead(t)
 	n.poll(t)
-	if took := time.Since(began); len(n.known) != changes || took > most {
-		t.Errorf("a node knows %d of %d changes after %s", len(n.known), changes, took)
+	if read := n.pagesRead(t) - before; len(n.known) != changes || read > 2 {
+		t.Errorf("a node knows %d of %d changes and has looked into Redis %d times, want 2 at most", len(n.known), changes, read)
 	}
+}
+
+// pagesRead returns how often all nodes have looked for a page in Redis.
+func (n *node) pagesRead(t *testing.T) (calls int) {
+	t.Helper()
+	err := n.exec(t.Context(), n.name, func(ctx context.Context, c rueidis.Client) error {
+		text, err := c.Do(ctx, c.B().Info().Section("commandstats").Build()).ToString()
+		if _, line, found := strings.Cut(text, "cmdstat_getrange:"); found {
+			_, err = fmt.Sscanf(line, "calls=%d", &calls)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return calls
 }
 
 // check compares what the node knows since its first contact with a history.
@@ -92,9 +114,7 @@ func TestManyChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	for s.Ready() != nil {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testrig.EventuallyNil(t, "the tables are there", s.Ready)
 	create := func(i int64) {
 		if err := s.CreateKey(context.Background(), access.Record{ID: fmt.Sprintf("%022d", i), Name: "k", Org: "default", Models: []string{"*"}, Created: time.Now(), Digests: []access.Digest{{Pepper: 1}}}); err != nil {
 			t.Error(err)
@@ -109,7 +129,7 @@ func TestManyChanges(t *testing.T) {
 		n := newNode(t, s, c, secret)
 		all = append(all, n)
 		nodes.Go(func() {
-			time.Sleep(time.Duration(i) * time.Second / time.Duration(*manyNodes))
+			testrig.Pause(t.Context(), time.Duration(i)*time.Second/time.Duration(*manyNodes)) // at different times, as gateways start
 			ids := map[string]bool{}
 			for end := time.Now().Add(5 * time.Minute); len(ids) < *manyKeys; looks.Add(1) {
 				c, err := n.Changes(context.Background(), n.at, 1000)
@@ -125,20 +145,18 @@ func TestManyChanges(t *testing.T) {
 					ids[r.ID] = true
 				}
 				if !c.More {
-					time.Sleep(time.Second - rand.N(200*time.Millisecond)) // as a gateway
+					testrig.Pause(t.Context(), time.Second-rand.N(200*time.Millisecond)) // as a gateway
 				}
 			}
 		})
 	}
-	for ready.Load() < int64(*manyNodes) {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testrig.Eventually(t, "all nodes have joined", func() bool { return ready.Load() >= int64(*manyNodes) })
 	began := time.Now()
 	for range *manyWriters {
 		writers.Go(func() {
 			for i := last.Add(1); i <= int64(*manyKeys); i = last.Add(1) {
 				create(i)
-				time.Sleep(5 * time.Millisecond / time.Duration(*manyWriters))
+				testrig.Pause(t.Context(), 5*time.Millisecond/time.Duration(*manyWriters))
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -45,7 +46,7 @@ func TestDeleteScale(t *testing.T) {
 				start := time.Now()
 				w.append(list)
 				took = append(took, time.Since(start))
-				time.Sleep(10 * time.Millisecond)
+				testrig.Pause(w.t.Context(), 10*time.Millisecond)
 			}
 			slices.Sort(took)
 			return took

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -84,11 +85,7 @@ func TestSinkIsDown(t *testing.T) {
 // wait waits until a condition holds.
 func wait(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it does not happen: ", what)
-		}
-	}
+	testrig.Eventually(t, what, ok)
 }
 
 // counters are counters that tests read.

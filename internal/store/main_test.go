@@ -20,6 +20,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -88,10 +89,7 @@ func both(t *testing.T, test func(t *testing.T, open func() *Store)) {
 // ready waits until the tables are there. While one node migrates them on a slow disk, calls of another one fail.
 func ready(t testing.TB, s *Store) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); s.Ready() != nil && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
-	no(t, s.Ready())
+	testrig.EventuallyNil(t, "the tables are there", s.Ready)
 }
 
 func opened(t testing.TB, url string, o Options) *Store {

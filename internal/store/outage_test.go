@@ -11,6 +11,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // callAll calls everything that a node calls, and returns the errors.
@@ -33,24 +34,10 @@ func allFail(errs []error) bool {
 	return !slices.ContainsFunc(errs, func(err error) bool { return err == nil || errors.Is(err, access.ErrUnknown) })
 }
 
-// eventually waits for a condition that depends on another process. The deadline is far beyond what a
-// busy machine needs.
+// eventually waits for a condition that depends on another process.
 func eventually(t *testing.T, what string, ok func() error) {
 	t.Helper()
-	deadline := time.After(time.Minute)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := ok()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("%s: %v", what, err)
-		}
-	}
+	testrig.EventuallyNil(t, what, ok)
 }
 
 // back waits until all calls succeed.

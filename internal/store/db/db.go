@@ -32,7 +32,7 @@ type Options struct {
 	// is not used until another node has run them.
 	Migrate bool
 	Logger  *slog.Logger  // default: none
-	Timeout time.Duration // of a call; default: 5 s
+	Timeout time.Duration // of a call; default: 5 s. A statement of PostgreSQL has two fifths of it
 }
 
 // DB is an open database. It is safe for concurrent use, also by several processes.
@@ -51,7 +51,7 @@ type DB struct {
 
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when prepareLoop has ended
-	tried  chan struct{} // closed after the first attempt to reach the database
+	tried  chan struct{} // closed after the first attempt to reach the database that no lock of another process ended
 	wake   chan struct{} // requests another check of the tables
 
 	mu    sync.Mutex
@@ -88,7 +88,7 @@ func Open(address string, o Options) (*DB, error) {
 		d.write, d.read, err = openSQLite(rest)
 	case "postgres", "postgresql":
 		d.kind = postgres()
-		d.write, err = openPostgres(address, &d.pooled)
+		d.write, err = openPostgres(address, d.timeout, &d.pooled)
 		d.read = d.write
 	default:
 		err = fmt.Errorf("store: the url begins with %q; write sqlite:PATH or postgres://USER@HOST/DATABASE", scheme)
@@ -133,14 +133,16 @@ func (d *DB) prepareLoop(ctx context.Context) {
 	defer close(d.ended)
 	const longest = time.Second
 	pause := 50 * time.Millisecond
-	for first := true; ; first = false {
+	for waiting := true; ; {
 		err := d.guard(func() error { return d.prepare(ctx) })
 		if isPooler(err) && !d.pooled.Swap(true) {
 			err = d.guard(func() error { return d.prepare(ctx) })
 		}
 		err = advise(err)
 		d.setState(err)
-		if first {
+		// Calls wait for a lock that another process holds, as they do later. They fail when their time is over.
+		if waiting && (err == nil || !d.kind.is(err, retryable)) {
+			waiting = false
 			close(d.tried)
 		}
 		var later <-chan time.Time
@@ -231,11 +233,6 @@ func (d *DB) guard(do func() error) (err error) {
 	return do()
 }
 
-// maxTries is the maximum number of tries of a transaction after conflicts. Each try may
-// wait for a lock for half a second, so the call's timeout usually ends the tries
-// earlier.
-const maxTries = 10
-
 // Write runs a transaction. do may be called several times; only the effects of the last call
 // stay.
 func (d *DB) Write(ctx context.Context, do func(context.Context, Conn) error) error {
@@ -247,17 +244,27 @@ func (d *DB) Write(ctx context.Context, do func(context.Context, Conn) error) er
 	return d.wrapError(d.retry(ctx, func() error { return d.transaction(ctx, nil, do) }))
 }
 
-// retry calls do again after conflicts with other transactions and on connections that the server has closed.
+// retry calls do again after conflicts with other transactions and on connections that the server has closed,
+// until the context ends. A number of tries is no limit: SQLite reports some locks at once, and on a slow disk
+// another process holds them for seconds.
 func (d *DB) retry(ctx context.Context, do func() error) error {
+	var conflict error
 	for try := 1; ; try++ {
 		err := do()
-		if err == nil || try == maxTries || !d.kind.is(err, retryable) {
+		switch {
+		case err == nil:
+			return nil
+		case d.kind.is(err, retryable):
+			conflict = err
+		case conflict != nil && ctx.Err() != nil: // the time was over during this try
+			return fmt.Errorf("%w: %w", conflict, ctx.Err())
+		default:
 			return err
 		}
 		select {
-		case <-time.After(rand.N(time.Duration(try) * 10 * time.Millisecond)): //nolint:gosec // spreads the load, keeps no secret
+		case <-time.After(rand.N(time.Duration(min(try, 10)) * 10 * time.Millisecond)): //nolint:gosec // spreads the load, keeps no secret
 		case <-ctx.Done():
-			return err
+			return conflict
 		}
 	}
 }
@@ -270,7 +277,7 @@ func (d *DB) transaction(ctx context.Context, o *sql.TxOptions, do func(context.
 	err = d.guard(func() error {
 		c := Conn{tx, &d.kind, d.log}
 		if d.pooled.Load() {
-			if err := c.Exec(ctx, setTimeouts()); err != nil {
+			if err := c.Exec(ctx, setTimeouts(d.timeout)); err != nil {
 				return err
 			}
 		}

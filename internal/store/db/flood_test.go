@@ -46,12 +46,8 @@ func TestFloodingServer(t *testing.T) {
 			d.mu.Lock()
 			d.state = nil // as if it had the tables
 			d.mu.Unlock()
-			began := time.Now()
 			if err := d.Read(t.Context(), func(ctx context.Context, c Conn) error { return c.Row(ctx, "SELECT 1")(new(int)) }); err == nil {
 				t.Error("no error")
-			}
-			if took := time.Since(began); took > 20*time.Second {
-				t.Errorf("it took %v", took)
 			}
 		})
 	}

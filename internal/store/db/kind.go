@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -47,26 +48,29 @@ const (
 	readOnly                          // the server accepts no writes
 )
 
-const (
-	connections    = 16
-	connectTimeout = 2 * time.Second
-)
+const connections = 16
 
-// timeouts are those of a PostgreSQL session, in milliseconds. A statement that exceeds one fails in the
-// server too, and leaves no lock. work_mem, in kilobytes, lets the sums of a month be made without sorting on disk.
-var timeouts = map[string]string{
-	"statement_timeout":                   "2000",
-	"lock_timeout":                        "500",
-	"idle_in_transaction_session_timeout": "5000", // a stopped gateway must not block others
-	"work_mem":                            "32768",
+// stepTimeout returns the timeout of a connection attempt or a statement of a call with this timeout: 2 s of 5 s.
+func stepTimeout(call time.Duration) time.Duration { return call * 2 / 5 }
+
+// sessionSettings are the timeouts of a PostgreSQL session, in milliseconds. A statement that exceeds one fails in
+// the server too, and leaves no lock. work_mem, in kilobytes, lets the sums of a month be made without sorting on disk.
+func sessionSettings(call time.Duration) map[string]string {
+	return map[string]string{
+		"statement_timeout":                   strconv.FormatInt(stepTimeout(call).Milliseconds(), 10),
+		"lock_timeout":                        "500",
+		"idle_in_transaction_session_timeout": strconv.FormatInt(call.Milliseconds(), 10), // a stopped gateway must not block others
+		"work_mem":                            "32768",
+	}
 }
 
 // setTimeouts returns the query that sets the timeouts of a transaction, for a pooler that does not let
 // sessions have them.
-func setTimeouts() string {
+func setTimeouts(call time.Duration) string {
+	all := sessionSettings(call)
 	var settings []string
-	for _, name := range slices.Sorted(maps.Keys(timeouts)) {
-		settings = append(settings, fmt.Sprintf("set_config('%s', '%s', TRUE)", name, timeouts[name]))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		settings = append(settings, fmt.Sprintf("set_config('%s', '%s', TRUE)", name, all[name]))
 	}
 	return "SELECT " + strings.Join(settings, ", ")
 }
@@ -107,14 +111,14 @@ var errLargeResult = errors.New("the database sent a result that is too large")
 
 // openPostgres opens a pool. If pooled is true, sessions have no settings. Each connection reads the
 // files that the address names again: the password may have changed, and certificates.
-func openPostgres(address string, pooled *atomic.Bool) (*sql.DB, error) {
+func openPostgres(address string, call time.Duration, pooled *atomic.Bool) (*sql.DB, error) {
 	c, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err) // the error does not contain the password
 	}
 	// One round trip in the extended protocol, and no prepared statements: a pooler may switch the server.
 	c.DefaultQueryExecMode = pgx.QueryExecModeExec
-	c.ConnectTimeout = connectTimeout
+	c.ConnectTimeout = stepTimeout(call)
 	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
 		f := pgproto3.NewFrontend(r, w)
 		f.SetMaxBodyLen(maxMessage)
@@ -139,7 +143,7 @@ func openPostgres(address string, pooled *atomic.Bool) (*sql.DB, error) {
 		c.Password, c.TLSConfig, c.Fallbacks = now.Password, now.TLSConfig, now.Fallbacks
 		if !pooled.Load() {
 			c.RuntimeParams = maps.Clone(c.RuntimeParams) // all connections share it
-			maps.Copy(c.RuntimeParams, timeouts)
+			maps.Copy(c.RuntimeParams, sessionSettings(call))
 		}
 		return nil
 	}))
@@ -238,7 +242,8 @@ func sqliteFile() backend {
 			}
 			switch primary := e.Code() & 0xff; c {
 			case retryable:
-				return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED
+				// The last one: other processes changed the locks each time that this one looked.
+				return primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_LOCKED || primary == sqlite3.SQLITE_PROTOCOL
 			case noSchema:
 				return primary == sqlite3.SQLITE_ERROR && strings.Contains(e.Error(), "no such ")
 			default:

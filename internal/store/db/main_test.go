@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -44,22 +46,8 @@ func no(t testing.TB, err error) {
 	}
 }
 
-// eventually waits for a condition that depends on another process. The deadline is far beyond what a
-// busy machine needs.
+// eventually waits for a condition that depends on another process.
 func eventually(t *testing.T, what string, ok func() error) {
 	t.Helper()
-	deadline := time.After(time.Minute)
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		err := ok()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ticker.C:
-		case <-deadline:
-			t.Fatalf("%s: %v", what, err)
-		}
-	}
+	testrig.EventuallyNil(t, what, ok)
 }

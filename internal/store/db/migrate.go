@@ -253,6 +253,7 @@ func (d *DB) lockMigrations(ctx context.Context) (_ context.Context, unlock func
 	}
 	short, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
+	const maxTries = 10
 	for tries := 0; ; tries++ {
 		err := d.transaction(short, nil, func(ctx context.Context, c Conn) error { return c.Exec(ctx, lockTable) })
 		if err == nil || tries == maxTries || short.Err() != nil { // two nodes that create it at once conflict

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"testing"
 	"testing/fstest"
-	"time"
 )
 
 // TestWaitForTables checks that a node without Migrate waits for one with it.
@@ -18,9 +17,7 @@ func TestWaitForTables(t *testing.T) {
 		t.Error("no error without tables")
 	}
 	no(t, notes(opened(t, url, Options{Migrate: true})))
-	for waiting.Ready() != nil { // it looks again by itself
-		_ = notes(waiting)
-	}
+	eventually(t, "it looks again by itself", waiting.Ready)
 }
 
 // TestMigrating checks that a database says so while it is migrated.
@@ -37,9 +34,7 @@ func TestMigrating(t *testing.T) {
 		t.Errorf("while it is migrated: %v", err)
 	}
 	close(done)
-	for d.Ready() != nil {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the tables are there", d.Ready)
 }
 
 func TestSplit(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // database goes on with the new password.
 func TestPasswordChange(t *testing.T) {
 	pg := storetest.Postgres(t)
-	admin, err := openPostgres(pg.URL, &atomic.Bool{})
+	admin, err := openPostgres(pg.URL, patient, &atomic.Bool{})
 	no(t, err)
 	defer admin.Close()
 	run := func(statements ...string) {

@@ -18,7 +18,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/clickhouse"
 	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/internal/usagelog"
 	"github.com/isogloss-gateway/isogloss/internal/usagelog/ledger"
@@ -159,11 +161,7 @@ func openStore(t *testing.T, url string) *store.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	for end := time.Now().Add(3 * time.Minute); s.Ready() != nil; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(s.Ready())
-		}
-	}
+	testrig.EventuallyNil(t, "the tables are there", s.Ready)
 	return s
 }
 
@@ -318,23 +316,21 @@ func total(logs []usage.Total) (sum usage.Money) {
 // await waits until a check returns no complaint.
 func await(t *testing.T, check func() string) {
 	t.Helper()
-	for end := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		complaint := check()
-		if complaint == "" {
-			return
+	testrig.EventuallyNil(t, "the check has no complaint", func() error {
+		if complaint := check(); complaint != "" {
+			return errors.New(complaint)
 		}
-		if time.Now().After(end) {
-			t.Fatal(complaint)
-		}
-	}
+		return nil
+	})
 }
 
 // TestShare checks that consumers share the partitions, and that others take those of one that dies.
 func TestShare(t *testing.T) {
 	s := openStore(t, "sqlite:"+filepath.Join(t.TempDir(), "db"))
 	l := ledger.Ledger{Store: s}
+	lease := time.Hour
 	member := func(id string) ledger.Member {
-		return ledger.Member{Source: "x", ID: id, Partitions: 6, Lease: 300 * time.Millisecond}
+		return ledger.Member{Source: "x", ID: id, Partitions: 6, Lease: lease}
 	}
 	claim := func(id string, want, spares int) []int {
 		t.Helper()
@@ -352,15 +348,27 @@ func TestShare(t *testing.T) {
 	}
 	claim("b", 3, 0)
 	claim("a", 3, 0)
-	time.Sleep(400 * time.Millisecond) // a dies
+	claim("b", 3, 0)
+	expire(t, s, "a")
 	claim("b", 6, 0)
+}
+
+// expire ends the leases of a consumer.
+func expire(t *testing.T, s *store.Store, id string) {
+	t.Helper()
+	err := s.Write(t.Context(), func(ctx context.Context, c db.Conn) error {
+		return errors.Join(c.Exec(ctx, `UPDATE usage_consumers SET seen = 1 WHERE id = $1`, id), c.Exec(ctx, `UPDATE usage_offsets SET until = 1 WHERE holder = $1`, id))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestFencing checks that a consumer that has lost its partition writes nothing.
 func TestFencing(t *testing.T) {
 	s := openStore(t, "sqlite:"+filepath.Join(t.TempDir(), "db"))
 	l := ledger.Ledger{Store: s}
-	old := ledger.Member{Source: "x", ID: "old", Partitions: 1, Lease: 50 * time.Millisecond}
+	old := ledger.Member{Source: "x", ID: "old", Partitions: 1, Lease: time.Hour}
 	next := old
 	next.ID = "next"
 	if _, _, err := l.Claim(t.Context(), old); err != nil {
@@ -373,7 +381,7 @@ func TestFencing(t *testing.T) {
 	if _, err := l.Begin(t.Context(), block(old), nil); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(60 * time.Millisecond)
+	expire(t, s, old.ID)
 	if held, _, err := l.Claim(t.Context(), next); err != nil || len(held) != 1 {
 		t.Fatalf("%v, %v", held, err)
 	}
