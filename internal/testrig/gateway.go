@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// startTimeout bounds a start and a stop; both take a fraction of a second.
-const startTimeout = 30 * time.Second
+// startTimeout bounds a start and a stop. Both take a fraction of a second on a quiet machine.
+const startTimeout = 2 * time.Minute
 
 // Gateway is one node of the built gateway: a folder, two ports, a configuration and
 // the process that serves now. The process changes with Kill, Start and Replace.
@@ -133,7 +133,7 @@ func (g *Gateway) Ready(ctx context.Context) error {
 }
 
 func (g *Gateway) healthy(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+"/health", nil)
 	if err != nil {
