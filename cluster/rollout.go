@@ -90,9 +90,9 @@ func runRollout(ctx context.Context, s *stage) {
 		})
 		done <- struct{}{}
 	}()
-	testrig.Pause(ctx, lasts/4)
 	var ends []drained
 	for _, g := range s.nodes {
+		testrig.NoError(testrig.Until(ctx, lasts+waitLimit, "no streams open", func() bool { return s.up.Open.Load() >= rolloutOpen/2 }))
 		ends = append(ends, s.replaceBehind(ctx, balancer, g, rolloutNotice+drain+lastErrors))
 		s.Progress("rollout: %s was replaced after %v", g.Name, ends[len(ends)-1].ended.Round(time.Second))
 	}

@@ -21,10 +21,19 @@ var (
 	portsChosen atomic.Uint32
 )
 
-// Addresses returns n different unused loopback addresses.
+// Addresses returns n different unused loopback addresses. No other process that calls it
+// gets them before this one ends.
 func Addresses(n int) (found []string, err error) {
 	for len(found) < n {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+(randomPort+portsChosen.Add(1))%portCount))
+		port := firstPort + int(randomPort+portsChosen.Add(1))%portCount
+		err := holdPort(port)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
 		}
@@ -35,6 +44,20 @@ func Addresses(n int) (found []string, err error) {
 		found = append(found, l.Addr().String())
 	}
 	return found, nil
+}
+
+// holdPort marks a port as chosen until this process ends. It binds the port of UDP, which
+// none of the servers uses, and leaves that of TCP free.
+func holdPort(port int) error {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: port})
+	if err != nil {
+		_ = syscall.Close(fd) // it is not bound
+	}
+	return err
 }
 
 // Address returns one unused loopback address.
