@@ -124,6 +124,9 @@ func (r *rig) soakModels(c *config) (names []string) {
 		r.target(c, names[i], p.upstream, testrig.AnswerAfter("good", 10*time.Millisecond))
 	}
 	for i, s := range scenarios() {
+		if s.timeouts == timeouts(wideLimit) && r.soak < longSoak {
+			continue // it takes a good part of a short soak
+		}
 		for j, d := range testrig.Dialects() {
 			b := &boardCase{scenario: s, pair: pair{testrig.Chat, d}, mode: streamed, both: (i+j)%2 == 0}
 			if s.applies(b.pair, streamed) {
