@@ -93,9 +93,10 @@ func (b *bench) oneMemory(table string, a *arm, round int, stages []int) {
 	}
 }
 
-// startPart starts the gateway several times, with few models and with many.
+// startPart starts the gateway several times, with few models and with many, and the bare
+// proxy as often.
 func (b *bench) startPart() {
-	a := b.choose(ours)[0]
+	a, bare := b.choose(ours)[0], b.choose(bareChat)[0]
 	for _, models := range []int{10, 100000} {
 		if models > 10 && b.o.quick {
 			continue
@@ -103,6 +104,11 @@ func (b *bench) startPart() {
 		for round := range b.size(9, 5) {
 			if models > 10 && round == 3 {
 				break
+			}
+			if models == 10 {
+				p := b.startBare(b.ctx, b.upstream.addr)
+				p.stop()
+				b.note(b.report.of("start", bare, float64(models)), round, sample{result: result{Asked: 1}}, float64(p.ready)/float64(time.Millisecond))
 			}
 			p := b.startGateway(b.ctx, b.upstream.addr, setting{models: models})
 			p.stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// parallelCases is how many cases of the board run at a time. Nearly all of them wait.
-const parallelCases = 32
+// So many pairs of the board, and so many cases of each, run at a time. Nearly all of them wait.
+const parallelPairs, parallelCases = 4, 60
 
 // boardCase is one square of the board: a scenario in one mode for one pair of dialects.
 type boardCase struct {
@@ -31,7 +31,7 @@ type boardCase struct {
 func runBoard(ctx context.Context, r *rig) {
 	var done atomic.Int64
 	all := pairs(r.short)
-	testrig.Each(len(all), 2, func(i int) {
+	testrig.Each(len(all), parallelPairs, func(i int) {
 		err := r.alone(ctx, func(ctx context.Context, own *rig) { own.boardPair(ctx, all[i], &done) })
 		if err != nil {
 			r.Fail("board/"+all[i].String(), err.Error(), 0)
@@ -44,7 +44,7 @@ func runBoard(ctx context.Context, r *rig) {
 
 func (r *rig) boardPair(ctx context.Context, p pair, done *atomic.Int64) {
 	testrig.NoError(r.up.ListenBroken())
-	c := &config{top: []string{timeouts(limit)}}
+	c := &config{top: []string{timeouts(patience)}}
 	var cases []*boardCase
 	for _, s := range scenarios() {
 		for _, m := range modes() {
@@ -82,7 +82,11 @@ func (b *boardCase) place(u *testrig.Upstream, c *config, n int) {
 	if b.url != nil {
 		url = b.url(u, b.bad.Name) + b.upstream.Base()
 	}
-	providers := []string{c.provider(b.bad.Name, b.upstream, url, more...)}
+	badMore := more
+	if b.timeouts != "" {
+		badMore = append(slices.Clone(more), b.timeouts)
+	}
+	providers := []string{c.provider(b.bad.Name, b.upstream, url, badMore...)}
 	if b.both {
 		b.good = u.Handle(fmt.Sprintf("good%d", n), testrig.Answer("good"))
 		providers = append(providers, c.provider(b.good.Name, b.upstream, u.URL(b.good.Name, b.upstream), more...))
@@ -94,7 +98,7 @@ func (b *boardCase) count() int { return max(b.requests, 1) }
 
 // run sends the case's requests and returns the problems of the first bad response.
 func (b *boardCase) run(ctx context.Context, g *gateway) []string {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(b.count())*8*limit)
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	for i := range b.count() {
 		before := b.bad.Calls.Load()

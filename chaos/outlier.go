@@ -15,8 +15,8 @@ const (
 	// flakyCalls is the most requests that a target gets before it is ejected. The gateway
 	// needs 20 results.
 	flakyCalls = 60
-	// ejectedFor is the first ejection, 30 s, with its jitter and some time to notice.
-	ejectedFor = 45 * time.Second
+	// ejectedFor is far more than the first ejection, 30 s.
+	ejectedFor = patience
 
 	warmSlice  = 5 * time.Second
 	warmSlices = 8    // the gateway takes six
@@ -73,7 +73,7 @@ func runOutlier(ctx context.Context, r *rig) {
 func waitForEjection(ctx context.Context, flaky, steady *testrig.Target) bool {
 	const alone = 2 * outlierRate // requests in a row
 	at, other := int64(-1), int64(0)
-	return eventually(ctx, 30*time.Second, func() bool {
+	return eventually(ctx, patience, func() bool {
 		if n := flaky.Calls.Load(); n != at {
 			at, other = n, steady.Calls.Load()
 		}

@@ -115,8 +115,11 @@ func (c *config) yaml() string {
 
 // timeouts returns the setting that gives every phase of an attempt this time.
 func timeouts(limit time.Duration) string {
-	return fmt.Sprintf("timeouts: { connect: %[1]s, first_byte: %[1]s, first_token: %[1]s, idle: %[1]s, total: 60s }", limit)
+	return fmt.Sprintf("timeouts: { connect: %[1]s, first_byte: %[1]s, first_token: %[1]s, idle: %[1]s, total: 10m }", limit)
 }
+
+// idleTimeout is like timeouts for the silence within an answer only.
+func idleTimeout(limit time.Duration) string { return fmt.Sprintf("timeouts: { idle: %s }", limit) }
 
 // pair is a client's dialect and an upstream's.
 type pair struct{ client, upstream testrig.Dialect }

@@ -42,6 +42,7 @@ type scenario struct {
 	retryAfter string // header that has to reach the client
 	secret     string // must not reach the client
 	quoted     string // must reach the client
+	timeouts   string // setting of the target; empty means timeouts that only a broken gateway reaches
 	modes      []mode // in which it can happen; nil means all
 	upstreams  []testrig.Dialect
 	url        func(*testrig.Upstream, string) string // of targets that are not on the plain listener, without the dialect's path
@@ -80,13 +81,13 @@ func connectionFailures() []*scenario {
 
 func silences() []*scenario {
 	return []*scenario{
-		{name: "silent", does: "the request is read and never answered", sees: "504", statuses: timedOut, attempts: 1, script: (*testrig.Call).Hold},
-		{name: "slow-headers", does: "the headers come byte by byte and take longer than `first_byte`", sees: "504", statuses: timedOut, attempts: 1, script: slowHeaders},
-		{name: "slow-first-token", does: "headers and keep-alives come in time, the first token later than `first_token` (a non-streaming body: later than `idle`)", sees: "504",
+		{name: "silent", timeouts: timeouts(limit), does: "the request is read and never answered", sees: "504", statuses: timedOut, attempts: 1, script: (*testrig.Call).Hold},
+		{name: "slow-headers", timeouts: timeouts(limit), does: "the headers come byte by byte and take longer than `first_byte`", sees: "504", statuses: timedOut, attempts: 1, script: slowHeaders},
+		{name: "slow-first-token", timeouts: timeouts(limit), does: "headers and keep-alives come in time, the first token later than `first_token` (a non-streaming body: later than `idle`)", sees: "504",
 			statuses: timedOut, attempts: 1, script: slowFirstToken},
-		{name: "headers-then-silence", does: "headers, then nothing", sees: "504", statuses: timedOut, attempts: 1, script: headersThenSilence},
-		{name: "stall-mid-answer", does: "half of the answer, then nothing", sees: "error event; non-streaming: 504", statuses: timedOut, attempts: 1, when: late, script: stall},
-		{name: "slow-but-healthy", does: "every phase takes most of its timeout", sees: "the answer of this target", statuses: []int{200}, attempts: 1, script: slowButHealthy},
+		{name: "headers-then-silence", timeouts: timeouts(limit), does: "headers, then nothing", sees: "504", statuses: timedOut, attempts: 1, script: headersThenSilence},
+		{name: "stall-mid-answer", timeouts: idleTimeout(limit), does: "half of the answer, then nothing", sees: "error event; non-streaming: 504", statuses: timedOut, attempts: 1, when: late, script: stall},
+		{name: "slow-but-healthy", timeouts: timeouts(wideLimit), does: "each of three phases takes 40 % of its timeout", sees: "the answer of this target", statuses: []int{200}, attempts: 1, script: slowButHealthy},
 	}
 }
 

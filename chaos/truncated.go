@@ -17,7 +17,7 @@ const stride = 37
 // runTruncated is R12: a stream is cut at many places, in three ways, and no client
 // takes what it got for a complete answer.
 func runTruncated(ctx context.Context, r *rig) {
-	c := &config{top: []string{timeouts(4 * limit)}}
+	c := &config{top: []string{timeouts(patience)}}
 	all := testrig.Pick(pairs(r.short), func(p pair) bool { return r.Wants(truncatedName(p)) })
 	for _, p := range all {
 		tag := fmt.Sprintf("%s-%s", p.client, p.upstream)

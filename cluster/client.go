@@ -246,6 +246,18 @@ func (s *stage) background(ctx context.Context, rate float64, pick func(i int) (
 	}
 }
 
+// soon waits for a condition for as many turns of a node as take this time on a quiet machine.
+// It returns how long that took, and a problem where the condition was not met.
+func (s *stage) soon(ctx context.Context, node int, quiet time.Duration, message string, met func() bool) (time.Duration, string) {
+	took, ok := s.nodes[node].Within(ctx, quiet, met)
+	return took, testrig.Unless(ok, "%s after it has answered %v's worth of other requests, in %v", message, quiet, took)
+}
+
+// goal returns a goal that was missed, for Figures.
+func goal(what string, took, most time.Duration) string {
+	return testrig.When(took > most, "%s took %v, want at most %v", what, took.Round(time.Millisecond), most)
+}
+
 // waitFor waits for a condition. It returns how long that took, and a problem where the
 // condition was not met.
 func waitFor(ctx context.Context, within time.Duration, message string, met func() bool) (time.Duration, string) {

@@ -12,10 +12,11 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// runColdStart is R6: a gateway starts from its snapshots without any store.
+// runColdStart is R6: a gateway starts from its snapshots while all stores stay down, so that
+// it serves only if it does not wait for them.
 func runColdStart(ctx context.Context, s *stage) {
-	const limit = 2 * time.Second
-	began := time.Now()
+	const startGoal = 2 * time.Second
+	began, cpu := time.Now(), testrig.ReadCPUTime()
 	k := s.newKey(ctx, "r6", limits{requests: 1_000_000})
 	s.useEverywhere(ctx, k, cheap)
 	s.put(ctx, worker, "w1")
@@ -35,14 +36,14 @@ func runColdStart(ctx context.Context, s *stage) {
 	testrig.NoError(cold.Launch())
 	var wrong []string
 	var last exchange
-	took, late := waitFor(ctx, limit, "it does not serve a known key", func() bool {
+	took, late := waitFor(ctx, waitLimit, "it does not serve a known key", func() bool {
 		last = s.send(ctx, request{key: k, model: cheap, script: script{Tag: tag("cold"), Say: 1}})
 		return last.good()
 	})
 	wrong = append(wrong, late, testrig.Unless(late == "", "%v", last))
-	found, late := waitFor(ctx, time.Until(launched.Add(limit)), "it does not serve a worker of its snapshot", func() bool { return s.serves(ctx, k, worker, 0) })
-	wrong = append(wrong, late, testrig.Unless(time.Since(launched) <= limit+time.Second, "it took %v", time.Since(launched)))
-	s.Check("r6/from-snapshots", fmt.Sprintf("a known key was served %v after the start, a discovered worker %v later", took.Round(time.Millisecond), found.Round(time.Millisecond)), began, wrong...)
+	found, late := waitFor(ctx, waitLimit, "it does not serve a worker of its snapshot", func() bool { return s.serves(ctx, k, worker, 0) })
+	wrong = append(wrong, late)
+	s.Figures("r6/from-snapshots", fmt.Sprintf("a known key was served %v after the start, a discovered worker %v later", took.Round(time.Millisecond), found.Round(time.Millisecond)), began, cpu, []string{goal("the start", time.Since(launched), startGoal)}, wrong...)
 	s.withoutSnapshots()
 }
 
@@ -58,7 +59,7 @@ func (s *stage) withoutSnapshots() {
 	var wrong []string
 	select {
 	case <-g.Ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(waitLimit):
 		wrong = append(wrong, "it runs without keys")
 	}
 	text := strings.ReplaceAll(strings.TrimSpace(g.Log()[logged:]), g.Dir, "…")

@@ -24,7 +24,7 @@ const (
 	worker       = "worker" // a discovered model
 	cheap        = "cheap"  // one upstream, input is free
 	dear         = "dear"   // one upstream, input has a price
-	shortTimeout = "1500ms" // of the upstreams that fail
+	shortTimeout = "4s"     // of the upstreams that fail
 )
 
 // settings are what differs between scenarios: the stores of a node, and lines of its configuration.

@@ -20,7 +20,7 @@ func output(ctx context.Context, args ...string) ([]byte, error) {
 
 // etcdctl runs etcd's own client, without the proxy.
 func (c *cluster) etcdctl(ctx context.Context, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
 	out, err := output(ctx, append([]string{"etcdctl", "--endpoints", c.etcd.URL}, args...)...)
 	return string(out), err
@@ -46,7 +46,7 @@ func (c *cluster) register(ctx context.Context, model, who string, ttl time.Dura
 		_ = cmd.Wait()         // it was killed
 	})
 	c.cleanups = append(c.cleanups, kill)
-	testrig.NoError(testrig.Until(ctx, 5*time.Second, "isogloss register does not write the worker", func() bool {
+	testrig.NoError(testrig.Until(ctx, waitLimit, "isogloss register does not write the worker", func() bool {
 		keys, err := c.etcdctl(ctx, "get", "--prefix", "--keys-only", "/isogloss/")
 		return err == nil && strings.Contains(keys, who)
 	}))

@@ -65,11 +65,11 @@ func (s *stage) balance(ctx context.Context, name string, k key, bound int, wron
 	used := s.tokensOf(k)
 	wrong = append(wrong, testrig.Unless(used <= historyBudget+bound, "%d of %d tokens were spent, and the bound is %d", used, historyBudget, bound))
 	if left := historyBudget - used; left > 0 && len(s.nodes) == nodes {
-		_, more := s.exactly(ctx, k, left, 2*settleTime)
+		_, more := s.exactly(ctx, k, left, settleTime)
 		wrong = append(wrong, more...)
 	}
 	s.Check(name, fmt.Sprintf("%d of %d tokens spent; %d more were allowed", used, historyBudget, bound), began, wrong...)
-	s.ledgerAgrees(ctx, name+"/ledger", 3*settleTime)
+	s.ledgerAgrees(ctx, name+"/ledger", settleTime)
 }
 
 // through returns a proxy to a store and the store's URL with the address of the proxy.

@@ -33,7 +33,7 @@ func runKills(ctx context.Context, s *stage) {
 			s.Progress("r8: %d kills", round+1)
 		}
 	}
-	rows := s.settledFor(ctx, 30*time.Second)
+	rows := s.settledFor(ctx, settleTime)
 	all := s.exchanges.List()
 	var got, billed, sent int
 	for _, a := range all {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
@@ -23,6 +24,21 @@ type span struct{ from, to time.Time }
 // lags holds requests that need Redis and, alternating with them, a control load that
 // does not. What slows both down is the machine.
 type lags struct{ limited, control []exchange }
+
+// slower counts the limited requests in a span that took longer than the control request
+// after them, by more than a time. It also returns how many there are.
+func (l lags) slower(by time.Duration, in span) (slower, pairs int) {
+	order := func(a, b exchange) int { return a.at.Compare(b.at) }
+	limited, control := between(l.limited, in.from, in.to), between(l.control, in.from, in.to)
+	slices.SortFunc(limited, order)
+	slices.SortFunc(control, order)
+	for i := range min(len(limited), len(control)) {
+		if limited[i].took > control[i].took+by {
+			slower++
+		}
+	}
+	return slower, min(len(limited), len(control))
+}
 
 // lag is the p99 of both loads before something happened and while it happened.
 type lag struct{ before, during, controlBefore, controlDuring time.Duration }

@@ -53,3 +53,23 @@ func TestDollars(t *testing.T) {
 		}
 	}
 }
+
+func TestSlower(t *testing.T) {
+	now := time.Now()
+	at := func(i int, took time.Duration) exchange {
+		return exchange{at: now.Add(time.Duration(i) * time.Millisecond), took: took}
+	}
+	var waiting, busy lags
+	for i := range 10 {
+		load := time.Duration(i%5) * 20 * time.Millisecond // of the machine
+		waiting.limited, waiting.control = append(waiting.limited, at(2*i, load+50*time.Millisecond)), append(waiting.control, at(2*i+1, load))
+		busy.limited, busy.control = append(busy.limited, at(2*i, load)), append(busy.control, at(2*i+1, load))
+	}
+	all := span{now, now.Add(time.Second)}
+	if slower, pairs := waiting.slower(40*time.Millisecond, all); slower != 10 || pairs != 10 {
+		t.Errorf("requests that wait: %d of %d are slower", slower, pairs)
+	}
+	if slower, pairs := busy.slower(40*time.Millisecond, all); slower != 0 || pairs != 10 {
+		t.Errorf("a busy machine: %d of %d are slower", slower, pairs)
+	}
+}

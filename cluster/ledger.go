@@ -36,7 +36,7 @@ type row struct {
 
 // query runs SQL with psql and returns the fields of each row.
 func (c *cluster) query(ctx context.Context, sql string) ([][]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, waitLimit)
 	defer cancel()
 	out, err := output(ctx, "psql", "-X", "-q", "-A", "-t", "-F", "\x1f", "-v", "ON_ERROR_STOP=1", "-c", sql, c.postgres.URL)
 	if err != nil {

@@ -53,7 +53,7 @@ func runOneCharge(ctx context.Context, s *stage) {
 	k := s.newKey(ctx, "r10", limits{budget: 100_000_000})
 	s.useEverywhere(ctx, k, dear)
 	all := purposes(k)
-	testrig.Each(len(all), 32, func(i int) { s.pursue(ctx, all[i]) })
+	testrig.Each(len(all), len(all), func(i int) { s.pursue(ctx, all[i]) })
 	rows := s.settledFor(ctx, settleTime)
 	byID := map[string]row{}
 	for _, r := range rows {

@@ -23,7 +23,7 @@ func runPostgresOutage(ctx context.Context, s *stage) {
 		}
 		return known[i%len(known)], dear
 	})
-	half := of(s, 150*time.Second, 7500*time.Millisecond)
+	half := of(s, 150*time.Second, 5*time.Second)
 	testrig.Pause(ctx, time.Second)
 	from := time.Now()
 	testrig.Pause(ctx, 2*time.Second)
@@ -51,7 +51,7 @@ func runPostgresOutage(ctx context.Context, s *stage) {
 	s.Check("r5/unknown-keys", fmt.Sprintf("%d requests", len(theirs)), began, append(bad(theirs, func(a exchange) bool {
 		return a.status == http.StatusServiceUnavailable && a.hint != ""
 	}), testrig.Unless(len(theirs) > 0, "there were none"))...)
-	rows := s.settled(ctx, 60*time.Second)
+	rows := s.settled(ctx, settleTime)
 	s.Check("r5/ledger", fmt.Sprintf("%d rows, all there %v after its start", len(rows), time.Since(back).Round(10*time.Millisecond)), back, s.compared(ctx, rows)...)
 	s.checkKeys(ctx, unknown[0])
 }
@@ -60,7 +60,7 @@ func runPostgresOutage(ctx context.Context, s *stage) {
 func (s *stage) checkKeys(ctx context.Context, unknown key) {
 	began := time.Now()
 	var last exchange
-	_, late := waitFor(ctx, 5*time.Second, "an unknown key is not rejected", func() bool {
+	_, late := waitFor(ctx, waitLimit, "an unknown key is not rejected", func() bool {
 		last = s.spend(ctx, 0, unknown, 1)
 		return last.status == http.StatusUnauthorized
 	})

@@ -115,5 +115,5 @@ func (s *stage) rotatePassword(ctx context.Context, passfile string) {
 		len(seen), closed, took.Round(10*time.Millisecond), tls[1], tls[0]), began,
 		append(bad(seen, exchange.good), testrig.Unless(number(closed) >= nodes, "only %s connections were closed", closed),
 			testrig.Unless(tls[0] == tls[1] && number(tls[0]) >= nodes, "%s of %s connections have TLS", tls[1], tls[0]))...)
-	s.ledgerAgrees(ctx, "postgres-tls/ledger", 3*settleTime)
+	s.ledgerAgrees(ctx, "postgres-tls/ledger", settleTime)
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
@@ -33,14 +35,14 @@ func runRestoredDump(ctx context.Context, s *stage) {
 	testrig.Pause(ctx, 2*time.Second)
 	// pg_dump --clean cannot drop the constraints of partitions.
 	testrig.Must(output(ctx, "psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-c", "DROP SCHEMA public CASCADE", "-c", "CREATE SCHEMA public", "-f", dump, s.postgres.URL))
-	restored := time.Now()
+	restored, cpu := time.Now(), testrig.ReadCPUTime()
 	took, late := s.refusedEverywhere(ctx, lost, http.StatusUnauthorized)
-	s.Check("restore/lost-key", fmt.Sprintf("a key that the dump does not have is refused everywhere after %v; %d keys in the store", took.Round(10*time.Millisecond), fillers), restored, late)
+	s.Figures("restore/lost-key", fmt.Sprintf("a key that the dump does not have is refused everywhere after %v; %d keys in the store", took.Round(10*time.Millisecond), fillers), restored, cpu, []string{goal("it", took, revoked)}, late)
 
 	began := time.Now()
 	s.revoke(ctx, later)
 	took, late = s.refusedEverywhere(ctx, later, http.StatusUnauthorized)
-	s.Check("restore/revoked-key", fmt.Sprintf("a key that is revoked afterwards is refused everywhere after %v", took.Round(10*time.Millisecond)), began, late)
+	s.Figures("restore/revoked-key", fmt.Sprintf("a key that is revoked afterwards is refused everywhere after %v", took.Round(10*time.Millisecond)), began, cpu, []string{goal("it", took, revoked)}, late)
 
 	// A change of the organisation that has all keys must not delay other changes.
 	third := s.usedKey(ctx, "third", cheap, limits{})
@@ -54,16 +56,14 @@ func runRestoredDump(ctx context.Context, s *stage) {
 			wrong = append(wrong, e.String())
 		}
 	}
-	s.Check("restore/large-organisation", fmt.Sprintf("after a change of an organisation with %d keys a revocation takes %v", fillers, took.Round(10*time.Millisecond)), began, wrong...)
+	s.Figures("restore/large-organisation", fmt.Sprintf("after a change of an organisation with %d keys a revocation takes %v", fillers, took.Round(10*time.Millisecond)), began, cpu, []string{goal("it", took, revoked)}, wrong...)
 }
 
-// refusedEverywhere waits until all nodes refuse a key.
-func (s *stage) refusedEverywhere(ctx context.Context, k key, status int) (time.Duration, string) {
-	refused := 0 // nodes that refuse it; they are not asked again, because they limit wrong keys
-	return waitFor(ctx, 2*time.Second+500*time.Millisecond, "a node still accepts the key", func() bool {
-		for refused < len(s.nodes) && s.spend(ctx, refused, k, 1).status == status {
-			refused++
-		}
-		return refused == len(s.nodes)
+// refusedEverywhere waits until all nodes refuse a key, each of them soon.
+func (s *stage) refusedEverywhere(ctx context.Context, k key, status int) (slowest time.Duration, problem string) {
+	took, late := make([]time.Duration, len(s.nodes)), make([]string, len(s.nodes))
+	testrig.Each(len(s.nodes), len(s.nodes), func(node int) {
+		took[node], late[node] = s.soon(ctx, node, revoked, fmt.Sprintf("node %d still accepts the key", node+1), func() bool { return s.spend(ctx, node, k, 1).status == status })
 	})
+	return slices.Max(took), strings.Join(slices.DeleteFunc(late, func(s string) bool { return s == "" }), "; ")
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
-// revoked is how soon every node refuses a revoked key.
+// revoked is how soon every node refuses a revoked key, in turns. On a quiet machine it is the
+// goal, too.
 const revoked = 2 * time.Second
 
 // runRevoke revokes keys and measures on every node how long they still work.
@@ -22,20 +23,19 @@ func runRevoke(ctx context.Context, s *stage) {
 }
 
 func (s *stage) revokes(ctx context.Context, check string, times int) {
-	began := time.Now()
+	began, cpu := time.Now(), testrig.ReadCPUTime()
 	var slowest time.Duration
 	var wrong []string
 	for range times {
 		k := s.newKey(ctx, "revoked", limits{budget: 100_000})
 		s.useEverywhere(ctx, k, cheap)
 		s.revoke(ctx, k)
-		began := time.Now()
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		for node := range s.nodes {
 			wg.Go(func() {
 				var last exchange
-				took, late := waitFor(ctx, revoked, fmt.Sprintf("node %d serves a revoked key", node+1), func() bool {
+				took, late := s.soon(ctx, node, revoked, fmt.Sprintf("node %d serves a revoked key", node+1), func() bool {
 					last = s.spend(ctx, node, k, 1)
 					return !last.good()
 				})
@@ -46,7 +46,6 @@ func (s *stage) revokes(ctx context.Context, check string, times int) {
 			})
 		}
 		wg.Wait()
-		wrong = append(wrong, testrig.Unless(time.Since(began) <= revoked, "it took %v", time.Since(began)))
 	}
-	s.Check(check, fmt.Sprintf("%d keys, refused on all nodes after %v at most", times, slowest.Round(time.Millisecond)), began, wrong...)
+	s.Figures(check, fmt.Sprintf("%d keys, refused on all nodes after %v at most", times, slowest.Round(time.Millisecond)), began, cpu, []string{goal("a revocation", slowest, revoked)}, wrong...)
 }

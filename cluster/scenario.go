@@ -30,11 +30,11 @@ type scenario struct {
 	holds string // likewise
 	fails []failure
 	run   func(context.Context, *stage)
-	full  time.Duration // timeout
-	short time.Duration // timeout of the short form
+	most  time.Duration // timeout, far more than it takes
 
-	whole  bool // not part of the short form
-	beside bool // it mostly waits, so that it runs beside those after it
+	whole      bool // not part of the short form
+	beside     bool // it mostly waits, so that it runs beside the others
+	losesRedis bool // it makes the nodes lose Redis
 }
 
 // stage is what a scenario works with.
@@ -59,13 +59,13 @@ const waitLimit = 3 * time.Minute
 // scenarios returns all scenarios in the order in which they run.
 func scenarios() []scenario {
 	return []scenario{
-		{name: "r1", run: runBudget, full: 2 * time.Minute, short: time.Minute,
+		{name: "r1", run: runBudget, most: 20 * time.Minute,
 			does:  "1,000 concurrent requests against a budget for 100, on three nodes; a fifth of the clients disconnect",
 			holds: "the budget is never exceeded; what still fits is admitted to the last token"},
-		{name: "limits", run: runLimits, full: time.Minute, short: time.Minute,
+		{name: "limits", run: runLimits, most: 20 * time.Minute,
 			does:  "a rush on limits of requests, tokens and concurrency, and on budgets of a team and its organisation, on three nodes",
 			holds: "each limit is used up and none is exceeded, counted on all nodes together"},
-		{name: "r3", run: runFrozenRedis, full: 3 * time.Minute, short: time.Minute,
+		{name: "r3", run: runFrozenRedis, losesRedis: true, most: 20 * time.Minute,
 			does:  "Redis frozen for 60 s under load",
 			holds: "no error; p99 +60 ms in the first second, +1 ms after it; limits hold to each node's share; shared again within 2 s",
 			fails: []failure{
@@ -74,7 +74,7 @@ func scenarios() []scenario {
 					operators: redisLost,
 					todo:      "restart it; the log then has `redis is back; limits are shared again`"},
 			}},
-		{name: "r4", run: runWipedRedis, full: 2 * time.Minute, short: time.Minute,
+		{name: "r4", run: runWipedRedis, losesRedis: true, most: 20 * time.Minute,
 			does:  "Redis killed under load, emptied, started",
 			holds: "no error; budgets are what the ledger leaves of them",
 			fails: []failure{
@@ -83,7 +83,7 @@ func scenarios() []scenario {
 					operators: redisLost,
 					todo:      "start it, with or without its data; the nodes send their settlements and restore the sums from the ledger"},
 			}},
-		{name: "r5", run: runPostgresOutage, full: 8 * time.Minute, short: 90 * time.Second,
+		{name: "r5", run: runPostgresOutage, most: 20 * time.Minute,
 			does:  "PostgreSQL frozen, then killed, five minutes in all, under load; a twentieth of the keys is unknown",
 			holds: "all requests with known keys are served; unknown keys get 503 with Retry-After and never 401; the ledger is exact afterwards",
 			fails: []failure{
@@ -92,7 +92,7 @@ func scenarios() []scenario {
 					operators: storeLost,
 					todo:      "restart it and watch the disk space of the nodes; no key can be created, changed or revoked until then. The log then has `store of keys is back` and `the store accepts usage rows again`, and the ledger is exact when `isogloss_ledger_rows_waiting` is 0"},
 			}},
-		{name: "r17", run: runKeyStampede, full: 3 * time.Minute, short: 90 * time.Second,
+		{name: "r17", run: runKeyStampede, most: 20 * time.Minute,
 			does:  "5,000 keys that a node has never seen, all at once, on a slow PostgreSQL",
 			holds: "at most 16 queries in flight, one for each key, no 401",
 			fails: []failure{
@@ -101,7 +101,7 @@ func scenarios() []scenario {
 					operators: "at most 16 queries of a node in PostgreSQL",
 					todo:      "nothing"},
 			}},
-		{name: "r8", run: runKills, full: 6 * time.Minute, short: 90 * time.Second,
+		{name: "r8", run: runKills, most: 20 * time.Minute,
 			does:  "fifty `kill -9` at random points of 200 streams",
 			holds: "one row for each request that delivered a byte, no duplicate, tokens between what the client received and what the upstream sent",
 			fails: []failure{
@@ -110,7 +110,7 @@ func scenarios() []scenario {
 					operators: "alert IsoglossDown; `isogloss_ledger_rows_recovered_total` on the process that takes over its folder",
 					todo:      "start it with the same `data`: its rows exist nowhere else"},
 			}},
-		{name: "r2", run: runKilledReservations, beside: true, full: 3 * time.Minute, short: 2 * time.Minute,
+		{name: "r2", run: runKilledReservations, beside: true, most: 20 * time.Minute,
 			does:  "`kill -9` of a gateway with 500 open reservations, then its start",
 			holds: "all settled within 60 s; the rest of the budget is what the ledger leaves, to the token",
 			fails: []failure{
@@ -119,7 +119,7 @@ func scenarios() []scenario {
 					operators: "alert IsoglossDown",
 					todo:      "start it with the same `data`"},
 			}},
-		{name: "r6", run: runColdStart, full: 2 * time.Minute, short: time.Minute,
+		{name: "r6", run: runColdStart, losesRedis: true, most: 20 * time.Minute,
 			does:  "a gateway started with every store down",
 			holds: "it serves within 2 s from its snapshots; without them it exits and says why",
 			fails: []failure{
@@ -128,7 +128,7 @@ func scenarios() []scenario {
 					operators: storeLost + "; without a snapshot the process exits with the reason",
 					todo:      "start the stores; keep the data folder"},
 			}},
-		{name: "r7", run: runDiscovery, full: 4 * time.Minute, short: 90 * time.Second,
+		{name: "r7", run: runDiscovery, most: 20 * time.Minute,
 			does:  "etcd killed, compacted past the watch, emptied, restored to an older state, under load; workers come and go",
 			holds: "no 5xx, no mass removal, in sync within 5 s; a new worker serves within 1 s, a dead one is removed with its lease",
 			fails: []failure{
@@ -145,7 +145,7 @@ func scenarios() []scenario {
 					operators: "`isogloss_workers_known` falls",
 					todo:      "restart the engine"},
 			}},
-		{name: "rollout", beside: true, run: runRollout, full: 2 * time.Minute, short: 2 * time.Minute,
+		{name: "rollout", beside: true, run: runRollout, most: 20 * time.Minute,
 			does:  "the nodes behind HAProxy replaced one after the other with SIGTERM, under load, with streams of ten seconds (`make rollout`: ten minutes) open on each",
 			holds: "no request is refused and no stream cut; each process ends within `shutdown.notice` and `shutdown.drain`",
 			fails: []failure{
@@ -154,7 +154,7 @@ func scenarios() []scenario {
 					operators: "log `draining`; `/ready` has status 503",
 					todo:      "set both: see [Upgrade](upgrade.md#behind-a-load-balancer)"},
 			}},
-		{name: "postgres-tls", beside: true, run: runPostgresTLS, full: 2 * time.Minute, short: 2 * time.Minute,
+		{name: "postgres-tls", beside: true, run: runPostgresTLS, most: 20 * time.Minute,
 			does:  "PostgreSQL with TLS, `sslmode=verify-full` and its own CA; another host name, another CA; the password of the role changed under load, and its connections closed",
 			holds: "another name or CA is refused with advice; new connections use the new password without a restart; no request fails, the ledger is exact",
 			fails: []failure{
@@ -167,7 +167,7 @@ func scenarios() []scenario {
 					operators: "log `store is not ready` with the reason",
 					todo:      "correct the host or `sslrootcert` in `store.url`"},
 			}},
-		{name: "r10", run: runOneCharge, full: 3 * time.Minute, short: 90 * time.Second,
+		{name: "r10", run: runOneCharge, most: 20 * time.Minute,
 			does:  "every fault of an upstream, with a retry, with a second target and without, and clients that repeat a request with the same Idempotency-Key",
 			holds: "one charge for each request that a client means",
 			fails: []failure{
@@ -176,7 +176,7 @@ func scenarios() []scenario {
 					operators: "log `target out of service`; `isogloss_upstream_errors_total`; alert IsoglossTargetOutOfService",
 					todo:      "see [Reliability](../reliability.md)"},
 			}},
-		{name: "revoke", run: runRevoke, full: time.Minute, short: time.Minute,
+		{name: "revoke", run: runRevoke, losesRedis: true, most: 20 * time.Minute,
 			does:  "keys revoked, also with Redis frozen",
 			holds: "refused on every node within 2 s",
 			fails: []failure{
@@ -185,7 +185,7 @@ func scenarios() []scenario {
 					operators: "`isogloss_keys_age_seconds` stays below 2",
 					todo:      "nothing"},
 			}},
-		{name: "restart", run: runRestarts, full: 3 * time.Minute, short: time.Minute,
+		{name: "restart", run: runRestarts, most: 20 * time.Minute,
 			does:  "every node replaced by SIGHUP under load",
 			holds: "no request fails, the ledger is exact",
 			fails: []failure{
@@ -194,7 +194,7 @@ func scenarios() []scenario {
 					operators: "log `another process has taken over; open requests are finished`",
 					todo:      "nothing: see [Restart](../restart.md)"},
 			}},
-		{name: "queue", whole: true, beside: true, run: runLostQueue, full: 2 * time.Minute, short: 90 * time.Second,
+		{name: "queue", whole: true, beside: true, run: runLostQueue, losesRedis: true, most: 20 * time.Minute,
 			does:  "every node restarted with SIGTERM while Redis is frozen and has not received their settlements",
 			holds: "the budget is exceeded by a hundredth at most; one row for each request",
 			fails: []failure{
@@ -203,7 +203,7 @@ func scenarios() []scenario {
 					operators: redisLost,
 					todo:      "restart Redis"},
 			}},
-		{name: "spool", whole: true, beside: true, run: runSeedBeforeSpool, full: 2 * time.Minute, short: 90 * time.Second,
+		{name: "spool", whole: true, beside: true, run: runSeedBeforeSpool, most: 20 * time.Minute,
 			does:  "one node without Redis: PostgreSQL away, `kill -9`, start, PostgreSQL back",
 			holds: "the budget is exceeded by a hundredth at most; one row for each request",
 			fails: []failure{
@@ -212,7 +212,7 @@ func scenarios() []scenario {
 					operators: storeLost,
 					todo:      "restart PostgreSQL"},
 			}},
-		{name: "failover", run: runFailover, full: 3 * time.Minute, short: 2 * time.Minute,
+		{name: "failover", run: runFailover, most: 20 * time.Minute,
 			does:  "an asynchronous standby of PostgreSQL promoted that lacks rows which were stored",
 			holds: "the nodes send the rows again: one row for each request; the budget is not exceeded",
 			fails: []failure{
@@ -221,7 +221,7 @@ func scenarios() []scenario {
 					operators: "log `the store has lost usage rows; they are sent again`; `isogloss_ledger_rows_waiting` rises once",
 					todo:      "nothing; keys that were created or revoked in the lost part have to be changed again"},
 			}},
-		{name: "snapshot", run: runOldSnapshot, full: 2 * time.Minute, short: time.Minute,
+		{name: "snapshot", run: runOldSnapshot, losesRedis: true, most: 20 * time.Minute,
 			does:  "Redis killed and restarted with a snapshot that lacks half of what was spent",
 			holds: "the budget is not exceeded by a token, and all of it can be spent",
 			fails: []failure{
@@ -230,7 +230,7 @@ func scenarios() []scenario {
 					operators: "as for Redis killed",
 					todo:      "nothing: the nodes count what was spent again, within 2 s, or 10 s if a node is gone"},
 			}},
-		{name: "replica", whole: true, run: runOldReplica, full: 2 * time.Minute, short: time.Minute,
+		{name: "replica", whole: true, run: runOldReplica, losesRedis: true, most: 20 * time.Minute,
 			does:  "a replica of Redis promoted that lacks half of what was spent",
 			holds: "the budget is not exceeded by a token, and all of it can be spent",
 			fails: []failure{
@@ -239,7 +239,7 @@ func scenarios() []scenario {
 					operators: "as for Redis killed",
 					todo:      "nothing: likewise"},
 			}},
-		{name: "redis-cluster", whole: true, run: runRedisCluster, full: 3 * time.Minute, short: 3 * time.Minute,
+		{name: "redis-cluster", whole: true, run: runRedisCluster, losesRedis: true, most: 20 * time.Minute,
 			does:  "one of the three masters of a Redis Cluster killed under load, then started empty; the nodes know one address",
 			holds: "no error; budgets on the other masters stay shared and exact; that on the dead one is exceeded by a hundredth at most; one row for each request",
 			fails: []failure{
@@ -248,7 +248,7 @@ func scenarios() []scenario {
 					operators: redisLost,
 					todo:      "start it, or let the cluster promote a replica"},
 			}},
-		{name: "sentinel", whole: true, run: runSentinel, full: 2 * time.Minute, short: 2 * time.Minute,
+		{name: "sentinel", whole: true, run: runSentinel, losesRedis: true, most: 20 * time.Minute,
 			does:  "the master of Redis killed that three Sentinels watch",
 			holds: "the nodes use the new master without a restart; the budget is not exceeded by a token, and all of it can be spent",
 			fails: []failure{
@@ -257,7 +257,7 @@ func scenarios() []scenario {
 					operators: redisLost,
 					todo:      "nothing: the nodes ask the Sentinels for the new master"},
 			}},
-		{name: "handover", whole: true, run: runHandover, full: time.Minute, short: time.Minute,
+		{name: "handover", whole: true, run: runHandover, most: 20 * time.Minute,
 			does:  "one node without Redis replaced by SIGHUP while a stream holds most of a budget",
 			holds: "the new process counts the stream: the budget is not exceeded",
 			fails: []failure{
@@ -266,7 +266,7 @@ func scenarios() []scenario {
 					operators: "log `another process has taken over; open requests are finished`",
 					todo:      "nothing"},
 			}},
-		{name: "disk", whole: true, run: runDiskFull, full: 2 * time.Minute, short: time.Minute,
+		{name: "disk", whole: true, run: runDiskFull, most: 20 * time.Minute,
 			does:  "the disk of a node filled while 50 streams are open, then `kill -9` and a start",
 			holds: "open streams end with a row; keys with a budget get 503, others are served; one row for each request with a budget",
 			fails: []failure{
@@ -275,7 +275,7 @@ func scenarios() []scenario {
 					operators: "log `usage spool cannot be written`; `isogloss_ledger_write_errors_total`; alert IsoglossLedgerWriteErrors",
 					todo:      "free disk space; the log then has `usage spool is writable again`"},
 			}},
-		{name: "restore", run: runRestoredDump, full: 4 * time.Minute, short: 90 * time.Second,
+		{name: "restore", run: runRestoredDump, most: 20 * time.Minute,
 			does:  "PostgreSQL restored from a dump under running gateways; then a change of an organisation with a million keys (short: 5,000)",
 			holds: "keys that the dump does not have, and keys revoked afterwards, are refused on every node within 2 s",
 			fails: []failure{
@@ -288,7 +288,7 @@ func scenarios() []scenario {
 					operators: "`isogloss_keys_age_seconds` stays below 2",
 					todo:      "nothing"},
 			}},
-		{name: "pgbouncer", whole: true, run: runPgBouncer, full: 2 * time.Minute, short: 2 * time.Minute,
+		{name: "pgbouncer", whole: true, run: runPgBouncer, losesRedis: true, most: 20 * time.Minute,
 			does:  "three nodes started at once on an empty database behind PgBouncer in transaction mode, with its default settings; keys, a revocation, budgets and rows under load",
 			holds: "the migrations run once; no request fails; the budget is not exceeded; a revoked key is refused within 2 s; the ledger is exact",
 			fails: []failure{
@@ -297,7 +297,7 @@ func scenarios() []scenario {
 					operators: "nothing",
 					todo:      "nothing: the gateway recognises it"},
 			}},
-		{name: "writers", whole: true, run: runWriters, full: 3 * time.Minute, short: 2 * time.Minute,
+		{name: "writers", whole: true, run: runWriters, most: 20 * time.Minute,
 			does:  "30,000 rows of an outage sent by three nodes at once, with up to 16 connections each, while 300 keys are created on all of them",
 			holds: "one row for each request; no deadlock; at most 48 connections",
 			fails: []failure{
@@ -306,7 +306,7 @@ func scenarios() []scenario {
 					operators: "`isogloss_ledger_rows_waiting` falls to 0",
 					todo:      "nothing; PostgreSQL needs 16 connections for each gateway"},
 			}},
-		{name: "versions", whole: true, run: upgrade("versions", firstSchema), full: 10 * time.Minute, short: 10 * time.Minute,
+		{name: "versions", whole: true, run: upgrade("versions", firstSchema), losesRedis: true, most: 40 * time.Minute,
 			does:  "three nodes of a version with older tables and other records in Redis (5d71342) upgraded one after the other by SIGHUP under load; Redis restarted after the last; one node taken back",
 			holds: "no request fails; one row for each request; a key that one version creates or revokes is known to the other. Until Redis is restarted each version counts budgets apart: a budget is exceeded by what was left of it before the upgrade, at most",
 			fails: []failure{
@@ -315,7 +315,7 @@ func scenarios() []scenario {
 					operators: "log `store migrates` on the first new node",
 					todo:      "restart Redis after the upgrade of the last node, or stop all old nodes before you start a new one: see [Upgrade](upgrade.md#from-a-version-before-17-november-2026)", unheld: true},
 			}},
-		{name: "upgrade", whole: true, run: upgrade("upgrade", sameRecords), full: 10 * time.Minute, short: 10 * time.Minute,
+		{name: "upgrade", whole: true, run: upgrade("upgrade", sameRecords), most: 40 * time.Minute,
 			does:  "the same with nodes of a version with the same tables and records (c763071), without a restart of Redis",
 			holds: "no request fails; budgets are not exceeded by a token; one row for each request",
 			fails: []failure{
@@ -324,7 +324,7 @@ func scenarios() []scenario {
 					operators: "log `another process has taken over; open requests are finished`",
 					todo:      "nothing: see [Upgrade](upgrade.md)"},
 			}},
-		{name: "s5", run: runSecrets, full: 2 * time.Minute, short: time.Minute,
+		{name: "s5", run: runSecrets, most: 20 * time.Minute,
 			does:  "secrets of providers, clients and operators, the pepper and a prompt, after traffic and errors",
 			holds: "none of them in logs, metrics, responses of the admin API, dumps of the three stores or files of the nodes"},
 	}

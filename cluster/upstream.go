@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
@@ -70,6 +71,7 @@ type upstream struct {
 	*testrig.Upstream
 	*testrig.Target // counts the open requests
 	attempts        testrig.History[attempt]
+	held            atomic.Int64 // streams that have sent all words and are kept open
 
 	mu    sync.Mutex
 	tries map[string]int
@@ -127,7 +129,7 @@ func (u *upstream) answer(c *testrig.Call) (reuse bool) {
 	}
 	r := testrig.Reply{Dialect: testrig.Chat, Words: strings.SplitAfter(strings.Repeat(word, s.Say), "c")[:s.Say], Usage: c.Usage, In: promptTokens, Out: s.Say}
 	if c.Stream {
-		return a.stream(c, s, r.Stream())
+		return a.stream(c, s, r.Stream(), &u.held)
 	}
 	return a.whole(c, s, r.Body())
 }
@@ -148,7 +150,7 @@ func (a *attempt) whole(c *testrig.Call, s script, body string) bool {
 	return true
 }
 
-func (a *attempt) stream(c *testrig.Call, s script, events testrig.Stream) bool {
+func (a *attempt) stream(c *testrig.Call, s script, events testrig.Stream, held *atomic.Int64) bool {
 	c.StartStream()
 	if a.fault == resets {
 		return c.Reset()
@@ -166,6 +168,7 @@ func (a *attempt) stream(c *testrig.Call, s script, events testrig.Stream) bool 
 		}
 	}
 	if s.Hold {
+		held.Add(1)
 		return c.Hold()
 	}
 	a.complete = c.Chunks(events.Tail...) && c.End()

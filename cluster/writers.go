@@ -55,7 +55,7 @@ func runWriters(ctx context.Context, s *stage) {
 			failed++
 		}
 	}
-	rows := s.settled(ctx, time.Minute)
+	rows := s.settled(ctx, settleTime)
 	took := time.Since(back)
 	stop()
 	<-done

@@ -20,6 +20,8 @@ type options struct {
 	bin   string
 	only  *regexp.Regexp
 	prove bool
+
+	parallel int // groups at a time, beside those that wait
 }
 
 func main() {
@@ -32,6 +34,7 @@ func main() {
 	asJSON := flag.Bool("json", false, "print the results as JSON")
 	list := flag.Bool("list", false, "print the names of the attacks")
 	flag.BoolVar(&o.prove, "prove", false, "attack a weak gateway instead, and report the attacks that it withstands")
+	flag.IntVar(&o.parallel, "parallel", 3, "run this many groups at a time, beside those that wait")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code, err := run(ctx, o, *only, *asJSON, *list)
@@ -47,6 +50,7 @@ func run(ctx context.Context, o options, only string, asJSON, list bool) (code i
 	if o.only, err = regexp.Compile(only); err != nil {
 		return 0, err
 	}
+	bin := o.bin
 	if o.prove {
 		if o.bin, err = os.Executable(); err != nil {
 			return 0, err
@@ -64,7 +68,7 @@ func run(ctx context.Context, o options, only string, asJSON, list bool) (code i
 		}
 		return 0, nil
 	}
-	r := &report{out: os.Stdout, json: asJSON, prove: o.prove, began: time.Now()}
+	r := &report{out: os.Stdout, json: asJSON, prove: o.prove, bin: bin, began: time.Now()}
 	runAll(ctx, o, all, r)
 	if ctx.Err() != nil {
 		return 0, ctx.Err()
@@ -99,9 +103,6 @@ func checkNames(all []group) error {
 	return nil
 }
 
-// parallel is the number of groups that run at a time, beside those that wait.
-const parallel = 3
-
 // runAll runs the groups. Each has a gateway and an upstream of its own.
 func runAll(ctx context.Context, o options, all []group, r *report) {
 	var waiting sync.WaitGroup
@@ -115,7 +116,7 @@ func runAll(ctx context.Context, o options, all []group, r *report) {
 			busy = append(busy, g)
 		}
 	}
-	testrig.Each(len(busy), parallel, func(i int) { runGroup(ctx, o, busy[i], r) })
+	testrig.Each(len(busy), max(o.parallel, 1), func(i int) { runGroup(ctx, o, busy[i], r) })
 	waiting.Wait()
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -36,6 +37,7 @@ type report struct {
 	out   io.Writer
 	json  bool
 	prove bool
+	bin   string // for the command that repeats an attack
 	began time.Time
 
 	mu      sync.Mutex
@@ -70,8 +72,17 @@ func (r *report) add(a attack, e *evidence, took time.Duration) {
 	case one.Open != "":
 		fmt.Fprintf(r.out, "open %s (%s): %s\n", one.Name, one.Open, testrig.Clip(strings.Join(one.Problems, "; "), 300))
 	default:
-		fmt.Fprintf(r.out, "FAIL %s\n     %s\n     sent: %q\n     got:  %q\n", one.Name, strings.Join(one.Problems, "\n     "), one.Sent, one.Got)
+		fmt.Fprintf(r.out, "FAIL %s\n     %s\n     sent: %q\n     got:  %q\n     again: %s\n", one.Name, strings.Join(one.Problems, "\n     "), one.Sent, one.Got, r.again(one.Name))
 	}
+}
+
+// again returns the command that repeats an attack.
+func (r *report) again(name string) string {
+	how := "--bin " + r.bin
+	if r.prove {
+		how = "--prove"
+	}
+	return fmt.Sprintf("go run ./redteam %s --only '^%s$'", how, regexp.QuoteMeta(name))
 }
 
 // classes returns the names of the classes in the order of the alphabet.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
@@ -209,7 +208,7 @@ func roleRig(ctx context.Context, o options) (*rig, error) {
 		r.admin(ctx, "POST", "/api/v1/keys/"+r.ids["gone"]+"/revoke", "")
 		// Every node refuses the key within two seconds, longer on a busy machine. The weak
 		// gateway never does.
-		testrig.NoError(testrig.Until(ctx, 10*time.Second, "a revoked key is accepted", func() bool {
+		testrig.NoError(testrig.Until(ctx, patience, "a revoked key is accepted", func() bool {
 			return r.weak || r.send(ctx, request{method: "GET", path: "/api/v1/keys", key: "gone", admin: true}).status == 401
 		}))
 		r.checkOperations(ctx)

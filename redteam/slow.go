@@ -14,10 +14,10 @@ import (
 )
 
 // How long a client may hold a connection with a request that never becomes complete. The
-// gateway's own limits are 10 s for the header and 30 s for a small body.
+// gateway's own limits are 10 s for the header and 30 s for a small body; a busy machine is late.
 const (
-	headHold = 25 * time.Second
-	bodyHold = 50 * time.Second
+	headHold = 60 * time.Second
+	bodyHold = 120 * time.Second
 	drip     = 500 * time.Millisecond
 )
 

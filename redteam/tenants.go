@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
@@ -109,7 +108,7 @@ func storedAttacks() (all []attack) {
 				}
 				q := request{path: "/v1/responses", key: "full", body: strings.NewReplacer("TARGET", target, "ID", answer.Str("id"), "ITEM", item).Replace(body)}
 				own := &evidence{} // the response may be stored shortly after it was delivered
-				_ = testrig.Until(ctx, 5*time.Second, "", func() bool { own = r.send(ctx, q); return own.status == 200 || r.weak || name == "previous-escaped" })
+				_ = testrig.Until(ctx, patience, "", func() bool { own = r.send(ctx, q); return own.status == 200 || r.weak || name == "previous-escaped" })
 				q.key = "foreign"
 				e := r.send(ctx, q)
 				e.problem(own.status != 200 && !r.weak && name != "previous-escaped", "the owner cannot use it either: status %d", own.status)

@@ -10,11 +10,10 @@ const chosen = process.env.PAGES ? process.env.PAGES.split(/[ ,]+/) : names;
 const pages = await Promise.all(names.map(async (name) => ({ name, ...await import('./pages/' + name + '.mjs') })));
 for (const page of pages) Object.assign(screens, page.screens);
 
-before(() => start(), { timeout: 120_000 });
+before(() => start(), { timeout: 600_000 });
 after(stop);
 
-describe('the console', { timeout: 600_000 }, () => {
-  for (const page of pages) {
-    if (chosen.includes(page.name)) page.tests();
-  }
-});
+// The name of a suite is the command that repeats it.
+for (const page of pages) {
+  if (chosen.includes(page.name)) describe('make e2e-console PAGES=' + page.name, { timeout: 3_600_000 }, page.tests);
+}

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import typescript from 'typescript';
-import { Gateway, openBrowser } from './rig.mjs';
+import { Gateway, openBrowser, patience } from './rig.mjs';
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 export const shots = new URL('../shots/', import.meta.url).pathname;
@@ -31,7 +31,7 @@ export async function stop() {
 export async function open({ path = '/', dark = false, width = 1280, role, from = gateway } = {}) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: dark ? 'dark' : 'light', acceptDownloads: true, timezoneId: 'Europe/Paris', locale: 'en-GB' });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(patience);
   page.errors = [];
   page.on('pageerror', (e) => page.errors.push(String(e)));
   page.on('dialog', (d) => { page.errors.push('dialog: ' + d.message()); void d.dismiss(); });

@@ -1,6 +1,7 @@
 // The rig of the console's tests: the built gateway with a SQLite store, a scripted upstream, traffic
 // from clients' keys, and Chromium. Nothing of the API is mocked.
 import { execFile, spawn } from 'node:child_process';
+import { createSocket as createHolder } from 'node:dgram';
 import { generateKeyPairSync, randomUUID, sign as signBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -23,20 +24,36 @@ export const evil = process.env.PICTURES ? 'drafts' : '<img/src=x/onerror=alert(
 
 const listen = (server) => new Promise((done) => server.listen(0, '127.0.0.1', () => done(server.address().port)));
 
+// bound binds a port of 127.0.0.1 with a server or a socket, and reports whether it was free.
+const bound = (socket, bind) => new Promise((done, fail) => {
+  socket.once('error', (e) => (e.code === 'EADDRINUSE' ? done(false) : fail(e)));
+  bind(() => done(true));
+});
+
+// freePort returns a port below those of outgoing connections. Like testrig.Addresses it holds the port of
+// UDP until this process ends, so that no other harness chooses it before the gateway listens.
 async function freePort() {
-  const s = createSocket();
-  const port = await listen(s);
-  await new Promise((done) => s.close(done));
-  return port;
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 22_000);
+    const held = createHolder('udp4').unref();
+    if (!await bound(held, (done) => held.bind({ port, address: '127.0.0.1', exclusive: true }, done))) continue;
+    const s = createSocket();
+    if (!await bound(s, (done) => s.listen(port, '127.0.0.1', done))) continue;
+    await new Promise((done) => s.close(done));
+    return port;
+  }
 }
+
+// patience is far longer than anything takes on a busy machine, in milliseconds.
+export const patience = 120_000;
 
 // until waits for a condition.
 export async function until(what, check) {
-  const end = Date.now() + 15_000;
+  const end = Date.now() + patience;
   for (;;) {
     if (await check().catch(() => false)) return;
     if (Date.now() > end) throw new Error('timed out: ' + (typeof what === 'string' ? what : what()));
-    await new Promise((done) => setTimeout(done, 100));
+    await new Promise((done) => setTimeout(done, 50));
   }
 }
 
@@ -204,7 +221,7 @@ ${store ? `identity:
 
   async stop() {
     this.process.kill('SIGTERM');
-    const timer = setTimeout(() => this.process.kill('SIGKILL'), 10_000);
+    const timer = setTimeout(() => this.process.kill('SIGKILL'), patience);
     await this.ended;
     clearTimeout(timer);
     if (this.guest) return;

@@ -49,6 +49,7 @@ func TestMain(m *testing.M) {
 // TestBinary checks the size of the binary, that it needs no library of the system, and
 // that one command serves a request.
 func TestBinary(t *testing.T) {
+	t.Parallel()
 	path := binary(t)
 	info, err := os.Stat(path)
 	if err != nil {

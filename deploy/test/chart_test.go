@@ -203,6 +203,7 @@ func helm(t *testing.T, args ...string) string {
 
 // TestChart lints and renders the chart with every file of values.
 func TestChart(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(root, chart, "ci/*-values.yaml"))
 	if err != nil || len(files) < 5 {
 		t.Fatal(files, err)
@@ -243,11 +244,13 @@ func TestChart(t *testing.T) {
 // makes the Secret, renders the chart and runs the container's command with the
 // container's environment.
 func TestChartServes(t *testing.T) {
+	t.Parallel()
 	serveManifest(t, helm(t, "template", "isogloss", chart, "--set", "secrets={isogloss-keys}"))
 }
 
 // TestManifestServes does the same with the plain manifest.
 func TestManifestServes(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "deploy/kubernetes/isogloss.yaml"))
 	if err != nil {
 		t.Fatal(err)

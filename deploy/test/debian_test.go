@@ -203,7 +203,7 @@ func earlierSource(t *testing.T) string {
 	if err := os.RemoveAll(filepath.Join(dir, "deploy")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(filepath.Join(copySource(t), "deploy"), filepath.Join(dir, "deploy")); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, "deploy"), os.DirFS(filepath.Join(otherFolder(t), "deploy"))); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -212,6 +212,7 @@ func earlierSource(t *testing.T) string {
 // TestDebianPackage installs a package of an earlier commit, starts it as its unit says,
 // upgrades it under load, removes and purges it.
 func TestDebianPackage(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("a root of its own needs root")
 	}
@@ -352,6 +353,7 @@ func keepAsking(t *testing.T, url string) (stop func()) {
 
 // TestUnit checks the unit with systemd's own tools: no mistake, and a small exposure.
 func TestUnit(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 // TestGoInstall puts the module into a proxy on disk, as a public proxy would have it,
 // and runs `go install …/cmd/isogloss@latest`. Dependencies come from the module cache.
 func TestGoInstall(t *testing.T) {
+	t.Parallel()
 	const module, version = "github.com/isogloss-gateway/isogloss", "v0.0.1"
 	proxy := t.TempDir()
 	versions := filepath.Join(proxy, module, "@v")

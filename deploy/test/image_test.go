@@ -81,6 +81,7 @@ func (s *imageStore) container(architecture string) (name, files string) {
 // TestImage builds the image for two architectures and looks into it, builds it again in
 // another folder, and runs it as `docker run -e OPENAI_API_KEY -e ISOGLOSS_KEYS` does.
 func TestImage(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("buildah with chroot isolation needs root here")
 	}
@@ -100,7 +101,7 @@ func TestImage(t *testing.T) {
 	}
 	t.Run("again", func(t *testing.T) {
 		other := newImageStore(t)
-		other.build(copySource(t), architectures...)
+		other.build(otherFolder(t), architectures...)
 		for _, architecture := range architectures {
 			if a, b := store.digest(architecture), other.digest(architecture); a != b || !strings.HasPrefix(a, "sha256:") {
 				t.Errorf("%s: the second build gives %s, the first %s", architecture, b, a)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -139,18 +140,45 @@ func parentOf(known map[int]int, pid int) int {
 	return parent
 }
 
+// otherFolder returns a copy of the repository in which the tests build again. They share
+// what is built there.
+func otherFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := other()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var other = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(scratch, "source")
+	return dir, copyRepository(dir)
+})
+
 // copySource copies the files of the repository to a new folder, without git.
 func copySource(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
-	list.Dir = root
-	for name := range strings.SplitSeq(strings.TrimSuffix(run(t, list), "\x00"), "\x00") {
-		if err := copyFile(filepath.Join(root, name), filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
-			t.Fatal(err)
-		}
+	if err := copyRepository(dir); err != nil {
+		t.Fatal(err)
 	}
 	return dir
+}
+
+func copyRepository(to string) error {
+	list := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "-z")
+	list.Dir = root
+	names, err := testrig.Output(list)
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(names), "\x00"), "\x00") {
+		if err := copyFile(filepath.Join(root, name), filepath.Join(to, name)); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return nil
 }
 
 func copyFile(from, to string) error {

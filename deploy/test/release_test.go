@@ -60,6 +60,7 @@ var releaseTool = sync.OnceValues(func() (string, error) {
 
 // TestRelease makes the artefacts twice, in two folders, and looks into them.
 func TestRelease(t *testing.T) {
+	t.Parallel()
 	platforms := releasePlatforms()
 	flags := []string{"-platforms", strings.Join(platforms, ","), "-image=false", "-sign=false"}
 	out := makeRelease(t, root, releaseVersion, nil, flags...)
@@ -85,7 +86,7 @@ func TestRelease(t *testing.T) {
 	checkFormula(t, out, platforms)
 
 	t.Run("again", func(t *testing.T) {
-		other := makeRelease(t, copySource(t), releaseVersion, nil, flags...)
+		other := makeRelease(t, otherFolder(t), releaseVersion, nil, flags...)
 		a, err := os.ReadFile(filepath.Join(out, "checksums.txt"))
 		if err != nil {
 			t.Fatal(err)

@@ -21,14 +21,16 @@ var (
 	portsChosen atomic.Uint32
 )
 
-// Addresses returns n different unused loopback addresses. They belong to this process until
-// it ends: no other process that chooses its ports here gets one of them.
+// Addresses returns n different unused loopback addresses. No other process that calls it
+// gets them before this one ends.
 func Addresses(n int) (found []string, err error) {
 	for len(found) < n {
-		port := firstPort + (randomPort+portsChosen.Add(1))%portCount
-		if err := claim(port); errors.Is(err, syscall.EADDRINUSE) {
+		port := firstPort + int(randomPort+portsChosen.Add(1))%portCount
+		err := holdPort(port)
+		if errors.Is(err, syscall.EADDRINUSE) {
 			continue
-		} else if err != nil {
+		}
+		if err != nil {
 			return nil, err
 		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -44,19 +46,18 @@ func Addresses(n int) (found []string, err error) {
 	return found, nil
 }
 
-// claim takes a port among all processes that choose their ports here, by a socket with its
-// name. The system releases the name when this process ends. Without it, two test processes
-// could choose the same port before either of their servers listens on it, and the readiness
-// check of one would reach the server of the other.
-func claim(port uint32) error {
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
+// holdPort marks a port as chosen until this process ends. It binds the port of UDP, which
+// none of the servers uses, and leaves that of TCP free.
+func holdPort(port int) error {
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: fmt.Sprintf("@isogloss-test-port-%d", port)}); err != nil {
-		return errors.Join(err, syscall.Close(fd))
+	err = syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}, Port: port})
+	if err != nil {
+		_ = syscall.Close(fd) // it is not bound
 	}
-	return nil
+	return err
 }
 
 // Address returns one unused loopback address.

@@ -1,6 +1,7 @@
 package testrig
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -8,9 +9,6 @@ import (
 	"testing"
 	"time"
 )
-
-// maxStolen is the share of stolen CPU time up to which a timing is judged.
-const maxStolen = 0.1
 
 // CPUTime is the CPU time of this machine since it started, in ticks. The zero value
 // means that the system does not report it.
@@ -66,6 +64,13 @@ func (t CPUTime) Stolen() float64 {
 func (t CPUTime) Busy() float64 {
 	d := ReadCPUTime().since(t)
 	return share(d.used+d.stolen, d.used+d.stolen+d.idle)
+}
+
+// Load describes how busy the machine has been since then.
+func (t CPUTime) Load() string {
+	average, _ := os.ReadFile("/proc/loadavg")
+	minute, _, _ := strings.Cut(string(average), " ")
+	return fmt.Sprintf("the processors were busy for %.0f %% of the time, %.0f %% was stolen, load average %s", 100*t.Busy(), 100*t.Stolen(), minute)
 }
 
 func (t CPUTime) since(then CPUTime) CPUTime {

@@ -133,7 +133,7 @@ func (g *Gateway) Ready(ctx context.Context) error {
 }
 
 func (g *Gateway) healthy(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, g.URL+"/health", nil)
 	if err != nil {

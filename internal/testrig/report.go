@@ -19,7 +19,8 @@ import (
 type Check struct {
 	Name    string  `json:"name"`
 	Passed  bool    `json:"passed"`
-	Skipped bool    `json:"skipped,omitempty"` // not judged: see Timed and Skip
+	Skipped bool    `json:"skipped,omitempty"` // not run: see Skip
+	Missed  bool    `json:"missed,omitempty"`  // passed, and a goal was missed: see Figures
 	Detail  string  `json:"detail,omitempty"`  // the measurement, or the problems
 	Seconds float64 `json:"seconds"`
 }
@@ -27,13 +28,16 @@ type Check struct {
 // Report collects the checks of a run and prints each as it comes.
 type Report struct {
 	Out   io.Writer
-	JSON  bool                   // print one JSON document at the end instead of lines
-	Only  *regexp.Regexp         // run the checks that match; nil runs all
-	Quiet func(name string) bool // do not print these when they pass; nil prints all
+	JSON  bool                     // print one JSON document at the end instead of lines
+	Only  *regexp.Regexp           // run the checks that match; nil runs all
+	Quiet func(name string) bool   // do not print these when they pass; nil prints all
+	Again func(name string) string // the command that repeats a check; nil prints none
+	Goals bool                     // compare figures with their goals: see Figures
 
 	mu     sync.Mutex
 	checks []Check
 	began  time.Time
+	whole  *Report // that this one is a part of, or nil
 }
 
 // maxProblems is the number of problems that a failed check lists.
@@ -66,16 +70,17 @@ func (r *Report) Check(name, measured string, began time.Time, problems ...strin
 	r.Fail(name, strings.Join(problems, "\n"), time.Since(began))
 }
 
-// Timed records a check of timings. It is like Check, but a failure is not judged if other
-// machines on the same host took a tenth or more of the CPU time since cpu was read: the
-// timings are then those of the host.
-func (r *Report) Timed(name, measured string, began time.Time, cpu CPUTime, problems ...string) {
-	wrong := slices.ContainsFunc(problems, func(s string) bool { return s != "" })
-	if stolen := cpu.Stolen(); wrong && stolen >= maxStolen {
-		r.add(Check{Name: name, Skipped: true, Detail: fmt.Sprintf("%.0f %% of the CPU time was stolen; measured: %s", stolen*100, measured), Seconds: time.Since(began).Seconds()})
+// Figures records a check with figures that a busy machine stretches: times, and what
+// depends on them. Like Check, it fails if there is a problem. A missed goal is no problem:
+// it is recorded with the load of the machine since cpu was read, and only if r.Goals is set.
+func (r *Report) Figures(name, measured string, began time.Time, cpu CPUTime, goals []string, problems ...string) {
+	goals = slices.DeleteFunc(slices.Clone(goals), func(s string) bool { return s == "" })
+	if !r.Goals || len(goals) == 0 || slices.ContainsFunc(problems, func(s string) bool { return s != "" }) {
+		r.Check(name, measured, began, problems...)
 		return
 	}
-	r.Check(name, measured, began, problems...)
+	measured = fmt.Sprintf("%s; goal missed: %s (%s)", measured, strings.Join(goals, "; "), cpu.Load())
+	r.add(Check{Name: name, Passed: true, Missed: true, Detail: measured, Seconds: time.Since(began).Seconds()})
 }
 
 // Skip records a check that this machine cannot run, and why.
@@ -88,18 +93,40 @@ func (r *Report) add(c Check) {
 	defer r.mu.Unlock()
 	r.checks = append(r.checks, c)
 	switch {
-	case r.JSON:
+	case r.JSON, r.whole != nil:
 	case c.Skipped:
 		fmt.Fprintf(r.Out, "skip %s (%.1f s): %s\n", c.Name, c.Seconds, c.Detail)
 	case !c.Passed:
 		fmt.Fprintf(r.Out, "FAIL %s (%.1f s)\n     %s\n", c.Name, c.Seconds, strings.ReplaceAll(Clip(c.Detail, 3000), "\n", "\n     "))
+		if r.Again != nil {
+			fmt.Fprintf(r.Out, "     again: %s\n", r.Again(c.Name))
+		}
+	case c.Missed:
+		fmt.Fprintf(r.Out, "goal %s (%.1f s): %s\n", c.Name, c.Seconds, c.Detail)
 	case r.Quiet == nil || !r.Quiet(c.Name):
 		fmt.Fprintf(r.Out, "ok   %s (%.1f s): %s\n", c.Name, c.Seconds, c.Detail)
 	}
 }
 
+// Part returns a report for a part of the run. It prints progress and keeps its checks until
+// Add adds them, so that a part which this machine has spoiled can be repeated.
+func (r *Report) Part() *Report {
+	return &Report{Out: r.Out, JSON: r.JSON, Only: r.Only, Quiet: r.Quiet, Goals: r.Goals, whole: r}
+}
+
+// Add adds the checks of a part and prints them.
+func (r *Report) Add(part *Report) {
+	for _, c := range part.Checks() {
+		r.add(c)
+	}
+}
+
 // Progress prints a line with the time since the start of the run.
 func (r *Report) Progress(format string, args ...any) {
+	if r.whole != nil {
+		r.whole.Progress(format, args...)
+		return
+	}
 	if r.JSON {
 		return
 	}
@@ -140,11 +167,17 @@ func (r *Report) Finish() (int, error) {
 	}
 	line := fmt.Sprintf("%d passed, %d failed", passed, failed)
 	if skipped := len(r.Checks()) - passed - failed; skipped > 0 {
-		line += fmt.Sprintf(", %d not judged: their lines say why", skipped)
+		line += fmt.Sprintf(", %d not run: their lines say why", skipped)
+	}
+	if missed := Count(r.Checks(), func(c Check) bool { return c.Missed }); missed > 0 {
+		line += fmt.Sprintf(", %d of the passed miss a goal", missed)
 	}
 	_, err := fmt.Fprintln(r.Out, line)
 	return failed, err
 }
+
+// GoalMissed marks a check in the table that passed and missed a goal.
+const GoalMissed = "passed, **goal missed**"
 
 // Table returns the checks as a Markdown table, without the quiet ones.
 func (r *Report) Table() string {
@@ -153,7 +186,9 @@ func (r *Report) Table() string {
 		mark := "passed"
 		switch {
 		case c.Skipped:
-			mark = "not judged"
+			mark = "not run"
+		case c.Missed:
+			mark = GoalMissed
 		case !c.Passed:
 			mark = "**failed**"
 		}

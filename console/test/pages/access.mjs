@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { test } from 'node:test';
 import { api, browser, close, gateway, open } from '../kit.mjs';
+import { until } from '../rig.mjs';
 
 export function tests() {
   test('a wrong key is refused, a right one is forgotten by a reload', async () => {
@@ -65,11 +66,12 @@ export function tests() {
       const statuses = [];
       foreign.on('response', (r) => { if (r.url().startsWith(gateway.admin)) statuses.push(r.request().method() + ' ' + r.status()); });
       await foreign.goto('http://' + host + ':' + site.address().port);
+      for (const form of [0, 1]) {
+        await foreign.evaluate((n) => document.forms[n].submit(), form);
+        await until('the form is answered', async () => statuses.length > form);
+      }
       const results = await foreign.evaluate(async ({ admin, body }) => {
         const attempt = (path, init) => fetch(admin + path, { credentials: 'include', ...init }).then((r) => r.text(), () => 'refused');
-        document.forms[0].submit();
-        await new Promise((done) => setTimeout(done, 500));
-        document.forms[1].submit();
         return Promise.all([
           attempt('/api/v1/keys'), attempt('/api/v1/whoami', { headers: { Accept: 'text/html' } }),
           attempt('/api/v1/keys', { method: 'POST', body, headers: { 'Content-Type': 'application/json' } }),
@@ -78,7 +80,7 @@ export function tests() {
           attempt('/api/v1/config/reload', { method: 'POST', mode: 'no-cors' }),
         ]);
       }, { admin: gateway.admin, body });
-      await foreign.waitForTimeout(500);
+      await until('the requests are answered', async () => statuses.length >= 4);
       assert.deepEqual([...new Set(results.slice(0, 4))], ['refused']); // nothing can be read
       assert.deepEqual(results.slice(4), ['', '']); // opaque
       assert.ok(statuses.length >= 4 && statuses.every((s) => / (403|401|415)$/.test(s) || s === 'OPTIONS 405' || s === 'OPTIONS 404'), statuses.join(', '));
