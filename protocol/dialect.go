@@ -27,8 +27,9 @@ type Dialect struct {
 	Claims func(*http.Request) bool
 
 	// UpstreamPath returns the path of a verbatim request: where a client's request is
-	// sent at an upstream of the same dialect. Nil: the path that the client used.
-	UpstreamPath func(at Location, target Target, stream bool) string
+	// sent at an upstream of the same dialect. A model that no path can name is an error. Nil: the path that the
+	// client used.
+	UpstreamPath func(at Location, target Target, stream bool) (string, *llm.Error)
 
 	// Members are the names of the top-level members that the gateway acts on. A body
 	// with a name that differs from one of them only in case is rejected, because some

@@ -117,9 +117,9 @@ func (c *Call) ReportSampling(ask *llm.Request, report *llm.Report) {
 }
 
 // UpstreamPath returns the path of a verbatim request.
-func (c *Call) UpstreamPath(t *Target, stream bool) string {
+func (c *Call) UpstreamPath(t *Target, stream bool) (string, *llm.Error) {
 	if c.Dialect.UpstreamPath == nil {
-		return c.URLPath
+		return c.URLPath, nil
 	}
 	version := upstreamVersion(c.Dialect, t.Provider)
 	if version != "" && slices.Contains(t.Provider.AcceptedVersions, c.Version) {

@@ -93,7 +93,7 @@ func (d *Table) Generate(name protocol.Name, model string) (Endpoint, bool) {
 	e := Endpoint{dialect, protocol.Location{Route: &dialect.Routes[i], URLPath: dialect.Routes[i].Path}}
 	if dialect.UpstreamPath != nil {
 		e.Model = model
-		e.URLPath = dialect.UpstreamPath(e.Location, protocol.Target{Model: model}, false)
+		e.URLPath, _ = dialect.UpstreamPath(e.Location, protocol.Target{Model: model}, false) // empty for a model without a path
 	}
 	return e, true
 }

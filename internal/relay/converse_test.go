@@ -159,3 +159,25 @@ func TestConverseBrokenStreams(t *testing.T) {
 		}
 	}
 }
+
+// TestConverseInvalidModel checks that a model that no path of Bedrock can name is rejected for every client, and that
+// no other model is called in its place.
+func TestConverseInvalidModel(t *testing.T) {
+	const converseBody = `{"messages":[{"role":"user","content":[{"text":"Hi"}]}]}`
+	for path, body := range map[string]string{
+		"/model/any%2Fa;x/converse":        converseBody,
+		"/model/any%2Fa;x/converse-stream": converseBody,
+		"/model/any%2Fa;x/count-tokens":    `{"input":{"converse":` + converseBody + `}}`,
+		chatPath:                           `{"model":"any/a;x","messages":[{"role":"user","content":"Hi"}]}`,
+	} {
+		g := newGateway(t, speaking(converseDialect))
+		g.up.Answer(upstreamtest.JSON(200, `{"output":{"message":{"role":"assistant","content":[{"text":"Hi"}]}},"stopReason":"end_turn"}`))
+		resp, got := g.conversePost(t, path, body)
+		if resp.StatusCode != http.StatusBadRequest || !strings.Contains(got, "not an id of Bedrock") {
+			t.Errorf("%s: %s %s", path, resp.Status, got)
+		}
+		if sent := g.up.Requests(); len(sent) > 0 {
+			t.Errorf("%s: the upstream was asked for %s", path, sent[0].Path)
+		}
+	}
+}

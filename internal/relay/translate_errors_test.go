@@ -327,6 +327,51 @@ func TestTranslatedTruncation(t *testing.T) {
 	})
 }
 
+// TestTranslatedCutBeforeAllChoices checks that a stream in which one of two requested choices has ended, and of the
+// other nothing has arrived, is an error: only the end of the stream could prove that it is complete.
+func TestTranslatedCutBeforeAllChoices(t *testing.T) {
+	const chatAsk, geminiAsk = `{"model":"real-chat","n":2,"stream":%t,"messages":[{"role":"user","content":"Hi"}]}`, `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"generationConfig":{"candidateCount":2}}`
+	const geminiOne = `data: {"candidates":[{"content":{"parts":[{"text":"b"}]},"finishReason":"STOP","index":1}],"responseId":"r","modelVersion":"m"}` + "\n\n"
+	const chatOne = textChunk + stopChunk
+	for name, c := range map[string]struct {
+		upstream   protocol.Name
+		path, body string
+		answer     string
+		ok         bool
+	}{
+		"chat on gemini, one choice":            {geminiDialect, chatPath, fmt.Sprintf(chatAsk, true), geminiOne, false},
+		"chat on gemini, both":                  {geminiDialect, chatPath, fmt.Sprintf(chatAsk, true), geminiOne + strings.Replace(geminiOne, `"index":1`, `"index":0`, 1), true},
+		"chat on gemini, collected":             {geminiDialect, chatPath, fmt.Sprintf(chatAsk, false), geminiOne, false},
+		"chat on gemini, the prompt is blocked": {geminiDialect, chatPath, fmt.Sprintf(chatAsk, true), `data: {"promptFeedback":{"blockReason":"SAFETY"},"responseId":"r"}` + "\n\n", true},
+		"gemini on chat, one choice":            {chatDialect, "/v1beta/models/real-chat:streamGenerateContent?alt=sse", geminiAsk, chatOne, false},
+		"gemini on chat, a sentinel":            {chatDialect, "/v1beta/models/real-chat:streamGenerateContent?alt=sse", geminiAsk, chatOne + sentinel, true},
+	} {
+		for how, end := range ends {
+			t.Run(name+", "+how, func(t *testing.T) {
+				g := newGateway(t, speaking(c.upstream))
+				g.up.Answer(streamEnd(c.answer, end))
+				resp, body, err := g.post(t, c.path, c.body)
+				client := geminiDialect
+				if c.path == chatPath {
+					client = chatDialect
+				}
+				switch {
+				case err != nil:
+					t.Fatal(err)
+				case resp.StatusCode != http.StatusOK:
+					if f := readFault(t, client, body); c.ok || f.code != "upstream_truncated" {
+						t.Errorf("%s: %s", resp.Status, body)
+					}
+				case c.ok:
+					g.wantSuccess(t)
+				default:
+					wantFailed(t, client, body)
+				}
+			})
+		}
+	}
+}
+
 // proofs maps a dialect to the position, counted from the end, of the event that
 // completes a stream of the case.
 var proofs = map[protocol.Name]int{chatDialect: 3, responsesDialect: 1, anthropicDialect: 1, geminiDialect: 1}

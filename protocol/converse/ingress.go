@@ -58,20 +58,12 @@ func locate(routes []protocol.Route, req *http.Request) (protocol.Location, bool
 // claims recognizes the vendor's SDKs by their paths.
 func claims(req *http.Request) bool { return strings.HasPrefix(req.URL.Path, "/model/") }
 
-// upstreamPath is the path of the target's model. The configuration may name a model that
-// the vendor cannot have, and the vendor then says so.
-func upstreamPath(at protocol.Location, target protocol.Target, stream bool) string {
-	pathOf := func(model string) (string, *llm.Error) {
-		if at.Operation == protocol.CountTokens {
-			return countPath(model)
-		}
-		return path(model, stream)
+// upstreamPath is the path of the target's model, which may come from the client's path.
+func upstreamPath(at protocol.Location, target protocol.Target, stream bool) (string, *llm.Error) {
+	if at.Operation == protocol.CountTokens {
+		return countPath(target.Model)
 	}
-	to, err := pathOf(target.Model)
-	if err != nil {
-		to, _ = pathOf("invalid")
-	}
-	return to
+	return path(target.Model, stream)
 }
 
 // readHead takes model and stream flag from the path and the limit from inferenceConfig.

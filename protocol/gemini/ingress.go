@@ -209,7 +209,7 @@ func claims(req *http.Request) bool {
 }
 
 // upstreamPath is the client's verb on the target's model and in the target's version.
-func upstreamPath(at protocol.Location, target protocol.Target, stream bool) string {
+func upstreamPath(at protocol.Location, target protocol.Target, stream bool) (string, *llm.Error) {
 	verb := at.Verb
 	if at.Operation == protocol.Generate && stream {
 		verb = StreamGenerate
@@ -222,7 +222,7 @@ func upstreamPath(at protocol.Location, target protocol.Target, stream bool) str
 			version = DefaultVersion // VER-22
 		}
 	}
-	return Path(version, target.Model, verb)
+	return Path(version, target.Model, verb), nil
 }
 
 // cacheable returns the rule for generated content. cachedContent is not in it, because

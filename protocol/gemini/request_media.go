@@ -35,7 +35,10 @@ func vendorURI(uri string) bool {
 }
 
 func displayName(e wire.Extra) string {
-	raw, _ := e.Get("displayName")
+	raw, ok := e.Get("displayName")
+	if !ok {
+		raw, _ = e.Get("display_name") // the name is kept as it was sent
+	}
 	name, err := unquote(raw)
 	if err != nil {
 		return ""

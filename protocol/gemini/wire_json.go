@@ -45,6 +45,9 @@ func spellingOf(t reflect.Type) spelling {
 	if value, ok := t.MethodByName("Value"); ok { // an Opt
 		return spellingOf(value.Type.Out(0))
 	}
+	if all, ok := t.MethodByName("All"); ok { // a wire.List, whose iterator yields an index and a pointer to the item
+		return spellingOf(all.Type.Out(0).In(0).In(1).Elem())
+	}
 	s := spelling{}
 	for i := range t.NumField() {
 		f := t.Field(i)

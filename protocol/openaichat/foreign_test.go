@@ -1,6 +1,7 @@
 package openaichat
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -203,6 +204,28 @@ func TestEncodeForeignAnswer(t *testing.T) {
 				t.Errorf("whole:\n%s\nstreamed:\n%s", a, b)
 			}
 		})
+	}
+}
+
+// The citations of a choice are one list after its text: SDKs cannot join several, and a source may come before the text
+// that it is of.
+func TestStreamCitations(t *testing.T) {
+	cite := func(index int, url string) llm.Event {
+		return llm.Cite{Index: index, Citation: llm.Citation{URL: url}}
+	}
+	stream := string(protocoltest.WriteStream(Codec{}, &llm.Request{}, []llm.Event{
+		llm.Start{ID: "r", Model: "m", Created: 7},
+		llm.BlockStart{Block: &llm.Text{}}, cite(0, "u"), cite(0, "v"), llm.Delta{Text: "äö"}, llm.BlockEnd{},
+		llm.BlockStart{Index: 1, Block: &llm.Text{}}, llm.Delta{Index: 1, Text: "xyz"}, cite(1, "w"), llm.BlockEnd{Index: 1},
+		llm.ChoiceEnd{Stop: llm.Stop{Kind: llm.EndTurn}}, llm.End{},
+	}))
+	if ending, err := protocoltest.CheckChat([]byte(stream)); err != nil || ending != protocoltest.Completed {
+		t.Errorf("the stream ends %s: %v", ending, err)
+	}
+	const note = `{"type":"url_citation","url_citation":{"start_index":%d,"end_index":%d,"title":"","url":"%s"}}`
+	want := `"annotations":[` + fmt.Sprintf(note+","+note+","+note, 0, 2, "u", 0, 2, "v", 2, 5, "w") + `]`
+	if !strings.Contains(stream, want) {
+		t.Errorf("%s\nwant %s", stream, want)
 	}
 }
 

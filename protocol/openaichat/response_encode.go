@@ -252,7 +252,7 @@ func (s *messageEncoder) cite(t *llm.Text, report *llm.Report) {
 		case ok && s.runes == 0:
 			s.notes.Append(&a)
 		case c.URL != "":
-			a = annotation(c, s.runes, t.Text)
+			a = annotation(c, s.runes, utf8.RuneCountInString(t.Text))
 			s.notes.Append(&a)
 		default:
 			report.Drop("choices.blocks.citations", "citation.no_url", "a citation without an address has no place in chat completions")
@@ -268,10 +268,10 @@ func originalAnnotation(c llm.Citation) (Annotation, bool) {
 }
 
 // annotation encodes a citation. Its span counts code points of the whole
-// content; the block's text begins at offset.
-func annotation(c llm.Citation, offset int, text string) Annotation {
+// content; the block's text begins at offset and has a number of code points.
+func annotation(c llm.Citation, offset, runes int) Annotation {
 	if c.End == 0 {
-		c.End = utf8.RuneCountInString(text)
+		c.End = runes
 	}
 	return Annotation{Type: wire.Some("url_citation"), URLCitation: wire.Some(URLCitation{
 		StartIndex: wire.Some(wire.Int(int64(offset + c.Start))), EndIndex: wire.Some(wire.Int(int64(offset + c.End))),

@@ -40,6 +40,7 @@ type written struct {
 	legacy   bool            // there is a function_call
 	carried  bool            // the carrier was written
 	probs    map[string]bool // lists of log probabilities that were written
+	cites    []citation
 }
 
 // block is the state of one block.
@@ -48,6 +49,7 @@ type block struct {
 	call     int  // index among the choice's calls
 	args     bool // arguments were written
 	start    int  // where the text begins in the content
+	runes    int  // code points of the text
 	callKind llm.ToolKind
 	legacy   bool     // the call is a function_call
 	noArgs   bool     // the arguments were cut off before they began
@@ -83,7 +85,9 @@ func (s *streamEncoder) Encode(e llm.Event, to []byte) []byte {
 		b := s.block(e.Choice, e.Index)
 		b.seals = append(b.seals, e.Seal)
 	case llm.Cite:
-		return s.cite(e, to)
+		s.block(e.Choice, e.Index)
+		c := s.choice(e.Choice)
+		c.cites = append(c.cites, citation{e.Index, e.Citation})
 	case llm.Logprobs:
 		return s.logprobs(e, to)
 	case llm.BlockEnd:
@@ -254,7 +258,9 @@ func (s *streamEncoder) delta(e llm.Delta, to []byte) []byte {
 	b := s.block(e.Choice, e.Index)
 	switch b.kind {
 	case textBlock:
-		s.choice(e.Choice).runes += utf8.RuneCountInString(e.Text)
+		n := utf8.RuneCountInString(e.Text)
+		b.runes += n
+		s.choice(e.Choice).runes += n
 		return s.shut(wire.AppendQuote(append(s.open(e.Choice, to), `"content":`...), e.Text))
 	case refusalBlock:
 		return s.shut(wire.AppendQuote(append(s.open(e.Choice, to), `"refusal":`...), e.Text))
@@ -292,25 +298,35 @@ func (s *streamEncoder) args(choice int, b *block, text string, to []byte) []byt
 	return s.shut(append(wire.AppendQuote(to, text), "}}]"...))
 }
 
-func (s *streamEncoder) cite(e llm.Cite, to []byte) []byte {
-	b := s.block(e.Choice, e.Index)
-	c := e.Citation
-	switch same, ok := originalAnnotation(c); {
-	case ok && b.start == 0:
-		to = append(append(s.open(e.Choice, to), `"annotations":[`...), rawOf(same)...)
-		return s.shut(append(to, ']'))
-	case c.URL == "":
-		return to // chunks have no place for it
+// citation is a citation of a block. It is written at the end of its choice, because SDKs join the lists of several
+// chunks only by an index, which annotations do not have, and because a source may come before the text that it is of.
+type citation struct {
+	block int
+	llm.Citation
+}
+
+// annotations writes the citations of a choice in one chunk, with the annotations that were kept in a message.
+func (s *streamEncoder) annotations(choice int, message *Message, to []byte) []byte {
+	c := s.choice(choice)
+	var list wire.List[Annotation]
+	for _, cite := range c.cites {
+		b := &c.blocks[cite.block]
+		switch a, ok := originalAnnotation(cite.Citation); {
+		case ok && b.start == 0:
+			list.Append(&a)
+		case cite.URL != "": // chunks have no place for others
+			a = annotation(cite.Citation, b.start, b.runes)
+			list.Append(&a)
+		}
 	}
-	if c.End == 0 {
-		c.End = s.choice(e.Choice).runes - b.start
+	c.cites = nil
+	if list.Len() == 0 {
+		return to
 	}
-	to = append(s.open(e.Choice, to), `"annotations":[{"type":"url_citation","url_citation":{"start_index":`...)
-	to = strconv.AppendInt(to, int64(b.start+c.Start), 10)
-	to = strconv.AppendInt(append(to, `,"end_index":`...), int64(b.start+c.End), 10)
-	to = wire.AppendQuote(append(to, `,"title":`...), c.Title)
-	to = wire.AppendQuote(append(to, `,"url":`...), c.URL)
-	return s.shut(append(to, "}}]"...))
+	list.Join(message.Annotations.Value())
+	message.Annotations = wire.Opt[wire.List[Annotation]]{}
+	to = append(s.open(choice, to), `"annotations":`...)
+	return s.shut(append(to, rawOf(list)...))
 }
 
 func (s *streamEncoder) logprobs(e llm.Logprobs, to []byte) []byte {
@@ -376,12 +392,13 @@ func (s *streamEncoder) details(choice int, b *block, to []byte) []byte {
 // finish writes a choice's last chunk, with the members that were kept.
 func (s *streamEncoder) finish(e llm.ChoiceEnd, to []byte) []byte {
 	c, kept := s.choice(e.Choice), keptChoice(e.Ext)
+	message := kept.Message.Value()
+	to = s.annotations(e.Choice, &message, to)
 	reason := finishOf(e.Stop, c.refused, c.calls > 0, c.legacy)
 	if f := kept.FinishReason.Value(); f != "" && isToolFinish(f) == (c.calls > 0) { // clients miss a call before a plain stop (INV-12)
 		reason = f
 	}
 	to = s.open(e.Choice, to)
-	message := kept.Message.Value()
 	if c.carried {
 		message.Extra.Delete(protocol.CarrierMember)
 	}

@@ -33,6 +33,7 @@ type chatChoice struct {
 	ids    map[string]bool
 	finish string
 	legacy bool
+	lists  map[string]bool // members of deltas that were lists
 }
 
 type chatChunk struct {
@@ -42,7 +43,7 @@ type chatChunk struct {
 	Model   string         `json:"model"`
 	Choices *[]struct {
 		Index        *int           `json:"index"`
-		Delta        *chatDelta     `json:"delta"`
+		Delta        jsontext.Value `json:"delta"`
 		FinishReason *string        `json:"finish_reason"`
 		Logprobs     jsontext.Value `json:"logprobs"`
 	} `json:"choices"`
@@ -116,11 +117,13 @@ func (c *chatCheck) chunk(chunk *chatChunk) {
 		c.add("USE-07", "an empty chunk")
 	}
 	for _, choice := range *chunk.Choices {
-		if choice.Index == nil || choice.Delta == nil {
+		var delta chatDelta
+		if choice.Index == nil || !isSet(choice.Delta) || !into(&c.faults, choice.Delta, &delta) {
 			c.add("INV-4", "a choice without index or delta")
 			continue
 		}
-		c.choice(*choice.Index, choice.Delta, choice.FinishReason)
+		c.choice(*choice.Index, &delta, choice.FinishReason)
+		c.lists(c.choices[*choice.Index], choice.Delta)
 	}
 }
 
@@ -147,6 +150,31 @@ func (c *chatCheck) choice(index int, d *chatDelta, finish *string) {
 		if *finish == "" {
 			c.add("INV-4", "an empty finish reason")
 		}
+	}
+}
+
+// lists checks the lists of a delta: SDKs join the entries of a list in several chunks by their index.
+func (c *chatCheck) lists(have *chatChoice, delta jsontext.Value) {
+	var members map[string]jsontext.Value
+	if !into(&c.faults, delta, &members) {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		var entries []struct {
+			Index *int `json:"index"`
+		}
+		if members[name].Kind() != '[' || !into(&c.faults, members[name], &entries) {
+			continue
+		}
+		for _, e := range entries {
+			if have.lists[name] && e.Index == nil {
+				c.add("INV-4", "an entry of %s in a later chunk has no index", name)
+			}
+		}
+		if have.lists == nil {
+			have.lists = map[string]bool{}
+		}
+		have.lists[name] = true
 	}
 }
 

@@ -82,6 +82,7 @@ type streamReader struct {
 	batch    sse.Batch // the last read
 	err      error
 	decoded  []llm.Event
+	ended    int // choices that have a finish reason
 }
 
 // decodeBatch decodes the events of one read. It reports whether the stream is over.
@@ -91,6 +92,7 @@ func (r *streamReader) decodeBatch() (over bool, err *llm.Error) {
 	for e := range r.batch.Events() {
 		r.decode(e)
 	}
+	r.countEnds(r.decoded)
 	if r.err != nil {
 		r.finish()
 	}
@@ -122,10 +124,37 @@ func (r *streamReader) finish() {
 	}
 	before := len(r.decoded)
 	r.decoded = r.decoder.Finish(r.decoded)
+	r.requireChoices(before)
 	if n := len(r.decoded); n > before && !clean {
 		if _, failed := r.decoded[n-1].(llm.Failure); failed {
 			r.decoded[n-1] = llm.Failure{Err: r.delivery.Trip.StreamError(r.err, r.attempt.call.Settings.Limits.Event)}
 		}
+	}
+}
+
+// countEnds counts the choices that end.
+func (r *streamReader) countEnds(events []llm.Event) {
+	for _, e := range events {
+		c, ok := e.(llm.ChoiceEnd)
+		if !ok {
+			continue
+		}
+		if r.ended++; c.Stop.Kind == llm.PromptBlocked {
+			r.ended = r.attempt.choices // one reason stands for all
+		}
+	}
+}
+
+// requireChoices replaces an End that only the end of the stream has proved, unless each requested choice has
+// ended. The events from start on are those of the decoder's Finish.
+func (r *streamReader) requireChoices(start int) {
+	r.countEnds(r.decoded[start:])
+	n := len(r.decoded)
+	if n == start || r.ended >= r.attempt.choices {
+		return
+	}
+	if _, end := r.decoded[n-1].(llm.End); end {
+		r.decoded[n-1] = llm.Failure{Err: protocol.Truncated()}
 	}
 }
 

@@ -59,6 +59,7 @@ type attempt struct {
 	tap      protocol.Tap  // also reads the stream if both sides have the same dialect; else nil
 	stream   *streamReader // the current stream
 	resumes  bool          // it continues the text of another attempt
+	choices  int           // the choices that the upstream was asked for; less than 2: one
 
 	// rewrite translates a response that is not generated text.
 	rewrite func(body []byte) ([]byte, *llm.Error)
@@ -141,10 +142,22 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 	if a.call.PreviousID != "" {
 		ask.State.PreviousID = a.call.PreviousID // the response repeats it
 	}
-	a.ask, a.undo = ask, llm.Undo{Names: out.Names}
+	a.ask, a.undo, a.choices = ask, llm.Undo{Names: out.Names}, requestedChoices(&send, report)
 	a.request.Stream = send.Stream
 	return a.setRequest(out, report.Losses)
 }
+
+// requestedChoices returns the choices of a request that was encoded with a report.
+func requestedChoices(ask *llm.Request, report *llm.Report) int {
+	const path = "output.choices"
+	if n := ask.Output.Choices; n != nil && !slices.ContainsFunc(report.Losses, func(l llm.Loss) bool { return l.Path == path }) {
+		return int(min(*n, maxChoices))
+	}
+	return 1
+}
+
+// maxChoices limits the number of choices. It is more than any vendor generates.
+const maxChoices = 1 << 16
 
 // decodeRequest decodes the client's request. It rejects a request that refers to state
 // that only the client's own vendor has (RSP-17, RSP-18).

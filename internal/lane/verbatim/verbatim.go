@@ -45,7 +45,9 @@ func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options)
 	if err != nil {
 		return a, err
 	}
-	a.request.Path = c.UpstreamPath(t, a.request.Stream)
+	if a.request.Path, err = c.UpstreamPath(t, a.request.Stream); err != nil {
+		return a, err
+	}
 	a.request.Header = c.DialectHeaders()
 	a.request.Body = wire.Patch(c.Body.Text(), edits)
 	if c.Params != nil && c.Generates() {
