@@ -2,9 +2,11 @@ package relay
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/billing"
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -45,7 +47,7 @@ func (q *request) race(first *attempt, other *candidate, after time.Duration) *l
 	results := make(chan outcome, 2)
 	start := func(a *attempt) {
 		req := q.newHTTPRequest(a)
-		go func() { results <- outcome{a, q.send(a, req)} }()
+		go func() { results <- outcome{a, q.sendBeside(a, req)} }()
 	}
 	start(first)
 	timer := time.NewTimer(after)
@@ -62,6 +64,14 @@ func (q *request) race(first *attempt, other *candidate, after time.Duration) *l
 	}
 	start(second)
 	return q.firstOf(first, second, results)
+}
+
+// sendBeside is send for a goroutine of its own. A panic fails the attempt.
+func (q *request) sendBeside(a *attempt, req *http.Request) (err *llm.Error) {
+	if !crash.Do(q.relay.observer.Logger(), func() { err = q.send(a, req) }, "id", q.Call.ID) {
+		return panicked()
+	}
+	return err
 }
 
 // secondAttempt prepares the second attempt if the hedging budget allows it and the

@@ -329,12 +329,13 @@ func (q *request) fail(c *candidate, err *llm.Error) {
 	q.Record.Failed(err)
 }
 
-// report reports the outcome of an attempt to the target's live state, unless the attempt
-// was not sent.
+// report reports the outcome of an attempt to the target's live state, once, unless the
+// attempt was not sent.
 func (q *request) report(a *attempt, err *llm.Error) {
-	if a.sentAt.IsZero() {
+	if a.sentAt.IsZero() || a.reported {
 		return
 	}
+	a.reported = true
 	if err == nil {
 		err = q.Record.Err
 	}
