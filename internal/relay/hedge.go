@@ -63,7 +63,11 @@ func (q *request) race(first *attempt, other *candidate, after time.Duration) *l
 		return o.err
 	}
 	start(second)
-	return q.firstOf(first, second, results)
+	err := q.firstOf(first, second, results)
+	if err != nil {
+		other.done = !safeToRetrySameTarget(second, q.failed[len(q.failed)-1].err)
+	}
+	return err
 }
 
 // sendBeside is send for a goroutine of its own. A panic fails the attempt.
@@ -90,6 +94,7 @@ func (q *request) secondAttempt(other *candidate) *attempt {
 		return nil
 	}
 	other.tried++
+	q.Record.Attempts++
 	a.start()
 	return a
 }
@@ -136,15 +141,18 @@ func (q *request) settleHedge(first, winner, loser *attempt, err *llm.Error) {
 	if winner != first {
 		q.use(winner)
 		q.Record.UpstreamStream = winner.prepared.Request().Stream
-		q.Record.Attempts++
 	}
 }
 
-// addLost adds an attempt that lost the race, or failed in it, to the account.
+// addLost adds an attempt that lost the race, or failed in it, to the account. A failed one
+// is also listed for the client.
 func (q *request) addLost(a *attempt, err *llm.Error) {
 	lost := billing.Attempt{Target: exchange.Billed(&a.target.Target), Began: a.sentAt, Status: a.status(), Fault: billing.FaultOf(err), Early: a.early, Times: exchange.TimesOf(a.trip, a.sentAt, time.Time{})}
 	if err == nil {
 		lost.Fault = "hedge_lost"
 	}
 	q.Account.AddLost(lost)
+	if err != nil {
+		q.failed = append(q.failed, failedAttempt{target: a.target.String(), reason: reasonOf(a, err), pool: a.target.Provider.Pool(), sentAt: a.sentAt, billed: true, err: err})
+	}
 }

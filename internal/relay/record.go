@@ -101,7 +101,7 @@ func (q *request) Charge() {
 	}
 	result := billing.Result{Status: q.status(), Outcome: q.outcome(), Last: q.billedAttempt(q.Record.Err), Fidelity: q.attempt.fidelity(), Losses: exchange.LossesIn(q.attempt.prepared)}
 	for _, f := range q.failed {
-		if !f.sentAt.IsZero() {
+		if !f.sentAt.IsZero() && !f.billed {
 			result.Failed = append(result.Failed, usage.Attempt{Target: f.target, Began: f.sentAt, Took: f.took, Status: f.status, Fault: f.reason, Times: f.times})
 		}
 	}
