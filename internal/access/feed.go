@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 const (
@@ -20,11 +22,11 @@ const (
 func (d *Directory) Run(ctx context.Context) {
 	var others sync.WaitGroup
 	s := &saver{d: d}
-	others.Go(func() { s.run(ctx) })
-	others.Go(func() { d.loadLoop(ctx) })
+	others.Go(func() { crash.Keep(ctx, d.o.Logger, func() { s.run(ctx) }) })
+	others.Go(func() { crash.Keep(ctx, d.o.Logger, func() { d.loadLoop(ctx) }) })
 	down := false
 	for ctx.Err() == nil {
-		err := d.Refresh(ctx)
+		err := crash.Try(d.o.Logger, func() error { return d.Refresh(ctx) })
 		down = d.logOutage(ctx, err, down)
 		sleep(ctx, pollInterval-rand.N(pollInterval/5)) //nolint:gosec // jitter
 	}

@@ -39,7 +39,7 @@ func checkFiles(cfg *config.Config) error {
 	_, identity := newVerifier(cfg.Identity)
 	var pepper, shared error
 	if cfg.Redis.URL != "" {
-		shared = redis.Check(redisOptions(cfg))
+		shared = redis.Check(redisOptions(cfg, slog.New(slog.DiscardHandler)))
 	}
 	if cfg.Store.SQLite() && len(cfg.Store.Peppers) == 0 {
 		pepper = checkPepper(filepath.Join(cfg.Data, "pepper"), cfg)

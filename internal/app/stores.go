@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/billing"
 	"github.com/isogloss-gateway/isogloss/internal/cache"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/keyfeed"
 	"github.com/isogloss-gateway/isogloss/internal/nodes"
@@ -118,7 +120,7 @@ func (s *stores) openStore(cfg *config.Config, observer *observe.Observer) (err 
 	if cfg.Redis.URL == "" {
 		s.quotas = quota.NewMemory(o)
 	} else {
-		if s.redis, err = redis.New(redisOptions(cfg)); err != nil {
+		if s.redis, err = redis.New(redisOptions(cfg, logger)); err != nil {
 			return err
 		}
 		o.Redis = s.redis
@@ -156,9 +158,9 @@ func (s *stores) openUsage(cfg *config.Config) error {
 }
 
 // redisOptions returns the options of the connection that limits and cache share.
-func redisOptions(cfg *config.Config) redis.Options {
+func redisOptions(cfg *config.Config, logger *slog.Logger) redis.Options {
 	r := cfg.Redis
-	return redis.Options{URL: r.URL.Reveal(), CA: r.CA, Cert: r.Cert, Key: r.Key, Scripts: quota.Scripts()}
+	return redis.Options{URL: r.URL.Reveal(), CA: r.CA, Cert: r.Cert, Key: r.Key, Scripts: quota.Scripts(), Logger: logger}
 }
 
 // openResponses opens the response cache and the Idempotency-Key records: in Redis if
@@ -226,25 +228,26 @@ func (s *stores) ready(ctx context.Context) error {
 func (s *stores) run(gateway *relay.Relay, observer *observe.Observer, now *current, me *self) {
 	ctx, end := context.WithCancel(context.Background())
 	s.end = end
+	keep := func(f func()) { s.running.Go(func() { crash.Keep(ctx, observer.Logger(), f) }) }
 	if s.store != nil {
 		s.retention = retention.New(retention.Options{Store: s.store, Policy: now.retention, Logger: observer.Logger()})
-		s.running.Go(func() { s.keys.Run(ctx) })
-		s.running.Go(func() { s.quotas.Run(ctx) })
-		s.running.Go(func() { gateway.Owners.Run(ctx, s.store, observer.Logger()) })
-		s.running.Go(func() { s.spool.Drain(ctx, s.sink, s.quotas) })
-		s.running.Go(func() { nodes.Run(ctx, s.store, me, observer.Logger()) })
-		s.running.Go(func() { s.retention.Run(ctx) })
+		keep(func() { s.keys.Run(ctx) })
+		keep(func() { s.quotas.Run(ctx) })
+		keep(func() { gateway.Owners.Run(ctx, s.store, observer.Logger()) })
+		keep(func() { s.spool.Drain(ctx, s.sink, s.quotas) })
+		keep(func() { nodes.Run(ctx, s.store, me, observer.Logger()) })
+		keep(func() { s.retention.Run(ctx) })
 		if now.people != nil {
-			s.running.Go(func() { signin.WatchRevoked(ctx, s.store, &now.revoked) })
+			keep(func() { signin.WatchRevoked(ctx, s.store, &now.revoked) })
 		}
 		if s.alerts != nil {
-			s.running.Go(func() { s.alerts.Run(ctx) })
+			keep(func() { s.alerts.Run(ctx) })
 		}
 	}
 	observer.WatchStores(s.snapshot)
 	if s.discovery != nil {
 		first := sync.OnceFunc(func() { close(s.found) })
-		s.running.Go(func() {
+		keep(func() {
 			s.discovery.Run(ctx, func(workers discover.Snapshot) {
 				now.found(workers)
 				first()

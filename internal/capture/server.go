@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 const (
@@ -112,7 +114,7 @@ func (s *Server) accept() {
 		}
 		s.running.Go(func() {
 			defer func() { _ = conn.Close() }()
-			s.attend(conn)
+			crash.Do(s.options.Logger, func() { s.attend(conn) })
 		})
 	}
 }

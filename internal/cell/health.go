@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 const (
@@ -94,7 +96,7 @@ func (r *Router) checkAll(ctx context.Context) {
 	var all sync.WaitGroup
 	for name, cell := range r.config.Load().Cells {
 		all.Go(func() {
-			err := r.check(ctx, cell)
+			err := crash.Try(r.logger, func() error { return r.check(ctx, cell) }, "cell", name)
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:

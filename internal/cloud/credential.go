@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 )
 
@@ -187,7 +188,11 @@ func (c *Credential) fetchLocked() chan struct{} {
 	}
 	c.busy = busy
 	c.running.Go(func() {
-		t, err := c.fetch()
+		var t *token
+		err := crash.Try(c.logger, func() (err error) {
+			t, err = c.fetch()
+			return err
+		})
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.concludeLocked(t, err)

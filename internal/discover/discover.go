@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 const (
@@ -107,11 +109,12 @@ func (d *Discovery) Run(ctx context.Context, publish func(Snapshot)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
-	running.Go(func() { disk.run(ctx) })
+	keep := func(f func()) { running.Go(func() { crash.Keep(ctx, d.options.Logger, f) }) }
+	keep(func() { disk.run(ctx) })
 	l := newLoop(d, disk, publish)
 	changes := make(chan sourceChange)
 	for _, src := range d.options.Sources {
-		running.Go(func() {
+		keep(func() {
 			src.Watch(ctx, func(c Change) {
 				select {
 				case changes <- sourceChange{src.Name(), c}:
@@ -122,7 +125,7 @@ func (d *Discovery) Run(ctx context.Context, publish func(Snapshot)) {
 	}
 	shares := make(chan Share)
 	if g := d.options.Gateways; g != nil {
-		running.Go(func() {
+		keep(func() {
 			g.watch(ctx, func(s Share) {
 				select {
 				case shares <- s:

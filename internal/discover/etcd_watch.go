@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 // etcdSource lists the workers and watches them from that revision. It verifies the
@@ -232,7 +234,11 @@ func (w *watching) follow(ctx context.Context, relist *time.Timer, pulse *time.T
 			if !beating {
 				beating = true
 				key, seen := w.any(), w.seen
-				calls.Go(func() { pulses <- w.beat(ctx, key, seen) })
+				calls.Go(func() {
+					b := beat{err: crash.ErrPanic}
+					crash.Do(w.o.Logger, func() { b = w.beat(ctx, key, seen) })
+					pulses <- b
+				})
 			}
 		case b := <-pulses:
 			beating = false

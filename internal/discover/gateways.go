@@ -15,6 +15,8 @@ import (
 	"unicode/utf8"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 const (
@@ -79,7 +81,7 @@ func (g *Gateways) run(ctx context.Context, c *clientv3.Client, tell func(Share)
 	defer watching.Wait()
 	watch, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watching.Go(func() { g.notify(watch, c, changed) })
+	watching.Go(func() { crash.Keep(watch, g.logger, func() { g.notify(watch, c, changed) }) })
 	var err error // of the last renewal
 	renew := time.NewTimer(0)
 	defer renew.Stop()

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 // Engine is an inference engine that may run on this machine.
@@ -104,7 +106,12 @@ func (l *local) askAll(ctx context.Context) []answer {
 	answers := make([]answer, len(l.Engines))
 	var asking sync.WaitGroup
 	for i, e := range l.Engines {
-		asking.Go(func() { answers[i].workers, answers[i].err = l.ask(ctx, e) })
+		asking.Go(func() {
+			answers[i].err = crash.Try(l.Logger, func() (err error) {
+				answers[i].workers, err = l.ask(ctx, e)
+				return err
+			})
+		})
 	}
 	asking.Wait()
 	return answers

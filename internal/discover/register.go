@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 // RegisterOptions configures Register.
@@ -90,7 +92,10 @@ func (r *registrar) run(ctx context.Context, c *clientv3.Client) {
 	check, stop := context.WithCancel(ctx)
 	health := make(chan bool)
 	ended := make(chan struct{})
-	go func() { defer close(ended); r.checks(check, health) }()
+	go func() {
+		defer close(ended)
+		crash.Keep(check, r.logger, func() { r.checks(check, health) })
+	}()
 	defer func() { stop(); <-ended }()
 
 	well := false

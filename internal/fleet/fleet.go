@@ -50,7 +50,7 @@ type name struct {
 // New returns a fleet without targets. It logs when a target goes out of service or
 // comes back, and when a model is served by a fallback target.
 func New(logger *slog.Logger) *Fleet {
-	return &Fleet{health: health.NewFleet(health.Options{Changed: changeLog{logger}.target}), limits: limit.New(), log: changeLog{logger}}
+	return &Fleet{health: health.NewFleet(health.Options{Changed: changeLog{logger}.target, Logger: logger}), limits: limit.New(), load: signals.Reader{Logger: logger}, log: changeLog{logger}}
 }
 
 // Close stops the health checks and the reads of metrics, and waits for them.

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 // maxCheckBody limits how many bytes of a check's response are read.
@@ -119,7 +121,7 @@ func (l *live) run(ctx context.Context, c Check, req *http.Request) {
 		case <-timer.C:
 		}
 		began := l.fleet.now()
-		if err := l.probe(ctx, c, req); err == nil {
+		if err := crash.Try(l.fleet.logger, func() error { return l.probe(ctx, c, req) }, "target", l.id); err == nil {
 			row = max(row, 0) + 1
 		} else {
 			row = min(row, 0) - 1

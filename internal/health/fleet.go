@@ -1,8 +1,10 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -17,6 +19,7 @@ type Options struct {
 	Rand      func() float64    // in [0, 1), safe for concurrent use; default: math/rand
 	Transport http.RoundTripper // for the checks; default: a transport without keep-alive
 	Changed   func(Change)      // called when a target goes out of service or comes back; must not call the fleet
+	Logger    *slog.Logger      // of panics in checks; default: no log
 }
 
 // Fleet is the health of all targets of a process. It is safe for concurrent use.
@@ -26,6 +29,7 @@ type Fleet struct {
 	rand      func() float64
 	transport http.RoundTripper
 	changed   func(Change)
+	logger    *slog.Logger
 	seed      maphash.Seed // for callerID
 
 	ctx    context.Context // of the checks
@@ -45,7 +49,7 @@ const dialLimit = 2 * time.Second
 // NewFleet returns a fleet without targets.
 func NewFleet(o Options) *Fleet {
 	f := &Fleet{
-		clock: o.Now, rand: o.Rand, transport: o.Transport, changed: o.Changed, seed: maphash.MakeSeed(),
+		clock: o.Now, rand: o.Rand, transport: o.Transport, changed: o.Changed, logger: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), seed: maphash.MakeSeed(),
 		targets: map[string]*Target{}, quotas: map[string]*quota{}, keys: map[string]*refusal{}, budgets: map[string]*Budget{},
 	}
 	if f.changed == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -149,7 +150,11 @@ func (c *Catalog) fetch(p *provider.Provider, d *protocol.Dialect, l *list) {
 		defer func() { <-c.slots }()
 	case <-c.ctx.Done():
 	}
-	models, err := c.get(p, d)
+	var models []protocol.Model
+	err := crash.Try(c.logger, func() (err error) {
+		models, err = c.get(p, d)
+		return err
+	}, "provider", p.Name)
 	byID := make(map[string]int, len(models))
 	for i, m := range models {
 		byID[m.ID] = i

@@ -22,7 +22,7 @@ type memory struct {
 func NewMemory(o Options) *Limiter {
 	o = o.withDefaults()
 	k := &Limiter{}
-	k.back = &memory{engine: newEngine(), seeder: seed.New(o.Ledger), logs: o.Logs, clock: timing.Monotonic(o.Clock)}
+	k.back = &memory{engine: newEngine(), seeder: seed.New(o.Ledger, o.Logger), logs: o.Logs, clock: timing.Monotonic(o.Clock)}
 	return k
 }
 

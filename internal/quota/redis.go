@@ -65,7 +65,7 @@ func NewRedis(o Options) *Limiter {
 	o = o.withDefaults()
 	k := &Limiter{}
 	r := &redisBackend{
-		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: seed.New(o.Ledger),
+		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: seed.New(o.Ledger, o.Logger),
 		seeding: map[string]*seeding{}, clock: timing.Monotonic(o.Clock), counters: &k.counters,
 	}
 	r.servers.Store(&servers{})

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
 	"github.com/isogloss-gateway/isogloss/internal/quota/script"
 	"github.com/isogloss-gateway/isogloss/internal/quota/timing"
@@ -162,7 +163,11 @@ func (r *redisBackend) forgetAccounts(which func(*mirrorAccount) bool) {
 func (r *redisBackend) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	if r.options.HotRate >= 0 {
-		wg.Go(func() { timing.Every(ctx, r.options.Slice/2, func() { r.endSlices(r.now()); r.reportDue(r.now()) }) })
+		wg.Go(func() {
+			crash.Keep(ctx, r.options.Logger, func() {
+				timing.Every(ctx, r.options.Slice/2, func() { r.endSlices(r.now()); r.reportDue(r.now()) })
+			})
+		})
 	}
 	running := map[*redisServer]func(){} // functions that stop the loops
 	for ctx.Err() == nil {
@@ -195,14 +200,17 @@ func (r *redisBackend) run(ctx context.Context) {
 func (r *redisServer) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { r.sendLoop(ctx) })
-	wg.Go(func() { r.recoverLoop(ctx) })
-	wg.Go(func() { timing.Every(ctx, r.options.Heartbeat, r.heartbeat) })
-	wg.Go(func() { r.leaseLoop(ctx) })
+	for _, loop := range []func(context.Context){r.sendLoop, r.recoverLoop, r.heartbeatLoop, r.leaseLoop} {
+		wg.Go(func() { crash.Keep(ctx, r.options.Logger, func() { loop(ctx) }) })
+	}
 	return func() {
 		cancel()
 		wg.Wait()
 	}
+}
+
+func (r *redisServer) heartbeatLoop(ctx context.Context) {
+	timing.Every(ctx, r.options.Heartbeat, r.heartbeat)
 }
 
 // close sends the queues for at most a second and leaves the servers.
@@ -212,7 +220,7 @@ func (r *redisBackend) close() {
 	deadline := time.Now().Add(time.Second)
 	var wg sync.WaitGroup
 	for _, s := range r.servers.Load().all {
-		wg.Go(func() { s.leave(deadline) })
+		wg.Go(func() { crash.Do(r.options.Logger, func() { s.leave(deadline) }) })
 	}
 	wg.Wait()
 	r.seeder.Close()

@@ -1,11 +1,13 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"slices"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/resp"
 )
 
@@ -26,6 +29,7 @@ type Options struct {
 	CA, Cert, Key string        // PEM files for TLS; the certificate is read for every connection
 	Scripts       []string      // texts of the scripts; the variable epoch is the id of the server
 	Timeout       time.Duration // of a call that a request waits for; 0: 50 ms
+	Logger        *slog.Logger  // of panics; default: no log
 }
 
 // Client is a Redis: one server, or those of a cluster. It is safe for concurrent use.
@@ -74,6 +78,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
 	}
@@ -87,9 +92,9 @@ func New(o Options) (*Client, error) {
 	c.topology.Store(&Topology{Servers: []*Server{first}})
 	started := make(chan struct{})
 	c.running.Go(func() {
-		c.start(first)
+		crash.Do(o.Logger, func() { c.start(first) })
 		close(started)
-		c.run(ctx)
+		crash.Keep(ctx, o.Logger, func() { c.run(ctx) })
 	})
 	select {
 	case <-started:
@@ -246,7 +251,9 @@ func (c *Client) use(masters []master) {
 	for _, s := range next.Servers {
 		if !slices.Contains(old.Servers, s) {
 			added = append(added, s)
-			probes.Go(func() { s.endProbe(s.identify(c.ctx)) })
+			probes.Go(func() {
+				s.endProbe(crash.Try(c.o.Logger, func() error { return s.identify(c.ctx) }))
+			})
 		}
 	}
 	probes.Wait()

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 // Server is one Redis that accepts writes. It is safe for concurrent use.
@@ -47,25 +49,27 @@ func (c *Client) newServer(addr string) *Server {
 
 // watch probes the server whenever it is lost.
 func (s *Server) watch() {
-	s.client.running.Go(func() {
-		for {
-			select {
-			case <-s.breaker.opened:
-			case <-s.ctx.Done():
+	s.client.running.Go(func() { crash.Keep(s.ctx, s.client.o.Logger, s.probeLoop) })
+}
+
+func (s *Server) probeLoop() {
+	for {
+		select {
+		case <-s.breaker.opened:
+		case <-s.ctx.Done():
+			return
+		}
+		for wait := probeFirst; s.Lost(); wait = probeNext {
+			if !sleep(s.ctx, jitter(wait)) {
 				return
 			}
-			for wait := probeFirst; s.Lost(); wait = probeNext {
-				if !sleep(s.ctx, jitter(wait)) {
-					return
-				}
-				if s.identify(s.ctx) == nil {
-					s.breaker.close()
-				} else {
-					s.client.markStale()
-				}
+			if s.identify(s.ctx) == nil {
+				s.breaker.close()
+			} else {
+				s.client.markStale()
 			}
 		}
-	})
+	}
 }
 
 // jitter returns a random duration between two thirds and four thirds of d.

@@ -24,6 +24,7 @@ type attempt struct {
 	trip     *upstream.RoundTrip // nil until it is sent
 	slot     limit.Permit
 	sentAt   time.Time  // zero if the request was not sent
+	reported bool       // its outcome is in the target's live state
 	counted  bool       // the target's live state counts it as in flight
 	rejected bool       // the response has an error status that may be relayed to the client
 	missing  bool       // the upstream does not have the model

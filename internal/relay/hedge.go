@@ -2,9 +2,11 @@ package relay
 
 import (
 	"errors"
+	"net/http"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/billing"
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -45,7 +47,7 @@ func (q *request) race(first *attempt, other *candidate, after time.Duration) *l
 	results := make(chan outcome, 2)
 	start := func(a *attempt) {
 		req := q.newHTTPRequest(a)
-		go func() { results <- outcome{a, q.send(a, req)} }()
+		go func() { results <- outcome{a, q.sendBeside(a, req)} }()
 	}
 	start(first)
 	timer := time.NewTimer(after)
@@ -61,7 +63,19 @@ func (q *request) race(first *attempt, other *candidate, after time.Duration) *l
 		return o.err
 	}
 	start(second)
-	return q.firstOf(first, second, results)
+	err := q.firstOf(first, second, results)
+	if err != nil {
+		other.done = !safeToRetrySameTarget(second, q.failed[len(q.failed)-1].err)
+	}
+	return err
+}
+
+// sendBeside is send for a goroutine of its own. A panic fails the attempt.
+func (q *request) sendBeside(a *attempt, req *http.Request) (err *llm.Error) {
+	if !crash.Do(q.relay.observer.Logger(), func() { err = q.send(a, req) }, "id", q.Call.ID) {
+		return panicked()
+	}
+	return err
 }
 
 // secondAttempt prepares the second attempt if the hedging budget allows it and the
@@ -80,6 +94,7 @@ func (q *request) secondAttempt(other *candidate) *attempt {
 		return nil
 	}
 	other.tried++
+	q.Record.Attempts++
 	a.start()
 	return a
 }
@@ -126,15 +141,18 @@ func (q *request) settleHedge(first, winner, loser *attempt, err *llm.Error) {
 	if winner != first {
 		q.use(winner)
 		q.Record.UpstreamStream = winner.prepared.Request().Stream
-		q.Record.Attempts++
 	}
 }
 
-// addLost adds an attempt that lost the race, or failed in it, to the account.
+// addLost adds an attempt that lost the race, or failed in it, to the account. A failed one
+// is also listed for the client.
 func (q *request) addLost(a *attempt, err *llm.Error) {
 	lost := billing.Attempt{Target: exchange.Billed(&a.target.Target), Began: a.sentAt, Status: a.status(), Fault: billing.FaultOf(err), Early: a.early, Times: exchange.TimesOf(a.trip, a.sentAt, time.Time{})}
 	if err == nil {
 		lost.Fault = "hedge_lost"
 	}
 	q.Account.AddLost(lost)
+	if err != nil {
+		q.failed = append(q.failed, failedAttempt{target: a.target.String(), reason: reasonOf(a, err), pool: a.target.Provider.Pool(), sentAt: a.sentAt, billed: true, err: err})
+	}
 }

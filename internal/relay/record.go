@@ -2,9 +2,9 @@ package relay
 
 import (
 	"net/http"
-	"runtime/debug"
 
 	"github.com/isogloss-gateway/isogloss/internal/billing"
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/replay"
@@ -17,8 +17,8 @@ import (
 // panic.
 func (q *request) record() {
 	if fault := recover(); fault != nil {
-		q.sendError(&llm.Error{Kind: llm.Internal, Message: "the gateway failed on this request; its log has the place"})
-		q.relay.observer.Logger().Error("panic", "id", q.Call.ID, "stack", string(debug.Stack()))
+		q.sendError(panicked())
+		crash.Log(q.relay.observer.Logger(), "id", q.Call.ID)
 	}
 	q.Charge()
 	q.Writer.Close()
@@ -37,6 +37,11 @@ func (q *request) record() {
 	if q.cut {
 		panic(http.ErrAbortHandler) // the only way to tell the client that the body is incomplete
 	}
+}
+
+// panicked returns the error of a request that has panicked.
+func panicked() *llm.Error {
+	return &llm.Error{Kind: llm.Internal, Message: "the gateway failed on this request; its log has the place"}
 }
 
 // recall sends a stored response, if there is one. It reports whether it did.
@@ -96,7 +101,7 @@ func (q *request) Charge() {
 	}
 	result := billing.Result{Status: q.status(), Outcome: q.outcome(), Last: q.billedAttempt(q.Record.Err), Fidelity: q.attempt.fidelity(), Losses: exchange.LossesIn(q.attempt.prepared)}
 	for _, f := range q.failed {
-		if !f.sentAt.IsZero() {
+		if !f.sentAt.IsZero() && !f.billed {
 			result.Failed = append(result.Failed, usage.Attempt{Target: f.target, Began: f.sentAt, Took: f.took, Status: f.status, Fault: f.reason, Times: f.times})
 		}
 	}

@@ -102,6 +102,7 @@ func New(list []*protocol.Dialect, observer *observe.Observer) *Relay {
 		pins: conversation.NewPins(), Owners: conversation.NewOwners(), responses: conversation.NewResponses()}
 	r.translate = &translate.Lane{Seals: conversation.NewSeals(), Responses: r.responses, Memory: r.takeMemory, Ping: pingInterval}
 	r.verbatim = &verbatim.Lane{Translate: r.translate}
+	r.client.Logger = observer.Logger()
 	observer.Watch(r.fleet.Snapshot)
 	return r
 }

@@ -32,6 +32,8 @@ type failedAttempt struct {
 	took           time.Duration
 	status         int // the upstream's status; 0 without a response
 	times          usage.Times
+	billed         bool // the account has it already
+	err            *llm.Error
 }
 
 // serve tries the candidates in order until one responds. If all fail, the client gets
@@ -226,7 +228,7 @@ func (q *request) mayRetry(c *candidate, err *llm.Error) bool {
 		q.unwritten = cmp.Or(q.unwritten, err)
 		return true
 	}
-	c.done = !q.safeToRetrySameTarget(err)
+	c.done = !safeToRetrySameTarget(q.attempt, err)
 	return q.Record.Attempts < q.state.Retries.Attempts && (mayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
 }
 
@@ -300,14 +302,14 @@ func mayRetryElsewhere(err *llm.Error, status int) bool {
 // request: it was not reached, or it responded with an error. After a timeout or a broken
 // connection it may still process it. A rejected credential, an exhausted account or a
 // missing model would fail again.
-func (q *request) safeToRetrySameTarget(err *llm.Error) bool {
+func safeToRetrySameTarget(a *attempt, err *llm.Error) bool {
 	switch {
-	case err.Kind == llm.UpstreamAuth, err.Kind == llm.Quota, q.attempt.missing:
+	case err.Kind == llm.UpstreamAuth, err.Kind == llm.Quota, a.missing:
 		return false
 	case err.Code == upstream.CodeUnreachable, err.Code == upstream.CodeConnect, err.Code == upstream.CodeCredential:
 		return true
 	}
-	return q.attempt.rejected && q.attempt.status() != http.StatusGatewayTimeout
+	return a.rejected && a.status() != http.StatusGatewayTimeout
 }
 
 // repeatable reports whether a request may be sent again although an upstream may be
@@ -317,11 +319,7 @@ func (q *request) repeatable() bool { return !q.Call.Body.SideEffects }
 
 // fail adds an attempt to those that failed.
 func (q *request) fail(c *candidate, err *llm.Error) {
-	reason := cmp.Or(err.Code, string(err.Kind))
-	if status := q.attempt.status(); status >= http.StatusMultipleChoices {
-		reason = strconv.Itoa(status)
-	}
-	f := failedAttempt{target: c.String(), reason: reason, pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.Record.UpstreamStatus, times: exchange.TimesOf(q.attempt.trip, q.attempt.sentAt, q.Record.FirstToken())}
+	f := failedAttempt{target: c.String(), reason: reasonOf(q.attempt, err), err: err, pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.Record.UpstreamStatus, times: exchange.TimesOf(q.attempt.trip, q.attempt.sentAt, q.Record.FirstToken())}
 	if !f.sentAt.IsZero() {
 		f.took = time.Since(f.sentAt)
 	}
@@ -329,12 +327,21 @@ func (q *request) fail(c *candidate, err *llm.Error) {
 	q.Record.Failed(err)
 }
 
-// report reports the outcome of an attempt to the target's live state, unless the attempt
-// was not sent.
+// reasonOf returns why an attempt failed: its error status, or the error's code or kind.
+func reasonOf(a *attempt, err *llm.Error) string {
+	if status := a.status(); status >= http.StatusMultipleChoices {
+		return strconv.Itoa(status)
+	}
+	return cmp.Or(err.Code, string(err.Kind))
+}
+
+// report reports the outcome of an attempt to the target's live state, once, unless the
+// attempt was not sent.
 func (q *request) report(a *attempt, err *llm.Error) {
-	if a.sentAt.IsZero() {
+	if a.sentAt.IsZero() || a.reported {
 		return
 	}
+	a.reported = true
 	if err == nil {
 		err = q.Record.Err
 	}

@@ -432,6 +432,36 @@ func TestNotContinued(t *testing.T) {
 	}
 }
 
+// TestContinuedStreamFailsOnce checks that a broken stream that may be continued counts as
+// one failure of each target that broke it: five in a row eject a target, not three.
+func TestContinuedStreamFailsOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		how     provider.Continuation
+		ejected int
+	}{
+		"no other target can continue it":  {provider.NoContinuation, 1},
+		"the other target breaks off, too": {provider.ContinueTrailing, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPair(t, func(p *pair) {
+				p.route.Continue = true
+				p.provider.Continuation = c.how
+			})
+			p.up.Answer(upstreamtest.Break(chunkOf("The answer to it all is")))
+			p.two.Answer(upstreamtest.Break(": nothing\n\n"))
+			for n := range 5 {
+				if got := strings.Count(p.log.String(), `"reason":"ejected"`); got != 0 {
+					t.Fatalf("%d targets are ejected after %d broken streams", got, n)
+				}
+				_, _, _ = p.post(t, chatPath, pairStream)
+			}
+			if got := strings.Count(p.log.String(), `"reason":"ejected"`); got != c.ejected {
+				t.Errorf("%d targets are ejected after 5 broken streams, want %d", got, c.ejected)
+			}
+		})
+	}
+}
+
 // textOf returns the text of a stream of Chat chunks.
 func textOf(t testing.TB, body string) string {
 	t.Helper()

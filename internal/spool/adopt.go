@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -93,10 +94,12 @@ func (a *adopter) adopt(ctx context.Context, o *orphan) {
 	countedAt := time.Now()
 	a.work.Go(func() {
 		defer o.lock.Close()
-		if a.send(ctx, o) && a.awaitStored(ctx, o) {
-			a.s.orphaned.Add(-o.bytes)
-			a.keep(ctx, o, countedAt)
-		}
+		crash.Do(a.s.o.Logger, func() {
+			if a.send(ctx, o) && a.awaitStored(ctx, o) {
+				a.s.orphaned.Add(-o.bytes)
+				a.keep(ctx, o, countedAt)
+			}
+		})
 	})
 }
 

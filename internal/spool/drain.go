@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -85,7 +86,7 @@ func (s *Spool) Drain(ctx context.Context, to Sink, counters Counters) {
 	s.mu.Unlock()
 	a := adopter{s: s, to: to, sending: make(chan struct{}, 1), refused: map[string]bool{}}
 	a.follows, _ = to.(Follower)
-	a.work.Go(func() { a.run(ctx) })
+	a.work.Go(func() { crash.Keep(ctx, s.o.Logger, func() { a.run(ctx) }) })
 	s.drainOwn(ctx, to)
 	a.work.Wait()
 }

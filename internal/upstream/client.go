@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -29,6 +30,8 @@ const (
 // timeout, the only setting of a provider that a pool depends on. Pools and their
 // connections survive a configuration reload.
 type Client struct {
+	Logger *slog.Logger // of panics; set it before the first request
+
 	mu     sync.Mutex
 	pools  map[time.Duration]*pool // by connect timeout
 	divert string
@@ -56,7 +59,7 @@ const (
 
 // NewClient returns a Client without connections.
 func NewClient() *Client {
-	return &Client{pools: map[time.Duration]*pool{}}
+	return &Client{Logger: slog.New(slog.DiscardHandler), pools: map[time.Duration]*pool{}}
 }
 
 // Divert sends every request to one address, whatever its URL is. Call it before the

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -174,10 +175,12 @@ func (t *RoundTrip) Drain() {
 	t.idle.Stop()
 	t.total.Reset(drainTime)
 	go func() {
-		_, _ = io.CopyN(io.Discard, t.Response.Body, drainBytes) // the response was complete before
-		t.total.Stop()
-		_ = t.Response.Body.Close()
-		t.cancel(errClosed)
+		defer t.cancel(errClosed)
+		crash.Do(t.client.Logger, func() {
+			_, _ = io.CopyN(io.Discard, t.Response.Body, drainBytes) // the response was complete before
+			t.total.Stop()
+			_ = t.Response.Body.Close()
+		})
 	}()
 }
 

@@ -11,10 +11,12 @@
 package signals
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net"
@@ -25,6 +27,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 const (
@@ -41,6 +45,8 @@ const (
 // Reader reads the metrics of engines. The zero value is ready to use. It is safe for
 // concurrent use.
 type Reader struct {
+	Logger *slog.Logger // of panics; default: no log
+
 	every time.Duration // from the end of one round to the next; 0: 5 s
 
 	mu      sync.Mutex
@@ -127,7 +133,7 @@ func (r *Reader) run(ctx context.Context) {
 	if every == 0 {
 		every = usualEvery
 	}
-	c := client{names: names(), every: every, transport: &http.Transport{
+	c := client{names: names(), every: every, logger: cmp.Or(r.Logger, slog.New(slog.DiscardHandler)), transport: &http.Transport{
 		DialContext: (&net.Dialer{Timeout: timeout}).DialContext, MaxIdleConnsPerHost: 1, IdleConnTimeout: valid * every, MaxResponseHeaderBytes: 64 << 10}}
 	defer c.transport.CloseIdleConnections()
 	wait := time.NewTimer(rand.N(every/5 + 1)) //nolint:gosec // not a secret
@@ -161,6 +167,7 @@ type client struct {
 	transport *http.Transport
 	names     map[string]kind
 	every     time.Duration
+	logger    *slog.Logger
 }
 
 // round reads engines, a few at once.
@@ -176,7 +183,9 @@ func (c client) round(ctx context.Context, list []*Engine) {
 		}
 		reading.Go(func() {
 			defer func() { <-slots }()
-			c.update(ctx, e)
+			if !crash.Do(c.logger, func() { c.update(ctx, e) }) {
+				e.next = time.Now().Add(rest * c.every)
+			}
 		})
 	}
 }

@@ -4,9 +4,11 @@ package seed
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -74,6 +76,7 @@ func (Discard) Apply(Seed) {}
 // Seeder queries the ledger. Concurrent requests for one account share a query, and the number of
 // concurrent queries is bounded.
 type Seeder struct {
+	logger *slog.Logger // of panics
 	ledger Ledger
 	slots  chan struct{}
 	ctx    context.Context
@@ -92,9 +95,9 @@ type query struct {
 }
 
 // New returns a Seeder. Without a ledger nothing was spent before.
-func New(l Ledger) *Seeder {
+func New(l Ledger, logger *slog.Logger) *Seeder {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Seeder{ledger: l, slots: make(chan struct{}, MaxQueries), ctx: ctx, cancel: cancel, queries: map[string]*query{}}
+	return &Seeder{ledger: l, logger: logger, slots: make(chan struct{}, MaxQueries), ctx: ctx, cancel: cancel, queries: map[string]*query{}}
 }
 
 // Close ends all queries.
@@ -161,7 +164,11 @@ func (s *Seeder) start(a Account, now time.Time, to Target) *query {
 	}
 	s.queries[a.ID] = f
 	s.wg.Go(func() {
-		if f.seed, f.err = s.query(a, now); f.err == nil {
+		f.err = crash.Try(s.logger, func() (err error) {
+			f.seed, err = s.query(a, now)
+			return err
+		})
+		if f.err == nil {
 			to.Apply(f.seed)
 		} else {
 			s.fail()

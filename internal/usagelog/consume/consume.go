@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/clickhouse"
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/usagelog"
 	"github.com/isogloss-gateway/isogloss/internal/usagelog/ledger"
 )
@@ -146,7 +147,7 @@ func (c *Consumer) start(p int) {
 	c.workers[p] = w
 	go func() {
 		defer close(w.done)
-		c.consume(ctx, p)
+		crash.Keep(ctx, c.o.Logger, func() { c.consume(ctx, p) }, "partition", p)
 	}()
 }
 
