@@ -59,6 +59,7 @@ var allowed = map[string][]string{
 	"internal/conns":            {},
 	"internal/handover":         {},
 	"internal/heap":             {},
+	"internal/hostile":          {},
 	"internal/webpage":          {},
 	"internal/welcome":          {"internal/webpage", "protocol"},
 	"internal/secret":           {},
