@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"internal/crash":            {}, // of the standard library only; whoever starts goroutines may import it
 	"internal/handover":         {},
 	"internal/heap":             {},
+	"internal/hostile":          {},
 	"internal/webpage":          {},
 	"internal/welcome":          {"internal/webpage", "protocol"},
 	"internal/secret":           {},

@@ -20,6 +20,8 @@ type Person struct {
 	Role    Role      // in the admin API; empty: none
 	Reason  string    // which rule admitted the person
 	Expires time.Time // when the token expires
+	// Revocation is the digest by which the token is revoked, however its text is spelled.
+	Revocation string
 	// Settings are for the coding agent of the person; nil: none. Like the role they come from the
 	// token and are not stored.
 	Settings *Settings

@@ -47,8 +47,9 @@ type DB struct {
 
 // New returns a database.
 func New(o Options) *DB {
-	t := &http.Transport{TLSClientConfig: o.TLS, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout}
-	return &DB{o, &http.Client{Transport: t, Timeout: callTimeout}}
+	t := &http.Transport{TLSClientConfig: o.TLS, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout, MaxResponseHeaderBytes: 64 << 10}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a redirect would carry the password elsewhere
+	return &DB{o, &http.Client{Transport: t, Timeout: callTimeout, CheckRedirect: stay}}
 }
 
 // Close closes idle connections.

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +20,13 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/ec2rolecreds"
+	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/processcreds"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/aws-sdk-go-v2/service/sts/types"
+	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
@@ -53,7 +57,7 @@ func (v *awsVendor) fetch(ctx context.Context, client *http.Client) (*token, err
 		t.secrets = append(t.secrets, keys.SessionToken)
 	}
 	if keys.CanExpire {
-		t.expires = clock.local(keys.Expires)
+		t.expires = ending(clock.local(keys.Expires))
 	}
 	return t, nil
 }
@@ -63,6 +67,8 @@ func (v *awsVendor) options(client *http.Client) []func(*config.LoadOptions) err
 	options := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(buildable()), // the only kind to which the SDK adds the authorities of AWS_CA_BUNDLE
 		config.WithAfterTransmit(clockReader{}),
+		config.WithAPIOptions([]func(*middleware.Stack) error{checkOutput}),
+		config.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = client }),  // the SDK's own follows redirects
 		config.WithCredentialsCacheOptions(func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = 0 }), // renewal is ours
 		config.WithRegion(v.Region),
 		// A context that has ended starts no program, even if a profile changes after check.
@@ -77,11 +83,20 @@ func (v *awsVendor) options(client *http.Client) []func(*config.LoadOptions) err
 	return options
 }
 
-// buildable returns a client of the SDK's own kind with the connections of newTransport.
+// buildable returns a client of the SDK's own kind with the connections of newTransport. The SDK
+// wraps no body of its own, so that the connections limit what is read.
 func buildable() *awshttp.BuildableClient {
 	ours := newTransport()
 	return awshttp.NewBuildableClient().WithTimeout(fetchTime).WithTransportOptions(func(t *http.Transport) {
-		t.Proxy, t.DialContext = ours.Proxy, ours.DialContext
+		t.Proxy, t.MaxResponseHeaderBytes = ours.Proxy, ours.MaxResponseHeaderBytes
+		t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := ours.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return &limitedConn{conn, maxResponse}, nil
+		}
+		t.DisableCompression = true // what is unpacked is as small as what arrives
 		t.TLSHandshakeTimeout, t.ResponseHeaderTimeout = ours.TLSHandshakeTimeout, ours.ResponseHeaderTimeout
 		t.DisableKeepAlives = true // a client serves one fetch
 	})
@@ -94,6 +109,40 @@ type clockReader struct{}
 func (clockReader) AfterTransmit(ctx context.Context, in *smithyhttp.InterceptorContext) error {
 	if in.Response != nil {
 		noteClock(ctx, in.Response.Header)
+	}
+	return nil
+}
+
+// checkOutput rejects answers without the part of which the SDK reads the credential, without a look
+// whether it is there. The SDK reads on a goroutine of its own, where a panic ends the process.
+func checkOutput(stack *middleware.Stack) error {
+	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("CheckOutput", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
+		out middleware.DeserializeOutput, metadata middleware.Metadata, err error,
+	) {
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("the issuer's answer cannot be read: %v", p)
+			}
+		}()
+		if out, metadata, err = next.HandleDeserialize(ctx, in); err == nil {
+			err = checkResult(reflect.ValueOf(out.Result))
+		}
+		return out, metadata, err
+	}), middleware.Before)
+}
+
+func checkResult(v reflect.Value) error {
+	if v.Kind() != reflect.Pointer {
+		return nil
+	}
+	if v.IsNil() { // a container's endpoint sent "null"
+		return errors.New("the issuer's answer is empty")
+	}
+	if v = v.Elem(); v.Kind() != reflect.Struct {
+		return nil
+	}
+	if f := v.FieldByName("RoleCredentials"); f.IsValid() && f.Kind() == reflect.Pointer && f.IsNil() {
+		return errors.New("the issuer's answer has no credential")
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (v *azureVendor) fetch(ctx context.Context, client *http.Client) (*token, e
 		req.Header["Authorization"] = authorization
 		return nil
 	}
-	return &token{sign: sign, expires: t.ExpiresOn, renew: t.RefreshOn, secrets: append(secrets, t.Token)}, nil
+	return &token{sign: sign, expires: ending(t.ExpiresOn), renew: t.RefreshOn, secrets: append(secrets, t.Token)}, nil
 }
 
 // credential returns a new credential without cached tokens, and the secrets that it uses.

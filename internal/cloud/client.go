@@ -47,7 +47,7 @@ func newClient() *http.Client {
 	return newClientOf(newTransport())
 }
 
-// newTransport returns the connections to issuers.
+// newTransport returns the connections to issuers. A redirect fails before anything is sent.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(address) }}
 	return &http.Transport{
@@ -65,13 +65,21 @@ func newTransport() *http.Transport {
 func newClientOf(transport http.RoundTripper) *http.Client {
 	return &http.Client{
 		Transport:     &issuers{transport},
+		Timeout:       fetchTime, // the AWS SDK fetches with a context that does not end
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
+// errRedirect ends a request that follows a redirect, which could carry a secret elsewhere.
+var errRedirect = errors.New("cloud: the issuer redirects; configure its final address")
+
 // proxy returns the proxy of a request: none for metadata services, which are beside this
-// machine.
+// machine. It rejects requests that follow a redirect: the client of the AWS SDK follows some,
+// and has no other place to say no.
 func proxy(req *http.Request) (*url.URL, error) {
+	if req.Response != nil {
+		return nil, errRedirect
+	}
 	host := req.URL.Hostname()
 	if ip, err := netip.ParseAddr(host); err == nil && (ip.IsLinkLocalUnicast() || ip.IsLoopback() || ip.IsPrivate()) || host == "metadata.google.internal" {
 		return nil, nil
@@ -131,6 +139,20 @@ type limitedBody struct {
 }
 
 var errTooLarge = errors.New("cloud: the issuer's response is too large")
+
+// limitedConn is a connection that fails after a number of bytes. It serves one request.
+type limitedConn struct {
+	net.Conn
+	left int64
+}
+
+func (c *limitedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.left -= int64(n); c.left < 0 {
+		return 0, errTooLarge
+	}
+	return n, err
+}
 
 func (b *limitedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)

@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -39,6 +40,14 @@ type token struct {
 	redactor *secret.Redactor // of secrets and those of the token before
 	stamps   []secret.Stamp   // of the files when it was fetched
 	fetched  time.Time
+}
+
+// ending returns the end of a token that must have one. Without one it has ended.
+func ending(end time.Time) time.Time {
+	if end.IsZero() {
+		return time.Unix(0, 0)
+	}
+	return end
 }
 
 // valid reports whether the token can be used.
@@ -210,12 +219,26 @@ func (c *Credential) fetch() (*token, error) {
 	for i, path := range c.files {
 		stamps[i] = secret.StampOf(path)
 	}
-	t, err := c.vendor.fetch(ctx, c.client)
+	t, err := c.ask(ctx)
 	if err != nil {
 		return nil, err
 	}
 	t.stamps, t.fetched = stamps, c.now()
+	if !t.valid(t.fetched) {
+		return nil, fmt.Errorf("the credential that was issued ended at %s; check the clocks of this machine and of the issuer", t.expires.UTC().Format(time.RFC3339))
+	}
 	return t, nil
+}
+
+// ask fetches a token from the vendor. Some vendors' libraries panic on a malformed answer, such as
+// that of Microsoft on "null"; that is a failed fetch, because it must not end the process.
+func (c *Credential) ask(ctx context.Context) (t *token, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			t, err = nil, fmt.Errorf("the issuer's answer cannot be read: %v", p)
+		}
+	}()
+	return c.vendor.fetch(ctx, c.client)
 }
 
 // concludeLocked stores the result of a fetch and sets the timer for the next one.
@@ -279,7 +302,7 @@ func (c *Credential) describe(err error) error {
 }
 
 // renewal returns when a token is renewed: ahead of its end, and not at the same time at all
-// nodes of a cluster.
+// nodes of a cluster. The token ends after it was fetched.
 func (t *token) renewal() time.Time {
 	if !t.renew.IsZero() {
 		return t.renew

@@ -38,7 +38,7 @@ func (v *googleVendor) fetch(ctx context.Context, client *http.Client) (*token, 
 		}
 		secrets = append(secrets, value)
 	}
-	return &token{sign: v.newSigner(value), expires: expires, secrets: secrets}, nil
+	return &token{sign: v.newSigner(value), expires: ending(expires), secrets: secrets}, nil
 }
 
 // newSigner returns the function that sets a token and the project that pays.
@@ -83,6 +83,9 @@ func (v *googleVendor) fromMetadata(ctx context.Context, client *http.Client) (v
 	return readToken([]byte(text))
 }
 
+// maxLife is the longest life of a token in seconds that is believed.
+const maxLife = 24 * 3600
+
 func readToken(text []byte) (value string, expires time.Time, err error) {
 	var t struct {
 		AccessToken string `json:"access_token"`
@@ -91,7 +94,7 @@ func readToken(text []byte) (value string, expires time.Time, err error) {
 	if json.Unmarshal(text, &t) != nil || t.AccessToken == "" || t.ExpiresIn <= 0 {
 		return "", time.Time{}, errors.New("the metadata server sent no token")
 	}
-	return t.AccessToken, time.Now().Add(time.Duration(t.ExpiresIn) * time.Second), nil
+	return t.AccessToken, time.Now().Add(time.Duration(min(t.ExpiresIn, maxLife)) * time.Second), nil
 }
 
 // impersonate returns a token of the service account Impersonate. Google's own package for it

@@ -32,6 +32,7 @@ const (
 	maxDocument  = 1 << 20          // bytes of a discovery document or a key set
 	maxKeys      = 100              // keys of one issuer
 	minRSABits   = 2048
+	maxRSABits   = 16384 // a signature of a longer key takes too long to check
 )
 
 // algorithms are the accepted signature algorithms. HMAC and none are not among them, so that a
@@ -285,7 +286,7 @@ func usable(k jose.JSONWebKey) bool {
 		return false
 	}
 	pub, isRSA := k.Key.(*rsa.PublicKey)
-	return !isRSA || pub.N.BitLen() >= minRSABits
+	return !isRSA || pub.N.BitLen() >= minRSABits && pub.N.BitLen() <= maxRSABits
 }
 
 // CheckURL reports why an address of an identity provider is not accepted. Plain HTTP is for loopback.

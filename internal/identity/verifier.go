@@ -113,21 +113,22 @@ func (s *keySet) adopt(old *keySet) {
 
 // Person returns whom a token admits. The result is shared and read-only.
 func (v *Verifier) Person(ctx context.Context, token string) (*access.Person, *llm.Error) {
-	digest := sha256.Sum256([]byte(token))
-	if v.Revoked.has(digest) {
-		return nil, errToken("revoked_token", "the token was revoked by a sign-out; sign in again", nil)
-	}
-	if p, ok := v.verified.GetIfPresent(digest); ok && v.now().Before(p.Expires) {
-		return p, nil
-	}
 	if len(token) > maxToken {
 		return nil, errToken("invalid_token", "the token has more than 16 KiB", nil)
 	}
-	p, fault := v.check(ctx, token)
-	if fault == nil {
+	digest := sha256.Sum256([]byte(token))
+	p, ok := v.verified.GetIfPresent(digest)
+	if !ok || !v.now().Before(p.Expires) {
+		var fault *llm.Error
+		if p, fault = v.check(ctx, token); fault != nil {
+			return nil, fault
+		}
 		v.verified.Set(digest, p)
 	}
-	return p, fault
+	if v.Revoked.has(digest, p.Revocation) {
+		return nil, errToken("revoked_token", "the token was revoked by a sign-out; sign in again", nil)
+	}
+	return p, nil
 }
 
 func (v *Verifier) check(ctx context.Context, token string) (*access.Person, *llm.Error) {
@@ -162,7 +163,9 @@ func (v *Verifier) check(ctx context.Context, token string) (*access.Person, *ll
 		return nil, &llm.Error{Kind: llm.Permission, Code: "not_admitted",
 			Message: "the token is valid, but no rule of the gateway admits its owner; ask the gateway's operator"}
 	}
-	return i.person(t, c, rule, why), nil
+	p := i.person(t, c, rule, why)
+	p.Revocation = revocation(t.Issuer, c.text("jti"), token)
+	return p, nil
 }
 
 // SignedIn checks the ID token of a sign-in: an issuer made it for a client and for a nonce. It

@@ -36,10 +36,13 @@ func (s *Server) revokeBearer(r *http.Request, token string) error {
 		return nil //nolint:nilerr // such a token opens nothing
 	}
 	now := time.Now()
-	if err := s.o.Store.RevokeToken(r.Context(), identity.TokenDigest(token), p.Expires.Add(time.Hour), now); err != nil {
+	added, err := s.o.Store.RevokeToken(r.Context(), p.Revocation, p.Expires.Add(time.Hour), now)
+	if err != nil {
 		return err
 	}
-	s.audit(r, p, "sign-out", "device")
+	if added {
+		s.audit(r, p, "sign-out", "device")
+	}
 	digests, err := s.o.Store.RevokedTokens(r.Context(), now)
 	if err == nil {
 		s.o.Revoked.Set(digests)

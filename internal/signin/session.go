@@ -1,6 +1,7 @@
 package signin
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -13,6 +14,9 @@ import (
 // sessionTime is how long a session of an operator's browser lasts. It ends earlier if the identity
 // provider does not renew its tokens, or if the person is revoked.
 const sessionTime = 8 * time.Hour
+
+// renewTimeout is how long the renewal of a session's tokens may take.
+const renewTimeout = 30 * time.Second
 
 const sessionCookie = "isogloss-session"
 
@@ -133,7 +137,13 @@ func (s *Server) sessionTokens(r *http.Request, secret string) (tokens, error) {
 	if err != nil || time.Now().Before(t.Expires) {
 		return t, err
 	}
-	renewed, err, _ := s.renewals.Do(id, func() (any, error) { return s.renewSession(r, id, secret) })
+	// The renewal goes on if the browser leaves: the provider gives a refresh token once, and without the
+	// new one the session would end.
+	renewed, err, _ := s.renewals.Do(id, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), renewTimeout)
+		defer cancel()
+		return s.renewSession(r.WithContext(ctx), id, secret)
+	})
 	t, _ = renewed.(tokens)
 	return t, err
 }

@@ -54,7 +54,7 @@ type Store interface {
 	Session(ctx context.Context, id string, now time.Time) (store.SignIn, error)
 	RenewSession(ctx context.Context, id string, tokens []byte) error
 	EndSession(ctx context.Context, id string) error
-	RevokeToken(ctx context.Context, digest string, expires, now time.Time) error
+	RevokeToken(ctx context.Context, digest string, expires, now time.Time) (added bool, err error)
 	RevokedTokens(ctx context.Context, now time.Time) ([]string, error)
 	Audit(ctx context.Context, e store.Entry) error
 }

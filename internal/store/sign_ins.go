@@ -122,13 +122,14 @@ func (s *Store) EndSession(ctx context.Context, id string) error {
 // maxRevoked is the number of revoked tokens that are kept until they expire.
 const maxRevoked = 100_000
 
-// RevokeToken records until when a token, known by its digest, must be refused.
-func (s *Store) RevokeToken(ctx context.Context, digest string, expires, now time.Time) error {
-	err := s.AddSignIn(ctx, SignIn{ID: digest, Status: tokenRevoked, Expires: expires}, now)
+// RevokeToken records until when a token, known by its digest, must be refused. It reports whether that
+// is new.
+func (s *Store) RevokeToken(ctx context.Context, digest string, expires, now time.Time) (added bool, err error) {
+	err = s.AddSignIn(ctx, SignIn{ID: digest, Status: tokenRevoked, Expires: expires}, now)
 	if s.db.Is(err, db.Duplicate) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }
 
 // RevokedTokens returns the digests of the tokens that must be refused.

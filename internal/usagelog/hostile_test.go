@@ -1,0 +1,29 @@
+package usagelog
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/hostile"
+)
+
+// TestHostileEvents decodes events that no gateway writes. Each is an event, or counted as malformed.
+func TestHostileEvents(t *testing.T) {
+	honest, err := os.ReadFile("testdata/event.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range hostile.Answers(string(honest), "http://127.0.0.1") {
+		m := Message{Name: Name{Log: "gw-1/0001", Partition: 1, To: 1 << 62}, Body: []byte(a.Text)}
+		list, bad, err := m.Events()
+		lines := strings.Count(strings.TrimSuffix(a.Text, "\n"), "\n") + 1
+		if a.Text == "" {
+			lines = 0
+		}
+		if err == nil && len(list)+bad != lines {
+			t.Errorf("%s: %d events and %d malformed of %d lines", a.Name, len(list), bad, lines)
+		}
+		_, _ = ParseName(a.Name)
+	}
+}
