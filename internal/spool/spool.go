@@ -115,7 +115,8 @@ type Entry struct {
 	seg     *segment // of the opening
 	off     int64
 	size    int
-	counted bool // in the totals
+	counted bool        // in the totals
+	grown   usage.Money // the reservation after it grew; 0: it did not
 }
 
 const (
@@ -294,11 +295,17 @@ func (e *Entry) Reserve(amount usage.Money) {
 	if e == nil || e.done.Load() {
 		return
 	}
-	rec := record(kindReserved)
-	defer encoders.Put(rec)
-	rec.reserved(reserved{e.id, amount})
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
+	e.grown = amount
+	e.writeGrown()
+}
+
+// writeGrown writes the record of a reservation that has grown. The caller holds mu.
+func (e *Entry) writeGrown() {
+	rec := record(kindReserved)
+	defer encoders.Put(rec)
+	rec.reserved(reserved{e.id, e.grown})
 	_ = e.s.write(rec.b, nil) // only another process of this machine needs it
 }
 
