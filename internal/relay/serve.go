@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/billing"
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/health"
@@ -317,7 +318,7 @@ func (q *request) repeatable() bool { return !q.Call.Body.SideEffects }
 
 // fail adds an attempt to those that failed.
 func (q *request) fail(c *candidate, err *llm.Error) {
-	reason := cmp.Or(err.Code, string(err.Kind))
+	reason := billing.FaultOf(err)
 	if status := q.attempt.status(); status >= http.StatusMultipleChoices {
 		reason = strconv.Itoa(status)
 	}
