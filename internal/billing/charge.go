@@ -58,7 +58,10 @@ func (a *Account) Charge(r Result) (cost *usage.Money) {
 	a.fill(&row, &r)
 	var totals usage.Totals
 	if a.entry != nil {
-		totals, _ = a.entry.End(row) // the ledger logs its errors
+		var err error
+		if totals, err = a.entry.End(row); err != nil { // the ledger has logged it
+			a.entry.EndLater(row)
+		}
 	} else {
 		totals = a.books.Ledger.Unrecorded(row)
 	}
@@ -179,8 +182,5 @@ func FaultOf(err *llm.Error) string {
 	if err == nil {
 		return ""
 	}
-	if err.Code != "" {
-		return err.Code
-	}
-	return string(err.Kind)
+	return usage.BoundFault(cmp.Or(err.Code, string(err.Kind)))
 }

@@ -239,3 +239,24 @@ func TestFullLedger(t *testing.T) {
 	}
 	books.wantSpent(t, 2*costOf(3, 2))
 }
+
+// TestLongErrorCodeHasARow checks the row of a stream that ends with an error whose code is larger
+// than a record of the ledger.
+func TestLongErrorCodeHasARow(t *testing.T) {
+	failed := `data: {"error":{"message":"died","code":"` + strings.Repeat("c", 2<<20) + `"}}` + "\n\n"
+	for _, l := range lanes() {
+		if !strings.Contains(l.body, `"stream":true`) {
+			continue
+		}
+		t.Run(l.name, func(t *testing.T) {
+			books := newLedger(t, quota.Limit{Budget: usage.Dollar})
+			g := newGateway(t, books.use, l.change)
+			g.up.Answer(upstreamtest.Stream(textChunk + failed))
+			g.post(t, l.path, l.body)
+			row := books.one(t, g)
+			if row.Outcome != usage.Failed || len(row.Attempts) != 1 || row.Attempts[0].Fault != strings.Repeat("c", usage.MaxFault) {
+				t.Errorf("the outcome is %s with %d attempts", row.Outcome, len(row.Attempts))
+			}
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/billing"
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/health"
@@ -332,7 +333,7 @@ func reasonOf(a *attempt, err *llm.Error) string {
 	if status := a.status(); status >= http.StatusMultipleChoices {
 		return strconv.Itoa(status)
 	}
-	return cmp.Or(err.Code, string(err.Kind))
+	return billing.FaultOf(err)
 }
 
 // report reports the outcome of an attempt to the target's live state, once, unless the

@@ -399,6 +399,8 @@ func (s *Spool) moveEntry(e *Entry, buf []byte) error {
 		e.seg.open++
 	} else if err := s.write(buf, e); err != nil {
 		return err
+	} else if e.grown != 0 {
+		e.writeGrown()
 	}
 	old.open--
 	return nil

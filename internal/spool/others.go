@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -101,25 +102,44 @@ func (o *others) adopted(dead *orphan) {
 // read reads the records that were written since the last call.
 func (l *otherLog) read() {
 	for {
-		f, err := os.Open(filepath.Join(l.dir, segmentName(l.seg)))
-		if err == nil {
-			b, err := io.ReadAll(io.NewSectionReader(f, l.off, 1<<40))
-			_ = f.Close()
-			if err != nil {
-				return
-			}
-			for body := openFrame(b); body != nil; body = openFrame(b) {
-				l.take(body)
-				l.off += int64(frameHead + len(body))
-				b = b[frameHead+len(body):]
-			}
+		next := l.next() // first: a segment that has a successor gets no more records
+		switch err := l.readSegment(); {
+		case err == nil && (next == l.seg+1 || l.seg == 0 || next == 0):
+		case err == nil, errors.Is(err, os.ErrNotExist):
+			// A segment was removed before it was read. The records of requests that are
+			// still open were moved to a later one.
+			clear(l.open)
+			clear(l.reserved)
+		default:
+			return
 		}
-		next := l.next()
 		if next == 0 {
 			return
 		}
 		l.seg, l.off = next, 0
 	}
+}
+
+// readSegment reads the new records of the present segment. There is none before the first.
+func (l *otherLog) readSegment() error {
+	if l.seg == 0 {
+		return nil
+	}
+	f, err := os.Open(filepath.Join(l.dir, segmentName(l.seg)))
+	if err != nil {
+		return err
+	}
+	b, err := io.ReadAll(io.NewSectionReader(f, l.off, 1<<40))
+	_ = f.Close()
+	if err != nil {
+		return err
+	}
+	for body := openFrame(b); body != nil; body = openFrame(b) {
+		l.take(body)
+		l.off += int64(frameHead + len(body))
+		b = b[frameHead+len(body):]
+	}
+	return nil
 }
 
 // next returns the id of the segment after the present one, 0 if there is none.
@@ -149,7 +169,7 @@ func (l *otherLog) take(body []byte) {
 	switch kind(body[0]) {
 	case kindBegun:
 		if b, err := decodeBegun(body[1:]); err == nil {
-			l.close(b.ID) // a record that was moved comes twice
+			l.close(b.ID) // a record that was moved comes twice, and its reservation again after it
 			l.open[b.ID] = b
 			l.reserve(&b, b.Reserved)
 		}

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -30,7 +31,15 @@ var errRecord = errors.New("usage: a record that cannot be read")
 // encoder appends fields.
 type encoder struct{ b []byte }
 
+// maxText is the maximum length of a text in bytes. The texts that others choose are shorter; this
+// keeps a mistake there from making a record that cannot be written.
+const maxText = 1 << 10
+
+// text writes at most maxText bytes, in whole characters.
 func (e *encoder) text(n protowire.Number, s string) {
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "")
+	}
 	if s != "" {
 		e.b = protowire.AppendString(protowire.AppendTag(e.b, n, protowire.BytesType), s)
 	}

@@ -75,18 +75,19 @@ type Spool struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // goroutines that Close waits for
 
-	mu       sync.Mutex
-	segs     []*segment // oldest first; the last is written to
-	slots    slots
-	open     []*Entry // open requests, by slot number
-	tag      int64    // of the last entry
-	totals   totals   // of this log
-	others   *others  // logs of other processes in Dir
-	closed   bool
-	progress chan struct{} // closed at the next acknowledgement
-	drained  position      // end of the rows that the sink has
-	draining chan struct{} // held by the running Drain
-	counters Counters      // of the running Drain
+	mu        sync.Mutex
+	segs      []*segment // oldest first; the last is written to
+	slots     slots
+	open      []*Entry // open requests, by slot number
+	unwritten []*Entry // of them, those whose row could not be written, oldest first
+	tag       int64    // of the last entry
+	totals    totals   // of this log
+	others    *others  // logs of other processes in Dir
+	closed    bool
+	progress  chan struct{} // closed at the next acknowledgement
+	drained   position      // end of the rows that the sink has
+	draining  chan struct{} // held by the running Drain
+	counters  Counters      // of the running Drain
 
 	syncMu   sync.Mutex // held during a sync; acquired before mu
 	synced   int64
@@ -115,7 +116,9 @@ type Entry struct {
 	seg     *segment // of the opening
 	off     int64
 	size    int
-	counted bool // in the totals
+	counted bool        // in the totals
+	row     *usage.Row  // to be written later; nil: none
+	grown   usage.Money // the reservation after it grew; 0: it did not
 }
 
 const (
@@ -150,7 +153,7 @@ func Open(o Options) (*Spool, error) {
 	return s, nil
 }
 
-// findLoop looks for the logs of other processes.
+// findLoop looks for the logs of other processes, and writes rows that could not be written before.
 func (s *Spool) findLoop() {
 	tick := time.NewTicker(otherInterval)
 	defer tick.Stop()
@@ -161,6 +164,7 @@ func (s *Spool) findLoop() {
 			return
 		case <-tick.C:
 		}
+		s.writeLate()
 		// The time of the folder changes when a process creates or removes its own.
 		if info, err := os.Stat(s.o.Dir); err == nil && !info.ModTime().Equal(last) {
 			last = info.ModTime()
@@ -294,17 +298,23 @@ func (e *Entry) Reserve(amount usage.Money) {
 	if e == nil || e.done.Load() {
 		return
 	}
-	rec := record(kindReserved)
-	defer encoders.Put(rec)
-	rec.reserved(reserved{e.id, amount})
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
+	e.grown = amount
+	e.writeGrown()
+}
+
+// writeGrown writes the record of a reservation that has grown. The caller holds mu.
+func (e *Entry) writeGrown() {
+	rec := record(kindReserved)
+	defer encoders.Put(rec)
+	rec.reserved(reserved{e.id, e.grown})
 	_ = e.s.write(rec.b, nil) // only another process of this machine needs it
 }
 
 // End writes the row and returns the totals of its accounts. After it returns, the row survives the
 // process. Only the first successful call counts. After an error the entry is still open: End may be
-// called again, and the request becomes a lost row if the process ends.
+// called again, or EndLater, and the request becomes a lost row if the process ends.
 func (e *Entry) End(r usage.Row) (usage.Totals, error) {
 	if e == nil || !e.done.CompareAndSwap(false, true) {
 		return usage.Totals{}, nil
@@ -329,7 +339,21 @@ func (e *Entry) End(r usage.Row) (usage.Totals, error) {
 	return sums, nil
 }
 
-// end writes the row. The caller holds mu.
+// EndLater writes the row as soon as the disk can be written. It is for a row that End could not
+// write.
+func (e *Entry) EndLater(r usage.Row) {
+	if e == nil || !e.done.CompareAndSwap(false, true) {
+		return
+	}
+	s := e.s
+	r.ID, r.Node = e.id, cmp.Or(r.Node, s.o.Node)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.row = &r
+	s.unwritten = append(s.unwritten, e)
+}
+
+// end writes the row, of which rec is the record. The caller holds mu.
 func (s *Spool) end(e *Entry, r *usage.Row, rec *encoder) (sums usage.Totals, err error) {
 	cost := r.Charged()
 	if e.counted { // by a call that failed
@@ -339,24 +363,9 @@ func (s *Spool) end(e *Entry, r *usage.Row, rec *encoder) (sums usage.Totals, er
 	if s.closed {
 		return sums, ErrClosed
 	}
-	if len(rec.b) > maxBody {
-		return sums, fmt.Errorf("usage: a record of %d bytes is too large", len(rec.b))
-	}
-	seg, position := e.seg, s.ended.Load()+1
-	rec.seal(position, sums)
-	if err := s.write(rec.b, nil); err != nil {
-		if len(rec.b) <= endSpace {
-			return sums, err
-		}
-		short := record(kindEnded)
-		defer encoders.Put(short)
-		row := *r
-		row.Attempts = nil
-		short.row(&row)
-		short.seal(position, sums)
-		if s.write(short.b, nil) != nil {
-			return sums, err
-		}
+	seg := e.seg
+	if err := s.writeRow(rec, r, sums); err != nil {
+		return sums, err
 	}
 	seg.open--
 	s.open[e.n] = nil
@@ -365,6 +374,47 @@ func (s *Spool) end(e *Entry, r *usage.Row, rec *encoder) (sums usage.Totals, er
 		s.oldest.Store(time.Now().UnixNano())
 	}
 	return sums, nil
+}
+
+// writeRow writes the record of a row, without the attempts if they are too large for a record or for
+// the disk. The caller holds mu.
+func (s *Spool) writeRow(rec *encoder, r *usage.Row, sums usage.Totals) error {
+	position := s.ended.Load() + 1
+	rec.seal(position, sums)
+	if len(rec.b) <= maxBody {
+		if err := s.write(rec.b, nil); err == nil || len(rec.b) <= endSpace {
+			return err
+		}
+	}
+	short := record(kindEnded)
+	defer encoders.Put(short)
+	row := *r
+	row.Attempts = nil
+	short.row(&row)
+	short.seal(position, sums)
+	return s.write(short.b, nil)
+}
+
+// writeLate writes the rows of EndLater.
+func (s *Spool) writeLate() {
+	s.mu.Lock()
+	if len(s.unwritten) == 0 {
+		s.mu.Unlock()
+		return
+	}
+	var err error
+	for len(s.unwritten) > 0 && err == nil {
+		e, rec := s.unwritten[0], record(kindEnded)
+		rec.row(e.row)
+		if _, err = s.end(e, e.row, rec); err == nil {
+			e.row, s.unwritten = nil, s.unwritten[1:]
+		}
+		encoders.Put(rec)
+	}
+	s.mu.Unlock()
+	if s.recordWrite(err) == nil {
+		s.wakeDrain(s.ended.Load() - s.acked.Load())
+	}
 }
 
 // Unrecorded counts a request that has no entry in the totals of its accounts and returns them.
@@ -418,6 +468,7 @@ func (s *Spool) Snapshot() Backlog {
 // Close ends Drain and releases the folder. Rows that the store or the counters do not have stay on
 // disk for the next process, and so do all rows for the time of Keep.
 func (s *Spool) Close() error {
+	s.writeLate()
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

@@ -20,6 +20,15 @@ func Eventually(t testing.TB, what string, met func() bool) {
 	}
 }
 
+// EventuallyNil waits until a function returns no error.
+func EventuallyNil(t testing.TB, what string, try func() error) {
+	t.Helper()
+	var last error
+	if err := Until(context.Background(), Patience, "timed out waiting for: "+what, func() bool { last = try(); return last == nil }); err != nil {
+		t.Fatalf("%v; the last error is: %v", err, last)
+	}
+}
+
 // Until waits for a condition. If it is not met in time, the error has the message.
 //
 // It checks often at first and then less often, so that many waiting tests leave a busy
