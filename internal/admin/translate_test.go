@@ -131,15 +131,22 @@ func TestTranslateCut(t *testing.T) {
 		}
 	}
 	delta := "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"
+	const parts = 8
 	for name, stream := range map[string]string{
-		"many events": strings.Repeat(delta, 900<<10/(len(delta)+20)), // quotes and line ends need two bytes in JSON
+		"many events": strings.Repeat(delta, 900<<10/(len(delta)+20)/parts*parts), // quotes and line ends need two bytes in JSON
 		"one event":   "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" + strings.Repeat("b", 900<<10) + "\"}}]}\n\n",
 		"one line":    strings.Repeat("c", 1000<<10),
 	} {
 		began := time.Now()
 		list := w.translate(key, "openai-chat", "stream", stream)
-		if took := time.Since(began); took > 5*time.Second || len(list) != len(all)-1 {
-			t.Errorf("%s: %v, %d translations", name, took, len(list))
+		whole := time.Since(began)
+		began = time.Now()
+		for i := range parts {
+			w.translate(key, "openai-chat", "stream", stream[i*len(stream)/parts:(i+1)*len(stream)/parts])
+		}
+		// The parts take as long as the whole, and an eighth if the time grows with the square of the size.
+		if control := time.Since(began); whole > 4*control+time.Second || len(list) != len(all)-1 {
+			t.Errorf("%s: %v and its parts %v, %d translations", name, whole, control, len(list))
 		}
 	}
 }
