@@ -136,23 +136,18 @@ models: { fast: { targets: [up/model] } }
 
 const withMetrics = local + "admin: { listen: 127.0.0.1:0 }\n"
 
-// idleEnd limits how long an idle gateway takes to end. It is far below the drain timeout
-// of 25 s, and far above what a busy machine needs to end a process.
-const idleEnd = 10 * time.Second
+// drainForever is far longer than a test waits: a gateway that drains instead of ending at once fails it.
+const drainForever = "shutdown: { drain: 20m }\n"
 
 func TestSignalEndsIdleGateway(t *testing.T) {
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(s.String(), func(t *testing.T) {
-			p := serve(t, nil, "-c", writeFile(t, "isogloss.yaml", fmt.Sprintf(withMetrics, "http://127.0.0.1:1/v1")))
+			p := serve(t, nil, "-c", writeFile(t, "isogloss.yaml", fmt.Sprintf(withMetrics+drainForever, "http://127.0.0.1:1/v1")))
 			idle := openIdle(t, p.url)
 			defer idle.Close()
-			sent := time.Now()
 			p.signal(t, s)
 			if code := p.exit(t); code != 0 {
 				t.Errorf("the exit code is %d", code)
-			}
-			if took := time.Since(sent); took > idleEnd {
-				t.Errorf("it took %s to end, want less than %s", took, idleEnd)
 			}
 		})
 	}

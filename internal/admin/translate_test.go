@@ -131,15 +131,24 @@ func TestTranslateCut(t *testing.T) {
 		}
 	}
 	delta := "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"
-	for name, stream := range map[string]string{
-		"many events": strings.Repeat(delta, 900<<10/(len(delta)+20)), // quotes and line ends need two bytes in JSON
-		"one event":   "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" + strings.Repeat("b", 900<<10) + "\"}}]}\n\n",
-		"one line":    strings.Repeat("c", 1000<<10),
+	const parts = 8
+	for name, stream := range map[string]func(size int) string{
+		"many events": func(n int) string { return strings.Repeat(delta, 900*n/(len(delta)+20)) }, // quotes and line ends need two bytes in JSON
+		"one event": func(n int) string {
+			return "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"" + strings.Repeat("b", 900*n) + "\"}}]}\n\n"
+		},
+		"one line": func(n int) string { return strings.Repeat("c", 1000*n) },
 	} {
 		began := time.Now()
-		list := w.translate(key, "openai-chat", "stream", stream)
-		if took := time.Since(began); took > 5*time.Second || len(list) != len(all)-1 {
-			t.Errorf("%s: %v, %d translations", name, took, len(list))
+		list := w.translate(key, "openai-chat", "stream", stream(1<<10))
+		large := time.Since(began)
+		began = time.Now()
+		for range parts {
+			w.translate(key, "openai-chat", "stream", stream(1<<10/parts))
+		}
+		// Small streams of the same size together take as long, and an eighth if the time grows with the square.
+		if control := time.Since(began); large > 4*control+time.Second || len(list) != len(all)-1 {
+			t.Errorf("%s: %v, and %d small streams %v; %d translations", name, large, parts, control, len(list))
 		}
 	}
 }

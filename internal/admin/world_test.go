@@ -26,6 +26,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -153,24 +154,33 @@ func (fakeLimits) Use(_ context.Context, _ string, a quota.Account) (Use, error)
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "isogloss.db")
-	w := newWorldAt(t, "sqlite:"+file, 5*time.Second)
+	w := newWorldAt(t, "sqlite:"+file, testrig.Patience)
 	w.file = file
 	return w
 }
 
-// newWorldAt uses another store, with the given timeout.
+// newWorldAt uses another store. The API's calls of it have the given timeout; those of the test are patient.
 func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 	t.Helper()
 	peppers, err := access.NewPeppers([]secret.String{pepperText})
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
+	open := func(timeout time.Duration) *store.Store {
+		st, err := store.Open(t.Context(), url, store.Options{Migrate: true, Timeout: timeout})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = st.Close() })
+		testrig.EventuallyNil(t, "the tables are there", st.Ready)
+		return st
 	}
-	t.Cleanup(func() { _ = st.Close() })
-	w := &world{t: t, keys: map[string]string{}, store: st, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}, runner: &fakeRunner{}}
+	st := open(testrig.Patience)
+	own := st
+	if patience != testrig.Patience {
+		st = open(patience)
+	}
+	w := &world{t: t, keys: map[string]string{}, store: own, peppers: peppers, log: &syncBuffer{}, config: &fakeConfig{key: providerText}, runner: &fakeRunner{}}
 	logger := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	w.options = Options{
 		Operators: access.NewDirectory(access.DirectoryOptions{Source: st, Peppers: peppers, Logger: logger}),
@@ -178,8 +188,8 @@ func newWorldAt(t *testing.T, url string, patience time.Duration) *world {
 		Nodes: st, Self: fakeSelf{}, Targets: fakeTargets{}, Config: w.config, Limits: fakeLimits{}, Runner: w.runner, Loopback: true, Logger: logger,
 	}
 	for _, org := range []string{"a", "b"} {
-		w.must(st.CreateOrg(t.Context(), store.Org{ID: org, Name: "Org " + org, Created: time.Now()}))
-		w.must(st.CreateTeam(t.Context(), store.Team{Org: org, ID: "t", Created: time.Now()}))
+		w.must(own.CreateOrg(t.Context(), store.Org{ID: org, Name: "Org " + org, Created: time.Now()}))
+		w.must(own.CreateTeam(t.Context(), store.Team{Org: org, ID: "t", Created: time.Now()}))
 		w.append(org, []usage.Row{{
 			ID: requestOf(org), Node: "n", Org: org, Team: "t", Key: "k" + org, Began: time.Now().Add(-time.Minute), Took: time.Second,
 			Model: "m", Target: "up/model", Status: 200, Outcome: usage.Answered, Usage: llm.Usage{Input: 10, Output: 5}, Cost: new(usage.Money(1_500)),

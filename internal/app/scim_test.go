@@ -110,10 +110,17 @@ func TestDeprovisioning(t *testing.T) {
 	var refuses [2]atomic.Bool     // the node has a change that was made after the removal of ann
 	stop := make(chan struct{})
 	var load sync.WaitGroup
+	admitted := func(g *gateway, token secret.String) bool {
+		status, _, _ := g.try(t, "m", token)
+		return status == http.StatusOK
+	}
 	for i := range others {
 		token := s.token(t, fmt.Sprint("other", i))
 		if i%2 == 0 {
 			idp.create(fmt.Sprint("other", i)) // the others are not known to SCIM
+		}
+		for _, g := range nodes { // a request waits for the creation of its account for a second only
+			eventually(t, "another person is admitted", func() bool { return admitted(g, token) })
 		}
 		load.Go(func() {
 			for n := i; !isClosed(stop); n++ {
@@ -144,10 +151,6 @@ func TestDeprovisioning(t *testing.T) {
 				testrig.Pause(t.Context(), 2*time.Millisecond)
 			}
 		})
-	}
-	admitted := func(g *gateway, token secret.String) bool {
-		status, _, _ := g.try(t, "m", token)
-		return status == http.StatusOK
 	}
 	var worst time.Duration
 	for range 4 {

@@ -32,7 +32,7 @@ type Options struct {
 	// is not used until another node has run them.
 	Migrate bool
 	Logger  *slog.Logger  // default: none
-	Timeout time.Duration // of a call; default: 5 s. A statement of PostgreSQL has two fifths of it
+	Timeout time.Duration // of a call; default: 5 s. A statement of PostgreSQL has two fifths of it, and 2 s at least
 }
 
 // DB is an open database. It is safe for concurrent use, also by several processes.

@@ -50,8 +50,9 @@ const (
 
 const connections = 16
 
-// stepTimeout returns the timeout of a connection attempt or a statement of a call with this timeout: 2 s of 5 s.
-func stepTimeout(call time.Duration) time.Duration { return call * 2 / 5 }
+// stepTimeout returns the timeout of a connection attempt or a statement of a call with this timeout: 2 s of 5 s,
+// and not less.
+func stepTimeout(call time.Duration) time.Duration { return max(2*time.Second, call*2/5) }
 
 // sessionSettings are the timeouts of a PostgreSQL session, in milliseconds. A statement that exceeds one fails in
 // the server too, and leaves no lock. work_mem, in kilobytes, lets the sums of a month be made without sorting on disk.
@@ -59,7 +60,7 @@ func sessionSettings(call time.Duration) map[string]string {
 	return map[string]string{
 		"statement_timeout":                   strconv.FormatInt(stepTimeout(call).Milliseconds(), 10),
 		"lock_timeout":                        "500",
-		"idle_in_transaction_session_timeout": strconv.FormatInt(call.Milliseconds(), 10), // a stopped gateway must not block others
+		"idle_in_transaction_session_timeout": strconv.FormatInt(max(5*time.Second, call).Milliseconds(), 10), // a stopped gateway must not block others
 		"work_mem":                            "32768",
 	}
 }

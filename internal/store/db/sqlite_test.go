@@ -70,7 +70,11 @@ func TestWaitForLock(t *testing.T) {
 			})
 		}()
 		for range 30 {
-			<-tries
+			select {
+			case <-tries:
+			case err := <-done:
+				t.Fatal("it does not wait: ", err)
+			}
 		}
 		other()
 		no(t, <-done)
