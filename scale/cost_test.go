@@ -37,9 +37,7 @@ func TestCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for s.Ready() != nil {
-		time.Sleep(50 * time.Millisecond)
-	}
+	testrig.Eventually(t, "the store is ready", func() bool { return s.Ready() == nil })
 	l, err := kafka.New(kafka.Options{Brokers: k.addresses, Topic: "usage", Partitions: partitions, Replicas: 3})
 	if err != nil {
 		t.Fatal(err)
@@ -50,10 +48,10 @@ func TestCost(t *testing.T) {
 		t.Fatal(err)
 	}
 	consumer := start(t, dir, "consumer", needs(t, "ISOGLOSS_BINARY"), "consume", "-c", config)
-	for end := time.Now().Add(3 * time.Minute); l.Create(t.Context()) != nil || ask(t, engine.url, "SELECT count() FROM requests FORMAT TabSeparated") != "0"; time.Sleep(time.Second) {
-		if time.Now().After(end) {
-			t.Fatal("the log is not created")
-		}
+	if err := testrig.Until(t.Context(), 3*time.Minute, "the log is not created", func() bool {
+		return l.Create(t.Context()) == nil && ask(t, engine.url, "SELECT count() FROM requests FORMAT TabSeparated") == "0"
+	}); err != nil {
+		t.Fatal(err)
 	}
 	parts := map[string]func() time.Duration{
 		"gateway: spool and producer": func() time.Duration { return testrig.ProcessorTime(t) },
@@ -77,7 +75,7 @@ func TestCost(t *testing.T) {
 		if time.Since(began) > 10*time.Minute {
 			t.Fatal("the requests do not arrive")
 		}
-		time.Sleep(time.Second)
+		testrig.Pause(t.Context(), time.Second) // more queries would cost CPU time, which is measured
 	}
 	t.Logf("%d requests in %v", count, time.Since(began).Round(time.Second))
 	for name, read := range parts {

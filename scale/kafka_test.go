@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -25,6 +26,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usagelog"
 	"github.com/isogloss-gateway/isogloss/internal/usagelog/kafka"
 )
@@ -140,11 +142,9 @@ func TestKafkaAuth(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := start(t, dir, "consumer", needs(t, "ISOGLOSS_BINARY"), "consume", "-c", config, "--listen", probe)
-	for end := time.Now().Add(time.Minute); ask(t, "http://"+probe+"/ready", "") != "ok"; time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(end) {
-			out, _ := os.ReadFile(c.log)
-			t.Fatalf("the consumer is not ready: %s; %s", ask(t, "http://"+probe+"/ready", ""), out)
-		}
+	if err := testrig.Until(t.Context(), testrig.Patience, "", func() bool { return ask(t, "http://"+probe+"/ready", "") == "ok" }); err != nil {
+		out, _ := os.ReadFile(c.log)
+		t.Fatalf("the consumer is not ready: %s; %s", ask(t, "http://"+probe+"/ready", ""), out)
 	}
 }
 
@@ -158,11 +158,8 @@ func tryKafka(t *testing.T, o kafka.Options, within time.Duration) error {
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	for err = l.Create(ctx); err != nil; err = l.Create(ctx) {
-		if ctx.Err() != nil {
-			return err
-		}
-		time.Sleep(200 * time.Millisecond)
+	if timeout := testrig.Until(ctx, within, "", func() bool { err = l.Create(ctx); return err == nil }); timeout != nil {
+		return errors.Join(timeout, err)
 	}
 	if err := l.Produce(ctx, []usagelog.Message{{Name: usagelog.Name{Log: "l", To: 1}, Body: []byte("{}\n")}}); err != nil {
 		return err

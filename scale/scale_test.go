@@ -25,6 +25,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/internal/usagelog"
 	"github.com/isogloss-gateway/isogloss/internal/usagelog/kafka"
@@ -78,7 +79,7 @@ func (p *process) hurt(how int, wait time.Duration) {
 	switch how {
 	case 0:
 		p.kill()
-		time.Sleep(wait / 4)
+		testrig.Pause(p.t.Context(), wait/4)
 		p.start()
 	case 1:
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
@@ -86,7 +87,7 @@ func (p *process) hurt(how int, wait time.Duration) {
 		p.start()
 	case 2:
 		_ = p.cmd.Process.Signal(syscall.SIGSTOP)
-		time.Sleep(wait)
+		testrig.Pause(p.t.Context(), wait)
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 	}
 }
@@ -205,9 +206,7 @@ func run(t *testing.T, dir string, l log, sink string, brokers []*process, move 
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for s.Ready() != nil {
-		time.Sleep(50 * time.Millisecond)
-	}
+	testrig.Eventually(t, "the store is ready", func() bool { return s.Ready() == nil })
 	config := filepath.Join(dir, "isogloss.yaml")
 	text := fmt.Sprintf("store: {url: %q, peppers: [0123456789012345678901234567890123456789]}\nusage: {sink: {%s}, clickhouse: {url: %q}}\nproviders: {p: {protocol: openai-chat, base_url: \"http://127.0.0.1:1/v1\", auth: none}}\nmodels: {m: {targets: [p/m]}}\n", postgres, sink, engine)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -217,10 +216,8 @@ func run(t *testing.T, dir string, l log, sink string, brokers []*process, move 
 	for i := range 3 {
 		consumers = append(consumers, start(t, dir, fmt.Sprint("consumer-", i), binary, "consume", "-c", config))
 	}
-	for end := time.Now().Add(8 * time.Minute); l.Create(t.Context()) != nil; time.Sleep(time.Second) {
-		if time.Now().After(end) {
-			t.Fatal("the log is not created: ", l.Create(t.Context()))
-		}
+	if err := testrig.Until(t.Context(), 8*time.Minute, "", func() bool { return l.Create(t.Context()) == nil }); err != nil {
+		t.Fatal("the log is not created: ", l.Create(t.Context()))
 	}
 	ctx, stop := context.WithTimeout(t.Context(), duration(t))
 	defer stop()
@@ -300,7 +297,7 @@ func load(t *testing.T, ctx context.Context, dir string, l log, s *store.Store) 
 		}
 		want["org:"+org] += cost
 		want["key:key-"+org] += cost
-		time.Sleep(500 * time.Microsecond)
+		testrig.Pause(ctx, 500*time.Microsecond)
 	}
 	return want, count
 }
@@ -309,7 +306,8 @@ func load(t *testing.T, ctx context.Context, dir string, l log, s *store.Store) 
 func compare(t *testing.T, engine string, s *store.Store, want map[string]usage.Money, count int) {
 	t.Helper()
 	expect := fmt.Sprintf("[%d, %d, %d]", count, count, int64(sum(want)/2))
-	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
+	last := ""
+	same := func() bool {
 		got := ask(t, engine, "SELECT count(), uniqExact(log, position), sum(cost) FROM requests FORMAT JSONCompactEachRow")
 		balances := map[string]usage.Money{}
 		for account := range want {
@@ -320,15 +318,13 @@ func compare(t *testing.T, engine string, s *store.Store, want map[string]usage.
 			}
 			balances[account] = spent.Since[0]
 		}
-		last := fmt.Sprintf("ClickHouse has %s, want %s; the balances are %s, want %s", got, expect, sum(balances), sum(want))
-		if got == expect && fmt.Sprint(balances) == fmt.Sprint(want) {
-			t.Log(last)
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal(last)
-		}
+		last = fmt.Sprintf("ClickHouse has %s, want %s; the balances are %s, want %s", got, expect, sum(balances), sum(want))
+		return got == expect && fmt.Sprint(balances) == fmt.Sprint(want)
 	}
+	if err := testrig.Until(t.Context(), 3*time.Minute, "", same); err != nil {
+		t.Fatal(last)
+	}
+	t.Log(last)
 }
 
 func sum(m map[string]usage.Money) (total usage.Money) {

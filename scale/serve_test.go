@@ -23,6 +23,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -58,8 +59,8 @@ func TestServe(t *testing.T) {
 	kafka := startKafka(t, dir)
 	redis, postgres := storetest.Redis(t), storetest.Postgres(t).URL
 	engine := clickhouse(t, dir).url
-	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		time.Sleep(10 * time.Millisecond)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		testrig.Pause(r.Context(), 10*time.Millisecond) // as long as a model takes
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":1,"total_tokens":8}}`)
 	}))
@@ -78,7 +79,7 @@ func TestServe(t *testing.T) {
 			func(int) {
 				t.Log("redis killed")
 				redis.Kill()
-				time.Sleep(3 * time.Second)
+				testrig.Pause(ctx, 3*time.Second)
 				if err := redis.Start(); err != nil {
 					t.Error(err)
 				}
@@ -123,17 +124,16 @@ func (f *fleet) start() {
 		f.gateways, f.addresses = append(f.gateways, start(f.t, f.dir, name, binary, "serve", "-c", path)), append(f.addresses, address)
 	}
 	for i, more := range [][]string{nil, {"--budget", fmt.Sprintf("%.2f", float64(budget)/float64(usage.Dollar)), "--window", "720h"}} {
-		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Second) { // the first process migrates the store
-			out, err := exec.CommandContext(f.t.Context(), binary, append([]string{"keys", "create", "-c", config, "--json", "--name", fmt.Sprint("key-", i), "--models", "*"}, more...)...).CombinedOutput()
+		var out []byte
+		create := func() (err error) { // fails until the first process has migrated the store
+			out, err = exec.CommandContext(f.t.Context(), binary, append([]string{"keys", "create", "-c", config, "--json", "--name", fmt.Sprint("key-", i), "--models", "*"}, more...)...).CombinedOutput()
 			if err == nil {
 				err = json.Unmarshal(out, &f.keys[i])
 			}
-			if err == nil {
-				break
-			}
-			if time.Now().After(end) {
-				f.t.Fatalf("%v: %s", err, out)
-			}
+			return err
+		}
+		if err := testrig.Until(f.t.Context(), testrig.Patience, "", func() bool { return create() == nil }); err != nil {
+			f.t.Fatalf("%v: %s", err, out)
 		}
 	}
 }
@@ -153,7 +153,7 @@ func (f *fleet) load(ctx context.Context, client int) {
 		response, err := c.Do(r)
 		if err != nil {
 			f.failed.Add(1)
-			time.Sleep(50 * time.Millisecond)
+			testrig.Pause(ctx, 50*time.Millisecond)
 			continue
 		}
 		body, err := io.ReadAll(response.Body)
@@ -165,10 +165,10 @@ func (f *fleet) load(ctx context.Context, client int) {
 			f.mu.Unlock()
 		case response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusPaymentRequired:
 			f.refused.Add(1)
-			time.Sleep(20 * time.Millisecond)
+			testrig.Pause(ctx, 20*time.Millisecond)
 		default:
 			f.failed.Add(1)
-			time.Sleep(50 * time.Millisecond)
+			testrig.Pause(ctx, 50*time.Millisecond)
 		}
 	}
 }
@@ -180,16 +180,11 @@ func (f *fleet) compare(engine string, s *store.Store) {
 		_ = g.cmd.Process.Signal(syscall.SIGCONT)
 	}
 	slices.Sort(f.answered)
-	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(time.Second) {
-		problem := f.problem(engine, s)
-		if problem == "" {
-			f.t.Log("ClickHouse has: ", ask(f.t, engine, "SELECT outcome, count(), uniqExact(id), sum(cost) FROM requests GROUP BY outcome ORDER BY outcome FORMAT JSONCompactEachRow"))
-			return
-		}
-		if time.Now().After(end) {
-			f.t.Fatal(problem)
-		}
+	problem := ""
+	if err := testrig.Until(f.t.Context(), 3*time.Minute, "", func() bool { problem = f.problem(engine, s); return problem == "" }); err != nil {
+		f.t.Fatal(problem)
 	}
+	f.t.Log("ClickHouse has: ", ask(f.t, engine, "SELECT outcome, count(), uniqExact(id), sum(cost) FROM requests GROUP BY outcome ORDER BY outcome FORMAT JSONCompactEachRow"))
 }
 
 // problem returns what is missing or wrong.
