@@ -40,6 +40,6 @@ func runKilledReservations(ctx context.Context, s *stage) {
 
 	began = time.Now()
 	left := budget - spent(rows, k)/outputCost
-	_, wrong = s.exactly(ctx, k, left, waitLimit)
+	_, wrong = s.exactly(ctx, k, left, 2*lease)
 	s.Figures("r2/reservations", fmt.Sprintf("exactly the %d tokens that the ledger leaves could be spent %v after the kill", left, time.Since(killed).Round(10*time.Millisecond)), began, cpu, []string{goal("the settlement", time.Since(killed), lease)}, wrong...)
 }
