@@ -220,21 +220,50 @@ func (s *stage) exactly(ctx context.Context, k key, left int, within time.Durati
 			problems = append(problems, fmt.Sprintf("%d tokens are left, and a request for as many is not admitted after %v: %v", left, took.Round(time.Millisecond), last))
 		}
 	}
-	if e := s.spend(ctx, 2, k, 1); !e.refused() {
-		problems = append(problems, fmt.Sprintf("nothing is left, and a request for a token is not refused: %v", e))
-	}
-	return took, problems
+	return took, append(problems, s.nothingLeft(ctx, k))
 }
 
+// redisTimeout is how long a node waits for Redis before it enforces its share.
+const redisTimeout = 50 * time.Millisecond
+
+// nothingLeft checks that the third node refuses a request for one token. On a busy machine
+// it may find Redis too slow and enforce its share, which its log or the time of the request
+// shows. It is asked again then.
+func (s *stage) nothingLeft(ctx context.Context, k key) (problem string) {
+	for range 10 {
+		before := s.outages()
+		e := s.spend(ctx, 2, k, 1)
+		if e.refused() {
+			return ""
+		}
+		problem = fmt.Sprintf("nothing is left, and a request for a token is not refused: %v, in %v", e, e.took)
+		if e.took < redisTimeout && s.redisShared() && s.outages() == before {
+			return problem
+		}
+		testrig.Pause(ctx, time.Second)
+	}
+	return problem
+}
+
+// mostOpen is the number of requests of the background that are open at a time.
+const mostOpen = 100
+
 // background sends small requests to all nodes in turn until it is ended, and returns
-// what its clients saw.
+// what its clients saw. A machine that is too busy for the rate gets fewer.
 func (s *stage) background(ctx context.Context, rate float64, pick func(i int) (key, string)) (end func() []exchange) {
 	offering, cancel := context.WithCancel(ctx)
 	var seen testrig.History[exchange]
+	open := make(chan struct{}, mostOpen)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		testrig.Offer(offering, rate, 0, func(i int) {
+			select {
+			case open <- struct{}{}:
+			default:
+				return
+			}
+			defer func() { <-open }()
 			k, model := pick(i)
 			seen.Add(s.send(ctx, request{key: k, model: model, node: i % len(s.nodes), script: script{Tag: tag("load"), Say: 2}}))
 		})

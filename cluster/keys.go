@@ -114,7 +114,7 @@ func (c *cluster) foreignKeys(ctx context.Context, n int) []key {
 const (
 	// settleTime is far more than the time between the end of a request and its entry in Redis
 	// and the ledger, while both are healthy.
-	settleTime = waitLimit
+	settleTime = time.Minute
 	// settleGoal is that time on a quiet machine.
 	settleGoal = 5 * time.Second
 )

@@ -25,19 +25,23 @@ type span struct{ from, to time.Time }
 // does not. What slows both down is the machine.
 type lags struct{ limited, control []exchange }
 
-// slower counts the limited requests in a span that took longer than the control request
-// after them, by more than a time. It also returns how many there are.
-func (l lags) slower(by time.Duration, in span) (slower, pairs int) {
+// compare counts the limited requests in a span that took longer than the control request
+// after them, by more than a time, and those that took less. The machine delays as many of
+// one kind as of the other. It also returns how many pairs there are.
+func (l lags) compare(by time.Duration, in span) (slower, faster, pairs int) {
 	order := func(a, b exchange) int { return a.at.Compare(b.at) }
 	limited, control := between(l.limited, in.from, in.to), between(l.control, in.from, in.to)
 	slices.SortFunc(limited, order)
 	slices.SortFunc(control, order)
 	for i := range min(len(limited), len(control)) {
-		if limited[i].took > control[i].took+by {
+		switch took := limited[i].took - control[i].took; {
+		case took > by:
 			slower++
+		case took < -by:
+			faster++
 		}
 	}
-	return slower, min(len(limited), len(control))
+	return slower, faster, min(len(limited), len(control))
 }
 
 // lag is the p99 of both loads before something happened and while it happened.

@@ -54,7 +54,7 @@ func TestDollars(t *testing.T) {
 	}
 }
 
-func TestSlower(t *testing.T) {
+func TestCompareWithControls(t *testing.T) {
 	now := time.Now()
 	at := func(i int, took time.Duration) exchange {
 		return exchange{at: now.Add(time.Duration(i) * time.Millisecond), took: took}
@@ -63,13 +63,13 @@ func TestSlower(t *testing.T) {
 	for i := range 10 {
 		load := time.Duration(i%5) * 20 * time.Millisecond // of the machine
 		waiting.limited, waiting.control = append(waiting.limited, at(2*i, load+50*time.Millisecond)), append(waiting.control, at(2*i+1, load))
-		busy.limited, busy.control = append(busy.limited, at(2*i, load)), append(busy.control, at(2*i+1, load))
+		busy.limited, busy.control = append(busy.limited, at(2*i, load)), append(busy.control, at(2*i+1, 80*time.Millisecond-load))
 	}
 	all := span{now, now.Add(time.Second)}
-	if slower, pairs := waiting.slower(40*time.Millisecond, all); slower != 10 || pairs != 10 {
-		t.Errorf("requests that wait: %d of %d are slower", slower, pairs)
+	if slower, faster, pairs := waiting.compare(40*time.Millisecond, all); slower != 10 || faster != 0 || pairs != 10 {
+		t.Errorf("requests that wait: of %d pairs %d are slower and %d faster", pairs, slower, faster)
 	}
-	if slower, pairs := busy.slower(40*time.Millisecond, all); slower != 0 || pairs != 10 {
-		t.Errorf("a busy machine: %d of %d are slower", slower, pairs)
+	if slower, faster, pairs := busy.compare(40*time.Millisecond, all); slower != faster || pairs != 10 {
+		t.Errorf("a busy machine: of %d pairs %d are slower and %d faster", pairs, slower, faster)
 	}
 }

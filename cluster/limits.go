@@ -22,7 +22,7 @@ func runLimits(ctx context.Context, s *stage) {
 	} {
 		for tries := 1; ; tries++ {
 			testrig.NoError(testrig.Until(ctx, waitLimit, "a node does not use Redis again", s.redisShared))
-			stayInMinute(ctx)
+			stayInMinute(ctx, 15*time.Second)
 			began, outages := time.Now(), s.outages()
 			f := part.run(ctx, s)
 			if strings.Join(f.wrong, "") == "" || s.outages() == outages || tries == 3 {
@@ -35,10 +35,9 @@ func runLimits(ctx context.Context, s *stage) {
 	}
 }
 
-// stayInMinute waits for the next minute of the clock if this one ends soon. A limit per minute is
-// estimated from the counts of two such minutes, and a rush in both of them may exceed it.
-func stayInMinute(ctx context.Context) {
-	const rush = 15 * time.Second
+// stayInMinute waits for the next minute of the clock if this one ends before a rush of this time. A
+// limit per minute is estimated from the counts of two such minutes, and a rush in both may exceed it.
+func stayInMinute(ctx context.Context, rush time.Duration) {
 	if left := time.Minute - time.Since(time.Now().Truncate(time.Minute)); left < rush {
 		testrig.Pause(ctx, left)
 	}

@@ -133,8 +133,19 @@ func runScenario(ctx context.Context, o options, r *testrig.Report, s scenario) 
 			r.Progress("%s took %.0f s", s.name, time.Since(began).Seconds())
 			return
 		}
-		r.Progress("%s: it failed, and this machine was too slow for Redis %d times; again", s.name, outages)
+		r.Progress("%s: again, because this machine was too slow for Redis %d times: %s", s.name, outages, failures(part))
 	}
+}
+
+// failures names the failed checks of a part, with the beginning of what is wrong.
+func failures(part *testrig.Report) string {
+	var all []string
+	for _, c := range part.Checks() {
+		if !c.Passed && !c.Skipped {
+			all = append(all, c.Name+": "+testrig.Clip(strings.ReplaceAll(c.Detail, "\n", "; "), 200))
+		}
+	}
+	return strings.Join(all, " | ")
 }
 
 // runOne runs a scenario in a folder that is removed afterwards. It returns how often a node

@@ -17,7 +17,7 @@ func runPostgresOutage(ctx context.Context, s *stage) {
 	unknown := s.foreignKeys(ctx, 20)
 	const share = 20 // one request in twenty has an unknown key
 	var isDown atomic.Bool
-	end := s.background(ctx, of(s, loadRate, loadRate/2.0), func(i int) (key, string) {
+	end := s.background(ctx, of(s, loadRate, loadRate/4), func(i int) (key, string) {
 		if i%share == 0 && isDown.Load() { // not before: no node may know that they are unknown
 			return unknown[i/share%len(unknown)], dear
 		}

@@ -21,7 +21,7 @@ func runWipedRedis(ctx context.Context, s *stage) {
 			testrig.NoError(fmt.Errorf("a request within its budget: %v", a))
 		}
 	}
-	end := s.background(ctx, loadRate/2, func(int) (key, string) { return free, cheap })
+	end := s.background(ctx, of(s, loadRate/2, loadRate/4), func(int) (key, string) { return free, cheap })
 	testrig.Pause(ctx, 2*time.Second)
 	before := s.tokensOf(money)
 	s.redis.Kill()
