@@ -72,7 +72,7 @@ func TestDev(t *testing.T) {
 			t.Errorf("%s is still open", a)
 		}
 	}
-	if left, err := filepath.Glob(filepath.Join(temporary, "*")); err != nil || len(left) > 0 {
+	if left, err := filepath.Glob(filepath.Join(temporary, "tmp.*")); err != nil || len(left) > 0 {
 		t.Errorf("%v was left (%v)", left, err)
 	}
 }
