@@ -18,7 +18,8 @@ const (
 	noticeTurns = 250 * time.Millisecond
 )
 
-// disconnect is a phase of a request in which its client disconnects.
+// disconnect is a phase of a request in which its client disconnects. No phase is after the finish
+// reason: there a gateway with a ledger reads on for the usage.
 type disconnect struct {
 	name   string
 	script testrig.Script // of the target that the client waits for

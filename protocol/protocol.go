@@ -54,6 +54,9 @@ type Tap interface {
 	// body is an error object or not a response.
 	Body(body []byte) *llm.Error
 
+	// Finished reports whether every choice has its finish reason. The usage may still follow.
+	Finished() bool
+
 	// Summary returns what the tap has read so far.
 	Summary() Summary
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/signin"
+	"github.com/isogloss-gateway/isogloss/internal/upstream"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
@@ -68,6 +69,7 @@ func (s *servers) listenData(ctx context.Context, p Process, o *operations) erro
 		return fmt.Errorf("listen: %w; %s", err, remedy(err, "--listen"))
 	}
 	base, abort := context.WithCancelCause(context.Background())
+	base = upstream.ServerContext(base)
 	s.abort = abort
 	most := limit.Config(o.cfg.Overload).Connections()
 	s.conns = conns.New(conns.Options{Limit: most, PerAddress: most / 2, Proxies: o.cfg.Proxies, Logger: o.observer.Logger()})

@@ -26,6 +26,7 @@ type Delivery struct {
 	Trip   *upstream.RoundTrip
 
 	lane headers // sets the headers of the current stream
+	rest rest
 }
 
 // RequestPath has the methods of the request path that lanes call during delivery.
@@ -75,10 +76,14 @@ func (d *Delivery) SendEvents(p []byte, now time.Time, lane headers) error {
 	}
 	d.Record.Status = http.StatusOK
 	d.Path.Release()
+	if d.rest.gone {
+		d.Writer.WriteCopies(p)
+		return nil
+	}
 	d.Account.BeforeWrite()
 	d.lane = lane
 	if err := d.Writer.WriteEvents(p, now, d); err != nil {
-		return err
+		return d.leave(err)
 	}
 	d.Account.AfterWrite()
 	return nil
@@ -109,7 +114,12 @@ func (d *Delivery) ChargeStream() {
 
 // Extend reserves more for a response that has grown beyond its reservation. It fails if
 // the budget is exhausted.
-func (d *Delivery) Extend() *llm.Error { return d.Account.Extend(d.Call.Client.Context()) }
+func (d *Delivery) Extend() *llm.Error {
+	if d.LeftFinished() {
+		return nil // nothing more is sent
+	}
+	return d.Account.Extend(d.Call.Client.Context())
+}
 
 // Comment sends a comment line if the client's dialect allows comments.
 func (d *Delivery) Comment(text string, lane headers) {

@@ -139,6 +139,15 @@ func (c *ClientWriter) WriteEvents(p []byte, now time.Time, lane headers) error 
 	return c.flush()
 }
 
+// WriteCopies writes a part of the body to the copies only, after the client has disconnected.
+func (c *ClientWriter) WriteCopies(p []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, w := range c.copies {
+		_, _ = w.Write(p) // copies never fail
+	}
+}
+
 // Flush sends buffered bytes.
 func (c *ClientWriter) Flush() error {
 	c.mu.Lock()
@@ -167,6 +176,9 @@ func (c *ClientWriter) write(p []byte, now time.Time) error {
 			_, _ = w.Write(p[:n]) // copies never fail
 		}
 		if err != nil || n == len(p) {
+			for _, w := range copies { // the rest, for a response that is stored
+				_, _ = w.Write(p[n:])
+			}
 			return err
 		}
 		p, now, c.split = p[n:], time.Now(), true

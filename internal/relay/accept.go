@@ -34,7 +34,7 @@ func (q *request) accept() *llm.Error {
 		return err
 	}
 	q.Record.Requested, q.Record.Stream = q.Call.Body.Model, q.Call.Body.Stream
-	return q.expandReferences()
+	return nil
 }
 
 func (q *request) readBody() ([]byte, *llm.Error) {

@@ -89,7 +89,7 @@ func BenchmarkBooks(b *testing.B) {
 			req.Host, req.RemoteAddr = "localhost", "127.0.0.1:1"
 			e, _, _ := g.relay.dialects.Locate(req)
 			q := g.relay.newRequest(g.state, e, httptest.NewRecorder(), req)
-			for _, step := range []func() *llm.Error{q.identify, q.accept, q.admit, q.choose} {
+			for _, step := range []func() *llm.Error{q.identify, q.accept, q.admit, q.match, q.choose} {
 				if err := step(); err != nil {
 					b.Fatal(err)
 				}
@@ -128,7 +128,7 @@ func BenchmarkLimitHeaders(b *testing.B) {
 			req.Host, req.RemoteAddr = "localhost", "127.0.0.1:1"
 			e, _, _ := g.relay.dialects.Locate(req)
 			q := g.relay.newRequest(g.state, e, httptest.NewRecorder(), req)
-			for _, step := range []func() *llm.Error{q.identify, q.accept, q.admit, q.choose, q.reserve} {
+			for _, step := range []func() *llm.Error{q.identify, q.accept, q.admit, q.match, q.choose, q.reserve} {
 				if err := step(); err != nil {
 					b.Fatal(err)
 				}

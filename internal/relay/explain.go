@@ -30,7 +30,11 @@ func (r *Relay) Explain(dialect protocol.Name, model string, body []byte) (*flee
 	if fault := q.Call.ReadBody(body); fault != nil {
 		return nil, fault
 	}
-	if fault := q.choose(); fault != nil {
+	fault := q.match()
+	if fault == nil {
+		fault = q.choose()
+	}
+	if fault != nil {
 		if fault.Code == unknownModel { // an operator may see every model
 			fault = q.state.noSuchModel(q.Call.Body.Model, func(string) bool { return true })
 		}

@@ -17,6 +17,7 @@ import (
 // plan is the route of a request and its candidate targets.
 type plan struct {
 	route      *route.Route
+	targets    []route.Target  // of the route for the request's model
 	candidates []candidate     // in the order in which they are tried
 	skipped    []failedAttempt // targets that are not tried, with the reason
 	session    balance.Session // prompt prefixes and pinned target
@@ -31,30 +32,37 @@ type candidate struct {
 	done  bool // it must not be tried again
 }
 
-// choose makes the plan.
-func (q *request) choose() *llm.Error {
+// match finds the request's route.
+func (q *request) match() *llm.Error {
 	model := q.Call.Body.Model
 	match, ok := q.state.Routes.Find(model)
 	if !ok {
 		return q.state.noSuchModel(model, q.caller.Sees)
 	}
-	q.route, q.Record.Model, q.Call.Continue, q.Call.Params = match.Route, match.Route.Name, match.Route.Continue, match.Route.Params
-	if len(match.Targets) == 0 {
+	q.route, q.targets = match.Route, match.Targets
+	q.Record.Model, q.Call.Continue, q.Call.Params = match.Route.Name, match.Route.Continue, match.Route.Params
+	return nil
+}
+
+// choose makes the plan.
+func (q *request) choose() *llm.Error {
+	model, targets := q.Call.Body.Model, q.targets
+	if len(targets) == 0 {
 		return &llm.Error{Kind: llm.Overloaded, Code: "no_worker", Param: "model", RetryAfter: time.Second,
 			Message: "no worker serves the model '" + exchange.Printable(model) + "' at present; try again when one has registered"}
 	}
-	q.candidates = q.findCandidates(match.Targets)
+	q.candidates = q.findCandidates(targets)
 	if len(q.candidates) == 0 {
-		return exchange.Unserved(q.Call, match.Targets[0].Provider.Protocol)
+		return exchange.Unserved(q.Call, targets[0].Provider.Protocol)
 	}
 	q.first = q.candidates[0].Live
 	if len(q.candidates) > 1 {
 		q.order()
 	}
-	if err := q.Call.ResolveModels(q.state.Routes, match.Targets, q.caller.Sees); err != nil {
+	if err := q.Call.ResolveModels(q.state.Routes, targets, q.caller.Sees); err != nil {
 		return err
 	}
-	return q.Call.CheckOwners(q.ctx, q.relay.Owners, match.Targets)
+	return q.Call.CheckOwners(q.ctx, q.relay.Owners, targets)
 }
 
 // findCandidates returns the targets that can serve the call. If no target supports text

@@ -4,8 +4,11 @@
 //	identify authenticate the caller
 //	accept   read the body and index it
 //	admit    check the caller's scopes and take a slot
+//	match    find the route
+//	repeat   replay the response to a request with the same Idempotency-Key
+//	expand   replace references to stored responses by their contents
 //	plan     choose the candidate targets and their order
-//	recall   replay a stored response
+//	recall   replay a cached response
 //	reserve  reserve what the request can cost
 //	serve    try one candidate after another; attempt.go is one try
 //	fail     send an error in the client's dialect
@@ -241,7 +244,15 @@ func (q *request) handle() {
 // prepare runs the steps before the first attempt. done reports whether a stored response
 // was sent.
 func (q *request) prepare() (done bool, err *llm.Error) {
-	for _, step := range [...]func(*request) *llm.Error{(*request).identify, (*request).accept, (*request).admit, (*request).choose} {
+	for _, step := range [...]func(*request) *llm.Error{(*request).identify, (*request).accept, (*request).admit, (*request).match} {
+		if err := step(q); err != nil {
+			return false, err
+		}
+	}
+	if done, err = q.repeat(); done || err != nil {
+		return done, err
+	}
+	for _, step := range [...]func(*request) *llm.Error{(*request).expandReferences, (*request).choose} {
 		if err := step(q); err != nil {
 			return false, err
 		}

@@ -254,6 +254,9 @@ type telegramTap struct{ seen protocol.Summary }
 
 func (t *telegramTap) Summary() protocol.Summary { return t.seen }
 
+// Finished reports whether the response is complete.
+func (t *telegramTap) Finished() bool { return t.seen.Complete }
+
 func (t *telegramTap) Event(data []byte) protocol.Mark {
 	var w telegramReply
 	if json.Unmarshal(data, &w) != nil {

@@ -63,7 +63,7 @@ func TestSubject(t *testing.T) {
 	req.Host, req.RemoteAddr = "localhost", "127.0.0.1:1"
 	e, _, _ := g.relay.dialects.Locate(req)
 	q := g.relay.newRequest(g.state, e, httptest.NewRecorder(), req)
-	for _, step := range []func() *llm.Error{q.identify, q.accept, q.admit, q.choose} {
+	for _, step := range []func() *llm.Error{q.identify, q.accept, q.admit, q.match, q.choose} {
 		if err := step(); err != nil {
 			t.Fatal(err)
 		}

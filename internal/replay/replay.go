@@ -44,27 +44,30 @@ type Replay struct {
 	copy   *cache.Recorder
 }
 
-// Find returns the stored response to the request, or nil. If there is none it starts
-// recording the response that the delivery sends.
+// Find returns the response to an earlier request with the same Idempotency-Key, or nil. If there is none
+// it starts recording the response that the delivery sends. Call it before references in the body are
+// expanded: the key belongs to the bytes that the client sends, and another node may know other responses.
 func (p *Replay) Find(ctx context.Context, s Stores, c Caller, r *route.Route, d *exchange.Delivery) (*cache.Response, *llm.Error) {
 	p.stores = s
-	if c.Key == "" { // without keys all callers look the same
+	key := d.Call.Client.Header.Get(keyHeader)
+	if c.Key == "" || key == "" || s.Once == nil { // without keys all callers look the same
 		return nil, nil
 	}
-	if key := d.Call.Client.Header.Get(keyHeader); key != "" && s.Once != nil {
-		response, err := p.runOnce(ctx, c, key, r, d)
-		if response != nil {
-			d.Writer.SetHeader("Idempotent-Replayed", "true")
-			d.Record.Recalled = "replay"
-		}
-		if response != nil || err != nil {
-			return response, err
-		}
+	response, err := p.runOnce(ctx, c, key, r, d)
+	if response != nil {
+		d.Writer.SetHeader("Idempotent-Replayed", "true")
+		d.Record.Recalled = "replay"
 	}
-	if s.Responses == nil {
-		return nil, nil
+	return response, err
+}
+
+// FindCached returns the cached response to the request, or nil. If there is none and it may be cached, it
+// starts recording the response. Call it after Find.
+func (p *Replay) FindCached(ctx context.Context, c Caller, r *route.Route, d *exchange.Delivery) *cache.Response {
+	if c.Key == "" || p.stores.Responses == nil {
+		return nil
 	}
-	return p.lookUp(ctx, c, r, d), nil
+	return p.lookUp(ctx, c, r, d)
 }
 
 // runOnce claims an Idempotency-Key, or returns the response of the request that claimed

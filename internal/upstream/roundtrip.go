@@ -72,6 +72,50 @@ func (c *Client) RoundTrip(ctx context.Context, timeouts provider.Timeouts, elap
 // Context ends when the round trip is cancelled or closed.
 func (t *RoundTrip) Context() context.Context { return t.ctx }
 
+// serverKey finds the context of the server in that of a request.
+type serverKey struct{}
+
+// ServerContext returns the context of a server, for its requests: Outlive ends with it.
+func ServerContext(ctx context.Context) context.Context {
+	return context.WithValue(ctx, serverKey{}, ctx)
+}
+
+// Outlive lets the round trip go on after the client has disconnected: for a time, and not longer
+// than the server.
+func (t *RoundTrip) Outlive(limit time.Duration) {
+	if !t.detach() {
+		return // the disconnect has ended it
+	}
+	server, ok := t.parent.Value(serverKey{}).(context.Context)
+	if !ok {
+		server = context.Background()
+	}
+	t.detach = context.AfterFunc(t.parent, func() {
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-server.Done():
+		case <-t.ctx.Done():
+		}
+		t.cancel(context.Cause(t.parent))
+	})
+}
+
+// Rejoin ends Outlive: the round trip ends when the client disconnects, or has.
+func (t *RoundTrip) Rejoin() {
+	if !t.detach() {
+		t.cancel(context.Cause(t.parent))
+		return
+	}
+	t.detach = context.AfterFunc(t.parent, func() { t.cancel(context.Cause(t.parent)) })
+}
+
+// Shorten limits how long the round trip may still take.
+func (t *RoundTrip) Shorten(limit time.Duration) {
+	t.total.Reset(limit)
+}
+
 // Cancel ends the round trip. Errors of it then have the given cause.
 func (t *RoundTrip) Cancel(cause error) { t.cancel(cause) }
 

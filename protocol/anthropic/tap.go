@@ -90,6 +90,9 @@ type Tap struct {
 	summary protocol.Summary
 }
 
+// Finished reports whether every choice has its finish reason.
+func (t *Tap) Finished() bool { return t.summary.Finish != "" && t.summary.Err == nil }
+
 // Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary {
 	t.summary.Usage, t.summary.Tier = t.tally.neutral(), t.tally.tier

@@ -15,6 +15,9 @@ type Tap struct {
 	summary protocol.Summary
 }
 
+// Finished reports whether every choice has its finish reason.
+func (t *Tap) Finished() bool { return t.summary.Complete }
+
 // Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary {
 	t.summary.Usage, t.summary.Tier = t.tally.usage, t.tally.tier

@@ -20,6 +20,9 @@ type Tap struct {
 	summary  protocol.Summary
 }
 
+// Finished reports whether every choice has its finish reason.
+func (t *Tap) Finished() bool { return t.summary.Complete }
+
 // Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary {
 	if len(t.counts) > 0 {

@@ -22,6 +22,9 @@ type Tap struct {
 	next    int64 // the next sequence number
 }
 
+// Finished reports whether every choice has its finish reason.
+func (t *Tap) Finished() bool { return t.summary.Complete }
+
 // Summary returns what the tap has read so far.
 func (t *Tap) Summary() protocol.Summary { return t.summary }
 

@@ -29,8 +29,9 @@ func (a *attempt) deliverStream(d *exchange.Delivery) *llm.Error {
 		if err := w.encode(events); err != nil {
 			return true, err
 		}
+		enough := !w.over && w.finished() && d.ReadRest(len(w.attempt.stream.batch.Raw), w.attempt.summary.Usage)
 		err := w.flush(now)
-		return w.done(), err
+		return enough || w.done(), err
 	}
 	err := a.readStream(d, write)
 	for err == nil && w.broken != nil {
@@ -93,12 +94,13 @@ func (r *streamReader) decodeBatch() (over bool, err *llm.Error) {
 		r.decode(e)
 	}
 	r.countEnds(r.decoded)
-	if r.err != nil {
+	left := r.err != nil && !errors.Is(r.err, io.EOF) && r.delivery.LeftFinished()
+	if r.err != nil && !left {
 		r.finish()
 	}
 	over, err = r.do(r.decoded, now)
 	switch {
-	case err != nil || over:
+	case err != nil || over || left:
 		return true, err
 	case r.err != nil:
 		return true, upstream.Truncated(r.err)
@@ -169,9 +171,10 @@ type streamWriter struct {
 	buf     *[]byte // encoded events not yet sent; nil: none
 	visible bool    // a visible part was encoded
 	over    bool
-	pings   bool  // keep-alives were started
-	token   bool  // content was encoded since the last flush
-	repeats int64 // bytes that the encoder keeps for its last event
+	pings   bool         // keep-alives were started
+	token   bool         // content was encoded since the last flush
+	ended   map[int]bool // choices that have a finish reason
+	repeats int64        // bytes that the encoder keeps for its last event
 
 	outline  outline
 	declared bool   // the headers announce the trailer with the losses
@@ -186,7 +189,7 @@ type streamWriter struct {
 }
 
 func (a *attempt) newStreamWriter(d *exchange.Delivery) *streamWriter {
-	w := &streamWriter{attempt: a, delivery: d, encoder: a.codec.NewStreamEncoder(a.ask), undo: &a.undo, seals: a.recordSeals(), stored: a.recordResponse(), outline: newOutline(a.codec.Name(), a.call.Complete != nil)}
+	w := &streamWriter{attempt: a, delivery: d, encoder: a.codec.NewStreamEncoder(a.ask), ended: make(map[int]bool, 1), undo: &a.undo, seals: a.recordSeals(), stored: a.recordResponse(), outline: newOutline(a.codec.Name(), a.call.Complete != nil)}
 	if a.call.Array {
 		w.encoder = a.call.Dialect.NewArrayEncoder(a.ask)
 	}
@@ -245,6 +248,11 @@ func (w *streamWriter) fail(err *llm.Error) {
 // done reports whether no further event of this upstream's stream is sent.
 func (w *streamWriter) done() bool { return w.over || w.broken != nil }
 
+// finished reports whether every choice has its finish reason.
+func (w *streamWriter) finished() bool {
+	return len(w.ended) >= max(1, int(w.attempt.call.Body.Choices))
+}
+
 // note records an event's contribution to the response and completes the event. It
 // reports whether the event is sent.
 func (w *streamWriter) note(e llm.Event) (llm.Event, bool) {
@@ -270,6 +278,7 @@ func (w *streamWriter) note(e llm.Event) (llm.Event, bool) {
 		if e.Choice == 0 {
 			a.summary.Finish = e.Stop.Raw
 		}
+		w.ended[e.Choice] = true
 	case llm.End:
 		a.summary.Complete = true
 	case llm.Ping:

@@ -101,7 +101,7 @@ func (s *stream) relay() (over bool, fault *llm.Error) {
 		return true, nil
 	case errors.Is(err, io.EOF):
 		return true, s.end(now)
-	case err != nil && s.tap.Summary().Complete:
+	case err != nil && (s.tap.Summary().Complete || s.d.LeftFinished()):
 		return true, nil // complete before the connection broke
 	case err != nil:
 		return true, s.d.Trip.StreamError(err, s.call.Settings.Limits.Event)
@@ -115,13 +115,16 @@ func (s *stream) relayBatch(batch sse.Batch, now time.Time) (over bool, fault *l
 	if fault != nil {
 		return true, fault
 	}
+	enough := false
 	if over {
 		s.d.ChargeStream()
+	} else if s.tap.Finished() {
+		enough = s.d.ReadRest(len(batch.Raw), s.tap.Summary().Usage)
 	}
 	if err := s.d.SendEvents(left, now, s); err != nil {
 		return true, upstream.ClientGone(err)
 	}
-	return over, s.d.Extend()
+	return over || enough, s.d.Extend()
 }
 
 // read passes the events of a batch to the tap and returns the bytes to send.
