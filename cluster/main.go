@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ type options struct {
 	bin     string
 	short   bool
 	only    []string
+	seeds   []uint64 // of the scenario histories
 	keep    string
 	streams time.Duration // of the scenario rollout
 }
@@ -49,7 +51,15 @@ func main() {
 
 // resolve rejects unknown scenarios and makes the paths absolute.
 func (o *options) resolve() error {
-	for _, name := range o.only {
+	for i, name := range o.only {
+		if seed, found := strings.CutPrefix(name, "histories/"); found {
+			n, err := strconv.ParseUint(seed, 10, 64)
+			if err != nil {
+				return fmt.Errorf("--only: the seed in %q is not a number", name)
+			}
+			name = "histories"
+			o.only[i], o.seeds = name, append(o.seeds, n)
+		}
 		if !slices.ContainsFunc(scenarios(), func(s scenario) bool { return s.name == name }) {
 			return fmt.Errorf("--only: there is no scenario %q", name)
 		}
@@ -115,5 +125,5 @@ func runOne(ctx context.Context, o options, r *testrig.Report, s scenario) error
 		return err
 	}
 	defer c.close()
-	return testrig.Run(func() { s.run(ctx, &stage{short: o.short, streams: o.streams, Report: r, cluster: c}) })
+	return testrig.Run(func() { s.run(ctx, &stage{short: o.short, streams: o.streams, seeds: o.seeds, Report: r, cluster: c}) })
 }
