@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type options struct {
 	short    bool
 	parallel int
 	only     []string
+	seeds    []uint64 // of the scenario histories
 	keep     string
 	streams  time.Duration // of the scenario rollout; 0: 10 s, or less with short
 }
@@ -57,6 +59,9 @@ func main() {
 func scenarioNames(list string) (names []string) {
 	for name := range strings.SplitSeq(list, ",") {
 		scenario, _, _ := strings.Cut(name, "/")
+		if scenario == "histories" { // resolve reads its seed
+			scenario = name
+		}
 		names = append(names, scenario)
 	}
 	return names
@@ -73,7 +78,15 @@ func (o *options) again(check string) string {
 
 // resolve rejects unknown scenarios and makes the paths absolute.
 func (o *options) resolve() error {
-	for _, name := range o.only {
+	for i, name := range o.only {
+		if seed, found := strings.CutPrefix(name, "histories/"); found {
+			n, err := strconv.ParseUint(seed, 10, 64)
+			if err != nil {
+				return fmt.Errorf("--only: the seed in %q is not a number", name)
+			}
+			name = "histories"
+			o.only[i], o.seeds = name, append(o.seeds, n)
+		}
 		if !slices.ContainsFunc(scenarios(), func(s scenario) bool { return s.name == name }) {
 			return fmt.Errorf("--only: there is no scenario %q", name)
 		}
@@ -168,7 +181,7 @@ func runOne(ctx context.Context, o options, r *testrig.Report, s scenario) (outa
 		return 0, err
 	}
 	defer c.close()
-	stage := &stage{short: o.short, streams: o.streams, Report: r, cluster: c}
+	stage := &stage{short: o.short, streams: o.streams, seeds: o.seeds, Report: r, cluster: c}
 	err = testrig.Run(func() { s.run(ctx, stage) })
 	return stage.outages(), err
 }

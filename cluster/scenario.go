@@ -41,6 +41,7 @@ type scenario struct {
 type stage struct {
 	short   bool
 	streams time.Duration // how long a stream of rollout lasts
+	seeds   []uint64      // of the random histories; empty: the usual ones
 	*testrig.Report
 	*cluster
 }
@@ -221,6 +222,9 @@ func scenarios() []scenario {
 					operators: "log `the store has lost usage rows; they are sent again`; `isogloss_ledger_rows_waiting` rises once",
 					todo:      "nothing; keys that were created or revoked in the lost part have to be changed again"},
 			}},
+		{name: "histories", run: runRandom, losesRedis: true, most: 30 * time.Minute,
+			does:  "random histories: gateways, Redis and PostgreSQL killed and frozen, scripts of Redis flushed, a fifth of the streams left by their clients; `--only histories/SEED` plays one again",
+			holds: "the rows of a key are those of its requests, with tokens between what the client received and what the upstream sent; the sums are those of the rows"},
 		{name: "snapshot", run: runOldSnapshot, losesRedis: true, most: 20 * time.Minute,
 			does:  "Redis killed and restarted with a snapshot that lacks half of what was spent",
 			holds: "the budget is not exceeded by a token, and all of it can be spent",

@@ -64,6 +64,7 @@ type DirectoryOptions struct {
 type Directory struct {
 	o         DirectoryOptions
 	table     atomic.Pointer[table]
+	refusals  *refusals
 	decoy     *entry // compared with the secret if the id does not exist
 	wrongKeys *Failures
 
@@ -95,6 +96,7 @@ func NewDirectory(o DirectoryOptions) *Directory {
 	_, _ = rand.Read(decoy.Sum[:]) // never fails
 	d.decoy = newEntry(Record{Digests: []Digest{decoy}})
 	d.table.Store(newTable(o.MaxKeys))
+	d.refusals = newRefusals(&d.o)
 	d.restore()
 	return d
 }

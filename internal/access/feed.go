@@ -83,7 +83,9 @@ func (d *Directory) readChanges(ctx context.Context) (more bool, err error) {
 	case c.More && c.Next.Revision <= since.Revision:
 		return false, errors.New("the store's list of changes does not advance")
 	}
+	applied := d.refusals.add(c) // before a request can be refused
 	t.apply(c)
+	applied()
 	return c.More, nil
 }
 
@@ -193,13 +195,28 @@ func (d *Directory) load(ctx context.Context, t *table, read func(context.Contex
 	if err != nil {
 		return nil, err
 	}
+	applied := d.noteRefused(t, records...)
 	for _, r := range records {
 		if t.isFull() {
 			break
 		}
 		t.addLookup(r, began)
 	}
+	applied()
 	return records, nil
+}
+
+// noteRefused writes to the disk which of the records that a lookup has found are refused,
+// as far as the table, or the one before a reset, accepts them: the snapshot may, too.
+func (d *Directory) noteRefused(t *table, records ...Record) (applied func()) {
+	before := t.previous.Load()
+	var c Changes
+	for _, r := range records {
+		if t.accepts(r.ID) || before != nil && before.accepts(r.ID) {
+			c.Records = append(c.Records, r)
+		}
+	}
+	return d.refusals.add(c)
 }
 
 func sleep(ctx context.Context, long time.Duration) {

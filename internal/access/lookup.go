@@ -127,6 +127,7 @@ func (d *Directory) querySource(id string, known int64) (*entry, error) {
 	if record.Revision <= known {
 		d.recentLookups.add(id, time.Now())
 	}
+	defer d.noteRefused(t, record)()
 	return t.addLookup(record, began), nil
 }
 

@@ -23,7 +23,7 @@ import (
 // A snapshot is a line that names the format, an image, and a MAC over both. Nobody can add a key
 // to it without the pepper. Whoever can write to the folder can restore an older snapshot with keys
 // that were revoked since: it is used until the store responds, and for at most Stale after it was
-// written.
+// written. What was revoked between a snapshot and the next is in the file of refusals.
 const (
 	snapshotFormat = "isogloss keys 2\n"
 	maxSnapshot    = 1 << 30
@@ -87,6 +87,7 @@ func (d *Directory) restore() {
 		return
 	}
 	t.cursor.Store(&img.Cursor)
+	d.refusals.restore(t)
 	d.table.Store(t)
 	age := max(0, d.startedAt.Sub(img.Contact)) // never negative, even if clocks differ
 	d.lastSync.Store(-int64(age))
@@ -173,7 +174,7 @@ type saver struct {
 
 func (s *saver) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		sleep(ctx, saveInterval)
+		s.wait(ctx)
 		t := s.d.table.Load()
 		// The snapshot contains the time of the last sync. Without changes it is still
 		// written, less often, or a quiet day would make it stale.
@@ -181,6 +182,17 @@ func (s *saver) run(ctx context.Context) {
 		if ctx.Err() == nil && (t != s.table || t.changes.Load() != s.changes || old) {
 			s.save()
 		}
+	}
+}
+
+// wait waits for the next snapshot, which comes sooner if the file of refusals is large.
+func (s *saver) wait(ctx context.Context) {
+	timer := time.NewTimer(saveInterval)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.d.refusals.full:
+	case <-ctx.Done():
 	}
 }
 
@@ -201,6 +213,7 @@ func (s *saver) save() {
 		return
 	}
 	s.sweep()
+	refused := d.refusals.count()
 	img, err := newImage(d.startedAt.Add(time.Duration(contact)), cursor, t.records())
 	if err == nil {
 		err = writeSnapshot(d.o.Snapshot, d.snapshotKey(), img)
@@ -209,6 +222,7 @@ func (s *saver) save() {
 		d.o.Logger.Warn("snapshot of keys not written", "path", d.o.Snapshot, "error", err)
 		return
 	}
+	d.refusals.drop(refused)
 	s.table, s.changes, s.contact = t, changes, contact
 }
 

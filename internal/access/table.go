@@ -160,6 +160,26 @@ func (t *table) apply(c Changes) {
 	t.cursor.Store(&c.Next)
 }
 
+// refuse applies refusals that are newer than a snapshot. A revoked key remains revoked,
+// whatever the revision: a restored store may count from a lower one. The cursor stays, so
+// that other changes are read from the store.
+func (t *table) refuse(c Changes) {
+	for i := range c.Records {
+		r := &c.Records[i]
+		if e := t.find(r.ID); e != nil && !r.Revoked.IsZero() {
+			r.Revision = max(r.Revision, e.record.Revision+1)
+		}
+	}
+	c.Next = *t.cursor.Load()
+	t.apply(c)
+}
+
+// accepts reports whether a key is known and neither revoked nor blocked.
+func (t *table) accepts(id string) bool {
+	e := t.find(id)
+	return e != nil && e.record.Revoked.IsZero() && !e.record.Blocked()
+}
+
 // isFull reports whether another key would evict one.
 func (t *table) isFull() bool {
 	t.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/discover"
 	"github.com/isogloss-gateway/isogloss/internal/draft"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -101,6 +102,10 @@ func newPools(found discover.Snapshot, cfg *config.Config) pools {
 		engines[preset.Name] = preset
 	}
 	for _, w := range found.Workers {
+		var turn *limit.Turn
+		if found.Turns != nil && found.Share.TakesTurns(w) {
+			turn = found.Turns.Turn(w.ID)
+		}
 		w.Capacity = found.Share.Of(w)
 		base, err := provider.ParseBaseURL(protocol.Name(w.Protocol), w.URL)
 		if err != nil {
@@ -109,7 +114,7 @@ func newPools(found discover.Snapshot, cfg *config.Config) pools {
 		if p.byName[w.Model] == nil {
 			p.names = append(p.names, w.Model)
 		}
-		p.byName[w.Model] = append(p.byName[w.Model], route.Target{Provider: newWorker(w, base, engines[w.Engine], cfg), Model: cmp.Or(w.Name, w.Model), Weight: max(w.Weight, 1), Timeouts: cfg.Timeouts, Zone: zoneOf(w, cfg)})
+		p.byName[w.Model] = append(p.byName[w.Model], route.Target{Provider: newWorker(w, base, engines[w.Engine], cfg), Model: cmp.Or(w.Name, w.Model), Weight: max(w.Weight, 1), Timeouts: cfg.Timeouts, Zone: zoneOf(w, cfg), Turn: turn})
 	}
 	for _, targets := range p.byName { // for targets that are tried in order
 		slices.SortStableFunc(targets, func(a, b route.Target) int { return cmp.Compare(a.Zone, b.Zone) })

@@ -125,6 +125,7 @@ func (d *Discovery) Run(ctx context.Context, publish func(Snapshot)) {
 	}
 	shares := make(chan Share)
 	if g := d.options.Gateways; g != nil {
+		keep(func() { g.rotate(ctx, d) })
 		keep(func() {
 			g.watch(ctx, func(s Share) {
 				select {

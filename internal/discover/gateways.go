@@ -11,12 +11,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/isogloss-gateway/isogloss/internal/crash"
+	"github.com/isogloss-gateway/isogloss/internal/limit"
 )
 
 const (
@@ -43,6 +45,8 @@ type Gateways struct {
 	// connected and renew, and are counted meanwhile.
 	known map[string]time.Time
 	told  Share
+	alive atomic.Pointer[[]string] // the known ids, in order, for the turns
+	turns *limit.Turns
 }
 
 // NewGateways validates the options. It does not contact etcd.
@@ -64,7 +68,7 @@ func NewGateways(o GatewayOptions) (*Gateways, error) {
 		return c
 	}, o.Node)
 	id := strings.ToValidUTF8(name[:min(len(name), maxGatewayID/2)], "") + "-" + hex.EncodeToString(own[:])
-	return &Gateways{id: id, known: map[string]time.Time{id: {}},
+	return &Gateways{id: id, turns: limit.NewTurns(), known: map[string]time.Time{id: {}},
 		entry: entry{etcd: e, key: e.gateways() + id, ttl: o.TTL, logger: e.o.Logger.With("gateway", id)}}, nil
 }
 
@@ -135,6 +139,8 @@ func (g *Gateways) count(ctx context.Context, c *clientv3.Client, tell func(Shar
 		return
 	}
 	g.merge(ids, time.Now())
+	ids = slices.Sorted(maps.Keys(g.known))
+	g.alive.Store(&ids)
 	now := g.share()
 	if now != g.told {
 		g.told = now

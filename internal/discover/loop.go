@@ -269,6 +269,9 @@ func (l *loop) flush(now time.Time) {
 // sum describes the published state. Its time is that of the oldest source.
 func (l *loop) sum() Status {
 	s := Status{Snapshot: Snapshot{Workers: l.view.list, Share: l.share}}
+	if g := l.d.options.Gateways; g != nil {
+		s.Snapshot.Turns = g.turns
+	}
 	for _, name := range l.order {
 		st := l.states[name]
 		s.Kept += len(st.kept)

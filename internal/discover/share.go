@@ -24,6 +24,9 @@ func (s Share) Of(w Worker) int {
 	return max(part, 1)
 }
 
+// TakesTurns reports whether the gateways use a worker in turns.
+func (s Share) TakesTurns(w Worker) bool { return w.Capacity > 0 && w.Capacity < s.Gateways }
+
 // valid reports whether the share can be that of a gateway.
 func (s Share) valid() bool {
 	return s == Share{} || s.Rank >= 0 && s.Rank < s.Gateways && s.Gateways <= maxGateways

@@ -1,6 +1,10 @@
 package discover
 
-import "time"
+import (
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/limit"
+)
 
 // Worker is a server of a model. Its JSON form is stored in etcd.
 type Worker struct {
@@ -18,8 +22,9 @@ type Worker struct {
 // Snapshot is all workers at one time, sorted by model and id. It is immutable.
 type Snapshot struct {
 	Workers  []Worker
-	Revision int64     // of the source; 0 if it has none
-	At       time.Time // when the source responded
-	Stale    bool      // it is from the disk, or the source does not respond
-	Share    Share     // of this gateway in the workers' capacity
+	Revision int64        // of the source; 0 if it has none
+	At       time.Time    // when the source responded
+	Stale    bool         // it is from the disk, or the source does not respond
+	Share    Share        // of this gateway in the workers' capacity
+	Turns    *limit.Turns // of workers that gateways use one after the other; nil: there are none
 }

@@ -160,6 +160,7 @@ func (b *binding) target(t *route.Target, who identity, alternatives bool) {
 	}
 	t.Live = b.fleet.health.Target(id, quota, who.credential)
 	t.Slots = b.fleet.limits.Target(id, t.Provider.Concurrency)
+	t.Slots.UseTurn(t.Turn)
 	t.Budget = b.fleet.health.Budget(t.Provider.Pool())
 	b.names[id] = name{t.String(), cmp.Or(t.Provider.Workers, t.String())}
 	if check := t.Provider.Health; alternatives && check.Path != "" {

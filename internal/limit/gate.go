@@ -20,6 +20,7 @@ type gate struct {
 	entered uint64
 	hold    time.Duration // how long slots are held, smoothed; 0 means unknown
 	queue   queue
+	turn    *Turn    // nil: the target is not used in turns
 	parked  []*share // that must leave slots to others
 	refused map[string]uint64
 	onces   []*once // of released slots, for reuse
@@ -160,6 +161,9 @@ func (g *gate) leave(p place) {
 	if p.share != nil {
 		p.share.open--
 	}
+	if g.turn != nil && g.open == 0 {
+		g.turn.ended()
+	}
 	if g.queue.waiting == 0 {
 		return
 	}
@@ -224,6 +228,9 @@ func (g *gate) worthTiming(s *share) bool {
 }
 
 func (g *gate) room(class Class) bool {
+	if g.turn != nil && !g.turn.open.Load() {
+		return false
+	}
 	return g.bounds.limit == 0 || g.open < g.places(class)
 }
 

@@ -63,17 +63,13 @@ func (q *request) race(first *attempt, other *candidate, after time.Duration) *l
 		return o.err
 	}
 	start(second)
-	err := q.firstOf(first, second, results)
-	if err != nil {
-		other.done = !safeToRetrySameTarget(second, q.failed[len(q.failed)-1].err)
-	}
-	return err
+	return q.firstOf(first, second, other, results)
 }
 
 // sendBeside is send for a goroutine of its own. A panic fails the attempt.
 func (q *request) sendBeside(a *attempt, req *http.Request) (err *llm.Error) {
 	if !crash.Do(q.relay.observer.Logger(), func() { err = q.send(a, req) }, "id", q.Call.ID) {
-		return panicked()
+		return exchange.Panicked()
 	}
 	return err
 }
@@ -101,7 +97,7 @@ func (q *request) secondAttempt(other *candidate) *attempt {
 
 // firstOf waits for the first of two attempts that succeeds. If both fail it returns
 // the error of the first.
-func (q *request) firstOf(first, second *attempt, results chan outcome) *llm.Error {
+func (q *request) firstOf(first, second *attempt, other *candidate, results chan outcome) *llm.Error {
 	one := <-results
 	if one.err == nil {
 		loser := second
@@ -124,6 +120,7 @@ func (q *request) firstOf(first, second *attempt, results chan outcome) *llm.Err
 	}
 	q.report(second, two.err)
 	q.addLost(second, two.err)
+	other.done = !safeToRetrySameTarget(second, two.err)
 	second.close()
 	return one.err
 }
@@ -138,14 +135,11 @@ func (q *request) settleHedge(first, winner, loser *attempt, err *llm.Error) {
 	q.Record.Hedged(loser.target.Provider.Pool(), result, loser.early)
 	q.addLost(loser, err)
 	loser.close()
-	if winner != first {
-		q.use(winner)
-		q.Record.UpstreamStream = winner.prepared.Request().Stream
-	}
+	q.use(winner)
+	q.Record.UpstreamStream = winner.prepared.Request().Stream
 }
 
-// addLost adds an attempt that lost the race, or failed in it, to the account. A failed one
-// is also listed for the client.
+// addLost adds an attempt that lost or failed to the account. It lists a failed one.
 func (q *request) addLost(a *attempt, err *llm.Error) {
 	lost := billing.Attempt{Target: exchange.Billed(&a.target.Target), Began: a.sentAt, Status: a.status(), Fault: billing.FaultOf(err), Early: a.early, Times: exchange.TimesOf(a.trip, a.sentAt, time.Time{})}
 	if err == nil {
@@ -153,6 +147,6 @@ func (q *request) addLost(a *attempt, err *llm.Error) {
 	}
 	q.Account.AddLost(lost)
 	if err != nil {
-		q.failed = append(q.failed, failedAttempt{target: a.target.String(), reason: reasonOf(a, err), pool: a.target.Provider.Pool(), sentAt: a.sentAt, billed: true, err: err})
+		q.failed = append(q.failed, failedAttempt{target: a.target.String(), reason: reasonOf(a, err), pool: a.target.Provider.Pool(), sentAt: a.sentAt, billed: true})
 	}
 }

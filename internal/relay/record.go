@@ -17,7 +17,7 @@ import (
 // panic.
 func (q *request) record() {
 	if fault := recover(); fault != nil {
-		q.sendError(panicked())
+		q.sendError(exchange.Panicked())
 		crash.Log(q.relay.observer.Logger(), "id", q.Call.ID)
 	}
 	q.Charge()
@@ -37,11 +37,6 @@ func (q *request) record() {
 	if q.cut {
 		panic(http.ErrAbortHandler) // the only way to tell the client that the body is incomplete
 	}
-}
-
-// panicked returns the error of a request that has panicked.
-func panicked() *llm.Error {
-	return &llm.Error{Kind: llm.Internal, Message: "the gateway failed on this request; its log has the place"}
 }
 
 // repeat sends the response to an earlier request with the same Idempotency-Key, if there is one. It

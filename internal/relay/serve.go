@@ -34,7 +34,6 @@ type failedAttempt struct {
 	status         int // the upstream's status; 0 without a response
 	times          usage.Times
 	billed         bool // the account has it already
-	err            *llm.Error
 }
 
 // serve tries the candidates in order until one responds. If all fail, the client gets
@@ -230,7 +229,7 @@ func (q *request) mayRetry(c *candidate, err *llm.Error) bool {
 		return true
 	}
 	c.done = !safeToRetrySameTarget(q.attempt, err)
-	return q.Record.Attempts < q.state.Retries.Attempts && (mayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
+	return q.Record.Attempts < q.state.Retries.Attempts && (exchange.MayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
 }
 
 // backOff waits before a target is retried and takes a retry from its pool's budget. A
@@ -281,24 +280,6 @@ func (q *request) elapsed() time.Duration {
 	return time.Since(q.servedAt)
 }
 
-// mayRetryElsewhere reports whether another target may succeed: not if the request itself
-// is invalid, and not if its total timeout has expired.
-func mayRetryElsewhere(err *llm.Error, status int) bool {
-	switch err.Kind {
-	case llm.Upstream, llm.UpstreamAuth, llm.RateLimit, llm.Quota, llm.Overloaded:
-		return true
-	case llm.Timeout:
-		return err.Code != upstream.CodeTotal
-	default:
-	}
-	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusForbidden: // 403 concerns the gateway's credential
-		return true
-	default:
-		return status >= http.StatusInternalServerError
-	}
-}
-
 // safeToRetrySameTarget reports whether the upstream certainly does not process the
 // request: it was not reached, or it responded with an error. After a timeout or a broken
 // connection it may still process it. A rejected credential, an exhausted account or a
@@ -320,7 +301,7 @@ func (q *request) repeatable() bool { return !q.Call.Body.SideEffects }
 
 // fail adds an attempt to those that failed.
 func (q *request) fail(c *candidate, err *llm.Error) {
-	f := failedAttempt{target: c.String(), reason: reasonOf(q.attempt, err), err: err, pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.Record.UpstreamStatus, times: exchange.TimesOf(q.attempt.trip, q.attempt.sentAt, q.Record.FirstToken())}
+	f := failedAttempt{target: c.String(), reason: reasonOf(q.attempt, err), pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.Record.UpstreamStatus, times: exchange.TimesOf(q.attempt.trip, q.attempt.sentAt, q.Record.FirstToken())}
 	if !f.sentAt.IsZero() {
 		f.took = time.Since(f.sentAt)
 	}

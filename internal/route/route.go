@@ -21,6 +21,7 @@ type Target struct {
 	Weight   int    // relative share of the requests; less than 1 is 1
 	Timeouts provider.Timeouts
 	Zone     balance.Zone // of a discovered worker
+	Turn     *limit.Turn  // of a worker that gateways use one after the other; nil: of none
 
 	// The live state of the target; internal/fleet sets it.
 	Live   *health.Target
