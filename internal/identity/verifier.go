@@ -16,12 +16,14 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 const (
 	maxToken    = 16 << 10 // bytes of a token
 	maxVerified = 50_000   // verified tokens in the cache
+	maxName     = 256      // characters of a name or mail address
 	clockSkew   = time.Minute
 )
 
@@ -182,17 +184,15 @@ func (v *Verifier) SignedIn(ctx context.Context, url, client, nonce, token strin
 	if !slices.Contains(t.Audience, client) || subtle.ConstantTimeCompare([]byte(t.Nonce), []byte(nonce)) != 1 {
 		return "", errors.New("the ID token is for another client or another sign-in")
 	}
-	var c struct {
-		Mail     string `json:"email"`
-		Verified any    `json:"email_verified"` // some providers write it as text
-	}
-	if err := t.Claims(&c); err != nil {
+	var text json.RawMessage
+	if err := t.Claims(&text); err != nil {
 		return "", err
 	}
-	if c.Verified != true && c.Verified != "true" {
-		return "", nil
+	c, err := parseClaims(text)
+	if err != nil || c["email_verified"] == nil { // some providers do not say
+		return "", err
 	}
-	return c.Mail, nil
+	return plain.Short(c.text("email"), maxName), nil
 }
 
 // checkUse checks that a token was made for the gateway.
@@ -202,6 +202,9 @@ func (i *issuer) checkUse(audience []string, c claims) *llm.Error {
 	}
 	if len(i.Clients) > 0 && !slices.Contains(i.Clients, c.text("azp")) {
 		return errToken("invalid_token", "the token was issued to an application that may not use this gateway", nil)
+	}
+	if _, bound := c["cnf"]; bound {
+		return errToken("invalid_token", "the token is bound to a key or certificate (cnf), of which the gateway checks no proof; request a bearer token", nil)
 	}
 	if _, isEvent := c["events"]; isEvent {
 		return errToken("invalid_token", "the token reports an event and admits nobody", nil)
@@ -213,7 +216,7 @@ func (i *issuer) person(t *oidc.IDToken, c claims, rule *Rule, why string) *acce
 	g := &rule.Grant
 	name := ""
 	if i.Name != "" {
-		name = c.text(i.Name)
+		name = plain.Short(c.text(i.Name), maxName)
 	}
 	scim := ""
 	if i.SCIM.Claim != "" {
@@ -237,13 +240,12 @@ func claimedIssuer(token string) string {
 	if err != nil {
 		return ""
 	}
-	var c struct {
-		Issuer string `json:"iss"`
-	}
-	if json.Unmarshal(text, &c) != nil {
+	c, err := parseClaims(text)
+	if err != nil {
 		return ""
 	}
-	return c.Issuer
+	issuer, _ := c["iss"].(string)
+	return issuer
 }
 
 // missing reports whether there are no keys that may be used.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/identity"
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -172,7 +173,7 @@ func samePage(h http.Handler) http.Handler { return http.NewCrossOriginProtectio
 
 // audit records a sign-in. The log has it if the store cannot be reached.
 func (s *Server) audit(r *http.Request, p *access.Person, action, detail string) {
-	e := store.Entry{At: time.Now(), Actor: "identity", Action: action, Object: "sign-in", Address: access.Peer(r), Detail: detail}
+	e := store.Entry{At: time.Now(), Actor: "identity", Action: action, Object: "sign-in", Address: access.Peer(r), Detail: plain.Short(detail, maxDetail)}
 	if p != nil {
 		e.Actor, e.Org, e.Object = p.Record.ID, p.Record.Org, "key:"+p.Record.ID
 	}
@@ -182,5 +183,8 @@ func (s *Server) audit(r *http.Request, p *access.Person, action, detail string)
 		s.o.Logger.Error("a sign-in is not in the audit log", "action", action, "person", e.Actor, "error", err)
 	}
 }
+
+// maxDetail is the number of characters of the reason that an entry of the audit log has.
+const maxDetail = 300
 
 const auditTimeout = 5 * time.Second
