@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/isogloss-gateway/isogloss/internal/agents"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -66,10 +67,19 @@ func SCIMName(issuer, attribute, value string) string {
 		return ""
 	}
 	if attribute == UserName {
-		value = strings.ToLower(value)
+		value = strings.Map(lower, value)
 	}
 	sum := sha256.Sum256([]byte(issuer + "\x00" + attribute + "\x00" + value))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// lower returns the small letter of a capital one. It leaves letters that merely look like another
+// capital letter, such as the sign of the kelvin, so that no other name passes for a person's.
+func lower(c rune) rune {
+	if small := unicode.ToLower(c); unicode.ToUpper(small) == c {
+		return small
+	}
+	return c
 }
 
 // IsPerson reports whether an id is that of a person.

@@ -112,6 +112,14 @@ func TestSCIMName(t *testing.T) {
 	if SCIMName("i", UserName, "Ann") != SCIMName("i", UserName, "aNN") || SCIMName("i", ExternalID, "") != "" {
 		t.Error("the case of a userName counts, or an empty value has a name")
 	}
+	for _, alike := range [][2]string{{"kate", "\u212aate"}, {"ångström", "\u212bngström"}, {"ida", "\u0130da"}, {"ωmega", "\u2126mega"}, {"straße", "stra\u1e9ee"}} {
+		if SCIMName("i", UserName, alike[0]) == SCIMName("i", UserName, alike[1]) {
+			t.Errorf("%q passes for %q", alike[1], alike[0])
+		}
+	}
+	if SCIMName("i", UserName, "ÜNÏ") != SCIMName("i", UserName, "ünï") {
+		t.Error("the case of a userName with accents counts")
+	}
 }
 
 // TestPersonID checks that an id is no key and differs by organisation, issuer and subject.

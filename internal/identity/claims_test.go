@@ -106,3 +106,20 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// TestSCIMClaim refuses tokens that do not say by a text which SCIM user they belong to.
+func TestSCIMClaim(t *testing.T) {
+	p := newProvider(t)
+	issuer := p.issuer()
+	issuer.SCIM = SCIM{Claim: "oid", Attribute: access.ExternalID}
+	v := newTestVerifier(t, time.Now, issuer)
+	for _, value := range []any{nil, json.RawMessage("null"), "", 7, true, []string{"ann"}, []string{}, map[string]any{"oid": "ann"}} {
+		if _, fault := v.Person(t.Context(), sign(t, p.keys[0], nil, p.claimsOf(map[string]any{"oid": value}))); fault == nil || fault.Code != "not_admitted" {
+			t.Errorf("oid %v: %v", value, fault)
+		}
+	}
+	got, fault := v.Person(t.Context(), sign(t, p.keys[0], nil, p.claimsOf(map[string]any{"oid": "ann"})))
+	if fault != nil || got.Record.SCIMName != access.SCIMName(p.URL, access.ExternalID, "ann") {
+		t.Errorf("%+v, %v", got, fault)
+	}
+}

@@ -165,6 +165,10 @@ func (v *Verifier) check(ctx context.Context, token string) (*access.Person, *ll
 		return nil, &llm.Error{Kind: llm.Permission, Code: "not_admitted",
 			Message: "the token is valid, but no rule of the gateway admits its owner; ask the gateway's operator"}
 	}
+	if _, ok := i.scimName(c); !ok {
+		return nil, &llm.Error{Kind: llm.Permission, Code: "not_admitted",
+			Message: "the token is valid, but has no text in the claim by which the gateway knows whether its owner was removed; ask the gateway's operator"}
+	}
 	p := i.person(t, c, rule, why)
 	p.Revocation = revocation(t.Issuer, c.text("jti"), token)
 	return p, nil
@@ -218,10 +222,7 @@ func (i *issuer) person(t *oidc.IDToken, c claims, rule *Rule, why string) *acce
 	if i.Name != "" {
 		name = plain.Short(c.text(i.Name), maxName)
 	}
-	scim := ""
-	if i.SCIM.Claim != "" {
-		scim = access.SCIMName(t.Issuer, i.SCIM.Attribute, c.text(i.SCIM.Claim))
-	}
+	scim, _ := i.scimName(c)
 	p := access.NewPerson(access.Record{
 		SCIMName: scim, SCIMRequired: i.SCIM.Required,
 		ID: access.PersonID(g.Org, t.Issuer, t.Subject), Name: name, Org: g.Org, Team: g.Team,
@@ -229,6 +230,18 @@ func (i *issuer) person(t *oidc.IDToken, c claims, rule *Rule, why string) *acce
 	}, g.Role, g.describe(why), t.Expiry)
 	p.Settings = g.Settings
 	return p
+}
+
+// scimName returns the name by which SCIM knows the owner of a token, empty if the issuer does not use
+// SCIM. It reports whether the token has the claim for it: a token without it would admit a person
+// whom SCIM has removed.
+func (i *issuer) scimName(c claims) (name string, ok bool) {
+	if i.SCIM.Claim == "" {
+		return "", true
+	}
+	value, _ := c.find(i.SCIM.Claim)
+	text, _ := value.(string)
+	return access.SCIMName(i.URL, i.SCIM.Attribute, text), text != ""
 }
 
 // claimedIssuer returns the issuer that a token names, before it is verified. It only selects the
