@@ -144,6 +144,8 @@ func (k *keyFlags) apply(cmd *cobra.Command, r *access.Record, now time.Time) er
 	switch {
 	case changed("name") && k.name == "":
 		return errors.New("--name is empty; write the purpose of the key")
+	case r.Role != "" && k.team != "":
+		return errors.New("an operator's key belongs to no team; leave --team out, or leave --role out for a client's key")
 	case r.Role != "" && len(k.models) > 0:
 		return errors.New("--models is for client keys and --role for operator keys; create two keys")
 	case r.Role == "" && changed("models") && len(k.models) == 0:

@@ -3,6 +3,7 @@ package admin
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -250,6 +251,9 @@ func TestTableIsComplete(t *testing.T) {
 			t.Errorf("%s has a row and is not served", name)
 		}
 	}
+	if p := PermitPath(access.Record{Role: access.Owner}, "/new"); p == nil {
+		t.Error("a path without a row is not refused")
+	}
 	if p := permit(access.Record{Role: access.Owner}, "new-route"); p == nil || p.Status != http.StatusForbidden {
 		t.Error("a route without a row is not refused")
 	}
@@ -277,6 +281,14 @@ func writePage(t *testing.T, ops []operation, seen map[string]int) {
 		fmt.Fprintf(&b, "| `%s` | `%s %s` | %s |", op.name, op.method, op.path, op.summary)
 		for _, role := range allRoles {
 			fmt.Fprintf(&b, " %s |", reach(op, role, seen))
+		}
+		b.WriteString("\n")
+	}
+	for _, path := range slices.Sorted(maps.Keys(portRules)) { // internal/app calls them
+		fmt.Fprintf(&b, "| – | `%s` | Outside of the API, if other machines can reach the port |", path)
+		for _, role := range allRoles {
+			free, bound := PermitPath(access.Record{Role: role}, path) == nil, PermitPath(access.Record{Role: role, Org: "a"}, path) == nil
+			fmt.Fprintf(&b, " %s |", map[[2]bool]string{{true, true}: "all", {true, false}: "all, not bound"}[[2]bool{free, bound}]+map[bool]string{false: "–"}[free])
 		}
 		b.WriteString("\n")
 	}
