@@ -170,6 +170,7 @@ func (v *Verifier) check(ctx context.Context, token string) (*access.Person, *ll
 			Message: "the token is valid, but has no text in the claim by which the gateway knows whether its owner was removed; ask the gateway's operator"}
 	}
 	p := i.person(t, c, rule, why)
+	p.Issued = t.IssuedAt
 	p.Revocation = revocation(t.Issuer, c.text("jti"), token)
 	return p, nil
 }
