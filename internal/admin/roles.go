@@ -85,18 +85,6 @@ var rules = map[string]rule{
 	"verify-audit":  {auditRoles, gatewayScope},
 }
 
-// portRules is the table of roles of the routes on the admin port that are not of the API, by path. They
-// show names, models and prices of all organisations.
-var portRules = map[string]rule{
-	"/metrics": {auditRoles, gatewayScope},
-	"/models":  {auditRoles, gatewayScope},
-	"/explain": {auditRoles, gatewayScope},
-}
-
-// PermitPath returns nil if an operator may use a route on the admin port that is not of the API, or else
-// the problem. A path without a row is refused to everybody.
-func PermitPath(op access.Record, path string) *openapi.Problem { return portRules[path].permit(op) }
-
 // boundTo returns the organisation that an operator is bound to, empty if none. Owners
 // and admins are never bound.
 func boundTo(op access.Record) string {
@@ -106,15 +94,11 @@ func boundTo(op access.Record) string {
 	return op.Org
 }
 
-// permit returns nil if an operator may use a route, or else the problem.
-func permit(op access.Record, route string) *openapi.Problem {
-	return rules[route].permit(op)
-}
-
-// permit returns nil if the rule of a route permits an operator. The zero rule permits nobody.
-func (rule rule) permit(op access.Record) *openapi.Problem {
+// Permit returns nil if an operator may use a route, or else the problem.
+func Permit(op access.Record, route string) *openapi.Problem {
+	rule, ok := rules[route]
 	switch {
-	case len(rule.roles) == 0:
+	case !ok:
 		return forbidden("role_not_allowed", "this route has no row in the table of roles, so it is refused; report this as a bug of the gateway")
 	case !slices.Contains(rule.roles, op.Role):
 		return forbidden("role_not_allowed", "the role %q may not do this; use a key with one of the roles %s", op.Role, joinRoles(rule.roles))
