@@ -62,6 +62,7 @@ var allowed = map[string][]string{
 	"internal/handover":          {},
 	"internal/heap":              {},
 	"internal/hostile":           {},
+	"internal/plain":             {},
 	"internal/webpage":           {},
 	"internal/welcome":           {"internal/webpage", "protocol"},
 	"internal/secret":            {},
@@ -103,9 +104,9 @@ var allowed = map[string][]string{
 	"internal/access":            {"internal/agents", "internal/quota", "internal/secret", "llm"},
 	"internal/keyfeed":           {"internal/access", "internal/redis"},
 	"internal/cell":              {"internal/access", "internal/agents", "internal/certs"},
-	"internal/identity":          {"internal/access", "internal/quota", "internal/safeurl", "llm"},
-	"internal/login":             {"internal/safeurl"},
-	"internal/signin":            {"internal/access", "internal/identity", "internal/webpage", "internal/secret", "internal/store", "llm"},
+	"internal/identity":          {"internal/plain", "internal/access", "internal/quota", "internal/safeurl", "llm"},
+	"internal/login":             {"internal/plain", "internal/safeurl"},
+	"internal/signin":            {"internal/plain", "internal/access", "internal/identity", "internal/webpage", "internal/secret", "internal/store", "llm"},
 	"internal/signintest":        {},
 	"internal/store":             {"internal/access", "internal/quota", "internal/quota/budget", "internal/usage", "llm"},
 	"internal/store/db":          {},
@@ -145,7 +146,7 @@ var allowed = map[string][]string{
 
 	"bench": {"internal/storetest", "internal/testrig"}, // measures the binary from outside, as a user has it
 
-	"cmd/isogloss": {"internal/cell", "internal/usagelog/setup", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/heap", "internal/translation", "llm", "conform", "conform/record"},
+	"cmd/isogloss": {"internal/plain", "internal/cell", "internal/usagelog/setup", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/heap", "internal/translation", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -129,6 +129,9 @@ func escalations() (all []attack) {
 		add(who+"/give-role", who, "PATCH", "/keys/{full}", `{"role":"owner"}`, 400, 403, 422)
 		add(who+"/move-org", who, "PATCH", "/keys/{full}", `{"org":"b"}`, 400, 403, 422)
 	}
+	for _, role := range []string{"auditor", "billing", "key-manager"} { // it would count for nothing
+		add("team-of-operator/"+role, "owner", "POST", "/keys", `{"name":"n","org":"a","team":"t","role":"`+role+`"}`, 422)
+	}
 	run := func(path string) string { return `{"path":"` + path + `","request":"{\"model\":\"m\"}"}` }
 	for name, path := range map[string]string{"admin-api": "/api/v1/config/reload", "host": "//127.0.0.1/v1/chat/completions", "url": "http://127.0.0.1/v1/chat/completions", "dots": "/v1/../v1/chat/completions", "probe": "/ready", "sign-in": "/device"} {
 		add("run/"+name, "owner", "POST", "/keys/{full}/run", run(path), 422)

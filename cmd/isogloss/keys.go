@@ -15,6 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/app"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
 
@@ -143,6 +144,8 @@ func (k *keyFlags) apply(cmd *cobra.Command, r *access.Record, now time.Time) er
 	switch {
 	case changed("name") && k.name == "":
 		return errors.New("--name is empty; write the purpose of the key")
+	case r.Role != "" && k.team != "":
+		return errors.New("an operator's key belongs to no team; leave --team out, or leave --role out for a client's key")
 	case r.Role != "" && len(k.models) > 0:
 		return errors.New("--models is for client keys and --role for operator keys; create two keys")
 	case r.Role == "" && changed("models") && len(k.models) == 0:
@@ -343,7 +346,7 @@ func newKeysList() *cobra.Command {
 		tw := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 		fmt.Fprintln(tw, "ID\tNAME\tORG\tTEAM\tACCESS\tBUDGET\tEXPIRES\tSTATE")
 		for _, r := range rows {
-			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Name, r.Org, r.Team, r.access(), r.budget(), r.expiry(), r.State)
+			fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, plain.Line(r.Name), r.Org, r.Team, r.access(), r.budget(), r.expiry(), r.State)
 		}
 		return tw.Flush()
 	})
@@ -500,7 +503,7 @@ func printKey(w io.Writer, r *access.Record, asJSON bool) error {
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{
-		{"id", row.ID}, {"name", row.Name}, {"state", row.State}, {"org", dash(row.Org)}, {"team", dash(row.Team)}, {"access", row.access()},
+		{"id", row.ID}, {"name", plain.Line(row.Name)}, {"state", row.State}, {"org", dash(row.Org)}, {"team", dash(row.Team)}, {"access", row.access()},
 		{"endpoints", orAll(row.Endpoints)}, {"networks", orAll(row.Networks)}, {"criticality", row.Criticality},
 		{"requests per minute", limitText(row.Requests)}, {"tokens per minute", limitText(row.Tokens)}, {"concurrency", limitText(row.Concurrency)},
 		{"budget", row.budget()}, {"created", timestamp(row.Created)}, {"expires", row.expiry()},

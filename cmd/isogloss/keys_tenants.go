@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 )
 
 func newKeysTeams() *cobra.Command { return newTenants("team") }
@@ -134,7 +135,7 @@ func printTenants(w io.Writer, list []app.Tenant, asJSON bool) error {
 		if r.Blocked {
 			state = "blocked"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Org, dash(r.Team), r.Name, limitText(r.Requests), limitText(r.Tokens), limitText(r.Concurrency), r.budget(), state)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Org, dash(r.Team), plain.Line(r.Name), limitText(r.Requests), limitText(r.Tokens), limitText(r.Concurrency), r.budget(), state)
 	}
 	return tw.Flush()
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 )
 
 // defaultUsage is the period that `keys usage` shows unless --from is given.
@@ -150,11 +151,11 @@ func printUsage(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[st
 		var cells []string
 		for _, c := range usageColumns {
 			if slices.Contains(q.GroupBy, c.group) {
-				cells = append(cells, c.value(s, names))
+				cells = append(cells, plain.Line(c.value(s, names)))
 			}
 		}
 		if label != "" {
-			cells = append(cells, dash(s.Label))
+			cells = append(cells, dash(plain.Line(s.Label)))
 		}
 		cells = append(cells, number(s.Requests), number(s.Usage.TotalInput()), number(s.Usage.Output+s.Usage.Reasoning), s.Cost.String())
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))

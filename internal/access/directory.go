@@ -71,6 +71,7 @@ type Directory struct {
 	flights       singleflight.Group
 	slots         chan struct{} // limits concurrent queries
 	recentLookups lookupCache
+	newest        newestTokens
 
 	feedMu    sync.Mutex // held while changes are read
 	loading   chan loadJob

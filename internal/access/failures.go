@@ -81,6 +81,14 @@ func excess(until, now time.Time) time.Duration {
 	return 0
 }
 
+// Network returns the network of a client, by which clients without a credential are limited.
+func Network(r *http.Request) netip.Addr {
+	if from := networkOf(address(r)); from.IsValid() {
+		return from
+	}
+	return netip.IPv6Unspecified()
+}
+
 // networkOf returns the /64 network of an IPv6 address, because a customer has at least that, and
 // an IPv4 address unchanged.
 func networkOf(a netip.Addr) netip.Addr {

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+	"unicode"
 
 	"github.com/isogloss-gateway/isogloss/internal/agents"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -20,6 +22,7 @@ type Person struct {
 	Role    Role      // in the admin API; empty: none
 	Reason  string    // which rule admitted the person
 	Expires time.Time // when the token expires
+	Issued  time.Time // when the token was issued; zero: it does not say
 	// Revocation is the digest by which the token is revoked, however its text is spelled.
 	Revocation string
 	// Settings are for the coding agent of the person; nil: none. Like the role they come from the
@@ -66,10 +69,19 @@ func SCIMName(issuer, attribute, value string) string {
 		return ""
 	}
 	if attribute == UserName {
-		value = strings.ToLower(value)
+		value = strings.Map(lower, value)
 	}
 	sum := sha256.Sum256([]byte(issuer + "\x00" + attribute + "\x00" + value))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// lower returns the small letter of a capital one. It leaves letters that merely look like another
+// capital letter, such as the sign of the kelvin, so that no other name passes for a person's.
+func lower(c rune) rune {
+	if small := unicode.ToLower(c); unicode.ToUpper(small) == c {
+		return small
+	}
+	return c
 }
 
 // IsPerson reports whether an id is that of a person.
@@ -154,15 +166,48 @@ func (p *Person) Operator() (Record, *llm.Error) {
 	return operator, nil
 }
 
+// newestTokens remembers the newest token of each person. Older tokens that are still valid may have
+// other claims. They do not change the account, which would be written with every request otherwise.
+type newestTokens struct {
+	mu   sync.Mutex
+	seen twoGenerationMap[string, seenToken] // by person
+}
+
+type seenToken struct {
+	revocation      string
+	issued, expires time.Time
+}
+
+// newestPeople is the number of people of whom the newest token is remembered, in each generation.
+const newestPeople = 8192
+
+// note reports whether the token of a person is the newest one that is valid and was seen here.
+func (n *newestTokens) note(p *Person, now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.seen.young == nil {
+		n.seen = newTwoGenerationMap[string, seenToken](newestPeople)
+	}
+	last, known := n.seen.get(p.Record.ID)
+	if known && last.revocation != p.Revocation && now.Before(last.expires) && !p.Issued.After(last.issued) {
+		return false
+	}
+	if !known || last.revocation != p.Revocation {
+		n.seen.put(p.Record.ID, seenToken{p.Revocation, p.Issued, p.Expires})
+	}
+	return true
+}
+
 // person returns the caller of a person whose account the store has. It saves the account if it is
-// new, or if the rules give the person something else than before.
+// new, or if the rules give the owner of the newest token something else than before.
 func (d *Directory) person(r *http.Request, p *Person) (Caller, *llm.Error) {
 	now := time.Now()
 	if d.age(now) > d.o.Stale {
 		return Caller{}, errUnavailable("the gateway cannot reach its store of keys, and the accounts it knows are too old; try again later", nil)
 	}
 	e := d.table.Load().find(p.Record.ID)
-	if e == nil || !p.Record.grantsLike(&e.record) {
+	newest := d.newest.note(p, now)
+	if e == nil || newest && !p.Record.grantsLike(&e.record) {
 		var fault *llm.Error
 		if e, fault = d.savePerson(r.Context(), p, e); fault != nil {
 			return Caller{}, fault

@@ -112,6 +112,14 @@ func TestSCIMName(t *testing.T) {
 	if SCIMName("i", UserName, "Ann") != SCIMName("i", UserName, "aNN") || SCIMName("i", ExternalID, "") != "" {
 		t.Error("the case of a userName counts, or an empty value has a name")
 	}
+	for _, alike := range [][2]string{{"kate", "\u212aate"}, {"ångström", "\u212bngström"}, {"ida", "\u0130da"}, {"ωmega", "\u2126mega"}, {"straße", "stra\u1e9ee"}} {
+		if SCIMName("i", UserName, alike[0]) == SCIMName("i", UserName, alike[1]) {
+			t.Errorf("%q passes for %q", alike[1], alike[0])
+		}
+	}
+	if SCIMName("i", UserName, "ÜNÏ") != SCIMName("i", UserName, "ünï") {
+		t.Error("the case of a userName with accents counts")
+	}
 }
 
 // TestPersonID checks that an id is no key and differs by organisation, issuer and subject.
@@ -122,5 +130,41 @@ func TestPersonID(t *testing.T) {
 			t.Errorf("%q", id)
 		}
 		ids[id] = true
+	}
+}
+
+// TestTwoTokens uses two valid tokens of one person with different claims in turn. The account follows
+// the newer one, and is written once. When that expires, it follows the other.
+func TestTwoTokens(t *testing.T) {
+	s := newSource()
+	d := NewDirectory(DirectoryOptions{Source: s, Peppers: peppers(t)})
+	older, newer := somebody("search", quota.Limit{Requests: 10}, ""), somebody("ads", quota.Limit{Requests: 20}, "")
+	older.Revocation, older.Issued = "older", time.Now().Add(-time.Minute)
+	newer.Revocation, newer.Issued = "newer", time.Now()
+	tokens := issued{"eyJ.a.old": older, "eyJ.a.new": newer}
+	c := NewClients(NewKeys(nil), d, tokens)
+	wants(t, c, "eyJ.a.old", "200")
+	for range 50 {
+		for _, token := range []string{"eyJ.a.new", "eyJ.a.old"} {
+			if caller, err := c.Check(request(token)); err != nil || caller.Team != "ads" || caller.Accounts[0].Limit.Requests != 20 {
+				t.Fatalf("%s: %+v, %v", token, caller, err)
+			}
+		}
+	}
+	if r := s.records[newer.Record.ID]; r.Revision != 2 {
+		t.Errorf("the account was written %d times, want 2", r.Revision)
+	}
+	changed := somebody("ads", quota.Limit{Requests: 5}, "") // the rules, not the token
+	changed.Revocation, changed.Issued = newer.Revocation, newer.Issued
+	tokens["eyJ.a.new"] = changed
+	if caller, err := c.Check(request("eyJ.a.new")); err != nil || caller.Accounts[0].Limit.Requests != 5 {
+		t.Errorf("%+v, %v: the account does not follow the rules", caller, err)
+	}
+	gone := somebody("hr", quota.Limit{}, "")
+	gone.Revocation, gone.Issued, gone.Expires = "gone", time.Now().Add(time.Second), time.Now().Add(-time.Second)
+	tokens["eyJ.a.gone"] = gone
+	wants(t, c, "eyJ.a.gone", "200")
+	if caller, err := c.Check(request("eyJ.a.old")); err != nil || caller.Team != "search" {
+		t.Errorf("%+v, %v: a token that has expired still decides", caller, err)
 	}
 }

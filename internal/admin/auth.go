@@ -18,7 +18,7 @@ func (s *server) authorize(rt *route, r *http.Request) (*call, *openapi.Problem)
 		return nil, p
 	}
 	operator := c.operator
-	if p := permit(operator, c.route); p != nil {
+	if p := Permit(operator, c.route); p != nil {
 		return nil, s.deny(r, c, p)
 	}
 	if p := rt.checkBody(r); p != nil {

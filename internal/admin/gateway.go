@@ -22,7 +22,7 @@ type whoView struct {
 func (s *server) whoami(_ context.Context, c *call, _ *noInput) (*whoView, error) {
 	v := whoView{Key: viewKey(c.operator, s.Now()), Held: boundTo(c.operator), ClientURL: s.ClientURL}
 	for _, r := range s.routes {
-		if permit(c.operator, r.Name) == nil {
+		if Permit(c.operator, r.Name) == nil {
 			v.May = append(v.May, r.Name)
 		}
 	}

@@ -143,6 +143,8 @@ func (s *server) checkOwner(ctx context.Context, c *call, r *access.Record) erro
 	switch {
 	case !c.canChange(*r):
 		return forbidden("owner_only", "only an owner may create operators' keys; leave role out for a client's key")
+	case r.Role != "" && r.Team != "":
+		return invalid("body.team", "an operator's key belongs to no team; leave team out, or leave role out for a client's key")
 	case above && org != "":
 		return invalid("body.org", "owners and admins have no organisation; leave org out, or choose another role")
 	case org == "" && r.Role == "":

@@ -226,3 +226,18 @@ func TestPeople(t *testing.T) {
 		t.Errorf("%+v", k)
 	}
 }
+
+// TestTeamOfOperator refuses a team on an operator's key, which would count for nothing.
+func TestTeamOfOperator(t *testing.T) {
+	w := newWorld(t).serve()
+	_, owner := w.key(access.Record{Role: access.Owner})
+	for _, role := range []string{"owner", "admin", "billing", "auditor", "key-manager"} {
+		org := `"org":"a",`
+		if role == "owner" || role == "admin" {
+			org = ""
+		}
+		if g := w.send(owner, "POST", "/api/v1/keys", `{"name":"n",`+org+`"team":"t","role":"`+role+`"}`); g.status != 422 || !strings.Contains(g.body, "belongs to no team") {
+			t.Errorf("%s: %d %s", role, g.status, g.body)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package admin
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -250,13 +251,16 @@ func TestTableIsComplete(t *testing.T) {
 			t.Errorf("%s has a row and is not served", name)
 		}
 	}
-	if p := permit(access.Record{Role: access.Owner}, "new-route"); p == nil || p.Status != http.StatusForbidden {
+	if p := Permit(access.Record{Role: access.Owner}, "new-route"); p == nil || p.Status != http.StatusForbidden {
 		t.Error("a route without a row is not refused")
 	}
-	if p := permit(access.Record{Role: "surprise"}, "whoami"); p == nil || p.Status != http.StatusForbidden {
+	if p := Permit(access.Record{Role: "surprise"}, "whoami"); p == nil || p.Status != http.StatusForbidden {
 		t.Error("a role that is not known is not refused")
 	}
 }
+
+// besides are the paths outside of the API, with the route whose row they share.
+var besides = map[string]string{"/metrics": "list-targets", "/models": "list-models", "/explain": "explain"}
 
 // writePage writes the observed table into docs/admin-api.md, or checks that it is up to date.
 func writePage(t *testing.T, ops []operation, seen map[string]int) {
@@ -277,6 +281,14 @@ func writePage(t *testing.T, ops []operation, seen map[string]int) {
 		fmt.Fprintf(&b, "| `%s` | `%s %s` | %s |", op.name, op.method, op.path, op.summary)
 		for _, role := range allRoles {
 			fmt.Fprintf(&b, " %s |", reach(op, role, seen))
+		}
+		b.WriteString("\n")
+	}
+	for _, path := range slices.Sorted(maps.Keys(besides)) { // internal/app calls them
+		fmt.Fprintf(&b, "| – | `%s` | Outside of the API, if other machines can reach the port |", path)
+		for _, role := range allRoles {
+			free, bound := Permit(access.Record{Role: role}, besides[path]) == nil, Permit(access.Record{Role: role, Org: "a"}, besides[path]) == nil
+			fmt.Fprintf(&b, " %s |", map[[2]bool]string{{true, true}: "all", {true, false}: "all, not bound"}[[2]bool{free, bound}]+map[bool]string{false: "–"}[free])
 		}
 		b.WriteString("\n")
 	}

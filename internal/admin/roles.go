@@ -94,8 +94,8 @@ func boundTo(op access.Record) string {
 	return op.Org
 }
 
-// permit returns nil if an operator may use a route, or else the problem.
-func permit(op access.Record, route string) *openapi.Problem {
+// Permit returns nil if an operator may use a route, or else the problem.
+func Permit(op access.Record, route string) *openapi.Problem {
 	rule, ok := rules[route]
 	switch {
 	case !ok:

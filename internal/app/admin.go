@@ -41,9 +41,9 @@ type operations struct {
 // every route needs an operator key, except for the files of the console.
 func (o *operations) handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", o.guard(o.observer.Metrics()))
-	mux.Handle("POST "+explainPath, o.guard(serveExplain(o.gateway)))
-	mux.Handle("GET "+modelsPath, o.guard(serveModels(o.gateway)))
+	mux.Handle("GET /metrics", o.guard("list-targets", o.observer.Metrics()))
+	mux.Handle("POST "+explainPath, o.guard("explain", serveExplain(o.gateway)))
+	mux.Handle("GET "+modelsPath, o.guard("list-models", serveModels(o.gateway)))
 	pages := console.Handler(func(r *http.Request) console.State {
 		sessions := o.current.signIn.Load()
 		return console.State{Version: o.version, Store: o.stores.store != nil, SignIn: sessions.HasSessions(), Session: sessions.HasSession(r)}
@@ -54,7 +54,7 @@ func (o *operations) handler() http.Handler {
 	mux.Handle("GET /{$}", pages)
 	mux.Handle("GET "+console.Path, pages)
 	if o.stores.store == nil {
-		mux.Handle("POST "+admin.TranslatePath, o.guard(admin.NewTranslate(admin.Options{Loopback: !o.cfg.Admin.Open, Logger: o.observer.Logger()})))
+		mux.Handle("POST "+admin.TranslatePath, o.guard("translate", admin.NewTranslate(admin.Options{Loopback: !o.cfg.Admin.Open, Logger: o.observer.Logger()})))
 	}
 	if s := o.stores; s.store != nil {
 		options := admin.Options{
@@ -77,9 +77,9 @@ func (o *operations) metricsHandler() http.Handler {
 	return mux
 }
 
-// guard requires an operator key if other machines can reach the admin port. Otherwise it
-// rejects web pages.
-func (o *operations) guard(h http.Handler) http.Handler {
+// guard requires the key of an operator who may use a route of the API if other machines can reach the
+// admin port: the path shows the same. Otherwise it rejects web pages.
+func (o *operations) guard(route string, h http.Handler) http.Handler {
 	if !o.cfg.Admin.Open {
 		return access.WithoutPages(h)
 	}
@@ -90,6 +90,10 @@ func (o *operations) guard(h http.Handler) http.Handler {
 		}
 		if err != nil {
 			http.Error(w, err.Message, err.HTTPStatus())
+			return
+		}
+		if p := admin.Permit(operator, route); p != nil {
+			http.Error(w, p.Detail, p.Status)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -17,8 +17,12 @@ func (c *current) newSignIn(cfg *config.Config, verifier signin.Verifier) (*sign
 	if f == nil || c.stores.store == nil {
 		return nil, nil
 	}
+	key, err := c.stores.peppers.Derive("cookies of sign-ins")
+	if err != nil {
+		return nil, fmt.Errorf("identity.sign_in: %w", err)
+	}
 	s, err := signin.New(signin.Options{URL: f.URL, Admin: f.Admin, Issuer: f.Issuer, CA: f.CA, Client: f.Client, Secret: f.Secret, Scopes: f.Scopes,
-		IDToken: f.IDToken, Notice: f.Notice, People: c, Verifier: verifier, Revoked: &c.revoked, Store: c.stores.store, Logger: c.logger})
+		IDToken: f.IDToken, Notice: f.Notice, Key: key, People: c, Verifier: verifier, Revoked: &c.revoked, Store: c.stores.store, Logger: c.logger})
 	if err != nil {
 		return nil, fmt.Errorf("identity.sign_in: %w", err)
 	}

@@ -1,11 +1,15 @@
 package identity
 
 import (
-	"encoding/json"
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
@@ -41,8 +45,53 @@ const maxValues = 10_000
 // claims are the claims of a verified token.
 type claims map[string]any
 
+// knownClaims are the names of the claims that decide about a token. go-oidc reads them in any case.
+func knownClaims() []string {
+	return []string{"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "azp", "nonce", "at_hash", "cnf", "events", "email", "email_verified", "_claim_names", "_claim_sources"}
+}
+
+// maxClaimDepth is how deep the claims of a token may be nested.
+const maxClaimDepth = 64
+
+// parseClaims reads the claims of a token. It rejects members that are given twice, and names of known
+// claims in another case: another reader, such as go-oidc, may take the other value.
 func parseClaims(text []byte) (c claims, err error) {
-	return c, json.Unmarshal(text, &c)
+	if err := checkDepth(text); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return nil, err
+	}
+	for name := range c {
+		for _, known := range knownClaims() {
+			if name != known && strings.EqualFold(name, known) {
+				return nil, fmt.Errorf("the claim %s is written %q", known, name)
+			}
+		}
+	}
+	if verified, ok := c["email_verified"]; ok && verified != true && verified != "true" {
+		delete(c, "email") // it names nobody
+	}
+	return c, nil
+}
+
+// checkDepth rejects texts that are no JSON object or nested too deep.
+func checkDepth(text []byte) error {
+	d := jsontext.NewDecoder(bytes.NewReader(text))
+	if d.PeekKind() != '{' {
+		return errors.New("the claims are no JSON object")
+	}
+	for {
+		if _, err := d.ReadToken(); err != nil {
+			return err
+		}
+		switch depth := d.StackDepth(); {
+		case depth > maxClaimDepth:
+			return fmt.Errorf("the claims are nested more than %d levels deep", maxClaimDepth)
+		case depth == 0:
+			return nil
+		}
+	}
 }
 
 // values returns the text values of a claim, named directly or by a path of names.

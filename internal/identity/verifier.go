@@ -16,12 +16,14 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 const (
 	maxToken    = 16 << 10 // bytes of a token
 	maxVerified = 50_000   // verified tokens in the cache
+	maxName     = 256      // characters of a name or mail address
 	clockSkew   = time.Minute
 )
 
@@ -163,7 +165,12 @@ func (v *Verifier) check(ctx context.Context, token string) (*access.Person, *ll
 		return nil, &llm.Error{Kind: llm.Permission, Code: "not_admitted",
 			Message: "the token is valid, but no rule of the gateway admits its owner; ask the gateway's operator"}
 	}
+	if _, ok := i.scimName(c); !ok {
+		return nil, &llm.Error{Kind: llm.Permission, Code: "not_admitted",
+			Message: "the token is valid, but has no text in the claim by which the gateway knows whether its owner was removed; ask the gateway's operator"}
+	}
 	p := i.person(t, c, rule, why)
+	p.Issued = t.IssuedAt
 	p.Revocation = revocation(t.Issuer, c.text("jti"), token)
 	return p, nil
 }
@@ -182,17 +189,15 @@ func (v *Verifier) SignedIn(ctx context.Context, url, client, nonce, token strin
 	if !slices.Contains(t.Audience, client) || subtle.ConstantTimeCompare([]byte(t.Nonce), []byte(nonce)) != 1 {
 		return "", errors.New("the ID token is for another client or another sign-in")
 	}
-	var c struct {
-		Mail     string `json:"email"`
-		Verified any    `json:"email_verified"` // some providers write it as text
-	}
-	if err := t.Claims(&c); err != nil {
+	var text json.RawMessage
+	if err := t.Claims(&text); err != nil {
 		return "", err
 	}
-	if c.Verified != true && c.Verified != "true" {
-		return "", nil
+	c, err := parseClaims(text)
+	if err != nil || c["email_verified"] == nil { // some providers do not say
+		return "", err
 	}
-	return c.Mail, nil
+	return plain.Short(c.text("email"), maxName), nil
 }
 
 // checkUse checks that a token was made for the gateway.
@@ -202,6 +207,9 @@ func (i *issuer) checkUse(audience []string, c claims) *llm.Error {
 	}
 	if len(i.Clients) > 0 && !slices.Contains(i.Clients, c.text("azp")) {
 		return errToken("invalid_token", "the token was issued to an application that may not use this gateway", nil)
+	}
+	if _, bound := c["cnf"]; bound {
+		return errToken("invalid_token", "the token is bound to a key or certificate (cnf), of which the gateway checks no proof; request a bearer token", nil)
 	}
 	if _, isEvent := c["events"]; isEvent {
 		return errToken("invalid_token", "the token reports an event and admits nobody", nil)
@@ -213,12 +221,9 @@ func (i *issuer) person(t *oidc.IDToken, c claims, rule *Rule, why string) *acce
 	g := &rule.Grant
 	name := ""
 	if i.Name != "" {
-		name = c.text(i.Name)
+		name = plain.Short(c.text(i.Name), maxName)
 	}
-	scim := ""
-	if i.SCIM.Claim != "" {
-		scim = access.SCIMName(t.Issuer, i.SCIM.Attribute, c.text(i.SCIM.Claim))
-	}
+	scim, _ := i.scimName(c)
 	p := access.NewPerson(access.Record{
 		SCIMName: scim, SCIMRequired: i.SCIM.Required,
 		ID: access.PersonID(g.Org, t.Issuer, t.Subject), Name: name, Org: g.Org, Team: g.Team,
@@ -226,6 +231,18 @@ func (i *issuer) person(t *oidc.IDToken, c claims, rule *Rule, why string) *acce
 	}, g.Role, g.describe(why), t.Expiry)
 	p.Settings = g.Settings
 	return p
+}
+
+// scimName returns the name by which SCIM knows the owner of a token, empty if the issuer does not use
+// SCIM. It reports whether the token has the claim for it: a token without it would admit a person
+// whom SCIM has removed.
+func (i *issuer) scimName(c claims) (name string, ok bool) {
+	if i.SCIM.Claim == "" {
+		return "", true
+	}
+	value, _ := c.find(i.SCIM.Claim)
+	text, _ := value.(string)
+	return access.SCIMName(i.URL, i.SCIM.Attribute, text), text != ""
 }
 
 // claimedIssuer returns the issuer that a token names, before it is verified. It only selects the
@@ -237,13 +254,12 @@ func claimedIssuer(token string) string {
 	if err != nil {
 		return ""
 	}
-	var c struct {
-		Issuer string `json:"iss"`
-	}
-	if json.Unmarshal(text, &c) != nil {
+	c, err := parseClaims(text)
+	if err != nil {
 		return ""
 	}
-	return c.Issuer
+	issuer, _ := c["iss"].(string)
+	return issuer
 }
 
 // missing reports whether there are no keys that may be used.

@@ -15,17 +15,23 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/internal/safeurl"
 )
 
 const (
 	timeout     = 30 * time.Second // of a request to the gateway
 	maxDocument = 1 << 20
+	maxCode     = 40          // characters of a user code that are shown
+	maxShown    = 300         // characters of another text of a gateway that are shown
 	renewBefore = time.Minute // how long a token that is handed out is valid at least
 )
 
 // ErrEnded reports that a gateway does not renew the sign-in.
 var ErrEnded = errors.New("the sign-in has ended")
+
+// errBadToken reports a token that cannot be printed or sent.
+var errBadToken = errors.New("the gateway sent a token with unprintable characters; ask its operator")
 
 // Logins are the sign-ins of a person on this machine.
 type Logins struct {
@@ -75,9 +81,12 @@ func (l *Logins) Start(ctx context.Context, gateway string) (*Flow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the gateway does not start a sign-in: %w", short(err))
 	}
-	f := &Flow{URL: d.VerificationURIComplete, Code: d.UserCode, logins: l, at: gateway, server: s, device: d}
+	f := &Flow{URL: d.VerificationURIComplete, Code: plain.Short(d.UserCode, maxCode), logins: l, at: gateway, server: s, device: d}
 	if f.URL == "" {
 		f.URL = d.VerificationURI
+	}
+	if origin(f.URL) != origin(gateway) || !plain.IsLine(f.URL) {
+		return nil, fmt.Errorf("%s leads to a page at another address (%q); do not open it, and ask the gateway's operator", gateway, plain.Short(f.URL, maxShown))
 	}
 	return f, nil
 }
@@ -89,7 +98,11 @@ func (f *Flow) Wait(ctx context.Context) (mail string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("the sign-in has failed: %w", short(err))
 	}
+	if !plain.IsLine(t.AccessToken) { // it is printed and sent in headers
+		return "", errBadToken
+	}
 	mail, _ = t.Extra("email").(string)
+	mail = plain.Short(mail, maxShown)
 	return mail, f.logins.change(ctx, func(all map[string]login) error {
 		all[f.at] = login{mail, *t, f.server}
 		return nil
@@ -141,6 +154,9 @@ func (l *Logins) renew(ctx context.Context, mine *login) error {
 		return ErrEnded
 	case err != nil:
 		return fmt.Errorf("the gateway does not renew the token: %w", short(err))
+	}
+	if !plain.IsLine(t.AccessToken) {
+		return errBadToken
 	}
 	mine.Token = *t
 	return nil
@@ -244,7 +260,10 @@ func (l *Logins) context(ctx context.Context) context.Context {
 func short(err error) error {
 	var answer *oauth2.RetrieveError
 	if !errors.As(err, &answer) {
-		return err
+		if plain.IsLine(err.Error()) {
+			return err
+		}
+		return errors.New(plain.Short(err.Error(), maxShown))
 	}
 	switch answer.ErrorCode {
 	case "access_denied":
@@ -254,5 +273,5 @@ func short(err error) error {
 	case "":
 		return fmt.Errorf("the gateway answers %d", answer.Response.StatusCode)
 	}
-	return fmt.Errorf("%s: %s", answer.ErrorCode, answer.ErrorDescription)
+	return errors.New(plain.Short(answer.ErrorCode+": "+answer.ErrorDescription, maxShown))
 }

@@ -19,6 +19,8 @@ type gateway struct {
 	*httptest.Server
 	renewals atomic.Int32
 	metadata string // replaces the metadata
+	device   string // replaces the answer that begins a sign-in
+	tokens   string // replaces the answer with tokens
 	ended    atomic.Bool
 	status   atomic.Int32 // of renewals, if set
 }
@@ -35,12 +37,23 @@ func newGateway(t *testing.T) *gateway {
 	})
 	mux.HandleFunc("POST /device", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if g.device != "" {
+			_, _ = fmt.Fprint(w, strings.ReplaceAll(g.device, "URL", g.URL))
+			return
+		}
 		_, _ = fmt.Fprintf(w, `{"device_code":"d","user_code":"BCDF-GHJK","verification_uri":"%s/verify","expires_in":600,"interval":1}`, g.URL)
 	})
 	mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if status := int(g.status.Load()); status != 0 {
 			w.WriteHeader(status)
+			return
+		}
+		if g.tokens != "" {
+			if strings.Contains(g.tokens, `"error"`) {
+				w.WriteHeader(http.StatusBadRequest)
+			}
+			_, _ = fmt.Fprint(w, g.tokens)
 			return
 		}
 		n := g.renewals.Load()
@@ -142,6 +155,40 @@ func TestForeignAddresses(t *testing.T) {
 	for _, gateway := range []string{"http://gateway.example.com", "gateway.example.com", "ftp://x", "https://u:p@gateway.example.com", ""} {
 		if _, err := l.Start(t.Context(), gateway); err == nil {
 			t.Errorf("%q is accepted", gateway)
+		}
+	}
+}
+
+// TestHostileTexts signs in at a gateway whose texts would write to the terminal or lead elsewhere.
+func TestHostileTexts(t *testing.T) {
+	const begin = `{"device_code":"d","user_code":"AB\u001b[2J\u202eCD","verification_uri":"URL/verify","expires_in":600,"interval":1}`
+	for name, c := range map[string]struct{ device, tokens, want string }{
+		"code and mail":   {begin, `{"access_token":"a","token_type":"Bearer","email":"a\u001b]0;x\u0007\n@b"}`, ""},
+		"token":           {begin, `{"access_token":"a\u001b[2J","token_type":"Bearer"}`, "unprintable"},
+		"error":           {begin, `{"error":"x\u001b[2J","error_description":"\u001b[31mroot\u202e"}`, "root"},
+		"another host":    {`{"device_code":"d","user_code":"A","verification_uri":"https://evil.example.com/verify","expires_in":600}`, "", "another address"},
+		"another link":    {`{"device_code":"d","user_code":"A","verification_uri":"URL/verify","verification_uri_complete":"javascript:alert(1)","expires_in":600}`, "", "another address"},
+		"user in the URL": {`{"device_code":"d","user_code":"A","verification_uri":"URL@evil.example.com/verify","expires_in":600}`, "", "another address"},
+		"escape in a URL": {`{"device_code":"d","user_code":"A","verification_uri":"URL/\u202everify","expires_in":600}`, "", "another address"},
+	} {
+		g := newGateway(t)
+		g.device, g.tokens = c.device, c.tokens
+		l := &Logins{File: filepath.Join(t.TempDir(), "logins.json")}
+		flow, err := l.Start(t.Context(), g.URL)
+		shown := ""
+		if err == nil {
+			var mail string
+			mail, err = flow.Wait(t.Context())
+			shown = flow.URL + flow.Code + mail
+		}
+		if err != nil {
+			shown += err.Error()
+		}
+		if (err == nil) != (c.want == "") || !strings.Contains(shown, c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if strings.ContainsAny(shown, "\x1b\x07\n\u202e") {
+			t.Errorf("%s: shows %q", name, shown)
 		}
 	}
 }

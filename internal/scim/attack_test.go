@@ -266,3 +266,32 @@ func FuzzPatch(f *testing.F) {
 		}
 	})
 }
+
+// TestRenames renames a user many times and removes it: a token with any of the names is refused. No
+// rename is accepted whose names could not be kept, and a removal always is.
+func TestRenames(t *testing.T) {
+	w := newWorld(t, "sqlite:"+filepath.Join(t.TempDir(), "x.db"))
+	id := w.user("n0")
+	const renames = 30
+	for i := range renames {
+		w.want(200, "PATCH /v2/Users/"+id, patch(fmt.Sprintf(`{"op":"replace","path":"userName","value":"n%d"}`, i+1)))
+	}
+	_, err := w.store.Provision(t.Context(), func(ctx context.Context, c db.Conn) (string, error) {
+		for i := range maxNames {
+			if err := c.Exec(ctx, `INSERT INTO scim_names (name, org, user_id, given) VALUES ($1, 'a', $2, 1)`, fmt.Sprint("filler-", i), id); err != nil {
+				return "", err
+			}
+		}
+		return "", nil
+	})
+	w.must(err)
+	if g := w.send("PATCH /v2/Users/"+id, patch(`{"op":"replace","path":"userName","value":"one-more"}`)); g.status < 400 {
+		t.Errorf("a name that cannot be kept: %d", g.status)
+	}
+	w.want(200, "PATCH /v2/Users/"+id, patch(`{"op":"replace","path":"userName","value":"last"}`, `{"op":"replace","path":"active","value":false}`))
+	for i := range renames + 1 {
+		if w.person("a", entra, access.UserName, fmt.Sprint("n", i)) {
+			t.Errorf("name %d is admitted", i)
+		}
+	}
+}

@@ -114,16 +114,29 @@ func updateUser(ctx context.Context, c db.Conn, d directory, u *user) error {
 	return nameUser(ctx, c, d, u)
 }
 
-// maxNames is how many names of a user are kept.
-const maxNames = 10
+// maxNames is how many names a user may have had.
+const maxNames = 1000
 
-// nameUser gives a user its names. Earlier names stay: a token with one of them may still be valid.
+// nameUser gives a user its names. Earlier names stay: a token with one of them may still be valid, and
+// would admit a removed person if its name were forgotten. So a user cannot be renamed without end.
 // A name that another user had moves.
 func nameUser(ctx context.Context, c db.Conn, d directory, u *user) error {
-	now := time.Now().UnixNano()
+	now, known := time.Now().UnixNano(), 0
+	if err := c.Row(ctx, `SELECT count(*) FROM scim_names WHERE user_id = $1`, u.ID)(&known); err != nil {
+		return err
+	}
 	for _, n := range []string{access.SCIMName(d.issuer, access.ExternalID, u.ExternalID), access.SCIMName(d.issuer, access.UserName, u.UserName)} {
 		if n == "" {
 			continue
+		}
+		if known >= maxNames {
+			if mine := 0; c.Row(ctx, `SELECT count(*) FROM scim_names WHERE user_id = $1 AND name = $2`, u.ID, n)(&mine) == nil && mine > 0 {
+				continue
+			}
+			if !u.Active { // a removal must not fail
+				continue
+			}
+			return full("a user may have had %d names", maxNames)
 		}
 		err := c.Exec(ctx, `INSERT INTO scim_names (name, org, user_id, given) VALUES ($1, $2, $3, $4)
 			ON CONFLICT (name, org) DO UPDATE SET user_id = excluded.user_id, given = excluded.given`, n, d.org, u.ID, now)
@@ -131,7 +144,7 @@ func nameUser(ctx context.Context, c db.Conn, d directory, u *user) error {
 			return err
 		}
 	}
-	return c.Exec(ctx, `DELETE FROM scim_names WHERE user_id = $1 AND name NOT IN (SELECT name FROM scim_names WHERE user_id = $1 ORDER BY given DESC LIMIT `+strconv.Itoa(maxNames)+`)`, u.ID)
+	return nil
 }
 
 // removeUser deletes a user except for its names, which keep the person out. Only the names of the

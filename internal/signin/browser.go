@@ -1,9 +1,13 @@
 package signin
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,19 +61,46 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request, origin, callback,
 		return
 	}
 	// Lax, because the provider's answer comes from another site.
-	value := strings.Join([]string{a.state, a.nonce, a.verifier, a.code}, ".")
+	value := s.sealAttempt(origin, a, time.Now().Add(signInTime))
 	http.SetCookie(w, cookie(origin, attemptCookie, value, signInTime, http.SameSiteLaxMode))
 	writeOnward(w, c.AuthCodeURL(a.state, oidc.Nonce(a.nonce), oauth2.S256ChallengeOption(a.verifier)))
 }
 
-// readAttempt returns the attempt of the browser if the provider's answer belongs to it.
-func (s *Server) readAttempt(w http.ResponseWriter, r *http.Request, origin string) (a attempt, ok bool) {
-	parts := strings.Split(readCookie(r, origin, attemptCookie), ".")
-	http.SetCookie(w, cookie(origin, attemptCookie, "", 0, http.SameSiteLaxMode))
-	if len(parts) != 4 {
+// sealAttempt returns the value of the cookie of an attempt. Its MAC shows that the gateway has begun the
+// attempt, and so that the user code was entered and not guessed.
+func (s *Server) sealAttempt(origin string, a attempt, ends time.Time) string {
+	text := strings.Join([]string{a.state, a.nonce, a.verifier, a.code, strconv.FormatInt(ends.Unix(), 10)}, ".")
+	return text + "." + s.attemptMAC(origin, text)
+}
+
+// openAttempt returns the attempt of a cookie if the gateway has begun it at this origin and it has not
+// ended.
+func (s *Server) openAttempt(origin, value string, now time.Time) (a attempt, ok bool) {
+	at := strings.LastIndexByte(value, '.')
+	if at < 0 || subtle.ConstantTimeCompare([]byte(value[at+1:]), []byte(s.attemptMAC(origin, value[:at]))) != 1 {
 		return a, false
 	}
-	a = attempt{parts[0], parts[1], parts[2], parts[3]}
+	parts := strings.Split(value[:at], ".")
+	if len(parts) != 5 {
+		return a, false
+	}
+	ends, err := strconv.ParseInt(parts[4], 10, 64)
+	return attempt{parts[0], parts[1], parts[2], parts[3]}, err == nil && now.Unix() < ends
+}
+
+func (s *Server) attemptMAC(origin, text string) string {
+	mac := hmac.New(sha256.New, s.o.Key)
+	_, _ = mac.Write([]byte(origin + "\x00" + text)) // a hash never fails
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+}
+
+// readAttempt returns the attempt of the browser if the provider's answer belongs to it.
+func (s *Server) readAttempt(w http.ResponseWriter, r *http.Request, origin string) (a attempt, ok bool) {
+	a, ok = s.openAttempt(origin, readCookie(r, origin, attemptCookie), time.Now())
+	http.SetCookie(w, cookie(origin, attemptCookie, "", 0, http.SameSiteLaxMode))
+	if !ok {
+		return a, false
+	}
 	q := r.URL.Query()
 	if issuer := q.Get("iss"); issuer != "" && issuer != s.o.Issuer { // the answer of another provider
 		return a, false

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -131,10 +132,11 @@ func (s *Server) finishVerify(w http.ResponseWriter, r *http.Request) {
 	t, person, err := s.finish(r, a, s.o.URL+callbackPath)
 	if err != nil {
 		status, message := explain(err)
-		s.o.Logger.Warn("a sign-in failed", "error", err, "address", access.Peer(r))
-		if status != http.StatusServiceUnavailable {
+		if status == http.StatusServiceUnavailable {
+			s.o.Logger.Warn("a sign-in failed", "error", err, "address", access.Peer(r))
+		} else {
 			_ = s.o.Store.FinishSignIn(r.Context(), a.code, store.SignInDenied, nil, time.Now()) // it expires otherwise
-			s.audit(r, person, "sign-in.refuse", "device: "+err.Error())
+			s.auditRefusal(r, person, "device", message, err)
 		}
 		writePage(w, status, "Not signed in", message, "")
 		return
@@ -207,7 +209,13 @@ func (s *Server) takeTokens(w http.ResponseWriter, r *http.Request, device strin
 
 // refreshTokens renews tokens. A person who is not admitted any more has to sign in again.
 func (s *Server) refreshTokens(w http.ResponseWriter, r *http.Request, refresh string) {
-	t, err := s.renew(r, refresh)
+	if s.limited(w, r) {
+		return
+	}
+	t, err := s.renew(r, access.Network(r), refresh)
+	if errors.Is(err, errRefused) {
+		s.unknown.Add(r, time.Now())
+	}
 	var fault *llm.Error
 	switch {
 	case errors.As(err, &fault) && (fault.Kind == llm.Authentication || fault.Kind == llm.Permission), errors.Is(err, errRefused):
@@ -219,9 +227,18 @@ func (s *Server) refreshTokens(w http.ResponseWriter, r *http.Request, refresh s
 	}
 }
 
+// limited refuses a client from whose address too many unknown tokens came.
+func (s *Server) limited(w http.ResponseWriter, r *http.Request) bool {
+	wait := s.unknown.Wait(r, time.Now())
+	if wait > 0 {
+		writeError(w, http.StatusTooManyRequests, "slow_down", "too many unknown tokens came from this address; wait", wait)
+	}
+	return wait > 0
+}
+
 // renew gets new tokens and checks that the gateway admits their owner.
-func (s *Server) renew(r *http.Request, refresh string) (tokens, error) {
-	got, err := s.provider.refresh(r.Context(), refresh)
+func (s *Server) renew(r *http.Request, from netip.Addr, refresh string) (tokens, error) {
+	got, err := s.provider.refresh(r.Context(), from, refresh)
 	if err != nil {
 		return tokens{}, err
 	}
@@ -240,7 +257,14 @@ func (s *Server) serveRevoke(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, "invalid_request", "the token is missing", 0)
 		return
 	}
-	if err := errors.Join(s.revokeBearer(r, token), s.provider.revoke(r.Context(), token)); err != nil {
+	if s.limited(w, r) {
+		return
+	}
+	known, err := s.revokeBearer(r, token)
+	if !known { // the provider does not say whether it knows a token, such as a refresh token
+		s.unknown.Add(r, time.Now())
+	}
+	if err := errors.Join(err, s.provider.revoke(r.Context(), access.Network(r), token)); err != nil {
 		s.unavailable(w, "a token cannot be revoked", err)
 		return
 	}

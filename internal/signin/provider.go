@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ const (
 type provider struct {
 	o      *Options
 	client *http.Client
-	calls  chan struct{} // renewals and revocations in progress
+	calls  slots // renewals and revocations in progress
 
 	flights singleflight.Group
 	mu      sync.Mutex
@@ -129,11 +130,11 @@ func (p *provider) exchange(ctx context.Context, redirect, code, verifier string
 	return t, refusal(err)
 }
 
-// refresh gets new tokens for a refresh token.
-func (p *provider) refresh(ctx context.Context, token string) (*oauth2.Token, error) {
-	leave, err := p.enter()
-	if err != nil {
-		return nil, err
+// refresh gets new tokens for a refresh token, for a client or, without its address, a session.
+func (p *provider) refresh(ctx context.Context, from netip.Addr, token string) (*oauth2.Token, error) {
+	leave, ok := p.calls.enter(from)
+	if !ok {
+		return nil, errBusy
 	}
 	defer leave()
 	c, _, err := p.config(ctx, "")
@@ -147,16 +148,6 @@ func (p *provider) refresh(ctx context.Context, token string) (*oauth2.Token, er
 // errBusy reports that too many calls wait for the identity provider.
 var errBusy = errors.New("too many renewals wait for the identity provider")
 
-// enter limits the calls that anybody can cause.
-func (p *provider) enter() (leave func(), err error) {
-	select {
-	case p.calls <- struct{}{}:
-		return func() { <-p.calls }, nil
-	default:
-		return nil, errBusy
-	}
-}
-
 // refusal marks the errors of a provider that has decided.
 func refusal(err error) error {
 	var answer *oauth2.RetrieveError
@@ -166,11 +157,11 @@ func refusal(err error) error {
 	return err
 }
 
-// revoke ends a token at the provider.
-func (p *provider) revoke(ctx context.Context, token string) error {
-	leave, err := p.enter()
-	if err != nil {
-		return err
+// revoke ends a token at the provider, for a client or, without its address, a session.
+func (p *provider) revoke(ctx context.Context, from netip.Addr, token string) error {
+	leave, ok := p.calls.enter(from)
+	if !ok {
+		return errBusy
 	}
 	defer leave()
 	c, at, err := p.config(ctx, "")

@@ -29,16 +29,16 @@ func WatchRevoked(ctx context.Context, from Store, set *identity.Revoked) {
 }
 
 // revokeBearer makes all nodes refuse a token, if it is one that they accept. Others are forgotten,
-// so that nobody can fill the store.
-func (s *Server) revokeBearer(r *http.Request, token string) error {
+// so that nobody can fill the store. It reports whether the token is one that they accept.
+func (s *Server) revokeBearer(r *http.Request, token string) (known bool, err error) {
 	p, fault := s.o.People.Admit(r, token)
 	if fault != nil {
-		return nil //nolint:nilerr // such a token opens nothing
+		return false, nil //nolint:nilerr // such a token opens nothing
 	}
 	now := time.Now()
 	added, err := s.o.Store.RevokeToken(r.Context(), p.Revocation, p.Expires.Add(time.Hour), now)
 	if err != nil {
-		return err
+		return true, err
 	}
 	if added {
 		s.audit(r, p, "sign-out", "device")
@@ -47,5 +47,5 @@ func (s *Server) revokeBearer(r *http.Request, token string) error {
 	if err == nil {
 		s.o.Revoked.Set(digests)
 	}
-	return err
+	return true, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
@@ -41,9 +42,10 @@ func (s *Server) finishLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		status, message := explain(err)
-		s.o.Logger.Warn("an operator's sign-in failed", "error", err, "address", access.Peer(r))
-		if status != http.StatusServiceUnavailable {
-			s.audit(r, person, "sign-in.refuse", "browser: "+err.Error())
+		if status == http.StatusServiceUnavailable {
+			s.o.Logger.Warn("an operator's sign-in failed", "error", err, "address", access.Peer(r))
+		} else {
+			s.auditRefusal(r, person, "browser", message, err)
 		}
 		writePage(w, status, "Not signed in", message, "")
 		return
@@ -90,7 +92,7 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		person, _ := s.o.People.Admit(r, t.Bearer)
 		s.audit(r, person, "sign-out", "browser")
 		if t.Refresh != "" {
-			_ = s.provider.revoke(r.Context(), t.Refresh) // the session is over in any case
+			_ = s.provider.revoke(r.Context(), netip.Addr{}, t.Refresh) // the session is over in any case
 		}
 	}
 	writePage(w, http.StatusOK, "Signed out", "Your session has ended.", s.o.Admin+loginPath)
@@ -164,7 +166,7 @@ func (s *Server) renewSession(r *http.Request, id, secret string) (tokens, error
 	if err != nil || time.Now().Before(old.Expires) {
 		return old, err
 	}
-	t, err := s.renew(r, old.Refresh)
+	t, err := s.renew(r, netip.Addr{}, old.Refresh)
 	if errors.Is(err, errRefused) {
 		if other, _, again := s.openSession(r, id, secret); again == nil && time.Now().Before(other.Expires) {
 			return other, nil

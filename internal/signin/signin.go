@@ -11,6 +11,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/identity"
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -27,6 +28,7 @@ type Options struct {
 	Scopes  []string
 	IDToken bool   // clients get the ID token, not the access token
 	Notice  string // shown by clients before the sign-in
+	Key     []byte // of the cookies of sign-ins, the same on all nodes; empty: one of this process
 
 	People   People
 	Verifier Verifier
@@ -66,7 +68,9 @@ type Server struct {
 	client, admin map[string]http.Handler // by path
 	failures      *access.Failures        // wrong user codes
 	started       *access.Failures        // device codes, by address
-	renewals      singleflight.Group      // of sessions, by id
+	unknown       *access.Failures        // tokens that are not known, by address
+	refusals      refusals
+	renewals      singleflight.Group // of sessions, by id
 }
 
 // New returns a server. It fetches nothing.
@@ -75,8 +79,11 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, failures: access.NewFailures(), started: access.NewFailures()}
-	s.provider = &provider{o: &s.o, client: client, calls: make(chan struct{}, maxCalls)}
+	s := &Server{o: o, failures: access.NewFailures(), started: access.NewFailures(), unknown: access.NewFailures()}
+	if len(o.Key) == 0 {
+		s.o.Key = []byte(newSecret())
+	}
+	s.provider = &provider{o: &s.o, client: client}
 	s.client = map[string]http.Handler{
 		metadataPath: get(s.serveMetadata),
 		devicePath:   post(s.startDevice),
@@ -134,9 +141,6 @@ func noSessions(w http.ResponseWriter, _ *http.Request) {
 	writePage(w, http.StatusNotFound, "No sign-in here", "The gateway's operator has not configured identity.sign_in.admin. Use a key or a token.", "")
 }
 
-// maxCalls is the number of renewals and revocations that may wait for the identity provider.
-const maxCalls = 64
-
 // maxForm is the size of the forms that clients and browsers send.
 const maxForm = 64 << 10
 
@@ -172,7 +176,7 @@ func samePage(h http.Handler) http.Handler { return http.NewCrossOriginProtectio
 
 // audit records a sign-in. The log has it if the store cannot be reached.
 func (s *Server) audit(r *http.Request, p *access.Person, action, detail string) {
-	e := store.Entry{At: time.Now(), Actor: "identity", Action: action, Object: "sign-in", Address: access.Peer(r), Detail: detail}
+	e := store.Entry{At: time.Now(), Actor: "identity", Action: action, Object: "sign-in", Address: access.Peer(r), Detail: plain.Short(detail, maxDetail)}
 	if p != nil {
 		e.Actor, e.Org, e.Object = p.Record.ID, p.Record.Org, "key:"+p.Record.ID
 	}
@@ -182,5 +186,8 @@ func (s *Server) audit(r *http.Request, p *access.Person, action, detail string)
 		s.o.Logger.Error("a sign-in is not in the audit log", "action", action, "person", e.Actor, "error", err)
 	}
 }
+
+// maxDetail is the number of characters of the reason that an entry of the audit log has.
+const maxDetail = 300
 
 const auditTimeout = 5 * time.Second
