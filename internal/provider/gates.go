@@ -75,6 +75,7 @@ func vendorRows() []Gate {
 		{protocol.OpenAIChat, []string{"*gemini*"}, protocol.Gates{Carrier: true}},
 		{protocol.OpenAIChat, []string{"*deepseek*", "*kimi*"}, protocol.Gates{SystemOnly: true, ReasoningHistory: "reasoning_content"}},
 
+		{protocol.Gemini, []string{"*gemini-3-pro-preview*"}, protocol.Gates{Efforts: []string{"low", "high"}}},
 		{protocol.Gemini, []string{"*gemini-2-5*"}, protocol.Gates{Budget: true}},
 	}
 }
