@@ -80,6 +80,7 @@ type Gates struct {
 	Efforts          []string // the effort levels that it accepts; empty means all
 	NoStop           bool     // rejects stop sequences
 	NoCustom         bool     // rejects tools with plain text as input
+	LongIDs          bool     // accepts ids of calls of any length
 	NoPrefill        bool     // rejects an assistant turn at the end, which it would have to continue
 	MidSystem        bool     // accepts system text between other turns
 	MaxTokensName    string   // the name of the output limit, in a protocol with two names for it

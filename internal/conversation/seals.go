@@ -35,7 +35,8 @@ func NewSeals() *Seals {
 }
 
 // Restore adds the stored reasoning to the assistant turns that call tools and hold no
-// seal of protocol. The turns of the argument are not changed.
+// seal: a turn with a seal is one that its client sends back complete, and may be of another
+// vendor's model. The turns of the argument are not changed.
 func (s *Seals) Restore(caller Caller, protocol string, turns []llm.Turn) []llm.Turn {
 	if s.store.isEmpty() {
 		return turns
@@ -46,7 +47,7 @@ func (s *Seals) Restore(caller Caller, protocol string, turns []llm.Turn) []llm.
 		digest := before.sum()
 		before.add(turns[i])
 		first := firstCall(turns[i].Blocks)
-		if turns[i].Role != llm.Assistant || first == nil || hasSealOf(turns[i].Blocks, protocol) {
+		if turns[i].Role != llm.Assistant || first == nil || hasSeal(turns[i].Blocks) {
 			continue
 		}
 		id := first.CallID
@@ -168,9 +169,6 @@ func firstCall(blocks []llm.Block) *llm.ToolCall {
 	return nil
 }
 
-func hasSealOf(blocks []llm.Block, protocol string) bool {
-	return slices.ContainsFunc(blocks, func(b llm.Block) bool {
-		_, ok := b.Common().SealFor(protocol)
-		return ok
-	})
+func hasSeal(blocks []llm.Block) bool {
+	return slices.ContainsFunc(blocks, func(b llm.Block) bool { return len(b.Common().Seals) > 0 })
 }

@@ -182,3 +182,15 @@ func TestSealsAreBounded(t *testing.T) {
 	}
 	s.store.checkSize(t)
 }
+
+// TestSealsOfTwoMakers checks that a turn that carries the seal of one maker does not get the reasoning of another, whose
+// model has made the same call in the same place.
+func TestSealsOfTwoMakers(t *testing.T) {
+	s := NewSeals()
+	s.record("alice", false, sealedCall("call_1", "hm", "SIG"))
+	turns := withoutReasoning("call_1")
+	turns[2].Blocks[0].Common().Seals = []llm.Seal{{Form: llm.Signature, Data: "G", Origin: "gemini"}}
+	if got := thoughtOf(s.Restore(Caller{ID: "alice"}, "anthropic", turns)); got != nil {
+		t.Errorf("the turn of gemini got %+v", got)
+	}
+}

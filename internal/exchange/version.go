@@ -79,7 +79,7 @@ func (c *Call) CheckVersion(t *Target, targets int) *llm.Error {
 func (c *Call) EncodeTarget(t *Target) protocol.Target {
 	p := t.Provider
 	out := protocol.Target{Model: t.Model, Version: upstreamVersion(t.Dialect, p), Gates: c.Settings.Gates.For(p.Protocol, t.Model)}
-	out.Gates.NoCustom = !p.KnowsCustomTools()
+	out.Gates.NoCustom, out.Gates.LongIDs = !p.KnowsCustomTools(), !p.LimitsCallIDs()
 	if !acceptsSampling(t.Dialect, p) {
 		out.Gates.NoSampling = true
 	}

@@ -75,6 +75,7 @@ func vendorRows() []Gate {
 		{protocol.OpenAIChat, []string{"*gemini*"}, protocol.Gates{Carrier: true}},
 		{protocol.OpenAIChat, []string{"*deepseek*", "*kimi*"}, protocol.Gates{SystemOnly: true, ReasoningHistory: "reasoning_content"}},
 
+		{protocol.Gemini, []string{"*gemini-3-pro-preview*"}, protocol.Gates{Efforts: []string{"low", "high"}}},
 		{protocol.Gemini, []string{"*gemini-2-5*"}, protocol.Gates{Budget: true}},
 	}
 }
@@ -130,4 +131,10 @@ func GatesFor(p *Provider, model string) protocol.Gates { return builtIn.For(p.P
 func (p *Provider) KnowsCustomTools() bool {
 	host := p.BaseURL.Hostname()
 	return strings.HasSuffix(host, ".openai.com") || strings.HasSuffix(host, ".openai.azure.com")
+}
+
+// LimitsCallIDs reports whether a provider of Chat Completions rejects long ids of calls: OpenAI and Azure do. Other
+// servers make longer ones themselves, such as vLLM.
+func (p *Provider) LimitsCallIDs() bool {
+	return p.KnowsCustomTools() || strings.HasSuffix(p.BaseURL.Hostname(), ".azure.com")
 }

@@ -44,6 +44,7 @@ func TestGates(t *testing.T) {
 		{responses, "gpt-5-mini", protocol.Gates{NoSampling: true}},
 		{gemini, "gemini-2.5-flash", protocol.Gates{Budget: true}},
 		{gemini, "gemini-3-pro", protocol.Gates{}},
+		{gemini, "gemini-3-pro-preview", protocol.Gates{Efforts: []string{"low", "high"}}},
 		{chat, "claude-opus-5", protocol.Gates{}},
 	} {
 		var none *Gates

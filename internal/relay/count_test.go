@@ -37,6 +37,10 @@ func TestCountTokensOfBedrock(t *testing.T) {
 			"/model/m/count-tokens", `{"input":{"converse":` + asked + `}}`, `{"input_tokens":7}`},
 		"Gemini to Converse": {converseDialect, "/v1beta/models/m:countTokens", `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}`, `{"inputTokens":7}`,
 			"/model/m/count-tokens", `{"input":{"converse":{"messages":[{"role":"user","content":[{"text":"Hi"}]}]}}}`, `{"totalTokens":7}`},
+		"Messages to Responses": {responsesDialect, messagesPath + "/count_tokens", messages, `{"object":"response.input_tokens","input_tokens":7}`,
+			"/v1/responses/input_tokens", `{"model":"m","instructions":"Be brief.","input":[{"type":"message","role":"user","content":"Hi"}]}`, `{"input_tokens":7}`},
+		"Responses to Messages": {anthropicDialect, "/v1/responses/input_tokens", `{"model":"m","input":"Hi","instructions":"Be brief."}`, `{"input_tokens":7}`,
+			messagesPath + "/count_tokens", `{"model":"m","system":"Be brief.","messages":[{"role":"user","content":"Hi"}]}`, `{"object":"response.input_tokens","input_tokens":7}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGateway(t, speaking(tt.up), func(g *gateway) { g.extra = []string{bedrockModel, "m"} })

@@ -56,7 +56,7 @@ func TestCountTokensUnsupported(t *testing.T) {
 		dialect   protocol.Name
 		ask, word string
 	}{countPath: {anthropicDialect, countRequest, "not_supported"}, geminiCountPath: {geminiDialect, geminiCountRequest, "UNIMPLEMENTED"}} {
-		for _, upstream := range []protocol.Name{chatDialect, responsesDialect} {
+		for _, upstream := range []protocol.Name{chatDialect} {
 			g := newGateway(t, speaking(upstream))
 			resp, body, _ := g.post(t, path, c.ask)
 			f := readFault(t, c.dialect, body)

@@ -250,3 +250,15 @@ func wantUpstreamRequest(t testing.TB, g *gateway, dialect protocol.Name, stream
 		t.Error("no version was sent")
 	}
 }
+
+// TestCallIDReturnsToItsServer checks that a server gets the id of a call as it made it, although it is longer than those
+// of OpenAI.
+func TestCallIDReturnsToItsServer(t *testing.T) {
+	const id = "chatcmpl-tool-0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
+	g := newGateway(t)
+	g.up.Answer(upstreamtest.JSON(200, `{"id":"c","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"x"},"finish_reason":"stop"}]}`))
+	_, body, err := g.post(t, messagesPath, `{"model":"real-chat","max_tokens":9,"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"tool_use","id":"`+id+`","name":"f","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"`+id+`","content":"1"}]}]}`)
+	if sent := string(g.up.Last(t).Body); err != nil || strings.Count(sent, `"`+id+`"`) != 2 {
+		t.Errorf("%v: %s: %s", err, sent, body)
+	}
+}

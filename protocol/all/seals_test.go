@@ -1,6 +1,8 @@
 package all_test
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
+	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
 )
 
 // A client sends a vendor's seals back. They return to that vendor, and no other vendor gets them or the texts in which
@@ -93,4 +96,52 @@ func secondRequest(t *testing.T, client protocol.Translator, resp *llm.Response)
 		return []byte(`{"messages":[{"role":"user","content":[{"text":"q"}]},` + message + `,{"role":"user","content":[{"toolResult":{"toolUseId":"call_1","content":[{"text":"1"}]}}]}]}`)
 	}
 	return []byte(`{"contents":[{"role":"user","parts":[{"text":"q"}]},` + string(got.Candidates[0].Content) + `,{"role":"user","parts":[{"functionResponse":{"id":"call_1","name":"f","response":{"output":"1"}}}]}]}`)
+}
+
+// A seal of a call is at the start of its block, where the SDKs of Messages keep unknown members.
+func TestSealStartsTheCall(t *testing.T) {
+	const upstream = `data: {"candidates":[{"content":{"parts":[{"functionCall":{"id":"c1","name":"f","args":{"a":1}},"thoughtSignature":"c2ln"}]},"finishReason":"STOP","index":0}],"responseId":"r","modelVersion":"m"}` + "\n\n"
+	events, err := protocoltest.ReadStream(codec(t, protocol.Gemini), strings.NewReader(upstream))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := string(protocoltest.WriteStream(codec(t, protocol.Anthropic), &llm.Request{Stream: true}, events))
+	start, rest, _ := strings.Cut(out, `"input_json_delta"`)
+	if !strings.Contains(start, `"extra_content":{"google":{"thought_signature":"c2ln"}}`) || strings.Contains(rest, "c2ln") {
+		t.Errorf("the seal is not at the start of the block: %s", out)
+	}
+}
+
+// Reasoning without a seal that another vendor's model has made does not reach a model of Converse as its own.
+func TestUnsealedReasoningOfOthersOnConverse(t *testing.T) {
+	converse := codec(t, protocol.Converse)
+	resp := &llm.Response{ID: "r", Model: "m", Choices: []llm.Choice{{Stop: llm.Stop{Kind: llm.EndTurn}, Blocks: []llm.Block{
+		&llm.Thought{Parts: []llm.ThoughtPart{{Form: llm.FullReasoning, Text: "secret"}}}, &llm.Text{Text: "x"}}}}}
+	body := converse.EncodeResponse(resp, &llm.Request{}, &llm.Report{})
+	events, err := protocoltest.ReadStream(converse, bytes.NewReader(protocoltest.WriteStream(converse, &llm.Request{Stream: true}, llm.Explode(resp))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	streamed, err := protocoltest.Collect(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, lerr := converse.DecodeResponse(body)
+	if lerr != nil {
+		t.Fatal(lerr)
+	}
+	for _, r := range []*llm.Response{whole, streamed} {
+		req := &llm.Request{Turns: []llm.Turn{{Role: llm.User, Blocks: []llm.Block{&llm.Text{Text: "q"}}}, {Role: llm.Assistant, Blocks: r.Choices[0].Blocks}, {Role: llm.User, Blocks: []llm.Block{&llm.Text{Text: "q"}}}}}
+		var report llm.Report
+		out, err := converse.EncodeRequest(req, protocol.Target{Model: "m"}, &report)
+		if err != nil || strings.Contains(string(out.Body), "secret") || len(report.Losses) == 0 {
+			t.Errorf("%v %v: %s", err, report.Losses, out.Body)
+		}
+	}
+}
+
+func codec(t *testing.T, name protocol.Name) protocol.Translator {
+	t.Helper()
+	i := slices.IndexFunc(all.Codecs(), func(c protocol.Translator) bool { return c.Name() == name })
+	return all.Codecs()[i]
 }

@@ -67,17 +67,16 @@ func Prefilled(turns []llm.Turn) bool {
 	return false
 }
 
-// UnsignedLoop reports whether the request has results for calls of an assistant turn without thinking that
-// own has signed. Claude rejects that while thinking is on.
+// UnsignedLoop reports whether the last assistant turn has calls with results and no thinking that own has signed. Claude
+// rejects that while thinking is on, also if text of the user follows the results.
 func UnsignedLoop(turns []llm.Turn, own string) bool {
-	if len(turns) == 0 || turns[len(turns)-1].Role != llm.ToolRole {
-		return false
-	}
-	for i := len(turns) - 1; i >= 0; i-- {
-		if turns[i].Role != llm.Assistant {
+	answered := false
+	for _, t := range slices.Backward(turns) {
+		if t.Role != llm.Assistant {
+			answered = answered || slices.ContainsFunc(t.Blocks, isResult)
 			continue
 		}
-		return !slices.ContainsFunc(turns[i].Blocks, func(b llm.Block) bool {
+		return answered && !slices.ContainsFunc(t.Blocks, func(b llm.Block) bool {
 			t, ok := b.(*llm.Thought)
 			if !ok {
 				return false
@@ -87,6 +86,11 @@ func UnsignedLoop(turns []llm.Turn, own string) bool {
 		})
 	}
 	return false
+}
+
+func isResult(b llm.Block) bool {
+	_, ok := b.(*llm.ToolResult)
+	return ok
 }
 
 // SamplingWithThinking removes the sampling settings that Claude rejects while thinking is on. CRQ-21

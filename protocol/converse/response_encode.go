@@ -126,6 +126,9 @@ func answerBlock(b llm.Block, at string, report *llm.Report) wire.Raw {
 		if seal.Data == "" && thoughtText(b) == "" {
 			return nil
 		}
+		if seal.Data == "" && b.Ext.Protocol != own {
+			seal.Data = protocol.Unsealed // so that the vendor does not get it back as its own
+		}
 		if b.Text(llm.SummaryReasoning) != "" {
 			report.Approximate(at, "reasoning.summary", "a summary stands where all of the reasoning would")
 		}

@@ -182,7 +182,7 @@ func (d *streamDecoder) delta(to []llm.Event, w BlockDelta) []llm.Event {
 		case delta.Text.IsSet(), delta.Citation != nil:
 			o.block = &llm.Text{}
 		case delta.Reasoning.IsSet():
-			o.block = &llm.Thought{}
+			o.block = &llm.Thought{Meta: llm.Meta{Ext: llm.Ext{Protocol: own}}}
 		default:
 			return to // a call without its start has no name
 		}

@@ -265,6 +265,8 @@ func (s *streamEncoder) close(to []byte, b *outBlock) []byte {
 			to = s.delta(to, b, `"reasoningContent":{"redactedContent":`, blockcodec.Quoted(seal.Data), "}")
 		case seal.Data != "":
 			to = s.delta(to, b, `"reasoningContent":{"signature":`, blockcodec.Quoted(seal.Data), "}")
+		case b.begun && block.Ext.Protocol != own:
+			to = s.delta(to, b, `"reasoningContent":{"signature":`, blockcodec.Quoted(protocol.Unsealed), "}") // see answerBlock
 		}
 	case *llm.ToolCall:
 		to = s.closeCall(to, b, block)

@@ -15,7 +15,7 @@ var budgets = map[string]int64{
 	"minimal": 512, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 65536,
 }
 
-// thinkingLevels maps efforts to thinking levels. There is none above high.
+// thinkingLevels maps efforts to thinking levels. Only some models have one above high.
 var thinkingLevels = map[string]string{
 	"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "HIGH", "max": "HIGH",
 }
@@ -139,6 +139,8 @@ func (w *writer) level(t *ThinkingConfig) {
 		level = "LOW"
 	} else if effort == "medium" && len(known) > 0 && !slices.Contains(known, effort) {
 		level = "HIGH"
+	} else if (effort == "xhigh" || effort == "max") && slices.Contains(known, "xhigh") {
+		level = "XHIGH"
 	}
 	if !strings.EqualFold(level, effort) && !off(g) {
 		w.report.Approximate("reasoning.effort", "effort.nearest", "the nearest level is "+level)

@@ -68,6 +68,7 @@ type span struct {
 	part       int // index of the part in the content
 	start, end int // bytes; both 0 if the whole text is meant
 	citation   llm.Citation
+	split      bool // an earlier text has the beginning
 }
 
 type source struct {
@@ -110,7 +111,7 @@ func readGrounding(raw jsontext.Value) []span {
 	for _, s := range g.Supports {
 		for _, i := range s.Chunks {
 			if i >= 0 && i < len(sources) {
-				spans = append(spans, span{s.Segment.Part, s.Segment.Start, s.Segment.End, sources[i]})
+				spans = append(spans, span{s.Segment.Part, s.Segment.Start, s.Segment.End, sources[i], false})
 			}
 		}
 	}
@@ -137,7 +138,7 @@ func readCitations(raw jsontext.Value) []span {
 	}
 	var spans []span
 	for _, s := range c.Citations {
-		spans = append(spans, span{0, s.Start, s.End, llm.Citation{URL: s.URI, Title: s.Title, Protocol: own}})
+		spans = append(spans, span{0, s.Start, s.End, llm.Citation{URL: s.URI, Title: s.Title, Protocol: own}, false})
 	}
 	return spans
 }

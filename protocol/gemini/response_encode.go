@@ -234,6 +234,14 @@ func appendKept(b []byte, e llm.Ext, level string) []byte {
 	return b
 }
 
+// appendMember appends a member that was kept, with a leading comma.
+func appendMember(b []byte, e llm.Ext, name string) []byte {
+	if value, ok := kept(e, "").Get(name); ok {
+		b = append(append(wire.AppendQuote(append(b, ','), name), ':'), wire.Compact(value)...)
+	}
+	return b
+}
+
 // appendUsage encodes token counts. Tokens written to a cache are part of the
 // input and have no count of their own.
 func appendUsage(b []byte, u *llm.Usage, e llm.Ext) []byte {
@@ -434,6 +442,9 @@ var finishKinds = map[string]llm.StopKind{
 	"IMAGE_SAFETY":             llm.ContentFilter,
 	"IMAGE_PROHIBITED_CONTENT": llm.ContentFilter,
 	"IMAGE_RECITATION":         llm.ContentFilter,
+	"MODEL_ARMOR":              llm.ContentFilter,
+	"ESCALATION":               llm.ContentFilter,
+	"PUP_LIMITED_DISABLED":     llm.ContentFilter,
 	"MALFORMED_FUNCTION_CALL":  llm.Malformed,
 	"UNEXPECTED_TOOL_CALL":     llm.Malformed,
 	"TOO_MANY_TOOL_CALLS":      llm.Malformed,

@@ -28,7 +28,11 @@ type choice struct {
 	ruler ruler
 	spans []span
 
-	logprobs []byte // items in the neutral form that no text has yet
+	sources llm.Ext // the metadata of the spans, as they came
+	missed  bool    // a span begins in a text that had ended before it came
+
+	logprobs     []byte         // items in the neutral form that no text has yet
+	lastLogprobs jsontext.Value // of the last event that had some
 }
 
 // blockKind is the kind of the open block.
@@ -132,27 +136,53 @@ func (c *choice) close() {
 	c.s.emit(llm.BlockEnd{Choice: c.index, Index: c.blocks - 1})
 }
 
+// cite gives the open text its sources. The rest of a source that goes beyond its end belongs to the next text.
 func (c *choice) cite() {
-	c.spans = slices.DeleteFunc(c.spans, func(s span) bool {
-		base := 0 // in a stream only the joined text is known
-		if c.events == 1 && s.part > 0 {
+	var later []span
+	for _, s := range c.spans {
+		start, end := s.start-c.said, s.end-c.said
+		if c.events == 1 && s.part > 0 { // in a stream only the joined text is known
 			if s.part >= len(c.bases) {
-				return false
+				later = append(later, s)
+				continue
 			}
-			base = c.bases[s.part]
+			start, end = start+c.bases[s.part], end+c.bases[s.part]
 		}
-		start, end := base+s.start-c.said, base+s.end-c.said
 		cite := s.citation
 		switch {
 		case s.end == 0: // it refers to the whole text
-		case start < 0 || start >= c.ruler.bytes:
-			return false
+		case end <= 0, start >= c.ruler.bytes:
+			later = append(later, s)
+			continue
 		default:
-			cite.Start, cite.End = c.ruler.chars(start), c.ruler.chars(end)
+			c.missed = c.missed || start < 0 // its beginning is in a text that has ended
+			cite.Start, cite.End = c.ruler.chars(max(start, 0)), c.ruler.chars(end)
+			if rest := end - c.ruler.bytes; rest > 0 {
+				s.part, s.start, s.end, s.split = 0, c.said+c.ruler.bytes, c.said+end, true
+				later = append(later, s)
+			}
 		}
 		c.s.emit(llm.Cite{Choice: c.index, Index: c.blocks - 1, Citation: cite})
-		return true
-	})
+	}
+	c.spans = later
+}
+
+// rest returns what came after the text that it is of: sources and log probabilities. Of a non-streaming response all are
+// kept.
+func (c *choice) rest() (e llm.Ext) {
+	if c.s.whole {
+		return e
+	}
+	if c.missed || slices.ContainsFunc(c.spans, func(s span) bool { return !s.split }) {
+		e.Members = c.sources.Members
+	}
+	if len(c.logprobs) > 0 {
+		keepRaw(&e, "logprobsResult", wire.Raw(c.lastLogprobs))
+	}
+	if len(e.Members) > 0 {
+		e.Protocol = own
+	}
+	return e
 }
 
 // other decodes a part that is more than text.

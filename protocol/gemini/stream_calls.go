@@ -180,9 +180,9 @@ func (c *choice) closeCall() {
 	call := c.call
 	c.call = nil
 	c.calls++
-	c.s.emit(llm.Delta{Choice: c.index, Index: c.blocks - 1, Text: call.text()})
-	if call.signature != "" {
+	if call.signature != "" { // some dialects can add it only where a block starts
 		c.s.emit(llm.SealDelta{Choice: c.index, Index: c.blocks - 1, Seal: seal(call.signature)})
 	}
+	c.s.emit(llm.Delta{Choice: c.index, Index: c.blocks - 1, Text: call.text()})
 	c.s.emit(llm.BlockEnd{Choice: c.index, Index: c.blocks - 1})
 }

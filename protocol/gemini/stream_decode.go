@@ -115,11 +115,15 @@ func (s *streamDecoder) candidate(in *candidate) {
 	c := s.choice(in.index)
 	c.events++
 	if len(in.grounding) > 0 || len(in.citations) > 0 {
+		c.sources = llm.Ext{}
+		keepRaw(&c.sources, "groundingMetadata", bytes.Clone(in.grounding))
+		keepRaw(&c.sources, "citationMetadata", bytes.Clone(in.citations))
 		c.spans = append(readGrounding(in.grounding), readCitations(in.citations)...)
 		c.apart = s.whole && slices.ContainsFunc(c.spans, func(s span) bool { return s.part > 0 })
 	}
 	if len(in.logprobs) > 0 {
 		c.addLogprobs(in.logprobs)
+		c.lastLogprobs = bytes.Clone(in.logprobs)
 	}
 	for i := range in.parts {
 		c.part(&in.parts[i])
@@ -169,7 +173,7 @@ func (s *streamDecoder) finish() {
 		return
 	}
 	for _, c := range s.choices {
-		s.emit(llm.ChoiceEnd{Choice: c.index, Stop: c.stop()})
+		s.emit(llm.ChoiceEnd{Choice: c.index, Stop: c.stop(), Ext: c.rest()})
 	}
 	s.emit(llm.End{})
 	s.over = true

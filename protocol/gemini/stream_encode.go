@@ -47,6 +47,7 @@ type written struct {
 	stop   *llm.Stop
 	said   int // bytes of text in blocks before
 	cited  grounded
+	ext    llm.Ext // of the choice
 }
 
 // writtenBlock is a block that is being written.
@@ -94,7 +95,8 @@ func (s *StreamEncoder) Encode(e llm.Event, to []byte) []byte {
 	case llm.UsageUpdate:
 		s.usage = &e.Usage
 	case llm.ChoiceEnd:
-		s.choice(e.Choice).stop = &e.Stop
+		c := s.choice(e.Choice)
+		c.stop, c.ext = &e.Stop, e.Ext
 	case llm.End:
 		return s.end(to)
 	case llm.Failure:
@@ -368,7 +370,12 @@ func (s *StreamEncoder) end(to []byte) []byte {
 		if stop.Explanation != "" {
 			to = wire.AppendQuote(append(to, `,"finishMessage":`...), stop.Explanation)
 		}
-		to = append(c.cited.appendTo(to), '}')
+		before := len(to)
+		if to = c.cited.appendTo(to); len(to) == before { // a source may have come when its text had ended
+			to = appendMember(to, c.ext, "groundingMetadata")
+			to = appendMember(to, c.ext, "citationMetadata")
+		}
+		to = append(appendMember(to, c.ext, "logprobsResult"), '}')
 	}
 	switch {
 	case feedback == "":

@@ -1,6 +1,7 @@
 package openaichat
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -135,8 +136,8 @@ type sentCall struct {
 func (p *pairing) of(c *llm.ToolCall) string { return p.ids[c] }
 
 // pair finds the call of every result: the nearest earlier call with the same id
-// that has no result yet (CRQ-02, CRQ-34).
-func pair(turns []llm.Turn, report *llm.Report) *pairing {
+// that has no result yet (CRQ-02, CRQ-34). longest limits the ids.
+func pair(turns []llm.Turn, longest int, report *llm.Report) *pairing {
 	p := &pairing{ids: map[*llm.ToolCall]string{}, left: map[*llm.ToolCall]bool{}, answers: map[int][]pairedResult{}}
 	used := protocol.UniqueIDs{}
 	var calls []*sentCall
@@ -147,7 +148,7 @@ func pair(turns []llm.Turn, report *llm.Report) *pairing {
 			switch b := b.(type) {
 			case *llm.ToolCall:
 				if !isLegacy(b.Ext) {
-					p.ids[b] = freeID(b.CallID, used)
+					p.ids[b] = freeID(b.CallID, longest, used)
 					c := &sentCall{call: b, turn: i, path: path}
 					calls, open[b.CallID] = append(calls, c), append(open[b.CallID], c)
 				}
@@ -181,16 +182,24 @@ func (p *pairing) answer(r *llm.ToolResult, path string, open map[string][]*sent
 
 // freeID returns an id that servers accept and that no other call of the
 // conversation uses.
-func freeID(id string, used protocol.UniqueIDs) string {
+func freeID(id string, longest int, used protocol.UniqueIDs) string {
 	return used.Add(func(n int) string {
 		switch {
 		case n > 1:
-			return llm.SafeName(id+" "+strconv.Itoa(n), maxID, idByte)
+			return llm.SafeName(id+" "+strconv.Itoa(n), longest, idByte)
 		case namesFunction(id):
 			return id
 		}
-		return llm.SafeName(id, maxID, idByte)
+		return llm.SafeName(id, longest, idByte)
 	})
+}
+
+// longestID returns the length of the longest id that the server accepts.
+func (e *requestEncoder) longestID() int {
+	if e.target.Gates.LongIDs {
+		return math.MaxInt
+	}
+	return maxID
 }
 
 // idByte reports whether servers accept b in an id. A server gets its own ids back unchanged.

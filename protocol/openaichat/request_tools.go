@@ -9,8 +9,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// maxName and maxID are the lengths of tool names and call ids that servers accept. OpenAI rejects
-// longer ids with status 400.
+// maxName and maxID are the lengths of tool names and call ids that OpenAI accepts. It rejects longer ids with status
+// 400. Other servers make longer ids, and get them back as they made them.
 const (
 	maxName = 64
 	maxID   = 40

@@ -74,7 +74,7 @@ func (d *requestDecoder) assistant(at int, m *Message, carried []llm.Seal) ([]ll
 // messages encodes the turns. Tool results follow the turn of their calls;
 // content other than text follows them in a user message (CRQ-43).
 func (e *requestEncoder) messages() {
-	e.ids = pair(e.in.Turns, e.report)
+	e.ids = pair(e.in.Turns, e.longestID(), e.report)
 	e.foreign()
 	var out wire.List[Message]
 	for i := range e.in.Turns {

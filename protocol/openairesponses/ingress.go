@@ -14,7 +14,7 @@ func Dialect() *protocol.Dialect {
 	routes := []protocol.Route{
 		{Name: "responses", Operation: protocol.Generate, Path: "/v1/responses", Span: "chat", Cacheable: cacheable()},
 		{Name: "responses_compact", Operation: protocol.Compact, Path: "/v1/responses/compact"},
-		{Name: "input_tokens", Operation: protocol.CountTokens, Path: "/v1/responses/input_tokens"},
+		{Name: "input_tokens", Operation: protocol.CountTokens, Path: countPath},
 		{Name: "models", Operation: protocol.ListModels, Path: modelsPath, Models: &protocol.ModelList{List: listModels, One: openai.ListedModel}},
 	}
 	return &protocol.Dialect{
@@ -44,6 +44,7 @@ func Dialect() *protocol.Dialect {
 			return Codec{}.EncodeStreamError(e)
 		},
 		RepeatsResponse: true,
+		Count:           counter(),
 		Stored:          storedResponses(),
 		State:           vendorState(),
 		Headers: protocol.Headers{
