@@ -291,9 +291,14 @@ func TestStartWithoutTheStore(t *testing.T) {
 	if err := os.WriteFile(file, []byte(stored(up, data, unreachable(t, data), "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
-	err := Run(ctx, Options{Config: file, Env: noEnvironment, Log: newLogBuffer(), Version: "test", pace: quick()})
+	ctx, stop := context.WithCancel(t.Context())
+	log, done := newLogBuffer(), make(chan error, 1)
+	go func() {
+		done <- Run(ctx, Options{Config: file, Env: noEnvironment, Log: log, Version: "test", pace: quick()})
+	}()
+	log.waitFor(t, "store is not ready", 1)
+	stop() // it would try for ten seconds
+	err := <-done
 	if err == nil || !strings.Contains(err.Error(), "no key is known") || !strings.Contains(err.Error(), "start the store") || strings.Contains(err.Error(), "u:p@") {
 		t.Errorf("it says %v", err)
 	}

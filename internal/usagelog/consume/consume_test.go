@@ -144,6 +144,12 @@ func (q *requests) Insert(_ context.Context, token string, partition int, rows [
 	return nil
 }
 
+func (q *requests) count() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.rows)
+}
+
 func (q *requests) Positions(_ context.Context, partition int, logs []string, _ time.Time) (map[string]int64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -233,12 +239,17 @@ func exactlyOnce(t *testing.T, url string) {
 	consumers := func(n int) {
 		for i := range n {
 			work.Go(func() {
+				length := time.Duration(500+200*i) * time.Millisecond
 				for ctx.Err() == nil { // a consumer that stops and comes again
+					before := rows.count()
 					c := New(Options{ID: fmt.Sprintf("c%d-%d", i, time.Now().UnixNano()), Log: log, Partitions: partitions, Ledger: ledger.Ledger{Store: s, Balances: true}, Requests: rows,
 						BlockWait: 20 * time.Millisecond, Lease: time.Second})
-					life, cancel := context.WithTimeout(ctx, time.Duration(500+200*i)*time.Millisecond)
+					life, cancel := context.WithTimeout(ctx, length)
 					_ = c.Run(life)
 					cancel()
+					if rows.count() == before { // too short for a block on a loaded machine
+						length *= 2
+					}
 				}
 			})
 		}
