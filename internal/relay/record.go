@@ -159,6 +159,8 @@ func (q *request) outcome() usage.Outcome {
 	switch err := q.Record.Err; {
 	case q.replay.Cached:
 		return usage.Cached
+	case err == nil && !q.Call.Streams() && q.attempt.summary().Pending:
+		return usage.Queued
 	case err == nil:
 		return usage.Answered
 	case err.Kind == llm.Cancelled:

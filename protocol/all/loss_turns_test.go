@@ -15,6 +15,7 @@ func turnSamples() []requestSample {
 		{name: "ext: of another protocol", set: func(r request) { r.Ext = member(r.other) }},
 		{name: "ext: safeguards of Messages", set: ofMessages("safeguards"), find: needle},
 		{name: "ext: safeguard_results of Messages", set: ofMessages("safeguard_results"), find: needle},
+		{name: "ext: billing_policy of Messages", set: ofMessages("billing_policy"), find: needle},
 		{name: "ext: tags of Messages", set: ofMessages("tags")},
 
 		{name: "turns.role: user", set: func(r request) { r.userText().Text = needle }, find: needle},
