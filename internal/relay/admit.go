@@ -36,7 +36,7 @@ func (q *request) admit() (err *llm.Error) {
 	}
 	permit, refusal := q.relay.fleet.Enter(q.ctx, q.limited())
 	if refusal != nil {
-		return overloaded(refusal)
+		return exchange.Overloaded(refusal)
 	}
 	q.slot = permit
 	return nil

@@ -7,7 +7,7 @@ import (
 
 // MayResume reports whether another target may continue a stream that ended with an
 // error.
-func (q *request) MayResume(err *llm.Error) bool { return mayRetryElsewhere(err, 0) }
+func (q *request) MayResume(err *llm.Error) bool { return exchange.MayRetryElsewhere(err, 0) }
 
 // Resume has another target continue a truncated stream. It tries the first candidate
 // last, because that is usually the one that has just failed.

@@ -186,7 +186,7 @@ func (q *request) next() (*candidate, *llm.Error) {
 	}
 	slot, refusal := c.Slots.Enter(q.ctx, q.limited())
 	if refusal != nil {
-		return nil, overloaded(refusal)
+		return nil, exchange.Overloaded(refusal)
 	}
 	q.nextSlot = slot
 	return c, nil
@@ -196,23 +196,9 @@ func (q *request) next() (*candidate, *llm.Error) {
 func (r *Relay) takeMemory(ctx context.Context, bytes int64) (func(), *llm.Error) {
 	release, why := r.fleet.TakeMemory(ctx, bytes)
 	if why != nil {
-		return nil, overloaded(why)
+		return nil, exchange.Overloaded(why)
 	}
 	return release, nil
-}
-
-// overloaded returns the error of a request that gets no slot or no memory.
-func overloaded(why *limit.Refusal) *llm.Error {
-	e := &llm.Error{Kind: llm.Overloaded, Code: "overloaded_" + why.Reason, Message: why.Error(), RetryAfter: why.RetryAfter}
-	switch why.Reason {
-	case limit.Cancelled:
-		return upstream.ClientGone(context.Canceled)
-	case limit.Key:
-		e.Kind, e.Code = llm.RateLimit, "concurrency_limit"
-	case limit.TooLarge:
-		e.Kind, e.Code = llm.TooLarge, ""
-	}
-	return e
 }
 
 // mayRetry reports whether another candidate, or the same one, may be tried. After a part
@@ -228,7 +214,7 @@ func (q *request) mayRetry(c *candidate, err *llm.Error) bool {
 		return true
 	}
 	c.done = !q.safeToRetrySameTarget(err)
-	return q.Record.Attempts < q.state.Retries.Attempts && (mayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
+	return q.Record.Attempts < q.state.Retries.Attempts && (exchange.MayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
 }
 
 // backOff waits before a target is retried and takes a retry from its pool's budget. A
@@ -277,24 +263,6 @@ func (q *request) elapsed() time.Duration {
 		return 0
 	}
 	return time.Since(q.servedAt)
-}
-
-// mayRetryElsewhere reports whether another target may succeed: not if the request itself
-// is invalid, and not if its total timeout has expired.
-func mayRetryElsewhere(err *llm.Error, status int) bool {
-	switch err.Kind {
-	case llm.Upstream, llm.UpstreamAuth, llm.RateLimit, llm.Quota, llm.Overloaded:
-		return true
-	case llm.Timeout:
-		return err.Code != upstream.CodeTotal
-	default:
-	}
-	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusForbidden: // 403 concerns the gateway's credential
-		return true
-	default:
-		return status >= http.StatusInternalServerError
-	}
 }
 
 // safeToRetrySameTarget reports whether the upstream certainly does not process the
