@@ -1,27 +1,11 @@
 package exchange
 
 import (
-	"context"
 	"net/http"
 
-	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/upstream"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
-
-// Overloaded returns the error of a request that gets no slot or no memory.
-func Overloaded(why *limit.Refusal) *llm.Error {
-	e := &llm.Error{Kind: llm.Overloaded, Code: "overloaded_" + why.Reason, Message: why.Error(), RetryAfter: why.RetryAfter}
-	switch why.Reason {
-	case limit.Cancelled:
-		return upstream.ClientGone(context.Canceled)
-	case limit.Key:
-		e.Kind, e.Code = llm.RateLimit, "concurrency_limit"
-	case limit.TooLarge:
-		e.Kind, e.Code = llm.TooLarge, ""
-	}
-	return e
-}
 
 // MayRetryElsewhere reports whether another target may succeed: not if the request itself
 // is invalid, and not if its total timeout has expired.

@@ -186,7 +186,7 @@ func (q *request) next() (*candidate, *llm.Error) {
 	}
 	slot, refusal := c.Slots.Enter(q.ctx, q.limited())
 	if refusal != nil {
-		return nil, exchange.Overloaded(refusal)
+		return nil, fleet.Overloaded(refusal)
 	}
 	q.nextSlot = slot
 	return c, nil
@@ -196,7 +196,7 @@ func (q *request) next() (*candidate, *llm.Error) {
 func (r *Relay) takeMemory(ctx context.Context, bytes int64) (func(), *llm.Error) {
 	release, why := r.fleet.TakeMemory(ctx, bytes)
 	if why != nil {
-		return nil, exchange.Overloaded(why)
+		return nil, fleet.Overloaded(why)
 	}
 	return release, nil
 }
