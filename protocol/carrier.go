@@ -168,10 +168,28 @@ func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
 			report.Refuse(at, "safeguards.unsupported", "only the vendor's own models apply safeguards; leave them out, or use such a model")
 		case at == "ext.guardrailConfig" && e.Protocol == string(Converse):
 			report.Refuse(at, "safeguards.unsupported", "only Amazon Bedrock applies its guardrails; leave them out, or use one of its models")
+		case at == "ext.billing_policy":
+			report.Refuse(at, "billing_policy.unsupported", "only the vendor can charge somebody else for the request; leave it out, or use one of its models")
+		case at == "ext.moderation" && blocks(e.Get(name)):
+			report.Refuse(at, "moderation.unsupported", "only the vendor blocks what its moderation flags; leave it out, or use one of its models")
 		default:
 			report.Drop(at, "ext.unknown_field", "the upstream's protocol has no such field")
 		}
 	}
+}
+
+// blocks reports whether a moderation setting keeps flagged text from the model or from the client.
+func blocks(moderation llm.Raw) bool {
+	type side struct {
+		Mode string `json:"mode"`
+	}
+	var m struct {
+		Policy struct {
+			Input  side `json:"input"`
+			Output side `json:"output"`
+		} `json:"policy"`
+	}
+	return json.Unmarshal([]byte(moderation), &m, wire.Lenient) == nil && (m.Policy.Input.Mode == "block" || m.Policy.Output.Mode == "block")
 }
 
 // accounting holds the members of responses in which vendors and servers break their counts down,

@@ -15,7 +15,7 @@ type listRequestsIn struct {
 	filter
 	page
 	format
-	Outcome  string `query:"outcome" enum:"answered,left,failed,refused,lost,cached" doc:"Only those with this outcome."`
+	Outcome  string `query:"outcome" enum:"answered,left,failed,refused,lost,cached,queued" doc:"Only those with this outcome."`
 	Status   int    `query:"status" minimum:"100" maximum:"599" doc:"Only those to which the client got this status."`
 	Fidelity string `query:"fidelity" enum:"exact,approximated,dropped,refused" doc:"Only those with this fidelity."`
 	Person   string `query:"person" maxLength:"256" doc:"Only of this person: the id or the name."`
@@ -56,7 +56,7 @@ type requestView struct {
 	Target    string        `json:"target,omitempty"`
 	Stream    bool          `json:"stream"`
 	Status    int           `json:"status"`
-	Outcome   string        `json:"outcome" enum:"answered,left,failed,refused,lost,cached"`
+	Outcome   string        `json:"outcome" enum:"answered,left,failed,refused,lost,cached,queued"`
 	Tokens    tokens        `json:"tokens" doc:"Tokens that the client is charged for."`
 	Estimated bool          `json:"estimated,omitzero" doc:"The provider did not report usage; the gateway estimated it."`
 	Cost      string        `json:"cost,omitempty" doc:"Dollars. Absent: not known."`

@@ -137,6 +137,13 @@ func (a *Account) facts(t *Attempt, outcome usage.Outcome) usage.Facts {
 	if t.Began.IsZero() || a.parts.include(t.Began) {
 		return usage.Facts{Outcome: outcome, Price: a.price(t.Target)}
 	}
+	if outcome == usage.Queued { // its usage is not known before the vendor's job has ended
+		f := usage.Facts{Outcome: outcome, Prompt: a.estimate.MaxPrompt, Delivered: a.estimate.MaxOutput}
+		if f.Price = a.price(t.Target); f.Price != nil {
+			f.Price = &a.maxPrice
+		}
+		return f
+	}
 	f := usage.Facts{Outcome: outcome, Reported: a.parts.since(t.Reported), Prompt: a.estimate.Prompt, Delivered: a.sent - a.parts.sent, Content: t.Content, Price: a.price(t.Target)}
 	switch {
 	case a.request.Free:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -36,7 +37,7 @@ func (q *request) admit() (err *llm.Error) {
 	}
 	permit, refusal := q.relay.fleet.Enter(q.ctx, q.limited())
 	if refusal != nil {
-		return overloaded(refusal)
+		return fleet.Overloaded(refusal)
 	}
 	q.slot = permit
 	return nil

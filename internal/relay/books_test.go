@@ -260,3 +260,44 @@ func TestLongErrorCodeHasARow(t *testing.T) {
 		})
 	}
 }
+
+// TestBackgroundJob checks the row of a request whose response the vendor makes later: it is charged
+// its reservation.
+func TestBackgroundJob(t *testing.T) {
+	const job = `{"id":"resp_1","object":"response","created_at":1,"status":"queued","background":true,"error":null,"incomplete_details":null,"model":"m","output":[],"usage":null}`
+	for limit, most := range map[string]int64{`"max_output_tokens":100,`: 100, "": 4096} {
+		books := newLedger(t, quota.Limit{Budget: usage.Dollar})
+		g := newGateway(t, books.use, speaking(responsesDialect))
+		g.up.Answer(upstreamtest.JSON(200, job))
+		ask := `{"model":"m",` + limit + `"background":true,"input":"Hi"}`
+		if resp, got, _ := g.post(t, "/v1/responses", ask); resp.StatusCode != http.StatusOK {
+			t.Fatal(got)
+		}
+		row := books.one(t, g)
+		prompt := int64(len(ask)/2 + 1)
+		if want := (llm.Usage{Input: prompt, Output: most}); row.Usage != want || !row.Estimated {
+			t.Errorf("%+v, want %+v", row.Usage, want)
+		}
+		wantRow(t, row, usage.Queued, usage.Money(prompt)*inputCost+usage.Money(most)*outputCost, "up/m OK charged")
+	}
+}
+
+// TestVendorHeaders checks that the headers with which a client of Anthropic names who pays reach it.
+func TestVendorHeaders(t *testing.T) {
+	headers := []string{"Anthropic-User-Profile-Id", "p1", "Anthropic-Workspace-Id", "w1"}
+	path, ask := simpleRequest(anthropicDialect, false)
+	g := newGateway(t, speaking(anthropicDialect))
+	g.up.Answer(upstreamtest.JSON(200, `{}`))
+	_, _, _ = g.post(t, path, ask, headers...)
+	for i := 0; i < len(headers); i += 2 {
+		if got := g.up.Last(t).Header.Get(headers[i]); got != headers[i+1] {
+			t.Errorf("%s is %q upstream", headers[i], got)
+		}
+	}
+	g = newGateway(t, speaking(chatDialect))
+	g.up.Answer(upstreamtest.JSON(200, plainResponse))
+	resp, got, _ := g.post(t, path, ask, headers...)
+	if f := resp.Header.Get("Isogloss-Fidelity"); !strings.Contains(f, "header.anthropic_workspace_id") || !strings.Contains(f, "header.anthropic_user_profile_id") {
+		t.Errorf("%s %s", f, got)
+	}
+}

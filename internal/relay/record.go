@@ -39,33 +39,27 @@ func (q *request) record() {
 	}
 }
 
-// repeat sends the response to an earlier request with the same Idempotency-Key, if there is one. It
-// reports whether it did.
+// repeat sends the response to an earlier request with the same Idempotency-Key, if there is one.
 func (q *request) repeat() (bool, *llm.Error) {
-	answer, err := q.replay.Find(q.ctx, q.state.Books.Stores, q.owner(), q.route, &q.Delivery)
-	if answer == nil || err != nil {
-		return false, err
+	answer, err := q.replay.Find(q.ctx, q.state.Books.Stores, replay.Caller{Key: q.caller.Key, Org: q.caller.Org}, q.route, &q.Delivery)
+	if answer != nil {
+		replay.Send(answer, &q.Delivery)
 	}
-	replay.Send(answer, &q.Delivery)
-	return true, nil
+	return answer != nil, err
 }
 
 // recall sends a cached response, if there is one. It reports whether it did.
 func (q *request) recall() (bool, *llm.Error) {
-	answer := q.replay.FindCached(q.ctx, q.owner(), q.route, &q.Delivery)
+	answer := q.replay.FindCached(q.ctx, replay.Caller{Key: q.caller.Key, Org: q.caller.Org}, q.route, &q.Delivery)
 	if answer == nil {
 		return false, nil
 	}
-	var err *llm.Error
-	if q.Account, err = q.state.Books.OpenCached(q.ctx, q.billingRequest(), q.candidates[0].String()); err != nil {
-		return false, err
+	account, err := q.state.Books.OpenCached(q.ctx, q.billingRequest(), q.candidates[0].String())
+	if q.Account = account; err == nil {
+		replay.Send(answer, &q.Delivery)
 	}
-	replay.Send(answer, &q.Delivery)
-	return true, nil
+	return err == nil, err
 }
-
-// owner returns the owner of the request's stored responses.
-func (q *request) owner() replay.Caller { return replay.Caller{Key: q.caller.Key, Org: q.caller.Org} }
 
 // reserve opens the request's account, if there is a ledger.
 func (q *request) reserve() (err *llm.Error) {
@@ -159,6 +153,8 @@ func (q *request) outcome() usage.Outcome {
 	switch err := q.Record.Err; {
 	case q.replay.Cached:
 		return usage.Cached
+	case err == nil && !q.Call.Streams() && q.attempt.summary().Pending:
+		return usage.Queued
 	case err == nil:
 		return usage.Answered
 	case err.Kind == llm.Cancelled:

@@ -4,7 +4,6 @@
 //	identify authenticate the caller
 //	accept   read the body and index it
 //	admit    check the caller's scopes and take a slot
-//	match    find the route
 //	repeat   replay the response to a request with the same Idempotency-Key
 //	expand   replace references to stored responses by their contents
 //	plan     choose the candidate targets and their order

@@ -187,7 +187,7 @@ func (q *request) next() (*candidate, *llm.Error) {
 	}
 	slot, refusal := c.Slots.Enter(q.ctx, q.limited())
 	if refusal != nil {
-		return nil, overloaded(refusal)
+		return nil, fleet.Overloaded(refusal)
 	}
 	q.nextSlot = slot
 	return c, nil
@@ -197,23 +197,9 @@ func (q *request) next() (*candidate, *llm.Error) {
 func (r *Relay) takeMemory(ctx context.Context, bytes int64) (func(), *llm.Error) {
 	release, why := r.fleet.TakeMemory(ctx, bytes)
 	if why != nil {
-		return nil, overloaded(why)
+		return nil, fleet.Overloaded(why)
 	}
 	return release, nil
-}
-
-// overloaded returns the error of a request that gets no slot or no memory.
-func overloaded(why *limit.Refusal) *llm.Error {
-	e := &llm.Error{Kind: llm.Overloaded, Code: "overloaded_" + why.Reason, Message: why.Error(), RetryAfter: why.RetryAfter}
-	switch why.Reason {
-	case limit.Cancelled:
-		return upstream.ClientGone(context.Canceled)
-	case limit.Key:
-		e.Kind, e.Code = llm.RateLimit, "concurrency_limit"
-	case limit.TooLarge:
-		e.Kind, e.Code = llm.TooLarge, ""
-	}
-	return e
 }
 
 // mayRetry reports whether another candidate, or the same one, may be tried. After a part

@@ -123,6 +123,7 @@ const (
 	Refused  Outcome = "refused"  // by the gateway; no upstream was called
 	Lost     Outcome = "lost"     // the gateway died; the row comes from the spool
 	Cached   Outcome = "cached"   // from the gateway's cache; it costs nothing
+	Queued   Outcome = "queued"   // the vendor goes on in the background; charged as reserved
 )
 
 // Attempt is one upstream call for a request.

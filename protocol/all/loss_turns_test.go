@@ -15,6 +15,10 @@ func turnSamples() []requestSample {
 		{name: "ext: of another protocol", set: func(r request) { r.Ext = member(r.other) }},
 		{name: "ext: safeguards of Messages", set: ofMessages("safeguards"), find: needle},
 		{name: "ext: safeguard_results of Messages", set: ofMessages("safeguard_results"), find: needle},
+		{name: "ext: billing_policy of Messages", set: ofMessages("billing_policy"), find: needle},
+		{name: "ext: moderation of Responses that blocks", find: needle, set: func(r request) {
+			r.Ext = llm.Ext{Protocol: string(protocol.OpenAIResponses), Members: []llm.Member{{Name: "moderation", Value: `{"model":"n33dle","policy":{"input":{"mode":"block"}}}`}}}
+		}},
 		{name: "ext: tags of Messages", set: ofMessages("tags")},
 
 		{name: "turns.role: user", set: func(r request) { r.userText().Text = needle }, find: needle},

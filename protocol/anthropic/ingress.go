@@ -50,6 +50,8 @@ func Dialect() *protocol.Dialect {
 			Request: []protocol.RequestHeader{
 				{Name: "Anthropic-Version", Default: Versions()[0].Name}, // the vendor rejects a request without it
 				{Name: "Anthropic-Beta", Beta: true, Loss: "header.anthropic_beta"},
+				{Name: "Anthropic-User-Profile-Id", Loss: "header.anthropic_user_profile_id"},
+				{Name: "Anthropic-Workspace-Id", Loss: "header.anthropic_workspace_id"},
 			},
 			RateLimits:    []string{limitPrefix, "Anthropic-Priority-"},
 			SetRateLimits: setRateLimits,

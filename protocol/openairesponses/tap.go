@@ -186,6 +186,8 @@ func (t *Tap) read(s *snapshot) *llm.Error {
 	case "incomplete":
 		t.summary.Finish, t.summary.Complete = cmp.Or(s.reason(), status), true
 	}
+	status := wire.Scalar(s.Status)
+	t.summary.Pending = status == "queued" || status == "in_progress"
 	ids, content := readOutput(s.Output)
 	t.summary.Content = t.summary.Content || content
 	if t.summary.Complete {

@@ -18,6 +18,7 @@ export const outcomes: Record<Request['outcome'], string> = {
   refused: 'a limit or a rule refused it',
   lost: 'the response was cut',
   cached: 'answered from the cache',
+  queued: 'the vendor goes on in the background',
 };
 
 const known = (text: string): text is Request['outcome'] => text in outcomes;
