@@ -49,6 +49,8 @@ var unguarded = map[string]string{
 	"internal/store/db/migrate.go lockMigrations":     "renews a lock",
 	"internal/upstream/firsttoken.go AwaitFirstToken": "cancels a context",
 	"internal/upstream/roundtrip.go RoundTrip":        "cancels a context",
+	"internal/upstream/roundtrip.go Outlive":          "waits and cancels a context",
+	"internal/upstream/roundtrip.go Rejoin":           "cancels a context",
 	"internal/usagelog/consume/consume.go leave":      "waits for goroutines",
 	"internal/usagelog/nats/nats.go Produce":          "sends; reads no reply but its error",
 	"internal/usagelog/setup/setup.go Consume":        "net/http recovers in its handlers",

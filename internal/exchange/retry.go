@@ -25,6 +25,19 @@ func MayRetryElsewhere(err *llm.Error, status int) bool {
 	}
 }
 
+// SafeToRetrySameTarget reports whether the upstream certainly does not process the request: it
+// was not reached, or it responded with an error. After a timeout or a broken connection it may
+// still process it. A rejected credential or an exhausted account would fail again.
+func SafeToRetrySameTarget(err *llm.Error, status int, rejected bool) bool {
+	switch {
+	case err.Kind == llm.UpstreamAuth, err.Kind == llm.Quota:
+		return false
+	case err.Code == upstream.CodeUnreachable, err.Code == upstream.CodeConnect, err.Code == upstream.CodeCredential:
+		return true
+	}
+	return rejected && status != http.StatusGatewayTimeout
+}
+
 // Panicked returns the error of a request that has panicked.
 func Panicked() *llm.Error {
 	return &llm.Error{Kind: llm.Internal, Message: "the gateway failed on this request; its log has the place"}

@@ -25,6 +25,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/llm"
 )
 
 // Fleet is the live state of all targets. It is safe for concurrent use.
@@ -61,8 +62,12 @@ func (f *Fleet) Close() {
 
 // TakeMemory takes bytes of the memory that bodies and their translation may use, and
 // returns the function that releases them.
-func (f *Fleet) TakeMemory(ctx context.Context, bytes int64) (release func(), refusal *limit.Refusal) {
-	return f.limits.Bytes.Acquire(ctx, bytes)
+func (f *Fleet) TakeMemory(ctx context.Context, bytes int64) (release func(), err *llm.Error) {
+	release, refusal := f.limits.Bytes.Acquire(ctx, bytes)
+	if refusal != nil {
+		return nil, Overloaded(refusal)
+	}
+	return release, nil
 }
 
 // Enter takes a slot of the whole gateway for a request. It waits in the queue

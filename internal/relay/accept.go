@@ -67,7 +67,7 @@ func (q *request) takeMemory(size int) *llm.Error {
 	if size < 32<<10 {
 		return nil
 	}
-	release, err := q.relay.takeMemory(q.ctx, 2*int64(size))
+	release, err := q.relay.fleet.TakeMemory(q.ctx, 2*int64(size))
 	if err == nil {
 		q.memory = append(q.memory, release)
 	}

@@ -188,3 +188,8 @@ func (q *request) awaitsFirstToken(a *attempt) bool {
 	}
 	return q.Call.Body.Stream && len(q.candidates) > 1 && q.state.Retries.Attempts > 1
 }
+
+// safeToRetry reports whether the request may be sent to the same target again after the error.
+func (a *attempt) safeToRetry(err *llm.Error) bool {
+	return !a.missing && exchange.SafeToRetrySameTarget(err, a.status(), a.rejected)
+}

@@ -120,7 +120,7 @@ func (q *request) firstOf(first, second *attempt, other *candidate, results chan
 	}
 	q.report(second, two.err)
 	q.addLost(second, two.err)
-	other.done = !safeToRetrySameTarget(second, two.err)
+	other.done = !second.safeToRetry(two.err)
 	second.close()
 	return one.err
 }

@@ -102,7 +102,7 @@ const pingInterval = 15 * time.Second
 func New(list []*protocol.Dialect, observer *observe.Observer) *Relay {
 	r := &Relay{dialects: ingress.NewTable(list), observer: observer, client: upstream.NewClient(), fleet: fleet.New(observer.Logger()),
 		pins: conversation.NewPins(), Owners: conversation.NewOwners(), responses: conversation.NewResponses()}
-	r.translate = &translate.Lane{Seals: conversation.NewSeals(), Responses: r.responses, Memory: r.takeMemory, Ping: pingInterval}
+	r.translate = &translate.Lane{Seals: conversation.NewSeals(), Responses: r.responses, Memory: r.fleet.TakeMemory, Ping: pingInterval}
 	r.verbatim = &verbatim.Lane{Translate: r.translate}
 	r.client.Logger = observer.Logger()
 	observer.Watch(r.fleet.Snapshot)

@@ -193,15 +193,6 @@ func (q *request) next() (*candidate, *llm.Error) {
 	return c, nil
 }
 
-// takeMemory takes bytes for a body or its translation and returns their release.
-func (r *Relay) takeMemory(ctx context.Context, bytes int64) (func(), *llm.Error) {
-	release, why := r.fleet.TakeMemory(ctx, bytes)
-	if why != nil {
-		return nil, fleet.Overloaded(why)
-	}
-	return release, nil
-}
-
 // mayRetry reports whether another candidate, or the same one, may be tried. After a part
 // of the response is sent no retry is possible, because the client would get the
 // beginning twice.
@@ -214,7 +205,7 @@ func (q *request) mayRetry(c *candidate, err *llm.Error) bool {
 		q.unwritten = cmp.Or(q.unwritten, err)
 		return true
 	}
-	c.done = !safeToRetrySameTarget(q.attempt, err)
+	c.done = !q.attempt.safeToRetry(err)
 	return q.Record.Attempts < q.state.Retries.Attempts && (exchange.MayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
 }
 
@@ -235,10 +226,8 @@ func (q *request) backOff(c *candidate, err *llm.Error) bool {
 	if wait > maxBackoff || q.elapsed()+wait >= c.Timeouts.Total {
 		return false
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(wait):
 		return true
 	case <-q.ctx.Done():
 		return false
@@ -264,20 +253,6 @@ func (q *request) elapsed() time.Duration {
 		return 0
 	}
 	return time.Since(q.servedAt)
-}
-
-// safeToRetrySameTarget reports whether the upstream certainly does not process the
-// request: it was not reached, or it responded with an error. After a timeout or a broken
-// connection it may still process it. A rejected credential, an exhausted account or a
-// missing model would fail again.
-func safeToRetrySameTarget(a *attempt, err *llm.Error) bool {
-	switch {
-	case err.Kind == llm.UpstreamAuth, err.Kind == llm.Quota, a.missing:
-		return false
-	case err.Code == upstream.CodeUnreachable, err.Code == upstream.CodeConnect, err.Code == upstream.CodeCredential:
-		return true
-	}
-	return a.rejected && a.status() != http.StatusGatewayTimeout
 }
 
 // repeatable reports whether a request may be sent again although an upstream may be
