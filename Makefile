@@ -13,7 +13,7 @@ export GOFLAGS := -trimpath -buildvcs=false -tags=grpcnotrace
 export CGO_ENABLED := 0
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 FUZZTIME ?= 5s
-SOAK ?= 2m
+SOAK ?= 60s
 ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
@@ -179,7 +179,7 @@ crowd: build ## 32 clients of mixed SDKs on a real engine for ten minutes
 chaos: build ## failing upstreams against the built binary; writes docs/reliability.md
 	go run ./chaos --bin $(BIN) --write docs/reliability.md
 
-chaos-short: build ## a selection of chaos, in less than three minutes
+chaos-short: build ## a selection of chaos
 	go run ./chaos --bin $(BIN) --short
 
 redteam: build stores ## attacks on the built binary; ONLY='^json/' runs some
@@ -195,7 +195,7 @@ vulncheck: ## known vulnerabilities of the modules, by Go's list, which it gets 
 cluster: build stores ## three nodes on failing stores; writes docs/operations/cluster.md and failures.md
 	go run ./cluster --bin $(BIN) --write docs/operations
 
-cluster-short: build stores ## a selection of cluster, in about four minutes
+cluster-short: build stores ## a selection of cluster
 	go run ./cluster --bin $(BIN) --short
 
 rollout: build stores ## the nodes behind HAProxy replaced one by one, with streams of ROLLOUT; takes about four times as long

@@ -2,7 +2,6 @@ package relay
 
 import (
 	"cmp"
-	"context"
 	"math/rand/v2"
 	"net/http"
 	"slices"
