@@ -20,7 +20,7 @@ N ?= 5000
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: tools alone growth-short e2e-short coverage claims help build dev check-fast testing-times console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: tools alone growth-short e2e-short coverage claims help build dev check-fast testing-times console console-pictures recording e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 .DEFAULT_GOAL := build
 
@@ -54,6 +54,9 @@ console-pictures: ## the pictures of the console in docs/images
 	./console/test/setup.sh
 	VERSION=dev ./deploy/build.sh $(BIN)
 	cd console && PICTURES=1 ISOGLOSS_BIN=$(CURDIR)/$(BIN) node test/pictures.mjs
+
+recording: build ## the terminal in docs/recording.svg, from a run of the built binary
+	./examples/recording/run.sh $(BIN) docs/recording.svg
 
 e2e-console-scale: build ## the console with a million requests in the ledger, and with 500 requests a second
 	./console/test/setup.sh

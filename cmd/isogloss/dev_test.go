@@ -18,18 +18,7 @@ import (
 // TestDev runs what `make dev` runs, with the built binary in place of the sources: the
 // printed command gets a response, a new binary is started, and nothing is left at the end.
 func TestDev(t *testing.T) {
-	addresses, err := testrig.Addresses(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ports []string
-	for _, a := range addresses {
-		_, port, err := net.SplitHostPort(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports = append(ports, port)
-	}
+	addresses, ports := freePorts(t, 3)
 	source := filepath.Join(t.TempDir(), "isogloss")
 	if err := os.Link(binary, source); err != nil {
 		t.Fatal(err)
@@ -40,7 +29,7 @@ func TestDev(t *testing.T) {
 	}
 	temporary := t.TempDir()
 	cmd := exec.Command("bash", script)
-	cmd.Env = append(os.Environ(), "ISOGLOSS="+source, "PORTS="+strings.Join(ports, " "), "TMPDIR="+temporary)
+	cmd.Env = append(os.Environ(), "ISOGLOSS="+source, "PORTS="+ports, "TMPDIR="+temporary)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dev := watch(t, cmd)
 	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // fails if all have ended
@@ -75,4 +64,22 @@ func TestDev(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(temporary, "tmp.*")); err != nil || len(left) > 0 {
 		t.Errorf("%v was left (%v)", left, err)
 	}
+}
+
+// freePorts returns n addresses that nothing listens on, and their ports as the scripts of examples/ take them.
+func freePorts(t *testing.T, n int) (addresses []string, ports string) {
+	t.Helper()
+	addresses, err := testrig.Addresses(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, a := range addresses {
+		_, port, err := net.SplitHostPort(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, port)
+	}
+	return addresses, strings.Join(all, " ")
 }
