@@ -99,7 +99,7 @@ func (l *load) once(t *testing.T, model string, stream bool) {
 // TestReload changes the file two hundred times under load and checks that each version
 // is loaded. Every tenth time it writes an invalid version first.
 func TestReload(t *testing.T) {
-	const changes = 80 // each mistake is written twice
+	const changes = 200 // each mistake is written five times
 	poisons := []string{"", "models: [\n", "providers: { up: { protocol: openai-chat, base_url: \"\" } }\n", "models: {}\nmodels: {}\n"}
 	up := upstreamtest.New(t)
 	up.Answer(echo)
