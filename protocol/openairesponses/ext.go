@@ -57,6 +57,13 @@ func keepMember(e *llm.Ext, name, as string) {
 	}
 }
 
+// keepNull keeps a member that is null where the vendor distinguishes this from a member that is absent.
+func keepNull(e *llm.Ext, name string, null bool) {
+	if null {
+		e.Members = append(e.Members, llm.Member{Name: spelled(name), Value: "null"})
+	}
+}
+
 // echo encodes the members of a snapshot that repeat the request. They follow
 // other members.
 func echo(req *llm.Request) []byte {

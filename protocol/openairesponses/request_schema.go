@@ -35,6 +35,7 @@ func decodeOutput(w *Request, req *llm.Request) *llm.Error {
 	if f, ok := t.Format.Get(); ok {
 		out.Format = llm.Format{Kind: f.Type.Value(), Name: f.Name.Value(), Description: f.Description.Value(),
 			Schema: value(f.Schema), Strict: f.Strict.Clone(), Ext: extOf(f.Extra)}
+		keepNull(&out.Format.Ext, "strict", f.Strict.IsNull())
 	}
 	if rest := extOf(t.Extra); len(rest.Members) > 0 {
 		o := object{}

@@ -58,6 +58,8 @@ func decodeTool(raw wire.Raw, namespace string) ([]llm.Tool, error) {
 	}
 	t := llm.Tool{Kind: llm.FunctionTool, Name: w.Name.Value(), Namespace: namespace, Description: w.Description.Value(),
 		Schema: value(w.Parameters), Strict: w.Strict.Clone(), Ext: extOf(w.Extra)}
+	keepNull(&t.Ext, "strict", w.Strict.IsNull())
+	keepNull(&t.Ext, "parameters", w.Parameters.Kind() == 'n')
 	if typ == "custom" {
 		t.Kind, t.Grammar = llm.CustomTool, value(w.Format)
 	}

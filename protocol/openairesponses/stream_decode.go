@@ -252,7 +252,22 @@ func (d *streamDecoder) snapshot(typ string, raw jsontext.Value, to []llm.Event)
 	if err := s.failure(); err != nil && !d.started {
 		return d.fail(err, to)
 	}
-	return d.end(&s, d.begin(&s, to))
+	return d.end(&s, d.members(raw, d.begin(&s, to)))
+}
+
+// members decodes the members of the last snapshot that the neutral model has no fields for. Those that
+// repeat the request are left out.
+func (d *streamDecoder) members(raw jsontext.Value, to []llm.Event) []llm.Event {
+	ext := llm.Ext{Protocol: own}
+	for _, m := range membersOf(llm.Raw(raw)) {
+		if !modelled[m.Name] && !isEcho(m.Name) {
+			ext.Members = append(ext.Members, llm.Member{Name: m.Name, Value: llm.Raw(m.Value)})
+		}
+	}
+	if len(ext.Members) == 0 {
+		return to
+	}
+	return append(to, llm.Members{Choice: llm.Whole, Index: llm.Whole, Ext: ext})
 }
 
 func (d *streamDecoder) begin(s *snapshot, to []llm.Event) []llm.Event {

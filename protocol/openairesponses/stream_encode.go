@@ -44,7 +44,11 @@ func (s *streamEncoder) snapshot(o outcome, to []byte) []byte {
 	to = append(to, `],"usage":`...)
 	to = appendUsage(to, s.usage, o.status)
 	to = wire.AppendQuote(append(to, `,"service_tier":`...), cmp.Or(openai.Tier(s.tier, nil), unknownTier))
-	return append(append(to, s.echo...), '}')
+	to = append(to, s.echo...)
+	if o.status != "in_progress" {
+		to = append(to, s.extra...)
+	}
+	return append(to, '}')
 }
 
 // streamEncoder encodes one stream. It keeps the items, because the last event
@@ -66,6 +70,7 @@ type streamEncoder struct {
 	ids     map[string]bool // of the items
 	blocks  []place
 	pending []*writtenItem // items whose blocks have ended and whose last event waits
+	extra   []byte         // members of the last snapshot that the neutral model has no fields for
 	last    []byte         // the snapshot that ended the stream
 }
 
@@ -108,6 +113,8 @@ func (s *streamEncoder) Encode(e llm.Event, to []byte) []byte {
 		if at := s.place(e.Choice, e.Index); at.part != nil {
 			at.part.logprobs.add(e.Raw)
 		}
+	case llm.Members:
+		s.members(e)
 	case llm.BlockEnd:
 		return s.blockEnd(e, to)
 	case llm.UsageUpdate:
@@ -125,6 +132,21 @@ func (s *streamEncoder) Encode(e llm.Event, to []byte) []byte {
 		return sse.AppendComment(to, "ping")
 	}
 	return to
+}
+
+// members keeps the members of a response for its last snapshot.
+func (s *streamEncoder) members(e llm.Members) {
+	if e.Choice != llm.Whole || !isOwn(e.Ext) {
+		return
+	}
+	o := object{}
+	o.ext(e.Ext)
+	if len(o.names) == 0 {
+		return
+	}
+	text := oneLine(o.end())
+	text[0] = ',' // they follow other members
+	s.extra = append(s.extra, text[:len(text)-1]...)
 }
 
 // place returns the place of a block. Only the first choice is written.
