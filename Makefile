@@ -17,10 +17,11 @@ SOAK ?= 60s
 ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
+MUTANTS ?= 200
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: tools alone growth-short e2e-short coverage claims help build dev check-fast testing-times console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: tools alone growth-short e2e-short coverage claims mutants help build dev check-fast testing-times console console-pictures e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 .DEFAULT_GOAL := build
 
@@ -141,6 +142,9 @@ growth-short: ## the same with one codec for each kind of text
 
 claims: ## whether the tests of each promise fail when the promise is false; ONLY='^cut/' plays some
 	go run ./claims -only '$(ONLY)'
+
+mutants: stores ## draws MUTANTS changes of the code with SEED and reports which of them the tests catch; ONLY='^internal/quota/' draws from some
+	go run ./claims -mutants $(MUTANTS) -seed $(SEED) -only '$(ONLY)'
 
 timing: ## whether the duration of a key check reveals anything about the key; needs an idle machine
 	go test -count=1 -v -tags timing -run Timing ./internal/access
