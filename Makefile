@@ -17,10 +17,11 @@ SOAK ?= 60s
 ROLLOUT ?= 10m
 SEED ?= 1
 N ?= 5000
+MUTANTS ?= 200
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: tools alone growth-short e2e-short coverage claims help build dev check-fast testing-times console console-pictures recording e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: tools alone growth-short e2e-short coverage claims mutants help build dev check-fast testing-times console console-pictures recording e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-codecs test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 .DEFAULT_GOAL := build
 
@@ -145,6 +146,9 @@ growth-short: ## the same with one codec for each kind of text
 claims: ## whether the tests of each promise fail when the promise is false; ONLY='^cut/' plays some
 	go run ./claims -only '$(ONLY)'
 
+mutants: stores ## draws MUTANTS changes of the code with SEED and reports which of them the tests catch; ONLY='^internal/quota/' draws from some
+	go run ./claims -mutants $(MUTANTS) -seed $(SEED) -only '$(ONLY)'
+
 timing: ## whether the duration of a key check reveals anything about the key; needs an idle machine
 	go test -count=1 -v -tags timing -run Timing ./internal/access
 
@@ -159,8 +163,8 @@ conform: build ## the conformance corpus on all 25 dialect pairs
 conform-random: build ## random conversations on all 25 dialect pairs; SEED=7 N=5000
 	$(BIN) conform --random --seed $(SEED) --n $(N)
 
-e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some
-	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(PARTS)
+e2e: build ## real clients and a real engine against the built binary; PARTS="sdks agents" runs some, WRITE=1 writes docs/evidence/compatibility.md
+	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . $(if $(WRITE),-update) $(PARTS)
 
 e2e-short: build ## one client for each pair of dialects, in a few minutes
 	cd e2e && go test -count=1 . && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . -short
@@ -168,9 +172,9 @@ e2e-short: build ## one client for each pair of dialects, in a few minutes
 e2e-moves: build ## conversations of all agents that move between every two vendors; half an hour
 	cd e2e && ./setup.sh agents && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -tags long -timeout 2h -run TestMoves ./agents
 
-e2e-signin: stores build ## Claude Code, codex and gemini-cli sign in at a real Keycloak, compared with Claude Code's reference gateway
+e2e-signin: stores build ## Claude Code, codex and gemini-cli sign in at a real Keycloak, compared with Claude Code's reference gateway; WRITE=1 writes the page
 	./internal/storetest/keycloak.sh $(HOME)/.cache/isogloss
-	cd e2e && ./setup.sh signin && ISOGLOSS_KEYCLOAK=$(HOME)/.cache/isogloss ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -tags signin -timeout 30m -run TestSignIn ./agents
+	cd e2e && ./setup.sh signin && ISOGLOSS_KEYCLOAK=$(HOME)/.cache/isogloss ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -tags signin -timeout 30m -run TestSignIn ./agents $(if $(WRITE),-update)
 
 e2e-parquet: ## exported files, read by PyArrow and DuckDB
 	cd e2e && ./setup.sh parquet
@@ -207,9 +211,9 @@ rollout: build stores ## the nodes behind HAProxy replaced one by one, with stre
 soak: build ## mixed failures for SOAK, for example SOAK=30m
 	go run ./chaos --bin $(BIN) --soak $(SOAK)
 
-scale: build stores ## gateways, Kafka, NATS, Redis and consumers that are killed and frozen for SCALE each, with ClickHouse and PostgreSQL; installs them
+scale: build stores ## gateways, Kafka, NATS, Redis and consumers that are killed and frozen for SCALE each, with ClickHouse and PostgreSQL; writes docs/scale.md; installs them
 	scale/tools.sh $(SCALE_TOOLS)
-	ISOGLOSS_BINARY=$(abspath $(BIN)) ISOGLOSS_SCALE=$(SCALE) ISOGLOSS_KAFKA_LIB=$(SCALE_TOOLS)/kafka/lib ISOGLOSS_NATS_SERVER=$$(command -v nats-server || echo /usr/sbin/nats-server) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python \
+	ISOGLOSS_SCALE_PAGE=$(CURDIR)/docs/scale.md ISOGLOSS_BINARY=$(abspath $(BIN)) ISOGLOSS_SCALE=$(SCALE) ISOGLOSS_KAFKA_LIB=$(SCALE_TOOLS)/kafka/lib ISOGLOSS_NATS_SERVER=$$(command -v nats-server || echo /usr/sbin/nats-server) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python \
 		go test ./scale -count=1 -v -timeout 1h
 
 clickhouse: stores ## the questions of the admin API on SQLite, PostgreSQL and ClickHouse over ROWS requests; installs chdb

@@ -65,7 +65,7 @@ func partNames() []string {
 
 func newBench(ctx context.Context, o *options, out io.Writer) (*bench, error) {
 	b := &bench{ctx: ctx, o: o, out: out, began: time.Now()}
-	b.report = &report{When: b.began.UTC().Truncate(time.Second), Quick: o.quick, Machine: thisMachine()}
+	b.report = &report{When: b.began.UTC().Truncate(time.Second), Commit: testrig.NewOrigin("make bench").Commit, Quick: o.quick, Machine: thisMachine()}
 	var err error
 	if b.self, err = os.Executable(); err != nil {
 		return nil, err

@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // notes explains the figures on the page.
@@ -34,7 +38,7 @@ func writePage(dir string, r *report) error {
 func page(r *report) []byte {
 	w := &bytes.Buffer{}
 	fmt.Fprint(w, "# Performance\n\n<!-- Written by `make bench`; do not edit. The texts are bench/method.md and bench/notes.md. -->\n\n")
-	fmt.Fprintf(w, "CPU, memory and latency of the gateway compared with a bare `httputil.ReverseProxy` (**bare**) in the same run, with metrics and access log on, which is the default. Measured on %s in %.0f minutes; `make bench` repeats it on your machine.\n\n", r.When.Format("2 January 2006"), r.Took/60)
+	fmt.Fprintf(w, "CPU, memory and latency of the gateway compared with a bare `httputil.ReverseProxy` (**bare**) in the same run, with metrics and access log on, which is the default. The run took %.0f minutes; the command repeats it on your machine.\n\n%s\n", r.Took/60, r.run().Line())
 	fmt.Fprint(w, "## Goals\n\n")
 	markdown(w, goalGrid(r))
 	for _, remark := range r.Remarks {
@@ -51,6 +55,13 @@ func page(r *report) []byte {
 	writePeers(w)
 	return append(bytes.TrimRight(w.Bytes(), "\n"), '\n')
 }
+
+// run describes the run of which the figures are. Reports of November 2026 have no commit but the gateway's version, which names it.
+func (r *report) run() testrig.Origin {
+	return testrig.Origin{When: r.When, Commit: cmp.Or(r.Commit, versionCommit.FindString(r.Machine.Version)), Machine: r.Machine.String(), Command: "make bench"}
+}
+
+var versionCommit = regexp.MustCompile(`\b[0-9a-f]{7,40}\b`)
 
 func goalGrid(r *report) [][]string {
 	grid := [][]string{{"figure", "goal", "measured", "held"}}

@@ -18,6 +18,7 @@ import (
 // report holds everything that was measured.
 type report struct {
 	When    time.Time `json:"when"`
+	Commit  string    `json:"commit"`
 	Took    float64   `json:"took_seconds"`
 	Quick   bool      `json:"quick"`
 	Busy    float64   `json:"busy_share"` // of the machine, used by others; the most that was seen
@@ -27,13 +28,10 @@ type report struct {
 }
 
 type machine struct {
-	CPU     string  `json:"cpu"`
-	Cores   int     `json:"cores"`
-	Memory  float64 `json:"memory_gib"`
-	Kernel  string  `json:"kernel"`
-	Go      string  `json:"go"`
-	Nginx   string  `json:"nginx"`
-	Version string  `json:"isogloss"`
+	testrig.Machine
+	Go      string `json:"go"`
+	Nginx   string `json:"nginx"`
+	Version string `json:"isogloss"`
 }
 
 // cell is one figure of one arm: its value in each round.
@@ -180,21 +178,9 @@ func readReport(path string) (*report, error) {
 	return r, nil
 }
 
-// thisMachine describes the machine from /proc.
+// thisMachine describes the machine; the caller adds what it runs.
 func thisMachine() machine {
-	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version(), CPU: "unknown"}
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		_, rest, _ := strings.Cut(string(text), "model name")
-		line, _, _ := strings.Cut(rest, "\n")
-		m.CPU = strings.TrimSpace(strings.TrimLeft(line, "\t :"))
-	}
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-		m.Memory = testrig.Number(string(text), "MemTotal:") / (1 << 20)
-	}
-	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m.Kernel = strings.TrimSpace(string(text))
-	}
-	return m
+	return machine{Machine: testrig.ThisMachine(), Go: runtime.Version()}
 }
 
 // busyShare returns the CPU share of other processes, measured while the bench is idle.

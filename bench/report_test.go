@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // sampleReport has a figure of every kind.
 func sampleReport() *report {
-	r := &report{Machine: machine{CPU: "A CPU", Cores: 2, Memory: 8, Kernel: "6.1", Go: "go1.26"}}
+	r := &report{Machine: machine{Machine: testrig.Machine{CPU: "A CPU", Cores: 2, Memory: 8, Kernel: "6.1"}, Go: "go1.26"}}
 	add := func(table, armName, base string, x float64, values ...float64) *cell {
 		c := r.of(table, &arm{name: armName, base: base}, x)
 		for i, v := range values {

@@ -42,7 +42,7 @@ func main() {
 		}
 		return runAll(ctx, o, r)
 	}, func() map[string]string {
-		return map[string]string{"scenarios": scenarioTable(), "results": resultTable(r)}
+		return map[string]string{"scenarios": scenarioTable(), "results": resultTable(r), "run": testrig.NewOrigin(testrig.Repeat("chaos", os.Args[1:])).Line()}
 	})
 }
 

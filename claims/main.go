@@ -20,9 +20,17 @@ func main() {
 	only := flag.String("only", "", "a regular expression: only claims and mutations whose `name` matches, as claim/mutation")
 	write := flag.Bool("write", false, "write "+pagePath+" from "+listPath+" and play nothing")
 	timeout := flag.Duration("timeout", 10*time.Minute, "the longest time of one command, compilation included")
+	mutants := flag.Int("mutants", 0, "draw about this many mutants and play them instead of the claims; -only selects by file:line kind: text")
+	seed := flag.Uint64("seed", 1, "of the draw")
+	jobs := flag.Int("jobs", 2, "how many mutants are played at a time")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, *only, *write, *timeout)
+	var err error
+	if *mutants > 0 {
+		err = runMutants(ctx, os.Stdout, *only, *mutants, *seed, *jobs, *timeout)
+	} else {
+		err = run(ctx, os.Stdout, *only, *write, *timeout)
+	}
 	stop()
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
@@ -51,6 +59,27 @@ func run(ctx context.Context, out io.Writer, only string, write bool, timeout ti
 		return err
 	}
 	return playAll(ctx, out, &player{root: root, source: src, timeout: timeout}, claims, pattern)
+}
+
+func runMutants(ctx context.Context, out io.Writer, only string, n int, seed uint64, jobs int, timeout time.Duration) error {
+	pattern, err := regexp.Compile(only)
+	if err != nil {
+		return err
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	src, err := readSource(root)
+	if err != nil {
+		return err
+	}
+	p := &player{root: root, source: src, timeout: timeout}
+	d, err := newDraw(p, testedAreas, n, seed, pattern)
+	if err != nil {
+		return err
+	}
+	return playMutants(ctx, out, p, d, jobs)
 }
 
 // playAll plays the mutations whose names match and prints a line for each.

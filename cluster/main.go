@@ -51,7 +51,7 @@ func main() {
 		if err := runAll(ctx, o, r); err != nil || *pages == "" {
 			return err
 		}
-		return writePages(*pages, r)
+		return writePages(*pages, r, testrig.NewOrigin(testrig.Repeat("cluster", os.Args[1:])), len(o.only) == 0)
 	}, nil)
 }
 

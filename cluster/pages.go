@@ -56,17 +56,30 @@ func merge(old, ran []result) (all []result) {
 	return all
 }
 
-// writePages writes the results of a run into both pages of a folder.
-func writePages(dir string, r *testrig.Report) error {
+// writePages writes the results of a run into both pages of a folder. Results of a run that is not complete stand beside older ones.
+func writePages(dir string, r *testrig.Report, run testrig.Origin, complete bool) error {
 	old, err := pageResults(dir)
 	if err != nil {
 		return err
 	}
 	all := merge(old, readResults(r.Table()))
-	if err := testrig.WritePage(filepath.Join(dir, clusterPage), "cluster", map[string]string{"scenarios": scenarioTable(), "results": resultTable(all)}); err != nil {
-		return err
+	for page, sections := range map[string]map[string]string{
+		clusterPage:  {"scenarios": scenarioTable(), "results": resultTable(all)},
+		failuresPage: {"failures": failureTable(all)},
+	} {
+		path := filepath.Join(dir, page)
+		runs, err := testrig.ReadSection(path, "cluster", "run")
+		if err != nil {
+			return err
+		}
+		if sections["run"], err = testrig.MergeOrigins(runs, run, complete); err != nil {
+			return err
+		}
+		if err := testrig.WritePage(path, "cluster", sections); err != nil {
+			return err
+		}
 	}
-	return testrig.WritePage(filepath.Join(dir, failuresPage), "cluster", map[string]string{"failures": failureTable(all)})
+	return nil
 }
 
 func scenarioTable() string {

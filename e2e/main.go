@@ -25,12 +25,13 @@ var parts = []string{"sdks", "engines", "agents", "crowd", "pages"}
 func main() {
 	run := flag.String("run", "", "only the tests that match, as go test has it")
 	short := flag.Bool("short", false, "one client for each pair of dialects, and not the crowd")
+	update := flag.Bool("update", false, "write what complete parts have done into docs/evidence/compatibility.md")
 	flag.Usage = func() {
-		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "usage: go run . [-short] [-run PATTERN] [PART...]\nparts: %s\n", strings.Join(parts, " "))
+		_, _ = fmt.Fprintf(flag.CommandLine.Output(), "usage: go run . [-short] [-update] [-run PATTERN] [PART...]\nparts: %s\n", strings.Join(parts, " "))
 	}
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := runParts(ctx, flag.Args(), options{pattern: *run, short: *short}, os.Stdout)
+	err := runParts(ctx, flag.Args(), options{pattern: *run, short: *short, update: *update}, os.Stdout)
 	stop()
 	if err != nil {
 		_, _ = fmt.Fprintln(os.Stderr, err)
@@ -42,7 +43,11 @@ func main() {
 type options struct {
 	pattern string
 	short   bool
+	update  bool
 }
+
+// writers are the parts whose results are on a page.
+var writers = []string{"sdks", "engines", "agents"}
 
 func runParts(ctx context.Context, wanted []string, o options, out io.Writer) error {
 	for _, p := range wanted {
@@ -112,6 +117,9 @@ type event struct{ Action, Test, Output, Package string }
 // has passed.
 func test(ctx context.Context, part string, o options, bin string, out io.Writer) (count, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=15m", "-vet=off", "-short="+strconv.FormatBool(o.short), "-run="+o.pattern, "./"+part) //nolint:gosec // the part is one of ours
+	if o.update && slices.Contains(writers, part) {
+		cmd.Args = append(cmd.Args, "-update")
+	}
 	cmd.Env = append(os.Environ(), "ISOGLOSS_BIN="+bin)
 	cmd.Stderr = os.Stderr
 	lines, err := cmd.StdoutPipe()

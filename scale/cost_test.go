@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,9 +80,13 @@ func TestCost(t *testing.T) {
 		testrig.Pause(t.Context(), time.Second) // more queries would cost CPU time, which is measured
 	}
 	t.Logf("%d requests in %v", count, time.Since(began).Round(time.Second))
-	for name, read := range parts {
-		t.Logf("%-30s %6.1f CPU seconds for a million requests", name, (read()-before[name]).Seconds()*1e6/count)
+	var figures []string
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		seconds := (parts[name]() - before[name]).Seconds() * 1e6 / count
+		t.Logf("%-30s %6.1f CPU seconds for a million requests", name, seconds)
+		figures = append(figures, fmt.Sprintf("%s %.0f s", name, seconds))
 	}
+	record(t, "CPU for a million requests: %s", strings.Join(figures, "; "))
 	t.Logf("Kafka: %d bytes of a request on each of three brokers", folderSize(t, filepath.Join(dir, "data-kafka-1"))/count)
 	t.Logf("ClickHouse: %s bytes of a request, %s of them sums", ask(t, engine.url, fmt.Sprintf("SELECT intDiv(sum(bytes_on_disk), %d) FROM system.parts WHERE active AND table = 'requests' FORMAT TabSeparated", count)),
 		ask(t, engine.url, fmt.Sprintf("SELECT intDiv(sum(bytes_on_disk), %d) FROM system.projection_parts WHERE active AND table = 'requests' FORMAT TabSeparated", count)))

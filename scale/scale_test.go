@@ -230,11 +230,13 @@ func run(t *testing.T, dir string, l log, sink string, brokers []*process, move 
 	if move != nil {
 		faults = append(faults, func(int) { move() })
 	}
-	work.Go(func() { hurtAll(ctx, faults) })
+	caused := 0
+	work.Go(func() { caused = hurtAll(ctx, faults) })
 	want, count := load(t, ctx, dir, l, s)
 	work.Wait()
 	t.Logf("%d requests were sent", count)
 	compare(t, engine, s, want, count)
+	record(t, "%d requests in %v, %d faults", count, duration(t), caused)
 	for _, c := range consumers {
 		log, _ := os.ReadFile(c.log)
 		if bytes.Contains(log, []byte("panic")) {
@@ -243,12 +245,12 @@ func run(t *testing.T, dir string, l log, sink string, brokers []*process, move 
 	}
 }
 
-// hurtAll causes one fault after the other: of each in turn killed, stopped and frozen.
-func hurtAll(ctx context.Context, faults []func(n int)) {
+// hurtAll causes one fault after the other, of each in turn killed, stopped and frozen, and returns how many.
+func hurtAll(ctx context.Context, faults []func(n int)) int {
 	for n := 0; ; n++ {
 		select {
 		case <-ctx.Done():
-			return
+			return n
 		case <-time.After(5 * time.Second):
 		}
 		faults[n%len(faults)](n / len(faults) % 3)

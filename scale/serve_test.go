@@ -71,8 +71,9 @@ func TestServe(t *testing.T) {
 	defer stop()
 	dice := rand.New(rand.NewPCG(3, 3))
 	var work sync.WaitGroup
+	caused := 0
 	work.Go(func() {
-		hurtAll(ctx, []func(int){
+		caused = hurtAll(ctx, []func(int){
 			func(n int) { f.gateways[dice.IntN(len(f.gateways))].hurt(n, 8*time.Second) },
 			func(n int) { f.consumers[dice.IntN(len(f.consumers))].hurt(n, 12*time.Second) },
 			func(int) { kafka.brokers[dice.IntN(3)].hurt(0, 10*time.Second) },
@@ -101,6 +102,7 @@ func TestServe(t *testing.T) {
 	}
 	defer s.Close()
 	f.compare(engine, s)
+	record(t, "%d responses in %v, %d faults, %d requests refused by the budget", len(f.answered), duration(t), caused, f.refused.Load())
 }
 
 // start starts the gateways and consumers and creates the keys.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 var update = flag.Bool("update", false, "write what this run has done into docs/evidence/compatibility.md")
@@ -28,15 +30,31 @@ func Page(t *testing.T, section, text string) {
 	if !found || !ended {
 		t.Fatalf("docs/evidence/compatibility.md has no section between\n%sand\n%s", begin, end)
 	}
-	text = "\n" + strings.TrimSpace(text) + "\n\n"
-	if have == text {
-		return
-	}
+	// The first line says by which run the section was written.
+	_, have, _ = strings.Cut(strings.TrimSpace(have), "\n")
+	text = strings.TrimSpace(text)
 	if !*update {
+		if strings.TrimSpace(have) == text {
+			return
+		}
 		t.Errorf("the section %q of docs/evidence/compatibility.md is not what this run has done; run this test again with -update and read the difference", section)
 		return
 	}
+	text = "\n" + testrig.NewOrigin(command(t, section)).Line() + "\n" + text + "\n\n"
 	if err := os.WriteFile(path, []byte(before+begin+text+end+after), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// command returns the command that writes a section of the page.
+func command(t *testing.T, section string) string {
+	t.Helper()
+	if section == "sign-in" {
+		return "make e2e-signin WRITE=1"
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "make e2e WRITE=1 PARTS=" + filepath.Base(dir)
 }

@@ -242,15 +242,34 @@ func WritePage(file, owner string, sections map[string]string) error {
 	}
 	text := string(page)
 	for name, section := range sections {
-		begin, end := fmt.Sprintf("<!-- %s: %s -->\n", owner, name), fmt.Sprintf("<!-- %s: end of %s -->\n", owner, name)
-		head, rest, found := strings.Cut(text, begin)
-		_, tail, ended := strings.Cut(rest, end)
-		if !found || !ended {
-			return fmt.Errorf("%s: the marks of section %q are missing", file, name)
+		head, _, tail, err := cutSection(text, owner, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
 		}
-		text = head + begin + section + end + tail
+		text = head + section + tail
 	}
 	return os.WriteFile(file, []byte(text), 0o644)
+}
+
+// ReadSection returns what stands between the marks of a section of a page.
+func ReadSection(file, owner, name string) (string, error) {
+	page, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	_, section, _, err := cutSection(string(page), owner, name)
+	return section, err
+}
+
+// cutSection divides a page at the marks of a section, which stay with the text around them.
+func cutSection(page, owner, name string) (head, section, tail string, err error) {
+	begin, end := fmt.Sprintf("<!-- %s: %s -->\n", owner, name), fmt.Sprintf("<!-- %s: end of %s -->\n", owner, name)
+	head, rest, found := strings.Cut(page, begin)
+	section, tail, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		return "", "", "", fmt.Errorf("the marks of section %q are missing", name)
+	}
+	return head + begin, section, end + tail, nil
 }
 
 // When returns a problem if the condition holds, else "".
