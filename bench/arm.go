@@ -24,6 +24,10 @@ const (
 	oursMessages = "isogloss, Messages on Chat"
 	oursAnswers  = "isogloss, Responses on Messages"
 
+	// Both have the default of Go's collector.
+	bareDefault = "bare, GOGC=100"
+	oursDefault = "isogloss, GOGC=100"
+
 	oursStore         = "isogloss, store"
 	oursStoreMessages = "isogloss, store, Messages on Chat"
 	oursRedis         = "isogloss, store and Redis"
@@ -75,7 +79,12 @@ func (b *bench) makeArms() {
 	if b.o.quick {
 		return
 	}
+	collector := []string{"GOGC=100"}
+	bareGC := func(ctx context.Context, up string) *process { return b.startBareWith(ctx, up, collector) }
+	oursGC := func(ctx context.Context, up string) *process { return b.startGateway(ctx, up, setting{env: collector}) }
 	b.arms = append(b.arms,
+		&arm{name: bareDefault, base: bareDefault, proc: b.shared(bareGC), client: testrig.Chat, fresh: bareGC},
+		&arm{name: oursDefault, base: bareDefault, proc: b.shared(oursGC), client: testrig.Chat, fresh: oursGC},
 		&arm{name: oursAlias, base: bareChat, proc: gw, client: testrig.Chat, prefix: "alias-", fresh: gateway},
 		&arm{name: oursQuiet, base: bareChat, proc: b.shared(quiet), client: testrig.Chat, fresh: quiet})
 	if b.installed("nginx") {

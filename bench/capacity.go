@@ -40,7 +40,7 @@ func costsOf(r *report, lane string) (costs, bool) {
 	if open, found := inTime(r, bareChat, ours); found {
 		c.event, ok[1] = r.value("paced", lane, open)
 	}
-	c.stream, ok[2] = lastOf("memory", lane)(r)
+	c.stream, ok[2] = r.value("memory", lane, last(r.columns("memory")))
 	c.logLine, ok[3] = r.value("log-line", ours, 0)
 	return c, ok == [4]bool{true, true, true, true}
 }
@@ -71,8 +71,8 @@ func streamBounds(c costs, n node, events float64) []bound {
 	}
 }
 
-// first returns the lowest bound.
-func first(all []bound) bound {
+// tightest returns the lowest bound.
+func tightest(all []bound) bound {
 	least := all[0]
 	for _, b := range all {
 		if b.most < least.most {

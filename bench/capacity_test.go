@@ -17,7 +17,7 @@ func TestCapacity(t *testing.T) {
 		"requests": {requestBounds(c, n), "log", 1000, map[string]float64{"CPU": 50000, "network": 500000}},
 		"streams":  {streamBounds(c, n, 50), "descriptors", 1000, map[string]float64{"CPU": 10000, "memory": 1024, "network": 100000, "ports": 2000}},
 	} {
-		if got := first(b.all); got.what != b.what || got.most != b.most {
+		if got := tightest(b.all); got.what != b.what || got.most != b.most {
 			t.Errorf("%s: %s gives way first, at %v", name, got.what, got.most)
 		}
 		for _, got := range b.all {

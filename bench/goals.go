@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// figure is one number of a report that a goal or a limit applies to.
+// figure is a quantity of a report that a goal or a limit applies to.
 type figure struct {
 	name string
-	unit string // "×" for a ratio
-	of   func(r *report) (float64, bool)
+	unit string                    // "×" for a ratio
+	of   func(r *report) []float64 // its values, one of each round; empty if it was not measured
 }
 
 // goal is the maximum of a figure.
@@ -22,16 +22,19 @@ type goal struct {
 // verdict is a goal and what was measured.
 type verdict struct {
 	goal
-	Value    float64
-	Measured bool
-	Held     bool
+	Value     float64 // the median of the rounds
+	Low, High float64
+	Measured  bool
+	Held      bool
 }
 
 func judge(r *report, all []goal) []verdict {
 	var rows []verdict
 	for _, g := range all {
 		v := verdict{goal: g}
-		v.Value, v.Measured = g.of(r)
+		if values := g.of(r); len(values) > 0 {
+			v.Measured, v.Value, v.Low, v.High = true, median(values), slices.Min(values), slices.Max(values)
+		}
 		v.Held = v.Measured && v.Value <= g.most
 		rows = append(rows, v)
 	}
@@ -61,7 +64,19 @@ func (v verdict) String() string {
 	if !v.Measured {
 		return fmt.Sprintf("%s  %s: no figure", word, v.name)
 	}
-	return fmt.Sprintf("%s  %s: %s (at most %s)", word, v.name, withUnit(v.Value, v.unit), withUnit(v.most, v.unit))
+	return fmt.Sprintf("%s  %s: %s, at most %s", word, v.name, v.measured(), withUnit(v.most, v.unit))
+}
+
+// measured formats the median with the range of the rounds.
+func (v verdict) measured() string {
+	text := withUnit(v.Value, v.unit)
+	if v.Low == v.High {
+		return text
+	}
+	if v.unit == "×" {
+		return fmt.Sprintf("%s (%.2f–%.2f)", text, v.Low, v.High)
+	}
+	return fmt.Sprintf("%s (%s–%s)", text, short(v.Low), short(v.High))
 }
 
 // withUnit formats a number with its unit.
@@ -101,17 +116,23 @@ func thousands(x float64) string {
 	return digits
 }
 
-func ratioOf(table, arm string) func(*report) (float64, bool) {
-	return func(r *report) (float64, bool) { return r.ratio(table, arm, 0) }
+func ratioOf(table, arm string) func(*report) []float64 { return ratioAt(table, arm, 0) }
+
+func ratioAt(table, arm string, x float64) func(*report) []float64 {
+	return func(r *report) []float64 { return r.ratios(table, arm, x) }
 }
 
-func valueOf(table, arm string, x float64) func(*report) (float64, bool) {
-	return func(r *report) (float64, bool) { return r.value(table, arm, x) }
+func valueOf(table, arm string, x float64) func(*report) []float64 {
+	return func(r *report) []float64 { return r.cell(table, arm, x).values() }
 }
 
-// lastOf returns the value in the last column.
-func lastOf(table, arm string) func(*report) (float64, bool) {
-	return func(r *report) (float64, bool) { return r.value(table, arm, last(r.columns(table))) }
+// firstOf and lastOf return the values in the first and in the last column.
+func firstOf(table, arm string) func(*report) []float64 {
+	return func(r *report) []float64 { return r.cell(table, arm, first(r.columns(table))).values() }
+}
+
+func lastOf(table, arm string) func(*report) []float64 {
+	return func(r *report) []float64 { return r.cell(table, arm, last(r.columns(table))).values() }
 }
 
 // inTime returns the largest number of paced streams whose events arrived in time on all

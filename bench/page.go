@@ -68,7 +68,7 @@ func goalGrid(r *report) [][]string {
 	for _, v := range judge(r, goals()) {
 		row := []string{v.name, "≤ " + withUnit(v.most, v.unit), "no figure", "–"}
 		if v.Measured {
-			row[2], row[3] = withUnit(v.Value, v.unit), "**no**"
+			row[2], row[3] = v.measured(), "**no**"
 		}
 		if v.Held {
 			row[3] = "yes"

@@ -27,7 +27,7 @@ func writeCapacity(w *bytes.Buffer, r *report) {
 
 func boundGrid(all []bound, unit string) [][]string {
 	grid := [][]string{{"what gives way", "how it is computed", unit}}
-	least := first(all)
+	least := tightest(all)
 	for _, b := range all {
 		row := []string{b.what, b.formula, thousands(b.most)}
 		if b.what == least.what {
@@ -48,7 +48,7 @@ func writeDemand(w *bytes.Buffer, r *report) {
 			continue
 		}
 		add := func(what string, wanted float64, all []bound) {
-			b := first(all)
+			b := tightest(all)
 			grid = append(grid, []string{what, lane, b.what, thousands(b.most), thousands(nodes(wanted, b))})
 		}
 		add("1 million requests/s", 1e6, requestBounds(c, n))

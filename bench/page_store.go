@@ -46,10 +46,18 @@ func withRatio(r *report, table, arm string, x float64, unit string) string {
 	if unit != "" {
 		text += " " + unit
 	}
-	if ratio, ok := r.ratio(table, arm, x); ok {
-		text += fmt.Sprintf(", %.2f ×", ratio)
+	if all := r.ratios(table, arm, x); len(all) > 0 {
+		text += fmt.Sprintf(", %.2f ×", median(all))
 	}
 	return text
+}
+
+// first returns the first column, 0 without columns.
+func first(xs []float64) float64 {
+	if len(xs) == 0 {
+		return 0
+	}
+	return xs[0]
 }
 
 // last returns the last column, 0 without columns.

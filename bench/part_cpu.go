@@ -89,13 +89,13 @@ func (b *bench) requestArms(table string) []*arm {
 	case b.o.quick:
 		return b.choose(bareChat, ours, oursMessages, bareMessages, oursAnswers)
 	}
-	return b.choose(bareChat, nginxArm, ours, oursAlias, oursQuiet, oursMessages, bareMessages, oursAnswers, "peers")
+	return b.choose(bareChat, nginxArm, ours, oursAlias, oursQuiet, bareDefault, oursDefault, oursMessages, bareMessages, oursAnswers, "peers")
 }
 
 // eventsPart measures streams. The cost of an event is the cost of the stream, with its
 // request, divided by its events with text.
 func (b *bench) eventsPart() {
-	arms := b.choose(bareChat, nginxArm, ours, oursAlias, oursQuiet, oursMessages, bareMessages, oursAnswers, "peers")
+	arms := b.choose(bareChat, nginxArm, ours, oursAlias, oursQuiet, bareDefault, oursDefault, oursMessages, bareMessages, oursAnswers, "peers")
 	const events = 200
 	streams := 150
 	b.say("  bursts of %d, %d streams a round", events, streams)

@@ -20,7 +20,7 @@ func (b *bench) pacedPart() {
 		b.paced("paced", b.choose(bareChat, ours), 250, 5)
 		return
 	}
-	arms := b.choose(bareChat, nginxArm, ours, oursMessages, bareMessages, oursAnswers, "peers")
+	arms := b.choose(bareChat, nginxArm, ours, bareDefault, oursDefault, oursMessages, bareMessages, oursAnswers, "peers")
 	for _, s := range []struct{ open, rounds int }{{100, 2}, {250, 3}, {500, 4}, {1000, 3}} {
 		b.paced("paced", arms, s.open, s.rounds)
 	}
@@ -49,7 +49,7 @@ func (b *bench) memoryPart() {
 		b.memory("memory", b.choose(bareChat, ours, oursMessages), 0, []int{min(4000, most)})
 		return
 	}
-	b.memory("memory", b.choose(bareChat, nginxArm, ours, oursMessages, bareMessages, oursAnswers, "peers"), 0, []int{1000, 3000, most})
+	b.memory("memory", b.choose(bareChat, nginxArm, ours, bareDefault, oursDefault, oursMessages, bareMessages, oursAnswers, "peers"), 0, []int{1000, 3000, most})
 	b.memory("memory", b.choose(bareChat, nginxArm, ours, oursMessages, oursAnswers), 1, []int{most})
 }
 

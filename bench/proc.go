@@ -36,6 +36,7 @@ type launch struct {
 	health              string // URL that answers 200 when it is ready; tcp://ADDR for what speaks no HTTP
 	dir                 string
 	args                []string
+	env                 []string // beside the bench's own
 }
 
 // start starts a process and waits until it is ready.
@@ -46,6 +47,7 @@ func start(ctx context.Context, l launch) *process {
 	defer out.Close()
 	p.cmd = exec.CommandContext(ctx, l.args[0], l.args[1:]...) //nolint:gosec // our own programs
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = l.dir, out, out
+	p.cmd.Env = append(os.Environ(), l.env...)
 	p.cmd.SysProcAttr = withParent()
 	began := time.Now()
 	testrig.NoError(p.cmd.Start())

@@ -46,7 +46,13 @@ type cell struct {
 	Why    string          `json:"why,omitempty"` // of the first failure
 }
 
-func (c *cell) values() []float64 { return slices.Sorted(maps.Values(c.Rounds)) }
+// values returns the rounds' values in ascending order; none of a nil cell.
+func (c *cell) values() []float64 {
+	if c == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Values(c.Rounds))
+}
 
 func (c *cell) median() float64 { return median(c.values()) }
 
@@ -88,32 +94,22 @@ func (r *report) value(table, arm string, x float64) (float64, bool) {
 	return c.median(), true
 }
 
-// ratio returns the ratio of a cell to its base arm.
-func (r *report) ratio(table, arm string, x float64) (float64, bool) {
+// ratios returns the ratios of a cell to its base arm, one of each round.
+func (r *report) ratios(table, arm string, x float64) []float64 {
 	c := r.cell(table, arm, x)
 	if c == nil {
-		return 0, false
+		return nil
 	}
-	base := r.cell(table, c.Base, x)
-	if base == nil {
-		return 0, false
-	}
-	all := ratios(c.Rounds, base.Rounds)
-	return median(all), len(all) > 0
+	return ratios(c, r.cell(table, c.Base, x))
 }
 
-// growth returns the ratio of the last column to the first, of one arm.
-func (r *report) growth(table, arm string) (float64, bool) {
+// growth returns the ratios of the last column to the first, of one arm.
+func (r *report) growth(table, arm string) []float64 {
 	xs := r.columns(table)
 	if len(xs) < 2 {
-		return 0, false
+		return nil
 	}
-	first, last := r.cell(table, arm, xs[0]), r.cell(table, arm, xs[len(xs)-1])
-	if first == nil || last == nil {
-		return 0, false
-	}
-	all := ratios(last.Rounds, first.Rounds)
-	return median(all), len(all) > 0
+	return ratios(r.cell(table, arm, last(xs)), r.cell(table, arm, first(xs)))
 }
 
 // columns returns the values of x in a table.

@@ -19,10 +19,13 @@ func median(values []float64) float64 {
 }
 
 // ratios returns the ratios of the rounds that both sides have.
-func ratios(of, to map[int]float64) []float64 {
+func ratios(of, to *cell) []float64 {
+	if of == nil || to == nil {
+		return nil
+	}
 	var all []float64
-	for round, v := range of {
-		if base, ok := to[round]; ok && base > 0 {
+	for round, v := range of.Rounds {
+		if base, ok := to.Rounds[round]; ok && base > 0 {
 			all = append(all, v/base)
 		}
 	}

@@ -47,13 +47,13 @@ func TestPercentiles(t *testing.T) {
 
 // A ratio is taken within a round, so a round that was slow for both does not count.
 func TestRatiosAreTakenWithinRounds(t *testing.T) {
-	of := map[int]float64{0: 11, 1: 110, 2: 22, 3: 5}
-	to := map[int]float64{0: 10, 1: 100, 2: 20, 4: 1}
+	of := &cell{Rounds: map[int]float64{0: 11, 1: 110, 2: 22, 3: 5}}
+	to := &cell{Rounds: map[int]float64{0: 10, 1: 100, 2: 20, 4: 1}}
 	got := ratios(of, to)
 	if len(got) != 3 || math.Abs(median(got)-1.1) > 1e-9 {
 		t.Errorf("ratios %v, want three of 1.1", got)
 	}
-	if got := ratios(map[int]float64{0: 1}, map[int]float64{0: 0}); got != nil {
+	if got := ratios(&cell{Rounds: map[int]float64{0: 1}}, &cell{Rounds: map[int]float64{0: 0}}); got != nil {
 		t.Errorf("a ratio to nothing is %v", got)
 	}
 }

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/isogloss-gateway/isogloss/internal/heap"
 )
 
-// newBareCommand is what everything is compared with: Go's reverse proxy, and
-// nothing else in the process.
+// newBareCommand is what everything is compared with: Go's reverse proxy, with the settings of the gateway's garbage
+// collector and nothing else in the process. GOGC in the environment sets the collector of both.
 func newBareCommand() *cobra.Command {
 	var listen, metrics, to string
 	cmd := &cobra.Command{Use: "bare", Hidden: true, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
@@ -23,6 +25,7 @@ func newBareCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		heap.Tune()
 		go func() { _ = serve(cmd.Context(), metrics, http.HandlerFunc(tellRuntime)) }()
 		return serve(cmd.Context(), listen, newBare(target))
 	}}

@@ -18,6 +18,7 @@ type setting struct {
 	quiet  bool // only warnings are logged
 	models int  // a table of so many models in place of the scripts
 	store  *storage
+	env    []string
 }
 
 // gatewayConfig is what a user would write: two providers, names for their models.
@@ -62,7 +63,7 @@ func (b *bench) startGateway(ctx context.Context, upstream string, s setting) *p
 	}
 	p := start(ctx, launch{
 		name: "isogloss", addr: listen, metrics: "http://" + admin + "/metrics",
-		health: "http://" + listen + "/health", dir: dir, args: []string{b.bin, "serve", "-c", conf},
+		health: "http://" + listen + "/health", dir: dir, args: []string{b.bin, "serve", "-c", conf}, env: s.env,
 	})
 	if s.store != nil {
 		var err error
@@ -88,10 +89,15 @@ func (b *bench) startUpstream(ctx context.Context, addr string) *process {
 }
 
 func (b *bench) startBare(ctx context.Context, upstream string) *process {
+	return b.startBareWith(ctx, upstream, nil)
+}
+
+func (b *bench) startBareWith(ctx context.Context, upstream string, env []string) *process {
 	addresses := testrig.Must(testrig.Addresses(2))
 	listen, metrics := addresses[0], addresses[1]
 	return start(ctx, launch{
 		name: "bare", addr: listen, metrics: "http://" + metrics, health: "http://" + listen + "/health", dir: b.dir,
 		args: []string{b.self, "bare", "--listen", listen, "--metrics", metrics, "--to", "http://" + upstream},
+		env:  env,
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -108,7 +109,7 @@ func (t table) row(r *report, arm string, xs []float64) []string {
 	case "none":
 		return row
 	case "":
-		return append(row, ratioText(r.ratio(t.key, arm, xs[len(xs)-1])))
+		return append(row, ratioText(r.ratios(t.key, arm, last(xs))))
 	}
 	return append(row, ratioText(r.growth(t.key, arm)))
 }
@@ -125,11 +126,15 @@ func (c *cell) text() string {
 	return fmt.Sprintf("%s (%s–%s)", short(c.median()), short(low), short(high))
 }
 
-func ratioText(x float64, ok bool) string {
-	if !ok {
+// ratioText formats the median and the range of ratios.
+func ratioText(all []float64) string {
+	switch len(all) {
+	case 0:
 		return "–"
+	case 1:
+		return fmt.Sprintf("%.2f", all[0])
 	}
-	return fmt.Sprintf("%.2f", x)
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", median(all), slices.Min(all), slices.Max(all))
 }
 
 // markdown writes a grid. Columns of numbers are set to the right.
