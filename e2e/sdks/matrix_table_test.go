@@ -44,18 +44,17 @@ func (m *matrix) finish(t *testing.T) {
 }
 
 func (m *matrix) page() string {
-	ok := 0
-	for c, passed := range m.cells {
-		if passed && !m.surface(c.surface).fails(c.feature, c.upstream) {
-			ok++
-		}
+	ok, no := m.count()
+	work := fmt.Sprintf("%d of %d work", ok, len(m.cells))
+	if no > 0 {
+		work += fmt.Sprintf(", %d are refused with 501", no)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `Each row is an API on an upstream: %[2]d of %[3]d work. The upstream is scripted like the vendor's server. A run checks what
+	fmt.Fprintf(&b, `Each row is an API on an upstream: %[2]s. The upstream is scripted like the vendor's server. A run checks what
 the %[1]s reports, that the upstream received the user's request with the provider's key, and that an upstream of the %[1]s's own
 dialect received the %[1]s's own bytes.
 
-`, m.noun, ok, len(m.cells))
+`, m.noun, work)
 	b.WriteString(m.table())
 	b.WriteString("\n" + works + " works, " + fails + " does not, " + lacking + " the " + m.noun + " does not have it, " + refused +
 		" is refused with the dialect's typed error.\n\n")
@@ -64,6 +63,25 @@ dialect received the %[1]s's own bytes.
 	list(&b, "Where the "+m.noun+" falls short", m.notes(func(s *surface, f feature) string { return s.faults[f.name].why }))
 	list(&b, "What the "+m.noun+" does not have", m.notes(func(s *surface, f feature) string { return s.lacks[f.name] }))
 	return b.String()
+}
+
+// count returns how many cells work, and how many are refused as they should be.
+func (m *matrix) count() (ok, no int) {
+	for c, passed := range m.cells {
+		switch s := m.surface(c.surface); {
+		case !passed || s.fails(c.feature, c.upstream):
+		case isRefused(c.feature, rig.DialectNamed(c.upstream)):
+			no++
+		default:
+			ok++
+		}
+	}
+	return ok, no
+}
+
+// isRefused reports whether a feature is refused on an upstream that has no equivalent of it.
+func isRefused(feature string, d *rig.Dialect) bool {
+	return feature == "count_tokens" && d.Counted == ""
 }
 
 // columns says what is done for a mark. The frameworks' are those of the SDKs and a few
@@ -169,7 +187,7 @@ func (m *matrix) mark(s *surface, d *rig.Dialect, f feature) string {
 		return ""
 	case !passed:
 		return fails
-	case f.name == "count_tokens" && d.Counted == "":
+	case isRefused(f.name, d):
 		return refused
 	}
 	if why := s.faults[f.name].why; s.fails(f.name, d.Name) {
