@@ -104,6 +104,10 @@ type Dialect struct {
 	// NewArrayEncoder writes a stream as one JSON array. Nil: Location.Array is never set.
 	NewArrayEncoder func(*llm.Request) StreamEncoder
 
+	// NewAssembler completes a non-streaming response that is assembled from a stream of the
+	// dialect. Nil: the neutral events have all members.
+	NewAssembler func() Assembler
+
 	// EndStream ends a verbatim stream that failed with an error that fits what the tap has
 	// seen. Nil: Codec.EncodeStreamError does.
 	EndStream func(Tap, *llm.Error) []byte
@@ -156,6 +160,9 @@ type Dialect struct {
 
 	// Envelopes are the forms in which clouds offer the dialect.
 	Envelopes []*Envelope
+
+	// StreamsOneChoice says that the vendor streams no more than one choice.
+	StreamsOneChoice bool
 
 	// Frames carry the events of streams. Nil: they are server-sent events.
 	Frames *Frames
@@ -280,6 +287,9 @@ type Head struct {
 	// SideEffects says that the request does more than generate a response, such as start a
 	// job or change a conversation that the vendor keeps. It is not sent twice.
 	SideEffects bool
+
+	// NoStream says that a stream cannot carry the response.
+	NoStream bool
 }
 
 // OtherBody describes requests of another dialect that clients send to a path of this one. The

@@ -44,6 +44,7 @@ func Dialect() *protocol.Dialect {
 		Finishes:         []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
 		Overflow:         tooLong,
 		Ping:             []byte(ping),
+		NewAssembler:     newAssembler,
 		Versions:         versions(),
 		Headers: protocol.Headers{
 			Vendor: "anthropic",

@@ -35,6 +35,7 @@ func Dialect() *protocol.Dialect {
 		Finishes:         []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
 		Overflow:         tooLong,
 		NoComments:       true, // frames have none
+		NewAssembler:     newAssembler,
 		Headers:          protocol.Headers{Vendor: "aws", Response: []string{"X-Amzn-Errortype"}, RequestID: "X-Amzn-Requestid"},
 		Count:            counter(),
 		Setup:            protocol.Setup{SDK: "AWS", Variable: "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"},

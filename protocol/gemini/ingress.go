@@ -42,6 +42,9 @@ func Dialect() *protocol.Dialect {
 		Versions:   versions(),
 		NoComments: true, // Google's own clients fail on them
 
+		StreamsOneChoice: true,
+		NewAssembler:     newAssembler,
+
 		OptionalCallIDs: true,
 		NewArrayEncoder: func(*llm.Request) protocol.StreamEncoder {
 			encoder := &StreamEncoder{}

@@ -1,6 +1,8 @@
 package openaichat
 
 import (
+	"strings"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -92,6 +94,7 @@ func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error
 		head.Generated = min(max(head.Generated, best, 1), most) * prompts(body.Raw("prompt"))
 	}
 	head.MaxOutput = protocol.MaxOutput(body.Raw("max_completion_tokens"), body.Raw("max_tokens"))
+	head.NoStream = strings.Contains(string(body.Raw("modalities")), `"audio"`) // streams have another audio format
 	head.Inner = openai.FindModels(body)
 	if body.Raw("route") != nil && body.Raw("models") == nil {
 		// OpenRouter would choose the fallbacks.

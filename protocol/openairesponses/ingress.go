@@ -43,6 +43,7 @@ func Dialect() *protocol.Dialect {
 			}
 			return Codec{}.EncodeStreamError(e)
 		},
+		NewAssembler:    newAssembler,
 		RepeatsResponse: true,
 		Count:           counter(),
 		Stored:          storedResponses(),
@@ -77,7 +78,8 @@ func readHead(_ protocol.Location, body *wire.Index) (protocol.Head, *llm.Error)
 	head, err := protocol.ReadModel(body, "model", "stream")
 	head.MaxOutput = protocol.MaxOutput(body.Raw("max_output_tokens"))
 	head.Inner = openai.FindModels(body, "input[].tools[].model")
-	head.SideEffects = body.Raw("background").Kind() == 't' || body.Raw("conversation") != nil
+	head.NoStream = body.Raw("background").Kind() == 't' // the response is a ticket
+	head.SideEffects = head.NoStream || body.Raw("conversation") != nil
 	return head, err
 }
 

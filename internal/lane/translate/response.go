@@ -24,7 +24,11 @@ func (l *Lane) SameDialect(c *exchange.Call, t *exchange.Target, tap protocol.Ta
 		ask = &llm.Request{Model: c.Body.Model, IncludeUsage: c.Body.Usage}
 	}
 	ask.Stream = c.Body.Stream
-	return &attempt{lane: l, call: c, target: t, codec: c.Dialect.Codec, ask: ask, created: time.Now().Unix(), tap: tap, losses: losses, fidelity: exchange.FidelityOf(losses)}
+	a := &attempt{lane: l, call: c, target: t, codec: c.Dialect.Codec, ask: ask, created: time.Now().Unix(), tap: tap, losses: losses, fidelity: exchange.FidelityOf(losses)}
+	if c.Dialect.NewAssembler != nil && !ask.Stream {
+		a.assemble = c.Dialect.NewAssembler()
+	}
+	return a
 }
 
 // Deliver sends the upstream's response in the client's dialect.
@@ -189,6 +193,9 @@ func (a *attempt) sendResponse(d *exchange.Delivery, resp *llm.Response) {
 	body := a.codec.EncodeResponse(resp, a.ask, &report)
 	a.losses = report.Losses
 	a.fidelity = exchange.FidelityOf(a.losses)
+	if a.assemble != nil {
+		body = a.assemble.Complete(body)
+	}
 	a.recordResponse().Response(body)
 	d.SendBody(http.StatusOK, body, setJSON)
 }

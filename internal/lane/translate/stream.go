@@ -114,6 +114,9 @@ func (r *streamReader) decode(e sse.Event) {
 	if r.attempt.tap != nil {
 		r.attempt.tap.Event(data)
 	}
+	if r.attempt.assemble != nil {
+		r.attempt.assemble.Event(data)
+	}
 	r.decoded = r.decoder.Decode(e.Name, data, r.decoded)
 }
 
