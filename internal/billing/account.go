@@ -2,6 +2,7 @@ package billing
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,7 @@ type Account struct {
 
 	reservation quota.Hold
 	extensions  []quota.Hold
+	extended    int64       // output tokens that the extensions reserve
 	reserved    usage.Money // by all of them
 	exhausted   bool        // an extension was rejected
 	entry       *spool.Entry
@@ -107,16 +109,23 @@ func (a *Account) reserve(ctx context.Context, from []quota.Account, extension i
 	}
 	reservation, refusal := a.books.Quotas.Reserve(ctx, request)
 	if refusal != nil {
-		return quota.Hold{}, limitReached(refusal)
+		return quota.Hold{}, limitReached(refusal, extension > 0)
 	}
 	return reservation, nil
 }
 
-// limitReached returns the error of a caller that has reached one of its limits.
-func limitReached(why *quota.Refusal) *llm.Error {
+// limitReached returns the error of a caller that has reached one of its limits, before its
+// request is sent or in the middle of the response.
+func limitReached(why *quota.Refusal, inResponse bool) *llm.Error {
 	if why.Reason == quota.Budget {
-		return &llm.Error{Kind: llm.Quota, Code: llm.BudgetExceeded, RetryAfter: why.RetryAfter,
-			Message: "the " + why.Budget.Name() + " of " + owner(why.Account) + " does not cover this request; ask its operator for more, or send a smaller one"}
+		err := &llm.Error{Kind: llm.Quota, Code: llm.BudgetExceeded, RetryAfter: why.RetryAfter}
+		what := "this request; ask its operator for more, or send a smaller one"
+		if inResponse {
+			what = "the rest of this response; ask its operator for more, or set an output limit"
+			err.RetryAfter = 0 // it counts the response's own reservation, which is spent
+		}
+		err.Message = "the " + why.Budget.Name() + " of " + owner(why.Account) + " does not cover " + what
+		return err
 	}
 	return &llm.Error{Kind: llm.RateLimit, Code: "rate_limit_" + string(why.Reason), RetryAfter: why.RetryAfter,
 		Message: "the limit of " + owner(why.Account) + " on " + string(why.Reason) + " is reached; wait, or ask its operator for more"}
@@ -135,26 +144,60 @@ func owner(account string) string {
 // may have twice as many tokens before, and outputSlack more, because they are estimated:
 // only an upstream that ignores the limit sends more.
 func (a *Account) Extend(ctx context.Context) *llm.Error {
-	if a == nil || a.closed || a.sent <= a.estimate.MaxOutput || a.estimate.MaxOutput == 0 {
+	if a == nil {
 		return nil
 	}
-	if first := a.estimate.MaxOutput - int64(len(a.extensions))*outputStep; a.estimate.Bounded && a.sent <= a.estimate.MaxOutput+first+outputSlack {
+	return a.cover(ctx, a.sent)
+}
+
+// ExtendHeld is Extend for a response of which nothing is sent before it is complete. If it
+// fails, the client pays for what the upstream has generated, because the operator does.
+func (a *Account) ExtendHeld(ctx context.Context) *llm.Error {
+	if a == nil {
+		return nil
+	}
+	err := a.cover(ctx, a.output.tokens)
+	if err != nil {
+		a.sent = a.output.tokens
+	}
+	return err
+}
+
+// cover reserves the output tokens of a response that are not reserved yet, and the rest of
+// the last step.
+func (a *Account) cover(ctx context.Context, tokens int64) *llm.Error {
+	covered := a.estimate.MaxOutput
+	if a.closed || covered == 0 {
+		return nil
+	}
+	if a.estimate.Bounded {
+		covered += covered - a.extended + outputSlack
+	}
+	if tokens <= covered {
 		return nil
 	}
 	budgets := onlyBudgets(a.request.Accounts)
 	if len(budgets) == 0 {
 		return nil
 	}
-	reservation, err := a.reserve(ctx, budgets, len(a.extensions)+1, 0, outputStep)
+	more := (tokens - covered + outputStep - 1) / outputStep * outputStep
+	reservation, err := a.reserve(ctx, budgets, len(a.extensions)+1, 0, more)
 	if err != nil {
 		a.exhausted = true
 		return err
 	}
 	a.extensions = append(a.extensions, reservation)
-	a.reserved += maxCost(a.maxPrice, 0, outputStep)
+	a.extended += more
+	a.reserved += maxCost(a.maxPrice, 0, more)
 	a.entry.Reserve(a.reserved)
-	a.estimate.MaxOutput += outputStep
+	a.estimate.MaxOutput += more
 	return nil
+}
+
+// Extensible reports whether further reservations bound the response: the client set no
+// output limit, and one of its accounts has a budget.
+func (a *Account) Extensible() bool {
+	return a != nil && !a.estimate.Bounded && hasBudget(a.request.Accounts)
 }
 
 // Exhausted reports whether the response ended because a budget was exhausted. The target
@@ -165,7 +208,9 @@ func (a *Account) Exhausted() bool { return a != nil && a.exhausted }
 // reports. Some upstreams report the usage of a stream only if the request asks for it.
 func (a *Account) NeedsUsage() bool { return a != nil }
 
-func hasBudget(accounts []quota.Account) bool { return len(onlyBudgets(accounts)) > 0 }
+func hasBudget(accounts []quota.Account) bool {
+	return slices.ContainsFunc(accounts, func(a quota.Account) bool { return a.Limit.Budget > 0 })
+}
 
 // onlyBudgets returns the accounts that have a budget, without their other limits. A
 // further reservation belongs to the same request: it takes no concurrency slot and does
@@ -178,6 +223,14 @@ func onlyBudgets(accounts []quota.Account) []quota.Account {
 		}
 	}
 	return budgets
+}
+
+// RestartCount forgets the tokens of an attempt that failed before the client received a part
+// of its response.
+func (a *Account) RestartCount() {
+	if a != nil {
+		a.output = tokenCounter{}
+	}
 }
 
 // CountEvent counts an event of the response. Call it before the event is written.

@@ -7,8 +7,8 @@
 //     the caller has a budget.
 //   - While the response is sent, its tokens are counted: CountEvent, CountText and
 //     CountBody before they are written, BeforeWrite and AfterWrite around each write.
-//   - Extend reserves more where the client set no output limit and the response grows
-//     beyond what was reserved. It fails when the budget is used up.
+//   - Extend and ExtendHeld reserve more where the client set no output limit and the
+//     response grows beyond what was reserved. They fail when the budget is used up.
 //   - Charge closes the row, before the client can know that the response is complete.
 //     It charges the usage that the provider reported, or else the tokens that were
 //     counted here, and refunds the rest of the reservation.

@@ -268,7 +268,8 @@ type providerFile struct {
 	Headers map[string]string `key:"headers" example:"{X-Team: search}"`
 	// Whether to stream from the upstream always or only if the client streams. With
 	// always, the gateway assembles one body for a non-streaming client. The default
-	// is always for engines and mirror for others.
+	// is always for engines and mirror for others. A request without an output limit is
+	// streamed in any case if the caller has a budget.
 	UpstreamStream streamName `key:"upstream_stream" example:"always"`
 	// Request token counts on streams even if the client did not. The default is
 	// false.

@@ -142,6 +142,7 @@ type Lane interface {
 // Options holds the request path's decisions about one attempt.
 type Options struct {
 	IncludeUsage bool // request usage on a stream although the client did not
+	Stream       bool // request a stream although the client did not
 }
 
 // Prepared is a call that is encoded for one target. It delivers that target's response

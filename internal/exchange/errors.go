@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"math"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,20 @@ func hasWord(text, word string) bool {
 		if !part(before) && !part(after) {
 			return true
 		}
+	}
+	return false
+}
+
+// streamWord finds the word stream in an error: alone, as the start of a longer word, or as a part
+// of an operation's name, such as InvokeModelWithResponseStream.
+var streamWord = regexp.MustCompile(`\b[Ss]tream|[a-z]Stream`)
+
+// RefusesStream reports whether an upstream's error says that it does not stream the response.
+// Some models do not stream, some not with tools, and some not for every account.
+func RefusesStream(err *llm.Error, status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity, http.StatusNotImplemented:
+		return streamWord.MatchString(err.Param) || streamWord.MatchString(err.Message)
 	}
 	return false
 }

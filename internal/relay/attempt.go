@@ -28,6 +28,7 @@ type attempt struct {
 	counted  bool       // the target's live state counts it as in flight
 	rejected bool       // the response has an error status that may be relayed to the client
 	missing  bool       // the upstream does not have the model
+	noStream bool       // the upstream refuses the stream that the client has not requested
 	early    *llm.Usage // reported before the first token
 	taped    *capture.Attempt
 }
@@ -90,8 +91,15 @@ func (q *request) newAttempt(t *exchange.Target, slot limit.Permit) (*attempt, *
 		return a, err
 	}
 	var err *llm.Error
-	a.prepared, err = q.relay.lane(q.Call, t).Prepare(q.Call, t, exchange.Options{IncludeUsage: q.includesUsage(t)})
+	a.prepared, err = q.relay.lane(q.Call, t).Prepare(q.Call, t, exchange.Options{IncludeUsage: q.includesUsage(t), Stream: q.streamsForBudget(t)})
 	return a, err
+}
+
+// streamsForBudget reports whether the gateway requests a stream for a non-streaming client,
+// so that the response ends with the caller's budget.
+func (q *request) streamsForBudget(t *exchange.Target) bool {
+	b := q.Call.Body
+	return !b.Stream && !b.NoStream && !q.whole && q.Account.Extensible() && (b.Generated < 2 || !t.Dialect.StreamsOneChoice)
 }
 
 // lane returns the lane of a call for a target.
@@ -169,6 +177,7 @@ func (q *request) readError(a *attempt) *llm.Error {
 	if fault.Kind == llm.UpstreamAuth || status == a.prepared.Request().RejectedKey {
 		return exchange.RejectedCredential(a.target.Provider) // the response is not for the client
 	}
+	a.noStream = a.prepared.Request().Stream && !q.Call.Body.Stream && exchange.RefusesStream(fault, status)
 	a.missing = exchange.NamesModel(fault, status, a.target.Model)
 	if a.missing && !q.route.Pattern() && q.route.Name != a.target.String() {
 		return exchange.MissingModel(q.route.Name, a.target)

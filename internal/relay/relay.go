@@ -209,6 +209,7 @@ type progress struct {
 	nextSlot  limit.Permit // concurrency slot of the next attempt's target
 	failed    []failedAttempt
 	unwritten *llm.Error // why the request could not be encoded for the first target
+	whole     bool       // an upstream refuses to stream the response
 	none      attempt    // the current attempt before the first one
 }
 

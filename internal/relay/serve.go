@@ -65,6 +65,9 @@ func (q *request) serve() *llm.Error {
 func (q *request) try(c *candidate) *llm.Error {
 	c.tried++
 	err := q.reach(c)
+	if err != nil && q.attempt.noStream && !q.whole {
+		err = q.reachWhole(c, err)
+	}
 	if err == nil {
 		err = q.attempt.prepared.Deliver(&q.Delivery)
 	}
@@ -96,6 +99,17 @@ func (q *request) reach(c *candidate) *llm.Error {
 		return err
 	}
 	return q.checkStream()
+}
+
+// reachWhole makes another attempt at a target that refuses a stream for which the client has
+// not asked.
+func (q *request) reachWhole(c *candidate, err *llm.Error) *llm.Error {
+	q.whole = true
+	q.report(q.attempt, err)
+	q.fail(c, err)
+	q.nextSlot, q.attempt.slot = q.attempt.slot, limit.Permit{}
+	q.attempt.close()
+	return q.reach(c)
 }
 
 // use makes an attempt the one whose response is delivered.
@@ -196,7 +210,7 @@ func (q *request) next() (*candidate, *llm.Error) {
 // of the response is sent no retry is possible, because the client would get the
 // beginning twice.
 func (q *request) mayRetry(c *candidate, err *llm.Error) bool {
-	if q.Writer.HasContent() || q.ctx.Err() != nil || q.elapsed() >= c.Timeouts.Total {
+	if q.Writer.HasContent() || q.ctx.Err() != nil || q.elapsed() >= c.Timeouts.Total || q.Account.Exhausted() {
 		return false
 	}
 	if q.attempt.sentAt.IsZero() { // it could not be encoded for this target, but may be for another

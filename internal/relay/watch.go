@@ -77,6 +77,7 @@ func (q *request) endTape() {
 func (q *request) changedSettings() []string {
 	p := q.Target.Provider
 	var list []string
+	collected := q.attempt.prepared != nil && q.attempt.prepared.Request().Stream && !q.Call.Body.Stream
 	for name, is := range map[string]bool{
 		"api_version":     p.APIVersion != "" || len(p.AcceptedVersions) > 0 || p.ForwardUnknownVersion,
 		"custom tools":    p.KnowsCustomTools(),
@@ -84,6 +85,7 @@ func (q *request) changedSettings() []string {
 		"include_usage":   q.attempt.prepared != nil && q.attempt.prepared.Request().AddedUsage,
 		"quirks":          len(p.Quirks) > 0,
 		"upstream_stream": p.UpstreamStream == provider.Always && !q.Call.Body.Stream,
+		"budget":          p.UpstreamStream != provider.Always && collected,
 	} {
 		if is {
 			list = append(list, name)

@@ -120,17 +120,24 @@ func (a *attempt) deliverRewritten(d *exchange.Delivery) *llm.Error {
 	return nil
 }
 
-// deliverCollected collects a stream and sends it as one non-streaming response.
+// deliverCollected collects a stream and sends it as one non-streaming response. It ends with
+// an error when the caller's budget is exhausted.
 func (a *attempt) deliverCollected(d *exchange.Delivery) *llm.Error {
 	all := llm.Collector{Limit: int(a.call.Settings.Limits.Answer)}
+	d.Account.RestartCount()
+	var counted *llm.Usage
 	err := a.readStream(d, func(events []llm.Event, now time.Time) (bool, *llm.Error) {
 		for _, e := range events {
-			if f, failed := e.(llm.Failure); failed {
-				return true, f.Err
-			}
-			if delta, ok := e.(llm.Delta); ok {
+			switch e := e.(type) {
+			case llm.Failure:
+				return true, e.Err
+			case llm.Delta:
 				d.Record.Token(now)
-				d.Account.CountText(len(delta.Text))
+				d.Account.CountText(len(e.Text))
+			case llm.Start:
+				counted = e.Usage
+			case llm.UsageUpdate:
+				counted = &e.Usage
 			}
 			if err := all.Add(e); err != nil {
 				return true, notCollected(err)
@@ -139,7 +146,11 @@ func (a *attempt) deliverCollected(d *exchange.Delivery) *llm.Error {
 				return true, nil
 			}
 		}
-		return false, nil
+		err := d.Account.ExtendHeld(d.Call.Client.Context())
+		if err != nil {
+			a.summary.Usage = counted // the client pays for what was generated
+		}
+		return false, err
 	})
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ type attempt struct {
 
 // Prepare translates the request. If it fails, the result's fidelity lists the losses
 // that caused the failure.
-func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, _ exchange.Options) (exchange.Prepared, *llm.Error) {
+func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
 	a := &attempt{lane: l, call: c, target: t, codec: c.Dialect.Codec, fidelity: exchange.Exact}
 	report, err := c.NewReport()
 	if err != nil {
@@ -86,7 +86,7 @@ func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, _ exchange.Options)
 		if c.Complete != nil {
 			a.codec = c.Complete.Codec
 		}
-		err = a.translate(report)
+		err = a.translate(report, o)
 	}
 	if err != nil && len(report.Losses) > 0 {
 		a.losses, a.fidelity = report.Losses, exchange.Refused(report.Losses)
@@ -112,7 +112,7 @@ func (a *attempt) nameField(report *llm.Report, err *llm.Error) *llm.Error {
 }
 
 // translate translates a conversation.
-func (a *attempt) translate(report *llm.Report) *llm.Error {
+func (a *attempt) translate(report *llm.Report, o exchange.Options) *llm.Error {
 	p := a.target.Provider
 	if err := a.call.CheckExtensions(a.target, report.Mode); err != nil {
 		return err
@@ -123,7 +123,7 @@ func (a *attempt) translate(report *llm.Report) *llm.Error {
 	}
 	a.call.Params.Apply(ask, report)
 	send := *ask
-	send.Stream = ask.Stream || p.UpstreamStream == provider.Always
+	send.Stream = ask.Stream || o.Stream || p.UpstreamStream == provider.Always
 	send.Turns = a.seals(ask.Turns)
 	send.IncludeUsage = true // for billing; the client gets usage only if it requested it
 	a.call.ReportSampling(ask, report)

@@ -80,7 +80,7 @@ func (a *attempt) edits(o exchange.Options) ([]wire.Edit, *llm.Error) {
 	}
 	edits = append(edits, exchange.Renames(&c.Body.Index, c.Dialect, p.Quirks)...)
 	a.request.Stream = c.Body.Stream
-	if !c.Body.Stream && c.Operation == protocol.Generate && p.UpstreamStream == provider.Always {
+	if !c.Body.Stream && c.Operation == protocol.Generate && (o.Stream || p.UpstreamStream == provider.Always) {
 		a.request.Stream = true
 		if c.Dialect.SetStream != nil {
 			edits = append(edits, c.Dialect.SetStream(&c.Body.Index))
