@@ -53,10 +53,7 @@ func playMutants(ctx context.Context, out io.Writer, p *player, d *draw, jobs in
 		return err
 	}
 	verdicts := mp.playAll(ctx, out, jobs)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return mp.summary(out, verdicts, time.Since(began))
+	return errors.Join(mp.summary(out, verdicts, time.Since(began)), ctx.Err()) // of those that were played
 }
 
 // compile writes the mutants beside their functions and builds the test binaries. What does not compile is drawn again.
@@ -172,7 +169,7 @@ func (p *mutantPlayer) playAll(ctx context.Context, out io.Writer, jobs int) map
 		})
 	}
 	for n := range p.drawing.next {
-		if _, ok := p.drawing.playing[n]; ok {
+		if _, ok := p.drawing.playing[n]; ok && ctx.Err() == nil {
 			numbers <- n
 		}
 	}
