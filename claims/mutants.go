@@ -72,7 +72,7 @@ func (p *mutantPlayer) compile(ctx context.Context) error {
 			packages = append(packages, "./"+path.Dir(relative(p.root, file)))
 		}
 		slices.Sort(packages)
-		out, err := p.command(ctx, "go", append([]string{"build", "-gcflags=-e", "-overlay", overlay}, slices.Compact(packages)...)...)
+		out, err := p.command(ctx, "go", append([]string{"build", "-overlay", overlay}, slices.Compact(packages)...)...)
 		if err == nil {
 			return p.compileTests(ctx, overlay)
 		}
