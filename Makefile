@@ -147,7 +147,7 @@ claims: ## whether the tests of each promise fail when the promise is false; ONL
 	go run ./claims -only '$(ONLY)'
 
 mutants: stores ## draws MUTANTS changes of the code with SEED and reports which of them the tests catch; ONLY='^internal/quota/' draws from some
-	go run ./claims -mutants $(MUTANTS) -seed $(SEED) -only '$(ONLY)'
+	go run ./claims -timeout 30m -mutants $(MUTANTS) -seed $(SEED) -only '$(ONLY)'
 
 timing: ## whether the duration of a key check reveals anything about the key; needs an idle machine
 	go test -count=1 -v -tags timing -run Timing ./internal/access

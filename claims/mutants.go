@@ -53,10 +53,7 @@ func playMutants(ctx context.Context, out io.Writer, p *player, d *draw, jobs in
 		return err
 	}
 	verdicts := mp.playAll(ctx, out, jobs)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return mp.summary(out, verdicts, time.Since(began))
+	return errors.Join(mp.summary(out, verdicts, time.Since(began)), ctx.Err()) // of those that were played
 }
 
 // compile writes the mutants beside their functions and builds the test binaries. What does not compile is drawn again.
@@ -75,7 +72,7 @@ func (p *mutantPlayer) compile(ctx context.Context) error {
 			packages = append(packages, "./"+path.Dir(relative(p.root, file)))
 		}
 		slices.Sort(packages)
-		out, err := p.command(ctx, "go", append([]string{"build", "-gcflags=-e", "-overlay", overlay}, slices.Compact(packages)...)...)
+		out, err := p.command(ctx, "go", append([]string{"build", "-overlay", overlay}, slices.Compact(packages)...)...)
 		if err == nil {
 			return p.compileTests(ctx, overlay)
 		}
@@ -172,7 +169,7 @@ func (p *mutantPlayer) playAll(ctx context.Context, out io.Writer, jobs int) map
 		})
 	}
 	for n := range p.drawing.next {
-		if _, ok := p.drawing.playing[n]; ok {
+		if _, ok := p.drawing.playing[n]; ok && ctx.Err() == nil {
 			numbers <- n
 		}
 	}

@@ -348,6 +348,26 @@ func TestHedge(t *testing.T) {
 	})
 }
 
+// TestHedgesAvoidTargetsOutOfService checks that a target whose credential was rejected gets no second attempt.
+func TestHedgesAvoidTargetsOutOfService(t *testing.T) {
+	inBubble(t, func(t bubble) {
+		p := newPair(t, func(p *pair) { p.route.Hedge = route.Hedge{Quantile: 0.9, Share: 1} })
+		p.up.Answer(answerIn(10*time.Millisecond, "quick"))
+		p.two.Answer(upstreamtest.JSON(401, `{"error":{"message":"x"}}`))
+		p.learnLatency(t)
+		p.up.Answer(upstreamtest.JSON(503, busy))
+		_, _, _ = p.post(t, chatPath, pairStream) // fails over to the second target
+		if s := p.route.Targets[1].Live.State(); s.Ready {
+			t.Fatalf("%+v", s)
+		}
+		before := len(p.two.Requests())
+		p.up.Answer(answerIn(time.Second, "quick"))
+		if _, body, err := p.post(t, chatPath, pairStream); err != nil || !strings.Contains(body, "quick") || len(p.two.Requests()) != before {
+			t.Errorf("%v %q, and the second target had %d requests more", err, body, len(p.two.Requests())-before)
+		}
+	})
+}
+
 // TestHedgeBudget checks that no more than the configured share of requests is hedged.
 func TestHedgeBudget(t *testing.T) {
 	inBubble(t, func(t bubble) {
