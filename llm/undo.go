@@ -89,7 +89,9 @@ func (u *Undo) restore(call *ToolCall) (restored *ToolCall, custom bool) {
 // so that the client sees a model's mistake.
 type unwrapper struct {
 	state  unwrapState
-	held   string // the input so far, in state atStart
+	held   []byte // the input so far, in state atStart
+	token  int    // of wrapping, in state atStart
+	match  int    // bytes of the token that have come
 	escape string // an incomplete escape sequence
 	high   rune   // the first half of a surrogate pair
 }
@@ -116,39 +118,29 @@ func (w *unwrapper) next(s string) string {
 	return ""
 }
 
-// begin looks for the opening quote of the input.
-func (w *unwrapper) begin(s string) string {
-	w.held += s
-	rest, ok := expect(w.held, `{`, `"input"`, `:`, `"`)
-	switch {
-	case ok:
-		w.state, w.held = inText, ""
-		return w.text(rest)
-	case rest == "": // incomplete
-		return ""
-	}
-	w.state = passThrough
-	held := w.held
-	w.held = ""
-	return held
-}
+// wrapping are the tokens before the text. White space may come before each.
+var wrapping = [...]string{`{`, `"input"`, `:`, `"`}
 
-// expect skips the tokens and the white space before each. It returns the text after
-// them and true. If s ends too early it returns "" and false; if s does not match it
-// returns the text from the mismatch on and false.
-func expect(s string, tokens ...string) (rest string, ok bool) {
-	for _, t := range tokens {
-		s = strings.TrimLeft(s, " \t\r\n")
-		n := min(len(s), len(t))
-		if s[:n] != t[:n] {
-			return s, false
+// begin looks for the opening quote of the input. It reads each byte once.
+func (w *unwrapper) begin(s string) string {
+	for i := range len(s) {
+		switch token := wrapping[w.token]; {
+		case s[i] == token[w.match]:
+			if w.match++; w.match < len(token) {
+				continue
+			}
+			if w.token, w.match = w.token+1, 0; w.token == len(wrapping) {
+				w.state, w.held = inText, nil
+				return w.text(s[i+1:])
+			}
+		case w.match > 0 || strings.IndexByte(" \t\r\n", s[i]) < 0:
+			held := string(w.held)
+			w.state, w.held = passThrough, nil
+			return held + s
 		}
-		if n < len(t) {
-			return "", false
-		}
-		s = s[n:]
 	}
-	return s, true
+	w.held = append(w.held, s...)
+	return ""
 }
 
 // text decodes a JSON string up to its closing quote.

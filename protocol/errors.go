@@ -68,7 +68,25 @@ func InvalidResponse(message string, cause error) *llm.Error {
 	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: message, Cause: cause}
 }
 
+// MaxOpenBlocks limits the blocks of a stream that have begun and not ended, in dialects in which an upstream
+// numbers them.
+const MaxOpenBlocks = 1 << 10
+
+// TooManyBlocks is the error of a stream that opens more.
+func TooManyBlocks() *llm.Error {
+	return InvalidResponse("the upstream's response has too many open blocks", nil)
+}
+
 // Truncated is the error of a stream that ended before its response.
 func Truncated() *llm.Error {
 	return &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream's stream ended before the response was complete"}
+}
+
+// MaxEmbedTexts limits the texts of a request for embeddings that is translated, as OpenAI does: another dialect
+// writes much more than two quotes for an empty text.
+const MaxEmbedTexts = 2048
+
+// TooManyTexts is the error of a request with more.
+func TooManyTexts(param string) *llm.Error {
+	return &llm.Error{Kind: llm.InvalidRequest, Code: "too_many_texts", Param: param, Message: "a request for embeddings of another vendor has at most " + strconv.Itoa(MaxEmbedTexts) + " texts; send several requests"}
 }

@@ -123,6 +123,17 @@ func TestNoChangeWithoutLog(t *testing.T) {
 	}
 }
 
+// TestPathsOfDenials checks that the audit log has the beginning of a path, whoever sends it, in characters that
+// terminals can show.
+func TestPathsOfDenials(t *testing.T) {
+	w := newWorld(t).serve()
+	w.send("", "GET", "/api/v1/keys/%1b%5b31m%0a%e2%80%ae"+strings.Repeat("x", 20_000), "")
+	list := w.entries("get-key")
+	if len(list) != 1 || !strings.HasPrefix(list[0].Object, "/api/v1/keys/\ufffd[31m\ufffd\ufffdxxx") || len([]rune(list[0].Object)) > maxPath+1 {
+		t.Errorf("%+v", list)
+	}
+}
+
 // TestDenialsAreInTheLog checks that denials are logged, and that their number is bounded.
 func TestDenialsAreInTheLog(t *testing.T) {
 	w := newWorld(t).serve()

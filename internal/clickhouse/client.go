@@ -20,6 +20,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
 
@@ -37,6 +38,7 @@ const (
 	queryTimeout = 10 * time.Second
 	maxResponse  = 256 << 20
 	maxError     = 512 // bytes of an error's text
+	maxErrorRead = 64 << 10
 )
 
 // DB is a database of ClickHouse. It connects when it is used.
@@ -47,7 +49,9 @@ type DB struct {
 
 // New returns a database.
 func New(o Options) *DB {
-	t := &http.Transport{TLSClientConfig: o.TLS, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout, MaxResponseHeaderBytes: 64 << 10}
+	// Without DisableCompression the transport would ask for compressed responses, which may become a thousand times as
+	// large. ClickHouse sends none unless a setting asks for them.
+	t := &http.Transport{TLSClientConfig: o.TLS, DisableCompression: true, MaxIdleConnsPerHost: 16, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: callTimeout, MaxResponseHeaderBytes: 64 << 10}
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // a redirect would carry the password elsewhere
 	return &DB{o, &http.Client{Transport: t, Timeout: callTimeout, CheckRedirect: stay}}
 }
@@ -94,7 +98,14 @@ func (d *DB) call(ctx context.Context, query string, data []byte, settings url.V
 		return nil, fmt.Errorf("clickhouse: %w", err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	most := maxResponse
+	switch {
+	case response.Header.Get("Content-Encoding") != "":
+		return nil, fmt.Errorf("clickhouse: status %d: the response is compressed, which was not asked for", response.StatusCode)
+	case response.StatusCode != http.StatusOK:
+		most = maxErrorRead
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, int64(most)+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("clickhouse: %w", err)
@@ -110,7 +121,7 @@ func (d *DB) call(ctx context.Context, query string, data []byte, settings url.V
 func firstLine(text []byte) string {
 	line, _, _ := strings.Cut(string(text[:min(len(text), maxError)]), "\n")
 	line, _, _ = strings.Cut(line, ": While executing")
-	return strings.ToValidUTF8(line, "")
+	return plain.Line(line)
 }
 
 // query calls each for every row of a query. It may have settings of its own.

@@ -1,12 +1,14 @@
 package clickhouse
 
 import (
+	"compress/gzip"
 	"context"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/hostile"
 	"github.com/isogloss-gateway/isogloss/internal/store"
@@ -47,5 +49,59 @@ func TestHostileServer(t *testing.T) {
 		if astray.Swap(0) > 0 {
 			t.Errorf("%s: a request went elsewhere", a.Name)
 		}
+	}
+}
+
+// TestPackedResponses checks that no response is decompressed, of a query or of an error: a small one could become
+// a large one.
+func TestPackedResponses(t *testing.T) {
+	for name, status := range map[string]int{"rows": http.StatusOK, "error": http.StatusInternalServerError} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Value
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Store(r.Header.Get("Accept-Encoding"))
+				w.Header().Set("Content-Encoding", "gzip")
+				w.WriteHeader(status)
+				z := gzip.NewWriter(w)
+				line := []byte(strings.Repeat(" ", 1<<20) + "\n")
+				for range 8 {
+					_, _ = z.Write(line) // until the client leaves
+				}
+				_ = z.Close()
+			}))
+			defer server.Close()
+			d := New(Options{URL: server.URL})
+			defer d.Close()
+			text, err := d.call(t.Context(), "SELECT 1", nil, nil)
+			if err == nil || !strings.Contains(err.Error(), "compressed") || len(text) > 0 {
+				t.Errorf("%d bytes, %v", len(text), err)
+			}
+			if got := asked.Load(); got != "" {
+				t.Errorf("the client asks for %q", got)
+			}
+		})
+	}
+}
+
+// TestEndlessErrors checks that of the text of an error only the beginning is read, and that it is of one line that
+// terminals can show.
+func TestEndlessErrors(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write([]byte("Code: 1.\x1b[31m DB::Exception"))
+		block := make([]byte, 64<<10)
+		for r.Context().Err() == nil {
+			if _, err := w.Write(block); err != nil {
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	d := New(Options{URL: server.URL})
+	defer d.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // only a client that reads on waits for it
+	defer cancel()
+	if _, err := d.call(ctx, "SELECT 1", nil, nil); err == nil || !strings.Contains(err.Error(), "Code: 1.\ufffd[31m DB::Exception") || len(err.Error()) > 4*maxError {
+		t.Error(err)
 	}
 }

@@ -18,15 +18,15 @@ type bounds struct {
 }
 
 // store is a map from digests to bytes. When it is full, it drops the least recently
-// used entries of the tenant that uses the most bytes, so that no tenant can evict what
-// another has within an equal share. An LRU fits better than a cache by frequency: a
+// used entries of the tenant that uses most of what has run out, bytes or entries, so that
+// no tenant can evict what another has within an equal share. An LRU fits better than a cache by frequency: a
 // conversation is used a few times in a row and then never again.
 type store struct {
 	mu      sync.Mutex
 	bounds  bounds
 	entries map[key]*list.Element
 	tenants map[string]*tenant
-	largest tenantHeap
+	largest [resources]ranking
 	bytes   int64
 	swept   time.Time // when expired entries of all tenants were last removed
 }
@@ -39,29 +39,51 @@ type tenant struct {
 	name   string
 	recent list.List // of *entry, most recently used last
 	bytes  int64
-	at     int // position in the heap
+	at     [resources]int // positions in the rankings
 }
 
-// tenantHeap has the tenant with the most bytes first.
-type tenantHeap []*tenant
-
-func (h tenantHeap) Len() int           { return len(h) }
-func (h tenantHeap) Less(i, j int) bool { return h[i].bytes > h[j].bytes }
-func (h tenantHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].at, h[j].at = i, j
+// ranking is a heap of tenants with the one that uses most of a resource first.
+type ranking struct {
+	resource resource
+	list     []*tenant
 }
 
-func (h *tenantHeap) Push(x any) {
+// resource is what a store has a limited amount of.
+type resource int
+
+const (
+	ofBytes resource = iota
+	ofEntries
+	resources
+)
+
+func (t *tenant) uses(r resource) int64 {
+	if r == ofBytes {
+		return t.bytes
+	}
+	return int64(t.recent.Len())
+}
+
+func (r *ranking) Len() int { return len(r.list) }
+func (r *ranking) Less(i, j int) bool {
+	return r.list[i].uses(r.resource) > r.list[j].uses(r.resource)
+}
+
+func (r *ranking) Swap(i, j int) {
+	r.list[i], r.list[j] = r.list[j], r.list[i]
+	r.list[i].at[r.resource], r.list[j].at[r.resource] = i, j
+}
+
+func (r *ranking) Push(x any) {
 	t := x.(*tenant) //nolint:forcetypeassert // only tenants are pushed
-	t.at = len(*h)
-	*h = append(*h, t)
+	t.at[r.resource] = len(r.list)
+	r.list = append(r.list, t)
 }
 
-func (h *tenantHeap) Pop() any {
-	last := len(*h) - 1
-	t := (*h)[last]
-	*h = (*h)[:last]
+func (r *ranking) Pop() any {
+	last := len(r.list) - 1
+	t := r.list[last]
+	r.list = r.list[:last]
 	return t
 }
 
@@ -81,7 +103,7 @@ const entryOverhead = 256
 func (e *entry) size() int64 { return int64(len(e.value)) + entryOverhead }
 
 func newStore(b bounds) *store {
-	return &store{bounds: b, entries: map[key]*list.Element{}, tenants: map[string]*tenant{}}
+	return &store{bounds: b, entries: map[key]*list.Element{}, tenants: map[string]*tenant{}, largest: [resources]ranking{{resource: ofBytes}, {resource: ofEntries}}}
 }
 
 // newKey returns the digest of the parts.
@@ -181,7 +203,9 @@ func (s *store) set(name string, k key, value []byte) {
 	if !ok {
 		t = &tenant{name: name}
 		s.tenants[name] = t
-		heap.Push(&s.largest, t)
+		for r := range s.largest {
+			heap.Push(&s.largest[r], t)
+		}
 	}
 	now := time.Now()
 	e := &entry{key: k, tenant: t, value: bytes.Clone(value), expires: now.Add(s.bounds.ttl)}
@@ -190,7 +214,7 @@ func (s *store) set(name string, k key, value []byte) {
 	s.evict(now)
 }
 
-// evict removes expired entries, and the least recently used ones of the largest tenant
+// evict removes expired entries, and the least recently used ones of the largest tenants
 // until the rest is within the bounds.
 func (s *store) evict(now time.Time) {
 	if now.Sub(s.swept) >= sweepEvery {
@@ -201,8 +225,11 @@ func (s *store) evict(now time.Time) {
 			}
 		}
 	}
-	for len(s.entries) > s.bounds.maxEntries || s.bytes > s.bounds.maxBytes {
-		s.remove(s.largest[0].recent.Front())
+	for len(s.entries) > s.bounds.maxEntries {
+		s.remove(s.largest[ofEntries].list[0].recent.Front())
+	}
+	for s.bytes > s.bounds.maxBytes {
+		s.remove(s.largest[ofBytes].list[0].recent.Front())
 	}
 }
 
@@ -213,14 +240,18 @@ func (s *store) remove(at *list.Element) {
 	delete(s.entries, e.key)
 	s.grow(t, -e.size())
 	if t.recent.Len() == 0 {
-		heap.Remove(&s.largest, t.at)
+		for r := range s.largest {
+			heap.Remove(&s.largest[r], t.at[r])
+		}
 		delete(s.tenants, t.name)
 	}
 }
 
-// grow changes the size of a tenant's entries.
+// grow changes the size of a tenant's entries, whose number has changed too.
 func (s *store) grow(t *tenant, by int64) {
 	t.bytes += by
 	s.bytes += by
-	heap.Fix(&s.largest, t.at)
+	for r := range s.largest {
+		heap.Fix(&s.largest[r], t.at[r])
+	}
 }

@@ -163,9 +163,39 @@ func TestTenantsDoNotEvictEachOther(t *testing.T) {
 			t.Errorf("%s: %d, %d and %d entries are left", name, a, b, c)
 		}
 		s.setMaxBytes(0)
-		if !s.isEmpty() || len(s.tenants) != 0 || len(s.largest) != 0 || s.bytes != 0 {
+		if !s.isEmpty() || len(s.tenants) != 0 || len(s.largest[ofBytes].list) != 0 || len(s.largest[ofEntries].list) != 0 || s.bytes != 0 {
 			t.Errorf("%s: %d bytes of %d tenants are left", name, s.bytes, len(s.tenants))
 		}
+	}
+}
+
+// TestManySmallEntriesEvictNoLargeOnes checks that a tenant whose entries are many and small evicts none of a tenant
+// whose entries are few and large, and the other way round.
+func TestManySmallEntriesEvictNoLargeOnes(t *testing.T) {
+	s := newStore(bounds{ttl: time.Hour, maxEntries: 1000, maxValue: 1 << 20, maxBytes: 8 << 20})
+	count := func(first, n int) (found int) {
+		for i := range n {
+			if _, ok := s.get(testKey(first + i)); ok {
+				found++
+			}
+		}
+		return found
+	}
+	large := make([]byte, 256<<10)
+	for i := range 10 { // 2.5 of 8 MiB
+		s.put("large", testKey(i), large)
+	}
+	for i := range 5000 { // five times as many as there may be, 1.2 MiB with what each costs
+		s.put("small", testKey(1000+i), []byte("x"))
+	}
+	if a, b := count(0, 10), count(1000, 5000); a != 10 || b != 990 {
+		t.Errorf("%d large entries are left of 10, and %d small ones", a, b)
+	}
+	for i := range 100 {
+		s.put("larger", testKey(10_000+i), large)
+	}
+	if a, b := count(0, 10), count(1000, 5000); a != 10 || b < 900 {
+		t.Errorf("%d large entries are left of 10, and %d small ones", a, b)
 	}
 }
 

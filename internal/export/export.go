@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 )
@@ -110,10 +111,42 @@ func cell(v any) string {
 	}
 }
 
-// harmless returns a text that no spreadsheet runs as a formula: one that would be has a quote before it.
+// harmless returns a text that no spreadsheet runs as a formula: what would be one has a quote before it. It would
+// be at the beginning, and behind what some spreadsheets take for the end of a cell: in many countries a semicolon
+// separates the cells of a CSV file.
 func harmless(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
-		return "'" + text
+	if strings.IndexFunc(text, beginsFormula) < 0 && !endsCell(firstByte(text)) {
+		return text
 	}
-	return text
+	var b strings.Builder
+	if endsCell(firstByte(text)) {
+		b.WriteByte('\'')
+	}
+	begins := true
+	for i := 0; i < len(text); {
+		c, size := utf8.DecodeRuneInString(text[i:])
+		if begins && beginsFormula(c) {
+			b.WriteByte('\'')
+		}
+		begins = endsCell(c) || c == ';' || begins && (c == ' ' || c == '"')
+		b.WriteString(text[i : i+size])
+		i += size
+	}
+	return b.String()
+}
+
+// beginsFormula reports whether a cell that begins with a character is a formula. Spreadsheets of East Asia take
+// full-width characters for the others.
+func beginsFormula(c rune) bool {
+	return strings.ContainsRune("=+-@＝＋－＠", c) && c != utf8.RuneError
+}
+
+func endsCell(c rune) bool { return c == '\t' || c == '\r' || c == '\n' }
+
+// firstByte returns the first byte of a text, 0 if it is empty.
+func firstByte(text string) rune {
+	if text == "" {
+		return 0
+	}
+	return rune(text[0])
 }

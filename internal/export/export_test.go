@@ -31,6 +31,21 @@ func sample(i int) Request {
 	return RequestOf(&r)
 }
 
+// TestFormulas checks that no spreadsheet runs a text, wherever it takes a cell to begin, and that texts without
+// formulas stay as they are.
+func TestFormulas(t *testing.T) {
+	for text, want := range map[string]string{
+		"=1": "'=1", "+1": "'+1", "-1": "'-1", "@f": "'@f", "\tx": "'\tx", "\rx": "'\rx", "\nx": "'\nx", "\t=1": "'\t'=1",
+		"＝1": "'＝1", "＋1": "'＋1", "－1": "'－1", "＠f": "'＠f",
+		"a;=1": "a;'=1", "a;＝1": "a;'＝1", "a\t=1": "a\t'=1", "a\n+1": "a\n'+1", "a\r\n-1": "a\r\n'-1", "a; @f": "a; '@f", `a;"=1"`: `a;"'=1"`, " =1": " '=1", ";;=1;=2": ";;'=1;'=2",
+		"": "", "a": "a", "gpt-4+x=y@z": "gpt-4+x=y@z", "a;b-c": "a;b-c", "Mozilla/5.0 (X11; Linux x86_64)": "Mozilla/5.0 (X11; Linux x86_64)", "é－": "é－", "\xff=": "\xff=", "'=1": "'=1",
+	} {
+		if got := harmless(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestCSV checks the form of cells: quotes, times, money, and texts that a spreadsheet would run.
 func TestCSV(t *testing.T) {
 	var out bytes.Buffer

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
@@ -42,13 +43,13 @@ func (e *Entry) hash(before []byte) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// Audit appends an entry. Appending locks the head of the chain, so that entries of several nodes
+// Audit appends an entry, with texts of one line that terminals can show. Appending locks the head of the chain, so that entries of several nodes
 // form one chain.
 func (s *Store) Audit(ctx context.Context, e Entry) error {
 	for _, text := range []*string{&e.Actor, &e.Org, &e.Address, &e.Action, &e.Object, &e.Before, &e.After} {
-		*text = bound(*text)
+		*text = bound(plain.Line(*text))
 	}
-	e.Detail = boundTo(e.Detail, maxDetail)
+	e.Detail = boundTo(plain.Line(e.Detail), maxDetail)
 	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
 		var before []byte
 		if err := c.Row(ctx, `UPDATE audit_head SET n = n + 1 WHERE one = 1 RETURNING n, hash`)(&e.N, &before); err != nil {

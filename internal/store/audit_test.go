@@ -7,6 +7,22 @@ import (
 	"testing"
 )
 
+// TestAuditTexts checks that the texts of an entry are of one line that terminals can show, whoever wrote it.
+func TestAuditTexts(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s := open()
+		no(t, s.Audit(bg(), Entry{At: noon, Actor: "a\n", Org: "o\x1b[2J", Object: "/\u202e\xff", Detail: "allowed\r\nforged"}))
+		page, err := s.AuditLog(bg(), AuditQuery{Limit: 1})
+		no(t, err)
+		if e := page[0]; e.Actor != "a\ufffd" || e.Org != "o\ufffd[2J" || e.Object != "/\ufffd\ufffd" || e.Detail != "allowed\ufffd\ufffdforged" {
+			t.Errorf("%+v", e)
+		}
+		if v, err := s.VerifyAudit(bg()); err != nil || v != (Verdict{Entries: 1}) {
+			t.Errorf("%+v, %v", v, err)
+		}
+	})
+}
+
 // TestAudit checks that entries of two nodes form one chain, and that every change of it is
 // detected.
 func TestAudit(t *testing.T) {

@@ -156,17 +156,6 @@ func TestWorkGrowsLinearly(t *testing.T) {
 	}
 }
 
-func codecOf(t *testing.T, name protocol.Name) protocol.Translator {
-	t.Helper()
-	for _, c := range Codecs() {
-		if c.Name() == name {
-			return c
-		}
-	}
-	t.Fatal(name)
-	return nil
-}
-
 // translate decodes a text and encodes it in another dialect. Errors end it, as in the gateway.
 func translate(in, out protocol.Translator, kind, text string) {
 	ask := &llm.Request{Model: "m"}

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
@@ -22,10 +23,7 @@ type outBlock struct {
 	waiting []llm.Event
 	part    int // of a thought: the last part that was written
 
-	// Arguments that begin like an object are sent as they come. Others are held
-	// until they are complete and can be wrapped into an object.
-	direct bool
-	held   []byte
+	args blockcodec.Arguments
 }
 
 func newOutBlock(b llm.Block) *outBlock {
@@ -162,6 +160,7 @@ type openBlock struct {
 	block       llm.Block
 	held        bool        // the block is emitted when it is complete
 	raw         wire.Raw    // of a held block
+	members     wire.Object // of raw, with those that deltas brought; nil before the first
 	input       []byte      // of a held block
 	args        string      // of a call, from its start event
 	got         bool        // a delta came
@@ -178,21 +177,25 @@ func (o *openBlock) gather(e *streamEvent) {
 		o.input = append(o.input, o.text(e)...)
 		return
 	}
-	var block, delta wire.Object
-	if len(e.delta) == 0 || block.UnmarshalJSON(o.raw) != nil || delta.UnmarshalJSON(e.delta) != nil {
+	var delta wire.Object
+	if len(e.delta) == 0 || o.members == nil && o.members.UnmarshalJSON(o.raw) != nil || delta.UnmarshalJSON(e.delta) != nil {
 		return
 	}
 	for _, m := range delta {
-		block = block.With(m.Name, m.Value)
-	}
-	if raw, err := block.MarshalJSON(); err == nil {
-		o.raw = raw
+		if _, known := o.members.Get(m.Name); known || len(o.members) < wire.MaxMembers {
+			o.members = o.members.With(m.Name, bytes.Clone(m.Value))
+		}
 	}
 }
 
 // whole returns a held block with everything that its deltas brought.
 func (o *openBlock) whole() llm.Block {
 	raw := o.raw
+	if o.members != nil {
+		if all, err := o.members.MarshalJSON(); err == nil {
+			raw = all
+		}
+	}
 	var block wire.Object
 	if in := wire.Raw(o.input); len(in) > 0 && in.IsValid(wire.Lenient) && block.UnmarshalJSON(raw) == nil {
 		if b, err := block.With("input", in).MarshalJSON(); err == nil {

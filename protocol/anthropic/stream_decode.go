@@ -116,6 +116,9 @@ func (d *streamDecoder) blockStart(to []llm.Event) []llm.Event {
 	if d.find(e.index) != nil {
 		to = d.blockStop(to, e.index)
 	}
+	if len(d.open) >= protocol.MaxOpenBlocks {
+		return d.fail(to, protocol.TooManyBlocks())
+	}
 	b, err := decodeBlock(e.block)
 	if err != nil {
 		return d.fail(to, protocol.InvalidResponse("the upstream began a block that cannot be read", err))
@@ -232,7 +235,7 @@ func (d *streamDecoder) missing(to []llm.Event) (*openBlock, []llm.Event) {
 	case "thinking_delta":
 		b = &llm.Thought{}
 	}
-	if b == nil || d.event.index < d.begun {
+	if b == nil || d.event.index < d.begun || len(d.open) >= protocol.MaxOpenBlocks {
 		return nil, to
 	}
 	o := d.opened(b)
@@ -277,7 +280,9 @@ func (d *streamDecoder) messageDelta(to []llm.Event) []llm.Event {
 			d.details = s
 		}
 		for _, m := range w.Extra.All() {
-			d.ext = blockcodec.Without(d.ext, m.Name)
+			if d.ext = blockcodec.Without(d.ext, m.Name); len(d.ext.Members) >= maxKept {
+				continue
+			}
 			kept.Keep(&d.ext, m.Name, m.Value)
 		}
 	}
@@ -291,6 +296,10 @@ func (d *streamDecoder) messageDelta(to []llm.Event) []llm.Event {
 	}
 	return to
 }
+
+// maxKept limits how many unknown members of events are kept, because the upstream chooses their
+// names.
+const maxKept = 64
 
 func (d *streamDecoder) messageStop(to []llm.Event) []llm.Event {
 	to = d.start(to, &Response{})

@@ -47,7 +47,7 @@ func (t *tally) add(u *Usage) {
 		t.tier = s
 	}
 	for _, m := range u.Extra.All() {
-		if !slices.Contains(countNames, m.Name) {
+		if _, known := t.rest.Get(m.Name); !slices.Contains(countNames, m.Name) && (known || len(t.rest.All()) < maxKept) {
 			t.rest.Set(m.Name, m.Value)
 		}
 	}

@@ -30,7 +30,7 @@ type openBlock struct {
 	pieces      wire.Joiner // of the text or of the arguments
 	got         bool        // arguments came
 
-	signature string
+	signature strings.Builder
 	redacted  []byte
 
 	held    bool       // the block is emitted when it is complete
@@ -38,7 +38,8 @@ type openBlock struct {
 	result  ToolResult // of a held result
 	input   strings.Builder
 	content wire.List[wire.Raw]
-	media   *llm.Media // of a held image
+	media   *llm.Media      // of a held image
+	data    strings.Builder // of media
 }
 
 // Decode decodes one event.
@@ -131,6 +132,9 @@ func (d *streamDecoder) blockStart(to []llm.Event, w BlockStart) []llm.Event {
 	if d.find(at) != nil {
 		to = d.blockStop(to, at)
 	}
+	if len(d.open) >= protocol.MaxOpenBlocks {
+		return d.fail(to, protocol.TooManyBlocks())
+	}
 	o := &openBlock{wire: at}
 	start := w.Start.Value()
 	switch use, isCall := start.ToolUse.Get(); {
@@ -177,6 +181,9 @@ func (d *streamDecoder) delta(to []llm.Event, w BlockDelta) []llm.Event {
 	}
 	o := d.find(at)
 	if o == nil {
+		if len(d.open) >= protocol.MaxOpenBlocks {
+			return d.fail(to, protocol.TooManyBlocks())
+		}
 		o = &openBlock{wire: at}
 		switch {
 		case delta.Text.IsSet(), delta.Citation != nil:
@@ -201,7 +208,7 @@ func (d *streamDecoder) delta(to []llm.Event, w BlockDelta) []llm.Event {
 		return emit(to, o, o.pieces.Next(delta.Text.Value().Body()), "")
 	case *llm.Thought:
 		r := delta.Reasoning.Value()
-		o.signature += r.Signature.Value()
+		o.signature.WriteString(r.Signature.Value())
 		if data, err := base64.StdEncoding.DecodeString(protocol.StandardBase64(r.RedactedContent.Value())); err == nil {
 			o.redacted = append(o.redacted, data...)
 		}
@@ -225,7 +232,7 @@ func emit(to []llm.Event, o *openBlock, text, form string) []llm.Event {
 func (o *openBlock) gather(delta Delta) {
 	switch {
 	case o.media != nil:
-		o.media.Data += protocol.StandardBase64(delta.Image.Value().Source.Value().Bytes.Value().String())
+		o.data.WriteString(protocol.StandardBase64(delta.Image.Value().Source.Value().Bytes.Value().String()))
 	case o.use.ToolUseID.IsSet():
 		o.input.WriteString(o.pieces.Next(delta.ToolUse.Value().Input.Value().Body()))
 	default:
@@ -239,6 +246,7 @@ func (o *openBlock) gather(delta Delta) {
 func (o *openBlock) whole() llm.Block {
 	switch {
 	case o.media != nil:
+		o.media.Data = o.data.String()
 		return o.media
 	case o.use.ToolUseID.IsSet():
 		if o.use.Input = wire.Raw(o.input.String()); !o.use.Input.IsValid(wire.Lenient) {
@@ -282,8 +290,8 @@ func (d *streamDecoder) blockStop(to []llm.Event, at int) []llm.Event {
 	if _, ok := o.block.(*llm.ToolCall); ok && !o.got {
 		to = append(to, llm.Delta{Index: o.index, Text: "{}"})
 	}
-	if o.signature != "" {
-		for _, seal := range signatureSeals(o.signature) {
+	if o.signature.Len() > 0 {
+		for _, seal := range signatureSeals(o.signature.String()) {
 			to = append(to, llm.SealDelta{Index: o.index, Seal: seal})
 		}
 	}

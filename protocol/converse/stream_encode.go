@@ -1,7 +1,6 @@
 package converse
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -39,10 +38,7 @@ type outBlock struct {
 	waiting []llm.Event
 	part    int // of a thought: the last part that was written
 
-	// Arguments that begin like an object are sent as they come. Others are held until they
-	// are complete and can be wrapped into an object.
-	direct bool
-	held   []byte
+	args blockcodec.Arguments
 }
 
 // Encode appends one event.
@@ -223,19 +219,10 @@ func (s *streamEncoder) text(to []byte, b *outBlock, e llm.Delta) []byte {
 }
 
 func (s *streamEncoder) args(to []byte, b *outBlock, call *llm.ToolCall, text string) []byte {
-	if b.direct {
-		return s.input(to, b, text)
-	}
-	b.held = append(b.held, text...)
-	if call.Kind == llm.CustomTool || call.Synthetic { // written complete at the end
+	if text = b.args.Add(call, text); text == "" {
 		return to
 	}
-	if start := bytes.TrimLeft(b.held, " \t\r\n"); len(start) > 0 && start[0] == '{' {
-		b.direct = true
-		text, b.held = string(b.held), nil
-		return s.input(s.openCall(to, b, call), b, text)
-	}
-	return to
+	return s.input(s.openCall(to, b, call), b, text)
 }
 
 func (s *streamEncoder) input(to []byte, b *outBlock, text string) []byte {
@@ -284,12 +271,9 @@ func (s *streamEncoder) close(to []byte, b *outBlock) []byte {
 func (s *streamEncoder) closeCall(to []byte, b *outBlock, call *llm.ToolCall) []byte {
 	s.called = true
 	to = s.openCall(to, b, call)
-	if b.direct {
+	input, ok := b.args.Rest(call)
+	if !ok {
 		return to
-	}
-	input := blockcodec.Member("input", blockcodec.Quoted(string(b.held)))
-	if call.Kind != llm.CustomTool {
-		input, _ = blockcodec.ObjectArgs(string(b.held))
 	}
 	return s.input(to, b, string(input))
 }

@@ -60,6 +60,9 @@ func decodeEmbedRequest(loc protocol.Location, body []byte) (*llm.EmbedRequest, 
 		}
 		items.Requests = wire.Some(wire.ListOf(one))
 	}
+	if list := items.Requests.Value(); list.Len() > protocol.MaxEmbedTexts {
+		return nil, protocol.TooManyTexts("requests")
+	}
 	for i, item := range items.Requests.Value().All() {
 		text := ""
 		content := item.Content.Value()
@@ -86,11 +89,17 @@ func decodeEmbedRequest(loc protocol.Location, body []byte) (*llm.EmbedRequest, 
 	return e, nil
 }
 
+// maxRepeated limits the bytes of what is sent with each text.
+const maxRepeated = 512 << 10
+
 // encodeEmbedRequest writes a request for embeddings: always the form for several texts,
 // which every embedding model has.
 func encodeEmbedRequest(e *llm.EmbedRequest, target protocol.Target, report *llm.Report) (protocol.Outgoing, *llm.Error) {
 	if e.User != "" {
 		report.Drop("user", "embeddings.user", "Gemini's embeddings have no user")
+	}
+	if (len(e.Title)+len(e.Task))*len(e.Inputs) > maxRepeated {
+		return protocol.Outgoing{}, invalid("title", "shorten it: it is sent with each text")
 	}
 	if err := report.Err(); err != nil {
 		return protocol.Outgoing{}, err

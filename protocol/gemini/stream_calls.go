@@ -1,6 +1,7 @@
 package gemini
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,8 @@ func (p *pendingCall) add(args string, partial wire.Raw) {
 		switch {
 		case leaf == nil:
 		case v.String != nil:
-			leaf.isText, leaf.text = true, leaf.text+*v.String // later pieces of a string are appended
+			leaf.isText = true
+			leaf.text = append(leaf.text, *v.String...) // later pieces of a string are appended
 		case len(v.Number) > 0:
 			leaf.value = string(v.Number)
 		case len(v.Bool) > 0:
@@ -63,9 +65,10 @@ func (p *pendingCall) text() string {
 type branch struct {
 	names  []string
 	inner  []*branch
+	places map[string]int // of the names, if there are many
 	list   bool
 	isText bool
-	text   string
+	text   []byte
 	value  string
 }
 
@@ -107,20 +110,40 @@ func (b *branch) at(path string) *branch {
 
 func (b *branch) member(name string, list bool) *branch {
 	b.list = list
-	for i, n := range b.names {
-		if n == name {
-			return b.inner[i]
-		}
+	if i, ok := b.place(name); ok {
+		return b.inner[i]
+	}
+	if b.places != nil {
+		b.places[name] = len(b.names)
 	}
 	b.names = append(b.names, name)
 	b.inner = append(b.inner, &branch{})
 	return b.inner[len(b.inner)-1]
 }
 
+// few is the number of names that are compared one by one.
+const few = 16
+
+// place returns the place of a member.
+func (b *branch) place(name string) (int, bool) {
+	if len(b.names) < few {
+		i := slices.Index(b.names, name)
+		return i, i >= 0
+	}
+	if b.places == nil {
+		b.places = make(map[string]int, len(b.names))
+		for i, n := range b.names {
+			b.places[n] = i
+		}
+	}
+	i, ok := b.places[name]
+	return i, ok
+}
+
 func (b *branch) append(dst []byte) []byte {
 	switch {
 	case b.isText:
-		return wire.AppendQuote(dst, b.text)
+		return wire.AppendQuote(dst, string(b.text))
 	case b.value != "":
 		return append(dst, b.value...)
 	}

@@ -44,6 +44,7 @@ func (s *StreamEncoder) Array() { s.form = asArray }
 type written struct {
 	index  int
 	blocks []*writtenBlock
+	first  int // blocks before it are written
 	stop   *llm.Stop
 	said   int // bytes of text in blocks before
 	cited  grounded
@@ -313,7 +314,10 @@ func (s *StreamEncoder) flushThoughts(to []byte) []byte {
 // the order in which clients run them.
 func (s *StreamEncoder) flushCalls(choice int, to []byte) []byte {
 	c := s.choice(choice)
-	for i, b := range c.blocks {
+	for c.first < len(c.blocks) && c.blocks[c.first] == nil {
+		c.first++
+	}
+	for i, b := range c.blocks[c.first:] {
 		if b == nil {
 			continue
 		}
@@ -324,7 +328,7 @@ func (s *StreamEncoder) flushCalls(choice int, to []byte) []byte {
 			return to
 		default:
 			to = s.partEnd(appendBlock(s.part(to), call), choice)
-			c.blocks[i] = nil // its content is written
+			c.blocks[c.first+i] = nil // its content is written
 		}
 	}
 	return to

@@ -42,6 +42,9 @@ func decodeEmbedRequest(_ protocol.Location, body []byte) (*llm.EmbedRequest, *l
 	if err != nil {
 		return nil, err
 	}
+	if len(texts) > protocol.MaxEmbedTexts {
+		return nil, protocol.TooManyTexts("input")
+	}
 	req := &llm.EmbedRequest{Inputs: texts, Batch: in.Input.Kind() == '['}
 	if isSet(in.Dimensions) {
 		n, bad := strconv.ParseInt(string(in.Dimensions), 10, 64)

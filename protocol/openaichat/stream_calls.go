@@ -306,10 +306,13 @@ func (c *call) addFunction(fn *FunctionCall) {
 	c.add(fragmentOf(&ToolCallDelta{Function: wire.Some(*fn)}))
 }
 
+// maxNameBytes limits the bytes of a name that comes in fragments.
+const maxNameBytes = 1 << 10
+
 // addName adds a name that comes in fragments (CST-07) or repeatedly (CST-06).
 // The name is final at the first argument byte.
 func (c *call) addName(name string) {
-	if name != c.name && len(c.body) == 0 || c.name == "" {
+	if c.name == "" || name != c.name && len(c.body) == 0 && len(c.name)+len(name) <= maxNameBytes {
 		c.name += name
 	}
 }

@@ -2,6 +2,7 @@ package openairesponses
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -107,12 +108,15 @@ type writtenItem struct {
 	source string // the source's id of a message
 	phase  string
 	parts  []*writtenPart // of a message or a thought; a call's arguments
+	ended  int            // parts that are done
 	call   *llm.ToolCall
 	own    bool // a thought of this protocol, whose forms are kept
-	seals  []llm.Seal
-	ext    wire.Object
-	raw    llm.Raw // the complete item, if it is sent unchanged
-	done   llm.Raw // the item as its last event had it
+
+	summaries int // parts of a thought that are of its summary
+	seals     []llm.Seal
+	ext       wire.Object
+	raw       llm.Raw // the complete item, if it is sent unchanged
+	done      llm.Raw // the item as its last event had it
 }
 
 // writtenPart is a part of a message or a thought, or a call's arguments.
@@ -215,11 +219,10 @@ func (it *writtenItem) prefix() string {
 
 // add begins a part of a message or a thought.
 func (it *writtenItem) add(typ string) *writtenPart {
-	n := 0
-	for _, p := range it.parts {
-		if (p.typ == "summary_text") == (typ == "summary_text") {
-			n++
-		}
+	n := len(it.parts) - it.summaries
+	if typ == "summary_text" {
+		n = it.summaries
+		it.summaries++
 	}
 	p := &writtenPart{typ: typ}
 	where := `,"content_index":`
@@ -314,7 +317,7 @@ func (p *writtenPart) render() []byte {
 // Reasoning of another vendor is sent as a summary: OpenAI and Open Responses
 // share those events, but differ in those for the full text.
 func (s *streamEncoder) thoughtPart(it *writtenItem, e llm.Delta, to []byte) (*writtenPart, []byte) {
-	for _, p := range it.parts {
+	for _, p := range slices.Backward(it.parts) { // mostly the last one
 		if p.key == e.Part {
 			return p, to
 		}
@@ -336,6 +339,7 @@ func (s *streamEncoder) endPart(it *writtenItem, p *writtenPart, to []byte) []by
 		return to
 	}
 	p.done = true
+	it.ended++
 	if p.doneType == "" {
 		return to
 	}

@@ -336,6 +336,10 @@ type readPart struct {
 	ext      llm.Ext
 }
 
+// maxParts limits the parts of an item, because the upstream chooses their numbers. Later ones continue the
+// last one.
+const maxParts = 1 << 10
+
 // part returns a message's part. Servers that increase content_index with every
 // delta mean the open part (RSP-06).
 func (it *readItem) part(key int64, refusal bool) *readPart {
@@ -356,6 +360,9 @@ func (it *readItem) addPart(key int64, refusal bool) *readPart {
 			return p
 		}
 	}
+	if n := len(it.parts); n >= maxParts {
+		return it.parts[n-1]
+	}
 	p := &readPart{key: key, refusal: refusal, block: -1, ext: llm.Ext{Protocol: own}}
 	it.parts = append(it.parts, p)
 	return p
@@ -367,6 +374,9 @@ func (it *readItem) thought(form string, key int64) (int, *readPart) {
 		if p.key == key && p.form == form {
 			return i, p
 		}
+	}
+	if n := len(it.parts); n >= maxParts {
+		return n - 1, it.parts[n-1]
 	}
 	it.parts = append(it.parts, &readPart{key: key, form: form})
 	return len(it.parts) - 1, it.parts[len(it.parts)-1]

@@ -336,10 +336,8 @@ func (s *streamEncoder) blockEnd(e llm.BlockEnd, to []byte) []byte {
 	}
 	if at.item.typ == "message" {
 		to = s.endPart(at.item, at.part, to)
-		for _, p := range at.item.parts {
-			if !p.done {
-				return to
-			}
+		if at.item.ended < len(at.item.parts) {
+			return to
 		}
 	}
 	s.pending = append(without(s.pending, at.item), at.item)

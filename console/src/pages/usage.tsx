@@ -116,9 +116,10 @@ function download(rows: Sum[], by: Dimension[], from: string, to: string) {
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
-// csvCell quotes a value. A leading quote keeps spreadsheets from running names as formulas.
+// csvCell quotes a value. A quote before it keeps spreadsheets from running a name as a formula, also behind what
+// some of them take for the end of a cell.
 export function csvCell(value: string | number): string {
   if (typeof value === 'number') return String(value);
-  const text = /^[=+\-@\t\r]/.test(value) ? "'" + value : value;
+  const text = value.replace(/^[\t\r\n]/, "'$&").replace(/(^'?|[;\t\r\n])([ \t\r\n"]*)([=+\-@＝＋－＠])/g, "$1$2'$3");
   return /[",\r\n]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
 }

@@ -245,8 +245,8 @@ func (s *resumable) joinText(text string) (string, bool) {
 	if !p.comparing {
 		return text, true
 	}
-	p.held = append(p.held, text...)
-	if len(p.held) < len(s.text) && bytes.HasPrefix(s.text, p.held) {
+	repeats := len(p.held)+len(text) < len(s.text) && string(s.text[len(p.held):][:len(text)]) == text
+	if p.held = append(p.held, text...); repeats {
 		return "", true // may still become a repetition
 	}
 	p.comparing = false

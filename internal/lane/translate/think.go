@@ -172,7 +172,8 @@ type thinkChoice struct {
 	started  bool // a block has started
 	upstream int  // the upstream's number of the text; -1: the choice has no text to split
 	block    llm.Block
-	held     string // text that is not decided yet
+	blank    []byte // white space that is not decided yet, up to maxHeld bytes
+	held     string // text behind it that is not decided yet: at most a part of a tag between two deltas
 	waiting  []llm.Event
 
 	numbers                 map[int]int // by the upstream's numbers of blocks
@@ -240,25 +241,35 @@ const white = " \t\r\n"
 // findStart decides whether the text begins with reasoning, if it is long enough.
 func (c *thinkChoice) findStart() {
 	text := strings.TrimLeft(c.held, white)
+	c.blank, c.held = append(c.blank, c.held[:len(c.held)-len(text)]...), text
 	rest, tagged := strings.CutPrefix(text, thinkStart)
 	switch {
 	case tagged:
-		c.state, c.held = inThinking, rest
-	case strings.HasPrefix(thinkStart, text):
+		c.state, c.blank, c.held = inThinking, nil, rest
+	case strings.HasPrefix(thinkStart, text) && len(c.blank) <= maxHeld:
 	case c.opened:
-		c.state = inThinking
+		c.state, c.held = inThinking, c.take()
 	default:
-		c.state = inText
+		c.state, c.held = inText, c.take()
 	}
 }
 
+// take returns all text that is not decided.
+func (c *thinkChoice) take() string {
+	text := string(c.blank) + c.held
+	c.blank, c.held = nil, ""
+	return text
+}
+
 // findEnd writes reasoning up to the end tag. It holds back white space and a part of a tag
-// at the end of the text.
+// at the end of the text, and searches no text twice.
 func (c *thinkChoice) findEnd(to []llm.Event) []llm.Event {
 	before, rest, found := strings.Cut(c.held, thinkEnd)
 	if found {
-		to = c.writeThought(strings.TrimRight(before, white), to)
-		c.state, c.held = afterThinking, rest
+		if sure := strings.TrimRight(before, white); sure != "" {
+			to = c.writeThought(string(c.blank)+sure, to)
+		}
+		c.state, c.blank, c.held = afterThinking, nil, rest
 		return c.endThought(to)
 	}
 	n := len(before)
@@ -268,8 +279,16 @@ func (c *thinkChoice) findEnd(to []llm.Event) []llm.Event {
 		}
 	}
 	sure := strings.TrimRight(before[:n], white)
-	c.held = before[len(sure):]
-	return c.writeThought(sure, to)
+	if sure != "" {
+		to = c.writeThought(string(c.blank)+sure, to)
+		c.blank = c.blank[:0]
+	}
+	c.blank, c.held = append(c.blank, before[len(sure):n]...), before[n:]
+	if len(c.blank) > maxHeld {
+		to = c.writeThought(string(c.blank), to)
+		c.blank = nil
+	}
+	return to
 }
 
 func (c *thinkChoice) writeThought(text string, to []llm.Event) []llm.Event {
@@ -325,11 +344,11 @@ func (c *thinkChoice) flush(to []llm.Event) []llm.Event {
 	}
 	switch {
 	case c.state == inThinking:
-		to = c.writeThought(c.held, to)
-		c.held, c.state = "", afterThinking
+		to = c.writeThought(c.take(), to)
+		c.state = afterThinking
 		to = c.endThought(to)
-	case c.held != "":
-		c.state = inText
+	case len(c.blank) > 0 || c.held != "":
+		c.state, c.held = inText, c.take()
 		to = c.writeText(to)
 	}
 	return to

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -128,6 +129,62 @@ func TestThinkTagsInOtherBlocks(t *testing.T) {
 	}
 	if text.String() != "a </th" {
 		t.Errorf("%q", text.String())
+	}
+}
+
+// TestThinkTagsReadEachByteOnce splits texts with 1 MiB of white space, in small pieces, at each place where it is
+// not decided yet what it belongs to.
+func TestThinkTagsReadEachByteOnce(t *testing.T) {
+	const pieces, parts = 32 << 10, 8
+	for name, c := range map[string]struct {
+		mode          provider.ThinkTags
+		before, piece string
+	}{
+		"before the start":            {provider.ThinkStart, "", " "},
+		"before the text":             {provider.ThinkOpened, "", "\n"},
+		"in the reasoning":            {provider.ThinkStart, "<think>a", " "},
+		"in the reasoning, with tags": {provider.ThinkStart, "<think>a", " </think "},
+		"behind the end":              {provider.ThinkStart, "<think>a</think>", "\n"},
+		"in the text":                 {provider.ThinkStart, "a", " "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			split := func(n int) {
+				s := newThinkSplitter(c.mode)
+				to := s.events([]llm.Event{llm.BlockStart{Block: &llm.Text{}}, llm.Delta{Text: c.before}}, nil)
+				for range n {
+					to = s.event(llm.Delta{Text: strings.Repeat(c.piece, 32)}, to[:0])
+				}
+			}
+			testrig.CostsAtMost(t, 5, func() { split(pieces) }, func() {
+				for range parts {
+					split(pieces / parts)
+				}
+			})
+		})
+	}
+}
+
+// TestThinkTagsBoundWhiteSpace checks that not more white space is held than the limit, and that none is lost.
+func TestThinkTagsBoundWhiteSpace(t *testing.T) {
+	blank := strings.Repeat(" ", 3*maxHeld)
+	for _, before := range []string{"", "<think>a"} {
+		s := newThinkSplitter(provider.ThinkStart)
+		to := s.events([]llm.Event{llm.BlockStart{Block: &llm.Text{}}, llm.Delta{Text: before}}, nil)
+		sent := 0
+		for i := 0; i < len(blank); i += 1 << 10 {
+			to = s.event(llm.Delta{Text: blank[i : i+1<<10]}, to)
+			if c := s.choices[0]; len(c.blank)+len(c.held) > maxHeld+1<<10 {
+				t.Fatalf("%d bytes are held", len(c.blank))
+			}
+		}
+		for _, e := range s.events([]llm.Event{llm.BlockEnd{}}, to) {
+			if d, ok := e.(llm.Delta); ok {
+				sent += strings.Count(d.Text, " ")
+			}
+		}
+		if sent != len(blank) {
+			t.Errorf("%q: %d of %d bytes were sent", before, sent, len(blank))
+		}
 	}
 }
 
