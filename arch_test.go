@@ -87,7 +87,7 @@ var allowed = map[string][]string{
 	"internal/usagelog/nats":     {"internal/usagelog"},
 	"internal/usagelog/ledger":   {"internal/store", "internal/store/db", "internal/usage"},
 	"internal/usagelog/consume":  {"internal/clickhouse", "internal/store", "internal/usage", "internal/usagelog", "internal/usagelog/ledger"},
-	"internal/usagelog/setup":    {"internal/clickhouse", "internal/config", "internal/observe", "internal/quota", "internal/store", "internal/usage", "internal/usagelog", "internal/usagelog/consume", "internal/usagelog/kafka", "internal/usagelog/ledger", "internal/usagelog/nats"},
+	"internal/usagelog/setup":    {"internal/access", "internal/clickhouse", "internal/config", "internal/observe", "internal/quota", "internal/store", "internal/usage", "internal/usagelog", "internal/usagelog/consume", "internal/usagelog/kafka", "internal/usagelog/ledger", "internal/usagelog/nats"},
 	"internal/clickhouse":        {"internal/plain", "internal/store", "internal/store/detail", "internal/store/labels", "internal/usage"},
 	"internal/resp":              {},
 	"internal/redis":             {"internal/resp"},

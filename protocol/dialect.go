@@ -307,6 +307,9 @@ type Prompt struct{ System, Tools, Turns string }
 type Extension struct {
 	Member string
 	Check  func(value wire.Raw) *llm.Error // rejects a value that the vendor would not take
+	// CacheSalt is the member of its value that engines read beside Dialect.CacheSalt, or instead of it. Empty:
+	// there is none.
+	CacheSalt string
 }
 
 // Continuation is how a request says that its last turn is to be continued.

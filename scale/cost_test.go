@@ -101,7 +101,7 @@ func send(t *testing.T, dir string, l log, s *store.Store, count int) {
 	}
 	drain, end := context.WithCancel(context.Background())
 	var work sync.WaitGroup
-	work.Go(func() { p.Drain(drain, usagelog.NewSink(l, ledger.Ledger{Store: s}, partitions), nil) })
+	work.Go(func() { p.Drain(drain, usagelog.NewSink(l, ledger.Ledger{Store: s}, partitions, eventKey(t)), nil) })
 	t.Cleanup(func() { end(); work.Wait(); _ = p.Close() })
 	for i := range count {
 		key, cost := i*7919%1000, usage.Money(1_000_003+i)

@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/storetest"
@@ -262,7 +264,7 @@ func hurtAll(ctx context.Context, faults []func(n int)) int {
 func load(t *testing.T, ctx context.Context, dir string, l log, s *store.Store) (want map[string]usage.Money, count int) { //nolint:revive // t is first in tests
 	t.Helper()
 	want = map[string]usage.Money{}
-	sink := usagelog.NewSink(l, ledger.Ledger{Store: s}, partitions)
+	sink := usagelog.NewSink(l, ledger.Ledger{Store: s}, partitions, eventKey(t))
 	open := func(name string) (*spool.Spool, func()) {
 		p, err := spool.Open(spool.Options{Dir: filepath.Join(dir, "spool-"+name), Node: name, Keep: -1})
 		if err != nil {
@@ -334,4 +336,18 @@ func sum(m map[string]usage.Money) (total usage.Money) {
 		total += n
 	}
 	return total
+}
+
+// eventKey is the key of the MACs of events with the pepper of the configurations.
+func eventKey(t *testing.T) usagelog.Key {
+	t.Helper()
+	peppers, err := access.NewPeppers([]secret.String{"0123456789012345678901234567890123456789"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := peppers.Derive("usage events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }

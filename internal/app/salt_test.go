@@ -25,10 +25,12 @@ func TestCacheSalt(t *testing.T) {
 	configuration := func(data string) string {
 		return strings.Replace(everyDialect(up, data, `  engine: { targets: [engine/m] }
   always: { targets: [always/m] }
+  dynamo: { targets: [dynamo/m] }
   never: { targets: [never/m] }
 `), "providers:\n", fmt.Sprintf(`providers:
   engine: { preset: vllm, base_url: "http://%[1]s/v1", upstream_stream: mirror }
   always: { protocol: openai-chat, base_url: "http://%[1]s/v1", cache_salt: tenant }
+  dynamo: { preset: dynamo, base_url: "http://%[1]s/v1", upstream_stream: mirror, cache_salt: tenant }
   never: { preset: vllm, base_url: "http://%[1]s/v1", upstream_stream: mirror, cache_salt: none }
 `, up.Addr), 1)
 	}
@@ -81,6 +83,10 @@ func TestCacheSalt(t *testing.T) {
 		if got, _ := send(g, c.key, c.path, c.body, c.with); len(got) != 64 || (got == salt) != c.same {
 			t.Errorf("%s: %q, of the first organisation: %q", c.name, got, salt)
 		}
+	}
+	within := strings.Replace(chat, `"messages"`, `"nvext":{"top_k":1,"cache_salt":"of the victim","priority":1}, "messages"`, 1)
+	if got, sent := send(g, one, "/v1/chat/completions", within, "dynamo"); got != salt || strings.Contains(sent, "of the victim") || strings.Count(sent, salt) != 2 {
+		t.Errorf("a salt in an extension: %s", sent)
 	}
 	if got, _ := send(g, one, "/v1/chat/completions", chat, "never"); got != "" {
 		t.Errorf("a provider without salts gets %q", got)

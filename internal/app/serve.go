@@ -28,7 +28,7 @@ import (
 // no handler reads. A handler that takes longer sets a deadline of its own.
 const (
 	readHeaderTimeout = 10 * time.Second
-	readTimeout       = 30 * time.Second
+	readTimeout       = 15 * time.Second
 	idleTimeout       = 2 * time.Minute
 	maxHeader         = 64 << 10
 )

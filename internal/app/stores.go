@@ -140,7 +140,7 @@ func (s *stores) openUsage(cfg *config.Config) error {
 	if cfg.Usage.Sink() == nil {
 		return nil
 	}
-	sink, shut, err := setup.Sink(&cfg.Usage, s.store)
+	sink, shut, err := setup.Sink(&cfg.Usage, s.store, s.peppers)
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/clickhouse"
 	"github.com/isogloss-gateway/isogloss/internal/config"
+	"github.com/isogloss-gateway/isogloss/internal/secret"
 	"github.com/isogloss-gateway/isogloss/internal/spool"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 	"github.com/isogloss-gateway/isogloss/internal/usagelog"
@@ -30,7 +32,7 @@ func TestUsageSink(t *testing.T) {
 		"nats":  {NATS: &config.Broker{Servers: []string{"nats://127.0.0.1:1"}, Name: "t", Partitions: 1}},
 	} {
 		u.ClickHouse = &config.ClickHouse{URL: "http://127.0.0.1:1"}
-		s := &stores{store: &store.Store{}}
+		s := &stores{store: &store.Store{}, peppers: peppersOf(t)}
 		if err := s.openUsage(&config.Config{Usage: u}); err != nil {
 			t.Fatal(err)
 		}
@@ -43,8 +45,18 @@ func TestUsageSink(t *testing.T) {
 			shut()
 		}
 	}
-	s := &stores{store: &store.Store{}}
+	s := &stores{store: &store.Store{}, peppers: peppersOf(t)}
 	if err := s.openUsage(&config.Config{Usage: config.Usage{Kafka: &config.Broker{Servers: []string{"127.0.0.1:1"}, TLS: true, CA: "nowhere"}}}); err == nil {
 		t.Error("a missing file of certificates is accepted")
 	}
+}
+
+// peppersOf returns a pepper.
+func peppersOf(t *testing.T) access.Peppers {
+	t.Helper()
+	p, err := access.NewPeppers([]secret.String{"0123456789abcdef0123456789abcdef"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
@@ -23,6 +24,7 @@ func (c *Call) EditExtensions(t *Target) (edits []wire.Edit, losses []llm.Loss, 
 		switch p.Extensions {
 		case provider.ForwardExtensions:
 			edits = append(edits, c.renameInExtension(ext.Member, p.Quirks)...)
+			edits = append(edits, c.saltExtension(ext, t)...)
 		case provider.DropExtensions:
 			e, _ := c.Body.Remove(ext.Member)
 			edits = append(edits, e)
@@ -33,6 +35,20 @@ func (c *Call) EditExtensions(t *Target) (edits []wire.Edit, losses []llm.Loss, 
 		}
 	}
 	return edits, losses, nil
+}
+
+// saltExtension returns the edit that replaces a client's own salt in an extension. With it two tenants could share
+// a prefix.
+func (c *Call) saltExtension(ext protocol.Extension, t *Target) []wire.Edit {
+	salt := c.CacheSalt(t)
+	if ext.CacheSalt == "" || salt == "" {
+		return nil
+	}
+	inner, err := c.Body.Object(ext.Member)
+	if err != nil || inner.Raw(ext.CacheSalt) == nil {
+		return nil
+	}
+	return []wire.Edit{inner.Set(ext.CacheSalt, wire.Quote(salt))}
 }
 
 // renameInExtension returns the edits that rename members of an extension. It is separate

@@ -12,11 +12,12 @@ import (
 
 // Limits of writing to a client. A client that takes longer than writeTimeout for each
 // timedBytes of a piece counts as disconnected. Large writes are split, so that a slow reader
-// of a large event still makes progress. Smaller pieces would cost a system call each.
+// of a large event still makes progress, and a client that reads nothing is disconnected after the
+// time of one piece. Smaller pieces would cost a system call each.
 const (
-	writeTimeout   = 30 * time.Second
+	writeTimeout   = 20 * time.Second
 	timedBytes     = 8 << 10 // writeTimeout is the time for these
-	writePiece     = 32 << 10
+	writePiece     = 16 << 10
 	deadlineSlack  = time.Second // maximum age of a write deadline
 	discardTimeout = 5 * time.Second
 )
@@ -187,7 +188,7 @@ func (c *ClientWriter) write(p []byte, now time.Time) error {
 
 // extendDeadline sets the deadline of a write of some bytes.
 func (c *ClientWriter) extendDeadline(now time.Time, size int) {
-	if more := size / timedBytes; more > 0 || now.Sub(c.deadline) > deadlineSlack {
+	if more := (size - 1) / timedBytes; more > 0 || now.Sub(c.deadline) > deadlineSlack {
 		c.deadline = now
 		_ = c.rc.SetWriteDeadline(now.Add(writeTimeout * time.Duration(1+more)))
 	}

@@ -120,7 +120,7 @@ func TestServerTimeouts(t *testing.T) {
 
 // Limits of exchange.ClientWriter.
 const (
-	writeTimeout   = 30 * time.Second
+	writeTimeout   = 20 * time.Second
 	deadlineSlack  = time.Second
 	discardTimeout = 5 * time.Second
 	bodyPatience   = 30 * time.Second
@@ -220,20 +220,30 @@ func TestReaderOfHours(t *testing.T) {
 }
 
 // TestClientThatReadsNothing checks that a client that does not read at all is
-// disconnected after the write timeout.
+// disconnected after the write timeout: of one event, or of the two parts of a full buffer.
 func TestClientThatReadsNothing(t *testing.T) {
-	inBubble(t, func(t bubble) {
-		g := newGateway(t, within(never, time.Second, time.Hour))
-		g.up.Answer(func(c *upstreamtest.Conn) {
-			c.Send(streamHead)
-			for c.Send(textChunk) {
-			}
+	for name, sends := range map[string]struct {
+		piece string
+		parts time.Duration
+	}{
+		"small": {textChunk, 1},
+		"large": {strings.Repeat(textChunk, 1000), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t bubble) {
+				g := newGateway(t, within(never, time.Second, time.Hour))
+				g.up.Answer(func(c *upstreamtest.Conn) {
+					c.Send(streamHead)
+					for c.Send(sends.piece) {
+					}
+				})
+				c, r := g.dial(t)
+				_ = sendRaw(t, c, r, rawPost(chatPath, streamRequest, len(streamRequest)))
+				time.Sleep(sends.parts*writeTimeout + 2*deadlineSlack)
+				g.wantCancelled(t)
+			})
 		})
-		c, r := g.dial(t)
-		_ = sendRaw(t, c, r, rawPost(chatPath, streamRequest, len(streamRequest)))
-		time.Sleep(writeTimeout + 2*deadlineSlack)
-		g.wantCancelled(t)
-	})
+	}
 }
 
 // TestStalledRequestBody checks that a request whose body stops arriving is rejected with

@@ -175,16 +175,25 @@ func encodeEvent(e *Event) ([]byte, error) {
 // ErrVersion reports an event of a newer major version.
 var ErrVersion = fmt.Errorf("usagelog: an event has a newer version than %d; update isogloss consume before the gateways", Version)
 
-// decodeEvent decodes a line. It ignores fields that it does not know.
-func decodeEvent(line []byte) (e Event, err error) {
+// DecodeEvent decodes a line. It ignores fields that it does not know.
+func DecodeEvent(line []byte) (e Event, err error) {
 	err = json.Unmarshal(line, &e, jsontext.AllowInvalidUTF8(true))
 	switch {
+	case e.Version > Version, err != nil && versionOf(line) > Version: // its fields may have other types
+		return e, ErrVersion
 	case err != nil:
 		return e, fmt.Errorf("usagelog: an event is malformed: %w", err)
-	case e.Version > Version:
-		return e, ErrVersion
 	case e.Version < 1 || e.ID == "" || e.Position < 1:
 		return e, fmt.Errorf("usagelog: an event has no version, id or position")
 	}
 	return e, nil
+}
+
+// versionOf returns the version of an event; 0: it has none.
+func versionOf(line []byte) int {
+	var e struct {
+		Version int `json:"v"`
+	}
+	_ = json.Unmarshal(line, &e, jsontext.AllowInvalidUTF8(true)) // then it is malformed
+	return e.Version
 }

@@ -66,7 +66,7 @@ func checkRound(t *testing.T, row usage.Row) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := decodeEvent(line)
+	back, err := DecodeEvent(line)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,15 +153,15 @@ func TestPageHasEveryField(t *testing.T) {
 
 // TestEvolution checks the rule: unknown fields are ignored, a newer version is refused.
 func TestEvolution(t *testing.T) {
-	e, err := decodeEvent([]byte(`{"v":1,"id":"a","position":1,"time":"2026-11-18T00:00:00Z","new":{"x":[1]},"cost_nano_usd":5}`))
+	e, err := DecodeEvent([]byte(`{"v":1,"id":"a","position":1,"time":"2026-11-18T00:00:00Z","new":{"x":[1]},"cost_nano_usd":5}`))
 	if err != nil || *e.Cost != 5 {
 		t.Errorf("an event with an unknown field is %+v, %v", e, err)
 	}
-	if _, err := decodeEvent([]byte(`{"v":2,"id":"a","position":1}`)); !errors.Is(err, ErrVersion) {
+	if _, err := DecodeEvent([]byte(`{"v":2,"id":"a","position":1}`)); !errors.Is(err, ErrVersion) {
 		t.Errorf("version 2 gives %v", err)
 	}
 	for _, line := range []string{`{}`, `{"v":1,"position":1}`, `{"v":1,"id":"a"}`, `nonsense`, ``} {
-		if _, err := decodeEvent([]byte(line)); err == nil || errors.Is(err, ErrVersion) {
+		if _, err := DecodeEvent([]byte(line)); err == nil || errors.Is(err, ErrVersion) {
 			t.Errorf("%q gives %v", line, err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestUnprintable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := decodeEvent(line); err != nil {
+		if _, err := DecodeEvent(line); err != nil {
 			t.Errorf("%q: %v", line, err)
 		}
 	}

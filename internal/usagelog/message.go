@@ -8,6 +8,9 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Header is the name of the message header that has the name of the batch.
@@ -52,13 +55,15 @@ func ParseName(text string) (n Name, err error) {
 type Message struct {
 	Name
 	Body  []byte
-	first int64 // position of the first event
+	MAC   string // of the name and the body
+	first int64  // position of the first event
 }
 
 // Record is a message that was read.
 type Record struct {
 	Offset int64
 	Header string // name of the batch
+	MAC    string
 	Body   []byte
 }
 
@@ -82,24 +87,42 @@ type Log interface {
 	Close()
 }
 
-// Events decodes the events. Malformed ones are left out; bad counts them. An event of a newer version is an
-// error.
-func (m *Message) Events() (list []Event, bad int, err error) {
+// Newer is an event of a newer major version, as it was read.
+type Newer struct {
+	Position int64
+	Event    string
+}
+
+// Events decodes the events. Malformed ones are left out; bad counts them. Those of a newer major version are in
+// newer.
+func (m *Message) Events() (list []Event, newer []Newer, bad int) {
 	if len(m.Body) > maxMessageRead {
-		return nil, 1, nil
+		return nil, nil, 1
 	}
 	for line := range bytes.Lines(m.Body) {
-		e, err := decodeEvent(line)
+		e, err := DecodeEvent(line)
 		switch {
 		case errors.Is(err, ErrVersion):
-			return nil, bad, err
+			newer = append(newer, Newer{m.positionOf(line), strings.ToValidUTF8(string(line), "\uFFFD")})
 		case err != nil || e.Log != m.Log || e.Position > m.To:
 			bad++
 		default:
 			list = append(list, e)
 		}
 	}
-	return list, bad, nil
+	return list, newer, bad
+}
+
+// positionOf returns the position of an event of a newer version, which may be somewhere else there: that of the
+// message then.
+func (m *Message) positionOf(line []byte) int64 {
+	var e struct {
+		Position int64 `json:"position"`
+	}
+	if json.Unmarshal(line, &e, jsontext.AllowInvalidUTF8(true)) != nil || e.Position < 1 || e.Position > m.To {
+		return m.To
+	}
+	return e.Position
 }
 
 // MaxPartitions bounds the partitions of a log.

@@ -27,6 +27,7 @@ type Sink struct {
 	producer   Producer
 	store      Store
 	partitions int
+	key        Key
 
 	mu   sync.Mutex
 	logs map[string]*sent
@@ -57,8 +58,8 @@ type part struct {
 }
 
 // NewSink returns a sink. The number of partitions belongs to the log and never changes.
-func NewSink(p Producer, s Store, partitions int) *Sink {
-	return &Sink{producer: p, store: s, partitions: partitions, logs: map[string]*sent{}}
+func NewSink(p Producer, s Store, partitions int, key Key) *Sink {
+	return &Sink{producer: p, store: s, partitions: partitions, key: key, logs: map[string]*sent{}}
 }
 
 func (s *Sink) log(name string) *sent {
@@ -88,6 +89,9 @@ func (s *Sink) Append(ctx context.Context, b usage.Batch) (have int64, err error
 	}
 	if len(messages) == 0 {
 		messages = l.probes(b.Log)
+	}
+	for i := range messages {
+		messages[i].MAC = s.key.MAC(messages[i].String(), messages[i].Body)
 	}
 	if len(messages) > 0 {
 		if err := s.producer.Produce(ctx, messages); err != nil {

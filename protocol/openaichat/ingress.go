@@ -43,7 +43,7 @@ func Dialect(siblings ...protocol.Route) *protocol.Dialect {
 		SealMarks:  []string{`"reasoning_details"`},
 		Finishes:   []string{"stop", "length", "tool_calls", "function_call"},
 		Overflow:   llm.ContextLength,
-		Extensions: []protocol.Extension{{Member: "nvext", Check: CheckNvExt}},
+		Extensions: []protocol.Extension{{Member: "nvext", Check: CheckNvExt, CacheSalt: "cache_salt"}},
 		Continuations: map[string]protocol.Continuation{
 			"prefix": {Turn: llm.Ext{Protocol: string(protocol.OpenAIChat), Members: []llm.Member{{Name: "prefix", Value: "true"}}}},
 			"vllm":   {Members: []llm.Member{{Name: "continue_final_message", Value: "true"}, {Name: "add_generation_prompt", Value: "false"}}},

@@ -21,6 +21,7 @@ type blocks struct {
 	next      int64             // offset of the next message
 	rest      []usagelog.Record // read, and not in a block yet
 	stored    map[string]int64  // positions of logs that Requests has
+	parked    int               // events that wait for a newer consumer
 }
 
 // gather reads the messages of the next block. If a consumer has begun a block up to end, it is that one. The
@@ -66,15 +67,13 @@ type message struct {
 	usagelog.Name
 	offset int64
 	events []usagelog.Event
+	newer  []usagelog.Newer
 }
 
 // write writes a block into Requests and the ledger. Its end is recorded before, so that the next consumer
 // writes the same block if this one dies.
 func (b *blocks) write(ctx context.Context, records []usagelog.Record, to int64) error {
-	messages, err := b.decode(records)
-	if err != nil {
-		return err
-	}
+	messages := b.decode(records)
 	// What was begun is finished: a consumer that stops leaves no block behind.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
@@ -88,6 +87,9 @@ func (b *blocks) write(ctx context.Context, records []usagelog.Record, to int64)
 		return err
 	}
 	rows := b.fill(&block, messages, at)
+	if b.parked+len(block.Parked) > maxParked {
+		return fmt.Errorf("%d events wait already: %w", b.parked, usagelog.ErrVersion)
+	}
 	if b.c.o.Requests != nil && len(rows) > 0 {
 		if err := b.insert(ctx, &block, messages, rows); err != nil {
 			return err
@@ -97,13 +99,19 @@ func (b *blocks) write(ctx context.Context, records []usagelog.Record, to int64)
 		return err
 	}
 	b.next = to
+	b.park(len(block.Parked))
 	b.c.count(len(records), rows)
 	return nil
 }
 
-func (b *blocks) decode(records []usagelog.Record) (list []message, err error) {
+func (b *blocks) decode(records []usagelog.Record) (list []message) {
 	for i := range records {
 		r := &records[i]
+		if !b.c.o.Key.Verifies(r) {
+			b.c.forged.Add(1)
+			b.c.o.Logger.Error("a message has not the MAC of a gateway; it is skipped", "partition", b.partition, "offset", r.Offset)
+			continue
+		}
 		name, err := usagelog.ParseName(r.Header)
 		if err != nil || name.Partition != b.partition {
 			b.c.malformed.Add(1)
@@ -111,17 +119,14 @@ func (b *blocks) decode(records []usagelog.Record) (list []message, err error) {
 			continue
 		}
 		m := usagelog.Message{Name: name, Body: r.Body}
-		events, bad, err := m.Events()
-		if err != nil {
-			return nil, err
-		}
+		events, newer, bad := m.Events()
 		if bad > 0 {
 			b.c.malformed.Add(int64(bad))
 			b.c.o.Logger.Error("usage events are malformed; they are skipped", "partition", b.partition, "offset", r.Offset, "events", bad)
 		}
-		list = append(list, message{name, r.Offset, events})
+		list = append(list, message{name, r.Offset, events, newer})
 	}
-	return list, nil
+	return list
 }
 
 // fill puts the events that are not stored into the block, and returns them. A message whose predecessor is
@@ -145,6 +150,11 @@ func (b *blocks) fill(block *ledger.Block, messages []message, at map[string]int
 				row := store.BoundRow(e.Row())
 				p.Rows = append(p.Rows, row)
 				rows = append(rows, clickhouse.Row{Row: row, Log: m.Log, Position: e.Position})
+			}
+		}
+		for _, e := range m.newer {
+			if e.Position > at[m.Log] {
+				block.Parked = append(block.Parked, ledger.Parked{Log: m.Log, Position: e.Position, Event: e.Event})
 			}
 		}
 		if m.To > at[m.Log] {

@@ -30,6 +30,7 @@ type Options struct {
 	ID         string // unique among the consumers
 	Log        usagelog.Log
 	Partitions int
+	Key        usagelog.Key // of the gateways' MACs
 	Ledger     ledger.Ledger
 	Requests   Requests // nil: none are stored
 	Logger     *slog.Logger
@@ -42,7 +43,8 @@ type Options struct {
 // Bounds of a block, and pauses.
 const (
 	maxBlockBytes = 32 << 20
-	maxBlock      = 2000 // messages
+	maxBlock      = 2000   // messages
+	maxParked     = 10_000 // events of a partition that wait for a newer consumer
 	retryMin      = 200 * time.Millisecond
 	retryMax      = 10 * time.Second
 )
@@ -202,6 +204,10 @@ func (c *Consumer) read(ctx context.Context, p int) error {
 	}
 	defer r.Close()
 	b := &blocks{c: c, partition: p, next: next, stored: map[string]int64{}}
+	defer func() { c.parked.Add(-int64(b.parked)) }()
+	if err := b.unpark(ctx); err != nil {
+		return err
+	}
 	for {
 		records, to, err := b.gather(ctx, r, end)
 		if err != nil {

@@ -35,6 +35,14 @@ type memoryLog struct {
 	openings int
 }
 
+// testKey is the key of the gateways' MACs.
+var testKey = usagelog.Key("key of the test")
+
+// signed returns a message of a gateway.
+func signed(offset int64, header, body string) usagelog.Record {
+	return usagelog.Record{Offset: offset, Header: header, MAC: testKey.MAC(header, []byte(body)), Body: []byte(body)}
+}
+
 func newLog(partitions int) *memoryLog {
 	return &memoryLog{parts: make([][]usagelog.Record, partitions)}
 }
@@ -54,7 +62,7 @@ func (l *memoryLog) Produce(_ context.Context, messages []usagelog.Message) erro
 		if before {
 			return errors.New("the broker is down")
 		}
-		l.parts[m.Partition] = append(l.parts[m.Partition], usagelog.Record{Offset: int64(len(l.parts[m.Partition])), Header: m.String(), Body: m.Body})
+		l.parts[m.Partition] = append(l.parts[m.Partition], usagelog.Record{Offset: int64(len(l.parts[m.Partition])), Header: m.String(), MAC: m.MAC, Body: m.Body})
 		if after {
 			return errors.New("the broker has not answered")
 		}
@@ -242,7 +250,7 @@ func exactlyOnce(t *testing.T, url string) {
 				length := time.Duration(500+200*i) * time.Millisecond
 				for ctx.Err() == nil { // a consumer that stops and comes again
 					before := rows.count()
-					c := New(Options{ID: fmt.Sprintf("c%d-%d", i, time.Now().UnixNano()), Log: log, Partitions: partitions, Ledger: ledger.Ledger{Store: s, Balances: true}, Requests: rows,
+					c := New(Options{Key: testKey, ID: fmt.Sprintf("c%d-%d", i, time.Now().UnixNano()), Log: log, Partitions: partitions, Ledger: ledger.Ledger{Store: s, Balances: true}, Requests: rows,
 						BlockWait: 20 * time.Millisecond, Lease: time.Second})
 					life, cancel := context.WithTimeout(ctx, length)
 					_ = c.Run(life)
@@ -257,7 +265,7 @@ func exactlyOnce(t *testing.T, url string) {
 	consumers(3)
 
 	dir := t.TempDir()
-	sink := usagelog.NewSink(log, ledger.Ledger{Store: s}, partitions)
+	sink := usagelog.NewSink(log, ledger.Ledger{Store: s}, partitions, testKey)
 	g := newGateway(t, dir, sink)
 	want := map[string]usage.Money{}
 	for i := range count {
@@ -274,7 +282,7 @@ func exactlyOnce(t *testing.T, url string) {
 			log.lose(len(log.parts[0]) / 2)
 		case 2 * count / 3: // the process dies; the next one sends the rest of its log
 			g.stop()
-			sink = usagelog.NewSink(log, ledger.Ledger{Store: s}, partitions)
+			sink = usagelog.NewSink(log, ledger.Ledger{Store: s}, partitions, testKey)
 			g = newGateway(t, dir, sink)
 		}
 	}
@@ -427,7 +435,7 @@ func TestSetBack(t *testing.T) {
 	for _, name := range []string{"before", "set back"} {
 		s := openStore(t, "sqlite:"+filepath.Join(t.TempDir(), "db")) // the second one is empty
 		if name == "before" {
-			sink := usagelog.NewSink(log, ledger.Ledger{Store: s}, 1)
+			sink := usagelog.NewSink(log, ledger.Ledger{Store: s}, 1, testKey)
 			for i := range 10 {
 				row := usage.Row{ID: fmt.Sprint(i), Org: "o", Began: time.Now(), Outcome: usage.Answered, Cost: new(usage.Money(3))}
 				if _, err := sink.Append(t.Context(), usage.Batch{Log: "l", After: int64(i), To: int64(i + 1), Rows: []usage.Row{row}, Positions: []int64{int64(i + 1)}}); err != nil {
@@ -435,7 +443,7 @@ func TestSetBack(t *testing.T) {
 				}
 			}
 		}
-		c := New(Options{ID: name, Log: log, Partitions: 1, Ledger: ledger.Ledger{Store: s, Balances: true}, Requests: rows, BlockWait: time.Duration(len(name)) * time.Millisecond})
+		c := New(Options{Key: testKey, ID: name, Log: log, Partitions: 1, Ledger: ledger.Ledger{Store: s, Balances: true}, Requests: rows, BlockWait: time.Duration(len(name)) * time.Millisecond})
 		ctx, cancel := context.WithCancel(t.Context())
 		var work sync.WaitGroup
 		work.Go(func() { _ = c.Run(ctx) })
@@ -463,10 +471,10 @@ func TestProbes(t *testing.T) {
 	s := openStore(t, "sqlite:"+filepath.Join(t.TempDir(), "db"))
 	log, rows := newLog(1), newRequests()
 	log.parts[0] = []usagelog.Record{
-		{Offset: 0, Header: "nonsense", Body: []byte("{}")},
-		{Offset: 1, Header: "l/0/0/2", Body: []byte("nonsense\n" + `{"v":1,"log":"l","position":2,"id":"a","time":"2026-11-18T00:00:00Z","outcome":"answered","org":"o","cost_nano_usd":4}` + "\n")},
+		signed(0, "nonsense", "{}"),
+		signed(1, "l/0/0/2", "nonsense\n"+`{"v":1,"log":"l","position":2,"id":"a","time":"2026-11-18T00:00:00Z","outcome":"answered","org":"o","cost_nano_usd":4}`+"\n"),
 	}
-	c := New(Options{ID: "c", Log: log, Partitions: 1, Ledger: ledger.Ledger{Store: s}, Requests: rows, BlockWait: time.Millisecond})
+	c := New(Options{Key: testKey, ID: "c", Log: log, Partitions: 1, Ledger: ledger.Ledger{Store: s}, Requests: rows, BlockWait: time.Millisecond})
 	get := func(path string) (int, string) {
 		w := httptest.NewRecorder()
 		c.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))

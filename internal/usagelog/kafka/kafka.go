@@ -87,7 +87,7 @@ func (l *Log) Produce(ctx context.Context, messages []usagelog.Message) error {
 	for i := range messages {
 		m := &messages[i]
 		records[i] = &kgo.Record{Partition: int32(m.Partition), Key: []byte(m.Log), Value: m.Body,
-			Headers: []kgo.RecordHeader{{Key: usagelog.Header, Value: []byte(m.String())}}}
+			Headers: []kgo.RecordHeader{{Key: usagelog.Header, Value: []byte(m.String())}, {Key: usagelog.MACHeader, Value: []byte(m.MAC)}}}
 	}
 	return l.client.ProduceSync(ctx, records...).FirstErr()
 }
@@ -141,8 +141,11 @@ func (r *reader) Read(ctx context.Context) (out []usagelog.Record, err error) {
 	fetches.EachRecord(func(k *kgo.Record) {
 		one := usagelog.Record{Offset: k.Offset, Body: k.Value}
 		for _, h := range k.Headers {
-			if h.Key == usagelog.Header {
+			switch h.Key {
+			case usagelog.Header:
 				one.Header = string(h.Value)
+			case usagelog.MACHeader:
+				one.MAC = string(h.Value)
 			}
 		}
 		out = append(out, one)

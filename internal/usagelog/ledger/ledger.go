@@ -154,6 +154,7 @@ type Block struct {
 	From      int64 // offset that Offset has returned, or the end of the previous block
 	To        int64 // offset after the last message
 	Logs      []Part
+	Parked    []Parked
 }
 
 // Part is what a block has of a gateway's log. Logs are in the order of their names.
@@ -225,7 +226,7 @@ func (l Ledger) Commit(ctx context.Context, b *Block) error {
 				batches = append(batches, usage.Batch{Log: p.Log, Rows: p.Rows})
 			}
 		}
-		if err := positions.Run(ctx, c); err != nil {
+		if err := errors.Join(positions.Run(ctx, c), park(ctx, c, b)); err != nil {
 			return err
 		}
 		if len(batches) == 0 {

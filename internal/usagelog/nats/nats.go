@@ -135,6 +135,7 @@ func (l *Log) publish(ctx context.Context, js jetstream.JetStream, m *usagelog.M
 	msg := nats.NewMsg(l.subject(m.Partition))
 	msg.Data = m.Body
 	msg.Header.Set(usagelog.Header, name)
+	msg.Header.Set(usagelog.MACHeader, m.MAC)
 	if len(m.Body) > 0 { // a probe may come again
 		msg.Header.Set(nats.MsgIdHdr, name)
 	}
@@ -218,7 +219,7 @@ func (r *reader) Read(ctx context.Context) (out []usagelog.Record, err error) {
 			break
 		}
 		r.seen, r.next = meta.Sequence.Consumer, meta.Sequence.Stream+1
-		out = append(out, usagelog.Record{Offset: int64(meta.Sequence.Stream), Header: m.Headers().Get(usagelog.Header), Body: m.Data()})
+		out = append(out, usagelog.Record{Offset: int64(meta.Sequence.Stream), Header: m.Headers().Get(usagelog.Header), MAC: m.Headers().Get(usagelog.MACHeader), Body: m.Data()})
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/clickhouse"
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
@@ -99,13 +100,20 @@ func ClickHouse(h *config.ClickHouse) (*clickhouse.DB, error) {
 	return clickhouse.New(clickhouse.Options{URL: h.URL, Database: h.Database, Username: h.Username, Password: h.Password.Reveal(), TLS: c}), nil
 }
 
+// keyUse is what the key of the MACs is derived for.
+const keyUse = "usage events"
+
 // Sink returns the sink of a gateway's spool, and a function that closes it.
-func Sink(u *config.Usage, s *store.Store) (*usagelog.Sink, func(), error) {
+func Sink(u *config.Usage, s *store.Store, peppers access.Peppers) (*usagelog.Sink, func(), error) {
+	key, err := peppers.Derive(keyUse)
+	if err != nil {
+		return nil, nil, err
+	}
 	l, err := openLog(u)
 	if err != nil {
 		return nil, nil, err
 	}
-	return usagelog.NewSink(l, ledger.Ledger{Store: s}, u.Sink().Partitions), l.Close, nil
+	return usagelog.NewSink(l, ledger.Ledger{Store: s}, u.Sink().Partitions, key), l.Close, nil
 }
 
 // Spent is the ledger of the limiter if requests are not in the store: windows begin with a minute, because the
@@ -136,6 +144,14 @@ func Consume(ctx context.Context, cfg *config.Config, listen string, out io.Writ
 		return err
 	}
 	logger := observer.Logger()
+	peppers, err := access.NewPeppers(cfg.Store.Peppers)
+	if err != nil {
+		return fmt.Errorf("store.peppers: %w", err)
+	}
+	key, err := peppers.Derive(keyUse)
+	if err != nil {
+		return fmt.Errorf("store.peppers: %w; events are checked with it", err)
+	}
 	s, err := store.Open(ctx, cfg.Store.URL.Reveal(), store.Options{Migrate: true, Logger: logger, Thresholds: cfg.Alerts.Thresholds, Timeout: 30 * time.Second})
 	if err != nil {
 		return err
@@ -147,7 +163,7 @@ func Consume(ctx context.Context, cfg *config.Config, listen string, out io.Writ
 	}
 	defer l.Close()
 	host, _ := os.Hostname()
-	o := consume.Options{ID: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36)), Log: l, Partitions: cfg.Usage.Sink().Partitions,
+	o := consume.Options{ID: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36)), Log: l, Partitions: cfg.Usage.Sink().Partitions, Key: key,
 		Ledger: ledger.Ledger{Store: s, Balances: cfg.Usage.ClickHouse != nil}, Logger: logger}
 	if h := cfg.Usage.ClickHouse; h != nil {
 		d, err := ClickHouse(h)
