@@ -16,6 +16,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/agentapi"
 	"github.com/isogloss-gateway/isogloss/internal/certs"
 	"github.com/isogloss-gateway/isogloss/internal/conns"
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 	"github.com/isogloss-gateway/isogloss/internal/ingress"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
@@ -146,7 +147,7 @@ func remedy(err error, setting string) string {
 
 func newServer(l net.Listener, h http.Handler, observer *observe.Observer) *server {
 	return &server{listener: l, Server: http.Server{
-		Handler:           h,
+		Handler:           crash.Handler(observer.Logger(), h),
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/isogloss-gateway/isogloss/internal/certs"
+	"github.com/isogloss-gateway/isogloss/internal/crash"
 )
 
 const (
@@ -111,7 +112,7 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func newServer(h http.Handler, logger *slog.Logger) *http.Server {
-	return &http.Server{Handler: h, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	return &http.Server{Handler: crash.Handler(logger, h), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
 }
 

@@ -1,13 +1,15 @@
 // Package crash keeps a panic in one goroutine from ending the process.
 //
-// net/http recovers only in its handlers. Every other goroutine that reads what an
-// upstream, a client or a store has sent runs below Try, Do or Keep.
+// net/http recovers only in its handlers, and logs the value of the panic: so handlers run
+// below Handler. Every other goroutine that reads what an upstream, a client or a store has
+// sent runs below Try, Do or Keep.
 package crash
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"time"
 )
@@ -54,4 +56,26 @@ func Keep(ctx context.Context, l *slog.Logger, f func(), attributes ...any) {
 		case <-time.After(Pause):
 		}
 	}
+}
+
+// Handler returns a handler that aborts the response when h panics, like one without Handler.
+// The panic is logged without its value. http.ErrAbortHandler is not logged.
+func Handler(l *slog.Logger, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer recoverHandler(l)
+		h.ServeHTTP(w, r)
+	})
+}
+
+// recoverHandler is a function of its own to keep the stack frame of Handler small: open
+// streams wait in it.
+func recoverHandler(l *slog.Logger) {
+	fault := recover()
+	if fault == nil {
+		return
+	}
+	if err, ok := fault.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
+		Log(l)
+	}
+	panic(http.ErrAbortHandler)
 }

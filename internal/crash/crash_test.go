@@ -3,7 +3,10 @@ package crash
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,4 +48,54 @@ func TestKeep(t *testing.T) {
 			panic("for good")
 		})
 	})
+}
+
+// TestHandler checks that a panic of a handler aborts the response and is logged without its
+// value, neither by Handler nor by net/http, and that http.ErrAbortHandler is not logged.
+func TestHandler(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  int // lines
+	}{{"canary", 1}, {http.ErrAbortHandler, 0}, {nil, 0}} {
+		var log syncBuilder
+		logger := slog.New(slog.NewTextHandler(&log, nil))
+		s := httptest.NewUnstartedServer(Handler(logger, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			if c.value != nil {
+				panic(c.value)
+			}
+		})))
+		s.Config.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelError)
+		s.Start()
+		resp, err := http.Get(s.URL)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		s.Close()
+		if (err == nil) != (c.value == nil) {
+			t.Errorf("%v: the client gets %v", c.value, err)
+		}
+		for text, want := range map[string]int{"\n": c.want, "msg=panic": c.want, "crash_test.go": c.want, "canary": 0} {
+			if n := strings.Count(log.String(), text); min(n, 1) != want {
+				t.Errorf("%v: %q is in the log %d times:\n%s", c.value, text, n, log.String())
+			}
+		}
+	}
+}
+
+// syncBuilder is a text that several goroutines write.
+type syncBuilder struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (b *syncBuilder) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.Write(p)
+}
+
+func (b *syncBuilder) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Builder.String()
 }
