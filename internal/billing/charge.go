@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -184,10 +185,11 @@ func (a *Account) AddLost(t Attempt) {
 	a.lost = append(a.lost, row)
 }
 
-// FaultOf returns the ledger's code of an error.
+// FaultOf returns the ledger's code of an error. It never contains a text of the upstream,
+// which may quote the prompt.
 func FaultOf(err *llm.Error) string {
 	if err == nil {
 		return ""
 	}
-	return usage.BoundFault(cmp.Or(err.Code, string(err.Kind)))
+	return plain.Word(cmp.Or(err.Code, string(err.Kind)))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/internal/health"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
@@ -92,14 +93,14 @@ func (o Outcome) kind() (health.Kind, bool) {
 // statusOverloaded is the status that some upstreams send instead of 503.
 const statusOverloaded = 529
 
-// reason returns the error's status or code for operators. It never contains the
-// upstream's message, which may quote the prompt.
+// reason returns the error's status or code for operators. It never contains a text of the
+// upstream, which may quote the prompt.
 func (o Outcome) reason() string {
 	switch {
 	case o.Status >= http.StatusMultipleChoices:
 		return fmt.Sprintf("HTTP %d", o.Status)
 	case o.Err.Code != "":
-		return o.Err.Code
+		return plain.Word(o.Err.Code)
 	}
 	return string(o.Err.Kind)
 }

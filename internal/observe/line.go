@@ -4,12 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -114,9 +114,9 @@ func (x *Exchange) describe(l *line, v verdict) {
 	l.number(attrStatus, int64(v.status))
 	l.text(attrOutcome, string(v.outcome))
 	l.number(attrUpstreamStatus, int64(x.UpstreamStatus))
-	l.text(attrUpstreamID, word(x.UpstreamID))
-	l.text(attrUpstreamProtocol, word(x.UpstreamProtocol))
-	l.text(attrFinish, word(x.Finish))
+	l.text(attrUpstreamID, plain.Word(x.UpstreamID))
+	l.text(attrUpstreamProtocol, plain.Word(x.UpstreamProtocol))
+	l.text(attrFinish, plain.Word(x.Finish))
 }
 
 // measure adds amounts and durations.
@@ -159,7 +159,7 @@ func (x *Exchange) measure(l *line, now time.Time) {
 func (x *Exchange) explain(l *line, v verdict) {
 	l.text(attrErrorKind, string(v.kind))
 	if e := x.Err; e != nil {
-		l.text(attrErrorCode, word(e.Code))
+		l.text(attrErrorCode, plain.Word(e.Code))
 		l.text(attrErrorCause, causeWord(e.Cause))
 		if !x.answered() {
 			l.text(attrError, cut(e.Message, maxText))
@@ -179,7 +179,7 @@ func (x *Exchange) failure(err *llm.Error) string {
 	if x.UpstreamStatus != 0 {
 		text += " " + strconv.Itoa(x.UpstreamStatus)
 	}
-	for _, s := range []string{string(known(err.Kind)), word(err.Code), causeWord(err.Cause)} {
+	for _, s := range []string{string(known(err.Kind)), plain.Word(err.Code), causeWord(err.Cause)} {
 		if s != "" {
 			text += " " + s
 		}
@@ -213,21 +213,4 @@ func cut(s string, n int) string {
 		n--
 	}
 	return s[:n]
-}
-
-// word returns an identifier of an upstream and hides prose: a finish reason or an
-// error code with blanks in it may be free text.
-func word(s string) string {
-	if len(s) > maxName || strings.ContainsFunc(s, notInWord) {
-		return other
-	}
-	return s
-}
-
-func notInWord(r rune) bool {
-	switch {
-	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		return false
-	}
-	return !strings.ContainsRune("_-.:/@+=", r)
 }

@@ -199,14 +199,3 @@ func TestCut(t *testing.T) {
 		}
 	}
 }
-
-func TestWord(t *testing.T) {
-	for s, want := range map[string]string{
-		"": "", "stop": "stop", "tool_calls": "tool_calls", "req_01Ab-9:z/x@v+1=": "req_01Ab-9:z/x@v+1=",
-		"max tokens": other, "stop\n": other, "停": other, "\xff": other, strings.Repeat("a", 129): other,
-	} {
-		if got := word(s); got != want {
-			t.Errorf("word(%q) = %q, want %q", s, got, want)
-		}
-	}
-}

@@ -15,6 +15,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0" // the last version with the GenAI names
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -182,10 +183,10 @@ func (x *Exchange) describeSpan(op string) {
 		attrs = append(attrs, semconv.GenAIProviderNameKey.String(route.provider))
 	}
 	if x.ResponseModel != "" {
-		attrs = append(attrs, semconv.GenAIResponseModel(word(x.ResponseModel)))
+		attrs = append(attrs, semconv.GenAIResponseModel(plain.Word(x.ResponseModel)))
 	}
 	if x.Finish != "" {
-		attrs = append(attrs, semconv.GenAIResponseFinishReasons(word(x.Finish)))
+		attrs = append(attrs, semconv.GenAIResponseFinishReasons(plain.Word(x.Finish)))
 	}
 	if x.ttft != 0 {
 		attrs = append(attrs, semconv.GenAIResponseTimeToFirstChunk(x.ttft.Seconds()))

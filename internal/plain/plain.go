@@ -23,6 +23,29 @@ func Line(text string) string {
 	}, text)
 }
 
+// maxWord is the maximum length of a word in bytes.
+const maxWord = 128
+
+// Other takes the place of a text that is no word.
+const Other = "other"
+
+// Word returns an identifier, such as an upstream's error code, finish reason or id. A text with
+// blanks or other characters may be prose that quotes a prompt or a key: then Word returns Other.
+func Word(text string) string {
+	if len(text) > maxWord || strings.ContainsFunc(text, notInWord) {
+		return Other
+	}
+	return text
+}
+
+func notInWord(c rune) bool {
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return false
+	}
+	return !strings.ContainsRune("_-.:/@+=", c)
+}
+
 // IsLine reports whether a text has only characters that Line keeps.
 func IsLine(text string) bool {
 	return utf8.ValidString(text) && strings.IndexFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) < 0

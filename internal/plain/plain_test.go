@@ -1,6 +1,9 @@
 package plain
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestLine(t *testing.T) {
 	for text, want := range map[string]string{
@@ -20,5 +23,17 @@ func TestLine(t *testing.T) {
 	}
 	if got := Short("añb\n漢字", 4); got != "añb\uFFFD…" {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestWord checks that prose is hidden and identifiers are kept.
+func TestWord(t *testing.T) {
+	for s, want := range map[string]string{
+		"": "", "stop": "stop", "tool_calls": "tool_calls", "req_01Ab-9:z/x@v+1=": "req_01Ab-9:z/x@v+1=",
+		"max tokens": Other, "stop\n": Other, "停": Other, "\xff": Other, strings.Repeat("a", 129): Other,
+	} {
+		if got := Word(s); got != want {
+			t.Errorf("Word(%q) = %q, want %q", s, got, want)
+		}
 	}
 }

@@ -65,13 +65,6 @@ const MaxAgent = 128
 // BoundAgent returns a User-Agent without control characters, shortened.
 func BoundAgent(agent string) string { return bound(agent, MaxAgent) }
 
-// MaxFault is the maximum length of Attempt.Fault in bytes.
-const MaxFault = 128
-
-// BoundFault returns the code of an error without control characters, shortened: some upstreams
-// write a long text into it.
-func BoundFault(code string) string { return bound(code, MaxFault) }
-
 // bound returns the printable characters of the first n bytes of a text.
 func bound(text string, n int) string {
 	if len(text) > n {
@@ -132,7 +125,7 @@ type Attempt struct {
 	Began  time.Time
 	Took   time.Duration
 	Status int    // of the upstream response; 0: none
-	Fault  string // code of the error, as BoundFault returns it; empty: it succeeded
+	Fault  string // code of the error, as plain.Word returns it; empty: it succeeded
 	Usage  llm.Usage
 	Cost   *Money // cost for the operator; nil: unknown
 	// Charged says that its usage is charged to the client. Hedges that lost and attempts that
