@@ -1,12 +1,15 @@
 package signin
 
 import (
+	"errors"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
@@ -130,5 +133,24 @@ func TestSlots(t *testing.T) {
 	}
 	if got := take(netip.Addr{}, 100); len(got) != maxCalls {
 		t.Errorf("sessions have %d slots of all", len(got))
+	}
+}
+
+// TestRefusal checks that the error of a provider's answer has no text of the answer.
+func TestRefusal(t *testing.T) {
+	for _, c := range []struct {
+		status int
+		code   string
+		want   string
+	}{
+		{400, "invalid_grant", errRefused.Error() + ": invalid_grant"},
+		{400, "the canary is bad", errRefused.Error() + ": other"},
+		{429, "", "the identity provider responded with status 429"},
+		{502, "", "the identity provider responded with status 502"},
+	} {
+		err := refusal(&oauth2.RetrieveError{Response: &http.Response{StatusCode: c.status}, Body: []byte("canary"), ErrorCode: c.code, ErrorDescription: "canary"})
+		if err.Error() != c.want || errors.Is(err, errRefused) != (c.status == 400) {
+			t.Errorf("%d %q: %v, want %s", c.status, c.code, err, c.want)
+		}
 	}
 }

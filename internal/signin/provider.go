@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/isogloss-gateway/isogloss/internal/identity"
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 )
 
 const (
@@ -148,13 +149,17 @@ func (p *provider) refresh(ctx context.Context, from netip.Addr, token string) (
 // errBusy reports that too many calls wait for the identity provider.
 var errBusy = errors.New("too many renewals wait for the identity provider")
 
-// refusal marks the errors of a provider that has decided.
+// refusal marks the errors of a provider that has decided. Of a provider's answer it keeps the
+// status and the code: the rest may quote a token or the gateway's secret, and errors are logged.
 func refusal(err error) error {
 	var answer *oauth2.RetrieveError
-	if errors.As(err, &answer) && answer.Response.StatusCode/100 == 4 && answer.Response.StatusCode != http.StatusTooManyRequests {
-		return fmt.Errorf("%w: %s", errRefused, answer.ErrorCode) // the rest of the answer may hold private data
+	switch {
+	case !errors.As(err, &answer):
+		return err
+	case answer.Response.StatusCode/100 == 4 && answer.Response.StatusCode != http.StatusTooManyRequests:
+		return fmt.Errorf("%w: %s", errRefused, plain.Word(answer.ErrorCode))
 	}
-	return err
+	return fmt.Errorf("the identity provider responded with status %d", answer.Response.StatusCode)
 }
 
 // revoke ends a token at the provider, for a client or, without its address, a session.
