@@ -33,6 +33,12 @@ var (
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
+	switch os.Getenv(testRun) {
+	case "program":
+		os.Exit(run())
+	case "faulty":
+		os.Exit(runFaulty())
+	}
 	flag.Parse()
 	os.Exit(buildAndRun(m))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/config"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
@@ -27,6 +28,9 @@ type Options struct {
 	Log     io.Writer
 	Version string
 	Process Process // nil: this process is never replaced
+
+	// Dialects are those that clients and upstreams speak. Nil: all of them.
+	Dialects []*protocol.Dialect
 
 	pace pace // the zero value is usualPace
 }
@@ -117,7 +121,10 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer shared.close()
-	gateway := relay.New(all.Dialects(), observer)
+	if o.Dialects == nil {
+		o.Dialects = all.Dialects()
+	}
+	gateway := relay.New(o.Dialects, observer)
 	defer gateway.Close()
 	sock := newCaptureSocket(gateway, shared, observer.Logger(), o.Version)
 	catalog := newCatalog(gateway.Client(), observer.Logger())
