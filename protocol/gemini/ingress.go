@@ -34,13 +34,14 @@ func Dialect() *protocol.Dialect {
 		Prompt:       protocol.Prompt{System: "systemInstruction", Tools: "tools", Turns: "contents"},
 		Parameters: map[string][]string{"sampling.temperature": {"generationConfig.temperature"}, "sampling.top_p": {"generationConfig.topP"},
 			"output.max_tokens": {"generationConfig.maxOutputTokens"}, "reasoning": {"generationConfig.thinkingConfig.thinkingLevel", "generationConfig.thinkingConfig.thinkingBudget"}},
-		OtherNames: snakeNames,
-		SealMarks:  sealMarks,
-		Unsigned:   unsigned,
-		Finishes:   []string{"STOP", "MAX_TOKENS"},
-		Overflow:   tooLong,
-		Versions:   versions(),
-		NoComments: true, // Google's own clients fail on them
+		OtherNames:     snakeNames,
+		SealMarks:      sealMarks,
+		Unsigned:       unsigned,
+		Finishes:       []string{"STOP", "MAX_TOKENS"},
+		NamesMalformed: true,
+		Overflow:       tooLong,
+		Versions:       versions(),
+		NoComments:     true, // Google's own clients fail on them
 
 		StreamsOneChoice: true,
 		NewAssembler:     newAssembler,
