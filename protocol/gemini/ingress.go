@@ -174,6 +174,7 @@ func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error
 				return head, err
 			}
 			head.Generated = max(head.Generated, n)
+			head.Choices = int(head.Generated)
 		}
 	}
 	head.Inner = innerModels(body)
