@@ -135,6 +135,7 @@ clouds: build ## the clouds' SDKs for Python as clients, judges of requests and 
 	go test -run '^$$' -bench . -benchtime 2000x ./internal/cloud
 	$(CLOUDS)/bin/python e2e/converse/check.py $(BIN)
 	$(CLOUDS)/bin/python e2e/clouds/check.py $(BIN)
+	$(CLOUDS)/bin/python e2e/sdks/check.py $(BIN)
 	$(CLOUDS)/bin/python e2e/clouds/expiry.py $(BIN)
 
 growth: ## that the time and the memory of translation stay in proportion to the text

@@ -60,6 +60,14 @@ const ContextLength = "context_length_exceeded"
 // its provider: it is retired, or its name is mistyped.
 const ModelMissing = "model_missing"
 
+// MalformedOutput is the error code for output that the model has not finished, because it called a
+// tool in a form that cannot be read. Another attempt may succeed.
+const MalformedOutput = "malformed_output"
+
+// MissingSignature is the error code for a request that lacks a signature which the model requires.
+// The gateway has written the request, so it is its own fault.
+const MissingSignature = "missing_signature"
+
 // ModelNotAllowed is the error code for a model that the gateway does not permit to the client.
 const ModelNotAllowed = "model_not_allowed"
 

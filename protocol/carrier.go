@@ -170,6 +170,8 @@ func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
 			report.Refuse(at, "safeguards.unsupported", "only Amazon Bedrock applies its guardrails; leave them out, or use one of its models")
 		case at == "ext.billing_policy":
 			report.Refuse(at, "billing_policy.unsupported", "only the vendor can charge somebody else for the request; leave it out, or use one of its models")
+		case at == "ext.continuationToken" && e.Protocol == string(Gemini):
+			report.Refuse(at, "continuation.unsupported", "only the vendor that began the response can continue it; use the same model, or send the text so far in its place")
 		case at == "ext.moderation" && blocks(e.Get(name)):
 			report.Refuse(at, "moderation.unsupported", "only the vendor blocks what its moderation flags; leave it out, or use one of its models")
 		default:

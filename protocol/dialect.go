@@ -98,6 +98,10 @@ type Dialect struct {
 	// all, or as much as it was allowed to. A response that a filter changed has another.
 	Finishes []string
 
+	// NamesMalformed says that a response can say that the model's output is malformed. Without it
+	// such a response of another dialect is an error, because it must not look complete.
+	NamesMalformed bool
+
 	// Overflow is the text by which clients know that a prompt is too long.
 	Overflow string
 

@@ -30,6 +30,9 @@ func RejectedCredential(p *provider.Provider) *llm.Error {
 	return &llm.Error{Kind: llm.UpstreamAuth, Message: "the provider '" + p.Name + "' rejected the gateway's own credential; its " + wrong + " must be fixed"}
 }
 
+// maxQuoted is the number of bytes of a path that an error quotes.
+const maxQuoted = 200
+
 // Unserved returns the error for a model none of whose providers supports the endpoint.
 // For a token count it is a 501, after which clients estimate the count themselves. For a
 // compaction it is a 404, because Codex would retry a 501.
@@ -41,12 +44,9 @@ func Unserved(c *Call, by protocol.Name) *llm.Error {
 	case protocol.Compact:
 		kind, code = llm.NotFound, "not_supported"
 	}
-	what := c.URLPath
-	if c.Verb != "" {
-		what = c.Verb
-	}
+	path := c.Client.URL.EscapedPath()
 	return &llm.Error{Kind: kind, Code: code, Param: "model",
-		Message: "the model '" + Printable(c.Body.Model) + "' is served over " + string(by) + ", which has no equivalent of " + what}
+		Message: "the model '" + Printable(c.Body.Model) + "' is served over " + string(by) + ", which has no equivalent of " + path[:min(len(path), maxQuoted)]}
 }
 
 // NamesModel reports whether an upstream's error response says that it does not have the

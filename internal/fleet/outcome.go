@@ -63,6 +63,8 @@ func (o Outcome) failure() (health.Failure, bool) {
 
 func (o Outcome) kind() (health.Kind, bool) {
 	switch {
+	case o.Err.Code == llm.MalformedOutput, o.Err.Code == llm.MissingSignature: // the target works
+		return 0, false
 	case o.Err.Kind == llm.UpstreamAuth:
 		return health.Credential, true
 	case o.Err.Code == llm.ModelMissing:

@@ -15,7 +15,7 @@ import (
 // cloud (wrapped) may have none.
 func CheckMedia(h http.Header, wrapped bool) *llm.Error {
 	if enc := h.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
-		return &llm.Error{Kind: llm.UnsupportedMedia, Message: "compressed request bodies are not read; send the body without Content-Encoding"}
+		return &llm.Error{Kind: llm.UnsupportedMedia, Code: "request_body_encoding_unsupported", Message: "compressed request bodies are not read; send the body without Content-Encoding"}
 	}
 	media := h.Get("Content-Type")
 	if media == "application/json" || wrapped && media == "" && h.Get("Authorization") != "" {

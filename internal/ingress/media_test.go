@@ -5,6 +5,16 @@ import (
 	"testing"
 )
 
+// TestCompressedBody checks the code by which Anthropic's SDKs know that a body may not be compressed.
+func TestCompressedBody(t *testing.T) {
+	for encoding, code := range map[string]string{"gzip": "request_body_encoding_unsupported", "zstd": "request_body_encoding_unsupported", "identity": ""} {
+		err := CheckMedia(http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {encoding}}, false)
+		if err == nil && code != "" || err != nil && err.Code != code {
+			t.Errorf("%s: %v", encoding, err)
+		}
+	}
+}
+
 // TestCheckMedia accepts JSON, and a body without a content type only in the form of a cloud and
 // with Authorization, which no web page sends without asking first.
 func TestCheckMedia(t *testing.T) {

@@ -67,10 +67,17 @@ func (d *Table) likely(path string) (best Endpoint, found bool) {
 			best, found = e, true
 		}
 	}
-	if i := slices.Index(paths, similar.Name(path, paths)); !found && i >= 0 {
+	if i := slices.Index(paths, similar.Name(path, paths)); !found && i >= 0 && similarEnd(path, paths[i]) {
 		return endpoints[i], true
 	}
 	return best, found
+}
+
+// similarEnd reports whether the last segments of two paths are similar, if the rest is the same. The id of a
+// response is not a mistyped compact.
+func similarEnd(a, b string) bool {
+	i, j := strings.LastIndexByte(a, '/'), strings.LastIndexByte(b, '/')
+	return a[:i] != b[:j] || similar.Name(a[i+1:], []string{b[j+1:]}) != ""
 }
 
 // distance returns the difference of two lengths.

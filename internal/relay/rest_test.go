@@ -56,6 +56,11 @@ func finishedStreams() []finished {
 		as("chat with usage", func(f *finished) {
 			f.body = strings.Replace(f.body, `"stream":true`, `"stream":true,"stream_options":{"include_usage":true}`, 1)
 		}),
+		as("two choices", func(f *finished) {
+			f.body = strings.Replace(f.body, `"stream":true`, `"stream":true,"n":2`, 1)
+			f.head += strings.Replace(textChunk+stopChunk, `"index":0`, `"index":1`, -1)
+			f.until = `"index":1,"delta":{},"finish_reason":"stop"`
+		}),
 		as("text completion", func(f *finished) {
 			f.path, f.body = "/v1/completions", `{"model":"real-chat","stream":true,"max_tokens":9,"prompt":"Hi"}`
 			f.head = `data: {"id":"c1","choices":[{"index":0,"text":"canary","finish_reason":"stop"}]}` + "\n\n"

@@ -301,6 +301,9 @@ func (q *request) report(a *attempt, err *llm.Error) {
 	if err == nil {
 		err = q.Record.Err
 	}
+	if err != nil && err.Code == llm.MissingSignature {
+		q.relay.observer.Logger().Warn("request lacks a signature that the model requires", "target", q.Record.Target, "id", q.Call.ID)
+	}
 	o := fleet.Outcome{Err: err, Caller: q.limited().Key}
 	o.Status, o.Header = a.response()
 	if err == nil {

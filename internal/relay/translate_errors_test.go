@@ -343,6 +343,9 @@ func TestTranslatedCutBeforeAllChoices(t *testing.T) {
 		"chat on gemini, both":                  {geminiDialect, chatPath, fmt.Sprintf(chatAsk, true), geminiOne + strings.Replace(geminiOne, `"index":1`, `"index":0`, 1), true},
 		"chat on gemini, collected":             {geminiDialect, chatPath, fmt.Sprintf(chatAsk, false), geminiOne, false},
 		"chat on gemini, the prompt is blocked": {geminiDialect, chatPath, fmt.Sprintf(chatAsk, true), `data: {"promptFeedback":{"blockReason":"SAFETY"},"responseId":"r"}` + "\n\n", true},
+		"gemini, one choice":                    {geminiDialect, "/v1beta/models/m:streamGenerateContent?alt=sse", geminiAsk, geminiOne, false},
+		"gemini, both":                          {geminiDialect, "/v1beta/models/m:streamGenerateContent?alt=sse", geminiAsk, geminiOne + strings.Replace(geminiOne, `"index":1`, `"index":0`, 1), true},
+		"gemini, blocked":                       {geminiDialect, "/v1beta/models/m:streamGenerateContent?alt=sse", geminiAsk, `data: {"promptFeedback":{"blockReason":"SAFETY"},"responseId":"r"}` + "\n\n", true},
 		"gemini on chat, one choice":            {chatDialect, "/v1beta/models/real-chat:streamGenerateContent?alt=sse", geminiAsk, chatOne, false},
 		"gemini on chat, a sentinel":            {chatDialect, "/v1beta/models/real-chat:streamGenerateContent?alt=sse", geminiAsk, chatOne + sentinel, true},
 	} {

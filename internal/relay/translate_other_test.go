@@ -60,7 +60,7 @@ func TestCountTokensUnsupported(t *testing.T) {
 			g := newGateway(t, speaking(upstream))
 			resp, body, _ := g.post(t, path, c.ask)
 			f := readFault(t, c.dialect, body)
-			if resp.StatusCode != http.StatusNotImplemented || resp.Header.Get("X-Should-Retry") != "false" || f.word != c.word || !strings.Contains(f.message, string(upstream)) || !strings.Contains(f.message, "no equivalent of") || len(g.up.Requests()) > 0 {
+			if resp.StatusCode != http.StatusNotImplemented || resp.Header.Get("X-Should-Retry") != "false" || f.word != c.word || !strings.Contains(f.message, string(upstream)) || !strings.HasSuffix(f.message, "no equivalent of "+path) || len(g.up.Requests()) > 0 {
 				t.Errorf("%s on %s: %s %s", path, upstream, resp.Status, body)
 			}
 		}

@@ -33,14 +33,12 @@ const (
 	tokenRevoked   SignInStatus = "revoked"
 )
 
-// maxPending is the number of device codes that may wait for approval.
+// maxPending is the number of device codes that may wait for approval. Another one takes the place of the
+// one that was asked for least recently.
 const maxPending = 10_000
 
-// Errors of sign-ins.
-var (
-	ErrNoSignIn       = Error("there is no such sign-in, or it has expired")
-	ErrTooManySignIns = Error("too many sign-ins wait for approval; try again in a few minutes")
-)
+// ErrNoSignIn is the error of a sign-in that does not wait.
+var ErrNoSignIn = Error("there is no such sign-in, or it has expired")
 
 const signInColumns = `id, code, status, seal, tokens, polled, expires`
 
@@ -54,7 +52,8 @@ func scanSignIn(row db.Scan) (s SignIn, err error) {
 	return s, err
 }
 
-// AddSignIn adds a sign-in and removes those that have expired.
+// AddSignIn adds a sign-in and removes those that have expired. A flood of device codes does not keep others from
+// signing in: if too many wait, it removes the code that was asked for least recently.
 func (s *Store) AddSignIn(ctx context.Context, n SignIn, now time.Time) error {
 	if n.Code == "" {
 		n.Code = n.ID
@@ -68,8 +67,10 @@ func (s *Store) AddSignIn(ctx context.Context, n SignIn, now time.Time) error {
 			if err := c.Row(ctx, `SELECT count(*) FROM sign_ins WHERE status = $1`, string(SignInPending))(&waiting); err != nil {
 				return err
 			}
-			if waiting >= maxPending {
-				return ErrTooManySignIns
+			if waiting >= maxPending { // a device that waits asks every few seconds
+				if err := c.Exec(ctx, `DELETE FROM sign_ins WHERE id IN (SELECT id FROM sign_ins WHERE status = $1 ORDER BY polled, expires LIMIT $2)`, string(SignInPending), waiting-maxPending+1); err != nil {
+					return err
+				}
 			}
 		}
 		args := []any{n.ID, n.Code, string(n.Status), orEmpty(n.Seal), orEmpty(n.Tokens), nanos(n.Polled), nanos(n.Expires)}

@@ -1,11 +1,15 @@
 package store
 
 import (
+	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/store/db"
 )
 
 // TestSignIns checks that a device code is taken once, that only a waiting sign-in can be approved,
@@ -57,6 +61,42 @@ func TestSignIns(t *testing.T) {
 }
 
 // TestSessions checks that sessions end, are renewed, and cannot be taken as device codes.
+// TestFloodOfSignIns fills the list of sign-ins that wait: others still begin, and the devices that ask go on waiting.
+func TestFloodOfSignIns(t *testing.T) {
+	both(t, func(t *testing.T, open func() *Store) {
+		s, now := open(), time.Now()
+		ctx := t.Context()
+		add := func(id string) {
+			no(t, s.AddSignIn(ctx, SignIn{ID: id, Code: "code-" + id, Status: SignInPending, Seal: []byte{1}, Expires: now.Add(time.Minute)}, now))
+		}
+		add("honest")
+		_, err := s.TakeSignIn(ctx, "honest", now)
+		no(t, err)
+		add("flood")
+		no(t, s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+			return c.Exec(ctx, `INSERT INTO sign_ins (`+signInColumns+`) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < `+strconv.Itoa(maxPending)+`) `+
+				`SELECT 'flood-' || i, 'flood-' || i, status, seal, tokens, polled, expires FROM sign_ins, n WHERE id = 'flood'`)
+		}))
+		for _, id := range []string{"next", "last"} {
+			add(id)
+			_, err := s.TakeSignIn(ctx, id, now)
+			no(t, err)
+		}
+		for _, id := range []string{"honest", "next", "last"} {
+			if _, err := s.PendingSignIn(ctx, "code-"+id, now); err != nil {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		no(t, s.db.Read(ctx, func(ctx context.Context, c db.Conn) error {
+			var waiting int
+			if err := c.Row(ctx, `SELECT count(*) FROM sign_ins WHERE status = $1`, string(SignInPending))(&waiting); err != nil || waiting != maxPending {
+				t.Errorf("%d wait, %v", waiting, err)
+			}
+			return nil
+		}))
+	})
+}
+
 func TestSessions(t *testing.T) {
 	both(t, func(t *testing.T, open func() *Store) {
 		s, now := open(), time.Now()

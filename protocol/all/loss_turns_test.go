@@ -19,6 +19,9 @@ func turnSamples() []requestSample {
 		{name: "ext: moderation of Responses that blocks", find: needle, set: func(r request) {
 			r.Ext = llm.Ext{Protocol: string(protocol.OpenAIResponses), Members: []llm.Member{{Name: "moderation", Value: `{"model":"n33dle","policy":{"input":{"mode":"block"}}}`}}}
 		}},
+		{name: "ext: continuationToken of Gemini", find: needle, set: func(r request) {
+			r.Ext = llm.Ext{Protocol: string(protocol.Gemini), Members: []llm.Member{{Name: "continuationToken", Value: `"n33dle"`}}}
+		}},
 		{name: "ext: tags of Messages", set: ofMessages("tags")},
 
 		{name: "turns.role: user", set: func(r request) { r.userText().Text = needle }, find: needle},

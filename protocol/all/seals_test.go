@@ -112,6 +112,70 @@ func TestSealStartsTheCall(t *testing.T) {
 	}
 }
 
+// A seal on a text that is not sent, because it is empty, is reported.
+func TestSealOfEmptyText(t *testing.T) {
+	for _, c := range all.Codecs() {
+		if c.Name() == protocol.Gemini {
+			continue
+		}
+		req, err := codec(t, protocol.Gemini).DecodeRequest(protocol.Incoming{Path: "/v1beta/models/m:generateContent", Body: []byte(`{"contents":[{"role":"user","parts":[{"text":"q"}]},` +
+			`{"role":"model","parts":[{"text":"a"},{"text":"","thoughtSignature":"c2ln"}]},{"role":"user","parts":[{"text":"r"}]}]}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var report llm.Report
+		out, err := c.EncodeRequest(req, protocol.Target{Model: "m"}, &report)
+		if err != nil || strings.Contains(string(out.Body), "c2ln") || !slices.ContainsFunc(report.Losses, func(l llm.Loss) bool { return l.Code == "seal.foreign" }) {
+			t.Errorf("%s: %v %v: %s", c.Name(), err, report.Losses, out.Body)
+		}
+	}
+}
+
+// Asynchronous tools and calls, and what the vendor did not show to its model, are reported to clients and for upstreams
+// of every other dialect.
+func TestAsyncToolsAreReported(t *testing.T) {
+	const response = `{"id":"resp_1","object":"response","created_at":1,"status":"completed","model":"m","output":[{"type":"function_call","id":"fc_1","call_id":"c1","name":"f","arguments":"{}","async":true,"status":"completed"}],` +
+		`"input_transformations":[{"id":"rs_1","action":"removed","reason":"model_mismatch","type":"reasoning"}]}`
+	from := codec(t, protocol.OpenAIResponses)
+	whole, err := from.DecodeResponse([]byte(response))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, bad := protocoltest.ReadStream(from, strings.NewReader("data: {\"type\":\"response.completed\",\"sequence_number\":0,\"response\":"+response+"}\n\n"))
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	streamed, bad := protocoltest.Collect(events)
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	req, err := from.DecodeRequest(protocol.Incoming{Body: []byte(`{"model":"m","input":"q","tools":[{"type":"function","name":"f","parameters":{"type":"object"},"strict":false,"async":true}]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all.Codecs() {
+		if c.Name() == protocol.OpenAIResponses {
+			continue
+		}
+		var asked llm.Report
+		if _, err := c.EncodeRequest(req, protocol.Target{Model: "m"}, &asked); err != nil || !names(&asked, ".async") {
+			t.Errorf("%s: %v %v", c.Name(), err, asked.Losses)
+		}
+		for _, resp := range []*llm.Response{whole, streamed} {
+			var report llm.Report
+			c.EncodeResponse(resp, &llm.Request{}, &report)
+			if !names(&report, ".async") || !names(&report, ".input_transformations") {
+				t.Errorf("%s: %v", c.Name(), report.Losses)
+			}
+		}
+	}
+}
+
+// names reports whether a loss has a path that ends in a name.
+func names(r *llm.Report, name string) bool {
+	return slices.ContainsFunc(r.Losses, func(l llm.Loss) bool { return strings.HasSuffix(l.Path, name) })
+}
+
 // Reasoning without a seal that another vendor's model has made does not reach a model of Converse as its own.
 func TestUnsealedReasoningOfOthersOnConverse(t *testing.T) {
 	converse := codec(t, protocol.Converse)

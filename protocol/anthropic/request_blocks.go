@@ -188,6 +188,7 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 	var out []wire.Raw
 	for k, b := range t.Blocks {
 		if _, result := b.(*llm.ToolResult); result || blockcodec.IsText(b, blockcodec.IsBlank) {
+			e.foreignSeals(protocol.At(at+".blocks", k), b.Common().Seals)
 			continue
 		}
 		if text, ok := b.(*llm.Text); ok && k == last {

@@ -33,6 +33,7 @@ func Dialect() *protocol.Dialect {
 		Maker:            maker,
 		SealMarks:        []string{`"signature"`, `"redactedContent"`},
 		Finishes:         []string{"end_turn", "max_tokens", "tool_use", "stop_sequence"},
+		NamesMalformed:   true,
 		Overflow:         tooLong,
 		NoComments:       true, // frames have none
 		NewAssembler:     newAssembler,

@@ -186,6 +186,7 @@ func (e *requestEncoder) turn(i int) []wire.Raw {
 			continue
 		}
 		if blockcodec.IsText(b, blockcodec.IsBlank) {
+			e.foreignSeals(at, b.Common().Seals)
 			if mark = b.Common().Cache; mark != nil && len(out) > 0 {
 				out = append(out, e.cachePoint(at, mark))
 			}

@@ -34,13 +34,14 @@ func Dialect() *protocol.Dialect {
 		Prompt:       protocol.Prompt{System: "systemInstruction", Tools: "tools", Turns: "contents"},
 		Parameters: map[string][]string{"sampling.temperature": {"generationConfig.temperature"}, "sampling.top_p": {"generationConfig.topP"},
 			"output.max_tokens": {"generationConfig.maxOutputTokens"}, "reasoning": {"generationConfig.thinkingConfig.thinkingLevel", "generationConfig.thinkingConfig.thinkingBudget"}},
-		OtherNames: snakeNames,
-		SealMarks:  sealMarks,
-		Unsigned:   unsigned,
-		Finishes:   []string{"STOP", "MAX_TOKENS"},
-		Overflow:   tooLong,
-		Versions:   versions(),
-		NoComments: true, // Google's own clients fail on them
+		OtherNames:     snakeNames,
+		SealMarks:      sealMarks,
+		Unsigned:       unsigned,
+		Finishes:       []string{"STOP", "MAX_TOKENS"},
+		NamesMalformed: true,
+		Overflow:       tooLong,
+		Versions:       versions(),
+		NoComments:     true, // Google's own clients fail on them
 
 		StreamsOneChoice: true,
 		NewAssembler:     newAssembler,
@@ -173,6 +174,7 @@ func readHead(at protocol.Location, body *wire.Index) (protocol.Head, *llm.Error
 				return head, err
 			}
 			head.Generated = max(head.Generated, n)
+			head.Choices = int(head.Generated)
 		}
 	}
 	head.Inner = innerModels(body)

@@ -455,6 +455,9 @@ var finishKinds = map[string]llm.StopKind{
 	"NO_IMAGE":                 llm.Other,
 }
 
+// missingSignature is the finish reason of a request without a thought signature that the model requires.
+const missingSignature = "MISSING_THOUGHT_SIGNATURE"
+
 // kindFinishes maps neutral kinds to finish reasons.
 var kindFinishes = map[llm.StopKind]string{
 	llm.EndTurn:       "STOP",

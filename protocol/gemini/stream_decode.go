@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"time"
 
@@ -170,6 +171,11 @@ func (s *streamDecoder) finish() {
 		return
 	default:
 		s.fail(protocol.Truncated())
+		return
+	}
+	if i := slices.IndexFunc(s.choices, func(c *choice) bool { return c.finish == missingSignature }); i >= 0 {
+		said := s.choices[i].message
+		s.fail(&llm.Error{Kind: llm.Upstream, Code: llm.MissingSignature, Relayed: said != "", Message: cmp.Or(said, "the model requires a thought signature that the request lacks")})
 		return
 	}
 	for _, c := range s.choices {

@@ -42,7 +42,8 @@ func reader(from *protocol.Dialect) func(protocol.Location, *wire.Index) (protoc
 		case len(refs) > 0:
 			return head, elsewhere(refs[0].Param)
 		case head.SideEffects:
-			return head, elsewhere("background")
+			return head, &llm.Error{Kind: llm.InvalidRequest, Code: "unsupported_parameter", Param: "background",
+				Message: "a request with background belongs to /v1/responses; send it there, or without background"}
 		case len(head.Inner) > 0:
 			return head, elsewhere(head.Inner[0].Param)
 		}

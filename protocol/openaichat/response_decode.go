@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 
@@ -70,12 +71,17 @@ var finishToStop = map[FinishReason]llm.StopKind{
 	FinishLength: llm.MaxTokens, "max_tokens": llm.MaxTokens, "incomplete": llm.MaxTokens,
 	FinishToolCalls: llm.ToolUse, FinishFunctionCall: llm.ToolUse, "tool_use": llm.ToolUse,
 	FinishContentFilter: llm.ContentFilter, "safety": llm.ContentFilter,
+	"malformed_function_call": llm.Malformed, "malformed_tool_call": llm.Malformed, "malformed_response": llm.Malformed,
+	"unexpected_tool_call": llm.Malformed, "too_many_tool_calls": llm.Malformed,
 }
 
 // stopOf decodes a finish reason. A plain stop behind a tool call becomes
 // ToolUse; ToolUse without a call becomes EndTurn (INV-12).
 func stopOf(reason FinishReason, called, refused bool) llm.Stop {
 	kind, ok := finishToStop[reason]
+	if !ok {
+		kind, ok = finishToStop[FinishReason(strings.ToLower(string(reason)))]
+	}
 	if !ok {
 		kind = llm.Other
 	}

@@ -36,8 +36,9 @@ func reportStop(s llm.Stop, refused bool, report *llm.Report) {
 var stopToFinish = map[llm.StopKind]FinishReason{
 	llm.EndTurn: FinishStop, llm.StopSequence: FinishStop,
 	llm.MaxTokens: FinishLength, llm.ContextWindow: FinishLength, llm.Pause: FinishLength,
-	llm.ToolUse: FinishToolCalls,
-	llm.Refused: FinishContentFilter, llm.ContentFilter: FinishContentFilter, llm.PromptBlocked: FinishContentFilter,
+	llm.ToolUse:   FinishToolCalls,
+	llm.Malformed: FinishStop, // a gateway's client gets an error instead
+	llm.Refused:   FinishContentFilter, llm.ContentFilter: FinishContentFilter, llm.PromptBlocked: FinishContentFilter,
 }
 
 // finishOf encodes a stop. A refusal that has text is a plain stop, because the

@@ -33,10 +33,11 @@ func Dialect() *protocol.Dialect {
 		Prompt:         protocol.Prompt{System: "instructions", Tools: "tools", Turns: "input"},
 		Parameters: map[string][]string{"sampling.temperature": {"temperature"}, "sampling.top_p": {"top_p"},
 			"output.max_tokens": {"max_output_tokens"}, "reasoning": {"reasoning.effort"}},
-		CacheSalt: "cache_salt",
-		SealMarks: []string{`"encrypted_content"`, `"previous_response_id"`, `"item_reference"`},
-		Finishes:  []string{"completed", "max_output_tokens"},
-		Overflow:  llm.ContextLength,
+		CacheSalt:      "cache_salt",
+		SealMarks:      []string{`"encrypted_content"`, `"previous_response_id"`, `"item_reference"`},
+		Finishes:       []string{"completed", "max_output_tokens"},
+		NamesMalformed: true,
+		Overflow:       llm.ContextLength,
 		EndStream: func(tap protocol.Tap, e *llm.Error) []byte {
 			if t, ok := tap.(*Tap); ok {
 				return t.EncodeStreamError(e)

@@ -118,7 +118,8 @@ func checkExpanded(req *llm.Request) *llm.Error {
 	case req.State.Conversation != "":
 		param = "conversation"
 	case req.State.Background != nil && *req.State.Background:
-		param = "background"
+		return &llm.Error{Kind: llm.InvalidRequest, Code: "unsupported_parameter", Param: "background",
+			Message: "background jobs run at OpenAI only, and this model is not served by OpenAI's Responses API; send the request without background instead, and with stream if it takes long"}
 	case isOwn(req.Ext) && req.Ext.Get("prompt") != "":
 		param = "prompt"
 	default:

@@ -81,6 +81,9 @@ func (a *attempt) deliverBody(d *exchange.Delivery) *llm.Error {
 			return err
 		}
 	}
+	if err := a.checkOutput(resp); err != nil {
+		return err
+	}
 	if a.ask.Stream {
 		a.complete(resp)
 		return a.sendAsStream(d, resp)

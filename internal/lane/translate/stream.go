@@ -93,6 +93,7 @@ func (r *streamReader) decodeBatch() (over bool, err *llm.Error) {
 	for e := range r.batch.Events() {
 		r.decode(e)
 	}
+	r.decoded = r.attempt.endMalformed(r.decoded)
 	r.countEnds(r.decoded)
 	left := r.err != nil && !errors.Is(r.err, io.EOF) && r.delivery.LeftFinished()
 	if r.err != nil && !left {
@@ -128,8 +129,8 @@ func (r *streamReader) finish() {
 		r.decode(last)
 	}
 	before := len(r.decoded)
-	r.decoded = r.decoder.Finish(r.decoded)
-	r.requireChoices(before)
+	r.decoded = r.attempt.endMalformed(r.decoder.Finish(r.decoded))
+	r.requireChoices(min(before, len(r.decoded)))
 	if n := len(r.decoded); n > before && !clean {
 		if _, failed := r.decoded[n-1].(llm.Failure); failed {
 			r.decoded[n-1] = llm.Failure{Err: r.delivery.Trip.StreamError(r.err, r.attempt.call.Settings.Limits.Event)}

@@ -95,6 +95,14 @@ func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options)
 	return a, err
 }
 
+// Repair prepares a call that the upstream would reject as it is, although it speaks the client's dialect.
+// It reports whether the upstream's response can be relayed: nothing of it has to be restored or stored.
+func (l *Lane) Repair(c *exchange.Call, t *exchange.Target, o exchange.Options) (p exchange.Prepared, relays bool, err *llm.Error) {
+	p, err = l.Prepare(c, t, o)
+	a, ok := p.(*attempt)
+	return p, ok && err == nil && len(a.undo.Names) == 0 && c.Dialect.RequestUsage == nil && c.Dialect.Stored == nil, err
+}
+
 // nameField makes the error of a refused loss name the client's own field.
 func (a *attempt) nameField(report *llm.Report, err *llm.Error) *llm.Error {
 	refusedBy := report.Err()

@@ -38,7 +38,7 @@ type attempt struct {
 func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
 	unsigned := c.Dialect.Unsigned
 	if c.Operation == protocol.Generate && (protocol.HasForeign(c.Body.Text(), c.Dialect.Name) || unsigned != nil && unsigned(&c.Body.Index, t.Model)) {
-		return l.Translate.Prepare(c, t, o)
+		return l.repair(c, t, o)
 	}
 	a := &attempt{lane: l, call: c, target: t}
 	edits, err := a.edits(o)
@@ -59,6 +59,15 @@ func (l *Lane) Prepare(c *exchange.Call, t *exchange.Target, o exchange.Options)
 	a.losses = append(a.losses, losses...)
 	a.tap = t.Dialect.Codec.NewTap(c.Body.Choices)
 	return a, err
+}
+
+// repair prepares a call whose body the translating lane writes anew. The response is relayed unchanged.
+func (l *Lane) repair(c *exchange.Call, t *exchange.Target, o exchange.Options) (exchange.Prepared, *llm.Error) {
+	p, relays, err := l.Translate.Repair(c, t, o)
+	if !relays {
+		return p, err
+	}
+	return &attempt{lane: l, call: c, target: t, request: *p.Request(), losses: p.Losses(), tap: t.Dialect.Codec.NewTap(c.Body.Choices)}, nil
 }
 
 // edits returns the changes to the body: the names of models, the provider's quirks, the
