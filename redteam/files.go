@@ -96,6 +96,14 @@ func unsafeFiles() (all []unsafe) {
 	for name, model := range map[string]string{"target-unknown": `{ targets: [nobody/m] }`, "no-target": `{ targets: [] }`, "star": `{ targets: ["chat/*"] }`} {
 		all = append(all, unsafe{"model/" + name, strings.Replace(okProviders, "{ targets: [chat/m] }", model, 1)})
 	}
+	for i, known := range []string{"change-this-pepper-before-use-0123456789", "CHANGE-ME-CHANGE-ME-CHANGE-ME-CHANGE-ME", "changeme0123456789abcdef0123456789abcdef", "replace_this_0123456789abcdef0123456789abcdef", "your-pepper-0123456789abcdef0123456789abcdef"} {
+		top(fmt.Sprint("known/pepper/", i), "store: { url: sqlite, peppers: ["+known+"] }")
+		top(fmt.Sprint("known/second-pepper/", i), "store: { url: sqlite, peppers: [0123456789abcdef0123456789abcdef, "+known+"] }")
+		top(fmt.Sprint("known/key/", i), "keys: ["+known+"]")
+	}
+	for i, password := range []string{"isogloss", "change-me", "your-password"} {
+		top(fmt.Sprint("known/password/", i), "store: { url: \"postgres://isogloss:"+password+"@db.internal/isogloss\", peppers: [0123456789abcdef0123456789abcdef] }")
+	}
 	return all
 }
 

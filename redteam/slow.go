@@ -14,11 +14,13 @@ import (
 )
 
 // How long a client may hold a connection with a request that never becomes complete. The
-// gateway's own limits are 10 s for the header and 30 s for a small body; a busy machine is late.
+// gateway's own limits are 10 s for the header, 30 s for a small body, and 15 s for the body of a request
+// that no model endpoint serves; a busy machine is late.
 const (
-	headHold = 60 * time.Second
-	bodyHold = 120 * time.Second
-	drip     = 500 * time.Millisecond
+	headHold  = 60 * time.Second
+	bodyHold  = 120 * time.Second
+	otherHold = 45 * time.Second
+	drip      = 500 * time.Millisecond
 )
 
 // dripped is a request that arrives byte by byte and never ends.
@@ -53,7 +55,11 @@ func drippings() (all []dripped) {
 			if strings.Contains(headers, "{key}") {
 				name += "-with-key"
 			}
-			all = append(all, dripped{name: port + "/body/" + line + "/" + name, text: line + " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + headers + length + "\r\n\r\n", rest: rest, hold: bodyHold, admin: admin})
+			hold := otherHold
+			if strings.HasPrefix(line, "POST /v1") {
+				hold = bodyHold
+			}
+			all = append(all, dripped{name: port + "/body/" + line + "/" + name, text: line + " HTTP/1.1\r\nHost: 127.0.0.1\r\n" + headers + length + "\r\n\r\n", rest: rest, hold: hold, admin: admin})
 		}
 	}
 	const media, key = "Content-Type: application/json\r\n", "Authorization: Bearer {key}\r\n"

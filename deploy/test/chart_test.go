@@ -49,8 +49,11 @@ type serviceMonitor struct {
 	} `json:"spec"`
 }
 
-// objects are the rendered objects by kind.
+// objects are the rendered objects by kind. The Service for metrics is Service/metrics.
 type objects map[string]any
+
+// component is the label that tells the Services apart.
+const component = "app.kubernetes.io/component"
 
 // decode reads every object of a stream strictly into its type: an unknown or repeated
 // member is an error.
@@ -78,10 +81,14 @@ func decode(t *testing.T, text string) objects {
 		if err := yaml.UnmarshalStrict([]byte(part), into); err != nil {
 			t.Fatalf("%s: %v:\n%s", kind.Kind, err, part)
 		}
-		if all[kind.Kind] != nil {
-			t.Fatalf("two objects of kind %s", kind.Kind)
+		name := kind.Kind
+		if service, ok := into.(*core.Service); ok && service.Labels[component] != "" {
+			name += "/" + service.Labels[component]
 		}
-		all[kind.Kind] = into
+		if all[name] != nil {
+			t.Fatalf("two objects of kind %s", name)
+		}
+		all[name] = into
 	}
 	return all
 }
@@ -104,8 +111,10 @@ func (o objects) pods(t *testing.T) *core.PodTemplateSpec {
 			t.Errorf("the selector %s=%s does not match the pods", key, value)
 		}
 	}
-	if service, ok := o["Service"].(*core.Service); !ok || !reflect.DeepEqual(service.Spec.Selector, selector.MatchLabels) {
-		t.Error("the service does not select the pods")
+	for _, name := range []string{"Service", "Service/metrics"} {
+		if service, ok := o[name].(*core.Service); !ok || !reflect.DeepEqual(service.Spec.Selector, selector.MatchLabels) {
+			t.Errorf("the %s does not select the pods", name)
+		}
 	}
 	return pods
 }
@@ -124,6 +133,7 @@ func checkObjects(t *testing.T, o objects) {
 	t.Helper()
 	pods := o.pods(t)
 	container := pods.Spec.Containers[0]
+	checkServices(t, o)
 	drain, err := time.ParseDuration(variable(container, "ISOGLOSS_SHUTDOWN_DRAIN").Value)
 	if err != nil {
 		t.Error(err)
@@ -153,6 +163,34 @@ func checkObjects(t *testing.T, o objects) {
 	}
 	if config, ok := o["ConfigMap"].(*core.ConfigMap); ok {
 		checkConfiguration(t, config.Data["isogloss.yaml"])
+	}
+}
+
+// checkServices checks that a Service that may become a load balancer has the client port only, and that Prometheus
+// finds the one with the metrics, which stays in the cluster.
+func checkServices(t *testing.T, o objects) {
+	t.Helper()
+	clients, metrics := o["Service"].(*core.Service), o["Service/metrics"].(*core.Service)
+	if p := clients.Spec.Ports; len(p) != 1 || p[0].TargetPort.StrVal != "http" {
+		t.Errorf("the Service for clients has the ports %v", p)
+	}
+	if p := metrics.Spec.Ports; metrics.Spec.Type != core.ServiceTypeClusterIP || len(p) != 1 || p[0].Name != "metrics" || p[0].TargetPort.StrVal != "metrics" || clients.Name == metrics.Name {
+		t.Errorf("the Service for metrics is %v", metrics.Spec)
+	}
+	monitor, ok := o["ServiceMonitor"].(*serviceMonitor)
+	if !ok {
+		return
+	}
+	matches := func(s *core.Service) bool {
+		for key, value := range monitor.Spec.Selector.MatchLabels {
+			if s.Labels[key] != value {
+				return false
+			}
+		}
+		return true
+	}
+	if matches(clients) || !matches(metrics) || monitor.Spec.Endpoints[0].Port != metrics.Spec.Ports[0].Name {
+		t.Errorf("the ServiceMonitor selects %v", monitor.Spec)
 	}
 }
 
@@ -223,7 +261,7 @@ func TestChart(t *testing.T) {
 				kinds[kind] = true
 			}
 		}
-		if len(kinds) != 10 {
+		if len(kinds) != 11 {
 			t.Errorf("the kinds are %v", slices.Sorted(maps.Keys(kinds)))
 		}
 	})

@@ -168,6 +168,8 @@ func (f *file) resolveKeys(ps *Problems) []Key {
 			ps.add(n, "holds a space or a character that a header cannot carry; write letters, digits and signs")
 		case len(key) < minKey:
 			ps.add(n, "is shorter than %d characters; write a longer one, for example from \"openssl rand -hex 24\"", minKey)
+		case isKnown(key):
+			ps.add(n, "is a key of an example, which everybody knows; write one from \"openssl rand -hex 24\"")
 		case seen[key]:
 			ps.add(n, "is the same key as one before it; keep one")
 		}

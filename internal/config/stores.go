@@ -196,8 +196,11 @@ func (s *storeFile) resolve(dir, data string, ps *Problems) Store {
 	case scheme == "sqlite" && path != "":
 		out.URL = secret.String("sqlite:" + relativeTo(dir, path))
 	case scheme == "postgres", scheme == "postgresql":
-		if u, err := url.Parse(text); err != nil || u.Host == "" {
+		switch u, err := url.Parse(text); {
+		case err != nil || u.Host == "":
 			ps.addKey(&s.at, "url", "is not an address of PostgreSQL; write one such as \"postgres://user:${PASSWORD}@host:5432/isogloss\"")
+		case hasKnownPassword(u):
+			ps.addKey(&s.at, "url", "has a password of an example, or the name of its user as password, which everybody knows; set one from \"openssl rand -hex 32\" in PostgreSQL and write it here")
 		}
 	default:
 		ps.addKey(&s.at, "url", "is no store; write sqlite, \"sqlite:/path/to/file.db\" or \"postgres://…\"")
@@ -206,8 +209,11 @@ func (s *storeFile) resolve(dir, data string, ps *Problems) Store {
 		ps.addKey(&s.at, "peppers", "is required with a shared database, because all gateways need the same; write [\"${PEPPER}\"] with one from \"openssl rand -hex 32\"")
 	}
 	for i, p := range s.Peppers {
-		if len(p) < minPepper {
+		switch {
+		case len(p) < minPepper:
 			ps.addKey(&s.at, "peppers", "has a pepper, number %d, of less than %d characters; write one from \"openssl rand -hex 32\"", i+1, minPepper)
+		case isKnown(p):
+			ps.addKey(&s.at, "peppers", "has a pepper, number %d, of an example, which everybody knows; write one from \"openssl rand -hex 32\", and rotate the keys that were made with the old one", i+1)
 		}
 	}
 	return out
