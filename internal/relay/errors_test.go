@@ -96,7 +96,7 @@ func TestOwnErrors(t *testing.T) {
 		"no content type":  {body: plainRequest, header: http.Header{}, status: 415, code: "unsupported_media_type", says: "application/json"},
 		"form":             {body: plainRequest, header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, status: 415, code: "unsupported_media_type", says: "application/json"},
 		"plain text":       {body: plainRequest, header: http.Header{"Content-Type": {"text/plain; application/json"}}, status: 415, code: "unsupported_media_type", says: "application/json"},
-		"gzip":             {body: plainRequest, header: http.Header{"Content-Type": asJSON["Content-Type"], "Content-Encoding": {"gzip"}}, status: 415, code: "unsupported_media_type", says: "Content-Encoding"},
+		"gzip":             {body: plainRequest, header: http.Header{"Content-Type": asJSON["Content-Type"], "Content-Encoding": {"gzip"}}, status: 415, code: "request_body_encoding_unsupported", says: "Content-Encoding"},
 		"foreign protocol": {path: "/v1/embeddings", body: plainRequest, change: func(g *gateway) { g.provider.Protocol = protocol.Anthropic }, status: 400, code: "unsupported_protocol", param: "model", says: "anthropic"},
 		"nothing listens": {body: plainRequest, change: func(g *gateway) { g.provider.BaseURL, _ = url.Parse("http://127.0.0.1:1/v1") },
 			status: 502, code: "upstream_unreachable", says: "could not be reached"},
