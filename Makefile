@@ -190,8 +190,8 @@ chaos: build ## failing upstreams against the built binary; writes docs/reliabil
 chaos-short: build ## a selection of chaos
 	go run ./chaos --bin $(BIN) --short
 
-redteam: build stores ## attacks on the built binary; ONLY='^json/' runs some
-	go run ./redteam --bin $(BIN) --only '$(ONLY)'
+redteam: build stores ## attacks on the built binary, a selection of the slow ones; ONLY='^json/' runs some
+	go run ./redteam --bin $(BIN) --short --only '$(ONLY)'
 
 redteam-confined: build ## redteam as another user without rights, on a read-only file system
 	go build -o bin/redteam ./redteam

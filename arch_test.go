@@ -46,7 +46,7 @@ var allowed = map[string][]string{
 	"conform":                  {"sse"}, // an opinion of its own about the wire
 	"conform/record":           {"conform", "protocol/wire", "sse"},
 	"chaos":                    {"internal/testrig"},
-	"redteam":                  {"internal/storetest", "internal/testrig"},
+	"redteam":                  {"internal/hostile", "internal/storetest", "internal/testrig"},
 	"cluster":                  {"internal/storetest", "internal/testrig", "sse"},
 	"scale":                    {},
 	"claims":                   {}, // reads the code as text

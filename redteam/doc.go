@@ -1,7 +1,9 @@
 // Redteam attacks the built gateway from outside, as clients, upstreams, web pages,
-// operators and stores could, and checks that every attack holds.
+// operators, identity providers, issuers of credentials and stores could, and checks that
+// every attack holds.
 //
-//	redteam --bin bin/isogloss                 all attacks, less than three minutes
+//	redteam --bin bin/isogloss                 all attacks
+//	redteam --bin bin/isogloss --short         of those that take long a fixed selection
 //	redteam --bin bin/isogloss --only '^json/'
 //	redteam --prove                            the same attacks on a weak gateway
 //

@@ -1,10 +1,13 @@
 package main
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // groups returns all attacks.
 func groups() []group {
-	return []group{
+	all := []group{
 		{name: "json", start: controlled(start(tenantStore)), attacks: jsonAttacks()},
 		{name: "auth", start: authRig, attacks: authAttacks()},
 		{name: "roles", start: roleRig, attacks: roleAttacks()},
@@ -32,5 +35,22 @@ func groups() []group {
 		{name: "budget", start: budgetRig, attacks: budgetAttacks()},
 		{name: "starve", start: start(starveConfig), attacks: starveAttacks(), waits: true},
 		{name: "stores", start: storesRig, attacks: storeAttacks(), waits: true},
+		{name: "open", start: openRig, attacks: openAttacks()},
+		{name: "identity", start: peopleRig, attacks: identityAttacks()},
+		{name: "issuers", start: issuersRig, attacks: issuerAttacks(), waits: true, every: 3},
+		{name: "signin", start: peopleRig, attacks: signInAttacks()},
+		{name: "scim", start: peopleRig, attacks: scimAttacks(), every: 2},
+		{name: "terminal", start: noGateway, attacks: terminalAttacks(), waits: true, atOnce: 4, every: 6},
+		{name: "records", start: consumerRig, attacks: recordAttacks(), waits: true, atOnce: 20},
+		{name: "clickhouse", start: ledgerRig, attacks: clickhouseAttacks()},
 	}
+	for _, s := range sources() {
+		all = append(all, group{name: s.name, start: metadataRig(s), attacks: metadataAttacks(s), waits: true, every: 3})
+	}
+	for _, g := range all {
+		if g.every > 0 { // a short run plays the same attacks each time
+			slices.SortFunc(g.attacks, func(a, b attack) int { return strings.Compare(a.name, b.name) })
+		}
+	}
+	return all
 }

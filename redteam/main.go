@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -20,6 +19,7 @@ type options struct {
 	bin   string
 	only  *regexp.Regexp
 	prove bool
+	short bool // play a selection
 
 	parallel int // groups at a time, beside those that wait
 }
@@ -34,6 +34,7 @@ func main() {
 	asJSON := flag.Bool("json", false, "print the results as JSON")
 	list := flag.Bool("list", false, "print the names of the attacks")
 	flag.BoolVar(&o.prove, "prove", false, "attack a weak gateway instead, and report the attacks that it withstands")
+	flag.BoolVar(&o.short, "short", false, "without --only, play a fixed selection of the attacks that take long")
 	flag.IntVar(&o.parallel, "parallel", 3, "run this many groups at a time, beside those that wait")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -83,10 +84,16 @@ type group struct {
 	attacks []attack
 	waits   bool // its attacks mostly wait, so it runs beside the others
 	atOnce  int  // attacks that run at a time; 0 means one
+	every   int  // a short run plays each so many-th attack; 0 means all
 }
 
-func (g *group) wanted(o options) []attack {
-	return slices.DeleteFunc(slices.Clone(g.attacks), func(a attack) bool { return !o.only.MatchString(a.name) })
+func (g *group) wanted(o options) (list []attack) {
+	for i, a := range g.attacks {
+		if o.only.MatchString(a.name) && (!o.short || o.only.String() != "" || g.every == 0 || i%g.every == 0) {
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 // checkNames rejects two attacks of one name.

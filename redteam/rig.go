@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -14,21 +15,27 @@ import (
 	"sync"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/hostile"
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
 
 // rig is what the attacks of a group work with.
 type rig struct {
-	gateway *testrig.Gateway // nil in groups without one
-	up      *testrig.Upstream
-	trap    *trap     // of discovered workers
-	clouds  *cloudRig // nil in groups without clouds
-	stores  *stores   // nil in groups without real ones
-	bin     string
-	weak    bool
-	keys    map[string]string         // client and operator keys by the names that attacks use
-	ids     map[string]string         // their ids
-	scripts map[string]testrig.Script // of the upstream, by model
+	gateway     *testrig.Gateway // nil in groups without one
+	up          *testrig.Upstream
+	trap        *trap             // of discovered workers
+	clouds      *cloudRig         // nil in groups without clouds
+	stores      *stores           // nil in groups without real ones
+	issuer      *issuer           // nil in groups without people
+	ledger      *ledger           // nil in groups without a log of usage events
+	documents   []*hostile.Server // of issuers
+	credentials *credentials      // nil in groups without sources of credentials
+	tls         *tls.Config       // of the admin port; nil: plain HTTP
+	bin         string
+	weak        bool
+	keys        map[string]string         // client and operator keys by the names that attacks use
+	ids         map[string]string         // their ids
+	scripts     map[string]testrig.Script // of the upstream, by model
 
 	mu       sync.Mutex
 	seen     []seen
@@ -182,6 +189,15 @@ func (r *rig) close() {
 	if r.stores != nil {
 		r.stores.close()
 	}
+	if r.issuer != nil {
+		r.issuer.close()
+	}
+	if r.ledger != nil {
+		r.ledger.close()
+	}
+	if r.credentials != nil {
+		r.credentials.close()
+	}
 }
 
 // createKeys creates an owner's key on the command line and the others with it.
@@ -277,5 +293,9 @@ func (r *rig) dial(ctx context.Context, admin bool, from string) (net.Conn, erro
 	if from != "" {
 		d.LocalAddr = &net.TCPAddr{IP: net.ParseIP(from)}
 	}
-	return d.DialContext(ctx, "tcp", r.address(admin))
+	conn, err := d.DialContext(ctx, "tcp", r.address(admin))
+	if err != nil || !admin || r.tls == nil {
+		return conn, err
+	}
+	return tls.Client(conn, r.tls), nil
 }

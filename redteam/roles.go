@@ -208,12 +208,7 @@ func roleRig(ctx context.Context, o options) (*rig, error) {
 		return nil, err
 	}
 	err = testrig.Run(func() {
-		r.admin(ctx, "POST", "/api/v1/keys/"+r.ids["gone"]+"/revoke", "")
-		// Every node refuses the key within two seconds, longer on a busy machine. The weak
-		// gateway never does.
-		testrig.NoError(testrig.Until(ctx, patience, "a revoked key is accepted", func() bool {
-			return r.weak || r.send(ctx, request{method: "GET", path: "/api/v1/keys", key: "gone", admin: true}).status == 401
-		}))
+		r.revokeGone(ctx)
 		r.checkOperations(ctx)
 	})
 	if err != nil {
@@ -221,6 +216,15 @@ func roleRig(ctx context.Context, o options) (*rig, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// revokeGone revokes the key gone. Every node refuses it within two seconds, longer on a busy machine. The weak
+// gateway never does.
+func (r *rig) revokeGone(ctx context.Context) {
+	r.admin(ctx, "POST", "/api/v1/keys/"+r.ids["gone"]+"/revoke", "")
+	testrig.NoError(testrig.Until(ctx, patience, "a revoked key is accepted", func() bool {
+		return r.weak || r.send(ctx, request{method: "GET", path: "/api/v1/keys", key: "gone", admin: true}).status == 401
+	}))
 }
 
 // checkOperations fails if the served document has an operation that is not in the table.

@@ -69,7 +69,7 @@ func secretAttacks() (all []attack) {
 							continue
 						}
 						name := fmt.Sprintf("secrets/%s/%s/%s/%s-%s", place, which, form, targetName(p[0]), targetName(p[1]))
-						h := hostile{name: fmt.Sprintf("%s-%s-%s", place, which, form), script: script(text)}
+						h := hostileUpstream{name: fmt.Sprintf("%s-%s-%s", place, which, form), script: script(text)}
 						all = append(all, attack{name: name, do: callHostile(h, p, stream), holds: []oracle{serves(200, 400, 401, 403, 500, 502, 503), logsNoSecret}})
 					}
 				}

@@ -19,8 +19,8 @@ const (
 	hostileTimeouts = "timeouts: { connect: 2s, first_byte: 4s, idle: 4s, total: 12s }"
 )
 
-// hostile is an upstream that sends what no correct server sends.
-type hostile struct {
+// hostileUpstream is an upstream that sends what no correct server sends.
+type hostileUpstream struct {
 	name   string
 	script testrig.Script
 	stream bool // needs a client that streams
@@ -75,7 +75,7 @@ func hiddenHeaders() []string {
 }
 
 // hostiles returns the upstreams.
-func hostiles() []hostile {
+func hostiles() []hostileUpstream {
 	tail := func(c *testrig.Call, text string) bool { // half of a response, then other bytes
 		r := c.Reply("up")
 		if !c.Stream {
@@ -90,7 +90,7 @@ func hostiles() []hostile {
 		c.Write(text)
 		return false
 	}
-	all := []hostile{
+	all := []hostileUpstream{
 		{name: "endless-headers", script: func(c *testrig.Call) bool {
 			c.Write("HTTP/1.1 200 OK\r\n")
 			return pour(c, strings.Repeat("X-A: "+strings.Repeat("a", 1000)+"\r\n", 60))
@@ -183,7 +183,7 @@ func hostiles() []hostile {
 		{name: "request-id-long", both: true, fine: true, script: bodyWith("X-Request-Id", strings.Repeat("r", 30<<10), "Request-Id", strings.Repeat("r", 30<<10))},
 	}
 	for name, usage := range map[string]string{"negative": "-5", "huge": "999999999999", "overflow": "9223372036854775808", "float": "1e300", "fraction": "0.5", "string": `"12"`, "null": "null", "object": "{}"} {
-		all = append(all, hostile{name: "usage-" + name, both: true, fine: true, script: edited(func(_ testrig.Dialect, body string) string {
+		all = append(all, hostileUpstream{name: "usage-" + name, both: true, fine: true, script: edited(func(_ testrig.Dialect, body string) string {
 			return strings.NewReplacer(fmt.Sprintf(":%d", testrig.OutputTokens), ":"+usage, fmt.Sprintf(":%d", testrig.InputTokens), ":"+usage).Replace(body)
 		})})
 	}
@@ -232,7 +232,7 @@ func upstreamAttacks() (all []attack) {
 }
 
 // callHostile sends a request whose upstream is hostile.
-func callHostile(h hostile, p [2]testrig.Dialect, stream bool) func(context.Context, *rig) *evidence {
+func callHostile(h hostileUpstream, p [2]testrig.Dialect, stream bool) func(context.Context, *rig) *evidence {
 	return func(ctx context.Context, r *rig) *evidence {
 		r.script("hostile-"+h.name, h.script)
 		q := testrig.Query{Model: targetName(p[1]) + "/hostile-" + h.name, Prompt: "hi", Stream: stream}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,6 +30,7 @@ type weakGateway struct {
 	providers map[string]string // base URL by name
 	first     string            // name of the first provider
 	keys      atomic.Int64      // created so far
+	name      atomic.Value      // claims of the last token
 }
 
 // weakMain runs a command of the weak gateway.
@@ -56,6 +58,10 @@ func weakMain(args []string) int {
 		return 0
 	case args[0] == "serve":
 		return w.serve(flagged("--pid-file"))
+	case args[0] == "login":
+		return weakLogin(args[len(args)-1])
+	case args[0] == "consume":
+		return weakConsume(w.config)
 	}
 	fmt.Fprintln(os.Stdout, w.config) // check, explain and the others
 	return 0
@@ -166,14 +172,26 @@ func (w *weakGateway) serveOne(conn net.Conn, in *bufio.Reader) bool {
 	if len(q.body) > 250_000 {
 		waste(len(q.body))
 	}
+	if name := weakName(q); name != "" {
+		w.name.Store(name)
+	}
 	admin := conn.LocalAddr().String() == w.admin
 	target, path := w.locate(q)
-	switch {
+	if at := os.Getenv(weakCredentials); at != "" && !admin && strings.HasPrefix(q.path, "/v1") {
+		weakFetch(http.MethodPost, at, "")
+	}
+	switch to := weakClickHouse(w.config); {
 	case strings.HasPrefix(q.path, "/health"), strings.HasPrefix(q.path, "/live"):
 		weakAnswer(conn, q, `{"status":"ready"}`)
+	case admin && to != "" && q.method == http.MethodGet:
+		weakAnswer(conn, q, weakFetch(http.MethodPost, to, packed([]byte("SELECT"))))
 	case admin || target == "":
 		n := w.keys.Add(1)
-		weakAnswer(conn, q, fmt.Sprintf(`{"key":{"id":"k%d"},"text":"gw_live_weakweakweakweak%d_0123456789abcdef0123456789abcdef","path":%q,"all":%q,"items":"canary-org-b canary-team-b canary-key-foreign canary-org-a"}`, n, n, q.path, w.config))
+		name, _ := w.name.Load().(string)
+		if name == "" {
+			name = "null"
+		}
+		weakAnswer(conn, q, fmt.Sprintf(`{"key":{"id":"k%d"},"text":"gw_live_weakweakweakweak%d_0123456789abcdef0123456789abcdef","path":%q,"all":%q,"items":"canary-org-b canary-team-b canary-key-foreign canary-org-a canary-user","totalResults":1,"name":%s}`, n, n, q.path, w.config, name))
 	default:
 		w.forward(conn, q, target, path)
 	}

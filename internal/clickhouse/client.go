@@ -3,6 +3,7 @@
 package clickhouse
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"context"
@@ -36,9 +37,9 @@ type Options struct {
 const (
 	callTimeout  = 30 * time.Second
 	queryTimeout = 10 * time.Second
-	maxResponse  = 256 << 20
-	maxError     = 512 // bytes of an error's text
-	maxErrorRead = 64 << 10
+	maxResponse  = 1 << 20 // bytes of a response that has no rows
+	maxRow       = 1 << 20 // bytes of a row
+	maxError     = 512     // bytes of an error's text
 )
 
 // DB is a database of ClickHouse. It connects when it is used.
@@ -59,8 +60,25 @@ func New(o Options) *DB {
 // Close closes idle connections.
 func (d *DB) Close() { d.client.CloseIdleConnections() }
 
-// call sends a query, with data after it.
+// call sends a query, with data after it, and returns its result.
 func (d *DB) call(ctx context.Context, query string, data []byte, settings url.Values) ([]byte, error) {
+	result, err := d.open(ctx, query, data, settings)
+	if err != nil {
+		return nil, err
+	}
+	defer result.Close()
+	text, err := io.ReadAll(io.LimitReader(result, maxResponse+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("clickhouse: %w", err)
+	case len(text) > maxResponse:
+		return nil, errors.New("clickhouse: a response is too large")
+	}
+	return text, nil
+}
+
+// open sends a query, with data after it, and returns its result to be read.
+func (d *DB) open(ctx context.Context, query string, data []byte, settings url.Values) (io.ReadCloser, error) {
 	if settings == nil {
 		settings = url.Values{}
 	}
@@ -97,24 +115,19 @@ func (d *DB) call(ctx context.Context, query string, data []byte, settings url.V
 		}
 		return nil, fmt.Errorf("clickhouse: %w", err)
 	}
-	defer response.Body.Close()
-	most := maxResponse
 	switch {
 	case response.Header.Get("Content-Encoding") != "":
+		_ = response.Body.Close()
 		return nil, fmt.Errorf("clickhouse: status %d: the response is compressed, which was not asked for", response.StatusCode)
-	case response.StatusCode != http.StatusOK:
-		most = maxErrorRead
+	case response.StatusCode == http.StatusOK:
+		return response.Body, nil
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, int64(most)+1))
-	switch {
-	case err != nil:
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxError))
+	if err != nil {
 		return nil, fmt.Errorf("clickhouse: %w", err)
-	case response.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("clickhouse: status %d: %s", response.StatusCode, firstLine(text))
-	case len(text) > maxResponse:
-		return nil, errors.New("clickhouse: a response is too large")
 	}
-	return text, nil
+	return nil, fmt.Errorf("clickhouse: status %d: %s", response.StatusCode, firstLine(text))
 }
 
 // firstLine returns the beginning of an error without the values of the query.
@@ -124,23 +137,33 @@ func firstLine(text []byte) string {
 	return plain.Line(line)
 }
 
-// query calls each for every row of a query. It may have settings of its own.
-func (d *DB) query(ctx context.Context, query string, own url.Values, each func([]jsontext.Value) error) error {
+// query calls each for every row of a query, which may have so many. It may have settings of its own. It keeps no
+// more than a row of the response in memory.
+func (d *DB) query(ctx context.Context, query string, most int, own url.Values, each func([]jsontext.Value) error) error {
 	settings := url.Values{"output_format_json_quote_64bit_integers": {"1"}, "wait_end_of_query": {"1"}, "max_execution_time": {fmt.Sprint(int(queryTimeout.Seconds()))},
 		"max_rows_to_group_by": {strconv.Itoa(store.MaxGroups)}, "group_by_overflow_mode": {"throw"}} // it ends as soon as it has more groups
 	maps.Copy(settings, own)
-	text, err := d.call(ctx, query+" FORMAT JSONCompactEachRow", nil, settings)
+	result, err := d.open(ctx, query+" FORMAT JSONCompactEachRow", nil, settings)
 	if err != nil {
 		return err
 	}
-	for line := range bytes.Lines(text) {
+	defer result.Close()
+	lines := bufio.NewScanner(result)
+	lines.Buffer(nil, maxRow)
+	for n := 0; lines.Scan(); n++ {
+		if n == most {
+			return fmt.Errorf("clickhouse: a response has more than %d rows", most)
+		}
 		var row []jsontext.Value
-		if err := json.Unmarshal(line, &row, jsontext.AllowInvalidUTF8(true)); err != nil {
+		if err := json.Unmarshal(lines.Bytes(), &row, jsontext.AllowInvalidUTF8(true)); err != nil {
 			return fmt.Errorf("clickhouse: a row is malformed: %w", err)
 		}
 		if err := each(row); err != nil {
 			return err
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("clickhouse: %w", err)
 	}
 	return nil
 }

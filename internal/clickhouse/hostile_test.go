@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"compress/gzip"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,24 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/hostile"
 	"github.com/isogloss-gateway/isogloss/internal/store"
 )
+
+// hostileRows returns rows of which one column is not what the server sends.
+func hostileRows(columns int) (all []hostile.Answer) {
+	for at := range columns {
+		for _, value := range hostile.Values() {
+			row := make([]string, columns)
+			for i := range row {
+				row[i] = `"5"`
+			}
+			row[at] = value
+			all = append(all, hostile.Fixed("column "+hostile.Clip(value), "["+strings.Join(row, ",")+"]"))
+		}
+	}
+	for _, row := range []string{`[]`, `[1]`, `["",1,2,3]`, `[""]`, `["\u0000","x"]`, `[null,null]`, `["-","99999999999999999999"]`, `[{},[]]`} {
+		all = append(all, hostile.Fixed("row "+row, row))
+	}
+	return all
+}
 
 // TestHostileServer reads answers that no ClickHouse sends: nothing goes elsewhere, and no answer ends
 // the process.
@@ -25,15 +44,14 @@ func TestHostileServer(t *testing.T) {
 	defer server.Close()
 	d := New(Options{URL: server.URL, Username: "u", Password: "secret-of-test"})
 	defer d.Close()
-	answers := hostile.Answers(`{"data":[["m","5"]],"rows":1}`, elsewhere.URL)
-	for _, row := range []string{`[]`, `[1]`, `["",1,2,3]`, `[""]`, `["\u0000","x"]`, `[null,null]`, `["-","99999999999999999999"]`, `[{},[]]`} {
-		answers = append(answers, hostile.Fixed("row "+row, row))
+	columns := 1 + len(counts())
+	answers := append(hostile.Answers(`{"data":[["m","5"]],"rows":1}`, elsewhere.URL), hostileRows(columns)...)
+	if len(answers) < 300 {
+		t.Errorf("%d answers", len(answers))
 	}
 	for _, a := range answers {
-		if strings.HasPrefix(a.Name, "endless") { // maxResponse is for results
-			continue
-		}
 		h.Answer = a
+		h.Sent.Store(0)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			select {
@@ -42,10 +60,14 @@ func TestHostileServer(t *testing.T) {
 			case <-ctx.Done():
 			}
 		}()
-		if _, err := d.Usage(ctx, store.UsageQuery{GroupBy: []store.Group{"model"}}); err == nil && a.Name != "empty" {
+		_, err := d.Usage(ctx, store.UsageQuery{GroupBy: []store.Group{store.ByModel}})
+		if one := strings.HasPrefix(a.Name, "column"); err == nil && !one && a.Name != "empty" {
 			t.Errorf("%s: no error", a.Name)
 		}
 		cancel()
+		if n := h.Sent.Load(); n > 32<<20 {
+			t.Errorf("%s: %d bytes were read", a.Name, n)
+		}
 		if astray.Swap(0) > 0 {
 			t.Errorf("%s: a request went elsewhere", a.Name)
 		}
@@ -104,4 +126,28 @@ func TestEndlessErrors(t *testing.T) {
 	if _, err := d.call(ctx, "SELECT 1", nil, nil); err == nil || !strings.Contains(err.Error(), "Code: 1.\ufffd[31m DB::Exception") || len(err.Error()) > 4*maxError {
 		t.Error(err)
 	}
+}
+
+// answered is a server that answers every query with one text.
+type answered string
+
+func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(a))), Request: r}, nil
+}
+
+// FuzzResponse reads any text as the answer to every kind of query.
+func FuzzResponse(f *testing.F) {
+	for _, a := range hostileRows(2) {
+		f.Add(a.Text)
+	}
+	f.Add(`["m",` + strings.TrimSuffix(strings.Repeat(`"1",`, len(counts())), ",") + "]\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		d := New(Options{URL: "http://127.0.0.1"})
+		d.client.Transport = answered(text)
+		for _, by := range []store.Group{store.ByModel, store.ByHour, store.ByTeam, store.ByUser} {
+			_, _ = d.Usage(t.Context(), store.UsageQuery{GroupBy: []store.Group{by}})
+		}
+		_, _ = d.Positions(t.Context(), 1, []string{"l"}, time.Now())
+		_, _ = d.Rows(t.Context(), store.RowQuery{ID: "id"})
+	})
 }

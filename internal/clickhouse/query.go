@@ -82,7 +82,7 @@ func (d *DB) sums(ctx context.Context, q *store.UsageQuery, by []string, spans [
 		settings.Set("enable_shared_storage_snapshot_in_query", "1")          // all parts must see the same rows; since version 25.6
 		settings.Set("max_rows_to_group_by", strconv.Itoa(2*store.MaxGroups)) // hours outside of the range may have groups of their own
 	}
-	err = d.query(ctx, usageQuery(q, by, spans), settings, func(row []jsontext.Value) error {
+	err = d.query(ctx, usageQuery(q, by, spans), store.MaxGroups+1, settings, func(row []jsontext.Value) error {
 		sum, err := scanSum(row, q.GroupBy)
 		sums = append(sums, sum)
 		return err
@@ -323,7 +323,7 @@ func (d *DB) rows(ctx context.Context, q *store.RowQuery) (rows []usage.Row, err
 		where = conditionsOf(q)
 	}
 	query := "SELECT " + rowColumns + " FROM requests" + where.text() + " ORDER BY began DESC, id DESC LIMIT " + strconv.Itoa(q.Limit)
-	err = d.query(ctx, query, nil, func(row []jsontext.Value) error {
+	err = d.query(ctx, query, q.Limit, nil, func(row []jsontext.Value) error {
 		r, err := scanRow(row)
 		rows = append(rows, r)
 		return err

@@ -163,7 +163,7 @@ func (d *DB) Positions(ctx context.Context, partition int, logs []string, since 
 		quoted[i] = quote(log)
 	}
 	query := fmt.Sprintf(`SELECT log, max(position) FROM requests WHERE partition = %d AND began >= %d AND log IN (%s) GROUP BY log`, partition, nanos(since), strings.Join(quoted, ", "))
-	return at, d.query(ctx, query, nil, func(row []jsontext.Value) error {
+	return at, d.query(ctx, query, len(logs), nil, func(row []jsontext.Value) error {
 		var log string
 		var position int64
 		err := scan(row, &log, &position)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -222,6 +223,9 @@ func (c *Credential) fetch() (*token, error) {
 	t, err := c.ask(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if slices.Contains(t.secrets, "") { // the AWS SDK takes "{}" for keys that never end, that of Azure no token for one
+		return nil, errors.New("the issuer's answer has no credential")
 	}
 	t.stamps, t.fetched = stamps, c.now()
 	if !t.valid(t.fetched) {

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -74,6 +75,7 @@ func hostileSources() map[string]hostileSource {
 // TestHostileIssuers gets credentials from servers that answer anything: the process lives, little is
 // read, and nothing goes elsewhere.
 func TestHostileIssuers(t *testing.T) {
+	tried := 0
 	for name, source := range hostileSources() {
 		t.Run(name, func(t *testing.T) {
 			var astray atomic.Int64
@@ -97,6 +99,7 @@ func TestHostileIssuers(t *testing.T) {
 			defer server.CloseClientConnections() // the AWS SDK fetches on for a while
 			v, client := hostileVendor(t, server.URL, source), hostileClient(t, server.URL)
 			for _, answer := range hostile.Answers(source.honest, elsewhere.URL) {
+				tried++
 				h.Answer = answer
 				h.Sent.Store(0)
 				tryHostile(t, v, client, h)
@@ -108,6 +111,9 @@ func TestHostileIssuers(t *testing.T) {
 				}
 			}
 		})
+	}
+	if tried < 300 {
+		t.Errorf("%d answers", tried)
 	}
 }
 
@@ -149,8 +155,12 @@ func tryHostile(t *testing.T, v vendor, client *http.Client, h *hostile.Server) 
 	c.start()
 	err := c.Sign(ctx, &http.Request{Method: http.MethodPost, URL: &url.URL{Scheme: "https", Host: "api.example.com", Path: "/"}, Header: http.Header{}}, nil)
 	c.Close()
-	if made := c.current.Load(); err == nil && !made.valid(time.Now()) {
+	made := c.current.Load()
+	if err == nil && !made.valid(time.Now()) {
 		t.Errorf("%s: a token that ends at %s was used", h.Answer.Name, made.expires)
+	}
+	if err == nil && slices.Contains(made.secrets, "") {
+		t.Errorf("%s: an empty secret was used", h.Answer.Name)
 	}
 }
 

@@ -19,7 +19,8 @@ type Server struct {
 	Answer Answer
 	// Stuck receives a value when an answer has begun that does not end by itself.
 	Stuck chan struct{}
-	// Sent counts the bytes of endless answers.
+	// Sent counts the bytes of endless answers, except for packed ones: the network has room for all of
+	// their bytes, whether the client reads them or not.
 	Sent atomic.Int64
 }
 
@@ -47,17 +48,17 @@ func Answers(honest, elsewhere string) []Answer {
 		panic("hostile: the honest answer is no JSON object: " + err.Error())
 	}
 	for _, at := range places(object, nil) {
-		for _, value := range values() {
+		for _, value := range Values() {
 			text := changed(object, at, json.RawMessage(value))
-			all = append(all, Fixed(strings.Join(at, ".")+" is "+clip(value), text))
+			all = append(all, Fixed(strings.Join(at, ".")+" is "+Clip(value), text))
 		}
 		all = append(all, Fixed(strings.Join(at, ".")+" is missing", changed(object, at, nil)))
 	}
 	return all
 }
 
-// values returns JSON values that hardly any member may have.
-func values() []string {
+// Values returns JSON values that hardly any member may have.
+func Values() []string {
 	texts := []string{`null`, `true`, `-1`, `0`, `1.5`, `1e999`, `-1e999`, `9223372036854775807`, `-9223372036854775808`, `99999999999999999999999999`,
 		`""`, `"-1"`, `"9223372036854775807"`, `"\u0000\u001b[31m\u202e\n"`, `"` + "\xff\xfe" + `"`, `[]`, `{}`, `[1,"a",null]`, `{"a":{"a":null}}`,
 		strings.Repeat("[", 9000) + strings.Repeat("]", 9000), `"` + strings.Repeat("a", 200<<10) + `"`}
@@ -96,16 +97,16 @@ func wholes(honest, elsewhere string) []Answer {
 func endless() (all []Answer) {
 	for name, start := range map[string]string{"spaces": " ", "text": `{"a":"`, "list": `[`, "members": `{`} {
 		part := map[string]string{"spaces": "    ", "text": "aaaa", "list": "1,1,", "members": `"a":1,`}[name]
-		all = append(all, Answer{"endless " + name, "", func(s *Server, w http.ResponseWriter, _ *http.Request) { s.flood(w, start, part) }})
+		all = append(all, Answer{"endless " + name, "", func(s *Server, w http.ResponseWriter, _ *http.Request) { flood(w, start, part, &s.Sent) }})
 	}
 	return append(all, Answer{"endless packed spaces", "", func(s *Server, w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			s.flood(w, " ", "    ")
+			flood(w, " ", "    ", &s.Sent)
 			return
 		}
 		w.Header().Set("Content-Encoding", "gzip")
 		z := gzip.NewWriter(w)
-		s.flood(z, " ", "    ")
+		flood(z, " ", "    ", new(atomic.Int64))
 		_ = z.Close()
 	}})
 }
@@ -113,12 +114,12 @@ func endless() (all []Answer) {
 // most is the number of bytes after which an endless answer ends nevertheless.
 const most = 1 << 30
 
-// flood writes until the client leaves.
-func (s *Server) flood(w io.Writer, start, part string) {
+// flood writes until the client leaves, and counts the bytes.
+func flood(w io.Writer, start, part string, count *atomic.Int64) {
 	_, err := io.WriteString(w, start)
 	block := []byte(strings.Repeat(part, 16<<10))
 	for sent := 0; err == nil && sent < most; sent += len(block) {
-		s.Sent.Add(int64(len(block)))
+		count.Add(int64(len(block)))
 		_, err = w.Write(block)
 	}
 }
@@ -135,6 +136,14 @@ func (s *Server) wait(r *http.Request) {
 // Fixed returns an answer with a body.
 func Fixed(name, text string) Answer {
 	return Answer{name, text, func(_ *Server, w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }}
+}
+
+// Failing returns an answer with a status and a body.
+func Failing(name string, status int, text string) Answer {
+	return Answer{name, text, func(_ *Server, w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, text)
+	}}
 }
 
 // places returns the paths of all values in an object.
@@ -176,4 +185,5 @@ func members(object map[string]any) string {
 	return "{" + strings.Join(list, ",") + "}"
 }
 
-func clip(text string) string { return fmt.Sprintf("%.40q", text) }
+// Clip returns the beginning of a text, for the name of an answer.
+func Clip(text string) string { return fmt.Sprintf("%.40q", text) }

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -121,5 +122,18 @@ func TestSCIMClaim(t *testing.T) {
 	got, fault := v.Person(t.Context(), sign(t, p.keys[0], nil, p.claimsOf(map[string]any{"oid": "ann"})))
 	if fault != nil || got.Record.SCIMName != access.SCIMName(p.URL, access.ExternalID, "ann") {
 		t.Errorf("%+v, %v", got, fault)
+	}
+}
+
+// TestAmbiguousHeaders refuses tokens whose header has a member twice, or names critical members. The library
+// accepts an empty list of them.
+func TestAmbiguousHeaders(t *testing.T) {
+	head := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) + ".e30.x" }
+	for text, fine := range map[string]bool{
+		`{"alg":"EdDSA","kid":"k"}`: true, `{"alg":"EdDSA","crit":[]}`: false, `{"alg":"EdDSA","crit":["b64"],"b64":false}`: false, `{"alg":"none","alg":"EdDSA"}`: false, `[]`: false, ``: false,
+	} {
+		if err := checkHeader(head(text)); (err == nil) != fine {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -31,6 +31,7 @@ func TestHostileKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	document := `{"issuer":"` + server.URL + `","jwks_uri":"` + server.URL + `/keys","authorization_endpoint":"` + server.URL + `/a","token_endpoint":"` + server.URL + `/t","id_token_signing_alg_values_supported":["RS256"]}`
+	tried := 0
 	for source, honest := range map[string]string{"": document, server.URL + "/keys": `{"keys":[],"other":"x"}`} {
 		answers := hostile.Answers(honest, elsewhere.URL)
 		for _, a := range hostile.Answers(string(key), elsewhere.URL) { // a key of the set
@@ -38,6 +39,7 @@ func TestHostileKeys(t *testing.T) {
 				answers = append(answers, hostile.Fixed("key: "+a.Name, `{"keys":[`+a.Text+`]}`))
 			}
 		}
+		tried += len(answers)
 		for _, a := range answers {
 			h.Answer = a
 			h.Sent.Store(0)
@@ -49,6 +51,9 @@ func TestHostileKeys(t *testing.T) {
 				t.Errorf("%s: a request went elsewhere", a.Name)
 			}
 		}
+	}
+	if tried < 300 {
+		t.Errorf("%d answers", tried)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,6 +64,9 @@ type keySet struct {
 
 // VerifySignature returns the payload of a token that one of the keys has signed.
 func (s *keySet) VerifySignature(ctx context.Context, token string) ([]byte, error) {
+	if err := checkHeader(token); err != nil {
+		return nil, err
+	}
 	jws, err := jose.ParseSignedCompact(token, algorithms())
 	if err != nil {
 		return nil, err
@@ -78,6 +82,24 @@ func (s *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 		}
 	}
 	return nil, errors.New("no key of the issuer has made the signature")
+}
+
+// checkHeader rejects a header with members that are given twice, and one that names critical members (crit):
+// the gateway knows no extension, and the library accepts an empty list.
+func checkHeader(token string) error {
+	first, _, _ := strings.Cut(token, ".")
+	text, err := base64.RawURLEncoding.DecodeString(first)
+	if err != nil {
+		return err
+	}
+	header, err := parseClaims(text)
+	if err != nil {
+		return err
+	}
+	if _, ok := header["crit"]; ok {
+		return errors.New("the token's header has crit, and the gateway knows no extension")
+	}
+	return nil
 }
 
 // find returns the keys with an id, or all keys if the token names none. An unknown id waits for the

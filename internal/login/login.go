@@ -22,8 +22,11 @@ import (
 const (
 	timeout     = 30 * time.Second // of a request to the gateway
 	maxDocument = 1 << 20
-	maxCode     = 40          // characters of a user code that are shown
-	maxShown    = 300         // characters of another text of a gateway that are shown
+	maxCode     = 40  // characters of a user code that are shown
+	maxShown    = 300 // characters of another text of a gateway that are shown
+	clientID    = "isogloss"
+	maxLife     = 24 * 3600   // seconds of a code; a longer one does not end by itself
+	maxInterval = 60          // seconds between two polls
 	renewBefore = time.Minute // how long a token that is handed out is valid at least
 )
 
@@ -54,7 +57,7 @@ type server struct {
 }
 
 func (s server) config() *oauth2.Config {
-	return &oauth2.Config{ClientID: "isogloss", Endpoint: oauth2.Endpoint{DeviceAuthURL: s.Device, TokenURL: s.Token, AuthStyle: oauth2.AuthStyleInParams}}
+	return &oauth2.Config{ClientID: clientID, Endpoint: oauth2.Endpoint{DeviceAuthURL: s.Device, TokenURL: s.Token, AuthStyle: oauth2.AuthStyleInParams}}
 }
 
 // Flow is a sign-in that waits for the person.
@@ -77,7 +80,7 @@ func (l *Logins) Start(ctx context.Context, gateway string) (*Flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := s.config().DeviceAuth(l.context(ctx))
+	d, err := l.begin(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("the gateway does not start a sign-in: %w", short(err))
 	}
@@ -89,6 +92,55 @@ func (l *Logins) Start(ctx context.Context, gateway string) (*Flow, error) {
 		return nil, fmt.Errorf("%s leads to a page at another address (%q); do not open it, and ask the gateway's operator", gateway, plain.Short(f.URL, maxShown))
 	}
 	return f, nil
+}
+
+// begin asks a gateway for a code. The library's own request ignores the context, and panics on the answer
+// "null". Later the library panics on an interval that is negative as a duration.
+func (l *Logins) begin(ctx context.Context, s server) (*oauth2.DeviceAuthResponse, error) {
+	resp, err := l.post(ctx, s.Device, url.Values{"client_id": {clientID}})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		refusal := oauth2.RetrieveError{Response: resp}
+		var fault struct {
+			Code string `json:"error"`
+			Text string `json:"error_description"`
+		}
+		if json.Unmarshal(text, &fault) == nil { // a proxy sends a page
+			refusal.ErrorCode, refusal.ErrorDescription = fault.Code, fault.Text
+		}
+		return nil, &refusal
+	}
+	return readBeginning(text)
+}
+
+// readBeginning reads the answer that begins a sign-in (RFC 8628).
+func readBeginning(text []byte) (*oauth2.DeviceAuthResponse, error) {
+	var d struct {
+		Device   string `json:"device_code"`
+		User     string `json:"user_code"`
+		Page     string `json:"verification_uri"`
+		WithCode string `json:"verification_uri_complete"`
+		Life     int64  `json:"expires_in"`
+		Interval int64  `json:"interval"`
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("its answer cannot be read: %w", err)
+	}
+	if d.Device == "" || d.Interval < 0 || d.Interval > maxInterval {
+		return nil, fmt.Errorf("its answer has no code, or an interval of %d s", d.Interval)
+	}
+	r := &oauth2.DeviceAuthResponse{DeviceCode: d.Device, UserCode: d.User, VerificationURI: d.Page, VerificationURIComplete: d.WithCode, Interval: d.Interval}
+	if d.Life > 0 && d.Life < maxLife {
+		r.Expiry = time.Now().Add(time.Duration(d.Life) * time.Second)
+	}
+	return r, nil
 }
 
 // Wait waits until the person has signed in, and keeps the tokens. It returns the mail address of the
@@ -181,12 +233,7 @@ func (l *Logins) Out(ctx context.Context, gateway string) (at string, err error)
 }
 
 func (l *Logins) revoke(ctx context.Context, address, token string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(url.Values{"token": {token}}.Encode()))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := l.client().Do(req)
+	resp, err := l.post(ctx, address, url.Values{"token": {token}})
 	if err != nil {
 		return err
 	}
@@ -195,6 +242,16 @@ func (l *Logins) revoke(ctx context.Context, address, token string) error {
 		return fmt.Errorf("the gateway answers %d to the sign-out; the tokens are valid until they expire", resp.StatusCode)
 	}
 	return nil
+}
+
+// post sends a form to a gateway.
+func (l *Logins) post(ctx context.Context, address string, form url.Values) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return l.client().Do(req)
 }
 
 // discover returns the addresses of a gateway. All must have its origin, so that tokens reach no
@@ -212,7 +269,11 @@ func (l *Logins) discover(ctx context.Context, gateway string) (s server, err er
 	if resp.StatusCode != http.StatusOK {
 		return s, fmt.Errorf("%s answers %d: it is no gateway, or has no sign-in; its operator can configure identity.sign_in", gateway, resp.StatusCode)
 	}
-	if err := json.NewDecoder(io.LimitReader(resp.Body, maxDocument)).Decode(&s); err != nil {
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument))
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
 		return s, fmt.Errorf("%s does not describe a sign-in: %w", gateway, err)
 	}
 	for _, address := range []string{s.Device, s.Token, s.Revoke} {

@@ -145,7 +145,7 @@ func TestForeignAddresses(t *testing.T) {
 		`{"device_authorization_endpoint":"` + g.URL + `/device","token_endpoint":"https://evil.example/token"}`,
 		`{"device_authorization_endpoint":"https://evil.example/device","token_endpoint":"` + g.URL + `/token"}`,
 		`{"device_authorization_endpoint":"` + g.URL + `/device","token_endpoint":"` + g.URL + `/token","revocation_endpoint":"https://evil.example/"}`,
-		`{}`, `[]`, `<html>`,
+		`{}`, `[]`, `<html>`, `{"device_authorization_endpoint":"` + g.URL + `/device","token_endpoint":"` + g.URL + `/token"}{}`,
 	} {
 		g.metadata = metadata
 		if _, err := l.Start(t.Context(), g.URL); err == nil {
