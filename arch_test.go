@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	"internal/params":            {"protocol", "protocol/wire", "llm"},
 	"internal/route":             {"internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/params", "internal/provider"},
 	"internal/fleet":             {"internal/plain", "internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route", "llm"},
-	"internal/models":            {"internal/fleet", "internal/provider", "internal/route", "internal/similar", "internal/usage", "protocol"},
+	"internal/models":            {"internal/plain", "llm", "internal/fleet", "internal/provider", "internal/route", "internal/similar", "internal/usage", "protocol"},
 	"internal/storetest":         {"internal/testrig"},
 	"internal/usage":             {"llm"},
 	"internal/spool":             {"internal/usage", "llm"},
@@ -144,7 +144,7 @@ var allowed = map[string][]string{
 
 	"console/test/scale": {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"}, // fills a store
 
-	"bench": {"internal/storetest", "internal/testrig"}, // measures the binary from outside, as a user has it
+	"bench": {"internal/heap", "internal/storetest", "internal/testrig"}, // measures the binary from outside, as a user has it; the bare proxy has the collector of the gateway
 
 	"cmd/isogloss": {"internal/plain", "internal/cell", "internal/usagelog/setup", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/heap", "internal/translation", "llm", "conform", "conform/record"},
 }
@@ -288,6 +288,7 @@ var codecFiles = []string{
 // ownFiles hold what only some protocols have.
 var ownFiles = []string{
 	"ingress.go",                  // the protocol as clients speak it to the gateway
+	"assemble.go",                 // members of a response that is assembled from a stream
 	"versions.go",                 // versions of the protocol
 	"count.go",                    // an endpoint that counts tokens
 	"limits.go",                   // headers for the limits of a caller

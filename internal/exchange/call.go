@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/internal/params"
@@ -181,6 +182,15 @@ type Request struct {
 	RejectedKey int
 	// AddedUsage is set if the gateway requests usage and the client did not.
 	AddedUsage bool
+}
+
+// NameLosses returns losses with the names that the client's own request gives to the fields.
+func (c *Call) NameLosses(losses []llm.Loss) []llm.Loss {
+	losses = slices.Clone(losses)
+	if request, err := c.Dialect.Codec.DecodeRequest(c.Incoming()); err == nil {
+		c.Dialect.NameFields(c.Dialect.Codec, c.Incoming(), request, losses)
+	}
+	return losses
 }
 
 // Printable shortens a client's text and replaces control characters, so that a message

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/isogloss-gateway/isogloss/internal/plain"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
 	"github.com/isogloss-gateway/isogloss/internal/route"
 	"github.com/isogloss-gateway/isogloss/internal/similar"
 	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
@@ -219,3 +221,18 @@ func (v View) belowPattern(name string, sees func(string) bool) (found []string)
 	}
 	return found
 }
+
+// UnknownModel is the code of NotFound's errors.
+const UnknownModel = "model_not_found"
+
+// NotFound returns the error for an unknown model, with similar names that the caller may see.
+func (v View) NotFound(name string, sees func(string) bool) *llm.Error {
+	hint := "GET /v1/models lists those that do"
+	if near := v.Similar(name, sees); len(near) > 0 {
+		hint = "did you mean '" + strings.Join(near, "' or '") + "'?"
+	}
+	return &llm.Error{Kind: llm.NotFound, Code: UnknownModel, Param: "model", Message: "the model '" + plain.Short(name, maxName) + "' does not exist here; " + hint}
+}
+
+// maxName bounds the characters of an unknown name in a message.
+const maxName = 128

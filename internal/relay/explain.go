@@ -3,11 +3,11 @@ package relay
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"github.com/isogloss-gateway/isogloss/internal/exchange"
 	"github.com/isogloss-gateway/isogloss/internal/fleet"
 	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/models"
 	"github.com/isogloss-gateway/isogloss/internal/observe"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -35,8 +35,8 @@ func (r *Relay) Explain(dialect protocol.Name, model string, body []byte) (*flee
 		fault = q.choose()
 	}
 	if fault != nil {
-		if fault.Code == unknownModel { // an operator may see every model
-			fault = q.state.noSuchModel(q.Call.Body.Model, func(string) bool { return true })
+		if fault.Code == models.UnknownModel { // an operator may see every model
+			fault = q.state.Models.NotFound(q.Call.Body.Model, func(string) bool { return true })
 		}
 		return nil, fault
 	}
@@ -85,7 +85,10 @@ func (q *request) explainTarget(target *exchange.Target) fleet.ExplainedTarget {
 		return t
 	}
 	a, err := q.newAttempt(target, limit.Permit{})
-	t.Fidelity, t.Losses = a.fidelity(), q.nameLosses(a)
+	t.Fidelity = a.fidelity()
+	if a.prepared != nil {
+		t.Losses = q.Call.NameLosses(a.prepared.Losses())
+	}
 	if cost, known := q.state.Books.MaxCost(q.estimate(), q.Call.AppendBilled(nil, &target.Target)); known {
 		t.MaxCost = cost.Decimal()
 	}
@@ -97,15 +100,3 @@ func (q *request) explainTarget(target *exchange.Target) fleet.ExplainedTarget {
 
 // hasPrompt reports whether there is a request to explain, and not only the name of a model.
 func (q *request) hasPrompt() bool { return len(promptParts(q.Call).Turns) > 0 }
-
-// nameLosses returns what the request would lose, by the names of the client's own fields.
-func (q *request) nameLosses(a *attempt) []llm.Loss {
-	if a.prepared == nil {
-		return nil
-	}
-	losses := slices.Clone(a.prepared.Losses())
-	if ask, err := q.Call.Dialect.Codec.DecodeRequest(q.Call.Incoming()); err == nil {
-		q.Call.Dialect.NameFields(q.Call.Dialect.Codec, q.Call.Incoming(), ask, losses)
-	}
-	return losses
-}

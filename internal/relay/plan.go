@@ -37,7 +37,7 @@ func (q *request) match() *llm.Error {
 	model := q.Call.Body.Model
 	match, ok := q.state.Routes.Find(model)
 	if !ok {
-		return q.state.noSuchModel(model, q.caller.Sees)
+		return q.state.Models.NotFound(model, q.caller.Sees)
 	}
 	q.route, q.targets = match.Route, match.Targets
 	q.Record.Model, q.Call.Continue, q.Call.Params = match.Route.Name, match.Route.Continue, match.Route.Params

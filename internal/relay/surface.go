@@ -3,7 +3,6 @@ package relay
 import (
 	"cmp"
 	"net/http"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -78,20 +77,8 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 func (r *Relay) serveModel(s *State, w http.ResponseWriter, dialect *protocol.Dialect, list *protocol.ModelList, caller access.Caller, id string) {
 	m, ok := s.Models.Find(id)
 	if !ok || !caller.Sees(id) {
-		r.refuse(w, dialect, s.noSuchModel(id, caller.Sees))
+		r.refuse(w, dialect, s.Models.NotFound(id, caller.Sees))
 		return
 	}
 	writeJSON(w, http.StatusOK, list.One(m))
-}
-
-const unknownModel = "model_not_found"
-
-// noSuchModel returns the error for an unknown model, with similar names that the caller
-// may see.
-func (s *State) noSuchModel(name string, sees func(string) bool) *llm.Error {
-	hint := "GET /v1/models lists those that do"
-	if near := s.Models.Similar(name, sees); len(near) > 0 {
-		hint = "did you mean '" + strings.Join(near, "' or '") + "'?"
-	}
-	return &llm.Error{Kind: llm.NotFound, Code: unknownModel, Param: "model", Message: "the model '" + exchange.Printable(name) + "' does not exist here; " + hint}
 }
