@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -8,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
 )
 
@@ -145,4 +148,29 @@ traces: { endpoint: "http://user:s3cret@127.0.0.1:4318" }
 		"keys: !!s3cret s3cret\n",
 		"keys: [s3cret-key-0000000001]\nkeys: [s3cret-key-0000000001]\n",
 	}
+}
+
+// ask sends a chat request with marked texts in every header and returns the whole response.
+func (g *watched) ask(t *testing.T, body string, headers ...string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, g.url+"/v1/chat/completions?key=pr1vate", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Cookie", "X-Custom", "Idempotency-Key", "X-Forwarded-For", "Referer"} {
+		req.Header.Set(name, "pr1vate"+fmt.Sprint(g.sent.Load()))
+	}
+	req.Header.Set("Content-Type", testrig.JSONMedia)
+	req.Header.Set("Authorization", "Bearer s3cret-client-key-0001")
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, _ := io.ReadAll(resp.Body) // a truncated response counts too
+	g.sent.Add(1)
+	return fmt.Sprint(resp.Status, resp.Header, string(answer))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -378,29 +377,4 @@ func (g *watched) openStream(t *testing.T) io.ReadCloser {
 		t.Fatal(err)
 	}
 	return resp.Body
-}
-
-// ask sends a chat request with marked texts in every header and returns the whole response.
-func (g *watched) ask(t *testing.T, body string, headers ...string) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, g.url+"/v1/chat/completions?key=pr1vate", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"Cookie", "X-Custom", "Idempotency-Key", "X-Forwarded-For", "Referer"} {
-		req.Header.Set(name, "pr1vate"+fmt.Sprint(g.sent.Load()))
-	}
-	req.Header.Set("Content-Type", testrig.JSONMedia)
-	req.Header.Set("Authorization", "Bearer s3cret-client-key-0001")
-	for i := 0; i+1 < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, _ := io.ReadAll(resp.Body) // a truncated response counts too
-	g.sent.Add(1)
-	return fmt.Sprint(resp.Status, resp.Header, string(answer))
 }
