@@ -61,6 +61,7 @@ var allowed = map[string][]string{
 	"internal/crash":             {}, // of the standard library only; whoever starts goroutines may import it
 	"internal/handover":          {},
 	"internal/heap":              {},
+	"internal/growth":            {"internal/testrig"},
 	"internal/hostile":           {},
 	"internal/plain":             {},
 	"internal/webpage":           {},

@@ -21,9 +21,9 @@ func formulaAttacks() (all []attack) {
 	for place, before := range map[string]string{"first": "", "semicolon": "x;", "semicolon-space": "x; ", "semicolon-quote": `x;"`, "semicolons": "x;;", "tab": "x\t", "space": " ", "quote": `"`} {
 		for name, c := range map[string]string{"equals": "=", "plus": "+", "minus": "-", "at": "@", "wide-equals": "＝", "wide-plus": "＋", "wide-minus": "－", "wide-at": "＠"} {
 			do := func(ctx context.Context, r *rig) *evidence {
-				text := before + c + mark()
+				id := mark()
+				text := before + c + id
 				r.send(ctx, request{path: "/v1/chat/completions", key: "full", headers: []string{"User-Agent", text}, body: `{"model":"chat/m","messages":[{"role":"user","content":"hi"}]}`})
-				id := strings.TrimLeft(text[strings.Index(text, "mark"):], "=")
 				e := &evidence{}
 				_ = testrig.Until(ctx, patience, "", func() bool { // rows come shortly after their response
 					e = r.send(ctx, request{method: http.MethodGet, path: "/api/v1/requests?format=csv", key: "owner", admin: true})

@@ -72,14 +72,11 @@ func (s *server) deny(r *http.Request, c *call, p *openapi.Problem) *openapi.Pro
 	}
 	if fits {
 		e := s.entry(c, denied+": "+p.Code)
-		e.Object, e.Org = plain.Short(r.URL.Path, maxPath), boundTo(c.operator)
+		e.Object, e.Org = plain.Short(r.URL.Path, 200), boundTo(c.operator)
 		s.writeAudit(r.Context(), e)
 	}
 	return p
 }
-
-// maxPath bounds the characters of a path in the audit log, which are those of whoever sent it.
-const maxPath = 200
 
 // auditTimeout bounds how long a denied request waits for the audit log.
 const auditTimeout = time.Second

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/growth"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
@@ -21,7 +21,7 @@ const (
 
 // costsGrow fails if work on all pieces takes much more time than the same on parts of them.
 func costsGrow(t *testing.T, work func(n int)) {
-	testrig.CostsAtMost(t, costs, func() { work(pieces) }, func() {
+	growth.CostsAtMost(t, costs, func() { work(pieces) }, func() {
 		for range parts {
 			work(pieces / parts)
 		}

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/isogloss-gateway/isogloss/internal/growth"
 	"github.com/isogloss-gateway/isogloss/internal/provider"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -155,7 +155,7 @@ func TestThinkTagsReadEachByteOnce(t *testing.T) {
 					to = s.event(llm.Delta{Text: strings.Repeat(c.piece, 32)}, to[:0])
 				}
 			}
-			testrig.CostsAtMost(t, 5, func() { split(pieces) }, func() {
+			growth.CostsAtMost(t, 5, func() { split(pieces) }, func() {
 				for range parts {
 					split(pieces / parts)
 				}

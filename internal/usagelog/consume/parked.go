@@ -29,7 +29,7 @@ func (b *blocks) unpark(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known, rows := known(waiting)
+	known, rows := readable(waiting)
 	b.parked = len(waiting)
 	b.c.parked.Add(int64(b.parked))
 	if len(known) == 0 {
@@ -56,8 +56,8 @@ func (b *blocks) unpark(ctx context.Context) error {
 	return nil
 }
 
-// known returns the waiting events that can be decoded, and their rows.
-func known(waiting []ledger.Parked) (known []ledger.Parked, rows []clickhouse.Row) {
+// readable returns the waiting events that can be decoded, and their rows.
+func readable(waiting []ledger.Parked) (known []ledger.Parked, rows []clickhouse.Row) {
 	for _, p := range waiting {
 		if e, err := usagelog.DecodeEvent([]byte(p.Event)); err == nil {
 			known = append(known, p)
