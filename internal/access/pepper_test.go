@@ -119,6 +119,9 @@ func TestLoadPepper(t *testing.T) {
 	if again, err := LoadPepper(path); err != nil || again != got[0] {
 		t.Errorf("another one the next time: %v", err)
 	}
+	if other, err := LoadPepper(filepath.Join(dir, "other")); err != nil || other == got[0] {
+		t.Errorf("two new peppers are the same: %v", err)
+	}
 }
 
 func TestLoadPepperRefuses(t *testing.T) {

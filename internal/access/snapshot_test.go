@@ -264,6 +264,20 @@ func TestSnapshotOfTwoProcesses(t *testing.T) {
 	}
 }
 
+// TestFailedSnapshotLeavesNoFile checks that a snapshot that cannot take its name leaves no temporary file.
+func TestFailedSnapshotLeavesNoFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "snapshot")
+	if err := os.MkdirAll(filepath.Join(path, "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeSnapshot(path, []byte("key"), &snapshotImage{}); err == nil {
+		t.Error("a folder was replaced by a file")
+	}
+	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
 // TestLeftovers checks that old temporary files are removed, and current ones are not.
 func TestLeftovers(t *testing.T) {
 	s, p := newSource(), peppers(t)

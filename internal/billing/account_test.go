@@ -254,6 +254,9 @@ func TestContextWindowBoundsThePrompt(t *testing.T) {
 	if got, want := b.spent(t, key), costOf(100, 7); got != want {
 		t.Errorf("reserved %v, want %v", got, want)
 	}
+	if got, known := b.MaxCost(EstimateRequest(1000, 7, 1), []Target{{Name: "small/m", Preset: "small", PriceName: "small/m"}}); !known || got != costOf(100, 7) {
+		t.Errorf("explained as %v", got)
+	}
 	a.Charge(Result{Outcome: usage.Failed})
 	if row := b.row(t); row.Cost == nil || *row.Cost != 0 || row.Target != "" || len(row.Attempts) != 0 {
 		t.Errorf("%+v", row)

@@ -1,6 +1,7 @@
 package billing
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -146,6 +147,17 @@ func TestPartWithoutAPrice(t *testing.T) {
 	a.Charge(Result{Outcome: usage.Answered, Last: Attempt{Target: one, Began: began.Add(1), Reported: &llm.Usage{Input: 1}}})
 	if row := b.row(t); row.Cost != nil || row.Usage.Input != 27 {
 		t.Errorf("%+v", row)
+	}
+}
+
+// TestCostsThatOverflow checks that a sum that cannot be written is unknown, and not a small number.
+func TestCostsThatOverflow(t *testing.T) {
+	most, one := usage.Money(math.MaxInt64), usage.Money(1)
+	if sum := addCost(&most, &one); sum != nil {
+		t.Errorf("the sum is %v", *sum)
+	}
+	if sum := addCost(&one, &one); sum == nil || *sum != 2 {
+		t.Error("a small sum is unknown")
 	}
 }
 

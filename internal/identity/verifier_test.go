@@ -25,6 +25,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"go.uber.org/goleak"
 
+	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/quota"
 	"github.com/isogloss-gateway/isogloss/internal/testrig"
 )
@@ -150,6 +151,14 @@ func TestAdmitted(t *testing.T) {
 			got.Reason != "team search, because groups contains llm-search" {
 			t.Errorf("%s: %+v, %q", alg, r, got.Reason)
 		}
+	}
+}
+
+// TestReasonNamesTheRole checks that the reason says what else than a team a rule gives.
+func TestReasonNamesTheRole(t *testing.T) {
+	g := Grant{Org: "acme", Role: access.Auditor}
+	if got := g.describe("the token is valid"); got != "organisation acme, role "+string(access.Auditor)+", because the token is valid" {
+		t.Error(got)
 	}
 }
 

@@ -419,6 +419,7 @@ func TestContinue(t *testing.T) {
 			if !strings.Contains(sent, `"continue_final_message":true`) || !strings.Contains(sent, `{"role":"assistant","content":"`+strings.TrimRight(c.said, " ")+`"}`) {
 				t.Errorf("the rest was asked for with %s", sent)
 			}
+			eventually(t, "the log says that the stream was continued", func() bool { return strings.Contains(p.log.String(), `"continued":1`) })
 		})
 	}
 }

@@ -54,50 +54,34 @@ func MergeOrigins(section string, r Origin, complete bool) (string, error) {
 		return "", err
 	}
 	old = slices.DeleteFunc(old, func(o Origin) bool { return complete || o.Command == r.Command })
-	return Lines(append(old, r)), nil
-}
-
-// Lines returns the lines of some runs as a list. Markdown would join them otherwise.
-func Lines(runs []Origin) string {
-	var b strings.Builder
-	for i, r := range runs {
-		b.WriteString(strings.Repeat("\n", min(i, 1)) + r.Line())
+	lines := "" // an empty line between two keeps Markdown from joining them
+	for _, o := range append(old, r) {
+		lines += o.Line() + "\n"
 	}
-	return b.String()
+	return strings.TrimSuffix(lines, "\n"), nil
 }
 
 // Repeat returns the command that repeats a harness: its make target, or `go run` with the arguments if there are others than
 // those of the target.
 func Repeat(target string, args []string) string {
-	var rest []string
-	for i := 0; i < len(args); i++ {
-		name, _, joined := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
-		switch {
-		case slices.Contains([]string{"bin", "write", "page"}, name) && joined:
-		case slices.Contains([]string{"bin", "write", "page"}, name):
-			i++ // its value
-		case strings.ContainsAny(args[i], " '|*()$"):
-			rest = append(rest, "'"+args[i]+"'")
-		default:
-			rest = append(rest, args[i])
-		}
-	}
-	if len(rest) == 0 {
+	rest := strings.TrimSpace(ownArgs.ReplaceAllString(strings.Join(args, " ")+" ", ""))
+	if rest == "" {
 		return "make " + target
 	}
-	return "go run ./" + target + " " + strings.Join(rest, " ")
+	return "go run ./" + target + " " + shellMark.ReplaceAllString(rest, "'$0'")
 }
+
+var ownArgs, shellMark = regexp.MustCompile(`--?(bin|write|page)[ =]\S+ `), regexp.MustCompile(`\S*[|*()$]\S*`)
 
 func thisCommit() string {
 	hash, err := exec.Command("git", "rev-parse", "--short=8", "HEAD").Output()
 	if err != nil {
 		return "0000000" // outside of a clone
 	}
-	commit := strings.TrimSpace(string(hash))
 	if exec.Command("git", "diff", "--quiet", "HEAD", "--", ":/*.go").Run() != nil {
-		commit += " changed"
+		return strings.TrimSpace(string(hash)) + " changed"
 	}
-	return commit
+	return strings.TrimSpace(string(hash))
 }
 
 // Machine is the computer of a run.

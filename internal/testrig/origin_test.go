@@ -25,13 +25,14 @@ func TestOriginsOfAPage(t *testing.T) {
 	day := func(d int, command string) Origin {
 		return Origin{When: time.Date(2026, 11, d, 0, 0, 0, 0, time.UTC), Commit: "81d97f8c", Machine: "two cores", Command: command}
 	}
-	page := Lines([]Origin{day(1, "make cluster"), day(2, "go run ./cluster --only r3")})
+	whole, one := day(1, "make cluster").Line(), day(2, "go run ./cluster --only r3").Line()
+	page := whole + "\n" + one
 	for _, c := range []struct {
 		run      Origin
 		complete bool
 		want     string
 	}{
-		{day(3, "go run ./cluster --only r3"), false, Lines([]Origin{day(1, "make cluster"), day(3, "go run ./cluster --only r3")})},
+		{day(3, "go run ./cluster --only r3"), false, whole + "\n" + day(3, "go run ./cluster --only r3").Line()},
 		{day(3, "go run ./cluster --only r4"), false, page + "\n" + day(3, "go run ./cluster --only r4").Line()},
 		{day(3, "make cluster"), true, day(3, "make cluster").Line()},
 	} {

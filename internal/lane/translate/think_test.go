@@ -188,6 +188,23 @@ func TestThinkTagsBoundWhiteSpace(t *testing.T) {
 	}
 }
 
+// TestTextBehindACall checks that text of the first block that comes after another block has begun is not searched for tags.
+func TestTextBehindACall(t *testing.T) {
+	var text strings.Builder
+	for _, e := range newThinkSplitter(provider.ThinkStart).events([]llm.Event{
+		llm.BlockStart{Block: &llm.Text{}}, llm.Delta{Text: "<"},
+		llm.BlockStart{Index: 1, Block: &llm.ToolCall{CallID: "1", Name: "f", Kind: llm.FunctionTool}},
+		llm.Delta{Text: "<think>a</think>b"}, llm.BlockEnd{}, llm.BlockEnd{Index: 1},
+	}, nil) {
+		if d, ok := e.(llm.Delta); ok {
+			text.WriteString(d.Text)
+		}
+	}
+	if text.String() != "<<think>a</think>b" {
+		t.Errorf("%q", text.String())
+	}
+}
+
 // TestThinkTagsLogprobs checks that log probabilities go to the text, streaming or not.
 func TestThinkTagsLogprobs(t *testing.T) {
 	s := newThinkSplitter(provider.ThinkStart)
