@@ -53,6 +53,7 @@ type Piece struct {
 	Failed   bool    // of a result
 	Missing  bool    // of a result: it has no content
 	Redacted bool    // of reasoning: it has only a seal
+	Custom   bool    // of a call: Args is any text
 	Cache    bool    // the prompt is cached up to here
 	Cites    []Cite  // of a text
 	split    bool    // of a result: the text is in two parts
@@ -112,8 +113,10 @@ type APIError struct {
 	detail  string // the type, code and parameter
 }
 
-// receivedResponse is a response that a strict client has read.
-type receivedResponse struct {
+// Reading is a response that a strict client has read. Problems has the violations of the
+// protocol, Values what is wrong in values that a gateway may have copied: usage that does
+// not add up, sources without their spans, empty ids.
+type Reading struct {
 	Pieces   []Piece
 	Stop     string
 	Match    string
@@ -121,22 +124,24 @@ type receivedResponse struct {
 	Err      *APIError // inside a stream
 	Ended    bool      // the response has the dialect's end marker
 	Problems problemList
-	Echo     any                // the assistant's turn in the client's dialect, for the next request
-	others   []receivedResponse // further choices
+	Values   problemList
+	Echo     any       // the assistant's turn in the client's dialect, for the next request
+	others   []Reading // further choices
+	legacy   bool      // a call in the form function_call
 }
 
-// receivedRequest is a request that a strict upstream has read.
-type receivedRequest struct {
+// Received is a request that a strict upstream has read.
+type Received struct {
 	Request
-	stream   bool
+	Stream   bool
+	Model    string
+	Problems problemList // what the vendor would reject
 	options  options
-	model    string
-	problems problemList // what the vendor would reject
 }
 
-func (r Response) calls() []Piece         { return ofKind(r.Pieces, kindCall) }
-func (s receivedResponse) calls() []Piece { return ofKind(s.Pieces, kindCall) }
-func (r Response) has(k string) bool      { return len(ofKind(r.Pieces, k)) > 0 }
+func (r Response) calls() []Piece    { return ofKind(r.Pieces, kindCall) }
+func (s Reading) calls() []Piece     { return ofKind(s.Pieces, kindCall) }
+func (r Response) has(k string) bool { return len(ofKind(r.Pieces, k)) > 0 }
 
 func ofKind(list []Piece, kind string) []Piece {
 	var out []Piece
