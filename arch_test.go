@@ -70,7 +70,7 @@ var allowed = map[string][]string{
 	"internal/safeurl":           {},
 	"internal/similar":           {},
 	"internal/upstreamtest":      {"conform", "internal/testrig"},
-	"internal/testrig":           {"sse"}, // the built binary and the wire, no codec: the harnesses have their own view of both
+	"internal/testrig":           {"conform"}, // the built binary and conform's view of the wire, no codec
 	"internal/provider":          {"internal/secret", "protocol"},
 	"internal/cloud":             {"internal/provider", "internal/secret"},
 	"internal/balance":           {"protocol/wire"},

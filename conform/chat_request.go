@@ -133,7 +133,8 @@ func (chat) assistant(pieces []Piece) object {
 	made := ofKind(pieces, kindCall)
 	calls := make([]any, 0, len(made))
 	for _, p := range made {
-		calls = append(calls, object{"id": p.ID, "type": "function", "function": object{"name": p.Name, "arguments": p.Args}})
+		kind := p.callKind()
+		calls = append(calls, object{"id": p.ID, "type": kind, kind: object{"name": p.Name, chatArgs(kind): p.Args}})
 	}
 	setIf(len(calls) > 0, m, "tool_calls", calls)
 	return m

@@ -357,7 +357,8 @@ func readOpenAIError(status int, body []byte) (APIError, error) {
 	if c := e.at("code"); c.number() != "" {
 		return f, fmt.Errorf("error.code is the number %s, not a string or null", c.number())
 	}
-	f.Kind = kindByStatus(status, e.at("code").str())
+	f.Code = e.at("code").str()
+	f.Kind = kindByStatus(status, f.Code)
 	return f, nil
 }
 

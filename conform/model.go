@@ -43,21 +43,24 @@ const (
 // Piece is one block of a turn or of a response.
 type Piece struct {
 	Kind     string
-	Text     string  // text, think, refusal, the text of a result
-	Sig      string  // the signature or the encrypted content of reasoning
-	ID       string  // of a call or of the call of a result
-	Name     string  // of a call, or the file name of a document
-	Args     string  // of a call, JSON
-	Image    Image   // of an image or a document
-	Images   []Image // of a result
-	Failed   bool    // of a result
-	Missing  bool    // of a result: it has no content
-	Redacted bool    // of reasoning: it has only a seal
-	Custom   bool    // of a call: Args is any text
-	Cache    bool    // the prompt is cached up to here
-	Cites    []Cite  // of a text
-	split    bool    // of a result: the text is in two parts
-	number   int     // of a call or of the call of a result, from 1
+	Text     string   // text, think, refusal, the text of a result
+	Sig      string   // the signature or the encrypted content of reasoning
+	ID       string   // of a call or of the call of a result
+	Name     string   // of a call, or the file name of a document
+	Args     string   // of a call, JSON
+	Image    Image    // of an image or a document
+	Images   []Image  // of a result
+	Failed   bool     // of a result
+	Missing  bool     // of a result: it has no content
+	Redacted bool     // of reasoning: it has only a seal
+	Custom   bool     // of a call: Args is any text
+	Search   bool     // of a call: it searches for tools, which only Responses has
+	Space    string   // of a call: the namespace of its tool, which only Responses has
+	Parts    []string // Text or Args, in the fragments of a stream
+	Cache    bool     // the prompt is cached up to here
+	Cites    []Cite   // of a text
+	split    bool     // of a result: the text is in two parts
+	number   int      // of a call or of the call of a result, from 1
 }
 
 // Image is an image or a document as base64. Data is the URL if Type is empty.
@@ -109,6 +112,7 @@ type APIError struct {
 	Kind    string
 	Status  int // 0 for the dialect's status of the kind
 	Message string
+	Code    string // of OpenAI's dialects
 	Retry   string // seconds of Retry-After
 	detail  string // the type, code and parameter
 }

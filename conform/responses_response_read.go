@@ -42,7 +42,7 @@ func (v responses) snapshot(s *Reading, o value, bad *problemList) {
 		s.Stop = map[string]string{"max_output_tokens": "length", "content_filter": "filter"}[reason]
 		bad.addIf(s.Stop == "", "incomplete because of %q", reason)
 	case "failed":
-		s.Err = &APIError{Kind: "server", Message: o.at("error", "message").str(), detail: o.at("error", "code").str()}
+		s.Err = &APIError{Kind: "server", Message: o.at("error", "message").str(), detail: o.at("error", "code").str(), Code: o.at("error", "code").str()}
 		bad.addIf(s.Err.Message == "" || s.Err.detail == "", "failed without error.code and error.message")
 	default:
 		bad.add("status %q", status)

@@ -238,7 +238,7 @@ func (p *caseRun) read(x *exchange, want Response) (Reading, []string) {
 	if p.cell.Stream {
 		events, rest := p.cell.Client.readEvents(x.body)
 		bad.addIf(rest != "" && want.breaks == "", "the stream ends inside an event: %.80q", rest)
-		bad.addIf(!strings.HasPrefix(kind, p.cell.Client.media()), "a stream of type %q", kind)
+		bad.addIf(!strings.HasPrefix(kind, p.cell.Client.Media()), "a stream of type %q", kind)
 		s = v.readStream(events)
 	} else {
 		bad.addIf(!strings.HasPrefix(kind, "application/json"), "an answer of type %q", kind)

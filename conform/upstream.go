@@ -222,7 +222,7 @@ func (c *Case) send(w http.ResponseWriter, d Dialect, events []event) {
 }
 
 func stream(w http.ResponseWriter, d Dialect, chunks [][]byte) {
-	media := d.media()
+	media := d.Media()
 	if d != Converse {
 		media += "; charset=utf-8"
 	}

@@ -274,6 +274,10 @@ func (c *Call) parse(path string) (refusal string) {
 		c.Model, _, _ = strings.Cut(rest, ":")
 		c.Stream = strings.HasSuffix(path, ":streamGenerateContent")
 	}
+	if _, rest, ok := strings.Cut(path, "/model/"); ok && c.Dialect == Converse {
+		c.Model, _, _ = strings.Cut(rest, "/")
+		c.Stream = strings.HasSuffix(path, "/converse-stream")
+	}
 	return r.refusal(c.Dialect, c.Header, err)
 }
 
@@ -321,7 +325,7 @@ func (c *Call) Error(status int, message string, headers ...string) bool {
 
 // StartStream sends the head of an event stream.
 func (c *Call) StartStream(headers ...string) bool {
-	return c.Head(http.StatusOK, StreamMedia, -1, headers...)
+	return c.Head(http.StatusOK, c.Dialect.StreamMedia(), -1, headers...)
 }
 
 // Chunks sends each piece as a chunk of its own.
