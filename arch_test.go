@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"protocol/completions":     {"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},                      // no codec of its own: the older neighbour of openaichat, whose errors it has
 	"protocol/misplaced":       {"protocol", "protocol/openaichat", "protocol/openairesponses", "protocol/wire", "llm"}, // no codec of its own: reads as one folder and writes as the other
 	"protocol/all":             {"protocol", "protocol/anthropic", "protocol/completions", "protocol/converse", "protocol/gemini", "protocol/misplaced", "protocol/openaichat", "protocol/openairesponses", "protocol/rerank"},
-	"protocol/protocoltest":    {"protocol", "llm", "sse"},
+	"protocol/protocoltest":    {"conform", "protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
 	"conform/record":           {"conform", "protocol/wire", "sse"},
 	"chaos":                    {"internal/testrig"},
@@ -69,8 +69,8 @@ var allowed = map[string][]string{
 	"internal/secret":            {},
 	"internal/safeurl":           {},
 	"internal/similar":           {},
-	"internal/upstreamtest":      {"internal/testrig"},
-	"internal/testrig":           {"sse"}, // the built binary and the wire, no codec: the harnesses have their own view of both
+	"internal/upstreamtest":      {"conform", "internal/testrig"},
+	"internal/testrig":           {"conform"}, // the built binary and conform's view of the wire, no codec
 	"internal/provider":          {"internal/secret", "protocol"},
 	"internal/cloud":             {"internal/provider", "internal/secret"},
 	"internal/balance":           {"protocol/wire"},

@@ -181,7 +181,7 @@ func (h *hole) judge(all []held, cut time.Duration) (measured string, goals, pro
 		closed = min(closed, r.ended)
 	}
 	for _, r := range failed {
-		if h.both || r.status != http.StatusBadGateway || r.sent > closed {
+		if h.both || r.status != http.StatusBadGateway && r.status != http.StatusFailedDependency || r.sent > closed { // Bedrock has no 502
 			problems = append(problems, fmt.Sprintf("a request of second %.1f failed at %.1f with status %d: %s", r.sent.Seconds(), r.ended.Seconds(), r.status, r.outcome))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -126,6 +127,9 @@ func (b *boardCase) judge(resp testrig.Response, request int, attempts int64) []
 	switch {
 	case b.when == late && b.mode == streamed:
 		return append(problems, b.judgeTruncated(resp, o)...)
+	case b.copied && b.client == b.upstream:
+		whole := resp.Status == 200 && o.Text == testrig.Text("bad") && o.Error == ""
+		return append(problems, testrig.Unless(whole, "want status 200 and the text of the bad target, got status %d, %s", resp.Status, o))
 	case slices.Contains(b.statuses, 200) && b.both && b.count() > 1:
 		role, _, _ := strings.Cut(o.Text, " ")
 		return append(problems, judgeComplete(resp, o, role))
@@ -155,11 +159,27 @@ func (b *boardCase) judgeTruncated(resp testrig.Response, o testrig.Outcome) []s
 	}
 }
 
+// allows reports whether the client may see a status. Bedrock has 424 or 500 for an upstream
+// that fails, and 408 for one that is late.
+func (b *boardCase) allows(status int) bool {
+	if b.client == testrig.Converse {
+		switch status {
+		case http.StatusFailedDependency:
+			status = http.StatusBadGateway
+		case http.StatusInternalServerError:
+			return slices.Contains(b.statuses, status) || slices.Contains(b.statuses, http.StatusBadGateway)
+		case http.StatusRequestTimeout:
+			status = http.StatusGatewayTimeout
+		}
+	}
+	return slices.Contains(b.statuses, status)
+}
+
 // judgeError is for responses with an error status.
 func (b *boardCase) judgeError(resp testrig.Response, o testrig.Outcome) []string {
 	retryAfter := resp.Header.Get("Retry-After")
 	return []string{
-		testrig.Unless(slices.Contains(b.statuses, resp.Status), "status %d, want one of %v", resp.Status, b.statuses),
+		testrig.Unless(b.allows(resp.Status), "status %d, want one of %v", resp.Status, b.statuses),
 		testrig.When(o.Error == "" || o.Invalid != "", "want an error of the client's dialect, got %s", o),
 		testrig.Unless(b.quoted == "" || strings.Contains(o.Error, b.quoted), "the error says %q, want the upstream's message", o.Error),
 		testrig.Unless(b.retryAfter == "" || retryAfter == b.retryAfter, "Retry-After is %q, want %q", retryAfter, b.retryAfter),

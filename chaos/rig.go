@@ -126,7 +126,7 @@ type pair struct{ client, upstream testrig.Dialect }
 
 func (p pair) String() string { return string(p.client) + "→" + string(p.upstream) }
 
-// pairs returns the sixteen pairs of Chat, Responses, Messages and Gemini. The short form has the four of one dialect and one
+// pairs returns the 25 pairs of dialects. The short form has the five of one dialect and one
 // translated pair for each client.
 func pairs(short bool) (all []pair) {
 	for i, c := range testrig.Dialects() {

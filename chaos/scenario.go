@@ -40,6 +40,7 @@ type scenario struct {
 	final      bool   // the client's own fault: no other target is tried
 	ejects     bool   // the next request does not try the target again, if there is another
 	retryAfter string // header that has to reach the client
+	copied     bool   // a client of the upstream's dialect gets the fault as it is, after the whole text
 	secret     string // must not reach the client
 	quoted     string // must reach the client
 	timeouts   string // setting of the target; empty means timeouts that only a broken gateway reaches
@@ -99,7 +100,7 @@ func brokenAnswers() []*scenario {
 			script: cut(func(*testrig.Call) bool { return false })},
 		{name: "no-finish", does: "a stream that ends cleanly without a finish reason", sees: "error event", statuses: badGateway, attempts: 1, when: late, modes: streams, script: noFinish()},
 		{name: "done-without-finish", does: "`[DONE]` of OpenAI Chat without a finish reason", sees: "the answer: `[DONE]` proves the end", statuses: []int{200}, modes: streams,
-			upstreams: []testrig.Dialect{testrig.Chat}, script: noFinish("data: [DONE]\n\n")},
+			upstreams: []testrig.Dialect{testrig.Chat}, copied: true, script: noFinish("data: [DONE]\n\n")},
 		{name: "empty-stream", does: "status 200 without an event, or with an empty body", sees: "502", statuses: badGateway, script: empty},
 		{name: "error-event", does: "the stream's first event is an error", sees: "5xx", statuses: serverError, modes: streams, script: errorEvent(0)},
 		{name: "error-event-late", does: "an error event after some tokens", sees: "error event", statuses: serverError, modes: streams, when: late, script: errorEvent(4)},

@@ -135,7 +135,7 @@ func errorEvent(after int) testrig.Script {
 		s := c.Reply("bad").Stream()
 		c.StartStream()
 		c.Chunks(append(s.Head, s.Words[:after]...)...)
-		return c.Chunks(c.Dialect.ErrorEvent(500, "the engine has died")) && c.End()
+		return c.Chunks(c.Dialect.ErrorEvent(500, "the engine has died", len(s.Head)+after)) && c.End()
 	}
 }
 

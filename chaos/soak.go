@@ -151,7 +151,7 @@ func (g *gateway) soakOnce(ctx context.Context, models []string, i int) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	g.send(ctx, testrig.Dialects()[i%4], model, i%3 != 0)
+	g.send(ctx, testrig.Dialects()[i%len(testrig.Dialects())], model, i%3 != 0)
 }
 
 // vitals are the resources that a process must not leak.

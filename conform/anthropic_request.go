@@ -196,18 +196,21 @@ func (anthropic) image(i Image) object {
 var anthropicFields = strings.Fields(`model max_tokens messages system stream temperature top_p top_k stop_sequences thinking
 	output_config tools tool_choice metadata service_tier speed cache_control container diagnostics inference_geo`)
 
+var anthropicCallFields = strings.Fields("type id name input cache_control caller")
+
 var (
 	anthropicToolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
 	anthropicID       = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 )
 
-func (v anthropic) readRequest(body []byte, h http.Header, _ string) receivedRequest {
+func (v anthropic) readRequest(body []byte, h http.Header, _ string) Received {
 	out, o := openRequest(body, anthropicFields, h.Get("X-Api-Key")+h.Get("Authorization") != "")
-	bad := &out.problems
+	bad := &out.Problems
 	bad.addIf(h.Get("Anthropic-Version") == "", "no anthropic-version")
-	out.model, out.stream = o.at("model").str(), o.at("stream").yes()
+	out.Model, out.Stream = o.at("model").str(), o.at("stream").yes()
 	out.Max, out.Temperature, out.TopP = o.at("max_tokens").number(), o.at("temperature").number(), o.at("top_p").number()
 	bad.addIf(out.Max == "", "no max_tokens")
+	bad.addIf(out.Model == "", "no model")
 	out.TopK, out.User = o.at("top_k").number(), o.at("metadata", "user_id").str()
 	bad.addIf(strings.Count(string(body), `"cache_control":{`) > 4, "more than 4 cache marks")
 	out.Stop = oneOrMany(o.at("stop_sequences"))
@@ -231,7 +234,7 @@ func (v anthropic) readRequest(body []byte, h http.Header, _ string) receivedReq
 	return *out
 }
 
-func (anthropic) readThinking(o value, out *receivedRequest, bad *problemList) {
+func (anthropic) readThinking(o value, out *Received, bad *problemList) {
 	kind := o.at("thinking", "type").str()
 	if kind == "enabled" || kind == "adaptive" {
 		out.Reasoning = kind
@@ -251,7 +254,7 @@ func (anthropic) readThinking(o value, out *receivedRequest, bad *problemList) {
 	}
 }
 
-func (anthropic) readTools(o value, out *receivedRequest, bad *problemList) {
+func (anthropic) readTools(o value, out *Received, bad *problemList) {
 	for _, t := range o.at("tools").list() {
 		if kind := t.at("type").str(); kind != "" && kind != "custom" {
 			continue // a server tool
@@ -259,7 +262,7 @@ func (anthropic) readTools(o value, out *receivedRequest, bad *problemList) {
 		s := t.at("input_schema")
 		bad.addIf(s.at("type").str() != "object", "input_schema of %s is not of type object", t.at("name"))
 		tool := Tool{t.at("name").str(), t.at("description").str(), s.String(), t.at("strict").yes(), t.at("cache_control").isObject()}
-		checkTool(tool, anthropicToolName, bad)
+		checkTool(tool, anthropicToolName, out.Tools, bad)
 		out.Tools = append(out.Tools, tool)
 	}
 	c := o.at("tool_choice")
@@ -282,7 +285,7 @@ func (anthropic) readTools(o value, out *receivedRequest, bad *problemList) {
 	}
 }
 
-func (v anthropic) readMessages(list []value, out *receivedRequest, bad *problemList) {
+func (v anthropic) readMessages(list []value, out *Received, bad *problemList) {
 	bad.addIf(len(list) == 0 || list[0].at("role").str() != "user", "the first message is not the user's")
 	var used []string
 	open := []string{}
@@ -345,6 +348,7 @@ func (v anthropic) blocks(content value, role string, bad *problemList) []Piece 
 		case kind == "redacted_thinking" && role == "assistant":
 			out = append(out, Piece{Kind: kindThink, Sig: b.at("data").str(), Redacted: true})
 		case kind == "tool_use" && role == "assistant":
+			bad.unknown(b, anthropicCallFields, "tool_use.")
 			out = append(out, v.readCall(b, bad))
 		case kind == "image" && role == "user":
 			out = append(out, Piece{Kind: kindImage, Image: v.readImage(b, bad)})

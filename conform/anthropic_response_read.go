@@ -2,12 +2,19 @@ package conform
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 )
 
 var anthropicStops = map[string]string{"end_turn": "end", "stop_sequence": "sequence", "tool_use": "tool", "max_tokens": "length",
 	"refusal": "filter", "model_context_window_exceeded": "length"}
 
-func (v anthropic) readBody(body []byte) receivedResponse {
+// anthropicServerBlocks are the blocks of tools that the vendor runs.
+var anthropicServerBlocks = strings.Fields(`server_tool_use mcp_tool_use mcp_tool_result web_search_tool_result web_fetch_tool_result
+	code_execution_tool_result bash_code_execution_tool_result text_editor_code_execution_tool_result tool_search_tool_result
+	container_upload compaction`)
+
+func (v anthropic) readBody(body []byte) Reading {
 	s, o := openResponse(body)
 	bad := &s.Problems
 	v.envelope(o, bad)
@@ -17,7 +24,7 @@ func (v anthropic) readBody(body []byte) receivedResponse {
 	}
 	s.Echo = o.at("content").v
 	v.stop(s, o, bad)
-	s.Usage = v.readUsage(Usage{}, o.at("usage"), bad)
+	s.Usage = v.readUsage(Usage{}, o.at("usage"), &s.Values)
 	s.Ended = s.Stop != ""
 	return *s
 }
@@ -31,7 +38,7 @@ func (anthropic) envelope(o value, bad *problemList) {
 }
 
 // readBlock reads a finished block.
-func (v anthropic) readBlock(s *receivedResponse, b value, bad *problemList) {
+func (v anthropic) readBlock(s *Reading, b value, bad *problemList) {
 	before := len(s.Pieces)
 	defer func() { s.markForeignSeal(before, hasForeignSeal(b)) }()
 	switch kind := b.at("type").str(); kind {
@@ -39,7 +46,7 @@ func (v anthropic) readBlock(s *receivedResponse, b value, bad *problemList) {
 		p := Piece{Kind: kindText, Text: b.at("text").str()}
 		for _, c := range b.at("citations").list() {
 			cite := Cite{c.at("url").str(), c.at("title").str(), p.Text}
-			bad.addIf(c.at("type").str() == "web_search_result_location" && c.at("encrypted_index").str() == "", "a web citation without encrypted_index: %s", c)
+			s.Values.addIf(c.at("type").str() == "web_search_result_location" && c.at("encrypted_index").str() == "", "a web citation without encrypted_index: %s", c)
 			p.Cites = append(p.Cites, cite)
 		}
 		if p.Cites == nil {
@@ -59,11 +66,11 @@ func (v anthropic) readBlock(s *receivedResponse, b value, bad *problemList) {
 		}
 		s.Pieces = append(s.Pieces, p)
 	default:
-		bad.add("a block of type %q", kind)
+		bad.addIf(!slices.Contains(anthropicServerBlocks, kind), "a block of type %q", kind)
 	}
 }
 
-func (anthropic) stop(s *receivedResponse, o value, bad *problemList) {
+func (anthropic) stop(s *Reading, o value, bad *problemList) {
 	reason := o.at("stop_reason").str()
 	s.Stop, s.Match = anthropicStops[reason], o.at("stop_sequence").str()
 	if s.Stop == "" && reason != "" {
@@ -93,7 +100,7 @@ func (anthropic) readUsage(u Usage, o value, bad *problemList) *Usage {
 
 // anthropicStream assembles blocks and checks INV-7 and INV-8.
 type anthropicStream struct {
-	seen   receivedResponse
+	seen   Reading
 	bad    *problemList
 	blocks []any
 	open   object // the block that deltas go to
@@ -102,7 +109,7 @@ type anthropicStream struct {
 	state  string // "", started, stopping, stopped
 }
 
-func (v anthropic) readStream(events []event) receivedResponse {
+func (v anthropic) readStream(events []event) Reading {
 	a := anthropicStream{blocks: []any{}}
 	a.bad = &a.seen.Problems
 	for _, e := range events {
@@ -148,7 +155,7 @@ func (a *anthropicStream) event(kind string, o value) {
 		m := o.at("message")
 		anthropic{}.envelope(m, a.bad)
 		a.bad.addIf(!m.at("content").isList() || len(m.at("content").list()) != 0 || !m.at("stop_reason").null(), "message_start with content or stop_reason")
-		a.seen.Usage = anthropic{}.readUsage(Usage{}, m.at("usage"), a.bad)
+		a.seen.Usage = anthropic{}.readUsage(Usage{}, m.at("usage"), &a.seen.Values)
 	case "content_block_start", "content_block_delta", "content_block_stop":
 		a.bad.addIf(a.state != "started", "%s in state %q (INV-7)", kind, a.state)
 		a.block(kind, o)
@@ -172,7 +179,7 @@ func (a *anthropicStream) messageDelta(o value) {
 	if a.seen.Usage != nil {
 		before = *a.seen.Usage
 	}
-	a.seen.Usage = anthropic{}.readUsage(before, o.at("usage"), a.bad)
+	a.seen.Usage = anthropic{}.readUsage(before, o.at("usage"), &a.seen.Values)
 }
 
 func (a *anthropicStream) block(kind string, o value) {
@@ -230,6 +237,9 @@ func (a *anthropicStream) checkOpening(b value) {
 func (a *anthropicStream) delta(d value) {
 	kind := d.at("type").str()
 	home := map[string]string{"text_delta": "text", "citations_delta": "text", "thinking_delta": "thinking", "signature_delta": "thinking", "input_json_delta": "tool_use"}[kind]
+	if own, _ := a.open["type"].(string); kind == "input_json_delta" && slices.Contains(anthropicServerBlocks, own) {
+		home = own
+	}
 	if a.open["type"] != home {
 		a.bad.add("%s in a block of type %v", kind, a.open["type"])
 	}
@@ -259,6 +269,9 @@ func (anthropic) readError(status int, body []byte) (APIError, error) {
 		if k.anthropicType == e.at("type").str() && name != "context" {
 			f.Kind = name
 		}
+	}
+	if e.at("type").str() == "billing_error" {
+		f.Kind = "rate_limit"
 	}
 	if f.Kind == "" {
 		return f, fmt.Errorf("error.type %q is none of Anthropic's", e.at("type").str())

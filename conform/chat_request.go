@@ -133,7 +133,8 @@ func (chat) assistant(pieces []Piece) object {
 	made := ofKind(pieces, kindCall)
 	calls := make([]any, 0, len(made))
 	for _, p := range made {
-		calls = append(calls, object{"id": p.ID, "type": "function", "function": object{"name": p.Name, "arguments": p.Args}})
+		kind := p.callKind()
+		calls = append(calls, object{"id": p.ID, "type": kind, kind: object{"name": p.Name, chatArgs(kind): p.Args}})
 	}
 	setIf(len(calls) > 0, m, "tool_calls", calls)
 	return m
@@ -146,12 +147,13 @@ var chatFields = strings.Fields(`model messages stream stream_options max_comple
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-func (v chat) readRequest(body []byte, h http.Header, _ string) receivedRequest {
+func (v chat) readRequest(body []byte, h http.Header, _ string) Received {
 	out, o := openRequest(body, chatFields, strings.HasPrefix(h.Get("Authorization"), "Bearer "))
-	bad := &out.problems
-	out.model, out.stream = o.at("model").str(), o.at("stream").yes()
+	bad := &out.Problems
+	out.Model, out.Stream = o.at("model").str(), o.at("stream").yes()
 	out.options = options{usage: o.at("stream_options", "include_usage").yes()}
-	bad.addIf(o.at("stream_options").here && !out.stream, "stream_options without stream")
+	bad.addIf(out.Model == "", "no model")
+	bad.addIf(o.at("stream_options").here && !out.Stream, "stream_options without stream")
 	out.Max, out.Temperature, out.TopP = o.at("max_completion_tokens").number(), o.at("temperature").number(), o.at("top_p").number()
 	if out.Max == "" {
 		out.Max = o.at("max_tokens").number()
@@ -188,7 +190,7 @@ func oneOrMany(x value) []string {
 	return out
 }
 
-func (chat) readTools(o value, out *receivedRequest, bad *problemList) {
+func (chat) readTools(o value, out *Received, bad *problemList) {
 	bad.addIf(o.at("tools").isList() && len(o.at("tools").list()) == 0, "tools is an empty list")
 	readOpenAITools(o, out, "function")
 	c := o.at("tool_choice")
@@ -198,16 +200,16 @@ func (chat) readTools(o value, out *receivedRequest, bad *problemList) {
 
 // readOpenAITools reads the tools and the tool choice of OpenAI's dialects. The path leads
 // to the members of a function.
-func readOpenAITools(o value, out *receivedRequest, path ...string) {
+func readOpenAITools(o value, out *Received, path ...string) {
 	for _, t := range o.at("tools").list() {
 		f := t.at(path...)
-		out.problems.addIf(t.at("type").str() != "function" || !f.isObject(), "a tool of type %q", t.at("type").str())
+		out.Problems.addIf(t.at("type").str() != "function" || !f.isObject(), "a tool of type %q", t.at("type").str())
 		tool := Tool{Name: f.at("name").str(), About: f.at("description").str(), Strict: f.at("strict").yes()}
 		if f.at("parameters").isObject() {
 			tool.Schema = f.at("parameters").String()
 		}
-		checkTool(tool, toolName, &out.problems)
-		out.problems.addIf(tool.Strict && !isClosed(tool.Schema), "the strict tool %s has optional properties or open objects", tool.Name)
+		checkTool(tool, toolName, out.Tools, &out.Problems)
+		out.Problems.addIf(tool.Strict && !isClosed(tool.Schema), "the strict tool %s has optional properties or open objects", tool.Name)
 		out.Tools = append(out.Tools, tool)
 	}
 	out.Serial = o.at("parallel_tool_calls").here && !o.at("parallel_tool_calls").yes()
@@ -218,9 +220,10 @@ func readOpenAITools(o value, out *receivedRequest, path ...string) {
 	}
 }
 
-// checkTool adds problems for tools that all vendors reject.
-func checkTool(t Tool, name *regexp.Regexp, bad *problemList) {
+// checkTool adds problems for tools that all vendors reject. before has the earlier tools.
+func checkTool(t Tool, name *regexp.Regexp, before []Tool, bad *problemList) {
 	bad.addIf(!name.MatchString(t.Name), "a tool is named %q", t.Name)
+	bad.addIf(slices.ContainsFunc(before, func(b Tool) bool { return b.Name == t.Name }), "two tools are named %q", t.Name)
 	if t.Schema == "" {
 		return
 	}
@@ -230,7 +233,7 @@ func checkTool(t Tool, name *regexp.Regexp, bad *problemList) {
 	}
 }
 
-func (v chat) readMessages(messages value, out *receivedRequest, bad *problemList) {
+func (v chat) readMessages(messages value, out *Received, bad *problemList) {
 	bad.addIf(len(messages.list()) == 0, "no messages")
 	var open []string // calls without a result so far
 	for i, m := range messages.list() {
@@ -276,7 +279,7 @@ func (chat) toolText(content value, bad *problemList) string {
 	return s
 }
 
-func (chat) readContent(out *receivedRequest, role string, content value, bad *problemList) {
+func (chat) readContent(out *Received, role string, content value, bad *problemList) {
 	t := Turn{Role: role}
 	if content.isString() {
 		t.Pieces = []Piece{{Kind: kindText, Text: content.str()}}
@@ -307,7 +310,7 @@ func dataURL(s string) Image {
 	return Image{strings.TrimPrefix(head, "data:"), data}
 }
 
-func (chat) readAssistant(out *receivedRequest, m value, bad *problemList) (open []string) {
+func (chat) readAssistant(out *Received, m value, bad *problemList) (open []string) {
 	t := Turn{Role: "assistant"}
 	t.Pieces = appendText(t.Pieces, kindThink, m.at("reasoning_content").str())
 	content := m.at("content")

@@ -12,31 +12,33 @@ const otherStop = "other: "
 
 var chatStops = map[string]string{"stop": "end", "tool_calls": "tool", "length": "length", "content_filter": "filter"}
 
-func (v chat) readBody(body []byte) receivedResponse {
+func (v chat) readBody(body []byte) Reading {
 	s, o := openResponse(body)
 	bad := &s.Problems
 	if o.at("object").str() != "chat.completion" || o.at("id").str() == "" || !o.at("model").isString() || o.at("created").number() == "" {
 		bad.add("object, id, model or created is missing")
 	}
+	bad.addIf(!o.at("error").null(), "an error in a response with status 200")
 	list := o.at("choices").list()
 	if len(list) == 0 {
 		bad.add("%d choices", len(list))
 		return *s
 	}
 	v.wholeChoiceOf(s, list[0])
-	v.readUsage(s, o.at("usage"), bad)
+	v.readUsage(s, o.at("usage"))
 	s.Ended = s.Stop != ""
 	for i, c := range list[1:] {
-		other := receivedResponse{}
+		other := Reading{}
 		v.wholeChoiceOf(&other, c)
 		bad.addIf(c.at("index").amount() != i+1, "choice %d has index %s", i+1, c.at("index"))
 		*bad = append(*bad, other.Problems...)
+		s.Values = append(s.Values, other.Values...)
 		s.others = append(s.others, other)
 	}
 	return *s
 }
 
-func (v chat) wholeChoiceOf(s *receivedResponse, c value) {
+func (v chat) wholeChoiceOf(s *Reading, c value) {
 	bad := &s.Problems
 	m := c.at("message")
 	bad.addIf(m.at("role").str() != "assistant" || !m.at("content").here, "message without role or content")
@@ -46,12 +48,13 @@ func (v chat) wholeChoiceOf(s *receivedResponse, c value) {
 }
 
 // message reads a message, which may be assembled from deltas.
-func (v chat) message(s *receivedResponse, m value) {
+func (v chat) message(s *Reading, m value) {
 	bad := &s.Problems
 	think := m.at("reasoning_content").str()
 	if think == "" {
 		think = m.at("reasoning").str()
 	}
+	s.legacy = m.at("function_call").isObject()
 	s.Pieces = appendText(s.Pieces, kindThink, think)
 	if hasForeignSeal(m) {
 		if think == "" {
@@ -60,23 +63,33 @@ func (v chat) message(s *receivedResponse, m value) {
 		s.Pieces[0].Sig = "carried"
 	}
 	text := m.at("content").str()
-	s.Pieces = append(s.Pieces, citedText(text, v.spans(text, m.at("annotations"), bad))...)
+	s.Pieces = append(s.Pieces, citedText(text, v.spans(text, m.at("annotations"), &s.Values))...)
 	s.Pieces = appendText(s.Pieces, kindRefusal, m.at("refusal").str())
 	if c := m.at("tool_calls"); c.isList() && len(c.list()) == 0 {
 		bad.add("tool_calls is an empty list")
 	}
 	ids := map[string]bool{}
 	for _, c := range m.at("tool_calls").list() {
-		p := Piece{Kind: kindCall, ID: c.at("id").str(), Name: c.at("function", "name").str(), Args: c.at("function", "arguments").str()}
+		kind := c.at("type").str()
+		args := c.at(kind, chatArgs(kind))
+		p := Piece{Kind: kindCall, ID: c.at("id").str(), Name: c.at(kind, "name").str(), Args: args.str(), Custom: kind == "custom"}
 		if hasForeignSeal(c) {
 			p.Sig = "carried"
 		}
-		if p.ID == "" || ids[p.ID] || c.at("type").str() != "function" || p.Name == "" || !c.at("function", "arguments").isString() {
+		if p.ID == "" || ids[p.ID] || p.Name == "" || !args.isString() {
 			bad.add("a tool call without its own id, type, name or arguments: %s", c.String())
 		}
 		ids[p.ID] = true
 		s.Pieces = append(s.Pieces, p)
 	}
+}
+
+// chatArgs returns the member with the arguments of a kind of call.
+func chatArgs(kind string) string {
+	if kind == "custom" {
+		return "input"
+	}
+	return "arguments"
 }
 
 // hasForeignSeal reports whether a message, a block or a part has a member for the sealed
@@ -87,7 +100,7 @@ func hasForeignSeal(x value) bool {
 
 // markForeignSeal sets the signature of the piece at a position if sealed is true. It adds a
 // piece for an empty text, which may contain only the seal.
-func (s *receivedResponse) markForeignSeal(at int, sealed bool) {
+func (s *Reading) markForeignSeal(at int, sealed bool) {
 	if !sealed {
 		return
 	}
@@ -122,9 +135,13 @@ func citedText(text string, cites []Cite) []Piece {
 	return []Piece{{Kind: kindText, Text: text, Cites: cites}}
 }
 
-func (chat) stop(s *receivedResponse, finish string, bad *problemList) {
+func (chat) stop(s *Reading, finish string, bad *problemList) {
 	s.Stop = chatStops[finish]
 	calls := len(s.calls())
+	if finish == "function_call" && s.legacy {
+		s.Stop = "tool"
+		return
+	}
 	switch {
 	case s.Stop == "" && finish != "":
 		s.Stop = otherStop + finish
@@ -135,21 +152,21 @@ func (chat) stop(s *receivedResponse, finish string, bad *problemList) {
 	}
 }
 
-func (chat) readUsage(s *receivedResponse, u value, bad *problemList) {
+func (chat) readUsage(s *Reading, u value) {
 	if u.null() {
 		return
 	}
 	in, ok1 := u.at("prompt_tokens").count()
 	out, ok2 := u.at("completion_tokens").count()
 	total, ok3 := u.at("total_tokens").count()
-	bad.addIf(!ok1 || !ok2 || !ok3 || total != in+out, "usage does not add up: %s", u)
+	s.Values.addIf(!ok1 || !ok2 || !ok3 || total != in+out, "usage does not add up: %s", u)
 	s.Usage = &Usage{In: in, Out: out, Cached: u.at("prompt_tokens_details", "cached_tokens").amount(),
 		Written: u.at("prompt_tokens_details", "cache_write_tokens").amount(), Think: u.at("completion_tokens_details", "reasoning_tokens").amount()}
 }
 
 // chatStream assembles a message from chunks and checks INV-3 to INV-6.
 type chatStream struct {
-	seen    receivedResponse
+	seen    Reading
 	bad     *problemList
 	first   value
 	message object
@@ -158,7 +175,7 @@ type chatStream struct {
 	others  []*chatStream // further choices
 }
 
-func (v chat) readStream(events []event) receivedResponse {
+func (v chat) readStream(events []event) Reading {
 	c := chatStream{message: object{}}
 	c.bad = &c.seen.Problems
 	for _, e := range events {
@@ -170,25 +187,28 @@ func (v chat) readStream(events []event) receivedResponse {
 	}
 	for _, other := range c.others {
 		v.message(&other.seen, value{other.message, true})
-		v.stop(&other.seen, other.finish, c.bad)
-		c.bad.addIf(other.finish == "", "a choice without finish_reason (INV-4)")
+		if c.seen.Err == nil {
+			v.stop(&other.seen, other.finish, c.bad)
+			c.bad.addIf(other.finish == "", "a choice without finish_reason (INV-4)")
+		}
 		*c.bad = append(*c.bad, other.seen.Problems...)
+		c.seen.Values = append(c.seen.Values, other.seen.Values...)
 		c.seen.others = append(c.seen.others, other.seen)
 	}
 	m := value{c.message, true}
 	v.message(&c.seen, m)
 	c.seen.Echo = c.message
-	if c.finish != "" && c.seen.Err == nil {
+	if c.finish != "" {
 		v.stop(&c.seen, c.finish, c.bad)
-		c.bad.addIf(!c.done, "no [DONE] (INV-6)")
+		c.bad.addIf(!c.done && c.seen.Err == nil, "no [DONE] (INV-6)")
 	}
-	c.bad.addIf(c.seen.Err != nil && c.finish != "", "finish_reason %s before an error", c.finish)
 	c.seen.Ended = c.done && c.finish != ""
 	c.bad.addIf(c.done && c.finish == "", "[DONE] without finish_reason (INV-4)")
 	return c.seen
 }
 
 func (c *chatStream) event(e event) {
+	c.bad.addIf(e.name != "", "an event name %q (INV-2)", e.name)
 	if e.data == "[DONE]" {
 		c.done = true
 		return
@@ -209,13 +229,21 @@ func (c *chatStream) event(e event) {
 	}
 	for _, name := range []string{"id", "created", "model"} {
 		got, first := o.at(name), c.first.at(name)
-		c.bad.addIf(got.null() || got.v == "" || !reflect.DeepEqual(got.v, first.v), "%s is %v, not %v (INV-4)", name, got, first)
+		c.bad.addIf(got.null() || !reflect.DeepEqual(got.v, first.v), "%s is %v, not %v (INV-4)", name, got, first)
+		c.seen.Values.addIf(got.v == "", "a chunk with an empty %s", name)
 	}
 	c.bad.addIf(o.at("object").str() != "chat.completion.chunk" || !o.at("choices").isList(), "a chunk without object or choices: %.120s", e.data)
 	for _, choice := range o.at("choices").list() {
 		c.of(choice.at("index").amount()).choice(choice)
 	}
-	chat{}.readUsage(&c.seen, o.at("usage"), c.bad)
+	full, before := len(o.at("choices").list()) > 0, c.seen.Usage != nil
+	chat{}.readUsage(&c.seen, o.at("usage"))
+	switch counted := !o.at("usage").null(); {
+	case counted && (full || before):
+		c.bad.add("usage beside choices, or again (USE-07)")
+	case !counted && !full:
+		c.bad.add("an empty chunk (USE-07)")
+	}
 }
 
 // of returns the choice with an index.
@@ -281,25 +309,29 @@ func merge(have, more any) any {
 func (c *chatStream) toolDeltas(d value) {
 	for _, t := range d.at("tool_calls").list() {
 		i, ok := t.at("index").count()
+		kind := t.at("type").str()
 		f := t.at("function")
+		if t.at("custom").here {
+			f = t.at("custom")
+		}
 		list, _ := c.message["tool_calls"].([]any)
 		switch {
 		case !ok || i > len(list):
 			c.bad.add("tool call index %s after %d calls (INV-5)", t.at("index").String(), len(list))
 		case i == len(list):
-			if t.at("id").str() == "" || t.at("type").str() != "function" || f.at("name").str() == "" {
+			if t.at("id").str() == "" || kind != "function" && kind != "custom" || !t.at(kind).here || f.at("name").str() == "" {
 				c.bad.add("a tool call begins without id, type or name (INV-5): %s", t.String())
 			}
 			o, _ := t.v.(object)
 			delete(o, "index")
-			fn, _ := o["function"].(object)
-			if fn != nil && fn["arguments"] == nil {
-				fn["arguments"] = ""
+			fn, _ := o[kind].(object)
+			if args := chatArgs(kind); fn != nil && fn[args] == nil {
+				fn[args] = ""
 			}
 			c.message["tool_calls"] = append(list, any(o))
 		default:
-			if !f.at("name").null() || !t.at("id").null() && t.at("id").str() != (value{list[i], true}).at("id").str() {
-				c.bad.add("a later delta of a tool call has a name or another id (INV-5): %s", t.String())
+			if !f.at("name").null() || !t.at("id").null() || !t.at("type").null() {
+				c.bad.add("a later delta of a tool call has a name, a type or an id (INV-5): %s", t.String())
 			}
 			o, _ := list[i].(object)
 			for _, name := range t.names() {
@@ -325,7 +357,8 @@ func readOpenAIError(status int, body []byte) (APIError, error) {
 	if c := e.at("code"); c.number() != "" {
 		return f, fmt.Errorf("error.code is the number %s, not a string or null", c.number())
 	}
-	f.Kind = kindByStatus(status, e.at("code").str())
+	f.Code = e.at("code").str()
+	f.Kind = kindByStatus(status, f.Code)
 	return f, nil
 }
 

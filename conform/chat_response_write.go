@@ -107,12 +107,21 @@ func bodyOf(p Piece) string {
 	return p.Text
 }
 
+// callKind returns the type of a call.
+func (p Piece) callKind() string {
+	if p.Custom {
+		return "custom"
+	}
+	return "function"
+}
+
 func (chat) callDelta(p Piece, s step, index map[int]int) object {
+	kind := p.callKind()
 	if s.first {
 		index[s.piece] = len(index)
-		return object{"tool_calls": []any{object{"index": index[s.piece], "id": p.ID, "type": "function", "function": object{"name": p.Name, "arguments": ""}}}}
+		return object{"tool_calls": []any{object{"index": index[s.piece], "id": p.ID, "type": kind, kind: object{"name": p.Name, chatArgs(kind): ""}}}}
 	}
-	return object{"tool_calls": []any{object{"index": index[s.piece], "function": object{"arguments": s.text}}}}
+	return object{"tool_calls": []any{object{"index": index[s.piece], kind: object{chatArgs(kind): s.text}}}}
 }
 
 func openAIError(f APIError) object {

@@ -6,7 +6,7 @@ import (
 )
 
 // compareRequest lists where the upstream request differs from the client request.
-func compareRequest(want Request, got receivedRequest, c Cell) diffs {
+func compareRequest(want Request, got Received, c Cell) diffs {
 	var d diffs
 	compareTurns(&d, want.Turns, got.Turns, c)
 	compareTools(&d, want, got, c)
@@ -66,7 +66,7 @@ func lowerTypes(v any) any {
 	return v
 }
 
-func compareTools(d *diffs, want Request, got receivedRequest, c Cell) {
+func compareTools(d *diffs, want Request, got Received, c Cell) {
 	choice := want.Choice
 	d.addIf(len(want.Tools) != len(got.Tools) && (choice != "none" || len(got.Tools) != 0), "tools", "%d tools, want %d", len(got.Tools), len(want.Tools))
 	for i := range min(len(want.Tools), len(got.Tools)) {

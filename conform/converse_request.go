@@ -173,18 +173,16 @@ var (
 	converseDocumentName = regexp.MustCompile(`^[A-Za-z0-9()\[\]-]+( [A-Za-z0-9()\[\]-]+)*$`)
 )
 
-func (v converse) readRequest(body []byte, h http.Header, path string) receivedRequest {
+func (v converse) readRequest(body []byte, h http.Header, path string) Received {
 	out, o := openRequest(body, converseFields, h.Get("Authorization") != "")
-	bad := &out.problems
+	bad := &out.Problems
 	rest := strings.TrimPrefix(path, "/model/")
 	if i := strings.LastIndexByte(rest, '/'); i >= 0 {
-		out.model, out.stream = rest[:i], rest[i+1:] == converseStream
+		out.Model, out.Stream = rest[:i], rest[i+1:] == converseStream
 	}
 	out.options.sealed = true
+	checkShape("request", "ConverseRequest", o, bad)
 	c := o.at("inferenceConfig")
-	for _, name := range c.names() {
-		bad.addIf(!slices.Contains([]string{"maxTokens", "temperature", "topP", "stopSequences"}, name), "inferenceConfig.%s is unknown", name)
-	}
 	out.Max, out.Temperature, out.TopP = c.at("maxTokens").number(), c.at("temperature").number(), c.at("topP").number()
 	out.Stop = oneOrMany(c.at("stopSequences"))
 	for _, s := range out.Stop {
@@ -230,7 +228,7 @@ func markLast(turns []Turn, bad *problemList) {
 	pieces[len(pieces)-1].Cache = true
 }
 
-func (v converse) readTools(o value, out *receivedRequest, bad *problemList) {
+func (v converse) readTools(o value, out *Received, bad *problemList) {
 	config := o.at("toolConfig")
 	bad.addIf(config.here && len(config.at("tools").list()) == 0, "toolConfig without tools")
 	for _, t := range config.at("tools").list() {
@@ -245,7 +243,7 @@ func (v converse) readTools(o value, out *receivedRequest, bad *problemList) {
 		bad.addIf(schema.at("type").str() != "object", "inputSchema of %s is not of type object", s.at("name"))
 		bad.addIf(s.at("description").here && s.at("description").str() == "", "an empty description of %s", s.at("name"))
 		tool := Tool{Name: s.at("name").str(), About: s.at("description").str(), Schema: schema.String(), Strict: s.at("strict").yes()}
-		checkTool(tool, converseToolName, bad)
+		checkTool(tool, converseToolName, out.Tools, bad)
 		out.Tools = append(out.Tools, tool)
 	}
 	if c := config.at("toolChoice"); c.here {
@@ -262,7 +260,7 @@ func (v converse) readTools(o value, out *receivedRequest, bad *problemList) {
 	}
 }
 
-func (v converse) readMessages(list []value, out *receivedRequest, bad *problemList) {
+func (v converse) readMessages(list []value, out *Received, bad *problemList) {
 	last, open, used := "assistant", []string{}, []string{}
 	for i, m := range list {
 		role := m.at("role").str()

@@ -8,7 +8,7 @@ import (
 var converseStops = map[string]string{"end_turn": "end", "stop_sequence": "sequence", "tool_use": "tool", "max_tokens": "length",
 	"content_filtered": "filter", "guardrail_intervened": "filter", "model_context_window_exceeded": "length"}
 
-func (v converse) readBody(body []byte) receivedResponse {
+func (v converse) readBody(body []byte) Reading {
 	s, o := openResponse(body)
 	bad := &s.Problems
 	m := o.at("output", "message")
@@ -20,24 +20,24 @@ func (v converse) readBody(body []byte) receivedResponse {
 	s.Echo = m.at("content").v
 	s.Match = o.at("additionalModelResponseFields", "stop_sequence").str()
 	v.stop(s, o.at("stopReason").str(), bad)
-	s.Usage = v.readUsage(o.at("usage"), bad)
+	s.Usage = v.readUsage(o.at("usage"), bad, &s.Values)
 	s.Ended = s.Stop != ""
 	return *s
 }
 
-func (converse) readUsage(o value, bad *problemList) *Usage {
+func (converse) readUsage(o value, bad, sums *problemList) *Usage {
 	fresh, ok1 := o.at("inputTokens").count()
 	out, ok2 := o.at("outputTokens").count()
 	total, ok3 := o.at("totalTokens").count()
 	bad.addIf(!ok1 || !ok2 || !ok3, "usage without inputTokens, outputTokens or totalTokens: %s", o)
 	u := Usage{Cached: o.at("cacheReadInputTokens").amount(), Written: o.at("cacheWriteInputTokens").amount(), Out: out}
 	u.In = fresh + u.Cached + u.Written
-	bad.addIf(total != u.In+u.Out, "totalTokens is %d, want %d", total, u.In+u.Out)
+	sums.addIf(total != u.In+u.Out, "totalTokens is %d, want %d", total, u.In+u.Out)
 	return &u
 }
 
 // readBlock reads a finished block.
-func (v converse) readBlock(s *receivedResponse, b value, bad *problemList) {
+func (v converse) readBlock(s *Reading, b value, bad *problemList) {
 	before := len(s.Pieces)
 	defer func() { s.markForeignSeal(before, hasForeignSeal(b.at("toolUse"))) }()
 	switch kind := v.union(b, bad); kind {
@@ -54,7 +54,11 @@ func (v converse) readBlock(s *receivedResponse, b value, bad *problemList) {
 		s.Pieces = append(s.Pieces, p)
 	case "reasoningContent":
 		s.Pieces = append(s.Pieces, v.readReasoning(b.at(kind), bad))
+	case "toolResult", "image": // of the vendor's tools
 	case "toolUse":
+		if b.at(kind, "type").here {
+			break // the vendor runs it
+		}
 		p := v.readCall(b.at(kind), bad)
 		for _, other := range s.calls() {
 			bad.addIf(other.ID == p.ID, "two calls have the id %q", p.ID)
@@ -65,7 +69,7 @@ func (v converse) readBlock(s *receivedResponse, b value, bad *problemList) {
 	}
 }
 
-func (converse) stop(s *receivedResponse, reason string, bad *problemList) {
+func (converse) stop(s *Reading, reason string, bad *problemList) {
 	if s.Stop = converseStops[reason]; s.Stop == "" && reason != "" {
 		s.Stop = otherStop + reason
 	}
@@ -76,7 +80,7 @@ func (converse) stop(s *receivedResponse, reason string, bad *problemList) {
 
 // converseReader assembles blocks and checks the order of events.
 type converseReader struct {
-	seen   receivedResponse
+	seen   Reading
 	bad    *problemList
 	blocks []any
 	open   object // nil: none
@@ -86,7 +90,7 @@ type converseReader struct {
 	state  string // "", started, stopped, over
 }
 
-func (v converse) readStream(events []event) receivedResponse {
+func (v converse) readStream(events []event) Reading {
 	r := converseReader{blocks: []any{}}
 	r.bad = &r.seen.Problems
 	for _, e := range events {
@@ -133,7 +137,7 @@ func (r *converseReader) event(name string, o value) {
 	case "metadata":
 		r.bad.addIf(r.state != "stopped" || !o.at("metrics", "latencyMs").here, "metadata in state %q: %s", r.state, o)
 		r.state = "over"
-		r.seen.Usage = converse{}.readUsage(o.at("usage"), r.bad)
+		r.seen.Usage = converse{}.readUsage(o.at("usage"), r.bad, &r.seen.Values)
 	default:
 		if !strings.HasSuffix(name, "Exception") {
 			r.bad.add("an event %q", name)
@@ -154,12 +158,17 @@ func (r *converseReader) block(name string, o value) {
 	case "contentBlockStart":
 		r.bad.addIf(r.open != nil, "a block begins in a block (INV-7)")
 		call := o.at("start", "toolUse")
-		r.bad.addIf(converse{}.union(o.at("start"), r.bad) != "toolUse" || call.at("input").here, "a block opens as %s (INV-8)", o)
+		kind := converse{}.union(o.at("start"), r.bad)
+		if r.json = ""; kind == "image" || kind == "toolResult" { // of the vendor's tools
+			r.open = object{kind: o.at("start", kind).v}
+			return
+		}
+		r.bad.addIf(kind != "toolUse" || call.at("input").here, "a block opens as %s (INV-8)", o)
 		members := object{}
 		for _, name := range call.names() {
 			members[name] = call.at(name).v
 		}
-		r.open, r.json = object{"toolUse": members}, ""
+		r.open = object{"toolUse": members}
 	case "contentBlockDelta":
 		r.delta(o.at("delta"))
 	default:
@@ -184,6 +193,9 @@ func (r *converseReader) close() {
 // delta adds a part to the open block. Text and reasoning have no event that opens them.
 func (r *converseReader) delta(d value) {
 	kind := converse{}.union(d, r.bad)
+	if _, own := r.open[kind]; own && (kind == "image" || kind == "toolResult") {
+		return
+	}
 	home := map[string]string{"text": "text", "citation": "citationsContent", "toolUse": "toolUse", "reasoningContent": "reasoningContent"}[kind]
 	switch {
 	case home == "":

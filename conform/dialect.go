@@ -71,12 +71,12 @@ type codec interface {
 	fitResponse(Response) Response
 
 	writeRequest(a Request, model string, stream bool) []byte
-	readRequest(body []byte, h http.Header, path string) receivedRequest
+	readRequest(body []byte, h http.Header, path string) Received
 
 	writeBody(Response) []byte
 	writeStream(Response) []event
-	readBody(body []byte) receivedResponse
-	readStream(events []event) receivedResponse
+	readBody(body []byte) Reading
+	readStream(events []event) Reading
 
 	writeError(APIError) (status int, body []byte)
 	writeStreamError(f APIError, before Response) []event

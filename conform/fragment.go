@@ -25,6 +25,14 @@ func fragments(s string, sizes []int) []string {
 	return out
 }
 
+// fragments returns the fragments of the piece, whose text is s.
+func (p Piece) fragments(s string, sizes []int) []string {
+	if p.Parts != nil {
+		return p.Parts
+	}
+	return fragments(s, sizes)
+}
+
 // step is one fragment of one piece.
 type step struct {
 	piece int
@@ -38,7 +46,7 @@ type step struct {
 func (r Response) steps(body func(Piece) string) []step {
 	var out, calls [][]step
 	for i, p := range r.Pieces {
-		parts := append([]string{""}, fragments(body(p), r.grain)...)
+		parts := append([]string{""}, p.fragments(body(p), r.grain)...)
 		var l []step
 		for j, f := range parts {
 			l = append(l, step{piece: i, text: f, first: j == 0, last: j == len(parts)-1})

@@ -144,8 +144,8 @@ func (f framing) suits(d Dialect) bool {
 	})
 }
 
-// media returns the media type of a dialect's streams.
-func (d Dialect) media() string {
+// Media returns the media type of a dialect's streams.
+func (d Dialect) Media() string {
 	if d == Converse {
 		return eventStream
 	}

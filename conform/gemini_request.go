@@ -158,12 +158,12 @@ var (
 	geminiData     = strings.Fields("text inlineData fileData functionCall functionResponse executableCode codeExecutionResult toolCall toolResponse")
 )
 
-func (v gemini) readRequest(body []byte, h http.Header, path string) receivedRequest {
+func (v gemini) readRequest(body []byte, h http.Header, path string) Received {
 	out, o := openRequest(body, geminiFields, h.Get("X-Goog-Api-Key")+h.Get("Authorization") != "")
-	bad := &out.problems
-	out.stream = strings.Contains(path, ":streamGenerateContent")
+	bad := &out.Problems
+	out.Stream = strings.Contains(path, ":streamGenerateContent")
 	_, rest, _ := strings.Cut(path, "/models/")
-	out.model, _, _ = strings.Cut(rest, ":")
+	out.Model, _, _ = strings.Cut(rest, ":")
 	c := o.at("generationConfig")
 	bad.unknown(c, geminiConfigFields, "generationConfig.")
 	out.Max, out.Temperature, out.TopP = c.at("maxOutputTokens").number(), c.at("temperature").number(), c.at("topP").number()
@@ -191,7 +191,7 @@ func (v gemini) readRequest(body []byte, h http.Header, path string) receivedReq
 	return *out
 }
 
-func (gemini) readFormat(c value, out *receivedRequest, bad *problemList) {
+func (gemini) readFormat(c value, out *Received, bad *problemList) {
 	s := c.at("responseJsonSchema")
 	if !s.here {
 		s = c.at("responseSchema")
@@ -202,7 +202,7 @@ func (gemini) readFormat(c value, out *receivedRequest, bad *problemList) {
 	}
 }
 
-func (gemini) readTools(o value, out *receivedRequest, bad *problemList) {
+func (gemini) readTools(o value, out *Received, bad *problemList) {
 	vendors := false // there are server tools
 	for _, t := range o.at("tools").list() {
 		vendors = vendors || !t.at("functionDeclarations").here
@@ -214,7 +214,7 @@ func (gemini) readTools(o value, out *receivedRequest, bad *problemList) {
 				tool.Schema = s.String()
 				checkOpenAPI(s, "parameters of "+tool.Name, bad)
 			}
-			checkTool(tool, geminiToolName, bad)
+			checkTool(tool, geminiToolName, out.Tools, bad)
 			out.Tools = append(out.Tools, tool)
 		}
 	}
@@ -250,7 +250,7 @@ func checkOpenAPI(s value, at string, bad *problemList) {
 	}
 }
 
-func (v gemini) readContents(list []value, out *receivedRequest, bad *problemList) {
+func (v gemini) readContents(list []value, out *Received, bad *problemList) {
 	bad.addIf(len(list) == 0 || list[0].at("role").str() == "model", "no contents, or the first is the model's")
 	before := ""
 	var open []Piece
@@ -272,6 +272,7 @@ func (v gemini) readContents(list []value, out *receivedRequest, bad *problemLis
 			}
 		}
 		open = ofKind(pieces, kindCall)
+		bad.addIf(strings.Contains(out.Model, "gemini-3") && len(open) > 0 && open[0].Sig == "", "contents[%d]: the first call has no thoughtSignature", i)
 		if before = role; len(results) > 0 {
 			before = "results" // text of the user follows in a separate content
 		}

@@ -8,7 +8,7 @@ import (
 var geminiStops = map[string]string{"STOP": "end", "MAX_TOKENS": "length", "SAFETY": "filter", "BLOCKLIST": "filter",
 	"PROHIBITED_CONTENT": "filter", "SPII": "filter", "RECITATION": "filter", "IMAGE_SAFETY": "filter"}
 
-func (v gemini) readBody(body []byte) receivedResponse {
+func (v gemini) readBody(body []byte) Reading {
 	g := geminiStream{parts: []any{}, whole: true}
 	g.bad = &g.seen.Problems
 	o, err := parse(body)
@@ -20,10 +20,11 @@ func (v gemini) readBody(body []byte) receivedResponse {
 	return g.end()
 }
 
-func (v gemini) readStream(events []event) receivedResponse {
+func (v gemini) readStream(events []event) Reading {
 	g := geminiStream{parts: []any{}}
 	g.bad = &g.seen.Problems
 	for _, e := range events {
+		g.bad.addIf(e.name != "", "an event name %q (INV-11)", e.name)
 		o, err := parse([]byte(e.data))
 		switch {
 		case err != nil || !o.isObject():
@@ -44,8 +45,9 @@ func (v gemini) readStream(events []event) receivedResponse {
 
 // geminiStream joins parts and checks INV-11.
 type geminiStream struct {
-	seen      receivedResponse
+	seen      Reading
 	bad       *problemList
+	id        string
 	whole     bool // the response is not a stream: parts are complete
 	parts     []any
 	finish    string
@@ -55,6 +57,11 @@ type geminiStream struct {
 }
 
 func (g *geminiStream) response(o value) {
+	if id := o.at("responseId").str(); g.id == "" {
+		g.id = id
+	} else {
+		g.bad.addIf(id != g.id, "the responseId is %q, not %q (INV-11)", id, g.id)
+	}
 	if u := o.at("usageMetadata"); u.isObject() {
 		g.usage(u)
 	}
@@ -93,7 +100,7 @@ func (g *geminiStream) of(index int) *geminiStream {
 func (g *geminiStream) usage(u value) {
 	in, out, think := u.at("promptTokenCount").amount()+u.at("toolUsePromptTokenCount").amount(), u.at("candidatesTokenCount").amount(), u.at("thoughtsTokenCount").amount()
 	if total, ok := u.at("totalTokenCount").count(); !ok || total != in+out+think {
-		g.bad.add("usageMetadata does not add up: %s", u.String())
+		g.seen.Values.add("usageMetadata does not add up: %s", u.String())
 	}
 	g.seen.Usage = &Usage{In: in, Out: out + think, Think: think, Cached: u.at("cachedContentTokenCount").amount()}
 }
@@ -113,7 +120,7 @@ func (g *geminiStream) part(p value) {
 	g.parts = append(g.parts, any(o))
 }
 
-func (g *geminiStream) end() receivedResponse {
+func (g *geminiStream) end() Reading {
 	for _, p := range g.parts {
 		piece := (gemini{}).readPart(value{p, true}, "model", g.bad)
 		if piece.Kind == kindText && piece.Text == "" && piece.Sig == "" {

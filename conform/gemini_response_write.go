@@ -91,7 +91,7 @@ func (v gemini) begin(r Response) []event {
 	for _, p := range r.Pieces {
 		cut := []string{""}
 		if p.Kind != kindCall {
-			cut = fragments(p.Text, r.grain)
+			cut = p.fragments(p.Text, r.grain)
 		}
 		for i, f := range cut {
 			q := p

@@ -28,14 +28,14 @@ func (g *ideal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in := dialectAt(r.URL.Path)
 	client := codecOf(in)
 	h := client.readRequest(body, r.Header, r.URL.Path)
-	out := Dialect(strings.TrimPrefix(h.model, "on-"))
+	out := Dialect(strings.TrimPrefix(h.Model, "on-"))
 	up := codecOf(out)
 	ask := h.Request
 	var none Response
 	if g.harm != nil {
 		g.harm(&ask, &none)
 	}
-	req, _ := http.NewRequestWithContext(r.Context(), http.MethodPost, g.url(out, h.stream), bytes.NewReader(up.writeRequest(foreign(ask, out), "up", h.stream)))
+	req, _ := http.NewRequestWithContext(r.Context(), http.MethodPost, g.url(out, h.Stream), bytes.NewReader(up.writeRequest(foreign(ask, out), "up", h.Stream)))
 	up.credential(req.Header, "sk-upstream")
 	resp, err := http.DefaultClient.Do(req)
 	w.Header().Set("Isogloss-Fidelity", cmp.Or(g.fidelity, "dropped"))
@@ -66,16 +66,16 @@ func (g *ideal) fail(w http.ResponseWriter, client codec, f APIError) {
 	whole(w, status, "application/json", body)
 }
 
-func (g *ideal) answer(w http.ResponseWriter, in, out Dialect, h receivedRequest, body []byte, broken error) {
+func (g *ideal) answer(w http.ResponseWriter, in, out Dialect, h Received, body []byte, broken error) {
 	client, up := codecOf(in), codecOf(out)
-	var s receivedResponse
-	if h.stream {
+	var s Reading
+	if h.Stream {
 		events, _ := out.readEvents(body)
 		s = up.readStream(events)
 	} else {
 		s = up.readBody(body)
 	}
-	r := Response{Pieces: s.Pieces, Stop: s.Stop, Match: s.Match, Usage: s.Usage, options: options{true, true}, model: h.model}
+	r := Response{Pieces: s.Pieces, Stop: s.Stop, Match: s.Match, Usage: s.Usage, options: options{true, true}, model: h.Model}
 	r = client.fitResponse(split(unsealed(r)))
 	for i, p := range r.Pieces {
 		if p.Kind == kindCall && !anthropicID.MatchString(p.ID) {
@@ -89,11 +89,11 @@ func (g *ideal) answer(w http.ResponseWriter, in, out Dialect, h receivedRequest
 		s.Err = &APIError{Kind: "server", Status: 502, Message: "the upstream broke off"}
 	}
 	switch {
-	case s.Err != nil && h.stream:
+	case s.Err != nil && h.Stream:
 		stream(w, in, framing{dialect: in}.chunks(client.writeStreamError(*s.Err, r)))
 	case s.Err != nil:
 		g.fail(w, client, *s.Err)
-	case h.stream:
+	case h.Stream:
 		stream(w, in, framing{dialect: in}.chunks(client.writeStream(r)))
 	default:
 		whole(w, http.StatusOK, "application/json", client.writeBody(r))

@@ -43,20 +43,24 @@ const (
 // Piece is one block of a turn or of a response.
 type Piece struct {
 	Kind     string
-	Text     string  // text, think, refusal, the text of a result
-	Sig      string  // the signature or the encrypted content of reasoning
-	ID       string  // of a call or of the call of a result
-	Name     string  // of a call, or the file name of a document
-	Args     string  // of a call, JSON
-	Image    Image   // of an image or a document
-	Images   []Image // of a result
-	Failed   bool    // of a result
-	Missing  bool    // of a result: it has no content
-	Redacted bool    // of reasoning: it has only a seal
-	Cache    bool    // the prompt is cached up to here
-	Cites    []Cite  // of a text
-	split    bool    // of a result: the text is in two parts
-	number   int     // of a call or of the call of a result, from 1
+	Text     string   // text, think, refusal, the text of a result
+	Sig      string   // the signature or the encrypted content of reasoning
+	ID       string   // of a call or of the call of a result
+	Name     string   // of a call, or the file name of a document
+	Args     string   // of a call, JSON
+	Image    Image    // of an image or a document
+	Images   []Image  // of a result
+	Failed   bool     // of a result
+	Missing  bool     // of a result: it has no content
+	Redacted bool     // of reasoning: it has only a seal
+	Custom   bool     // of a call: Args is any text
+	Search   bool     // of a call: it searches for tools, which only Responses has
+	Space    string   // of a call: the namespace of its tool, which only Responses has
+	Parts    []string // Text or Args, in the fragments of a stream
+	Cache    bool     // the prompt is cached up to here
+	Cites    []Cite   // of a text
+	split    bool     // of a result: the text is in two parts
+	number   int      // of a call or of the call of a result, from 1
 }
 
 // Image is an image or a document as base64. Data is the URL if Type is empty.
@@ -108,12 +112,15 @@ type APIError struct {
 	Kind    string
 	Status  int // 0 for the dialect's status of the kind
 	Message string
+	Code    string // of OpenAI's dialects
 	Retry   string // seconds of Retry-After
 	detail  string // the type, code and parameter
 }
 
-// receivedResponse is a response that a strict client has read.
-type receivedResponse struct {
+// Reading is a response that a strict client has read. Problems has the violations of the
+// protocol, Values what is wrong in values that a gateway may have copied: usage that does
+// not add up, sources without their spans, empty ids.
+type Reading struct {
 	Pieces   []Piece
 	Stop     string
 	Match    string
@@ -121,22 +128,24 @@ type receivedResponse struct {
 	Err      *APIError // inside a stream
 	Ended    bool      // the response has the dialect's end marker
 	Problems problemList
-	Echo     any                // the assistant's turn in the client's dialect, for the next request
-	others   []receivedResponse // further choices
+	Values   problemList
+	Echo     any       // the assistant's turn in the client's dialect, for the next request
+	others   []Reading // further choices
+	legacy   bool      // a call in the form function_call
 }
 
-// receivedRequest is a request that a strict upstream has read.
-type receivedRequest struct {
+// Received is a request that a strict upstream has read.
+type Received struct {
 	Request
-	stream   bool
+	Stream   bool
+	Model    string
+	Problems problemList // what the vendor would reject
 	options  options
-	model    string
-	problems problemList // what the vendor would reject
 }
 
-func (r Response) calls() []Piece         { return ofKind(r.Pieces, kindCall) }
-func (s receivedResponse) calls() []Piece { return ofKind(s.Pieces, kindCall) }
-func (r Response) has(k string) bool      { return len(ofKind(r.Pieces, k)) > 0 }
+func (r Response) calls() []Piece    { return ofKind(r.Pieces, kindCall) }
+func (s Reading) calls() []Piece     { return ofKind(s.Pieces, kindCall) }
+func (r Response) has(k string) bool { return len(ofKind(r.Pieces, k)) > 0 }
 
 func ofKind(list []Piece, kind string) []Piece {
 	var out []Piece

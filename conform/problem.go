@@ -25,18 +25,18 @@ func (c *problemList) unknown(o value, known []string, at string) {
 }
 
 // openRequest parses the body of a request and checks its members and its credential.
-func openRequest(body []byte, known []string, authorized bool) (*receivedRequest, value) {
-	r := &receivedRequest{}
+func openRequest(body []byte, known []string, authorized bool) (*Received, value) {
+	r := &Received{}
 	o, err := parse(body)
-	r.problems.addIf(err != nil || !o.isObject(), "the body is no JSON object: %v", err)
-	r.problems.unknown(o, known, "")
-	r.problems.addIf(!authorized, "no credential")
+	r.Problems.addIf(err != nil || !o.isObject(), "the body is no JSON object: %v", err)
+	r.Problems.unknown(o, known, "")
+	r.Problems.addIf(!authorized, "no credential")
 	return r, o
 }
 
 // openResponse parses the body of a response.
-func openResponse(body []byte) (*receivedResponse, value) {
-	r := &receivedResponse{}
+func openResponse(body []byte) (*Reading, value) {
+	r := &Reading{}
 	o, err := parse(body)
 	r.Problems.addIf(err != nil || !o.isObject(), "the body is no JSON object: %v", err)
 	return r, o

@@ -63,7 +63,7 @@ func (f *findings) problems(oracle string, list []string) {
 
 // compareExact lists where the upstream request differs from the client's in any way that
 // compareRequest does not look at.
-func compareExact(want Request, got receivedRequest, c Cell) diffs {
+func compareExact(want Request, got Received, c Cell) diffs {
 	var d diffs
 	for _, x := range []struct{ feature, want, got string }{
 		{"top_k", want.TopK, got.TopK}, {"seed", want.Seed, got.Seed}, {"n", want.Choices, got.Choices}, {"user", want.User, got.User},
@@ -292,7 +292,7 @@ func compareMarks(d *diffs, want, got Request, c Cell) {
 }
 
 // strictResponse lists differences of a response that compareResponse does not look at.
-func strictResponse(want Response, got receivedResponse, c Cell) diffs {
+func strictResponse(want Response, got Reading, c Cell) diffs {
 	d := compareResponse(want, got, c)
 	d.addIf(len(want.others) != len(got.others), "choices", "%d choices, want %d", len(got.others)+1, len(want.others)+1)
 	for i := range min(len(want.others), len(got.others)) {
@@ -310,7 +310,7 @@ func strictResponse(want Response, got receivedResponse, c Cell) diffs {
 }
 
 // compareModes lists where a streamed response differs from the whole one.
-func compareModes(a, b receivedResponse, c Cell) diffs {
+func compareModes(a, b Reading, c Cell) diffs {
 	var d diffs
 	for _, k := range []string{kindText, kindThink, kindRefusal} {
 		if x, y := joined(a.Pieces, k), joined(b.Pieces, k); x != y {

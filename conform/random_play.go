@@ -86,8 +86,8 @@ func (y *player) respond(p *caseRun, rd *round, w http.ResponseWriter, r *upstre
 	v := codecOf(r.dialect)
 	reply := withoutSeals(v.fitResponse(answer), r)
 	reply.Pieces = ownIDs(r.dialect, reply.Pieces)
-	reply.options, reply.model = r.parsed.options, r.parsed.model
-	if r.parsed.stream {
+	reply.options, reply.model = r.parsed.options, r.parsed.Model
+	if r.parsed.Stream {
 		events := v.writeStream(reply)
 		r.reply = bytes.Join(framing{dialect: r.dialect}.chunks(events), nil)
 		p.cs.send(w, r.dialect, events)
@@ -178,13 +178,13 @@ func (y *player) judgeRequest(p *caseRun, x *exchange, r *upstreamRequest) findi
 		}
 	}
 	if p.cell.Same() && !y.strict {
-		want := bytes.Replace(x.sent, encode(p.runner.Target.model(p.cell, p.cs)), encode(r.parsed.model), 1)
+		want := bytes.Replace(x.sent, encode(p.runner.Target.model(p.cell, p.cs)), encode(r.parsed.Model), 1)
 		if !bytes.Equal(want, r.body) {
 			found.add(oracleSame, "bytes", "the upstream got %.300s", r.body)
 		}
 		return found
 	}
-	found.problems(oracleLegal, r.parsed.problems)
+	found.problems(oracleLegal, r.parsed.Problems)
 	got := r.parsed
 	got.Turns = renamed(got.Turns, got.Tools, p.request.Tools)
 	for i, t := range got.Tools {
@@ -223,7 +223,7 @@ func (y *player) judgeRequest(p *caseRun, x *exchange, r *upstreamRequest) findi
 
 // compareOwn checks that the upstream gets back the ids of its own calls, and notes that it
 // does not get the reasoning of others.
-func (y *player) compareOwn(p *caseRun, got receivedRequest) diffs {
+func (y *player) compareOwn(p *caseRun, got Received) diffs {
 	var d diffs
 	thoughts := 0
 	for _, t := range p.request.Turns {
@@ -323,7 +323,7 @@ func (y *player) judgeRefusal(p *caseRun, x *exchange) findings {
 var codeInText = regexp.MustCompile(`\(([a-z_]+\.[a-z_]+)\)`)
 
 // repeat sends the request again, and in the other mode.
-func (y *player) repeat(ctx context.Context, p *caseRun, rd *round, body []byte, seen receivedResponse, out *played) findings {
+func (y *player) repeat(ctx context.Context, p *caseRun, rd *round, body []byte, seen Reading, out *played) findings {
 	var found findings
 	if y.twice {
 		x := y.send(ctx, p, rd, p.cell, body, out)

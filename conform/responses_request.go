@@ -131,10 +131,11 @@ var responsesFields = strings.Fields(`model input instructions previous_response
 	truncation context_management prompt metadata user safety_identifier prompt_cache_key prompt_cache_retention prompt_cache_options
 	moderation service_tier access_programs image`)
 
-func (v responses) readRequest(body []byte, h http.Header, _ string) receivedRequest {
+func (v responses) readRequest(body []byte, h http.Header, _ string) Received {
 	out, o := openRequest(body, responsesFields, strings.HasPrefix(h.Get("Authorization"), "Bearer "))
-	bad := &out.problems
-	out.model, out.stream = o.at("model").str(), o.at("stream").yes()
+	bad := &out.Problems
+	out.Model, out.Stream = o.at("model").str(), o.at("stream").yes()
+	bad.addIf(out.Model == "", "no model")
 	out.options.sealed = slices.Contains(oneOrMany(o.at("include")), "reasoning.encrypted_content")
 	out.Max, out.Temperature, out.TopP = o.at("max_output_tokens").number(), o.at("temperature").number(), o.at("top_p").number()
 	if n, ok := o.at("max_output_tokens").count(); ok && n < 16 {
@@ -160,7 +161,7 @@ func (v responses) readRequest(body []byte, h http.Header, _ string) receivedReq
 	return *out
 }
 
-func (v responses) readItems(list []value, out *receivedRequest, bad *problemList) {
+func (v responses) readItems(list []value, out *Received, bad *problemList) {
 	bad.addIf(len(list) == 0, "no input")
 	var open, used []string
 	for i, item := range list {
@@ -208,6 +209,7 @@ func (v responses) readItems(list []value, out *receivedRequest, bad *problemLis
 func (responses) readReasoning(item value, add func(string, Piece), bad *problemList) {
 	bad.addIf(!item.at("summary").isList(), "a reasoning item without summary (RSP-15)")
 	p := Piece{Kind: kindThink, Sig: item.at("encrypted_content").str()}
+	bad.addIf(item.at("encrypted_content").isString() && p.Sig == "", "a reasoning item with empty encrypted_content")
 	for _, s := range item.at("summary").list() {
 		p.Text += s.at("text").str()
 	}
@@ -217,7 +219,7 @@ func (responses) readReasoning(item value, add func(string, Piece), bad *problem
 	add("assistant", p)
 }
 
-func (v responses) readMessage(item value, out *receivedRequest, bad *problemList) {
+func (v responses) readMessage(item value, out *Received, bad *problemList) {
 	role := item.at("role").str()
 	developer := role == "developer"
 	if developer {

@@ -6,16 +6,17 @@ import (
 	"strings"
 )
 
-func (v responses) readBody(body []byte) receivedResponse {
+func (v responses) readBody(body []byte) Reading {
 	s, o := openResponse(body)
 	bad := &s.Problems
 	v.snapshot(s, o, bad)
+	bad.addIf(!o.at("error").null() && s.Err == nil, "an error in a response that did not fail")
 	s.Ended = s.Stop != ""
 	return *s
 }
 
 // snapshot reads a response object.
-func (v responses) snapshot(s *receivedResponse, o value, bad *problemList) {
+func (v responses) snapshot(s *Reading, o value, bad *problemList) {
 	if o.at("object").str() != "response" || o.at("id").str() == "" || !o.at("model").isString() || o.at("created_at").number() == "" {
 		bad.add("object, id, model or created_at of the response is missing")
 	}
@@ -41,15 +42,15 @@ func (v responses) snapshot(s *receivedResponse, o value, bad *problemList) {
 		s.Stop = map[string]string{"max_output_tokens": "length", "content_filter": "filter"}[reason]
 		bad.addIf(s.Stop == "", "incomplete because of %q", reason)
 	case "failed":
-		s.Err = &APIError{Kind: "server", Message: o.at("error", "message").str(), detail: o.at("error", "code").str()}
+		s.Err = &APIError{Kind: "server", Message: o.at("error", "message").str(), detail: o.at("error", "code").str(), Code: o.at("error", "code").str()}
 		bad.addIf(s.Err.Message == "" || s.Err.detail == "", "failed without error.code and error.message")
 	default:
 		bad.add("status %q", status)
 	}
-	v.readUsage(s, o.at("usage"), bad)
+	v.readUsage(s, o.at("usage"))
 }
 
-func (responses) readUsage(s *receivedResponse, u value, bad *problemList) {
+func (responses) readUsage(s *Reading, u value) {
 	if u.null() {
 		return
 	}
@@ -58,11 +59,11 @@ func (responses) readUsage(s *receivedResponse, u value, bad *problemList) {
 	total, ok3 := u.at("total_tokens").count()
 	cached, ok4 := u.at("input_tokens_details", "cached_tokens").count()
 	think, ok5 := u.at("output_tokens_details", "reasoning_tokens").count()
-	bad.addIf(!ok1 || !ok2 || !ok3 || !ok4 || !ok5 || total != in+out, "usage is not whole or does not add up (RSP-37): %s", u)
+	s.Values.addIf(!ok1 || !ok2 || !ok3 || !ok4 || !ok5 || total != in+out, "usage is not whole or does not add up (RSP-37): %s", u)
 	s.Usage = &Usage{In: in, Out: out, Cached: cached, Think: think, Written: u.at("input_tokens_details", "cache_write_tokens").amount()}
 }
 
-func (v responses) readItem(s *receivedResponse, item value, bad *problemList) {
+func (v responses) readItem(s *Reading, item value, bad *problemList) {
 	before := len(s.Pieces)
 	defer func() { s.markForeignSeal(before, hasForeignSeal(item)) }()
 	switch kind := item.at("type").str(); kind {
@@ -91,11 +92,19 @@ func (v responses) readItem(s *receivedResponse, item value, bad *problemList) {
 		}
 		s.Pieces = append(s.Pieces, p)
 	case searchCall:
+		if item.at("execution").str() == "server" {
+			break // the vendor runs it
+		}
 		s.Pieces = append(s.Pieces, readSearchCall(item, bad))
 	default:
-		bad.add("an item of type %q", kind)
+		bad.addIf(!slices.Contains(responsesServerItems, kind), "an item of type %q", kind)
 	}
 }
+
+// responsesServerItems are the items of tools that the vendor runs or defines.
+var responsesServerItems = strings.Fields(`web_search_call file_search_call code_interpreter_call image_generation_call computer_call
+	mcp_call mcp_list_tools mcp_approval_request local_shell_call shell_call shell_call_output apply_patch_call apply_patch_call_output
+	tool_search_output compaction`)
 
 // argsMember returns the member with the arguments of a call, in items and done events.
 func argsMember(kind string) string {
@@ -105,7 +114,7 @@ func argsMember(kind string) string {
 	return "arguments"
 }
 
-func (responses) readPart(s *receivedResponse, p value, bad *problemList) {
+func (responses) readPart(s *Reading, p value, bad *problemList) {
 	switch kind := p.at("type").str(); kind {
 	case "output_text":
 		text := p.at("text").str()
@@ -115,7 +124,7 @@ func (responses) readPart(s *receivedResponse, p value, bad *problemList) {
 		for _, a := range annotations {
 			from, ok1 := a.at("start_index").count()
 			to, ok2 := a.at("end_index").count()
-			bad.addIf(a.at("type").str() != "url_citation" || !ok1 || !ok2, "an annotation that is not one: %s", a)
+			s.Values.addIf(a.at("type").str() != "url_citation" || !ok1 || !ok2, "an annotation that is not one: %s", a)
 			cites = append(cites, Cite{a.at("url").str(), a.at("title").str(), runes(text, from, to)})
 		}
 		s.Pieces = append(s.Pieces, citedText(text, cites)...)
@@ -129,13 +138,24 @@ func (responses) readPart(s *receivedResponse, p value, bad *problemList) {
 // liveItem is an item of a stream.
 type liveItem struct {
 	id, kind, callID string
-	parts            map[int]*livePart // by content_index or summary_index
+	parts            map[int]*livePart // by content_index
+	summary          map[int]*livePart // by summary_index
 	args             string
 	argsDone, done   bool
 	final            any
 }
 
 func (i *liveItem) isCall() bool { return i.kind == "function_call" || i.kind == "custom_tool_call" }
+
+// inOrder returns the parts of the content and then of the summary.
+func (i *liveItem) inOrder() (all []*livePart) {
+	for _, parts := range []map[int]*livePart{i.parts, i.summary} {
+		for n := range len(parts) {
+			all = append(all, parts[n])
+		}
+	}
+	return all
+}
 
 type livePart struct {
 	text               string
@@ -144,7 +164,7 @@ type livePart struct {
 
 // responsesStream checks INV-9 and INV-10.
 type responsesStream struct {
-	seen  receivedResponse
+	seen  Reading
 	bad   *problemList
 	id    string
 	seq   int
@@ -152,7 +172,7 @@ type responsesStream struct {
 	ended bool
 }
 
-func (v responses) readStream(events []event) receivedResponse {
+func (v responses) readStream(events []event) Reading {
 	r := responsesStream{}
 	r.bad = &r.seen.Problems
 	for _, e := range events {
@@ -182,8 +202,8 @@ func (v responses) readStream(events []event) receivedResponse {
 // partial sets the output before an error.
 func (r *responsesStream) partial() {
 	for _, i := range r.items {
-		for n := range len(i.parts) {
-			if p := i.parts[n]; p != nil {
+		for _, p := range i.inOrder() {
+			if p != nil {
 				r.seen.Pieces = appendText(r.seen.Pieces, map[string]string{"reasoning": kindThink}[i.kind]+map[string]string{"message": kindText}[i.kind], p.text)
 			}
 		}
@@ -197,7 +217,7 @@ func (r *responsesStream) event(name string, o value) {
 		r.bad.add("%s has sequence_number %s, want %d (INV-9)", kind, o.at("sequence_number").String(), r.seq)
 	}
 	r.seq++
-	r.bad.addIf(r.seq == 1 && kind != "response.created" && kind != "error", "the first event is %s, not response.created", kind)
+	r.bad.addIf(r.seq == 1 && kind != "response.created" && kind != "response.failed" && kind != "error", "the first event is %s, not response.created", kind)
 	if x := o.at("response"); x.here {
 		id := x.at("id").str()
 		r.bad.addIf(id == "" || r.id != "" && id != r.id, "%s has response.id %q, not %q (INV-9)", kind, id, r.id)
@@ -221,7 +241,7 @@ func (r *responsesStream) added(o value) {
 	if n, ok := o.at("output_index").count(); !ok || n != len(r.items) {
 		r.bad.add("output_index %s, want %d", o.at("output_index").String(), len(r.items))
 	}
-	i := &liveItem{id: item.at("id").str(), kind: item.at("type").str(), callID: item.at("call_id").str(), parts: map[int]*livePart{}}
+	i := &liveItem{id: item.at("id").str(), kind: item.at("type").str(), callID: item.at("call_id").str(), parts: map[int]*livePart{}, summary: map[int]*livePart{}}
 	switch {
 	case i.id == "":
 		r.bad.add("an item without id: %s", item.String())
@@ -229,7 +249,7 @@ func (r *responsesStream) added(o value) {
 		r.bad.add("an item opens without its empty list: %s", item.String())
 	case i.isCall() && (!item.at(argsMember(i.kind)).isString() || i.callID == "" || item.at("name").str() == ""):
 		r.bad.add("a call opens without call_id, name or arguments: %s", item.String())
-	case i.kind == searchCall:
+	case i.kind == searchCall && item.at("execution").str() != "server":
 		readSearchCall(item, r.bad)
 	}
 	r.items = append(r.items, i)
@@ -266,9 +286,9 @@ func (r *responsesStream) inPart(i *liveItem, kind string, o value) {
 		i.argsDone = true
 		return
 	}
-	at := o.at("content_index")
+	at, parts := o.at("content_index"), i.parts
 	if strings.HasPrefix(kind, "reasoning_summary") {
-		at = o.at("summary_index")
+		at, parts = o.at("summary_index"), i.summary
 	}
 	n, ok := at.count()
 	if !ok {
@@ -276,11 +296,11 @@ func (r *responsesStream) inPart(i *liveItem, kind string, o value) {
 		return
 	}
 	if strings.HasSuffix(kind, "part.added") {
-		r.bad.addIf(n != len(i.parts), "%s has index %d, want %d", kind, n, len(i.parts))
-		i.parts[n] = &livePart{}
+		r.bad.addIf(n != len(parts), "%s has index %d, want %d", kind, n, len(parts))
+		parts[n] = &livePart{}
 		return
 	}
-	p := i.parts[n]
+	p := parts[n]
 	if p == nil {
 		r.bad.add("%s without its part.added (RSP-01)", kind)
 		return
@@ -320,8 +340,8 @@ func (r *responsesStream) itemDone(i *liveItem, item value) {
 		text += p.at("text").str() + p.at("refusal").str()
 	}
 	live := ""
-	for n := range len(i.parts) {
-		if p := i.parts[n]; p != nil {
+	for _, p := range i.inOrder() {
+		if p != nil {
 			live += p.text
 			r.bad.addIf(!p.partDone, "output_item.done before part.done (INV-9)")
 		}
@@ -331,6 +351,7 @@ func (r *responsesStream) itemDone(i *liveItem, item value) {
 
 func (r *responsesStream) terminal(kind string, x value) {
 	r.ended = true
+	r.bad.addIf(r.seen.Err != nil && kind != "failed", "response.%s after an error", kind)
 	r.bad.addIf(x.at("status").str() != kind, "response.%s has status %q", kind, x.at("status").str())
 	responses{}.snapshot(&r.seen, x, r.bad)
 	if kind == "failed" {

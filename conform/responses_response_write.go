@@ -13,15 +13,23 @@ type output struct {
 func (responses) outputs(r Response) []output {
 	var out []output
 	for i, p := range named(r.Pieces, Responses) {
-		kind := map[string]string{kindThink: "reasoning", kindCall: "function_call"}[p.Kind]
-		if kind == "" {
-			kind = "message"
+		kind := "message"
+		switch {
+		case p.Kind == kindThink:
+			kind = "reasoning"
+		case p.Search:
+			kind = searchCall
+		case p.Custom:
+			kind = "custom_tool_call"
+		case p.Kind == kindCall:
+			kind = "function_call"
+		default:
 			if n := len(out); n > 0 && out[n-1].kind == kind && out[n-1].pieces[0].Kind == p.Kind {
 				out[n-1].pieces, out[n-1].at = append(out[n-1].pieces, p), append(out[n-1].at, i)
 				continue
 			}
 		}
-		id := fmt.Sprintf("%s_Cn%02dKq7", map[string]string{"message": "msg", "reasoning": "rs", "function_call": "fc"}[kind], len(out))
+		id := fmt.Sprintf("%s_Cn%02dKq7", map[string]string{"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc", searchCall: "tsc"}[kind], len(out))
 		out = append(out, output{kind, id, []Piece{p}, []int{i}})
 	}
 	return out
@@ -56,8 +64,11 @@ func (v responses) outputItem(o output, r Response, status string) object {
 		delete(item, "status")
 		item["summary"] = summary(p)
 		setIf(r.options.sealed && p.Sig != "", item, "encrypted_content", p.Sig)
+	case searchCall:
+		item["call_id"], item["execution"], item["arguments"] = p.ID, "client", raw(orEmpty(p.Args))
 	default:
-		item["call_id"], item["name"], item["arguments"] = p.ID, p.Name, p.Args
+		item["call_id"], item["name"], item[argsMember(o.kind)] = p.ID, p.Name, p.Args
+		setIf(p.Space != "", item, "namespace", p.Space)
 	}
 	return item
 }
@@ -141,7 +152,7 @@ func (v responses) begin(r Response, closed int) *responsesWriter {
 		if s.first && s.piece == o.at[0] {
 			w.open(i, o)
 		}
-		if s.text != "" {
+		if s.text != "" && o.kind != searchCall {
 			w.delta(i, o, s.text)
 		}
 		if s.last && s.piece == o.at[len(o.at)-1] && s.piece < closed {
@@ -158,8 +169,10 @@ func (w *responsesWriter) open(i int, o output) {
 		item["content"] = []any{}
 	case "reasoning":
 		item["summary"] = []any{}
+	case searchCall:
+		item["arguments"] = object{}
 	default:
-		item["arguments"] = ""
+		item[argsMember(o.kind)] = ""
 	}
 	w.event("response.output_item.added", object{"output_index": i, "item": item})
 	switch o.kind {
@@ -183,6 +196,8 @@ func (w *responsesWriter) names(o output) (kind, index, member string) {
 		return "response.reasoning_summary_text", "summary_index", "text"
 	case o.kind == "function_call":
 		return "response.function_call_arguments", "", "arguments"
+	case o.kind == "custom_tool_call":
+		return "response.custom_tool_call_input", "", "input"
 	case o.pieces[0].Kind == kindRefusal:
 		return "response.refusal", "content_index", "refusal"
 	default:
@@ -218,7 +233,7 @@ func (w *responsesWriter) close(i int, o output, last bool) {
 		e["annotation_index"], e["annotation"] = n, a
 		w.event("response.output_text.annotation.added", e)
 	}
-	if !o.pieces[0].Redacted {
+	if !o.pieces[0].Redacted && o.kind != searchCall {
 		e := place()
 		e[member] = body
 		w.event(kind+".done", e)

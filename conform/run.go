@@ -86,11 +86,11 @@ type caseRun struct {
 	runner      *Runner
 	cs          *Case
 	cell        Cell
-	request     Request          // the next client request
-	wantRequest Request          // the expected upstream request
-	received    receivedResponse // the last client response
-	sent        Response         // the last upstream response
-	lost        map[string]bool  // features whose loss was allowed in an earlier round
+	request     Request         // the next client request
+	wantRequest Request         // the expected upstream request
+	received    Reading         // the last client response
+	sent        Response        // the last upstream response
+	lost        map[string]bool // features whose loss was allowed in an earlier round
 	last        *exchange
 	made        map[int]bool // the numbers of calls that the upstream has made
 
@@ -230,15 +230,15 @@ func (p *caseRun) checkResponse(rd *round, want Response) []string {
 }
 
 // read reads the response as a strict client.
-func (p *caseRun) read(x *exchange, want Response) (receivedResponse, []string) {
+func (p *caseRun) read(x *exchange, want Response) (Reading, []string) {
 	v := codecOf(p.cell.Client)
-	var s receivedResponse
+	var s Reading
 	var bad problemList
 	kind := strings.ToLower(x.header.Get("Content-Type"))
 	if p.cell.Stream {
 		events, rest := p.cell.Client.readEvents(x.body)
 		bad.addIf(rest != "" && want.breaks == "", "the stream ends inside an event: %.80q", rest)
-		bad.addIf(!strings.HasPrefix(kind, p.cell.Client.media()), "a stream of type %q", kind)
+		bad.addIf(!strings.HasPrefix(kind, p.cell.Client.Media()), "a stream of type %q", kind)
 		s = v.readStream(events)
 	} else {
 		bad.addIf(!strings.HasPrefix(kind, "application/json"), "an answer of type %q", kind)
@@ -254,7 +254,7 @@ func (p *caseRun) read(x *exchange, want Response) (receivedResponse, []string) 
 			s.Err.Message = want.Err.Message
 		}
 	}
-	return s, slices.Concat(bad, s.Problems)
+	return s, slices.Concat(bad, s.All())
 }
 
 // checkRequest checks the upstream request.
@@ -277,7 +277,7 @@ func (p *caseRun) checkRequest(rd *round) []string {
 	}
 	_, isRaw := rd.rawRequest[p.cell.Client]
 	if !p.cell.Same() {
-		for _, s := range r.parsed.problems {
+		for _, s := range r.parsed.Problems {
 			problems = append(problems, "the upstream would refuse: "+s)
 		}
 	}

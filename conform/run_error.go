@@ -136,7 +136,7 @@ func (p *caseRun) leave(ctx context.Context, rd *round, body []byte) []string {
 	p.runner.Upstream.expect(func(w http.ResponseWriter, r *upstreamRequest) {
 		v := codecOf(r.dialect)
 		reply := v.fitResponse(*rd.response)
-		reply.options, reply.model = r.parsed.options, r.parsed.model
+		reply.options, reply.model = r.parsed.options, r.parsed.Model
 		once.Do(func() { p.cs.hold(w, v, reply, r, h) })
 	})
 	answered := make(chan *exchange, 1)

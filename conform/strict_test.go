@@ -23,9 +23,9 @@ func TestCodecsReadWhatTheyWrite(t *testing.T) {
 		want := v.fitResponse(sample(t))
 		for _, interleave := range []bool{false, true} {
 			want.interleave = interleave
-			for mode, s := range map[string]receivedResponse{"stream": v.readStream(v.writeStream(want)), "whole": v.readBody(v.writeBody(want))} {
-				if len(s.Problems) > 0 {
-					t.Errorf("%s %s: %q", d, mode, s.Problems)
+			for mode, s := range map[string]Reading{"stream": v.readStream(v.writeStream(want)), "whole": v.readBody(v.writeBody(want))} {
+				if len(s.All()) > 0 {
+					t.Errorf("%s %s: %q", d, mode, s.All())
 				}
 				if diff := compareResponse(want, s, Cell{d, d, mode == "stream"}); diff != nil {
 					t.Errorf("%s %s: %v", d, mode, diff)
@@ -112,7 +112,7 @@ func TestStreamsAreReadStrictly(t *testing.T) {
 			t.Errorf("%s: %s: the test spoils nothing", c.d, c.what)
 			continue
 		}
-		if s := v.readStream(events); len(s.Problems) == 0 && s.Ended {
+		if s := v.readStream(events); len(s.All()) == 0 && s.Ended {
 			t.Errorf("%s: %s was not noticed", c.d, c.what)
 		}
 	}

@@ -35,7 +35,7 @@ type upstreamRequest struct {
 	header              http.Header
 	body                []byte
 	dialect             Dialect
-	parsed              receivedRequest
+	parsed              Received
 	reply               []byte          // what was sent, if it is kept
 	gone                <-chan struct{} // closed when the peer disconnects
 }
@@ -105,7 +105,7 @@ func (u *Upstream) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.parsed = codecOf(r.dialect).readRequest(body, req.Header, req.URL.Path)
 	u.mu.Lock()
 	respond := u.respond
-	if to := u.routes[r.parsed.model]; to != nil {
+	if to := u.routes[r.parsed.Model]; to != nil {
 		to.got, respond = append(to.got, r), to.respond
 	} else {
 		u.got = append(u.got, r)
@@ -134,7 +134,7 @@ func (c *Case) respond(rd *round, w http.ResponseWriter, r *upstreamRequest) {
 	}
 	v := codecOf(r.dialect)
 	reply := v.fitResponse(*rd.response)
-	reply.options, reply.model = r.parsed.options, r.parsed.model
+	reply.options, reply.model = r.parsed.options, r.parsed.Model
 	switch {
 	case reply.Err != nil && reply.breaks == "":
 		status, body := v.writeError(*reply.Err)
@@ -142,13 +142,13 @@ func (c *Case) respond(rd *round, w http.ResponseWriter, r *upstreamRequest) {
 			w.Header().Set("Retry-After", reply.Err.Retry)
 		}
 		whole(w, status, "application/json", body)
-	case reply.breaks == "error" && r.parsed.stream:
+	case reply.breaks == "error" && r.parsed.Stream:
 		c.send(w, r.dialect, v.writeStreamError(*reply.Err, reply))
 	case reply.breaks == "error":
 		_, body := v.writeError(*reply.Err)
 		whole(w, http.StatusOK, "application/json", body)
-	case r.parsed.stream && !c.frame.has("json-instead") || c.frame.has("sse-instead"):
-		reply.options.usage = reply.options.usage || !r.parsed.stream
+	case r.parsed.Stream && !c.frame.has("json-instead") || c.frame.has("sse-instead"):
+		reply.options.usage = reply.options.usage || !r.parsed.Stream
 		c.sendReply(w, r.dialect, reply)
 	case reply.breaks != "":
 		body := v.writeBody(reply)
@@ -222,7 +222,7 @@ func (c *Case) send(w http.ResponseWriter, d Dialect, events []event) {
 }
 
 func stream(w http.ResponseWriter, d Dialect, chunks [][]byte) {
-	media := d.media()
+	media := d.Media()
 	if d != Converse {
 		media += "; charset=utf-8"
 	}
@@ -248,9 +248,9 @@ func (c *Case) respondRaw(exts map[string]string, w http.ResponseWriter, r *upst
 	switch {
 	case exts["http"] != "":
 		rawHTTP(w, exts["http"])
-	case r.parsed.stream && exts["bytes"] != "":
+	case r.parsed.Stream && exts["bytes"] != "":
 		stream(w, r.dialect, [][]byte{[]byte(exts["bytes"])})
-	case r.parsed.stream && exts["sse"] != "":
+	case r.parsed.Stream && exts["sse"] != "":
 		events, rest := readEvents([]byte(exts["sse"]))
 		if rest != "" {
 			events = append(events, event{lastName(exts["sse"]), rest})

@@ -101,7 +101,7 @@ func amplifyAttacks() (all []attack) {
 	}
 	for _, s := range responseShapes() {
 		for name, item := range items() {
-			for _, client := range []testrig.Dialect{s.d, testrig.Dialects()[(slicesIndex(s.d)+1)%4]} {
+			for _, client := range []testrig.Dialect{s.d, dialects()[(slicesIndex(s.d)+1)%4]} {
 				for _, stream := range []bool{false, true} {
 					if client == s.d && name != "objects" {
 						continue // it is forwarded as it is
@@ -129,7 +129,7 @@ func amplifyAttacks() (all []attack) {
 
 // slicesIndex returns the place of a dialect among all.
 func slicesIndex(d testrig.Dialect) int {
-	for i, one := range testrig.Dialects() {
+	for i, one := range dialects() {
 		if one == d {
 			return i
 		}
@@ -139,7 +139,7 @@ func slicesIndex(d testrig.Dialect) int {
 
 // otherTarget returns a target of another dialect, so that the request is translated.
 func otherTarget(d testrig.Dialect) string {
-	return targetName(testrig.Dialects()[(slicesIndex(d)+2)%4])
+	return targetName(dialects()[(slicesIndex(d)+2)%4])
 }
 
 // measured sends a request and checks how much memory and processor time it takes.

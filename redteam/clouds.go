@@ -66,7 +66,7 @@ func cloudAttacks() (all []attack) {
 	for up, u := range cloudUpstreams {
 		for form, write := range cloudForms {
 			for _, place := range cloudPlaces {
-				for _, client := range append(testrig.Dialects(), "converse") {
+				for _, client := range append(dialects(), "converse") {
 					for _, stream := range []bool{false, true} {
 						if place == "event" && !stream || place == "header" && form == "escaped" {
 							continue

@@ -19,8 +19,8 @@ type endpoint struct {
 // endpoints returns every endpoint that reads a body. Those with a name such as chat-msgs
 // translate to another dialect, the others forward bytes.
 func endpoints() (all []endpoint) {
-	for i, d := range testrig.Dialects() {
-		own, other := targetName(d), targetName(testrig.Dialects()[(i+2)%4])
+	for i, d := range dialects() {
+		own, other := targetName(d), targetName(dialects()[(i+2)%4])
 		all = append(all, generate(own, d, own), generate(own+"-"+other, d, other))
 	}
 	stream := generate("gem-stream", testrig.Gemini, "gem")

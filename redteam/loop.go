@@ -14,7 +14,7 @@ const loopFiles = 200
 
 // loopAttacks send requests that lead back to the gateway.
 func loopAttacks() (all []attack) {
-	for _, d := range testrig.Dialects() {
+	for _, d := range dialects() {
 		for _, ring := range []int{1, 2} {
 			do := func(ctx context.Context, r *rig) *evidence { return r.loop(ctx, d, ring) }
 			all = append(all, attack{name: fmt.Sprintf("loop/%s/%d", targetName(d), ring), do: do, unproven: "the weak gateway does not lead back to itself"})

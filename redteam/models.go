@@ -60,7 +60,7 @@ func names(prefix string) map[string]string {
 }
 
 func nameAttacks() (all []attack) {
-	for _, d := range testrig.Dialects() {
+	for _, d := range dialects() {
 		p := generate(targetName(d), d, targetName(d))
 		for name, model := range names(targetName(d)) {
 			q := p.request("narrow")
@@ -178,7 +178,7 @@ func scoped(begin func(context.Context, options) (*rig, error)) func(context.Con
 			return nil, err
 		}
 		if err := testrig.Run(func() {
-			for _, d := range testrig.Dialects() {
+			for _, d := range dialects() {
 				p := generate("", d, targetName(d))
 				p.path, p.body = strings.Replace(p.path, "/m:", "/open:", 1), strings.Replace(p.body, `/m"`, `/open"`, 1)
 				r.control(ctx, p.request("narrow"))

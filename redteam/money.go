@@ -29,7 +29,7 @@ func usageForms() map[string]func(body string) string {
 // usageAttacks let the upstream report impossible usage or none, and check that the
 // request is charged all the same.
 func usageAttacks() (all []attack) {
-	for _, d := range testrig.Dialects() {
+	for _, d := range dialects() {
 		for form, edit := range usageForms() {
 			for _, target := range []string{targetName(d), otherTarget(d)} {
 				for _, stream := range []bool{false, true} {
@@ -82,7 +82,7 @@ func usageRig(ctx context.Context, o options) (*rig, error) {
 // priced adds a price for every target.
 func priced(c *config) *config {
 	c.top = append(c.top, "prices:", "  models:")
-	for _, d := range testrig.Dialects() {
+	for _, d := range dialects() {
 		c.top = append(c.top, fmt.Sprintf("    %q: { input: 1, output: 1 }", targetName(d)+"/*"))
 	}
 	return c

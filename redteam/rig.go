@@ -104,6 +104,11 @@ type keySpec struct {
 	body string // members of the admin API's create-key besides the name
 }
 
+// dialects returns the dialects whose streams are text. The attacks of clouds.go speak Converse.
+func dialects() []testrig.Dialect {
+	return []testrig.Dialect{testrig.Chat, testrig.Responses, testrig.Messages, testrig.Gemini}
+}
+
 // names of the upstream's targets, one for each dialect.
 func targetName(d testrig.Dialect) string {
 	return map[testrig.Dialect]string{testrig.Chat: "chat", testrig.Responses: "resp", testrig.Messages: "msgs", testrig.Gemini: "gem"}[d]
@@ -117,7 +122,7 @@ func provider(name string, d testrig.Dialect, base string, more ...string) strin
 
 // standard adds a provider for every dialect and the models NAME/* that lead to it.
 func (c *config) standard(up *testrig.Upstream) *config {
-	for _, d := range testrig.Dialects() {
+	for _, d := range dialects() {
 		name := targetName(d)
 		more := []string{fmt.Sprintf("headers: { X-Operator-Token: %q }", headerSecret), "retries: 0"}[:1]
 		if d == testrig.Chat {

@@ -35,7 +35,7 @@ func echoPlaces() map[string]func(secret string) testrig.Script {
 					return c.Respond(http.StatusOK, testrig.JSONMedia, quoted(c.Dialect.ErrorBody(500, "no access with "+secret)))
 				}
 				s := c.Reply("up").Stream()
-				return c.StartStream() && c.Chunks(append(append(s.Head, s.Words[:2]...), quoted(c.Dialect.ErrorEvent(500, "no access with "+secret)))...) && c.End()
+				return c.StartStream() && c.Chunks(append(append(s.Head, s.Words[:2]...), quoted(c.Dialect.ErrorEvent(500, "no access with "+secret, len(s.Head)+2)))...) && c.End()
 			}
 		},
 		"header": func(secret string) testrig.Script {
@@ -184,7 +184,7 @@ func secretRig(ctx context.Context, o options) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range testrig.Dialects() {
+	for _, d := range dialects() {
 		for _, stream := range []bool{false, true} {
 			q := testrig.Query{Model: targetName(d) + "/m", Prompt: promptCanary, Stream: stream}
 			r.send(ctx, request{path: d.Path(q.Model, stream), body: d.Body(q), key: "full", headers: []string{"Anthropic-Version", "2023-06-01"}})

@@ -67,7 +67,7 @@ func mediaBodies() map[testrig.Dialect]map[string]string {
 func ssrfAttacks() (all []attack) {
 	for d, bodies := range mediaBodies() {
 		for what, body := range bodies {
-			for i, u := range testrig.Dialects() {
+			for i, u := range dialects() {
 				list := addresses()
 				if d != u {
 					list = list[i : i+2] // the gateway would fetch in the translation; two forms will do
@@ -102,7 +102,7 @@ func trapped(fill func(*trap) request) func(context.Context, *rig) *evidence {
 
 // redirectAttacks are upstreams that send the gateway, with its key, elsewhere.
 func redirectAttacks() (all []attack) {
-	for _, d := range testrig.Dialects() {
+	for _, d := range dialects() {
 		for _, status := range []int{300, 301, 302, 303, 305, 307, 308} {
 			for _, stream := range []bool{false, true} {
 				name := fmt.Sprintf("ssrf/redirect/%s/%d", targetName(d), status)

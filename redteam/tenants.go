@@ -60,7 +60,7 @@ func secondCaller(make func(who string) request) func(context.Context, *rig) *ev
 }
 
 func tenantAttacks() (all []attack) {
-	for _, d := range testrig.Dialects() {
+	for _, d := range dialects() {
 		for _, target := range []string{targetName(d), otherTarget(d)} {
 			for _, stream := range []bool{false, true} {
 				q := testrig.Query{Model: target + "/serial", Prompt: "hi", Stream: stream}

@@ -205,7 +205,7 @@ var bomb = sync.OnceValue(func() string {
 // hostilePairs are a client's dialect and an upstream's: every dialect as both, once
 // forwarded and once translated.
 func hostilePairs() [][2]testrig.Dialect {
-	all := testrig.Dialects()
+	all := dialects()
 	var pairs [][2]testrig.Dialect
 	for i, d := range all {
 		pairs = append(pairs, [2]testrig.Dialect{d, d}, [2]testrig.Dialect{d, all[(i+2)%4]})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -189,31 +190,29 @@ func (d *Dialect) Says(r testrig.Reply, turn int) Step {
 			}
 		}
 		ids := uniqueIDs(r, turn)
-		body := ids.Replace(r.Body())
+		body := ids(r.Body())
 		req.up.keep(body)
 		if !asked.Stream {
 			return Whole(http.StatusOK, body)(req)
 		}
 		var pieces []string
 		for _, p := range r.Stream().All() {
-			pieces = append(pieces, ids.Replace(p))
+			pieces = append(pieces, ids(p))
 		}
 		return Stream(pieces...)(req)
 	}
 }
 
+// repeatedID matches the ids that the writers of replies repeat.
+var repeatedID = regexp.MustCompile(`"[a-zA-Z]*[-_]?\d*Cn\w*"`)
+
 // uniqueIDs gives an answer and its items unique ids: frameworks take an answer with an
 // earlier id for a correction, and references must be unambiguous.
-func uniqueIDs(r testrig.Reply, turn int) *strings.Replacer {
+func uniqueIDs(r testrig.Reply, turn int) func(string) string {
 	digest := fnv.New32a()
 	_, _ = digest.Write([]byte(r.Body())) // it never fails
-	ids := []string{"chatcmpl-1", "resp_1", "r-1", "msg_1", "rs_1"}
-	for i := range r.Calls {
-		ids = append(ids, fmt.Sprintf("fc_%d", i+1), fmt.Sprintf("ctc_%d", i+1), fmt.Sprintf("tsc_%d", i+1))
+	suffix := fmt.Sprintf("%d%08x\"", turn, digest.Sum32())
+	return func(s string) string {
+		return repeatedID.ReplaceAllStringFunc(s, func(id string) string { return strings.TrimSuffix(id, `"`) + suffix })
 	}
-	var pairs []string
-	for _, id := range ids {
-		pairs = append(pairs, testrig.Quote(id), testrig.Quote(fmt.Sprintf("%s%d%08x", id, turn, digest.Sum32())))
-	}
-	return strings.NewReplacer(pairs...)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/isogloss-gateway/isogloss/conform"
 )
 
 // Dialect is a wire protocol, by the name that configurations use.
@@ -17,6 +19,7 @@ const (
 	Responses Dialect = "openai-responses"
 	Messages  Dialect = "anthropic"
 	Gemini    Dialect = "gemini"
+	Converse  Dialect = "converse"
 )
 
 // Media types of responses.
@@ -26,7 +29,18 @@ const (
 )
 
 // Dialects returns the dialects in the order of tables.
-func Dialects() []Dialect { return []Dialect{Chat, Responses, Messages, Gemini} }
+func Dialects() []Dialect { return []Dialect{Chat, Responses, Messages, Gemini, Converse} }
+
+// wire returns the dialect as conform reads and writes it.
+func (d Dialect) wire() conform.Dialect {
+	if d == Chat || d == Responses {
+		return conform.Dialect(strings.TrimPrefix(string(d), "openai-"))
+	}
+	return conform.Dialect(d)
+}
+
+// StreamMedia returns the media type of the dialect's streams.
+func (d Dialect) StreamMedia() string { return d.wire().Media() }
 
 // Base returns the path at the end of a provider's base_url.
 func (d Dialect) Base() string {
@@ -46,7 +60,12 @@ func (d Dialect) Path(model string, stream bool) string {
 	case Messages:
 		return "/v1/messages"
 	}
-	if stream {
+	switch {
+	case d == Converse && stream:
+		return "/model/" + model + "/converse-stream"
+	case d == Converse:
+		return "/model/" + model + "/converse"
+	case stream:
 		return "/v1beta/models/" + model + ":streamGenerateContent?alt=sse"
 	}
 	return "/v1beta/models/" + model + ":generateContent"
@@ -63,17 +82,17 @@ type Query struct {
 func (d Dialect) Body(q Query) string {
 	members := []string{}
 	add := func(format string, args ...any) { members = append(members, fmt.Sprintf(format, args...)) }
-	if d != Gemini {
+	if d != Gemini && d != Converse {
 		add(`"model":%q,"stream":%t`, q.Model, q.Stream)
 	}
 	if d == Messages && q.MaxTokens == 0 {
 		q.MaxTokens = 4096
 	}
 	if q.MaxTokens > 0 {
-		add(map[Dialect]string{Chat: `"max_tokens":%d`, Responses: `"max_output_tokens":%d`, Messages: `"max_tokens":%d`, Gemini: `"generationConfig":{"maxOutputTokens":%d}`}[d], q.MaxTokens)
+		add(map[Dialect]string{Chat: `"max_tokens":%d`, Responses: `"max_output_tokens":%d`, Messages: `"max_tokens":%d`, Gemini: `"generationConfig":{"maxOutputTokens":%d}`, Converse: `"inferenceConfig":{"maxTokens":%d}`}[d], q.MaxTokens)
 	}
 	if q.System != "" && d != Chat {
-		add(map[Dialect]string{Responses: `"instructions":%s`, Messages: `"system":%s`, Gemini: `"systemInstruction":{"parts":[{"text":%s}]}`}[d], Quote(q.System))
+		add(map[Dialect]string{Responses: `"instructions":%s`, Messages: `"system":%s`, Gemini: `"systemInstruction":{"parts":[{"text":%s}]}`, Converse: `"system":[{"text":%s}]`}[d], Quote(q.System))
 	}
 	prompt := Quote(q.Prompt)
 	switch {
@@ -81,6 +100,8 @@ func (d Dialect) Body(q Query) string {
 		add(`"store":false,"input":[{"role":"user","content":%s}]`, prompt)
 	case d == Gemini:
 		add(`"contents":[{"role":"user","parts":[{"text":%s}]}]`, prompt)
+	case d == Converse:
+		add(`"messages":[{"role":"user","content":[{"text":%s}]}]`, prompt)
 	case d == Chat && q.System != "":
 		add(`"messages":[{"role":"system","content":%s},{"role":"user","content":%s}]`, Quote(q.System), prompt)
 	default:
@@ -89,7 +110,7 @@ func (d Dialect) Body(q Query) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// LastEvent returns the beginning of the line that completes a stream. Gemini has none.
+// LastEvent returns the beginning of the line that completes a stream. Gemini and Converse have none.
 func (d Dialect) LastEvent() string {
 	return map[Dialect]string{Chat: "data: [DONE]", Responses: "event: response.completed", Messages: "event: message_stop"}[d]
 }
@@ -111,6 +132,8 @@ func DialectAt(path string) Dialect {
 		return Responses
 	case strings.HasSuffix(path, "/messages"):
 		return Messages
+	case strings.HasSuffix(path, "/converse"), strings.HasSuffix(path, "/converse-stream"):
+		return Converse
 	}
 	return Gemini
 }
@@ -133,9 +156,9 @@ func (r *request) refusal(d Dialect, h http.Header, err error) string {
 	switch {
 	case err != nil:
 		return "the body is not a JSON object: " + err.Error()
-	case d != Gemini && r.Model == "":
+	case d != Gemini && d != Converse && r.Model == "":
 		return "model: field required"
-	case (d == Chat || d == Messages) && len(r.Messages) == 0:
+	case (d == Chat || d == Messages || d == Converse) && len(r.Messages) == 0:
 		return "messages: field required"
 	case d == Chat && r.Options != nil && !r.Stream:
 		return "stream_options is only allowed when stream is enabled"

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-func streamOf(body string) Response {
-	return Response{Status: 200, Header: http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}}, Body: []byte(body)}
+func (d Dialect) stream(body string) Response {
+	return Response{Status: 200, Header: http.Header{"Content-Type": {d.StreamMedia()}}, Body: []byte(body)}
 }
 
 func bodyOf(status int, body string) Response {
@@ -20,7 +20,7 @@ func TestRepliesAreComplete(t *testing.T) {
 	for _, d := range Dialects() {
 		a := Reply{Dialect: d, Words: Words("good")}
 		for name, v := range map[string]Outcome{
-			"stream": d.Read(streamOf(strings.Join(a.Stream().All(), "")), true),
+			"stream": d.Read(d.stream(strings.Join(a.Stream().All(), "")), true),
 			"whole":  d.Read(bodyOf(200, a.Body()), false),
 		} {
 			if !v.Complete() || v.Text != Text("good") {
@@ -36,20 +36,20 @@ func TestTruncatedStreams(t *testing.T) {
 	for _, d := range Dialects() {
 		s := Reply{Dialect: d, Words: Words("bad")}.Stream()
 		begun := strings.Join(append(append([]string{}, s.Head...), s.Words[:5]...), "")
-		if v := d.Read(streamOf(begun), true); v.Complete() || !v.MayPassForComplete() {
+		if v := d.Read(d.stream(begun), true); v.Complete() || !v.MayPassForComplete() {
 			t.Errorf("%s: a stream that just ends: %s", d, v)
 		}
-		v := d.Read(streamOf(begun+d.ErrorEvent(500, "died")), true)
+		v := d.Read(d.stream(begun+d.ErrorEvent(500, "died", len(s.Head)+5)), true)
 		if v.Complete() || v.MayPassForComplete() || v.Error != "died" || v.Invalid != "" || v.Text != strings.Join(Words("bad")[:5], "") {
 			t.Errorf("%s: a stream that ends in an error: %s", d, v)
 		}
-		if v := d.Read(streamOf(begun+d.ErrorEvent(500, "died")+strings.Join(s.Tail, "")), true); !v.MayPassForComplete() {
+		if v := d.Read(d.stream(begun+d.ErrorEvent(500, "died", len(s.Head)+5)+strings.Join(s.Tail, "")), true); !v.MayPassForComplete() {
 			t.Errorf("%s: an end after the error: %s", d, v)
 		}
-		if v := d.Read(streamOf(begun+"data: {\"half"), true); v.Invalid == "" {
+		if v := d.Read(d.stream(begun+"data: {\"half"), true); v.Invalid == "" {
 			t.Errorf("%s: half an event: %s", d, v)
 		}
-		if v := d.Read(streamOf(begun+"data: {\"half\n\n"), true); v.Invalid == "" {
+		if v := d.Read(d.stream(begun+"data: {\"half\n\n"), true); v.Invalid == "" {
 			t.Errorf("%s: an event of half an object: %s", d, v)
 		}
 	}
@@ -83,7 +83,7 @@ func TestBodyIsNoStream(t *testing.T) {
 		if v := d.Read(bodyOf(200, a.Body()), true); v.Complete() || v.Invalid == "" {
 			t.Errorf("%s: a body where a stream was asked for: %s", d, v)
 		}
-		if v := d.Read(streamOf(a.Body()), true); v.Complete() {
+		if v := d.Read(d.stream(a.Body()), true); v.Complete() {
 			t.Errorf("%s: a body that calls itself a stream: %s", d, v)
 		}
 	}
@@ -93,10 +93,14 @@ func TestFinishOffset(t *testing.T) {
 	for _, d := range Dialects() {
 		text := strings.Join(Reply{Dialect: d, Words: Words("bad")}.Stream().All(), "")
 		at := FinishOffset(d, "bad")
-		if v := d.Read(streamOf(text[:at]+"\n\n"), true); !v.Finished {
+		end := "\n\n"
+		if d == Converse { // its frames have no blank line
+			end = ""
+		}
+		if v := d.Read(d.stream(text[:at]+end), true); !v.Finished {
 			t.Errorf("%s: no finish at %d: %s", d, at, v)
 		}
-		if v := d.Read(streamOf(text[:at-1]+"\n\n"), true); v.Finished {
+		if v := d.Read(d.stream(text[:at-1]+end), true); v.Finished {
 			t.Errorf("%s: finished before %d: %s", d, at, v)
 		}
 	}

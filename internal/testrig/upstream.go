@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -274,6 +275,10 @@ func (c *Call) parse(path string) (refusal string) {
 		c.Model, _, _ = strings.Cut(rest, ":")
 		c.Stream = strings.HasSuffix(path, ":streamGenerateContent")
 	}
+	if _, rest, ok := strings.Cut(path, "/model/"); ok && c.Dialect == Converse {
+		c.Model, _, _ = strings.Cut(rest, "/")
+		c.Stream = strings.HasSuffix(path, "/converse-stream")
+	}
 	return r.refusal(c.Dialect, c.Header, err)
 }
 
@@ -321,7 +326,7 @@ func (c *Call) Error(status int, message string, headers ...string) bool {
 
 // StartStream sends the head of an event stream.
 func (c *Call) StartStream(headers ...string) bool {
-	return c.Head(http.StatusOK, StreamMedia, -1, headers...)
+	return c.Head(http.StatusOK, c.Dialect.StreamMedia(), -1, headers...)
 }
 
 // Chunks sends each piece as a chunk of its own.
@@ -379,15 +384,24 @@ func Answer(role string) Script { return AnswerAfter(role, 0) }
 
 // AnswerAfter sends the words of the reply after a delay; a stream starts at once.
 func AnswerAfter(role string, delay time.Duration) Script {
+	type form struct {
+		dialect Dialect
+		usage   bool
+	}
+	var streams sync.Map // by form: under load, writing each anew takes the machine's time
 	return func(c *Call) bool {
 		r := c.Reply(role)
 		if !c.Stream {
 			return c.Wait(delay) && c.Respond(http.StatusOK, JSONMedia, r.Body())
 		}
-		s := r.Stream()
+		written, ok := streams.Load(form{r.Dialect, r.Usage})
+		if !ok {
+			written, _ = streams.LoadOrStore(form{r.Dialect, r.Usage}, r.Stream())
+		}
+		s, _ := written.(Stream)
 		c.StartStream()
 		c.Chunks(s.Head...)
-		return c.Wait(delay) && c.Chunks(append(s.Words, s.Tail...)...) && c.End()
+		return c.Wait(delay) && c.Chunks(slices.Concat(s.Words, s.Tail)...) && c.End()
 	}
 }
 

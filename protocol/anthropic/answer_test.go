@@ -10,6 +10,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
 )
 
@@ -76,7 +77,7 @@ func TestForeignStreams(t *testing.T) {
 	for name, c := range foreignStreams {
 		t.Run(name, func(t *testing.T) {
 			stream := protocoltest.WriteStream(Codec{}, &llm.Request{Model: "asked"}, c.events)
-			if ending, err := protocoltest.CheckAnthropic(stream); err != nil || ending != protocoltest.Completed {
+			if ending, err := protocoltest.Check(protocol.Anthropic, stream); err != nil || ending != protocoltest.Completed {
 				t.Errorf("%s, %v", ending, err)
 			}
 			got := txtar.Format(&txtar.Archive{Comment: []byte(c.about + "\n"), Files: []txtar.File{{Name: "client.sse", Data: stream}}})

@@ -67,7 +67,7 @@ func FuzzDecodeStream(f *testing.F) {
 		if err := protocoltest.ValidateEvents(events); err != nil {
 			t.Fatalf("%v\n%s", err, protocoltest.DumpEvents(events))
 		}
-		ending, err := protocoltest.CheckAnthropic(protocoltest.WriteStream(Codec{}, nil, events))
+		ending, err := protocoltest.Check(protocol.Anthropic, protocoltest.WriteStream(Codec{}, nil, events))
 		if ending == protocoltest.Open {
 			t.Fatalf("the client's stream has no end: %v", err)
 		}

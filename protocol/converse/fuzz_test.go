@@ -51,7 +51,7 @@ func FuzzDecodeResponse(f *testing.F) {
 			t.Fatalf("not JSON: %s", out)
 		}
 		stream := protocoltest.WriteStream(Codec{}, nil, llm.Explode(resp))
-		if ending, err := protocoltest.CheckConverse(stream); ending == protocoltest.Open {
+		if ending, err := protocoltest.Check(protocol.Converse, stream); ending == protocoltest.Open {
 			t.Fatalf("the client's stream has no end: %v", err)
 		}
 	})
@@ -67,7 +67,7 @@ func FuzzDecodeStream(f *testing.F) {
 		if err := protocoltest.ValidateEvents(events); err != nil {
 			t.Fatalf("%v\n%s", err, protocoltest.DumpEvents(events))
 		}
-		if ending, err := protocoltest.CheckConverse(protocoltest.WriteStream(Codec{}, nil, events)); ending == protocoltest.Open {
+		if ending, err := protocoltest.Check(protocol.Converse, protocoltest.WriteStream(Codec{}, nil, events)); ending == protocoltest.Open {
 			t.Fatalf("the client's stream has no end: %v", err)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/protocoltest"
 )
 
@@ -124,7 +125,7 @@ func TestExplodeOfAggregate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if ending, err := protocoltest.CheckChat(stream); err != nil || ending != protocoltest.Completed {
+			if ending, err := protocoltest.Check(protocol.OpenAIChat, stream); err != nil || ending != protocoltest.Completed {
 				t.Errorf("the stream ends %s: %v\n%s", ending, err, stream)
 			}
 			again, err := aggregate(stream)

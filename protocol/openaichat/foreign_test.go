@@ -190,7 +190,7 @@ func TestEncodeForeignAnswer(t *testing.T) {
 				t.Errorf("report %q, want %q", got, c.report)
 			}
 			stream := protocoltest.WriteStream(Codec{}, &llm.Request{}, llm.Explode(resp))
-			if ending, err := protocoltest.CheckChat(stream); err != nil || ending != protocoltest.Completed {
+			if ending, err := protocoltest.Check(protocol.OpenAIChat, stream); err != nil || ending != protocoltest.Completed {
 				t.Errorf("the stream ends %s: %v\n%s", ending, err, stream)
 			}
 			whole, lerr := Codec{}.DecodeResponse(body)
@@ -221,7 +221,7 @@ func TestStreamCitations(t *testing.T) {
 		llm.BlockStart{Index: 1, Block: &llm.Text{}}, llm.Delta{Index: 1, Text: "xyz"}, cite(1, "w"), llm.BlockEnd{Index: 1},
 		llm.ChoiceEnd{Stop: llm.Stop{Kind: llm.EndTurn}}, llm.End{},
 	}))
-	if ending, err := protocoltest.CheckChat([]byte(stream)); err != nil || ending != protocoltest.Completed {
+	if ending, err := protocoltest.Check(protocol.OpenAIChat, []byte(stream)); err != nil || ending != protocoltest.Completed {
 		t.Errorf("the stream ends %s: %v", ending, err)
 	}
 	const note = `{"type":"url_citation","url_citation":{"start_index":%d,"end_index":%d,"title":"","url":"%s"}}`

@@ -70,7 +70,7 @@ func FuzzDecodeStream(f *testing.F) {
 		}
 		out := protocoltest.WriteStream(Codec{}, &llm.Request{IncludeUsage: true}, events)
 		_, failed := events[len(events)-1].(llm.Failure)
-		if ending, err := protocoltest.CheckChat(out); err != nil || (ending == protocoltest.Failed) != failed {
+		if ending, err := protocoltest.Check(protocol.OpenAIChat, out); err != nil || (ending == protocoltest.Failed) != failed {
 			t.Errorf("ends %s: %v\n%s\n%s", ending, err, protocoltest.DumpEvents(events), out)
 		}
 	})

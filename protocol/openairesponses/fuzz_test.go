@@ -75,7 +75,7 @@ func FuzzStream(f *testing.F) {
 			t.Fatalf("%v\n%+v", err, events)
 		}
 		out := protocoltest.WriteStream(Codec{}, nil, events)
-		if _, err := protocoltest.CheckResponses(out); err != nil {
+		if _, err := protocoltest.Check(protocol.OpenAIResponses, out); err != nil {
 			t.Fatalf("%v\n%s\nfrom\n%s", err, out, stream)
 		}
 		tap := Codec{}.NewTap(1)

@@ -153,7 +153,7 @@ func TestForeignAnswers(t *testing.T) {
 				t.Errorf("%s\n%s", d, output)
 			}
 			stream := protocoltest.WriteStream(Codec{}, req, llm.Explode(resp))
-			if _, err := protocoltest.CheckResponses(stream); err != nil {
+			if _, err := protocoltest.Check(protocol.OpenAIResponses, stream); err != nil {
 				t.Errorf("%v\n%s", err, stream)
 			}
 			checkStreamSchema(t, stream)
@@ -202,7 +202,7 @@ func TestInterleavedBlocks(t *testing.T) {
 		llm.UsageUpdate{Usage: llm.Usage{Input: 1, Output: 2}}, llm.End{}, llm.Delta{Index: 0, Text: "too late"},
 	}
 	stream := protocoltest.WriteStream(Codec{}, nil, events)
-	if end, err := protocoltest.CheckResponses(stream); err != nil || end != protocoltest.Completed {
+	if end, err := protocoltest.Check(protocol.OpenAIResponses, stream); err != nil || end != protocoltest.Completed {
 		t.Fatalf("%s %v\n%s", end, err, stream)
 	}
 	read, err := protocoltest.ReadStream(Codec{}, bytes.NewReader(stream))

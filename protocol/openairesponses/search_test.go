@@ -172,7 +172,7 @@ func TestEchoIsOneLine(t *testing.T) {
 		 "x": 1.0}, {"type":"function","name":"f","parameters":{"type":"object",
 		 "properties":{}}}]}`)
 	stream := protocoltest.WriteStream(Codec{}, req, []llm.Event{llm.Start{}, llm.ChoiceEnd{Stop: llm.Stop{Kind: llm.EndTurn}}, llm.End{}})
-	if _, err := protocoltest.CheckResponses(stream); err != nil {
+	if _, err := protocoltest.Check(protocol.OpenAIResponses, stream); err != nil {
 		t.Errorf("%v\n%s", err, stream)
 	}
 	checkStreamSchema(t, stream)

@@ -2,8 +2,7 @@
 //
 // [Run] tests a codec against the rules of its own protocol, with a folder of cases in
 // .txtar files. [Pairs] tests translation between every ordered pair of codecs.
-// [CheckChat], [CheckAnthropic], [CheckResponses], [CheckGemini] and [CheckConverse] read a client's stream
-// like the vendor's SDK.
+// [Check] reads a client's stream like the vendor's SDK.
 //
 // # Sections of a case
 //
