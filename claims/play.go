@@ -35,9 +35,9 @@ type player struct {
 	cpu     atomic.Int64  // of all commands so far, in ns
 }
 
-// command runs a command in the module's folder until the timeout, and returns what it printed.
-func (p *player) command(ctx context.Context, name string, args ...string) (string, error) {
-	return p.commandIn(ctx, p.root, "", name, args...)
+// goCommand runs a command of Go in the module's folder until the timeout, and returns what it printed.
+func (p *player) goCommand(ctx context.Context, args ...string) (string, error) {
+	return p.commandIn(ctx, p.root, "", "go", args...)
 }
 
 // commandIn runs a command in a folder, with the mutation of a number. Empty is none.
@@ -127,14 +127,14 @@ func (p *player) compileTexts(ctx context.Context, dir string, texts map[string]
 	folders = slices.Compact(folders)
 	if len(folders) > 0 && folders[0] == "./" {
 		folders = folders[1:]
-		if out, err := p.command(ctx, "go", "build", "-overlay", overlay, "-o", b.binary(test{}), "./cmd/isogloss"); err != nil {
+		if out, err := p.goCommand(ctx, "build", "-overlay", overlay, "-o", b.binary(test{}), "./cmd/isogloss"); err != nil {
 			return nil, fmt.Errorf("go build: %w\n%s", err, tail(out))
 		}
 	}
 	if len(folders) == 0 {
 		return b, nil
 	}
-	if out, err := p.command(ctx, "go", append([]string{"test", "-c", "-vet=off", "-overlay", overlay, "-o", dir + "/"}, folders...)...); err != nil {
+	if out, err := p.goCommand(ctx, append([]string{"test", "-c", "-vet=off", "-overlay", overlay, "-o", dir + "/"}, folders...)...); err != nil {
 		return nil, fmt.Errorf("go test -c: %w\n%s", err, tail(out))
 	}
 	return b, nil
