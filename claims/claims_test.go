@@ -22,67 +22,55 @@ func list(t *testing.T) []claim {
 	return claims
 }
 
-// TestMutationsApply checks that each mutation finds its place and that the changed files still compile.
-// Mutations of one file are tried in one go, unless they change the same function.
+// TestMutationsApply checks that each mutation finds its place and that the changed file compiles.
 func TestMutationsApply(t *testing.T) {
 	src, err := readSource(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var mutants []mutation
-	for _, c := range list(t) {
-		for _, m := range c.Mutants {
-			if _, _, err := src.apply(m); err != nil {
-				t.Errorf("%s, %s: %v", c.Name, m.Name, err)
-				continue
+	c, err := newChecker(t.Context(), root, "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutations := 0
+	for _, l := range list(t) {
+		for _, m := range l.Mutants {
+			found, err := src.apply(m)
+			if err == nil {
+				err = c.check(found.path, found.text)
 			}
-			mutants = append(mutants, m)
+			if err != nil {
+				t.Errorf("%s, %s: %v", l.Name, m.Name, err)
+			}
+			mutations++
 		}
 	}
-	if testing.Short() || t.Failed() {
-		return
-	}
-	for len(mutants) > 0 {
-		mutants = compileSome(t, mutants)
-	}
+	t.Logf("%d mutations", mutations)
 }
 
-// compileSome compiles as many mutations together as have a file to themselves, and returns the others.
-func compileSome(t *testing.T, mutants []mutation) (rest []mutation) {
-	src, err := readSource(root)
+// TestCheck checks that a file that does not compile is noticed.
+func TestCheck(t *testing.T) {
+	c, err := newChecker(t.Context(), root, "./sse")
 	if err != nil {
 		t.Fatal(err)
 	}
-	changed, packages := map[string]string{}, map[string]bool{}
-	for _, m := range mutants {
-		path, text, err := src.apply(m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, taken := changed[path]; taken {
-			rest = append(rest, m)
-			continue
-		}
-		changed[path] = text
-		packages["./"+relative(root, filepath.Dir(path))] = true
-	}
-	overlay, err := writeOverlay(t.TempDir(), changed)
+	path := filepath.Join(root, "sse", "write.go")
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"build", "-overlay", overlay}
-	for p := range packages {
-		args = append(args, p)
+	if err := c.check(path, string(text)); err != nil {
+		t.Errorf("unchanged: %v", err)
 	}
-	p := &player{root: root, timeout: 10 * time.Minute}
-	if out, err := p.command(t.Context(), "go", args...); err != nil {
-		t.Errorf("%v:\n%s", err, out)
+	for what, add := range map[string]string{"undefined: none": "\nvar x = none\n", "declared and not used": "\nfunc f() { x := 1 }\n", "expected": "\nfunc {"} {
+		if err := c.check(path, string(text)+add); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("%q: %v, want %q", add, err, what)
+		}
 	}
-	return rest
 }
 
-// TestPromisesPage checks that docs/promises.md is what the list says.
-func TestPromisesPage(t *testing.T) {
+// TestPromisesPages checks that docs/promises.md and the promises of README.md are what the list says.
+func TestPromisesPages(t *testing.T) {
 	have, err := os.ReadFile(filepath.Join(root, pagePath))
 	if err != nil {
 		t.Fatal(err)
@@ -90,6 +78,72 @@ func TestPromisesPage(t *testing.T) {
 	if string(have) != page(list(t)) {
 		t.Error("docs/promises.md differs from docs/claims.yaml; run go run ./claims -write")
 	}
+	have, err = os.ReadFile(filepath.Join(root, readmePath))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := withPromises(have, list(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(have, want) {
+		t.Error("the list of README.md differs from docs/claims.yaml; run go run ./claims -write")
+	}
+}
+
+// TestTestsExist checks that each test that a claim names exists, that each claim names one, and that the long commands
+// are targets of the Makefile.
+func TestTestsExist(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := map[string]string{} // the test files of a folder
+	form := regexp.MustCompile(`^go test (-short )?\./(\S+) -run ([\w/]+|'[\w|/]+')$`)
+	for _, c := range list(t) {
+		for _, command := range c.Tests {
+			found := form.FindStringSubmatch(command)
+			if found == nil {
+				if !strings.HasPrefix(command, "isogloss ") {
+					t.Errorf("%s: %q is not of the form go test ./FOLDER -run 'TestOne|TestTwo', nor a command of isogloss", c.Name, command)
+				}
+				continue
+			}
+			dir := found[2]
+			if functions[dir] == "" {
+				functions[dir] = testFiles(t, filepath.Join(root, dir))
+			}
+			for name := range strings.SplitSeq(strings.Trim(found[3], "'"), "|") {
+				if name, _, _ = strings.Cut(name, "/"); !strings.Contains(functions[dir], "\nfunc "+name+"(t *testing.T)") {
+					t.Errorf("%s: there is no %s in %s", c.Name, name, dir)
+				}
+			}
+		}
+		for command := range strings.SplitSeq(c.Long, ", ") {
+			target, ok := strings.CutPrefix(command, "make ")
+			if ok && !strings.Contains(string(makefile), "\n"+target+":") {
+				t.Errorf("%s: the Makefile has no %s", c.Name, target)
+			}
+		}
+	}
+}
+
+// testFiles returns the text of all tests of a folder.
+func testFiles(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
 }
 
 // TestPlay plays three mutations of a small module: one that its test catches, one that it does not, and one that does not compile.
@@ -122,7 +176,7 @@ func TestPlay(t *testing.T) {
 	var out bytes.Buffer
 	p := &player{root: dir, source: src, timeout: 5 * time.Minute}
 	err = playAll(context.Background(), &out, p, claims, regexp.MustCompile(""))
-	for _, want := range []string{"caught ", "SURVIVED ", "BROKEN ", "there is no function Mul", "undefined: c", "1 passed, 3 failed"} {
+	for _, want := range []string{"passes ", "caught ", "SURVIVED ", "BROKEN ", "there is no function Mul", "undefined: c", "1 passed, 3 failed"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output has no %q", want)
 		}
@@ -131,4 +185,9 @@ func TestPlay(t *testing.T) {
 		t.Error("surviving mutations are no error")
 	}
 	t.Log(out.String())
+	out.Reset()
+	claims[0].Mutants = []mutation{{Name: "adds wrongly", Func: "Add", Old: "a + b", New: "a * b", Test: "go test ./sum -run TestNone"}}
+	if err := playAll(t.Context(), &out, p, claims, regexp.MustCompile("")); err == nil || !strings.Contains(out.String(), "FAILS ") {
+		t.Errorf("a command that runs no test: %v:\n%s", err, &out)
+	}
 }

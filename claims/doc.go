@@ -6,6 +6,10 @@
 //	go run ./claims -write            # writes docs/promises.md from the list
 //	go run ./claims -mutants 200      # draws changes of the code instead, and reports which of them the tests catch
 //
-// A mutation names a function and an expression in it. The changed file takes the original's place by `go build -overlay`, so the
-// tree stays as it is, and a function that moves to another package takes its mutations along.
+// A mutation names a function and an expression in it. All changed functions stand beside their originals in one compilation, by
+// `go test -c -overlay`, and an environment variable chooses one of them: so a mutation costs the time of its test only, the tree
+// stays as it is, and a function that moves to another package takes its mutations along.
+//
+// Each command runs without a mutation first: one that fails there catches nothing. TestMutationsApply checks that each mutation
+// finds its place and compiles.
 package main

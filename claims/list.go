@@ -13,6 +13,7 @@ type claim struct {
 	Name     string     `yaml:"name"`
 	Title    string     `yaml:"title"`    // in bold, before the sentence
 	Sentence string     `yaml:"sentence"` // the promise, in Markdown
+	Readme   bool       `yaml:"readme"`   // whether README.md has it
 	Tests    []string   `yaml:"tests"`    // each takes at most 40 s and needs no installation
 	Long     string     `yaml:"long"`     // a command that shows more and takes longer; empty is none
 	Mutants  []mutation `yaml:"mutations"`
@@ -25,8 +26,10 @@ type mutation struct {
 	Func string `yaml:"func"`
 	Old  string `yaml:"old"`
 	New  string `yaml:"new"`
-	// Test is the command of the claim that catches the mutation. Empty is the first one.
-	Test string `yaml:"test"`
+	// Number is the place of the test that catches the mutation in the claim's list. Without one it is the first test.
+	Number int `yaml:"test"`
+	// Test is that test.
+	Test string `yaml:"-"`
 }
 
 // readClaims reads the list and reports all its mistakes.
@@ -60,9 +63,11 @@ func readClaims(path string) ([]claim, error) {
 			if m.Name == "" || m.Func == "" || m.Old == "" || m.Old == m.New {
 				report("claim %q, mutation %q: name, func, old and another new are required", c.Name, m.Name)
 			}
-			if m.Test == "" && len(c.Tests) > 0 {
-				m.Test = c.Tests[0]
+			if m.Number = max(m.Number, 1); m.Number > len(c.Tests) {
+				report("claim %q, mutation %q: there is no test %d", c.Name, m.Name, m.Number)
+				continue
 			}
+			m.Test = c.Tests[m.Number-1]
 		}
 	}
 	if len(wrong) > 0 {

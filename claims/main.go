@@ -14,11 +14,13 @@ import (
 const (
 	listPath = "docs/claims.yaml"
 	pagePath = "docs/promises.md"
+
+	readmePath = "README.md"
 )
 
 func main() {
 	only := flag.String("only", "", "a regular expression: only claims and mutations whose `name` matches, as claim/mutation")
-	write := flag.Bool("write", false, "write "+pagePath+" from "+listPath+" and play nothing")
+	write := flag.Bool("write", false, "write "+pagePath+" and the table of "+readmePath+" from "+listPath+", and play nothing")
 	timeout := flag.Duration("timeout", 10*time.Minute, "the longest time of one command, compilation included")
 	mutants := flag.Int("mutants", 0, "draw about this many mutants and play them instead of the claims; -only selects by file:line kind: text")
 	seed := flag.Uint64("seed", 1, "of the draw")
@@ -29,7 +31,7 @@ func main() {
 	if *mutants > 0 {
 		err = runMutants(ctx, os.Stdout, *only, *mutants, *seed, *jobs, *timeout)
 	} else {
-		err = run(ctx, os.Stdout, *only, *write, *timeout)
+		err = run(ctx, os.Stdout, *only, *write, *jobs, *timeout)
 	}
 	stop()
 	if err != nil {
@@ -38,7 +40,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, out io.Writer, only string, write bool, timeout time.Duration) error {
+func run(ctx context.Context, out io.Writer, only string, write bool, jobs int, timeout time.Duration) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -48,17 +50,32 @@ func run(ctx context.Context, out io.Writer, only string, write bool, timeout ti
 		return err
 	}
 	if write {
-		return os.WriteFile(pagePath, []byte(page(claims)), 0o644) //nolint:gosec // a page of the documentation
-	}
-	src, err := readSource(".")
-	if err != nil {
-		return err
+		return writePages(claims)
 	}
 	root, err := os.Getwd()
 	if err != nil {
 		return err
 	}
-	return playAll(ctx, out, &player{root: root, source: src, timeout: timeout}, claims, pattern)
+	src, err := readSource(root)
+	if err != nil {
+		return err
+	}
+	return playAll(ctx, out, &player{root: root, source: src, timeout: timeout, jobs: jobs}, claims, pattern)
+}
+
+// writePages writes docs/promises.md and the table of README.md.
+func writePages(claims []claim) error {
+	if err := os.WriteFile(pagePath, []byte(page(claims)), 0o644); err != nil { //nolint:gosec // a page of the documentation
+		return err
+	}
+	text, err := os.ReadFile(readmePath)
+	if err != nil {
+		return err
+	}
+	if text, err = withPromises(text, claims); err != nil {
+		return err
+	}
+	return os.WriteFile(readmePath, text, 0o644) //nolint:gosec // a page of the documentation
 }
 
 func runMutants(ctx context.Context, out io.Writer, only string, n int, seed uint64, jobs int, timeout time.Duration) error {
@@ -80,31 +97,4 @@ func runMutants(ctx context.Context, out io.Writer, only string, n int, seed uin
 		return err
 	}
 	return playMutants(ctx, out, p, d, jobs)
-}
-
-// playAll plays the mutations whose names match and prints a line for each.
-func playAll(ctx context.Context, out io.Writer, p *player, claims []claim, pattern *regexp.Regexp) error {
-	began, counts := time.Now(), map[outcome]int{}
-	for _, c := range claims {
-		for _, m := range c.Mutants {
-			if !pattern.MatchString(c.Name + "/" + m.Name) {
-				continue
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			r := p.play(ctx, c.Name, m)
-			counts[r.outcome]++
-			_, _ = fmt.Fprintf(out, "%-8v %4.0f s  %s: %s\n", r.outcome, r.took.Seconds(), c.Name, m.Name)
-			if r.outcome != caught {
-				_, _ = fmt.Fprintf(out, "         %s\n%s\n         repeat: go run ./claims -only '^%s$'\n", m.Test, r.detail, regexp.QuoteMeta(c.Name+"/"+m.Name))
-			}
-		}
-	}
-	_, _ = fmt.Fprintf(out, "%d passed, %d failed\n", counts[caught], counts[survived]+counts[broken])
-	_, _ = fmt.Fprintf(out, "played in %.0f s\n", time.Since(began).Seconds())
-	if counts[survived]+counts[broken] > 0 || counts[caught] == 0 {
-		return fmt.Errorf("%d mutations survived and %d do not apply or compile", counts[survived], counts[broken])
-	}
-	return nil
 }

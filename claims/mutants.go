@@ -72,7 +72,7 @@ func (p *mutantPlayer) compile(ctx context.Context) error {
 			packages = append(packages, "./"+path.Dir(relative(p.root, file)))
 		}
 		slices.Sort(packages)
-		out, err := p.command(ctx, "go", append([]string{"build", "-overlay", overlay}, slices.Compact(packages)...)...)
+		out, err := p.goCommand(ctx, append([]string{"build", "-overlay", overlay}, slices.Compact(packages)...)...)
 		if err == nil {
 			return p.compileTests(ctx, overlay)
 		}
@@ -120,7 +120,7 @@ func (p *mutantPlayer) compileTests(ctx context.Context, overlay string) error {
 	for _, name := range p.packages() {
 		args = append(args, "./"+name)
 	}
-	if out, err := p.command(ctx, "go", args...); err != nil {
+	if out, err := p.goCommand(ctx, args...); err != nil {
 		return fmt.Errorf("the tests do not compile: %w\n%s", err, tail(out))
 	}
 	return nil

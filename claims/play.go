@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,88 +21,138 @@ type outcome int
 const (
 	caught   outcome = iota
 	survived         // the command passed, so the claim's test does not hold the claim
-	broken           // the changed code does not compile or the mutation does not apply
+	broken           // the changed code does not compile, the mutation does not apply, or the command fails without it
 )
 
 func (o outcome) String() string { return [...]string{"caught", "SURVIVED", "BROKEN"}[o] }
-
-// result is a mutation that was played.
-type result struct {
-	claim   string
-	mutant  mutation
-	outcome outcome
-	took    time.Duration
-	detail  string // for a person, where the mutation was not caught
-}
 
 // player plays mutations. Root is the folder of the module.
 type player struct {
 	root    string
 	source  *source
 	timeout time.Duration // of one command
+	jobs    int           // how many mutations are played at a time
+	cpu     atomic.Int64  // of all commands so far, in ns
 }
 
-// play changes the code as the mutation says and runs its command.
-func (p *player) play(ctx context.Context, claim string, m mutation) result {
-	began := time.Now()
-	r := result{claim: claim, mutant: m}
-	r.outcome, r.detail = p.run(ctx, m)
-	r.took = time.Since(began)
-	return r
+// goCommand runs a command of Go in the module's folder until the timeout, and returns what it printed.
+func (p *player) goCommand(ctx context.Context, args ...string) (string, error) {
+	return p.commandIn(ctx, p.root, "", "go", args...)
 }
 
-func (p *player) run(ctx context.Context, m mutation) (outcome, string) {
-	path, text, err := p.source.apply(m)
-	if err != nil {
-		return broken, err.Error()
-	}
-	dir, err := os.MkdirTemp("", "claims-")
-	if err != nil {
-		return broken, err.Error()
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	overlay, err := writeOverlay(dir, map[string]string{path: text})
-	if err != nil {
-		return broken, err.Error()
-	}
-	if out, err := p.command(ctx, "go", "build", "-overlay", overlay, "./"+relative(p.root, filepath.Dir(path))); err != nil {
-		return broken, out
-	}
-	out, err := p.test(ctx, dir, overlay, m.Test)
-	switch {
-	case err == nil:
-		return survived, tail(out)
-	case strings.Contains(out, "[build failed]") || strings.Contains(out, "[setup failed]"):
-		return broken, tail(out)
-	}
-	return caught, ""
-}
-
-// test runs a claim's command on the changed code: `go test …`, or `isogloss …` with a binary that it builds.
-func (p *player) test(ctx context.Context, dir, overlay, command string) (string, error) {
-	words := strings.Fields(command)
-	switch {
-	case len(words) > 2 && words[0] == "go" && words[1] == "test":
-		return p.command(ctx, "go", append([]string{"test", "-vet=off", "-count=1", "-overlay", overlay}, unquote(words[2:])...)...)
-	case len(words) > 1 && words[0] == "isogloss":
-		binary := filepath.Join(dir, "isogloss")
-		if out, err := p.command(ctx, "go", "build", "-overlay", overlay, "-o", binary, "./cmd/isogloss"); err != nil {
-			return out, err
-		}
-		return p.command(ctx, binary, unquote(words[1:])...)
-	}
-	return "", fmt.Errorf("%q is neither `go test` nor `isogloss`", command)
-}
-
-// command runs a command in the module's folder until the timeout, and returns what it printed.
-func (p *player) command(ctx context.Context, name string, args ...string) (string, error) {
+// commandIn runs a command in a folder, with the mutation of a number. Empty is none.
+func (p *player) commandIn(ctx context.Context, dir, number, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the commands are those of docs/claims.yaml
-	cmd.Dir = p.root
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), mutantVariable+"="+number)
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
+	if s := cmd.ProcessState; s != nil {
+		p.cpu.Add(int64(s.UserTime() + s.SystemTime()))
+	}
 	return string(out), err
+}
+
+// test is a command of a claim: `go test FLAGS ./FOLDER -run PATTERN`, or `isogloss …`.
+type test struct {
+	folder string // of the tests; empty is a command of isogloss
+	args   []string
+}
+
+func parseTest(command string) (test, error) {
+	words := strings.Fields(command)
+	for i := range words {
+		words[i] = strings.Trim(words[i], `'"`) // what a shell would remove
+	}
+	switch {
+	case len(words) > 1 && words[0] == "isogloss":
+		return test{args: words[1:]}, nil
+	case len(words) < 3 || words[0] != "go" || words[1] != "test":
+		return test{}, fmt.Errorf("%q is neither `go test` nor `isogloss`", command)
+	}
+	var t test
+	for _, w := range words[2:] {
+		switch folder, isFolder := strings.CutPrefix(w, "./"); {
+		case isFolder && t.folder == "":
+			t.folder = folder
+		case strings.HasPrefix(w, "-"):
+			t.args = append(t.args, "-test."+w[1:])
+		default:
+			t.args = append(t.args, w)
+		}
+	}
+	if t.folder == "" {
+		return t, fmt.Errorf("%q names no folder", command)
+	}
+	return t, nil
+}
+
+// build is the binaries with all mutations in them.
+type build struct {
+	*player
+	dir string
+}
+
+// binary returns the file of the binary that runs a test.
+func (b *build) binary(t test) string {
+	if t.folder == "" {
+		return filepath.Join(b.dir, "isogloss")
+	}
+	return filepath.Join(b.dir, path.Base(t.folder)+".test")
+}
+
+// compile compiles the tests with the mutations, whose numbers are the keys, beside the functions that they change.
+func (p *player) compile(ctx context.Context, dir string, mutants map[int]mutant, tests []test) (*build, error) {
+	s, err := splice(p.root, p.source, mutants)
+	if err != nil {
+		return nil, err
+	}
+	return p.compileTexts(ctx, dir, s.texts, tests)
+}
+
+// compileTexts compiles the tests with other texts in place of some files.
+func (p *player) compileTexts(ctx context.Context, dir string, texts map[string]string, tests []test) (*build, error) {
+	overlay, err := writeOverlay(dir, texts)
+	if err != nil {
+		return nil, err
+	}
+	b := &build{p, dir}
+	var folders []string
+	for _, t := range tests {
+		folders = append(folders, "./"+t.folder)
+	}
+	slices.Sort(folders)
+	folders = slices.Compact(folders)
+	if len(folders) > 0 && folders[0] == "./" {
+		folders = folders[1:]
+		if out, err := p.goCommand(ctx, "build", "-overlay", overlay, "-o", b.binary(test{}), "./cmd/isogloss"); err != nil {
+			return nil, fmt.Errorf("go build: %w\n%s", err, tail(out))
+		}
+	}
+	if len(folders) == 0 {
+		return b, nil
+	}
+	if out, err := p.goCommand(ctx, append([]string{"test", "-c", "-vet=off", "-overlay", overlay, "-o", dir + "/"}, folders...)...); err != nil {
+		return nil, fmt.Errorf("go test -c: %w\n%s", err, tail(out))
+	}
+	return b, nil
+}
+
+// run runs a test until a time limit, with the mutation of a number; empty is none. A test of no function fails.
+func (b *build) run(ctx context.Context, t test, number string, limit time.Duration) (string, error) {
+	args := t.args
+	if t.folder != "" {
+		args = append(slices.Clone(args), "-test.failfast", "-test.timeout="+limit.String())
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
+	defer cancel()
+	out, err := b.commandIn(ctx, filepath.Join(b.root, t.folder), number, b.binary(t), args...)
+	if err == nil && strings.Contains(out, "no tests to run") {
+		err = errors.New("there is no such test")
+	}
+	return out, err
 }
 
 // writeOverlay writes the file for -overlay, by which Go reads other texts in place of some files.
@@ -128,15 +182,6 @@ func relative(root, path string) string {
 		return filepath.ToSlash(r)
 	}
 	return path
-}
-
-// unquote removes the quotes that a shell would remove.
-func unquote(words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = strings.Trim(w, `'"`)
-	}
-	return out
 }
 
 // tail returns the last lines of an output.

@@ -14,7 +14,9 @@ import (
 // function is a function's place in a file.
 type function struct {
 	file       string
-	start, end int // offsets in the file
+	start, end int    // offsets in the file
+	body       [2]int // those of its braces
+	results    string // as its text has them
 }
 
 // source is the Go code of the project without its tests.
@@ -56,8 +58,15 @@ func (s *source) add(path string) error {
 	s.text[path] = string(text)
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok {
-			name := funcName(f)
-			s.funcs[name] = append(s.funcs[name], function{path, files.Position(f.Pos()).Offset, files.Position(f.End()).Offset})
+			name, at := funcName(f), func(p token.Pos) int { return files.Position(p).Offset }
+			found := function{file: path, start: at(f.Pos()), end: at(f.End())}
+			if f.Body != nil {
+				found.body = [2]int{at(f.Body.Lbrace), at(f.Body.End())}
+			}
+			if r := f.Type.Results; r != nil {
+				found.results = string(text[at(r.Pos()):at(r.End())])
+			}
+			s.funcs[name] = append(s.funcs[name], found)
 		}
 	}
 	return nil
@@ -85,24 +94,45 @@ func funcName(f *ast.FuncDecl) string {
 	return name + "." + f.Name.Name
 }
 
-// apply returns the file that a mutation changes, and its new text.
-func (s *source) apply(m mutation) (path, text string, err error) {
+// applied is a mutation at its place.
+type applied struct {
+	path, text string // the file, and its new text
+	in         function
+	start, end int // offsets of what changes in the old text
+	with       string
+}
+
+// apply finds the place of a mutation.
+func (s *source) apply(m mutation) (a applied, err error) {
 	for _, f := range s.funcs[m.Func] {
 		whole := s.text[f.file]
 		body := whole[f.start:f.end]
 		switch n := strings.Count(body, m.Old); {
 		case n == 0:
 			continue
-		case n > 1 || path != "":
-			return "", "", fmt.Errorf("%s has %q more than once: take more of the line", m.Func, m.Old)
+		case n > 1 || a.path != "":
+			return applied{}, fmt.Errorf("%s has %q more than once: take more of the line", m.Func, m.Old)
 		}
-		path, text = f.file, whole[:f.start]+strings.Replace(body, m.Old, m.New, 1)+whole[f.end:]
+		start := f.start + strings.Index(body, m.Old)
+		a = applied{f.file, whole[:start] + m.New + whole[start+len(m.Old):], f, start, start + len(m.Old), m.New}
 	}
 	switch {
 	case len(s.funcs[m.Func]) == 0:
-		return "", "", fmt.Errorf("there is no function %s", m.Func)
-	case path == "":
-		return "", "", fmt.Errorf("%s has no %q", m.Func, m.Old)
+		return a, fmt.Errorf("there is no function %s", m.Func)
+	case a.path == "":
+		return a, fmt.Errorf("%s has no %q", m.Func, m.Old)
+	case a.start <= a.in.body[0]:
+		return a, fmt.Errorf("%q is not in the body of %s", m.Old, m.Func)
 	}
-	return path, text, nil
+	return a, nil
+}
+
+// mutant returns the mutation as splice takes it.
+func (a applied) mutant(root string) mutant {
+	return mutant{file: relative(root, a.path), results: a.in.results, body: a.in.body, start: a.start, end: a.end, text: a.with}
+}
+
+// recovers reports whether the function recovers from panics: recover has no effect in a function within it.
+func (a applied) recovers(s *source) bool {
+	return strings.Contains(s.text[a.path][a.in.body[0]:a.in.body[1]], "recover()")
 }

@@ -223,6 +223,44 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
+// TestClientsOfAnIssuer checks that only tokens of the configured applications are admitted.
+func TestClientsOfAnIssuer(t *testing.T) {
+	p := newProvider(t)
+	i := p.issuer()
+	i.Clients = []string{"codex", "claude-code"}
+	v := newTestVerifier(t, time.Now, i)
+	for name, c := range map[string]struct {
+		azp  any
+		want string
+	}{
+		"one of them": {"claude-code", ""}, "another": {"crm", "invalid_token"}, "none": {nil, "invalid_token"}, "in another case": {"Codex", "invalid_token"},
+		"a list": {[]string{"crm", "codex"}, "invalid_token"},
+	} {
+		_, fault := v.Person(t.Context(), sign(t, p.keys[0], nil, p.claimsOf(map[string]any{"azp": c.azp})))
+		if got := fault; c.want == "" && got != nil || c.want != "" && (got == nil || got.Code != c.want) {
+			t.Errorf("%s: %v, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestCachedTokenEnds checks that a token that was admitted before is refused after its end.
+func TestCachedTokenEnds(t *testing.T) {
+	p := newProvider(t)
+	var passed atomic.Int64
+	v := newTestVerifier(t, func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }, p.issuer())
+	token := sign(t, p.keys[0], nil, p.claimsOf(map[string]any{"exp": time.Now().Add(5 * time.Minute).Unix()}))
+	for _, after := range []time.Duration{0, 4 * time.Minute} {
+		passed.Store(int64(after))
+		if _, fault := v.Person(t.Context(), token); fault != nil {
+			t.Errorf("after %v: %v", after, fault)
+		}
+	}
+	passed.Store(int64(7 * time.Minute)) // the clocks may differ by one
+	if _, fault := v.Person(t.Context(), token); fault == nil || fault.Code != "expired_token" {
+		t.Errorf("after its end: %v", fault)
+	}
+}
+
 // TestEmbeddedKey checks that a key inside the token is not used.
 func TestEmbeddedKey(t *testing.T) {
 	p, other := newProvider(t), newProvider(t)

@@ -22,10 +22,12 @@ func TestBudgetIsNeverOverdrawn(t *testing.T) {
 	for name, o := range map[string]Options{"plain": {HotRate: -1}, "slices": {HotRate: 20}} {
 		t.Run(name, func(t *testing.T) { testBudget(t, redisNodes(t, s, 3, o, patient), name) })
 	}
-	t.Run("memory", func(t *testing.T) {
-		n := start(t, newMemory(Options{}), nil)
-		testBudget(t, []*node{n, n, n}, "memory")
-	})
+}
+
+// TestBudgetIsNeverOverdrawnInMemory does the same in one process.
+func TestBudgetIsNeverOverdrawnInMemory(t *testing.T) {
+	n := start(t, newMemory(Options{}), nil)
+	testBudget(t, []*node{n, n, n}, "memory")
 }
 
 func testBudget(t *testing.T, nodes []*node, org string) {

@@ -175,6 +175,16 @@ func TestStops(t *testing.T) {
 	}
 }
 
+// TestCallsEndWithToolUse checks that a response with calls says so, also if its upstream calls that a plain stop.
+func TestCallsEndWithToolUse(t *testing.T) {
+	resp := &llm.Response{ID: "msg_1", Model: "m", Usage: &llm.Usage{}, Choices: []llm.Choice{{
+		Blocks: []llm.Block{&llm.ToolCall{CallID: "toolu_1", Kind: llm.FunctionTool, Name: "f", Args: "{}"}}, Stop: llm.Stop{Kind: llm.EndTurn},
+	}}}
+	if body := string(Codec{}.EncodeResponse(resp, &llm.Request{}, &llm.Report{})); !strings.Contains(body, `"stop_reason":"tool_use"`) {
+		t.Error(body)
+	}
+}
+
 // TestEventsWaitOnlyOnce: what has waited for its turn is written once and let go.
 func TestEventsWaitOnlyOnce(t *testing.T) {
 	s := &streamEncoder{}
