@@ -125,7 +125,7 @@ func tagAttacks() (all []attack) {
 	for _, mode := range []string{"start", "opened"} {
 		for name, before := range map[string]string{"before": "", "in": "<think>a", "behind": "<think>a</think>"} {
 			for kind, piece := range map[string]string{"spaces": " ", "lines": `\n`, "tags": " </think"} {
-				for _, client := range testrig.Dialects() {
+				for _, client := range dialects() {
 					do := func(ctx context.Context, r *rig) *evidence {
 						cost := func(before, piece string) (*evidence, float64) {
 							model := fmt.Sprintf("tags-%d", marks.Add(1))
