@@ -326,7 +326,6 @@ func (chat) readAssistant(out *Received, m value, bad *problemList) (open []stri
 	for _, c := range m.at("tool_calls").list() {
 		id, f := c.at("id").str(), c.at("function")
 		bad.addIf(id == "" || c.at("type").str() != "function" || !f.at("arguments").isString(), "a tool call that is not one: %s", c)
-		bad.addIf(len(id) > 40 && !strings.Contains(id, "."), "a call id has %d characters, at most 40", len(id))
 		bad.addIf(slices.Contains(open, id), "two calls have the id %q", id)
 		open = append(open, id)
 		t.Pieces = append(t.Pieces, Piece{Kind: kindCall, ID: id, Name: f.at("name").str(), Args: f.at("arguments").str()})

@@ -81,6 +81,8 @@ func TestEncodeForeignRequest(t *testing.T) {
 			want: `"tool_call_id":"functions.mcp__files__read_directory_tree:10"}`},
 		"long id": {req: llm.Request{Turns: called([]llm.Block{call(strings.Repeat("i", 41), "f", "{}")}, &llm.ToolResult{CallID: strings.Repeat("i", 41), Missing: true})},
 			want: `"tool_call_id":"` + llm.SafeName(strings.Repeat("i", 41), 40, idByte) + `"}`},
+		"long id on OpenAI": {req: llm.Request{Turns: called([]llm.Block{call(strings.Repeat("i", 50), "f", "{}")}, &llm.ToolResult{CallID: strings.Repeat("i", 50), Missing: true})},
+			want: `"tool_call_id":"` + llm.SafeName(strings.Repeat("i", 50), maxID, idByte) + `"}`},
 		"long id of a server": {req: llm.Request{Turns: called([]llm.Block{call("chatcmpl-tool-"+strings.Repeat("0f", 16), "f", "{}")}, &llm.ToolResult{CallID: "chatcmpl-tool-" + strings.Repeat("0f", 16), Missing: true})},
 			gates: protocol.Gates{LongIDs: true}, want: `"tool_call_id":"chatcmpl-tool-` + strings.Repeat("0f", 16) + `"}`},
 		"orphan":     {req: llm.Request{Turns: called(nil, &llm.ToolResult{CallID: "a"})}, report: "refused turns[1].blocks[0] tool_result.orphan"},
