@@ -65,7 +65,7 @@ func TestHostileServer(t *testing.T) {
 			t.Errorf("%s: no error", a.Name)
 		}
 		cancel()
-		if n := h.Sent.Load(); n > 32<<20 {
+		if n := h.Sent.Load(); n > hostile.Bounded {
 			t.Errorf("%s: %d bytes were read", a.Name, n)
 		}
 		if astray.Swap(0) > 0 {

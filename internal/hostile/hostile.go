@@ -111,6 +111,10 @@ func endless() (all []Answer) {
 	}})
 }
 
+// Bounded is the largest number of bytes that a server sends to a client with a bound. The client itself reads a few of them;
+// the buffers of a connection take up to ten megabytes, and a library tries several times. Without a bound it is a gigabyte.
+const Bounded = 128 << 20
+
 // most is the number of bytes after which an endless answer ends nevertheless.
 const most = 1 << 30
 

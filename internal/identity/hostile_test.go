@@ -44,7 +44,7 @@ func TestHostileKeys(t *testing.T) {
 			h.Answer = a
 			h.Sent.Store(0)
 			readHostile(t, h, server.URL, source)
-			if n := h.Sent.Load(); n > 32<<20 {
+			if n := h.Sent.Load(); n > hostile.Bounded {
 				t.Errorf("%s: %d bytes were read", a.Name, n)
 			}
 			if astray.Swap(0) > 0 {

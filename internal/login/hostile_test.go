@@ -84,7 +84,7 @@ func TestHostileGateways(t *testing.T) {
 				t.Errorf("%s %s: shows %q", place, h.Answer.Name, shown)
 			}
 			cancel()
-			if n := h.Sent.Load(); n > 32<<20 {
+			if n := h.Sent.Load(); n > hostile.Bounded {
 				t.Errorf("%s %s: %d bytes were read", place, h.Answer.Name, n)
 			}
 			if astray.Swap(0) > 0 {

@@ -79,7 +79,7 @@ func TestHostileProviders(t *testing.T) {
 				}
 			}
 			cancel()
-			if n := h.Sent.Load(); n > 32<<20 {
+			if n := h.Sent.Load(); n > hostile.Bounded {
 				t.Errorf("%s %s: %d bytes were read", place, h.Answer.Name, n)
 			}
 			if astray.Swap(0) > 0 {
