@@ -126,11 +126,7 @@ func valueOf(table, arm string, x float64) func(*report) []float64 {
 	return func(r *report) []float64 { return r.cell(table, arm, x).values() }
 }
 
-// firstOf and lastOf return the values in the first and in the last column.
-func firstOf(table, arm string) func(*report) []float64 {
-	return func(r *report) []float64 { return r.cell(table, arm, first(r.columns(table))).values() }
-}
-
+// lastOf returns the values in the last column.
 func lastOf(table, arm string) func(*report) []float64 {
 	return func(r *report) []float64 { return r.cell(table, arm, last(r.columns(table))).values() }
 }

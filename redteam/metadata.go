@@ -23,7 +23,7 @@ type source struct {
 	provider string // settings of the provider
 	honest   string // with END and UNIX for its end
 	members  []string
-	fits     []string // answers that have a credential; the AWS SDK reads no further than its end
+	fits     []string // answers that have a credential; the AWS SDK reads no further than its end, the library of Azure reads dates
 	behind   func(r *http.Request) string
 	env      func(u, dir string) []string
 }
@@ -46,7 +46,7 @@ func sources() []source {
 		}, func(u, _ string) []string { return []string{"AWS_EC2_METADATA_SERVICE_ENDPOINT=" + u} }},
 		{"google", "auth: google", `{"access_token":"token-of-test","expires_in":LIFE,"token_type":"Bearer"}`, []string{"access_token", "expires_in"}, []string{`expires_in is "9223372036854775807"`}, none,
 			func(u, _ string) []string { return []string{"GCE_METADATA_HOST=" + strings.TrimPrefix(u, "http://")} }},
-		{"azure", "auth: azure", `{"access_token":"token-of-test","expires_on":"UNIX","resource":"r","token_type":"Bearer"}`, []string{"access_token", "expires_on"}, nil, none,
+		{"azure", "auth: azure", `{"access_token":"token-of-test","expires_on":"UNIX","resource":"r","token_type":"Bearer"}`, []string{"access_token", "expires_on"}, []string{`expires_on is "\"9999-12-31T23:59:59Z\""`}, none,
 			func(u, _ string) []string {
 				return []string{"IDENTITY_ENDPOINT=" + u + "/token", "IDENTITY_HEADER=" + headerSecret}
 			}},

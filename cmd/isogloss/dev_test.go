@@ -36,7 +36,8 @@ func TestDev(t *testing.T) {
 
 	dev.log.WaitFor(t, `"msg":"listening"`, 1, dev.ended)
 	printed := dev.out.WaitFor(t, "curl http", 1, dev.ended)
-	out, err := exec.Command("bash", "-c", printed[strings.Index(printed, "curl"):]).Output()
+	_, rest, _ := strings.Cut(printed, "curl ")
+	out, err := exec.Command("bash", "-c", "curl "+rest).Output()
 	if err != nil || !strings.Contains(string(out), "Hello from the engine.") {
 		t.Errorf("the command prints %s (%v)\n%s", out, err, printed)
 	}

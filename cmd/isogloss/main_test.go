@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -103,29 +102,6 @@ func serve(t *testing.T, env []string, args ...string) *process {
 	}
 	p.url, p.metricsURL = said.URL, said.Metrics
 	return p
-}
-
-// serveAt starts a gateway at the given addresses and returns when it responds. It is
-// for gateways whose log does not report the addresses.
-func serveAt(t *testing.T, data, metrics string, args ...string) *process {
-	t.Helper()
-	p := launch(t, nil, args...)
-	p.url, p.metricsURL = "http://"+data, "http://"+metrics+"/metrics"
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(patience); ; {
-		if c, err := net.Dial("tcp", data); err == nil {
-			_ = c.Close()
-			return p
-		}
-		select {
-		case <-tick.C:
-		case <-p.ended:
-			t.Fatalf("the gateway has ended:\n%s", p.log)
-		case <-late:
-			t.Fatal("the gateway does not respond")
-		}
-	}
 }
 
 // freePair returns two free addresses, for clients and for operators.

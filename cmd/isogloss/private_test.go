@@ -212,7 +212,8 @@ func wantNoMark(t *testing.T, where, text string, marks ...string) {
 // encodings returns the forms in which a text may be hidden. A text in base64 depends on the
 // number of bytes before it: its first and last characters are left out.
 func encodings(text string) []string {
-	forms := []string{text, fmt.Sprintf("%x", text), strings.Trim(fmt.Sprint([]byte(text)), "[]")}
+	decimal := strings.Trim(fmt.Sprint([]byte(text)), "[]") //nolint:staticcheck // the numbers of the bytes
+	forms := []string{text, fmt.Sprintf("%x", text), decimal}
 	for before := range 3 {
 		whole := base64.StdEncoding.EncodeToString([]byte(strings.Repeat(" ", before) + text))
 		from, to := (before*8+5)/6, (before+len(text))*8/6

@@ -94,7 +94,7 @@ func (f *refusals) encode(c Changes) (*frame, error) {
 	if f.bytes+len(text) > maxRefusals {
 		return nil, fmt.Errorf("the file would have over %d bytes", maxRefusals)
 	}
-	binary.BigEndian.PutUint32(text, uint32(len(text)-frameHead)) //nolint:gosec // less than maxRefusals
+	binary.BigEndian.PutUint32(text, uint32(len(text)-frameHead))
 	copy(text[4:], f.mac(text[frameHead:]))
 	return &frame{text: text}, nil
 }
@@ -192,7 +192,7 @@ func (f *refusals) restore(t *table) {
 		}
 		t.refuse(c)
 		f.frames = append(f.frames, &frame{text: text[:n:n], applied: true})
-		f.bytes += int(n) //nolint:gosec // at most the size of the file
+		f.bytes += int(n)
 		text = text[n:]
 	}
 	if len(text) > 0 {

@@ -25,7 +25,7 @@ func TestPathsOfAdminPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true} //nolint:gosec // a test's certificate
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
 	client := &http.Client{Transport: transport}
 	status := func(method, path, body, key string) int {
 		req, err := http.NewRequest(method, "https://127.0.0.1:"+port+path, strings.NewReader(body))

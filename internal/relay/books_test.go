@@ -253,7 +253,9 @@ func TestLongErrorCodeHasARow(t *testing.T) {
 			books := newLedger(t, quota.Limit{Budget: usage.Dollar})
 			g := newGateway(t, books.use, l.change)
 			g.up.Answer(upstreamtest.Stream(textChunk + failed))
-			g.post(t, l.path, l.body)
+			if _, _, err := g.post(t, l.path, l.body); err != nil {
+				t.Fatal(err)
+			}
 			row := books.one(t, g)
 			if row.Outcome != usage.Failed || len(row.Attempts) != 1 || row.Attempts[0].Fault != plain.Other {
 				t.Errorf("the outcome is %s with %d attempts", row.Outcome, len(row.Attempts))

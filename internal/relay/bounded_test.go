@@ -268,7 +268,7 @@ func TestOtherErrorsAreNotRepeated(t *testing.T) {
 		books := newLedger(t, quota.Limit{Budget: usage.Dollar})
 		g := newGateway(t, books.use)
 		g.up.Answer(upstreamtest.JSON(400, fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":null,"code":null}}`, message)))
-		if resp, got, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != 400 || len(g.up.Requests()) != 1 {
+		if resp, got, _ := g.post(t, chatPath, plainRequest); resp.StatusCode != http.StatusBadRequest || len(g.up.Requests()) != 1 {
 			t.Errorf("%s: %s %s, %d requests", message, resp.Status, got, len(g.up.Requests()))
 		}
 	}

@@ -58,7 +58,7 @@ func finishedStreams() []finished {
 		}),
 		as("two choices", func(f *finished) {
 			f.body = strings.Replace(f.body, `"stream":true`, `"stream":true,"n":2`, 1)
-			f.head += strings.Replace(textChunk+stopChunk, `"index":0`, `"index":1`, -1)
+			f.head += strings.ReplaceAll(textChunk+stopChunk, `"index":0`, `"index":1`)
 			f.until = `"index":1,"delta":{},"finish_reason":"stop"`
 		}),
 		as("text completion", func(f *finished) {

@@ -177,7 +177,7 @@ func (c *choice) rest() (e llm.Ext) {
 		e.Members = c.sources.Members
 	}
 	if len(c.logprobs) > 0 {
-		keepRaw(&e, "logprobsResult", wire.Raw(c.lastLogprobs))
+		keepRaw(&e, "logprobsResult", c.lastLogprobs)
 	}
 	if len(e.Members) > 0 {
 		e.Protocol = own

@@ -254,7 +254,7 @@ func (w *streamWriter) done() bool { return w.over || w.broken != nil }
 
 // finished reports whether every choice has its finish reason.
 func (w *streamWriter) finished() bool {
-	return len(w.ended) >= max(1, int(w.attempt.call.Body.Choices))
+	return len(w.ended) >= max(1, w.attempt.call.Body.Choices)
 }
 
 // note records an event's contribution to the response and completes the event. It
