@@ -83,7 +83,11 @@ func (s *surface) finish(r testrig.Reply) string {
 	if s.ends != nil {
 		return s.ends(r)
 	}
-	return rig.DialectNamed(s.dialect).Reply(r).Finish()
+	d := rig.DialectNamed(s.dialect).Reply(r).Dialect
+	if len(r.Calls) > 0 {
+		return map[testrig.Dialect]string{testrig.Chat: "tool_calls", testrig.Responses: "completed", testrig.Messages: "tool_use", testrig.Gemini: "STOP"}[d]
+	}
+	return map[testrig.Dialect]string{testrig.Chat: "stop", testrig.Responses: "completed", testrig.Messages: "end_turn", testrig.Gemini: "STOP"}[d]
 }
 
 func (s *surface) problem(status int, message, retryAfter string) string {
