@@ -110,11 +110,17 @@ func sigs(list []Piece) []string {
 	return out
 }
 
+// sealOfNothing is the gateway's signature of reasoning that nobody has sealed: "isogloss:{}" in Base64.
+const sealOfNothing = "aXNvZ2xvc3M6e30="
+
 // compareSigs checks that signatures are the same for a client of the same dialect, and
 // present in some form for other clients. The next round shows whether the gateway can
 // restore them.
 func compareSigs(d *diffs, want, got []Piece, c Cell) {
 	w, g := sigs(want), sigs(got)
+	if !c.Same() {
+		g = slices.DeleteFunc(g, func(s string) bool { return s == sealOfNothing })
+	}
 	switch {
 	case c.Same() && !slices.Equal(w, g):
 		d.add("signature", "signatures are %q, want %q", g, w)

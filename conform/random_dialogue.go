@@ -315,6 +315,7 @@ func (m *maker) answer() Response {
 	if made == 0 && m.chance(20) {
 		r.Pieces = append(r.Pieces, Piece{Kind: kindRefusal, Text: m.text()})
 		r.Stop = "filter"
+		m.others(&r)
 		return r
 	}
 	if made == 0 || m.chance(2) {
@@ -331,6 +332,7 @@ func (m *maker) answer() Response {
 		r.Pieces = append(r.Pieces, m.call())
 	}
 	m.stop(&r, made)
+	m.others(&r)
 	return r
 }
 
@@ -344,10 +346,13 @@ func (m *maker) stop(r *Response, made int) {
 	case len(s.Stop) > 0 && m.chance(3):
 		r.Stop, r.Match = "sequence", s.Stop[0]
 	}
-	if n, _ := strconv.Atoi(s.Choices); n > 1 && made == 0 {
-		for range n - 1 {
-			r.others = append(r.others, Response{Stop: "end", grain: r.grain, Pieces: []Piece{{Kind: kindText, Text: m.text()}}})
-		}
+}
+
+// others adds the further choices. A vendor sends as many as the request asks for, whatever the first one is.
+func (m *maker) others(r *Response) {
+	n, _ := strconv.Atoi(m.out.settings.Choices)
+	for range n - 1 {
+		r.others = append(r.others, Response{Stop: "end", grain: r.grain, Pieces: []Piece{{Kind: kindText, Text: m.text()}}})
 	}
 }
 

@@ -202,9 +202,6 @@ func (d dialogue) reduceAnswer(i int, edit func(func(*dialogue))) {
 	if a.Usage != nil && *a.Usage != (Usage{In: 1, Out: 1}) {
 		edit(func(c *dialogue) { c.rounds[i].answer.Usage = &Usage{In: 1, Out: 1} })
 	}
-	if a.others != nil {
-		edit(func(c *dialogue) { c.rounds[i].answer.others = nil })
-	}
 	if a.grain != nil || a.interleave {
 		edit(func(c *dialogue) { c.rounds[i].answer.grain, c.rounds[i].answer.interleave = nil, false })
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -278,6 +279,41 @@ func TestDialoguesAreRepeatable(t *testing.T) {
 	for i := range uint64(20) {
 		if first, again := render(5, i), render(5, i); first != again || first == render(6, i) {
 			t.Errorf("dialogue %d does not depend on the seed alone", i)
+		}
+	}
+}
+
+// TestAnswersHaveTheRequestedChoices checks that the upstream sends as many choices as it is asked for.
+func TestAnswersHaveTheRequestedChoices(t *testing.T) {
+	several := 0
+	for i := range uint64(300) {
+		d := newDialogue(1, i)
+		n := 1
+		if d.settings.Choices != "" {
+			n, _ = strconv.Atoi(d.settings.Choices)
+		}
+		for k, r := range d.rounds {
+			if len(r.answer.others) != n-1 {
+				t.Errorf("dialogue %d, round %d: %d choices, want %d", i, k, len(r.answer.others)+1, n)
+			}
+			if n > 1 && len(r.answer.calls()) > 0 {
+				several++
+			}
+		}
+	}
+	if several == 0 {
+		t.Error("no response has calls and several choices")
+	}
+}
+
+// TestSealOfNothingIsNoSignature checks that the gateway's mark of reasoning without a seal does not pass for a signature.
+func TestSealOfNothingIsNoSignature(t *testing.T) {
+	sent := []Piece{{Kind: kindThink, Text: "a"}, {Kind: kindText, Text: "b", Sig: "c2VhbA=="}}
+	for seal, lost := range map[string]bool{"": true, sealOfNothing: true, "aXNvZ2xvc3M6eyJnZW1pbmkiOnt9fQ==": false} {
+		var d diffs
+		compareSigs(&d, sent, []Piece{{Kind: kindThink, Text: "a", Sig: seal}, {Kind: kindText, Text: "b"}}, Cell{Converse, Gemini, false})
+		if (len(d) > 0) != lost {
+			t.Errorf("%q: %v", seal, d)
 		}
 	}
 }
