@@ -119,17 +119,20 @@ var usageColumns = []struct {
 }{
 	{"hour", "HOUR", func(s *app.UsageSum, _ map[string]string) string { return s.Start.UTC().Format("2006-01-02 15:04") }},
 	{"day", "DAY", func(s *app.UsageSum, _ map[string]string) string { return s.Start.UTC().Format(time.DateOnly) }},
-	{"org", "ORG", func(s *app.UsageSum, _ map[string]string) string { return dash(s.Org) }},
+	{"org", "ORG", func(s *app.UsageSum, _ map[string]string) string { return printable(s.Org) }},
 	{"team", "TEAM", func(s *app.UsageSum, _ map[string]string) string {
 		if s.Team == "" {
 			return "-"
 		}
-		return s.Org + "/" + s.Team
+		return printable(s.Org + "/" + s.Team)
 	}},
-	{"key", "KEY\tID", func(s *app.UsageSum, names map[string]string) string { return dash(names[s.Key]) + "\t" + dash(s.Key) }},
-	{"model", "MODEL", func(s *app.UsageSum, _ map[string]string) string { return dash(s.Model) }},
-	{"target", "TARGET", func(s *app.UsageSum, _ map[string]string) string { return dash(s.Target) }},
+	{"key", "KEY\tID", func(s *app.UsageSum, names map[string]string) string { return printable(names[s.Key]) + "\t" + printable(s.Key) }},
+	{"model", "MODEL", func(s *app.UsageSum, _ map[string]string) string { return printable(s.Model) }},
+	{"target", "TARGET", func(s *app.UsageSum, _ map[string]string) string { return printable(s.Target) }},
 }
+
+// printable returns a text from outside as one cell of a table.
+func printable(text string) string { return dash(plain.Line(text)) }
 
 func printUsage(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[string]string) error {
 	fmt.Fprintf(w, "%s to %s\n", timestamp(q.From), timestamp(q.To))
@@ -151,11 +154,11 @@ func printUsage(w io.Writer, q app.UsageQuery, sums []app.UsageSum, names map[st
 		var cells []string
 		for _, c := range usageColumns {
 			if slices.Contains(q.GroupBy, c.group) {
-				cells = append(cells, plain.Line(c.value(s, names)))
+				cells = append(cells, c.value(s, names))
 			}
 		}
 		if label != "" {
-			cells = append(cells, dash(plain.Line(s.Label)))
+			cells = append(cells, printable(s.Label))
 		}
 		cells = append(cells, number(s.Requests), number(s.Usage.TotalInput()), number(s.Usage.Output+s.Usage.Reasoning), s.Cost.String())
 		fmt.Fprintln(tw, strings.Join(cells, "\t"))

@@ -282,8 +282,9 @@ func (g *watched) playPairs(t *testing.T, scenarios []string) {
 			for _, up := range g.dialects {
 				for _, stream := range []bool{false, true} {
 					n++
+					caller := callers[n%3]
 					wg.Go(func() {
-						status, text, header := g.send(t, exchange{client: client, model: string(up.Name) + "--" + scenario, stream: stream, credential: callers[n%3]})
+						status, text, header := g.send(t, exchange{client: client, model: string(up.Name) + "--" + scenario, stream: stream, credential: caller})
 						if good := status == http.StatusOK && strings.Contains(text, private); scenario == "ok" && !good {
 							t.Errorf("%s on %s, stream %t: %d %s %s", client.Name, up.Name, stream, status, header, text)
 						}

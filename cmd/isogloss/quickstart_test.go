@@ -73,8 +73,11 @@ func follow(t *testing.T, page string, least int) {
 // sayHello is the scripted upstream.
 func sayHello(c *upstreamtest.Conn) {
 	var ask struct {
-		Model  string
-		Stream bool
+		Model         string
+		Stream        bool
+		StreamOptions struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
 	}
 	if err := json.Unmarshal(c.Request.Body, &ask); err != nil || ask.Model != "qwen3" {
 		c.Whole(http.StatusBadRequest, "text/plain", "this is not what the page asks for")
@@ -87,6 +90,9 @@ func sayHello(c *upstreamtest.Conn) {
 	c.BeginStream()
 	c.Chunk(`data: {"id":"chatcmpl-8","object":"chat.completion.chunk","created":1770000000,"model":"qwen3","choices":[{"index":0,"delta":{"role":"assistant","content":"Hello!"},"finish_reason":null}]}` + "\n\n")
 	c.Chunk(`data: {"id":"chatcmpl-8","object":"chat.completion.chunk","created":1770000000,"model":"qwen3","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n")
+	if ask.StreamOptions.IncludeUsage {
+		c.Chunk(`data: {"id":"chatcmpl-8","object":"chat.completion.chunk","created":1770000000,"model":"qwen3","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":2,"total_tokens":13}}` + "\n\n")
+	}
 	c.Chunk("data: [DONE]\n\n")
 	c.EndStream()
 }

@@ -154,7 +154,7 @@ func startPrometheus(t *testing.T, metricsURL, every string) prometheus {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "prometheus.yml")
-	text := fmt.Sprintf("scrape_configs: [{ job_name: isogloss, scrape_interval: %s, static_configs: [{ targets: [%q] }] }]\n", every, target.Host)
+	text := fmt.Sprintf("scrape_configs: [{ job_name: isogloss, scrape_interval: %[1]s, scrape_timeout: %[1]s, static_configs: [{ targets: [%[2]q] }] }]\n", every, target.Host)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

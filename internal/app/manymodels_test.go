@@ -42,7 +42,7 @@ func TestMetricsOfManyModels(t *testing.T) {
 	if series := strings.Count("\n"+page, "\nisogloss_"); series < 1000 || series > 25_000 {
 		t.Errorf("%d series", series)
 	}
-	p := startPrometheus(t, g.metricsURL, "5s") // also the time that a scrape may take
+	p := startPrometheus(t, g.metricsURL, "20s") // also the time that a scrape may take
 	var sum []string
 	poll(t, "Prometheus has scraped the gateway", func() bool {
 		sum = p.query(t, `sum(isogloss_requests_total{outcome="ok"})`)

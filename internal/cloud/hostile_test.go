@@ -167,13 +167,13 @@ func tryHostile(t *testing.T, v vendor, client *http.Client, h *hostile.Server) 
 // ended issues tokens whose ends a test sets.
 type ended struct {
 	issuer
-	life time.Duration
+	life atomic.Int64 // a time.Duration
 }
 
 func (e *ended) fetch(ctx context.Context, client *http.Client) (*token, error) {
 	t, err := e.issuer.fetch(ctx, client)
 	if err == nil {
-		t.expires = time.Now().Add(e.life)
+		t.expires = time.Now().Add(time.Duration(e.life.Load()))
 	}
 	return t, err
 }
@@ -183,18 +183,19 @@ func (e *ended) fetch(ctx context.Context, client *http.Client) (*token, error) 
 func TestEndedToken(t *testing.T) {
 	for _, life := range []time.Duration{0, -time.Second, -time.Hour, -1 << 62} {
 		synctest.Test(t, func(t *testing.T) {
-			v := &ended{life: life}
+			v := &ended{}
+			v.life.Store(int64(life))
 			c := newCredential(v, nil, slog.New(slog.DiscardHandler))
 			c.start()
 			if _, _, err := sign(t, c); err == nil || !strings.Contains(err.Error(), "ended at") {
 				t.Errorf("life %s: %v", life, err)
 			}
-			v.life = time.Hour
+			v.life.Store(int64(time.Hour))
 			time.Sleep(time.Minute)
 			if _, _, err := sign(t, c); err != nil {
 				t.Error(err)
 			}
-			v.life = life
+			v.life.Store(int64(life))
 			time.Sleep(58 * time.Minute)
 			if _, _, err := sign(t, c); err != nil {
 				t.Errorf("life %s at the renewal: %v", life, err)

@@ -331,7 +331,7 @@ func TestTranslatedTruncation(t *testing.T) {
 // other nothing has arrived, is an error: only the end of the stream could prove that it is complete.
 func TestTranslatedCutBeforeAllChoices(t *testing.T) {
 	const chatAsk, geminiAsk = `{"model":"real-chat","n":2,"stream":%t,"messages":[{"role":"user","content":"Hi"}]}`, `{"contents":[{"role":"user","parts":[{"text":"Hi"}]}],"generationConfig":{"candidateCount":2}}`
-	const geminiOne = `data: {"candidates":[{"content":{"parts":[{"text":"b"}]},"finishReason":"STOP","index":1}],"responseId":"r","modelVersion":"m"}` + "\n\n"
+	const geminiOne = `data: {"candidates":[{"content":{"role":"model","parts":[{"text":"b"}]},"finishReason":"STOP","index":1}],"responseId":"r","modelVersion":"m"}` + "\n\n"
 	const chatOne = textChunk + stopChunk
 	for name, c := range map[string]struct {
 		upstream   protocol.Name
