@@ -33,7 +33,8 @@ func Dialects() []*Dialect {
 	const bearer = "Bearer " + UpstreamKey
 	return []*Dialect{
 		{Name: "openai-chat", Prefix: "/chat/v1", SDKPath: "/v1", Target: "gpt-5.4", Key: "Authorization", KeyValue: bearer, Models: openaiModels, Asked: chatAsked},
-		{Name: "openai-responses", Prefix: "/responses/v1", SDKPath: "/v1", Target: "gpt-5.5", Key: "Authorization", KeyValue: bearer, Models: openaiModels, Asked: responsesAsked},
+		{Name: "openai-responses", Prefix: "/responses/v1", SDKPath: "/v1", Target: "gpt-5.5", Counted: fmt.Sprintf(`{"object":"response.input_tokens","input_tokens":%d}`, TokensCounted), Key: "Authorization", KeyValue: bearer,
+			Models: openaiModels, Asked: responsesAsked},
 		{Name: "anthropic", Prefix: "/anthropic", Target: "claude-sonnet-5", Counted: fmt.Sprintf(`{"input_tokens":%d}`, TokensCounted), Key: "X-Api-Key", KeyValue: UpstreamKey,
 			Models: anthropicModels, Asked: anthropicAsked},
 		{Name: "gemini", Prefix: "/gemini", Target: "gemini-3-pro", Counted: fmt.Sprintf(`{"totalTokens":%d}`, TokensCounted), Key: "X-Goog-Api-Key", KeyValue: UpstreamKey,
@@ -85,6 +86,7 @@ const (
 type Facts struct {
 	Model     string            `json:"model"`
 	Stream    bool              `json:"stream"`
+	Counts    bool              `json:"counts,omitempty"` // asks only for the number of tokens
 	System    string            `json:"system,omitempty"`
 	User      []string          `json:"user,omitempty"`
 	Said      []string          `json:"said,omitempty"`   // by the model, earlier
@@ -200,6 +202,20 @@ func (d *Dialect) Says(r testrig.Reply, turn int) Step {
 			pieces = append(pieces, ids(p))
 		}
 		return Stream(pieces...)(req)
+	}
+}
+
+// Counts answers a request to count tokens, and refuses what the vendor would.
+func (d *Dialect) Counts() Step {
+	return func(req *Received) bool {
+		asked := d.Asked(req)
+		if !asked.Counts {
+			asked.Wrong = append(asked.Wrong, req.Path()+" counts no tokens")
+		}
+		if len(asked.Wrong) > 0 {
+			return Whole(http.StatusBadRequest, d.Problem(http.StatusBadRequest, strings.Join(asked.Wrong, "; ")))(req)
+		}
+		return Whole(http.StatusOK, d.Counted)(req)
 	}
 }
 

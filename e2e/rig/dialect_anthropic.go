@@ -49,10 +49,15 @@ func anthropicAsked(rec *Received) Facts {
 	f.checkAnthropicTools(o.List("tools"))
 	f.checkAnthropicTurns(o.List("messages"))
 	f.checkAnthropicBlocks(o.List("messages"))
-	if want := "/anthropic/v1/messages"; rec.Path() != want {
+	switch rec.Path() {
+	case "/anthropic/v1/messages":
+	case "/anthropic/v1/messages/count_tokens":
+		f.Counts = true
+		f.checkAnthropicCount(o)
+	default:
 		f.Wrong = append(f.Wrong, "asked at "+rec.Path())
 	}
-	if !f.Stream && f.MaxTokens == 0 {
+	if !f.Counts && !f.Stream && f.MaxTokens == 0 {
 		f.Wrong = append(f.Wrong, "max_tokens: Field required")
 	}
 	if o.Has("thread") {

@@ -18,8 +18,13 @@ func geminiAsked(rec *Received) Facts {
 	o := testrig.Parse(rec.Body)
 	_, model, _ := strings.Cut(rec.Path(), "/models/")
 	model, verb, _ := strings.Cut(model, ":")
+	var f Facts
+	if whole := o.Obj("generateContentRequest"); verb == "countTokens" && whole != nil {
+		f.checkGeminiCount(o)
+		o = whole
+	}
 	config := o.Obj("generationConfig")
-	f := Facts{Model: model, Stream: verb == "streamGenerateContent", MaxTokens: config.Num("maxOutputTokens")}
+	f.Model, f.Stream, f.Counts, f.MaxTokens = model, verb == "streamGenerateContent", verb == "countTokens", config.Num("maxOutputTokens")
 	f.System = o.Obj("systemInstruction").Text("parts")
 	thinking := config.Obj("thinkingConfig")
 	f.Thinking = thinking.Flag("includeThoughts") || thinking.Flag("include_thoughts")

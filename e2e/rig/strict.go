@@ -2,6 +2,7 @@ package rig
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -154,5 +155,39 @@ func (f *Facts) checkGeminiTools(o testrig.Object) {
 	}
 	if functions && own && !o.Obj("toolConfig").Flag("includeServerSideToolInvocations") {
 		f.Wrong = append(f.Wrong, "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling.")
+	}
+}
+
+// checkResponsesCount holds that a token count has input and only the members that are counted.
+func (f *Facts) checkResponsesCount(o testrig.Object) {
+	counted := []string{
+		"model", "input", "instructions", "tools", "tool_choice", "parallel_tool_calls", "personality", "reasoning", "text", "truncation", "previous_response_id", "conversation",
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if !slices.Contains(counted, name) {
+			f.Wrong = append(f.Wrong, fmt.Sprintf("Unknown parameter: '%s'.", name))
+		}
+	}
+	if !o.Has("input") {
+		f.Wrong = append(f.Wrong, "Missing required parameter: 'input'.")
+	}
+}
+
+// checkAnthropicCount holds that a token count has no member that only an answer has.
+func (f *Facts) checkAnthropicCount(o testrig.Object) {
+	for _, name := range []string{"max_tokens", "metadata", "service_tier", "stop_sequences", "stream", "temperature", "top_k", "top_p"} {
+		if o.Has(name) {
+			f.Wrong = append(f.Wrong, name+": Extra inputs are not permitted")
+		}
+	}
+}
+
+// checkGeminiCount holds that a token count of a whole request has nothing beside it, and that it names its model.
+func (f *Facts) checkGeminiCount(o testrig.Object) {
+	if o.Has("contents") {
+		f.Wrong = append(f.Wrong, "contents and generateContentRequest are mutually exclusive")
+	}
+	if !strings.HasPrefix(o.Obj("generateContentRequest").Str("model"), "models/") {
+		f.Wrong = append(f.Wrong, "generateContentRequest.model is not specified")
 	}
 }

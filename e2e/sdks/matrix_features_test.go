@@ -2,7 +2,6 @@ package sdks
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -239,7 +238,7 @@ func listFeatures() []feature {
 				if d.Counted == "" {
 					return nil
 				}
-				return []rig.Step{rig.Whole(http.StatusOK, d.Counted)}
+				return []rig.Step{d.Counts()}
 			},
 			has: func(s *surface) bool { return s.dialect == "anthropic" },
 			want: func(_ *surface, d *rig.Dialect) string {

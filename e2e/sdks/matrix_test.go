@@ -164,6 +164,13 @@ func (m *matrix) playOn(t *testing.T, s *surface, f feature, d *rig.Dialect, dir
 		}
 	}
 	s.checkFacts(t, d, f, d.Target, got)
+	if f.name == "count_tokens" {
+		for _, g := range got {
+			if said := d.Asked(g).User; !slices.Equal(said, askHello.User) {
+				t.Errorf("the tokens of %q were counted, want those of %q", said, askHello.User)
+			}
+		}
+	}
 	if f.name == "runner" && s.threads && !strings.Contains(m.tap.Got.String(), `"error_code":"thread_unsupported_request"`) {
 		t.Error("VER-01: the runner's thread was not refused in the words that it understands")
 	}

@@ -3,7 +3,9 @@ package sdks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
+	"google.golang.org/genai"
 )
 
 // TestGatewayResponses checks what an SDK makes of responses that the gateway writes
@@ -62,6 +65,38 @@ func TestGatewayResponses(t *testing.T) {
 			}
 			if name == "disconnect" {
 				checkAborted(t, got)
+			}
+		})
+	}
+}
+
+// TestGeminiCountsTokens has Google's SDK count tokens on every upstream.
+func TestGeminiCountsTokens(t *testing.T) {
+	bin := rig.Build(t)
+	for _, d := range rig.Dialects() {
+		t.Run(d.Name, func(t *testing.T) {
+			up := rig.NewUpstream(t)
+			g := rig.StartGateway(t, bin, fmt.Sprintf("keys: [ %s ]\nproviders:\n  up: { protocol: %s, base_url: %q, api_key: %s }\nmodels:\n  m: { targets: [up/%s] }\n",
+				rig.ClientKey, d.Name, up.URL()+d.Prefix, rig.UpstreamKey, d.Target))
+			client, err := genai.NewClient(t.Context(), &genai.ClientConfig{APIKey: rig.ClientKey, Backend: genai.BackendGeminiAPI, HTTPOptions: genai.HTTPOptions{BaseURL: g.URL}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			up.Always(d.Counts())
+			count, err := client.Models.CountTokens(t.Context(), "m", genai.Text(askHello.User[0]), nil)
+			got := up.Requests()
+			if d.Counted == "" {
+				var refused genai.APIError
+				if !errors.As(err, &refused) || refused.Code != http.StatusNotImplemented || len(got) > 0 {
+					t.Errorf("%v, and the upstream got:\n%s", err, dump(got))
+				}
+				return
+			}
+			if err != nil || count.TotalTokens != rig.TokensCounted || len(got) != 1 {
+				t.Fatalf("%+v %v, and the upstream got:\n%s", count, err, dump(got))
+			}
+			if asked := d.Asked(got[0]); asked.Model != d.Target || !slices.Equal(asked.User, askHello.User) {
+				t.Errorf("the upstream counts something else:\n%s", dump(got))
 			}
 		})
 	}
