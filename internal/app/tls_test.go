@@ -203,12 +203,23 @@ func TestClientCertificates(t *testing.T) {
 	}
 }
 
+// freeDatagramAddress returns an address for a DNS server, which uses UDP and TCP. Those of testrig are held by a socket of UDP.
+func freeDatagramAddress(t *testing.T) string {
+	t.Helper()
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	return c.LocalAddr().String()
+}
+
 // TestACME checks that the gateway gets its certificate from a real ACME authority, and that another
 // one with the same storage serves the same certificate.
 func TestACME(t *testing.T) {
 	a := newAuthority(t)
 	cert, key := a.issue(t, "pebble")
-	ports := addresses(t, 5)
+	ports := addresses(t, 4)
 	_, listen, _ := net.SplitHostPort(ports[0])
 	settings, err := json.Marshal(map[string]any{"pebble": map[string]any{"listenAddress": ports[1], "managementListenAddress": ports[2],
 		"certificate": cert, "privateKey": key, "httpPort": 1, "tlsPort": json.Number(listen)}})
@@ -220,9 +231,9 @@ func TestACME(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The authority resolves every name to loopback, and waits for nothing.
-	dns := ports[3:]
-	run(t, "pebble-challtestsrv", "-defaultIPv6", "", "-defaultIPv4", "127.0.0.1", "-dns01", dns[0], "-management", dns[1], "-http01", "", "-https01", "", "-tlsalpn01", "")
-	run(t, "pebble", "-config", file, "-dnsserver", dns[0])
+	dns := freeDatagramAddress(t)
+	run(t, "pebble-challtestsrv", "-defaultIPv6", "", "-defaultIPv4", "127.0.0.1", "-dns01", dns, "-management", ports[3], "-http01", "", "-https01", "", "-tlsalpn01", "")
+	run(t, "pebble", "-config", file, "-dnsserver", dns)
 
 	authority := httpsClient(t, a.pool)
 	await(t, func() bool {
