@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,11 @@ const (
 	rush        = 5 * time.Second
 	soakRate    = 150 // requests a second after the rush
 	mostSlope   = 1e6 // bytes a minute, or for as many requests as are sent in one
+	// Of what a single reading without open requests finds, this much can be chance: tables
+	// that double, stacks, what the upstream's connections hold.
+	chance = 2.5e6
+	// What chance adds to both halves of a soak is less: two steps of it that follow each other.
+	chanceInHalf = 1e6
 	// In a short soak the memory without open requests is compared. The slopes while
 	// requests are open are those of the machine's load, too.
 	longSoak      = 10 * time.Minute
@@ -45,25 +51,29 @@ func runSoak(ctx context.Context, r *rig) {
 	g.soakFor(ctx, models, rush, 0)
 	g.soakFor(ctx, models, warm-rush, soakRate)
 	r.settle(ctx, g, before)
-	base := g.resting(ctx, models[0])
-	watched := make(chan [2][]point, 1)
-	watching, stop := context.WithCancel(ctx)
-	go func() { watched <- r.watch(watching, g) }()
-	requests := g.soakFor(ctx, models, r.soak-warm, soakRate)
-	stop()
-	seen := <-watched
-	after := r.settle(ctx, g, before)
-	if after.goroutines == 0 || after.files == 0 || after.rss == 0 || after.collections == 0 {
-		testrig.NoError(errors.New("the metrics lack go_goroutines, process_open_fds, process_resident_memory_bytes or go_gc_duration_seconds_count"))
+	rests := []rest{{0, g.resting(ctx, models[0])}}
+	var requests int64
+	var seen [2][]point
+	var after vitals
+	for measured := time.Now(); len(rests) < 3; rests = append(rests, rest{requests, g.resting(ctx, models[0])}) {
+		watched := make(chan [2][]point, 1)
+		watching, stop := context.WithCancel(ctx)
+		go func() { watched <- r.watch(watching, g, measured) }()
+		requests += g.soakFor(ctx, models, (r.soak-warm)/2, soakRate)
+		stop()
+		for i, points := range <-watched {
+			seen[i] = append(seen[i], points...)
+		}
+		after = r.settle(ctx, g, before)
 	}
-	end := g.resting(ctx, models[0])
-	// On a busy machine there are few requests, and the memory moves by more than they may leave.
-	grown := (end - base) / max(float64(requests)/(soakRate*60), 0.5)
+	if after.goroutines == 0 || after.files == 0 || after.rss == 0 || after.collected == 0 {
+		testrig.NoError(errors.New("the metrics lack go_goroutines, process_open_fds, process_resident_memory_bytes or go_memstats_last_gc_time_seconds"))
+	}
 	live, resident := theilSen(seen[1]), theilSen(floors(seen[0]))
 	long := r.soak >= longSoak
-	r.Figures("soak/memory", fmt.Sprintf("without open requests %.2f MB after the warm-up and %.2f MB after %d more requests, %+.2f MB for a minute's worth; while they are open %+.2f MB/min live and %+.2f MB/min resident, %.0f MB",
-		base/1e6, end/1e6, requests, grown/1e6, live/1e6, resident/1e6, after.rss/1e6), began, cpu, nil,
-		testrig.When(grown > mostSlope, "live memory without open requests grows by %.2f MB for a minute's worth of requests, want at most %.0f", grown/1e6, mostSlope/1e6),
+	r.Figures("soak/memory", fmt.Sprintf("without open requests %.2f MB after the warm-up, %.2f MB after %d more requests and %.2f MB after %d; while they are open %+.2f MB/min live and %+.2f MB/min resident, %.0f MB",
+		rests[0].bytes/1e6, rests[1].bytes/1e6, rests[1].requests, rests[2].bytes/1e6, rests[2].requests, live/1e6, resident/1e6, after.rss/1e6), began, cpu, nil,
+		leak(rests),
 		testrig.When(long && live > mostSlope, "live memory grows by %.2f MB a minute, want at most %.0f", live/1e6, mostSlope/1e6),
 		testrig.When(long && resident > mostSlope, "resident memory grows by %.2f MB a minute, want at most %.0f", resident/1e6, mostSlope/1e6))
 	r.Check("soak/goroutines", fmt.Sprintf("%.0f before, %.0f after", before.goroutines, after.goroutines), began,
@@ -95,26 +105,67 @@ func (g *gateway) soakFor(ctx context.Context, models []string, during time.Dura
 	return sent.Load()
 }
 
+// rest is the live memory without open requests after so many requests.
+type rest struct {
+	requests int64
+	bytes    float64
+}
+
+// leak returns a problem if the memory without open requests grows by more than chance and
+// what the requests may leave: from the first rest to the last, or, where less is found
+// since one half is the control of the other, in every stretch between two rests. What grows
+// once, like a cache that fills, grows in one of them.
+func leak(rests []rest) string {
+	first, last := rests[0], rests[len(rests)-1]
+	all, most := last.bytes-first.bytes, mayLeave(first, last)+chance
+	every := true
+	for i, b := range rests[1:] {
+		a := rests[i]
+		every = every && b.bytes-a.bytes > max(mayLeave(a, b), chanceInHalf)
+	}
+	n := float64(max(last.requests-first.requests, 1))
+	return cmp.Or(
+		testrig.When(all > most, "live memory without open requests grows by %.2f MB, %.0f bytes a request, want at most %.2f MB", all/1e6, all/n, most/1e6),
+		testrig.When(every, "live memory without open requests grows by %.2f MB, %.0f bytes a request, and in each half by more than chance and than a minute's worth of requests may leave, %.0f MB", all/1e6, all/n, mostSlope/1e6))
+}
+
+// mayLeave returns how many bytes the requests between two rests may leave.
+func mayLeave(a, b rest) float64 {
+	return mostSlope * float64(b.requests-a.requests) / (soakRate * 60)
+}
+
 // resting returns the live memory without open requests: the least that some collections
-// find while requests are sent one after the other.
+// find while a few requests are sent at a time. A page of the metrics is megabytes, and a
+// collection that runs while one is made counts them, so only those between two pages do.
 func (g *gateway) resting(ctx context.Context, model string) float64 {
-	const collections, requests = 8, 40
-	least, last := math.Inf(1), 0.0
-	for n := 0; n < collections && ctx.Err() == nil; {
-		for range requests {
-			g.send(ctx, testrig.Chat, model, false)
+	const collections, rounds, requests, clients = 8, 60, 60, 4
+	least := math.Inf(1)
+	for n, round := 0, 0; n < collections && round < rounds && ctx.Err() == nil; round++ {
+		began := time.Now().Add(50 * time.Millisecond) // a collection that the last page began has ended
+		var wait sync.WaitGroup
+		for range clients {
+			wait.Go(func() {
+				for range requests {
+					g.send(ctx, testrig.Chat, model, false)
+				}
+			})
 		}
+		wait.Wait()
+		ended := time.Now()
 		v := g.vitals(ctx)
-		if v.collections == last {
-			continue
+		if v.collected > seconds(began) && v.collected < seconds(ended) {
+			n, least = n+1, min(least, v.live)
 		}
-		if n++; last > 0 {
-			least = min(least, v.live)
-		}
-		last = v.collections
+	}
+	testrig.NoError(ctx.Err())
+	if math.IsInf(least, 1) {
+		testrig.NoError(errors.New("no collection between two pages of the metrics, by go_memstats_last_gc_time_seconds"))
 	}
 	return least
 }
+
+// seconds returns a time as the metrics have it.
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / 1e9 }
 
 // soakModels adds a healthy model of each pair and every scenario, with a second target
 // or without.
@@ -155,13 +206,13 @@ func (g *gateway) soakOnce(ctx context.Context, models []string, i int) {
 }
 
 // vitals are the resources that a process must not leak.
-type vitals struct{ rss, live, goroutines, files, collections float64 }
+type vitals struct{ rss, live, goroutines, files, collected float64 }
 
 func (g *gateway) vitals(ctx context.Context) vitals {
 	page := g.Metrics(ctx)
 	metric := func(name string) float64 { return testrig.Number(page, name+" ") }
 	kept := metric("go_memstats_next_gc_bytes") / (1 + metric("go_gc_gogc_percent")/100) // by the last collection, about
-	return vitals{rss: metric("process_resident_memory_bytes"), live: kept, goroutines: metric("go_goroutines"), files: metric("process_open_fds"), collections: metric("go_gc_duration_seconds_count")}
+	return vitals{rss: metric("process_resident_memory_bytes"), live: kept, goroutines: metric("go_goroutines"), files: metric("process_open_fds"), collected: metric("go_memstats_last_gc_time_seconds")}
 }
 
 // settle closes idle connections on both sides until the process holds no more than
@@ -181,9 +232,8 @@ func (r *rig) settle(ctx context.Context, g *gateway, before vitals) (after vita
 type point struct{ minutes, bytes float64 }
 
 // watch reads the resident and the live memory twice a second.
-func (r *rig) watch(ctx context.Context, g *gateway) (all [2][]point) {
-	began := time.Now()
-	for printed := 0; ; {
+func (r *rig) watch(ctx context.Context, g *gateway, began time.Time) (all [2][]point) {
+	for printed := int(time.Since(began).Seconds()) / 30; ; {
 		testrig.Pause(ctx, 500*time.Millisecond)
 		if ctx.Err() != nil {
 			return all
