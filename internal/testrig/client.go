@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"time"
@@ -26,24 +27,32 @@ func NewClient(url string) *Client {
 func (c *Client) Close() { c.HTTP.CloseIdleConnections() }
 
 // Open sends a request and returns the response with an unread body. headers alternates
-// names and values.
+// names and values. A connection that the transport has opened beside another one, and that waited for its first
+// request until the server closed it, is replaced.
 func (c *Client) Open(ctx context.Context, d Dialect, q Query, headers ...string) (*http.Response, error) {
 	if q.Prompt == "" {
 		q.Prompt = "Tell me about the river."
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.URL+d.Path(q.Model, q.Stream), strings.NewReader(d.Body(q)))
-	if err != nil {
-		return nil, err
+	for {
+		var conn httptrace.GotConnInfo
+		traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { conn = info }})
+		req, err := http.NewRequestWithContext(traced, http.MethodPost, c.URL+d.Path(q.Model, q.Stream), strings.NewReader(d.Body(q)))
+		if err != nil {
+			return nil, err
+		}
+		req.GetBody = nil // keeps the transport from resending it on another connection
+		req.Header.Set("Content-Type", JSONMedia)
+		if d == Messages {
+			req.Header.Set("Anthropic-Version", "2023-06-01")
+		}
+		for i := 0; i+1 < len(headers); i += 2 {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+		resp, err := c.HTTP.Do(req)
+		if spare := conn.WasIdle && !conn.Reused; !spare || !errors.Is(err, io.EOF) {
+			return resp, err
+		}
 	}
-	req.GetBody = nil // keeps the transport from resending it on another connection
-	req.Header.Set("Content-Type", JSONMedia)
-	if d == Messages {
-		req.Header.Set("Anthropic-Version", "2023-06-01")
-	}
-	for i := 0; i+1 < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	return c.HTTP.Do(req)
 }
 
 // Send sends a request and reads the response to its end.
