@@ -350,6 +350,7 @@ func (v anthropic) blocks(content value, role string, bad *problemList) []Piece 
 		case kind == "tool_use" && role == "assistant":
 			bad.unknown(b, anthropicCallFields, "tool_use.")
 			out = append(out, v.readCall(b, bad))
+			bad.addIf(!anthropicToolName.MatchString(out[len(out)-1].Name), "a tool_use that is not one: %s", b)
 		case kind == "image" && role == "user":
 			out = append(out, Piece{Kind: kindImage, Image: v.readImage(b, bad)})
 		case kind == "tool_result" && role == "user":
@@ -365,9 +366,10 @@ func (v anthropic) blocks(content value, role string, bad *problemList) []Piece 
 	return out
 }
 
+// readCall reads a call of any name: a response has the names of its client.
 func (anthropic) readCall(b value, bad *problemList) Piece {
 	p := Piece{Kind: kindCall, ID: b.at("id").str(), Name: b.at("name").str(), Args: b.at("input").String()}
-	bad.addIf(!anthropicID.MatchString(p.ID) || !anthropicToolName.MatchString(p.Name) || !b.at("input").isObject(), "a tool_use that is not one: %s", b)
+	bad.addIf(!anthropicID.MatchString(p.ID) || p.Name == "" || !b.at("input").isObject(), "a tool_use that is not one: %s", b)
 	return p
 }
 

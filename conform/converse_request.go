@@ -313,6 +313,7 @@ func (v converse) blocks(content value, role string, bad *problemList) []Piece {
 			out = append(out, v.readReasoning(b.at(kind), bad))
 		case kind == "toolUse" && role == "assistant":
 			out = append(out, v.readCall(b.at(kind), bad))
+			bad.addIf(!converseToolName.MatchString(out[len(out)-1].Name), "a toolUse that is not one: %s", b)
 		case kind == "image" && role == "user":
 			out = append(out, Piece{Kind: kindImage, Image: v.readImage(b.at(kind), bad)})
 		case kind == "document" && role == "user":
@@ -351,9 +352,10 @@ func (v converse) readReasoning(b value, bad *problemList) Piece {
 	return Piece{Kind: kindThink, Text: t.at("text").str(), Sig: t.at("signature").str()}
 }
 
+// readCall reads a call of any name: a response has the names of its client.
 func (converse) readCall(b value, bad *problemList) Piece {
 	p := Piece{Kind: kindCall, ID: b.at("toolUseId").str(), Name: b.at("name").str(), Args: b.at("input").String()}
-	bad.addIf(!converseID.MatchString(p.ID) || !converseToolName.MatchString(p.Name) || !b.at("input").isObject(), "a toolUse that is not one: %s", b)
+	bad.addIf(!converseID.MatchString(p.ID) || p.Name == "" || !b.at("input").isObject(), "a toolUse that is not one: %s", b)
 	return p
 }
 

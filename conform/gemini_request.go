@@ -259,7 +259,9 @@ func (v gemini) readContents(list []value, out *Received, bad *problemList) {
 		bad.addIf(role != "user" && role != "model" || role == before, "contents[%d]: role %q after %q (CRQ-12)", i, role, before)
 		var pieces []Piece
 		for _, p := range c.at("parts").list() {
-			pieces = append(pieces, v.readPart(p, role, bad))
+			piece := v.readPart(p, role, bad)
+			bad.addIf(piece.Kind == kindCall && !geminiToolName.MatchString(piece.Name), "a functionCall that is not one: %s", p)
+			pieces = append(pieces, piece)
 		}
 		bad.addIf(len(pieces) == 0, "contents[%d] has no parts (GEM-28)", i)
 		results := ofKind(pieces, kindResult)
@@ -313,6 +315,7 @@ func pairByOrder(turns []Turn) {
 	}
 }
 
+// readPart reads a part of a message. A call has any name: a response has the names of its client.
 func (gemini) readPart(p value, role string, bad *problemList) Piece {
 	data := 0
 	for _, name := range geminiData {
@@ -338,7 +341,7 @@ func (gemini) readPart(p value, role string, bad *problemList) Piece {
 	case p.at("functionCall").here:
 		f := p.at("functionCall")
 		out.Kind, out.ID, out.Name, out.Args = kindCall, f.at("id").str(), f.at("name").str(), f.at("args").String()
-		bad.addIf(!geminiToolName.MatchString(out.Name) || f.at("args").here && !f.at("args").isObject() || role != "model", "a functionCall that is not one: %s", f)
+		bad.addIf(out.Name == "" || f.at("args").here && !f.at("args").isObject() || role != "model", "a functionCall that is not one: %s", f)
 		if !f.at("args").here {
 			out.Args = "{}"
 		}

@@ -84,7 +84,7 @@ func TestOwnErrors(t *testing.T) {
 		"odd options":      {body: `{"model":"real-chat","stream_options":[]}`, status: 400, code: "invalid_type", param: "stream_options", says: "an object"},
 		"no key":           {body: plainRequest, change: withKeys, status: 401, code: "invalid_api_key", says: "Authorization: Bearer KEY"},
 		"wrong key":        {body: plainRequest, change: withKeys, header: http.Header{"Content-Type": asJSON["Content-Type"], "Authorization": {"Bearer sk-wrong"}}, status: 401, code: "invalid_api_key", says: "not known"},
-		"unknown model":    {body: `{"model":"no\u0007pe"}`, status: 404, code: "model_not_found", param: "model", says: "'no?pe'"},
+		"unknown model":    {body: `{"model":"no\u0007pe"}`, status: 404, code: "model_not_found", param: "model", says: "'no\ufffdpe'"},
 		"unknown path":     {path: "/v1/audio/speech", body: plainRequest, status: 404, code: "unknown_url", says: "POST /v1/audio/speech"},
 		"path below":       {path: chatPath + "/x", body: plainRequest, status: 404, code: "unknown_url", says: "did you mean"},
 		"path with slash":  {path: chatPath + "/", body: plainRequest, status: 404, code: "unknown_url", says: "did you mean"},

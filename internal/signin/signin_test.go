@@ -55,7 +55,7 @@ func newGateway(t *testing.T) *gateway {
 	g.client, g.admin = serve((*Server).Client), serve((*Server).Admin)
 	g.Provider = signintest.New(t, g.client+callbackPath, g.admin+loginCallbackPath)
 	var err error
-	if g.store, err = store.Open(t.Context(), "sqlite:"+g.file, store.Options{Migrate: true}); err != nil {
+	if g.store, err = store.Open(t.Context(), "sqlite:"+g.file, store.Options{Migrate: true, Timeout: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = g.store.Close() })
