@@ -126,7 +126,9 @@ var usageColumns = []struct {
 		}
 		return printable(s.Org + "/" + s.Team)
 	}},
-	{"key", "KEY\tID", func(s *app.UsageSum, names map[string]string) string { return printable(names[s.Key]) + "\t" + printable(s.Key) }},
+	{"key", "KEY\tID", func(s *app.UsageSum, names map[string]string) string {
+		return printable(names[s.Key]) + "\t" + printable(s.Key)
+	}},
 	{"model", "MODEL", func(s *app.UsageSum, _ map[string]string) string { return printable(s.Model) }},
 	{"target", "TARGET", func(s *app.UsageSum, _ map[string]string) string { return printable(s.Target) }},
 }
