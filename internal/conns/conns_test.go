@@ -3,11 +3,13 @@ package conns
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -112,13 +114,20 @@ func (c *client) get(path string) bool {
 // isClosed waits until the server has closed the connection.
 func (c *client) isClosed() bool {
 	_, err := c.r.ReadByte()
-	return err != nil
+	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 func (r *rig) open() int {
 	r.conns.mu.Lock()
 	defer r.conns.mu.Unlock()
 	return r.conns.open
+}
+
+// idle returns the number of connections without a request.
+func (r *rig) idle() int {
+	r.conns.mu.Lock()
+	defer r.conns.mu.Unlock()
+	return r.conns.idle.Len()
 }
 
 func (r *rig) wait(what string, ok func() bool) {
@@ -137,6 +146,8 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 			t.Fatal("a client within the limit is not served")
 		}
 		idle = append(idle, c)
+		// The server notes the end of a request after its client has read the response.
+		r.wait("a connection does not become idle", func() bool { return r.idle() == len(idle) })
 	}
 	if !r.dial("127.0.0.1").get("/") {
 		t.Error("a client is shut out by idle connections")
