@@ -134,7 +134,26 @@ func serveWatched(t *testing.T, run, level, format string) *watched {
 		}
 		return testrig.Page(context.Background(), g.url+"/ready") != ""
 	})
+	g.admit(t)
 	return g
+}
+
+// admit asks as the person until the store has the account. A busy store may refuse the first request of somebody new.
+func (g *watched) admit(t *testing.T) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+"/v1/models", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+g.person)
+	testrig.Eventually(t, "the person has an account", func() bool {
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
 }
 
 func credentialOf(d protocol.Name) string { return "s3cret-" + string(d) + "-key" }
