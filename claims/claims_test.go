@@ -146,22 +146,10 @@ func testFiles(t *testing.T, dir string) string {
 	return all.String()
 }
 
-// TestPlay plays three mutations of a small module: one that its test catches, one that it does not, and one that does not compile.
+// TestPlay plays mutations of a small module: one that its test catches, one that a test catches that builds a program, one that its
+// test does not catch, and ones that cannot be played.
 func TestPlay(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod":        "module example.org/small\n\ngo 1.26\n",
-		"sum/a.go":      "package sum\n\n// Add adds.\nfunc Add(a, b int) int { return a + b }\n\n// Sub subtracts.\nfunc Sub(a, b int) int { return a - b }\n",
-		"sum/a_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(2, 3) != 5 {\n\t\tt.Error(\"wrong\")\n\t}\n}\n",
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := smallModule(t)
 	src, err := readSource(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -169,6 +157,7 @@ func TestPlay(t *testing.T) {
 	command := "go test ./sum -run TestAdd"
 	claims := []claim{{Name: "small", Mutants: []mutation{
 		{Name: "adds wrongly", Func: "Add", Old: "a + b", New: "a * b", Test: command},
+		{Name: "adds wrongly in a program", Func: "Add", Old: "a + b", New: "a - b", Test: "go test ./sum -run TestProgram"},
 		{Name: "subtracts wrongly", Func: "Sub", Old: "a - b", New: "a + b", Test: command},
 		{Name: "has no type", Func: "Add", Old: "a + b", New: "c", Test: command},
 		{Name: "is gone", Func: "Mul", Old: "a * b", New: "a", Test: command},
@@ -176,7 +165,7 @@ func TestPlay(t *testing.T) {
 	var out bytes.Buffer
 	p := &player{root: dir, source: src, timeout: 5 * time.Minute}
 	err = playAll(context.Background(), &out, p, claims, regexp.MustCompile(""))
-	for _, want := range []string{"passes ", "caught ", "SURVIVED ", "BROKEN ", "there is no function Mul", "undefined: c", "1 passed, 3 failed"} {
+	for _, want := range []string{"passes ", "caught ", "SURVIVED ", "BROKEN ", "there is no function Mul", "undefined: c", "2 passed, 3 failed"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output has no %q", want)
 		}
@@ -191,3 +180,39 @@ func TestPlay(t *testing.T) {
 		t.Errorf("a command that runs no test: %v:\n%s", err, &out)
 	}
 }
+
+// smallModule writes the module of TestPlay and returns its folder.
+func smallModule(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":            "module example.org/small\n\ngo 1.26\n",
+		"sum/a.go":          "package sum\n\n// Add adds.\nfunc Add(a, b int) int { return a + b }\n\n// Sub subtracts.\nfunc Sub(a, b int) int { return a - b }\n",
+		"sum/a_test.go":     "package sum\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(2, 3) != 5 {\n\t\tt.Error(\"wrong\")\n\t}\n}\n",
+		"program/main.go":   "package main\n\nimport \"example.org/small/sum\"\n\nfunc main() { print(sum.Add(2, 3)) }\n",
+		"sum/built_test.go": builtTest,
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+const builtTest = `package sum
+
+import (
+	"os/exec"
+	"testing"
+)
+
+func TestProgram(t *testing.T) {
+	if out, err := exec.Command("go", "run", "../program").CombinedOutput(); err != nil || string(out) != "5" {
+		t.Errorf("%s: %v", out, err)
+	}
+}
+`

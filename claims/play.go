@@ -37,16 +37,16 @@ type player struct {
 
 // goCommand runs a command of Go in the module's folder until the timeout, and returns what it printed.
 func (p *player) goCommand(ctx context.Context, args ...string) (string, error) {
-	return p.commandIn(ctx, p.root, "", "go", args...)
+	return p.commandIn(ctx, p.root, nil, "go", args...)
 }
 
-// commandIn runs a command in a folder, with the mutation of a number. Empty is none.
-func (p *player) commandIn(ctx context.Context, dir, number, name string, args ...string) (string, error) {
+// commandIn runs a command in a folder, with more variables in its environment.
+func (p *player) commandIn(ctx context.Context, dir string, variables []string, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...) //nolint:gosec // the commands are those of docs/claims.yaml
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), mutantVariable+"="+number)
+	cmd.Env = append(append(os.Environ(), mutantVariable+"="), variables...)
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if s := cmd.ProcessState; s != nil {
@@ -92,7 +92,7 @@ func parseTest(command string) (test, error) {
 // build is the binaries with all mutations in them.
 type build struct {
 	*player
-	dir string
+	dir, overlay string
 }
 
 // binary returns the file of the binary that runs a test.
@@ -118,7 +118,7 @@ func (p *player) compileTexts(ctx context.Context, dir string, texts map[string]
 	if err != nil {
 		return nil, err
 	}
-	b := &build{p, dir}
+	b := &build{p, dir, overlay}
 	var folders []string
 	for _, t := range tests {
 		folders = append(folders, "./"+t.folder)
@@ -140,7 +140,8 @@ func (p *player) compileTexts(ctx context.Context, dir string, texts map[string]
 	return b, nil
 }
 
-// run runs a test until a time limit, with the mutation of a number; empty is none. A test of no function fails.
+// run runs a test until a time limit, with the mutation of a number; empty is none. A program that the test builds has the
+// mutations too. A test of no function fails.
 func (b *build) run(ctx context.Context, t test, number string, limit time.Duration) (string, error) {
 	args := t.args
 	if t.folder != "" {
@@ -148,11 +149,16 @@ func (b *build) run(ctx context.Context, t test, number string, limit time.Durat
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
-	out, err := b.commandIn(ctx, filepath.Join(b.root, t.folder), number, b.binary(t), args...)
+	out, err := b.commandIn(ctx, filepath.Join(b.root, t.folder), b.variables(number), b.binary(t), args...)
 	if err == nil && strings.Contains(out, "no tests to run") {
 		err = errors.New("there is no such test")
 	}
 	return out, err
+}
+
+// variables returns those that select a mutation, also in what Go builds.
+func (b *build) variables(number string) []string {
+	return []string{mutantVariable + "=" + number, "GOFLAGS=" + strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+b.overlay)}
 }
 
 // writeOverlay writes the file for -overlay, by which Go reads other texts in place of some files.

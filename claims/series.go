@@ -205,7 +205,7 @@ func (s *series) explain(ctx context.Context, m *entry, selected string) string 
 	}
 	text, err := s.playing.run(ctx, s.tests[m.Test], tracing, s.timeout)
 	if err == nil && !strings.Contains(text, "mutant:"+selected+";") {
-		return "the command does not run " + m.Func + "\n"
+		return "the command does not run " + m.Func + ", or in a process without the variable " + mutantVariable + "\n"
 	}
 	return ""
 }

@@ -12,6 +12,7 @@ const (
 	providerSecret = "sk-canary-provider-7f3a9c51d2"
 	pepperText     = "canary-pepper-0123456789abcdef0123456789abcdef"
 	promptCanary   = "canary-prompt-5b1e77"
+	errorCanary    = "canary-error-c40a92" // of an upstream
 )
 
 // Prices in dollars for a million tokens, and for one token in billionths of a dollar.

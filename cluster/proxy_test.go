@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"os/exec"
 	"strings"
 	"testing"
@@ -18,12 +19,33 @@ func TestQueriesAreCounted(t *testing.T) {
 	}
 	defer p.Close()
 	url := strings.Replace(s.URL, s.Addr, p.Addr, 1)
+	holder := exec.Command("psql", "-X", "-At", s.URL)
+	commands, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = commands.Write([]byte("select 'held' from pg_advisory_lock(1);\n"))
+	if line, err := bufio.NewReader(held).ReadString('\n'); line != "held\n" {
+		t.Fatalf("the lock is not held: %q, %v", line, err)
+	}
 	const clients = 4
 	done := make(chan error, clients)
 	for range clients {
 		go func() {
-			done <- exec.Command("psql", "-X", "-c", "select pg_sleep(0.5)", "-c", "select 1", url).Run()
+			done <- exec.Command("psql", "-X", "-c", "select pg_advisory_lock_shared(1)", "-c", "select 1", url).Run()
 		}()
+	}
+	testrig.Eventually(t, "all wait for the lock", func() bool { return p.open.Load() == clients })
+	_ = commands.Close() // ends the session and its lock
+	if err := holder.Wait(); err != nil {
+		t.Fatal(err)
 	}
 	for range clients {
 		if err := <-done; err != nil {

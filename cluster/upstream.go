@@ -121,7 +121,7 @@ func (u *upstream) answer(c *testrig.Call) (reuse bool) {
 	}
 	switch a.fault {
 	case errors500, errors503:
-		return c.Error(map[fault]int{errors500: 500, errors503: 503}[a.fault], "no luck")
+		return c.Error(map[fault]int{errors500: 500, errors503: 503}[a.fault], "no luck with "+errorCanary)
 	case silent:
 		return c.Hold()
 	case refuses:

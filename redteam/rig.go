@@ -60,6 +60,8 @@ const (
 	querySecret   = "qry-redteam-93be17c2_d04f"
 	workerKey     = "wrk-redteam-51fe0d77-6a2c"
 	promptCanary  = "prompt-canary-b6d2e9"
+	answerCanary  = "answer-canary-c2f4a1" // of an upstream's response
+	valueCanary   = "value-canary-9e07d3"  // of a client's header
 	operatorNotes = "the operator's secret"
 )
 

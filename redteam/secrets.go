@@ -88,7 +88,9 @@ func secretAttacks() (all []attack) {
 					e.problem(strings.Contains(text, form), "%s has the key %s", name, who)
 				}
 			}
-			e.problem(strings.Contains(text, promptCanary), "%s has a prompt", name)
+			for _, c := range privateCanaries() {
+				e.problem(strings.Contains(text, c), "%s has %s", name, c)
+			}
 			return e
 		}
 		all = append(all, attack{name: "secrets/output/" + name, do: do})
@@ -178,18 +180,40 @@ func secretConfig(r *rig) *config {
 	return c
 }
 
-// secretRig sends a request with a prompt, so that it could be found.
+// privateCanaries are texts of clients and upstreams that nobody else may see.
+func privateCanaries() []string { return []string{promptCanary, answerCanary, valueCanary} }
+
+// secretRig sends requests from each dialect to each upstream, so that their texts could be found.
 func secretRig(ctx context.Context, o options) (*rig, error) {
 	r, err := controlled(start(secretConfig))(ctx, o)
 	if err != nil {
 		return nil, err
 	}
+	if err := testrig.Run(func() { r.sendCanaries(ctx) }); err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+func (r *rig) sendCanaries(ctx context.Context) {
+	r.script("private", testrig.Answer(answerCanary))
+	r.script("private-error", func(c *testrig.Call) bool {
+		return c.Respond(http.StatusBadRequest, testrig.JSONMedia, c.Dialect.ErrorBody(http.StatusBadRequest, "no luck with "+promptCanary))
+	})
 	for _, d := range dialects() {
-		for _, stream := range []bool{false, true} {
-			q := testrig.Query{Model: targetName(d) + "/m", Prompt: promptCanary, Stream: stream}
-			r.send(ctx, request{path: d.Path(q.Model, stream), body: d.Body(q), key: "full", headers: []string{"Anthropic-Version", "2023-06-01"}})
+		for _, up := range dialects() {
+			for _, stream := range []bool{false, true} {
+				for _, model := range []string{"private", "private-error"} {
+					q := testrig.Query{Model: targetName(up) + "/" + model, System: "say " + promptCanary, Prompt: promptCanary, Stream: stream}
+					e := r.send(ctx, request{path: d.Path(q.Model, stream), body: d.Body(q), key: "full", headers: []string{"Anthropic-Version", "2023-06-01", "X-Canary", valueCanary}})
+					want := map[string]string{"private": answerCanary, "private-error": promptCanary}[model]
+					if !r.weak && !strings.Contains(e.got, want) {
+						testrig.NoError(fmt.Errorf("%s on %s: the client has received no %s: %s", d, q.Model, want, testrig.Clip(e.got, 400)))
+					}
+				}
+			}
 		}
 	}
-	r.send(ctx, request{path: "/v1/chat/completions", body: `{"model":"` + promptCanary[:0] + `x","messages":"` + promptCanary + `"}`, key: "full"})
-	return r, nil
+	r.send(ctx, request{path: "/v1/chat/completions", body: `{"model":"x","messages":"` + promptCanary + `"}`, key: "full"})
 }

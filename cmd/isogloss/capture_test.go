@@ -24,7 +24,7 @@ const (
 func capturing(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"capture", "--out", dir}, args...)...)
-	cmd.Dir, cmd.Env = t.TempDir(), []string{}
+	cmd.Dir, cmd.Env = t.TempDir(), environment([]string{})
 	p := watch(t, cmd)
 	p.log.WaitFor(t, "attached to the gateway", 1, p.ended)
 	return p

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,6 +59,14 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
+// environment returns the variables of a test, and the one by which the command claims selects a change of the code.
+func environment(env []string) []string {
+	if n, ok := os.LookupEnv("ISOGLOSS_MUTANT"); ok {
+		env = append(slices.Clone(env), "ISOGLOSS_MUTANT="+n)
+	}
+	return env
+}
+
 // result holds the output and the exit code of a command.
 type result struct {
 	stdout, stderr string
@@ -71,7 +80,7 @@ func command(t *testing.T, dir string, env []string, args ...string) result {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	var stdout, stderr bytes.Buffer
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, &stdout, &stderr
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, environment(env), &stdout, &stderr
 	err := cmd.Run()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) || ctx.Err() != nil {
@@ -118,7 +127,7 @@ func freePair(t *testing.T) (data, admin string) {
 func launch(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
 	cmd := exec.Command(binary, append([]string{"serve"}, args...)...)
-	cmd.Dir, cmd.Env = t.TempDir(), env
+	cmd.Dir, cmd.Env = t.TempDir(), environment(env)
 	return watch(t, cmd)
 }
 

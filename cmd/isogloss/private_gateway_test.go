@@ -167,8 +167,8 @@ func (g *watched) cmd(t *testing.T, args ...string) *exec.Cmd {
 	}
 	cmd := exec.Command(own, args...)
 	cmd.Dir = g.dir
-	cmd.Env = []string{testRun + "=" + g.run, "HOME=" + filepath.Join(g.dir, "home"), "TMPDIR=" + filepath.Join(g.dir, "tmp"),
-		"ISOGLOSS_OPERATOR_KEY=" + g.operator, "OTEL_EXPORTER_OTLP_HEADERS=authorization=s3cret-collector"}
+	cmd.Env = environment([]string{testRun + "=" + g.run, "HOME=" + filepath.Join(g.dir, "home"), "TMPDIR=" + filepath.Join(g.dir, "tmp"),
+		"ISOGLOSS_OPERATOR_KEY=" + g.operator, "OTEL_EXPORTER_OTLP_HEADERS=authorization=s3cret-collector"})
 	return cmd
 }
 

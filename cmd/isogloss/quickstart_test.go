@@ -168,7 +168,7 @@ func launchShell(t *testing.T, dir, script string) *process {
 }
 
 func shellEnvironment() []string {
-	return []string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")}
+	return environment([]string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH")})
 }
 
 // timeless replaces the parts of an output that differ between runs.
