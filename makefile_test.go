@@ -1,8 +1,10 @@
 package isogloss
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,5 +79,42 @@ func TestMakeBuilds(t *testing.T) {
 	plan, err := exec.Command("make", "--no-print-directory", "--dry-run").CombinedOutput()
 	if err != nil || !strings.Contains(string(plan), "deploy/build.sh") {
 		t.Errorf("make would run %s (%v)", plan, err)
+	}
+}
+
+// TestUnracedTestsRun checks that make test-plain runs the tests of files that the race detector leaves out, and their packages.
+func TestUnracedTestsRun(t *testing.T) {
+	plan, err := exec.Command("make", "--no-print-directory", "-n", "test-plain").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && slices.Contains([]string{".git", "e2e", "deploy", "node_modules"}, d.Name()):
+			return filepath.SkipDir
+		case !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text := readFile(t, path)
+		if !strings.HasPrefix(text, "//go:build !race\n") {
+			return nil
+		}
+		names := regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(text, -1)
+		for _, name := range append(names, []string{"", "./" + filepath.Dir(path)}) {
+			found++
+			if !regexp.MustCompile(regexp.QuoteMeta(name[1]) + `\b`).Match(plan) {
+				t.Errorf("%s: make test-plain does not run %s", path, name[1])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 4 {
+		t.Errorf("only %d tests and packages were found", found)
 	}
 }

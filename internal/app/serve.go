@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -147,12 +146,12 @@ func remedy(err error, setting string) string {
 
 func newServer(l net.Listener, h http.Handler, observer *observe.Observer) *server {
 	return &server{listener: l, Server: http.Server{
-		Handler:           crash.Handler(observer.Logger(), h),
+		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
 		ReadTimeout:       readTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(observer.Logger().Handler(), slog.LevelDebug),
+		ErrorLog:          crash.ServerLog(observer.Logger()),
 	}}
 }
 

@@ -112,8 +112,8 @@ func Run(ctx context.Context, o Options) error {
 }
 
 func newServer(h http.Handler, logger *slog.Logger) *http.Server {
-	return &http.Server{Handler: crash.Handler(logger, h), ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelDebug)}
+	return &http.Server{Handler: h, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: crash.ServerLog(logger)}
 }
 
 // serve serves a port. It does not check request heads as a gateway does: the cell does, and

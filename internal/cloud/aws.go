@@ -71,10 +71,12 @@ func (v *awsVendor) options(client *http.Client) []func(*config.LoadOptions) err
 		config.WithEndpointCredentialOptions(func(o *endpointcreds.Options) { o.HTTPClient = client }),  // the SDK's own follows redirects
 		config.WithCredentialsCacheOptions(func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow = 0 }), // renewal is ours
 		config.WithRegion(v.Region),
+		// Credential tries again by a timer. The SDK would wait in a goroutine that outlives the fetch.
+		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
 		// A context that has ended starts no program, even if a profile changes after check.
 		config.WithProcessCredentialOptions(func(o *processcreds.Options) { o.Timeout = 0 }),
 		config.WithEC2RoleCredentialOptions(func(o *ec2rolecreds.Options) {
-			o.Client = imds.New(imds.Options{HTTPClient: client, EnableFallback: aws.FalseTernary, Endpoint: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), ClientEnableState: imdsState()})
+			o.Client = imds.New(imds.Options{HTTPClient: client, Retryer: aws.NopRetryer{}, EnableFallback: aws.FalseTernary, Endpoint: os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"), ClientEnableState: imdsState()})
 		}),
 	}
 	if v.Profile != "" {

@@ -22,7 +22,7 @@ const (
 	renewBefore  = 210 * time.Second // the end of a token; metadata servers give a new one 4 minutes before it
 	renewPause   = 15 * time.Second  // at least between two renewals of a valid token, or half of its life
 	renewSoonest = time.Second       // at least, however short its life is
-	fetchTime    = 30 * time.Second  // of one fetch with the library's own retries
+	fetchTime    = 30 * time.Second  // of one fetch, with the retries of Google's and Microsoft's libraries
 	retryFirst   = time.Second       // after a failed fetch
 	retryLast    = 30 * time.Second
 	failFast     = time.Second            // for so long a failed fetch is the answer to further requests

@@ -8,9 +8,10 @@ package crash
 import (
 	"context"
 	"errors"
+	"log"
 	"log/slog"
-	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 )
 
@@ -58,24 +59,19 @@ func Keep(ctx context.Context, l *slog.Logger, f func(), attributes ...any) {
 	}
 }
 
-// Handler returns a handler that aborts the response when h panics, like one without Handler.
-// The panic is logged without its value. http.ErrAbortHandler is not logged.
-func Handler(l *slog.Logger, h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer recoverHandler(l)
-		h.ServeHTTP(w, r)
-	})
-}
+// ServerLog returns a log for http.Server. It takes the value out of a handler's panic, which the server logs with its
+// stack, and writes anything else at the level debug. A handler that recovers would need stack in every open stream.
+func ServerLog(l *slog.Logger) *log.Logger { return log.New(serverLog{l}, "", 0) }
 
-// recoverHandler is a function of its own to keep the stack frame of Handler small: open
-// streams wait in it.
-func recoverHandler(l *slog.Logger) {
-	fault := recover()
-	if fault == nil {
-		return
+type serverLog struct{ logger *slog.Logger }
+
+func (s serverLog) Write(p []byte) (int, error) {
+	text := strings.TrimSuffix(string(p), "\n")
+	if _, _, panicked := strings.Cut(text, ": panic serving "); panicked {
+		// The stack comes last, so a value with such a line hides nothing.
+		s.logger.Error("panic", "stack", text[strings.LastIndex(text, "\ngoroutine ")+1:])
+	} else {
+		s.logger.Debug(text)
 	}
-	if err, ok := fault.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-		Log(l)
-	}
-	panic(http.ErrAbortHandler)
+	return len(p), nil
 }

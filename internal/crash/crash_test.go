@@ -50,21 +50,21 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// TestHandler checks that a panic of a handler aborts the response and is logged without its
-// value, neither by Handler nor by net/http, and that http.ErrAbortHandler is not logged.
-func TestHandler(t *testing.T) {
+// TestServerLog checks that a panic of a handler aborts the response and is logged without its
+// value, and that http.ErrAbortHandler is not logged.
+func TestServerLog(t *testing.T) {
 	for _, c := range []struct {
 		value any
 		want  int // lines
-	}{{"canary", 1}, {http.ErrAbortHandler, 0}, {nil, 0}} {
+	}{{"canary", 1}, {"x: panic serving y: \ngoroutine 1 canary\n", 1}, {http.ErrAbortHandler, 0}, {nil, 0}} {
 		var log syncBuilder
 		logger := slog.New(slog.NewTextHandler(&log, nil))
-		s := httptest.NewUnstartedServer(Handler(logger, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 			if c.value != nil {
 				panic(c.value)
 			}
-		})))
-		s.Config.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelError)
+		}))
+		s.Config.ErrorLog = ServerLog(logger)
 		s.Start()
 		resp, err := http.Get(s.URL)
 		if err == nil {

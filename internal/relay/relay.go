@@ -141,12 +141,11 @@ func (r *Relay) Close() {
 // are in forward.go and surface.go. Its stack frame is kept small, because open streams
 // wait in it.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	s := r.state.Load()
-	if q := r.locate(s, w, req); q != nil {
+	if q := r.locate(r.state.Load(), w, req); q != nil {
 		q.handle()
-		return
+	} else {
+		r.serveRest(w, req)
 	}
-	r.serveRest(s, w, req)
 }
 
 // Run serves a request to a model as the caller that keys returns. It reports false if the
@@ -163,6 +162,8 @@ func (r *Relay) Run(keys Keys, w http.ResponseWriter, req *http.Request) bool {
 
 // locate starts a request if its path is that of a model endpoint. Otherwise it returns
 // nil.
+//
+//go:noinline
 func (r *Relay) locate(s *State, w http.ResponseWriter, req *http.Request) *request {
 	e, found, err := r.dialects.Locate(req)
 	if !found || err != nil {
@@ -172,7 +173,8 @@ func (r *Relay) locate(s *State, w http.ResponseWriter, req *http.Request) *requ
 }
 
 // serveRest serves forwarded paths and endpoints without an upstream.
-func (r *Relay) serveRest(s *State, w http.ResponseWriter, req *http.Request) {
+func (r *Relay) serveRest(w http.ResponseWriter, req *http.Request) {
+	s := r.state.Load()
 	// An escaped path, such as one with %2F for a slash, does not match a listed path.
 	if p, ok := s.Paths[provider.Path{Method: req.Method, Path: req.URL.Path}]; ok && req.URL.RawPath == "" {
 		r.forward(s, p, w, req)
