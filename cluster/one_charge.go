@@ -67,7 +67,7 @@ func runOneCharge(ctx context.Context, s *stage) {
 		}
 		for _, p := range all {
 			charges = append(charges, p.judgeCharges(byID, tries[p.Tag])...)
-			repeats = append(repeats, p.judgeRepeat(len(tries[p.Tag]))...)
+			repeats = append(repeats, p.judgeRepeat(s.up.begun(p.Tag))...)
 		}
 		return charges, repeats
 	}
@@ -98,7 +98,7 @@ func (s *stage) pursue(ctx context.Context, p *purpose) {
 		return
 	}
 	p.exchanges = []exchange{s.send(ctx, p.request)}
-	p.attempts = testrig.Count(s.up.attempts.List(), func(u attempt) bool { return u.tag == p.Tag })
+	p.attempts = s.up.begun(p.Tag)
 	if p.repeat {
 		p.exchanges = append(p.exchanges, s.send(ctx, second))
 	}

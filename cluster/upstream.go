@@ -94,6 +94,13 @@ func (u *upstream) try(tag string) int {
 	return u.tries[tag]
 }
 
+// begun returns how many attempts with a tag have begun. attempts has those that ended.
+func (u *upstream) begun(tag string) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.tries[tag]
+}
+
 func (u *upstream) answer(c *testrig.Call) (reuse bool) {
 	var body struct {
 		Messages []struct{ Content string }

@@ -116,7 +116,7 @@ type event struct{ Action, Test, Output, Package string }
 // test runs one part and shows what it prints, but for the lines that say that a test
 // has passed.
 func test(ctx context.Context, part string, o options, bin string, out io.Writer) (count, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=15m", "-vet=off", "-short="+strconv.FormatBool(o.short), "-run="+o.pattern, "./"+part) //nolint:gosec // the part is one of ours
+	cmd := exec.CommandContext(ctx, "go", "test", "-json", "-count=1", "-timeout=45m", "-vet=off", "-short="+strconv.FormatBool(o.short), "-run="+o.pattern, "./"+part) //nolint:gosec // the part is one of ours
 	if o.update && slices.Contains(writers, part) {
 		cmd.Args = append(cmd.Args, "-update")
 	}
