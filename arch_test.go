@@ -76,6 +76,7 @@ var allowed = map[string][]string{
 	"internal/balance":           {"protocol/wire"},
 	"internal/health":            {},
 	"internal/limit":             {},
+	"internal/limit/limittest":   {"internal/limit"},
 	"internal/params":            {"protocol", "protocol/wire", "llm"},
 	"internal/route":             {"internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/params", "internal/provider"},
 	"internal/fleet":             {"internal/plain", "internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route", "llm"},

@@ -57,7 +57,7 @@ var unguarded = map[string]string{
 }
 
 // helpers are packages of tests; harnesses are not a part of the product either.
-var helpers = []string{"internal/testrig", "internal/storetest", "internal/upstreamtest", "internal/signintest"}
+var helpers = []string{"internal/testrig", "internal/storetest", "internal/upstreamtest", "internal/signintest", "internal/hostile", "internal/limit/limittest"}
 
 // TestGoroutinesRecover checks that every goroutine of the product recovers, by a function
 // of internal/crash, or has a reason why it need not.

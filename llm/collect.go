@@ -40,7 +40,7 @@ type choiceBuilder struct {
 // blockText collects the deltas of one block: one text, or one for each part of a
 // thought.
 type blockText struct {
-	parts    []strings.Builder
+	parts    []*strings.Builder // which must not be copied
 	forms    []string
 	logprobs []string
 	members  memberList
@@ -48,6 +48,9 @@ type blockText struct {
 
 // Add adds the next event.
 func (c *Collector) Add(e Event) error {
+	if c.size += sizeOf(e); c.Limit > 0 && c.size > c.Limit {
+		return ErrTooLarge
+	}
 	switch e := e.(type) {
 	case Start:
 		c.response.ID, c.response.Model, c.response.Created = e.ID, e.Model, e.Created
@@ -60,7 +63,6 @@ func (c *Collector) Add(e Event) error {
 		// A copy, because others may read the event too.
 		g.choice.Blocks = append(g.choice.Blocks, CopyBlock(e.Block))
 		g.texts = append(g.texts, &blockText{})
-		c.size += 128 // so that the limit also applies to empty blocks
 	case Delta:
 		return c.delta(e)
 	case SealDelta:
@@ -103,6 +105,37 @@ func (c *Collector) Add(e Event) error {
 	return nil
 }
 
+// minSize is the size of a block, a citation or a choice without text, so that the limit also applies to these.
+const minSize = 128
+
+// sizeOf returns the bytes that an event adds to a response, other than members.
+func sizeOf(e Event) int {
+	switch e := e.(type) {
+	case BlockStart:
+		switch b := e.Block.(type) {
+		case *Media:
+			return minSize + len(b.Data) + len(b.URL)
+		case *ServerCall:
+			return minSize + len(b.Raw)
+		case *Opaque:
+			return minSize + len(b.Raw)
+		}
+		return minSize
+	case Delta:
+		return len(e.Text)
+	case SealDelta:
+		return len(e.Seal.Data)
+	case Cite:
+		c := e.Citation
+		return minSize + len(c.URL) + len(c.Title) + len(c.Quote) + len(c.Raw)
+	case Logprobs:
+		return len(e.Raw)
+	case ChoiceEnd:
+		return minSize
+	}
+	return 0
+}
+
 func (c *Collector) keep(e Members) error {
 	switch {
 	case e.Choice == Whole:
@@ -116,15 +149,12 @@ func (c *Collector) keep(e Members) error {
 }
 
 func (c *Collector) delta(e Delta) error {
-	if c.size += len(e.Text); c.Limit > 0 && c.size > c.Limit {
-		return ErrTooLarge
-	}
 	if e.Part < 0 || e.Part > maxParts {
 		return fmt.Errorf("llm: delta for part %d of a block, want 0 to %d", e.Part, maxParts)
 	}
 	return c.inBlock(e.Choice, e.Index, func(_ Block, t *blockText) {
 		for len(t.parts) <= e.Part {
-			t.parts = append(t.parts, strings.Builder{})
+			t.parts = append(t.parts, &strings.Builder{})
 			t.forms = append(t.forms, FullReasoning)
 		}
 		if e.Form != "" {

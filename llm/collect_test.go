@@ -3,6 +3,7 @@ package llm
 import (
 	"errors"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -98,6 +99,28 @@ func TestCollectorJoinsDeltas(t *testing.T) {
 	}
 }
 
+// TestCollectorJoinsParts collects a thought whose parts come in turn.
+func TestCollectorJoinsParts(t *testing.T) {
+	var c Collector
+	events := []Event{BlockStart{Block: &Thought{}}}
+	for i := range 9 {
+		events = append(events, Delta{Part: i % 3, Text: strconv.Itoa(i)})
+	}
+	for _, e := range append(events, BlockEnd{}, ChoiceEnd{}, End{}) {
+		if err := c.Add(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := c.Response()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ThoughtPart{{FullReasoning, "036"}, {FullReasoning, "147"}, {FullReasoning, "258"}}
+	if parts := got.Choices[0].Blocks[0].(*Thought).Parts; !reflect.DeepEqual(parts, want) {
+		t.Errorf("%v", parts)
+	}
+}
+
 func TestCollectorRejects(t *testing.T) {
 	failure := &Error{Kind: Upstream, Message: "m"}
 	text := BlockStart{0, 0, &Text{}}
@@ -110,6 +133,12 @@ func TestCollectorRejects(t *testing.T) {
 		"failure":             {0, []Event{Start{}, Failure{failure}}, "m"},
 		"too large":           {200, []Event{Start{}, text, Delta{Text: strings.Repeat("x", 100)}}, ErrTooLarge.Error()},
 		"many empty blocks":   {300, []Event{Start{}, text, BlockStart{0, 1, &Text{}}, BlockStart{0, 2, &Text{}}}, ErrTooLarge.Error()},
+		"large image":         {200, []Event{Start{}, BlockStart{0, 0, &Media{Data: strings.Repeat("x", 100)}}}, ErrTooLarge.Error()},
+		"large output":        {200, []Event{Start{}, BlockStart{0, 0, &ServerCall{Raw: Raw(strings.Repeat("x", 100))}}}, ErrTooLarge.Error()},
+		"large citation":      {300, []Event{Start{}, text, Cite{Citation: Citation{URL: strings.Repeat("x", 100)}}}, ErrTooLarge.Error()},
+		"large logprobs":      {200, []Event{Start{}, text, Logprobs{Raw: Raw(strings.Repeat("x", 100))}}, ErrTooLarge.Error()},
+		"large seal":          {200, []Event{Start{}, text, SealDelta{Seal: Seal{Data: strings.Repeat("x", 100)}}}, ErrTooLarge.Error()},
+		"many choices":        {300, []Event{Start{}, ChoiceEnd{}, ChoiceEnd{Choice: 1}, ChoiceEnd{Choice: 2}}, ErrTooLarge.Error()},
 		"block out of order":  {0, []Event{Start{}, BlockStart{0, 1, &Text{}}}, "block 1 starts, want block 0"},
 		"delta of no block":   {0, []Event{Start{}, Delta{}}, "has not started"},
 		"negative block":      {0, []Event{Start{}, Delta{Index: -1}}, "has not started"},

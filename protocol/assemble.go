@@ -23,8 +23,9 @@ const maxLate = 1 << 20
 // LateMembers are members of a response that the events of a stream have. The last value of a
 // name counts.
 type LateMembers struct {
-	list wire.Object
-	size int
+	list   wire.Object
+	places map[string]int // of the names in list
+	size   int
 }
 
 // Keep keeps a member unless it is null.
@@ -32,26 +33,38 @@ func (l *LateMembers) Keep(name string, value wire.Raw) {
 	if value.Kind() == 'n' {
 		return
 	}
-	at := slices.IndexFunc(l.list, func(m wire.Member) bool { return m.Name == name })
+	at, known := l.places[name]
 	grown := len(value) + len(name)
-	if at >= 0 {
+	if known {
 		grown = len(value) - len(l.list[at].Value)
 	}
 	if l.size+grown > maxLate {
 		return
 	}
 	l.size += grown
-	if at < 0 {
+	if !known {
+		if l.places == nil {
+			l.places = map[string]int{}
+		}
 		at = len(l.list)
-		l.list = append(l.list, wire.Member{Name: name})
+		l.list, l.places[name] = append(l.list, wire.Member{Name: name}), at
 	}
 	l.list[at].Value = bytes.Clone(value)
 }
 
-// SetIn returns an object with the members.
+// SetIn returns an object with the members: those that it has in their places, then the others.
 func (l *LateMembers) SetIn(o wire.Object) wire.Object {
-	for _, m := range l.list {
-		o = o.With(m.Name, m.Value)
+	out, has := slices.Clone(o), make(map[string]bool, len(o))
+	for i, m := range out {
+		has[m.Name] = true
+		if at, known := l.places[m.Name]; known {
+			out[i].Value = l.list[at].Value
+		}
 	}
-	return o
+	for _, m := range l.list {
+		if !has[m.Name] {
+			out = append(out, m)
+		}
+	}
+	return out
 }

@@ -87,7 +87,11 @@ func (r *SealRecorder) Save(before func() Digest) {
 	}
 }
 
+// blockSize is the size of a block without text, about.
+const blockSize = 128
+
 func (r *SealRecorder) startBlock(e llm.BlockStart) {
+	r.size += blockSize
 	b := &openBlock{seals: slices.Clone(e.Block.Common().Seals)}
 	switch block := e.Block.(type) {
 	case *llm.Thought:

@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc32"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
+
+	awsstream "github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
 	"github.com/isogloss-gateway/isogloss/internal/eventstream"
+	"github.com/isogloss-gateway/isogloss/internal/growth"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
@@ -93,4 +98,126 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
+}
+
+// framed returns a frame.
+func framed(headers []byte, payload ...byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(16+len(headers)+len(payload)))
+	b = binary.BigEndian.AppendUint32(b, uint32(len(headers)))
+	b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+	b = append(append(b, headers...), payload...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b))
+}
+
+// TestWaitingReader reads frames that are as large as they may be, and many small ones, however they arrive.
+func TestWaitingReader(t *testing.T) {
+	names := func(size int) (headers []byte) { // of headers without a value, all different
+		for i := 0; len(headers)+5 <= size; i++ {
+			headers = append(headers, 3, byte('a'+i%26), byte('a'+i/26%26), byte('a'+i/26/26), 0)
+		}
+		return headers
+	}
+	for name, frames := range map[string]func(n int) []byte{
+		"payload":      func(n int) []byte { return framed(nil, make([]byte, n*growth.PieceSize)...) },
+		"many headers": func(n int) []byte { return bytes.Repeat(framed(names(n*4)), 8) },
+		"long header": func(n int) []byte {
+			header := append([]byte{1, 'x', 7, 0xff, 0xff}, make([]byte, 0xffff)...)
+			return bytes.Repeat(framed(header), max(1, n*growth.PieceSize/len(header)))
+		},
+		"small frames": func(n int) []byte { return bytes.Repeat(framed(nil, make([]byte, 16)...), n) },
+	} {
+		for _, size := range []int{1, growth.PieceSize / 2, 4 << 10} {
+			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
+				inputs := map[int][]byte{growth.Pieces: frames(growth.Pieces), growth.Pieces / 8: frames(growth.Pieces / 8)}
+				growth.Linear(t, func(n int) {
+					read := 0
+					reader := eventstream.NewReader(io.NopCloser(&sized{inputs[n], size}), &protocol.Frames{Decode: func(f protocol.Frame, to []byte) []byte {
+						read += len(f.Payload)
+						return append(to, '\n')
+					}})
+					if _, err := io.Copy(io.Discard, reader); err != nil {
+						t.Fatal(err)
+					}
+					if name == "payload" && read != n*growth.PieceSize {
+						t.Fatal(read)
+					}
+				})
+			})
+		}
+	}
+}
+
+// sized is a reader whose reads have at most so many bytes.
+type sized struct {
+	bytes []byte
+	size  int
+}
+
+func (s *sized) Read(p []byte) (int, error) {
+	if len(s.bytes) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), s.size)], s.bytes)
+	s.bytes = s.bytes[n:]
+	return n, nil
+}
+
+// TestWaitingWriter writes many events at once, and one event with many lines.
+func TestWaitingWriter(t *testing.T) {
+	for name, piece := range map[string]string{"events": "event: event-a\ndata: {}\n\n", "lines": "data: {}\n", "comments": ":\n\n"} {
+		t.Run(name, func(t *testing.T) {
+			w := eventstream.NewWriter(plain)
+			inputs := map[int][]byte{}
+			for _, n := range []int{growth.Pieces, growth.Pieces / 8} {
+				inputs[n] = []byte(strings.Repeat(piece, n))
+			}
+			growth.Linear(t, func(n int) {
+				if _, err := w.Frames(inputs[n]); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}
+
+// TestHeaders reads headers of every type, and rejects those that are cut off or of a type that does not exist.
+func TestHeaders(t *testing.T) {
+	var m awsstream.Message
+	m.Headers.Set("bool", awsstream.BoolValue(true))
+	m.Headers.Set("false", awsstream.BoolValue(false))
+	m.Headers.Set("byte", awsstream.Int8Value(1))
+	m.Headers.Set("short", awsstream.Int16Value(1))
+	m.Headers.Set("int", awsstream.Int32Value(1))
+	m.Headers.Set("long", awsstream.Int64Value(1))
+	m.Headers.Set("bytes", awsstream.BytesValue("abc"))
+	m.Headers.Set("time", awsstream.TimestampValue(time.Unix(1, 0)))
+	m.Headers.Set("uuid", awsstream.UUIDValue{1})
+	m.Headers.Set(":message-type", awsstream.StringValue("event"))
+	m.Headers.Set(":event-type", awsstream.StringValue("chunk"))
+	m.Payload = []byte("{}")
+	var frame bytes.Buffer
+	if err := awsstream.NewEncoder().Encode(&frame, m); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(eventstream.NewReader(io.NopCloser(bytes.NewReader(frame.Bytes())), plain)); err != nil || string(got) != "event: event-chunk\ndata: {}\n\n" {
+		t.Errorf("%q %v", got, err)
+	}
+	length := binary.BigEndian.Uint32(frame.Bytes()[4:])
+	headers := frame.Bytes()[12 : 12+length]
+	ends := map[int]bool{}
+	for i := range m.Headers {
+		var some bytes.Buffer
+		if err := awsstream.NewEncoder().Encode(&some, awsstream.Message{Headers: m.Headers[:i]}); err != nil {
+			t.Fatal(err)
+		}
+		ends[some.Len()-16] = true
+	}
+	for cut := range headers {
+		if _, err := io.ReadAll(eventstream.NewReader(io.NopCloser(bytes.NewReader(framed(headers[:cut]))), plain)); (err == nil) != ends[cut] {
+			t.Errorf("headers that end after %d bytes: %v", cut, err)
+		}
+	}
+	if _, err := io.ReadAll(eventstream.NewReader(io.NopCloser(bytes.NewReader(framed([]byte{1, 'x', 10}))), plain)); err == nil {
+		t.Error("a type that does not exist was read")
+	}
 }

@@ -4,12 +4,12 @@ package eventstream
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
-
-	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/sse"
@@ -33,7 +33,8 @@ const (
 	maxFrame    = 16 << 20
 	maxHeaders  = 128 << 10
 	frameSize   = 16 // without headers and payload
-	preludeSize = 8  // the lengths of the frame and of its headers
+	preludeSize = 12 // the lengths of the frame and of its headers, and their checksum
+	sumSize     = 4
 )
 
 // keepBuffer is the size up to which a buffer is used again.
@@ -42,21 +43,21 @@ const keepBuffer = 64 << 10
 // bufferSize is the size of a reader's buffer, held while its stream is open.
 const bufferSize = 2 << 10
 
-// Reader reads the frames of a stream as server-sent events.
+// Reader reads the frames of a stream as server-sent events. It does not use the SDK's decoder, which compares each header
+// of a frame with all before it: a frame with 128 KiB of headers would take seconds.
 type Reader struct {
-	source  io.ReadCloser
-	buffer  *bufio.Reader // of source
-	decode  func(f protocol.Frame, to []byte) []byte
-	decoder *eventstream.Decoder
-	payload []byte // its memory is used for the next frame
-	events  []byte
-	unread  []byte // the rest of events
-	err     error
+	source io.ReadCloser
+	buffer *bufio.Reader // of source
+	decode func(f protocol.Frame, to []byte) []byte
+	frame  bytes.Buffer // its memory is used for the next frame
+	events []byte
+	unread []byte // the rest of events
+	err    error
 }
 
 // NewReader returns a reader of the frames of source.
 func NewReader(source io.ReadCloser, frames *protocol.Frames) *Reader {
-	return &Reader{source: source, buffer: bufio.NewReaderSize(source, bufferSize), decode: frames.Decode, decoder: eventstream.NewDecoder()}
+	return &Reader{source: source, buffer: bufio.NewReaderSize(source, bufferSize), decode: frames.Decode}
 }
 
 // Read reads the next bytes of the events. It reads one frame at a time, so that an event
@@ -66,65 +67,135 @@ func (r *Reader) Read(p []byte) (int, error) {
 		if r.err != nil {
 			return 0, r.err
 		}
-		r.next()
+		r.err = r.next()
 	}
 	n := copy(p, r.unread)
 	r.unread = r.unread[n:]
 	return n, nil
 }
 
-// next reads one frame. The SDK does not limit its length.
-func (r *Reader) next() {
+var (
+	errSum     = errors.New("eventstream: a frame has a wrong checksum")
+	errHeaders = errors.New("eventstream: a frame has headers that cannot be read")
+)
+
+// next reads one frame.
+func (r *Reader) next() error {
 	head, err := r.buffer.Peek(preludeSize)
 	if err != nil {
-		if r.err = err; errors.Is(err, io.EOF) && len(head) > 0 {
-			r.err = io.ErrUnexpectedEOF
-		}
-		return
+		return inside(err, len(head) > 0)
 	}
 	length, headers := binary.BigEndian.Uint32(head), binary.BigEndian.Uint32(head[4:])
 	switch {
 	case length > maxFrame:
-		r.err = &sse.TooLongError{Limit: maxFrame}
-		return
+		return &sse.TooLongError{Limit: maxFrame}
 	case length < frameSize, headers > maxHeaders, headers > length-frameSize:
-		r.err = fmt.Errorf("eventstream: a frame of %d bytes with headers of %d", length, headers)
-		return
+		return fmt.Errorf("eventstream: a frame of %d bytes with headers of %d", length, headers)
+	case !summed(head):
+		return errSum
 	}
-	message, err := r.decoder.Decode(io.LimitReader(r.buffer, int64(length)), r.payload[:0])
-	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		r.err = io.ErrUnexpectedEOF
-		return
-	case err != nil:
-		r.err = fmt.Errorf("eventstream: %w", err)
-		return
+	r.frame.Reset()
+	if _, err := io.CopyN(&r.frame, r.buffer, int64(length)); err != nil {
+		return inside(err, true)
 	}
-	r.events = r.decode(frameOf(message), r.events[:0])
-	r.unread, r.payload = r.events, message.Payload
-	if cap(r.events) > keepBuffer { // a stream waits most of its life
-		r.events, r.payload = nil, nil
+	frame := r.frame.Bytes()
+	if !summed(frame) {
+		return errSum
 	}
+	f, ok := frameOf(frame[preludeSize:][:headers])
+	if !ok {
+		return errHeaders
+	}
+	if f.Type != protocol.ErrorFrame {
+		f.Payload = frame[preludeSize+headers : length-sumSize]
+	}
+	r.events = r.decode(f, r.events[:0])
+	r.unread = r.events
+	if max(cap(r.events), r.frame.Cap()) > keepBuffer { // a stream waits most of its life
+		r.events, r.frame = nil, bytes.Buffer{}
+	}
+	return nil
+}
+
+// inside returns the error of a stream that may end between two frames only.
+func inside(err error, frame bool) error {
+	if errors.Is(err, io.EOF) && frame {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// summed reports whether bytes end with their checksum.
+func summed(b []byte) bool {
+	end := len(b) - sumSize
+	return crc32.ChecksumIEEE(b[:end]) == binary.BigEndian.Uint32(b[end:])
 }
 
 // Close closes the source.
 func (r *Reader) Close() error { return r.source.Close() }
 
-func frameOf(m eventstream.Message) protocol.Frame {
-	header := func(name string) string {
-		if v := m.Headers.Get(name); v != nil {
-			return v.String()
+// The types of header values that begin with their length. textValue is the only type that is read.
+const (
+	bytesValue = 6
+	textValue  = 7
+)
+
+// valueSizes are the sizes of the values of the other types.
+var valueSizes = map[byte]int{0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
+
+// frameOf returns the frame that headers describe. Of frames other than errors it has no payload. frameOf reports whether the
+// headers can be read.
+func frameOf(headers []byte) (f protocol.Frame, ok bool) {
+	var event, exception, code, message string
+	for len(headers) > 0 {
+		name, rest, ok := cut(headers[1:], int(headers[0]))
+		if !ok || len(rest) == 0 {
+			return f, false
 		}
-		return ""
+		typ := rest[0]
+		rest = rest[1:]
+		size, known := valueSizes[typ]
+		switch {
+		case (typ == bytesValue || typ == textValue) && len(rest) >= 2:
+			size, rest = int(binary.BigEndian.Uint16(rest)), rest[2:]
+		case !known:
+			return f, false
+		}
+		var value []byte
+		if value, headers, ok = cut(rest, size); !ok {
+			return f, false
+		}
+		if typ != textValue {
+			continue
+		}
+		switch string(name) {
+		case typeHeader:
+			f.Type = string(value)
+		case eventHeader:
+			event = string(value)
+		case exceptionHeader:
+			exception = string(value)
+		case codeHeader:
+			code = string(value)
+		case messageHeader:
+			message = string(value)
+		}
 	}
-	f := protocol.Frame{Type: header(typeHeader), Payload: m.Payload}
 	switch f.Type {
 	case protocol.ExceptionFrame:
-		f.Name = header(exceptionHeader)
+		f.Name = exception
 	case protocol.ErrorFrame:
-		f.Name, f.Payload = header(codeHeader), []byte(header(messageHeader))
+		f.Name, f.Payload = code, []byte(message)
 	default:
-		f.Name = header(eventHeader)
+		f.Name = event
 	}
-	return f
+	return f, true
+}
+
+// cut divides bytes after the first n. It reports whether there are so many.
+func cut(b []byte, n int) (first, rest []byte, ok bool) {
+	if n > len(b) {
+		return nil, nil, false
+	}
+	return b[:n], b[n:], true
 }

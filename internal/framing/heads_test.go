@@ -3,11 +3,15 @@ package framing
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/isogloss-gateway/isogloss/internal/growth"
 )
 
 // body is JSON on several lines, of 77 bytes, which looks like a head that must be refused.
@@ -205,6 +209,36 @@ func BenchmarkHeads(b *testing.B) {
 	for b.Loop() {
 		if n := h.check(text); n != len(text) {
 			b.Fatal(n)
+		}
+	}
+}
+
+// TestWaitingHeads checks 1 MiB of each input that a connection waits in the middle of, however it arrives.
+func TestWaitingHeads(t *testing.T) {
+	for name, text := range map[string]struct{ before, piece string }{
+		"a line":      {"", strings.Repeat("x", growth.PieceSize)},
+		"a header":    {"GET / HTTP/1.1\r\nX: ", strings.Repeat("x", growth.PieceSize)},
+		"headers":     {"GET / HTTP/1.1\r\n", "X: " + strings.Repeat("x", growth.PieceSize-5) + "\r\n"},
+		"empty lines": {"", strings.Repeat("\r\n", growth.PieceSize/2)},
+		"a body":      {"POST / HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n", strings.Repeat("\n", growth.PieceSize)},
+		"chunks":      {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", strings.Repeat("\n", growth.PieceSize)},
+		"requests":    {"", "GET / HTTP/1.1\r\nHost: abcdef\r\n\r\n"},
+	} {
+		for _, size := range []int{1, growth.PieceSize / 2, 4 << 10} {
+			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
+				inputs := map[int][]byte{}
+				for _, n := range []int{growth.Pieces, growth.Pieces / 8} {
+					inputs[n] = []byte(text.before + strings.Repeat(text.piece, n))
+				}
+				growth.Linear(t, func(n int) {
+					var h heads
+					for p := range slices.Chunk(inputs[n], size) {
+						if h.check(p) < len(p) {
+							t.Fatal("it was refused")
+						}
+					}
+				})
+			})
 		}
 	}
 }

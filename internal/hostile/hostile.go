@@ -4,14 +4,17 @@ package hostile
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"testing"
 )
 
 // Server answers as a client must not trust. Set Answer before each request.
@@ -26,6 +29,37 @@ type Server struct {
 
 // New returns a server without an answer.
 func New() *Server { return &Server{Stuck: make(chan struct{}, 100)} }
+
+// Try tries each answer with a client. try gets a server that gives it, and a context that ends if the answer does not end by
+// itself. Try fails if much of an answer was read, or if a request went elsewhere. It returns the number of answers.
+func Try(t testing.TB, answers func(elsewhere string) []Answer, try func(ctx context.Context, s *Server)) int {
+	t.Helper()
+	var astray atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { astray.Add(1) }))
+	defer elsewhere.Close()
+	all := answers(elsewhere.URL)
+	for _, a := range all {
+		s := New()
+		s.Answer = a
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			select {
+			case <-s.Stuck:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		try(ctx, s)
+		cancel()
+		if n := s.Sent.Load(); n > Bounded {
+			t.Errorf("%s: %d bytes were read", a.Name, n)
+		}
+		if astray.Swap(0) > 0 {
+			t.Errorf("%s: a request went elsewhere", a.Name)
+		}
+	}
+	return len(all)
+}
 
 // Answer is one hostile answer.
 type Answer struct {

@@ -3,12 +3,16 @@ package resp
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/isogloss-gateway/isogloss/internal/growth"
 )
 
 // TestReplies reads replies in pieces of every size.
@@ -36,6 +40,32 @@ func TestReplies(t *testing.T) {
 			if n != want {
 				t.Errorf("%.40q in pieces of %d: %d replies, want %d", text, piece, n, want)
 			}
+		}
+	}
+}
+
+// TestWaitingReplies scans 1 MiB of each reply that the scanner waits in the middle of, however it arrives.
+func TestWaitingReplies(t *testing.T) {
+	for name, reply := range map[string]func(n int) string{
+		"a string": func(n int) string { return fmt.Sprintf("$%d\r\n%s", 2<<20, strings.Repeat("\n", n*growth.PieceSize)) },
+		"strings of a list": func(n int) string {
+			return fmt.Sprintf("*%d\r\n%s", maxElements, strings.Repeat("$24\r\n"+strings.Repeat("x", 24)+"\r\n", n))
+		},
+		"lists of a list": func(n int) string { return fmt.Sprintf("*%d\r\n%s", n, strings.Repeat("*1\r\n:1\r\n", n)) },
+		"lines":           func(n int) string { return strings.Repeat("+"+strings.Repeat("x", growth.PieceSize-3)+"\r\n", n) },
+	} {
+		for _, size := range []int{1, growth.PieceSize / 2, 4 << 10} {
+			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
+				inputs := map[int][]byte{growth.Pieces: []byte(reply(growth.Pieces)), growth.Pieces / 8: []byte(reply(growth.Pieces / 8))}
+				growth.Linear(t, func(n int) {
+					s := scanner{max: MaxReply}
+					for p := range slices.Chunk(inputs[n], size) {
+						if err := s.scan(p, func() error { return nil }); err != nil {
+							t.Fatal(err)
+						}
+					}
+				})
+			})
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,18 +15,6 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
-
-// list joins n texts in which # is the position.
-func list(n int, item string) string {
-	var b strings.Builder
-	for i := range n {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strings.ReplaceAll(item, "#", strconv.Itoa(i)))
-	}
-	return b.String()
-}
 
 // growing are requests and responses with n elements of one kind.
 var growing = []struct {

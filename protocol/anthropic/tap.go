@@ -159,7 +159,7 @@ func (t *Tap) read(raw []byte) *Response {
 		t.summary.Content = t.summary.Content || protocol.HasContent(*block, "type")
 	}
 	if container, ok := w.Extra.Get("container"); ok {
-		t.summary.Kept = append(t.summary.Kept, protocol.CreatedIDs(container)...)
+		t.summary.Keep(protocol.CreatedIDs(container)...)
 	}
 	return &w
 }

@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"math/bits"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -69,6 +70,7 @@ type span struct {
 	start, end int // bytes; both 0 if the whole text is meant
 	citation   llm.Citation
 	split      bool // an earlier text has the beginning
+	texts      int  // that have ended before it
 }
 
 type source struct {
@@ -111,7 +113,10 @@ func readGrounding(raw jsontext.Value) []span {
 	for _, s := range g.Supports {
 		for _, i := range s.Chunks {
 			if i >= 0 && i < len(sources) {
-				spans = append(spans, span{s.Segment.Part, s.Segment.Start, s.Segment.End, sources[i], false})
+				spans = append(spans, span{part: s.Segment.Part, start: s.Segment.Start, end: s.Segment.End, citation: sources[i]})
+			}
+			if len(spans) == wire.MaxElements(len(raw)) { // an index is much shorter than a span
+				return spans
 			}
 		}
 	}
@@ -138,7 +143,7 @@ func readCitations(raw jsontext.Value) []span {
 	}
 	var spans []span
 	for _, s := range c.Citations {
-		spans = append(spans, span{0, s.Start, s.End, llm.Citation{URL: s.URI, Title: s.Title, Protocol: own}, false})
+		spans = append(spans, span{start: s.Start, end: s.End, citation: llm.Citation{URL: s.URI, Title: s.Title, Protocol: own}})
 	}
 	return spans
 }
@@ -247,27 +252,34 @@ func logprobsOf(blocks []llm.Block) string {
 }
 
 // ruler maps byte offsets of a text to character offsets without keeping the
-// text. It has a bit per byte, set where a character begins. Google counts bytes,
-// the neutral model characters.
+// text. Google counts bytes, the neutral model characters.
 type ruler struct {
-	starts []uint64
-	bytes  int
+	words []measured
+	bytes int
+	total int // characters
+}
+
+// measured is what a ruler knows of 64 bytes.
+type measured struct {
+	starts uint64 // a bit per byte, set where a character begins
+	before int    // characters that begin before them
 }
 
 // rulerLimit limits the bytes that are measured, and with them the memory. Later
 // offsets are unknown.
 const rulerLimit = 1 << 20
 
-func (r *ruler) reset() { r.starts, r.bytes = r.starts[:0], 0 }
+func (r *ruler) reset() { *r = ruler{words: r.words[:0]} }
 
 // add measures the next piece of text.
 func (r *ruler) add(s string) {
 	for i := 0; i < len(s) && r.bytes < rulerLimit; i++ {
 		if r.bytes%64 == 0 {
-			r.starts = append(r.starts, 0)
+			r.words = append(r.words, measured{before: r.total})
 		}
 		if s[i]&0xC0 != 0x80 { // not a continuation byte
-			r.starts[r.bytes/64] |= 1 << (r.bytes % 64)
+			r.words[r.bytes/64].starts |= 1 << (r.bytes % 64)
+			r.total++
 		}
 		r.bytes++
 	}
@@ -275,31 +287,26 @@ func (r *ruler) add(s string) {
 
 // chars returns the number of characters that begin before a byte offset.
 func (r *ruler) chars(byteAt int) int {
-	byteAt = min(max(byteAt, 0), r.bytes)
-	n := 0
-	for i := range byteAt / 64 {
-		n += bits.OnesCount64(r.starts[i])
+	if byteAt >= r.bytes {
+		return r.total
 	}
-	if rest := byteAt % 64; rest > 0 {
-		n += bits.OnesCount64(r.starts[byteAt/64] & (1<<rest - 1))
-	}
-	return n
+	byteAt = max(byteAt, 0)
+	word := r.words[byteAt/64]
+	return word.before + bits.OnesCount64(word.starts&(1<<(byteAt%64)-1))
 }
 
 // byteOf returns the byte offset of a character, or the end of the text if there
 // are fewer.
 func (r *ruler) byteOf(char int) int {
-	for i, word := range r.starts {
-		if n := bits.OnesCount64(word); char >= n {
-			char -= n
-			continue
-		}
-		for ; char > 0; char-- {
-			word &= word - 1
-		}
-		return i*64 + bits.TrailingZeros64(word)
+	if char = max(char, 0); char >= r.total {
+		return r.bytes
 	}
-	return r.bytes
+	i := sort.Search(len(r.words), func(i int) bool { return r.words[i].before > char }) - 1
+	word := r.words[i].starts
+	for range char - r.words[i].before {
+		word &= word - 1
+	}
+	return i*64 + bits.TrailingZeros64(word)
 }
 
 // stop returns the neutral stop of a choice.

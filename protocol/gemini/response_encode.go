@@ -331,6 +331,7 @@ func appendMedia(b []byte, m *llm.Media) []byte {
 // grounded collects citations for the metadata at the end of a response.
 type grounded struct {
 	chunks   []llm.Citation
+	places   map[[3]string]int // of chunks, by URL, title and quote
 	supports []support
 }
 
@@ -340,15 +341,14 @@ type support struct{ part, start, end, chunk int }
 func citable(c llm.Citation) bool { return c.URL+c.Title+c.Quote != "" }
 
 func (g *grounded) add(c llm.Citation, part, start, end int) {
-	chunk := -1
-	for i, have := range g.chunks {
-		if have.URL == c.URL && have.Title == c.Title && have.Quote == c.Quote {
-			chunk = i
+	key := [3]string{c.URL, c.Title, c.Quote}
+	chunk, known := g.places[key]
+	if !known {
+		if g.places == nil {
+			g.places = map[[3]string]int{}
 		}
-	}
-	if chunk < 0 {
 		chunk = len(g.chunks)
-		g.chunks = append(g.chunks, c)
+		g.chunks, g.places[key] = append(g.chunks, c), chunk
 	}
 	if end > start {
 		g.supports = append(g.supports, support{part, start, end, chunk})

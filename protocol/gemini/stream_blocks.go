@@ -29,7 +29,8 @@ type choice struct {
 	spans []span
 
 	sources llm.Ext // the metadata of the spans, as they came
-	missed  bool    // a span begins in a text that had ended before it came
+	missed  bool    // a text lacks a span
+	budget  int     // bytes that the citations may still take
 
 	logprobs     []byte         // items in the neutral form that no text has yet
 	lastLogprobs jsontext.Value // of the last event that had some
@@ -136,14 +137,29 @@ func (c *choice) close() {
 	c.s.emit(llm.BlockEnd{Choice: c.index, Index: c.blocks - 1})
 }
 
+// Limits of the citations of a choice: many may repeat one source, and one may be of many texts.
+const (
+	freeCitations  = 1 << 20 // bytes
+	costPerByte    = 4       // bytes more for each byte of metadata
+	costOfCitation = 64      // bytes, with an empty source
+	maxTexts       = 64      // that end before a span is given up
+)
+
 // cite gives the open text its sources. The rest of a source that goes beyond its end belongs to the next text.
 func (c *choice) cite() {
-	var later []span
+	later := c.spans[:0]
+	wait := func(s span) {
+		if s.texts++; s.texts < maxTexts {
+			later = append(later, s)
+		} else {
+			c.missed = true
+		}
+	}
 	for _, s := range c.spans {
 		start, end := s.start-c.said, s.end-c.said
 		if c.events == 1 && s.part > 0 { // in a stream only the joined text is known
 			if s.part >= len(c.bases) {
-				later = append(later, s)
+				wait(s)
 				continue
 			}
 			start, end = start+c.bases[s.part], end+c.bases[s.part]
@@ -152,15 +168,19 @@ func (c *choice) cite() {
 		switch {
 		case s.end == 0: // it refers to the whole text
 		case end <= 0, start >= c.ruler.bytes:
-			later = append(later, s)
+			wait(s)
 			continue
 		default:
 			c.missed = c.missed || start < 0 // its beginning is in a text that has ended
 			cite.Start, cite.End = c.ruler.chars(max(start, 0)), c.ruler.chars(end)
 			if rest := end - c.ruler.bytes; rest > 0 {
 				s.part, s.start, s.end, s.split = 0, c.said+c.ruler.bytes, c.said+end, true
-				later = append(later, s)
+				wait(s)
 			}
+		}
+		if c.budget -= costOfCitation + len(cite.URL) + len(cite.Title) + len(cite.Quote); c.budget < 0 {
+			c.missed = true
+			continue
 		}
 		c.s.emit(llm.Cite{Choice: c.index, Index: c.blocks - 1, Citation: cite})
 	}

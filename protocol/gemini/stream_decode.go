@@ -8,6 +8,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
+	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
 // NewStreamDecoder returns a decoder for one stream.
@@ -107,7 +108,7 @@ func (s *streamDecoder) choice(index int) *choice {
 			return c
 		}
 	}
-	c := &choice{s: s, index: index}
+	c := &choice{s: s, index: index, budget: freeCitations}
 	s.choices = append(s.choices, c)
 	return c
 }
@@ -119,7 +120,14 @@ func (s *streamDecoder) candidate(in *candidate) {
 		c.sources = llm.Ext{}
 		keepRaw(&c.sources, "groundingMetadata", bytes.Clone(in.grounding))
 		keepRaw(&c.sources, "citationMetadata", bytes.Clone(in.citations))
-		c.spans = append(readGrounding(in.grounding), readCitations(in.citations)...)
+		c.spans = nil
+		if wire.CheckElements(in.grounding) == nil && wire.CheckElements(in.citations) == nil {
+			c.spans = append(readGrounding(in.grounding), readCitations(in.citations)...)
+		} else {
+			c.missed = true
+		}
+		c.missed = c.missed || len(c.spans) >= wire.MaxElements(len(in.grounding))
+		c.budget += costPerByte * (len(in.grounding) + len(in.citations))
 		c.apart = s.whole && slices.ContainsFunc(c.spans, func(s span) bool { return s.part > 0 })
 	}
 	if len(in.logprobs) > 0 {

@@ -43,8 +43,8 @@ func (s *StreamEncoder) Array() { s.form = asArray }
 // written is the state of one choice.
 type written struct {
 	index  int
-	blocks []*writtenBlock
-	first  int // blocks before it are written
+	blocks []*writtenBlock // nil: it is written
+	calls  []*writtenBlock // those that are not written, in the order in which they began
 	stop   *llm.Stop
 	said   int // bytes of text in blocks before
 	cited  grounded
@@ -226,6 +226,7 @@ func (s *StreamEncoder) blockStart(e llm.BlockStart, to []byte) []byte {
 		call := *block
 		b.Block = &call
 		b.args.WriteString(call.Args)
+		c.calls = append(c.calls, b)
 	default: // comes complete
 		with := appendBlock(s.part(to), e.Block)
 		if with[len(with)-1] == '[' {
@@ -275,6 +276,7 @@ func (s *StreamEncoder) blockEnd(e llm.BlockEnd, to []byte) []byte {
 	switch block := b.Block.(type) {
 	case *llm.ToolCall:
 		block.Args, b.ended = b.args.String(), true
+		s.choice(e.Choice).blocks[e.Index] = nil
 		return s.flushCalls(e.Choice, to)
 	case *llm.Text:
 		if len(block.Seals) > 0 {
@@ -314,22 +316,9 @@ func (s *StreamEncoder) flushThoughts(to []byte) []byte {
 // the order in which clients run them.
 func (s *StreamEncoder) flushCalls(choice int, to []byte) []byte {
 	c := s.choice(choice)
-	for c.first < len(c.blocks) && c.blocks[c.first] == nil {
-		c.first++
-	}
-	for i, b := range c.blocks[c.first:] {
-		if b == nil {
-			continue
-		}
-		call, ok := b.Block.(*llm.ToolCall)
-		switch {
-		case !ok:
-		case !b.ended:
-			return to
-		default:
-			to = s.partEnd(appendBlock(s.part(to), call), choice)
-			c.blocks[c.first+i] = nil // its content is written
-		}
+	for len(c.calls) > 0 && c.calls[0].ended {
+		to = s.partEnd(appendBlock(s.part(to), c.calls[0].Block), choice)
+		c.calls = c.calls[1:]
 	}
 	return to
 }

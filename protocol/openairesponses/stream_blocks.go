@@ -52,7 +52,7 @@ func (d *streamDecoder) item(e *piece, typ string, to *[]llm.Event) *readItem {
 func (d *streamDecoder) find(index int64, id, typ string) *readItem {
 	fits := func(it *readItem) bool { return typ == "" || it.typ == "" || it.typ == typ }
 	if id != "" {
-		for _, it := range slices.Backward(d.byID[id]) {
+		for _, it := range slices.Backward(latest(d.byID[id])) {
 			if it.id == id && fits(it) && (index < 0 || it.index == index) {
 				return it
 			}
@@ -62,7 +62,7 @@ func (d *streamDecoder) find(index int64, id, typ string) *readItem {
 	if index >= 0 {
 		items = d.byIndex[index]
 	}
-	for _, it := range slices.Backward(items) {
+	for _, it := range slices.Backward(latest(items)) {
 		switch {
 		case !fits(it):
 		case index < 0 && it.ended:
@@ -73,6 +73,12 @@ func (d *streamDecoder) find(index int64, id, typ string) *readItem {
 	}
 	return nil
 }
+
+// maxSearched limits how many items an event is compared with, because the upstream chooses their number.
+const maxSearched = 1 << 10
+
+// latest returns the items that an event may belong to.
+func latest(items []*readItem) []*readItem { return items[max(0, len(items)-maxSearched):] }
 
 func (d *streamDecoder) add(index int64) *readItem {
 	it := &readItem{index: index, block: -1, head: llm.Ext{Protocol: own}}
@@ -193,8 +199,9 @@ func (d *streamDecoder) itemFinal(index int64, raw jsontext.Value, to []llm.Even
 		return to
 	}
 	id := itemIDOf(raw)
-	if i := slices.IndexFunc(d.byID[id], func(it *readItem) bool { return it.id == id }); i >= 0 {
-		index = d.byID[id][i].index
+	same := latest(d.byID[id])
+	if i := slices.IndexFunc(same, func(it *readItem) bool { return it.id == id }); i >= 0 {
+		index = same[i].index
 	}
 	return d.itemDone(index, raw, to)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/limit"
+	"github.com/isogloss-gateway/isogloss/internal/limit/limittest"
 )
 
 // memoryTurns is a Store in memory, with a delay for each change to arrive.
@@ -73,63 +74,6 @@ func (m *memoryTurns) Swap(_ context.Context, worker string, old Kept, next Stat
 	return nil
 }
 
-// used counts the open requests of a worker and when each gateway last had a slot.
-type used struct {
-	mu     sync.Mutex
-	open   int
-	most   int
-	last   []time.Time
-	served []int
-	gap    time.Duration
-}
-
-func (u *used) began(gateway int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.open++
-	u.most = max(u.most, u.open)
-	if !u.last[gateway].IsZero() {
-		u.gap = max(u.gap, time.Since(u.last[gateway]))
-	}
-	u.last[gateway] = time.Now()
-	u.served[gateway]++
-}
-
-func (u *used) ended(gateway int) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.open--
-	u.last[gateway] = time.Now()
-}
-
-// load keeps two requests waiting for the worker until the context ends. Each is open for
-// a time that long returns.
-func (u *used) load(ctx context.Context, gateway int, target *limit.Target, long func() time.Duration) {
-	var clients sync.WaitGroup
-	for range 2 {
-		clients.Go(func() {
-			for ctx.Err() == nil {
-				slot, refusal := target.Enter(ctx, limit.Caller{Class: limit.Critical})
-				if refusal != nil {
-					select {
-					case <-ctx.Done():
-					case <-time.After(100 * time.Millisecond):
-					}
-					continue
-				}
-				u.began(gateway)
-				select {
-				case <-ctx.Done():
-				case <-time.After(long()):
-				}
-				u.ended(gateway)
-				slot.Release()
-			}
-		})
-	}
-	clients.Wait()
-}
-
 // TestTurns checks, with a simulated clock, that gateways never have more requests open at
 // a worker than its capacity, and that every gateway gets a slot within the periods of a
 // cycle: gaps are measured from the end of a request to the start of the next.
@@ -144,7 +88,7 @@ func TestTurns(t *testing.T) {
 					for n := range c.gateways {
 						alive = append(alive, fmt.Sprintf("gw-%d", n))
 					}
-					u := &used{last: make([]time.Time, c.gateways), served: make([]int, c.gateways)}
+					load := limittest.New(c.gateways)
 					ctx, cancel := context.WithCancel(t.Context())
 					var all sync.WaitGroup
 					for n, id := range alive {
@@ -157,19 +101,20 @@ func TestTurns(t *testing.T) {
 						target := l.Target("w", 1)
 						target.UseTurn(slots.Turn("w"))
 						all.Go(func() { r.Run(ctx) })
-						all.Go(func() { u.load(ctx, n, target, func() time.Duration { return long }) })
+						all.Go(func() { load.Run(ctx, n, target, long) })
 					}
 					time.Sleep(5 * time.Minute)
 					cancel()
 					all.Wait()
-					if u.most > c.capacity {
-						t.Errorf("%d requests were open at once at a capacity of %d", u.most, c.capacity)
+					most, served, gap := load.Seen()
+					if most > c.capacity {
+						t.Errorf("%d requests were open at once at a capacity of %d", most, c.capacity)
 					}
-					if slices.Min(u.served) == 0 {
-						t.Errorf("a gateway was never served: %v", u.served)
+					if slices.Min(served) == 0 {
+						t.Errorf("a gateway was never served: %v", served)
 					}
-					if within := time.Duration(periods(c.gateways, c.capacity)) * period; long < period && u.gap > within {
-						t.Errorf("a gateway had no slot for %v, want at most %v; served %v", u.gap, within, u.served)
+					if within := time.Duration(periods(c.gateways, c.capacity)) * period; long < period && gap > within {
+						t.Errorf("a gateway had no slot for %v, want at most %v; served %v", gap, within, served)
 					}
 				})
 			})

@@ -15,7 +15,10 @@ import (
 const fidelityHeader = "Isogloss-Fidelity"
 
 // maxOutline limits the size of an outline.
-const maxOutline = 16 << 10
+const maxOutline = 64 << 10
+
+// maxDetails limits the citations and log probabilities of an outline. Later ones lose what the first ones lose.
+const maxDetails = 8
 
 // outline is a response without its text. It has what a client's dialect may lose, so that
 // a stream reports the same losses as a non-streaming response.
@@ -24,6 +27,7 @@ type outline struct {
 	response llm.Collector
 	last     block          // of the last delta
 	texts    map[block]bool // the blocks that have text
+	details  int            // citations and log probabilities so far
 	full     bool           // it is too large, and reports nothing
 	counted  bool           // it has token counts
 	suspect  bool           // it has something that not every dialect can carry
@@ -55,6 +59,10 @@ func (o *outline) add(e llm.Event) {
 		o.texts[b] = true
 		d.Text = "{}" // also valid arguments
 		e = d
+	case llm.Cite, llm.Logprobs:
+		if o.details++; o.details > maxDetails {
+			return
+		}
 	case llm.BlockStart:
 		switch d.Block.(type) {
 		case *llm.Text, *llm.Refusal, *llm.Thought, *llm.ToolCall:

@@ -96,8 +96,12 @@ func TestOutlineIsBounded(t *testing.T) {
 	for range 1000 {
 		o.add(llm.Delta{Text: strings.Repeat("x", 1000)})
 	}
+	for range 1000 {
+		o.add(llm.Cite{Citation: llm.Citation{Quote: strings.Repeat("x", 1000)}})
+		o.add(llm.Logprobs{Raw: llm.Raw(`{"token":"` + strings.Repeat("x", 1000) + `","logprob":0}`)})
+	}
 	if o.full {
-		t.Error("text counts")
+		t.Error("text, citations or log probabilities count")
 	}
 	for i := range 1000 {
 		o.add(llm.BlockStart{Index: i + 1, Block: &llm.Text{}})

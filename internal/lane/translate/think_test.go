@@ -135,7 +135,6 @@ func TestThinkTagsInOtherBlocks(t *testing.T) {
 // TestThinkTagsReadEachByteOnce splits texts with 1 MiB of white space, in small pieces, at each place where it is
 // not decided yet what it belongs to.
 func TestThinkTagsReadEachByteOnce(t *testing.T) {
-	const pieces, parts = 32 << 10, 8
 	for name, c := range map[string]struct {
 		mode          provider.ThinkTags
 		before, piece string
@@ -148,16 +147,11 @@ func TestThinkTagsReadEachByteOnce(t *testing.T) {
 		"in the text":                 {provider.ThinkStart, "a", " "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			split := func(n int) {
+			growth.Linear(t, func(n int) {
 				s := newThinkSplitter(c.mode)
 				to := s.events([]llm.Event{llm.BlockStart{Block: &llm.Text{}}, llm.Delta{Text: c.before}}, nil)
 				for range n {
-					to = s.event(llm.Delta{Text: strings.Repeat(c.piece, 32)}, to[:0])
-				}
-			}
-			growth.CostsAtMost(t, 5, func() { split(pieces) }, func() {
-				for range parts {
-					split(pieces / parts)
+					to = s.event(llm.Delta{Text: strings.Repeat(c.piece, growth.PieceSize)}, to[:0])
 				}
 			})
 		})

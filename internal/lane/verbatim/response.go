@@ -129,7 +129,7 @@ func (s *stream) relayBatch(batch sse.Batch, now time.Time) (over bool, fault *l
 
 // read passes the events of a batch to the tap and returns the bytes to send.
 func (s *stream) read(batch sse.Batch, now time.Time) (left []byte, over bool, fault *llm.Error) {
-	raw, from, to, token := batch.Raw, 0, len(batch.Raw), false
+	raw, kept, from, to, token := batch.Raw, 0, 0, len(batch.Raw), false // raw[:kept] and raw[from:] are sent
 	for e := range batch.Events() {
 		s.d.Record.Events++
 		switch s.mark(e) {
@@ -137,13 +137,13 @@ func (s *stream) read(batch sse.Batch, now time.Time) (left []byte, over bool, f
 			token = true
 			s.d.Account.CountEvent(len(e.Data))
 		case protocol.UsageOnly:
-			if s.request.AddedUsage { // the client did not request usage; the events before it move over it
-				before := raw[from:e.Start]
-				from = e.End - len(before)
-				copy(raw[from:], before)
+			if s.request.AddedUsage { // the client did not request usage; the events behind it move over it
+				kept += copy(raw[kept:], raw[from:e.Start])
+				from = e.End
 			}
 		case protocol.Failed:
-			return nil, true, s.relayFailure(raw[from:e.Start], e, token, now)
+			kept += copy(raw[kept:], raw[from:e.Start])
+			return nil, true, s.relayFailure(raw[:kept], e, token, now)
 		case protocol.Done:
 			to, over = e.End, true
 		}
@@ -154,7 +154,11 @@ func (s *stream) read(batch sse.Batch, now time.Time) (left []byte, over bool, f
 	if token {
 		s.d.Record.Token(now)
 	}
-	return raw[from:to], over, nil
+	if kept == 0 {
+		return raw[from:to], over, nil
+	}
+	kept += copy(raw[kept:], raw[from:to])
+	return raw[:kept], over, nil
 }
 
 // relayFailure ends a stream with the error event that the upstream sent. If the client
