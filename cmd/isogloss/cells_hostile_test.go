@@ -82,7 +82,7 @@ var hostileRequests = []struct {
 // router has not seen as a request.
 func TestHostileRequests(t *testing.T) {
 	eu, us := newCell(t, "eu"), newCell(t, "us")
-	r := startCells(t, cellsConfig{eu: eu.addr, us: us.addr, issuers: "https://idp.example/us us\n", changes: append(slices.Clone(quick), "timeout http-request 10s", "timeout http-request 500ms", "timeout http-keep-alive 2m", "timeout http-keep-alive 500ms", "timeout client 1m", "timeout client 1s")})
+	r := startCells(t, cellsConfig{eu: eu.addr, us: us.addr, issuers: "https://idp.example/us us\n", changes: append(slices.Clone(quick), "timeout http-request 10s", "timeout http-request 500ms", "timeout http-keep-alive 2m", "timeout http-keep-alive 100ms", "timeout client 1m", "timeout client 1s")})
 	_, inEU := mint("eu")
 	_, inUS := mint("us")
 	keys := strings.NewReplacer("EU", inEU, "US", inUS)
