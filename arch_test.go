@@ -105,7 +105,6 @@ var allowed = map[string][]string{
 	"internal/discover/rotation": {"internal/limit"},
 	"internal/access":            {"internal/agents", "internal/quota", "internal/secret", "llm"},
 	"internal/keyfeed":           {"internal/access", "internal/redis"},
-	"internal/cell":              {"internal/access", "internal/agents", "internal/certs"},
 	"internal/identity":          {"internal/plain", "internal/access", "internal/quota", "internal/safeurl", "llm"},
 	"internal/login":             {"internal/plain", "internal/safeurl"},
 	"internal/signin":            {"internal/plain", "internal/access", "internal/identity", "internal/webpage", "internal/secret", "internal/store", "llm"},
@@ -148,7 +147,7 @@ var allowed = map[string][]string{
 
 	"bench": {"internal/heap", "internal/storetest", "internal/testrig"}, // measures the binary from outside, as a user has it; the bare proxy has the collector of the gateway
 
-	"cmd/isogloss": {"internal/plain", "internal/cell", "internal/usagelog/setup", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/heap", "internal/translation", "llm", "conform", "conform/record"},
+	"cmd/isogloss": {"internal/plain", "internal/usagelog/setup", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/heap", "internal/translation", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.

@@ -30,7 +30,6 @@ var unguarded = map[string]string{
 	"internal/capture/server.go Serve":                "accepts connections; each has a goroutine below crash.Do",
 	"internal/capture/server.go attend":               "writes a line about the command",
 	"internal/capture/server.go deliver":              "discards what it reads",
-	"internal/cell/run.go Run":                        "net/http recovers in its handlers; checks are below crash.Try",
 	"internal/cloud/credential.go wakeLocked":         "starts a fetch, which is below crash.Try",
 	"internal/discover/etcd_watch.go follow":          "opens a watch; its events are read below crash.Keep",
 	"internal/exchange/writer.go KeepAlive":           "writes a constant",

@@ -33,8 +33,6 @@ const (
 	oursRedis         = "isogloss, store and Redis"
 	oursPostgres      = "isogloss, PostgreSQL"
 	oursLog           = "isogloss, PostgreSQL and a log"
-
-	router = "isogloss route"
 )
 
 // arm is one path that is measured: a process, a client dialect and a set of models.

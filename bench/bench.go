@@ -49,7 +49,6 @@ func parts() []part {
 		{"models", "models in the table", true, (*bench).modelsPart},
 		{"memory", "memory of open streams", true, (*bench).memoryPart},
 		{"store", "keys, limits and the ledger", true, (*bench).storePart},
-		{"route", "the router of cells", true, (*bench).routePart},
 		{"rate", "highest rate", false, (*bench).ratePart},
 		{"latency", "latency at fixed rates", false, (*bench).latencyPart},
 	}

@@ -55,8 +55,6 @@ func standards() []standard {
 		{figure{"with a store: CPU per event, burst of 200, Messages client on Chat upstream", "µs", valueOf("store-burst", oursStoreMessages, 0)}, 6, none, ""},
 		{figure{"with a store: the same to bare, Messages client on Chat upstream", "×", ratioOf("store-burst", oursStoreMessages)}, 4, 4.3, "reached 2.7 to 3.3; the margin is as without a store"},
 		{figure{"with a store: memory per open stream, verbatim", "KiB", lastOf("store-memory", oursStore)}, 48, 63, "reached 52 to 54 with 4,000 streams; when the collector last ran moves it by a tenth"},
-		{figure{"isogloss route: CPU per request, 2 KB in and 1 KB out", "×", ratioOf("route-request", router)}, 1.10, 1.25, "reached 0.76 on a crowded machine: bare reads the body first, the router does not"},
-		{figure{"isogloss route: CPU per event, burst of 200", "×", ratioOf("route-burst", router)}, 1.10, 1.4, "reached 0.96 on a crowded machine; how many events come in one read moves it"},
 		{figure{"with a store and Redis: CPU per request, 2 KB in and 1 KB out, verbatim", "×", ratioOf("store-request", oursRedis)}, 1.35, none, ""},
 		{figure{"with PostgreSQL: CPU per request, 2 KB in and 1 KB out, verbatim", "×", ratioOf("store-request", oursPostgres)}, 1.25, 2.8, "reached 2.31 on a crowded machine; keys, limits and the spool are half of what is above bare"},
 		{figure{"with PostgreSQL and a log: CPU per request, 2 KB in and 1 KB out, verbatim", "×", ratioOf("store-request", oursLog)}, 1.25, none, ""},

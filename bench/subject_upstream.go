@@ -25,7 +25,6 @@ func newUpstreamCommand() *cobra.Command {
 		mux.Handle("POST /v1/chat/completions", newPlayer(testrig.Chat, ""))
 		mux.Handle("POST /v1/messages", newPlayer(testrig.Messages, "-a"))
 		mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
-		mux.HandleFunc("GET /ready", func(http.ResponseWriter, *http.Request) {}) // isogloss route asks for it
 		return serve(cmd.Context(), listen, mux)
 	}}
 	cmd.Flags().StringVar(&listen, "listen", "", "address")

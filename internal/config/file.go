@@ -82,8 +82,8 @@ type file struct {
 	// the same zone are tried before others. By default zones do not matter.
 	Zone string `key:"zone" example:"eu-west-1a"`
 	// Cell that this node belongs to: 1 to 16 lower-case letters. New keys have it in
-	// their text (`gw_CELL_…`), so that `isogloss route` sends their requests here. By
-	// default there are no cells.
+	// their text (`gw_CELL_…`), by which a router sends their requests here. By default
+	// there are no cells.
 	Cell string `key:"cell" example:"eu"`
 	// Folder for the SQLite file, the spool, snapshots of keys and workers, and the
 	// pepper. The gateway creates it when needed. Processes of one node share it;
