@@ -30,7 +30,7 @@ const PinnedLeaf = "people who signed in with Claude Code must sign in again: it
 
 // Key returns the API key of a request. It reads the headers of every SDK on every path,
 // because SDKs of one vendor are used with paths of another. If several are set, x-api-key
-// wins.
+// wins. deploy/haproxy/cells.cfg has the same order.
 func Key(r *http.Request) string {
 	h := r.Header
 	if k := h.Get("X-Api-Key"); k != "" {
