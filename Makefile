@@ -106,7 +106,7 @@ lint: $(LINT) ## golangci-lint, of the three modules; installs it
 	cd deploy && $(LINT) run --config ../.golangci.yml ./...
 
 stores: ## installs the stores that tests need
-	./internal/storetest/setup.sh
+	./internal/test/storetest/setup.sh
 
 test: test-plain test-race ## all Go tests without e2e
 
@@ -119,7 +119,7 @@ UNRACED_TESTS := ^(TestWaitingStream|TestCheckDoesNotAllocate)$$
 
 test-plain: ## the tests of codecs, of the corpus, of the claims and of the tree, without the race detector
 	go test -vet=off -shuffle=$(SHUFFLE) -timeout 25m $(PLAIN)
-	go test -vet=off -run '$(UNRACED_TESTS)' ./internal/access ./internal/app ./internal/relay
+	go test -vet=off -run '$(UNRACED_TESTS)' ./internal/people/access ./internal/app ./internal/request/relay
 
 SHUFFLE ?= on
 PKGS ?= $(filter-out $(shell go list $(PLAIN)),$(shell go list ./...))
@@ -127,22 +127,22 @@ PKGS ?= $(filter-out $(shell go list $(PLAIN)),$(shell go list ./...))
 # the CPU.
 UNRACED := -gcflags=modernc.org/...=-race=false
 
-test-race: stores ## all other Go tests, with the race detector; PKGS=./internal/store SHUFFLE=7 runs some with that seed
+test-race: stores ## all other Go tests, with the race detector; PKGS=./internal/ledger/store SHUFFLE=7 runs some with that seed
 	CGO_ENABLED=1 go test -race $(UNRACED) -vet=off -shuffle=$(SHUFFLE) -timeout 25m $(PKGS)
 
 dashboards: stores ## the alert rules and dashboards on a real Prometheus; a part of test
 	go test -count=1 -v -run 'TestAlertRules|TestDashboards' ./internal/app
 
 identity: stores ## sign-in with a real Keycloak, as docs/identity.md says: 1,000 people, rotated keys, an outage
-	./internal/storetest/keycloak.sh $(HOME)/.cache/isogloss
+	./internal/test/storetest/keycloak.sh $(HOME)/.cache/isogloss
 	ISOGLOSS_KEYCLOAK=$(HOME)/.cache/isogloss go test -count=1 -v -tags keycloak -timeout 30m -run TestKeycloak ./internal/app
 
 CLOUDS := $(HOME)/.cache/isogloss/clouds
 
 clouds: build ## the clouds' SDKs for Python as clients, judges of requests and verifiers of signatures; tokens that expire under load
-	./internal/cloud/setup.sh $(CLOUDS)
-	ISOGLOSS_CLOUDS=$(CLOUDS) go test -count=1 -v -run TestSecondOpinion ./internal/cloud
-	go test -run '^$$' -bench . -benchtime 2000x ./internal/cloud
+	./internal/targets/cloud/setup.sh $(CLOUDS)
+	ISOGLOSS_CLOUDS=$(CLOUDS) go test -count=1 -v -run TestSecondOpinion ./internal/targets/cloud
+	go test -run '^$$' -bench . -benchtime 2000x ./internal/targets/cloud
 	$(CLOUDS)/bin/python e2e/converse/check.py $(BIN)
 	$(CLOUDS)/bin/python e2e/clouds/check.py $(BIN)
 	$(CLOUDS)/bin/python e2e/sdks/check.py $(BIN)
@@ -157,11 +157,11 @@ growth-short: ## the same with one codec for each kind of text
 claims: ## whether the tests of each promise fail when the promise is false; ONLY='^cut/' plays some
 	go run ./claims -only '$(ONLY)'
 
-mutants: stores ## draws MUTANTS changes of the code with SEED and reports which of them the tests catch; ONLY='^internal/quota/' draws from some
+mutants: stores ## draws MUTANTS changes of the code with SEED and reports which of them the tests catch; ONLY='^internal/money/quota/' draws from some
 	go run ./claims -timeout 30m -mutants $(MUTANTS) -seed $(SEED) -only '$(ONLY)'
 
 timing: ## whether the duration of a key check reveals anything about the key; needs an idle machine
-	go test -count=1 -v -tags timing -run Timing ./internal/access
+	go test -count=1 -v -tags timing -run Timing ./internal/people/access
 
 fuzz: ## every fuzz target for FUZZTIME, for example FUZZTIME=10m
 	./fuzz.sh $(FUZZTIME)
@@ -184,12 +184,12 @@ e2e-moves: build ## conversations of all agents that move between every two vend
 	cd e2e && ./setup.sh agents && ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -tags long -timeout 2h -run TestMoves ./agents
 
 e2e-signin: stores build ## Claude Code, codex and gemini-cli sign in at a real Keycloak, compared with Claude Code's reference gateway; WRITE=1 writes the page
-	./internal/storetest/keycloak.sh $(HOME)/.cache/isogloss
+	./internal/test/storetest/keycloak.sh $(HOME)/.cache/isogloss
 	cd e2e && ./setup.sh signin && ISOGLOSS_KEYCLOAK=$(HOME)/.cache/isogloss ISOGLOSS_BIN=$(CURDIR)/$(BIN) go test -count=1 -v -tags signin -timeout 30m -run TestSignIn ./agents $(if $(WRITE),-update)
 
 e2e-parquet: ## exported files, read by PyArrow and DuckDB
 	cd e2e && ./setup.sh parquet
-	ISOGLOSS_PARQUET_PYTHON=$${ISOGLOSS_E2E_CACHE:-$$HOME/.cache/isogloss-e2e}/python-parquet/bin/python go test -count=1 -run TestPython ./internal/export
+	ISOGLOSS_PARQUET_PYTHON=$${ISOGLOSS_E2E_CACHE:-$$HOME/.cache/isogloss-e2e}/python-parquet/bin/python go test -count=1 -run TestPython ./internal/api/export
 
 crowd: build ## 32 clients of mixed SDKs on a real engine for ten minutes
 	cd e2e && CROWD=10m ISOGLOSS_BIN=$(CURDIR)/$(BIN) go run . crowd
@@ -229,17 +229,17 @@ scale: build stores ## gateways, Kafka, NATS, Redis and consumers that are kille
 
 clickhouse: stores ## the questions of the admin API on SQLite, PostgreSQL and ClickHouse over ROWS requests; installs chdb
 	scale/tools.sh $(SCALE_TOOLS) chdb
-	ISOGLOSS_ROWS=$(or $(ROWS),1000000) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h
+	ISOGLOSS_ROWS=$(or $(ROWS),1000000) ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/ledger/clickhouse -count=1 -v -timeout 3h
 
 clickhouse-large: ## the times of these questions with ROWS requests in ClickHouse, 100 million by default; needs 20 GB of disk and half an hour
 	scale/tools.sh $(SCALE_TOOLS) chdb
-	ISOGLOSS_LARGE_ROWS=$(or $(ROWS),100000000) ISOGLOSS_COST_ROWS=300000 ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/clickhouse -count=1 -v -timeout 3h -run 'TestLarge|TestInsertCost'
+	ISOGLOSS_LARGE_ROWS=$(or $(ROWS),100000000) ISOGLOSS_COST_ROWS=300000 ISOGLOSS_CHDB=$(SCALE_TOOLS)/chdb/bin/python go test ./internal/ledger/clickhouse -count=1 -v -timeout 3h -run 'TestLarge|TestInsertCost'
 
 ledger-scale: ## every question of the admin API on a ledger of a million rows, in SQLite and PostgreSQL, and the cost of a row as the ledger grows; takes minutes
-	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run 'LedgerScale|AppendGrowth' ./internal/store
+	ISOGLOSS_LEDGER_ROWS=$(or $(ROWS),1000000) go test -v -timeout 60m -run 'LedgerScale|AppendGrowth' ./internal/ledger/store
 
 ledger-large: ## these questions on ROWS requests that PostgreSQL makes itself, 10 million by default; needs 12 GB of disk and ten minutes or more
-	ISOGLOSS_LARGE_LEDGER_ROWS=$(or $(ROWS),10000000) go test -v -count=1 -timeout 2h -run LargeLedger ./internal/store
+	ISOGLOSS_LARGE_LEDGER_ROWS=$(or $(ROWS),10000000) go test -v -count=1 -timeout 2h -run LargeLedger ./internal/ledger/store
 
 bench: build ## CPU, memory and latency compared with others; writes docs/performance.md; PEERS="--peer NAME=URL,PID" adds one
 	./bench/setup.sh

@@ -45,109 +45,109 @@ var allowed = map[string][]string{
 	"protocol/protocoltest":    {"conform", "protocol", "llm", "sse"},
 	"conform":                  {"sse"}, // an opinion of its own about the wire
 	"conform/record":           {"conform", "protocol/wire", "sse"},
-	"chaos":                    {"internal/testrig"},
-	"redteam":                  {"internal/hostile", "internal/storetest", "internal/testrig"},
-	"cluster":                  {"internal/storetest", "internal/testrig", "sse"},
+	"chaos":                    {"internal/test/testrig"},
+	"redteam":                  {"internal/test/hostile", "internal/test/storetest", "internal/test/testrig"},
+	"cluster":                  {"internal/test/storetest", "internal/test/testrig", "sse"},
 	"scale":                    {},
 	"claims":                   {}, // reads the code as text
 
-	"internal/agents":            {},
-	"internal/draft":             {"internal/config", "internal/discover", "internal/provider"},
-	"internal/agentapi":          {"internal/access", "internal/billing", "internal/exchange", "internal/ingress", "internal/quota", "llm", "protocol"},
-	"internal/certs":             {"internal/agents"},
-	"internal/framing":           {},
-	"internal/eventstream":       {"protocol", "sse"},
-	"internal/conns":             {},
-	"internal/crash":             {}, // of the standard library only; whoever starts goroutines may import it
-	"internal/handover":          {},
-	"internal/heap":              {},
-	"internal/growth":            {"internal/testrig"},
-	"internal/hostile":           {},
-	"internal/plain":             {},
-	"internal/webpage":           {},
-	"internal/welcome":           {"internal/webpage", "protocol"},
-	"internal/secret":            {},
-	"internal/safeurl":           {},
-	"internal/similar":           {},
-	"internal/upstreamtest":      {"conform", "internal/testrig"},
-	"internal/testrig":           {"conform"}, // the built binary and conform's view of the wire, no codec
-	"internal/provider":          {"internal/secret", "protocol"},
-	"internal/cloud":             {"internal/provider", "internal/secret"},
-	"internal/balance":           {"protocol/wire"},
-	"internal/health":            {},
-	"internal/limit":             {},
-	"internal/limit/limittest":   {"internal/limit"},
-	"internal/params":            {"protocol", "protocol/wire", "llm"},
-	"internal/route":             {"internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/params", "internal/provider"},
-	"internal/fleet":             {"internal/plain", "internal/balance", "internal/discover/signals", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route", "llm"},
-	"internal/models":            {"internal/plain", "llm", "internal/fleet", "internal/provider", "internal/route", "internal/similar", "internal/usage", "protocol"},
-	"internal/storetest":         {"internal/testrig"},
-	"internal/usage":             {"llm"},
-	"internal/spool":             {"internal/usage", "llm"},
-	"internal/usagelog":          {"internal/usage", "llm"},
-	"internal/usagelog/kafka":    {"internal/usagelog"},
-	"internal/usagelog/nats":     {"internal/usagelog"},
-	"internal/usagelog/ledger":   {"internal/store", "internal/store/db", "internal/usage"},
-	"internal/usagelog/consume":  {"internal/clickhouse", "internal/store", "internal/usage", "internal/usagelog", "internal/usagelog/ledger"},
-	"internal/usagelog/setup":    {"internal/access", "internal/clickhouse", "internal/config", "internal/observe", "internal/quota", "internal/store", "internal/usage", "internal/usagelog", "internal/usagelog/consume", "internal/usagelog/kafka", "internal/usagelog/ledger", "internal/usagelog/nats"},
-	"internal/clickhouse":        {"internal/plain", "internal/store", "internal/store/detail", "internal/store/labels", "internal/usage"},
-	"internal/resp":              {},
-	"internal/redis":             {"internal/resp"},
-	"internal/quota":             {"internal/redis", "internal/usage"},
-	"internal/quota/budget":      {"internal/usage"},
-	"internal/quota/timing":      {},
-	"internal/quota/few":         {},
-	"internal/quota/seed":        {"internal/usage"},
-	"internal/quota/script":      {"internal/redis"},
-	"internal/quota/allowance":   {"internal/usage"},
-	"internal/quota/sliding":     {"internal/usage"},
-	"internal/discover":          {"internal/limit", "internal/secret"},
-	"internal/discover/rotation": {"internal/limit"},
-	"internal/access":            {"internal/agents", "internal/quota", "internal/secret", "llm"},
-	"internal/keyfeed":           {"internal/access", "internal/redis"},
-	"internal/identity":          {"internal/plain", "internal/access", "internal/quota", "internal/safeurl", "llm"},
-	"internal/login":             {"internal/plain", "internal/safeurl"},
-	"internal/signin":            {"internal/plain", "internal/access", "internal/identity", "internal/webpage", "internal/secret", "internal/store", "llm"},
-	"internal/signintest":        {},
-	"internal/store":             {"internal/plain", "internal/access", "internal/quota", "internal/quota/budget", "internal/usage", "llm"},
-	"internal/store/db":          {},
-	"internal/store/labels":      {"internal/usage"},
-	"internal/store/sums":        {"internal/store/db", "internal/store/labels", "internal/usage", "llm"},
-	"internal/store/detail":      {"internal/usage", "llm"},
-	"internal/retention":         {"internal/quota/budget", "internal/store/db", "internal/store/detail", "internal/store/labels", "internal/store/partition", "internal/usage"},
-	"internal/alerts":            {"internal/secret", "internal/store"},
-	"internal/openapi":           {},
-	"internal/nodes":             {"internal/store"},
-	"internal/export":            {"internal/store", "internal/usage"},
-	"internal/admin":             {"internal/plain", "internal/access", "internal/export", "internal/fleet", "internal/models", "internal/nodes", "internal/openapi", "internal/quota", "internal/quota/budget", "internal/store", "internal/usage", "llm", "internal/translation"},
-	"internal/scim":              {"internal/access", "internal/admin", "internal/openapi", "internal/store", "internal/store/db"},
-	"internal/observe":           {"internal/plain", "llm"},
-	"internal/config":            {"internal/params", "internal/provider", "internal/safeurl", "internal/secret", "internal/similar", "llm", "protocol", "protocol/all", "protocol/wire"},
-	"internal/billing":           {"internal/plain", "internal/quota", "internal/spool", "internal/usage", "llm", "protocol"},
-	"internal/cache":             {"internal/redis"},
-	"internal/capture":           {"internal/agents", "internal/secret"},
-	"internal/upstream":          {"internal/provider", "llm", "sse"},
-	"internal/exchange":          {"internal/billing", "internal/eventstream", "internal/observe", "internal/params", "internal/provider", "internal/route", "internal/upstream", "internal/usage", "protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
-	"internal/ingress":           {"internal/similar", "protocol", "llm"},
-	"internal/replay":            {"internal/cache", "internal/exchange", "internal/route", "internal/upstream", "llm"},
-	"internal/lane/translate":    {"internal/conversation", "internal/exchange", "internal/provider", "internal/upstream", "protocol", "protocol/wire", "llm", "sse"},
-	"internal/lane/verbatim":     {"internal/exchange", "internal/lane/translate", "internal/provider", "internal/upstream", "protocol", "protocol/wire", "llm", "sse"},
-	"internal/conversation":      {"llm", "protocol"},
-	"internal/translation":       {"internal/provider", "protocol", "protocol/all", "llm", "sse"},
-	"internal/relay": {"internal/ingress", "internal/models", "internal/welcome", "internal/replay", "internal/agents", "internal/lane/translate", "internal/lane/verbatim", "internal/exchange", "internal/upstream", "internal/access", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/conversation", "internal/fleet", "internal/quota", "internal/usage", "internal/health", "internal/limit", "internal/observe", "internal/provider", "internal/route",
+	"internal/edge/agents":               {},
+	"internal/app/draft":                 {"internal/config", "internal/targets/discover", "internal/targets/provider"},
+	"internal/api/agentapi":              {"internal/people/access", "internal/money/billing", "internal/request/exchange", "internal/edge/ingress", "internal/money/quota", "llm", "protocol"},
+	"internal/edge/certs":                {"internal/edge/agents"},
+	"internal/edge/framing":              {},
+	"internal/request/eventstream":       {"protocol", "sse"},
+	"internal/edge/conns":                {},
+	"internal/base/crash":                {}, // of the standard library only; whoever starts goroutines may import it
+	"internal/edge/handover":             {},
+	"internal/base/heap":                 {},
+	"internal/test/growth":               {"internal/test/testrig"},
+	"internal/test/hostile":              {},
+	"internal/base/plain":                {},
+	"internal/edge/webpage":              {},
+	"internal/edge/welcome":              {"internal/edge/webpage", "protocol"},
+	"internal/base/secret":               {},
+	"internal/base/safeurl":              {},
+	"internal/base/similar":              {},
+	"internal/test/upstreamtest":         {"conform", "internal/test/testrig"},
+	"internal/test/testrig":              {"conform"}, // the built binary and conform's view of the wire, no codec
+	"internal/targets/provider":          {"internal/base/secret", "protocol"},
+	"internal/targets/cloud":             {"internal/targets/provider", "internal/base/secret"},
+	"internal/targets/balance":           {"protocol/wire"},
+	"internal/targets/health":            {},
+	"internal/targets/limit":             {},
+	"internal/targets/limit/limittest":   {"internal/targets/limit"},
+	"internal/targets/params":            {"protocol", "protocol/wire", "llm"},
+	"internal/targets/route":             {"internal/targets/balance", "internal/targets/discover/signals", "internal/targets/health", "internal/targets/limit", "internal/targets/params", "internal/targets/provider"},
+	"internal/targets/fleet":             {"internal/base/plain", "internal/targets/balance", "internal/targets/discover/signals", "internal/targets/health", "internal/targets/limit", "internal/base/observe", "internal/targets/provider", "internal/targets/route", "llm"},
+	"internal/request/models":            {"internal/base/plain", "llm", "internal/targets/fleet", "internal/targets/provider", "internal/targets/route", "internal/base/similar", "internal/money/usage", "protocol"},
+	"internal/test/storetest":            {"internal/test/testrig"},
+	"internal/money/usage":               {"llm"},
+	"internal/money/spool":               {"internal/money/usage", "llm"},
+	"internal/ledger/usagelog":           {"internal/money/usage", "llm"},
+	"internal/ledger/usagelog/kafka":     {"internal/ledger/usagelog"},
+	"internal/ledger/usagelog/nats":      {"internal/ledger/usagelog"},
+	"internal/ledger/usagelog/ledger":    {"internal/ledger/store", "internal/ledger/store/db", "internal/money/usage"},
+	"internal/ledger/usagelog/consume":   {"internal/ledger/clickhouse", "internal/ledger/store", "internal/money/usage", "internal/ledger/usagelog", "internal/ledger/usagelog/ledger"},
+	"internal/app/usagesetup":            {"internal/people/access", "internal/ledger/clickhouse", "internal/config", "internal/base/observe", "internal/money/quota", "internal/ledger/store", "internal/money/usage", "internal/ledger/usagelog", "internal/ledger/usagelog/consume", "internal/ledger/usagelog/kafka", "internal/ledger/usagelog/ledger", "internal/ledger/usagelog/nats"},
+	"internal/ledger/clickhouse":         {"internal/base/plain", "internal/ledger/store", "internal/ledger/store/detail", "internal/ledger/store/labels", "internal/money/usage"},
+	"internal/base/resp":                 {},
+	"internal/base/redis":                {"internal/base/resp"},
+	"internal/money/quota":               {"internal/base/redis", "internal/money/usage"},
+	"internal/money/quota/budget":        {"internal/money/usage"},
+	"internal/money/quota/timing":        {},
+	"internal/money/quota/few":           {},
+	"internal/money/quota/seed":          {"internal/money/usage"},
+	"internal/money/quota/script":        {"internal/base/redis"},
+	"internal/money/quota/allowance":     {"internal/money/usage"},
+	"internal/money/quota/sliding":       {"internal/money/usage"},
+	"internal/targets/discover":          {"internal/targets/limit", "internal/base/secret"},
+	"internal/targets/discover/rotation": {"internal/targets/limit"},
+	"internal/people/access":             {"internal/edge/agents", "internal/money/quota", "internal/base/secret", "llm"},
+	"internal/people/keyfeed":            {"internal/people/access", "internal/base/redis"},
+	"internal/people/identity":           {"internal/base/plain", "internal/people/access", "internal/money/quota", "internal/base/safeurl", "llm"},
+	"cmd/isogloss/login":                 {"internal/base/plain", "internal/base/safeurl"},
+	"internal/api/signin":                {"internal/base/plain", "internal/people/access", "internal/people/identity", "internal/edge/webpage", "internal/base/secret", "internal/ledger/store", "llm"},
+	"internal/test/signintest":           {},
+	"internal/ledger/store":              {"internal/base/plain", "internal/people/access", "internal/money/quota", "internal/money/quota/budget", "internal/money/usage", "llm"},
+	"internal/ledger/store/db":           {},
+	"internal/ledger/store/labels":       {"internal/money/usage"},
+	"internal/ledger/store/sums":         {"internal/ledger/store/db", "internal/ledger/store/labels", "internal/money/usage", "llm"},
+	"internal/ledger/store/detail":       {"internal/money/usage", "llm"},
+	"internal/ledger/retention":          {"internal/money/quota/budget", "internal/ledger/store/db", "internal/ledger/store/detail", "internal/ledger/store/labels", "internal/ledger/store/partition", "internal/money/usage"},
+	"internal/ledger/alerts":             {"internal/base/secret", "internal/ledger/store"},
+	"internal/api/openapi":               {},
+	"internal/ledger/nodes":              {"internal/ledger/store"},
+	"internal/api/export":                {"internal/ledger/store", "internal/money/usage"},
+	"internal/api/admin":                 {"internal/base/plain", "internal/people/access", "internal/api/export", "internal/targets/fleet", "internal/request/models", "internal/ledger/nodes", "internal/api/openapi", "internal/money/quota", "internal/money/quota/budget", "internal/ledger/store", "internal/money/usage", "llm", "internal/request/translation"},
+	"internal/api/scim":                  {"internal/people/access", "internal/api/admin", "internal/api/openapi", "internal/ledger/store", "internal/ledger/store/db"},
+	"internal/base/observe":              {"internal/base/plain", "llm"},
+	"internal/config":                    {"internal/targets/params", "internal/targets/provider", "internal/base/safeurl", "internal/base/secret", "internal/base/similar", "llm", "protocol", "protocol/all", "protocol/wire"},
+	"internal/money/billing":             {"internal/base/plain", "internal/money/quota", "internal/money/spool", "internal/money/usage", "llm", "protocol"},
+	"internal/request/cache":             {"internal/base/redis"},
+	"internal/request/capture":           {"internal/edge/agents", "internal/base/secret"},
+	"internal/request/upstream":          {"internal/targets/provider", "llm", "sse"},
+	"internal/request/exchange":          {"internal/money/billing", "internal/request/eventstream", "internal/base/observe", "internal/targets/params", "internal/targets/provider", "internal/targets/route", "internal/request/upstream", "internal/money/usage", "protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
+	"internal/edge/ingress":              {"internal/base/similar", "protocol", "llm"},
+	"internal/request/replay":            {"internal/request/cache", "internal/request/exchange", "internal/targets/route", "internal/request/upstream", "llm"},
+	"internal/request/lane/translate":    {"internal/request/conversation", "internal/request/exchange", "internal/targets/provider", "internal/request/upstream", "protocol", "protocol/wire", "llm", "sse"},
+	"internal/request/lane/verbatim":     {"internal/request/exchange", "internal/request/lane/translate", "internal/targets/provider", "internal/request/upstream", "protocol", "protocol/wire", "llm", "sse"},
+	"internal/request/conversation":      {"llm", "protocol"},
+	"internal/request/translation":       {"internal/targets/provider", "protocol", "protocol/all", "llm", "sse"},
+	"internal/request/relay": {"internal/edge/ingress", "internal/request/models", "internal/edge/welcome", "internal/request/replay", "internal/edge/agents", "internal/request/lane/translate", "internal/request/lane/verbatim", "internal/request/exchange", "internal/request/upstream", "internal/people/access", "internal/targets/balance", "internal/money/billing", "internal/request/cache", "internal/request/capture", "internal/request/conversation", "internal/targets/fleet", "internal/money/quota", "internal/money/usage", "internal/targets/health", "internal/targets/limit", "internal/base/observe", "internal/targets/provider", "internal/targets/route",
 		"protocol", "protocol/openaichat", "protocol/wire", "llm", "sse"},
 	"console": {},
-	"internal/app": {"console", "internal/keyfeed", "internal/draft", "internal/usagelog/setup", "internal/nodes", "internal/retention", "internal/openapi", "internal/agentapi", "internal/certs", "internal/fleet", "internal/models", "internal/identity", "internal/signin", "internal/conns", "internal/similar", "internal/ingress", "internal/replay", "internal/exchange", "internal/framing", "internal/access", "internal/admin", "internal/balance", "internal/billing", "internal/cache", "internal/capture", "internal/cloud", "internal/config", "internal/discover", "internal/quota", "internal/redis", "internal/secret", "internal/spool", "internal/store", "internal/usage", "internal/limit", "internal/observe", "internal/provider", "internal/relay", "internal/route", "internal/upstream", "internal/alerts", "internal/quota/budget", "internal/scim",
+	"internal/app": {"console", "internal/people/keyfeed", "internal/app/draft", "internal/app/usagesetup", "internal/ledger/nodes", "internal/ledger/retention", "internal/api/openapi", "internal/api/agentapi", "internal/edge/certs", "internal/targets/fleet", "internal/request/models", "internal/people/identity", "internal/api/signin", "internal/edge/conns", "internal/base/similar", "internal/edge/ingress", "internal/request/replay", "internal/request/exchange", "internal/edge/framing", "internal/people/access", "internal/api/admin", "internal/targets/balance", "internal/money/billing", "internal/request/cache", "internal/request/capture", "internal/targets/cloud", "internal/config", "internal/targets/discover", "internal/money/quota", "internal/base/redis", "internal/base/secret", "internal/money/spool", "internal/ledger/store", "internal/money/usage", "internal/targets/limit", "internal/base/observe", "internal/targets/provider", "internal/request/relay", "internal/targets/route", "internal/request/upstream", "internal/ledger/alerts", "internal/money/quota/budget", "internal/api/scim",
 		"protocol", "protocol/all", "llm", "sse"},
-	"internal/discover/signals": {},
+	"internal/targets/discover/signals": {},
 
-	"internal/store/partition": {"internal/store/db"},
+	"internal/ledger/store/partition": {"internal/ledger/store/db"},
 
-	"console/test/scale": {"internal/access", "internal/quota", "internal/store", "internal/usage", "llm"}, // fills a store
+	"console/test/scale": {"internal/people/access", "internal/money/quota", "internal/ledger/store", "internal/money/usage", "llm"}, // fills a store
 
-	"bench": {"internal/heap", "internal/storetest", "internal/testrig"}, // measures the binary from outside, as a user has it; the bare proxy has the collector of the gateway
+	"bench": {"internal/base/heap", "internal/test/storetest", "internal/test/testrig"}, // measures the binary from outside, as a user has it; the bare proxy has the collector of the gateway
 
-	"cmd/isogloss": {"internal/plain", "internal/usagelog/setup", "internal/access", "internal/app", "internal/capture", "internal/config", "internal/discover", "internal/fleet", "internal/login", "internal/models", "internal/usage", "internal/handover", "internal/heap", "internal/translation", "llm", "conform", "conform/record"},
+	"cmd/isogloss": {"internal/base/plain", "internal/app/usagesetup", "internal/people/access", "internal/app", "internal/request/capture", "internal/config", "internal/targets/discover", "internal/targets/fleet", "cmd/isogloss/login", "internal/request/models", "internal/money/usage", "internal/edge/handover", "internal/base/heap", "internal/request/translation", "llm", "conform", "conform/record"},
 }
 
 // public packages are of use without the gateway, so they bring nothing along.
@@ -163,7 +163,7 @@ func TestImportsPointOneWay(t *testing.T) {
 		for _, imp := range importsOf(files) {
 			own, ours := strings.CutPrefix(imp, module+"/")
 			switch {
-			case own == "internal/crash" && strings.HasPrefix(dir, "internal/"):
+			case own == "internal/base/crash" && strings.HasPrefix(dir, "internal/"):
 			case ours && !slices.Contains(rules, own) && !strings.HasPrefix(own, dir+"/"):
 				t.Errorf("%s imports %s, which points the wrong way; it may import %v", dir, own, rules)
 			case !ours && isPublic(dir) && strings.Contains(imp, ".") && !strings.HasPrefix(imp, jsonSyntax):
@@ -331,7 +331,7 @@ func TestPackagesAreSmall(t *testing.T) {
 	eachInternalFile(t, func(path string, fset *token.FileSet, file *ast.File) {
 		lines[filepath.ToSlash(filepath.Dir(path))] += fset.File(file.FileStart).LineCount()
 	})
-	limits := map[string]int{"internal/relay": 2000, "internal/config": math.MaxInt}
+	limits := map[string]int{"internal/request/relay": 2000, "internal/config": math.MaxInt}
 	for dir, n := range lines {
 		if limit := cmp.Or(limits[dir], 3000); n > limit {
 			t.Errorf("%s has %d lines without its tests, want at most %d", dir, n, limit)
@@ -342,7 +342,7 @@ func TestPackagesAreSmall(t *testing.T) {
 func TestStructsOfRelayAreSmall(t *testing.T) {
 	const limit = 15
 	eachInternalFile(t, func(path string, _ *token.FileSet, file *ast.File) {
-		if filepath.ToSlash(filepath.Dir(path)) != "internal/relay" {
+		if filepath.ToSlash(filepath.Dir(path)) != "internal/request/relay" {
 			return
 		}
 		ast.Inspect(file, func(n ast.Node) bool {

@@ -17,49 +17,49 @@ import (
 // function, with the reason. They read nothing that an upstream, a client or a store has
 // sent, or a library that we call recovers.
 var unguarded = map[string]string{
-	"cmd/isogloss/conform.go startGateway":            "net/http recovers in its handlers",
-	"cmd/isogloss/serve.go hangups":                   "reads signals of this machine",
-	"cmd/isogloss/serve.go untilSignal":               "reads signals of this machine",
-	"internal/access/snapshot.go table":               "reads the node's own file, whose checksum was compared",
-	"internal/app/app.go Run":                         "reads the configuration's file",
-	"internal/app/life.go begin":                      "net/http recovers in its handlers",
-	"internal/app/stage.go Stage":                     "net/http recovers in its handlers",
-	"internal/cache/once.go NewOnce":                  "renews claims; reads no reply but its error",
-	"internal/cache/redis.go NewRedis":                "writes entries; reads no reply but its error",
-	"internal/capture/attach.go attachOnce":           "closes a connection",
-	"internal/capture/server.go Serve":                "accepts connections; each has a goroutine below crash.Do",
-	"internal/capture/server.go attend":               "writes a line about the command",
-	"internal/capture/server.go deliver":              "discards what it reads",
-	"internal/cloud/credential.go wakeLocked":         "starts a fetch, which is below crash.Try",
-	"internal/discover/etcd_watch.go follow":          "opens a watch; its events are read below crash.Keep",
-	"internal/exchange/writer.go KeepAlive":           "writes a constant",
-	"internal/handover/handover.go New":               "waits for the previous process",
-	"internal/handover/handover.go Ready":             "reads signals of this machine",
-	"internal/handover/handover.go hear":              "starts the next process",
-	"internal/health/check.go Watch":                  "its checks are below crash.Try",
-	"internal/limit/memory.go look":                   "runs the garbage collector",
-	"internal/models/catalog.go startLocked":          "its query is below crash.Try",
-	"internal/discover/signals/signals.go Engine":     "its reads are below crash.Do",
-	"internal/redis/stall.go watchStall":              "compares times",
-	"internal/relay/forward.go sendForward":           "ends a read",
-	"internal/spool/drain.go Drain":                   "cancels a context",
-	"internal/spool/spool.go Open":                    "reads and writes the node's own files",
-	"internal/store/db/db.go Open":                    "reads the version of the tables, a number",
-	"internal/store/db/migrate.go lockMigrations":     "renews a lock",
-	"internal/upstream/firsttoken.go AwaitFirstToken": "cancels a context",
-	"internal/upstream/roundtrip.go RoundTrip":        "cancels a context",
-	"internal/upstream/roundtrip.go Outlive":          "waits and cancels a context",
-	"internal/upstream/roundtrip.go Rejoin":           "cancels a context",
-	"internal/usagelog/consume/consume.go leave":      "waits for goroutines",
-	"internal/usagelog/nats/nats.go Produce":          "sends; reads no reply but its error",
-	"internal/usagelog/setup/setup.go Consume":        "net/http recovers in its handlers",
+	"cmd/isogloss/conform.go startGateway":                    "net/http recovers in its handlers",
+	"cmd/isogloss/serve.go hangups":                           "reads signals of this machine",
+	"cmd/isogloss/serve.go untilSignal":                       "reads signals of this machine",
+	"internal/people/access/snapshot.go table":                "reads the node's own file, whose checksum was compared",
+	"internal/app/app.go Run":                                 "reads the configuration's file",
+	"internal/app/life.go begin":                              "net/http recovers in its handlers",
+	"internal/app/stage.go Stage":                             "net/http recovers in its handlers",
+	"internal/request/cache/once.go NewOnce":                  "renews claims; reads no reply but its error",
+	"internal/request/cache/redis.go NewRedis":                "writes entries; reads no reply but its error",
+	"internal/request/capture/attach.go attachOnce":           "closes a connection",
+	"internal/request/capture/server.go Serve":                "accepts connections; each has a goroutine below crash.Do",
+	"internal/request/capture/server.go attend":               "writes a line about the command",
+	"internal/request/capture/server.go deliver":              "discards what it reads",
+	"internal/targets/cloud/credential.go wakeLocked":         "starts a fetch, which is below crash.Try",
+	"internal/targets/discover/etcd_watch.go follow":          "opens a watch; its events are read below crash.Keep",
+	"internal/request/exchange/writer.go KeepAlive":           "writes a constant",
+	"internal/edge/handover/handover.go New":                  "waits for the previous process",
+	"internal/edge/handover/handover.go Ready":                "reads signals of this machine",
+	"internal/edge/handover/handover.go hear":                 "starts the next process",
+	"internal/targets/health/check.go Watch":                  "its checks are below crash.Try",
+	"internal/targets/limit/memory.go look":                   "runs the garbage collector",
+	"internal/request/models/catalog.go startLocked":          "its query is below crash.Try",
+	"internal/targets/discover/signals/signals.go Engine":     "its reads are below crash.Do",
+	"internal/base/redis/stall.go watchStall":                 "compares times",
+	"internal/request/relay/forward.go sendForward":           "ends a read",
+	"internal/money/spool/drain.go Drain":                     "cancels a context",
+	"internal/money/spool/spool.go Open":                      "reads and writes the node's own files",
+	"internal/ledger/store/db/db.go Open":                     "reads the version of the tables, a number",
+	"internal/ledger/store/db/migrate.go lockMigrations":      "renews a lock",
+	"internal/request/upstream/firsttoken.go AwaitFirstToken": "cancels a context",
+	"internal/request/upstream/roundtrip.go RoundTrip":        "cancels a context",
+	"internal/request/upstream/roundtrip.go Outlive":          "waits and cancels a context",
+	"internal/request/upstream/roundtrip.go Rejoin":           "cancels a context",
+	"internal/ledger/usagelog/consume/consume.go leave":       "waits for goroutines",
+	"internal/ledger/usagelog/nats/nats.go Produce":           "sends; reads no reply but its error",
+	"internal/app/usagesetup/setup.go Consume":                "net/http recovers in its handlers",
 }
 
 // helpers are packages of tests; harnesses are not a part of the product either.
-var helpers = []string{"internal/testrig", "internal/storetest", "internal/upstreamtest", "internal/signintest", "internal/hostile", "internal/limit/limittest"}
+var helpers = []string{"internal/test/testrig", "internal/test/storetest", "internal/test/upstreamtest", "internal/test/signintest", "internal/test/hostile", "internal/targets/limit/limittest"}
 
 // TestGoroutinesRecover checks that every goroutine of the product recovers, by a function
-// of internal/crash, or has a reason why it need not.
+// of internal/base/crash, or has a reason why it need not.
 func TestGoroutinesRecover(t *testing.T) {
 	found := map[string]bool{}
 	for name, file := range productFiles(t) {
@@ -108,7 +108,7 @@ func productFiles(t *testing.T) map[string]*ast.File {
 }
 
 // startsUnguarded reports whether a body has a go statement, a Go method of a group or an
-// AfterFunc whose function does not call internal/crash or a function that does.
+// AfterFunc whose function does not call internal/base/crash or a function that does.
 func startsUnguarded(t *testing.T, body *ast.BlockStmt) (unguarded bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		var started ast.Node

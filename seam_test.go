@@ -19,7 +19,7 @@ var vendorNames = regexp.MustCompile(`(?i)openai|anthropic|gemini|claude|goog|nv
 
 // mayNameVendors are the folders that are about particular vendors: the configuration,
 // the catalogue of providers, the credentials of clouds, and the engines that discovery knows.
-var mayNameVendors = []string{"internal/config", "internal/provider", "internal/cloud", "internal/discover", "internal/agents", "internal/testrig", "internal/upstreamtest"}
+var mayNameVendors = []string{"internal/config", "internal/targets/provider", "internal/targets/cloud", "internal/targets/discover", "internal/edge/agents", "internal/test/testrig", "internal/test/upstreamtest"}
 
 // vendorWords are texts that name a vendor and belong to no dialect, by their file.
 var vendorWords = map[string][]string{

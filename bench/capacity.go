@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // node is a machine that the capacity is computed for, and the share of it that is used.

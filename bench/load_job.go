@@ -9,7 +9,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/spf13/cobra"
 )
 

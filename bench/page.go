@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // notes explains the figures on the page.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // rateConns is enough for every rate: at 10,000 requests a second each may take 12 ms.

@@ -5,8 +5,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // storePart measures keys, limits and the ledger: gateways with and without a store, and

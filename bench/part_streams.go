@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // held returns a job of streams that stay open, with an event in every interval of

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // process is a process of the run and its children.

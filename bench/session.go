@@ -10,7 +10,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // session is the connection to a load process.

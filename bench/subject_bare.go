@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/isogloss-gateway/isogloss/internal/heap"
+	"github.com/isogloss-gateway/isogloss/internal/base/heap"
 )
 
 // newBareCommand is what everything is compared with: Go's reverse proxy, with the settings of the gateway's garbage

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	_ "github.com/jackc/pgx/v5/stdlib" // the ledger is read to see what has arrived in it
 	_ "modernc.org/sqlite"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // The limits that an endless upstream runs into.

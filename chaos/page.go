@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // scenarioTable lists the scenarios of the board.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // mode is how the answer travels on both sides.

@@ -22,12 +22,12 @@ type area struct {
 
 // testedAreas are those of the gateway.
 var testedAreas = []area{
-	{folder: "internal/relay"},
-	{folder: "internal/lane", second: "internal/relay"},
-	{folder: "internal/billing", second: "internal/relay"},
-	{folder: "internal/quota", second: "internal/quota"},
-	{folder: "internal/access", second: "internal/relay"},
-	{folder: "internal/identity", second: "internal/signin"},
+	{folder: "internal/request/relay"},
+	{folder: "internal/request/lane", second: "internal/request/relay"},
+	{folder: "internal/money/billing", second: "internal/request/relay"},
+	{folder: "internal/money/quota", second: "internal/money/quota"},
+	{folder: "internal/people/access", second: "internal/request/relay"},
+	{folder: "internal/people/identity", second: "internal/api/signin"},
 	{folder: "protocol", second: "protocol/all", reports: true},
 }
 

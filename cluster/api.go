@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // Documented paths of the admin API.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // runColdStart is R6: a gateway starts from its snapshots while all stores stay down, so that

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // The secrets of the configuration and the environment, which must appear nowhere else.

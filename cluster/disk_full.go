@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // runDiskFull fills the disk of a node while requests are open, and restarts the node.

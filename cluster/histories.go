@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // The histories of a budget: stores that go back in time, and processes that end before

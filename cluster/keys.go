@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // key is the key of a client or an operator, as the command line prints it once.

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // runKilledReservations is R2: the reservations of a killed gateway are settled.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // between returns the exchanges that began in a span of time.

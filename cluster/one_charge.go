@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // purpose is one request that a client means, however often it sends it.

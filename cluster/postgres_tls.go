@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // tlsRole is the role of the gateways. It has to use TLS and a password.

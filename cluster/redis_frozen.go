@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // What a frozen Redis may cost, and the load meanwhile.

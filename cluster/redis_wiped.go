@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // runWipedRedis is R4: a Redis that lost its data gets the budgets from the ledger.

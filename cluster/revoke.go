@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // revoked is how soon every node refuses a revoked key, in turns. On a quiet machine it is the

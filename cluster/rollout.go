@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // haproxyConfig is a load balancer with health checks. A node that reports "draining" gets no

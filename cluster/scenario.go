@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // failure is a row of docs/operations/failures.md.

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // promptTokens is what the upstream reports of every prompt.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // newDirect returns a cluster without gateways: its clients send to the upstream itself.

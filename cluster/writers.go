@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // storeConnections is the most connections that a node has to PostgreSQL.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // Bounds of one request or response of half a megabyte. A process keeps memory for a while

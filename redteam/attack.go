@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // attack is one attempt to make the gateway do what it must not do.

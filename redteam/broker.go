@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // broker is a server of NATS JetStream that the attacker runs, with one stream of one partition. It speaks as

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // page is what a browser says about the page that sent a request.

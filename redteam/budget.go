@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // The budget of a key: requests for ten tokens fit into it, requests for ten thousand do

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // endpoint is a path of the client port with a valid request for it.

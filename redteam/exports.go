@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"unicode"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // marks tell the rows and entries of different attacks apart.

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // spoof is the value of headers that must reach neither the upstream nor the client.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // signMembers returns a token of valid claims, in whose text edit changes members.

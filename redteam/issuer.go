@@ -20,8 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/hostile"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/hostile"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // issuer is an identity provider of which the attacker has the keys. Below /NAME it is the issuer NAME,

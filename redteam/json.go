@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // malformed is a way to break the JSON of a valid body.

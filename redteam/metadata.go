@@ -13,8 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/hostile"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/hostile"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // source is a server that issues credentials of a cloud.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // names returns model names with which a key for PREFIX/open* tries to reach PREFIX/shut.

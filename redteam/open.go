@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // outside are the paths of the admin port outside of the admin API that show what a row of it shows.

@@ -17,9 +17,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/hostile"
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/hostile"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // ledger is what the usage of a fleet needs: a log of events and a ClickHouse that the attacker runs, a real

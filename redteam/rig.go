@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/hostile"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/hostile"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // rig is what the attacks of a group work with.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // operation is a route of the admin API and who may use it, as docs/admin-api.md says.

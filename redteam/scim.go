@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // scim calls a SCIM endpoint, such as "GET /scim/v2/Users", with a key.

@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // session signs an operator in and returns the cookie of the session.

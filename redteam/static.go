@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // staticKey is a key of the configuration file.

@@ -16,8 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/hostile"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/hostile"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // falseGateway is a gateway that the attacker runs, and at which a person signs in on the command line.

@@ -16,14 +16,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/isogloss-gateway/isogloss/internal/spool"
-	"github.com/isogloss-gateway/isogloss/internal/store"
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	"github.com/isogloss-gateway/isogloss/internal/usage"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog/kafka"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog/ledger"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/kafka"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/ledger"
+	"github.com/isogloss-gateway/isogloss/internal/money/spool"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 

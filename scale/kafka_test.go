@@ -25,10 +25,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog/kafka"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/kafka"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // kafkaServers are three brokers that are controllers too.

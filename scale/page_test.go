@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // record writes the figures of a test into the page that ISOGLOSS_SCALE_PAGE names, with the run. A test that fails keeps its older

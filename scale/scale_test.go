@@ -22,17 +22,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
-	"github.com/isogloss-gateway/isogloss/internal/spool"
-	"github.com/isogloss-gateway/isogloss/internal/store"
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	"github.com/isogloss-gateway/isogloss/internal/usage"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog/kafka"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog/ledger"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog/nats"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/kafka"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/ledger"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog/nats"
+	"github.com/isogloss-gateway/isogloss/internal/money/spool"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
@@ -156,7 +156,7 @@ type engine struct {
 // clickhouse starts the engine.
 func clickhouse(t *testing.T, dir string) engine {
 	t.Helper()
-	cmd := exec.Command(needs(t, "ISOGLOSS_CHDB"), "../internal/clickhouse/testdata/server.py", "0", filepath.Join(dir, "clickhouse"))
+	cmd := exec.Command(needs(t, "ISOGLOSS_CHDB"), "../internal/ledger/clickhouse/testdata/server.py", "0", filepath.Join(dir, "clickhouse"))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -21,10 +21,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/store"
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // models are the settings of a model with prices.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/growth"
+	"github.com/isogloss-gateway/isogloss/internal/test/growth"
 	"github.com/isogloss-gateway/isogloss/sse"
 )
 

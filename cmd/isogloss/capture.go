@@ -14,7 +14,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/conform/record"
 	"github.com/isogloss-gateway/isogloss/internal/app"
-	"github.com/isogloss-gateway/isogloss/internal/capture"
+	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 )
 
 // captureFlags holds the flags of `capture`.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/conform"
 	"github.com/isogloss-gateway/isogloss/conform/record"
-	"github.com/isogloss-gateway/isogloss/internal/capture"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/request/capture"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // taker captures all exchanges of a gateway in this process.

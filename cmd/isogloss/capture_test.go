@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // hostileRequests are bytes that a client sends on one connection. EU and US in them stand for keys of these cells. want

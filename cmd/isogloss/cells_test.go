@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // cells are two gateways behind a router. The gateways share a store, so that one may serve the requests of the other.

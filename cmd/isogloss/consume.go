@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/isogloss-gateway/isogloss/internal/usagelog/setup"
+	"github.com/isogloss-gateway/isogloss/internal/app/usagesetup"
 )
 
 func newConsume() *cobra.Command {
@@ -35,7 +35,7 @@ the address of --listen.`,
 		if err != nil {
 			return err
 		}
-		return setup.Consume(cmd.Context(), cfg, *listen, o.Log)
+		return usagesetup.Consume(cmd.Context(), cfg, *listen, o.Log)
 	}
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // TestDev runs what `make dev` runs, with the built binary in place of the sources: the

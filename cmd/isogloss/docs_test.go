@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/models"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/request/models"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 const root = "../.."
@@ -503,7 +503,7 @@ func evaluate(t *testing.T, fset *token.FileSet, x ast.Expr) int64 {
 }
 
 // TestModelsLive checks that pages, examples and help name no model whose end its vendor has
-// announced. internal/models/shutdowns.yaml has the ends.
+// announced. internal/request/models/shutdowns.yaml has the ends.
 func TestModelsLive(t *testing.T) {
 	files := pages(t)
 	for _, glob := range []string{"examples/*.yaml", "cmd/isogloss/*.go", "cmd/isogloss/testdata/commands/help*.txtar", "internal/config/file*.go", "internal/app/init.yaml", "deploy/*/*.yaml", "deploy/*/*/*.yaml"} {

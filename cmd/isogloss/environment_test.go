@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // TestFindsConfiguration checks that -c wins over ISOGLOSS_CONFIG, that variable over

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
-	"github.com/isogloss-gateway/isogloss/internal/fleet"
+	"github.com/isogloss-gateway/isogloss/internal/targets/fleet"
 )
 
 func newExplain() *cobra.Command {

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // row is a gateway and the processes that replace it. It runs from a copy of the binary

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
 	"github.com/isogloss-gateway/isogloss/internal/app"
-	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
 
 func newKeysUpdate() *cobra.Command {

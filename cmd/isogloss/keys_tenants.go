@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
-	"github.com/isogloss-gateway/isogloss/internal/plain"
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 )
 
 func newKeysTeams() *cobra.Command { return newTenants("team") }

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
-	"github.com/isogloss-gateway/isogloss/internal/plain"
+	"github.com/isogloss-gateway/isogloss/internal/base/plain"
 )
 
 // defaultUsage is the period that `keys usage` shows unless --from is given.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/isogloss-gateway/isogloss/internal/login"
+	"github.com/isogloss-gateway/isogloss/cmd/isogloss/login"
 )
 
 func newLogin() *cobra.Command {

@@ -21,7 +21,7 @@ func main() { os.Exit(run()) }
 // run executes the command and returns the exit code.
 func run() int {
 	// net/http writes unexpected bytes of upstreams to the standard logger. They may
-	// contain private data, so that logger is discarded. internal/observe does the
+	// contain private data, so that logger is discarded. internal/base/observe does the
 	// logging.
 	log.SetOutput(io.Discard)
 	if err := newRoot().ExecuteContext(untilSignal()); err != nil {

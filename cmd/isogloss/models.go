@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
-	"github.com/isogloss-gateway/isogloss/internal/models"
+	"github.com/isogloss-gateway/isogloss/internal/request/models"
 )
 
 func newModels() *cobra.Command {

@@ -23,9 +23,9 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/isogloss-gateway/isogloss/internal/ingress"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/conform"
 	"github.com/isogloss-gateway/isogloss/conform/record"
-	"github.com/isogloss-gateway/isogloss/internal/capture"
+	"github.com/isogloss-gateway/isogloss/internal/request/capture"
 )
 
 // dialects maps the gateway's protocols to the names in the corpus.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
 )
 
 func newRegister() *cobra.Command {

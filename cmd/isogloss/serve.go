@@ -8,8 +8,8 @@ import (
 	"syscall"
 
 	"github.com/isogloss-gateway/isogloss/internal/app"
-	"github.com/isogloss-gateway/isogloss/internal/handover"
-	"github.com/isogloss-gateway/isogloss/internal/heap"
+	"github.com/isogloss-gateway/isogloss/internal/base/heap"
+	"github.com/isogloss-gateway/isogloss/internal/edge/handover"
 )
 
 // untilSignal returns a context that the first signal cancels. The second signal ends

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/isogloss-gateway/isogloss/internal/translation"
+	"github.com/isogloss-gateway/isogloss/internal/request/translation"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // maxBinary is what the stripped binary for linux/amd64 may have, in bytes. docs/install.md

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // root is the folder of the repository.

@@ -22,7 +22,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	spdxjson "github.com/spdx/tools-golang/json"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // codexAgent is what all rows of codex have in common. What codex declares to the model

@@ -3,7 +3,7 @@ package agents
 import (
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // gemini has tools for files, which are functions.

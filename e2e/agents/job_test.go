@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // prompt is the job. It takes reading a file, changing it, running a command and

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // A turn is what the model calls at once.

@@ -3,7 +3,7 @@ package agents
 import (
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // opencode brings providers of Chat, Responses, Messages and Gemini with it. Which one it

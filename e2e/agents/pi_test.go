@@ -3,7 +3,7 @@ package agents
 import (
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // pi speaks Chat, Responses, Messages and Gemini. Which one is a line of its list of models.

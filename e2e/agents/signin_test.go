@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // TestSignIn has Claude Code sign in with a company account: at a real Keycloak, over TLS, by the

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // further are the columns beside those of the dialects, for one row of each agent.

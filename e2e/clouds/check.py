@@ -1,6 +1,6 @@
 """Checks the gateway with the vendors' SDKs for Python, configured for their clouds, on loopback.
 
-    internal/cloud/setup.sh VENV
+    internal/targets/cloud/setup.sh VENV
     VENV/bin/python e2e/clouds/check.py bin/isogloss
 
 Every client meets every upstream: a response and a stream with a tool call, a picture in the

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // Each of the four APIs has so many clients in each language: 32 in all.

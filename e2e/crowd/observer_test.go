@@ -13,7 +13,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // tokens are the counts of one exchange; what was cached is part of what went in.

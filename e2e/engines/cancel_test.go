@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // soon is how long the engine may go on for a client that has left.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // features are the columns of the table.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // TestKilled has two engines behind one model name and kills one of them while both

@@ -13,7 +13,7 @@ import (
 
 	"github.com/isogloss-gateway/isogloss/e2e/gosdk"
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // Where everything is that nobody has said anything about: the engine on the port that

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // A Dialect is a vendor's API as the scripted upstream implements it: it reads a request

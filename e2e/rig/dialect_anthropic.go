@@ -1,6 +1,6 @@
 package rig
 
-import "github.com/isogloss-gateway/isogloss/internal/testrig"
+import "github.com/isogloss-gateway/isogloss/internal/test/testrig"
 
 func anthropicModels(ids []string) string {
 	var data []any

@@ -3,7 +3,7 @@ package rig
 import (
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 func openaiModels(ids []string) string {

@@ -1,7 +1,7 @@
 package rig
 
 import (
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 func responsesAsked(rec *Received) Facts {

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/gguf"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // EngineOptions configures an engine. The zero value has real weights.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // TestFaultsAreFound plants faults into good requests of agents. Facts.Wrong has each of

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 var update = flag.Bool("update", false, "write what this run has done into docs/evidence/compatibility.md")

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // What the vendors refuse, as they say it themselves. An upstream that takes anything

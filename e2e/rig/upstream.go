@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // A Step answers one request. It reports whether the connection can be used again.

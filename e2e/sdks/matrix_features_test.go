@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // A feature is one thing that an SDK's user may want of a model. It is asked of every

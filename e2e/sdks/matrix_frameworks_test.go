@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // frameworkSurfaces are the frameworks, which stand on the vendors' SDKs or in their

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // A surface is one API of a vendor's SDK, or of a framework, in one version.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/e2e/rig"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // TestMatrix asks every feature of every SDK on Chat, Responses, Messages and Gemini upstreams,

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // TestPathsOfAdminPort calls the paths outside of the admin API as every role, bound to an organisation

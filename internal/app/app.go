@@ -11,10 +11,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/cloud"
+	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/observe"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/request/relay"
+	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )

@@ -3,16 +3,16 @@ package app
 import (
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/balance"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/discover"
-	"github.com/isogloss-gateway/isogloss/internal/exchange"
-	"github.com/isogloss-gateway/isogloss/internal/limit"
-	"github.com/isogloss-gateway/isogloss/internal/models"
-	"github.com/isogloss-gateway/isogloss/internal/provider"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
-	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
+	"github.com/isogloss-gateway/isogloss/internal/request/models"
+	"github.com/isogloss-gateway/isogloss/internal/request/relay"
+	"github.com/isogloss-gateway/isogloss/internal/targets/balance"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
+	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
+	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/discover"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )

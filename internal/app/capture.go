@@ -7,9 +7,9 @@ import (
 	"net"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/capture"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
-	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/request/capture"
+	"github.com/isogloss-gateway/isogloss/internal/request/relay"
 )
 
 // captureSocket serves the socket of `isogloss capture`.

@@ -7,11 +7,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/certs"
-	"github.com/isogloss-gateway/isogloss/internal/cloud"
+	"github.com/isogloss-gateway/isogloss/internal/app/usagesetup"
+	"github.com/isogloss-gateway/isogloss/internal/base/redis"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/redis"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog/setup"
+	"github.com/isogloss-gateway/isogloss/internal/edge/certs"
+	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
 )
 
 // Check loads the configuration and reads the certificates, keys and peppers that Run
@@ -44,7 +44,7 @@ func checkFiles(cfg *config.Config) error {
 	if cfg.Store.SQLite() && len(cfg.Store.Peppers) == 0 {
 		pepper = checkPepper(filepath.Join(cfg.Data, "pepper"), cfg)
 	}
-	return errors.Join(public, admin, discovery, pepper, shared, identity, checkClouds(cfg), setup.Check(&cfg.Usage))
+	return errors.Join(public, admin, discovery, pepper, shared, identity, checkClouds(cfg), usagesetup.Check(&cfg.Usage))
 }
 
 // checkClouds reports every credential of a cloud that cannot be used.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // startSTS starts a scripted STS, whose access keys name the role that is assumed, and sets the

@@ -20,9 +20,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/isogloss-gateway/isogloss/internal/quota"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 const (
@@ -92,7 +92,7 @@ func readPanels(t *testing.T) (list []panel) {
 	return list
 }
 
-// tool returns the path of a program of Prometheus, which internal/storetest/setup.sh
+// tool returns the path of a program of Prometheus, which internal/test/storetest/setup.sh
 // installs.
 func tool(t *testing.T, name string) string {
 	t.Helper()

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/admin"
-	"github.com/isogloss-gateway/isogloss/internal/fleet"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/targets/fleet"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // explain runs Explain for a model with a configuration whose admin address is that of a

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // exchangeRaw sends bytes to a URL's port and returns what comes back until the gateway

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/agentapi"
+	"github.com/isogloss-gateway/isogloss/internal/api/agentapi"
+	"github.com/isogloss-gateway/isogloss/internal/api/scim"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/identity"
-	"github.com/isogloss-gateway/isogloss/internal/quota"
-	"github.com/isogloss-gateway/isogloss/internal/scim"
-	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/people/identity"
 )
 
 // ExplainToken says which rule of the configuration admits the owner of a token, or why none does.

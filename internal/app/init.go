@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/isogloss-gateway/isogloss/internal/app/draft"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/discover"
-	"github.com/isogloss-gateway/isogloss/internal/draft"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
 )
 
 // Draft returns a commented configuration for the providers whose keys are in the

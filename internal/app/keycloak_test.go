@@ -20,12 +20,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/login"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/cmd/isogloss/login"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // The test of docs/identity.md on a real Keycloak. `make identity` runs it.

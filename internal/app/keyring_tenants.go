@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/quota"
-	"github.com/isogloss-gateway/isogloss/internal/quota/budget"
-	"github.com/isogloss-gateway/isogloss/internal/route"
-	"github.com/isogloss-gateway/isogloss/internal/similar"
-	"github.com/isogloss-gateway/isogloss/internal/store"
-	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/internal/base/similar"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 )
 
 // Limit holds the limits of a key, a team or an organisation.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/relay"
-	"github.com/isogloss-gateway/isogloss/internal/upstream"
+	"github.com/isogloss-gateway/isogloss/internal/request/relay"
+	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
 )
 
 // life runs the servers from start-up to exit. The process exits on a signal or after

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // replaceable is a Process that is replaced when the test closes replaced. It keeps the listener

@@ -7,11 +7,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/cloud"
-	"github.com/isogloss-gateway/isogloss/internal/models"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
-	"github.com/isogloss-gateway/isogloss/internal/route"
-	"github.com/isogloss-gateway/isogloss/internal/upstream"
+	"github.com/isogloss-gateway/isogloss/internal/request/models"
+	"github.com/isogloss-gateway/isogloss/internal/request/relay"
+	"github.com/isogloss-gateway/isogloss/internal/request/upstream"
+	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
+	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 

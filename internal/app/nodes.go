@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/nodes"
-	"github.com/isogloss-gateway/isogloss/internal/store"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/nodes"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
 )
 
 // self describes this process to the operators of all nodes.

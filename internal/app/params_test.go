@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // TestReloadOfParams checks that the parameters of a model come from the file, that a

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/quota"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
-	"github.com/isogloss-gateway/isogloss/internal/usage"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // TestRedisAsOperatorsRunIt serves requests with an Idempotency-Key, with the cache and with a budget on a

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/retention"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/retention"
 )
 
 // TestRetention checks that the job follows the configuration in use, with the budgets of identity rules.

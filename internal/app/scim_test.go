@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/quota"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // scimClient is an identity provider that manages people of a gateway by SCIM.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/secret"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // TestSealsAndConversationsOfOneKey checks that sealed reasoning and stored conversations

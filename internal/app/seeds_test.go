@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/cloud"
+	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/observe"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
+	"github.com/isogloss-gateway/isogloss/internal/request/relay"
+	"github.com/isogloss-gateway/isogloss/internal/targets/cloud"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 

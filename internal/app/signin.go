@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/api/signin"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/ingress"
-	"github.com/isogloss-gateway/isogloss/internal/signin"
+	"github.com/isogloss-gateway/isogloss/internal/edge/ingress"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 

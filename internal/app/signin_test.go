@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/login"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
-	"github.com/isogloss-gateway/isogloss/internal/signintest"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/cmd/isogloss/login"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/test/signintest"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 var onward = regexp.MustCompile(`http-equiv="refresh" content="0;url=([^"]+)"`)

@@ -12,14 +12,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
+	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/discover"
-	"github.com/isogloss-gateway/isogloss/internal/observe"
-	"github.com/isogloss-gateway/isogloss/internal/provider"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
-	"github.com/isogloss-gateway/isogloss/internal/route"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/request/relay"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
+	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 

@@ -11,27 +11,27 @@ import (
 	"sync"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/admin"
-	"github.com/isogloss-gateway/isogloss/internal/alerts"
-	"github.com/isogloss-gateway/isogloss/internal/billing"
-	"github.com/isogloss-gateway/isogloss/internal/cache"
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/api/signin"
+	"github.com/isogloss-gateway/isogloss/internal/app/usagesetup"
+	"github.com/isogloss-gateway/isogloss/internal/base/crash"
+	"github.com/isogloss-gateway/isogloss/internal/base/observe"
+	"github.com/isogloss-gateway/isogloss/internal/base/redis"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/crash"
-	"github.com/isogloss-gateway/isogloss/internal/discover"
-	"github.com/isogloss-gateway/isogloss/internal/keyfeed"
-	"github.com/isogloss-gateway/isogloss/internal/nodes"
-	"github.com/isogloss-gateway/isogloss/internal/observe"
-	"github.com/isogloss-gateway/isogloss/internal/quota"
-	"github.com/isogloss-gateway/isogloss/internal/redis"
-	"github.com/isogloss-gateway/isogloss/internal/relay"
-	"github.com/isogloss-gateway/isogloss/internal/replay"
-	"github.com/isogloss-gateway/isogloss/internal/retention"
-	"github.com/isogloss-gateway/isogloss/internal/signin"
-	"github.com/isogloss-gateway/isogloss/internal/spool"
-	"github.com/isogloss-gateway/isogloss/internal/store"
-	"github.com/isogloss-gateway/isogloss/internal/usage"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog/setup"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/alerts"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/nodes"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/retention"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/money/billing"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/spool"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+	"github.com/isogloss-gateway/isogloss/internal/people/keyfeed"
+	"github.com/isogloss-gateway/isogloss/internal/request/cache"
+	"github.com/isogloss-gateway/isogloss/internal/request/relay"
+	"github.com/isogloss-gateway/isogloss/internal/request/replay"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
 )
 
 // firstContact limits how long a start without snapshots waits for the store.
@@ -140,14 +140,14 @@ func (s *stores) openUsage(cfg *config.Config) error {
 	if cfg.Usage.Sink() == nil {
 		return nil
 	}
-	sink, shut, err := setup.Sink(&cfg.Usage, s.store, s.peppers)
+	sink, shut, err := usagesetup.Sink(&cfg.Usage, s.store, s.peppers)
 	if err != nil {
 		return err
 	}
 	s.shut = append(s.shut, shut)
-	s.sink, s.spent = sink, setup.Spent{Store: s.store}
+	s.sink, s.spent = sink, usagesetup.Spent{Store: s.store}
 	if h := cfg.Usage.ClickHouse; h != nil {
-		d, err := setup.ClickHouse(h)
+		d, err := usagesetup.ClickHouse(h)
 		if err != nil {
 			return err
 		}

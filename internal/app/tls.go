@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
-	"github.com/isogloss-gateway/isogloss/internal/certs"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/framing"
+	"github.com/isogloss-gateway/isogloss/internal/edge/certs"
+	"github.com/isogloss-gateway/isogloss/internal/edge/framing"
 )
 
 // publicTLS returns the TLS configuration of the client port, or nil for plain HTTP.

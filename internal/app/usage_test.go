@@ -4,13 +4,13 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/isogloss-gateway/isogloss/internal/access"
-	"github.com/isogloss-gateway/isogloss/internal/clickhouse"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
-	"github.com/isogloss-gateway/isogloss/internal/spool"
-	"github.com/isogloss-gateway/isogloss/internal/store"
-	"github.com/isogloss-gateway/isogloss/internal/usagelog"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/clickhouse"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/ledger/usagelog"
+	"github.com/isogloss-gateway/isogloss/internal/money/spool"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
 )
 
 // TestUsageIsOptional checks that the store has everything without usage.sink, and that nothing is started.

@@ -18,7 +18,7 @@ import (
 // TestWaitingStream checks the stack memory of a translated stream that waits for its upstream,
 // with all handlers of the client port. Translation needs 16 KiB of stack, and the runtime halves
 // it only while less than a quarter is in use: one more frame on the path to the read may be too
-// much. internal/relay has the same test without these handlers.
+// much. internal/request/relay has the same test without these handlers.
 func TestWaitingStream(t *testing.T) {
 	const streams, most = 200, 22 << 10
 	up := newSilent(t)

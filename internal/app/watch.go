@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/admin"
+	"github.com/isogloss-gateway/isogloss/internal/api/admin"
+	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/observe"
 )
 
 // stamp identifies a version of a file. It is nil if the file does not exist, which may

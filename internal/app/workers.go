@@ -12,13 +12,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/balance"
+	"github.com/isogloss-gateway/isogloss/internal/app/draft"
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/discover"
-	"github.com/isogloss-gateway/isogloss/internal/draft"
-	"github.com/isogloss-gateway/isogloss/internal/limit"
-	"github.com/isogloss-gateway/isogloss/internal/provider"
-	"github.com/isogloss-gateway/isogloss/internal/route"
+	"github.com/isogloss-gateway/isogloss/internal/targets/balance"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
+	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
+	"github.com/isogloss-gateway/isogloss/internal/targets/route"
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 

@@ -14,10 +14,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/isogloss-gateway/isogloss/internal/config"
-	"github.com/isogloss-gateway/isogloss/internal/discover"
-	"github.com/isogloss-gateway/isogloss/internal/provider"
-	"github.com/isogloss-gateway/isogloss/internal/storetest"
-	"github.com/isogloss-gateway/isogloss/internal/upstreamtest"
+	"github.com/isogloss-gateway/isogloss/internal/targets/discover"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
+	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
+	"github.com/isogloss-gateway/isogloss/internal/test/upstreamtest"
 )
 
 // discovering returns a configuration that discovers workers from a file in a folder, and

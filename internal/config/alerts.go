@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/safeurl"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/safeurl"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 )
 
 // Alerts is the webhook for alerts about budgets. An empty URL means none.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/provider"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // Defaults of the clouds.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/params"
-	"github.com/isogloss-gateway/isogloss/internal/provider"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
+	"github.com/isogloss-gateway/isogloss/internal/targets/params"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // Config is a checked configuration with all defaults set. It is immutable.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/similar"
+	"github.com/isogloss-gateway/isogloss/internal/base/similar"
 )
 
 // Optional interfaces of the structs of file.go.

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 )
 
 // YAML does not allow braces in a plain value inside braces, so {api_key: ${KEY}} is

@@ -1,6 +1,6 @@
 package config
 
-import "github.com/isogloss-gateway/isogloss/internal/secret"
+import "github.com/isogloss-gateway/isogloss/internal/base/secret"
 
 // awsFile is the source of the credential for `auth: aws`. The AWS SDK finds it:
 // environment, web identity (IRSA), profile with SSO, container or pod identity,

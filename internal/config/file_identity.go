@@ -1,6 +1,6 @@
 package config
 
-import "github.com/isogloss-gateway/isogloss/internal/secret"
+import "github.com/isogloss-gateway/isogloss/internal/base/secret"
 
 // identityFile is the sign-in of people and workloads with tokens of identity providers.
 type identityFile struct {

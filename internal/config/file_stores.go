@@ -1,6 +1,6 @@
 package config
 
-import "github.com/isogloss-gateway/isogloss/internal/secret"
+import "github.com/isogloss-gateway/isogloss/internal/base/secret"
 
 // storeFile is the database of keys and ledger. It may be written as its url alone.
 type storeFile struct {

@@ -1,6 +1,6 @@
 package config
 
-import "github.com/isogloss-gateway/isogloss/internal/secret"
+import "github.com/isogloss-gateway/isogloss/internal/base/secret"
 
 // usageFile is where the usage of requests goes at the size of a fleet.
 type usageFile struct {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/safeurl"
+	"github.com/isogloss-gateway/isogloss/internal/base/safeurl"
 )
 
 // Issuer is an identity provider whose tokens are accepted.

@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 )
 
 // knownParts are parts of secrets that stand in examples, of this project and of others, which everybody knows.

@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 	"golang.org/x/tools/txtar"
 
-	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // forEachConfig calls f with the configuration and environment of every case.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/params"
-	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/targets/params"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 func (f *modelFile) resolve(c *Config, byName map[string]*provider.Provider, ps *Problems) Model {

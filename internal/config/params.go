@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/isogloss-gateway/isogloss/internal/params"
+	"github.com/isogloss-gateway/isogloss/internal/targets/params"
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/all"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // methods lists the methods that a forwarded path may have.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/similar"
+	"github.com/isogloss-gateway/isogloss/internal/base/similar"
 )
 
 // Problem is one error in the file.

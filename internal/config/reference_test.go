@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/isogloss-gateway/isogloss/internal/provider"
+	"github.com/isogloss-gateway/isogloss/internal/targets/provider"
 )
 
 // TestReference checks that docs/configuration.md and docs/isogloss.schema.json match

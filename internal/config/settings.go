@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 )
 
 // Setting is one value of the configuration and where it comes from.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 )
 
 // Store is the database of keys and ledger. An empty URL means no store.

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/isogloss-gateway/isogloss/internal/safeurl"
-	"github.com/isogloss-gateway/isogloss/internal/secret"
+	"github.com/isogloss-gateway/isogloss/internal/base/safeurl"
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 )
 
 // Usage is where the usage of requests goes besides the store. The zero value is nowhere.

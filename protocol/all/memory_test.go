@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"github.com/isogloss-gateway/isogloss/internal/testrig"
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/anthropic"
 	"github.com/isogloss-gateway/isogloss/protocol/gemini"

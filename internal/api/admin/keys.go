@@ -1,0 +1,260 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
+	"github.com/isogloss-gateway/isogloss/internal/people/access"
+)
+
+// keyStoreName names the store of keys in error messages.
+const keyStoreName = "the store of keys"
+
+type listKeysIn struct {
+	page
+	Org  string `query:"org" maxLength:"64" doc:"Only of this organisation."`
+	Team string `query:"team" maxLength:"64" doc:"Only of this team; needs org."`
+}
+
+type keyList struct {
+	Keys []keyView `json:"keys"`
+	Next string    `json:"next,omitempty" doc:"The after of the next page. Absent: this is the last."`
+}
+
+func (s *server) listKeys(ctx context.Context, c *call, in *listKeysIn) (*keyList, error) {
+	org, err := c.orgFilter(in.Org)
+	if err != nil {
+		return nil, err
+	}
+	if in.Team != "" && org == "" {
+		return nil, invalid("query.team", "a team needs its organisation; send org")
+	}
+	filter := store.KeyFilter{Org: org, Team: in.Team, Who: store.Everybody}
+	if !c.canSeeOperators() {
+		filter.Who = store.Clients
+	}
+	records, err := s.Keys.Keys(ctx, filter, in.After, in.Limit)
+	if err != nil {
+		return nil, unavailable(keyStoreName, err)
+	}
+	out := keyList{}
+	for _, r := range records {
+		if c.canSee(r) {
+			out.Keys = append(out.Keys, viewKey(r, s.Now()))
+		}
+	}
+	if len(records) == in.Limit {
+		out.Next = records[len(records)-1].ID
+	}
+	return new(out), nil
+}
+
+// orgFilter returns the organisation that a list is limited to: the requested one, or the one that
+// the operator is bound to.
+func (c *call) orgFilter(asked string) (string, error) {
+	own := boundTo(c.operator)
+	switch {
+	case own == "" || asked == own:
+		return asked, nil
+	case asked == "":
+		return own, nil
+	}
+	return "", missing("organisation", asked)
+}
+
+// key returns a key that the operator may see.
+func (s *server) key(ctx context.Context, c *call, id string) (access.Record, error) {
+	r, err := s.Keys.Key(ctx, id)
+	switch {
+	case errors.Is(err, access.ErrUnknown):
+		return r, missing("key", id)
+	case err != nil:
+		return r, unavailable(keyStoreName, err)
+	case !c.canSee(r):
+		return r, missing("key", id)
+	}
+	return r, nil
+}
+
+// keyToChange returns a key that the operator may change.
+func (s *server) keyToChange(ctx context.Context, c *call, id string) (access.Record, error) {
+	r, err := s.key(ctx, c, id)
+	switch {
+	case err != nil:
+		return r, err
+	case !c.canChange(r):
+		return r, forbidden("owner_only", "only an owner may change an operator's key")
+	case !r.Revoked.IsZero():
+		return r, conflict("revoked", "this key is revoked permanently; create another one")
+	}
+	return r, nil
+}
+
+func (s *server) getKey(ctx context.Context, c *call, in *keyPath) (*keyView, error) {
+	r, err := s.key(ctx, c, in.Key)
+	if err != nil {
+		return nil, err
+	}
+	return new(viewKey(r, s.Now())), nil
+}
+
+func (s *server) getKeyLimits(ctx context.Context, c *call, in *keyPath) (*useView, error) {
+	r, err := s.key(ctx, c, in.Key)
+	if err != nil {
+		return nil, err
+	}
+	return s.limitUse(ctx, r.Org, "key:"+r.ID, r.Limit)
+}
+
+type createKeyIn struct{ Body keyBody }
+
+func (s *server) createKey(ctx context.Context, c *call, in *createKeyIn) (*keyMade, error) {
+	r, err := in.Body.record(s.Now())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkOwner(ctx, c, &r); err != nil {
+		return nil, err
+	}
+	id, sec, text := access.Mint(access.Env(s.Cell, r.Role))
+	r.ID, r.Digests = id, []access.Digest{s.Peppers.Digest(id, sec)}
+	err = s.change(ctx, c, change{object: "key:" + id, org: r.Org, after: r}, func(ctx context.Context) error {
+		return storeProblem(s.Keys.CreateKey(ctx, r), "key", id)
+	})
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.getKey(ctx, c, &keyPath{Key: id})
+	if err != nil { // the key exists, and its text cannot be shown again
+		view = new(viewKey(r, s.Now()))
+	}
+	return new(keyMade{Key: *view, Text: text.Reveal()}), nil
+}
+
+// checkOwner checks the organisation and team of a new key, and whether the operator may create it.
+func (s *server) checkOwner(ctx context.Context, c *call, r *access.Record) error {
+	org, err := c.orgFilter(r.Org)
+	if err != nil {
+		return err
+	}
+	above := r.Role == access.Owner || r.Role == access.Admin
+	switch {
+	case !c.canChange(*r):
+		return forbidden("owner_only", "only an owner may create operators' keys; leave role out for a client's key")
+	case r.Role != "" && r.Team != "":
+		return invalid("body.team", "an operator's key belongs to no team; leave team out, or leave role out for a client's key")
+	case above && org != "":
+		return invalid("body.org", "owners and admins have no organisation; leave org out, or choose another role")
+	case org == "" && r.Role == "":
+		return invalid("body.org", "a client's key needs an organisation; send its id")
+	case org == "" && r.Team != "":
+		return invalid("body.team", "a team needs its organisation; send org")
+	case org == "":
+		return nil
+	}
+	r.Org = org
+	if _, err := s.org(ctx, c, org); err != nil {
+		return err
+	}
+	if r.Team != "" {
+		_, err = s.team(ctx, c, org, r.Team)
+	}
+	return err
+}
+
+type updateKeyIn struct {
+	keyPath
+	Body keyChange
+}
+
+func (s *server) updateKey(ctx context.Context, c *call, in *updateKeyIn) (*keyView, error) {
+	if err := in.Body.Limits.permit(c.operator); err != nil {
+		return nil, err
+	}
+	return s.editKey(ctx, c, in.Key, func(r *access.Record) error { return in.Body.apply(r, s.Now()) })
+}
+
+type keyBudgetIn struct {
+	keyPath
+	Body budgetsBody
+}
+
+func (s *server) setKeyBudget(ctx context.Context, c *call, in *keyBudgetIn) (*keyView, error) {
+	return s.editKey(ctx, c, in.Key, func(r *access.Record) error { return in.Body.apply(&r.Limit) })
+}
+
+func (s *server) editKey(ctx context.Context, c *call, id string, edit func(*access.Record) error) (*keyView, error) {
+	before, err := s.keyToChange(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	after := before
+	if err := edit(&after); err != nil {
+		return nil, err
+	}
+	return s.saveKey(ctx, c, before, after, func(ctx context.Context) (access.Record, error) {
+		return s.Keys.UpdateKey(ctx, id, func(r *access.Record) error {
+			if r.Revision != before.Revision {
+				return concurrentChange("key")
+			}
+			return edit(r)
+		})
+	})
+}
+
+// saveKey makes a change of a key and returns the changed key.
+func (s *server) saveKey(ctx context.Context, c *call, before, after access.Record, save func(context.Context) (access.Record, error)) (*keyView, error) {
+	err := s.change(ctx, c, change{object: "key:" + before.ID, org: before.Org, before: before, after: after}, func(ctx context.Context) (err error) {
+		after, err = save(ctx)
+		return storeProblem(err, "key", before.ID)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return new(viewKey(after, s.Now())), nil
+}
+
+func (s *server) revokeKey(ctx context.Context, c *call, in *keyPath) (*keyView, error) {
+	before, err := s.keyToChange(ctx, c, in.Key)
+	if err != nil {
+		return nil, err
+	}
+	after := before
+	after.Revoked = s.Now()
+	return s.saveKey(ctx, c, before, after, func(ctx context.Context) (access.Record, error) {
+		return s.Keys.RevokeKey(ctx, before.ID, after.Revoked)
+	})
+}
+
+type rotateKeyIn struct {
+	keyPath
+	Body rotation
+}
+
+type rotation struct {
+	Overlap int64 `json:"overlap_seconds" minimum:"0" maximum:"2592000" doc:"How long the old secret stays valid. 0: it expires now."`
+}
+
+func (s *server) rotateKey(ctx context.Context, c *call, in *rotateKeyIn) (*keyMade, error) {
+	if access.IsPerson(in.Key) {
+		return nil, conflict("no_secret", "a person signs in at the identity provider and has no secret; revoke the account to lock the person out")
+	}
+	before, err := s.keyToChange(ctx, c, in.Key)
+	if err != nil {
+		return nil, err
+	}
+	sec, text := access.MintAgain(access.Env(s.Cell, before.Role), before.ID)
+	next := s.Peppers.Digest(before.ID, sec)
+	until := s.Now().Add(time.Duration(in.Body.Overlap) * time.Second)
+	after := before
+	after.Digests = append([]access.Digest{next}, before.Digests...)
+	view, err := s.saveKey(ctx, c, before, after, func(ctx context.Context) (access.Record, error) {
+		return s.Keys.RotateKey(ctx, before.ID, next, until)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return new(keyMade{Key: *view, Text: text.Reveal()}), nil
+}

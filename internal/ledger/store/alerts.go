@@ -1,0 +1,265 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+)
+
+// Alert reports that the spending of a budget has passed a threshold.
+type Alert struct {
+	ID        string // the same for every attempt to deliver it
+	Created   time.Time
+	Account   string // key:ID, team:ORG/TEAM or org:ORG
+	Name      string // of the key, team or organisation
+	Org, Team string
+	Budget    usage.Money
+	Window    time.Duration // 0: all time
+	Spent     usage.Money   // in the window
+	Threshold int           // in percent of the budget
+	Tries     int           // attempts to deliver it, with the present one
+}
+
+// owner is a key, a team or an organisation with budgets.
+type owner struct {
+	account, name, org, team string
+	budgets                  []budget.Budget
+}
+
+// mark identifies a threshold of a budget of an account. A budget with another amount is another one.
+type mark struct {
+	account   string
+	budget    budget.Budget
+	threshold int
+}
+
+// amount returns the spending at which the threshold is passed, rounded up.
+func (m mark) amount() usage.Money {
+	n := usage.Money(m.threshold)
+	return m.budget.Amount/100*n + (m.budget.Amount%100*n+99)/100
+}
+
+// raiseAlerts writes an alert for each threshold that the accounts of the rows have passed, and a mark
+// that lasts for the window of the budget. It runs in the transaction that adds the rows to the sums,
+// so that each alert is written exactly once.
+func (s *Store) raiseAlerts(ctx context.Context, c db.Conn, rows []usage.Row) error {
+	if len(s.thresholds) == 0 {
+		return nil
+	}
+	owners, err := readOwners(ctx, c, rows)
+	if err != nil || len(owners) == 0 {
+		return err
+	}
+	names := make([]string, len(owners))
+	for i, o := range owners {
+		names[i] = o.account
+	}
+	list, err := toJSON(names)
+	if err != nil {
+		return err
+	}
+	if err := c.Lock(ctx, list); err != nil { // a transaction that has counted another row of an account must be seen
+		return err
+	}
+	now := time.Now()
+	passed, err := readMarks(ctx, c, list, now)
+	if err != nil {
+		return err
+	}
+	most := map[time.Duration]map[string]usage.Money{} // by window
+	for _, o := range owners {
+		for _, b := range o.budgets {
+			open := slices.DeleteFunc(slices.Clone(s.thresholds), func(percent int) bool { return passed[mark{o.account, b, percent}] })
+			if len(open) == 0 {
+				continue
+			}
+			if most[b.Window] == nil {
+				if most[b.Window], err = spentAtMost(ctx, c, list, sinceWindow(now, b.Window)); err != nil {
+					return err
+				}
+			}
+			if most[b.Window][o.account] < (mark{o.account, b, open[0]}).amount() {
+				continue
+			}
+			if err := raise(ctx, c, o, b, open, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sinceWindow returns the begin of a window.
+func sinceWindow(now time.Time, window time.Duration) time.Time {
+	if window == 0 {
+		return time.Unix(0, 0)
+	}
+	return now.Add(-window)
+}
+
+// raise writes the alerts of one budget.
+func raise(ctx context.Context, c db.Conn, o owner, b budget.Budget, thresholds []int, now time.Time) error {
+	var w db.Where
+	parts, err := spentQuery(&w, o.account, sinceWindow(now, b.Window))
+	if err != nil {
+		return err
+	}
+	var spent int64
+	if err := c.Row(ctx, `SELECT CAST(COALESCE(sum(cost), 0) AS BIGINT) FROM (`+parts+`) parts`, w.Args...)(&spent); err != nil {
+		return err
+	}
+	until := int64(math.MaxInt64)
+	if b.Window > 0 {
+		until = now.Add(b.Window).UnixNano()
+	}
+	marks := db.Insert{
+		Head: `INSERT INTO alert_marks (account, span, budget, threshold, until) `,
+		Tail: ` ON CONFLICT (account, span, budget, threshold) DO UPDATE SET until = excluded.until`,
+	}
+	alerts := db.Insert{Head: `INSERT INTO alerts (id, created, account, name, org, team, span, budget, spent, threshold, tries, due, ended, delivered) `}
+	for _, percent := range thresholds {
+		if usage.Money(spent) < (mark{o.account, b, percent}).amount() {
+			break
+		}
+		marks.Rows = append(marks.Rows, []any{o.account, int64(b.Window), int64(b.Amount), int64(percent), until})
+		alerts.Rows = append(alerts.Rows, []any{"msg_" + rand.Text(), now.UnixNano(), o.account, o.name, o.org, o.team, int64(b.Window), int64(b.Amount), spent, int64(percent),
+			int64(0), now.UnixNano(), int64(0), false})
+	}
+	if err := marks.Run(ctx, c); err != nil {
+		return err
+	}
+	return alerts.Run(ctx, c)
+}
+
+// readOwners returns those of the rows' accounts that have budgets now, ordered by account.
+func readOwners(ctx context.Context, c db.Conn, rows []usage.Row) (owners []owner, err error) {
+	keys, teams, orgs, pairs := map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for i := range rows {
+		r := &rows[i]
+		if r.Charged() == 0 {
+			continue
+		}
+		keys[r.Key], orgs[r.Org] = true, true
+		if r.Team != "" {
+			teams[r.Team], pairs[r.Org+"/"+r.Team] = true, true
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	add := func(kind string) func(row db.Scan) error {
+		return func(row db.Scan) error {
+			var o owner
+			var id string
+			var l quota.Limit
+			if err := row(&id, &o.name, &o.org, &o.team, &l.Budget, &l.Window, &l.More); err != nil {
+				return err
+			}
+			o.account, o.budgets = kind+":"+id, l.Budgets()
+			if len(o.budgets) > 0 && (kind != "team" || pairs[id]) {
+				owners = append(owners, o)
+			}
+			return nil
+		}
+	}
+	const columns, with = `budget, budget_window, substr(budgets, 1, 256)`, ` AND (budget > 0 OR budgets <> '')`
+	lists := make([]string, 3)
+	for i, names := range []map[string]bool{keys, teams, orgs} {
+		if lists[i], err = toJSON(slices.Sorted(maps.Keys(names))); err != nil {
+			return nil, err
+		}
+	}
+	err = c.Rows(ctx, add("key"), `SELECT id, name, org, COALESCE(team, ''), `+columns+` FROM keys WHERE id IN (`+c.List()+`)`+with, lists[0])
+	if err != nil {
+		return nil, err
+	}
+	err = c.Rows(ctx, add("org"), `SELECT id, name, id, '', `+columns+` FROM orgs WHERE id IN (`+c.List()+`)`+with, lists[2])
+	if err != nil {
+		return nil, err
+	}
+	err = c.Rows(ctx, add("team"), `SELECT org || '/' || id, name, org, id, `+columns+` FROM teams WHERE org IN (`+c.List()+`) AND id IN (`+
+		strings.Replace(c.List(), "$1", "$2", 1)+`)`+with, lists[2], lists[1])
+	slices.SortFunc(owners, func(a, b owner) int { return cmp.Compare(a.account, b.account) })
+	return owners, err
+}
+
+// readMarks returns the thresholds of accounts that were passed and cause no alert until later.
+func readMarks(ctx context.Context, c db.Conn, accounts string, now time.Time) (map[mark]bool, error) {
+	passed := map[mark]bool{}
+	return passed, c.Rows(ctx, func(row db.Scan) error {
+		var m mark
+		err := row(&m.account, &m.budget.Window, &m.budget.Amount, &m.threshold)
+		passed[m] = true
+		return err
+	}, `SELECT account, span, budget, threshold FROM alert_marks WHERE account IN (`+c.List()+`) AND until > $2`, accounts, now.UnixNano())
+}
+
+// spentAtMost returns what accounts have spent since the begin of an hour.
+func spentAtMost(ctx context.Context, c db.Conn, accounts string, since time.Time) (map[string]usage.Money, error) {
+	sums := map[string]usage.Money{}
+	return sums, c.Rows(ctx, func(row db.Scan) error {
+		var account string
+		var cost int64
+		err := row(&account, &cost)
+		sums[account] = usage.Money(cost)
+		return err
+	}, `SELECT account, CAST(sum(cost) AS BIGINT) FROM spent WHERE account IN (`+c.List()+`) AND hour >= $2 GROUP BY account`, accounts, hourOf(since))
+}
+
+const alertColumns = `id, created, account, name, org, team, span, budget, spent, threshold, tries`
+
+// ClaimAlert returns an alert that is due, or false if there is none. No other node gets it before the
+// lease ends.
+func (s *Store) ClaimAlert(ctx context.Context, lease time.Duration) (a Alert, found bool, err error) {
+	err = s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+		now := time.Now()
+		var created int64
+		err := c.Row(ctx, `UPDATE alerts SET due = $1, tries = tries + 1 WHERE ended = 0 AND due <= $2 AND id =
+			(SELECT id FROM alerts WHERE ended = 0 AND due <= $2 ORDER BY due LIMIT 1) RETURNING `+alertColumns, now.Add(lease).UnixNano(), now.UnixNano())(
+			&a.ID, &created, &a.Account, &a.Name, &a.Org, &a.Team, &a.Window, &a.Budget, &a.Spent, &a.Threshold, &a.Tries)
+		a.Created, found = fromNanos(created), err == nil
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return a, found, err
+}
+
+// keptAlerts is how long alerts stay after their end, and marks after theirs.
+const keptAlerts = 30 * 24 * time.Hour
+
+// EndAlert records that a claimed alert was delivered, or given up. It has no effect if another node has
+// claimed the alert since.
+func (s *Store) EndAlert(ctx context.Context, a Alert, delivered bool) error {
+	now := time.Now()
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+		if err := c.Exec(ctx, `UPDATE alerts SET ended = $1, delivered = $2 WHERE id = $3 AND tries = $4 AND ended = 0`, now.UnixNano(), delivered, a.ID, int64(a.Tries)); err != nil {
+			return err
+		}
+		old := now.Add(-keptAlerts).UnixNano()
+		if err := c.Exec(ctx, `DELETE FROM alerts WHERE ended > 0 AND ended < $1`, old); err != nil {
+			return err
+		}
+		return c.Exec(ctx, `DELETE FROM alert_marks WHERE until < $1`, old)
+	})
+}
+
+// RetryAlert records that a claimed alert is to be tried again.
+func (s *Store) RetryAlert(ctx context.Context, a Alert, due time.Time) error {
+	return s.db.Write(ctx, func(ctx context.Context, c db.Conn) error {
+		return c.Exec(ctx, `UPDATE alerts SET due = $1 WHERE id = $2 AND tries = $3 AND ended = 0`, due.UnixNano(), a.ID, int64(a.Tries))
+	})
+}

@@ -1,0 +1,292 @@
+package quota
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/base/redis"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/few"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/script"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/seed"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/timing"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+)
+
+// redisBackend is the backend of several nodes that share a Redis: one server, or those of a cluster.
+// All keys of an organisation are on one server.
+type redisBackend struct {
+	options Options
+	client  *redis.Client
+	node    string // unique id of this process
+	serial  atomic.Int64
+	servers atomic.Pointer[servers]
+
+	mirror   *mirror
+	seeder   *seed.Seeder
+	clock    func() time.Time
+	counters *counters
+	unknown  *engine // counts this node's share of accounts that cannot be seeded
+	seedMu   sync.Mutex
+	seeding  map[string]*seeding // accounts that are being seeded
+}
+
+// redisServer is one server with what this node has to tell it. While the server is lost, its accounts
+// use this node's share; those of other servers do not notice.
+type redisServer struct {
+	*redisBackend
+	server *redis.Server
+	queue  *queue
+
+	lost         atomic.Bool            // not used, or not yet again
+	woken        chan struct{}          // receives a value when the server is lost
+	unregistered chan struct{}          // receives a value when a lease has to be registered
+	local        atomic.Pointer[engine] // counts this node's share
+	shareSince   atomic.Int64           // when local was created, in ms
+	lostAt       atomic.Int64           // when the server was lost last, in ms
+	nodes        atomic.Int64
+	epoch        atomic.Int64 // of the server when it was used last; 0: never
+	known        atomic.Bool  // the server knew this node at the last heartbeat
+	emptied      atomic.Bool  // the server has lost its data
+	replaces     bool         // the server has taken over keys of another one that is gone
+	beatAt       time.Time    // of the last heartbeat
+	beatKey      string       // of the last heartbeat
+	sendMu       sync.Mutex   // serialises sending settlements and registering leases
+}
+
+// NewRedis returns a Limiter for processes that share a Redis. If Redis is down, the limiter uses it
+// when it is up. The client needs Scripts. It is not closed by the limiter.
+func NewRedis(o Options) *Limiter {
+	o = o.withDefaults()
+	k := &Limiter{}
+	r := &redisBackend{
+		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: seed.New(o.Ledger, o.Logger),
+		seeding: map[string]*seeding{}, clock: timing.Monotonic(o.Clock), counters: &k.counters,
+	}
+	r.servers.Store(&servers{})
+	o.Redis.OnLost(r.lose)
+	r.followServers()
+	k.back = r
+	return k
+}
+
+func (r *redisBackend) now() int64 { return r.clock().UnixMilli() }
+
+// newMark returns a unique id.
+func (r *redisBackend) newMark() string { return r.node + "." + strconv.FormatInt(r.serial.Add(1), 36) }
+
+// enterFallback starts an outage. This node's share is computed from the last known state.
+func (r *redisServer) enterFallback(err error) {
+	if !r.lost.CompareAndSwap(false, true) {
+		return
+	}
+	now := r.now()
+	r.lostAt.Store(now)
+	r.resetShare(now)
+	r.counters.outages.Add(1)
+	r.options.Logger.Warn("redis is lost; limits are this node's share", "error", err, "nodes", r.nodes.Load(), "server", r.server.Addr)
+	select {
+	case r.woken <- struct{}{}:
+	default:
+	}
+}
+
+// resetShare starts counting this node's share from zero.
+func (r *redisServer) resetShare(now int64) {
+	r.shareSince.Store(now)
+	r.local.Store(newEngine())
+}
+
+func (r *redisBackend) reserve(ctx context.Context, req *Request, h *reservation) *Refusal {
+	return r.serverOf(req.Org).reserve(ctx, req, h)
+}
+
+func (r *redisServer) reserve(ctx context.Context, req *Request, h *reservation) *Refusal {
+	if r.lost.Load() {
+		return r.reserveFromShare(ctx, req, h)
+	}
+	if r.options.HotRate >= 0 && req.Cost > 0 {
+		return r.reserveWithAllowances(ctx, req, h)
+	}
+	return r.reserveShared(ctx, req, h)
+}
+
+// reserveShared reserves in Redis.
+func (r *redisServer) reserveShared(ctx context.Context, req *Request, h *reservation) *Refusal {
+	switch r.useSlice(req, h) {
+	case fromSlice:
+		return nil
+	case redisLost:
+		return r.reserveFromShare(ctx, req, h)
+	}
+	for range maxAccounts + 1 { // each account may need a seed once
+		got, err := r.take(req, r.newMark(), req.amounts(), 0)
+		if err != nil {
+			break
+		}
+		switch got.Status {
+		case script.Granted:
+			r.applyGrant(req, req.amounts(), got, h)
+			return nil
+		case script.Refused:
+			r.learnAll(req, got)
+			return refusalOf(req, got)
+		case script.Unseeded:
+			if r.seedOnce(ctx, req.Org, req.Accounts[got.Account], got.Now) {
+				continue
+			}
+			return r.reserveFromEngine(ctx, r.unknown, req, h)
+		}
+		break
+	}
+	return r.reserveFromShare(ctx, req, h)
+}
+
+// take reserves amounts from all accounts in Redis. If no reply arrives in time, an undo is queued.
+// divisor limits a slice to that part of what is left; it is 0 for a request.
+func (r *redisServer) take(req *Request, id string, want amounts, divisor int64) (script.Reply, error) {
+	c := r.reserveCall(req, id, want)
+	c.Arg(divisor, 0)
+	addLimits(c, req.Accounts)
+	values, err := r.server.Do(c)
+	if err != nil {
+		if !errors.Is(err, redis.ErrBusy) {
+			r.put(undo(req, id, want))
+		}
+		return script.Reply{}, err
+	}
+	return script.Parse(values, len(req.Accounts))
+}
+
+// reserveCall builds a call of the reserve script, without divisor, force and limits.
+func (r *redisBackend) reserveCall(req *Request, id string, want amounts) *redis.Call {
+	c := &redis.Call{Script: script.Reserve, Keys: make([]string, 0, 1+4*len(req.Accounts)), Args: make([]string, 0, 9+5*len(req.Accounts))}
+	c.Keys = append(c.Keys, script.Key(req.Org, "r:", id))
+	for i := range req.Accounts {
+		script.AddAccount(c, req.Org, req.Accounts[i].ID)
+	}
+	c.Args = append(c.Args, r.node)
+	c.Arg(want.requests, want.tokens, int64(want.cost), want.open, r.options.Lease.Milliseconds(), r.reservationTTL())
+	return c
+}
+
+// reservationTTL is how long a reservation can be undone, in ms. It is longer than the lease.
+func (r *redisBackend) reservationTTL() int64 { return (2 * r.options.Lease).Milliseconds() }
+
+// addLimits appends the limits of the accounts.
+func addLimits(c *redis.Call, accounts []Account) {
+	for i := range accounts {
+		l := &accounts[i].Limit
+		c.Arg(l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), l.budgetWindow().Milliseconds())
+	}
+}
+
+// applyGrant adds a granted reservation to this node's leases and updates the mirror.
+func (r *redisServer) applyGrant(req *Request, want amounts, got script.Reply, h *reservation) {
+	h.minute = got.Now / minute
+	p, now := r.mirror.shardOf(req.Org), r.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range req.Accounts {
+		k := p.account(req.Org, req.Accounts[i], now)
+		k.learn(got.State(i), now)
+		l, anyLost := k.leaseFor(got.State(i)[script.StateLease])
+		l.add(want.open, want.cost)
+		*h.leases.At(i) = l
+		if anyLost {
+			r.signalUnregistered()
+		}
+	}
+}
+
+// learnAll updates the mirror from a refusal.
+func (r *redisBackend) learnAll(req *Request, got script.Reply) {
+	p, now := r.mirror.shardOf(req.Org), r.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range req.Accounts {
+		p.account(req.Org, req.Accounts[i], now).learn(got.State(i), now)
+	}
+}
+
+func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, totals usage.Totals) {
+	if h.advance != 0 {
+		r.settleAllowances(h, cost, totals)
+		if h = h.rest; h == nil {
+			return
+		}
+	}
+	it := &change{id: h.request.ID, org: h.request.Org, accounts: h.request.Accounts, minute: h.minute, tokens: tokens - h.request.Tokens, open: h.request.amounts().open, reserved: h.request.Cost, log: r.options.Logs.Name()}
+	it.places = few.Of[place](len(it.accounts))
+	for i := range it.accounts {
+		it.places.At(i).total = totals.Of(it.accounts[i].ID)
+	}
+	if h.fallbackAt != 0 {
+		now := r.now()
+		h.shard.settle(now, h, tokens, func(a *account, _ string) { a.spent.Add(cost, 0) })
+		it.minute, it.tokens = 0, 0
+		if now-h.fallbackAt < minute { // Redis adds it to its current minute
+			it.requests, it.tokens = h.request.amounts().requests, tokens
+		}
+	}
+	r.reportAccounts(it.org, it.accounts) // the totals include it
+	r.release(it, &h.leases)
+	r.put(it)
+}
+
+func (r *redisBackend) setTotal(t usage.Total) {
+	for n := range budget.Max { // the accounts of further budgets may not exist
+		it := &change{id: r.newMark(), org: t.Org, accounts: []Account{{ID: budget.Account(t.Account, n+1)}}, unlimited: true, further: n > 0, log: t.Log}
+		it.places.At(0).total = t.Spent
+		r.put(it)
+	}
+}
+
+func (r *redisBackend) countedUntil() time.Time {
+	until := time.Now()
+	for _, s := range r.servers.Load().all {
+		if done := s.queue.doneUntil(); done.Before(until) {
+			until = done
+		}
+	}
+	return r.mirror.reportedUntil(until)
+}
+
+// release subtracts a change from the leases that it was reserved from.
+func (r *redisBackend) release(it *change, leases *few.List[*lease]) {
+	p := r.mirror.shardOf(it.org)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range it.accounts {
+		it.releaseFrom(*leases.At(i), i)
+	}
+}
+
+// releaseFrom subtracts a change from the lease of one of its accounts. The caller holds the lock.
+func (it *change) releaseFrom(l *lease, i int) {
+	l.add(-it.open, -it.reserved)
+	p := it.places.At(i)
+	p.lease = l.id
+	if l.registering {
+		p.unregistered = l
+	}
+}
+
+func (r *redisBackend) fill(s *Snapshot) {
+	for _, one := range r.servers.Load().all {
+		queued, merged := one.queue.size()
+		s.Queued, s.Merged = s.Queued+queued, s.Merged+merged
+		s.Nodes, s.Lost = max(s.Nodes, int(one.nodes.Load())), s.Lost || one.lost.Load()
+	}
+	for i := range r.mirror.shards {
+		p := &r.mirror.shards[i]
+		p.mu.Lock()
+		s.Accounts += len(p.accounts)
+		p.mu.Unlock()
+	}
+}

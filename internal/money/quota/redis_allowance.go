@@ -1,0 +1,241 @@
+package quota
+
+import (
+	"context"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/allowance"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/few"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/script"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+)
+
+// onlyBudget reports whether the account has a budget and no other limit. Only money is reserved in
+// advance: rates have slices.
+func (a *Account) onlyBudget() bool {
+	l := &a.Limit
+	return l.Budget > 0 && l.Requests == 0 && l.Tokens == 0 && l.Concurrency == 0
+}
+
+// left returns what is left of the budget, as last known.
+func (k *mirrorAccount) left() usage.Money { return k.account.Limit.Budget - k.spent - k.reserved }
+
+// advanceUntil returns how long an allowance can be used without a further call: Redis keeps its lease
+// for at least that long after a call that was sent then.
+func (r *redisBackend) advanceUntil(sent int64) int64 {
+	return sent + r.options.Lease.Milliseconds()/2
+}
+
+// reserveWithAllowances reserves from this node's allowances, and in Redis for the accounts that have none.
+func (r *redisServer) reserveWithAllowances(ctx context.Context, req *Request, h *reservation) *Refusal {
+	p, now, nodes := r.mirror.shardOf(req.Org), r.now(), r.nodes.Load()
+	p.mu.Lock()
+	for i := range req.Accounts {
+		if !req.Accounts[i].onlyBudget() {
+			continue
+		}
+		k := p.account(req.Org, req.Accounts[i], now)
+		if want := k.wants(now, req.Cost, nodes); want > 0 {
+			p.mu.Unlock()
+			r.refill(p, k, &Request{Org: req.Org, Accounts: req.Accounts[i : i+1], Cost: want}, now)
+			p.mu.Lock()
+		}
+	}
+	refusal := p.takeAllowances(now, req, h)
+	p.mu.Unlock()
+	switch {
+	case refusal == nil && h.advance == 0:
+		return r.noteRefusal(req, r.reserveShared(ctx, req, h))
+	case refusal == nil && h.advance == 1<<len(req.Accounts)-1:
+		r.counters.sliced.Add(1)
+		return nil
+	case refusal == nil:
+		h.rest = &reservation{limiter: h.limiter, request: *req}
+		h.rest.request.Accounts = h.without()
+		h.rest.accounts, h.rest.leases = few.Of[*account](len(h.rest.request.Accounts)), few.Of[*lease](len(h.rest.request.Accounts))
+		refusal = r.noteRefusal(&h.rest.request, r.reserveShared(ctx, &h.rest.request, h.rest))
+	}
+	if refusal != nil {
+		r.settleAllowances(h, 0, usage.Totals{})
+	}
+	return refusal
+}
+
+// without returns the accounts whose cost is not from an allowance.
+func (h *reservation) without() (rest []Account) {
+	for i, a := range h.request.Accounts {
+		if h.advance&(1<<i) == 0 {
+			rest = append(rest, a)
+		}
+	}
+	return rest
+}
+
+// takeAllowances takes the cost of a request from the allowances of its accounts, as far as they have it.
+// It refuses if Redis has just refused the same. The caller holds the lock.
+func (p *mirrorShard) takeAllowances(now int64, req *Request, h *reservation) (refusal *Refusal) {
+	for i := range req.Accounts {
+		k := p.accounts[req.Accounts[i].ID]
+		switch {
+		case k == nil || !req.Accounts[i].onlyBudget():
+		case k.advance != nil && k.advance.id != 0 && k.allowance.Take(now, req.Cost):
+			h.advance |= 1 << i
+			*h.leases.At(i) = k.advance
+		case k.refusal != nil && k.allowance.Refused(now, req.Cost):
+			refusal = k.refusal
+		}
+	}
+	return refusal
+}
+
+// wants counts a request and returns what it has to add to the allowance. Only one request of an account
+// does this at a time. The caller holds the lock.
+func (k *mirrorAccount) wants(now int64, cost usage.Money, nodes int64) (want usage.Money) {
+	if k.allowance.Count(now, cost) && k.generation > 1 && !k.refilling { // else what is left is not known
+		want = k.allowance.Refill(now, cost, k.left(), nodes)
+	}
+	k.refilling = k.refilling || want > 0
+	return want
+}
+
+// refill reserves a cost for the allowance of an account.
+func (r *redisServer) refill(p *mirrorShard, k *mirrorAccount, req *Request, now int64) {
+	want, nodes := amounts{cost: req.Cost}, r.nodes.Load()
+	var h reservation
+	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, nodes))
+	ok := err == nil && got.Status == script.Granted
+	if ok {
+		r.applyGrant(req, want, got, &h)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	k.refilling = false
+	if ok {
+		r.grant(p, k, *h.leases.At(0), want.cost, now)
+	} else {
+		k.allowance.Fail(now, nodes)
+	}
+}
+
+// grant adds a reservation to the allowance. The caller holds the lock.
+func (r *redisServer) grant(p *mirrorShard, k *mirrorAccount, l *lease, amount usage.Money, sent int64) {
+	if l.id == 0 { // it was lost meanwhile
+		r.report(k.org, k.account, l, allowance.Report{Reserved: amount})
+		return
+	}
+	if k.advance != l {
+		if k.advance != nil && !k.allowance.IsEmpty() {
+			r.report(k.org, k.account, k.advance, k.allowance.End())
+		}
+		k.advance = l
+	}
+	k.allowance.Grant(sent, amount, r.advanceUntil(sent))
+	p.advances[k] = true
+}
+
+// noteRefusal notes a refusal by a budget, so that this node does not ask Redis for each request of a busy
+// account that has nothing left. The node returns its allowance, which a request for all that is left needs.
+// It returns the refusal.
+func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
+	if refusal == nil || refusal.Reason != Budget || r.lost.Load() {
+		return refusal
+	}
+	p, now := r.mirror.shardOf(req.Org), r.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range req.Accounts {
+		a := &req.Accounts[i]
+		if k := p.accounts[a.ID]; k != nil && a.onlyBudget() && *refusal == *a.refuse(Budget, refusal.RetryAfter) && k.allowance.IsHot() {
+			k.refusal = refusal
+			k.allowance.Refuse(now, req.Cost, r.nodes.Load())
+			if k.allowance.Free() > 0 {
+				r.report(k.org, k.account, k.advance, k.allowance.End())
+			}
+		}
+	}
+	return refusal
+}
+
+// settleAllowances ends a reservation from allowances.
+func (r *redisBackend) settleAllowances(h *reservation, cost usage.Money, totals usage.Totals) {
+	p := r.mirror.shardOf(h.request.Org)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, a := range h.request.Accounts {
+		l, k := *h.leases.At(i), p.accounts[a.ID]
+		switch {
+		case h.advance&(1<<i) == 0:
+		case k != nil && k.advance == l && l.id != 0:
+			k.allowance.Settle(h.request.Cost, cost, totals.Of(a.ID), time.Now())
+			p.advances[k] = true
+		default: // Redis has lost the lease
+			r.report(h.request.Org, a, l, allowance.Report{Reserved: h.request.Cost, Total: totals.Of(a.ID)})
+		}
+	}
+}
+
+// report queues a report and subtracts it from the lease. The caller holds the lock.
+func (r *redisBackend) report(org string, a Account, l *lease, report allowance.Report) {
+	it := &change{id: r.newMark(), org: org, accounts: []Account{a}, reserved: report.Reserved, log: r.options.Logs.Name()}
+	it.places.At(0).total = report.Total
+	it.releaseFrom(l, 0)
+	r.put(it)
+}
+
+// reportDue queues the reports that are due.
+func (r *redisBackend) reportDue(now int64) {
+	r.reports(func(k *mirrorAccount) (allowance.Report, bool) {
+		return k.allowance.Report(now, k.left(), r.serverOf(k.org).nodes.Load())
+	})
+}
+
+// reportAll returns all allowances.
+func (r *redisBackend) reportAll() {
+	r.reports(func(k *mirrorAccount) (allowance.Report, bool) { return k.allowance.End(), true })
+}
+
+// reports queues reports of accounts with an allowance.
+func (r *redisBackend) reports(due func(*mirrorAccount) (allowance.Report, bool)) {
+	for i := range r.mirror.shards {
+		p := &r.mirror.shards[i]
+		p.mu.Lock()
+		for k := range p.advances {
+			if k.allowance.IsEmpty() {
+				delete(p.advances, k)
+			} else if report, ok := due(k); ok {
+				r.report(k.org, k.account, k.advance, report)
+			}
+		}
+		p.mu.Unlock()
+	}
+}
+
+// reportAccounts queues what accounts have spent from their allowances. The totals of a settlement that
+// follows include it, and it would count twice until the next report.
+func (r *redisBackend) reportAccounts(org string, accounts []Account) {
+	p := r.mirror.shardOf(org)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range accounts {
+		if k := p.accounts[accounts[i].ID]; k != nil && p.advances[k] {
+			if owed, _ := k.allowance.Owed(); owed > 0 {
+				r.report(k.org, k.account, k.advance, k.allowance.Spent())
+			}
+		}
+	}
+}
+
+// reportedUntil returns a time, at most the given one. What was settled before it is reported.
+func (b *mirror) reportedUntil(until time.Time) time.Time {
+	for i := range b.shards {
+		p := &b.shards[i]
+		p.mu.Lock()
+		for k := range p.advances {
+			if owed, since := k.allowance.Owed(); owed > 0 && since.Before(until) {
+				until = since
+			}
+		}
+		p.mu.Unlock()
+	}
+	return until
+}

@@ -1,0 +1,317 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/base/redis"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/script"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/timing"
+)
+
+// membersKeys returns the keys of the nodes and of their recovery. Each server has its own: those from a
+// snapshot or a replica would have nodes that have not found the server yet.
+func (r *redisServer) membersKeys() []string {
+	name := "quota2:{" + r.servers.Load().tag(r) + "}:" + strconv.FormatInt(r.server.Epoch(), 36)
+	return []string{name, name + ":w"}
+}
+
+const (
+	recoverInterval = 60 * time.Millisecond
+	probeTimeout    = 250 * time.Millisecond
+)
+
+// sendLoop sends queued changes. While one batch is in flight the next one accumulates.
+func (r *redisServer) sendLoop(ctx context.Context) {
+	for {
+		select {
+		case <-r.queue.wake:
+		case <-ctx.Done():
+			return
+		}
+		for !r.lost.Load() && !r.queue.isEmpty() {
+			if !r.flush() && !timing.Sleep(ctx, timing.Jitter(50*time.Millisecond)) {
+				return
+			}
+		}
+	}
+}
+
+// recoverLoop ends outages.
+func (r *redisServer) recoverLoop(ctx context.Context) {
+	for {
+		select {
+		case <-r.woken:
+		case <-ctx.Done():
+			return
+		}
+		var o outage
+		for r.lost.Load() {
+			if !timing.Sleep(ctx, timing.Jitter(recoverInterval)) {
+				return
+			}
+			if !r.server.Lost() {
+				r.checkReplaced(&o)
+				r.recover(&o)
+			}
+		}
+	}
+}
+
+// outage is what is known of a server that was lost.
+type outage struct {
+	replaced bool // it is another server, was restarted or emptied
+}
+
+// checkReplaced notes whether the server has lost what it knew.
+func (r *redisServer) checkReplaced(o *outage) {
+	epoch := r.server.Epoch()
+	last := r.epoch.Swap(epoch)
+	if r.emptied.Swap(false) || last != 0 && last != epoch {
+		o.replaced = true
+		r.forgetAccounts(func(k *mirrorAccount) bool { return r.has(k.org) })
+	}
+	o.replaced = o.replaced || r.replaces
+}
+
+// recover ends an outage. Before requests use Redis again, it sends the settlements of the outage
+// and registers the open reservations. A new server is used when all nodes have done so, or when the
+// others had time for it.
+func (r *redisServer) recover(o *outage) {
+	for range 64 { // bounded: under load the queue never becomes empty
+		if r.queue.isEmpty() {
+			break
+		}
+		if !r.flush() {
+			return
+		}
+	}
+	if !r.renew() || !r.registerLeases() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	want := int64(0)
+	if o.replaced {
+		want = r.nodes.Load()
+	}
+	nodes, wait, ok := r.join(ctx, want)
+	if !ok || wait {
+		return
+	}
+	r.nodes.Store(nodes)
+	lasted := time.Duration(r.now()-r.lostAt.Load()) * time.Millisecond
+	r.replaces = false
+	r.lost.Store(false)
+	r.queue.signal()
+	r.options.Logger.Info("redis is back; limits are shared again", "outage", lasted.String(), "nodes", nodes, "server", r.server.Addr)
+	if r.server.Lost() { // again, while lost was still true
+		r.enterFallback(errUnreached)
+	}
+}
+
+// heartbeat marks this node as alive and counts the nodes.
+func (r *redisServer) heartbeat() {
+	if r.lost.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	name := r.membersKeys()[0]
+	late := time.Since(r.beatAt) > r.nodeTTL()/2 || name != r.beatKey
+	nodes, _, ok := r.join(ctx, 0)
+	if !ok {
+		return
+	}
+	r.nodes.Store(nodes)
+	joined := !r.beatAt.IsZero()
+	r.beatAt, r.beatKey = time.Now(), name
+	if joined && !late && !r.known.Load() {
+		r.emptied.Store(true)
+		r.enterFallback(errors.New("redis was emptied"))
+	}
+}
+
+// nodeTTL is how long a node counts after its last heartbeat.
+func (r *redisServer) nodeTTL() time.Duration { return 5 * r.options.Heartbeat }
+
+// join adds this node to those of the server and counts them. A want above 0 is the number of nodes that
+// have to join after a loss of data; the nodes agree on the largest, and wait tells this one to wait. With
+// leaveServer the node is removed.
+func (r *redisServer) join(ctx context.Context, want int64) (nodes int64, wait, ok bool) {
+	c := redis.Call{Script: script.Members, Keys: r.membersKeys(), Args: []string{r.node}}
+	c.Arg(r.nodeTTL().Milliseconds(), want)
+	got := r.server.Send(ctx, []redis.Call{c})[0]
+	if got.Err != nil || len(got.Values) != 3 {
+		return 0, false, false
+	}
+	r.known.Store(got.Values[1] == 0)
+	return max(1, min(got.Values[0], maxNodes)), got.Values[2] == 1, true
+}
+
+const leaveServer = -1
+
+const (
+	renewAccounts = 100     // max accounts per call
+	maxNodes      = 1 << 16 // more than share a Redis
+)
+
+// leaseLoop renews this node's leases and registers those that Redis does not have.
+func (r *redisServer) leaseLoop(ctx context.Context) {
+	ticker := time.NewTicker(r.options.Lease / 3)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if !r.lost.Load() && r.renew() {
+				r.registerLeases()
+			}
+		case <-r.unregistered:
+			if !r.lost.Load() {
+				r.registerLeases()
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// signalUnregistered wakes leaseLoop.
+func (r *redisServer) signalUnregistered() {
+	select {
+	case r.unregistered <- struct{}{}:
+	default:
+	}
+}
+
+// renew extends all leases of this node in one round trip and marks those that Redis has lost.
+func (r *redisServer) renew() bool {
+	byOrg := map[string][]*mirrorAccount{}
+	r.mirror.each(r.now(), func(k *mirrorAccount) {
+		if r.has(k.org) && k.hasRegisteredLease() {
+			byOrg[k.org] = append(byOrg[k.org], k)
+		}
+	})
+	var calls []redis.Call
+	var held [][]*mirrorAccount
+	for org, all := range byOrg {
+		for len(all) > 0 {
+			n := min(len(all), renewAccounts)
+			calls, held = append(calls, r.renewCall(org, all[:n])), append(held, all[:n])
+			all = all[n:]
+		}
+	}
+	if len(calls) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	ok, sent := true, r.now()
+	for i, got := range r.server.Send(ctx, calls) {
+		if got.Err == nil && len(got.Values) == 1+len(held[i]) {
+			r.applyRenewal(held[i], got.Values, sent)
+		} else {
+			ok = false
+		}
+	}
+	return ok
+}
+
+// renewCall builds a call of the renew script.
+func (r *redisServer) renewCall(org string, accounts []*mirrorAccount) redis.Call {
+	p := r.mirror.shardOf(org)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := redis.Call{Script: script.Renew, Args: []string{r.node}}
+	c.Arg(r.options.Lease.Milliseconds())
+	for _, k := range accounts {
+		script.AddAccount(&c, org, k.account.ID)
+		c.Arg(int64(k.account.Limit.Budget), k.account.Limit.budgetWindow().Milliseconds())
+	}
+	return c
+}
+
+// applyRenewal marks the leases that Redis does not have, and extends allowances.
+func (r *redisServer) applyRenewal(accounts []*mirrorAccount, values []int64, sent int64) {
+	p := r.mirror.shardOf(accounts[0].org)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, k := range accounts {
+		k.markLost(values[1+i], values[0])
+		if k.advance != nil && k.advance.id == values[1+i] && k.advance.id != 0 {
+			k.allowance.Renew(r.advanceUntil(sent))
+		}
+	}
+}
+
+// unregisteredLease is a lease that Redis does not have.
+type unregisteredLease struct {
+	account Account
+	org     string
+	lease   *lease
+	amounts amounts
+}
+
+// registerLeases writes to Redis the leases with reservations that were made while Redis was lost,
+// and the leases that Redis has lost.
+func (r *redisServer) registerLeases() bool {
+	r.sendMu.Lock()
+	defer r.sendMu.Unlock()
+	var pending []unregisteredLease
+	r.mirror.each(r.now(), func(k *mirrorAccount) {
+		if !r.has(k.org) {
+			return
+		}
+		for _, l := range k.leases {
+			if l.id == 0 && !l.isEmpty() {
+				l.registering = true
+				pending = append(pending, unregisteredLease{k.account, k.org, l, amounts{open: l.open, cost: l.reserved}})
+			}
+		}
+	})
+	ok := true
+	for _, o := range pending {
+		ok = r.registerLease(o) && ok
+	}
+	return ok
+}
+
+// registerLease writes one lease to Redis. It skips the limit checks: the requests are open
+// already.
+func (r *redisServer) registerLease(u unregisteredLease) bool {
+	req := &Request{Org: u.org, Accounts: []Account{u.account}}
+	id := r.newMark()
+	c := r.reserveCall(req, id, u.amounts)
+	c.Arg(0, 1)
+	addLimits(c, req.Accounts)
+	values, err := r.server.Do(c)
+	var got script.Reply
+	if err == nil {
+		got, err = script.Parse(values, 1)
+	} else {
+		r.put(undo(req, id, u.amounts))
+	}
+	p := r.mirror.shardOf(u.org)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u.lease.registering = false
+	if err != nil || got.Status != script.Granted {
+		return false
+	}
+	u.lease.id = got.State(0)[script.StateLease]
+	return true
+}
+
+// leave sends the queue until the deadline and leaves the server.
+func (r *redisServer) leave(deadline time.Time) {
+	for !r.lost.Load() && !r.queue.isEmpty() && time.Now().Before(deadline) {
+		r.flush()
+	}
+	if !r.lost.Load() {
+		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+		_, _, _ = r.join(ctx, leaveServer) // without it the node counts until its heartbeat expires
+		cancel()
+	}
+}

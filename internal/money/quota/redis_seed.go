@@ -1,0 +1,102 @@
+package quota
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/base/redis"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/script"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/seed"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+)
+
+// seeding is the seed of an account that is being made.
+type seeding struct {
+	done chan struct{}
+	err  error
+}
+
+// seedOnce seeds an account that Redis does not have, because it is new or because Redis was
+// emptied. Concurrent calls for one account share the work. It reports whether Redis has the
+// account now.
+//
+// The seed is the ledger's sum. The nodes have sent, or send, what their logs have beyond it.
+func (r *redisServer) seedOnce(ctx context.Context, org string, account Account, now int64) bool {
+	name := script.Key(org, "a:", account.ID)
+	r.seedMu.Lock()
+	f := r.seeding[name]
+	if f != nil {
+		r.seedMu.Unlock()
+		select {
+		case <-f.done:
+			return f.err == nil
+		case <-ctx.Done():
+			return false
+		}
+	}
+	f = &seeding{done: make(chan struct{})}
+	r.seeding[name] = f
+	r.seedMu.Unlock()
+	if !r.seedAccount(ctx, org, account, now) {
+		f.err = redis.ErrBusy
+	}
+	r.seedMu.Lock()
+	delete(r.seeding, name)
+	r.seedMu.Unlock()
+	close(f.done)
+	return f.err == nil
+}
+
+// seedAccount queries the ledger and writes the seed.
+func (r *redisServer) seedAccount(ctx context.Context, org string, account Account, now int64) bool {
+	from, err := r.seeder.Fetch(ctx, account.toSeed(), time.UnixMilli(now), seed.Discard{})
+	if err != nil {
+		return false
+	}
+	c := &redis.Call{Script: script.Seed}
+	script.AddAccount(c, org, account.ID)
+	c.Keys = append(c.Keys, script.Key(org, "a:", budget.Owner(account.ID))+":l")
+	c.Arg(int64(account.Limit.Budget), account.Limit.budgetWindow().Milliseconds())
+	for _, v := range from.Parts {
+		c.Arg(int64(v))
+	}
+	local, _ := r.options.Logs.Spent(budget.Owner(account.ID))
+	for _, t := range from.Logs {
+		c.Args = append(c.Args, t.Log)
+		c.Arg(int64(t.Spent), int64(spentIn(local, t.Log)))
+	}
+	for _, t := range local {
+		if !slices.ContainsFunc(from.Logs, func(l usage.Total) bool { return l.Log == t.Log }) {
+			c.Args = append(c.Args, t.Log)
+			c.Arg(0, int64(t.Spent))
+		}
+	}
+	if _, err := r.server.Do(c); err != nil {
+		return false
+	}
+	r.endUnknown(org, account.ID)
+	return true
+}
+
+// endUnknown ends the use of this node's share of an account that could not be seeded before.
+func (r *redisServer) endUnknown(org, id string) {
+	p := r.mirror.shardOf(org)
+	p.mu.Lock()
+	if k := p.accounts[id]; k != nil && k.share.engine == r.unknown {
+		k.share = share{}
+	}
+	p.mu.Unlock()
+	r.unknown.shardOf(org).forget(id)
+}
+
+// spentIn returns what was spent in a log.
+func spentIn(logs []usage.Total, log string) usage.Money {
+	for _, t := range logs {
+		if t.Log == log {
+			return t.Spent
+		}
+	}
+	return 0
+}

@@ -1,0 +1,227 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/base/crash"
+	"github.com/isogloss-gateway/isogloss/internal/base/redis"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/script"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/timing"
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+)
+
+// servers are the servers of a topology. They do not change.
+type servers struct {
+	topology *redis.Topology
+	all      []*redisServer // in the order of the topology
+}
+
+// of returns the server of an organisation.
+func (s *servers) of(org string) *redisServer {
+	if len(s.all) == 1 {
+		return s.all[0]
+	}
+	return s.all[s.topology.Index(script.Key(org, "", ""))]
+}
+
+// tag returns the hash tag of keys that are on a server.
+func (s *servers) tag(r *redisServer) string {
+	return s.topology.Tag(max(0, slices.Index(s.all, r)))
+}
+
+// find returns the server with a connection, nil if there is none.
+func (s *servers) find(server *redis.Server) *redisServer {
+	for _, r := range s.all {
+		if r.server == server {
+			return r
+		}
+	}
+	return nil
+}
+
+func (r *redisBackend) serverOf(org string) *redisServer { return r.servers.Load().of(org) }
+
+// has reports whether the server has the keys of an organisation.
+func (r *redisServer) has(org string) bool { return r.serverOf(org) == r }
+
+// lose starts an outage of a server.
+func (r *redisBackend) lose(server *redis.Server, err error) {
+	if s := r.servers.Load().find(server); s != nil {
+		s.enterFallback(err)
+	}
+}
+
+// put queues a change for the server of its organisation. A queue is closed after its server was replaced.
+func (r *redisBackend) put(it *change) {
+	for !r.serverOf(it.org).queue.put(it) {
+	}
+}
+
+// keepOwn returns the changes of a batch for this server. It queues the others for theirs.
+func (r *redisServer) keepOwn(batch []*change) []*change {
+	if len(r.servers.Load().all) == 1 {
+		return batch
+	}
+	var own []*change
+	for _, it := range batch {
+		if r.has(it.org) {
+			own = append(own, it)
+		} else {
+			r.put(it)
+		}
+	}
+	return own
+}
+
+func (r *redisBackend) newServer(server *redis.Server) *redisServer {
+	s := &redisServer{redisBackend: r, server: server, queue: newQueue(r.options.Queue), woken: make(chan struct{}, 1), unregistered: make(chan struct{}, 1)}
+	s.epoch.Store(server.Epoch())
+	s.nodes.Store(1)
+	s.local.Store(newEngine())
+	return s
+}
+
+// followServers adopts the topology of the client and returns the servers that are gone. A server that
+// takes over keys of others is used when all nodes have told it what they know, as after a loss of data.
+// Keys that move between servers that stay have what they had; the nodes register their leases again.
+func (r *redisBackend) followServers() (gone []*redisServer) {
+	old, next := r.servers.Load(), &servers{topology: r.client.Topology()}
+	if old.topology == next.topology {
+		return nil
+	}
+	nodes := int64(1)
+	for _, s := range old.all {
+		nodes = max(nodes, s.nodes.Load())
+	}
+	var added []*redisServer
+	for _, server := range next.topology.Servers {
+		s := old.find(server)
+		if s == nil {
+			s = r.newServer(server)
+			s.nodes.Store(nodes)
+			s.replaces = slices.ContainsFunc(old.all, func(o *redisServer) bool { return o.epoch.Load() != 0 })
+			added = append(added, s)
+		}
+		next.all = append(next.all, s)
+	}
+	r.servers.Store(next)
+	for _, s := range added { // what this node has spent meanwhile has to be sent first
+		if s.server.Lost() {
+			s.enterFallback(errUnreached)
+		} else if len(old.all) > 0 {
+			s.enterFallback(errNewServer)
+		}
+	}
+	if len(old.all) == 0 {
+		return nil
+	}
+	r.forgetAccounts(func(k *mirrorAccount) bool { return old.of(k.org) != next.of(k.org) })
+	for _, s := range next.all {
+		s.signalUnregistered()
+	}
+	for _, s := range old.all {
+		if !slices.Contains(next.all, s) {
+			gone = append(gone, s)
+		}
+	}
+	return gone
+}
+
+var (
+	errUnreached = errors.New("redis cannot be reached")
+	errNewServer = errors.New("redis has a new master")
+)
+
+// forgetAccounts marks what a server knew of accounts as lost, and queues what the accounts have spent in
+// the logs of this machine.
+func (r *redisBackend) forgetAccounts(which func(*mirrorAccount) bool) {
+	var totals []usage.Total
+	r.mirror.each(r.now(), func(k *mirrorAccount) {
+		if !which(k) {
+			return
+		}
+		k.forgetServer()
+		if k.account.Limit.Budget > 0 && budget.Owner(k.account.ID) == k.account.ID { // setTotal knows the further ones
+			logs, _ := r.options.Logs.Spent(k.account.ID)
+			for _, t := range logs {
+				totals = append(totals, usage.Total{Log: t.Log, Org: k.org, Account: t.Account, Spent: t.Spent})
+			}
+		}
+	})
+	for _, t := range totals {
+		r.setTotal(t)
+	}
+}
+
+// run follows the servers and runs the loops of each.
+func (r *redisBackend) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	if r.options.HotRate >= 0 {
+		wg.Go(func() {
+			crash.Keep(ctx, r.options.Logger, func() {
+				timing.Every(ctx, r.options.Slice/2, func() { r.endSlices(r.now()); r.reportDue(r.now()) })
+			})
+		})
+	}
+	running := map[*redisServer]func(){} // functions that stop the loops
+	for ctx.Err() == nil {
+		for _, s := range r.followServers() {
+			if stop := running[s]; stop != nil {
+				stop()
+			}
+			delete(running, s)
+			for _, it := range s.queue.close() {
+				r.put(it)
+			}
+		}
+		for _, s := range r.servers.Load().all {
+			if running[s] == nil {
+				running[s] = s.start(ctx)
+			}
+		}
+		select {
+		case <-r.client.Changed():
+		case <-ctx.Done():
+		}
+	}
+	for _, stop := range running {
+		stop()
+	}
+	wg.Wait()
+}
+
+// start runs the loops of a server until the returned function is called.
+func (r *redisServer) start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for _, loop := range []func(context.Context){r.sendLoop, r.recoverLoop, r.heartbeatLoop, r.leaseLoop} {
+		wg.Go(func() { crash.Keep(ctx, r.options.Logger, func() { loop(ctx) }) })
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+func (r *redisServer) heartbeatLoop(ctx context.Context) {
+	timing.Every(ctx, r.options.Heartbeat, r.heartbeat)
+}
+
+// close sends the queues for at most a second and leaves the servers.
+func (r *redisBackend) close() {
+	r.endSlices(math.MaxInt64)
+	r.reportAll()
+	deadline := time.Now().Add(time.Second)
+	var wg sync.WaitGroup
+	for _, s := range r.servers.Load().all {
+		wg.Go(func() { crash.Do(r.options.Logger, func() { s.leave(deadline) }) })
+	}
+	wg.Wait()
+	r.seeder.Close()
+}

@@ -1,0 +1,60 @@
+package quota
+
+import (
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/budget"
+	"github.com/isogloss-gateway/isogloss/internal/money/quota/seed"
+)
+
+// provisionalPart is the part of a budget (a hundredth) that each node may use while the ledger
+// cannot be queried and nothing is known of the account. The budget is overdrawn by that at most.
+const provisionalPart = 100
+
+// toSeed returns the account as the ledger knows it.
+func (a *Account) toSeed() seed.Account {
+	return seed.Account{ID: a.ID, Owner: budget.Owner(a.ID), Window: a.Limit.budgetWindow()}
+}
+
+// memoryAccount is an account in memory that is to be seeded.
+type memoryAccount struct {
+	shard   *shard
+	account Account
+	now     int64
+	logs    Logs
+}
+
+// IsSeeded reports whether another request has seeded the account.
+func (p memoryAccount) IsSeeded() bool {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	a := p.shard.accounts[p.account.ID]
+	return a != nil && a.seeded && !a.provisional && a.spent.Span == p.account.Limit.budgetWindow()
+}
+
+// Apply seeds the account. The lock keeps requests from being settled meanwhile.
+func (p memoryAccount) Apply(from seed.Seed) {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	a := p.shard.account(p.account.ID, p.now)
+	a.advance(p.now, p.account.Limit)
+	if a.seeded && !a.provisional { // another request has done it
+		return
+	}
+	logs, reserved := p.logs.Spent(budget.Owner(p.account.ID))
+	a.elsewhere = reserved
+	a.seed(from, logs)
+}
+
+// allowProvisional allows a small part of the budget of an account whose spending is unknown.
+func (p memoryAccount) allowProvisional() {
+	p.shard.mu.Lock()
+	defer p.shard.mu.Unlock()
+	a := p.shard.account(p.account.ID, p.now)
+	a.advance(p.now, p.account.Limit)
+	if !a.seeded {
+		a.seeded, a.provisional, a.logs = true, true, nil
+		logs, _ := p.logs.Spent(budget.Owner(p.account.ID))
+		for _, t := range logs { // only what is spent from now on counts
+			a.logs = append(a.logs, logTotal{t.Log, t.Spent})
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package spool
+
+import (
+	"bytes"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/money/usage"
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+func sampleOpening(id string) Opening {
+	long := usage.Price{Input: 5, Output: 6}
+	return Opening{ID: id, Node: "gw-1", Key: "k1", Team: "t", Org: "o", Began: time.Unix(1_700_000_000, 123).UTC(), Endpoint: "chat_completions",
+		Dialect: "openai-chat", Model: "fast", Target: "openai/gpt-5", Stream: true, Prompt: 10, Client: usage.Client{Person: "Ada", Agent: "curl/8", Trace: "0af7"},
+		Price: &usage.Price{Input: 1e9, CacheRead: 2, CacheWrite: 3, Output: 1e10, Reasoning: 4, Request: 7, Context: 8, Above: 9, Long: &long, Ceiling: true}}
+}
+
+func sampleRow(id string) usage.Row {
+	cost, none := usage.Money(40_000), usage.Money(0)
+	began := time.Unix(1_700_000_000, 123).UTC()
+	return usage.Row{ID: id, Node: "gw-1", Key: "k1", Team: "t", Org: "o", Began: began, Took: 3 * time.Second, Endpoint: "chat_completions",
+		Dialect: "openai-chat", Model: "fast", Target: "openai/gpt-5", Stream: true, Status: 200, Outcome: usage.Answered,
+		Usage: llm.Usage{Input: 1, CacheRead: 2, CacheWrite: 3, Output: 4, Reasoning: 5}, Estimated: true, Cost: &cost,
+		Fidelity: "dropped", Losses: []usage.Loss{{Code: "seed.unsupported", Path: "seed"}, {Code: "x", Path: "y"}}, MoreLosses: 3,
+		Queue: 1, FirstByte: 2, FirstToken: 3, Client: usage.Client{Person: "Ada", Agent: "curl/8", Trace: "0af7"},
+		Attempts: []usage.Attempt{
+			{Target: "a/b", Began: began, Took: time.Second, Status: 500, Fault: "unavailable", Cost: &none},
+			{Target: "openai/gpt-5", Began: began, Took: time.Second, Status: 200, Usage: llm.Usage{Input: 1, CacheRead: 2, CacheWrite: 3, Output: 4, Reasoning: 5}, Cost: &cost, Charged: true,
+				Times: usage.Times{Connect: 4, FirstByte: 5, FirstToken: 6}, Rates: usage.Rates{Input: 7, CacheRead: 8, CacheWrite: 9, Output: 10, Reasoning: 11, Request: 12}},
+		}}
+}
+
+// sampleLabels returns labels as a client with two tags sends them.
+func sampleLabels() usage.Labels {
+	return usage.Labels{User: "u-17", Tags: []usage.Tag{{Key: "team", Value: "search"}, {Key: "feature", Value: "import"}}}
+}
+
+func TestRecordsComeBack(t *testing.T) {
+	for _, want := range []Opening{sampleOpening("a"), {ID: "b"}, {ID: "c", Price: &usage.Price{}}, {ID: "d", Labels: sampleLabels()}} {
+		var e encoder
+		e.opening(&want)
+		e.int(fieldSlot, 77)
+		e.int(fieldTag, 99)
+		got, err := decodeBegun(e.b)
+		if err != nil || !reflect.DeepEqual(got.Opening, want) || got.slot != 77 || got.tag != 99 {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+	zero := usage.Money(0)
+	for _, want := range []usage.Row{sampleRow("a"), {ID: "b"}, {ID: "c", Cost: &zero}, {ID: "d", Attempts: make([]usage.Attempt, 3)}, {ID: "e", Labels: sampleLabels()}} {
+		var e encoder
+		e.row(&want)
+		e.seal(12, usage.Totals{Key: 1, Team: 2, Org: 3})
+		if got, err := decodeRow(e.b); err != nil || !reflect.DeepEqual(got, ended{want, 12, usage.Totals{Key: 1, Team: 2, Org: 3}}) {
+			t.Errorf("%+v, %v; want %+v", got, err, want)
+		}
+	}
+}
+
+// TestRecordsHaveEveryField fails when a struct has a field that its record lacks.
+func TestRecordsHaveEveryField(t *testing.T) {
+	for typ, fields := range map[reflect.Type]int{reflect.TypeFor[llm.Usage](): 5, reflect.TypeFor[usage.Row](): 26, reflect.TypeFor[usage.Client](): 3, reflect.TypeFor[usage.Loss](): 2, reflect.TypeFor[usage.Times](): 3, reflect.TypeFor[usage.Rates](): 6, reflect.TypeFor[usage.Labels](): 2, reflect.TypeFor[usage.Tag](): 2, reflect.TypeFor[usage.Attempt](): 10, reflect.TypeFor[Opening](): 16, reflect.TypeFor[usage.Price](): 10} {
+		if typ.NumField() != fields {
+			t.Errorf("%v has %d fields and its record %d", typ, typ.NumField(), fields)
+		}
+	}
+}
+
+// framed returns a segment with one row per id, and the offset of each.
+func framed(ids ...string) (b []byte, at []int) {
+	for _, id := range ids {
+		rec := record(kindEnded)
+		row := sampleRow(id)
+		rec.row(&row)
+		finishFrame(rec.b)
+		at = append(at, len(b))
+		b = append(b, rec.b...)
+		encoders.Put(rec)
+	}
+	return b, at
+}
+
+func idsIn(b []byte) (ids []string, f frames) {
+	f.rest = b
+	for body, _, ok := f.next(); ok; body, _, ok = f.next() {
+		if row, ok := endedRow(body); ok {
+			ids = append(ids, row.ID)
+		}
+	}
+	return ids, f
+}
+
+func TestBrokenSegments(t *testing.T) {
+	whole, at := framed("a", "b", "c")
+	change := func(i int, v byte) []byte {
+		b := bytes.Clone(whole)
+		b[i] ^= v
+		return b
+	}
+	for name, c := range map[string]struct {
+		segment []byte
+		ids     []string
+		bad     int
+		torn    bool
+	}{
+		"whole":                 {whole, []string{"a", "b", "c"}, 0, false},
+		"empty":                 {nil, nil, 0, false},
+		"cut in the last":       {whole[:len(whole)-1], []string{"a", "b"}, 0, true},
+		"cut in the last head":  {whole[:at[2]+5], []string{"a", "b"}, 0, true},
+		"zeros behind":          {append(bytes.Clone(whole), make([]byte, 99)...), []string{"a", "b", "c"}, 0, true},
+		"a bit in a body":       {change(at[1]+30, 1), []string{"a", "c"}, 1, false},
+		"a bit in a length":     {change(at[1]+6, 0x80), []string{"a", "c"}, 1, false},
+		"a length made shorter": {change(at[1]+4, 1), []string{"a", "c"}, 1, false},
+		"a bit in a mark":       {change(at[0], 1), []string{"b", "c"}, 1, false},
+		"a bit in the last":     {change(at[2]+30, 1), []string{"a", "b"}, 0, true},
+		"a hole":                {append(append(bytes.Clone(whole[:at[1]]), make([]byte, 40)...), whole[at[2]:]...), []string{"a", "c"}, 1, false},
+	} {
+		ids, f := idsIn(c.segment)
+		if !reflect.DeepEqual(ids, c.ids) || f.corrupt != c.bad || f.torn != c.torn || f.off != int64(len(c.segment)) {
+			t.Errorf("%s: rows %v, bad %d, torn %v, read to %d of %d; want %v, %d, %v", name, ids, f.corrupt, f.torn, f.off, len(c.segment), c.ids, c.bad, c.torn)
+		}
+	}
+}
+
+// FuzzRecord reads damaged segments. Valid records after the damage must be found.
+func FuzzRecord(f *testing.F) {
+	whole, at := framed("a", "b")
+	f.Add(whole, 5)
+	f.Add(whole[:at[1]+9], 0)
+	f.Add([]byte{}, 1)
+	var e encoder
+	o := sampleOpening("x")
+	e.opening(&o)
+	f.Add(e.b, 3)
+	f.Fuzz(func(t *testing.T, junk []byte, _ int) {
+		_, _ = decodeRow(junk)
+		if b, err := decodeBegun(junk); err == nil {
+			_ = b.lostRow(3, time.Unix(0, 0))
+		}
+		tail, _ := framed("behind")
+		ids, r := idsIn(append(bytes.Clone(junk), tail...))
+		if r.off != int64(len(junk)+len(tail)) {
+			t.Fatalf("read %d of %d bytes", r.off, len(junk)+len(tail))
+		}
+		// Random bytes can hide later records only if they contain a complete frame.
+		alone, _ := idsIn(junk)
+		if len(ids) == len(alone) {
+			t.Fatalf("the row behind %x was not found", junk)
+		}
+	})
+}

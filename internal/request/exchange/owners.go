@@ -1,0 +1,53 @@
+package exchange
+
+import (
+	"context"
+
+	"github.com/isogloss-gateway/isogloss/internal/targets/route"
+	"github.com/isogloss-gateway/isogloss/llm"
+	"github.com/isogloss-gateway/isogloss/protocol"
+)
+
+// Owners knows which tenant the ids of what vendors keep belong to.
+type Owners interface {
+	// Check returns the first reference that a tenant may not use. With refuse that
+	// includes those whose owner is not known.
+	Check(ctx context.Context, tenant string, refs []protocol.Reference, refuse bool) *protocol.Reference
+
+	// Add records the owner of ids.
+	Add(owner string, ids ...string)
+}
+
+// CheckOwners rejects a call that names what a vendor keeps for another tenant. The error
+// is that of an id that does not exist.
+func (c *Call) CheckOwners(ctx context.Context, owners Owners, targets []route.Target) *llm.Error {
+	state, same, refuse := c.Dialect.State, false, false
+	for i := range targets {
+		if p := targets[i].Provider; p.Protocol == c.Dialect.Name {
+			same = true
+			refuse = refuse || c.Settings.RefusesUnknown(p)
+		}
+	}
+	if !same || state == nil || c.Tenant == "" {
+		return nil
+	}
+	if refs := state.References(&c.Body.Index); len(refs) > 0 {
+		if bad := owners.Check(ctx, c.Tenant, refs, refuse); bad != nil {
+			return state.Unknown(*bad)
+		}
+	}
+	c.keeps = state.Keeps == nil || state.Keeps(&c.Body.Index)
+	return nil
+}
+
+// AddOwner records that the caller owns the response, or what the vendor keeps of it, before
+// it can refer to it.
+func (c *Call) AddOwner(owners Owners, t *Target, s protocol.Summary) {
+	if c.keeps && (s.ID != "" || len(s.Kept) > 0) && t.Dialect == c.Dialect {
+		c.keeps = false
+		if c.Dialect.State.Keeps != nil {
+			owners.Add(c.Tenant, s.ID)
+		}
+		owners.Add(c.Tenant, s.Kept...)
+	}
+}
