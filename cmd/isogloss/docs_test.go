@@ -32,7 +32,7 @@ const root = "../.."
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, pattern := range []string{"*.md", ".github/*.md", "e2e/*.md", "internal/*/*.md", "docs/*.md", "docs/design/*.md", "docs/evidence/*.md", "docs/operations/*.md", "docs/clients/*.md", "docs/protocols/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", ".github/*.md", "e2e/*.md", "internal/*/*/*.md", "docs/*.md", "docs/design/*.md", "docs/evidence/*.md", "docs/operations/*.md", "docs/clients/*.md", "docs/protocols/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("there are no %s: %v", pattern, err)
