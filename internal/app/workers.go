@@ -152,6 +152,7 @@ func newWorker(w discover.Worker, base *url.URL, engine provider.Preset, cfg *co
 	if key := cfg.Discover.APIKey; key != "" {
 		p.Key, p.Auth = key, provider.Bearer
 	}
+	p.Bind(nil)
 	return p
 }
 

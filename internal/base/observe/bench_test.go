@@ -23,12 +23,12 @@ func BenchmarkExchange(b *testing.B) {
 	for b.Loop() {
 		_, x := o.Begin(ctx, "0b7e6bd2-9f35-4b52-8b6c-0c1d5f3a9e11", "chat_completions", "openai-chat", header)
 		x.Requested, x.Target, x.Attempts = "fast", "local/llama-3-70b", 1
-		x.Route("fast", "local")
+		x.Route("fast", "local", x.Target)
 		x.Inject(upstream)
 		now := time.Now()
-		x.FirstByte(now)
+		x.Responded(200, now)
 		x.Token(now)
-		x.Status, x.UpstreamStatus, x.UpstreamID = 200, 200, "chatcmpl-123"
+		x.Status, x.UpstreamID = 200, "chatcmpl-123"
 		x.Finish, x.Usage, x.Fidelity = "stop", usage, "exact"
 		x.BytesIn, x.BytesOut = 2048, 1200
 		x.End()
@@ -42,7 +42,7 @@ func BenchmarkToken(b *testing.B) {
 		b.Fatal(err)
 	}
 	_, x := o.Begin(context.Background(), "id", "chat_completions", "openai-chat", nil)
-	x.Route("fast", "local")
+	x.Route("fast", "local", x.Target)
 	at := time.Now()
 	b.ReportAllocs()
 	for b.Loop() {

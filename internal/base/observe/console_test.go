@@ -58,7 +58,7 @@ func TestTerminal(t *testing.T) {
 				t.Fatal(err)
 			}
 			x := whole(o)
-			x.Target, x.UpstreamStatus = "local/llama", 0
+			x.Target, x.target, x.status = "local/llama", "local/llama", 0
 			x.Failed(&llm.Error{Kind: llm.Upstream})
 			x.End()
 			shown, err := bufio.NewReader(screen).ReadString('\n')

@@ -115,7 +115,7 @@ func families(t *testing.T) map[string][]string {
 	x.Err = &llm.Error{Kind: llm.Permission}
 	x.End()
 	x = begin(o)
-	x.Route("m", "p")
+	x.Route("m", "p", x.Target)
 	x.Err, x.Fidelity = &llm.Error{Kind: llm.Upstream}, "dropped;a=0;d=1"
 	x.Hedged("p", "first", &llm.Usage{Input: 1})
 	x.End()

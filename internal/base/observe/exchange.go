@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -14,13 +13,37 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Exchange collects the facts of one request and its response. One goroutine sets the
-// fields and calls the methods; only End may be called from another.
+// Exchange observes one request and its response: events as they happen, and at the end its
+// Facts. It decides nothing. One goroutine calls its methods.
 type Exchange struct {
-	ID       string // the request id that the client receives
-	Endpoint string // a name from the gateway's own list: chat_completions, embeddings, path
-	Dialect  string // the client's protocol
+	Facts
+	id       string // the request id that the client receives
+	endpoint string // a name from the gateway's own list: chat_completions, embeddings, path
+	dialect  string // the client's protocol
 
+	observer  *Observer
+	span      trace.Span // nil without tracing
+	attempt   trace.Span // the span of the attempt; nil without one
+	start     time.Time
+	attempted time.Time // start of the attempt
+	last      time.Time // the last event with content
+	firstByte time.Duration
+	ttft      time.Duration
+	recorded  []sdktrace.ReadOnlySpan
+
+	route    *routeSeries
+	named    routeKey // the model and the provider as they are named, for the log and the spans
+	target   string   // provider/model of the attempt
+	status   int      // of the upstream's response to the attempt
+	answered bool     // an upstream responded, in this attempt or an earlier one
+	failed   []string // the failed attempts for the log line
+	hedge    string   // the winner of two hedged attempts: "first" or "second"; empty without a hedge
+	running  bool     // an attempt is in progress
+	ended    bool
+}
+
+// Facts are what is known of an exchange when it ends.
+type Facts struct {
 	// Operation is the gen_ai.operation.name of the exchange's span. Empty: the span has
 	// no attributes of the GenAI conventions.
 	Operation string
@@ -32,18 +55,16 @@ type Exchange struct {
 	Model  string // the name of the route, or the pattern of a wildcard route; empty if none matched
 
 	Requested string // the model name as the client sent it; logged, never a label
-	Target    string // provider/model of the attempt
+	Target    string // provider/model of the last attempt
 
 	Stream           bool   // the client requested a stream
 	UpstreamStream   bool   // the upstream request has stream set
 	Status           int    // of the response; 0: that of Err, or nothing was sent
-	UpstreamStatus   int    // of the upstream's response to the attempt; set it before Err
 	UpstreamID       string // the upstream's id for the request
-	UpstreamProtocol string // the protocol of the attempt
+	UpstreamProtocol string // the protocol of the last attempt
 	ResponseModel    string // the model that the upstream reports
 	Attempts         int
 	Continued        int    // how often a stream that broke off was continued
-	Hedge            string // the winner of two hedged attempts: "first" or "second"; empty without a hedge
 	Fidelity         string // what the translation lost
 	Recalled         string // "hit" if the response comes from the cache, "replay" if from an Idempotency-Key
 
@@ -57,56 +78,35 @@ type Exchange struct {
 	Events   int64 // server-sent events sent to the client
 
 	IgnoredTags int // tags of the request that the ledger does not take
-
-	observer  *Observer
-	span      trace.Span // nil without tracing
-	attempt   trace.Span // the span of the attempt; nil without one
-	start     time.Time
-	attempted time.Time // start of the attempt
-	last      time.Time // the last event with content
-	firstByte time.Duration
-	ttft      time.Duration
-	failed    []string // the failed attempts for the log line
-	recorded  []sdktrace.ReadOnlySpan
-	heard     bool // an upstream responded, in this attempt or an earlier one
-
-	mu      sync.Mutex // guards the gauge if End is called from another goroutine
-	route   *routeSeries
-	named   routeKey // the model and the provider as they are named, for the log and the spans
-	running bool     // an attempt is in progress
-	ended   bool
 }
 
 // Begin starts an exchange. A W3C traceparent in header becomes the parent of its
 // trace; no other header is read. The returned context is ctx with the identity of the
 // trace.
 func (o *Observer) Begin(ctx context.Context, id, endpoint, dialect string, header http.Header) (context.Context, *Exchange) {
-	x := &Exchange{ID: id, Endpoint: endpoint, Dialect: dialect, observer: o, start: time.Now()}
+	x := &Exchange{id: id, endpoint: endpoint, dialect: dialect, observer: o, start: time.Now()}
 	if o.tracing != nil {
 		ctx, x.span = o.tracing.begin(ctx, endpoint, header)
 	}
 	return ctx, x
 }
 
-// Route starts an attempt, counts the exchange as in flight and resets the facts of an
-// earlier attempt. Both values become labels: model is the name of the route (for a
-// wildcard route the pattern), never the client's text; provider is the name of the
-// provider, or the pool of a discovered worker.
-func (x *Exchange) Route(model, provider string) {
-	m := x.observer.metrics
-	route := m.routes.get(m.labels(model, provider))
-	x.mu.Lock()
-	defer x.mu.Unlock()
+// Route starts an attempt and counts the exchange as in flight. The first two values become
+// labels: model is the name of the route (for a wildcard route the pattern), never the
+// client's text; provider is the name of the provider, or the pool of a discovered worker.
+// target is provider/model.
+func (x *Exchange) Route(model, provider, target string) {
 	if x.ended {
 		return
 	}
-	if x.route != nil { // reset the facts of the last attempt
+	m := x.observer.metrics
+	route := m.routes.get(m.labels(model, provider))
+	if x.route != nil {
 		x.route.inFlight.Dec()
-		x.heard = x.answered()
-		x.UpstreamStatus, x.UpstreamID, x.ResponseModel, x.firstByte = 0, "", "", 0
 	}
 	route.inFlight.Inc()
-	x.route, x.named, x.running = route, routeKey{model, provider}, true
+	x.route, x.named, x.target, x.running = route, routeKey{model, provider}, target, true
+	x.status, x.firstByte = 0, 0
 	x.attempted = time.Now()
 	x.beginAttempt()
 }
@@ -114,11 +114,8 @@ func (x *Exchange) Route(model, provider string) {
 // maxFailed limits the failed attempts of the log line.
 const maxFailed = 16
 
-// Failed ends a failed attempt, whether or not another one follows. It does not set
-// Err.
+// Failed ends a failed attempt, whether or not another one follows.
 func (x *Exchange) Failed(err *llm.Error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
 	if !x.running {
 		return
 	}
@@ -137,9 +134,9 @@ func (x *Exchange) Failed(err *llm.Error) {
 	x.endAttempt(kind)
 }
 
-// FirstByte records when the response headers arrived.
-func (x *Exchange) FirstByte(t time.Time) {
-	x.heard = true
+// Responded records the status of the upstream's response to the attempt and when its headers arrived.
+func (x *Exchange) Responded(status int, t time.Time) {
+	x.status, x.answered = status, true
 	if x.route == nil {
 		return
 	}
@@ -173,20 +170,11 @@ func (x *Exchange) Trace() string {
 // Began returns when the request arrived.
 func (x *Exchange) Began() time.Time { return x.start }
 
-// FirstToken returns when the first event with content was sent; zero if there was
-// none.
-func (x *Exchange) FirstToken() time.Time {
-	if x.last.IsZero() {
-		return time.Time{}
-	}
-	return x.start.Add(x.ttft)
-}
-
 // Hedged records that two upstreams were tried at once and one attempt was
 // cancelled. loser is the provider or pool of the cancelled attempt, and usage what
 // it reported: metrics count it separately, and the client does not pay for it.
 func (x *Exchange) Hedged(loser, result string, usage *llm.Usage) {
-	x.Hedge = result
+	x.hedge = result
 	m := x.observer.metrics
 	provider := valid(m.labels("", loser).provider)
 	m.hedges.WithLabelValues(provider, result).Inc()
@@ -195,18 +183,20 @@ func (x *Exchange) Hedged(loser, result string, usage *llm.Usage) {
 	}
 }
 
-// End counts, logs and traces the exchange. Only the first call has an effect. A
-// handler that recovers from a panic after it has sent something sets Err first; an
-// exchange without Status and Err counts as a gateway error.
+// End counts, logs and traces the exchange with its Facts. Only the first call has an
+// effect. An exchange without Status and Err counts as a gateway error.
 func (x *Exchange) End() {
-	running, ok := x.close()
-	if !ok {
+	if x.ended {
 		return
+	}
+	x.ended = true
+	if x.route != nil {
+		x.route.inFlight.Dec()
 	}
 	now := time.Now()
 	x.observer.metrics.rank(now)
-	v := judge(x.Status, x.UpstreamStatus, x.answered(), x.Err)
-	x.count(v, running, now.Sub(x.start))
+	v := judge(x.Status, x.status, x.answered, x.Err)
+	x.count(v, now.Sub(x.start))
 	class := x.classify(v, now.Sub(x.start))
 	if x.span != nil {
 		x.endSpans(v, class)
@@ -216,22 +206,6 @@ func (x *Exchange) End() {
 	}
 	x.observer.sampler.report(x.observer.logger, now, false)
 }
-
-// close removes the exchange from the gauge, once.
-func (x *Exchange) close() (running, ok bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.ended {
-		return false, false
-	}
-	x.ended = true
-	if x.route != nil {
-		x.route.inFlight.Dec()
-	}
-	return x.running, true
-}
-
-func (x *Exchange) answered() bool { return x.heard || x.UpstreamStatus != 0 }
 
 // counted returns the samples of the exchange's route, or those that stand for it after it
 // has lost its name; nil without a route.
@@ -248,20 +222,20 @@ func (x *Exchange) counted() *routeSeries {
 	return m.routes.instead(routeKey{other, provider})
 }
 
-func (x *Exchange) count(v verdict, running bool, took time.Duration) {
+func (x *Exchange) count(v verdict, took time.Duration) {
 	m := x.observer.metrics
 	var route routeKey
 	counted := x.counted()
 	if counted != nil {
 		route = counted.routeKey
 	}
-	s := m.series.get(seriesKey{route.model, route.provider, x.Dialect, x.Endpoint, x.Stream})
+	s := m.series.get(seriesKey{route.model, route.provider, x.dialect, x.endpoint, x.Stream})
 	s.requests.get(result{v.status, v.outcome}).Inc()
 	s.duration.Observe(took.Seconds())
 	if counted != nil && x.Usage != nil {
 		counted.count(x.Usage)
 	}
-	if v.outcome == UpstreamError && running {
+	if v.outcome == UpstreamError && x.running {
 		m.upstreamErrors.WithLabelValues(route.provider, string(v.kind)).Inc()
 	}
 	if v.outcome == Cancelled {

@@ -3,7 +3,6 @@ package observe
 import (
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,31 +36,15 @@ func TestCounts(t *testing.T) {
 func TestEndCountsOnce(t *testing.T) {
 	o, log := open(t, Options{})
 	x := whole(o)
-	var wait sync.WaitGroup
-	for range 8 {
-		wait.Go(x.End)
-	}
-	wait.Wait()
 	x.End()
-	x.Route("late", "late") // a route after the end does not count as in flight
+	x.End()
+	x.Route("late", "late", x.Target) // a route after the end does not count as in flight
 	has(t, o,
 		`requests_total{dialect="openai-chat",endpoint="chat_completions",model="openai/*",outcome="ok",provider="openai",status="200",stream="true"} 1`,
 		`requests_in_flight{model="openai/*",provider="openai"} 0`,
 		`requests_in_flight{model="late",provider="late"} 0`,
 		`bytes_total{direction="in"} 2000`)
 	one(t, log)
-}
-
-func TestRouteRacesEnd(t *testing.T) {
-	o, _ := open(t, Options{})
-	for range 100 {
-		x := begin(o)
-		var wait sync.WaitGroup
-		wait.Go(func() { x.Route("m", "p") })
-		wait.Go(func() { x.close() })
-		wait.Wait()
-	}
-	has(t, o, `requests_in_flight{model="m",provider="p"} 0`)
 }
 
 func TestPanicBeforeTheAnswer(t *testing.T) {
@@ -74,7 +57,7 @@ func TestPanicBeforeTheAnswer(t *testing.T) {
 		}()
 		x := begin(o)
 		defer x.End()
-		x.Route("m", "p")
+		x.Route("m", "p", x.Target)
 		panic("broken")
 	}()
 	has(t, o,
@@ -88,15 +71,16 @@ func TestPanicBeforeTheAnswer(t *testing.T) {
 func TestFailover(t *testing.T) {
 	o, log := open(t, Options{})
 	x := begin(o)
-	x.Route("fast", "first")
-	x.UpstreamStatus, x.UpstreamID = 503, "req_first"
+	x.Route("fast", "first", x.Target)
+	x.Responded(503, x.start)
 	x.Failed(&llm.Error{Kind: llm.Overloaded})
 	x.Failed(&llm.Error{Kind: llm.Overloaded}) // no effect: the attempt has ended already
-	x.Route("fast", "second")
+	x.Route("fast", "second", x.Target)
 	has(t, o,
 		`requests_in_flight{model="fast",provider="first"} 0`,
 		`requests_in_flight{model="fast",provider="second"} 1`)
-	x.Status, x.UpstreamStatus, x.Attempts = 200, 200, 2
+	x.Responded(200, x.start)
+	x.Status, x.Attempts = 200, 2
 	x.End()
 	has(t, o,
 		`upstream_errors_total{kind="overloaded",provider="first"} 1`,
@@ -117,8 +101,8 @@ func TestLastFailureCountsOnce(t *testing.T) {
 	for _, told := range []bool{true, false} {
 		o, log := open(t, Options{})
 		x := begin(o)
-		x.Route("m", "p")
-		x.UpstreamStatus = 429
+		x.Route("m", "p", x.Target)
+		x.Responded(429, x.start)
 		if told {
 			x.Failed(&llm.Error{Kind: llm.RateLimit})
 		}
@@ -136,7 +120,7 @@ func TestLastFailureCountsOnce(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	o, _ := open(t, Options{})
 	x := begin(o)
-	x.Route("m", "p")
+	x.Route("m", "p", x.Target)
 	x.Err = &llm.Error{Kind: llm.Cancelled, Message: "the client went away"}
 	x.End()
 	early := begin(o) // the client disconnected before a route was found
@@ -154,7 +138,7 @@ func TestCancelled(t *testing.T) {
 func TestCancelledAttemptIsNoUpstreamError(t *testing.T) {
 	o, _ := open(t, Options{})
 	x := begin(o)
-	x.Route("m", "p")
+	x.Route("m", "p", x.Target)
 	x.Failed(&llm.Error{Kind: llm.Cancelled})
 	x.Err = &llm.Error{Kind: llm.Cancelled}
 	x.End()
@@ -180,7 +164,7 @@ func TestWithoutRoute(t *testing.T) {
 	o, log := open(t, Options{})
 	x := begin(o)
 	x.Requested = "no-such-model"
-	x.FirstByte(time.Now())
+	x.Responded(200, time.Now())
 	x.Token(time.Now())
 	x.Err = &llm.Error{Kind: llm.NotFound, Code: "model_not_found", Message: "there is no such model"}
 	x.End()
@@ -196,8 +180,8 @@ func TestWithoutRoute(t *testing.T) {
 // recordSuccess records a successful exchange.
 func recordSuccess(o *Observer, model, provider string) {
 	x := begin(o)
-	x.Route(model, provider)
-	x.FirstByte(time.Now())
+	x.Route(model, provider, x.Target)
+	x.Responded(200, time.Now())
 	x.Token(time.Now())
 	x.Status, x.Usage = 200, &llm.Usage{Input: 1, Output: 1}
 	x.End()
@@ -275,7 +259,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	for i := range 50 {
 		x := begin(o)
 		x.Endpoint = "e" + strconv.Itoa(i)
-		x.Route("m"+strconv.Itoa(i), "p"+strconv.Itoa(i))
+		x.Route("m"+strconv.Itoa(i), "p"+strconv.Itoa(i), x.Target)
 		x.Err = &llm.Error{Kind: llm.Upstream}
 		x.End()
 	}
@@ -294,8 +278,9 @@ func TestStatusesAreBounded(t *testing.T) {
 	o, _ := open(t, Options{})
 	for status := 200; status < 600; status++ {
 		x := begin(o)
-		x.Route("m", "p")
-		x.Status, x.UpstreamStatus = status, status
+		x.Route("m", "p", x.Target)
+		x.Responded(status, x.start)
+		x.Status = status
 		x.End()
 	}
 	if n := strings.Count(scrape(t, o), "isogloss_requests_total{"); n != maxResults+1 {
@@ -307,7 +292,7 @@ func TestBrokenTextInLabels(t *testing.T) {
 	o, _ := open(t, Options{Version: "v\xff"})
 	x := begin(o)
 	x.Endpoint, x.Dialect = "e\xff", "d\xff"
-	x.Route("m\xff", "p\xff")
+	x.Route("m\xff", "p\xff", x.Target)
 	x.Err = &llm.Error{Kind: "made up"}
 	x.End()
 	has(t, o, "requests_total{dialect=\"d\uFFFD\",endpoint=\"e\uFFFD\",model=\"m\uFFFD\",outcome=\"gateway_error\",provider=\"p\uFFFD\",status=\"500\",stream=\"false\"} 1")
@@ -317,7 +302,7 @@ func TestLossesAreCounted(t *testing.T) {
 	o, _ := open(t, Options{})
 	for _, fidelity := range []string{"exact", "", "dropped;a=1;d=2;codes=\"x\"", "dropped;a=0;d=1;codes=\"y\"", "refused;codes=\"z\"", "made up"} {
 		_, x := o.Begin(t.Context(), "id", "messages", "anthropic", nil)
-		x.Route("m", "p")
+		x.Route("m", "p", x.Target)
 		x.Fidelity, x.Status = fidelity, 200
 		x.End()
 	}

@@ -96,9 +96,9 @@ func (x *Exchange) log(v verdict, now time.Time) {
 // describe adds the request, its target and its result.
 func (x *Exchange) describe(l *line, v verdict) {
 	route := x.named
-	l.text(attrID, cut(x.ID, maxName))
-	l.text(attrEndpoint, x.Endpoint)
-	l.text(attrDialect, x.Dialect)
+	l.text(attrID, cut(x.id, maxName))
+	l.text(attrEndpoint, x.endpoint)
+	l.text(attrDialect, x.dialect)
 	l.text(attrClient, cut(x.Client, maxName))
 	l.text(attrKey, x.Key)
 	l.text(attrModel, route.model)
@@ -113,7 +113,7 @@ func (x *Exchange) describe(l *line, v verdict) {
 	}
 	l.number(attrStatus, int64(v.status))
 	l.text(attrOutcome, string(v.outcome))
-	l.number(attrUpstreamStatus, int64(x.UpstreamStatus))
+	l.number(attrUpstreamStatus, int64(x.status))
 	l.text(attrUpstreamID, plain.Word(x.UpstreamID))
 	l.text(attrUpstreamProtocol, plain.Word(x.UpstreamProtocol))
 	l.text(attrFinish, plain.Word(x.Finish))
@@ -149,7 +149,7 @@ func (x *Exchange) measure(l *line, now time.Time) {
 		l.add(slog.Any(attrFailed, x.failed))
 	}
 	l.text(attrRecalled, x.Recalled)
-	l.text(attrHedge, x.Hedge)
+	l.text(attrHedge, x.hedge)
 	l.number(attrContinued, int64(x.Continued))
 	l.text(attrFidelity, cut(x.Fidelity, maxText))
 }
@@ -161,7 +161,7 @@ func (x *Exchange) explain(l *line, v verdict) {
 	if e := x.Err; e != nil {
 		l.text(attrErrorCode, plain.Word(e.Code))
 		l.text(attrErrorCause, causeWord(e.Cause))
-		if !x.answered() {
+		if !x.answered {
 			l.text(attrError, cut(e.Message, maxText))
 		}
 	}
@@ -175,9 +175,9 @@ func (x *Exchange) explain(l *line, v verdict) {
 // failure describes a failed attempt: the target, the upstream's status if it has
 // responded, the kind, the code and the cause. It quotes no message.
 func (x *Exchange) failure(err *llm.Error) string {
-	text := cut(x.Target, maxName)
-	if x.UpstreamStatus != 0 {
-		text += " " + strconv.Itoa(x.UpstreamStatus)
+	text := cut(x.target, maxName)
+	if x.status != 0 {
+		text += " " + strconv.Itoa(x.status)
 	}
 	for _, s := range []string{string(known(err.Kind)), plain.Word(err.Code), causeWord(err.Cause)} {
 		if s != "" {

@@ -39,7 +39,7 @@ func TestLine(t *testing.T) {
 func TestAbsentFactsAreLeftOut(t *testing.T) {
 	o, log := open(t, Options{})
 	x := begin(o)
-	x.Route("fast", "local")
+	x.Route("fast", "local", x.Target)
 	x.Requested, x.Status = "fast", 200
 	x.End()
 	got := slices.Sorted(maps.Keys(one(t, log)))
@@ -118,14 +118,14 @@ func TestErrorMessages(t *testing.T) {
 		want  any
 	}{
 		{"before an upstream was asked", func(*Exchange) {}, "canary"},
-		{"upstream did not answer", func(x *Exchange) { x.Route("m", "p") }, "canary"},
-		{"upstream answered", func(x *Exchange) { x.Route("m", "p"); x.UpstreamStatus = 400 }, nil},
-		{"headers came", func(x *Exchange) { x.Route("m", "p"); x.FirstByte(x.start) }, nil},
+		{"upstream did not answer", func(x *Exchange) { x.Route("m", "p", x.Target) }, "canary"},
+		{"upstream answered", func(x *Exchange) { x.Route("m", "p", x.Target); x.Responded(400, x.start) }, nil},
+		{"headers came", func(x *Exchange) { x.Route("m", "p", x.Target); x.Responded(200, x.start) }, nil},
 		{"an earlier attempt was answered", func(x *Exchange) {
-			x.Route("m", "p")
-			x.UpstreamStatus = 500
+			x.Route("m", "p", x.Target)
+			x.Responded(500, x.start)
 			x.Failed(&llm.Error{Kind: llm.Upstream})
-			x.Route("m", "q")
+			x.Route("m", "q", x.Target)
 		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -155,8 +155,8 @@ func TestCanaries(t *testing.T) {
 			_, x := o.Begin(t.Context(), "id", "chat_completions", "openai-chat", header)
 			x.Requested = "line one\nlevel=ERROR msg=forged\r\x1b[31m"
 			x.Target = "local/" + strings.Repeat("m", 1000)
-			x.Route("fast", "local")
-			x.UpstreamStatus = 400
+			x.Route("fast", "local", x.Target)
+			x.Responded(400, x.start)
 			x.UpstreamID = "the prompt was " + canary
 			x.UpstreamProtocol = "h2 " + canary
 			x.ResponseModel = canary

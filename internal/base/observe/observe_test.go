@@ -44,11 +44,11 @@ func whole(o *Observer) *Exchange {
 	x := begin(o)
 	x.Requested, x.Target, x.Attempts = "openai/gpt-5", "openai/gpt-5", 2
 	x.Stream, x.UpstreamStream = true, true
-	x.Route("openai/*", "openai")
-	x.FirstByte(x.attempted.Add(40 * time.Millisecond))
+	x.Route("openai/*", "openai", x.Target)
+	x.Responded(200, x.attempted.Add(40 * time.Millisecond))
 	x.Token(x.start.Add(250 * time.Millisecond))
 	x.Token(x.start.Add(270 * time.Millisecond))
-	x.Status, x.UpstreamStatus = 200, 200
+	x.Status = 200
 	x.UpstreamID, x.UpstreamProtocol, x.ResponseModel = "req_1", "openai-chat", "gpt-5-2026"
 	x.Finish, x.Fidelity = "stop", "exact"
 	x.Usage = &llm.Usage{Input: 10, CacheRead: 20, CacheWrite: 30, Output: 40, Reasoning: 50}

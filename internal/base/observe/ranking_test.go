@@ -28,7 +28,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		x := begin(o)
 		x.Stream = i%2 == 0
 		x.Org, x.Team, x.Key, x.Model = fmt.Sprintf("o%d", i%200), fmt.Sprintf("t%d", i%400), fmt.Sprintf("k%d", i%800), fmt.Sprintf("m%d", i)
-		x.Route(x.Model, "p")
+		x.Route(x.Model, "p", x.Target)
 		cost := int64(1000)
 		x.Status, x.Usage, x.Cost = 200, &llm.Usage{Input: 1, Output: 1, CacheRead: 1, CacheWrite: 1, Reasoning: 1}, &cost
 		if i == 99_999 {
@@ -60,7 +60,7 @@ func TestBusyModelGetsItsName(t *testing.T) {
 		open := make([]*Exchange, maxRoutes) // one of each named model
 		for i := range open {
 			open[i] = begin(o)
-			open[i].Route("early"+strconv.Itoa(i), "p")
+			open[i].Route("early"+strconv.Itoa(i), "p", "")
 		}
 		for i := range 20_000 {
 			recordSuccess(o, fmt.Sprintf("rare%d", i), "p")
@@ -95,7 +95,7 @@ func TestBusyPoolGetsItsName(t *testing.T) {
 		for i := range 3 * maxPools {
 			x := begin(o)
 			m := "m" + strconv.Itoa(i)
-			x.Route(m, "discovered/"+m)
+			x.Route(m, "discovered/"+m, x.Target)
 			x.Failed(&llm.Error{Kind: llm.Upstream})
 			x.End()
 		}

@@ -36,7 +36,7 @@ func (x *Exchange) classify(v verdict, took time.Duration) class {
 	slow := x.observer.slow
 	switch {
 	case v.outcome == UpstreamError || v.outcome == GatewayError,
-		len(x.failed) > 0, x.Attempts > 1, x.Continued > 0, x.Hedge != "",
+		len(x.failed) > 0, x.Attempts > 1, x.Continued > 0, x.hedge != "",
 		slow > 0 && wait >= slow:
 		return unusual
 	case v.outcome != OK:

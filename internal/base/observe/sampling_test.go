@@ -30,13 +30,13 @@ func TestLogRate(t *testing.T) {
 		for second := range seconds {
 			for i := range perSecond {
 				x := begin(o)
-				x.ID = fmt.Sprintf("id-%d-%d", second, i)
-				x.Route("m", "p")
+				x.id = fmt.Sprintf("id-%d-%d", second, i)
+				x.Route("m", "p", x.Target)
 				x.Attempts, x.Status = 1, 200
 				switch {
 				case i%100 == 0:
 					failures[(second*perSecond+i)/100%len(failures)](x)
-					want[x.ID] = true
+					want[x.id] = true
 				case i%2 == 0:
 					x.Status, x.Err = 0, &llm.Error{Kind: llm.InvalidRequest}
 				}
@@ -101,21 +101,21 @@ func TestUnusualExchangesAreTraced(t *testing.T) {
 	o, _ := open(t, Options{TraceEndpoint: r.URL, Slow: time.Hour})
 	for i := range 20 {
 		x := begin(o)
-		x.ID = fmt.Sprintf("ok-%d", i)
-		x.Route("m", "p")
+		x.id = fmt.Sprintf("ok-%d", i)
+		x.Route("m", "p", x.Target)
 		x.Status, x.Attempts = 200, 1
 		x.End()
 	}
 	x := begin(o)
-	x.ID = "fallback"
-	x.Route("m", "p1")
+	x.id = "fallback"
+	x.Route("m", "p1", x.Target)
 	x.Failed(&llm.Error{Kind: llm.Overloaded})
-	x.Route("m", "p2")
+	x.Route("m", "p2", x.Target)
 	x.Status, x.Attempts = 200, 2
 	x.End()
 	x = begin(o)
-	x.ID = "slow"
-	x.Route("m", "p3")
+	x.id = "slow"
+	x.Route("m", "p3", x.Target)
 	x.start = x.start.Add(-time.Hour)
 	x.Status, x.Attempts = 200, 1
 	x.End()

@@ -165,7 +165,7 @@ func (t *tenants) add(s *tenantSeries, k tenantKey, x *Exchange, parts [5]int64)
 
 // refusal returns why the gateway refused an exchange, or "" if it did not.
 func refusal(x *Exchange, v verdict) string {
-	if x.answered() {
+	if x.answered {
 		return ""
 	}
 	if slices.Contains(refusalKinds[:], v.kind) {

@@ -14,7 +14,7 @@ import (
 func spend(o *Observer, org, team, key, model string, tokens int64) {
 	x := begin(o)
 	x.Org, x.Team, x.Key, x.Model = org, team, key, model
-	x.Route(model, "p")
+	x.Route(model, "p", x.Target)
 	cost := tokens * 1e6
 	x.Status, x.Usage, x.Cost = 200, &llm.Usage{Input: tokens}, &cost
 	x.End()
@@ -30,7 +30,8 @@ func TestUseByKey(t *testing.T) {
 	x.Err = &llm.Error{Kind: llm.Quota}
 	x.End()
 	x = begin(o) // the upstream's own limit is not a refusal by the gateway
-	x.Key, x.UpstreamStatus, x.Err = "k2", 429, &llm.Error{Kind: llm.RateLimit}
+	x.Responded(429, x.start)
+	x.Key, x.Err = "k2", &llm.Error{Kind: llm.RateLimit}
 	x.End()
 	has(t, o,
 		`spend_dollars_total{key="k1",model="fast",org="acme",team="search"} 2`,

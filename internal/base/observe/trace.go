@@ -100,7 +100,7 @@ func (x *Exchange) beginAttempt() {
 	}
 	x.endAttempt("")
 	ctx := trace.ContextWithSpan(context.Background(), x.span)
-	_, x.attempt = x.observer.tracing.tracer.Start(ctx, x.Endpoint, trace.WithSpanKind(trace.SpanKindClient))
+	_, x.attempt = x.observer.tracing.tracer.Start(ctx, x.endpoint, trace.WithSpanKind(trace.SpanKindClient))
 }
 
 // Inject sets the traceparent of the upstream request, if tracing is on.
@@ -125,12 +125,12 @@ func (x *Exchange) endAttempt(kind llm.Kind) {
 	}
 	if x.attempt.IsRecording() {
 		provider := valid(x.named.provider)
-		_, model, _ := strings.Cut(x.Target, "/")
+		_, model, _ := strings.Cut(x.target, "/")
 		x.attempt.SetName("upstream " + provider)
 		x.attempt.SetAttributes(
 			semconv.GenAIProviderNameKey.String(provider),
 			semconv.GenAIRequestModel(cut(model, maxName)))
-		setResult(x.attempt, x.UpstreamStatus, kind)
+		setResult(x.attempt, x.status, kind)
 		if kind != "" {
 			x.attempt.SetStatus(codes.Error, "")
 		}
@@ -147,7 +147,7 @@ func (x *Exchange) endSpans(v verdict, c class) {
 		if x.Operation != "" {
 			x.describeSpan(x.Operation)
 		}
-		x.span.SetAttributes(attrExchangeID.String(cut(x.ID, maxName)))
+		x.span.SetAttributes(attrExchangeID.String(cut(x.id, maxName)))
 		setResult(x.span, v.status, v.kind)
 		// By the HTTP convention a client error is not an error of the server span.
 		if v.outcome == UpstreamError || v.outcome == GatewayError {

@@ -204,7 +204,7 @@ func TestTraceFollowsTheClient(t *testing.T) {
 			o, log := open(t, Options{TraceEndpoint: r.URL, TraceSample: c.sample})
 			header := http.Header{"Traceparent": {c.parent}}
 			_, x := o.Begin(t.Context(), "id", "messages", "anthropic", header)
-			x.Route("m", "p")
+			x.Route("m", "p", x.Target)
 			upstream := http.Header{}
 			x.Inject(upstream)
 			x.Status = 200
@@ -231,7 +231,7 @@ func TestInjectNamesTheAttempt(t *testing.T) {
 	x := begin(o)
 	before, during := http.Header{}, http.Header{"Tracestate": {"old=1"}}
 	x.Inject(before)
-	x.Route("m", "p")
+	x.Route("m", "p", x.Target)
 	x.Inject(during)
 	x.Status = 200
 	x.End()
@@ -253,11 +253,11 @@ func TestTraceOfFailover(t *testing.T) {
 	o, _ := open(t, Options{TraceEndpoint: r.URL + "/v1/traces", TraceSample: 1})
 	x := begin(o)
 	x.Target = "first/a"
-	x.Route("fast", "first")
-	x.UpstreamStatus = 503
+	x.Route("fast", "first", x.Target)
+	x.Responded(503, x.start)
 	x.Failed(&llm.Error{Kind: llm.Overloaded})
 	x.Target = "second/b"
-	x.Route("fast", "second")
+	x.Route("fast", "second", x.Target)
 	x.Err = &llm.Error{Kind: llm.Timeout}
 	x.End()
 	flush(t, o)
@@ -302,7 +302,7 @@ func TestSpanNames(t *testing.T) {
 		o, _ := open(t, Options{TraceEndpoint: r.URL, TraceSample: 1})
 		_, x := o.Begin(t.Context(), "id", route.Name, "openai-chat", nil)
 		x.Operation = route.Span
-		x.Route("m", "p")
+		x.Route("m", "p", x.Target)
 		x.Status = 200
 		x.End()
 		flush(t, o)
@@ -319,10 +319,11 @@ func TestCanariesInTraces(t *testing.T) {
 	header := http.Header{"Traceparent": {sampledParent}, "Tracestate": {"k=" + canary}, "Authorization": {"Bearer " + canary}, "Baggage": {"k=" + canary}}
 	_, x := o.Begin(t.Context(), "id", "chat_completions", "openai-chat", header)
 	x.Requested = canary
-	x.Route("m", "p")
+	x.Route("m", "p", x.Target)
 	upstream := http.Header{}
 	x.Inject(upstream)
-	x.Finish, x.ResponseModel, x.UpstreamStatus = "so said "+canary, "a model called "+canary, 400
+	x.Responded(400, x.start)
+	x.Finish, x.ResponseModel = "so said "+canary, "a model called "+canary
 	x.Err = &llm.Error{Kind: llm.InvalidRequest, Code: canary, Message: canary}
 	x.End()
 	flush(t, o)
@@ -389,7 +390,7 @@ func TestWithoutTracing(t *testing.T) {
 		t.Error("the context was changed")
 	}
 	upstream := http.Header{}
-	x.Route("m", "p")
+	x.Route("m", "p", x.Target)
 	x.Inject(upstream)
 	x.Status = 200
 	x.End()

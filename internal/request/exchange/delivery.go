@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -18,7 +19,8 @@ type Delivery struct {
 	Call    *Call
 	Writer  *ClientWriter
 	Account *billing.Account // nil: not billed
-	Record  *observe.Exchange
+	Record  *observe.Exchange // for logs, metrics and traces; it decides nothing
+	Result  Result
 	Path    RequestPath
 
 	// Target and Trip belong to the attempt whose response is delivered.
@@ -27,6 +29,22 @@ type Delivery struct {
 
 	lane headers // sets the headers of the current stream
 	rest rest
+}
+
+// Result is what has become of a request so far. The request path decides by it, and the
+// record gets it when the request ends.
+type Result struct {
+	Status      int        // of the response; 0: that of Err, or nothing was sent
+	Err         *llm.Error // nil if the request succeeded
+	Target      string     // provider/model of the attempt
+	Attempts    int
+	Continued   int       // how often a stream that broke off was continued
+	Recalled    string    // "hit" if the response comes from the cache, "replay" if from an Idempotency-Key
+	FirstToken  time.Time // when the first event with content was sent
+	Events      int64     // server-sent events sent to the client
+	BytesIn     int64     // of the request's body
+	Cost        *int64    // billionths of a dollar; nil if unknown or not counted
+	IgnoredTags int       // tags of the request that the ledger does not take
 }
 
 // RequestPath has the methods of the request path that lanes call during delivery.
@@ -52,10 +70,18 @@ type RequestPath interface {
 // headers sets the headers of a stream.
 type headers interface{ SetStreamHeaders(h http.Header) }
 
+// NoteToken records an event with content.
+func (d *Delivery) NoteToken(now time.Time) {
+	if d.Result.FirstToken.IsZero() {
+		d.Result.FirstToken = now
+	}
+	d.Record.Token(now)
+}
+
 // SendBody sends a complete response. header sets the lane's own headers.
 func (d *Delivery) SendBody(status int, body []byte, header func(http.Header)) {
-	d.Record.Status = status
-	if d.Record.Err == nil && d.Call.Generates() {
+	d.Result.Status = status
+	if d.Result.Err == nil && d.Call.Generates() {
 		d.Account.CountBody(len(body))
 	}
 	d.Path.Charge()
@@ -65,7 +91,7 @@ func (d *Delivery) SendBody(status int, body []byte, header func(http.Header)) {
 		h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	})
 	if err := d.Writer.Write(body, time.Now()); err != nil {
-		d.Record.Err = upstream.ClientGone(err)
+		d.Result.Err = upstream.ClientGone(err)
 	}
 }
 
@@ -74,7 +100,7 @@ func (d *Delivery) SendEvents(p []byte, now time.Time, lane headers) error {
 	if len(p) == 0 {
 		return nil
 	}
-	d.Record.Status = http.StatusOK
+	d.Result.Status = http.StatusOK
 	d.Path.Release()
 	if d.rest.gone {
 		d.Writer.WriteCopies(p)
@@ -108,7 +134,7 @@ func SetNoBuffering(h http.Header) {
 func (d *Delivery) ChargeStream() {
 	d.Account.AfterWrite()
 	d.Writer.StopKeepAlive() // nothing follows the last event
-	d.Record.Status = http.StatusOK
+	d.Result.Status = http.StatusOK
 	d.Path.Charge()
 }
 
@@ -126,4 +152,15 @@ func (d *Delivery) Comment(text string, lane headers) {
 	if !d.Call.Dialect.NoComments {
 		_ = d.SendEvents(sse.AppendComment(nil, text), time.Now(), lane) // the next write reports a disconnected client
 	}
+}
+
+// Facts returns what the record says of the call and its result.
+func (d *Delivery) Facts() observe.Facts {
+	f := observe.Facts{Operation: d.Call.Span, Target: d.Result.Target, Status: d.Result.Status, Err: d.Result.Err, Attempts: d.Result.Attempts, Continued: d.Result.Continued,
+		Recalled: d.Result.Recalled, Cost: d.Result.Cost, IgnoredTags: d.Result.IgnoredTags, BytesIn: d.Result.BytesIn, BytesOut: d.Writer.Written(), Events: d.Result.Events}
+	f.Client, _, _ = net.SplitHostPort(d.Call.Client.RemoteAddr)
+	if d.Call.Body != nil {
+		f.Requested, f.Stream = d.Call.Body.Model, d.Call.Body.Stream
+	}
+	return f
 }

@@ -170,7 +170,7 @@ func (d *Delivery) sendError(status int) *llm.Error {
 			return decoded
 		}
 	}
-	d.Record.Err = fault
+	d.Result.Err = fault
 	d.SendBody(status, Redact(body, d.Target.Provider), d.CopyContentType)
 	return nil
 }

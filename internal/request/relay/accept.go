@@ -29,12 +29,8 @@ func (q *request) accept() *llm.Error {
 	if err != nil {
 		return err
 	}
-	q.Record.BytesIn = int64(len(body))
-	if err = q.Call.ReadBody(body); err != nil {
-		return err
-	}
-	q.Record.Requested, q.Record.Stream = q.Call.Body.Model, q.Call.Body.Stream
-	return nil
+	q.Result.BytesIn = int64(len(body))
+	return q.Call.ReadBody(body)
 }
 
 func (q *request) readBody() ([]byte, *llm.Error) {
@@ -82,11 +78,11 @@ func (q *request) freeMemory() {
 	q.memory = nil
 }
 
-// expandReferences replaces references to stored responses by their contents, before the
+// expand replaces references to stored responses by their contents, before the
 // request is planned. Afterwards the request equals one that repeats the conversation, so
 // prompt caches, reservations and upstreams see the same bytes. Unknown references stay,
 // because they may be the vendor's own.
-func (q *request) expandReferences() *llm.Error {
+func (q *request) expand() *llm.Error {
 	stored := q.Call.Dialect.Stored
 	expanded, err := q.relay.responses.Expand(stored, conversation.Caller{ID: q.caller.ID, Tenant: q.caller.Tenant}, q.Call.Body.Text(), q.state.Limits.Body)
 	if expanded == nil || err != nil {

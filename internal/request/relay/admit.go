@@ -18,7 +18,6 @@ const everyModel = "*"
 // identify authenticates the caller. It runs before the body is read.
 func (q *request) identify() (err *llm.Error) {
 	q.caller, err = q.state.Keys.Check(q.Call.Client)
-	q.Record.Key, q.Record.Team, q.Record.Org = q.caller.Key, q.caller.Team, q.caller.Org
 	q.Call.CallerID, q.Call.Tenant, q.Call.Limited = q.caller.ID, q.caller.Tenant, len(q.caller.Accounts) > 0
 	return cmp.Or(err, q.Call.CheckHops())
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"time"
@@ -46,6 +47,17 @@ func (a *attempt) response() (status int, header http.Header) {
 func (a *attempt) status() int {
 	status, _ := a.response()
 	return status
+}
+
+// upstreamID returns the upstream's id for the request. It is logged, so it is empty if it
+// contains a secret of the provider.
+func (a *attempt) upstreamID() string {
+	_, header := a.response()
+	id := cmp.Or(header.Get("X-Request-Id"), header.Get("Request-Id"))
+	if exchange.HasPrivate(a.target.Provider, id) {
+		return ""
+	}
+	return id
 }
 
 // fidelity returns the value of the Isogloss-Fidelity header.

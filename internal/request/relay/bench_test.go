@@ -95,7 +95,7 @@ func BenchmarkBooks(b *testing.B) {
 				}
 			}
 			q.use(&attempt{target: &q.candidates[0].Target})
-			q.Record.Status = http.StatusOK
+			q.Result.Status = http.StatusOK
 			b.ReportAllocs()
 			for b.Loop() {
 				if err := q.reserve(); err != nil {

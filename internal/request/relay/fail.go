@@ -12,7 +12,7 @@ import (
 // not started, else as the event that ends a stream. A client that has disconnected gets
 // nothing. If the body has no place for an error, the connection is closed.
 func (q *request) sendError(err *llm.Error) {
-	q.Record.Err = err
+	q.Result.Err = err
 	q.attempt.cancel(err)
 	q.Charge()
 	started := q.Writer.StopKeepAlive()
@@ -40,8 +40,8 @@ func (q *request) streamError(err *llm.Error) []byte {
 func (q *request) sendErrorBody(err *llm.Error) {
 	codec := q.Call.Dialect.Codec
 	q.Writer.DiscardBody()
-	q.Record.Status = codec.ErrorStatus(err)
-	q.Writer.Start(q.Record.Status, func(h http.Header) {
+	q.Result.Status = codec.ErrorStatus(err)
+	q.Writer.Start(q.Result.Status, func(h http.Header) {
 		q.SetHeaders(h)
 		exchange.SetRetry(h, err)
 		h["Content-Type"] = []string{"application/json"}

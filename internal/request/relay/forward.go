@@ -30,7 +30,7 @@ func (r *Relay) forward(s *State, p *provider.Provider, w http.ResponseWriter, r
 	defer q.Writer.StopBody()
 	q.attempt = &attempt{target: &exchange.Target{Target: route.Target{Provider: p, Timeouts: p.Timeouts}}}
 	q.Target = q.attempt.target
-	q.Record.Target = p.Name
+	q.Result.Target = p.Name
 	for _, step := range [...]func(*request) *llm.Error{(*request).identify, (*request).admit, (*request).reserveForward, (*request).sendForward, (*request).relayForward} {
 		if err := step(q); err != nil {
 			q.sendError(err)
@@ -48,7 +48,7 @@ func (q *request) reserveForward() (err *llm.Error) {
 // sendForward sends the request and waits for the response headers.
 func (q *request) sendForward() *llm.Error {
 	a, client := q.attempt, q.Call.Client
-	q.Record.Route("", q.Target.Provider.Name)
+	q.Record.Route("", q.Target.Provider.Name, q.Result.Target)
 	path := q.Call.URLPath
 	if query := agents.WithoutKey(client.URL.RawQuery); query != "" {
 		path += "?" + query
@@ -59,7 +59,7 @@ func (q *request) sendForward() *llm.Error {
 	if size > limit {
 		return exchange.TooLarge(limit)
 	}
-	q.Record.Attempts++
+	q.Result.Attempts++
 	if size == 0 {
 		defer q.noteResponse()
 		return a.trip.Do(req)
@@ -71,7 +71,7 @@ func (q *request) sendForward() *llm.Error {
 	defer stop()
 	err := a.trip.Do(req)
 	q.noteResponse()
-	q.Record.BytesIn = body.Bytes()
+	q.Result.BytesIn = body.Bytes()
 	if err == nil {
 		if !body.Complete() && client.ProtoMajor == 1 {
 			q.Writer.SetHeader("Connection", "close") // otherwise net/http reads the rest before it sends the response
@@ -91,7 +91,7 @@ func (q *request) relayForward() *llm.Error {
 	if status < 200 || status >= 300 {
 		return q.SendStatus()
 	}
-	q.Record.Status = status
+	q.Result.Status = status
 	q.Writer.Start(status, func(h http.Header) {
 		h["Content-Type"] = nil // keeps net/http from guessing one
 		q.SetHeaders(h)

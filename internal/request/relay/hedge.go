@@ -21,7 +21,7 @@ func (q *request) hedge(c *candidate) (*candidate, time.Duration) {
 	if h.Quantile == 0 || !q.Call.Body.Stream || len(q.failed) > 0 || !q.repeatable() {
 		return nil, 0
 	}
-	h.Budget.Offer(h.Share, len(q.Call.Body.Text()))
+	q.route.Hedged.Offer(h.Share, len(q.Call.Body.Text()))
 	after, known := c.Live.Quantile(h.Quantile)
 	if !known {
 		return nil, 0
@@ -77,7 +77,7 @@ func (q *request) sendBeside(a *attempt, req *http.Request) (err *llm.Error) {
 // secondAttempt prepares the second attempt if the hedging budget allows it and the
 // target has a free slot. Otherwise it returns nil.
 func (q *request) secondAttempt(other *candidate) *attempt {
-	if !q.route.Hedge.Budget.Take(len(q.Call.Body.Text())) {
+	if !q.route.Hedged.Take(len(q.Call.Body.Text())) {
 		return nil
 	}
 	slot, ok := other.Slots.TryEnter(q.limited())
@@ -90,7 +90,7 @@ func (q *request) secondAttempt(other *candidate) *attempt {
 		return nil
 	}
 	other.tried++
-	q.Record.Attempts++
+	q.Result.Attempts++
 	a.start()
 	return a
 }
@@ -136,7 +136,6 @@ func (q *request) settleHedge(first, winner, loser *attempt, err *llm.Error) {
 	q.addLost(loser, err)
 	loser.close()
 	q.use(winner)
-	q.Record.UpstreamStream = winner.prepared.Request().Stream
 }
 
 // addLost adds an attempt that lost or failed to the account. It lists a failed one.

@@ -40,7 +40,7 @@ func (q *request) match() *llm.Error {
 		return q.state.Models.NotFound(model, q.caller.Sees)
 	}
 	q.route, q.targets = match.Route, match.Targets
-	q.Record.Model, q.Call.Continue, q.Call.Params = match.Route.Name, match.Route.Continue, match.Route.Params
+	q.Call.Continue, q.Call.Params = match.Route.Continue, match.Route.Params
 	return nil
 }
 

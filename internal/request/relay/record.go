@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/crash"
+	"github.com/isogloss-gateway/isogloss/internal/base/observe"
 	"github.com/isogloss-gateway/isogloss/internal/money/billing"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/internal/request/exchange"
@@ -29,14 +30,32 @@ func (q *request) record() {
 	q.attempt.close()
 	q.slot.Release()
 	q.freeMemory()
-	s := q.attempt.summary()
-	q.Record.Finish, q.Record.Usage, q.Record.ResponseModel = s.Finish, s.Usage, s.Model
-	q.Record.Fidelity = q.attempt.fidelity()
-	q.Record.BytesOut = q.Writer.Written()
+	q.Record.Facts = q.facts()
 	q.Record.End()
 	if q.cut {
 		panic(http.ErrAbortHandler) // the only way to tell the client that the body is incomplete
 	}
+}
+
+// facts returns what the record says of the request.
+func (q *request) facts() observe.Facts {
+	a, s := q.attempt, q.attempt.summary()
+	f := q.Delivery.Facts()
+	f.Key, f.Team, f.Org = q.caller.Key, q.caller.Team, q.caller.Org
+	f.Finish, f.Usage, f.ResponseModel, f.Fidelity = s.Finish, s.Usage, s.Model, a.fidelity()
+	if q.route != nil {
+		f.Model = q.route.Name
+	}
+	if a.target != nil {
+		f.UpstreamID = a.upstreamID()
+	}
+	if a.target != nil && q.route != nil {
+		f.UpstreamProtocol = string(a.target.Provider.Protocol)
+	}
+	if a.prepared != nil && !a.sentAt.IsZero() {
+		f.UpstreamStream = a.prepared.Request().Stream
+	}
+	return f
 }
 
 // repeat sends the response to an earlier request with the same Idempotency-Key, if there is one.
@@ -85,7 +104,7 @@ func (q *request) billingRequest() billing.Request {
 	r := billing.Request{ID: q.Call.ID, Key: q.caller.Key, Team: q.caller.Team, Org: q.caller.Org, Accounts: q.caller.Accounts, Began: q.Record.Began(),
 		Endpoint: q.Call.Name, Dialect: string(q.Call.Dialect.Name), Free: q.Call.Operation == protocol.CountTokens, Sheddable: q.class == limit.Sheddable}
 	if q.state.Books.Ledger != nil {
-		r.Labels, q.Record.IgnoredTags = q.Call.Labels(&q.state.Books.Labels)
+		r.Labels, q.Result.IgnoredTags = q.Call.Labels(&q.state.Books.Labels)
 		r.Client = usage.Client{Person: q.caller.Person, Agent: usage.BoundAgent(q.Call.Client.UserAgent()), Trace: q.Record.Trace()}
 	}
 	if q.route != nil {
@@ -101,24 +120,24 @@ func (q *request) Charge() {
 	if q.Account.Closed() {
 		return
 	}
-	result := billing.Result{Status: q.status(), Outcome: q.outcome(), Last: q.billedAttempt(q.Record.Err), Fidelity: q.attempt.fidelity(), Losses: exchange.LossesIn(q.attempt.prepared)}
+	result := billing.Result{Status: q.status(), Outcome: q.outcome(), Last: q.billedAttempt(q.Result.Err), Fidelity: q.attempt.fidelity(), Losses: exchange.LossesIn(q.attempt.prepared)}
 	for _, f := range q.failed {
 		if !f.sentAt.IsZero() && !f.billed {
 			result.Failed = append(result.Failed, usage.Attempt{Target: f.target, Began: f.sentAt, Took: f.took, Status: f.status, Fault: f.reason, Times: f.times})
 		}
 	}
-	q.Record.Cost = (*int64)(q.Account.Charge(result))
+	q.Result.Cost = (*int64)(q.Account.Charge(result))
 }
 
 // billedAttempt returns the current attempt as billing needs it.
 func (q *request) billedAttempt(err *llm.Error) billing.Attempt {
 	a, summary := q.attempt, q.attempt.summary()
-	b := billing.Attempt{Target: billing.Target{Name: q.Record.Target}, Began: a.sentAt, Status: q.Record.UpstreamStatus, Fault: billing.FaultOf(err), Reported: summary.Usage, Early: a.early,
-		Times:   exchange.TimesOf(a.trip, a.sentAt, q.Record.FirstToken()),
+	b := billing.Attempt{Target: billing.Target{Name: q.Result.Target}, Began: a.sentAt, Status: a.status(), Fault: billing.FaultOf(err), Reported: summary.Usage, Early: a.early,
+		Times:   exchange.TimesOf(a.trip, a.sentAt, q.Result.FirstToken),
 		Content: summary.Content || !q.Call.Generates()}
 	if a.target != nil && q.route != nil {
 		b.Target = q.Call.BilledAs(&a.target.Target, summary.Model)
-		b.Target.Name, b.Target.Tier = q.Record.Target, summary.Tier
+		b.Target.Name, b.Target.Tier = q.Result.Target, summary.Tier
 	}
 	return b
 }
@@ -136,10 +155,10 @@ func (q *request) Release() {
 // status returns the status that the client received or will receive, or 0 if it has
 // disconnected.
 func (q *request) status() int {
-	err := q.Record.Err
+	err := q.Result.Err
 	switch {
-	case q.Record.Status != 0:
-		return q.Record.Status
+	case q.Result.Status != 0:
+		return q.Result.Status
 	case err == nil, q.Writer.Started():
 		return http.StatusOK
 	case err.Kind == llm.Cancelled:
@@ -150,7 +169,7 @@ func (q *request) status() int {
 
 // outcome returns how the request ended or is about to end.
 func (q *request) outcome() usage.Outcome {
-	switch err := q.Record.Err; {
+	switch err := q.Result.Err; {
 	case q.replay.Cached:
 		return usage.Cached
 	case err == nil && !q.Call.Streams() && q.attempt.summary().Pending:

@@ -21,7 +21,6 @@ package relay
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -109,12 +108,13 @@ func New(list []*protocol.Dialect, observer *observe.Observer) *Relay {
 	return r
 }
 
-// Use sets the state of further requests.
+// Use sets the state of further requests. It copies s and binds the routes to their live state.
 func (r *Relay) Use(s *State) {
-	s.Models.Routes = s.Routes
-	r.fleet.Use(s.Routes.Routes(), s.Overload)
+	bound := *s
+	bound.Routes = route.New(r.fleet.Bind(s.Routes.Routes(), s.Overload))
+	bound.Models.Routes = bound.Routes
 	r.responses.SetMaxBytes(s.Limits.Conversations)
-	r.state.Store(s)
+	r.state.Store(&bound)
 }
 
 // Targets lists the targets of all routes, in the order of the configuration.
@@ -219,8 +219,6 @@ type progress struct {
 func (r *Relay) newRequest(s *State, e ingress.Endpoint, w http.ResponseWriter, req *http.Request) *request {
 	id := uuid.NewString() // version 4, as requirement 130 of docs/evidence/seeds.md demands
 	ctx, record := r.observer.Begin(req.Context(), id, e.Name, string(e.Dialect.Name), req.Header)
-	record.Operation = e.Span
-	record.Client, _, _ = net.SplitHostPort(req.RemoteAddr)
 	q := &request{relay: r, state: s, ctx: ctx}
 	q.call = exchange.Call{ID: id, Dialect: e.Dialect, Location: e.Location, Client: req, Settings: &s.Settings}
 	q.Delivery = exchange.Delivery{Call: &q.call, Writer: exchange.NewClientWriter(w), Record: record, Path: q}
@@ -254,7 +252,7 @@ func (q *request) prepare() (done bool, err *llm.Error) {
 	if done, err = q.repeat(); done || err != nil {
 		return done, err
 	}
-	for _, step := range [...]func(*request) *llm.Error{(*request).expandReferences, (*request).choose} {
+	for _, step := range [...]func(*request) *llm.Error{(*request).expand, (*request).choose} {
 		if err := step(q); err != nil {
 			return false, err
 		}

@@ -16,7 +16,7 @@ func (q *request) Resume(cause *llm.Error, rest exchange.Lane) (exchange.Prepare
 	q.Account.EndPart(q.billedAttempt(cause))
 	for i := range q.candidates {
 		c := &q.candidates[(i+1)%len(q.candidates)]
-		if q.Record.Attempts >= q.state.Retries.Attempts || q.ctx.Err() != nil {
+		if q.Result.Attempts >= q.state.Retries.Attempts || q.ctx.Err() != nil {
 			return nil, false
 		}
 		prepared, err := rest.Prepare(q.Call, &c.Target, exchange.Options{})

@@ -72,9 +72,9 @@ func (q *request) try(c *candidate) *llm.Error {
 		err = q.attempt.prepared.Deliver(&q.Delivery)
 	}
 	q.report(q.attempt, err)
-	if err == nil && q.Record.Err == nil {
+	if err == nil && q.Result.Err == nil {
 		q.noteSession()
-		q.relay.fleet.Served(q.route, q.Record.Target, q.Target.Live == q.first)
+		q.relay.fleet.Served(q.route, q.Result.Target, q.Target.Live == q.first)
 	}
 	return err
 }
@@ -116,14 +116,13 @@ func (q *request) reachWhole(c *candidate, err *llm.Error) *llm.Error {
 func (q *request) use(a *attempt) {
 	q.attempt = a
 	q.Target, q.Trip = a.target, a.trip
-	q.Record.Target, q.Record.UpstreamProtocol = a.target.String(), string(a.target.Provider.Protocol)
-	q.Record.Route(q.route.Name, a.target.Provider.Pool())
+	q.Result.Target = a.target.String()
+	q.Record.Route(q.route.Name, a.target.Provider.Pool(), q.Result.Target)
 }
 
 // countAttempt counts an attempt that is about to be sent.
 func (q *request) countAttempt(a *attempt) {
-	q.Record.UpstreamStream = a.prepared.Request().Stream
-	q.Record.Attempts++
+	q.Result.Attempts++
 	a.start()
 	pool := a.target.Provider.Pool()
 	if !slices.ContainsFunc(q.failed, func(f failedAttempt) bool { return f.pool == pool }) {
@@ -133,19 +132,10 @@ func (q *request) countAttempt(a *attempt) {
 
 // noteResponse records the response headers of the attempt, if they arrived.
 func (q *request) noteResponse() {
-	a := q.attempt
-	q.Trip = a.trip
-	status, header := a.response()
-	if status == 0 {
-		return
+	q.Trip = q.attempt.trip
+	if status := q.attempt.status(); status != 0 {
+		q.Record.Responded(status, q.Trip.HeadersAt)
 	}
-	q.Record.FirstByte(a.trip.HeadersAt)
-	q.Record.UpstreamStatus = status
-	id := cmp.Or(header.Get("X-Request-Id"), header.Get("Request-Id"))
-	if exchange.HasPrivate(a.target.Provider, id) { // the request id is logged
-		id = ""
-	}
-	q.Record.UpstreamID = id
 }
 
 // startKeepAlive enables keep-alives on an idle stream, if they are configured. They
@@ -219,7 +209,7 @@ func (q *request) mayRetry(c *candidate, err *llm.Error) bool {
 		return true
 	}
 	c.done = !q.attempt.safeToRetry(err)
-	return q.Record.Attempts < q.state.Retries.Attempts && (exchange.MayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
+	return q.Result.Attempts < q.state.Retries.Attempts && (exchange.MayRetryElsewhere(err, q.attempt.status()) || q.attempt.missing) && (q.repeatable() || !c.done)
 }
 
 // backOff waits before a target is retried and takes a retry from its pool's budget. A
@@ -251,7 +241,7 @@ func (q *request) backOff(c *candidate, err *llm.Error) bool {
 // response unchanged if nothing was sent before.
 func (q *request) giveUp(err *llm.Error) *llm.Error {
 	q.nextSlot.Release()
-	if q.Record.Attempts == 0 && q.unwritten != nil {
+	if q.Result.Attempts == 0 && q.unwritten != nil {
 		return q.unwritten
 	}
 	if started := q.Writer.StopKeepAlive(); q.attempt.rejected && !started {
@@ -275,7 +265,7 @@ func (q *request) repeatable() bool { return !q.Call.Body.SideEffects }
 
 // fail adds an attempt to those that failed.
 func (q *request) fail(c *candidate, err *llm.Error) {
-	f := failedAttempt{target: c.String(), reason: reasonOf(q.attempt, err), pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.Record.UpstreamStatus, times: exchange.TimesOf(q.attempt.trip, q.attempt.sentAt, q.Record.FirstToken())}
+	f := failedAttempt{target: c.String(), reason: reasonOf(q.attempt, err), pool: c.Provider.Pool(), sentAt: q.attempt.sentAt, status: q.attempt.status(), times: exchange.TimesOf(q.attempt.trip, q.attempt.sentAt, q.Result.FirstToken)}
 	if !f.sentAt.IsZero() {
 		f.took = time.Since(f.sentAt)
 	}
@@ -299,10 +289,10 @@ func (q *request) report(a *attempt, err *llm.Error) {
 	}
 	a.reported = true
 	if err == nil {
-		err = q.Record.Err
+		err = q.Result.Err
 	}
 	if err != nil && err.Code == llm.MissingSignature {
-		q.relay.observer.Logger().Warn("request lacks a signature that the model requires", "target", q.Record.Target, "id", q.Call.ID)
+		q.relay.observer.Logger().Warn("request lacks a signature that the model requires", "target", q.Result.Target, "id", q.Call.ID)
 	}
 	o := fleet.Outcome{Err: err, Caller: q.limited().Key}
 	o.Status, o.Header = a.response()
@@ -318,17 +308,13 @@ func (q *request) report(a *attempt, err *llm.Error) {
 // untilFirstToken returns the time from the attempt's start to its first token, or to
 // the headers of a non-streaming response.
 func (q *request) untilFirstToken() time.Duration {
-	first := q.Trip.HeadersAt
-	if token := q.Record.FirstToken(); token.After(first) {
-		first = token
-	}
-	return max(first.Sub(q.attempt.sentAt), 0)
+	return max(q.Trip.HeadersAt.Sub(q.attempt.sentAt), q.Result.FirstToken.Sub(q.attempt.sentAt), 0)
 }
 
 // attempts returns the value of the Isogloss-Attempts header: the number of attempts, the
 // failed ones and the skipped targets.
 func (q *request) attempts() string {
-	n := strconv.Itoa(q.Record.Attempts)
+	n := strconv.Itoa(q.Result.Attempts)
 	if len(q.failed)+len(q.skipped) == 0 {
 		return n
 	}
@@ -349,21 +335,21 @@ func attemptsText(name string, list []failedAttempt) string {
 // SetHeaders sets the response headers of both lanes: the target, the attempts, the
 // fidelity, and the upstream headers that clients may see.
 func (q *request) SetHeaders(h http.Header) {
-	if q.Record.Target != "" {
-		h["Isogloss-Target"] = []string{exchange.HeaderText(q.Record.Target)}
+	if q.Result.Target != "" {
+		h["Isogloss-Target"] = []string{exchange.HeaderText(q.Result.Target)}
 		h["Isogloss-Attempts"] = []string{q.attempts()}
 		h["Isogloss-Fidelity"] = []string{q.attempt.fidelity()}
 	}
 	if set := q.Call.Dialect.Headers.SetRateLimits; set != nil && q.Call.Limited && q.state.Books.Quotas != nil {
 		now := time.Now()
-		set(h, q.state.Books.Limits(q.caller.Org, q.caller.Accounts, now, q.Record.Err), now)
+		set(h, q.state.Books.Limits(q.caller.Org, q.caller.Accounts, now, q.Result.Err), now)
 	}
 	_, header := q.attempt.response()
 	if header == nil {
 		return
 	}
 	q.Call.CopyHeaders(h, q.Target, header)
-	if id := q.Record.UpstreamID; id != "" && !exchange.HasPrivate(q.Target.Provider, id) {
+	if id := q.attempt.upstreamID(); id != "" {
 		h["Isogloss-Upstream-Request-Id"] = []string{id}
 	}
 }

@@ -63,12 +63,12 @@ func (q *request) tapeAttempt(a *attempt, req *http.Request) *capture.Attempt {
 
 // endTape ends the recording.
 func (q *request) endTape() {
-	o := capture.Result{Answered: q.attempt.taped, Status: q.Record.Status, Header: q.Writer.Header(), Fidelity: q.attempt.fidelity(), Continued: q.Record.Continued > 0}
+	o := capture.Result{Answered: q.attempt.taped, Status: q.Result.Status, Header: q.Writer.Header(), Fidelity: q.attempt.fidelity(), Continued: q.Result.Continued > 0}
 	if a := q.attempt; a.target != nil {
 		o.Upstream, o.Settings = string(a.target.Provider.Protocol), q.changedSettings()
 	}
-	if q.Record.Err != nil {
-		o.Error = string(q.Record.Err.Kind)
+	if q.Result.Err != nil {
+		o.Error = string(q.Result.Err.Kind)
 	}
 	q.tape.End(o)
 }

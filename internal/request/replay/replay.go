@@ -56,7 +56,7 @@ func (p *Replay) Find(ctx context.Context, s Stores, c Caller, r *route.Route, d
 	response, err := p.runOnce(ctx, c, key, r, d)
 	if response != nil {
 		d.Writer.SetHeader("Idempotent-Replayed", "true")
-		d.Record.Recalled = "replay"
+		d.Result.Recalled = "replay"
 	}
 	return response, err
 }
@@ -128,7 +128,7 @@ func (p *Replay) lookUp(ctx context.Context, c Caller, r *route.Route, d *exchan
 	p.store, p.key = true, p.stores.Responses.Key(cache.Tenant(c.Org, c.Key), cacheRequest(d.Call, destination(r)))
 	if control == cache.Normal {
 		if response := p.stores.Responses.Get(ctx, p.key); response != nil {
-			p.store, p.Cached, d.Record.Recalled = false, true, "hit"
+			p.store, p.Cached, d.Result.Recalled = false, true, "hit"
 			d.Writer.SetHeader(cacheHeader, "hit")
 			d.Writer.SetHeader("Age", strconv.Itoa(response.Age(time.Now())))
 			return response
@@ -154,7 +154,7 @@ func destination(r *route.Route) string {
 
 // Send sends a stored response.
 func Send(a *cache.Response, d *exchange.Delivery) {
-	d.Record.Status = a.Status
+	d.Result.Status = a.Status
 	d.Path.Charge()
 	d.Writer.Start(a.Status, func(h http.Header) {
 		maps.Copy(h, a.Header)
@@ -165,7 +165,7 @@ func Send(a *cache.Response, d *exchange.Delivery) {
 		}
 	})
 	if err := d.Writer.Write(a.Body, time.Now()); err != nil {
-		d.Record.Err = upstream.ClientGone(err)
+		d.Result.Err = upstream.ClientGone(err)
 	}
 }
 
@@ -177,15 +177,15 @@ func (p *Replay) Store(d *exchange.Delivery, finish string, cut bool) {
 	}
 	body, whole := p.copy.Body()
 	h := d.Writer.Header()
-	a := &cache.Response{Status: d.Record.Status, Body: body, Stream: d.Call.Body.Stream && d.Record.Status == http.StatusOK, At: time.Now(),
+	a := &cache.Response{Status: d.Result.Status, Body: body, Stream: d.Call.Body.Stream && d.Result.Status == http.StatusOK, At: time.Now(),
 		Header: http.Header{"Content-Type": h["Content-Type"], "Isogloss-Target": h["Isogloss-Target"], "Isogloss-Fidelity": h["Isogloss-Fidelity"]}}
-	err := d.Record.Err
+	err := d.Result.Err
 	if p.store && whole && err == nil && cacheable(d.Target, finish) {
 		p.stores.Responses.Put(p.key, a)
 	}
 	switch {
 	case p.run == nil:
-	case d.Record.Attempts == 0:
+	case d.Result.Attempts == 0:
 		p.run.Release()
 	case whole && !cut && (err == nil || !a.Stream && err.Kind != llm.Cancelled):
 		p.run.Finish(a)

@@ -55,14 +55,15 @@ func NewPool(logger *slog.Logger) *Pool {
 	return &Pool{logger: logger, client: newClient(), held: map[string]*Credential{}}
 }
 
-// Use sets the credentials of the providers that need one, starts to get them, and closes
-// those that no provider needs any more.
+// Use binds the providers of a configuration to their credentials, starts to get those, and closes
+// the ones that no provider needs any more.
 func (p *Pool) Use(providers []*provider.Provider) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	used := map[string]*Credential{}
 	for _, one := range providers {
 		if one.Cloud == nil {
+			one.Bind(nil)
 			continue
 		}
 		id := one.Cloud.Fingerprint()
@@ -73,7 +74,7 @@ func (p *Pool) Use(providers []*provider.Provider) {
 			used[id] = newCredential(newVendor(one.Cloud), p.client, p.logger.With("provider", one.Name))
 			used[id].start()
 		}
-		one.Credential = used[id]
+		one.Bind(used[id])
 	}
 	for id, c := range p.held {
 		if used[id] == nil {

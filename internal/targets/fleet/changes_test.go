@@ -36,7 +36,7 @@ func logged(t *testing.T) (*Fleet, func() string) {
 func TestTargetChangesAreLogged(t *testing.T) {
 	f, log := logged(t)
 	list := targets(t, "http://one", "a/x@y", "b/x")
-	f.Use([]*route.Route{{Name: "m", Targets: list}}, limit.Config{})
+	bind(f, limit.Config{}, &route.Route{Name: "m", Targets: list})
 	for range 3 {
 		Report(&list[0], limit.Permit{}, Outcome{Err: &llm.Error{Kind: llm.UpstreamAuth}, Status: 401})
 	}
@@ -56,7 +56,7 @@ func TestFallbackIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, log := logged(t)
 		r := &route.Route{Name: "m", Balance: balance.InOrder, Targets: targets(t, "http://one", "a/x", "b/x")}
-		use := func() { f.Use([]*route.Route{r}, limit.Config{}) }
+		use := func() { bind(f, limit.Config{}, r) }
 		use()
 		f.Served(r, "a/x", true)
 		if got := log(); got != "" {
@@ -78,7 +78,7 @@ func TestFallbackIsLogged(t *testing.T) {
 			t.Errorf("logged %s\nwant   %s", got, want)
 		}
 		balanced := &route.Route{Name: "n", Balance: balance.Weighted, Targets: targets(t, "http://one", "a/x", "b/x")}
-		f.Use([]*route.Route{balanced}, limit.Config{})
+		bind(f, limit.Config{}, balanced)
 		f.Served(balanced, "b/x", false)
 		if got := log(); got != "" {
 			t.Errorf("a balanced model has no first target, and %q is logged", got)

@@ -2,7 +2,7 @@
 // what is known of their prompt caches. The state outlives a reload of the
 // configuration.
 //
-// The request path calls [Fleet.Use] with each configuration, [Fleet.Enter] for
+// The request path calls [Fleet.Bind] with each configuration, [Fleet.Enter] for
 // each request, [Order] to sort a model's targets and [Report] with the outcome
 // of each attempt. [Fleet.Targets], [Fleet.Snapshot] and [Explain] show the
 // state to operators.
@@ -76,10 +76,10 @@ func (f *Fleet) Enter(ctx context.Context, c limit.Caller) (limit.Permit, *limit
 	return f.limits.Enter(ctx, c)
 }
 
-// Use attaches the live state to the routes of a new configuration and their targets. A
-// target that the old configuration also had keeps its state. State that the new
-// configuration does not use is dropped. Calls must not overlap.
-func (f *Fleet) Use(routes []*route.Route, overload limit.Config) {
+// Bind returns copies of the routes of a new configuration, with the live state of the routes and
+// their targets. A target that the old configuration also had keeps its state. State that
+// the new configuration does not use is dropped. Calls must not overlap.
+func (f *Fleet) Bind(routes []*route.Route, overload limit.Config) []*route.Route {
 	f.limits.Use(overload)
 	b := binding{
 		fleet: f, identities: map[*provider.Provider]identity{}, checks: map[string]health.Check{}, metrics: map[string]bool{}, names: map[string]name{},
@@ -87,11 +87,12 @@ func (f *Fleet) Use(routes []*route.Route, overload limit.Config) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, r := range routes {
-		b.route(r)
+	bound := make([]*route.Route, len(routes))
+	for i, r := range routes {
+		bound[i] = b.route(r)
 	}
 	f.prune(&b)
-	for _, r := range routes {
+	for _, r := range bound {
 		for i := range r.Targets {
 			t := r.Targets[i].Live
 			// The configuration has checked the path. A target whose check cannot be sent
@@ -99,6 +100,7 @@ func (f *Fleet) Use(routes []*route.Route, overload limit.Config) {
 			_ = t.Watch(b.checks[t.ID()])
 		}
 	}
+	return bound
 }
 
 // prune drops the state that the new configuration does not use.
@@ -129,11 +131,13 @@ type binding struct {
 	fallbacks  map[string]*route.Fallback
 }
 
-func (b *binding) route(r *route.Route) {
+// route returns a copy of a route with its state.
+func (b *binding) route(configured *route.Route) *route.Route {
+	r := new(*configured)
+	r.Targets = slices.Clone(configured.Targets)
 	credentials := map[string]bool{}
 	for i := range r.Targets {
 		t := &r.Targets[i]
-		t.Provider.Prepare()
 		who := b.identify(t.Provider)
 		credentials[who.credential] = true
 		b.target(t, who, len(r.Targets) > 1)
@@ -151,8 +155,9 @@ func (b *binding) route(r *route.Route) {
 		r.History.Forget(func(target string) bool { return !serves(r, target) })
 	}
 	if r.Hedge.Quantile > 0 {
-		r.Hedge.Budget = keep(b.hedges, b.fleet.hedges, r.Name)
+		r.Hedged = keep(b.hedges, b.fleet.hedges, r.Name)
 	}
+	return r
 }
 
 // target attaches a target's state. A target is checked only if one of its routes has

@@ -53,10 +53,10 @@ func targets(t *testing.T, address string, names ...string) []route.Target {
 func TestReloadKeepsTheStateOfATarget(t *testing.T) {
 	f := newFleet(t)
 	old := &route.Route{Name: "m", Targets: targets(t, "http://one", "a/x", "b/x")}
-	f.Use([]*route.Route{old}, limit.Config{})
+	bind(f, limit.Config{}, old)
 	Report(&old.Targets[0], limit.Permit{}, Outcome{Err: &llm.Error{Kind: llm.UpstreamAuth}, Status: 401})
 	next := &route.Route{Name: "other name", Targets: targets(t, "http://one", "a/x")}
-	f.Use([]*route.Route{next}, limit.Config{})
+	bind(f, limit.Config{}, next)
 	if next.Targets[0].Live != old.Targets[0].Live || next.Targets[0].Live.State().Reason != health.Refused {
 		t.Errorf("after the reload the target's state is %+v", next.Targets[0].Live.State())
 	}
@@ -87,7 +87,7 @@ func TestReloadStopsARemovedCheck(t *testing.T) {
 		use := func(path string) *health.Target {
 			list := targets(t, "http://one", "a/x", "b/x")
 			list[0].Provider.Health = provider.Check{Path: path, Every: time.Second}
-			f.Use([]*route.Route{{Name: "m", Targets: list}, {Name: "single", Targets: slices.Clone(list[:1])}}, limit.Config{})
+			bind(f, limit.Config{}, &route.Route{Name: "m", Targets: list}, &route.Route{Name: "single", Targets: slices.Clone(list[:1])})
 			return list[0].Live
 		}
 		target := use("/health")
@@ -114,14 +114,14 @@ func TestReloadDropsHistoriesAndHedges(t *testing.T) {
 	}
 	hedged := &route.Route{Name: "hedged", Hedge: route.Hedge{Quantile: 0.9}, Targets: targets(t, "http://one", "a/x", "b/x")}
 	first := cached("a/x", "b/x", "c/v-*")
-	f.Use([]*route.Route{first, hedged}, limit.Config{})
+	bind(f, limit.Config{}, first, hedged)
 	for _, id := range []string{"a/x", "b/x", "c/v-1", "c/other"} {
 		first.History.Seen(id, balance.Session{}, 10, 5)
 	}
 	budget := hedged.Hedge.Budget
 
 	second := cached("b/x", "c/v-*")
-	f.Use([]*route.Route{second, hedged}, limit.Config{})
+	bind(f, limit.Config{}, second, hedged)
 	if second.History != first.History || hedged.Hedge.Budget != budget {
 		t.Error("the routes have lost their state")
 	}
@@ -133,11 +133,11 @@ func TestReloadDropsHistoriesAndHedges(t *testing.T) {
 		t.Errorf("the history counts %v, want %v", left, want)
 	}
 
-	f.Use(nil, limit.Config{})
+	bind(f, limit.Config{})
 	if len(f.histories)+len(f.hedges)+len(f.names) > 0 {
 		t.Errorf("without routes the fleet holds %d histories, %d hedges, %d names", len(f.histories), len(f.hedges), len(f.names))
 	}
-	f.Use([]*route.Route{hedged}, limit.Config{})
+	bind(f, limit.Config{}, hedged)
 	if hedged.Hedge.Budget == budget {
 		t.Error("a route that comes back has its old budget")
 	}
@@ -146,7 +146,7 @@ func TestReloadDropsHistoriesAndHedges(t *testing.T) {
 func TestOrder(t *testing.T) {
 	f := newFleet(t)
 	r := &route.Route{Name: "m", Targets: targets(t, "http://one", "a/x", "b/x", "c/x", "d/x")}
-	f.Use([]*route.Route{r}, limit.Config{})
+	bind(f, limit.Config{}, r)
 	list := make([]*route.Target, len(r.Targets))
 	for i := range r.Targets {
 		list[i] = &r.Targets[i]
@@ -194,7 +194,7 @@ func TestReportClassifiesFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)
 			r := &route.Route{Name: "m", Targets: targets(t, "http://one", "a/x")}
-			f.Use([]*route.Route{r}, limit.Config{})
+			bind(f, limit.Config{}, r)
 			Report(&r.Targets[0], limit.Permit{}, c.outcome)
 			s := f.health.Snapshot()[0]
 			if c.blames != (s.Failed[c.kind] == 1) || len(s.Failed) > 1 {
@@ -213,7 +213,7 @@ func TestTargetsListsEachOnce(t *testing.T) {
 		{Name: "m", Targets: targets(t, "http://one:81", "b/x", "a/y")},
 		{Name: "n", Targets: targets(t, "http://one:81", "a/y")},
 	}
-	f.Use(routes, limit.Config{PerTarget: 7})
+	bind(f, limit.Config{PerTarget: 7}, routes...)
 	Report(&routes[0].Targets[1], limit.Permit{}, Outcome{Err: &llm.Error{Kind: llm.RateLimit}, Status: 429})
 	var got []string
 	for _, s := range f.Targets(routes) {
@@ -233,7 +233,7 @@ func TestSnapshotSumsUpDiscoveredWorkers(t *testing.T) {
 		r.Targets = append(r.Targets, worker)
 	}
 	r.Targets = append(r.Targets, targets(t, "http://one", "idle/x")...)
-	f.Use([]*route.Route{r}, limit.Config{})
+	bind(f, limit.Config{}, r)
 	for i := range r.Targets[:4097] {
 		target := &r.Targets[i]
 		target.Live.Begin()
@@ -258,7 +258,7 @@ func TestExplain(t *testing.T) {
 		f := New(slog.New(slog.DiscardHandler))
 		defer f.Close()
 		r := &route.Route{Name: "m", Targets: targets(t, "http://one", "a/x")}
-		f.Use([]*route.Route{r}, limit.Config{})
+		bind(f, limit.Config{}, r)
 		target := &r.Targets[0]
 		if s := Explain(target); s != (TargetState{State: Ready}) {
 			t.Errorf("a new target is %+v", s)
@@ -290,7 +290,7 @@ func TestSaturatedEngines(t *testing.T) {
 	use := func(p balance.Policy, names ...string) *route.Route {
 		r := &route.Route{Name: "m", Balance: p, Targets: targets(t, engine.URL, names...)}
 		r.Targets[0].Provider.Metrics = engine.URL + "/metrics"
-		f.Use([]*route.Route{r}, limit.Config{})
+		bind(f, limit.Config{}, r)
 		return r
 	}
 	for _, r := range []*route.Route{use(balance.LeastBusy, "a/x"), use(balance.Fastest, "a/x", "b/x")} {
@@ -310,5 +310,13 @@ func TestSaturatedEngines(t *testing.T) {
 	}
 	if again := use(balance.LeastBusy, "a/x", "b/x"); again.Targets[0].Engine != r.Targets[0].Engine {
 		t.Error("a reload forgets the engine")
+	}
+}
+
+// bind binds routes to the fleet's state and writes the bound copies over them.
+func bind(f *Fleet, overload limit.Config, routes ...*route.Route) {
+	for i, b := range f.Bind(routes, overload) {
+		copy(routes[i].Targets, b.Targets)
+		routes[i].Binding = b.Binding
 	}
 }

@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 // TestNamesAndSecrets removes both, with the secrets of a credential.
 func TestNamesAndSecrets(t *testing.T) {
 	p := &Provider{Preset: "bedrock", Key: "the-secret-key"}
-	p.Prepare()
+	p.Bind(nil)
 	if got := string(p.Redactor().Redact([]byte("key the-secret-key of 123456789012"))); got != "key *** of …" {
 		t.Error(got)
 	}

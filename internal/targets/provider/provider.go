@@ -15,7 +15,7 @@ import (
 )
 
 // Provider is one upstream: a preset with the operator's settings applied. It is
-// immutable.
+// immutable after Bind.
 type Provider struct {
 	Name     string // name in the operator's configuration
 	Preset   string // its preset; empty: none
@@ -38,7 +38,7 @@ type Provider struct {
 	Key                   secret.String
 	// Cloud is the source of the credential for AWSAuth, GoogleAuth and AzureAuth; else nil.
 	Cloud Cloud
-	// Credential signs requests instead of Key, if it is not nil.
+	// Credential signs requests instead of Key, if it is not nil. Bind sets it.
 	Credential Credential
 	Headers    http.Header // sent with every request, in addition to the protocol's own
 
@@ -59,8 +59,8 @@ type Provider struct {
 	Metrics      string // URL of the metrics of a worker's engine; empty: they are not read
 	Continuation Continuation
 
-	redactor *secret.Redactor // of ownSecrets, after Prepare
-	cloud    CloudName        // after Prepare
+	redactor *secret.Redactor // of ownSecrets, after Bind
+	cloud    CloudName        // after Bind
 }
 
 // Secrets returns the texts that must not be shown: the credential, the values of headers and
@@ -96,12 +96,10 @@ func (p *Provider) ownSecrets() []string {
 	return list
 }
 
-// Prepare computes what Redactor and CloudName return, before the provider serves requests.
-func (p *Provider) Prepare() {
-	if p.redactor == nil {
-		p.cloud = p.findCloud()
-		p.redactor = p.ownRedactor()
-	}
+// Bind sets the credential, which is nil if requests have the Key, and computes what Redactor and
+// CloudName return. It is called once, before the provider serves requests.
+func (p *Provider) Bind(credential Credential) {
+	p.Credential, p.cloud, p.redactor = credential, p.findCloud(), p.ownRedactor()
 }
 
 func (p *Provider) ownRedactor() *secret.Redactor {

@@ -23,7 +23,12 @@ type Target struct {
 	Zone     balance.Zone // of a discovered worker
 	Turn     *limit.Turn  // of a worker that gateways use one after the other; nil: of none
 
-	// The live state of the target; internal/targets/fleet sets it.
+	TargetBinding
+}
+
+// TargetBinding is the live state of a target. internal/targets/fleet makes copies of the
+// configured targets that have it.
+type TargetBinding struct {
 	Live   *health.Target
 	Slots  *limit.Target
 	Engine *signals.Engine // nil: its load is not read
@@ -53,20 +58,22 @@ type Route struct {
 	Continue bool
 	Params   *params.Set // of the model's requests; nil: none
 
-	// Credentials is the number of different credentials of the targets;
-	// internal/targets/fleet sets it.
-	Credentials int
-	// History is for the cache policy, else nil; internal/targets/fleet sets it.
-	History *balance.History
-	// Fallback is for targets that are tried in order, else nil; internal/targets/fleet sets it.
-	Fallback *Fallback
+	Binding
+}
+
+// Binding is the live state of a route. internal/targets/fleet makes copies of the configured
+// routes that have it.
+type Binding struct {
+	Credentials int              // how many different ones the targets have
+	History     *balance.History // for the cache policy, else nil
+	Fallback    *Fallback        // for targets that are tried in order, else nil
+	Hedged      *Share           // counts the requests of Hedge; nil without hedging
 }
 
 // Hedge says when a request is sent to a second target as well.
 type Hedge struct {
 	Quantile float64 // of the first target's time to first token; 0 disables hedging
 	Share    float64 // of the requests, and of their bytes, that may be sent twice
-	Budget   *Share  // counts that share; internal/targets/fleet sets it
 }
 
 // Pattern reports whether the route's name is a pattern.

@@ -135,7 +135,7 @@ func (a *attempt) deliverCollected(d *exchange.Delivery) *llm.Error {
 			case llm.Failure:
 				return true, e.Err
 			case llm.Delta:
-				d.Record.Token(now)
+				d.NoteToken(now)
 				d.Account.CountText(len(e.Text))
 			case llm.Start:
 				counted = e.Usage

@@ -37,7 +37,7 @@ func (w *streamWriter) resume(write eventFunc) *llm.Error {
 // if its dialect allows one, and in a trailer.
 func (w *streamWriter) markResumed() {
 	d := w.delivery
-	d.Record.Continued++
+	d.Result.Continued++
 	text := exchange.HeaderText(w.attempt.target.String()) + ";at=" + strconv.Itoa(len(w.resumable.text))
 	d.Writer.SetHeader(continuedTrailer, text)
 	d.Comment("continued by "+text, w)

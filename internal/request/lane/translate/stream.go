@@ -37,7 +37,7 @@ func (a *attempt) deliverStream(d *exchange.Delivery) *llm.Error {
 	for err == nil && w.broken != nil {
 		err = w.resume(write)
 	}
-	if err == nil && d.Record.Err == nil {
+	if err == nil && d.Result.Err == nil {
 		d.Trip.Drain()
 	}
 	return err
@@ -110,7 +110,7 @@ func (r *streamReader) decodeBatch() (over bool, err *llm.Error) {
 }
 
 func (r *streamReader) decode(e sse.Event) {
-	r.delivery.Record.Events++
+	r.delivery.Result.Events++
 	data := upstream.EventData(e)
 	if r.attempt.tap != nil {
 		r.attempt.tap.Event(data)
@@ -234,7 +234,7 @@ func (w *streamWriter) encode(events []llm.Event) *llm.Error {
 		w.resumable.follow(e)
 		*w.buffer() = w.encoder.Encode(e, *w.buffer())
 	}
-	if w.over && w.delivery.Record.Err == nil {
+	if w.over && w.delivery.Result.Err == nil {
 		w.stored.StreamEnd(w.encoder)
 	}
 	return nil
@@ -246,7 +246,7 @@ func (w *streamWriter) fail(err *llm.Error) {
 		w.broken = err
 		return
 	}
-	w.delivery.Record.Err, w.over = err, true
+	w.delivery.Result.Err, w.over = err, true
 }
 
 // done reports whether no further event of this upstream's stream is sent.
@@ -344,7 +344,7 @@ func (w *streamWriter) flush(now time.Time) *llm.Error {
 	w.visible = true
 	if w.token {
 		w.token = false
-		d.Record.Token(now)
+		d.NoteToken(now)
 	}
 	w.releaseRequest()
 	if w.over {

@@ -131,7 +131,7 @@ func (s *stream) relayBatch(batch sse.Batch, now time.Time) (over bool, fault *l
 func (s *stream) read(batch sse.Batch, now time.Time) (left []byte, over bool, fault *llm.Error) {
 	raw, kept, from, to, token := batch.Raw, 0, 0, len(batch.Raw), false // raw[:kept] and raw[from:] are sent
 	for e := range batch.Events() {
-		s.d.Record.Events++
+		s.d.Result.Events++
 		switch s.mark(e) {
 		case protocol.Content:
 			token = true
@@ -152,7 +152,7 @@ func (s *stream) read(batch sse.Batch, now time.Time) (left []byte, over bool, f
 		}
 	}
 	if token {
-		s.d.Record.Token(now)
+		s.d.NoteToken(now)
 	}
 	if kept == 0 {
 		return raw[from:to], over, nil
@@ -175,7 +175,7 @@ func (s *stream) relayFailure(before []byte, e sse.Event, token bool, now time.T
 	if !fault.Relayed || !e.HasData {
 		return fault
 	}
-	s.d.Record.Err = exchange.RedactError(fault, s.target.Provider)
+	s.d.Result.Err = exchange.RedactError(fault, s.target.Provider)
 	s.d.Path.Charge()
 	if err := s.d.SendEvents(exchange.Redact(e.Raw, s.target.Provider), now, s); err != nil {
 		return upstream.ClientGone(err)
@@ -209,7 +209,7 @@ func (s *stream) failure() *llm.Error {
 func (s *stream) end(now time.Time) *llm.Error {
 	last, ok := s.events.Last()
 	if ok {
-		s.d.Record.Events++
+		s.d.Result.Events++
 		switch s.mark(last) {
 		case protocol.Failed: // a client could not parse it without its blank line
 			return s.failure()
