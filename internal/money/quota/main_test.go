@@ -295,7 +295,7 @@ func (r *redisBackend) advanced() bool {
 	for i := range r.mirror.shards {
 		p := &r.mirror.shards[i]
 		p.mu.Lock()
-		n := len(p.advances)
+		n := len(p.withAllowance)
 		p.mu.Unlock()
 		if n > 0 {
 			return true

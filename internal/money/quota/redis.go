@@ -215,7 +215,7 @@ func (r *redisBackend) learnAll(req *Request, got script.Reply) {
 }
 
 func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, totals usage.Totals) {
-	if h.advance != 0 {
+	if h.fromAllowance != 0 {
 		r.settleAllowances(h, cost, totals)
 		if h = h.rest; h == nil {
 			return

@@ -20,9 +20,9 @@ func (a *Account) onlyBudget() bool {
 // left returns what is left of the budget, as last known.
 func (k *mirrorAccount) left() usage.Money { return k.account.Limit.Budget - k.spent - k.reserved }
 
-// advanceUntil returns how long an allowance can be used without a further call: Redis keeps its lease
+// usableUntil returns how long an allowance can be used without a further call: Redis keeps its lease
 // for at least that long after a call that was sent then.
-func (r *redisBackend) advanceUntil(sent int64) int64 {
+func (r *redisBackend) usableUntil(sent int64) int64 {
 	return sent + r.options.Lease.Milliseconds()/2
 }
 
@@ -44,14 +44,14 @@ func (r *redisServer) reserveWithAllowances(ctx context.Context, req *Request, h
 	refusal := p.takeAllowances(now, req, h)
 	p.mu.Unlock()
 	switch {
-	case refusal == nil && h.advance == 0:
+	case refusal == nil && h.fromAllowance == 0:
 		return r.noteRefusal(req, r.reserveShared(ctx, req, h))
-	case refusal == nil && h.advance == 1<<len(req.Accounts)-1:
+	case refusal == nil && h.fromAllowance == 1<<len(req.Accounts)-1:
 		r.counters.sliced.Add(1)
 		return nil
 	case refusal == nil:
 		h.rest = &reservation{limiter: h.limiter, request: *req}
-		h.rest.request.Accounts = h.without()
+		h.rest.request.Accounts = h.withoutAllowance()
 		h.rest.accounts, h.rest.leases = few.Of[*account](len(h.rest.request.Accounts)), few.Of[*lease](len(h.rest.request.Accounts))
 		refusal = r.noteRefusal(&h.rest.request, r.reserveShared(ctx, &h.rest.request, h.rest))
 	}
@@ -61,10 +61,10 @@ func (r *redisServer) reserveWithAllowances(ctx context.Context, req *Request, h
 	return refusal
 }
 
-// without returns the accounts whose cost is not from an allowance.
-func (h *reservation) without() (rest []Account) {
+// withoutAllowance returns the accounts whose cost is not from an allowance.
+func (h *reservation) withoutAllowance() (rest []Account) {
 	for i, a := range h.request.Accounts {
-		if h.advance&(1<<i) == 0 {
+		if h.fromAllowance&(1<<i) == 0 {
 			rest = append(rest, a)
 		}
 	}
@@ -78,9 +78,9 @@ func (p *mirrorShard) takeAllowances(now int64, req *Request, h *reservation) (r
 		k := p.accounts[req.Accounts[i].ID]
 		switch {
 		case k == nil || !req.Accounts[i].onlyBudget():
-		case k.advance != nil && k.advance.id != 0 && k.allowance.Take(now, req.Cost):
-			h.advance |= 1 << i
-			*h.leases.At(i) = k.advance
+		case k.allowanceLease != nil && k.allowanceLease.id != 0 && k.allowance.Take(now, req.Cost):
+			h.fromAllowance |= 1 << i
+			*h.leases.At(i) = k.allowanceLease
 		case k.refusal != nil && k.allowance.Refused(now, req.Cost):
 			refusal = k.refusal
 		}
@@ -123,14 +123,14 @@ func (r *redisServer) grant(p *mirrorShard, k *mirrorAccount, l *lease, amount u
 		r.report(k.org, k.account, l, allowance.Report{Reserved: amount})
 		return
 	}
-	if k.advance != l {
-		if k.advance != nil && !k.allowance.IsEmpty() {
-			r.report(k.org, k.account, k.advance, k.allowance.End())
+	if k.allowanceLease != l {
+		if k.allowanceLease != nil && !k.allowance.IsEmpty() {
+			r.report(k.org, k.account, k.allowanceLease, k.allowance.End())
 		}
-		k.advance = l
+		k.allowanceLease = l
 	}
-	k.allowance.Grant(sent, amount, r.advanceUntil(sent))
-	p.advances[k] = true
+	k.allowance.Grant(sent, amount, r.usableUntil(sent))
+	p.withAllowance[k] = true
 }
 
 // noteRefusal notes a refusal by a budget, so that this node does not ask Redis for each request of a busy
@@ -149,7 +149,7 @@ func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
 			k.refusal = refusal
 			k.allowance.Refuse(now, req.Cost, r.nodes.Load())
 			if k.allowance.Free() > 0 {
-				r.report(k.org, k.account, k.advance, k.allowance.End())
+				r.report(k.org, k.account, k.allowanceLease, k.allowance.End())
 			}
 		}
 	}
@@ -164,10 +164,10 @@ func (r *redisBackend) settleAllowances(h *reservation, cost usage.Money, totals
 	for i, a := range h.request.Accounts {
 		l, k := *h.leases.At(i), p.accounts[a.ID]
 		switch {
-		case h.advance&(1<<i) == 0:
-		case k != nil && k.advance == l && l.id != 0:
+		case h.fromAllowance&(1<<i) == 0:
+		case k != nil && k.allowanceLease == l && l.id != 0:
 			k.allowance.Settle(h.request.Cost, cost, totals.Of(a.ID), time.Now())
-			p.advances[k] = true
+			p.withAllowance[k] = true
 		default: // Redis has lost the lease
 			r.report(h.request.Org, a, l, allowance.Report{Reserved: h.request.Cost, Total: totals.Of(a.ID)})
 		}
@@ -199,11 +199,11 @@ func (r *redisBackend) reports(due func(*mirrorAccount) (allowance.Report, bool)
 	for i := range r.mirror.shards {
 		p := &r.mirror.shards[i]
 		p.mu.Lock()
-		for k := range p.advances {
+		for k := range p.withAllowance {
 			if k.allowance.IsEmpty() {
-				delete(p.advances, k)
+				delete(p.withAllowance, k)
 			} else if report, ok := due(k); ok {
-				r.report(k.org, k.account, k.advance, report)
+				r.report(k.org, k.account, k.allowanceLease, report)
 			}
 		}
 		p.mu.Unlock()
@@ -217,9 +217,9 @@ func (r *redisBackend) reportAccounts(org string, accounts []Account) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range accounts {
-		if k := p.accounts[accounts[i].ID]; k != nil && p.advances[k] {
+		if k := p.accounts[accounts[i].ID]; k != nil && p.withAllowance[k] {
 			if owed, _ := k.allowance.Owed(); owed > 0 {
-				r.report(k.org, k.account, k.advance, k.allowance.Spent())
+				r.report(k.org, k.account, k.allowanceLease, k.allowance.Spent())
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func (b *mirror) reportedUntil(until time.Time) time.Time {
 	for i := range b.shards {
 		p := &b.shards[i]
 		p.mu.Lock()
-		for k := range p.advances {
+		for k := range p.withAllowance {
 			if owed, since := k.allowance.Owed(); owed > 0 && since.Before(until) {
 				until = since
 			}

@@ -240,8 +240,8 @@ func (r *redisServer) applyRenewal(accounts []*mirrorAccount, values []int64, se
 	defer p.mu.Unlock()
 	for i, k := range accounts {
 		k.markLost(values[1+i], values[0])
-		if k.advance != nil && k.advance.id == values[1+i] && k.advance.id != 0 {
-			k.allowance.Renew(r.advanceUntil(sent))
+		if k.allowanceLease != nil && k.allowanceLease.id == values[1+i] && k.allowanceLease.id != 0 {
+			k.allowance.Renew(r.usableUntil(sent))
 		}
 	}
 }
