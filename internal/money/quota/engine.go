@@ -45,7 +45,7 @@ const (
 	second = 1_000
 
 	idleTTL           = 60 * minute      // time after which an unused account is deleted
-	idleTTLWithWindow = 24 * 60 * minute // the same with a budget window, which the ledger can restore only coarsely
+	idleTTLWithWindow = 24 * 60 * minute // longer with a budget window: the ledger restores it only coarsely
 )
 
 func newEngine() *engine {
@@ -91,7 +91,7 @@ func (s *shard) reserve(now int64, accounts []Account, want amounts, h *reservat
 	return -1, nil
 }
 
-// longer compares two waits. A negative wait never ends.
+// longer reports whether the first wait is longer. A negative wait never ends.
 func longer(wait, than int64) bool { return than >= 0 && (wait < 0 || wait > than) }
 
 // settle returns a reservation and charges the actual use.

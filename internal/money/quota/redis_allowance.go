@@ -20,8 +20,8 @@ func (a *Account) onlyBudget() bool {
 // left returns what is left of the budget, as last known.
 func (k *mirrorAccount) left() usage.Money { return k.account.Limit.Budget - k.spent - k.reserved }
 
-// usableUntil returns how long an allowance can be used without a further call: Redis keeps its lease
-// for at least that long after a call that was sent then.
+// usableUntil returns the time until which an allowance can be used after a call that was sent at the
+// given time. Redis keeps the lease for at least that long.
 func (r *redisBackend) usableUntil(sent int64) int64 {
 	return sent + r.options.Lease.Milliseconds()/2
 }
@@ -71,8 +71,8 @@ func (h *reservation) withoutAllowance() (rest []Account) {
 	return rest
 }
 
-// takeAllowances takes the cost of a request from the allowances of its accounts, as far as they have it.
-// It refuses if Redis has just refused the same. The caller holds the lock.
+// takeAllowances takes the cost of a request from each of its accounts whose allowance is large enough. It
+// refuses the request if Redis has just refused this cost or a lower one. The caller holds the lock.
 func (p *mirrorShard) takeAllowances(now int64, req *Request, h *reservation) (refusal *Refusal) {
 	for i := range req.Accounts {
 		k := p.accounts[req.Accounts[i].ID]
@@ -88,17 +88,17 @@ func (p *mirrorShard) takeAllowances(now int64, req *Request, h *reservation) (r
 	return refusal
 }
 
-// wants counts a request and returns what it has to add to the allowance. Only one request of an account
-// does this at a time. The caller holds the lock.
+// wants counts a request and returns the amount that it has to add to the allowance, 0 for none. Only one
+// request of an account adds to it at a time. The caller holds the lock.
 func (k *mirrorAccount) wants(now int64, cost usage.Money, nodes int64) (want usage.Money) {
-	if k.allowance.Count(now, cost) && k.generation > 1 && !k.refilling { // else what is left is not known
+	if k.allowance.Count(now, cost) && k.generation > 1 && !k.refilling { // up to 1, what is left is not known
 		want = k.allowance.Refill(now, cost, k.left(), nodes)
 	}
 	k.refilling = k.refilling || want > 0
 	return want
 }
 
-// refill reserves a cost for the allowance of an account.
+// refill reserves the cost of req in Redis and adds it to the allowance of an account.
 func (r *redisServer) refill(p *mirrorShard, k *mirrorAccount, req *Request, now int64) {
 	want, nodes := amounts{cost: req.Cost}, r.nodes.Load()
 	var h reservation
@@ -119,7 +119,7 @@ func (r *redisServer) refill(p *mirrorShard, k *mirrorAccount, req *Request, now
 
 // grant adds a reservation to the allowance. The caller holds the lock.
 func (r *redisServer) grant(p *mirrorShard, k *mirrorAccount, l *lease, amount usage.Money, sent int64) {
-	if l.id == 0 { // it was lost meanwhile
+	if l.id == 0 { // Redis has lost the lease meanwhile
 		r.report(k.org, k.account, l, allowance.Report{Reserved: amount})
 		return
 	}
@@ -133,9 +133,9 @@ func (r *redisServer) grant(p *mirrorShard, k *mirrorAccount, l *lease, amount u
 	p.withAllowance[k] = true
 }
 
-// noteRefusal notes a refusal by a budget, so that this node does not ask Redis for each request of a busy
-// account that has nothing left. The node returns its allowance, which a request for all that is left needs.
-// It returns the refusal.
+// noteRefusal records a refusal by a budget, so that this node does not call Redis for each request of a
+// busy account that has nothing left. It also returns the account's allowance, because a request for
+// all that is left of the budget needs that money. The result is the given refusal.
 func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
 	if refusal == nil || refusal.Reason != Budget || r.lost.Load() {
 		return refusal
@@ -189,12 +189,12 @@ func (r *redisBackend) reportDue(now int64) {
 	})
 }
 
-// reportAll returns all allowances.
+// reportAll queues reports that return all allowances.
 func (r *redisBackend) reportAll() {
 	r.reports(func(k *mirrorAccount) (allowance.Report, bool) { return k.allowance.End(), true })
 }
 
-// reports queues reports of accounts with an allowance.
+// reports calls due for each account with an allowance, and queues the reports that due returns.
 func (r *redisBackend) reports(due func(*mirrorAccount) (allowance.Report, bool)) {
 	for i := range r.mirror.shards {
 		p := &r.mirror.shards[i]
@@ -210,8 +210,9 @@ func (r *redisBackend) reports(due func(*mirrorAccount) (allowance.Report, bool)
 	}
 }
 
-// reportAccounts queues what accounts have spent from their allowances. The totals of a settlement that
-// follows include it, and it would count twice until the next report.
+// reportAccounts queues reports of what accounts have spent from their allowances. Call it before a
+// settlement is queued: the totals of the settlement include this spending, which would also count as
+// reserved until the next report.
 func (r *redisBackend) reportAccounts(org string, accounts []Account) {
 	p := r.mirror.shardOf(org)
 	p.mu.Lock()
@@ -225,7 +226,8 @@ func (r *redisBackend) reportAccounts(org string, accounts []Account) {
 	}
 }
 
-// reportedUntil returns a time, at most the given one. What was settled before it is reported.
+// reportedUntil returns the time before which all spending from allowances is reported, at most the
+// given time.
 func (b *mirror) reportedUntil(until time.Time) time.Time {
 	for i := range b.shards {
 		p := &b.shards[i]
