@@ -39,7 +39,7 @@ type member struct {
 	stop  func()
 	held  int64 // reserved in Redis when the node died
 
-	mu      sync.Mutex // guards written
+	mu      sync.Mutex // guards written and rows
 	written int64      // the part of spent that the ledger has
 	rows    int64
 }
