@@ -186,7 +186,7 @@ func TestWaitEnds(t *testing.T) {
 		after  time.Duration
 	}{
 		{"at the end of its wait", Normal, 0, Process, wait},
-		{"sheddable earlier", Sheddable, 0, Process, wait / hurry},
+		{"sheddable earlier", Sheddable, 0, Process, wait / shortWait},
 		{"when the client goes", Normal, time.Second, Cancelled, time.Second},
 	}
 	for _, c := range cases {
