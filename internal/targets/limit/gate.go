@@ -37,8 +37,8 @@ type bounds struct {
 }
 
 const (
-	// timedEvery is how many entries there are for each whose slot is timed: reading the
-	// clock costs as much as the rest of an entry.
+	// timedEvery is the number of entries of which one is timed: reading the clock costs
+	// as much as the rest of an entry.
 	timedEvery = 8
 	// smooth is the number of measurements in a moving average.
 	smooth = 16
