@@ -102,8 +102,8 @@ func (f *Fleet) Target(id, group, credential string) *Target {
 	return t
 }
 
-// Keep removes all targets except those with these ids, and stops their checks. A request in flight may
-// still report to a removed target.
+// Keep removes all targets except those with these ids, and stops their checks. A request
+// in flight may still report to a removed target.
 func (f *Fleet) Keep(ids ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,8 +16,8 @@ type span struct {
 
 // TestAdaptiveLimitFindsTheWorkers checks that an adaptive limit keeps a server busy
 // without filling its queue. The cases differ in the share of a response's time that the
-// first token takes, and in what delays the first token. If several gateways share a server, only the throughput is
-// checked: see the package comment.
+// first token takes, and in what delays the first token. If several gateways share a
+// server, only the throughput is checked: see the package comment.
 func TestAdaptiveLimitFindsTheWorkers(t *testing.T) {
 	const ms = time.Millisecond
 	cases := []struct {

@@ -28,8 +28,8 @@
 // The expected wait is the largest of three estimates: the number of requests ahead
 // times how long slots are held, the pace at which the class is served, and the time
 // since the class was last served. A request is refused unless it may wait for twice
-// that time. A queue that has not been empty for as long as Wait is crowded, and its
-// requests wait at most a quarter of Wait: a burst may fill a queue, but a permanent
+// the expected wait. A queue that has not been empty for as long as Wait is crowded, and
+// its requests wait at most a quarter of Wait: a burst may fill a queue, but a permanent
 // queue only delays everyone. In the simulation of this package's tests, at five times
 // the capacity and with clients that leave after three seconds, the whole of Wait gave
 // 30 good responses a second of 50 possible, half of it 41, and a short queue 50.
