@@ -7,10 +7,10 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Assembler reads a stream for a non-streaming client of the same dialect. It keeps what the
-// neutral events leave out of a response.
+// Assembler reads a stream for a non-streaming client of the same dialect. It keeps the
+// members that the response needs and the neutral events do not have.
 type Assembler interface {
-	// Event reads the data of an event and does not keep it.
+	// Event reads the data of an event. It does not keep the slice.
 	Event(data []byte)
 
 	// Complete completes a response that was encoded from the neutral events.
@@ -20,11 +20,11 @@ type Assembler interface {
 // maxLate limits the size of the members that a LateMembers keeps.
 const maxLate = 1 << 20
 
-// LateMembers are members of a response that the events of a stream have. The last value of a
-// name counts.
+// LateMembers collects members of a response from the events of a stream. If a name comes
+// several times, the last value counts.
 type LateMembers struct {
 	list   wire.Object
-	places map[string]int // of the names in list
+	places map[string]int // positions of the names in list
 	size   int
 }
 
@@ -52,7 +52,8 @@ func (l *LateMembers) Keep(name string, value wire.Raw) {
 	l.list[at].Value = bytes.Clone(value)
 }
 
-// SetIn returns an object with the members: those that it has in their places, then the others.
+// SetIn returns a copy of an object with the members set. A member that the object already has
+// keeps its place, and the others follow at the end.
 func (l *LateMembers) SetIn(o wire.Object) wire.Object {
 	out, has := slices.Clone(o), make(map[string]bool, len(o))
 	for i, m := range out {

@@ -73,8 +73,8 @@ func isNumber(v jsontext.Value, want float64) bool {
 	return v.Kind() == '0' && err == nil && n == want
 }
 
-// OnlyClientTools allows a list of tools of type "function" or "custom", or of no type,
-// which the client runs itself.
+// OnlyClientTools allows a list of tools that the client runs itself: tools of type
+// "function" or "custom", or without a type.
 func OnlyClientTools(v jsontext.Value) bool {
 	var tools []struct {
 		Type *string `json:"type"`
@@ -90,7 +90,7 @@ func OnlyClientTools(v jsontext.Value) bool {
 	return true
 }
 
-// AllowMembers adds members to a table that may have any value.
+// AllowMembers adds members to a table. They may have any value.
 func AllowMembers(table map[string]MemberRule, names ...string) map[string]MemberRule {
 	for _, name := range names {
 		table[name] = AnyValue

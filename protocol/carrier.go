@@ -58,12 +58,12 @@ func Carry(seals []llm.Seal, own Name) llm.Raw {
 // wrapped is the prefix of the text that Wrap returns: "isogloss:" in base64.
 const wrapped = "aXNvZ2xvc3M6"
 
-// Minted is a part of the ids of items that the gateway makes from another vendor's reasoning. HasForeign finds it.
+// Minted is a part of the id of each item that the gateway makes from another vendor's reasoning. HasForeign finds it.
 const Minted = wrapped
 
 // Wrap returns the seals of protocols other than own as one opaque text, or "" if
-// there are none. It is for dialects whose clients send a seal of the dialect back but
-// drop unknown members: the text takes the place of such a seal.
+// there are none. It is for dialects whose clients drop unknown members, but send back
+// seals of the dialect: the text takes the place of such a seal.
 func Wrap(seals []llm.Seal, own Name) string {
 	carried := Carry(seals, own)
 	if carried == "" {
@@ -101,7 +101,7 @@ func hasCarrier(body []byte) bool {
 	}
 }
 
-// Unsealed is a text like those of Wrap that contains no seals. It is for blocks in
+// Unsealed is a text in the form of Wrap that contains no seals. It is for blocks in
 // which clients require a seal although no protocol has made one.
 const Unsealed = wrapped + "e30="
 
@@ -137,7 +137,7 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 			continue
 		}
 		text := func(name string) (s string) {
-			_ = json.Unmarshal(in[name], &s, wire.Lenient) // what is no text is ignored
+			_ = json.Unmarshal(in[name], &s, wire.Lenient) // a value that is not a string is ignored
 			return s
 		}
 		for _, f := range []struct {
@@ -157,8 +157,8 @@ func Uncarry(raw llm.Raw) []llm.Seal {
 // so other codecs do not report them as lost.
 const MarkPrefix = "isogloss."
 
-// DropExt reports the members of e as dropped, unless e belongs to own. It refuses members that
-// protect someone.
+// DropExt reports the members of e as dropped, unless e belongs to own. It reports a member as
+// refused if the request must not be served without it, such as safeguards.
 func DropExt(report *llm.Report, path string, e llm.Ext, own Name) {
 	for _, name := range Lost(e, own) {
 		first, _, _ := strings.Cut(name, ".")
@@ -194,9 +194,8 @@ func blocks(moderation llm.Raw) bool {
 	return json.Unmarshal([]byte(moderation), &m, wire.Lenient) == nil && (m.Policy.Input.Mode == "block" || m.Policy.Output.Mode == "block")
 }
 
-// accounting holds the members of responses in which vendors and servers break their counts down,
-// time the request or rate the text. Clients of other protocols do not read them, so they are not
-// losses.
+// accounting holds the members of responses with details of token counts, timings of the request
+// and ratings of the text. Clients of other protocols do not read them, so they are not losses.
 var accounting = map[string]bool{
 	"usage": true, "usageMetadata": true, "billing": true, "timings": true, "x_groq": true, "avgLogprobs": true, "safetyRatings": true,
 }

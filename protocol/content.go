@@ -6,8 +6,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// HasContent reports whether a JSON text has a string that is not empty. It ignores the
-// members that a response without content has too.
+// HasContent reports whether a JSON text has a string that is not empty. ignored are the
+// names of members that a response without content has too.
 func HasContent(text []byte, ignored ...string) bool {
 	s := wire.NewScanner(text)
 	return ReadContent(&s, ignored...)

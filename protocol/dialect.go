@@ -8,8 +8,9 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Dialect describes one wire protocol to the gateway. It is data and small functions,
-// and does not change after it was built. A capability that the protocol lacks is nil.
+// Dialect describes one wire protocol to the gateway. It consists of data and small
+// functions, and does not change after it was built. A capability that the protocol lacks
+// is nil.
 type Dialect struct {
 	Name  Name
 	Codec Translator
@@ -18,17 +19,17 @@ type Dialect struct {
 	Routes []Route
 
 	// Locate finds the route of a request whose path is not the Path of a route. It
-	// returns an error for a path that belongs to the dialect and leads nowhere. Nil:
-	// every route has a Path.
+	// returns an error for a path that belongs to the dialect but has no route. Nil: every
+	// route has a Path.
 	Locate func(*http.Request) (Location, bool, *llm.Error)
 
 	// Claims reports whether a request to a path that several dialects share comes from
 	// a client of this dialect. Nil: it never does.
 	Claims func(*http.Request) bool
 
-	// UpstreamPath returns the path of a verbatim request: where a client's request is
-	// sent at an upstream of the same dialect. A model that no path can name is an error. Nil: the path that the
-	// client used.
+	// UpstreamPath returns the path of a verbatim request at an upstream of the same
+	// dialect. It returns an error if the name of the model cannot be part of a path. Nil:
+	// the path that the client used.
 	UpstreamPath func(at Location, target Target, stream bool) (string, *llm.Error)
 
 	// Members are the names of the top-level members that the gateway acts on. A body
@@ -43,23 +44,23 @@ type Dialect struct {
 	// this one. Nil: they send none.
 	Other *OtherBody
 
-	// Report notes what every request loses. Nil: nothing.
+	// Report adds the losses that every request has. Nil: there are none.
 	Report func(*llm.Report)
 
-	// SetModel and SetStream return the edits that name another model, and that ask for a
-	// stream. Nil: the path says it.
+	// SetModel returns the edit that names another model, and SetStream the edit that asks
+	// for a stream. Nil: the path has this information, not the body.
 	SetModel  func(body *wire.Index, model string) wire.Edit
 	SetStream func(body *wire.Index) wire.Edit
 
-	// RequestUsage returns the edit that asks for usage in a stream. The event that brings
-	// it is then hidden from the client. Nil: streams report usage in any case.
+	// RequestUsage returns the edit that asks for usage in a stream. The event with the
+	// usage is then hidden from the client. Nil: streams report usage in any case.
 	RequestUsage func(body *wire.Index) wire.Edit
 
-	// Prompt names the members that prompt caches are made of.
+	// Prompt names the members that decide whether a prompt cache can be used.
 	Prompt Prompt
 
-	// Parameters are the places of the parameters that a configuration may set, by their
-	// paths in the neutral model: the paths of members, with dots.
+	// Parameters says where requests have the parameters that a configuration may set. It
+	// maps the path of a parameter in the neutral model to the paths of members, with dots.
 	Parameters map[string][]string
 
 	// ParameterContext are further top-level members that decide which parameters a model
@@ -77,32 +78,33 @@ type Dialect struct {
 	// SealMarks are the quoted names of members that hold sealed reasoning, or refer to it.
 	SealMarks []string
 
-	// Maker returns the protocol whose seals a model makes and reads, by its id, if the
-	// dialect serves models of several makers. Empty, or nil: the dialect's own.
+	// Maker returns the protocol whose seals the model with an id makes and reads. It is for
+	// dialects that serve models of several makers. Nil, or an empty result: the dialect's own.
 	Maker func(model string) Name
 
-	// Unsigned reports whether the vendor rejects a request because the model requires signatures that
-	// another vendor's model has not made. Such a request is translated, which adds the documented
-	// stand-in. nil: never.
+	// Unsigned reports whether a request lacks signatures that the model requires, because another
+	// vendor's model made the earlier turns. The vendor would reject such a request, so it is
+	// translated, which adds the documented stand-in. Nil: never.
 	Unsigned func(body *wire.Index, model string) bool
 
 	// Extensions are members by which a vendor extends the dialect.
 	Extensions []Extension
 
-	// Continuations are the ways to have the rest of a response generated, by their names
-	// in the configuration. A way that is not here ends the conversation with the
-	// response's beginning and does nothing else.
+	// Continuations are the ways to request the rest of a response that broke off, by their
+	// names in the configuration. For a name that is not here, the request ends with the
+	// beginning of the response as its last turn, and has no further members.
 	Continuations map[string]Continuation
 
-	// Finishes are the finish reasons of a response that may be cached: the model has said
-	// all, or as much as it was allowed to. A response that a filter changed has another.
+	// Finishes are the finish reasons of a response that may be cached: the model ended the
+	// response, or reached its limit. A response that a filter changed has another reason.
 	Finishes []string
 
-	// NamesMalformed says that a response can say that the model's output is malformed. Without it
-	// such a response of another dialect is an error, because it must not look complete.
+	// NamesMalformed says that the dialect has a finish reason for malformed output of the model. In
+	// a dialect without one, such a response of another dialect becomes an error, because it must not
+	// look complete.
 	NamesMalformed bool
 
-	// Overflow is the text by which clients know that a prompt is too long.
+	// Overflow is the text in an error by which clients recognize that a prompt is too long.
 	Overflow string
 
 	// NewArrayEncoder writes a stream as one JSON array. Nil: Location.Array is never set.
@@ -112,8 +114,8 @@ type Dialect struct {
 	// dialect. Nil: the neutral events have all members.
 	NewAssembler func() Assembler
 
-	// EndStream ends a verbatim stream that failed with an error that fits what the tap has
-	// seen. Nil: Codec.EncodeStreamError does.
+	// EndStream returns the error that ends a failed verbatim stream. The error fits the
+	// events that the tap has seen. Nil: Codec.EncodeStreamError returns it.
 	EndStream func(Tap, *llm.Error) []byte
 
 	// RepeatsResponse says that the last event of a stream repeats the whole response, so
@@ -123,9 +125,9 @@ type Dialect struct {
 	Versions *Versions // nil: there is only one
 	Headers  Headers
 
-	// VendorHost is the host of the dialect's own vendor, which alone can serve a request
-	// that CheckState rejects. CheckState rejects a request that continues a conversation
-	// which the vendor keeps. Empty and nil: there are no such requests.
+	// CheckState rejects a request that continues a conversation that the vendor stores.
+	// Only the vendor itself can serve such a request, and VendorHost is its host. Nil and
+	// empty: there are no such requests.
 	VendorHost string
 	CheckState func(body *wire.Index) *llm.Error
 
@@ -142,10 +144,11 @@ type Dialect struct {
 	Embed *Embedder
 	Count *Counter
 
-	// Fields says where requests have the fields that a report names.
+	// Fields locates the fields that a report names in requests of the dialect.
 	Fields Fields
 
-	// Setup is how the vendor's SDK is pointed at the gateway. Zero: another dialect's does it.
+	// Setup says how the vendor's SDK is configured for the gateway. Zero: the setup of
+	// another dialect serves this one, too.
 	Setup Setup
 
 	// UpstreamModels reads the model lists of upstreams. Nil: they have none.
@@ -153,10 +156,10 @@ type Dialect struct {
 
 	Stored *StoredResponses
 
-	// Agent has the endpoints of the vendor's own coding agent. Nil: none.
+	// Agent describes the endpoints of the vendor's own coding agent. Nil: there are none.
 	Agent *Agent
 
-	// State is what the vendor keeps. Nil: nothing.
+	// State describes what the vendor stores under ids. Nil: it stores nothing.
 	State *VendorState
 
 	// Labels says where requests name their end user and their tags.
@@ -168,7 +171,7 @@ type Dialect struct {
 	// StreamsOneChoice says that the vendor streams no more than one choice.
 	StreamsOneChoice bool
 
-	// Frames carry the events of streams. Nil: they are server-sent events.
+	// Frames converts the frames of binary streams. Nil: streams are server-sent events.
 	Frames *Frames
 }
 
@@ -180,7 +183,7 @@ type Versions struct {
 	Header string
 
 	// SameBodies says that requests and responses are the same in all versions, so that
-	// a provider of one takes the bytes of another.
+	// a provider of one version accepts the bytes of another.
 	SameBodies bool
 
 	// Check rejects a version that is not known.
@@ -196,16 +199,16 @@ type Version struct {
 // Headers says which headers pass between a client and an upstream of the same dialect.
 // Names are in their canonical form.
 type Headers struct {
-	// Vendor is whose headers they are: response headers pass between dialects of one
-	// vendor.
+	// Vendor is the vendor that defines the headers. Response headers pass between dialects
+	// of the same vendor.
 	Vendor string
 
 	Request  []RequestHeader // that clients send
 	Response []string        // that upstreams send
 
 	// RateLimits are the prefixes of the headers in which upstreams send rate limits, beside
-	// X-Ratelimit-. SetRateLimits sets those for limits of the gateway's own; nil: clients
-	// read none.
+	// X-Ratelimit-. SetRateLimits sets the headers for the gateway's own limits. Nil: clients
+	// read no such headers.
 	RateLimits    []string
 	SetRateLimits func(h http.Header, l Limits, now time.Time)
 
@@ -217,19 +220,19 @@ type Headers struct {
 type RequestHeader struct {
 	Name    string
 	Default string // sent in a verbatim request that lacks it; empty: nothing
-	Beta    bool   // its values change what is answered
+	Beta    bool   // its values change the response
 
-	// Loss is the code that is reported where the header is dropped because the upstream
-	// speaks another dialect; empty: it is dropped without a word, and does not pass to
-	// another version of its own dialect either.
+	// Loss is the code of the loss that is reported if the header is dropped because the
+	// upstream speaks another dialect. Empty: the header is dropped without a report, and
+	// is not forwarded to another version of its own dialect either.
 	Loss string
 }
 
-// Setup is how an SDK is pointed at the gateway.
+// Setup says how an SDK is configured for the gateway.
 type Setup struct {
 	SDK      string // its name
 	Variable string // the environment variable from which it reads the base URL
-	Path     string // of the base URL below the gateway's origin
+	Path     string // the base URL's path at the gateway
 }
 
 // Route is an endpoint of a dialect. A ListModels route takes GET, every other one POST.
@@ -237,9 +240,9 @@ type Route struct {
 	Name      string // of the endpoint in metrics, logs, usage records and key scopes
 	Operation Operation
 	Path      string // matched exactly; empty where Dialect.Locate finds the route
-	Verb      string // what Dialect.Locate knows the route by
+	Verb      string // by which Dialect.Locate finds the route
 	Span      string // the gen_ai.operation.name of its spans; empty: none
-	Own       bool   // only for requests that Dialect.Claims: a path that is a mistake of every other client
+	Own       bool   // only for requests that Dialect.Claims; from any other client the path is a mistake
 
 	Cacheable *CacheRule // nil: responses are not cached
 
@@ -297,28 +300,28 @@ type Head struct {
 }
 
 // OtherBody describes requests of another dialect that clients send to a path of this one. The
-// response has the form that the path promises.
+// response has the form that belongs to the path.
 type OtherBody struct {
 	Is      func(body *wire.Index) bool // recognizes them
 	Dialect *Dialect                    // reads their bodies and writes the responses of the path
 }
 
-// Prompt names the members of a request that prompt caches are made of; empty: none.
+// Prompt names the members of a request that prompt caches depend on; empty: none.
 type Prompt struct{ System, Tools, Turns string }
 
 // Extension is a member by which a vendor extends the dialect. Each provider's settings
 // say whether it is forwarded, dropped or rejected.
 type Extension struct {
 	Member string
-	Check  func(value wire.Raw) *llm.Error // rejects a value that the vendor would not take
+	Check  func(value wire.Raw) *llm.Error // rejects a value that the vendor would reject
 	// CacheSalt is the member of its value that engines read beside Dialect.CacheSalt, or instead of it. Empty:
 	// there is none.
 	CacheSalt string
 }
 
-// Continuation is how a request says that its last turn is to be continued.
+// Continuation holds the members with which a request asks to continue its last turn.
 type Continuation struct {
-	Turn    llm.Ext      // on that turn
+	Turn    llm.Ext      // set on the last turn
 	Members []llm.Member // set at the top level of the body
 }
 
@@ -327,8 +330,8 @@ type Embedder struct {
 	// DecodeRequest reads a client's request.
 	DecodeRequest func(at Location, body []byte) (*llm.EmbedRequest, *llm.Error)
 
-	// EncodeRequest writes a request for an upstream. What it cannot express it puts
-	// into the report.
+	// EncodeRequest writes a request for an upstream. It reports what the dialect cannot
+	// express.
 	EncodeRequest func(*llm.EmbedRequest, Target, *llm.Report) (Outgoing, *llm.Error)
 
 	// DecodeResponse reads an upstream's response.
@@ -343,8 +346,8 @@ type Counter struct {
 	// DecodeRequest reads a client's request.
 	DecodeRequest func(Incoming) (*llm.Request, *llm.Error)
 
-	// EncodeRequest writes a request for an upstream. What it cannot express it puts
-	// into the report.
+	// EncodeRequest writes a request for an upstream. It reports what the dialect cannot
+	// express.
 	EncodeRequest func(*llm.Request, Target, *llm.Report) (Outgoing, *llm.Error)
 
 	// DecodeResponse reads an upstream's count.
@@ -354,33 +357,34 @@ type Counter struct {
 	EncodeResponse func(tokens int64) []byte
 }
 
-// Completer serves a Complete route as a conversation, where no target of a model has
-// the route itself.
+// Completer serves a Complete route by a conversation, if no target of the model has the
+// route itself.
 type Completer struct {
 	Codec Translator // reads the route's requests and writes its responses
 
-	// Report notes what every request loses on that way.
+	// Report adds the losses that every such request has.
 	Report func(*llm.Report)
 }
 
-// Reranker translates a Rerank route for providers that have a form of their own for it.
+// Reranker translates requests of a Rerank route for providers that have another form of
+// such requests.
 type Reranker struct {
-	// Forms are the names of the forms, as the configuration has them. A provider with
-	// any other name, or none, takes the route's requests as they are.
+	// Forms are the names of the forms in the configuration. A provider with any other
+	// form, or none, gets the client's request unchanged.
 	Forms []string
 
 	// Encode writes a client's request in a form.
 	Encode func(body []byte, form string, target Target, report *llm.Report) (Reranking, *llm.Error)
 }
 
-// Reranking is a translated request and the way back.
+// Reranking is a translated request, with the function that translates its response.
 type Reranking struct {
 	Outgoing
 
 	// BadKey is a further status with which the upstream rejects the credential; 0: none.
 	BadKey int
 
-	// EncodeResponse translates the upstream's response. The id stands in for one that
-	// the upstream did not send.
+	// EncodeResponse translates the upstream's response. id is used if the upstream sent
+	// no id.
 	EncodeResponse func(body []byte, id string) ([]byte, Summary, *llm.Error)
 }

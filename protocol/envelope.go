@@ -8,7 +8,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// Envelope is the form in which a cloud offers a dialect: the dialect's bodies below other
+// Envelope is the form in which a cloud offers a dialect: the dialect's bodies at other
 // paths, with some values in other places. Requests are wrapped after they are encoded for
 // the dialect, and responses are unwrapped before they are read. Requests of the cloud's own
 // clients are opened before they are read, and responses to them are sealed after they are
@@ -20,23 +20,24 @@ type Envelope struct {
 	// cloud does not accept.
 	Wrap func(out *Outgoing, place Place, report *llm.Report) *llm.Error
 
-	// Unwrap returns the status and the body of a response in the dialect's form: of an error
-	// response, and of a token count. Nil: they have it.
+	// Unwrap converts an error response or a token count to the dialect's form. It returns
+	// the status and the body. Nil: these responses already have the dialect's form.
 	Unwrap func(status int, header http.Header, body []byte) (int, []byte)
 
-	// Frames carry the events of streams. Nil: they are server-sent events.
+	// Frames converts the frames of binary streams. Nil: streams are server-sent events.
 	Frames *Frames
 
-	// Open returns the body of a client's request in the dialect's form, and the headers
-	// that its values belong to. Nil: Dialect.Read reads the cloud's form.
+	// Open returns the body of a client's request in the dialect's form. It also returns the
+	// headers for values that the dialect has in headers. Nil: Dialect.Read reads the cloud's
+	// form.
 	Open func(at Location, body []byte) ([]byte, http.Header, *llm.Error)
 
-	// Other describes requests of another dialect that the cloud takes at the paths of this
-	// one's token counts. They are not opened. Nil: there are none.
+	// Other describes requests of another dialect that the cloud accepts at the paths for
+	// this dialect's token counts. They are not opened. Nil: there are none.
 	Other *OtherBody
 
-	// Seal returns the body of a response in the cloud's form: of an error response, and of
-	// a token count. Nil: they have the dialect's form.
+	// Seal returns the body of an error response or a token count in the cloud's form. Nil:
+	// these responses have the dialect's form.
 	Seal func(status int, body []byte) []byte
 
 	// Header returns further headers of a response to a client. Nil: there are none.

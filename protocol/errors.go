@@ -37,7 +37,7 @@ func delay(text string, unit time.Duration) (time.Duration, bool) {
 const statusOverloaded = 529
 
 // KindOfStatus returns the kind of an error by its HTTP status. It also returns the status
-// to send where that is not the default of the kind.
+// to send to the client, or 0 for the default of the kind.
 func KindOfStatus(status int) (llm.Kind, int) {
 	switch status {
 	case http.StatusUnauthorized:
@@ -68,25 +68,25 @@ func InvalidResponse(message string, cause error) *llm.Error {
 	return &llm.Error{Kind: llm.Upstream, Code: "upstream_invalid_response", Message: message, Cause: cause}
 }
 
-// MaxOpenBlocks limits the blocks of a stream that have begun and not ended, in dialects in which an upstream
-// numbers them.
+// MaxOpenBlocks limits how many blocks of a stream may be open at once, in dialects in which the upstream numbers
+// the blocks.
 const MaxOpenBlocks = 1 << 10
 
-// TooManyBlocks is the error of a stream that opens more.
+// TooManyBlocks is the error of a stream that has more than MaxOpenBlocks open blocks.
 func TooManyBlocks() *llm.Error {
 	return InvalidResponse("the upstream's response has too many open blocks", nil)
 }
 
-// Truncated is the error of a stream that ended before its response.
+// Truncated is the error of a stream that ended before its response was complete.
 func Truncated() *llm.Error {
 	return &llm.Error{Kind: llm.Upstream, Code: "upstream_truncated", Message: "the upstream's stream ended before the response was complete"}
 }
 
-// MaxEmbedTexts limits the texts of a request for embeddings that is translated, as OpenAI does: another dialect
-// writes much more than two quotes for an empty text.
+// MaxEmbedTexts limits the texts of a translated request for embeddings. OpenAI has the same limit. Without it, many
+// empty texts would make a large request, because another dialect writes much more than two quotes for each.
 const MaxEmbedTexts = 2048
 
-// TooManyTexts is the error of a request with more.
+// TooManyTexts is the error of a request with more than MaxEmbedTexts texts.
 func TooManyTexts(param string) *llm.Error {
 	return &llm.Error{Kind: llm.InvalidRequest, Code: "too_many_texts", Param: param, Message: "a request for embeddings of another vendor has at most " + strconv.Itoa(MaxEmbedTexts) + " texts; send several requests"}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// exceptions maps the exceptions of Amazon's services to kinds, in lower case. Those of an
-// event stream have the same names with a small first letter.
+// exceptions maps the exceptions of Amazon's services to kinds. The names are in lower case,
+// because event streams write them with a small first letter.
 var exceptions = map[string]llm.Kind{
 	"validationexception":            llm.InvalidRequest,
 	"throttlingexception":            llm.RateLimit,
@@ -46,9 +46,9 @@ func ExceptionName(h http.Header) string {
 	return name
 }
 
-// CloudError completes an error response with what clouds say outside of the dialect's form:
-// Amazon's exception, whose status may be that of a client's mistake, and the delays of
-// headers and of Google's RetryInfo.
+// CloudError completes an error with what clouds send outside of the dialect's form. It sets
+// the kind from Amazon's exception, because the status may be that of a client's mistake, and
+// the retry delay from the headers or from Google's RetryInfo.
 func CloudError(e *llm.Error, h http.Header, body []byte) {
 	switch kind, _ := KindOfException(ExceptionName(h)); kind {
 	case llm.RateLimit, llm.Quota, llm.Overloaded, llm.Timeout, llm.Upstream:

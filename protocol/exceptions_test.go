@@ -10,8 +10,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/all"
 )
 
-// TestCloudErrors checks the kind and the delay of what clouds say about limits, in every
-// dialect whose upstreams are at a cloud.
+// TestCloudErrors checks the kind and the delay of the errors with which clouds report limits,
+// in every dialect that a cloud offers.
 func TestCloudErrors(t *testing.T) {
 	aws := func(name string) http.Header { return http.Header{"X-Amzn-Errortype": {name + ":http://internal/"}} }
 	google := `{"error":{"code":429,"message":"Quota exceeded","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"7s"}]}}`

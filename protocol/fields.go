@@ -19,16 +19,16 @@ type Fields struct {
 	System string // the member with the system prompt; empty: the conversation has it
 	Parts  string // the member of an item of the conversation with its parts
 
-	// Names are pairs of a neutral path and the client's. A path below a neutral path keeps
-	// its end.
+	// Names are pairs of a neutral path and the client's path. They also apply to a path
+	// below the neutral path, whose end is kept.
 	Names [][2]string
 
-	// Block returns the path of a block below its item, and "" if it is the whole item.
-	// before are the blocks of the item that come before it. Nil: PartPath.
+	// Block returns the path of the block b below its item, or "" if b is the whole item.
+	// before are the blocks that come before b in the item. Nil: PartPath.
 	Block func(item wire.Raw, before []llm.Block, b llm.Block) string
 }
 
-// Limits of what a report is located by decoding parts of a request again.
+// Limits of locating losses in the conversation, which decodes parts of a request again.
 const (
 	maxLocated     = 64      // losses
 	maxLocatedBody = 1 << 20 // bytes
@@ -57,8 +57,8 @@ type locator struct {
 	items  []wire.Raw // of the conversation
 }
 
-// path returns the client's path of a neutral one. exact says that the place in the
-// conversation is looked for.
+// path returns the client's path for a neutral path. Without exact, a path in the
+// conversation becomes the path of the whole conversation.
 func (l *locator) path(neutral string, exact bool) string {
 	neutral = strings.TrimPrefix(strings.TrimPrefix(neutral, "/"), "ext.")
 	rest, ok := strings.CutPrefix(neutral, "turns")
@@ -100,7 +100,8 @@ func (l *locator) named(neutral string) string {
 	return neutral
 }
 
-// read reads the items of the conversation.
+// read reads the items of the conversation, if it has not yet. It reports false if the body
+// cannot be read.
 func (l *locator) read() bool {
 	if l.index != nil {
 		return true
@@ -118,8 +119,9 @@ func (l *locator) read() bool {
 	return true
 }
 
-// prefix decodes the request with the first n items of its conversation. Decoders read
-// them in order, so that its turns are the first of the whole request.
+// prefix decodes the request with only the first n items of its conversation, and returns
+// its turns. Decoders read the items in order, so that these are the first turns of the
+// whole request.
 func (l *locator) prefix(n int) []llm.Turn {
 	var list []byte
 	list = append(list, '[')
@@ -170,8 +172,8 @@ func blocksOf(turns []llm.Turn) (all []llm.Block) {
 	return all
 }
 
-// system returns the path of a block of the system prompt. The decoder may have left out
-// blocks at its beginning.
+// system returns the path of a block of the system prompt, or of the whole prompt if block is
+// negative. The decoder may have left out blocks at the beginning of the prompt.
 func (l *locator) system(turn, block int) string {
 	raw, name := l.index.Raw(l.fields.System), l.fields.System
 	switch raw.Kind() {

@@ -7,7 +7,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// UniqueIDs holds the ids of a conversation, so that every call gets one of its own.
+// UniqueIDs holds the ids of a conversation, so that every call gets a unique id.
 type UniqueIDs map[string]int
 
 // Add returns the first of name(1), name(2) and so on that is not in use, and adds it.
@@ -21,16 +21,16 @@ func (u UniqueIDs) Add(name func(n int) string) string {
 	return free
 }
 
-// wrappedID begins an id from WrapID. maxWrapped is the length of the longest id that it encodes.
+// wrappedID is the prefix of the ids that WrapID encodes. maxWrapped is the maximum length of an id that it encodes.
 const (
 	wrappedID  = "iso_"
 	maxWrapped = 256
 )
 
 // WrapID returns a call's id with only letters, digits, '_' and '-', for clients whose protocol
-// allows no others. UnwrapID restores the id when the client sends it back: some upstreams read the
-// name of the function from their ids. A longer id than limit or one without characters cannot be
-// restored.
+// allows no other characters. UnwrapID restores the id when the client sends it back, because some
+// upstreams read the name of the function from their ids. It cannot restore an empty id, an id that
+// is longer than maxWrapped, or an id of allowed characters that is longer than limit.
 func WrapID(id string, limit int) string {
 	safe := llm.SafeName(id, limit, llm.WordByte)
 	if safe == id || id == "" || len(id) > maxWrapped || isWord(id) {

@@ -40,7 +40,7 @@ func TestWrapID(t *testing.T) {
 			t.Errorf("%q comes back as %q", id, back)
 		}
 	}
-	// These ids have other names or none, and no id of a client may turn into another.
+	// WrapID has not made these ids, so UnwrapID must return them unchanged.
 	for _, id := range []string{"", "iso_", "iso_Y2FsbF8x", "iso_!", strings.Repeat("x", 300), "iso_" + strings.Repeat("Lg", 300)} {
 		if back := UnwrapID(id); back != id {
 			t.Errorf("%q became %q", id, back)

@@ -10,17 +10,17 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// InnerModel is a place in a request, beside that of Head.Model, in which an upstream may
-// read the name of a model: a list of fallbacks, a tool that runs a model, or a request
+// InnerModel is a model that a request names beside Head.Model, at a place where an
+// upstream may read it: in a list of fallbacks, in a tool that runs a model, or in a request
 // inside the request. Models that generate nothing, such as those of moderation, are not
-// among them.
+// included.
 type InnerModel struct {
 	Name  string // AnyModel if the upstream chooses
 	Param string // the path of the member, for messages
 
 	// Prefix is what the dialect writes before the name.
 	Prefix string
-	// Same says that the vendor requires the model of the request itself.
+	// Same says that the vendor requires this model to be that of the request itself.
 	Same bool
 
 	// Start and End are the position of the JSON string in the body.
@@ -48,9 +48,9 @@ type finder struct {
 	found  []InnerModel
 }
 
-// find finds the strings at some paths. Lists of tools and turns are long, and few have
-// anything to find: they are searched only if they contain one of the marks, or an escape
-// that could hide it.
+// find collects the strings at the paths. Lists of tools and turns are long, and few of them
+// have such strings. So a list is searched only if it contains one of the marks, or an
+// escape that could hide a mark.
 func (f *finder) find(paths []string, marks ...string) {
 	for name := range f.body.All() {
 		searched, marked := false, false
@@ -74,7 +74,8 @@ func (f *finder) find(paths []string, marks ...string) {
 	}
 }
 
-// differ reports whether names begin with different letters, which decides most comparisons.
+// differ reports whether two names begin with different letters. It decides most comparisons of
+// names quickly.
 func differ(a, b string) bool {
 	letter := func(s string) byte {
 		if s == "" {
@@ -89,8 +90,8 @@ func differ(a, b string) bool {
 	return x != y && x != 0 && y != 0
 }
 
-// containsAny reports whether a JSON text contains one of the marks. Long texts have few quotes, so it looks for marks
-// that end with one before each quote.
+// containsAny reports whether a JSON text contains one of the marks, or an escape that could hide a mark. Long texts
+// have few quotes, so it looks for marks that end with a quote only before each quote.
 func containsAny(text []byte, marks []string) bool {
 	quoted := func(mark string) bool { return strings.HasSuffix(mark, `"`) }
 	if slices.ContainsFunc(marks, quoted) {
@@ -115,7 +116,8 @@ func containsAny(text []byte, marks []string) bool {
 	return bytes.Contains(text, []byte(`\u00`))
 }
 
-// walk reads the next value, at a path. each says that the value is a list of such values.
+// walk reads the next value and collects the strings at a path in it. each says that the
+// value may be a list: then the path applies to each of its items.
 func (f *finder) walk(each bool, path string) {
 	if each && f.s.Kind() == '[' {
 		for range f.s.Items() {
@@ -136,8 +138,8 @@ func (f *finder) walk(each bool, path string) {
 	}
 }
 
-// collect reads the next value: a string or a list of them. Models may also be in objects,
-// in a member "model" or else in lists.
+// collect reads the next value and collects it, if it is a string, or the strings of a list.
+// Models may also be in objects: in a member "model" or, without one, in lists.
 func (f *finder) collect() {
 	switch f.s.Kind() {
 	case '"':
@@ -170,7 +172,7 @@ func isModel(name string) bool { return sameName(name, "model") || sameName(name
 
 // sameName reports whether two names are equal but for case and underscores.
 func sameName(a, b string) bool {
-	if strings.IndexFunc(a, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 { // two further letters are cases of k and s
+	if strings.IndexFunc(a, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 { // Unicode has a third case of k and of s
 		return strings.EqualFold(strings.ReplaceAll(a, "_", ""), b)
 	}
 	for {

@@ -7,19 +7,19 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// Labels says where requests have what their clients say about them for the bill. An empty
-// name: nowhere.
+// Labels names the members with which clients label a request for the bill. Empty: there is
+// no such member.
 type Labels struct {
-	// Users are the members with the id of the end user, the first of which that is set
+	// Users are the members that may have the id of the end user. The first that is set
 	// counts. A name may have a dot: metadata.user_id.
 	Users []string
 
-	// Tags is the member with tags for the bill, and Metadata that with data for any other
-	// purpose. Both are objects of texts.
+	// Tags is the member with tags for the bill. Metadata is the member with data for any
+	// other purpose. The values of both are objects of strings.
 	Tags, Metadata string
 }
 
-// maxLabel is the length of the JSON text up to which a label is read.
+// maxLabel is the maximum length of a label's JSON text. A longer label is ignored.
 const maxLabel = 1024
 
 // User returns the id of the end user, or "".
@@ -41,8 +41,8 @@ func (l *Labels) User(body *wire.Index) string {
 	return ""
 }
 
-// TextsOf iterates over the names and texts of an object in the body. A value that is long or no text
-// is "". Without the object there is nothing.
+// TextsOf iterates over the names and strings of an object in the body. For a value that is too long or
+// not a string, it yields "". If the member is not an object, it yields nothing.
 func TextsOf(body *wire.Index, member string) iter.Seq2[string, string] {
 	return func(yield func(name, text string) bool) {
 		if body.Raw(member).Kind() != '{' {

@@ -29,8 +29,8 @@ func DetectMIME(data string) string {
 	return mime
 }
 
-// WithMIME returns media with its media type. It detects and reports the type of data
-// that has none.
+// WithMIME returns media with its media type. If data has no type, WithMIME detects the
+// type and reports that.
 func WithMIME(m *llm.Media, path string, report *llm.Report) *llm.Media {
 	if m.MIME != "" || m.Data == "" {
 		return m

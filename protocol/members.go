@@ -25,5 +25,5 @@ func Object(list []llm.Member) wire.Object {
 	return o
 }
 
-// At returns the path of a list's item in a report, such as turns[2].
+// At returns the path of an item of a list, such as turns[2], for a report.
 func At(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

@@ -20,11 +20,11 @@ type ModelList struct {
 type ModelSource struct {
 	Path string // of the list, with the query for a long page
 
-	// Read reads a list. It skips what is no model.
+	// Read reads a list. It skips entries that are not models.
 	Read func(body []byte) ([]Model, error)
 }
 
-// Model is a model as a list shows it. What is zero is not known.
+// Model is a model as a list shows it. A field that is zero is not known.
 type Model struct {
 	ID           string
 	Name         string // for people
@@ -34,7 +34,7 @@ type Model struct {
 	MaxOutput    int64        // tokens
 	Capabilities []Capability // in the order of Capabilities
 	Price        Price
-	Shutdown     time.Time // the day on which the vendor ends it
+	Shutdown     time.Time // the day on which the vendor shuts it down
 }
 
 // Capability is what a model can do.

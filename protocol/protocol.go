@@ -81,10 +81,10 @@ type Summary struct {
 	Complete bool       // the response has ended as the protocol requires
 	Usage    *llm.Usage // nil if the response has none
 	Tier     string     // the service tier that the response names, in the protocol's own words; empty if it names none
-	Pending  bool       // the vendor goes on with the response in the background, and reports its usage later
+	Pending  bool       // the vendor continues the response in the background, and reports its usage later
 	Content  bool       // the response is not empty, so that its usage is not zero
 	Err      *llm.Error // an error object inside the response
-	Kept     []string   // ids in the response, beside its own, of what the vendor keeps
+	Kept     []string   // ids of other objects that the vendor stores, as found in the response
 }
 
 // maxKept limits the ids that Keep adds.

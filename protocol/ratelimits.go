@@ -15,14 +15,14 @@ type Limits struct {
 // RateLimit is a limit per minute and what is left of it. The zero RateLimit is no limit.
 type RateLimit struct {
 	Limit, Left int64
-	Reset       time.Duration // until all of it is left again, if nothing else is used
+	Reset       time.Duration // time until the whole limit is available again, if nothing else is used
 }
 
 // Budget is a limit on costs, in billionths of a dollar. The zero Budget is no limit.
 type Budget struct {
 	Limit, Spent int64
 	Window       time.Duration // in which Spent was spent; 0: all time
-	Reset        time.Time     // when all of it is left again, if nothing else is spent; zero: never
+	Reset        time.Time     // when the whole budget is available again, if nothing else is spent; zero: never
 	Refused      bool          // it does not cover the request
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// ReadModel reads the model and the stream flag of a request that has them in the members
-// of these names.
+// ReadModel reads the model and the stream flag of a request from the members with these
+// names.
 func ReadModel(body *wire.Index, modelMember, streamMember string) (Head, *llm.Error) {
 	model := body.Raw(modelMember)
 	if model.Kind() != '"' {
@@ -33,7 +33,8 @@ func ReadModel(body *wire.Index, modelMember, streamMember string) (Head, *llm.E
 	return head, nil
 }
 
-// WrongType is the error for a member whose value is of another type than it wants.
+// WrongType is the error for a member whose value has the wrong type. want describes the
+// right one.
 func WrongType(member, want string) *llm.Error {
 	return &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_type", Param: member, Message: "\"" + member + "\" must be " + want}
 }
@@ -42,12 +43,12 @@ func WrongType(member, want string) *llm.Error {
 // not to overflow.
 const maxCount = 1 << 31
 
-// Count reads a count; 0 where the value is missing or something else.
+// Count reads a count. It returns 0 if the value is missing or not a count.
 func Count(value wire.Raw) int64 { return min(int64(wire.ParseCount(value)), maxCount) }
 
-// ReadCount reads how many responses a request asks for; 0 if the value is missing or less.
-// Upstreams differ in what they read in a value that is not a number, so that it is an
-// error.
+// ReadCount reads how many responses a request asks for. It returns 0 if the value is missing
+// or less. A value that is not a number is an error, because upstreams differ in how they
+// read it.
 func ReadCount(member string, value wire.Raw) (int64, *llm.Error) {
 	switch value.Kind() {
 	case 0, 'n':
@@ -66,7 +67,7 @@ const maxText = 4096
 
 // MaxOutput returns the largest of the bounds on output tokens that an upstream may read.
 // Only some upstreams read a number in a string. Such a bound counts only if it is larger
-// than what a request without a bound reserves.
+// than the reservation of a request without a bound.
 func MaxOutput(bounds ...wire.Raw) (most int64) {
 	for _, b := range bounds {
 		if n := Count(b); b.Kind() == '0' || n > maxText {
@@ -86,7 +87,7 @@ func SetTrue(name string) func(*wire.Index) wire.Edit {
 	return func(body *wire.Index) wire.Edit { return body.Set(name, "true") }
 }
 
-// InvalidBody turns an error of wire.IndexObject into the client's.
+// InvalidBody converts an error of wire.IndexObject into an error for the client.
 func InvalidBody(err error) *llm.Error {
 	e := &llm.Error{Kind: llm.InvalidRequest, Code: "invalid_json", Message: "invalid request body: " + err.Error()}
 	if fault, ok := errors.AsType[*wire.Error](err); ok {

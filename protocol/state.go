@@ -7,23 +7,23 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
 )
 
-// VendorState describes what a dialect's vendor keeps under ids: responses, files, caches.
-// Whoever has the vendor's credential may use all of it, so that the gateway has to know
-// which client an id belongs to.
+// VendorState describes what a dialect's vendor stores under ids: responses, files, caches.
+// The vendor lets every request with the same credential use all of it. So the gateway has to
+// know which client an id belongs to.
 type VendorState struct {
-	// References returns the ids that a request refers to. Ids of what the request repeats
-	// are not among them.
+	// References returns the ids that a request refers to. It leaves out ids of items that
+	// the request contains itself.
 	References func(body *wire.Index) []Reference
 
-	// Keeps reports whether later requests may refer to the response and to what its
-	// summary lists as Kept. Nil: only to the latter.
+	// Keeps reports whether later requests may refer to the response, and to the ids in
+	// Kept of its summary. Nil: they may refer only to the ids in Kept.
 	Keeps func(body *wire.Index) bool
 
 	// Unknown returns the vendor's error for an id that does not exist.
 	Unknown func(Reference) *llm.Error
 }
 
-// Reference is an id of something that the vendor keeps.
+// Reference is the id of an object that the vendor stores.
 type Reference struct {
 	ID    string
 	Param string // the path of the member
@@ -52,8 +52,8 @@ func FindIDs(list []byte, path string) (ids []string) {
 	return ids
 }
 
-// CreatedIDs returns the ids of the object that a vendor's response says it created: its
-// "id", or its "name" and "uri", which may be in a member "file".
+// CreatedIDs returns the ids of an object that a vendor created, from the response. They are
+// its "id", or its "name" and "uri", which may be in a member "file".
 func CreatedIDs(response []byte) (ids []string) {
 	add := func(s *wire.Scanner, name string) {
 		if (name == "id" || name == "name" || name == "uri") && s.Kind() == '"' {
@@ -78,7 +78,7 @@ func CreatedIDs(response []byte) (ids []string) {
 	return ids
 }
 
-// NotFound is the error of an id that does not exist.
+// NotFound is the error of an id that does not exist. The id replaces "ID" in the text.
 func NotFound(kind llm.Kind, code string, r Reference, text string) *llm.Error {
 	return &llm.Error{Kind: kind, Code: code, Param: r.Param, Message: strings.ReplaceAll(text, "ID", r.ID)}
 }

@@ -9,8 +9,8 @@ type StoredResponses struct {
 	// report true for a request that has none.
 	MayRefer func(body []byte) bool
 
-	// Expand replaces the references of a request that the store knows. It returns nil
-	// where there are none. What they expand to is at most maxBytes long.
+	// Expand replaces the references of a request that the store knows. It returns nil if
+	// there are none. maxBytes bounds the size of what replaces them.
 	Expand func(body []byte, store ResponseStore, maxBytes int64) (*Expanded, *llm.Error)
 
 	// CheckExpanded rejects a request that still refers to something that only the
@@ -32,8 +32,7 @@ type StoredResponses struct {
 
 // ResponseStore finds the earlier responses of one client.
 type ResponseStore interface {
-	// Response returns the input of the request that a response answered, and the
-	// items of the response.
+	// Response returns the items of a response, and the input of its request.
 	Response(id string) (input []byte, items [][]byte, ok bool)
 
 	// Item returns one item of an earlier response.
@@ -43,10 +42,10 @@ type ResponseStore interface {
 // Expanded is a request whose references were replaced.
 type Expanded struct {
 	Body       []byte
-	PreviousID string // the response that the request continued, if that was replaced
+	PreviousID string // the response that the request continues, if this reference was replaced
 }
 
-// StoredResponse is a response as later requests refer to it.
+// StoredResponse is a response to which later requests may refer.
 type StoredResponse struct {
 	ID    string
 	Items []StoredItem

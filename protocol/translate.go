@@ -22,15 +22,14 @@ type Translator interface {
 	// error if the body is an error object, even with status 200.
 	DecodeResponse(body []byte) (*llm.Response, *llm.Error)
 
-	// EncodeResponse encodes a non-streaming response for the client that sent ask.
-	EncodeResponse(resp *llm.Response, ask *llm.Request, report *llm.Report) []byte
+	// EncodeResponse encodes a non-streaming response for the client that sent req.
+	EncodeResponse(resp *llm.Response, req *llm.Request, report *llm.Report) []byte
 
 	// NewStreamDecoder returns a decoder for an upstream's stream.
 	NewStreamDecoder() StreamDecoder
 
-	// NewStreamEncoder returns an encoder for the stream to the client that sent
-	// ask.
-	NewStreamEncoder(ask *llm.Request) StreamEncoder
+	// NewStreamEncoder returns an encoder for the stream to the client that sent req.
+	NewStreamEncoder(req *llm.Request) StreamEncoder
 
 	// DecodeError decodes an upstream's error response. The body may have any form.
 	DecodeError(status int, header http.Header, body []byte) *llm.Error
@@ -60,9 +59,9 @@ type Outgoing struct {
 	Path   string      // with its query, such as /v1/messages
 	Header http.Header // the headers that the protocol requires, except credentials
 
-	// Names maps the name of a tool in Body to the client's tool, for tools that
-	// were sent with another name or kind: because the protocol does not allow the
-	// name, or because a custom tool was sent as a function with one string
+	// Names maps the name of a tool in Body to the client's tool. It has the tools
+	// that were sent with another name, because the protocol does not allow the
+	// client's, and the custom tools that were sent as a function with one string
 	// argument called "input".
 	Names map[string]llm.ToolRef
 }
@@ -76,12 +75,12 @@ type Gates struct {
 	NoForcedTool     bool     // rejects a tool choice that forces a tool
 	Adaptive         bool     // reasoning is controlled by effort, not by a budget
 	Budget           bool     // reasoning is controlled by a budget, not by a level
-	LeastReasoning   string   // what is sent instead of "off" to a model that always reasons: an effort level, or between_tools
+	LeastReasoning   string   // sent instead of "off" to a model that always reasons: an effort level, or between_tools
 	Efforts          []string // the effort levels that it accepts; empty means all
 	NoStop           bool     // rejects stop sequences
 	NoCustom         bool     // rejects tools with plain text as input
 	LongIDs          bool     // accepts ids of calls of any length
-	NoPrefill        bool     // rejects an assistant turn at the end, which it would have to continue
+	NoPrefill        bool     // rejects an assistant turn at the end, to be continued
 	MidSystem        bool     // accepts system text between other turns
 	MaxTokensName    string   // the name of the output limit, in a protocol with two names for it
 	SystemOnly       bool     // rejects the role developer

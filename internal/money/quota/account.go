@@ -26,7 +26,7 @@ func (l Limit) Budgets() (all []budget.Budget) {
 	if l.Budget > 0 {
 		all = append(all, budget.Budget{Amount: l.Budget, Window: l.Window})
 	}
-	more, _ := l.More.Budgets() // the store checks what it reads
+	more, _ := l.More.Budgets() // the store has checked the list
 	return append(all, more...)
 }
 
@@ -43,8 +43,8 @@ func (l *Limit) SetBudgets(all []budget.Budget) error {
 	return nil
 }
 
-// Accounts adds the accounts that count a limit of an owner to a list. The first has all of it but the
-// further budgets, which have accounts of their own. A zero limit needs none.
+// Accounts appends the accounts of an owner to a list. The first account has the whole limit except
+// the further budgets. Each further budget has an account of its own. A zero limit adds no account.
 func (l Limit) Accounts(all []Account, owner string) []Account {
 	more, _ := l.More.Budgets()
 	l.More = ""
@@ -57,8 +57,8 @@ func (l Limit) Accounts(all []Account, owner string) []Account {
 	return all
 }
 
-// Account counts a limit of a key, a team or an organisation. Its ID is "key:ID", "team:ORG/TEAM" or
-// "org:ORG", and for a further budget that of budget.Account.
+// Account is a counter with limits for a key, a team or an organisation. Its ID is "key:ID",
+// "team:ORG/TEAM" or "org:ORG". The account of a further budget has the ID that budget.Account returns.
 type Account struct {
 	ID    string
 	Limit Limit
@@ -71,18 +71,18 @@ type Request struct {
 	Accounts  []Account   // accounts that have a limit, the key's first
 	Tokens    int64       // maximum number of tokens
 	Cost      usage.Money // maximum cost
-	Extension bool        // extends the reservation of an admitted request; counts as no further request
+	Extension bool        // extends the reservation of an admitted request, and does not count as another request
 }
 
 // Refusal describes the limit that rejects a request.
 type Refusal struct {
-	Account    string // the owner's id
+	Account    string // id of the owner
 	Reason     Reason
-	Budget     budget.Budget // of the account, if that is the reason
+	Budget     budget.Budget // the exceeded budget, if Reason is Budget
 	RetryAfter time.Duration // 0: retrying does not help
 }
 
-// refuse returns the refusal of an account. A negative wait never ends.
+// refuse returns a refusal by the account. With a negative wait, retrying does not help.
 func (a *Account) refuse(reason Reason, wait time.Duration) *Refusal {
 	r := &Refusal{Account: budget.Owner(a.ID), Reason: reason, RetryAfter: max(wait, 0)}
 	if reason == Budget {
@@ -91,7 +91,7 @@ func (a *Account) refuse(reason Reason, wait time.Duration) *Refusal {
 	return r
 }
 
-// refusalOf returns the refusal of the reserve script.
+// refusalOf converts a reply of the reserve script to a refusal.
 func refusalOf(req *Request, got script.Reply) *Refusal {
 	reasons := [...]Reason{1: Requests, 2: Tokens, 3: Concurrency, 4: Budget}
 	return req.Accounts[got.Account].refuse(reasons[got.Reason], time.Duration(got.Wait)*time.Millisecond)

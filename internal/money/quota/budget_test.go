@@ -24,7 +24,7 @@ func TestBudgetIsNeverOverdrawn(t *testing.T) {
 	}
 }
 
-// TestBudgetIsNeverOverdrawnInMemory does the same in one process.
+// TestBudgetIsNeverOverdrawnInMemory sends the same requests as TestBudgetIsNeverOverdrawn through one limiter in memory.
 func TestBudgetIsNeverOverdrawnInMemory(t *testing.T) {
 	n := start(t, newMemory(Options{}), nil)
 	testBudget(t, []*node{n, n, n}, "memory")

@@ -27,9 +27,9 @@ func orgsByServer(t *testing.T, n *node) map[string]string {
 	return found
 }
 
-// spendBudget reserves and settles on all nodes in turn until every one refuses, and returns the sum. The
-// organisation's server must be there: a refusal counts only if the node has not lost it, and the end is when all
-// refuse several times after Redis has confirmed everything.
+// spendBudget reserves and settles on all nodes in turn until every node refuses, and returns the sum. A refusal
+// counts only if the node has not lost the organisation's server. spendBudget ends when all nodes have refused
+// three times in a row, each time after Redis has confirmed all settlements.
 func spendBudget(t *testing.T, nodes []*node, org string, account Account, step usage.Money) (sum usage.Money) {
 	t.Helper()
 	rounds := 0

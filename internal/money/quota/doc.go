@@ -8,7 +8,7 @@
 // what was left.
 //
 //	hold, refusal := limiter.Reserve(ctx, quota.Request{ID: id, Org: org, Accounts: accounts, Tokens: maxTokens, Cost: maxCost})
-//	defer hold.Settle(tokens, cost) // actual use; only the first call counts
+//	defer hold.Settle(tokens, cost, totals) // actual use; only the first call counts
 //
 // DESIGN.md describes the algorithms, their errors and the behaviour during outages.
 package quota

@@ -44,8 +44,8 @@ const (
 	minute = 60_000 // ms
 	second = 1_000
 
-	idleTTL           = 60 * minute      // after which an unused account is deleted
-	idleTTLWithWindow = 24 * 60 * minute // for an account with a budget window, which the ledger can restore only coarsely
+	idleTTL           = 60 * minute      // time after which an unused account is deleted
+	idleTTLWithWindow = 24 * 60 * minute // longer with a budget window: the ledger restores it only coarsely
 )
 
 func newEngine() *engine {
@@ -61,8 +61,7 @@ func (e *engine) shardOf(org string) *shard {
 }
 
 // reserve takes amounts from all accounts or from none. If the spending of an account with a budget
-// has not been loaded, unseeded is its index: load it and call reserve again. Otherwise unseeded is
-// -1.
+// has not been loaded, unknown is its index: load it and call reserve again. Otherwise unknown is -1.
 func (s *shard) reserve(now int64, accounts []Account, want amounts, h *reservation) (unknown int, refusal *Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +91,7 @@ func (s *shard) reserve(now int64, accounts []Account, want amounts, h *reservat
 	return -1, nil
 }
 
-// longer reports whether wait is longer than the other wait. A negative wait never ends.
+// longer reports whether the first wait is longer. A negative wait never ends.
 func longer(wait, than int64) bool { return than >= 0 && (wait < 0 || wait > than) }
 
 // settle returns a reservation and charges the actual use.
@@ -109,8 +108,8 @@ func (s *shard) settle(now int64, h *reservation, tokens int64, charge func(*acc
 	}
 }
 
-// setTotal sets what an owner has spent in a log, for all its budgets. An account that is not seeded is skipped: its seed
-// includes the logs.
+// setTotal sets what an owner has spent in a log, in the accounts of all its budgets. An account that
+// is not seeded is skipped, because its seed will include the logs.
 func (s *shard) setTotal(now int64, t usage.Total) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,9 +155,9 @@ type account struct {
 	requests, tokens sliding.Minute
 	open             int64
 	reserved         usage.Money
-	elsewhere        usage.Money    // reserved by other processes of this machine
+	reservedByOthers usage.Money    // reserved by other processes of this machine
 	spent            sliding.Window // in the window of the budget
-	logs             []logTotal     // what of each log spent includes
+	logs             []logTotal     // for each log, the total that spent includes
 	seeded           bool           // spent includes the ledger's sum
 	provisional      bool           // the ledger could not be queried; only 1/provisionalPart of the budget is allowed
 }
@@ -182,7 +181,7 @@ func (a *account) setTotal(log string, total usage.Money) {
 	}
 }
 
-// seed sets spent to the ledger's sums and to what the logs have beyond them.
+// seed sets spent to the ledger's sums, plus what the logs have and the ledger does not have yet.
 func (a *account) seed(from seed.Seed, logs []usage.Total) {
 	a.spent.Clear()
 	a.logs, a.seeded, a.provisional = nil, true, false
@@ -200,7 +199,7 @@ func (a *account) seed(from seed.Seed, logs []usage.Total) {
 // advance moves the account to the current time. If the operator has changed the budget's window,
 // the account has to be seeded again.
 func (a *account) advance(now int64, l Limit) {
-	if a.spent.Span != l.budgetWindow() { // the operator has changed the window
+	if a.spent.Span != l.budgetWindow() {
 		a.seeded, a.provisional, a.spent = false, false, sliding.Window{Span: l.budgetWindow()}
 	}
 	a.roll(now)
@@ -251,7 +250,7 @@ func (a *account) exceeded(now int64, l Limit, want amounts) (reason Reason, wai
 	if a.provisional {
 		limit = max(1, limit/provisionalPart)
 	}
-	if l.Budget > 0 && want.cost > 0 && want.cost > limit-a.spent.Sum-a.reserved-a.elsewhere {
+	if l.Budget > 0 && want.cost > 0 && want.cost > limit-a.spent.Sum-a.reserved-a.reservedByOthers {
 		if a.provisional {
 			consider(Budget, second)
 		} else {

@@ -23,15 +23,15 @@ func redisCLI(t *testing.T, s *storetest.Server, args ...string) string {
 	return string(out)
 }
 
-// spendAll asks for a budget's rest in small parts, on all nodes, until it is refused by each of them
-// while Redis is there and knows all that was settled. It returns what was admitted.
+// spendAll spends the rest of a budget in small reservations on all nodes. It ends when each node refuses
+// while Redis is up and has all settlements. It returns the sum of the admitted reservations.
 func spendAll(t *testing.T, nodes []*node, account Account, step usage.Money) usage.Money {
 	t.Helper()
 	return spendBudget(t, nodes, "o", account, step)
 }
 
 // TestRedisGoesBack replaces Redis by an older state of it: it is restarted with a snapshot, or a replica is
-// promoted. The nodes know what the server has lost, and not a bit more than the budget is spent.
+// promoted. The nodes know what the server has lost, and exactly the budget is spent.
 func TestRedisGoesBack(t *testing.T) {
 	const budget, step = 10000, 100
 	for name, replace := range map[string]func(t *testing.T, s *storetest.Server) (back func()){

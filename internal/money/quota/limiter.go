@@ -39,20 +39,20 @@ type Hold struct{ r *reservation }
 
 // reservation records what was reserved and where.
 type reservation struct {
-	limiter     *Limiter
-	done        atomic.Bool
-	request     Request
-	minute      int64 // minute in which requests and tokens were counted
-	shard       *shard
-	accounts    few.List[*account] // counters in memory, or of this node's share
-	leases      few.List[*lease]   // in Redis
-	provisional bool               // the ledger could not be queried for one of the accounts
-	advance     uint16             // bits of the accounts whose cost is from an allowance
-	rest        *reservation       // of the other accounts, if advance is not 0; nil: there are none
-	fallbackAt  int64              // when it was taken from this node's share, in ms; 0: it was not
+	limiter       *Limiter
+	done          atomic.Bool
+	request       Request
+	minute        int64 // minute in which requests and tokens were counted
+	shard         *shard
+	accounts      few.List[*account] // counters in memory, or of this node's share
+	leases        few.List[*lease]   // in Redis
+	provisional   bool               // the ledger could not be queried for at least one account
+	fromAllowance uint16             // bit i: the cost of account i is from an allowance
+	rest          *reservation       // reservation of the other accounts, if fromAllowance is not 0; nil: there are none
+	fallbackAt    int64              // when the amounts were taken from this node's share, in ms; 0: they were not
 }
 
-// maxAccounts is the number of accounts of a request: the budgets of its key, team and organisation.
+// maxAccounts is the maximum number of accounts of a request: the budgets of its key, team and organisation.
 const maxAccounts = 3 * budget.Max
 
 // Reserve takes the maximum use of a request from all of its accounts or from none. If several
@@ -76,9 +76,9 @@ func (l *Limiter) Reserve(ctx context.Context, req Request) (Hold, *Refusal) {
 	return Hold{h}, nil
 }
 
-// Settle ends a reservation and charges the actual use. The totals are those that the log of this
-// process has after the request; its cost is the difference to the last ones. It does not block. Only
-// the first call counts.
+// Settle ends a reservation and charges the actual use. The totals are what the key, the team and the
+// organisation have spent in the log of this process, this request included. The backend charges the
+// difference to the previous totals. Settle does not block. Only the first call counts.
 func (h Hold) Settle(tokens int64, cost usage.Money, totals usage.Totals) {
 	if h.r == nil || !h.r.done.CompareAndSwap(false, true) {
 		return
@@ -94,7 +94,7 @@ func (l *Limiter) SetTotal(t usage.Total) {
 	}
 }
 
-// CountedUntil returns a time. What was settled before it is stored.
+// CountedUntil returns the time before which every settlement is stored.
 func (l *Limiter) CountedUntil() time.Time { return l.back.countedUntil() }
 
 // Run renews leases, counts nodes, returns unused slices and sends settlements until ctx ends.

@@ -275,7 +275,7 @@ func (n *node) settled(t testing.TB) {
 			return true
 		}
 		r.reportAll()
-		if s.Queued+s.Merged > 0 || r.advanced() {
+		if s.Queued+s.Merged > 0 || r.hasAllowances() {
 			return false
 		}
 		for _, s := range r.servers.Load().all {
@@ -290,12 +290,12 @@ func (n *node) settled(t testing.TB) {
 	})
 }
 
-// advanced reports whether the node has an allowance, or something to report.
-func (r *redisBackend) advanced() bool {
+// hasAllowances reports whether the node has an allowance, or something to report.
+func (r *redisBackend) hasAllowances() bool {
 	for i := range r.mirror.shards {
 		p := &r.mirror.shards[i]
 		p.mu.Lock()
-		n := len(p.advances)
+		n := len(p.withAllowance)
 		p.mu.Unlock()
 		if n > 0 {
 			return true

@@ -55,7 +55,7 @@ func (m *memory) readOthers(s *shard, accounts []Account) {
 		s.mu.Lock()
 		a := s.account(of.ID, now)
 		a.advance(now, of.Limit)
-		a.elsewhere = reserved
+		a.reservedByOthers = reserved
 		for _, t := range logs {
 			if a.seeded {
 				a.setTotal(t.Log, t.Spent)

@@ -19,10 +19,10 @@ type mirror struct {
 
 // mirrorShard holds the accounts of some organisations.
 type mirrorShard struct {
-	mu       sync.Mutex
-	accounts map[string]*mirrorAccount
-	keys     map[string]*keyState
-	advances map[*mirrorAccount]bool // accounts with an allowance
+	mu            sync.Mutex
+	accounts      map[string]*mirrorAccount
+	keys          map[string]*keyState
+	withAllowance map[*mirrorAccount]bool // accounts with an allowance or with something to report
 }
 
 // mirrorAccount is the last known state of one account.
@@ -39,10 +39,10 @@ type mirrorAccount struct {
 
 	leases []*lease // reservations of this node
 
-	allowance allowance.Allowance
-	advance   *lease   // lease with the allowance
-	refilling bool     // a call that refills the allowance is in flight
-	refusal   *Refusal // the last one by the budget
+	allowance      allowance.Allowance
+	allowanceLease *lease   // lease that contains the allowance
+	refilling      bool     // a call that refills the allowance is in flight
+	refusal        *Refusal // last refusal by the budget
 
 	share share // this node's share while Redis is lost
 }
@@ -66,7 +66,7 @@ func (l *lease) add(open int64, cost usage.Money) {
 func newMirror() *mirror {
 	b := &mirror{seed: maphash.MakeSeed()}
 	for i := range b.shards {
-		b.shards[i] = mirrorShard{accounts: map[string]*mirrorAccount{}, keys: map[string]*keyState{}, advances: map[*mirrorAccount]bool{}}
+		b.shards[i] = mirrorShard{accounts: map[string]*mirrorAccount{}, keys: map[string]*keyState{}, withAllowance: map[*mirrorAccount]bool{}}
 	}
 	return b
 }
@@ -90,7 +90,7 @@ func (p *mirrorShard) account(org string, account Account, now int64) *mirrorAcc
 	return k
 }
 
-// learn stores the state in the reply to a reservation.
+// learn stores the state that the reply to a reservation contains.
 func (k *mirrorAccount) learn(state []int64, now int64) {
 	k.requests, k.tokens = state[script.StateRequests], state[script.StateTokens]
 	k.update(state[script.StateGeneration], usage.Money(state[script.StateSpent]), usage.Money(state[script.StateReserved]), now)
@@ -107,8 +107,7 @@ func (k *mirrorAccount) update(generation int64, spent, reserved usage.Money, no
 	k.generation, k.spent, k.reserved, k.seenAt = generation, spent, reserved, now
 }
 
-// forgetServer marks everything that the server knew of the account as lost. What was spent is still
-// true.
+// forgetServer marks the account's record and leases as lost in Redis. The known spending stays valid.
 func (k *mirrorAccount) forgetServer() {
 	k.generation = min(k.generation, 1)
 	for _, l := range k.leases {
@@ -116,10 +115,11 @@ func (k *mirrorAccount) forgetServer() {
 	}
 }
 
-// lose marks a lease that Redis does not have. An allowance of it is lost too: others may use it now.
+// lose marks a lease as missing in Redis. Its allowance is lost too, because other nodes may use that
+// money now.
 func (k *mirrorAccount) lose(l *lease) {
 	l.id = 0
-	if l == k.advance {
+	if l == k.allowanceLease {
 		l.reserved -= k.allowance.Lose()
 	}
 }
@@ -144,8 +144,8 @@ func (k *mirrorAccount) leaseFor(id int64) (l *lease, anyLost bool) {
 	return l, anyLost
 }
 
-// markLost marks the leases that Redis no longer has: those with another id than the current one,
-// if they are older than asOf, the time of the reply. It reports whether one of them has open
+// markLost marks the leases that Redis no longer has. A lease is lost if its id is not the current id,
+// and if it is older than asOf, the time of the reply. markLost reports whether a lost lease has open
 // reservations.
 func (k *mirrorAccount) markLost(id, asOf int64) (anyLost bool) {
 	for _, l := range k.leases {

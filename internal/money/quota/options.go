@@ -9,7 +9,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
-// Ledger returns what an account has spent, as far as the store has the rows. The limiter uses it
+// Ledger returns what an account has spent according to the rows in the store. The limiter uses it
 // to seed budgets.
 type Ledger = seed.Ledger
 
@@ -45,7 +45,7 @@ type Options struct {
 	Heartbeat time.Duration // interval: 2 s; a node counts as gone after five intervals
 	Mark      time.Duration // TTL of the marks that make the return of reservations idempotent: 10 min
 	Queue     int           // max queued settlements: 65536; further ones are added up
-	HotRate   float64       // reservations per second of one key on one node from which slices are used: 200; negative: never, and no allowances
+	HotRate   float64       // reservations per second of one key on one node from which slices are used: 200; negative: no slices and no allowances
 	Slice     time.Duration // how long a slice lasts: 100 ms
 }
 
@@ -83,7 +83,7 @@ type Snapshot struct {
 	Accounts int   // accounts in memory
 	Open     int64 // open reservations
 	Queued   int   // settlements that Redis does not have yet
-	Merged   int   // sums of further settlements
+	Merged   int   // sums of settlements that the full queue has added up
 	Reserved int64 // reservations so far
 	Refused  int64
 	Sliced   int64 // reservations taken from a slice or an allowance

@@ -37,10 +37,10 @@ type member struct {
 	spent atomic.Int64 // of the organisation under test
 	dead  atomic.Bool
 	stop  func()
-	held  int64 // reserved in Redis when it died
+	held  int64 // reserved in Redis when the node died
 
-	mu      sync.Mutex // of the ledger's part
-	written int64      // of spent
+	mu      sync.Mutex // guards written and rows
+	written int64      // the part of spent that the ledger has
 	rows    int64
 }
 
@@ -53,7 +53,7 @@ func (m *member) Spent(account string) ([]usage.Total, usage.Money) {
 	return []usage.Total{{Log: m.log, Account: account, Spent: usage.Money(m.spent.Load())}}, 0
 }
 
-// late is the ledger in PostgreSQL. Rows reach it some time after the requests.
+// late is the ledger in PostgreSQL. It gets rows some time after the requests.
 type late struct {
 	*store.Store
 	queries atomic.Int64
@@ -125,8 +125,8 @@ const (
 	runMean = 2_000
 )
 
-// warm sends requests of an organisation to each node until the node has an allowance. Before that each request is a
-// call of Redis, for as long as PostgreSQL does not answer.
+// warm sends requests of an organisation to each node until the node has an allowance. Before that each request
+// calls Redis, as long as PostgreSQL does not respond.
 func (f *fleet) warm(org string, budget usage.Money) {
 	request := quota.Request{Org: org, Accounts: []quota.Account{{ID: "org:" + org, Limit: quota.Limit{Budget: budget}}}, Cost: runCost}
 	for _, m := range f.nodes {

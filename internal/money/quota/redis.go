@@ -36,31 +36,32 @@ type redisBackend struct {
 	seeding  map[string]*seeding // accounts that are being seeded
 }
 
-// redisServer is one server with what this node has to tell it. While the server is lost, its accounts
-// use this node's share; those of other servers do not notice.
+// redisServer is one server, with this node's queue of settlements for it and the state of an outage.
+// While the server is lost, its accounts use this node's share. Accounts on other servers are not
+// affected.
 type redisServer struct {
 	*redisBackend
 	server *redis.Server
 	queue  *queue
 
-	lost         atomic.Bool            // not used, or not yet again
+	lost         atomic.Bool            // the server failed, and has not recovered yet
 	woken        chan struct{}          // receives a value when the server is lost
 	unregistered chan struct{}          // receives a value when a lease has to be registered
 	local        atomic.Pointer[engine] // counts this node's share
 	shareSince   atomic.Int64           // when local was created, in ms
 	lostAt       atomic.Int64           // when the server was lost last, in ms
 	nodes        atomic.Int64
-	epoch        atomic.Int64 // of the server when it was used last; 0: never
+	epoch        atomic.Int64 // id of the server when it was used last; 0: it was never used
 	known        atomic.Bool  // the server knew this node at the last heartbeat
 	emptied      atomic.Bool  // the server has lost its data
 	replaces     bool         // the server has taken over keys of another one that is gone
-	beatAt       time.Time    // of the last heartbeat
-	beatKey      string       // of the last heartbeat
+	beatAt       time.Time    // time of the last heartbeat
+	beatKey      string       // key of the last heartbeat
 	sendMu       sync.Mutex   // serialises sending settlements and registering leases
 }
 
-// NewRedis returns a Limiter for processes that share a Redis. If Redis is down, the limiter uses it
-// when it is up. The client needs Scripts. It is not closed by the limiter.
+// NewRedis returns a Limiter for processes that share a Redis. The limiter also starts while Redis is
+// down, and uses it as soon as it is up. The client needs Scripts. The limiter does not close the client.
 func NewRedis(o Options) *Limiter {
 	o = o.withDefaults()
 	k := &Limiter{}
@@ -116,7 +117,7 @@ func (r *redisServer) reserve(ctx context.Context, req *Request, h *reservation)
 	return r.reserveShared(ctx, req, h)
 }
 
-// reserveShared reserves in Redis.
+// reserveShared reserves from a slice or in Redis, and from this node's share if Redis does not respond.
 func (r *redisServer) reserveShared(ctx context.Context, req *Request, h *reservation) *Refusal {
 	switch r.useSlice(req, h) {
 	case fromSlice:
@@ -148,7 +149,7 @@ func (r *redisServer) reserveShared(ctx context.Context, req *Request, h *reserv
 }
 
 // take reserves amounts from all accounts in Redis. If no reply arrives in time, an undo is queued.
-// divisor limits a slice to that part of what is left; it is 0 for a request.
+// divisor limits a slice or an allowance to 1/divisor of what is left; it is 0 for a request.
 func (r *redisServer) take(req *Request, id string, want amounts, divisor int64) (script.Reply, error) {
 	c := r.reserveCall(req, id, want)
 	c.Arg(divisor, 0)
@@ -175,7 +176,7 @@ func (r *redisBackend) reserveCall(req *Request, id string, want amounts) *redis
 	return c
 }
 
-// reservationTTL is how long a reservation can be undone, in ms. It is longer than the lease.
+// reservationTTL returns the time in ms during which a reservation can be undone. It is longer than the lease.
 func (r *redisBackend) reservationTTL() int64 { return (2 * r.options.Lease).Milliseconds() }
 
 // addLimits appends the limits of the accounts.
@@ -215,7 +216,7 @@ func (r *redisBackend) learnAll(req *Request, got script.Reply) {
 }
 
 func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, totals usage.Totals) {
-	if h.advance != 0 {
+	if h.fromAllowance != 0 {
 		r.settleAllowances(h, cost, totals)
 		if h = h.rest; h == nil {
 			return
@@ -234,7 +235,7 @@ func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, to
 			it.requests, it.tokens = h.request.amounts().requests, tokens
 		}
 	}
-	r.reportAccounts(it.org, it.accounts) // the totals include it
+	r.reportAccounts(it.org, it.accounts) // the totals of this settlement include spending from allowances
 	r.release(it, &h.leases)
 	r.put(it)
 }

@@ -20,9 +20,9 @@ func (a *Account) onlyBudget() bool {
 // left returns what is left of the budget, as last known.
 func (k *mirrorAccount) left() usage.Money { return k.account.Limit.Budget - k.spent - k.reserved }
 
-// advanceUntil returns how long an allowance can be used without a further call: Redis keeps its lease
-// for at least that long after a call that was sent then.
-func (r *redisBackend) advanceUntil(sent int64) int64 {
+// usableUntil returns the time until which an allowance can be used after a call that was sent at the
+// given time. Redis keeps the lease for at least that long.
+func (r *redisBackend) usableUntil(sent int64) int64 {
 	return sent + r.options.Lease.Milliseconds()/2
 }
 
@@ -44,14 +44,14 @@ func (r *redisServer) reserveWithAllowances(ctx context.Context, req *Request, h
 	refusal := p.takeAllowances(now, req, h)
 	p.mu.Unlock()
 	switch {
-	case refusal == nil && h.advance == 0:
+	case refusal == nil && h.fromAllowance == 0:
 		return r.noteRefusal(req, r.reserveShared(ctx, req, h))
-	case refusal == nil && h.advance == 1<<len(req.Accounts)-1:
+	case refusal == nil && h.fromAllowance == 1<<len(req.Accounts)-1:
 		r.counters.sliced.Add(1)
 		return nil
 	case refusal == nil:
 		h.rest = &reservation{limiter: h.limiter, request: *req}
-		h.rest.request.Accounts = h.without()
+		h.rest.request.Accounts = h.withoutAllowance()
 		h.rest.accounts, h.rest.leases = few.Of[*account](len(h.rest.request.Accounts)), few.Of[*lease](len(h.rest.request.Accounts))
 		refusal = r.noteRefusal(&h.rest.request, r.reserveShared(ctx, &h.rest.request, h.rest))
 	}
@@ -61,26 +61,26 @@ func (r *redisServer) reserveWithAllowances(ctx context.Context, req *Request, h
 	return refusal
 }
 
-// without returns the accounts whose cost is not from an allowance.
-func (h *reservation) without() (rest []Account) {
+// withoutAllowance returns the accounts whose cost is not from an allowance.
+func (h *reservation) withoutAllowance() (rest []Account) {
 	for i, a := range h.request.Accounts {
-		if h.advance&(1<<i) == 0 {
+		if h.fromAllowance&(1<<i) == 0 {
 			rest = append(rest, a)
 		}
 	}
 	return rest
 }
 
-// takeAllowances takes the cost of a request from the allowances of its accounts, as far as they have it.
-// It refuses if Redis has just refused the same. The caller holds the lock.
+// takeAllowances takes the cost of a request from each of its accounts whose allowance is large enough. It
+// refuses the request if Redis has just refused this cost or a lower one. The caller holds the lock.
 func (p *mirrorShard) takeAllowances(now int64, req *Request, h *reservation) (refusal *Refusal) {
 	for i := range req.Accounts {
 		k := p.accounts[req.Accounts[i].ID]
 		switch {
 		case k == nil || !req.Accounts[i].onlyBudget():
-		case k.advance != nil && k.advance.id != 0 && k.allowance.Take(now, req.Cost):
-			h.advance |= 1 << i
-			*h.leases.At(i) = k.advance
+		case k.allowanceLease != nil && k.allowanceLease.id != 0 && k.allowance.Take(now, req.Cost):
+			h.fromAllowance |= 1 << i
+			*h.leases.At(i) = k.allowanceLease
 		case k.refusal != nil && k.allowance.Refused(now, req.Cost):
 			refusal = k.refusal
 		}
@@ -88,17 +88,17 @@ func (p *mirrorShard) takeAllowances(now int64, req *Request, h *reservation) (r
 	return refusal
 }
 
-// wants counts a request and returns what it has to add to the allowance. Only one request of an account
-// does this at a time. The caller holds the lock.
+// wants counts a request and returns the amount that it has to add to the allowance, 0 for none. Only one
+// request of an account adds to it at a time. The caller holds the lock.
 func (k *mirrorAccount) wants(now int64, cost usage.Money, nodes int64) (want usage.Money) {
-	if k.allowance.Count(now, cost) && k.generation > 1 && !k.refilling { // else what is left is not known
+	if k.allowance.Count(now, cost) && k.generation > 1 && !k.refilling { // up to 1, what is left is not known
 		want = k.allowance.Refill(now, cost, k.left(), nodes)
 	}
 	k.refilling = k.refilling || want > 0
 	return want
 }
 
-// refill reserves a cost for the allowance of an account.
+// refill reserves the cost of req in Redis and adds it to the allowance of an account.
 func (r *redisServer) refill(p *mirrorShard, k *mirrorAccount, req *Request, now int64) {
 	want, nodes := amounts{cost: req.Cost}, r.nodes.Load()
 	var h reservation
@@ -119,23 +119,23 @@ func (r *redisServer) refill(p *mirrorShard, k *mirrorAccount, req *Request, now
 
 // grant adds a reservation to the allowance. The caller holds the lock.
 func (r *redisServer) grant(p *mirrorShard, k *mirrorAccount, l *lease, amount usage.Money, sent int64) {
-	if l.id == 0 { // it was lost meanwhile
+	if l.id == 0 { // Redis has lost the lease meanwhile
 		r.report(k.org, k.account, l, allowance.Report{Reserved: amount})
 		return
 	}
-	if k.advance != l {
-		if k.advance != nil && !k.allowance.IsEmpty() {
-			r.report(k.org, k.account, k.advance, k.allowance.End())
+	if k.allowanceLease != l {
+		if k.allowanceLease != nil && !k.allowance.IsEmpty() {
+			r.report(k.org, k.account, k.allowanceLease, k.allowance.End())
 		}
-		k.advance = l
+		k.allowanceLease = l
 	}
-	k.allowance.Grant(sent, amount, r.advanceUntil(sent))
-	p.advances[k] = true
+	k.allowance.Grant(sent, amount, r.usableUntil(sent))
+	p.withAllowance[k] = true
 }
 
-// noteRefusal notes a refusal by a budget, so that this node does not ask Redis for each request of a busy
-// account that has nothing left. The node returns its allowance, which a request for all that is left needs.
-// It returns the refusal.
+// noteRefusal records a refusal by a budget, so that this node does not call Redis for each request of a
+// busy account that has nothing left. It also returns the account's allowance, because a request for
+// all that is left of the budget needs that money. The result is the given refusal.
 func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
 	if refusal == nil || refusal.Reason != Budget || r.lost.Load() {
 		return refusal
@@ -149,7 +149,7 @@ func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
 			k.refusal = refusal
 			k.allowance.Refuse(now, req.Cost, r.nodes.Load())
 			if k.allowance.Free() > 0 {
-				r.report(k.org, k.account, k.advance, k.allowance.End())
+				r.report(k.org, k.account, k.allowanceLease, k.allowance.End())
 			}
 		}
 	}
@@ -164,10 +164,10 @@ func (r *redisBackend) settleAllowances(h *reservation, cost usage.Money, totals
 	for i, a := range h.request.Accounts {
 		l, k := *h.leases.At(i), p.accounts[a.ID]
 		switch {
-		case h.advance&(1<<i) == 0:
-		case k != nil && k.advance == l && l.id != 0:
+		case h.fromAllowance&(1<<i) == 0:
+		case k != nil && k.allowanceLease == l && l.id != 0:
 			k.allowance.Settle(h.request.Cost, cost, totals.Of(a.ID), time.Now())
-			p.advances[k] = true
+			p.withAllowance[k] = true
 		default: // Redis has lost the lease
 			r.report(h.request.Org, a, l, allowance.Report{Reserved: h.request.Cost, Total: totals.Of(a.ID)})
 		}
@@ -189,48 +189,50 @@ func (r *redisBackend) reportDue(now int64) {
 	})
 }
 
-// reportAll returns all allowances.
+// reportAll queues reports that return all allowances.
 func (r *redisBackend) reportAll() {
 	r.reports(func(k *mirrorAccount) (allowance.Report, bool) { return k.allowance.End(), true })
 }
 
-// reports queues reports of accounts with an allowance.
+// reports calls due for each account with an allowance, and queues the reports that due returns.
 func (r *redisBackend) reports(due func(*mirrorAccount) (allowance.Report, bool)) {
 	for i := range r.mirror.shards {
 		p := &r.mirror.shards[i]
 		p.mu.Lock()
-		for k := range p.advances {
+		for k := range p.withAllowance {
 			if k.allowance.IsEmpty() {
-				delete(p.advances, k)
+				delete(p.withAllowance, k)
 			} else if report, ok := due(k); ok {
-				r.report(k.org, k.account, k.advance, report)
+				r.report(k.org, k.account, k.allowanceLease, report)
 			}
 		}
 		p.mu.Unlock()
 	}
 }
 
-// reportAccounts queues what accounts have spent from their allowances. The totals of a settlement that
-// follows include it, and it would count twice until the next report.
+// reportAccounts queues reports of what accounts have spent from their allowances. Call it before a
+// settlement is queued: the totals of the settlement include this spending, which would also count as
+// reserved until the next report.
 func (r *redisBackend) reportAccounts(org string, accounts []Account) {
 	p := r.mirror.shardOf(org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range accounts {
-		if k := p.accounts[accounts[i].ID]; k != nil && p.advances[k] {
+		if k := p.accounts[accounts[i].ID]; k != nil && p.withAllowance[k] {
 			if owed, _ := k.allowance.Owed(); owed > 0 {
-				r.report(k.org, k.account, k.advance, k.allowance.Spent())
+				r.report(k.org, k.account, k.allowanceLease, k.allowance.Spent())
 			}
 		}
 	}
 }
 
-// reportedUntil returns a time, at most the given one. What was settled before it is reported.
+// reportedUntil returns the time before which all spending from allowances is reported, at most the
+// given time.
 func (b *mirror) reportedUntil(until time.Time) time.Time {
 	for i := range b.shards {
 		p := &b.shards[i]
 		p.mu.Lock()
-		for k := range p.advances {
+		for k := range p.withAllowance {
 			if owed, since := k.allowance.Owed(); owed > 0 && since.Before(until) {
 				until = since
 			}

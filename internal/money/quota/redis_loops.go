@@ -11,8 +11,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/quota/timing"
 )
 
-// membersKeys returns the keys of the nodes and of their recovery. Each server has its own: those from a
-// snapshot or a replica would have nodes that have not found the server yet.
+// membersKeys returns the keys of the set of nodes and of the state of a recovery. They contain the id of
+// the server: a set from a snapshot or a replica would name nodes that have not found this server yet.
 func (r *redisServer) membersKeys() []string {
 	name := "quota2:{" + r.servers.Load().tag(r) + "}:" + strconv.FormatInt(r.server.Epoch(), 36)
 	return []string{name, name + ":w"}
@@ -62,10 +62,10 @@ func (r *redisServer) recoverLoop(ctx context.Context) {
 
 // outage is what is known of a server that was lost.
 type outage struct {
-	replaced bool // it is another server, was restarted or emptied
+	replaced bool // the server is another one, was restarted or was emptied
 }
 
-// checkReplaced notes whether the server has lost what it knew.
+// checkReplaced records whether the server has lost its data.
 func (r *redisServer) checkReplaced(o *outage) {
 	epoch := r.server.Epoch()
 	last := r.epoch.Swap(epoch)
@@ -77,8 +77,8 @@ func (r *redisServer) checkReplaced(o *outage) {
 }
 
 // recover ends an outage. Before requests use Redis again, it sends the settlements of the outage
-// and registers the open reservations. A new server is used when all nodes have done so, or when the
-// others had time for it.
+// and registers the open reservations. A server that has lost its data is used when all nodes have
+// done this, or have had time for it.
 func (r *redisServer) recover(o *outage) {
 	for range 64 { // bounded: under load the queue never becomes empty
 		if r.queue.isEmpty() {
@@ -107,7 +107,7 @@ func (r *redisServer) recover(o *outage) {
 	r.lost.Store(false)
 	r.queue.signal()
 	r.options.Logger.Info("redis is back; limits are shared again", "outage", lasted.String(), "nodes", nodes, "server", r.server.Addr)
-	if r.server.Lost() { // again, while lost was still true
+	if r.server.Lost() { // it was lost again while lost was still true
 		r.enterFallback(errUnreached)
 	}
 }
@@ -137,9 +137,9 @@ func (r *redisServer) heartbeat() {
 // nodeTTL is how long a node counts after its last heartbeat.
 func (r *redisServer) nodeTTL() time.Duration { return 5 * r.options.Heartbeat }
 
-// join adds this node to those of the server and counts them. A want above 0 is the number of nodes that
-// have to join after a loss of data; the nodes agree on the largest, and wait tells this one to wait. With
-// leaveServer the node is removed.
+// join adds this node to the server's set of nodes and counts the set. A want above 0 is the number of
+// nodes that must join after a loss of data. The nodes agree on the largest want, and wait reports whether
+// this node has to wait for others. A want of leaveServer removes the node.
 func (r *redisServer) join(ctx context.Context, want int64) (nodes int64, wait, ok bool) {
 	c := redis.Call{Script: script.Members, Keys: r.membersKeys(), Args: []string{r.node}}
 	c.Arg(r.nodeTTL().Milliseconds(), want)
@@ -240,8 +240,8 @@ func (r *redisServer) applyRenewal(accounts []*mirrorAccount, values []int64, se
 	defer p.mu.Unlock()
 	for i, k := range accounts {
 		k.markLost(values[1+i], values[0])
-		if k.advance != nil && k.advance.id == values[1+i] && k.advance.id != 0 {
-			k.allowance.Renew(r.advanceUntil(sent))
+		if k.allowanceLease != nil && k.allowanceLease.id == values[1+i] && k.allowanceLease.id != 0 {
+			k.allowance.Renew(r.usableUntil(sent))
 		}
 	}
 }
@@ -304,7 +304,7 @@ func (r *redisServer) registerLease(u unregisteredLease) bool {
 	return true
 }
 
-// leave sends the queue until the deadline and leaves the server.
+// leave sends the queue until the deadline and removes this node from the server's set of nodes.
 func (r *redisServer) leave(deadline time.Time) {
 	for !r.lost.Load() && !r.queue.isEmpty() && time.Now().Before(deadline) {
 		r.flush()

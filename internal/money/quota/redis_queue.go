@@ -20,16 +20,16 @@ type change struct {
 	id        string
 	org       string
 	accounts  []Account
-	undo      bool  // undoes a reservation whose reply did not arrive
-	requests  int64 // to add
-	tokens    int64
-	minute    int64 // minute to which requests and tokens are added; 0: the current one
-	open      int64 // to return, like reserved
-	reserved  usage.Money
-	log       string          // of totals
+	undo      bool            // undoes a reservation whose reply did not arrive
+	requests  int64           // requests to add
+	tokens    int64           // tokens to add
+	minute    int64           // minute to which requests and tokens are added; 0: the current one
+	open      int64           // open requests to return
+	reserved  usage.Money     // cost to return
+	log       string          // log of the totals in places
 	places    few.List[place] // one for each account
 	unlimited bool            // the limits of the accounts are not known
-	further   bool            // it only concerns an account that exists
+	further   bool            // the account is of a further budget; it is skipped if it does not exist
 	since     time.Time       // when it was put into the queue
 }
 
@@ -40,15 +40,15 @@ type place struct {
 	unregistered *lease      // a lease whose id is not known until it is registered
 }
 
-// undo returns what a reservation may have taken.
+// undo returns a change that gives back what a reservation without a reply may have taken.
 func undo(req *Request, id string, want amounts) *change {
 	return &change{
 		id: id, org: req.Org, accounts: req.Accounts, places: few.Of[place](len(req.Accounts)), undo: true, requests: -want.requests, tokens: -want.tokens, open: want.open, reserved: want.cost,
 	}
 }
 
-// queue holds changes that Redis has not confirmed. When it is full, further settlements of the
-// same accounts are added up; none is dropped. A queue that is full twice over drops undos.
+// queue holds changes that Redis has not confirmed. When it is full, further settlements of the same
+// accounts are added up; none is dropped. A queue of twice its maximum size drops further undos.
 type queue struct {
 	wake chan struct{}
 
@@ -176,7 +176,7 @@ func (q *queue) done(failed []*change) {
 	q.items = append(failed, q.items...)
 }
 
-// doneUntil returns a time. All changes that were put before it are confirmed.
+// doneUntil returns the time before which all queued changes are confirmed.
 func (q *queue) doneUntil() time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -205,8 +205,8 @@ func (q *queue) isEmpty() bool {
 const (
 	maxBatch   = 1024 // changes per round trip
 	maxPerCall = 64   // changes per call of the script
-	// sendTimeout is longer than the timeout of a request: nobody waits for it, and a longer wait
-	// leaves fewer results unknown.
+	// sendTimeout is longer than the timeout of a reservation: no request waits for a settlement, and a
+	// longer wait leaves fewer results unknown.
 	sendTimeout = 500 * time.Millisecond
 )
 
@@ -233,7 +233,7 @@ func (r *redisServer) flush() bool {
 	return len(again) == 0
 }
 
-// group collects changes of the same accounts, in order.
+// group splits a batch into groups of changes of the same accounts, and keeps their order.
 func group(batch []*change) [][]*change {
 	var groups [][]*change
 	at := map[string]int{}

@@ -12,7 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
-// seeding is the seed of an account that is being made.
+// seeding is a call of seedOnce in progress.
 type seeding struct {
 	done chan struct{}
 	err  error
@@ -22,7 +22,8 @@ type seeding struct {
 // emptied. Concurrent calls for one account share the work. It reports whether Redis has the
 // account now.
 //
-// The seed is the ledger's sum. The nodes have sent, or send, what their logs have beyond it.
+// The seed is the ledger's sum. What the ledger does not have yet comes from the nodes: each has sent, or
+// will send, the totals of its logs.
 func (r *redisServer) seedOnce(ctx context.Context, org string, account Account, now int64) bool {
 	name := script.Key(org, "a:", account.ID)
 	r.seedMu.Lock()
@@ -80,7 +81,7 @@ func (r *redisServer) seedAccount(ctx context.Context, org string, account Accou
 	return true
 }
 
-// endUnknown ends the use of this node's share of an account that could not be seeded before.
+// endUnknown ends the use of this node's share for an account that could not be seeded before.
 func (r *redisServer) endUnknown(org, id string) {
 	p := r.mirror.shardOf(org)
 	p.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
-// servers are the servers of a topology. They do not change.
+// servers is the list of servers of one topology. It is immutable.
 type servers struct {
 	topology *redis.Topology
 	all      []*redisServer // in the order of the topology
@@ -35,7 +35,7 @@ func (s *servers) tag(r *redisServer) string {
 	return s.topology.Tag(max(0, slices.Index(s.all, r)))
 }
 
-// find returns the server with a connection, nil if there is none.
+// find returns the redisServer of a server, nil if there is none.
 func (s *servers) find(server *redis.Server) *redisServer {
 	for _, r := range s.all {
 		if r.server == server {
@@ -57,13 +57,15 @@ func (r *redisBackend) lose(server *redis.Server, err error) {
 	}
 }
 
-// put queues a change for the server of its organisation. A queue is closed after its server was replaced.
+// put queues a change for the server of its organisation. If the queue is closed because its server was
+// replaced, put tries again with the new server.
 func (r *redisBackend) put(it *change) {
 	for !r.serverOf(it.org).queue.put(it) {
 	}
 }
 
-// keepOwn returns the changes of a batch for this server. It queues the others for theirs.
+// keepOwn returns the changes of a batch that belong to this server. It queues each other change for the
+// server of its organisation.
 func (r *redisServer) keepOwn(batch []*change) []*change {
 	if len(r.servers.Load().all) == 1 {
 		return batch
@@ -87,9 +89,9 @@ func (r *redisBackend) newServer(server *redis.Server) *redisServer {
 	return s
 }
 
-// followServers adopts the topology of the client and returns the servers that are gone. A server that
-// takes over keys of others is used when all nodes have told it what they know, as after a loss of data.
-// Keys that move between servers that stay have what they had; the nodes register their leases again.
+// followServers adopts the topology of the client and returns the servers that are gone. A new server
+// that takes over keys is used when all nodes have sent it their totals and leases, as after a loss of
+// data. Keys that move between existing servers keep their totals; the nodes register their leases again.
 func (r *redisBackend) followServers() (gone []*redisServer) {
 	old, next := r.servers.Load(), &servers{topology: r.client.Topology()}
 	if old.topology == next.topology {
@@ -138,8 +140,8 @@ var (
 	errNewServer = errors.New("redis has a new master")
 )
 
-// forgetAccounts marks what a server knew of accounts as lost, and queues what the accounts have spent in
-// the logs of this machine.
+// forgetAccounts marks the records and leases of some accounts as lost in Redis, and queues what these
+// accounts have spent in the logs of this machine.
 func (r *redisBackend) forgetAccounts(which func(*mirrorAccount) bool) {
 	var totals []usage.Total
 	r.mirror.each(r.now(), func(k *mirrorAccount) {
@@ -147,7 +149,7 @@ func (r *redisBackend) forgetAccounts(which func(*mirrorAccount) bool) {
 			return
 		}
 		k.forgetServer()
-		if k.account.Limit.Budget > 0 && budget.Owner(k.account.ID) == k.account.ID { // setTotal knows the further ones
+		if k.account.Limit.Budget > 0 && budget.Owner(k.account.ID) == k.account.ID { // setTotal includes the further budgets
 			logs, _ := r.options.Logs.Spent(k.account.ID)
 			for _, t := range logs {
 				totals = append(totals, usage.Total{Log: t.Log, Org: k.org, Account: t.Account, Spent: t.Spent})
@@ -159,7 +161,7 @@ func (r *redisBackend) forgetAccounts(which func(*mirrorAccount) bool) {
 	}
 }
 
-// run follows the servers and runs the loops of each.
+// run follows changes of the topology and runs the loops of each server.
 func (r *redisBackend) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	if r.options.HotRate >= 0 {
@@ -213,7 +215,7 @@ func (r *redisServer) heartbeatLoop(ctx context.Context) {
 	timing.Every(ctx, r.options.Heartbeat, r.heartbeat)
 }
 
-// close sends the queues for at most a second and leaves the servers.
+// close sends the queues for at most a second and removes this node from the servers.
 func (r *redisBackend) close() {
 	r.endSlices(math.MaxInt64)
 	r.reportAll()

@@ -11,15 +11,15 @@ import (
 
 // share is the part of an account that this node may use while Redis is lost.
 type share struct {
-	engine      *engine     // counts it; nil or that of an earlier outage: not computed yet
+	engine      *engine     // counts the share; nil, or the engine of an earlier outage: the share is not computed yet
 	total       usage.Money // the budget of the whole account
 	budget      usage.Money
 	closed      bool // too little is left to share
 	provisional bool
 }
 
-// minBudgetPart closes an account for the outage if less than this part (a tenth) of its budget is
-// left.
+// minBudgetPart is the part of a budget, a tenth, that must be left. Otherwise the account is closed for
+// the outage.
 const minBudgetPart = 10
 
 // An unresponsive Redis may only be slow, and other nodes may still use what is left of a budget.
@@ -30,8 +30,8 @@ const (
 	initialShare = 20
 )
 
-// shareAllowed returns how much of its share the node may use now, in thousandths. No node uses Redis
-// for an account that cannot be seeded, so there all of the share is allowed.
+// shareAllowed returns how much of its share the node may use now, in thousandths. For an account that
+// cannot be seeded this is the whole share, because no node uses Redis for such an account.
 func (r *redisServer) shareAllowed(e *engine) usage.Money {
 	if e == r.unknown {
 		return fullShare
@@ -46,8 +46,8 @@ func (r *redisServer) shareAllowed(e *engine) usage.Money {
 // retryWhileLost is the RetryAfter of requests that are refused because Redis is lost.
 const retryWhileLost = 2 * time.Second
 
-// reserveFromShare reserves from this node's share: each rate limit divided by the number of nodes,
-// and the last known rest of each budget divided by it. Redis gets the settlement when it is back.
+// reserveFromShare reserves from this node's share: each rate limit, and the last known rest of each
+// budget, divided by the number of nodes. Redis gets the settlement when it is back.
 func (r *redisServer) reserveFromShare(ctx context.Context, req *Request, h *reservation) *Refusal {
 	now := r.now()
 	if !r.lost.Load() && now-r.shareSince.Load() > 5*second { // a single call failed, Redis is not lost
@@ -56,7 +56,7 @@ func (r *redisServer) reserveFromShare(ctx context.Context, req *Request, h *res
 	return r.reserveFromEngine(ctx, r.local.Load(), req, h)
 }
 
-// reserveFromEngine reserves from this node's share as an engine counts it.
+// reserveFromEngine reserves from the share that the engine e counts.
 func (r *redisServer) reserveFromEngine(ctx context.Context, e *engine, req *Request, h *reservation) *Refusal {
 	now := r.now()
 	s := e.shardOf(req.Org)
@@ -135,7 +135,7 @@ func perNode(limit, nodes int64) int64 {
 	return max(1, limit/nodes)
 }
 
-// computeShare computes the node's share of what an account has left, and starts counting it.
+// computeShare computes the node's share of what an account has left, and initialises its counters.
 func (r *redisServer) computeShare(ctx context.Context, e *engine, org string, account Account, nodes int64) share {
 	spent, known := r.lastKnown(org, account)
 	blind := false
@@ -152,7 +152,7 @@ func (r *redisServer) computeShare(ctx context.Context, e *engine, org string, a
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k := p.account(org, account, now)
-	if k.share.isCurrent(e, account) { // another request has done it
+	if k.share.isCurrent(e, account) { // another request has computed it
 		return k.share
 	}
 	k.share = share{engine: e, total: account.Limit.Budget}

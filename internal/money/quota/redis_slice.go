@@ -10,7 +10,7 @@ import (
 // node, and holds its slice.
 //
 // A slice is a reservation for many requests. For a hot key the node reserves a tenth of a second's
-// requests in one call and admits requests from it without asking Redis. It is reserved like any
+// requests in one call and admits requests from it without calling Redis. It is reserved like any
 // request, so nothing is overdrawn, and the unused rest is returned.
 type keyState struct {
 	org          string
@@ -28,7 +28,7 @@ type keyState struct {
 	accounts     []Account
 }
 
-// slice is the rest of a slice.
+// slice is a slice that this node has reserved.
 type slice struct {
 	left    amounts // not used yet
 	expires int64   // in ms
@@ -40,7 +40,8 @@ const (
 	rateWindow   = 250    // ms over which the rate is measured
 	sliceBackoff = second // ms without slices after a slice was too large
 	minSlice     = 8      // requests from which a slice is worth a call
-	// sliceFraction is the part of what is left that the slices of all nodes may take: 1/8.
+	// sliceFraction is the part of what is left that the slices, or the allowances, of all nodes may
+	// take: 1/8.
 	sliceFraction = 8
 )
 

@@ -287,7 +287,7 @@ func TestLedgerIsDown(t *testing.T) {
 	waits := 0
 	for i := range 50 {
 		if !r.seeder.IsDown() {
-			waits++ // this request waits until seedWait is over
+			waits++ // this request waits for the ledger until the timeout
 		}
 		a := Request{ID: fmt.Sprint(i), Org: "o", Accounts: []Account{{fmt.Sprint("key:", i), Limit{Budget: 1e6}}}, Cost: 100}
 		settle(reserve(t, n, a), 0, 100)

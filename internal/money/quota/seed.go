@@ -5,16 +5,16 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/quota/seed"
 )
 
-// provisionalPart is the part of a budget (a hundredth) that each node may use while the ledger
-// cannot be queried and nothing is known of the account. The budget is overdrawn by that at most.
+// provisionalPart divides a budget, or a node's share of it: a hundredth may be used while the ledger
+// cannot be queried and nothing is known of the account. The budget is overdrawn by at most that part.
 const provisionalPart = 100
 
-// toSeed returns the account as the ledger knows it.
+// toSeed returns the account as the Seeder needs it.
 func (a *Account) toSeed() seed.Account {
 	return seed.Account{ID: a.ID, Owner: budget.Owner(a.ID), Window: a.Limit.budgetWindow()}
 }
 
-// memoryAccount is an account in memory that is to be seeded.
+// memoryAccount is the seed.Target for an account in memory.
 type memoryAccount struct {
 	shard   *shard
 	account Account
@@ -36,11 +36,11 @@ func (p memoryAccount) Apply(from seed.Seed) {
 	defer p.shard.mu.Unlock()
 	a := p.shard.account(p.account.ID, p.now)
 	a.advance(p.now, p.account.Limit)
-	if a.seeded && !a.provisional { // another request has done it
+	if a.seeded && !a.provisional { // another request has seeded it
 		return
 	}
 	logs, reserved := p.logs.Spent(budget.Owner(p.account.ID))
-	a.elsewhere = reserved
+	a.reservedByOthers = reserved
 	a.seed(from, logs)
 }
 

@@ -28,8 +28,8 @@ type fleet struct {
 const (
 	simStep  = 10 * time.Millisecond
 	simTime  = 8 * time.Second
-	simRoom  = 5370 * time.Millisecond // of all nodes' load, when it begins
-	simLimit = 30 * time.Second        // likewise
+	simRoom  = 5370 * time.Millisecond // left of the limit when the simulation begins, as time of the load of all nodes
+	simLimit = 30 * time.Second        // the limit, as time of the load of all nodes
 	simRate  = 1000.0                  // requests a second of a node, on average
 )
 
@@ -112,9 +112,9 @@ func poisson(random *rand.Rand, mean float64) int64 {
 	return n
 }
 
-// alone returns what nodes admit above the limit, relative to it, if they count separately and add
-// up at an interval. It is an alternative that is not used: they reach the limit in the middle of
-// an interval on average.
+// alone returns what nodes would admit above the limit, relative to the limit, if they counted separately
+// and added up their counts at an interval. This alternative is not used. On average the nodes reach the
+// limit in the middle of an interval.
 func alone(every time.Duration) float64 { return every.Seconds() / 2 / simLimit.Seconds() }
 
 // usable returns the part of a limit that nodes can use by their shares while Redis is lost, if the

@@ -18,7 +18,7 @@ import (
 type adopter struct {
 	s       *Spool
 	to      Sink
-	follows Follower // to, if it is one
+	follows Follower // the sink, if it is a Follower
 	work    sync.WaitGroup
 	sending chan struct{}   // limits sending to one folder at a time
 	refused map[string]bool // folders that maySend has refused
@@ -145,8 +145,8 @@ func (a *adopter) sendFrom(ctx context.Context, o *orphan, at position, acked in
 	}
 }
 
-// sendAfter sends the rows after a position. It returns early with the position that the sink has if the
-// sink has less than it had acknowledged.
+// sendAfter sends the rows after a position, and returns the position that the sink has. It returns early if
+// the sink has less than it had acknowledged.
 func (a *adopter) sendAfter(ctx context.Context, o *orphan, at position, acked int64) (have int64, ok bool) {
 	b := usage.Batch{Log: o.name, After: acked, To: acked}
 	flush := func() bool {
@@ -163,7 +163,7 @@ func (a *adopter) sendAfter(ctx context.Context, o *orphan, at position, acked i
 		flush() // nothing to send, only to compare
 		return have, ok
 	}
-	n := int64(0) // counts the rows of releases that did not number them
+	n := int64(0) // number of a row from a release that did not write numbers
 	for _, id := range o.segs {
 		if id < at.seg {
 			continue
@@ -222,7 +222,7 @@ type orphan struct {
 	lastWrite  time.Time   // when the process wrote last
 	rows       int64       // position of the last row
 	lost       []usage.Row // rows of requests that had not ended; they follow the others
-	totals     totals      // at the end, with those of lost
+	totals     totals      // at the end of the log, with lost
 	counted    bool        // the counters have everything but lost
 }
 

@@ -19,19 +19,19 @@ type Sink interface {
 	// Append stores a batch and returns the position up to which the sink has the log. It must be
 	// idempotent. If the sink has less than Batch.After, because it was set back to an older state, it
 	// stores nothing: the rows after that position are sent again. An error concerns the whole batch,
-	// which is sent again until it succeeds; a sink must not fail because of a row's content, or all
-	// later rows wait.
+	// which is sent again until it succeeds. A sink must not fail because of a row's content: all later
+	// rows would wait.
 	Append(ctx context.Context, b usage.Batch) (have int64, err error)
 	// Finish tells the sink that the log is complete.
 	Finish(ctx context.Context, log string) error
 }
 
-// Follower is a Sink that has rows before the store has them: a log, from which a consumer stores them. Rows
-// stay on disk until the store has them.
+// Follower is a Sink in front of the store, such as Kafka: a consumer reads the rows from the sink and writes
+// them to the store. Rows stay on disk until the store has them.
 type Follower interface {
 	Sink
-	// Stored returns the position up to which the store has a log. With again the rows after it are sent
-	// again, because the sink has lost some.
+	// Stored returns the position up to which the store has a log. If again is true, the sink has lost rows,
+	// and the rows after the position are sent again.
 	Stored(ctx context.Context, log string) (position int64, again bool, err error)
 }
 
@@ -39,14 +39,14 @@ type Follower interface {
 type Counters interface {
 	// SetTotal sets what an account has spent in the log of a dead process. It does not block.
 	SetTotal(t usage.Total)
-	// CountedUntil returns a time. Everything that was counted before it is stored.
+	// CountedUntil returns the time before which everything that was counted is stored.
 	CountedUntil() time.Time
 }
 
 const (
 	batchRows     = 1000
 	batchWait     = 500 * time.Millisecond
-	appendTimeout = 30 * time.Second // for a store that hangs
+	appendTimeout = 30 * time.Second // for one call of a sink, which may hang
 	backoffMin    = 100 * time.Millisecond
 	backoffMax    = 5 * time.Second
 
@@ -54,7 +54,7 @@ const (
 	checkInterval = 5 * time.Second
 	// maxKept bounds the rows that stay on disk after the sink has them.
 	maxKept = 64 << 20
-	// followInterval is how often a Follower is asked what the store has.
+	// followInterval is how often Follower.Stored is called.
 	followInterval = time.Second
 )
 
@@ -134,8 +134,8 @@ func (s *Spool) drainOwn(ctx context.Context, to Sink) {
 	}
 }
 
-// drainBatch sends the next rows. Without any it compares the log with the sink. It reports false if
-// ctx ended.
+// drainBatch sends the next rows. If there are none, it sends an empty batch to learn which position the
+// sink has. It reports false if ctx ended.
 func (s *Spool) drainBatch(ctx context.Context, to Sink, at *cursor, f *following) bool {
 	b := usage.Batch{Log: s.name, After: s.acked.Load()}
 	b.Rows, b.Positions = at.read(batchRows)
@@ -166,7 +166,7 @@ func (s *Spool) drainBatch(ctx context.Context, to Sink, at *cursor, f *followin
 	return true
 }
 
-// rewind continues after a position that the sink has acknowledged before.
+// rewind sets the cursor back to an earlier position, because the sink has lost the rows after it.
 func (s *Spool) rewind(at *cursor, to int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +216,7 @@ type cursor struct {
 	frames frames
 	last   int64 // position of the last row
 	atEnd  bool  // everything written was read
-	end    int64 // rows that had been written then
+	end    int64 // number of written rows when load was called last
 }
 
 // read returns up to n rows that follow the last one.
@@ -416,8 +416,8 @@ func (s *Spool) reportCorrupt(folder string, n int) {
 
 const positionSize = 28
 
-// savePosition avoids sending rows again after a restart. Sending them again is harmless, so errors
-// are ignored.
+// savePosition stores the position, so that rows are not sent again after a restart. Sending them again
+// would be harmless, so errors are ignored.
 func savePosition(dir string, p position, row int64) {
 	f, err := os.OpenFile(filepath.Join(dir, positionName), os.O_WRONLY|os.O_CREATE, 0o600) //nolint:gosec // our own folder
 	if err != nil {
@@ -431,7 +431,7 @@ func savePosition(dir string, p position, row int64) {
 	_, _ = f.WriteAt(b, 0)
 }
 
-// loadPosition returns the position after the rows that the sink has, and the number of the last one.
+// loadPosition returns the stored position in the files, and the number of the last row before it.
 func loadPosition(dir string) (p position, row int64) {
 	b, err := os.ReadFile(filepath.Join(dir, positionName)) //nolint:gosec // our own folder
 	if err != nil || len(b) != positionSize || crc32.Checksum(b[:positionSize-4], castagnoli) != binary.LittleEndian.Uint32(b[positionSize-4:]) {

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// mark is a place in the files, after the row with a number.
+// mark is the number of a row and the position after it in the files.
 type mark struct {
 	row int64
 	at  position
 }
 
-// following removes the rows of this process after the store has them, if the sink is a Follower. Its methods
-// do nothing without one.
+// following removes the rows of this process after the store has them, if the sink is a Follower. A nil
+// following means that the sink is no Follower.
 type following struct {
 	s       *Spool
 	to      Follower
@@ -22,7 +22,7 @@ type following struct {
 	checked time.Time
 }
 
-// follow returns nil if the sink is no Follower.
+// follow returns a following for the sink, nil if the sink is no Follower.
 func (s *Spool) follow(to Sink) *following {
 	f, ok := to.(Follower)
 	if !ok {
@@ -49,7 +49,7 @@ func (f *following) sent(m mark) {
 	f.marks = append(f.marks, m)
 }
 
-// check removes what the store has, and goes back if the sink has lost rows.
+// check removes the rows that the store has, and sets the cursor back if the sink has lost rows.
 func (f *following) check(ctx context.Context, at *cursor) {
 	if f == nil || len(f.marks) == 0 || time.Since(f.checked) < followInterval {
 		return
@@ -95,7 +95,7 @@ func (a *adopter) awaitStored(ctx context.Context, o *orphan) bool {
 			if !a.sendFrom(ctx, o, position{}, stored) {
 				return false
 			}
-		case n%5 == 0: // nothing new: the sink compares
+		case n%5 == 0: // no progress: an empty batch shows whether the sink has lost rows
 			if _, ok := a.sendAfter(ctx, o, position{}, total); !ok {
 				return false
 			}
@@ -108,8 +108,8 @@ func (a *adopter) awaitStored(ctx context.Context, o *orphan) bool {
 	}
 }
 
-// maySend reports whether the rows of a folder may go to the sink. Rows that were sent to a Follower may only go
-// to one: another sink does not know which of them were stored. It closes the folder otherwise.
+// maySend reports whether the rows of a folder may go to the sink, and closes the folder if not. Rows that were
+// sent to a Follower may only go to a Follower: another sink does not know which of them were stored.
 func (a *adopter) maySend(o *orphan) bool {
 	if a.follows != nil {
 		markFollowed(o.dir)

@@ -119,7 +119,7 @@ func TestKilledProcesses(t *testing.T) {
 	unsaid := 0
 	for id := range rows {
 		if requests[id] == nil {
-			unsaid++ // killed between Begin and its line
+			unsaid++ // killed after Begin and before the child wrote its line
 		}
 	}
 	if unsaid > 8*rounds {

@@ -68,7 +68,8 @@ func TestSinkGoesBack(t *testing.T) {
 	}
 }
 
-// TestSinkGoesBackAfterRestart does the same with a process that has ended.
+// TestSinkGoesBackAfterRestart sets the sink back to an older state after the process has ended. The next process
+// sends the lost rows again.
 func TestSinkGoesBackAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	s, to := openSpool(t, Options{Dir: dir, Keep: time.Hour}), newLedger()

@@ -4,8 +4,8 @@ package spool
 
 import "os"
 
-// slotPage is memory of the process. The count does not survive a kill here, so a lost request is
-// charged nothing.
+// slotPage is memory of the process. On this system counts do not survive a kill, so a lost request
+// is charged nothing.
 type slotPage struct{ slots *[pageSlots]slot }
 
 func mapSlotPage(*os.File, int64) (slotPage, error) { return slotPage{new([pageSlots]slot)}, nil }

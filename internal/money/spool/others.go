@@ -14,9 +14,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
-// others follows the logs of the other processes on this machine. While a new process takes
-// over from an old one, both serve, and each has to know what the other has reserved and
-// spent.
+// others reads the logs of the other processes on this machine. While a new process takes over from an
+// old one, both serve requests, and each has to know what the other has reserved and spent.
 type others struct {
 	dir, own string
 	exist    atomic.Bool // there are other logs
@@ -120,7 +119,7 @@ func (l *otherLog) read() {
 	}
 }
 
-// readSegment reads the new records of the present segment. There is none before the first.
+// readSegment reads the new records of the current segment. Before the first segment it does nothing.
 func (l *otherLog) readSegment() error {
 	if l.seg == 0 {
 		return nil
@@ -142,7 +141,7 @@ func (l *otherLog) readSegment() error {
 	return nil
 }
 
-// next returns the id of the segment after the present one, 0 if there is none.
+// next returns the id of the segment after the current one, 0 if there is none.
 func (l *otherLog) next() uint64 {
 	if l.seg != 0 {
 		if _, err := os.Stat(filepath.Join(l.dir, segmentName(l.seg+1))); err == nil {
@@ -169,7 +168,7 @@ func (l *otherLog) take(body []byte) {
 	switch kind(body[0]) {
 	case kindBegun:
 		if b, err := decodeBegun(body[1:]); err == nil {
-			l.close(b.ID) // a record that was moved comes twice, and its reservation again after it
+			l.close(b.ID) // an opening that was moved appears twice; its grown reservation follows again
 			l.open[b.ID] = b
 			l.reserve(&b, b.Reserved)
 		}

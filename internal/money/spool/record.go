@@ -31,8 +31,8 @@ var errRecord = errors.New("usage: a record that cannot be read")
 // encoder appends fields.
 type encoder struct{ b []byte }
 
-// maxText is the maximum length of a text in bytes. The texts that others choose are shorter; this
-// keeps a mistake there from making a record that cannot be written.
+// maxText is the maximum length of a text in bytes. Callers limit the texts of clients to less. maxText
+// makes sure that a record can be written even if a caller does not.
 const maxText = 1 << 10
 
 // text writes at most maxText bytes, in whole characters.
@@ -57,7 +57,7 @@ func (e *encoder) flag(n protowire.Number, v bool) {
 	}
 }
 
-// time writes nanoseconds, so the zone is lost.
+// time writes nanoseconds without the time zone.
 func (e *encoder) time(n protowire.Number, t time.Time) {
 	if !t.IsZero() {
 		e.int(n, t.UnixNano())
@@ -194,8 +194,8 @@ type ended struct {
 	totals   usage.Totals // after the row
 }
 
-// seal adds what only the spool knows to the record of a row.
-func (e *encoder) seal(position int64, t usage.Totals) {
+// positionAndTotals adds to the record of a row the fields that only the spool knows.
+func (e *encoder) positionAndTotals(position int64, t usage.Totals) {
 	e.int(fieldPosition, position)
 	e.int(fieldTotals, int64(t.Key))
 	e.int(fieldTotals+1, int64(t.Team))
@@ -515,7 +515,7 @@ func decodeRow(b []byte) (r ended, err error) {
 	return r, err
 }
 
-// decodeResponse sets what a row says of its client and its response.
+// decodeResponse sets a field of a row about its client or its response.
 func decodeResponse(r *usage.Row, f *field) (err error) {
 	switch f.n {
 	case fieldRowClient, fieldRowClient + 1, fieldRowClient + 2:
@@ -564,7 +564,7 @@ func decodeAttempt(a *usage.Attempt, b []byte) error {
 	})
 }
 
-// decodeTimes sets the times and the rates of an attempt.
+// decodeTimes sets a time or a rate of an attempt.
 func decodeTimes(a *usage.Attempt, f *field) {
 	switch f.n {
 	case 13:

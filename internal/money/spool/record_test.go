@@ -52,7 +52,7 @@ func TestRecordsComeBack(t *testing.T) {
 	for _, want := range []usage.Row{sampleRow("a"), {ID: "b"}, {ID: "c", Cost: &zero}, {ID: "d", Attempts: make([]usage.Attempt, 3)}, {ID: "e", Labels: sampleLabels()}} {
 		var e encoder
 		e.row(&want)
-		e.seal(12, usage.Totals{Key: 1, Team: 2, Org: 3})
+		e.positionAndTotals(12, usage.Totals{Key: 1, Team: 2, Org: 3})
 		if got, err := decodeRow(e.b); err != nil || !reflect.DeepEqual(got, ended{want, 12, usage.Totals{Key: 1, Team: 2, Org: 3}}) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}

@@ -14,17 +14,17 @@ import (
 type segment struct {
 	id     uint64
 	file   *os.File
-	size   int64 // of complete records
-	space  int64 // taken from the disk
+	size   int64 // bytes of complete records
+	space  int64 // bytes allocated on disk
 	synced int64 // size that is on disk; guarded by the spool's syncMu
 	open   int   // open requests whose record is in this segment
 
-	sent time.Time // when the sink had all of it; zero: it has not. It no longer counts in bytes.
+	sent time.Time // when the sink had all rows of the segment; zero: not yet. A sent segment does not count in Spool.bytes.
 }
 
 const (
-	// endSpace is taken from the disk for the row of each open request, so that it can be
-	// written even if the disk is full. A larger row leaves its attempts out then.
+	// endSpace is allocated on disk for the row of each open request, so that the row can be written even
+	// if the disk is full. A larger row is then written without its attempts.
 	endSpace  = 1 << 10
 	spaceStep = 256 << 10 // by which a segment grows
 )
@@ -39,7 +39,7 @@ func segmentID(name string) (uint64, bool) {
 	return id, ok && err == nil
 }
 
-// rotate starts a new segment with space for the rows of all open requests. The caller holds mu.
+// rotate creates a new segment with space for the rows of all open requests. The caller holds mu.
 func (s *Spool) rotate() error {
 	id := uint64(1)
 	if n := len(s.segs); n > 0 {
@@ -64,7 +64,7 @@ func (s *Spool) rotate() error {
 	return nil
 }
 
-// reserve takes space from the disk for the rows of n open requests.
+// reserve allocates space on disk for the rows of n open requests.
 func (g *segment) reserve(n int64) error {
 	need := g.size + n*endSpace
 	if need <= g.space {
@@ -78,7 +78,7 @@ func (g *segment) reserve(n int64) error {
 	return nil
 }
 
-// trim returns the space that the segment does not use.
+// trim frees the space that the segment does not use.
 func (g *segment) trim() {
 	if g.space > g.size {
 		_ = g.file.Truncate(g.size)
@@ -98,7 +98,7 @@ func (s *Spool) write(rec []byte, e *Entry) error {
 		}
 	}
 	if _, err := seg.file.WriteAt(rec, seg.size); err != nil {
-		// Remove a partial record. The space of the others goes with it and is taken again.
+		// Remove a partial record. This also frees the space for the rows of open requests, so allocate it again.
 		_ = seg.file.Truncate(seg.size)
 		seg.space = seg.size
 		_ = seg.reserve(s.begun.Load() - s.ended.Load())

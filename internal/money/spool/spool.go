@@ -31,11 +31,11 @@ type Options struct {
 	Node     string
 	Logger   *slog.Logger // default: none
 	MaxBytes int64        // of all known folders in Dir; default: 1 GiB
-	// Sync makes End wait until the row survives a power loss. Without it that takes up to 10 ms
-	// longer. A killed process loses nothing either way.
+	// Sync makes End wait until the row survives a power loss. Without Sync a power loss can lose the rows
+	// of the last 10 ms. A killed process loses nothing either way.
 	Sync bool
 	// Keep is how long rows stay on disk after the store has them, up to 64 MiB. A store that
-	// loses them, as a standby that was promoted, gets them again. Default: 15 minutes; negative: not
+	// has lost rows, such as a promoted standby, gets them again. Default: 15 minutes; negative: not
 	// at all.
 	Keep time.Duration
 
@@ -79,8 +79,8 @@ type Spool struct {
 	segs      []*segment // oldest first; the last is written to
 	slots     slots
 	open      []*Entry // open requests, by slot number
-	unwritten []*Entry // of them, those whose row could not be written, oldest first
-	tag       int64    // of the last entry
+	unwritten []*Entry // open requests whose row could not be written, oldest first
+	tag       int64    // tag of the last entry
 	totals    totals   // of this log
 	others    *others  // logs of other processes in Dir
 	closed    bool
@@ -113,10 +113,10 @@ type Entry struct {
 	done atomic.Bool
 
 	// guarded by the spool's mu
-	seg     *segment // of the opening
+	seg     *segment // segment of the opening
 	off     int64
 	size    int
-	counted bool        // in the totals
+	counted bool        // the totals include the request
 	row     *usage.Row  // to be written later; nil: none
 	grown   usage.Money // the reservation after it grew; 0: it did not
 }
@@ -204,8 +204,8 @@ func (s *Spool) createFolder() (err error) {
 	return os.Rename(temp, s.dir)
 }
 
-// removeFolder renames the folder before removing it: another process must not read a partially
-// removed one and take ended requests for lost ones.
+// removeFolder renames the folder before removing it. Otherwise another process could read a partially
+// removed folder and take ended requests for lost ones.
 func removeFolder(dir string) error {
 	old := filepath.Join(filepath.Dir(dir), oldPrefix+filepath.Base(dir))
 	if err := os.Rename(dir, old); err != nil {
@@ -269,7 +269,7 @@ func (s *Spool) begin(e *Entry, rec *encoder) (err error) {
 	}
 	rec.int(fieldSlot, e.n)
 	rec.int(fieldTag, s.tag)
-	err = s.segs[len(s.segs)-1].reserve(s.begun.Load() - s.ended.Load() + 2) // this one, and its opening
+	err = s.segs[len(s.segs)-1].reserve(s.begun.Load() - s.ended.Load() + 2) // space for this row, and for its opening
 	if err == nil {
 		err = s.write(rec.b, e)
 	}
@@ -313,8 +313,8 @@ func (e *Entry) writeGrown() {
 }
 
 // End writes the row and returns the totals of its accounts. After it returns, the row survives the
-// process. Only the first successful call counts. After an error the entry is still open: End may be
-// called again, or EndLater, and the request becomes a lost row if the process ends.
+// process. Only the first successful call counts. After an error the entry is still open: call End again,
+// or EndLater. If the process ends first, the request becomes a lost row.
 func (e *Entry) End(r usage.Row) (usage.Totals, error) {
 	if e == nil || !e.done.CompareAndSwap(false, true) {
 		return usage.Totals{}, nil
@@ -353,10 +353,10 @@ func (e *Entry) EndLater(r usage.Row) {
 	s.unwritten = append(s.unwritten, e)
 }
 
-// end writes the row, of which rec is the record. The caller holds mu.
+// end writes the row r, which rec has encoded. The caller holds mu.
 func (s *Spool) end(e *Entry, r *usage.Row, rec *encoder) (sums usage.Totals, err error) {
 	cost := r.Charged()
-	if e.counted { // by a call that failed
+	if e.counted { // by an earlier call that failed
 		cost = 0
 	}
 	sums, e.counted = s.totals.add(r, cost), true
@@ -380,7 +380,7 @@ func (s *Spool) end(e *Entry, r *usage.Row, rec *encoder) (sums usage.Totals, er
 // the disk. The caller holds mu.
 func (s *Spool) writeRow(rec *encoder, r *usage.Row, sums usage.Totals) error {
 	position := s.ended.Load() + 1
-	rec.seal(position, sums)
+	rec.positionAndTotals(position, sums)
 	if len(rec.b) <= maxBody {
 		if err := s.write(rec.b, nil); err == nil || len(rec.b) <= endSpace {
 			return err
@@ -391,11 +391,11 @@ func (s *Spool) writeRow(rec *encoder, r *usage.Row, sums usage.Totals) error {
 	row := *r
 	row.Attempts = nil
 	short.row(&row)
-	short.seal(position, sums)
+	short.positionAndTotals(position, sums)
 	return s.write(short.b, nil)
 }
 
-// writeLate writes the rows of EndLater.
+// writeLate writes the rows that were passed to EndLater.
 func (s *Spool) writeLate() {
 	s.mu.Lock()
 	if len(s.unwritten) == 0 {
@@ -417,7 +417,7 @@ func (s *Spool) writeLate() {
 	}
 }
 
-// Unrecorded counts a request that has no entry in the totals of its accounts and returns them.
+// Unrecorded adds a request without an entry to the totals of its accounts, and returns these totals.
 func (s *Spool) Unrecorded(r usage.Row) usage.Totals {
 	s.mu.Lock()
 	defer s.mu.Unlock()

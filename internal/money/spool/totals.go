@@ -27,8 +27,8 @@ func (t totals) add(r *usage.Row, cost usage.Money) usage.Totals {
 	return usage.Totals{Key: sums[0], Team: sums[1], Org: sums[2]}
 }
 
-// raise sets the totals to those in the record of a row. Releases without totals wrote none;
-// then the cost is added.
+// raise raises the totals to those in the record of a row. Older releases wrote no totals; for their
+// records the cost of the row is added.
 func (t totals) raise(r *ended) {
 	if r.position == 0 {
 		t.add(&r.Row, r.Charged())

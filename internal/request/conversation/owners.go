@@ -13,26 +13,26 @@ import (
 	"github.com/isogloss-gateway/isogloss/protocol"
 )
 
-// Bounds of the owners in memory, and of what waits to be stored.
+// Bounds of the owners in memory, and of the owners that are not yet in the store.
 const (
 	ownersMaxEntries = 256 << 10
 	ownersMaxBytes   = 64 << 20
 	ownersMaxWaiting = 64 << 10
 )
 
-// OwnersTTL is how long an owner is known after the last use of its id in this process. The
-// store keeps it as long after it was created.
+// OwnersTTL is how long the process remembers the owner of an id after the last use of the
+// id. The store keeps an owner for the same time after it was added.
 const OwnersTTL = 30 * 24 * time.Hour
 
-// Times of the store. An owner is stored within ownersFlush, so that a node that does not
-// find one looks again after that.
+// Times of the store. A node writes new owners every ownersFlush. Another node that finds no
+// owner of an id looks a second time after ownersAgain.
 const (
 	ownersFlush  = 100 * time.Millisecond
 	ownersAgain  = 3 * ownersFlush
-	ownersWait   = time.Second // the longest wait of a request for all of its ids
+	ownersWait   = time.Second // the longest time for which a request waits for the owners of its ids
 	ownersExpire = time.Hour   // interval of removing expired owners
-	maxLookups   = 16          // concurrent ones
-	maxUnknown   = 64          // ids without a known owner in a request
+	maxLookups   = 16          // concurrent queries of the store
+	maxUnknown   = 64          // a request with this many ids without a known owner is rejected
 )
 
 // OwnerStore keeps owners for all nodes. Ids are digests.
@@ -40,25 +40,25 @@ type OwnerStore interface {
 	// Owner returns the owner of an id, or "" if it has none.
 	Owner(ctx context.Context, id string) (owner string, err error)
 
-	// AddOwners stores the owners of ids. An id that has one keeps it.
+	// AddOwners stores the owners of ids. An id that already has an owner keeps it.
 	AddOwners(ctx context.Context, owners map[string]string, now time.Time) error
 
 	// ExpireOwners removes the owners that were stored before a time.
 	ExpireOwners(ctx context.Context, before time.Time) error
 }
 
-// Owners remember which tenant the ids of vendor-kept state belong to. The first tenant
-// that gets an id in a response owns it.
+// Owners records which tenant owns the id of an object that a vendor stores. The first
+// tenant that receives an id in a response owns it.
 type Owners struct {
 	local   *store
 	backing atomic.Pointer[OwnerStore] // nil: there is no store
 	lookups chan struct{}
 
 	mu      sync.Mutex
-	waiting map[string]string // owners that are to be stored, by id
+	waiting map[string]string // owners that are not yet in the store, by the digest of the id
 }
 
-// NewOwners returns Owners that are kept in memory until Run is called.
+// NewOwners returns Owners that use only memory until Run is called.
 func NewOwners() *Owners {
 	return &Owners{local: newStore(bounds{ttl: OwnersTTL, maxEntries: ownersMaxEntries, maxValue: 1 << 10, maxBytes: ownersMaxBytes}), lookups: make(chan struct{}, maxLookups)}
 }
@@ -81,8 +81,9 @@ func (o *Owners) Add(owner string, ids ...string) {
 	}
 }
 
-// Check returns the first reference that a tenant may not use, or nil: one whose owner is
-// another tenant or, with refuse, one whose owner is not known.
+// Check returns the first reference that a tenant may not use, or nil. A tenant may not use
+// an id that another tenant owns. Without refuse it may use fewer than maxUnknown ids whose
+// owner is not known, with refuse none.
 func (o *Owners) Check(ctx context.Context, tenant string, refs []protocol.Reference, refuse bool) *protocol.Reference {
 	ctx, cancel := context.WithTimeout(ctx, ownersWait)
 	defer cancel()
@@ -99,8 +100,9 @@ func (o *Owners) Check(ctx context.Context, tenant string, refs []protocol.Refer
 	return nil
 }
 
-// owner returns the owner of an id. It reports false if none is known, or if the store does
-// not answer. With wait it gives another node time to store it.
+// owner returns the owner of an id. It reports false if no owner is known, or if the store
+// does not respond. With wait it asks the store a second time after ownersAgain, because
+// another node may be about to store the owner.
 func (o *Owners) owner(ctx context.Context, id string, wait bool) (string, bool) {
 	k := key(sha256.Sum256([]byte(id)))
 	if owner, ok := o.local.get(k); ok {
@@ -130,7 +132,7 @@ func (o *Owners) owner(ctx context.Context, id string, wait bool) (string, bool)
 	return string(o.local.putFirst(owner, k, []byte(owner))), true
 }
 
-// Run stores owners until the context ends, and then what is left.
+// Run writes new owners to the store until the context ends, and then the remaining ones.
 func (o *Owners) Run(ctx context.Context, s OwnerStore, logger *slog.Logger) {
 	o.backing.Store(&s)
 	flush, expire := time.NewTicker(ownersFlush), time.NewTicker(ownersExpire)
@@ -143,7 +145,7 @@ func (o *Owners) Run(ctx context.Context, s OwnerStore, logger *slog.Logger) {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), ownersWait)
 			defer cancel()
-			_ = o.flush(last, s) // what is lost is unknown, as after its TTL
+			_ = o.flush(last, s) // an id whose owner is lost has no known owner, as after the TTL
 			return
 		case <-flush.C:
 			err = o.flush(ctx, s)
@@ -159,7 +161,7 @@ func (o *Owners) Run(ctx context.Context, s OwnerStore, logger *slog.Logger) {
 	}
 }
 
-// flush stores what waits. What cannot be stored waits on.
+// flush writes the waiting owners to the store. If that fails, they keep waiting.
 func (o *Owners) flush(ctx context.Context, s OwnerStore) error {
 	o.mu.Lock()
 	owners := o.waiting
@@ -194,8 +196,8 @@ type Created struct {
 	body   []byte
 }
 
-// NewCreated returns a Created for the response to a request with a method. It is nil if
-// the response is too large or creates nothing for an owner.
+// NewCreated returns a Created for the response to a request with a method. It returns nil
+// if there is no owner, if the method creates nothing, or if the response is too large.
 func (o *Owners) NewCreated(owner, method string, size int64) *Created {
 	if owner == "" || method != http.MethodPost || size > maxCreated {
 		return nil
@@ -203,7 +205,8 @@ func (o *Owners) NewCreated(owner, method string, size int64) *Created {
 	return &Created{owners: o, owner: owner, size: size}
 }
 
-// Read reads a part of the response before the client gets it.
+// Read reads the next part of the response before the client receives it. last says that no
+// part follows.
 func (c *Created) Read(p []byte, last bool) {
 	if c == nil || len(c.body)+len(p) > maxCreated {
 		return

@@ -89,8 +89,9 @@ func TestOwnersOfOneNode(t *testing.T) {
 	}
 }
 
-// TestOwnersOfSeveralNodes checks that a node finds at once what another has just added,
-// asks the store once, and stores what it could not while the store was down.
+// TestOwnersOfSeveralNodes checks that a node finds at once an owner that another node has
+// just added, and asks the store once. It also checks that owners are stored later if the
+// store was down.
 func TestOwnersOfSeveralNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &ownerStore{}
@@ -133,7 +134,7 @@ func TestOwnersAreStoredAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestCheckOwners checks who may refer to what.
+// TestCheckOwners checks which tenant may refer to which ids.
 func TestCheckOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &ownerStore{}
@@ -183,7 +184,7 @@ func TestCheckOwners(t *testing.T) {
 	})
 }
 
-// TestCreated checks which responses of forwarded paths give ids.
+// TestCreated checks from which responses of forwarded paths ids are read.
 func TestCreated(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"id":"file-1","object":"file"}`:                               "file-1",

@@ -34,8 +34,8 @@ func NewResponses() *Responses {
 func (r *Responses) SetMaxBytes(n int64) { r.store.setMaxBytes(n) }
 
 // Expand replaces the references of a request by the caller's stored items. It returns
-// nil where the request has no reference that is known. maxBytes bounds what the
-// references expand to.
+// nil if the request refers to nothing that is stored. maxBytes bounds the size of what
+// replaces the references.
 func (r *Responses) Expand(d *protocol.StoredResponses, caller Caller, body []byte, maxBytes int64) (*protocol.Expanded, *llm.Error) {
 	if d == nil || r.store.isEmpty() || !d.MayRefer(body) {
 		return nil, nil
@@ -51,7 +51,7 @@ type ResponseRecorder struct {
 }
 
 // Record stores a request's input and returns the recorder of its response. It returns
-// nil where the input is larger than the bounds.
+// nil if the input is too large to be stored.
 func (r *Responses) Record(d *protocol.StoredResponses, caller Caller, requestID string, input []byte) *ResponseRecorder {
 	responses := callerResponses{r.store, caller}
 	if !r.store.put(caller.Tenant, responses.key(requestKind, requestID), input) {
@@ -61,7 +61,7 @@ func (r *Responses) Record(d *protocol.StoredResponses, caller Caller, requestID
 }
 
 // Response stores a response as the client receives it. A failed response is not
-// stored. Some upstreams use one id for several responses: such an id becomes unknown,
+// stored. Some upstreams give several responses the same id. Such an id becomes unknown,
 // so that no client continues the wrong conversation.
 func (rec *ResponseRecorder) Response(body []byte) {
 	if rec == nil {

@@ -107,8 +107,8 @@ func TestResponsesThatAreNotStored(t *testing.T) {
 	}
 }
 
-// TestConversationInUseDoesNotExpire checks that each turn uses all turns before it, so
-// that a conversation in use does not expire.
+// TestConversationInUseDoesNotExpire checks that a conversation in use does not expire: each
+// turn renews the TTL of all turns before it.
 func TestConversationInUseDoesNotExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newResponses()

@@ -23,9 +23,10 @@ const (
 // Seals store the sealed reasoning of responses that call tools, for clients that do
 // not send it back.
 //
-// An entry is found by the caller, the protocol that sealed it, the conversation
-// before the response and the response's first tool call. Some servers use the same ids
-// in every conversation, so a call without a random id also needs the same system text.
+// The key of an entry consists of the caller, the protocol that sealed the reasoning, the
+// conversation before the response and the response's first tool call. If the id of the
+// call is not random, the system text is a part of the key too, because some servers use
+// the same ids in every conversation.
 type Seals struct{ store *store }
 
 // NewSeals returns an empty store with its default bounds: one hour after the last
@@ -34,9 +35,9 @@ func NewSeals() *Seals {
 	return &Seals{newStore(bounds{ttl: sealsTTL, maxEntries: sealsMaxEntries, maxValue: sealsMaxValue, maxBytes: sealsMaxBytes})}
 }
 
-// Restore adds the stored reasoning to the assistant turns that call tools and hold no
-// seal: a turn with a seal is one that its client sends back complete, and may be of another
-// vendor's model. The turns of the argument are not changed.
+// Restore returns the turns with the stored reasoning added to each assistant turn that
+// calls tools and has no seal. A turn with a seal stays as it is: its client sends reasoning
+// back, and the turn may come from another vendor's model. The argument is not changed.
 func (s *Seals) Restore(caller Caller, protocol string, turns []llm.Turn) []llm.Turn {
 	if s.store.isEmpty() {
 		return turns
@@ -86,7 +87,7 @@ func sealKey(caller, protocol string, before Digest, callID string, call *llm.To
 	return newKey(caller, protocol, string(before.turns[:]), system, callID, call.Name, string(args))
 }
 
-// isRandom reports whether an id ends with so many letters and digits that no other call has it.
+// isRandom reports whether an id ends with enough letters and digits to be unique to one call.
 func isRandom(id string) bool {
 	const enough = 20
 	end := strings.TrimRight(id, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")

@@ -15,7 +15,7 @@ type SealRecorder struct {
 	found reasoning
 	first *llm.ToolCall
 	open  map[int]*openBlock
-	size  int
+	size  int // approximate bytes so far
 }
 
 // openBlock is a block that has not ended. Its text grows in byte slices: a string
@@ -28,8 +28,8 @@ type openBlock struct {
 }
 
 // NewRecorder returns a recorder for one response to a caller. optionalIDs is for
-// client dialects in which calls need no ids: the reasoning is then also found for a
-// call without one.
+// client dialects in which tool calls need no ids: the reasoning is then also found if
+// the client sends the call back without its id.
 func (s *Seals) NewRecorder(caller Caller, optionalIDs bool) SealRecorder {
 	return SealRecorder{seals: s, caller: caller, optionalIDs: optionalIDs}
 }
@@ -63,7 +63,7 @@ func (r *SealRecorder) Event(e llm.Event) {
 	}
 }
 
-// Response reads a whole response.
+// Response reads a non-streaming response.
 func (r *SealRecorder) Response(resp *llm.Response) {
 	for _, e := range llm.Explode(resp) {
 		r.Event(e)
@@ -87,7 +87,7 @@ func (r *SealRecorder) Save(before func() Digest) {
 	}
 }
 
-// blockSize is the size of a block without text, about.
+// blockSize is the approximate size of a block without text.
 const blockSize = 128
 
 func (r *SealRecorder) startBlock(e llm.BlockStart) {

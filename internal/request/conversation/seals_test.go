@@ -72,8 +72,8 @@ func TestSealsAreRestored(t *testing.T) {
 	}
 }
 
-// TestSealsNeedTheSameConversation checks that a call without a random id gets its seal only below
-// the same system text. Other conversations of the caller may begin with the same words and the
+// TestSealsNeedTheSameConversation checks that a call without a random id gets its seal only in a
+// conversation with the same system text. Other conversations of the caller may begin with the same words and the
 // same call.
 func TestSealsNeedTheSameConversation(t *testing.T) {
 	const random = "call_0123456789abcdefghij"
@@ -183,7 +183,7 @@ func TestSealsAreBounded(t *testing.T) {
 	s.store.checkSize(t)
 }
 
-// TestSealsOfTwoMakers checks that a turn that carries the seal of one maker does not get the reasoning of another, whose
+// TestSealsOfTwoMakers checks that a turn with the seal of one maker does not get the reasoning of another maker, whose
 // model has made the same call in the same place.
 func TestSealsOfTwoMakers(t *testing.T) {
 	s := NewSeals()

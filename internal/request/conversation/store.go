@@ -17,16 +17,17 @@ type bounds struct {
 	maxBytes   int64 // bytes of all values together
 }
 
-// store is a map from digests to bytes. When it is full, it drops the least recently
-// used entries of the tenant that uses most of what has run out, bytes or entries, so that
-// no tenant can evict what another has within an equal share. An LRU fits better than a cache by frequency: a
-// conversation is used a few times in a row and then never again.
+// store is a map from digests to bytes. When it runs out of bytes or of entries, it evicts
+// the least recently used entries of the tenant that uses most of them. So a tenant that
+// uses no more than an equal share keeps its entries, whatever the others do. An LRU fits
+// better than a cache by frequency: a conversation is used a few times in a row and then
+// never again.
 type store struct {
 	mu      sync.Mutex
 	bounds  bounds
 	entries map[key]*list.Element
 	tenants map[string]*tenant
-	largest [resources]ranking
+	largest [resources]ranking // all tenants, by their use of each resource
 	bytes   int64
 	swept   time.Time // when expired entries of all tenants were last removed
 }
@@ -48,7 +49,7 @@ type ranking struct {
 	list     []*tenant
 }
 
-// resource is what a store has a limited amount of.
+// resource is something that a store has a limited amount of: bytes or entries.
 type resource int
 
 const (
@@ -93,7 +94,7 @@ type key [sha256.Size]byte
 type entry struct {
 	key     key
 	tenant  *tenant
-	value   []byte // empty where the key is ambiguous
+	value   []byte // empty if the key is ambiguous
 	expires time.Time
 }
 
@@ -133,8 +134,8 @@ func (s *store) put(tenant string, k key, value []byte) bool {
 	return true
 }
 
-// putOnce stores a copy of value under a key that must have one meaning. Where the
-// key already has another value it becomes ambiguous: get finds neither of the two.
+// putOnce stores a copy of value under a key that must stand for one value only. If the
+// key already has a different value, it becomes ambiguous: get then finds neither value.
 // putOnce reports whether get will find value.
 func (s *store) putOnce(tenant string, k key, value []byte) bool {
 	s.mu.Lock()
@@ -150,7 +151,8 @@ func (s *store) putOnce(tenant string, k key, value []byte) bool {
 	return true
 }
 
-// putFirst stores a copy of value unless the key has one. It returns the key's value.
+// putFirst stores a copy of value unless the key already has a value. It returns the key's
+// value, or value if that is too large to be stored.
 func (s *store) putFirst(tenant string, k key, value []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +249,8 @@ func (s *store) remove(at *list.Element) {
 	}
 }
 
-// grow changes the size of a tenant's entries, whose number has changed too.
+// grow adds to the bytes of a tenant and of the store, and updates the rankings. The caller
+// has already changed the number of the tenant's entries.
 func (s *store) grow(t *tenant, by int64) {
 	t.bytes += by
 	s.bytes += by

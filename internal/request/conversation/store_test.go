@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// checkSize wants the store to have counted its bytes right.
+// checkSize checks that the store has counted its bytes right.
 func (s *store) checkSize(t *testing.T) {
 	t.Helper()
 	total, listed := int64(0), 0
@@ -127,7 +127,7 @@ func TestPins(t *testing.T) {
 	}
 }
 
-// TestTenantsDoNotEvictEachOther checks that a tenant that stores without end evicts only
+// TestTenantsDoNotEvictEachOther checks that a tenant that never stops storing evicts only
 // its own entries, and that a tenant without entries gets its share of a full store.
 func TestTenantsDoNotEvictEachOther(t *testing.T) {
 	for name, b := range map[string]bounds{
@@ -169,8 +169,8 @@ func TestTenantsDoNotEvictEachOther(t *testing.T) {
 	}
 }
 
-// TestManySmallEntriesEvictNoLargeOnes checks that a tenant whose entries are many and small evicts none of a tenant
-// whose entries are few and large, and the other way round.
+// TestManySmallEntriesEvictNoLargeOnes checks that a tenant with many small entries evicts no entry of a tenant with few
+// large ones, and the other way round.
 func TestManySmallEntriesEvictNoLargeOnes(t *testing.T) {
 	s := newStore(bounds{ttl: time.Hour, maxEntries: 1000, maxValue: 1 << 20, maxBytes: 8 << 20})
 	count := func(first, n int) (found int) {
@@ -185,7 +185,7 @@ func TestManySmallEntriesEvictNoLargeOnes(t *testing.T) {
 	for i := range 10 { // 2.5 of 8 MiB
 		s.put("large", testKey(i), large)
 	}
-	for i := range 5000 { // five times as many as there may be, 1.2 MiB with what each costs
+	for i := range 5000 { // five times as many as there may be; 1.2 MiB with entryOverhead
 		s.put("small", testKey(1000+i), []byte("x"))
 	}
 	if a, b := count(0, 10), count(1000, 5000); a != 10 || b != 990 {
@@ -199,8 +199,8 @@ func TestManySmallEntriesEvictNoLargeOnes(t *testing.T) {
 	}
 }
 
-// TestExpiredEntriesOfIdleTenantsAreRemoved checks that what has expired does not stay in
-// memory until its tenant comes back.
+// TestExpiredEntriesOfIdleTenantsAreRemoved checks that expired entries are removed even if
+// their tenant sends no further request.
 func TestExpiredEntriesOfIdleTenantsAreRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(bounds{ttl: time.Hour, maxEntries: 100, maxValue: 1 << 10, maxBytes: 1 << 20})

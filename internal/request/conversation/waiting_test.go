@@ -8,8 +8,8 @@ import (
 	"github.com/isogloss-gateway/isogloss/llm"
 )
 
-// TestWaitingRecorder records 1 MiB of each event of which a response may have many. What is larger than the bound is
-// not stored.
+// TestWaitingRecorder records 1 MiB of each kind of event of which a response may have many. Reasoning that is larger
+// than the bound is not stored.
 func TestWaitingRecorder(t *testing.T) {
 	piece := strings.Repeat("x", growth.PieceSize)
 	for name, event := range map[string]func(i int) llm.Event{

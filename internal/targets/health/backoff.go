@@ -14,10 +14,11 @@ const (
 	backoffMax  = 2 * time.Second
 )
 
-// Backoff returns how long to wait before a retry; attempt is 0 before the first. It
-// is a random time up to 100 ms, doubling with each attempt to 2 s: full jitter
-// separates requests that failed together. A Retry-After is returned unchanged; a
-// caller that gets more than [LongestWait] must not retry. A nil rnd is math/rand.
+// Backoff returns how long to wait before a retry. attempt is 0 for the first retry. The
+// wait is a random time up to 100 ms, which doubles with each attempt to at most 2 s: full
+// jitter separates requests that failed together. If retryAfter is set, Backoff returns it
+// unchanged; a caller that gets more than [LongestWait] must not retry. A nil rnd is
+// math/rand.
 func Backoff(attempt int, retryAfter time.Duration, rnd func() float64) time.Duration {
 	if retryAfter > 0 {
 		return retryAfter

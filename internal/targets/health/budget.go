@@ -8,18 +8,19 @@ import (
 const (
 	retryShare  = 5                // one retry for this many requests: 20 %
 	retryMin    = 3                // retries in a window, however few requests there are
-	retryWindow = 10 * time.Second // the requests of this time are recent
+	retryWindow = 10 * time.Second // requests of the last retryWindow are recent
 	retryLoan   = 2 * time.Second  // a burst may use the retries of this time in advance
-	retryForget = 60 * time.Second // after which earlier retries no longer count
+	retryForget = 60 * time.Second // after this time without a retry, earlier retries no longer count
 )
 
 // Budget bounds the load that retries add to a provider: one retry for five requests,
 // or three retries in ten seconds if that is more. Requests that fail together may
-// borrow the retries of two seconds; later requests pay the loan back before there
-// are more. So an upstream that starts to fail receives at most 1.2 times its
-// requests, over any later period longer than two seconds. Where retries were denied
-// just before, the retries earned since then are added, at most those of two
-// seconds. A Budget is safe for concurrent use.
+// use the retries of two seconds in advance, as a loan. There are no further retries
+// until later requests have paid the loan back. So an upstream that starts to fail
+// receives at most 1.2 times its requests, over any later period longer than two
+// seconds. If retries were denied just before that period, the retries earned since
+// the denial are added, at most those of two seconds. A Budget is safe for concurrent
+// use.
 //
 // failsafe-go's budget does not fit. It compares retries in flight with requests in
 // flight and always allows three: an upstream that fails within a millisecond has
@@ -35,11 +36,11 @@ type Budget struct {
 	before           int // requests in the window before it
 
 	// An episode begins with a retry and lasts until the loan is paid back.
-	spent   int  // retries
-	loan    int  // retries that need not be earned first
-	balance int  // requests, less retryShare for each retry; negative while the loan is unpaid
-	denied  bool // the loan was not enough; there is no new one before it is paid back
-	last    instant
+	spent   int     // retries of this episode
+	loan    int     // retries that need not be earned first
+	balance int     // requests, less retryShare for each retry; negative while the loan is unpaid
+	denied  bool    // the loan was not enough; there is no new one before it is paid back
+	last    instant // of the latest retry
 }
 
 // Offered counts the first attempt of a request at the provider. A request that fails

@@ -69,8 +69,8 @@ func TestOutageCostsAtMostAFifth(t *testing.T) {
 	}
 }
 
-// TestOutageAfterAnything checks that an outage after any traffic adds at most the
-// retries earned since the last denial, whose number is bounded.
+// TestOutageAfterAnything checks an outage after any traffic. It may add at most the
+// retries earned since the last denial, and their number is bounded.
 func TestOutageAfterAnything(t *testing.T) {
 	after := map[bool]int{}
 	for seed := range uint64(40) {

@@ -15,19 +15,19 @@ type Change struct {
 	Outage time.Duration // how long it was out of service, if it is back
 }
 
-// noticeInterval is the time in which a target that goes out of service several times, each
-// time for less than that, is reported once: a rate limit of one second may start
-// again every second.
+// noticeInterval limits the reports of short outages. If all outages of a target are shorter
+// than noticeInterval, only one is reported in that time. Otherwise a rate limit of one
+// second might be reported every second.
 const noticeInterval = 30 * time.Second
 
-// notice is what was last reported about a target.
+// notice holds what was last reported about a target.
 type notice struct {
 	out atomic.Bool // the target was reported as out of service
 
 	mu    sync.Mutex
 	grade grade
 	at    instant // of the latest report
-	since instant // when the target was first reported
+	since instant // when the current outage was first reported
 	until instant // as reported
 	model instant // when a missing model was last reported
 }
@@ -61,7 +61,7 @@ func (l *live) wentOut(v verdict) {
 	l.fleet.changed(c)
 }
 
-// cameBack reports that a target that was reported as out of service is back.
+// cameBack reports the end of an outage, if the outage was reported.
 func (l *live) cameBack(now instant) {
 	n := &l.notice
 	n.mu.Lock()
@@ -72,8 +72,8 @@ func (l *live) cameBack(now instant) {
 	}
 }
 
-// checkPassed reports a target that a successful check has brought back: one whose check
-// had failed, or which was ejected.
+// checkPassed reports the end of an outage after a successful check, if its reason was a
+// failed check or an ejection.
 func (l *live) checkPassed() {
 	if !l.notice.out.Load() {
 		return
@@ -86,8 +86,8 @@ func (l *live) checkPassed() {
 	}
 }
 
-// modelMissing reports the first of several responses in a row that the upstream does not
-// have the model.
+// modelMissing reports that the upstream does not have the model, at the first such response
+// in a row and at most once per noticeInterval.
 func (t *Target) modelMissing(now instant) {
 	n := &t.notice
 	n.mu.Lock()

@@ -70,8 +70,8 @@ func TestCredentialIsReportedOnce(t *testing.T) {
 	wantChanges(t, "a successful probe", changes, "x back after 3m0s")
 }
 
-// TestRepeatedCoolDown checks that a target that reaches its rate limit every second does
-// not fill the log, and that a long cool-down among short ones is reported.
+// TestRepeatedCoolDown checks that the log is not filled by a target that reaches its rate
+// limit every second, and that a long cool-down among short ones is reported.
 func TestRepeatedCoolDown(t *testing.T) {
 	l, changes := withChanges(t)
 	x := l.Target("x", "", "")

@@ -65,8 +65,8 @@ type watch struct {
 }
 
 // Watch starts a health check of the target in place of an earlier one. A Check
-// without URL stops it. The same check again changes nothing. Watch returns an error
-// if the URL is invalid.
+// without URL stops the earlier one. An equal Check changes nothing. Watch returns an
+// error if the URL is invalid.
 func (t *Target) Watch(c Check) error {
 	if c.URL == "" {
 		t.unwatch()

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// onTrip is a transport that calls a function before each check, when the effects of
-// earlier checks are visible.
+// onTrip is a transport that calls a function before each check. At that time the effects
+// of earlier checks are visible.
 type onTrip struct {
 	next http.RoundTripper
 	tell func(n int, r *http.Request)

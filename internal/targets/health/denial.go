@@ -13,13 +13,13 @@ const (
 )
 
 // denials decides when 403 responses, or 404 responses that name the model, take a target
-// out. A client can provoke such a response with its own request, and the denials of one client must not take the
-// target away from the others. So the denials in a row must concern at least two
-// client keys, unless only one client key has used the target within callerTime.
+// out of service. A client can provoke such a response with its own request, and must not
+// make the target unavailable to the others. So the denials in a row must concern at least
+// two client keys, unless only one client key has used the target within callerTime.
 type denials struct {
 	refusal
 	caller  atomic.Uint64 // the client key of the latest response
-	changed atomic.Int64  // when a response last went to another client key than the response before it
+	changed atomic.Int64  // when caller last changed from one client key to another
 
 	mu      sync.Mutex
 	streak  atomic.Int32 // denials since the last success
@@ -59,7 +59,7 @@ func (d *denials) denied(caller uint64, now instant) {
 	}
 }
 
-// succeeded ends the streak and the time for which the target is out.
+// succeeded ends the streak, and puts the target back into service.
 func (d *denials) succeeded() {
 	d.accepted()
 	if d.streak.Load() == 0 {

@@ -13,32 +13,35 @@
 //	t.Failed(health.Failure{Kind: health.Limited, Header: resp.Header})
 //
 // A request reports its outcome once. A request that the client cancelled reports
-// nothing. A response that blames the client (400, 404, 422) is a success with a time
-// to first token of 0. [Usable] selects the targets of a pool that may be tried.
+// nothing. A response that blames the client (400, 422, a 404 that is not about the model)
+// is a success with a time to first token of 0. [Usable] selects the targets of a pool
+// that may be tried.
 //
 // # Why a target is not ready
 //
-//   - It is ejected, by Envoy's rules for outliers: five failures in a row
-//     ([Unreachable], [Broken], [Timeout], [Server]) eject the target for 30 s times
-//     n, at most 300 s, ±20 %. Each ejection increments n; every 10 s after the first
-//     success decrement it. At most half of a pool is ejected, and never its last
-//     target.
+//   - It is ejected, by Envoy's rules for outliers. Five failures in a row
+//     ([Unreachable], [Broken], [Timeout], [Server]) eject the target for n times 30 s,
+//     at most 300 s, ±20 %. So do failures of half of its recent requests. Each ejection
+//     increments n; every 10 s after the first success decrement it. At most half of a
+//     pool is ejected, and never its last target.
 //   - Its quota group cools down. A [Limited] response starts a cool-down for the time
-//     in Retry-After or the reset of an exhausted limit, at most 10 minutes; without
-//     either for 1 s, doubling to 60 s with each repetition, ±20 %. A successful
-//     response whose headers report an exhausted limit does so too, for at most 60 s
-//     ([Target.Learn]). A [Server] failure with Retry-After concerns only its target.
+//     in Retry-After, or until the reset of an exhausted limit, at most 10 minutes. If the
+//     response has neither, the cool-down is 1 s, doubling to 60 s with each repetition,
+//     ±20 %. A successful response whose headers report an exhausted limit starts a
+//     cool-down of at most 60 s ([Target.Learn]). A [Server] failure with Retry-After
+//     pauses only its target.
 //   - Its credential was refused. [Credential] (401) concerns all targets with that
-//     credential. After 60 s one request is sent as a probe while the others wait; each
-//     further refusal doubles the time, to 10 minutes. A success ends it. A changed key
-//     is another credential.
-//   - Its access was denied. [Denied] (403) works like a refusal, but concerns only its
-//     target and needs five in a row for at least two client keys, or for one where
-//     only one has used the target within the last hour: a client can provoke a 403.
+//     credential. After 60 s one request is sent as a probe, and other requests use other
+//     targets until its outcome is known. Each further refusal doubles the time, to 10
+//     minutes. A success ends the refusal. A changed key is another credential.
+//   - Its access was denied, or its model is missing. [Denied] (403) and [Missing] (404)
+//     work like a refusal, but concern only their target. Because a client can provoke
+//     such a response, five in a row are needed, for at least two client keys. One client
+//     key is enough if no other has used the target within the last hour.
 //   - Its health check fails ([Target.Watch]), until the next successful check. A
 //     successful check also ends an ejection.
 //
-// Limited, Credential and Denied say nothing about the health of a machine: they
+// Limited, Credential, Denied and Missing say nothing about the health of a machine: they
 // neither count as failures in a row nor interrupt a row of failures.
 //
 // # Retries

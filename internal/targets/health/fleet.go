@@ -78,8 +78,8 @@ func (f *Fleet) Close() {
 }
 
 // Target returns the target with an id and creates it if needed. All targets of a
-// quota group cool down together, and a refused credential concerns all its targets;
-// an empty name means a group or credential of the target's own. The same arguments
+// quota group cool down together, and a refused credential concerns all targets that use
+// it. An empty group or credential is not shared with other targets. The same arguments
 // give the same pointer. If only the group or the credential has changed, the new
 // pointer shares all other state with the old one.
 func (f *Fleet) Target(id, group, credential string) *Target {
@@ -94,7 +94,7 @@ func (f *Fleet) Target(id, group, credential string) *Target {
 		t.live = old.live
 	} else {
 		t.live = &live{fleet: f, id: id}
-		if now := f.now(); now.since(0) > warmTime { // at the start all are new
+		if now := f.now(); now.since(0) > warmTime { // right after the start all targets are new, so none needs less than the others
 			t.warmUp(now)
 		}
 	}
@@ -102,8 +102,8 @@ func (f *Fleet) Target(id, group, credential string) *Target {
 	return t
 }
 
-// Keep removes all targets but these and stops their checks. A request in flight may
-// still report to a removed target.
+// Keep removes all targets except those with these ids, and stops their checks. A request
+// in flight may still report to a removed target.
 func (f *Fleet) Keep(ids ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,8 +192,8 @@ func (f *Fleet) jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*f.rand()))
 }
 
-// fetch returns the entry of a name and creates it if needed. An entry without a name
-// is new each time.
+// fetch returns the entry with a name and creates it if needed. For an empty name it
+// returns a new entry each time.
 func fetch[T any](m map[string]*T, name string) *T {
 	v, ok := m[name]
 	if !ok {

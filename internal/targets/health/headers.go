@@ -12,15 +12,15 @@ import (
 // overflow. Their uses have tighter bounds.
 const farthest = 24 * time.Hour
 
-// limits lists the rate-limit headers of upstreams as pairs of canonical names: what
-// remains, and when it is reset.
+// limits lists the rate-limit headers of upstreams as pairs of canonical names: the header
+// for what remains of a limit, and the header for the time of its reset.
 var limits = [...]struct{ remaining, reset string }{
 	{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}, // OpenAI, and most that speak its dialect
 	{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
 	{"X-Ratelimit-Remaining", "X-Ratelimit-Reset"},
 }
 
-// Some vendors write the words at the end, after a prefix of their own, such as
+// Some vendors use a prefix of their own and put these words at the end, such as
 // Vendor-Ratelimit-Tokens-Remaining and Vendor-Ratelimit-Tokens-Reset.
 const (
 	rateLimitWord   = "-Ratelimit-"
@@ -89,8 +89,8 @@ func wait(s string, h http.Header, f *Fleet) time.Duration {
 	return 0
 }
 
-// until returns the time from now until t. If the response has a Date, that is now: the
-// clocks may differ by minutes.
+// until returns the time from now until t. Now is the response's Date, if it has one,
+// because the upstream's clock may differ by minutes.
 func until(t time.Time, h http.Header, f *Fleet) time.Duration {
 	now, err := http.ParseTime(value(h, "Date"))
 	if err != nil {

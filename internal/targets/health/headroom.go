@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Headroom is what remains of a rate limit, as the upstream last said it.
+// Headroom is what remains of a rate limit, as last reported by the upstream.
 type Headroom struct {
 	Unit      string // "requests" or "tokens"
 	Remaining float64
-	Limit     float64 // 0 if the upstream does not say it
+	Limit     float64 // 0 if the upstream does not report it
 }
 
 // headroomTime is how long a headroom is valid: most limits are per minute.
 const headroomTime = 5 * time.Minute
 
-// units are the units of the rate limits, in the order of live.limits: the word for which
-// Headroom has the unit, the header of what remains, and how a header ends in which a
-// vendor writes its own prefix and the words in another order.
+// units describes the units of rate limits, in the order of live.limits. unit is the value
+// of Headroom.Unit. remaining and limit are the names of the usual headers. suffix is the
+// end of the name at vendors that use a prefix of their own and another order of words.
 var units = [2]struct{ unit, remaining, limit, suffix string }{
 	{"requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Limit-Requests", "-Ratelimit-Requests-Remaining"},
 	{"tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Limit-Tokens", "-Ratelimit-Tokens-Remaining"},

@@ -18,7 +18,7 @@ const (
 type latency struct {
 	mu     sync.Mutex
 	base   time.Duration // moving average of about eight responses
-	peak   time.Duration // at the time at
+	peak   time.Duration // as it was at the instant at; see faded
 	at     instant
 	sample *sample // created with the first response: most configured targets are idle
 }
@@ -43,7 +43,8 @@ func (l *latency) observe(now instant, d time.Duration) {
 	l.sample.add(now, d)
 }
 
-// faded returns the base plus what is left of the peak above it.
+// faded returns the smoothed time to first token: the base, plus the peak's excess over
+// the base, which decays exponentially with peakFade.
 func (l *latency) faded(now instant) time.Duration {
 	if l.peak <= l.base {
 		return l.base

@@ -11,31 +11,31 @@ const (
 	ejectAfter    = 5 // failures in a row
 	ejectBase     = 30 * time.Second
 	ejectMax      = 300 * time.Second
-	ejectInterval = 10 * time.Second // in which n falls by one without an ejection
+	ejectInterval = 10 * time.Second // n falls by one for each of these intervals after the first success
 )
 
-// A target is also ejected if half of its requests fail, of at least rateRequests in the last rateWindow
-// or two.
+// A target is also ejected if at least half of its recent requests have failed. Recent are those of the last
+// one to two times rateWindow. There must be at least rateRequests of them.
 const (
 	rateRequests = 20
 	rateWindow   = 15 * time.Second
 )
 
-// outlier ejects a target that fails several times in a row, or every second time.
+// outlier ejects a target that fails several times in a row, or for half of its requests.
 type outlier struct {
 	streak  atomic.Int32 // failures in a row
 	until   atomic.Int64 // end of the ejection
 	unclear atomic.Bool  // there was no success since the last ejection
 
 	mu           sync.Mutex
-	n            int     // recent ejections, at healthySince
+	n            int     // recent ejections, as counted at healthySince; see lately
 	from         instant // when the last ejection began
 	healthySince instant // the first success after the last ejection; zero before it
 	rate         rate
 }
 
-// rate counts the results of requests in the current window and in the one before. It is only moved to
-// the current time when a request fails.
+// rate counts the requests and failures of the current window and of the previous one. Only a failure starts
+// a new window.
 type rate struct {
 	since        instant
 	base         uint64 // successes of the target when the window began
@@ -44,7 +44,8 @@ type rate struct {
 	failedBefore uint64
 }
 
-// isHigh counts a failure, and reports whether half of the requests fail.
+// isHigh counts a failure, and reports whether at least half of the recent requests have failed. succeeded is
+// the target's number of successes so far.
 func (r *rate) isHigh(now instant, succeeded uint64) bool {
 	switch age := now.since(r.since); {
 	case r.since == 0 || age > 2*rateWindow:
@@ -75,7 +76,7 @@ func (o *outlier) succeeded(now instant) {
 	}
 }
 
-// failed counts a failure of a target that has had this many successes.
+// failed counts a failure. succeeded is the target's number of successes so far.
 func (o *outlier) failed(now instant, f *Fleet, succeeded uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,8 +95,9 @@ func (o *outlier) failed(now instant, f *Fleet, succeeded uint64) {
 	o.until.Store(int64(now.add(min(f.jitter(ejectBase*time.Duration(o.n)), ejectMax))))
 }
 
-// lately returns n, less one for each interval since the first success. Time alone
-// does not lower it: a dead target with few requests needs long to fail five times.
+// lately returns the number of recent ejections: n, less one for each ejectInterval since
+// the first success. Without a success it does not fall, because a dead target with few
+// requests needs long to fail five times.
 func (o *outlier) lately(now instant) int {
 	if o.healthySince == 0 {
 		return o.n
@@ -103,8 +105,9 @@ func (o *outlier) lately(now instant) int {
 	return max(0, o.n-int(now.since(o.healthySince)/ejectInterval))
 }
 
-// checked ends an ejection after a successful check that began at a time. It keeps n:
-// a check does not prove that requests succeed. It reports whether it did.
+// checked ends the ejection after a successful health check, if the check began later than
+// the ejection. It keeps n, because a check does not prove that requests succeed. It
+// reports whether it has ended an ejection.
 func (o *outlier) checked(began instant) (ended bool) {
 	if o.until.Load() == 0 {
 		return false

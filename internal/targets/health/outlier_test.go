@@ -127,8 +127,8 @@ func TestServerFailureWithRetryAfter(t *testing.T) {
 	l.want(t, a, "", 0)
 }
 
-// TestEverySecondFailureEjects checks that a target is ejected whose requests fail half of the time, and
-// none that fails less often or has few requests.
+// TestEverySecondFailureEjects checks that a target is ejected if half of its requests fail, but not if fewer
+// fail or if it has few requests.
 func TestEverySecondFailureEjects(t *testing.T) {
 	for name, c := range map[string]struct {
 		good, bad int // in turn
@@ -170,8 +170,8 @@ func TestEverySecondFailureEjects(t *testing.T) {
 	}
 }
 
-// TestWarmUp checks that a target that comes back from an ejection, and one that is added, get their share
-// little by little.
+// TestWarmUp checks that the share of a target grows gradually after an ejection, and after the target was
+// added.
 func TestWarmUp(t *testing.T) {
 	l := newLab(t)
 	a := l.Target("a", "g", "k")

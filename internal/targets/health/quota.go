@@ -22,8 +22,8 @@ type quota struct {
 	last instant // when the last cool-down without a time ended
 }
 
-// limited starts a cool-down of the group, for the time that the upstream gave or
-// else for a time that doubles with each repetition.
+// limited starts a cool-down of the group. It lasts for told, the time that the upstream
+// gave. If told is 0, it lasts for a time that doubles with each repetition.
 func (q *quota) limited(now instant, told time.Duration, f *Fleet) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -31,7 +31,7 @@ func (q *quota) limited(now instant, told time.Duration, f *Fleet) {
 		later(&q.until, now.add(min(told, coolTold)))
 		return
 	}
-	if int64(now) < q.until.Load() { // requests in flight count once
+	if int64(now) < q.until.Load() { // requests that were in flight together count once
 		return
 	}
 	if now.since(q.last) > coolMax {

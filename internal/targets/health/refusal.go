@@ -15,7 +15,7 @@ const (
 
 // refusal tracks whether an upstream accepts the gateway's credential.
 type refusal struct {
-	until atomic.Int64 // 0: accepted; in the past: the next request is a probe
+	until atomic.Int64 // end of the refusal; 0: accepted; in the past: the next request is a probe
 
 	mu      sync.Mutex
 	n       int // refusals in a row
@@ -25,7 +25,7 @@ type refusal struct {
 func (r *refusal) refused(now instant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if int64(now) < r.until.Load() && !r.probing { // requests in flight count once
+	if int64(now) < r.until.Load() && !r.probing { // requests that were in flight together count once
 		return
 	}
 	r.probing = false

@@ -19,8 +19,8 @@ type State struct {
 	Until  time.Time // when it will be ready; zero if unknown
 }
 
-// State returns whether the target may be tried now. It looks at the target alone; a
-// pool may use it nevertheless, see [Usable].
+// State returns whether the target may be tried now. It does not consider the other
+// targets of a pool: a pool may use a target that is not ready, see [Usable].
 func (t *Target) State() State {
 	v := t.verdict()
 	if v.grade == ready {
@@ -90,9 +90,9 @@ func (t *Target) verdict() verdict {
 //   - targets that are ready;
 //   - ejected targets beyond half of the pool (rounded down), beginning with those
 //     whose ejection ends first;
-//   - if there are none of these, the targets with the best state: ejected, else
-//     check failed, else cooling down and ready first, else access denied, else
-//     model missing, else credential refused.
+//   - if there are none of these, the targets with the best state. The states, the best
+//     first, are: ejected, check failed, cooling down (only the targets that are ready
+//     first), access denied, model missing, credential refused.
 //
 // It allocates nothing for up to 16 targets if dst has the capacity.
 func Usable(dst []bool, pool []*Target) []bool {
@@ -135,8 +135,8 @@ func panicRouting(verdicts []verdict, usable []bool, count [refused + 1]int) {
 	}
 }
 
-// soonest returns the target of a grade that is ready first, of those not yet usable.
-// There must be one.
+// soonest returns, of the targets of a grade that are not yet usable, the one that is ready
+// first. There must be one.
 func soonest(verdicts []verdict, usable []bool, g grade) int {
 	best := -1
 	for i, v := range verdicts {

@@ -66,7 +66,7 @@ type live struct {
 	last      atomic.Pointer[LastError]
 	notice    notice
 	limits    [2]headroom  // of requests and of tokens
-	warmFrom  atomic.Int64 // when the target came back; 0: it has all of its share
+	warmFrom  atomic.Int64 // when the warm-up began; 0: the target gets its whole share of requests
 }
 
 // ID returns the id of the target.
@@ -74,8 +74,8 @@ func (t *Target) ID() string { return t.id }
 
 func byID(a, b *Target) int { return cmp.Compare(a.id, b.id) }
 
-// Begin counts a request that is sent now. After a refusal it makes that request the
-// probe.
+// Begin counts a request that is sent now. If a refusal has run out, the request becomes
+// its probe.
 func (t *Target) Begin() {
 	t.inFlight.Add(1)
 	if t.key.until.Load()|t.denied.until.Load()|t.missing.until.Load() != 0 {
@@ -92,8 +92,8 @@ func (t *Target) End() { t.inFlight.Add(-1) }
 // InFlight returns the number of requests between Begin and End.
 func (t *Target) InFlight() int { return int(t.inFlight.Load()) }
 
-// UsedBy records the client key whose request the target has answered. It is what
-// tells a 403 or 404 that concerns everyone from one that a client has provoked.
+// UsedBy records the client key of a request to which the target responded. These records
+// distinguish a 403 or 404 that concerns every client from one that a client provokes.
 func (t *Target) UsedBy(caller string) {
 	id, now := t.fleet.callerID(caller), t.fleet.now()
 	t.denied.usedBy(id, now)
@@ -188,8 +188,8 @@ func (t *Target) Learn(h http.Header) {
 	}
 }
 
-// FirstToken returns the smoothed time to first token. It rises with a peak at once
-// and forgets it within seconds. 0 means unknown.
+// FirstToken returns the smoothed time to first token. A slow response raises it at once,
+// and it falls back within seconds. 0 means unknown.
 func (t *Target) FirstToken() time.Duration { return t.latency.smoothed(t.fleet) }
 
 // Quantile returns a quantile of the latest times to first token. It returns false
@@ -198,17 +198,18 @@ func (t *Target) Quantile(q float64) (time.Duration, bool) {
 	return t.latency.quantile(t.fleet.now(), q)
 }
 
-// A target that comes back, or is new, gets a part of its share that grows to all of it: its caches are
-// cold, and requests that arrive all at once would make it fail again.
+// A target that is new or comes back gets only the part warmMin of its share of requests. The part grows
+// to 1 within warmTime. Without this warm-up, all requests would reach cold caches at once and make the
+// target fail again.
 const (
 	warmTime = 30 * time.Second
 	warmMin  = 0.1
 )
 
-// warmUp begins the time in which the target gets a part of its share.
+// warmUp starts the warm-up of the target.
 func (l *live) warmUp(now instant) { l.warmFrom.Store(int64(now)) }
 
-// Warmth returns the part of its share that the target should get.
+// Warmth returns the part of its share of requests that the target should get, from warmMin to 1.
 func (t *Target) Warmth() float64 {
 	from := t.warmFrom.Load()
 	if from == 0 {

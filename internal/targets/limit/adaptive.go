@@ -9,22 +9,22 @@ import (
 //
 // By Little's law, the rate of first tokens times their delay is the number of
 // requests that wait at the target. They should wait in the gateway's queue, where
-// priorities apply. So the limit falls by that number in one step, to what the target
-// works on, whatever the length of responses. It rises while it is used and no request
-// waits.
+// priorities apply. So the limit falls by that number in one step, to the number of
+// requests that the target works on. The length of responses does not matter. The limit
+// rises while it is used and no request waits.
 //
-// Tokens can be late for other reasons. So a lower limit is a trial: if tokens come
-// not earlier, only fewer, the limit is restored, and the current time to first token
-// becomes the normal one. The normal time may have been learned from a full target. So
-// a probe lowers the limit from time to time although no token is late, and keeps it if
-// as many tokens come as before.
+// Tokens can be late for other reasons. So a lower limit is a trial: if fewer tokens come,
+// and none earlier, the limit is restored, and the current time to first token becomes the
+// normal one. The normal time may have been learned from a full target. So a probe lowers
+// the limit from time to time although no token is late. The lower limit stays if as many
+// tokens come as before.
 //
-// It evaluates only requests that were sent under the current limit. It is guarded by
-// the gate's lock.
+// adaptive evaluates only requests that were sent under the current limit. It is guarded
+// by the gate's lock.
 type adaptive struct {
 	max   float64 // the configured limit
 	limit float64
-	seek  bool // no limit was too high yet: rise in large steps
+	seek  bool // no limit was too high yet, so that it rises in large steps
 
 	base    float64 // logarithm of the normal time to first token, in seconds
 	unsure  float64 // variance of base
@@ -34,10 +34,10 @@ type adaptive struct {
 	trial    trial
 	draining bool          // more requests are open than the lowered limit allows
 	settled  time.Duration // since when no more requests are open than the limit allows
-	pause    time.Duration // from settled to the next window
+	pause    time.Duration // time from settled to the next window
 
-	failing    time.Duration // when the last failures began, and the limit at that time
-	failedFrom float64
+	failing    time.Duration // when the latest failures began
+	failedFrom float64       // the limit at that time
 
 	window   window
 	normal   map[string]float64 // logarithm of the normal time to first token, by key
@@ -45,16 +45,17 @@ type adaptive struct {
 	rejected recentKeys
 }
 
-// maxNormal is the number of keys whose normal time is known; others count as late.
+// maxNormal is the maximum number of keys whose normal time is known. All other keys count as
+// late.
 const maxNormal = 1024
 
-// recentKeys holds the last two keys of which something was seen.
+// recentKeys holds the two keys that were added last, and when.
 type recentKeys [2]struct {
 	key string
 	at  time.Duration
 }
 
-// recently is how long something that was seen of a key counts.
+// recently is how long a key counts as recent after it was added.
 const recently = 5 * time.Second
 
 func (r *recentKeys) add(key string, now time.Duration) {
@@ -64,7 +65,7 @@ func (r *recentKeys) add(key string, now time.Duration) {
 	r[0].key, r[0].at = key, now
 }
 
-// other reports whether something was seen of another key recently.
+// other reports whether another key was added recently.
 func (r *recentKeys) other(key string, now time.Duration) bool {
 	for _, k := range r {
 		if k.at != 0 && k.key != key && now-k.at < recently {
@@ -74,25 +75,25 @@ func (r *recentKeys) other(key string, now time.Duration) bool {
 	return false
 }
 
-// trial holds the measurements before the limit was lowered.
+// trial is a lowered limit that may have to be restored.
 type trial struct {
 	limit float64 // the limit before; 0 if there is no trial
-	probe bool    // no token was late
-	seen
+	probe bool    // the limit was lowered although no token was late
+	seen          // measurements before the limit was lowered
 }
 
-// window collects measurements.
+// window collects the times to first token of some seconds.
 type window struct {
-	began, looked time.Duration
+	began, looked time.Duration // looked: when the window was last evaluated
 
 	n    int
 	sum  float64 // of logarithms, whose mean a few long prompts do not move
 	sum2 float64 // of their squares
-	open int     // the maximum
+	open int     // maximum number of open requests
 	keys map[string]mean
 }
 
-// mean is the mean logarithm of a key's times.
+// mean is the mean logarithm of a key's times to first token.
 type mean struct {
 	n   int
 	sum float64
@@ -105,7 +106,7 @@ type seen struct {
 	n        float64
 	recent   float64 // mean logarithm of the time to first token
 	variance float64 // of recent
-	rate     float64 // of first tokens, a second
+	rate     float64 // first tokens per second
 }
 
 func (w *window) seen(now time.Duration) seen {
@@ -146,8 +147,8 @@ func (a *adaptive) places() int {
 	return int(min(max(a.limit, adaptiveFloor), a.max))
 }
 
-// firstToken adds the time to first token of a request that was sent at a time; open is
-// the number of open requests.
+// firstToken adds d, the time to first token of a request. sent is when the request was
+// sent, and open is the number of open requests.
 func (a *adaptive) firstToken(key string, d, sent, now time.Duration, open int) {
 	a.served.add(key, now)
 	if a.draining {
@@ -190,8 +191,9 @@ func (w *window) add(key string, d time.Duration, open int) {
 	}
 }
 
-// late reports whether two keys of the window are late, each compared with its own normal
-// time, or whether there is only one. A key whose normal time is not known counts as late.
+// late reports whether at least two keys of the window are late, each compared with its own
+// normal time. A key whose normal time is not known counts as late. If the window has only
+// one key, late always reports true.
 func (a *adaptive) late() bool {
 	if len(a.window.keys) < 2 {
 		return true
@@ -205,8 +207,8 @@ func (a *adaptive) late() bool {
 	return n >= 2
 }
 
-// learnKeys moves the normal times of the window's keys by a part towards the window's. They may
-// fall at any time.
+// learnKeys moves the normal time of each key of the window towards its time in the window, by a
+// part of the difference. A normal time that is too long moves by at least a quarter.
 func (a *adaptive) learnKeys(part float64) {
 	if a.normal == nil || len(a.normal) > maxNormal {
 		a.normal = map[string]float64{}
@@ -226,7 +228,7 @@ func (a *adaptive) learnKeys(part float64) {
 
 // failed counts a request that the target rejected. Many that fail together, as when a
 // server restarts, at most halve the limit. If the target serves other keys and rejects
-// only this one, the cause is what it sends.
+// only this one, the cause lies in the key's requests, and the limit does not change.
 func (a *adaptive) failed(key string, now time.Duration) {
 	a.rejected.add(key, now)
 	if a.served.other(key, now) && !a.rejected.other(key, now) {
@@ -284,8 +286,7 @@ func (a *adaptive) move(now time.Duration) {
 	}
 }
 
-// probes reports whether a probe is due: the normal time may have been learned from a
-// full target.
+// probes counts a window at the limit, and reports whether a probe is due.
 func (a *adaptive) probes() bool {
 	a.full++
 	if a.full < probeWindows {
@@ -298,8 +299,8 @@ func (a *adaptive) probes() bool {
 // judge ends a trial, unless it needs more samples, and reports whether the limit stays
 // lowered. If requests had been waiting at the target, the lower limit yields the same
 // rate of tokens, and they arrive earlier in proportion to the limit (less so if several
-// gateways share the target). If no request had been waiting, it yields fewer tokens that
-// arrive as late as before.
+// gateways share the target). If no request had been waiting, the lower limit yields fewer
+// tokens, and they arrive as late as before.
 func (a *adaptive) judge(now time.Duration) bool {
 	s, t := a.window.seen(now), a.trial
 	lowered := math.Log(t.limit / float64(a.places()))
@@ -342,7 +343,7 @@ func (a *adaptive) raiseTo(limit float64, now time.Duration) {
 	a.limit, a.settled = min(limit, a.max), now
 }
 
-// lowerTo lowers the limit. At the floor it rises in large steps again.
+// lowerTo lowers the limit. From the floor the limit rises in large steps again.
 func (a *adaptive) lowerTo(limit float64) {
 	a.limit = max(limit, min(adaptiveFloor, a.max))
 	a.seek = a.limit <= adaptiveFloor

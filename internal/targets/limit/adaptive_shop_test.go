@@ -15,9 +15,9 @@ type span struct {
 }
 
 // TestAdaptiveLimitFindsTheWorkers checks that an adaptive limit keeps a server busy
-// without filling its queue, whatever share of a response's time the first token takes
-// and whatever delays it. If several gateways share a server, only the throughput is
-// checked: see the package comment.
+// without filling its queue. The cases differ in the share of a response's time that the
+// first token takes, and in what delays the first token. If several gateways share a
+// server, only the throughput is checked: see the package comment.
 func TestAdaptiveLimitFindsTheWorkers(t *testing.T) {
 	const ms = time.Millisecond
 	cases := []struct {
@@ -90,8 +90,8 @@ func (v visit) check(t *testing.T, s *shop, p span, gateways []customers) {
 
 func always[T any](x T) func(time.Duration) T { return func(time.Duration) T { return x } }
 
-// between returns a function of time that is then from one time to another, and usual
-// otherwise.
+// between returns a function of time. Its value is then from one time to another, and usual
+// at all other times.
 func between[T any](from, to time.Duration, usual, then T) func(time.Duration) T {
 	return func(at time.Duration) T {
 		if at >= from && at < to {

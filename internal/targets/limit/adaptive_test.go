@@ -8,8 +8,8 @@ import (
 )
 
 // drive simulates requests to an adaptive limit for some seconds. The number of open
-// requests is the smaller of offered and the limit. The first token takes the time that
-// late returns, and the rest two seconds.
+// requests is the smaller of offered and the limit. late returns the time to the first
+// token of a request. The other tokens take two seconds.
 func drive(a *adaptive, now *time.Duration, seconds, offered int, late func(open int) time.Duration) {
 	const tick = 20 * time.Millisecond
 	due := 0.0

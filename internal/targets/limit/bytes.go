@@ -9,8 +9,8 @@ import (
 )
 
 // Bytes bounds the memory that the bodies of all requests and their translation take
-// together. It is an estimate that is made before the memory is allocated; memory measures
-// afterwards.
+// together. It counts estimates, before the memory is allocated. The type memory measures
+// what is in use.
 type Bytes struct{ budget atomic.Pointer[budget] }
 
 type budget struct {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestBytes checks that requests together get no more bytes than the limit, that a request
-// waits for bytes of others, and that one that can never be served is refused at once.
+// TestBytes checks that requests together get no more bytes than the limit, and that a request
+// waits for the bytes of others. A request for more bytes than the limit is refused at once.
 func TestBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New()
@@ -39,7 +39,7 @@ func TestBytes(t *testing.T) {
 			t.Fatalf("%v after %v", refusal, time.Since(began))
 		}
 
-		// A reload keeps what is taken if the limit is the same.
+		// If the limit is the same after a reload, the bytes that are in use stay counted.
 		l.Use(Config{Memory: 2000, Queue: 1})
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()

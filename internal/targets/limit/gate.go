@@ -8,8 +8,8 @@ import (
 )
 
 // gate has a number of slots (type place) and a queue. It serves the queue after every
-// change. So no waiting request can use a free slot, and a new request may take it
-// without overtaking one.
+// change. A slot that is still free after that suits no waiting request, so that a new
+// request may take it without overtaking another.
 type gate struct {
 	reason string // of a refusal because all slots are taken
 	clock  func() time.Duration
@@ -20,10 +20,10 @@ type gate struct {
 	entered uint64
 	hold    time.Duration // how long slots are held, smoothed; 0 means unknown
 	queue   queue
-	turn    *Turn    // nil: the target is not used in turns
-	parked  []*share // that must leave slots to others
+	turn    *Turn    // nil: the target may always be used
+	parked  []*share // keys that wait because they must leave slots to others
 	refused map[string]uint64
-	onces   []*once // of released slots, for reuse
+	onces   []*once // those of released slots, for reuse
 }
 
 // bounds is the configuration of a gate.
@@ -37,9 +37,9 @@ type bounds struct {
 }
 
 const (
-	// timed is the number of entries per measured hold: reading the clock costs as much
-	// as the rest of an entry.
-	timed = 8
+	// timedEvery is the number of entries of which one is timed: reading the clock costs
+	// as much as the rest of an entry.
+	timedEvery = 8
 	// smooth is the number of measurements in a moving average.
 	smooth = 16
 )
@@ -54,8 +54,8 @@ func (g *gate) use(b bounds) {
 	g.set(b)
 }
 
-// set changes the bounds and admits waiting requests for which there is a slot now. The
-// others keep waiting, also in a queue that is longer than its new maximum.
+// set changes the bounds and admits waiting requests for which a slot is free now. The
+// others keep waiting, even if the queue is longer than its new maximum.
 func (g *gate) set(b bounds) {
 	g.bounds = b
 	if g.queue.waiting == 0 {
@@ -68,12 +68,12 @@ func (g *gate) set(b bounds) {
 	g.serve()
 }
 
-// try takes a slot if there is one.
+// try takes a slot if one is free.
 func (g *gate) try(c Caller) (place, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	s := g.shareOf(c)
-	if !g.room(c.Class) || !g.modest(s, c.Class) {
+	if !g.room(c.Class) || !g.leavesSlots(s, c.Class) {
 		return place{}, false
 	}
 	return g.take(s), true
@@ -87,19 +87,20 @@ func (g *gate) shareOf(c Caller) *share {
 	return g.queue.share(c.Key)
 }
 
-// greedy is how many times the slots that it leaves to others a key may have.
-const greedy = 8
+// heldPerFree is how many slots a key with at least half of all slots may hold for each slot
+// that it leaves free.
+const heldPerFree = 8
 
-// modest reports whether a key may take one of the slots that are left. Once there is
-// another key, a key with at least half of the slots leaves an eighth of what it has to the
-// others, and at least one. So no key can keep the others out, however many requests it
-// opens and however long they last.
-func (g *gate) modest(s *share, class Class) bool {
+// leavesSlots reports whether a key leaves enough slots to others if it takes one more. Once
+// there is another key, a key with at least half of the slots must leave free an eighth of
+// the number that it holds, and at least one. So no key can keep the others out, however
+// many requests it opens and however long they last.
+func (g *gate) leavesSlots(s *share, class Class) bool {
 	if s == nil || s.key == "" || g.bounds.limit == 0 || len(g.queue.shares) < 2 {
 		return true
 	}
 	places := g.places(class)
-	return s.open < (places+1)/2 || s.open < greedy*(places-g.open-1)
+	return s.open < (places+1)/2 || s.open < heldPerFree*(places-g.open-1)
 }
 
 // enter takes a slot or waits for one.
@@ -109,7 +110,7 @@ func (g *gate) enter(ctx context.Context, c Caller) (place, *Refusal) {
 	if s != nil {
 		s.max = c.Max
 	}
-	if g.room(c.Class) && g.fits(s) && g.modest(s, c.Class) {
+	if g.room(c.Class) && g.fits(s) && g.leavesSlots(s, c.Class) {
 		p := g.take(s)
 		g.mu.Unlock()
 		return p, nil
@@ -177,6 +178,7 @@ func (g *gate) leave(p place) {
 	g.serve()
 }
 
+// held adds a measurement to the average time for which slots are held.
 func (g *gate) held(d time.Duration) {
 	if g.hold == 0 {
 		g.hold = d
@@ -184,17 +186,17 @@ func (g *gate) held(d time.Duration) {
 	}
 	n := time.Duration(smooth)
 	if g.bounds.timed {
-		n *= timed
+		n *= timedEvery
 	}
 	g.hold += (d - g.hold) / n
 }
 
-// take takes a slot. There must be one.
+// take takes a slot. One must be free.
 func (g *gate) take(s *share) place {
 	g.open++
 	g.entered++
 	o := g.once()
-	p := place{gate: g, once: o, turn: o.turn.Load(), share: s}
+	p := place{gate: g, once: o, generation: o.generation.Load(), share: s}
 	if s != nil {
 		s.open++
 	}
@@ -204,7 +206,7 @@ func (g *gate) take(s *share) place {
 	return p
 }
 
-// once returns one that no slot uses.
+// once returns a once that belongs to no slot.
 func (g *gate) once() *once {
 	last := len(g.onces) - 1
 	if last < 0 {
@@ -215,18 +217,19 @@ func (g *gate) once() *once {
 	return o
 }
 
-// worthTiming reports whether to measure how long a slot is held: only if requests may
-// have to wait soon, or for an adaptive limit.
+// worthTiming reports whether to measure how long a slot is held. That is necessary for an
+// adaptive limit, and if requests may soon have to wait.
 func (g *gate) worthTiming(s *share) bool {
 	if g.bounds.timed {
 		return true
 	}
-	if g.bounds.queue == 0 || g.hold != 0 && g.entered%timed != 0 {
+	if g.bounds.queue == 0 || g.hold != 0 && g.entered%timedEvery != 0 {
 		return false
 	}
 	return g.open*2 > g.bounds.limit && g.bounds.limit > 0 || s != nil && g.most(s) > 0 && s.open*2 > g.most(s)
 }
 
+// room reports whether a class may take a slot now.
 func (g *gate) room(class Class) bool {
 	if g.turn != nil && !g.turn.open.Load() {
 		return false
@@ -255,8 +258,8 @@ func (g *gate) fits(s *share) bool {
 	return s == nil || s.key == "" || g.most(s) == 0 || s.open < g.most(s)
 }
 
-// serve gives free slots to waiting requests: by class, within a class to the keys in
-// turn, and to the oldest request of a key.
+// serve gives free slots to waiting requests: to the classes in order of importance, to the
+// keys of a class in turn, and to the oldest request of a key.
 func (g *gate) serve() {
 	for c := range Class(classes) {
 		for g.room(c) {
@@ -268,8 +271,8 @@ func (g *gate) serve() {
 				g.queue.park(s)
 				continue
 			}
-			if !g.modest(s, c) {
-				g.parkGreedy(s)
+			if !g.leavesSlots(s, c) {
+				g.parkUntilRelease(s)
 				continue
 			}
 			w := g.queue.serve(s, c, g.clock())
@@ -279,8 +282,8 @@ func (g *gate) serve() {
 	}
 }
 
-// parkGreedy parks a key until another request ends.
-func (g *gate) parkGreedy(s *share) {
+// parkUntilRelease parks a key until a request releases its slot.
+func (g *gate) parkUntilRelease(s *share) {
 	g.queue.park(s)
 	if !slices.Contains(g.parked, s) {
 		g.parked = append(g.parked, s)

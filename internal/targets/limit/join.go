@@ -6,16 +6,17 @@ import (
 )
 
 const (
-	// hurry divides Wait for Sheddable, and for all requests in a crowded queue.
-	hurry = 4
-	// margin is how many times the expected wait a request must be able to wait. The
-	// estimate is a mean; without a margin half of the waiting requests would time out.
+	// shortWait divides Wait for Sheddable, and for all requests in a crowded queue.
+	shortWait = 4
+	// margin multiplies the expected wait: a request joins the queue only if it may wait
+	// for that long. The estimate is a mean; without a margin half of the waiting requests
+	// would time out.
 	margin = 2
-	// greed is how many times the free part of the queue one key may hold. One key
-	// alone gets two thirds, three keys two sevenths each, and a key without waiting
-	// requests always finds room. What lower classes hold counts as free. It does not
-	// apply to requests without a key.
-	greed = 2
+	// waitingPerFree is how many positions of the queue a key may hold for each free
+	// position. One key alone gets two thirds of the queue, three keys get two sevenths
+	// each, and there is always a position for a key without waiting requests. Positions
+	// of lower classes count as free. The rule does not apply to requests without a key.
+	waitingPerFree = 2
 )
 
 // join puts a request into the queue, or rejects it if it would probably time out there.
@@ -31,7 +32,7 @@ func (g *gate) join(ctx context.Context, s *share, class Class) (*waiter, *Refus
 	if g.bounds.queue == 0 || wait > patience/margin {
 		return nil, g.refuseLocked(reason, wait)
 	}
-	if mine := s.upTo(class); s.key != "" && mine > 0 && mine >= greed*(g.bounds.queue-g.queue.upTo(class)) {
+	if mine := s.upTo(class); s.key != "" && mine > 0 && mine >= waitingPerFree*(g.bounds.queue-g.queue.upTo(class)) {
 		if reason != Key {
 			reason = Queue
 		}
@@ -42,8 +43,8 @@ func (g *gate) join(ctx context.Context, s *share, class Class) (*waiter, *Refus
 	}
 	w := &waiter{share: s, class: class, since: now, until: now + patience, done: make(chan struct{})}
 	g.queue.add(w, g.fits(s))
-	if g.room(class) && !g.modest(s, class) {
-		g.parkGreedy(s)
+	if g.room(class) && !g.leavesSlots(s, class) {
+		g.parkUntilRelease(s)
 	}
 	return w, nil
 }
@@ -52,7 +53,7 @@ func (g *gate) join(ctx context.Context, s *share, class Class) (*waiter, *Refus
 func (g *gate) patience(ctx context.Context, class Class, now time.Duration) time.Duration {
 	wait := g.bounds.wait
 	if class == Sheddable || g.crowded(class, now) {
-		wait /= hurry
+		wait /= shortWait
 	}
 	if end, ok := ctx.Deadline(); ok {
 		wait = min(wait, time.Until(end))
@@ -68,9 +69,9 @@ func (g *gate) crowded(class Class, now time.Duration) bool {
 	return l.ready > 0 && now-l.began > g.bounds.wait
 }
 
-// expect estimates how long a request would wait: until as many slots are released as
-// there are requests ahead of it. Of other keys in its class it counts only the
-// requests whose turns come first.
+// expect estimates how long a request would wait until all requests ahead of it have a slot,
+// and it has one too. Of the other keys in its class it counts only the requests whose
+// turns come first.
 func (g *gate) expect(s *share, class Class, now time.Duration) time.Duration {
 	if !g.fits(s) {
 		return g.hold * time.Duration(s.waiting+1) / time.Duration(g.most(s))
@@ -87,7 +88,7 @@ func (g *gate) expect(s *share, class Class, now time.Duration) time.Duration {
 	}
 	wait = max(wait, g.hold*time.Duration(ahead+1)/time.Duration(max(g.places(class), 1)))
 	if l.ready > 0 {
-		// The class was not served for this long. The averages do not reflect a target
+		// The time since the class was last served: the averages do not reflect a target
 		// that hangs.
 		wait = max(wait, now-l.moved)
 	}

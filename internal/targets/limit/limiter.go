@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Limiter bounds the number of open requests. There is one for the process. It
-// outlives reloads, so that open requests stay counted.
+// Limiter bounds the number of open requests of the process. It outlives reloads of the
+// configuration, so that open requests stay counted.
 type Limiter struct {
 	clock   func() time.Duration
 	process *gate
@@ -53,8 +53,8 @@ type Caller struct {
 	Class Class
 }
 
-// Enter takes a slot of the process. It waits in the queue if there is none, until the
-// context ends.
+// Enter takes a slot of the process. If none is free, it waits in the queue, at most until
+// the context ends.
 func (l *Limiter) Enter(ctx context.Context, c Caller) (Permit, *Refusal) {
 	c.Class = c.Class.known()
 	if l.memory.refuses(c.Class, l.clock) {

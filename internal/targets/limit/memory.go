@@ -32,9 +32,9 @@ type usage struct {
 const (
 	memoryEvery = 250 * time.Millisecond
 	memoryRetry = 5 * time.Second
-	memoryStale = time.Second
-	memoryAsk   = 8    // requests per reading of the clock while no class is refused
-	memoryEase  = 0.05 // how far below its mark usage must fall before a class is admitted again
+	memoryStale = time.Second // time without a garbage collection after which memory starts one
+	memoryAsk   = 8           // requests per reading of the clock while no class is refused
+	memoryEase  = 0.05        // how far below its mark usage must fall before a class is admitted again
 )
 
 // memoryMarks holds the shares of the limit above which one, two and all classes are

@@ -77,8 +77,8 @@ func TestOverloadWithoutLimits(t *testing.T) {
 	}
 }
 
-// neighbours returns 20 quiet keys and one noisy key with its own rate. With a limit of 8
-// the noisy key gets 8 requests a second served.
+// neighbours returns 20 quiet keys and one noisy key with a rate of its own. With a limit of
+// 8, 8 requests a second of the noisy key are served.
 func neighbours(perKey int, others, noisy float64) *world {
 	w := &world{
 		config: Config{Requests: 4000, PerKey: perKey, PerTarget: 50, Queue: 200, Wait: 5 * time.Second, Memory: -1},

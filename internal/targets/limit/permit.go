@@ -14,20 +14,20 @@ type Permit struct {
 
 // place is a slot of a gate.
 type place struct {
-	gate  *gate
-	once  *once
-	turn  uint64
-	share *share        // nil if it counts for no key
-	since time.Duration // when it was taken; 0 if not recorded
+	gate       *gate
+	once       *once
+	generation uint64        // that of once for this slot
+	share      *share        // nil if it counts for no key
+	since      time.Duration // when it was taken; 0 if not recorded
 }
 
-// once ensures that a slot is released only once. The gate reuses it for a later slot,
-// with the next turn, so that a permit costs no allocation.
-type once struct{ turn atomic.Uint64 }
+// once ensures that a slot is released only once. The gate reuses it for a later slot, with
+// the next generation, so that a permit costs no allocation.
+type once struct{ generation atomic.Uint64 }
 
 // Release releases the slot. Only the first call on any copy has an effect.
 func (p Permit) Release() {
-	if o := p.place.once; o != nil && o.turn.CompareAndSwap(p.place.turn, p.place.turn+1) {
+	if o := p.place.once; o != nil && o.generation.CompareAndSwap(p.place.generation, p.place.generation+1) {
 		p.place.gate.leave(p.place)
 	}
 }
@@ -57,6 +57,7 @@ func (p Permit) key() string {
 	return p.place.share.key
 }
 
+// held reports whether the permit is for a slot of a target that is not yet released.
 func (p Permit) held() bool {
-	return p.target != nil && p.place.once.turn.Load() == p.place.turn
+	return p.target != nil && p.place.once.generation.Load() == p.place.generation
 }

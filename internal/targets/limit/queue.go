@@ -10,7 +10,7 @@ import (
 type queue struct {
 	lines   [classes]line
 	shares  map[string]*share
-	sweepAt int
+	sweepAt int // number of shares at which idle ones are removed
 	waiting int
 }
 
@@ -18,24 +18,24 @@ type queue struct {
 type line struct {
 	turns list.List     // of *share, without parked ones; the first has the next turn
 	all   list.List     // of *waiter, in order of arrival
-	ready int           // number of waiters in the shares of turns
+	ready int           // number of waiters whose keys are not parked
 	began time.Duration // since when ready is not 0
 	moved time.Duration // when a waiter was last served, or began
-	pace  time.Duration // between two served waiters, smoothed, since began
+	pace  time.Duration // time between two served waiters, smoothed, since began
 }
 
-// share is the open and waiting requests of one key.
+// share holds the waiting requests of one key, and counts its open ones.
 type share struct {
 	key     string
 	max     int // its own limit; 0 if it has none
-	open    int // counted only if keys have a limit
+	open    int // counted only if the gate or its keys have a limit
 	waiting int
 	lists   [classes]list.List     // of *waiter
 	turns   [classes]*list.Element // in line.turns; nil without a waiter, and while parked
 }
 
-// waiter is a waiting request. It is guarded by the gate's lock. done is closed when
-// the waiter was served or refused.
+// waiter is a waiting request. It is guarded by the gate's lock. The gate closes done when
+// it serves or refuses the waiter.
 type waiter struct {
 	share   *share
 	class   Class
@@ -83,7 +83,7 @@ func (q *queue) upTo(class Class) int {
 	return n
 }
 
-// upTo returns how many of these are the share's.
+// upTo returns the number of the share's waiters of a class and of more important ones.
 func (s *share) upTo(class Class) int {
 	n := 0
 	for c := range class + 1 {
@@ -92,7 +92,7 @@ func (s *share) upTo(class Class) int {
 	return n
 }
 
-// next returns the share with the next turn in a class; nil if there is none.
+// next returns the share that has the next turn in a class; nil if no key waits.
 func (q *queue) next(c Class) *share {
 	e := q.lines[c].turns.Front()
 	if e == nil {
@@ -101,7 +101,8 @@ func (q *queue) next(c Class) *share {
 	return e.Value.(*share)
 }
 
-// add appends a waiter to its share. A key at its limit stays parked.
+// add appends a waiter to its share. fits says that the key is below its limit; otherwise
+// it stays parked.
 func (q *queue) add(w *waiter, fits bool) {
 	s, l := w.share, &q.lines[w.class]
 	w.element = s.lists[w.class].PushBack(w)
@@ -135,8 +136,8 @@ func (q *queue) remove(w *waiter) {
 	}
 }
 
-// serve removes the oldest waiter of a key in a class, which gets a slot. The key's next
-// turn comes after those of all other keys.
+// serve removes and returns the oldest waiter of a key in a class. The caller gives it a
+// slot. The key's next turn comes after those of all other keys.
 func (q *queue) serve(s *share, c Class, now time.Duration) *waiter {
 	w := s.lists[c].Front().Value.(*waiter)
 	q.remove(w)

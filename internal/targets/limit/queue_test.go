@@ -46,8 +46,8 @@ func (b *bench) wait(ctx context.Context, name, key string, class Class) {
 	synctest.Wait()
 }
 
-// came returns the requests admitted so far, lose the reason of a rejection, and took the
-// time until either.
+// came returns the requests admitted so far. lose returns the reason of a rejection. took
+// returns the time until a request was admitted or rejected.
 func (b *bench) came() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,7 +186,7 @@ func TestWaitEnds(t *testing.T) {
 		after  time.Duration
 	}{
 		{"at the end of its wait", Normal, 0, Process, wait},
-		{"sheddable earlier", Sheddable, 0, Process, wait / hurry},
+		{"sheddable earlier", Sheddable, 0, Process, wait / shortWait},
 		{"when the client goes", Normal, time.Second, Cancelled, time.Second},
 	}
 	for _, c := range cases {

@@ -48,8 +48,8 @@ const (
 	latest  = 30 * time.Second
 )
 
-// retryAfter returns the Retry-After for an estimated wait. It adds up to half of it at
-// random, so that clients that were refused together do not return together.
+// retryAfter returns the Retry-After for an estimated wait. It adds a random part of up to
+// half of the wait, so that clients that were refused together do not return together.
 func retryAfter(wait time.Duration) time.Duration {
 	wait = min(max(wait, soonest), latest*2/3)
 	return wait + rand.N(wait/2+1) //nolint:gosec // jitter is no secret

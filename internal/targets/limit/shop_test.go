@@ -22,7 +22,7 @@ type shop struct {
 	waiting []func() // called when a request gets a worker
 }
 
-// could returns the number of requests a second that the server can serve at a time.
+// could returns how many requests a second the server can serve, at a point in time.
 func (s *shop) could(at time.Duration) float64 {
 	return float64(s.workers(at)) / (s.first.Seconds()*s.slowness(at) + s.rest.Seconds())
 }

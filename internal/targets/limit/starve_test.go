@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestKeyThatHoldsEverything lets one key open as many requests as it can and keep them. Another
-// key, that was seen before, is served at once.
+// TestKeyThatHoldsEverything checks that a key that was seen before is served at once although another
+// key opens as many requests as it can, and keeps them open.
 func TestKeyThatHoldsEverything(t *testing.T) {
 	for name, config := range map[string]Config{"process": {Requests: 20, Queue: 100}, "target": {Requests: -1, PerTarget: 16, Queue: 100}, "small target": {Requests: -1, PerTarget: 2, Queue: 100}, "adaptive": {Requests: -1, Adaptive: true, Queue: 100}} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +77,8 @@ func TestOneKeyUsesAll(t *testing.T) {
 	}
 }
 
-// TestKeyDrivesTheLimit lets one key behave so that an adaptive limit falls, while another key is
-// served as always. The limit of both must not fall.
+// TestKeyDrivesTheLimit checks that one key alone cannot lower an adaptive limit: its requests are late or
+// rejected, while another key is served as always.
 func TestKeyDrivesTheLimit(t *testing.T) {
 	for name, attack := range map[string]func(a *adaptive, now time.Duration, i int){
 		"rejected": func(a *adaptive, now time.Duration, _ int) { a.failed("attacker", now) },

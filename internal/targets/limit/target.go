@@ -13,11 +13,11 @@ type Target struct {
 	adaptive *adaptive    // nil if the limit is fixed; guarded by the gate's lock
 }
 
-// adaptiveMax is the maximum of an adaptive limit without a configured one.
+// adaptiveMax is the maximum of an adaptive limit if no maximum is configured.
 const adaptiveMax = 1024
 
-// TryEnter takes a slot if there is one. It does not wait, and does not count a
-// refusal: the caller tries another target first.
+// TryEnter takes a slot if one is free. It does not wait, and does not count a refusal:
+// the caller tries another target first.
 func (t *Target) TryEnter(c Caller) (Permit, bool) {
 	p, ok := t.gate.try(Caller{Key: c.Key, Class: c.Class.known()})
 	if !ok {
@@ -26,8 +26,8 @@ func (t *Target) TryEnter(c Caller) (Permit, bool) {
 	return Permit{place: p, target: t}, true
 }
 
-// Enter takes a slot. It waits in the target's queue if there is none. A key's own
-// limit applies to the process, not to the target.
+// Enter takes a slot. If none is free, it waits in the target's queue. A key's own limit
+// applies to the process, not to the target.
 func (t *Target) Enter(ctx context.Context, c Caller) (Permit, *Refusal) {
 	p, refusal := t.gate.enter(ctx, Caller{Key: c.Key, Class: c.Class.known()})
 	if refusal != nil {

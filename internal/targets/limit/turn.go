@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Turns holds the turns of a process at targets that several processes use one after the
-// other. The zero value is not ready; use NewTurns.
+// Turns holds a Turn for each target that several processes use one after the other. The
+// zero value is not ready; use NewTurns.
 type Turns struct {
 	idle chan struct{}
 	mu   sync.Mutex
@@ -16,7 +16,7 @@ type Turns struct {
 // NewTurns returns Turns without targets.
 func NewTurns() *Turns { return &Turns{idle: make(chan struct{}, 1), byID: map[string]*Turn{}} }
 
-// Turn returns the turn at a target, which is closed at first.
+// Turn returns the turn at the target with an id. A new turn is closed.
 func (t *Turns) Turn(id string) *Turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,7 +33,7 @@ func (t *Turns) Len() int {
 	return len(t.byID)
 }
 
-// Keep forgets all turns but these.
+// Keep removes the turns at all targets except those with these ids.
 func (t *Turns) Keep(ids map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -53,10 +53,10 @@ type Turn struct {
 	idle chan struct{}
 
 	mu    sync.Mutex
-	gates []*gate // of the target; an old one may have open requests
+	gates []*gate // those of the target; an old gate may still have open requests
 }
 
-// Open admits requests, first those that wait.
+// Open admits requests, the waiting ones first.
 func (t *Turn) Open() {
 	t.open.Store(true)
 	for _, g := range t.list() {
@@ -68,7 +68,7 @@ func (t *Turn) Open() {
 	}
 }
 
-// Close admits no further request and reports whether none is open.
+// Close ends the admission of requests, and reports whether none is open.
 func (t *Turn) Close() (idle bool) {
 	t.open.Store(false)
 	idle = true
@@ -97,7 +97,8 @@ func (t *Turn) ended() {
 	}
 }
 
-// UseTurn makes the target admit requests only while a turn is open; nil: always.
+// UseTurn makes the target admit requests only while a turn is open. For a nil turn the
+// target always admits them.
 func (t *Target) UseTurn(turn *Turn) {
 	g := t.gate
 	g.mu.Lock()

@@ -8,52 +8,52 @@ import (
 )
 
 // Allowance is money of an account that a node has reserved in Redis before requests need it. Requests
-// take their maximum cost from it and return the unused part to it, without a call of Redis. What they
-// have spent stays reserved until it is reported. So a budget is not overdrawn, and the number of calls
-// depends on the number of nodes, not on the number of requests.
+// take their maximum cost from it and return the unused part to it, without a call of Redis. Money that
+// requests have spent stays reserved until the node reports it, so that a budget is not overdrawn. The
+// number of calls depends on the number of nodes, not on the number of requests.
 //
 // Times are in milliseconds. The methods are not safe for concurrent use.
 type Allowance struct {
 	free  usage.Money // reserved and not used by a request
 	owed  usage.Money // spent and not reported
 	total usage.Money // what the account has spent in the log of this process
-	since time.Time   // of the oldest spending that is not reported
+	since time.Time   // time of the oldest spending that is not reported
 	until int64       // the reservation may end in Redis after this time
 
-	usedAt    int64 // of the last request
-	countedAt int64 // start of the counts
+	usedAt    int64 // time of the last request
+	countedAt int64 // start of the two counts below
 	requests  int64
 	reserved  usage.Money
 	rate      float64     // requests per second
 	flow      usage.Money // reserved per second
 
 	reportedAt int64
-	refillAt   int64       // no refill before
-	refusedTil int64       // Redis refuses until then, as far as is known
-	refused    usage.Money // cost of the request that was refused
+	refillAt   int64       // no refill before this time
+	refusedTil int64       // time until which Redis is assumed to refuse
+	refused    usage.Money // lowest cost that Redis has refused lately
 }
 
 const (
 	second = 1000
 
-	hotRate      = 4  // requests per second of an account on a node from which it has an allowance
+	hotRate      = 4  // requests per second on this node from which an account has an allowance
 	firstCount   = 16 // requests after which the rate is estimated for the first time
-	horizon      = 2  // seconds that an allowance lasts
-	fraction     = 8  // all allowances together are at most this part of what is left
-	perCall      = 4  // nodes per millisecond of waiting between two calls
+	horizon      = 2  // intervals between reports that an allowance lasts
+	fraction     = 8  // all allowances together are at most 1/fraction of what is left
+	perCall      = 4  // number of nodes for which the wait between two calls is one millisecond longer
 	minWait      = 50
 	reportEvery  = second
-	returnFactor = 2 // an allowance of more than this multiple of its size is returned early
+	returnFactor = 2 // a free part of more than this multiple of the size is reduced early
 )
 
-// Pace returns the shortest time between two calls of a node that a shortage causes. All nodes together
-// make at most four calls per millisecond.
+// Pace returns the shortest time between two calls that a node makes because little is left of a budget.
+// All nodes together make at most four such calls per millisecond.
 func Pace(nodes int64) int64 { return max(minWait, nodes/perCall) }
 
-// interval returns the time between two reports: a second, and more for more than a thousand nodes.
+// interval returns the time between two reports: a second, or a millisecond per node if that is longer.
 func interval(nodes int64) int64 { return max(reportEvery, nodes) }
 
-// Count counts a request for the rate and reports whether the account has enough requests for an allowance.
+// Count counts a request for the rate, and reports whether the rate is high enough for an allowance.
 func (a *Allowance) Count(now int64, cost usage.Money) bool {
 	if a.requests == 0 && a.rate == 0 || now-a.countedAt > 10*second {
 		a.countedAt, a.requests, a.reserved, a.rate = now, 0, 0, 0
@@ -70,10 +70,10 @@ func (a *Allowance) Count(now int64, cost usage.Money) bool {
 	return a.IsHot()
 }
 
-// IsHot reports whether the account has had enough requests for an allowance.
+// IsHot reports whether the rate of requests is high enough for an allowance.
 func (a *Allowance) IsHot() bool { return a.rate >= hotRate }
 
-// Take takes the maximum cost of a request and reports whether there is enough.
+// Take takes the maximum cost of a request from the free part. It reports whether there was enough.
 func (a *Allowance) Take(now int64, cost usage.Money) bool {
 	if now >= a.until || a.free < cost {
 		return false
@@ -92,7 +92,8 @@ func (a *Allowance) Settle(reserved, cost, total usage.Money, now time.Time) {
 	a.total = max(a.total, total)
 }
 
-// size returns the size of the allowance, if the account has left that much on all nodes.
+// size returns the intended size of the allowance: what requests reserve in two intervals between
+// reports, at most this node's part of what the account has left.
 func (a *Allowance) size(left usage.Money, nodes int64) usage.Money {
 	want, part := float64(a.flow)*horizon*float64(interval(nodes))/second, left/usage.Money(fraction*max(1, nodes))
 	if want < float64(part) {
@@ -101,7 +102,7 @@ func (a *Allowance) size(left usage.Money, nodes int64) usage.Money {
 	return max(0, part)
 }
 
-// Refill returns how much to reserve now; 0 is nothing.
+// Refill returns the amount to reserve now, before a request of the given cost. 0 means none.
 func (a *Allowance) Refill(now int64, cost, left usage.Money, nodes int64) usage.Money {
 	size := a.size(left, nodes)
 	if now < a.refillAt || now < a.until && a.free >= max(cost, size/2) || size < cost {
@@ -110,7 +111,7 @@ func (a *Allowance) Refill(now int64, cost, left usage.Money, nodes int64) usage
 	return size - min(size-cost, max(0, a.free))
 }
 
-// Grant adds what was reserved. It can be used until a time.
+// Grant adds an amount that was reserved. It can be used until the given time.
 func (a *Allowance) Grant(now int64, amount usage.Money, until int64) {
 	if a.reportedAt == 0 {
 		a.reportedAt = now
@@ -119,13 +120,13 @@ func (a *Allowance) Grant(now int64, amount usage.Money, until int64) {
 	a.until = until
 }
 
-// Renew extends the time of use.
+// Renew extends the time until which the allowance can be used.
 func (a *Allowance) Renew(until int64) { a.until = max(a.until, until) }
 
-// Fail suspends refills: Redis has refused one.
+// Fail suspends refills for a moment, because one has failed.
 func (a *Allowance) Fail(now, nodes int64) { a.refillAt = now + Pace(nodes) }
 
-// Refuse notes that Redis has refused the cost of a request.
+// Refuse records that Redis has refused the cost of a request.
 func (a *Allowance) Refuse(now int64, cost usage.Money, nodes int64) {
 	if now >= a.refusedTil || cost < a.refused {
 		a.refused = cost
@@ -133,14 +134,14 @@ func (a *Allowance) Refuse(now int64, cost usage.Money, nodes int64) {
 	a.refusedTil = now + Pace(nodes)
 }
 
-// Refused reports whether Redis would refuse a cost, because it has refused it or less a moment ago.
+// Refused reports whether Redis has refused the same cost, or a lower one, a moment ago.
 func (a *Allowance) Refused(now int64, cost usage.Money) bool {
 	return now < a.refusedTil && cost >= a.refused
 }
 
-// Report is what Redis has to know.
+// Report is what a node tells Redis about an allowance.
 type Report struct {
-	Reserved usage.Money // to return: what was spent, and what is not needed
+	Reserved usage.Money // part of the reservation to return: what was spent, and what is not needed
 	Total    usage.Money // what the account has spent in the log of this process
 }
 
@@ -160,10 +161,10 @@ func (a *Allowance) Report(now int64, left usage.Money, nodes int64) (r Report, 
 	return a.end(size), true
 }
 
-// End returns everything.
+// End returns a report that returns everything to the account.
 func (a *Allowance) End() Report { return a.end(0) }
 
-// Spent reports what was spent and keeps the rest.
+// Spent returns a report of what was spent, and keeps the free part.
 func (a *Allowance) Spent() Report { return a.end(max(0, a.free)) }
 
 func (a *Allowance) end(keep usage.Money) Report {
@@ -176,7 +177,7 @@ func (a *Allowance) end(keep usage.Money) Report {
 	return r
 }
 
-// Lose forgets the free part: the reservation has ended in Redis. It returns what was forgotten.
+// Lose drops the free part, because its reservation has ended in Redis. It returns the dropped amount.
 func (a *Allowance) Lose() usage.Money {
 	free := a.free
 	a.free, a.until = 0, 0
@@ -186,7 +187,7 @@ func (a *Allowance) Lose() usage.Money {
 // IsEmpty reports whether nothing is free and nothing has to be reported.
 func (a *Allowance) IsEmpty() bool { return a.free == 0 && a.owed == 0 }
 
-// Free returns what is reserved and not used.
+// Free returns what is reserved and not used by a request.
 func (a *Allowance) Free() usage.Money { return a.free }
 
 // Owed returns what was spent and not reported, and since when.

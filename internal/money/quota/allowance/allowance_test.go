@@ -61,7 +61,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestRefused checks that a refusal concerns requests that cost as much, for a moment.
+// TestRefused checks that a refusal applies for a moment to requests that cost as much or more.
 func TestRefused(t *testing.T) {
 	var a Allowance
 	a.Refuse(0, 100, 1000)

@@ -63,7 +63,7 @@ func (s *server) report(node int, r Report) {
 	}
 }
 
-// expire ends leases. The ledger may know more of a dead node than it has reported.
+// expire ends leases. The ledger may know more spending of a dead node than the node has reported.
 func (s *server) expire(now int64, ledger func(node int) usage.Money) {
 	for node, l := range s.leases {
 		if l.ends > now {
@@ -200,7 +200,7 @@ func freeOf(nodes []*simNode) (sum usage.Money) {
 	return sum
 }
 
-// reserve is the order of calls of reserveWithAllowances.
+// reserve makes the same calls, in the same order, as reserveWithAllowances of internal/money/quota.
 func (n *simNode) reserve(s *server, now, nodes int64, direct bool) (open, bool) {
 	if !direct && n.a.Count(now, simCost) && n.left >= 0 {
 		if want := n.a.Refill(now, simCost, n.left, nodes); want > 0 {
@@ -256,7 +256,7 @@ func (n *simNode) tick(s *server, now, nodes int64) {
 	}
 }
 
-// history is what the ledger knows: the spending of each log, late by a delay.
+// history is the spending of each log that the ledger knows, which is late by a delay.
 type history struct {
 	delay int64
 	times []int64

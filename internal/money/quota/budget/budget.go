@@ -86,7 +86,7 @@ func (l List) Budgets() (all []Budget, err error) {
 }
 
 // Account returns the id of the account that counts the n-th budget: key:ID for the first, key#2:ID
-// for the second. No other account has such an id, because a kind has no number sign.
+// for the second. No other account has such an id, because the kind of an owner has no number sign.
 func Account(owner string, n int) string {
 	if n == 1 {
 		return owner
@@ -95,8 +95,8 @@ func Account(owner string, n int) string {
 	return kind + "#" + strconv.Itoa(n) + ":" + id
 }
 
-// Owner returns the id of an account without the number of its budget. The ledger and the logs of
-// usage have accounts under this id.
+// Owner returns the id of an account without the number of its budget. The ledger and the usage logs
+// use this id.
 func Owner(account string) string {
 	kind, id, _ := strings.Cut(account, ":")
 	if i := strings.IndexByte(kind, '#'); i >= 0 {

@@ -1,7 +1,8 @@
 // Package few has a list that is usually short.
 package few
 
-// List is a list of a fixed length. Up to three values need no allocation. A copy shares the others.
+// List is a list of a fixed length. Up to three values need no allocation. A copy shares the
+// values after the third.
 type List[T any] struct {
 	first [3]T
 	more  []T
@@ -15,7 +16,7 @@ func Of[T any](n int) (l List[T]) {
 	return l
 }
 
-// At returns the value with an index.
+// At returns a pointer to the value with an index.
 func (l *List[T]) At(i int) *T {
 	if i < len(l.first) {
 		return &l.first[i]

@@ -70,11 +70,11 @@ const maxWait = 366 * 24 * 60 * 60_000
 
 var errReply = errors.New("redis returned another reply than that of the script")
 
-// maxNumber is more than any sum in Redis: its numbers are exact up to 2^53. Sums of such
-// numbers do not overflow.
+// maxNumber is more than any sum in Redis, whose numbers are exact up to 2^53. Sums of such numbers do
+// not overflow.
 const maxNumber = 1 << 53
 
-// Plausible bounds a number of Redis. A negative sum would raise a budget.
+// Plausible bounds a number from Redis. A negative sum would raise a budget.
 func Plausible(n int64) int64 { return max(0, min(n, maxNumber)) }
 
 // Account is a record of an account in Redis.

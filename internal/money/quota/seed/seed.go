@@ -12,7 +12,7 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
-// Ledger returns what an account has spent, as far as the store has the rows.
+// Ledger returns what an account has spent according to the rows in the store.
 type Ledger interface {
 	Spent(ctx context.Context, account string, since ...time.Time) (Spent, error)
 }
@@ -46,7 +46,7 @@ func (p Parts) Sum() (sum usage.Money) {
 	return sum
 }
 
-// Seed is what the ledger has of an account.
+// Seed is the spending of an account that the ledger knows.
 type Seed struct {
 	Parts Parts
 	Logs  []usage.Total
@@ -60,11 +60,11 @@ type Account struct {
 
 // Target receives a seed.
 type Target interface {
-	IsSeeded() bool // another request has seeded it
+	IsSeeded() bool // whether another request has seeded the account
 	Apply(from Seed)
 }
 
-// Discard is a Target for callers that use the result of Fetch.
+// Discard is a Target that does nothing, for callers that use the result of Fetch instead.
 type Discard struct{}
 
 // IsSeeded returns false.
@@ -76,7 +76,7 @@ func (Discard) Apply(Seed) {}
 // Seeder queries the ledger. Concurrent requests for one account share a query, and the number of
 // concurrent queries is bounded.
 type Seeder struct {
-	logger *slog.Logger // of panics
+	logger *slog.Logger // for panics in queries
 	ledger Ledger
 	slots  chan struct{}
 	ctx    context.Context
@@ -85,7 +85,7 @@ type Seeder struct {
 
 	mu       sync.Mutex
 	queries  map[string]*query
-	failedAt time.Time // when the ledger failed to respond last
+	failedAt time.Time // when a query failed or timed out last
 }
 
 type query struct {
@@ -94,7 +94,7 @@ type query struct {
 	err  error
 }
 
-// New returns a Seeder. Without a ledger nothing was spent before.
+// New returns a Seeder. A nil ledger means that nothing was spent before.
 func New(l Ledger, logger *slog.Logger) *Seeder {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Seeder{ledger: l, logger: logger, slots: make(chan struct{}, MaxQueries), ctx: ctx, cancel: cancel, queries: map[string]*query{}}
@@ -106,8 +106,8 @@ func (s *Seeder) Close() {
 	s.wg.Wait()
 }
 
-// Fetch returns what an account has spent and applies it to the target. A query that takes longer
-// than a quarter of a second continues and is applied later.
+// Fetch returns what an account has spent and applies it to the target. It waits at most a quarter of
+// a second. A slower query continues in the background, and its result is applied later.
 func (s *Seeder) Fetch(ctx context.Context, a Account, now time.Time, to Target) (Seed, error) {
 	if s.ledger == nil {
 		to.Apply(Seed{})

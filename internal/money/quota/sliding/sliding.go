@@ -3,10 +3,11 @@ package sliding
 
 import "math"
 
-const ms = 60_000 // of a minute
+const minute = 60_000 // ms
 
-// Minute counts events of the last 60 seconds with two counters: the current minute, and the
-// previous one weighted by the part that is still within 60 seconds, assuming an even rate.
+// Minute estimates the number of events in the last 60 seconds from two counters. Current counts the
+// current minute. Previous counts the minute before, and is weighted by the part of that minute that is
+// less than 60 seconds ago. The weight assumes an even rate.
 //
 // The error depends on how uneven the rate was. After a burst at the end of a quiet minute, up to
 // twice the limit can pass within 60 seconds; after a burst at its beginning, less than the limit.
@@ -42,7 +43,7 @@ func (m *Minute) Correct(at, n int64) {
 	}
 }
 
-// WaitFor returns after how many ms n more fit under the limit. A negative result means never.
+// WaitFor returns the time in ms until n more events fit under the limit. A negative result means never.
 func (m *Minute) WaitFor(part float64, n, limit int64) int64 {
 	var minutes float64
 	switch {
@@ -53,16 +54,16 @@ func (m *Minute) WaitFor(part float64, n, limit int64) int64 {
 	default:
 		minutes = 2 - part - float64(limit-n)/float64(m.Current)
 	}
-	return max(1, int64(math.Ceil(minutes*ms)))
+	return max(1, int64(math.Ceil(minutes*minute)))
 }
 
-// Reset returns after how many ms nothing is counted any more.
+// Reset returns the time in ms until the estimate is zero, if no further event is counted.
 func (m *Minute) Reset(now int64) int64 {
 	switch {
 	case m.Current > 0:
-		return 2*ms - now%ms
+		return 2*minute - now%minute
 	case m.Previous > 0:
-		return ms - now%ms
+		return minute - now%minute
 	}
 	return 0
 }

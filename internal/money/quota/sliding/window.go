@@ -40,8 +40,8 @@ func (w *Window) Roll(now int64) {
 	}
 }
 
-// Add adds a cost to the bucket that is this many buckets old. One that has left the window is
-// ignored.
+// Add adds a cost to the bucket that is age buckets older than the newest. A cost whose bucket has
+// left the window is ignored.
 func (w *Window) Add(cost usage.Money, age int64) {
 	if w.buckets != nil {
 		if age >= Buckets {
@@ -60,7 +60,7 @@ func (w *Window) Clear() {
 	}
 }
 
-// WaitFor returns after how many ms a cost fits under a budget. A negative result means never.
+// WaitFor returns the time in ms until a cost fits under a budget. A negative result means never.
 func (w *Window) WaitFor(now int64, cost, budget usage.Money) int64 {
 	over := w.Sum + cost - budget
 	switch {
@@ -85,7 +85,7 @@ func bucketAt(now int64, span time.Duration) int64 {
 	return int64(float64(now) * Buckets / float64(span.Milliseconds()))
 }
 
-// Reset returns the time in ms at which what is spent at another one has left a window.
+// Reset returns the time in ms at which a cost that is booked now has left the window.
 func Reset(now int64, span time.Duration) float64 {
 	return float64(bucketAt(now, span)+Buckets) * float64(span.Milliseconds()) / Buckets
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/targets/limit"
 )
 
-// Load counts the open requests of one worker, which several gateways send.
+// Load counts the requests that several gateways have open at one worker.
 type Load struct {
 	mu     sync.Mutex
 	open   int
 	most   int
-	last   []time.Time // at which each gateway had a slot
+	last   []time.Time // when each gateway last had a slot
 	served []int
 	gap    time.Duration
 }
 
-// New returns the load of so many gateways.
+// New returns a Load for a number of gateways.
 func New(gateways int) *Load {
 	return &Load{last: make([]time.Time, gateways), served: make([]int, gateways)}
 }
 
-// Seen returns the largest number of requests that were open at once, how many each gateway has sent, and the longest
-// time that a gateway had none open, between two.
+// Seen returns the largest number of requests that were open at once, the number of requests of each gateway, and the
+// longest time between two requests of a gateway.
 func (l *Load) Seen() (most int, served []int, gap time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,8 @@ func (l *Load) end(gateway int) {
 	l.last[gateway] = time.Now()
 }
 
-// Run keeps two requests of a gateway waiting for the worker until the context ends. Each is open for some time.
+// Run sends requests of a gateway to the target, two at a time, until the context ends. Each holds its slot for the
+// duration open.
 func (l *Load) Run(ctx context.Context, gateway int, target *limit.Target, open time.Duration) {
 	var clients sync.WaitGroup
 	for range 2 {
