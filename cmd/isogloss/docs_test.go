@@ -506,7 +506,7 @@ func evaluate(t *testing.T, fset *token.FileSet, x ast.Expr) int64 {
 // announced. internal/request/models/shutdowns.yaml has the ends.
 func TestModelsLive(t *testing.T) {
 	files := pages(t)
-	for _, glob := range []string{"examples/*.yaml", "cmd/isogloss/*.go", "cmd/isogloss/testdata/commands/help*.txtar", "internal/config/file*.go", "internal/app/init.yaml", "deploy/*/*.yaml", "deploy/*/*/*.yaml"} {
+	for _, glob := range []string{"examples/*.yaml", "cmd/isogloss/*.go", "cmd/isogloss/testdata/commands/help*.txtar", "internal/config/file*.go", "internal/app/draft/draft.yaml", "deploy/*/*.yaml", "deploy/*/*/*.yaml"} {
 		more, err := filepath.Glob(filepath.Join(root, glob))
 		if err != nil {
 			t.Fatal(err)

@@ -115,8 +115,7 @@ func (k *mirrorAccount) forgetServer() {
 	}
 }
 
-// lose marks a lease as missing in Redis. Its allowance is lost too, because other nodes may use that
-// money now.
+// lose marks a lease and its allowance as missing in Redis: other nodes may use that money now.
 func (k *mirrorAccount) lose(l *lease) {
 	l.id = 0
 	if l == k.allowanceLease {

@@ -53,9 +53,8 @@ func (r *redisBackend) used(org, account string) (u Use, ok bool) {
 	return newUse(&sliding.Minute{Current: k.requests}, &sliding.Minute{Current: k.tokens}, now, 0, k.spent), true
 }
 
-// Reset returns the time at which all spending until now has left the budget's window, rounded up to
-// a second. The time is the same for all requests in a sixtieth of the window. It is zero for a budget
-// for all time.
+// Reset returns the time, rounded up to a second, at which all spending until now has left the budget's
+// window. It is the same for all requests in a sixtieth of the window, and zero without a window.
 func (l Limit) Reset(now time.Time) time.Time {
 	if l.Window <= 0 {
 		return time.Time{}

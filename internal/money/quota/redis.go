@@ -36,9 +36,8 @@ type redisBackend struct {
 	seeding  map[string]*seeding // accounts that are being seeded
 }
 
-// redisServer is one server, with this node's queue of settlements for it and the state of an outage.
-// While the server is lost, its accounts use this node's share. Accounts on other servers are not
-// affected.
+// redisServer is one server, with this node's queue of settlements for it. While the server is lost,
+// its accounts use this node's share; accounts on other servers are not affected.
 type redisServer struct {
 	*redisBackend
 	server *redis.Server

@@ -54,7 +54,7 @@ func (a *attempt) status() int {
 func (a *attempt) upstreamID() string {
 	_, header := a.response()
 	id := cmp.Or(header.Get("X-Request-Id"), header.Get("Request-Id"))
-	if exchange.HasPrivate(a.target.Provider, id) {
+	if id == "" || exchange.HasPrivate(a.target.Provider, id) {
 		return ""
 	}
 	return id

@@ -43,17 +43,13 @@ func (q *request) facts() observe.Facts {
 	f := q.Delivery.Facts()
 	f.Key, f.Team, f.Org = q.caller.Key, q.caller.Team, q.caller.Org
 	f.Finish, f.Usage, f.ResponseModel, f.Fidelity = s.Finish, s.Usage, s.Model, a.fidelity()
+	f.UpstreamID = a.upstreamID()
+	f.UpstreamStream = a.prepared != nil && !a.sentAt.IsZero() && a.prepared.Request().Stream
 	if q.route != nil {
 		f.Model = q.route.Name
-	}
-	if a.target != nil {
-		f.UpstreamID = a.upstreamID()
-	}
-	if a.target != nil && q.route != nil {
-		f.UpstreamProtocol = string(a.target.Provider.Protocol)
-	}
-	if a.prepared != nil && !a.sentAt.IsZero() {
-		f.UpstreamStream = a.prepared.Request().Stream
+		if a.target != nil {
+			f.UpstreamProtocol = string(a.target.Provider.Protocol)
+		}
 	}
 	return f
 }

@@ -297,18 +297,13 @@ func (q *request) report(a *attempt, err *llm.Error) {
 	o := fleet.Outcome{Err: err, Caller: q.limited().Key}
 	o.Status, o.Header = a.response()
 	if err == nil {
-		o.FirstToken = q.untilFirstToken()
+		// For a non-streaming response, the time of the headers.
+		o.FirstToken = max(q.Trip.HeadersAt.Sub(a.sentAt), q.Result.FirstToken.Sub(a.sentAt), 0)
 	} else {
 		o.Aborted = q.Account.Exhausted()
 		o.Unreachable = err.Code == upstream.CodeUnreachable
 	}
 	fleet.Report(&a.target.Target, a.slot, o)
-}
-
-// untilFirstToken returns the time from the attempt's start to its first token, or to
-// the headers of a non-streaming response.
-func (q *request) untilFirstToken() time.Duration {
-	return max(q.Trip.HeadersAt.Sub(q.attempt.sentAt), q.Result.FirstToken.Sub(q.attempt.sentAt), 0)
 }
 
 // attempts returns the value of the Isogloss-Attempts header: the number of attempts, the

@@ -118,11 +118,11 @@ func TestReloadDropsHistoriesAndHedges(t *testing.T) {
 	for _, id := range []string{"a/x", "b/x", "c/v-1", "c/other"} {
 		first.History.Seen(id, balance.Session{}, 10, 5)
 	}
-	budget := hedged.Hedge.Budget
+	budget := hedged.Hedged
 
 	second := cached("b/x", "c/v-*")
 	bind(f, limit.Config{}, second, hedged)
-	if second.History != first.History || hedged.Hedge.Budget != budget {
+	if second.History != first.History || hedged.Hedged != budget {
 		t.Error("the routes have lost their state")
 	}
 	var left []string
@@ -138,7 +138,7 @@ func TestReloadDropsHistoriesAndHedges(t *testing.T) {
 		t.Errorf("without routes the fleet holds %d histories, %d hedges, %d names", len(f.histories), len(f.hedges), len(f.names))
 	}
 	bind(f, limit.Config{}, hedged)
-	if hedged.Hedge.Budget == budget {
+	if hedged.Hedged == budget {
 		t.Error("a route that comes back has its old budget")
 	}
 }
