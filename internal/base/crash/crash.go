@@ -1,8 +1,8 @@
 // Package crash keeps a panic in one goroutine from ending the process.
 //
-// net/http recovers only in its handlers, and logs the value of the panic: so handlers run
-// below Handler. Every other goroutine that reads what an upstream, a client or a store has
-// sent runs below Try, Do or Keep.
+// net/http recovers in its handlers, and logs the value of the panic: so each server has a
+// ServerLog. Every other goroutine that reads what an upstream, a client or a store has sent
+// runs below Try, Do or Keep.
 package crash
 
 import (
