@@ -21,7 +21,7 @@ MUTANTS ?= 200
 
 SCALE ?= 2m
 SCALE_TOOLS ?= $(HOME)/.cache/isogloss-scale
-.PHONY: tools alone growth-short e2e-short coverage claims mutants help build dev check-fast testing-times console console-pictures recording e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-plain test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
+.PHONY: tools alone recipes growth-short e2e-short coverage claims mutants help build dev check-fast testing-times console console-pictures recording e2e-console e2e-console-short e2e-console-scale check targets format vet lint stores scale clickhouse clickhouse-large ledger-scale ledger-large test test-plain test-race clouds growth identity dashboards timing fuzz conform conform-random e2e e2e-moves e2e-signin e2e-parquet crowd chaos chaos-short redteam redteam-confined vulncheck cluster cluster-short rollout soak bench bench-quick generate image manifests release test-deploy test-deploy-all tidy clean
 
 .DEFAULT_GOAL := build
 
@@ -159,6 +159,10 @@ claims: ## whether the tests of each promise fail when the promise is false; ONL
 
 mutants: stores ## draws MUTANTS changes of the code with SEED and reports which of them the tests catch; ONLY='^internal/money/quota/' draws from some
 	go run ./claims -timeout 30m -mutants $(MUTANTS) -seed $(SEED) -only '$(ONLY)'
+
+recipes: ## follows the recipes of docs/architecture.md in copies of the tree, and builds and tests the copies
+	./console/build.sh
+	RECIPES=1 go test -count=1 -v -run TestRecipes .
 
 timing: ## whether the duration of a key check reveals anything about the key; needs an idle machine
 	go test -count=1 -v -tags timing -run Timing ./internal/people/access

@@ -100,7 +100,7 @@ func drawDistricts(t *testing.T) string {
 		if imports[from] == nil {
 			imports[from] = map[string]bool{}
 		}
-		if parts := strings.Split(dir, "/"); len(parts) == 3 && !slices.Contains(names[from], parts[2]) {
+		if parts := strings.Split(dir, "/"); len(parts) > 2 && !slices.Contains(names[from], parts[2]) {
 			names[from] = append(names[from], parts[2])
 		}
 		for _, imp := range importsOf(files) {
@@ -110,7 +110,7 @@ func drawDistricts(t *testing.T) string {
 		}
 	}
 	floors, order := floorsOf(imports)
-	const width, gap, wide = 250, 24, 33
+	const width, gap, wide = 250, 24, 30
 	var d drawing
 	type place struct{ x, top, bottom int }
 	places := map[string]place{}
@@ -306,11 +306,20 @@ func drawWay(t *testing.T, title string, steps []step) string {
 	var d drawing
 	y := 20
 	for i, s := range steps {
+		uses := make([]string, len(s.uses))
+		for i, dir := range s.uses {
+			uses[i] = strings.TrimPrefix(dir, "internal/")
+		}
 		if s.does == "" {
 			t.Errorf("%s: %s has no comment", s.file, s.name)
 		}
 		bottom := d.box(x, y, width, "#ddf4ff", s.name, wrap(s.does, wide)...)
-		d.text(x+width+16, y+22, "small", strings.TrimPrefix(s.file, "internal/"))
+		d.text(x+width+16, y+18, "small", strings.TrimPrefix(s.file, "internal/"))
+		if len(uses) > 0 {
+			for i, line := range wrap("calls "+strings.Join(uses, " "), 60) {
+				d.text(x+width+16, y+34+14*i, "small", line)
+			}
+		}
 		if i < len(steps)-1 {
 			d.arrow(x+width/2, bottom, x+width/2, bottom+18)
 		}
@@ -332,13 +341,23 @@ func drawState(t *testing.T, page string) string {
 	}
 	plain := strings.NewReplacer("**", "", "`", "")
 	link := regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`)
-	text := func(cell string) []string { return wrap(plain.Replace(link.ReplaceAllString(cell, "$1")), 56) }
+	text := func(cell string) []string { return wrap(plain.Replace(link.ReplaceAllString(cell, "$1")), 68) }
+	const x, width = 260, 500
 	var d drawing
 	y := 20
-	for _, row := range rows[1:] { // below the head
-		left := d.box(20, y, 430, "#fff8c5", plain.Replace(row[1]), text(row[2])...)
-		right := d.box(490, y, 430, "#f6f8fa", "when it is away", text(row[3])...)
-		y = max(left, right) + 16
+	var middles []int
+	for i, row := range rows[1:] { // below the head
+		fill := "#f6f8fa"
+		if i < 2 {
+			fill = "#ddf4ff"
+		}
+		bottom := d.box(x, y, width, fill, plain.Replace(row[1]), append(text(row[2]), text("away: "+row[3])...)...)
+		middles = append(middles, (y+bottom)/2)
+		y = bottom + 16
+	}
+	gateway := d.box(20, 20, 150, "#ddf4ff", "one gateway", wrap("its memory and its data folder belong to it alone", 18)...)
+	for _, middle := range middles {
+		d.across(170, (20+gateway)/2, x-2, middle)
 	}
 	return d.svg("Where state lives, and what happens when it is away")
 }

@@ -9,7 +9,7 @@ import (
 
 // drawing is an SVG picture of boxes, texts and arrows. Its size follows from what is drawn.
 type drawing struct {
-	body          strings.Builder
+	arrows, body  strings.Builder // arrows are below all else
 	width, height int
 }
 
@@ -37,8 +37,15 @@ func (d *drawing) text(x, y int, kind, text string) {
 // arrow draws a curve from one point to another, both with vertical ends.
 func (d *drawing) arrow(x1, y1, x2, y2 int) {
 	middle := (y1 + y2) / 2
-	fmt.Fprintf(&d.body, `<path d="M%d %d C%d %d %d %d %d %d" marker-end="url(#tip)"/>`+"\n", x1, y1, x1, middle, x2, middle, x2, y2)
+	fmt.Fprintf(&d.arrows, `<path d="M%d %d C%d %d %d %d %d %d" marker-end="url(#tip)"/>`+"\n", x1, y1, x1, middle, x2, middle, x2, y2)
 	d.reach(max(x1, x2), max(y1, y2))
+}
+
+// across draws a curve from one point to another, both with horizontal ends.
+func (d *drawing) across(x1, y1, x2, y2 int) {
+	middle := (x1 + x2) / 2
+	fmt.Fprintf(&d.arrows, `<path d="M%d %d C%d %d %d %d %d %d" marker-end="url(#tip)"/>`+"\n", x1, y1, middle, y1, middle, y2, x2, y2)
+	d.reach(x2, max(y1, y2))
 }
 
 func (d *drawing) reach(x, y int) {
@@ -52,8 +59,8 @@ func (d *drawing) svg(title string) string {
 <style>text{font:13px system-ui,sans-serif;fill:#1f2328}.bold{font-weight:600}.small{font-size:12px;fill:#57606a}path{fill:none;stroke:#8c959f}</style>
 <defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto"><path d="M0 0L8 4L0 8z" style="fill:#8c959f;stroke:none"/></marker></defs>
 <rect width="%[1]d" height="%[2]d" fill="#fff"/>
-%[4]s</svg>
-`, d.width, d.height, html.EscapeString(title), d.body.String())
+%[4]s%[5]s</svg>
+`, d.width, d.height, html.EscapeString(title), d.arrows.String(), d.body.String())
 }
 
 // wrap breaks a text into lines of at most width characters.

@@ -44,7 +44,7 @@ func (q *request) match() *llm.Error {
 	return nil
 }
 
-// choose makes the plan.
+// choose selects the targets that can serve the request, and their order.
 func (q *request) choose() *llm.Error {
 	model, targets := q.Call.Body.Model, q.targets
 	if len(targets) == 0 {
