@@ -66,7 +66,7 @@ e2e-console-scale: build ## the console with a million requests in the ledger, a
 	cd console && ISOGLOSS_BIN=$(CURDIR)/$(BIN) SCALE_BIN=$(CURDIR)/bin/console-scale npm run test:scale
 
 # The longest come first, because .ci/run starts them in this order.
-CHECK := test-race lint e2e-short cluster-short chaos-short test-deploy redteam growth-short soak test-plain conform e2e-console-short tidy format
+CHECK := test-race test-plain lint e2e-short cluster-short chaos-short test-deploy redteam growth-short soak conform e2e-console-short tidy format
 ALONE := bench-quick
 
 check: $(CHECK) $(ALONE) ## everything that must pass before a change lands
@@ -110,16 +110,17 @@ stores: ## installs the stores that tests need
 
 test: test-plain test-race ## all Go tests without e2e
 
-# PLAIN are the packages without goroutines of their own: the codecs, the corpus, the claims and the rules of the tree.
-# Those of conform run with the race detector in the tests of cmd/isogloss.
-PLAIN := ./llm/... ./sse/... ./protocol/... ./conform/... ./claims .
+# PLAIN are the packages whose tests gain nothing from the race detector: the codecs, the corpus, the claims, the rules of
+# the tree, and programs that start the built gateway. Each night test-race runs them too.
+PLAIN := ./llm/... ./sse/... ./protocol/... ./conform/... ./cmd/... ./bench/... ./chaos/... ./cluster/... ./redteam/... ./scale/... ./claims .
 
-# UNRACED_TESTS are in files that the race detector leaves out, because it changes what they measure.
-UNRACED_TESTS := ^(TestWaitingStream|TestCheckDoesNotAllocate)$$
+# UNRACED_TESTS are in files that the race detector leaves out, because it changes what they measure, or because they
+# only compute.
+UNRACED_TESTS := ^(TestWaitingStream|TestCheckDoesNotAllocate|TestReplayedConversations|TestReplayedVariants|TestReplayWhileEnginesComeAndGo|TestThreeGatewaysAgree)$$
 
-test-plain: ## the tests of codecs, of the corpus, of the claims and of the tree, without the race detector
+test-plain: stores ## the tests of codecs, of the corpus, of the commands, of the claims and of the tree, without the race detector
 	go test -vet=off -shuffle=$(SHUFFLE) -timeout 25m $(PLAIN)
-	go test -vet=off -run '$(UNRACED_TESTS)' ./internal/people/access ./internal/app ./internal/request/relay
+	go test -vet=off -run '$(UNRACED_TESTS)' ./internal/people/access ./internal/app ./internal/request/relay ./internal/targets/balance
 
 SHUFFLE ?= on
 PKGS ?= $(filter-out $(shell go list $(PLAIN)),$(shell go list ./...))

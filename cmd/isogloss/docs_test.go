@@ -184,27 +184,6 @@ func TestFileOfFirstPage(t *testing.T) {
 	}
 }
 
-// TestLayoutOfContributing checks that the page lists exactly the packages that exist.
-func TestLayoutOfContributing(t *testing.T) {
-	listed := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^    (internal/\S+)/ `).FindAllStringSubmatch(read(t, filepath.Join(root, "CONTRIBUTING.md")), -1) {
-		listed[m[1]] = true
-	}
-	entries, err := os.ReadDir(filepath.Join(root, "internal"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if name := "internal/" + e.Name(); e.IsDir() && !listed[name] {
-			t.Errorf("the page does not list %s", name)
-		}
-		delete(listed, "internal/"+e.Name())
-	}
-	for name := range listed {
-		t.Errorf("the page lists %s, which does not exist", name)
-	}
-}
-
 // TestVersionInQuickstart checks that the version on the page has the form that `make
 // build` produces: the commit of the clone.
 func TestVersionInQuickstart(t *testing.T) {

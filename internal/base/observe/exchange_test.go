@@ -43,7 +43,7 @@ func TestEndCountsOnce(t *testing.T) {
 		`requests_total{dialect="openai-chat",endpoint="chat_completions",model="openai/*",outcome="ok",provider="openai",status="200",stream="true"} 1`,
 		`requests_in_flight{model="openai/*",provider="openai"} 0`,
 		`bytes_total{direction="in"} 2000`)
-	if strings.Contains(scrape(t, o), "late") {
+	if strings.Contains(scrape(t, o), `"late"`) {
 		t.Error("a route after the end is counted")
 	}
 	one(t, log)

@@ -45,7 +45,7 @@ func whole(o *Observer) *Exchange {
 	x.Requested, x.Target, x.Attempts = "openai/gpt-5", "openai/gpt-5", 2
 	x.Stream, x.UpstreamStream = true, true
 	x.Route("openai/*", "openai", x.Target)
-	x.Responded(200, x.attempted.Add(40 * time.Millisecond))
+	x.Responded(200, x.attempted.Add(40*time.Millisecond))
 	x.Token(x.start.Add(250 * time.Millisecond))
 	x.Token(x.start.Add(270 * time.Millisecond))
 	x.Status = 200

@@ -18,7 +18,7 @@ import (
 type Delivery struct {
 	Call    *Call
 	Writer  *ClientWriter
-	Account *billing.Account // nil: not billed
+	Account *billing.Account  // nil: not billed
 	Record  *observe.Exchange // for logs, metrics and traces; it decides nothing
 	Result  Result
 	Path    RequestPath

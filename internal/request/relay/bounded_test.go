@@ -128,7 +128,7 @@ func TestBudgetEndsNonStreamingResponse(t *testing.T) {
 			t.Errorf("%+v", row.Attempts)
 		}
 		books.wantSpent(t, min(*row.Cost, cent))
-		match, _ := g.state.Routes.Find("m")
+		match, _ := g.relay.state.Load().Routes.Find("m")
 		if s := match.Targets[0].Live.State(); !s.Ready {
 			t.Errorf("the target is ejected: %+v", s)
 		}

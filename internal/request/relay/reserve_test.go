@@ -167,7 +167,7 @@ func TestStreamEndsWithItsBudget(t *testing.T) {
 		if a := row.Attempts[0]; a.Fault != "budget_exceeded" || !a.Charged {
 			t.Errorf("%+v", a)
 		}
-		match, _ := g.state.Routes.Find("m")
+		match, _ := g.relay.state.Load().Routes.Find("m")
 		if s := match.Targets[0].Live.State(); !s.Ready {
 			t.Errorf("the target is taken out: %+v", s)
 		}

@@ -38,7 +38,7 @@ type Provider struct {
 	Key                   secret.String
 	// Cloud is the source of the credential for AWSAuth, GoogleAuth and AzureAuth; else nil.
 	Cloud Cloud
-	// Credential signs requests instead of Key, if it is not nil. Bind sets it.
+	// Credential signs requests instead of Key, if it is not nil: one of a file, or one that Bind sets.
 	Credential Credential
 	Headers    http.Header // sent with every request, in addition to the protocol's own
 
@@ -96,10 +96,14 @@ func (p *Provider) ownSecrets() []string {
 	return list
 }
 
-// Bind sets the credential, which is nil if requests have the Key, and computes what Redactor and
-// CloudName return. It is called once, before the provider serves requests.
-func (p *Provider) Bind(credential Credential) {
-	p.Credential, p.cloud, p.redactor = credential, p.findCloud(), p.ownRedactor()
+// Bind sets the credential of a cloud and computes what Redactor and CloudName return. Without
+// one (nil), the provider keeps the credential of its configuration. Bind is called once, before
+// the provider serves requests.
+func (p *Provider) Bind(cloud Credential) {
+	if cloud != nil {
+		p.Credential = cloud
+	}
+	p.cloud, p.redactor = p.findCloud(), p.ownRedactor()
 }
 
 func (p *Provider) ownRedactor() *secret.Redactor {
