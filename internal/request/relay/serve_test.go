@@ -366,7 +366,8 @@ func TestHedgesAvoidTargetsOutOfService(t *testing.T) {
 		p.learnLatency(t)
 		p.up.Answer(upstreamtest.JSON(503, busy))
 		_, _, _ = p.post(t, chatPath, pairStream) // fails over to the second target
-		if s := p.route.Targets[1].Live.State(); s.Ready {
+		match, _ := p.relay.state.Load().Routes.Find("m")
+		if s := match.Targets[1].Live.State(); s.Ready {
 			t.Fatalf("%+v", s)
 		}
 		before := len(p.two.Requests())

@@ -163,7 +163,7 @@ func TestSimilarModels(t *testing.T) {
 	if resp.StatusCode != http.StatusNotFound || !strings.Contains(body, `"type":"not_found_error"`) || !strings.Contains(body, "'real-chat'") {
 		t.Errorf("%s %s", resp.Status, body)
 	}
-	if near := g.state.Models.Similar("rael-chat", func(string) bool { return false }); near != nil {
+	if near := g.relay.Models().Similar("rael-chat", func(string) bool { return false }); near != nil {
 		t.Errorf("a key that may use nothing learns of %q", near)
 	}
 }
