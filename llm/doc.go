@@ -10,6 +10,13 @@
 // there is no field. An encoder records in a [Report] what it cannot express.
 //
 // A stream is a sequence of [Event] values. [Collector] builds a [Response] from a
-// stream, [Explode] builds a stream from a Response, and [Validator] checks that a
-// stream follows the rules that encoders rely on.
+// stream, [Explode] builds a stream from a Response. Each stream follows these rules:
+//
+//   - Start is the first event, except for pings and a failure; End or Failure is the
+//     last;
+//   - the blocks of a choice start in the order of their indexes, end once, and get
+//     deltas only while they are open;
+//   - a choice ends once, after its blocks; End comes after all choices have ended;
+//   - the start of a tool call has the call's id and name;
+//   - token counts do not decrease.
 package llm

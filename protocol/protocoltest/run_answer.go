@@ -29,7 +29,11 @@ func (s suite) whole(t *testing.T) {
 		t.Errorf("encoding changes the answer:\n%s\nbecame\n%s", dump, after)
 	}
 	s.same(t, "an answer written and read again", resp, s.read(t, out))
-	s.same(t, "an answer streamed and collected", resp, s.streamed(t, llm.Explode(resp)))
+	events := llm.Explode(resp)
+	if err := ValidateEvents(events); err != nil {
+		t.Errorf("its stream: %v", err)
+	}
+	s.same(t, "an answer streamed and collected", resp, s.streamed(t, events))
 }
 
 func (s suite) read(t *testing.T, body []byte) *llm.Response {

@@ -73,9 +73,9 @@ func Collect(events []llm.Event) (*llm.Response, error) {
 	return c.Response()
 }
 
-// ValidateEvents checks a stream with llm.Validator.
+// ValidateEvents checks that a stream follows the rules that encoders rely on.
 func ValidateEvents(events []llm.Event) error {
-	var v llm.Validator
+	var v validator
 	for i, e := range events {
 		if err := v.Add(e); err != nil {
 			return fmt.Errorf("event %d: %w", i, err)

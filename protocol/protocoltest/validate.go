@@ -1,20 +1,16 @@
-package llm
+package protocoltest
 
-import "fmt"
+import (
+	"fmt"
 
-// Validator checks that a stream of events follows the rules that encoders rely on:
-//
-//   - Start is the first event, except for pings and a failure; End or Failure is the
-//     last;
-//   - the blocks of a choice start in the order of their indexes, end once, and get
-//     deltas only while they are open;
-//   - a choice ends once, after its blocks; End comes after all choices have ended;
-//   - the start of a tool call has the call's id and name;
-//   - token counts do not decrease.
-type Validator struct {
+	"github.com/isogloss-gateway/isogloss/llm"
+)
+
+// validator checks that a stream of events follows the rules of package llm.
+type validator struct {
 	started, over bool
 	choices       map[int]*validated
-	usage         Usage
+	usage         llm.Usage
 }
 
 type validated struct {
@@ -23,70 +19,70 @@ type validated struct {
 }
 
 // Add checks the next event.
-func (v *Validator) Add(e Event) error {
+func (v *validator) Add(e llm.Event) error {
 	if v.over {
 		return fmt.Errorf("%T after End or Failure", e)
 	}
-	if _, first := e.(Start); !v.started && !first {
+	if _, first := e.(llm.Start); !v.started && !first {
 		switch e.(type) {
-		case Ping, Failure:
+		case llm.Ping, llm.Failure:
 		default:
 			return fmt.Errorf("%T before Start", e)
 		}
 	}
 	switch e := e.(type) {
-	case Start:
+	case llm.Start:
 		if v.started {
 			return fmt.Errorf("a second Start")
 		}
 		v.started = true
-	case BlockStart:
+	case llm.BlockStart:
 		return v.begin(e)
-	case Delta:
+	case llm.Delta:
 		return v.inside(e, e.Choice, e.Index)
-	case SealDelta:
+	case llm.SealDelta:
 		return v.inside(e, e.Choice, e.Index)
-	case Cite:
+	case llm.Cite:
 		return v.inside(e, e.Choice, e.Index)
-	case Logprobs:
+	case llm.Logprobs:
 		return v.inside(e, e.Choice, e.Index)
-	case Members:
+	case llm.Members:
 		return v.members(e)
-	case BlockEnd:
+	case llm.BlockEnd:
 		if err := v.inside(e, e.Choice, e.Index); err != nil {
 			return err
 		}
 		v.choices[e.Choice].open[e.Index] = false
-	case ChoiceEnd:
+	case llm.ChoiceEnd:
 		return v.endChoice(e)
-	case UsageUpdate:
+	case llm.UsageUpdate:
 		return v.count(e.Usage)
-	case End:
+	case llm.End:
 		v.over = true
 		for i, c := range v.choices {
 			if !c.ended {
 				return fmt.Errorf("End before the end of choice %d", i)
 			}
 		}
-	case Failure:
+	case llm.Failure:
 		v.over = true
 		if e.Err == nil {
 			return fmt.Errorf("a Failure without an error")
 		}
-	case Ping:
+	case llm.Ping:
 	}
 	return nil
 }
 
 // Finish returns an error if the stream has neither End nor Failure.
-func (v *Validator) Finish() error {
+func (v *validator) Finish() error {
 	if !v.over {
 		return fmt.Errorf("the stream has neither End nor Failure")
 	}
 	return nil
 }
 
-func (v *Validator) choice(i int) *validated {
+func (v *validator) choice(i int) *validated {
 	if v.choices == nil {
 		v.choices = map[int]*validated{}
 	}
@@ -96,9 +92,9 @@ func (v *Validator) choice(i int) *validated {
 	return v.choices[i]
 }
 
-func (v *Validator) begin(e BlockStart) error {
+func (v *validator) begin(e llm.BlockStart) error {
 	c := v.choice(e.Choice)
-	switch call, ok := e.Block.(*ToolCall); {
+	switch call, ok := e.Block.(*llm.ToolCall); {
 	case c.ended:
 		return fmt.Errorf("block %d of choice %d after its end", e.Index, e.Choice)
 	case e.Index != len(c.open):
@@ -112,7 +108,7 @@ func (v *Validator) begin(e BlockStart) error {
 	return nil
 }
 
-func (v *Validator) inside(e Event, choice, index int) error {
+func (v *validator) inside(e llm.Event, choice, index int) error {
 	c := v.choice(choice)
 	if index < 0 || index >= len(c.open) || !c.open[index] {
 		return fmt.Errorf("%T for block %d of choice %d, which is not open", e, index, choice)
@@ -120,11 +116,11 @@ func (v *Validator) inside(e Event, choice, index int) error {
 	return nil
 }
 
-func (v *Validator) members(e Members) error {
+func (v *validator) members(e llm.Members) error {
 	switch {
-	case e.Choice == Whole:
+	case e.Choice == llm.Whole:
 		return nil
-	case e.Index != Whole:
+	case e.Index != llm.Whole:
 		return v.inside(e, e.Choice, e.Index)
 	case v.choice(e.Choice).ended:
 		return fmt.Errorf("members of choice %d after its end", e.Choice)
@@ -132,7 +128,7 @@ func (v *Validator) members(e Members) error {
 	return nil
 }
 
-func (v *Validator) endChoice(e ChoiceEnd) error {
+func (v *validator) endChoice(e llm.ChoiceEnd) error {
 	c := v.choice(e.Choice)
 	if c.ended {
 		return fmt.Errorf("choice %d ends twice", e.Choice)
@@ -149,7 +145,7 @@ func (v *Validator) endChoice(e ChoiceEnd) error {
 	return nil
 }
 
-func (v *Validator) count(u Usage) error {
+func (v *validator) count(u llm.Usage) error {
 	if u.TotalInput() < v.usage.TotalInput() || u.TotalOutput() < v.usage.TotalOutput() {
 		return fmt.Errorf("token counts decrease")
 	}
