@@ -153,11 +153,9 @@ func decodeFrame(f protocol.Frame, to []byte) []byte {
 		_ = json.Unmarshal(chunk.Bytes, &event, wire.Lenient) // the codec reports what is wrong
 		return sse.AppendEvent(to, event.Type, chunk.Bytes)
 	}
-	var w errorWords
-	if f.Type == protocol.ErrorFrame {
-		w.message = string(f.Payload)
-	} else {
-		w.find(f.Payload, 0)
+	text := string(f.Payload)
+	if f.Type != protocol.ErrorFrame {
+		text = wire.FindError(f.Payload).Message
 	}
 	typ := "api_error"
 	for _, e := range exceptions {
@@ -166,7 +164,7 @@ func decodeFrame(f protocol.Frame, to []byte) []byte {
 		}
 	}
 	b := wire.AppendQuote([]byte(`{"type":"error","error":{"type":`), typ)
-	b = wire.AppendQuote(append(b, `,"message":`...), w.message)
+	b = wire.AppendQuote(append(b, `,"message":`...), text)
 	return sse.AppendEvent(to, "error", append(b, "}}"...))
 }
 
@@ -236,12 +234,11 @@ func sealBedrock(status int, body []byte) []byte {
 		}
 		return append(strconv.AppendInt([]byte(`{"inputTokens":`), n, 10), '}')
 	}
-	var w errorWords
-	w.find(body, 0)
-	text := w.message
+	found := wire.FindError(body)
+	text := found.Message
 	if rest, ok := strings.CutPrefix(text, tooLong+": "); ok && strings.Contains(rest, overflow) {
 		text = rest
-	} else if overflows(w) && !strings.Contains(text, overflow) {
+	} else if overflows(found) && !strings.Contains(text, overflow) {
 		text = overflow + ". " + text
 	}
 	x, err := wire.IndexObject(body)

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
 	"github.com/isogloss-gateway/isogloss/protocol/wire"
@@ -29,25 +26,19 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 	return e
 }
 
-// errorWords holds the parts of an error that were found.
-type errorWords struct{ typ, code, param, message string }
-
 // decodeErrorBody decodes an error object. The status is 0 for an error inside a
 // stream or a response with status 200.
 func decodeErrorBody(status int, body []byte) *llm.Error {
-	var w errorWords
-	w.find(body, 0)
-	e := &llm.Error{Message: w.message, Code: w.code, Param: w.param, Relayed: w.message != ""}
-	if n, err := strconv.Atoi(w.code); err == nil { // a status in place of a code, ERR-03
-		if e.Code = ""; status == 0 {
-			status = n
-		}
+	f := wire.FindError(body)
+	e := &llm.Error{Message: f.Message, Code: f.Code, Param: f.Param, Relayed: f.Message != ""}
+	if status == 0 {
+		status = f.HTTPStatus() // a status in place of a code, ERR-03
 	}
-	e.Kind = kindOf(status, w.typ+" "+e.Code)
+	e.Kind = kindOf(status, f.Type+" "+f.Code)
 	if e.Kind == llm.InvalidRequest && status >= 400 {
 		e.Status = status
 	}
-	if e.Kind == llm.InvalidRequest && overflows(w) {
+	if e.Kind == llm.InvalidRequest && overflows(f) {
 		e.Code, e.Status = llm.ContextLength, 0
 	}
 	if e.Message == "" {
@@ -62,74 +53,10 @@ func decodeErrorBody(status int, body []byte) *llm.Error {
 // overflows reports whether an error means that the prompt exceeds the context
 // window. It knows Anthropic's wording and that of engines which speak its
 // protocol. ERR-18
-func overflows(w errorWords) bool {
-	message := strings.ToLower(w.message)
-	return strings.Contains(message, tooLong) || strings.Contains(message, "context length") || strings.Contains(w.message, overflow) ||
-		strings.Contains(w.typ, "exceed_context") || w.code == llm.ContextLength
-}
-
-// maxErrorDepth bounds the search for a message: an error may be the text of an
-// error, ERR-17.
-const maxErrorDepth = 6
-
-// find looks for the parts of an error in all shapes that servers use. ERR-03,
-// ERR-04
-func (w *errorWords) find(raw wire.Raw, depth int) {
-	if depth > maxErrorDepth {
-		return
-	}
-	switch raw.Kind() {
-	case '[':
-		if items := arrayItems(raw); len(items) > 0 {
-			w.find(items[0], depth+1)
-		}
-	case '"':
-		var text string
-		if json.Unmarshal(raw, &text, wire.Lenient) != nil {
-			return
-		}
-		if inner := wire.Raw(strings.TrimSpace(text)); inner.Kind() == '{' && inner.IsValid(wire.Lenient) {
-			w.find(inner, depth+1)
-		} else if w.message == "" && text != "" {
-			w.message = text
-		}
-	case '{':
-		var o struct {
-			Error   jsontext.Value `json:"error"`
-			Errors  jsontext.Value `json:"errors"`
-			Detail  jsontext.Value `json:"detail"`
-			Details jsontext.Value `json:"details"`
-			Message jsontext.Value `json:"message"`
-			Msg     jsontext.Value `json:"msg"`
-			Type    jsontext.Value `json:"type"`
-			Code    jsontext.Value `json:"code"`
-			Param   jsontext.Value `json:"param"`
-		}
-		if json.Unmarshal(raw, &o, wire.Lenient) != nil {
-			return
-		}
-		var named struct {
-			Code jsontext.Value `json:"error_code"`
-		}
-		_ = json.Unmarshal(o.Details, &named, wire.Lenient) // details may be anything
-		set(&w.code, named.Code)
-		w.find(o.Error, depth+1)
-		set(&w.code, o.Code)
-		set(&w.param, o.Param)
-		if t := wire.Scalar(o.Type); w.typ == "" && t != "error" {
-			w.typ = t
-		}
-		for _, v := range []jsontext.Value{o.Message, o.Errors, o.Detail, o.Msg} {
-			w.find(v, depth+1)
-		}
-	default: // numbers and other values hold no message
-	}
-}
-
-func set(to *string, v jsontext.Value) {
-	if *to == "" {
-		*to = wire.Scalar(v)
-	}
+func overflows(f wire.FoundError) bool {
+	message := strings.ToLower(f.Message)
+	return strings.Contains(message, tooLong) || strings.Contains(message, "context length") || strings.Contains(f.Message, overflow) ||
+		strings.Contains(f.Type, "exceed_context") || f.Code == llm.ContextLength
 }
 
 // kindWords maps words of error types and codes to kinds, the most specific

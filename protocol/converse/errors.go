@@ -1,12 +1,10 @@
 package converse
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
-
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -33,23 +31,19 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 	return e
 }
 
-// errorWords holds the parts of an error that were found.
-type errorWords struct{ typ, message string }
-
 // decodeErrorBody decodes an error object. The status is 0 for an error inside a stream or a
 // response with status 200.
 func decodeErrorBody(status int, typ string, body []byte) *llm.Error {
-	w := errorWords{typ: typ}
-	w.find(body, 0)
-	e := &llm.Error{Message: w.message, Relayed: w.message != ""}
-	kind, known := protocol.KindOfException(w.typ)
+	f := wire.FindError(body)
+	e := &llm.Error{Message: f.Message, Relayed: f.Message != ""}
+	kind, known := protocol.KindOfException(cmp.Or(typ, f.Type, f.Code))
 	if e.Kind = kind; !known {
 		e.Kind = llm.Upstream
 		if status != 0 && status != http.StatusFailedDependency {
 			e.Kind, _ = protocol.KindOfStatus(status)
 		}
 	}
-	message := strings.ToLower(w.message)
+	message := strings.ToLower(f.Message)
 	if e.Kind == llm.Permission && containsAny(message, authWords) {
 		e.Kind = llm.UpstreamAuth
 	}
@@ -77,59 +71,6 @@ func containsAny(text string, words []string) bool {
 		}
 	}
 	return false
-}
-
-// maxErrorDepth bounds the search for a message: an error may be the text of an error.
-const maxErrorDepth = 6
-
-// find looks for the parts of an error in all shapes that servers use. ERR-03, ERR-04
-func (w *errorWords) find(raw wire.Raw, depth int) {
-	if depth > maxErrorDepth {
-		return
-	}
-	switch raw.Kind() {
-	case '[':
-		var items []jsontext.Value
-		if json.Unmarshal(raw, &items, wire.Lenient) == nil && len(items) > 0 {
-			w.find(items[0], depth+1)
-		}
-	case '"':
-		var text string
-		if json.Unmarshal(raw, &text, wire.Lenient) != nil {
-			return
-		}
-		if inner := wire.Raw(strings.TrimSpace(text)); inner.Kind() == '{' && inner.IsValid(wire.Lenient) {
-			w.find(inner, depth+1)
-		} else if w.message == "" {
-			w.message = text
-		}
-	case '{':
-		var o struct {
-			Type     jsontext.Value `json:"__type"`
-			Code     jsontext.Value `json:"code"`
-			Message  jsontext.Value `json:"message"`
-			Capital  jsontext.Value `json:"Message"`
-			Original jsontext.Value `json:"originalMessage"`
-			Error    jsontext.Value `json:"error"`
-			Errors   jsontext.Value `json:"errors"`
-			Detail   jsontext.Value `json:"detail"`
-			Msg      jsontext.Value `json:"msg"`
-		}
-		if json.Unmarshal(raw, &o, wire.Lenient) != nil {
-			return
-		}
-		for _, v := range []jsontext.Value{o.Type, o.Code} {
-			typ := wire.Scalar(v)
-			typ = typ[strings.LastIndexByte(typ, '#')+1:] // a namespace may precede it
-			if w.typ == "" && typ != "" {
-				w.typ = typ
-			}
-		}
-		for _, v := range []jsontext.Value{o.Message, o.Capital, o.Error, o.Errors, o.Detail, o.Msg, o.Original} {
-			w.find(v, depth+1)
-		}
-	default: // numbers and other values hold no message
-	}
 }
 
 // kindTypes maps error kinds to the vendor's exceptions.

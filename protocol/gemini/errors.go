@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"net/http"
 	"slices"
@@ -9,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/llm"
@@ -20,8 +20,7 @@ import (
 
 // DecodeError decodes an error response of any shape.
 func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error {
-	e := &llm.Error{Relayed: true}
-	readError(e, body, 0)
+	e, _ := readError(body)
 	e.Kind, e.Status = protocol.KindOfStatus(status)
 	refine(e)
 	if e.Message == "" {
@@ -35,8 +34,7 @@ func (Codec) DecodeError(status int, header http.Header, body []byte) *llm.Error
 
 // errorIn decodes the error member of a response with status 200.
 func errorIn(raw jsontext.Value) *llm.Error {
-	e := &llm.Error{Kind: llm.Upstream, Relayed: true}
-	status := readError(e, raw, 0)
+	e, status := readError(raw)
 	if status != 0 {
 		e.Kind, e.Status = protocol.KindOfStatus(status)
 	} else if k, ok := statusKinds[e.Code]; ok {
@@ -49,110 +47,15 @@ func errorIn(raw jsontext.Value) *llm.Error {
 	return e
 }
 
-// errorBody holds the members in which servers put their errors.
-type errorBody struct {
-	Error   jsontext.Value   `json:"error"`
-	Errors  []jsontext.Value `json:"errors"`
-	Detail  jsontext.Value   `json:"detail"`
-	Message jsontext.Value   `json:"message"`
-	Code    jsontext.Value   `json:"code"`
-	Status  jsontext.Value   `json:"status"`
-	Type    jsontext.Value   `json:"type"`
-	Param   jsontext.Value   `json:"param"`
-	Details []struct {
-		RetryDelay string `json:"retryDelay"`
-		Reason     string `json:"reason"`
-	} `json:"details"`
-}
-
-// maxWraps limits how deep an error is searched for inside another error.
-const maxWraps = 4
-
-// readError fills in what it finds, and returns the status that the body names.
-// Google puts the errors of streams into an array (GEM-21); proxies put them into
-// strings and other envelopes (ERR-04, ERR-17).
-func readError(e *llm.Error, body []byte, depth int) (status int) {
-	body = bytes.TrimSpace(body)
-	if len(body) == 0 || depth > maxWraps {
-		return 0
+// readError returns the error in a body, and the status that the body names. Google puts the
+// errors of streams into an array (GEM-21).
+func readError(body []byte) (e *llm.Error, status int) {
+	f := wire.FindError(body)
+	e = &llm.Error{Kind: llm.Upstream, Relayed: true, Message: f.Message, Param: f.Param, Code: cmp.Or(f.Reason, f.Status, f.Type, f.Code)}
+	if wait, err := time.ParseDuration(f.Delay); err == nil && wait > 0 {
+		e.RetryAfter = wholeSeconds(wait)
 	}
-	switch body[0] {
-	case '[':
-		if items, ok := elements(body); ok && len(items) > 0 {
-			return readError(e, items[0], depth+1)
-		}
-		return 0
-	case '"':
-		if s, err := unquote(body); err == nil {
-			setMessage(e, s, depth)
-		}
-		return 0
-	case '{':
-	default:
-		return 0 // HTML and plain text are not shown to the client (ERR-13)
-	}
-	var b errorBody
-	if json.Unmarshal(body, &b, wire.Lenient) != nil {
-		return 0
-	}
-	inner := b.Error
-	if len(b.Errors) > 0 {
-		inner = b.Errors[0]
-	}
-	if inner.Kind() == '{' || inner.Kind() == '[' || inner.Kind() == '"' {
-		status = readError(e, inner, depth+1)
-	}
-	if e.Message == "" {
-		for _, v := range []jsontext.Value{b.Message, b.Detail} {
-			if s := wire.Scalar(v); s != "" {
-				setMessage(e, s, depth)
-			} else if v.Kind() == '[' || v.Kind() == '{' {
-				readError(e, v, depth+1)
-			}
-		}
-		var item struct {
-			Msg string `json:"msg"`
-		}
-		if json.Unmarshal(body, &item, wire.Lenient) == nil && e.Message == "" {
-			e.Message = item.Msg
-		}
-	}
-	return readCodes(e, &b, status)
-}
-
-// setMessage sets a message, which may itself be a JSON error.
-func setMessage(e *llm.Error, s string, depth int) {
-	if strings.HasPrefix(strings.TrimSpace(s), "{") {
-		readError(e, []byte(s), depth+1)
-	}
-	if e.Message == "" {
-		e.Message = s
-	}
-}
-
-func readCodes(e *llm.Error, b *errorBody, status int) int {
-	if n, err := strconv.Atoi(wire.Scalar(b.Code)); err == nil && n >= 400 && n < 600 && status == 0 {
-		status = n
-	}
-	for _, v := range []jsontext.Value{b.Status, b.Type, b.Code} {
-		if s := wire.Scalar(v); s != "" && e.Code == "" {
-			if _, err := strconv.Atoi(s); err != nil && s != "error" {
-				e.Code = s
-			}
-		}
-	}
-	if s := wire.Scalar(b.Param); s != "" {
-		e.Param = s
-	}
-	for _, d := range b.Details {
-		if d.Reason != "" {
-			e.Code = d.Reason
-		}
-		if wait, err := time.ParseDuration(d.RetryDelay); err == nil && wait > 0 {
-			e.RetryAfter = wholeSeconds(wait)
-		}
-	}
-	return status
+	return e, f.HTTPStatus()
 }
 
 func wholeSeconds(d time.Duration) time.Duration {
