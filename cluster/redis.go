@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/isogloss-gateway/isogloss/internal/test/testrig"
 )
 
 // largeKeys creates a key for each node with a budget larger than a node's share, so
@@ -41,6 +43,15 @@ func (s *stage) tokensOf(k key) (total int) {
 
 // outages returns how often a node found Redis too slow.
 func (s *stage) outages() int { return s.logged("redis is lost") }
+
+// fromShare returns how many reservations the nodes have taken from their shares: in an outage, or because one call was
+// too slow.
+func (s *stage) fromShare(ctx context.Context) (n int) {
+	for _, g := range s.nodes {
+		n += int(testrig.Number(g.Metrics(ctx), "isogloss_quota_share_reservations_total "))
+	}
+	return n
+}
 
 // redisShared reports whether every node uses Redis: each outage has ended.
 func (s *stage) redisShared() bool { return s.outages() == s.logged("redis is back") }

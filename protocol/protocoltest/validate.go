@@ -61,7 +61,7 @@ func (v *validator) Add(e llm.Event) error {
 		v.over = true
 		for i, c := range v.choices {
 			if !c.ended {
-				return fmt.Errorf("End before the end of choice %d", i)
+				return fmt.Errorf("choice %d is open at the End", i)
 			}
 		}
 	case llm.Failure:

@@ -49,7 +49,7 @@ func TestValidateEvents(t *testing.T) {
 		"choice ends twice":       {[]llm.Event{llm.Start{}, stop, stop}, "ends twice"},
 		"choice without reason":   {[]llm.Event{llm.Start{}, llm.ChoiceEnd{}}, "without a stop reason"},
 		"block after choice":      {[]llm.Event{llm.Start{}, stop, text}, "after its end"},
-		"end before choice":       {[]llm.Event{llm.Start{}, text, llm.BlockEnd{}, llm.End{}}, "before the end of choice 0"},
+		"end before choice":       {[]llm.Event{llm.Start{}, text, llm.BlockEnd{}, llm.End{}}, "choice 0 is open at the End"},
 		"input decreases":         {[]llm.Event{llm.Start{}, llm.UsageUpdate{Usage: llm.Usage{Input: 2}}, llm.UsageUpdate{Usage: llm.Usage{Input: 1}}}, "decrease"},
 		"output decreases":        {[]llm.Event{llm.Start{}, llm.UsageUpdate{Usage: llm.Usage{Reasoning: 2}}, llm.UsageUpdate{Usage: llm.Usage{Output: 1}}}, "decrease"},
 	} {

@@ -40,6 +40,7 @@ type QuotaState struct {
 	Nodes   int
 	Waiting int // settlements that Redis does not have yet
 	Outages int64
+	Shared  int64 // reservations from this node's share
 }
 
 // WorkersState is the state of discovery.
@@ -101,6 +102,7 @@ func newStoreMetrics() *storeMetrics {
 	add(gauge, "quota_lost", "1 while limits are each node's share, because Redis does not respond.", ledger(func(s *Stores) float64 { return truth(s.Quota.Lost) }))
 	add(gauge, "quota_nodes", "Gateways that share the limits, as last known.", ledger(func(s *Stores) float64 { return float64(s.Quota.Nodes) }))
 	add(gauge, "quota_settlements_waiting", "Requests whose use is not in the shared limits yet.", ledger(func(s *Stores) float64 { return float64(s.Quota.Waiting) }))
+	add(counter, "quota_share_reservations_total", "Reservations from this node's share of the limits, because Redis did not respond in time.", ledger(func(s *Stores) float64 { return float64(s.Quota.Shared) }))
 	add(counter, "quota_outages_total", "How often the shared limits were lost.", ledger(func(s *Stores) float64 { return float64(s.Quota.Outages) }))
 	add(gauge, "workers_known", "Workers that were discovered.", workers(func(w *WorkersState) float64 { return float64(w.Known) }))
 	add(gauge, "workers_stale", "1 while a source of workers does not respond.", workers(func(w *WorkersState) float64 { return truth(w.Stale) }))
