@@ -58,7 +58,7 @@ func TestWaitingReader(t *testing.T) {
 							t.Fatal("other bytes were read")
 						}
 						rest = rest[len(b.Raw):]
-						for range b.Events() { //nolint:revive // what counts is that they are read
+						for range b.Events() { // reads them
 						}
 						if errors.Is(err, io.EOF) {
 							break

@@ -39,15 +39,17 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 	ask := func(n int, cost usage.Money) (Hold, *Refusal) {
 		return nodes[n%len(nodes)].Reserve(context.Background(), Request{ID: fmt.Sprintf("%s-%d", org, n), Org: org, Accounts: []Account{account}, Cost: cost})
 	}
+	retry := func(n int, cost usage.Money) (h Hold, refusal *Refusal) { // like a client, while a retry can help
+		poll(func() bool {
+			h, refusal = ask(n, cost)
+			return refusal == nil || refusal.RetryAfter == 0
+		})
+		return h, refusal
+	}
 	var wg sync.WaitGroup
 	for n := range 1000 {
 		wg.Go(func() {
-			var h Hold
-			var refusal *Refusal
-			poll(func() bool { // retries like a client, while a retry can help
-				h, refusal = ask(n, price)
-				return refusal == nil || refusal.RetryAfter == 0
-			})
+			h, refusal := retry(n, price)
 			if refusal != nil {
 				refused.Add(1)
 				if refusal.Reason != Budget || refusal.Account != account.ID {
@@ -97,7 +99,7 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 	})
 	for ; left > 0; n++ {
 		cost := min(left, int64(price))
-		h, refusal := ask(n, usage.Money(cost))
+		h, refusal := retry(n, usage.Money(cost))
 		if refusal != nil {
 			t.Fatalf("%d are left, and %d were refused: %+v", left, cost, refusal)
 		}
@@ -105,7 +107,7 @@ func testBudget(t *testing.T, nodes []*node, org string) {
 		nodes[n%len(nodes)].settled(t)
 		left -= cost
 	}
-	if _, refusal := ask(n, 1); refusal == nil || refusal.RetryAfter != 0 {
+	if _, refusal := retry(n, 1); refusal == nil || refusal.RetryAfter != 0 {
 		t.Errorf("one more than the budget: %+v", refusal)
 	}
 }

@@ -40,9 +40,12 @@ func openMemory(t testing.TB, size int64) *Memory {
 	return m
 }
 
-func openRedis(t testing.TB, url string) *Redis {
+func openRedis(t testing.TB, url string) *Redis { return openRedisFor(t, url, 0) }
+
+// openRedisFor opens a Redis whose calls may take the given time.
+func openRedisFor(t testing.TB, url string, timeout time.Duration) *Redis {
 	t.Helper()
-	c, err := redis.New(redis.Options{URL: url})
+	c, err := redis.New(redis.Options{URL: url, Timeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}

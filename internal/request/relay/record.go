@@ -40,7 +40,7 @@ func (q *request) record() {
 // facts returns what the record says of the request.
 func (q *request) facts() observe.Facts {
 	a, s := q.attempt, q.attempt.summary()
-	f := q.Delivery.Facts()
+	f := q.Facts()
 	f.Key, f.Team, f.Org = q.caller.Key, q.caller.Team, q.caller.Org
 	f.Finish, f.Usage, f.ResponseModel, f.Fidelity = s.Finish, s.Usage, s.Model, a.fidelity()
 	f.UpstreamID = a.upstreamID()

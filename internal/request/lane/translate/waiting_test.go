@@ -21,13 +21,13 @@ func TestWaitingParts(t *testing.T) {
 			t.Fatal("the response cannot be continued")
 		}
 		s.startPart()
-		events := s.joinAll([]llm.Event{llm.Start{}, llm.BlockStart{Block: &llm.Text{}}})
+		s.joinAll([]llm.Event{llm.Start{}, llm.BlockStart{Block: &llm.Text{}}})
 		for range n {
-			if events = s.joinAll([]llm.Event{llm.Delta{Text: piece}}); len(events) > 0 {
+			if events := s.joinAll([]llm.Event{llm.Delta{Text: piece}}); len(events) > 0 {
 				t.Fatal("the repetition was sent")
 			}
 		}
-		if events = s.joinAll([]llm.Event{llm.Delta{Text: "y"}}); len(events) != 1 || events[0] != (llm.Delta{Text: "y"}) {
+		if events := s.joinAll([]llm.Event{llm.Delta{Text: "y"}}); len(events) != 1 || events[0] != (llm.Delta{Text: "y"}) {
 			t.Fatal(events)
 		}
 	})
