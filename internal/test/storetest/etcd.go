@@ -61,7 +61,7 @@ func member(name, peer, cluster string) kind {
 	return kind{
 		name: "etcd",
 		command: func(s *Server) *exec.Cmd {
-			return exec.Command("etcd", "--name", name, "--data-dir", s.data(), //nolint:noctx,gosec // it is killed by its group, and the arguments are ours
+			return exec.Command("etcd", "--name", name, "--bcrypt-cost", "4", "--data-dir", s.data(), //nolint:noctx,gosec // it is killed by its group, and the arguments are ours
 				"--listen-client-urls", s.URL, "--advertise-client-urls", s.URL,
 				"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", cluster,
 				"--log-level", "error", "--unsafe-no-fsync=false")
