@@ -162,7 +162,7 @@ type metricsFile struct {
 	Top int `key:"top" example:"500"`
 	// URL of an OTLP/HTTP collector that metrics are sent to. Without it they are
 	// only scraped.
-	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
+	Endpoint string `key:"endpoint" secret:"path" example:"http://127.0.0.1:4318"`
 	// Interval at which metrics are sent to the collector.
 	Every duration `key:"every" example:"15s"`
 }
@@ -265,7 +265,7 @@ type providerFile struct {
 	// reading them. The default is false: they are refused.
 	ForwardUnknownVersion bool `key:"forward_unknown_version" example:"true"`
 	// Headers added to every request.
-	Headers map[string]string `key:"headers" example:"{X-Team: search}"`
+	Headers map[string]string `key:"headers" secret:"values" example:"{X-Team: search}"`
 	// Whether to stream from the upstream always or only if the client streams. With
 	// always, the gateway assembles one body for a non-streaming client. The default
 	// is always for engines and mirror for others. A request without an output limit is
@@ -507,14 +507,14 @@ type logFile struct {
 	// an exchange is slow. Slow exchanges are always logged and traced. 0 is never.
 	Slow duration `key:"slow" example:"10s"`
 	// URL of an OTLP/HTTP collector that the log is sent to as well.
-	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
+	Endpoint string `key:"endpoint" secret:"path" example:"http://127.0.0.1:4318"`
 }
 
 // tracesFile is where spans are sent.
 type tracesFile struct {
 	at
 	// URL of an OTLP/HTTP collector. Without it tracing is off.
-	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
+	Endpoint string `key:"endpoint" secret:"path" example:"http://127.0.0.1:4318"`
 	// Share of requests to trace, 0 to 1.
 	Sample float64 `key:"sample" example:"0.1"`
 }
@@ -524,7 +524,7 @@ type telemetryFile struct {
 	at
 	// URL of an OTLP/HTTP collector that metrics, logs and traces of clients are
 	// relayed to. Without it they are discarded.
-	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
+	Endpoint string `key:"endpoint" secret:"path" example:"http://127.0.0.1:4318"`
 }
 
 // defaultFile is an empty file with every default in it.

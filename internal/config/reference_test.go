@@ -74,7 +74,7 @@ func addComments(t *testing.T, name string, out map[string]string) {
 			if !ok {
 				continue
 			}
-			out[typ.Name.Name] = oneLine(general.Doc.Text())
+			out[typ.Name.Name] = joined(general.Doc.Text())
 			for _, f := range body.Fields.List {
 				if len(f.Names) == 0 || !f.Names[0].IsExported() {
 					continue
@@ -82,13 +82,13 @@ func addComments(t *testing.T, name string, out map[string]string) {
 				if f.Doc == nil {
 					t.Fatalf("%s.%s has no comment", typ.Name.Name, f.Names[0].Name)
 				}
-				out[typ.Name.Name+"."+f.Names[0].Name] = oneLine(f.Doc.Text())
+				out[typ.Name.Name+"."+f.Names[0].Name] = joined(f.Doc.Text())
 			}
 		}
 	}
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func joined(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // row is one key of the reference.
 type row struct{ key, typ, preset, text, example string }

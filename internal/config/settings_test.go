@@ -42,8 +42,8 @@ log:
 		t.Errorf("a secret is shown:\n%s", got.String())
 	}
 	for _, want := range []string{
-		"listen: 127.0.0.1:9999 (--listen)", "keys[0]: *** (line 1)", "keys[1].key: ${S} (line 1)", "keys[1].criticality: critical (line 1)", "store: *** (line 2)",
-		"retries.attempts: 3 (line 3)", "traces.endpoint: *** (line 4)", "providers.a.headers: {X-Token: ***} (line 6)", "providers.a.api_key: ${S} (line 6)",
+		"listen: 127.0.0.1:9999 (--listen)", "keys[0]: *** (line 1)", "keys[1].key: ${S} (line 1)", "keys[1].criticality: critical (line 1)", "store: sqlite (line 2)",
+		"retries.attempts: 3 (line 3)", "traces.endpoint: https://collector/*** (line 4)", "providers.a.headers: {X-Token: ***} (line 6)", "providers.a.api_key: ${S} (line 6)",
 		"providers.b.api_key: *** (line 9)", "providers.b.base_url: https://h/v1?*** (line 10)", "models.m.targets[0]: a/x (line 13)", "models.m.targets[1].weight: 2 (line 13)",
 		"models.m.defaults.body: {service_tier: flex} (line 14)", "log.level: info (default)", "timeouts.connect: 5s (default)", "admin.listen: 127.0.0.1:8081 (default)",
 	} {

@@ -93,13 +93,13 @@ type nodePath struct {
 type comparison struct {
 	Node        string             `json:"node" doc:"Id of the process."`
 	Digest      string             `json:"digest"`
-	Text        string             `json:"text" doc:"Its configuration, one setting per line, without secrets."`
+	Text        string             `json:"text" doc:"Its configuration, one setting per line with its key, without secrets."`
 	Differences []nodes.Difference `json:"differences" doc:"From the configuration of the node that responds. Secrets are not compared."`
 }
 
 func (s *server) compareNode(ctx context.Context, _ *call, in *nodePath) (*comparison, error) {
 	if self := s.Self.Node(); in.Node == self.ID {
-		return new(comparison{Node: self.ID, Digest: self.Config, Text: s.Self.Config()}), nil
+		return new(comparison{Node: self.ID, Digest: self.Config, Text: nodes.Text(s.Self.Config())}), nil
 	}
 	known, err := s.Nodes.Nodes(ctx)
 	if err != nil {
@@ -116,7 +116,11 @@ func (s *server) compareNode(ctx context.Context, _ *call, in *nodePath) (*compa
 		case err != nil:
 			return nil, unavailable(nodeStoreName, err)
 		}
-		return new(comparison{Node: n.ID, Digest: n.Config, Text: text, Differences: nodes.Compare(s.Self.Config(), text)}), nil
+		differences, err := nodes.Compare(s.Self.Config(), text)
+		if err != nil {
+			return nil, openapi.NewProblem(http.StatusConflict, "other_version", "the node runs version %s, which describes its configuration in another form; update it, or ask the node itself for its configuration", n.Version)
+		}
+		return new(comparison{Node: n.ID, Digest: n.Config, Text: nodes.Text(text), Differences: differences}), nil
 	}
 	return nil, missing("node", in.Node)
 }
