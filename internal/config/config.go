@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +59,7 @@ type Config struct {
 	Settings    []Setting // where each setting comes from
 	SettingsCut bool      // there are more of them
 	values      []value
+	starts      map[string]secret.String // the whole texts of settings that are applied only at start-up
 }
 
 // Format prints String for every verb. The value receiver leaves no way past it.
@@ -299,10 +299,19 @@ func Default() *Config {
 	return raw.resolveOwn(&Problems{})
 }
 
-// StartsOtherwise reports whether two configurations differ in settings that are
-// applied only at start-up.
-func (c *Config) StartsOtherwise(from *Config) bool {
-	return c.Listen != from.Listen || c.TLS != from.TLS || !reflect.DeepEqual(c.ACME, from.ACME) || c.BasePath != from.BasePath ||
-		!slices.Equal(c.Origins, from.Origins) || !slices.Equal(c.Proxies, from.Proxies) || c.Admin != from.Admin || c.Metrics != from.Metrics || c.Shutdown != from.Shutdown || c.Log != from.Log || c.Traces != from.Traces || c.Telemetry != from.Telemetry || c.Node != from.Node || c.Cell != from.Cell || c.Data != from.Data ||
-		c.Redis != from.Redis || c.Cache != from.Cache || !reflect.DeepEqual(c.Store, from.Store) || !reflect.DeepEqual(c.Alerts, from.Alerts) || !reflect.DeepEqual(c.Discover, from.Discover)
+// StartsOtherwise returns the keys of the settings in which two configurations differ and which are applied only at
+// start-up.
+func (c *Config) StartsOtherwise(from *Config) (keys []string) {
+	for key, text := range c.starts {
+		if text != from.starts[key] {
+			keys = append(keys, key)
+		}
+	}
+	for key := range from.starts {
+		if _, both := c.starts[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }

@@ -18,7 +18,7 @@ type storeFile struct {
 	// What to do with a request whose usage cannot be recorded because the disk or the
 	// spool is full: refuse it, or serve it without a row in the ledger. By default
 	// requests of keys with a budget are refused and others are served.
-	DiskFull diskFullName `key:"disk_full" example:"refuse"`
+	DiskFull diskFullName `key:"disk_full" restart:"no" example:"refuse"`
 }
 
 // fromText lets a store be written as its address alone.
@@ -156,11 +156,11 @@ type discoverFile struct {
 	// default.
 	Models []string `key:"models" example:"[llama-*]"`
 	// Credential sent to workers. None by default.
-	APIKey secret.String `key:"api_key" example:"${WORKER_KEY}"`
+	APIKey secret.String `key:"api_key" restart:"no" example:"${WORKER_KEY}"`
 	// Whether the gateway reads the queue length and the use of the KV cache from the
 	// /metrics of workers that name their engine. With least-busy, workers with a queue or
 	// a nearly full cache come after others.
-	EngineMetrics bool `key:"engine_metrics" example:"false"`
+	EngineMetrics bool `key:"engine_metrics" restart:"no" example:"false"`
 }
 
 // etcdFile is an etcd cluster.

@@ -104,14 +104,15 @@ type section struct {
 func sectionsOf(comments map[string]string) []*section {
 	var out []*section
 	seen := map[reflect.Type]*section{}
-	var walk func(place string, v reflect.Value)
-	walk = func(place string, v reflect.Value) {
+	var walk func(at field, v reflect.Value)
+	walk = func(at field, v reflect.Value) {
+		place := at.key
 		if s := seen[v.Type()]; s != nil {
 			s.places = append(s.places, place)
 			fillDefaults(s, v)
 			return
 		}
-		s := &section{places: []string{place}, text: sentence(comments[v.Type().Name()])}
+		s := &section{places: []string{place}, text: sentence(comments[v.Type().Name()]) + atStart(at.restart, false)}
 		seen[v.Type()] = s
 		out = append(out, s)
 		for i := range v.NumField() {
@@ -122,15 +123,29 @@ func sectionsOf(comments map[string]string) []*section {
 			}
 			s.rows = append(s.rows, row{
 				key: key, typ: typeText(f.Type), preset: defaultText(v.Field(i)),
-				text: comments[v.Type().Name()+"."+f.Name], example: f.Tag.Get("example"),
+				text: comments[v.Type().Name()+"."+f.Name] + atStart(at.below(f).restart, at.restart), example: f.Tag.Get("example"),
 			})
 			if child, below := structBelow(v.Field(i)); child.IsValid() {
-				walk(strings.TrimPrefix(place+"."+key+below, "."), child)
+				inner := at.below(f)
+				inner.key += below
+				walk(inner, child)
 			}
 		}
 	}
-	walk("", reflect.ValueOf(defaultFile()))
+	walk(field{}, reflect.ValueOf(defaultFile()))
 	return out
+}
+
+// atStart says when a change takes effect, if that is not when changes of the settings above it do.
+func atStart(restart, above bool) string {
+	switch {
+	case restart == above:
+		return ""
+	case restart:
+		return " A changed setting takes effect at the next start."
+	default:
+		return " A changed setting takes effect at once."
+	}
 }
 
 // fillDefaults sets the defaults of a struct that occurs at several positions from the

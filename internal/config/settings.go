@@ -45,6 +45,7 @@ func (c *Config) Values() iter.Seq2[string, string] {
 
 // list walks the structs of a resolved file, and sets what the configuration tells of its settings.
 func (c *Config) list(raw *file, root *node) {
+	c.starts = map[string]secret.String{}
 	l := lister{c: c}
 	l.value(field{}, root, reflect.ValueOf(raw).Elem())
 }
@@ -57,13 +58,18 @@ type lister struct {
 
 // field is the place of a value, with the tags of its struct field.
 type field struct {
-	key    string
-	secret string // which part of the text is secret; see display
+	key     string
+	secret  string // which part of the text is secret; see display
+	restart bool   // a reload does not change the value
 }
 
 // below returns the place of a field of the struct at f.
 func (f field) below(t reflect.StructField) field {
-	return field{key: join(f.key, t.Tag.Get("key")), secret: t.Tag.Get("secret")}
+	restart := cmp.Or(t.Tag.Get("restart"), "no")
+	if f.restart {
+		restart = cmp.Or(t.Tag.Get("restart"), "yes")
+	}
+	return field{key: join(f.key, t.Tag.Get("key")), secret: t.Tag.Get("secret"), restart: restart == "yes"}
 }
 
 // value lists a value. The node is nil if the file does not have it.
@@ -76,7 +82,7 @@ func (l *lister) value(f field, n *node, v reflect.Value) {
 		l.fields(f, n, v)
 	case named:
 		for i := range v.Len() {
-			l.value(field{key: join(f.key, n.children[i].key)}, n.children[i], v.Index(i).Elem())
+			l.value(field{key: join(f.key, n.children[i].key), restart: f.restart}, n.children[i], v.Index(i).Elem())
 		}
 	default:
 		l.plain(f, n, v)
@@ -95,7 +101,7 @@ func (l *lister) fields(f field, n *node, v reflect.Value) {
 		l.short, n = true, nil
 	case n.parent != nil && len(n.children) == 0: // some sections are on when they are empty
 		l.written(f.key, n, "{}")
-		l.c.values = append(l.c.values, value{f.key, "{}"})
+		l.effect(f, "{}", "{}")
 	}
 	for t, inner := range v.Fields() {
 		if name := t.Tag.Get("key"); name != "" {
@@ -112,19 +118,27 @@ func (l *lister) plain(f field, n *node, v reflect.Value) {
 	if n != nil && n.kind == sequence && v.Kind() == reflect.Slice && v.Len() == len(n.children) && v.Len() > 0 {
 		if _, structs := v.Index(0).Addr().Interface().(placed); structs {
 			for i, c := range n.children {
-				l.value(field{key: f.key + c.key}, c, v.Index(i))
+				l.value(field{key: f.key + c.key, restart: f.restart}, c, v.Index(i))
 			}
 			return
 		}
 	}
 	text := display(v, f.secret)
-	l.c.values = append(l.c.values, value{f.key, text})
+	l.effect(f, text, secret.String(display(v, secretNot)))
 	switch {
 	case l.short:
 	case n == nil:
 		l.written(f.key, &node{}, text)
 	default:
 		l.written(f.key, n, textOf(n, v.Type(), f.secret))
+	}
+}
+
+// effect adds a value in effect. The exact text has its secrets.
+func (l *lister) effect(f field, text string, exact secret.String) {
+	l.c.values = append(l.c.values, value{f.key, text})
+	if f.restart {
+		l.c.starts[f.key] = exact
 	}
 }
 
@@ -159,6 +173,7 @@ const (
 	secretLogin  = "login"  // of a URL: user, password and query
 	secretPath   = "path"   // of a URL: also its path
 	secretValues = "values" // of a mapping: the values
+	secretNot    = "not"    // nothing
 )
 
 // display returns a value as text, without what is secret of it.
@@ -250,7 +265,7 @@ func elem(t reflect.Type) reflect.Type {
 // text whose tag says that it is a URL is hidden if it is none.
 func hideURL(text, hide string) string {
 	scheme, rest, isURL := strings.Cut(text, "://")
-	if !isURL && hide == "" {
+	if !isURL && hide == "" || hide == secretNot {
 		return text
 	}
 	u, err := url.Parse(text)
