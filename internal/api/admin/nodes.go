@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/openapi"
@@ -72,15 +73,13 @@ func (s *server) listNodes(ctx context.Context, _ *call, _ *noInput) (*nodeList,
 		s.Logger.WarnContext(ctx, "the nodes cannot be listed", "error", err)
 		out.Missing = "the store does not respond; only this node is listed"
 	}
-	seen := false
-	for _, n := range known {
-		if n.ID == self.ID {
-			n, seen = self, true
-		}
-		out.Nodes = append(out.Nodes, viewNode(n, self, now))
+	at := slices.IndexFunc(known, func(n store.Node) bool { return n.ID == self.ID })
+	if at < 0 {
+		at, known = len(known), append(known, self)
 	}
-	if !seen {
-		out.Nodes = append(out.Nodes, viewNode(self, self, now))
+	known[at] = self
+	for _, n := range known {
+		out.Nodes = append(out.Nodes, viewNode(n, self, now))
 	}
 	return new(out), nil
 }
@@ -105,24 +104,21 @@ func (s *server) compareNode(ctx context.Context, _ *call, in *nodePath) (*compa
 	if err != nil {
 		return nil, unavailable(nodeStoreName, err)
 	}
-	for _, n := range known {
-		if n.ID != in.Node {
-			continue
-		}
-		text, err := s.Nodes.NodeConfig(ctx, n.Config)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return nil, openapi.NewProblem(http.StatusNotFound, "not_kept", "the configuration of this node is not stored: it is longer than 256 KiB, or one of more than 20; ask the node itself for it")
-		case err != nil:
-			return nil, unavailable(nodeStoreName, err)
-		}
-		differences, err := nodes.Compare(s.Self.Config(), text)
-		if err != nil {
-			return nil, openapi.NewProblem(http.StatusConflict, "other_version", "the node runs version %s, which describes its configuration in another form; update it, or ask the node itself for its configuration", n.Version)
-		}
-		return new(comparison{Node: n.ID, Digest: n.Config, Text: nodes.Text(text), Differences: differences}), nil
+	i := slices.IndexFunc(known, func(n store.Node) bool { return n.ID == in.Node })
+	if i < 0 {
+		return nil, missing("node", in.Node)
 	}
-	return nil, missing("node", in.Node)
+	text, err := s.Nodes.NodeConfig(ctx, known[i].Config)
+	differences, other := nodes.Compare(s.Self.Config(), text)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, openapi.NewProblem(http.StatusNotFound, "not_kept", "the configuration of this node is not stored: it is longer than 256 KiB, or one of more than 20; ask the node itself for it")
+	case err != nil:
+		return nil, unavailable(nodeStoreName, err)
+	case other != nil:
+		return nil, openapi.NewProblem(http.StatusConflict, "other_version", "the node runs version %s, which describes its configuration in another form; update it, or ask the node itself for its configuration", known[i].Version)
+	}
+	return new(comparison{Node: in.Node, Digest: known[i].Config, Text: nodes.Text(text), Differences: differences}), nil
 }
 
 // nodeStoreName names the store in error messages.
