@@ -65,11 +65,11 @@ type field struct {
 
 // below returns the place of a field of the struct at f.
 func (f field) below(t reflect.StructField) field {
-	restart := cmp.Or(t.Tag.Get("restart"), "no")
-	if f.restart {
-		restart = cmp.Or(t.Tag.Get("restart"), "yes")
+	restart := f.restart
+	if tag, ok := t.Tag.Lookup("restart"); ok {
+		restart = tag == "yes"
 	}
-	return field{key: join(f.key, t.Tag.Get("key")), secret: t.Tag.Get("secret"), restart: restart == "yes"}
+	return field{key: join(f.key, t.Tag.Get("key")), secret: t.Tag.Get("secret"), restart: restart}
 }
 
 // value lists a value. The node is nil if the file does not have it.
@@ -101,7 +101,7 @@ func (l *lister) fields(f field, n *node, v reflect.Value) {
 		l.short, n = true, nil
 	case n.parent != nil && len(n.children) == 0: // some sections are on when they are empty
 		l.written(f.key, n, "{}")
-		l.effect(f, "{}", "{}")
+		l.effect(f, reflect.ValueOf("{}"))
 	}
 	for t, inner := range v.Fields() {
 		if name := t.Tag.Get("key"); name != "" {
@@ -123,22 +123,26 @@ func (l *lister) plain(f field, n *node, v reflect.Value) {
 			return
 		}
 	}
-	text := display(v, f.secret)
-	l.effect(f, text, secret.String(display(v, secretNot)))
-	switch {
-	case l.short:
-	case n == nil:
-		l.written(f.key, &node{}, text)
-	default:
-		l.written(f.key, n, textOf(n, v.Type(), f.secret))
+	text, from := display(v, f.secret), n
+	if n == nil {
+		from = &node{}
+	} else {
+		text = textOf(n, v.Type(), f.secret)
 	}
+	if !l.short {
+		l.written(f.key, from, text)
+	}
+	if v.Type() == reflect.TypeFor[jsonObject]() { // a variable in it may be a secret
+		v = reflect.ValueOf(text)
+	}
+	l.effect(f, v)
 }
 
-// effect adds a value in effect. The exact text has its secrets.
-func (l *lister) effect(f field, text string, exact secret.String) {
-	l.c.values = append(l.c.values, value{f.key, text})
+// effect adds a value in effect.
+func (l *lister) effect(f field, v reflect.Value) {
+	l.c.values = append(l.c.values, value{f.key, display(v, f.secret)})
 	if f.restart {
-		l.c.starts[f.key] = exact
+		l.c.starts[f.key] = secret.String(display(v, secretNot))
 	}
 }
 
@@ -189,12 +193,6 @@ func display(v reflect.Value, hide string) string {
 		return hideURL(x.Reveal(), hide)
 	case fmt.Stringer:
 		return x.String()
-	case jsonObject:
-		parts := make([]string, len(x))
-		for i, m := range x {
-			parts[i] = m.Name + ": " + string(m.Value)
-		}
-		return "{" + strings.Join(parts, ", ") + "}"
 	}
 	switch v.Kind() {
 	case reflect.Slice:

@@ -30,7 +30,7 @@ providers:
 models:
   m:
     targets: [a/x, {target: b/x, weight: 2}]
-    defaults: {body: {service_tier: flex}}
+    defaults: {body: {service_tier: flex, token: "${S}"}}
 log:
 `), lookupIn("S=CANARY-0123456789"), Override{Source: "--listen", Key: "listen", Value: "127.0.0.1:9999"})
 	if err != nil {
@@ -47,14 +47,14 @@ log:
 		}
 		fmt.Fprintf(&got, "%s: %s (%s)\n", s.Key, s.Value, where)
 	}
-	if strings.Contains(got.String(), canary) {
-		t.Errorf("a secret is shown:\n%s", got.String())
+	if strings.Contains(got.String()+c.String(), canary) {
+		t.Errorf("a secret is shown:\n%s\n%s", got.String(), c)
 	}
 	for _, want := range []string{
 		"listen: 127.0.0.1:9999 (--listen)", "keys[0]: *** (line 1)", "keys[1].key: ${S} (line 1)", "keys[1].criticality: critical (line 1)", "store: sqlite (line 2)",
 		"retries.attempts: 3 (line 3)", "traces.endpoint: https://collector/*** (line 4)", "providers.a.headers: {X-Token: ***} (line 6)", "providers.a.api_key: ${S} (line 6)",
 		"providers.b.api_key: *** (line 9)", "providers.b.base_url: https://h/v1?*** (line 10)", "models.m.targets[0]: a/x (line 13)", "models.m.targets[1].weight: 2 (line 13)",
-		"models.m.defaults.body: {service_tier: flex} (line 14)", "log.level: info (default)", "timeouts.connect: 5s (default)", "admin.listen: 127.0.0.1:8081 (default)",
+		"models.m.defaults.body: {service_tier: flex, token: ${S}} (line 14)", "log.level: info (default)", "timeouts.connect: 5s (default)", "admin.listen: 127.0.0.1:8081 (default)",
 	} {
 		if !strings.Contains("\n"+got.String(), "\n"+want+"\n") {
 			t.Errorf("%q is missing in:\n%s", want, got.String())
