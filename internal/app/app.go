@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/observe"
@@ -89,11 +88,10 @@ func (o Options) LoadConfig() (*config.Config, error) {
 	if o.Config != "" {
 		return config.Load(o.Config, o.Env, overrides...)
 	}
-	cfg, err := config.FromEnvironment(o.Env, overrides...)
-	if !o.Local {
-		return cfg, err
+	if o.Local {
+		return withEngines(o.Env, overrides)
 	}
-	return withEngines(cfg, err, slices.ContainsFunc(overrides, func(v config.Override) bool { return v.Key == "listen" }))
+	return config.FromEnvironment(o.Env, overrides...)
 }
 
 // Run serves until the context ends, then drains.

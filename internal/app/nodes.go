@@ -57,7 +57,7 @@ func (s *self) config() (text, digest string, loaded time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.of != cfg {
-		s.of, s.text = cfg, nodes.Text(cfg.String())
+		s.of, s.text = cfg, nodes.Encode(cfg.Values())
 		s.digest = nodes.Digest(s.text)
 	}
 	return s.text, s.digest, loaded

@@ -95,7 +95,7 @@ func TestNodesOfAStore(t *testing.T) {
 	for _, d := range compared.Differences {
 		settings = append(settings, d.Setting)
 	}
-	if !slices.Equal(settings, []string{"retries", "model n", "model n, target"}) || strings.Contains(compared.Text, "sk-canary") {
+	if !slices.Equal(settings, []string{"models.n.targets[0].target", "retries.attempts"}) || strings.Contains(compared.Text, "sk-canary") {
 		t.Errorf("the differences are %+v", compared)
 	}
 

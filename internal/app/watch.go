@@ -115,8 +115,8 @@ func (w *watcher) reload() error {
 	w.refused.Store(nil)
 	logger.Info("configuration loaded", "models", len(cfg.Models), "providers", len(cfg.Providers))
 	warnOldPrices(logger, cfg)
-	if cfg.StartsOtherwise(w.first) {
-		logger.Warn("a change of listen, admin, log, traces, telemetry, node, data, store, redis, cache or discover takes effect at the next start")
+	if keys := cfg.StartsOtherwise(w.first); keys != nil {
+		logger.Warn("changed settings take effect at the next start", "settings", keys)
 	}
 	return nil
 }

@@ -292,7 +292,7 @@ func TestReloadReportsRestartSettings(t *testing.T) {
 	up := upstreamtest.New(t)
 	g := start(t, numbered(up, 1), quick())
 	g.write(t, numbered(up, 2)+"log: { level: debug }\n")
-	g.log.waitFor(t, "a change of listen, admin, log, traces, telemetry, node, data, store, redis, cache or discover takes effect at the next start", 1)
+	g.log.waitFor(t, `"msg":"changed settings take effect at the next start","settings":["log.level"]`, 1)
 	if got := g.models(t); got != "fast collected only-2" {
 		t.Errorf("the models are %s", got)
 	}

@@ -63,21 +63,26 @@ func newDiscovery(cfg *config.Config, logger *slog.Logger) (*discover.Discovery,
 	return discover.New(discover.Options{Sources: sources, Networks: d.Networks, Models: d.Models, Gateways: gateways, Snapshot: snapshot, Logger: logger})
 }
 
-// withEngines adds the discovery of engines on this machine. If the environment has no
-// provider, at least one engine must run at start-up, because a gateway without models
-// is usually a mistake. chosen says that the operator has set the listen address.
-func withEngines(cfg *config.Config, err error, chosen bool) (*config.Config, error) {
+// withEngines returns the configuration of the environment with the discovery of engines on
+// this machine. If the environment has no provider, at least one engine must run at start-up,
+// because a gateway without models is usually a mistake.
+func withEngines(env func(string) (string, bool), overrides []config.Override) (*config.Config, error) {
+	cfg, err := config.FromEnvironment(env, overrides...)
 	var nobody *config.NobodyError
 	if err != nil && !errors.As(err, &nobody) {
 		return nil, err
 	}
-	not := ""
+	not, chosen := "", slices.ContainsFunc(overrides, func(o config.Override) bool { return o.Key == "listen" })
 	if chosen {
 		not = cfg.Listen
 	}
 	found := discover.LookLocally(context.Background(), discover.LocalOptions{Not: not})
 	if !chosen && slices.ContainsFunc(found, func(w discover.Worker) bool { return strings.HasPrefix(w.URL, "http://"+cfg.Listen+"/") }) {
-		cfg.Listen = draft.BesideEngine
+		beside := config.Override{Source: "engine on " + cfg.Listen, Key: "listen", Value: draft.BesideEngine}
+		cfg, err = config.FromEnvironment(env, append(slices.Clone(overrides), beside)...)
+		if err != nil && !errors.As(err, &nobody) {
+			return nil, err
+		}
 	}
 	if nobody != nil && len(found) == 0 {
 		return nil, fmt.Errorf("%w; or start an engine: none was found of %s", nobody, draft.EngineNames())

@@ -30,10 +30,10 @@ func (a *alertsFile) resolve(ps *Problems) Alerts {
 	if err != nil || len(key) < 24 || len(key) > 64 {
 		ps.addKey(&a.at, "secret", "is not base64 of 24 to 64 bytes; write one from \"openssl rand -base64 32\"")
 	}
-	list := slices.Clone(a.Thresholds)
 	if !a.has("thresholds") {
-		list = []int{50, 80, 100}
+		a.Thresholds = []int{50, 80, 100}
 	}
+	list := slices.Clone(a.Thresholds)
 	slices.Sort(list)
 	list = slices.Compact(list)
 	if len(list) == 0 || len(list) > maxThresholds || list[0] < 1 || list[len(list)-1] > 1000 {

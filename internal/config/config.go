@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -59,6 +58,18 @@ type Config struct {
 
 	Settings    []Setting // where each setting comes from
 	SettingsCut bool      // there are more of them
+	values      []value
+	starts      map[string]secret.String // the whole texts of settings that are applied only at start-up
+}
+
+// Format prints String for every verb. The value receiver leaves no way past it.
+func (c Config) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(c.String())) }
+
+// LogValue gives slog a summary; the whole may be long.
+func (c Config) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("listen", c.Listen), slog.String("admin", c.Admin.Listen), slog.Int("keys", len(c.Keys)),
+		slog.Int("providers", len(c.Providers)), slog.Int("models", len(c.Models)))
 }
 
 // Admin is the admin port: metrics and the admin API.
@@ -137,6 +148,14 @@ type Target struct {
 	Timeouts provider.Timeouts // the model's, else the provider's, else the file's
 }
 
+// String is the target as operators write it.
+func (t Target) String() string {
+	if t.Provider == nil {
+		return Discovered + "/" + t.Model
+	}
+	return t.Provider.Name + "/" + t.Model
+}
+
 // Limits holds memory limits in bytes.
 type Limits struct {
 	Body   int64 // a request's body
@@ -207,7 +226,7 @@ func Parse(name string, data []byte, env func(string) (string, bool), overrides 
 	if err := ps.err(); err != nil {
 		return nil, err
 	}
-	c.Settings, c.SettingsCut = settingsOf(raw, root)
+	c.list(raw, root)
 	return c, nil
 }
 
@@ -227,15 +246,8 @@ func decodeFile(root *node, dir string, overrides []Override, ps *Problems) *fil
 // NAME/*. If there is none, the error is a *NobodyError and the configuration has no
 // provider.
 func FromEnvironment(env func(string) (string, bool), overrides ...Override) (*Config, error) {
-	ps := &Problems{}
-	root := &node{kind: mapping}
-	raw := decodeFile(root, "", overrides, ps)
-	c := raw.resolveOwn(ps)
-	if err := ps.err(); err != nil {
-		return nil, err
-	}
-	c.Settings, c.SettingsCut = settingsOf(raw, root)
 	var wanted []string
+	found := slices.Clone(overrides)
 	for _, preset := range provider.Catalog() {
 		if preset.EnvKey == "" || preset.BaseURL == "" {
 			continue
@@ -245,19 +257,28 @@ func FromEnvironment(env func(string) (string, bool), overrides ...Override) (*C
 		if key = strings.TrimSpace(key); key == "" {
 			continue
 		}
-		p, err := preset.Provider(preset.Name)
-		if err != nil {
-			return nil, fmt.Errorf("preset %s: base URL %w", preset.Name, err)
+		for _, o := range []Override{
+			{Key: "providers." + preset.Name + ".preset", Value: preset.Name},
+			{Key: "providers." + preset.Name + ".api_key", Value: key},
+			{Key: "models." + preset.Name + "/*.targets", Value: preset.Name + "/*"},
+		} {
+			o.Source = preset.EnvKey
+			found = append(found, o)
 		}
-		p.Key = secret.String(key)
-		p.Timeouts = c.Timeouts
-		c.Providers = append(c.Providers, p)
-		c.Models = append(c.Models, Model{
-			Name:    p.Name + "/*",
-			OwnedBy: p.Name,
-			Targets: []Target{{Provider: p, Model: "*", Weight: 1, Timeouts: p.Timeouts}},
-		})
 	}
+	ps := &Problems{}
+	root := &node{kind: mapping}
+	raw := decodeFile(root, "", found, ps)
+	raw.env = env
+	resolve := raw.resolve
+	if len(found) == len(overrides) {
+		resolve = raw.resolveOwn
+	}
+	c := resolve(ps)
+	if err := ps.err(); err != nil {
+		return nil, err
+	}
+	c.list(raw, root)
 	if len(c.Providers) == 0 {
 		return c, &NobodyError{Wanted: wanted}
 	}
@@ -278,10 +299,19 @@ func Default() *Config {
 	return raw.resolveOwn(&Problems{})
 }
 
-// StartsOtherwise reports whether two configurations differ in settings that are
-// applied only at start-up.
-func (c *Config) StartsOtherwise(from *Config) bool {
-	return c.Listen != from.Listen || c.TLS != from.TLS || !reflect.DeepEqual(c.ACME, from.ACME) || c.BasePath != from.BasePath ||
-		!slices.Equal(c.Origins, from.Origins) || !slices.Equal(c.Proxies, from.Proxies) || c.Admin != from.Admin || c.Metrics != from.Metrics || c.Shutdown != from.Shutdown || c.Log != from.Log || c.Traces != from.Traces || c.Telemetry != from.Telemetry || c.Node != from.Node || c.Cell != from.Cell || c.Data != from.Data ||
-		c.Redis != from.Redis || c.Cache != from.Cache || !reflect.DeepEqual(c.Store, from.Store) || !reflect.DeepEqual(c.Alerts, from.Alerts) || !reflect.DeepEqual(c.Discover, from.Discover)
+// StartsOtherwise returns the keys of the settings in which two configurations differ and which are applied only at
+// start-up.
+func (c *Config) StartsOtherwise(from *Config) (keys []string) {
+	for key, text := range c.starts {
+		if text != from.starts[key] {
+			keys = append(keys, key)
+		}
+	}
+	for key := range from.starts {
+		if _, both := c.starts[key]; !both {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
 }

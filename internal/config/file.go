@@ -10,7 +10,8 @@ import (
 
 // The structs below and those of the other files of this name are the file as it is written. Their comments are the
 // reference page and the JSON Schema: run `go test ./internal/config -update`
-// after changing one. The example tag is shown there.
+// after changing one. The tag example is shown there. The tag restart says that a reload does not change what is set, on
+// a section for all below it; restart:"no" takes a field out again. The tag secret is explained in settings.go.
 
 // file is the whole configuration. A value may contain `${VAR}`, which is replaced
 // by that environment variable, `${VAR:-text}`, which falls back to `text` if the
@@ -23,27 +24,27 @@ type file struct {
 	env func(string) (string, bool)
 	// Address for clients, as host:port. An address other than loopback requires
 	// keys, identity or a store.
-	Listen string `key:"listen" example:"0.0.0.0:8080"`
+	Listen string `key:"listen" restart:"yes" example:"0.0.0.0:8080"`
 	// Certificate of the client port. Without it and without acme the port is plain
 	// HTTP.
-	TLS tlsFile `key:"tls"`
+	TLS tlsFile `key:"tls" restart:"yes"`
 	// Certificate of the client port from an ACME authority, instead of tls.
-	ACME acmeFile `key:"acme"`
+	ACME acmeFile `key:"acme" restart:"yes"`
 	// Path prefix of all client paths, for a reverse proxy that does not remove it.
 	// Probes are served with and without it.
-	BasePath string `key:"base_path" example:"/llm"`
+	BasePath string `key:"base_path" restart:"yes" example:"/llm"`
 	// Requests from web pages of other origins. Refused by default.
-	CORS corsFile `key:"cors"`
+	CORS corsFile `key:"cors" restart:"yes"`
 	// Networks of reverse proxies. If a request comes from one of them, the client's
 	// address is the last one in X-Forwarded-For that is not such a proxy. Keys with
 	// networks are checked against it. None by default.
-	TrustedProxies []string `key:"trusted_proxies" example:"[10.0.0.0/8]"`
+	TrustedProxies []string `key:"trusted_proxies" restart:"yes" example:"[10.0.0.0/8]"`
 	// The admin port: metrics and the admin API.
-	Admin adminFile `key:"admin"`
+	Admin adminFile `key:"admin" restart:"yes"`
 	// A second port for metrics and probes.
-	Metrics metricsFile `key:"metrics"`
+	Metrics metricsFile `key:"metrics" restart:"yes"`
 	// How the gateway stops on SIGTERM and SIGINT.
-	Shutdown shutdownFile `key:"shutdown"`
+	Shutdown shutdownFile `key:"shutdown" restart:"yes"`
 	// Client keys, each of at least 16 characters. An entry is the key itself or a
 	// mapping. Without keys and store, requests need no key and the gateway listens
 	// on loopback only.
@@ -77,29 +78,29 @@ type file struct {
 	// matching rule applies. These come before the built-in rules.
 	Gates []gateFile `key:"gates"`
 	// Unique name of this node among several. The default is the host name.
-	Node string `key:"node" example:"gw-1"`
+	Node string `key:"node" restart:"yes" example:"gw-1"`
 	// Zone in which this node runs, such as an availability zone. Discovered workers of
 	// the same zone are tried before others. By default zones do not matter.
 	Zone string `key:"zone" example:"eu-west-1a"`
 	// Cell that this node belongs to: 1 to 16 lower-case letters. New keys have it in
 	// their text (`gw_CELL_…`), by which a router sends their requests here. By default
 	// there are no cells.
-	Cell string `key:"cell" example:"eu"`
+	Cell string `key:"cell" restart:"yes" example:"eu"`
 	// Folder for the SQLite file, the spool, snapshots of keys and workers, and the
 	// pepper. The gateway creates it when needed. Processes of one node share it;
 	// nodes do not.
-	Data string `key:"data" example:"/var/lib/isogloss"`
+	Data string `key:"data" restart:"yes" example:"/var/lib/isogloss"`
 	// Database for client keys and the ledger. With it every request needs a key.
 	// Without it the gateway writes nothing to disk.
-	Store storeFile `key:"store"`
+	Store storeFile `key:"store" restart:"yes"`
 	// Shared limits of several gateways. By default limits are in memory and apply
 	// to one gateway.
-	Redis redisFile `key:"redis"`
+	Redis redisFile `key:"redis" restart:"yes"`
 	// Token prices, in addition to the built-in ones.
 	Prices pricesFile `key:"prices"`
 	// A webhook that is called when the spending of a budget passes a threshold. It
 	// requires a store, and the same settings on all gateways.
-	Alerts alertsFile `key:"alerts"`
+	Alerts alertsFile `key:"alerts" restart:"yes"`
 	// How long the store keeps requests and their sums. It keeps everything by default.
 	Retention retentionFile `key:"retention"`
 	// What the ledger records of the tags and end users that clients send. It requires
@@ -107,19 +108,19 @@ type file struct {
 	Tags tagsFile `key:"tags"`
 	// Usage events in Kafka or NATS JetStream and requests in ClickHouse, for fleets that
 	// one PostgreSQL cannot follow. Off by default.
-	Usage usageFile `key:"usage"`
+	Usage usageFile `key:"usage" restart:"yes"`
 	// Cache of responses to deterministic requests. Off by default.
-	Cache cacheFile `key:"cache"`
+	Cache cacheFile `key:"cache" restart:"yes"`
 	// Sources of workers. Their models are served under the names that they
 	// register. The target `discovered/NAME` stands for all workers of that name.
-	Discover discoverFile `key:"discover"`
+	Discover discoverFile `key:"discover" restart:"yes"`
 	// Log level and format.
-	Log logFile `key:"log"`
+	Log logFile `key:"log" restart:"yes"`
 	// OpenTelemetry traces.
-	Traces tracesFile `key:"traces"`
+	Traces tracesFile `key:"traces" restart:"yes"`
 	// OpenTelemetry data of coding agents, such as Claude Code, which send it to the
 	// gateway.
-	Telemetry telemetryFile `key:"telemetry"`
+	Telemetry telemetryFile `key:"telemetry" restart:"yes"`
 }
 
 // keyFile is a client key written as a mapping.
@@ -162,7 +163,7 @@ type metricsFile struct {
 	Top int `key:"top" example:"500"`
 	// URL of an OTLP/HTTP collector that metrics are sent to. Without it they are
 	// only scraped.
-	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
+	Endpoint string `key:"endpoint" secret:"path" example:"http://127.0.0.1:4318"`
 	// Interval at which metrics are sent to the collector.
 	Every duration `key:"every" example:"15s"`
 }
@@ -265,7 +266,7 @@ type providerFile struct {
 	// reading them. The default is false: they are refused.
 	ForwardUnknownVersion bool `key:"forward_unknown_version" example:"true"`
 	// Headers added to every request.
-	Headers map[string]string `key:"headers" example:"{X-Team: search}"`
+	Headers map[string]string `key:"headers" secret:"values" example:"{X-Team: search}"`
 	// Whether to stream from the upstream always or only if the client streams. With
 	// always, the gateway assembles one body for a non-streaming client. The default
 	// is always for engines and mirror for others. A request without an output limit is
@@ -507,14 +508,14 @@ type logFile struct {
 	// an exchange is slow. Slow exchanges are always logged and traced. 0 is never.
 	Slow duration `key:"slow" example:"10s"`
 	// URL of an OTLP/HTTP collector that the log is sent to as well.
-	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
+	Endpoint string `key:"endpoint" secret:"path" example:"http://127.0.0.1:4318"`
 }
 
 // tracesFile is where spans are sent.
 type tracesFile struct {
 	at
 	// URL of an OTLP/HTTP collector. Without it tracing is off.
-	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
+	Endpoint string `key:"endpoint" secret:"path" example:"http://127.0.0.1:4318"`
 	// Share of requests to trace, 0 to 1.
 	Sample float64 `key:"sample" example:"0.1"`
 }
@@ -524,7 +525,7 @@ type telemetryFile struct {
 	at
 	// URL of an OTLP/HTTP collector that metrics, logs and traces of clients are
 	// relayed to. Without it they are discarded.
-	Endpoint string `key:"endpoint" example:"http://127.0.0.1:4318"`
+	Endpoint string `key:"endpoint" secret:"path" example:"http://127.0.0.1:4318"`
 }
 
 // defaultFile is an empty file with every default in it.

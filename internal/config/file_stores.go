@@ -7,7 +7,7 @@ type storeFile struct {
 	at
 	// `sqlite` is a file in the data folder, `sqlite:/path/to/file.db` another file.
 	// Several gateways share a `postgres://` database. The default is sqlite.
-	URL secret.String `key:"url" example:"postgres://isogloss:${PASSWORD}@db.internal/isogloss"`
+	URL secret.String `key:"url" secret:"login" example:"postgres://isogloss:${PASSWORD}@db.internal/isogloss"`
 	// Secrets for key digests, at least 32 characters each, oldest first. New keys
 	// use the last one; existing keys keep theirs. With sqlite the gateway creates
 	// one in the data folder by default. PostgreSQL requires it, because all
@@ -18,7 +18,7 @@ type storeFile struct {
 	// What to do with a request whose usage cannot be recorded because the disk or the
 	// spool is full: refuse it, or serve it without a row in the ledger. By default
 	// requests of keys with a budget are refused and others are served.
-	DiskFull diskFullName `key:"disk_full" example:"refuse"`
+	DiskFull diskFullName `key:"disk_full" restart:"no" example:"refuse"`
 }
 
 // fromText lets a store be written as its address alone.
@@ -30,7 +30,7 @@ type redisFile struct {
 	// Address, `redis://`, or `rediss://` for TLS. A cluster needs one address of its
 	// own; `?addr=HOST:PORT` adds further ones. With `?master_set=NAME` the addresses
 	// are Sentinels.
-	URL secret.String `key:"url" example:"redis://127.0.0.1:6379/0"`
+	URL secret.String `key:"url" secret:"login" example:"redis://127.0.0.1:6379/0"`
 	// PEM file with the trusted certificates. The default is the system's.
 	CA string `key:"ca" example:"/etc/isogloss/redis-ca.crt"`
 	// PEM file with the gateway's client certificate.
@@ -46,7 +46,7 @@ func (r *redisFile) fromText(text string) { r.URL = secret.String(text) }
 type alertsFile struct {
 	at
 	// Address that alerts are sent to, https or on this machine.
-	URL secret.String `key:"url" example:"https://hooks.example.com/${HOOK}"`
+	URL secret.String `key:"url" secret:"path" example:"https://hooks.example.com/${HOOK}"`
 	// Secret that alerts are signed with by the rules of Standard Webhooks: 24 to 64
 	// bytes in base64, with or without `whsec_` before them.
 	Secret secret.String `key:"secret" example:"${ALERTS_SECRET}"`
@@ -156,11 +156,11 @@ type discoverFile struct {
 	// default.
 	Models []string `key:"models" example:"[llama-*]"`
 	// Credential sent to workers. None by default.
-	APIKey secret.String `key:"api_key" example:"${WORKER_KEY}"`
+	APIKey secret.String `key:"api_key" restart:"no" example:"${WORKER_KEY}"`
 	// Whether the gateway reads the queue length and the use of the KV cache from the
 	// /metrics of workers that name their engine. With least-busy, workers with a queue or
 	// a nearly full cache come after others.
-	EngineMetrics bool `key:"engine_metrics" example:"false"`
+	EngineMetrics bool `key:"engine_metrics" restart:"no" example:"false"`
 }
 
 // etcdFile is an etcd cluster.

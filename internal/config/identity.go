@@ -79,7 +79,8 @@ func (f *identityFile) resolve(dir string, store bool, ps *Problems) (issuers []
 }
 
 func (f *scimFile) resolve(store bool, paths map[string]bool, ps *Problems) *SCIM {
-	out := SCIM{Path: or(f.Path, "/scim/v2"), Claim: or(f.Claim, "sub"), Attribute: string(or(f.Attribute, "externalId")), Required: f.Required}
+	f.Path, f.Claim, f.Attribute = or(f.Path, "/scim/v2"), or(f.Claim, "sub"), or(f.Attribute, "externalId")
+	out := SCIM{Path: f.Path, Claim: f.Claim, Attribute: string(f.Attribute), Required: f.Required}
 	switch {
 	case !store:
 		ps.add(f.node, "requires a store; write store, or remove scim")
@@ -167,11 +168,12 @@ func (f *ruleFile) resolve(dir string, store bool, ps *Problems) IdentityRule {
 			ps.addKey(&f.at, name.key, "has a slash or more than 128 bytes; write a shorter name without one")
 		}
 	}
-	out := IdentityRule{Org: or(f.Org, "default"), Team: f.Team, Models: f.Models, Criticality: string(or(f.Criticality, "normal")), Requests: f.Requests,
-		Tokens: f.Tokens, Concurrency: f.Concurrency, Budgets: f.budgets(ps), Role: string(f.Role), Settings: relativeTo(dir, f.Settings)}
-	if len(out.Models) == 0 {
-		out.Models = []string{"*"}
+	f.Org, f.Criticality = or(f.Org, "default"), or(f.Criticality, "normal")
+	if len(f.Models) == 0 {
+		f.Models = []string{"*"}
 	}
+	out := IdentityRule{Org: f.Org, Team: f.Team, Models: f.Models, Criticality: string(f.Criticality), Requests: f.Requests,
+		Tokens: f.Tokens, Concurrency: f.Concurrency, Budgets: f.budgets(ps), Role: string(f.Role), Settings: relativeTo(dir, f.Settings)}
 	for _, name := range slices.Sorted(maps.Keys(f.When)) {
 		out.When = append(out.When, Claim{name, f.When[name]})
 	}

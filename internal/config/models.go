@@ -52,7 +52,7 @@ func (h *hedgeFile) resolve(ps *Problems) Hedge {
 		ps.addKey(&h.at, "percentile", "is required for hedging; write one such as 95")
 	}
 	h.checkShare("share", h.Share, ps)
-	if !h.has("share") {
+	if !h.has("share") && h.has("percentile") {
 		h.Share = defaultHedgeShare
 	}
 	return Hedge{Percentile: h.Percentile, Share: h.Share}

@@ -55,7 +55,7 @@ func (n *node) override(o Override) {
 		return
 	}
 	*c = node{parent: n, key: key, source: o.Source, kind: scalar, written: o.Value, text: o.Value}
-	if key == "keys" {
+	if key == "keys" || key == "targets" {
 		c.list(o)
 	}
 }

@@ -48,7 +48,8 @@ func TestReference(t *testing.T) {
 // for a field.
 func fileComments(t *testing.T) map[string]string {
 	out := map[string]string{}
-	for _, name := range []string{"file.go", "file_clouds.go", "file_identity.go", "file_stores.go", "file_usage.go"} {
+	names, _ := filepath.Glob("file*.go")
+	for _, name := range names {
 		addComments(t, name, out)
 	}
 	return out
@@ -74,7 +75,7 @@ func addComments(t *testing.T, name string, out map[string]string) {
 			if !ok {
 				continue
 			}
-			out[typ.Name.Name] = oneLine(general.Doc.Text())
+			out[typ.Name.Name] = joined(general.Doc.Text())
 			for _, f := range body.Fields.List {
 				if len(f.Names) == 0 || !f.Names[0].IsExported() {
 					continue
@@ -82,13 +83,13 @@ func addComments(t *testing.T, name string, out map[string]string) {
 				if f.Doc == nil {
 					t.Fatalf("%s.%s has no comment", typ.Name.Name, f.Names[0].Name)
 				}
-				out[typ.Name.Name+"."+f.Names[0].Name] = oneLine(f.Doc.Text())
+				out[typ.Name.Name+"."+f.Names[0].Name] = joined(f.Doc.Text())
 			}
 		}
 	}
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+func joined(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // row is one key of the reference.
 type row struct{ key, typ, preset, text, example string }
@@ -104,14 +105,15 @@ type section struct {
 func sectionsOf(comments map[string]string) []*section {
 	var out []*section
 	seen := map[reflect.Type]*section{}
-	var walk func(place string, v reflect.Value)
-	walk = func(place string, v reflect.Value) {
+	var walk func(at field, v reflect.Value)
+	walk = func(at field, v reflect.Value) {
+		place := at.key
 		if s := seen[v.Type()]; s != nil {
 			s.places = append(s.places, place)
 			fillDefaults(s, v)
 			return
 		}
-		s := &section{places: []string{place}, text: sentence(comments[v.Type().Name()])}
+		s := &section{places: []string{place}, text: sentence(comments[v.Type().Name()]) + atStart(at.restart, false)}
 		seen[v.Type()] = s
 		out = append(out, s)
 		for i := range v.NumField() {
@@ -122,15 +124,29 @@ func sectionsOf(comments map[string]string) []*section {
 			}
 			s.rows = append(s.rows, row{
 				key: key, typ: typeText(f.Type), preset: defaultText(v.Field(i)),
-				text: comments[v.Type().Name()+"."+f.Name], example: f.Tag.Get("example"),
+				text: comments[v.Type().Name()+"."+f.Name] + atStart(at.below(f).restart, at.restart), example: f.Tag.Get("example"),
 			})
 			if child, below := structBelow(v.Field(i)); child.IsValid() {
-				walk(strings.TrimPrefix(place+"."+key+below, "."), child)
+				inner := at.below(f)
+				inner.key += below
+				walk(inner, child)
 			}
 		}
 	}
-	walk("", reflect.ValueOf(defaultFile()))
+	walk(field{}, reflect.ValueOf(defaultFile()))
 	return out
+}
+
+// atStart says when a change takes effect, if that is not when changes of the settings above it do.
+func atStart(restart, above bool) string {
+	switch {
+	case restart == above:
+		return ""
+	case restart:
+		return " A changed setting takes effect at the next start."
+	default:
+		return " A changed setting takes effect at once."
+	}
 }
 
 // fillDefaults sets the defaults of a struct that occurs at several positions from the

@@ -175,7 +175,8 @@ func (f *file) resolveKeys(ps *Problems) []Key {
 		}
 		seen[key] = true
 		raw.checkCount("concurrency", raw.Concurrency, ps)
-		keys = append(keys, Key{Secret: key, Criticality: string(or(raw.Criticality, "normal")), Concurrency: raw.Concurrency})
+		raw.Criticality = or(raw.Criticality, "normal")
+		keys = append(keys, Key{Secret: key, Criticality: string(raw.Criticality), Concurrency: raw.Concurrency})
 	}
 	return keys
 }

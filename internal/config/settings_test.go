@@ -2,8 +2,17 @@ package config
 
 import (
 	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/isogloss-gateway/isogloss/internal/base/secret"
 )
 
 // TestSettingsSayWhereTheyComeFrom reads a file with all kinds of values.
@@ -21,7 +30,7 @@ providers:
 models:
   m:
     targets: [a/x, {target: b/x, weight: 2}]
-    defaults: {body: {service_tier: flex}}
+    defaults: {body: {service_tier: flex, token: "${S}"}}
 log:
 `), lookupIn("S=CANARY-0123456789"), Override{Source: "--listen", Key: "listen", Value: "127.0.0.1:9999"})
 	if err != nil {
@@ -38,14 +47,14 @@ log:
 		}
 		fmt.Fprintf(&got, "%s: %s (%s)\n", s.Key, s.Value, where)
 	}
-	if strings.Contains(got.String(), canary) {
-		t.Errorf("a secret is shown:\n%s", got.String())
+	if strings.Contains(got.String()+c.String(), canary) {
+		t.Errorf("a secret is shown:\n%s\n%s", got.String(), c)
 	}
 	for _, want := range []string{
-		"listen: 127.0.0.1:9999 (--listen)", "keys[0]: *** (line 1)", "keys[1].key: ${S} (line 1)", "keys[1].criticality: critical (line 1)", "store: *** (line 2)",
-		"retries.attempts: 3 (line 3)", "traces.endpoint: *** (line 4)", "providers.a.headers: {X-Token: ***} (line 6)", "providers.a.api_key: ${S} (line 6)",
+		"listen: 127.0.0.1:9999 (--listen)", "keys[0]: *** (line 1)", "keys[1].key: ${S} (line 1)", "keys[1].criticality: critical (line 1)", "store: sqlite (line 2)",
+		"retries.attempts: 3 (line 3)", "traces.endpoint: https://collector/*** (line 4)", "providers.a.headers: {X-Token: ***} (line 6)", "providers.a.api_key: ${S} (line 6)",
 		"providers.b.api_key: *** (line 9)", "providers.b.base_url: https://h/v1?*** (line 10)", "models.m.targets[0]: a/x (line 13)", "models.m.targets[1].weight: 2 (line 13)",
-		"models.m.defaults.body: {service_tier: flex} (line 14)", "log.level: info (default)", "timeouts.connect: 5s (default)", "admin.listen: 127.0.0.1:8081 (default)",
+		"models.m.defaults.body: {service_tier: flex, token: ${S}} (line 14)", "log.level: info (default)", "timeouts.connect: 5s (default)", "admin.listen: 127.0.0.1:8081 (default)",
 	} {
 		if !strings.Contains("\n"+got.String(), "\n"+want+"\n") {
 			t.Errorf("%q is missing in:\n%s", want, got.String())
@@ -75,4 +84,183 @@ func TestSettingsAreBounded(t *testing.T) {
 			t.Fatalf("%s has %d bytes", s.Key, len(s.Value))
 		}
 	}
+}
+
+// TestChangesThatAreReported changes settings that nodes compare, or that a reload cannot change.
+func TestChangesThatAreReported(t *testing.T) {
+	const text = `listen: 127.0.0.1:1
+store: {url: "postgres://u:CANARY@db/isogloss", peppers: [CANARY-0123456789-0123456789-0123456789], disk_full: serve}
+redis: "redis://:CANARY@redis:6379/0"
+identity: {issuers: [{issuer: "https://idp.example.com", audiences: [isogloss], rules: [{role: auditor}]}]}
+usage: {sink: {kafka: {brokers: ["kafka-1:9092"]}}}
+alerts: {url: "https://hooks.example.com/CANARY", secret: "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"}
+log: {endpoint: "https://collector/CANARY"}
+tags: {keys: [team]}
+providers: {a: {preset: openai, api_key: CANARY-1}}
+models: {m: {targets: [a/x]}}
+`
+	parse := func(text string) *Config {
+		c, err := Parse("isogloss.yaml", []byte(text), noEnv)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(c.String(), canary) {
+			t.Errorf("a secret is shown:\n%s", c)
+		}
+		return c
+	}
+	for _, change := range []struct {
+		from, to, key string
+		seen, restart bool
+	}{
+		{"role: auditor", "role: owner", "identity.issuers[0].rules[0].role", true, false},
+		{"keys: [team]", "keys: [team, feature]", "tags.keys", true, false},
+		{"kafka-1", "kafka-2", "usage.sink.kafka.brokers", true, true},
+		{"@redis:", "@other:", "redis.url", true, true},
+		{":CANARY@redis", ":CANARY-2@redis", "redis.url", false, true},
+		{"hooks.", "hook.", "alerts.url", true, true},
+		{"collector/", "collector-2/", "log.endpoint", true, true},
+		{"disk_full: serve", "disk_full: refuse", "store.disk_full", true, false},
+		{"CANARY-1}", "CANARY-2}", "providers.a.api_key", false, false},
+	} {
+		before, after := parse(text), parse(strings.Replace(text, change.from, change.to, 1))
+		if seen := maps.Collect(before.Values())[change.key] != maps.Collect(after.Values())[change.key]; seen != change.seen {
+			t.Errorf("%s: nodes see the difference: %t", change.to, seen)
+		}
+		if keys := after.StartsOtherwise(before); slices.Contains(keys, change.key) != change.restart || len(keys) > 1 {
+			t.Errorf("%s: a reload reports %v", change.to, keys)
+		}
+	}
+}
+
+// TestEverySetting changes every setting of the reference, one after the other, in files that have them all. Each must
+// be printed and compared, and be reported on a reload if the reference says that it takes effect at the next start.
+func TestEverySetting(t *testing.T) {
+	examples := []example{readExample(t, "every_key"), readExample(t, "usage_nats"), readExample(t, "rest_of_keys")}
+	eachSetting(field{}, nil, reflect.TypeFor[file](), func(f field, path []string, of reflect.Type) {
+		for _, e := range examples {
+			n := find(e.root, path)
+			if n == nil {
+				continue
+			}
+			key, after := n.path(), e.config(t, func(root *node) { alter(find(root, path), of) })
+			if restart := after.StartsOtherwise(e.usual); slices.Contains(restart, key) != f.restart {
+				t.Errorf("%s takes effect at the next start: %t; a reload reports %v", key, f.restart, restart)
+			}
+			a := maps.Collect(e.usual.Values())
+			if strings.Contains(a[key], hidden) && (f.secret == "values" || f.secret == "" && elem(of) == reflect.TypeFor[secret.String]()) { // that it is set can be seen
+				after = e.config(t, func(root *node) {
+					n := find(root, path)
+					n.parent.children = slices.DeleteFunc(n.parent.children, func(c *node) bool { return c == n })
+				})
+			}
+			if b := maps.Collect(after.Values()); a[key] == "" || a[key] == b[key] {
+				t.Errorf("%s is printed as %q and then as %q", key, a[key], b[key])
+			}
+			return
+		}
+		t.Errorf("no example has %s; add it to testdata/every_key.txtar", f.key)
+	})
+}
+
+// eachSetting calls f with every value of the reference and the keys that lead to it. "*" is any name or place.
+func eachSetting(at field, path []string, of reflect.Type, f func(at field, path []string, of reflect.Type)) {
+	for t := range of.Fields() {
+		if t.Tag.Get("key") == "" {
+			continue
+		}
+		inner, below := at.below(t), append(slices.Clone(path), t.Tag.Get("key"))
+		child, suffix := structBelow(reflect.New(t.Type).Elem())
+		switch {
+		case !child.IsValid():
+			f(inner, below, t.Type)
+		case suffix == "":
+			eachSetting(inner, below, child.Type(), f)
+		default:
+			inner.key += suffix
+			eachSetting(inner, append(below, "*"), child.Type(), f)
+		}
+	}
+}
+
+// example is the tree of a file and its configuration.
+type example struct {
+	root  *node
+	env   func(string) (string, bool)
+	usual *Config
+}
+
+func readExample(t *testing.T, name string) example {
+	t.Helper()
+	archive, err := txtar.ParseFile("testdata/" + name + ".txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := example{env: lookupIn(string(archive.Files[1].Data))}
+	e.root = parseYAML(archive.Files[0].Data, variableReader{env: e.env, dir: "."}, &Problems{})
+	if e.usual, err = Parse("./"+name, archive.Files[0].Data, e.env); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// config returns the configuration of an example in which a setting is changed. A change that the checks refuse is
+// listed without them.
+func (e example) config(t *testing.T, change func(root *node)) *Config {
+	t.Helper()
+	ps, budget := &Problems{}, maxCopies
+	root := e.root.copyTo(nil, "", &budget)
+	change(root)
+	raw := decodeFile(root, ".", nil, ps)
+	raw.env = e.env
+	if err := ps.err(); err != nil {
+		t.Fatal(err)
+	}
+	c := raw.resolve(ps)
+	if ps.any() {
+		c, raw = &Config{}, decodeFile(root, ".", nil, ps)
+	}
+	c.list(raw, root)
+	return c
+}
+
+// find returns the first node at a path.
+func find(n *node, path []string) *node {
+	if len(path) == 0 {
+		return n
+	}
+	for _, c := range n.children {
+		if c.key == path[0] || path[0] == "*" {
+			if found := find(c, path[1:]); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// alter replaces the value of a node by another one of its type.
+func alter(n *node, of reflect.Type) {
+	if len(n.children) > 0 {
+		alter(n.children[0], elem(of))
+		return
+	}
+	text := n.text + "1"
+	if c, ok := reflect.Zero(of).Interface().(choice); ok {
+		text = c.options()[0]
+		if text == n.text {
+			text = c.options()[1]
+		}
+	}
+	if u, err := url.Parse(n.text); err == nil && u.Host != "" {
+		u.Host = "x" + u.Host
+		text = u.String()
+	}
+	switch of.Kind() {
+	case reflect.Bool:
+		text = strconv.FormatBool(n.text != "true")
+	case reflect.Int64: // duration and size
+		text = "7" + n.text
+	}
+	n.kind, n.text, n.written = scalar, text, text
 }

@@ -30,10 +30,11 @@ func (f *signInFile) resolve(issuers []Issuer, store bool, ps *Problems) *SignIn
 	}
 	f.check(store, ps)
 	out := &SignIn{URL: strings.TrimSuffix(f.URL, "/"), Admin: strings.TrimSuffix(f.Admin, "/"), Issuer: f.Issuer, Client: f.Client, Secret: f.Secret,
-		Scopes: f.Scopes, IDToken: f.Token == "id_token", Notice: f.Notice}
-	if len(out.Scopes) == 0 {
-		out.Scopes = []string{"openid", "email"}
+		IDToken: f.Token == "id_token", Notice: f.Notice}
+	if len(f.Scopes) == 0 {
+		f.Scopes = []string{"openid", "email"}
 	}
+	out.Scopes = f.Scopes
 	at := slices.IndexFunc(issuers, func(i Issuer) bool { return f.Issuer == "" || i.URL == f.Issuer })
 	if at < 0 {
 		ps.addKey(&f.at, "issuer", "is not one of identity.issuers; write that issuer there, with its rules")

@@ -31,17 +31,21 @@ func (f *file) resolveProviders(c *Config, ps *Problems) map[string]*provider.Pr
 func (f *providerFile) resolve(timeouts provider.Timeouts, outside outside, ps *Problems) *provider.Provider {
 	f.checkName(ps)
 	preset := f.preset(ps)
+	f.Protocol, f.Auth = or(f.Protocol, protocolName(preset.Protocol)), or(f.Auth, authName(preset.Auth))
+	f.UpstreamStream, f.NvExt = or(f.UpstreamStream, streamName(preset.UpstreamStream)), or(f.NvExt, nvExtName(preset.Extensions))
+	f.CacheSalt, f.Continuation = or(f.CacheSalt, cacheSaltName(preset.CacheSalt)), or(f.Continuation, continuationName(preset.Continuation))
+	f.Quota, f.Rerank = or(f.Quota, quotaName(provider.QuotaModel)), or(f.Rerank, rerankName(provider.RerankSame))
 	p := &provider.Provider{
 		Name:           f.node.key,
 		Preset:         preset.Name,
-		Protocol:       protocol.Name(or(f.Protocol, protocolName(preset.Protocol))),
-		Auth:           provider.Auth(or(f.Auth, authName(preset.Auth))),
+		Protocol:       protocol.Name(f.Protocol),
+		Auth:           provider.Auth(f.Auth),
 		Key:            f.APIKey,
-		UpstreamStream: provider.StreamMode(or(f.UpstreamStream, streamName(preset.UpstreamStream))),
+		UpstreamStream: provider.StreamMode(f.UpstreamStream),
 		IncludeUsage:   f.IncludeUsage,
-		Extensions:     provider.Extensions(or(f.NvExt, nvExtName(preset.Extensions))),
+		Extensions:     provider.Extensions(f.NvExt),
 		UnknownIDs:     provider.UnknownIDs(f.UnknownIDs),
-		CacheSalt:      provider.CacheSalt(or(f.CacheSalt, cacheSaltName(preset.CacheSalt))),
+		CacheSalt:      provider.CacheSalt(f.CacheSalt),
 		ThinkTags:      provider.ThinkTags(f.ThinkTags),
 		Quirks:         preset.Quirks,
 		Timeouts:       f.Timeouts.over(timeouts, ps),
@@ -51,7 +55,7 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, outside outside, ps *
 	p.BaseURL = f.baseURL(p.Protocol, preset, ps)
 	p.APIVersion = f.apiVersion(p.Protocol, ps)
 	if p.APIVersion == "" && len(f.AcceptedVersions) == 0 {
-		p.APIVersion = preset.APIVersion
+		p.APIVersion, f.APIVersion = preset.APIVersion, preset.APIVersion
 	}
 	p.AcceptedVersions = f.acceptedVersions(p.Protocol, ps)
 	p.ForwardUnknownVersion = f.ForwardUnknownVersion
@@ -60,8 +64,8 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, outside outside, ps *
 	p.Paths = f.paths(ps)
 	p.Concurrency = f.Concurrency
 	f.checkCount("concurrency", f.Concurrency, ps)
-	p.Quota = provider.Quota(or(f.Quota, quotaName(provider.QuotaModel)))
-	p.Continuation = provider.Continuation(or(f.Continuation, continuationName(preset.Continuation)))
+	p.Quota = provider.Quota(f.Quota)
+	p.Continuation = provider.Continuation(f.Continuation)
 	p.Health = f.Health.resolve(preset, ps)
 	f.resolveCloud(p, outside, ps)
 	f.checkKey(p, preset, ps)
@@ -70,18 +74,17 @@ func (f *providerFile) resolve(timeouts provider.Timeouts, outside outside, ps *
 }
 
 // healthEvery is the default interval of health checks.
-const healthEvery = 5 * time.Second
+const healthEvery = duration(5 * time.Second)
 
 func (h *healthFile) resolve(preset provider.Preset, ps *Problems) provider.Check {
-	path := or(h.Path, preset.HealthPath)
-	if path != "" && !strings.HasPrefix(path, "/") {
+	h.Path = or(h.Path, preset.HealthPath)
+	if h.Path != "" && !strings.HasPrefix(h.Path, "/") {
 		ps.addKey(&h.at, "path", "%q does not begin with \"/\"; write a path such as /health", h.node.writtenAt("path", ""))
 	}
-	every := time.Duration(h.Every)
-	if every == 0 {
-		every = healthEvery
+	if h.Every == 0 && h.Path != "" {
+		h.Every = healthEvery
 	}
-	return provider.Check{Path: path, Every: every}
+	return provider.Check{Path: h.Path, Every: time.Duration(h.Every)}
 }
 
 func or[T ~string](value, otherwise T) T {
@@ -143,12 +146,13 @@ func (f *providerFile) checkPlace(auth provider.Auth, preset provider.Preset, ps
 }
 
 func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset, ps *Problems) *url.URL {
-	raw := or(f.BaseURL, preset.URL(f.Project, f.Region))
+	own := f.BaseURL != ""
+	f.BaseURL = or(f.BaseURL, preset.URL(f.Project, f.Region))
 	n := f.node.child("base_url")
-	if f.BaseURL == "" && preset.Template != "" && (!validPlace(f.Region) || strings.Contains(f.Region, ".")) {
+	if !own && preset.Template != "" && (!validPlace(f.Region) || strings.Contains(f.Region, ".")) {
 		return &url.URL{} // reported there
 	}
-	if raw == "" {
+	if f.BaseURL == "" {
 		switch {
 		case preset.Protocol == "" || f.Preset != "" && preset.Name == "":
 			// no preset, or an unknown one: reported there
@@ -161,7 +165,7 @@ func (f *providerFile) baseURL(name protocol.Name, preset provider.Preset, ps *P
 		}
 		return &url.URL{}
 	}
-	u, err := provider.ParseBaseURL(name, raw)
+	u, err := provider.ParseBaseURL(name, f.BaseURL)
 	if err == nil {
 		return u
 	}
@@ -219,7 +223,7 @@ func (f *providerFile) rerank(name protocol.Name, ps *Problems) provider.Rerank 
 	if f.has("rerank") && name != protocol.OpenAIChat {
 		ps.addKey(&f.at, "rerank", "is not a part of the protocol %s; remove it, or write a provider of its own with \"protocol: openai-chat\"", name)
 	}
-	return provider.Rerank(or(f.Rerank, rerankName(provider.RerankSame)))
+	return provider.Rerank(f.Rerank)
 }
 
 func versioned(name protocol.Name) bool { return name == protocol.Anthropic || name == protocol.Gemini }

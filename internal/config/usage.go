@@ -62,10 +62,19 @@ var (
 
 func (f *file) resolveUsage(c *Config, ps *Problems) {
 	u := &f.Usage
+	s := &u.Sink
+	if s.Kafka.node == nil { // its defaults are not in effect
+		s.Kafka = kafkaFile{}
+	}
+	if s.NATS.node == nil {
+		s.NATS = natsFile{}
+	}
+	if !u.has("sink") {
+		s.Spool = 0
+	}
 	if u.node == nil || u.node.kind == null {
 		return
 	}
-	s := &u.Sink
 	c.Usage.Spool = int64(s.Spool)
 	switch {
 	case s.Kafka.node != nil && s.NATS.node != nil:
@@ -93,7 +102,7 @@ func (f *file) resolveUsage(c *Config, ps *Problems) {
 
 func (k *kafkaFile) resolve(dir string, ps *Problems) *Broker {
 	b := &Broker{Servers: k.Brokers, Name: k.Topic, Partitions: k.Partitions, Replicas: k.Replicas, TLS: k.TLS, CA: relativeTo(dir, k.CA), Cert: relativeTo(dir, k.Cert), Key: relativeTo(dir, k.Key),
-		Mechanism: string(k.Mechanism), Username: k.Username, Password: k.Password}
+		Username: k.Username, Password: k.Password}
 	local := true
 	for _, text := range k.Brokers {
 		host, port, err := net.SplitHostPort(text)
@@ -120,9 +129,10 @@ func (k *kafkaFile) resolve(dir string, ps *Problems) *Broker {
 	if k.Username != "" && !k.TLS && !local {
 		ps.addKey(&k.at, "tls", "is off, so that the password would be sent unencrypted; write tls: true")
 	}
-	if k.Username != "" && k.Mechanism == "" {
-		b.Mechanism = "scram-sha-512"
+	if k.Username != "" {
+		k.Mechanism = or(k.Mechanism, "scram-sha-512")
 	}
+	b.Mechanism = string(k.Mechanism)
 	b.check(&k.at, ps)
 	return b
 }

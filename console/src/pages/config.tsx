@@ -36,7 +36,7 @@ export function ConfigPage() {
           <>
             <Settings config={c} call={config.call} />
             <Card title="In effect on this node" calls={[config.call]} wide actions={<Copy text={c.text} />}>
-              <p className="hint">With all defaults, also those of presets, without secrets. One setting per line; the lines are not those of the file.</p>
+              <p className="hint">With all defaults, also those of presets, and values of variables, without secrets. One setting per line; the lines are not those of the file.</p>
               <div className="code" role="region" aria-label="Configuration" tabIndex={0}>
                 <ul>{c.text.trimEnd().split('\n').map((line, i) => <li key={i}><code>{line || ' '}</code></li>)}</ul>
               </div>
@@ -81,7 +81,7 @@ function Settings({ config: c, call }: { config: Config; call: ReturnType<typeof
         ]} />
       )}
       {c.settings_cut && <p className="hint" role="status">Only the first {count(c.settings.length)} settings are listed.</p>}
-      <p className="hint">Secrets are hidden. Defaults that are empty, and those of a preset, are not listed.</p>
+      <p className="hint">Secrets are hidden. Defaults that are empty are not listed.</p>
     </Card>
   );
 }

@@ -60,8 +60,8 @@ export function tests() {
       await row.getByText('running').waitFor();
       await row.getByText((await api('/nodes')).nodes[0].version).waitFor();
       const differences = page.getByRole('table', { name: 'Differences' });
-      await differences.getByRole('row').filter({ hasText: 'model extra' }).first().getByText('only on gw-2').waitFor();
-      const target = differences.getByRole('row').filter({ hasText: 'model fast, target' });
+      await differences.getByRole('row').filter({ hasText: 'models.extra.targets[0].target' }).getByText('only on gw-2').waitFor();
+      const target = differences.getByRole('row').filter({ hasText: 'models.fast.targets[0].target' });
       await target.getByText('up/fast-1').waitFor();
       await target.getByText('spare/fast-1').waitFor();
       await settled(page);

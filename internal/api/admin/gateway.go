@@ -63,9 +63,9 @@ func (s *server) listTargets(context.Context, *call, *noInput) (*targetList, err
 type Configuration struct {
 	Path   string    `json:"path,omitempty" doc:"The configuration file. Absent: none, all settings have their defaults."`
 	Loaded time.Time `json:"loaded" doc:"When it was read."`
-	Text   string    `json:"text" doc:"The configuration in effect, one setting per line, including defaults, without secrets."`
+	Text   string    `json:"text" doc:"The configuration in effect, one setting per line with its key, including defaults and those of presets, without secrets."`
 	// Settings are those of the file and the defaults of those that it does not have.
-	Settings []Setting `json:"settings" doc:"The settings and where each comes from, without secrets. Defaults that are empty, and those of a preset, are left out."`
+	Settings []Setting `json:"settings" doc:"The settings and where each comes from, without secrets. Defaults that are empty are left out."`
 	Cut      bool      `json:"settings_cut,omitzero" doc:"There are more than 2,000 settings."`
 	Refused  *Refusal  `json:"refused,omitempty" doc:"The last reload, if it was refused."`
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/api/openapi"
@@ -72,15 +73,13 @@ func (s *server) listNodes(ctx context.Context, _ *call, _ *noInput) (*nodeList,
 		s.Logger.WarnContext(ctx, "the nodes cannot be listed", "error", err)
 		out.Missing = "the store does not respond; only this node is listed"
 	}
-	seen := false
-	for _, n := range known {
-		if n.ID == self.ID {
-			n, seen = self, true
-		}
-		out.Nodes = append(out.Nodes, viewNode(n, self, now))
+	at := slices.IndexFunc(known, func(n store.Node) bool { return n.ID == self.ID })
+	if at < 0 {
+		at, known = len(known), append(known, self)
 	}
-	if !seen {
-		out.Nodes = append(out.Nodes, viewNode(self, self, now))
+	known[at] = self
+	for _, n := range known {
+		out.Nodes = append(out.Nodes, viewNode(n, self, now))
 	}
 	return new(out), nil
 }
@@ -93,32 +92,33 @@ type nodePath struct {
 type comparison struct {
 	Node        string             `json:"node" doc:"Id of the process."`
 	Digest      string             `json:"digest"`
-	Text        string             `json:"text" doc:"Its configuration, one setting per line, without secrets."`
+	Text        string             `json:"text" doc:"Its configuration, one setting per line with its key, without secrets."`
 	Differences []nodes.Difference `json:"differences" doc:"From the configuration of the node that responds. Secrets are not compared."`
 }
 
 func (s *server) compareNode(ctx context.Context, _ *call, in *nodePath) (*comparison, error) {
 	if self := s.Self.Node(); in.Node == self.ID {
-		return new(comparison{Node: self.ID, Digest: self.Config, Text: s.Self.Config()}), nil
+		return new(comparison{Node: self.ID, Digest: self.Config, Text: nodes.Text(s.Self.Config())}), nil
 	}
 	known, err := s.Nodes.Nodes(ctx)
 	if err != nil {
 		return nil, unavailable(nodeStoreName, err)
 	}
-	for _, n := range known {
-		if n.ID != in.Node {
-			continue
-		}
-		text, err := s.Nodes.NodeConfig(ctx, n.Config)
-		switch {
-		case errors.Is(err, store.ErrNotFound):
-			return nil, openapi.NewProblem(http.StatusNotFound, "not_kept", "the configuration of this node is not stored: it is longer than 256 KiB, or one of more than 20; ask the node itself for it")
-		case err != nil:
-			return nil, unavailable(nodeStoreName, err)
-		}
-		return new(comparison{Node: n.ID, Digest: n.Config, Text: text, Differences: nodes.Compare(s.Self.Config(), text)}), nil
+	i := slices.IndexFunc(known, func(n store.Node) bool { return n.ID == in.Node })
+	if i < 0 {
+		return nil, missing("node", in.Node)
 	}
-	return nil, missing("node", in.Node)
+	text, err := s.Nodes.NodeConfig(ctx, known[i].Config)
+	differences, other := nodes.Compare(s.Self.Config(), text)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, openapi.NewProblem(http.StatusNotFound, "not_kept", "the configuration of this node is not stored: it is longer than 256 KiB, or one of more than 20; ask the node itself for it")
+	case err != nil:
+		return nil, unavailable(nodeStoreName, err)
+	case other != nil:
+		return nil, openapi.NewProblem(http.StatusConflict, "other_version", "the node runs version %s, which describes its configuration in another form; update it, or ask the node itself for its configuration", known[i].Version)
+	}
+	return new(comparison{Node: in.Node, Digest: known[i].Config, Text: nodes.Text(text), Differences: differences}), nil
 }
 
 // nodeStoreName names the store in error messages.

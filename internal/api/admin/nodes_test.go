@@ -20,7 +20,7 @@ func TestNodes(t *testing.T) {
 		w.must(w.store.AddNode(t.Context(), n, text))
 	}
 	add(store.Node{ID: "gw-1.a", Name: "gw-1", Seen: now.Add(-10 * time.Second), Waiting: 99}, selfConfig)
-	add(store.Node{ID: "gw-2.a", Name: "gw-2", Version: "1.1", Seen: now, Refused: now, Open: 7, Waiting: 8, Oldest: 90 * time.Second, Captured: true}, "listen here\nretries attempts=2\nmodel m owned_by=x\n")
+	add(store.Node{ID: "gw-2.a", Name: "gw-2", Version: "1.1", Seen: now, Refused: now, Open: 7, Waiting: 8, Oldest: 90 * time.Second, Captured: true}, `[["listen","here"],["models.m.owned_by","x"],["retries.attempts","2"]]`)
 	add(store.Node{ID: "gw-3.a", Name: "gw-3", Seen: now.Add(-2 * nodes.Silence)}, selfConfig)
 	add(store.Node{ID: "gw-4.a", Name: "gw-4", Seen: now, Stopped: now}, "")
 	list := read[nodeList](t, w.send(auditor, "GET", "/api/v1/nodes", ""), 200)
@@ -40,14 +40,16 @@ func TestNodes(t *testing.T) {
 	}
 
 	got := read[comparison](t, w.send(auditor, "GET", "/api/v1/nodes/gw-2.a/config", ""), 200)
-	want := []nodes.Difference{{Setting: "retries", Here: "attempts=3", There: "attempts=2"}, {Setting: "model m", There: "owned_by=x"}}
+	want := []nodes.Difference{{Setting: "models.m.owned_by", There: "x"}, {Setting: "retries.attempts", Here: "3", There: "2"}}
 	if !slices.Equal(got.Differences, want) || got.Digest != other.Config {
 		t.Errorf("the differences are %+v", got)
 	}
-	if same := read[comparison](t, w.send(auditor, "GET", "/api/v1/nodes/gw-3.a/config", ""), 200); len(same.Differences) != 0 || same.Text != selfConfig {
+	if same := read[comparison](t, w.send(auditor, "GET", "/api/v1/nodes/gw-3.a/config", ""), 200); len(same.Differences) != 0 || same.Text != "listen: here\nretries.attempts: 3\n" {
 		t.Errorf("an equal configuration: %+v", same)
 	}
 	w.refusal(w.send(auditor, "GET", "/api/v1/nodes/gw-4.a/config", ""), http.StatusNotFound, "not_kept")
+	add(store.Node{ID: "gw-6.a", Name: "gw-6", Version: "1.0", Seen: now}, "listen here\nretries attempts=3\n")
+	w.refusal(w.send(auditor, "GET", "/api/v1/nodes/gw-6.a/config", ""), http.StatusConflict, "other_version")
 	w.refusal(w.send(auditor, "GET", "/api/v1/nodes/gw-5.a/config", ""), http.StatusNotFound, "not_found")
 }
 

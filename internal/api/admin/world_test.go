@@ -137,7 +137,7 @@ func (f *fakeRunner) Run(key access.Record, begin func(id, model string) *llm.Er
 // fakeSelf is this node.
 type fakeSelf struct{}
 
-const selfConfig = "listen here\nretries attempts=3\n"
+const selfConfig = `[["listen","here"],["retries.attempts","3"]]`
 
 func (fakeSelf) Node() store.Node {
 	return store.Node{ID: "gw-1.a", Name: "gw-1", Version: "1.2", Started: time.Unix(1, 0), Seen: time.Now(), Config: nodes.Digest(selfConfig), Loaded: time.Unix(2, 0), Open: 4, Waiting: 5, Oldest: time.Second}

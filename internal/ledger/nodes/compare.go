@@ -1,71 +1,89 @@
 package nodes
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 )
 
 // Difference is a setting that two configurations do not have in common.
 type Difference struct {
-	Setting string `json:"setting" doc:"Such as model fast, or retries."`
+	Setting string `json:"setting" doc:"Such as retries.attempts, or providers.main.base_url."`
 	Here    string `json:"here,omitempty" doc:"On the node that responds. Absent: it does not have the setting."`
 	There   string `json:"there,omitempty" doc:"On the other node. Absent: it does not have the setting."`
 }
 
-// Compare returns the differences of two configurations, in their order.
-func Compare(here, there string) []Difference {
-	a, b := facts(here), facts(there)
-	values := make(map[string]string, len(b))
-	for _, f := range b {
-		values[f.Setting] = f.There
-	}
-	var out []Difference
-	for _, f := range a {
-		f.Here = f.There
-		f.There = values[f.Setting]
-		delete(values, f.Setting)
-		if f.Here != f.There {
-			out = append(out, f)
+// ErrOtherForm is the error for a configuration that another version of the gateway has encoded.
+var ErrOtherForm = errors.New("nodes: another version has written the configuration")
+
+// Encode returns the settings of a configuration, by key, as the store has them and nodes compare them: a JSON list
+// of pairs of key and value, a pair on each line. The setting node is left out, because every node has its own.
+func Encode(settings iter.Seq2[string, string]) string {
+	var lines []string
+	for key, value := range settings {
+		if key != "node" {
+			pair, _ := json.Marshal([]string{key, value}) // texts always have a form in JSON
+			lines = append(lines, string(pair))
 		}
 	}
-	for _, f := range b {
-		if _, only := values[f.Setting]; only {
-			out = append(out, f)
-		}
-	}
-	return out
+	slices.Sort(lines)
+	return "[\n" + strings.Join(lines, ",\n") + "\n]"
 }
 
-// named are the first words of lines whose second word is a name.
-var named = []string{"provider", "model", "price", "identity"}
-
-// facts splits a configuration into its settings, with their values in There. An indented line belongs
-// to the line before that is not, and is known by its place there.
-func facts(text string) (out []Difference) {
-	seen := map[string]int{}
-	parent := ""
-	for line := range strings.Lines(text) {
-		words := strings.TrimRight(line, "\n")
-		inner := strings.TrimLeft(words, " ")
-		name, value, _ := strings.Cut(inner, " ")
-		if slices.Contains(named, name) {
-			second, rest, _ := strings.Cut(value, " ")
-			name, value = name+" "+second, rest
-		}
-		if inner != words {
-			name = parent + ", " + name
-		}
-		if seen[name]++; seen[name] > 1 {
-			name = fmt.Sprintf("%s %d", name, seen[name])
-		}
-		if inner == words {
-			parent = name
-		}
-		if value == "" { // a setting without a value is not an absent one
-			value = "set"
-		}
-		out = append(out, Difference{Setting: name, There: value})
+func decode(config string) (pairs [][2]string, err error) {
+	if err := json.Unmarshal([]byte(config), &pairs); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOtherForm, err)
 	}
-	return out
+	return pairs, nil
+}
+
+// Text returns an encoded configuration for people, a setting on each line. That of another version is returned as
+// it is.
+func Text(config string) string {
+	pairs, err := decode(config)
+	if err != nil {
+		return config
+	}
+	var b strings.Builder
+	for _, p := range pairs {
+		b.WriteString(p[0] + ": " + strings.ReplaceAll(p[1], "\n", " ") + "\n")
+	}
+	return b.String()
+}
+
+// Compare returns the settings that differ in two encoded configurations, by key.
+func Compare(here, there string) (out []Difference, err error) {
+	a, err := decode(here)
+	if err != nil {
+		return nil, err
+	}
+	b, err := decode(there)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]*Difference{}
+	for i, pairs := range [][][2]string{a, b} {
+		for _, p := range pairs {
+			d := all[p[0]]
+			if d == nil {
+				d = &Difference{Setting: p[0]}
+				all[p[0]] = d
+			}
+			if i == 0 {
+				d.Here = p[1]
+			} else {
+				d.There = p[1]
+			}
+		}
+	}
+	for _, d := range all {
+		if d.Here != d.There {
+			out = append(out, *d)
+		}
+	}
+	slices.SortFunc(out, func(a, b Difference) int { return strings.Compare(a.Setting, b.Setting) })
+	return out, nil
 }

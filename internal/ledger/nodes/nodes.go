@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
@@ -31,7 +30,7 @@ type Store interface {
 // Self describes this process.
 type Self interface {
 	Node() store.Node
-	// Config returns the configuration as text without secrets.
+	// Config returns the encoded configuration, without secrets.
 	Config() string
 }
 
@@ -83,19 +82,8 @@ func (r *reporter) report(ctx context.Context, stopped time.Time) {
 	r.known, r.config, r.failed = true, n.Config, false
 }
 
-// Text returns a configuration as nodes compare it: without the name of the node, which differs.
-func Text(config string) string {
-	var b strings.Builder
-	for line := range strings.Lines(config) {
-		if !strings.HasPrefix(line, "node ") {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
-}
-
-// Digest returns a short digest of a configuration.
-func Digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
+// Digest returns a short digest of an encoded configuration.
+func Digest(config string) string {
+	sum := sha256.Sum256([]byte(config))
 	return hex.EncodeToString(sum[:8])
 }

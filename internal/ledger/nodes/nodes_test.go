@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -86,24 +87,23 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestCompare compares configurations that are encoded, and that the version before wrote as text.
 func TestCompare(t *testing.T) {
-	here := "listen a\nretries attempts=3\nprovider x auth=none\nmodel m owned_by=x\n  target x/1 weight=1\n  target x/2 weight=1\nmodel n owned_by=x\n  target x/1 weight=1\n"
-	there := "listen a\nretries attempts=2\nprovider x auth=none\nprovider y auth=none\nmodel m owned_by=x\n  target x/2 weight=1\n"
-	want := []Difference{
-		{"retries", "attempts=3", "attempts=2"},
-		{"model m, target", "x/1 weight=1", "x/2 weight=1"},
-		{"model m, target 2", "x/2 weight=1", ""},
-		{"model n", "owned_by=x", ""},
-		{"model n, target", "x/1 weight=1", ""},
-		{"provider y", "", "auth=none"},
+	here := map[string]string{"listen": "a", "retries.attempts": "3", "models.n.targets[0].target": "x: 1", "node": "gw-1"}
+	there := map[string]string{"listen": "a", "retries.attempts": "2", "providers.y.auth": "none\nbearer", "node": "gw-2"}
+	want := []Difference{{"models.n.targets[0].target", "x: 1", ""}, {"providers.y.auth", "", "none\nbearer"}, {"retries.attempts", "3", "2"}}
+	a, b := Encode(maps.All(here)), Encode(maps.All(there))
+	if got, err := Compare(a, b); err != nil || !slices.Equal(got, want) {
+		t.Errorf("the differences are %+v, %v", got, err)
 	}
-	if got := Compare(here, there); !slices.Equal(got, want) {
-		t.Errorf("the differences are %+v", got)
+	if got, err := Compare(a, Encode(maps.All(here))); err != nil || got != nil {
+		t.Errorf("a configuration differs from itself: %+v, %v", got, err)
 	}
-	if got := Compare(here, here); got != nil {
-		t.Errorf("a configuration differs from itself: %+v", got)
+	if got := Text(b); got != "listen: a\nproviders.y.auth: none bearer\nretries.attempts: 2\n" {
+		t.Errorf("the text is %q", got)
 	}
-	if Text("listen a\nnode gw-1\nzone z\n") != "listen a\nzone z\n" {
-		t.Error("the name of the node is compared")
+	const before = "listen a\nretries attempts=3\n"
+	if _, err := Compare(a, before); !errors.Is(err, ErrOtherForm) || Text(before) != before {
+		t.Errorf("the text of the version before: %v", err)
 	}
 }

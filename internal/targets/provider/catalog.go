@@ -2,7 +2,6 @@ package provider
 
 import (
 	"cmp"
-	"net/url"
 	"strings"
 
 	"github.com/isogloss-gateway/isogloss/protocol"
@@ -203,29 +202,4 @@ func Custom(name protocol.Name) Preset {
 	default:
 	}
 	return Preset{Protocol: name, Auth: auth, UpstreamStream: Mirror, Extensions: RefuseExtensions}
-}
-
-// Provider builds a provider from the preset, without a key. BaseURL is nil if the preset
-// has none.
-func (p Preset) Provider(name string) (*Provider, error) {
-	var base *url.URL
-	if p.BaseURL != "" {
-		var err error
-		if base, err = ParseBaseURL(p.Protocol, p.BaseURL); err != nil {
-			return nil, err
-		}
-	}
-	return &Provider{
-		Name:           name,
-		Preset:         p.Name,
-		Protocol:       p.Protocol,
-		Envelope:       p.Envelope,
-		APIVersion:     p.APIVersion,
-		BaseURL:        base,
-		Auth:           p.Auth,
-		UpstreamStream: p.UpstreamStream,
-		Extensions:     p.Extensions,
-		CacheSalt:      p.CacheSalt,
-		Quirks:         p.Quirks,
-	}, nil
 }

@@ -14,11 +14,11 @@ func TestSeedOpenAI(t *testing.T) {
 	if !ok {
 		t.Fatal("there is no such row")
 	}
-	p, err := row.Provider("openai")
+	base, err := ParseBaseURL(row.Protocol, row.BaseURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Key = "k"
+	p := &Provider{Protocol: row.Protocol, APIVersion: row.APIVersion, BaseURL: base, Auth: row.Auth, Key: "k"}
 	for path, want := range map[string]string{
 		"/v1/chat/completions": "https://api.openai.com/v1/chat/completions",
 		"/v1/models":           "https://api.openai.com/v1/models",
