@@ -2,13 +2,20 @@ package spool
 
 import (
 	"bytes"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 	"github.com/isogloss-gateway/isogloss/llm"
 )
+
+var update = flag.Bool("update", false, "rewrite the recorded bytes")
 
 func sampleOpening(id string) Opening {
 	long := usage.Price{Input: 5, Output: 6}
@@ -57,6 +64,59 @@ func TestRecordsComeBack(t *testing.T) {
 			t.Errorf("%+v, %v; want %+v", got, err, want)
 		}
 	}
+}
+
+// TestBytesStay compares the bytes of records, and what they are read as, with those of the first release: releases
+// that share a folder read each other's records.
+func TestBytesStay(t *testing.T) {
+	o, r := sampleOpening("a"), sampleRow("b")
+	o.Reserved, o.Labels, r.Labels = 123, sampleLabels(), sampleLabels()
+	var opening, row, more encoder
+	opening.opening(&o)
+	opening.int(fieldSlot, 77)
+	opening.int(fieldTag, 99)
+	row.row(&r)
+	row.positionAndTotals(12, usage.Totals{Key: 1, Team: 2, Org: 3})
+	more.reserved(reserved{"a", 456})
+	got := fmt.Sprintf("opening %x\nrow %x\nreserved %x\n", opening.b, row.b, more.b)
+	const path = "testdata/records.txt"
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the records are\n%swant\n%s", got, want)
+	}
+	if o2, err := decodeBegun(recorded(t, want, "opening")); err != nil || !reflect.DeepEqual(o2, begun{o, 77, 99}) {
+		t.Errorf("the opening is read as %+v, %v", o2, err)
+	}
+	if r2, err := decodeRow(recorded(t, want, "row")); err != nil || !reflect.DeepEqual(r2, ended{r, 12, usage.Totals{Key: 1, Team: 2, Org: 3}}) {
+		t.Errorf("the row is read as %+v, %v", r2, err)
+	}
+	if m, err := decodeReserved(recorded(t, want, "reserved")); err != nil || m != (reserved{"a", 456}) {
+		t.Errorf("the reservation is read as %+v, %v", m, err)
+	}
+}
+
+// recorded returns the bytes of a record of testdata/records.txt.
+func recorded(t *testing.T, file []byte, name string) []byte {
+	t.Helper()
+	for line := range strings.Lines(string(file)) {
+		if text, ok := strings.CutPrefix(strings.TrimSpace(line), name+" "); ok {
+			b, err := hex.DecodeString(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+	}
+	t.Fatalf("there is no record %s", name)
+	return nil
 }
 
 // TestRecordsHaveEveryField fails when a struct has a field that its record lacks.
