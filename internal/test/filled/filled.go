@@ -1,5 +1,5 @@
-// Package filled fills structs by reflection, for tests that nothing is lost on a way: a field that somebody adds to
-// the struct is on the way of the test too.
+// Package filled fills structs by reflection, for tests that no field is lost on a way. A field that somebody adds to a
+// struct is in its tests at once.
 package filled
 
 import (
