@@ -175,9 +175,9 @@ func scan(row []jsontext.Value, dest ...any) error {
 		return fmt.Errorf("clickhouse: a row has %d columns, want %d", len(row), len(dest))
 	}
 	for i, v := range row {
-		n, err := int64(0), error(nil)
-		text, isText := dest[i].(*string)
-		if isText {
+		var n int64
+		var err error
+		if text, ok := dest[i].(*string); ok {
 			err = json.Unmarshal(v, text, jsontext.AllowInvalidUTF8(true))
 		} else {
 			n, err = integer(v)
