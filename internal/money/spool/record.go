@@ -30,7 +30,8 @@ const (
 var errRecord = errors.New("usage: a record that cannot be read")
 
 // codec writes or reads records. Each of its methods for a type of field writes the field that it is
-// given, or sets the field if it is the next one to read.
+// given, or sets the field if it is the next one to read. A codec that writes changes no field: requests
+// share prices.
 type codec struct {
 	b       []byte // written
 	reading bool
@@ -89,12 +90,14 @@ func (c *codec) varint(n protowire.Number, v int64) {
 }
 
 func (c *codec) flag(n protowire.Number, v *bool) {
-	i := 0
-	if *v {
-		i = 1
+	if c.reading {
+		if c.next.n == n {
+			*v = c.next.int != 0
+			c.advance()
+		}
+	} else if *v {
+		c.varint(n, 1)
 	}
-	number(c, n, &i)
-	*v = i != 0
 }
 
 // time writes nanoseconds without the time zone.

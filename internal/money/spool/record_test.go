@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,6 +136,20 @@ func TestDamagedRecords(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestSharedPrice writes the openings of two requests with one price. The race detector reports a change of it.
+func TestSharedPrice(t *testing.T) {
+	o, r := filled.New[Opening](), filled.New[usage.Row]()
+	var both sync.WaitGroup
+	for range 2 {
+		both.Go(func() {
+			var c codec
+			c.opening(&o)
+			c.row(&r)
+		})
+	}
+	both.Wait()
 }
 
 // TestRecordsHaveEveryField writes and reads an opening and a row of which no field is zero.
