@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -168,28 +169,34 @@ func (d *DB) query(ctx context.Context, query string, most int, own url.Values, 
 	return nil
 }
 
-// scan reads the columns of a row into texts, integers and booleans.
+// scan reads the columns of a row.
 func scan(row []jsontext.Value, dest ...any) error {
 	if len(row) != len(dest) {
 		return fmt.Errorf("clickhouse: a row has %d columns, want %d", len(row), len(dest))
 	}
 	for i, v := range row {
+		var n int64
 		var err error
-		switch d := dest[i].(type) {
-		case *string:
-			err = json.Unmarshal(v, d, jsontext.AllowInvalidUTF8(true))
-		case *int64:
-			*d, err = integer(v)
-		case **int64:
-			if v.Kind() != 'n' {
-				*d = new(int64)
-				**d, err = integer(v)
-			}
-		default:
-			panic(fmt.Sprintf("clickhouse: no column is a %T", d))
+		if text, ok := dest[i].(*string); ok {
+			err = json.Unmarshal(v, text, jsontext.AllowInvalidUTF8(true))
+		} else {
+			n, err = integer(v)
 		}
 		if err != nil {
 			return fmt.Errorf("clickhouse: column %d: %w", i+1, err)
+		}
+		switch d := dest[i].(type) {
+		case *string:
+		case *int64:
+			*d = n
+		case *int:
+			*d = int(n)
+		case *bool:
+			*d = n != 0
+		case *sql.NullInt64:
+			*d = sql.NullInt64{Int64: n, Valid: v.Kind() != 'n'}
+		default:
+			panic(fmt.Sprintf("clickhouse: no column is a %T", d))
 		}
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store"
-	"github.com/isogloss-gateway/isogloss/internal/ledger/store/detail"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
@@ -284,9 +283,6 @@ func scanSum(row []jsontext.Value, groups []store.Group) (s store.Sum, err error
 	return s, err
 }
 
-const rowColumns = `id, began, took, input, cache_read, cache_write, output, reasoning, cost, status, stream, estimated,
-	node, key_id, person, team, org, endpoint, dialect, model, target, outcome, fidelity, detail`
-
 // Rows returns requests, newest first. It looks at the last hour, then at longer times before it: most pages are
 // of the newest requests.
 func (d *DB) Rows(ctx context.Context, q store.RowQuery) (rows []usage.Row, err error) {
@@ -322,9 +318,9 @@ func (d *DB) rows(ctx context.Context, q *store.RowQuery) (rows []usage.Row, err
 	if q.ID == "" {
 		where = conditionsOf(q)
 	}
-	query := "SELECT " + rowColumns + " FROM requests" + where.text() + " ORDER BY began DESC, id DESC LIMIT " + strconv.Itoa(q.Limit)
+	query := "SELECT " + store.RowColumns + " FROM requests" + where.text() + " ORDER BY began DESC, id DESC LIMIT " + strconv.Itoa(q.Limit)
 	err = d.query(ctx, query, q.Limit, nil, func(row []jsontext.Value) error {
-		r, err := scanRow(row)
+		r, err := store.ScanRow(func(dest ...any) error { return scan(row, dest...) })
 		rows = append(rows, r)
 		return err
 	})
@@ -362,24 +358,4 @@ func conditionsOf(q *store.RowQuery) (where conditions) {
 		where.number("began <= ", nanos(b.Began))
 	}
 	return where
-}
-
-func scanRow(row []jsontext.Value) (r usage.Row, err error) {
-	var began, took, status, stream, estimated int64
-	var cost *int64
-	var outcome, text string
-	u := &r.Usage
-	err = scan(row, &r.ID, &began, &took, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &cost, &status, &stream, &estimated,
-		&r.Node, &r.Key, &r.Person, &r.Team, &r.Org, &r.Endpoint, &r.Dialect, &r.Model, &r.Target, &outcome, &r.Fidelity, &text)
-	if err != nil {
-		return r, err
-	}
-	r.Took, r.Status, r.Stream, r.Estimated, r.Outcome = time.Duration(took), int(status), stream != 0, estimated != 0, usage.Outcome(outcome)
-	if began != 0 {
-		r.Began = time.Unix(0, began).UTC()
-	}
-	if cost != nil {
-		r.Cost = new(usage.Money(*cost))
-	}
-	return r, detail.Decode(&r, text)
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
-	"github.com/isogloss-gateway/isogloss/internal/ledger/store/detail"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
@@ -77,9 +76,6 @@ func distinct(rows []usage.Row) ([]usage.Row, error) {
 	return slices.CompactFunc(list, func(a, b usage.Row) bool { return a.ID == b.ID && a.Began.Equal(b.Began) }), nil
 }
 
-const rowColumns = `id, began, took, input, cache_read, cache_write, output, reasoning, cost, status, stream, estimated,
-	node, key_id, person, team, org, endpoint, dialect, model, target, outcome, fidelity, detail`
-
 // appendRows counts only rows that were inserted: another node may have sent the same rows
 // concurrently.
 func appendRows(ctx context.Context, c db.Conn, log string, rows []usage.Row) error {
@@ -98,19 +94,9 @@ func appendRows(ctx context.Context, c db.Conn, log string, rows []usage.Row) er
 
 // insertRows inserts rows that are new. It calls inserted, which may be nil, with the ids of these.
 func insertRows(ctx context.Context, c db.Conn, rows []usage.Row, inserted func(id string)) error {
-	in := db.Insert{Head: `INSERT INTO requests (` + rowColumns + `) `, Tail: ` ON CONFLICT (began, id) DO NOTHING`, Inserted: inserted}
+	in := db.Insert{Head: `INSERT INTO requests (` + RowColumns + `) `, Tail: ` ON CONFLICT (began, id) DO NOTHING`, Inserted: inserted}
 	for i := range rows {
-		r := &rows[i]
-		in.Rows = append(in.Rows, []any{r.ID, nanos(r.Began), int64(r.Took),
-			r.Usage.Input, r.Usage.CacheRead, r.Usage.CacheWrite, r.Usage.Output, r.Usage.Reasoning, moneyArg(r.Cost), int64(r.Status), r.Stream, r.Estimated,
-			r.Node, r.Key, r.Person, r.Team, r.Org, r.Endpoint, r.Dialect, r.Model, r.Target, string(r.Outcome), r.Fidelity, detail.Encode(r)})
+		in.Rows = append(in.Rows, rowValues(&rows[i]))
 	}
 	return in.Run(ctx, c)
-}
-
-func moneyArg(m *usage.Money) any {
-	if m == nil {
-		return nil
-	}
-	return int64(*m)
 }

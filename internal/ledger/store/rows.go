@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"net/http"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/db"
-	"github.com/isogloss-gateway/isogloss/internal/ledger/store/detail"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/labels"
 	"github.com/isogloss-gateway/isogloss/internal/ledger/store/partition"
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
@@ -118,9 +116,9 @@ func (q *RowQuery) read(ctx context.Context, c db.Conn, rows []usage.Row) ([]usa
 	if q.Before != nil {
 		w.Conditions = append(w.Conditions, "("+began+", "+id+") < ("+w.Arg(nanos(q.Before.Began))+", "+w.Arg(q.Before.ID)+")")
 	}
-	query := `SELECT ` + rowColumns + ` FROM ` + from + w.Text() + ` ORDER BY ` + began + ` DESC, ` + id + ` DESC LIMIT ` + w.Arg(int64(q.Limit))
+	query := `SELECT ` + RowColumns + ` FROM ` + from + w.Text() + ` ORDER BY ` + began + ` DESC, ` + id + ` DESC LIMIT ` + w.Arg(int64(q.Limit))
 	err := c.Rows(ctx, func(row db.Scan) error {
-		r, err := scanRow(row)
+		r, err := ScanRow(row)
 		rows = append(rows, r)
 		return err
 	}, query, w.Args...)
@@ -157,7 +155,7 @@ func find(ctx context.Context, c db.Conn, id string) (rows []usage.Row, err erro
 			args, within = append(args, ranges[i].From, ranges[i].To), "began >= $2 AND began < $3"
 		}
 		err = c.Rows(ctx, func(row db.Scan) error {
-			r, err := scanRow(row)
+			r, err := ScanRow(row)
 			rows = append(rows, r)
 			return err
 		}, findRow(within), args...)
@@ -172,7 +170,7 @@ func findRow(within string) string {
 	return `WITH RECURSIVE parts(part) AS (
 		SELECT max(n / 4096) FROM requests WHERE ` + within + `
 		UNION ALL SELECT part - 1 FROM parts WHERE part > (SELECT min(n / 4096) FROM requests WHERE ` + within + `))
-	SELECT ` + rowColumns + ` FROM parts CROSS JOIN requests WHERE n / 4096 = part AND id = $1 AND ` + within + ` LIMIT 1`
+	SELECT ` + RowColumns + ` FROM parts CROSS JOIN requests WHERE n / 4096 = part AND id = $1 AND ` + within + ` LIMIT 1`
 }
 
 // rowsFrom returns the tables of a query and the columns of the time and the id. The index of a label
@@ -196,25 +194,4 @@ func tagList(t usage.Tag) []usage.Tag {
 		return nil
 	}
 	return []usage.Tag{t}
-}
-
-func scanRow(row db.Scan) (r usage.Row, err error) {
-	var began, took int64
-	var cost sql.NullInt64
-	var text string
-	u := &r.Usage
-	err = row(&r.ID, &began, &took, &u.Input, &u.CacheRead, &u.CacheWrite, &u.Output, &u.Reasoning, &cost, &r.Status, &r.Stream, &r.Estimated,
-		&r.Node, &r.Key, &r.Person, &r.Team, &r.Org, &r.Endpoint, &r.Dialect, &r.Model, &r.Target, &r.Outcome, &r.Fidelity, &text)
-	r.Began, r.Took, r.Cost = fromNanos(began), time.Duration(took), money(cost)
-	if err == nil {
-		err = detail.Decode(&r, text)
-	}
-	return r, err
-}
-
-func money(n sql.NullInt64) *usage.Money {
-	if !n.Valid {
-		return nil
-	}
-	return new(usage.Money(n.Int64))
 }

@@ -211,7 +211,7 @@ func TestAppendGrowth(t *testing.T) {
 
 // growLedger copies rows with new ids until the ledger has a size. Each copy is older than the last one.
 func growLedger(t testing.TB, s *Store, size int) {
-	columns, have := strings.TrimPrefix(rowColumns, "id, began, "), 0
+	columns, have := strings.TrimPrefix(RowColumns, "id, began, "), 0
 	no(t, s.db.Read(bg(), func(ctx context.Context, c db.Conn) error { return c.Row(ctx, `SELECT count(*) FROM requests`)(&have) }))
 	for have < size {
 		n := min(size-have, max(have, 500), 50_000)
@@ -226,7 +226,7 @@ func growLedger(t testing.TB, s *Store, size int) {
 					return err
 				}
 			}
-			return c.Exec(ctx, `INSERT INTO requests (`+rowColumns+`) SELECT `+newID+`, began - $1, `+columns+` FROM requests LIMIT $2`, int64(have/500)*int64(time.Hour), int64(n))
+			return c.Exec(ctx, `INSERT INTO requests (`+RowColumns+`) SELECT `+newID+`, began - $1, `+columns+` FROM requests LIMIT $2`, int64(have/500)*int64(time.Hour), int64(n))
 		}))
 		have += n
 	}

@@ -89,14 +89,14 @@ type Attempt struct {
 	Rates      Rates        `json:"rates,omitzero"`
 }
 
-// Rates are billionths of a dollar per million tokens, and per request.
+// Rates are billionths of a dollar per million tokens, and per request. Its fields are those of usage.Rates.
 type Rates struct {
-	Input      int64 `json:"input,omitzero"`
-	CacheRead  int64 `json:"cache_read,omitzero"`
-	CacheWrite int64 `json:"cache_write,omitzero"`
-	Output     int64 `json:"output,omitzero"`
-	Reasoning  int64 `json:"reasoning,omitzero"`
-	Request    int64 `json:"request,omitzero"`
+	Input      usage.Rate  `json:"input,omitzero"`
+	CacheRead  usage.Rate  `json:"cache_read,omitzero"`
+	CacheWrite usage.Rate  `json:"cache_write,omitzero"`
+	Output     usage.Rate  `json:"output,omitzero"`
+	Reasoning  usage.Rate  `json:"reasoning,omitzero"`
+	Request    usage.Money `json:"request,omitzero"`
 }
 
 // EventOf returns the event of the row at a position of a log.
@@ -116,7 +116,7 @@ func EventOf(log string, position int64, r *usage.Row) Event {
 		a := &r.Attempts[i]
 		e.Attempts = append(e.Attempts, Attempt{Target: a.Target, Start: int64(boundTime(a.Began).Sub(e.Time)), Duration: int64(a.Took), Status: a.Status, Fault: a.Fault,
 			Tokens: tokensOf(a.Usage), Cost: a.Cost, Charged: a.Charged, Connect: int64(a.Connect), FirstByte: int64(a.FirstByte), FirstToken: int64(a.FirstToken),
-			Rates: Rates{int64(a.Rates.Input), int64(a.Rates.CacheRead), int64(a.Rates.CacheWrite), int64(a.Rates.Output), int64(a.Rates.Reasoning), int64(a.Rates.Request)}})
+			Rates: Rates(a.Rates)})
 	}
 	return e
 }
@@ -138,8 +138,7 @@ func (e *Event) Row() usage.Row {
 		r.Attempts = append(r.Attempts, usage.Attempt{Target: a.Target, Began: e.Time.Add(time.Duration(a.Start)), Took: time.Duration(a.Duration), Status: a.Status, Fault: a.Fault,
 			Usage: a.usage(), Cost: a.Cost, Charged: a.Charged,
 			Times: usage.Times{Connect: time.Duration(a.Connect), FirstByte: time.Duration(a.FirstByte), FirstToken: time.Duration(a.FirstToken)},
-			Rates: usage.Rates{Input: usage.Rate(a.Rates.Input), CacheRead: usage.Rate(a.Rates.CacheRead), CacheWrite: usage.Rate(a.Rates.CacheWrite),
-				Output: usage.Rate(a.Rates.Output), Reasoning: usage.Rate(a.Rates.Reasoning), Request: usage.Money(a.Rates.Request)}})
+			Rates: usage.Rates(a.Rates)})
 	}
 	return r
 }

@@ -92,7 +92,7 @@ func BenchmarkDelivered(b *testing.B) {
 // BenchmarkReadRow measures decoding a row.
 func BenchmarkReadRow(b *testing.B) {
 	r := sampleRow("1b4e28ba-2fa1-11d2-883f-0016d3cca427")
-	var e encoder
+	var e codec
 	e.row(&r)
 	b.ReportAllocs()
 	for b.Loop() {

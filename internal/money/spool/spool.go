@@ -218,12 +218,12 @@ func create(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // a path of our own folder
 }
 
-// encoders pools encoders with their buffers.
-var encoders = sync.Pool{New: func() any { return &encoder{b: make([]byte, 0, 1024)} }}
+// writers pools codecs that write, with their buffers.
+var writers = sync.Pool{New: func() any { return &codec{b: make([]byte, 0, 1024)} }}
 
-// record returns an encoder with space for a frame header, and a kind.
-func record(k kind) *encoder {
-	e := encoders.Get().(*encoder)
+// record returns a codec with space for a frame header, and a kind.
+func record(k kind) *codec {
+	e := writers.Get().(*codec)
 	e.b = append(e.b[:0], make([]byte, frameHead)...)
 	e.b = append(e.b, byte(k))
 	return e
@@ -237,7 +237,7 @@ func (s *Spool) Begin(o Opening) (*Entry, error) {
 	}
 	o.Node = cmp.Or(o.Node, s.o.Node)
 	rec := record(kindBegun)
-	defer encoders.Put(rec)
+	defer writers.Put(rec)
 	rec.opening(&o)
 	if len(rec.b) > maxBody {
 		return nil, fmt.Errorf("usage: a record of %d bytes is too large", len(rec.b))
@@ -259,7 +259,7 @@ func (s *Spool) Begin(o Opening) (*Entry, error) {
 }
 
 // begin writes the opening. The caller holds mu.
-func (s *Spool) begin(e *Entry, rec *encoder) (err error) {
+func (s *Spool) begin(e *Entry, rec *codec) (err error) {
 	if s.closed {
 		return ErrClosed
 	}
@@ -267,8 +267,7 @@ func (s *Spool) begin(e *Entry, rec *encoder) (err error) {
 	if e.n, e.slot, err = s.slots.acquire(s.tag); err != nil {
 		return err
 	}
-	rec.int(fieldSlot, e.n)
-	rec.int(fieldTag, s.tag)
+	rec.place(&e.n, &s.tag)
 	err = s.segs[len(s.segs)-1].reserve(s.begun.Load() - s.ended.Load() + 2) // space for this row, and for its opening
 	if err == nil {
 		err = s.write(rec.b, e)
@@ -307,8 +306,8 @@ func (e *Entry) Reserve(amount usage.Money) {
 // writeGrown writes the record of a reservation that has grown. The caller holds mu.
 func (e *Entry) writeGrown() {
 	rec := record(kindReserved)
-	defer encoders.Put(rec)
-	rec.reserved(reserved{e.id, e.grown})
+	defer writers.Put(rec)
+	rec.reserved(&reserved{e.id, e.grown})
 	_ = e.s.write(rec.b, nil) // only another process of this machine needs it
 }
 
@@ -322,7 +321,7 @@ func (e *Entry) End(r usage.Row) (usage.Totals, error) {
 	s := e.s
 	r.ID, r.Node = e.id, cmp.Or(r.Node, s.o.Node)
 	rec := record(kindEnded)
-	defer encoders.Put(rec)
+	defer writers.Put(rec)
 	rec.row(&r)
 	s.mu.Lock()
 	sums, err := s.end(e, &r, rec)
@@ -354,7 +353,7 @@ func (e *Entry) EndLater(r usage.Row) {
 }
 
 // end writes the row r, which rec has encoded. The caller holds mu.
-func (s *Spool) end(e *Entry, r *usage.Row, rec *encoder) (sums usage.Totals, err error) {
+func (s *Spool) end(e *Entry, r *usage.Row, rec *codec) (sums usage.Totals, err error) {
 	cost := r.Charged()
 	if e.counted { // by an earlier call that failed
 		cost = 0
@@ -378,20 +377,20 @@ func (s *Spool) end(e *Entry, r *usage.Row, rec *encoder) (sums usage.Totals, er
 
 // writeRow writes the record of a row, without the attempts if they are too large for a record or for
 // the disk. The caller holds mu.
-func (s *Spool) writeRow(rec *encoder, r *usage.Row, sums usage.Totals) error {
+func (s *Spool) writeRow(rec *codec, r *usage.Row, sums usage.Totals) error {
 	position := s.ended.Load() + 1
-	rec.positionAndTotals(position, sums)
+	rec.positionAndTotals(&position, &sums)
 	if len(rec.b) <= maxBody {
 		if err := s.write(rec.b, nil); err == nil || len(rec.b) <= endSpace {
 			return err
 		}
 	}
 	short := record(kindEnded)
-	defer encoders.Put(short)
+	defer writers.Put(short)
 	row := *r
 	row.Attempts = nil
 	short.row(&row)
-	short.positionAndTotals(position, sums)
+	short.positionAndTotals(&position, &sums)
 	return s.write(short.b, nil)
 }
 
@@ -409,7 +408,7 @@ func (s *Spool) writeLate() {
 		if _, err = s.end(e, e.row, rec); err == nil {
 			e.row, s.unwritten = nil, s.unwritten[1:]
 		}
-		encoders.Put(rec)
+		writers.Put(rec)
 	}
 	s.mu.Unlock()
 	if s.recordWrite(err) == nil {
