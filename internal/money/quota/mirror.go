@@ -36,6 +36,7 @@ type mirrorAccount struct {
 	requests        int64 // used in the current minute
 	tokens          int64
 	seenAt          int64 // when Redis reported the state, in ms
+	recorded        bool  // Redis had its record then, and has not lost its data since
 
 	leases []*lease // reservations of this node
 
@@ -104,12 +105,12 @@ func (k *mirrorAccount) update(generation int64, spent, reserved usage.Money, no
 	if generation == k.generation && k.account.Limit.Window == 0 {
 		spent = max(spent, k.spent) // replies are processed in any order; without a window spending only grows
 	}
-	k.generation, k.spent, k.reserved, k.seenAt = generation, spent, reserved, now
+	k.generation, k.spent, k.reserved, k.seenAt, k.recorded = generation, spent, reserved, now, true
 }
 
 // forgetServer marks the account's record and leases as lost in Redis. The known spending stays valid.
 func (k *mirrorAccount) forgetServer() {
-	k.generation = min(k.generation, 1)
+	k.generation, k.recorded = min(k.generation, 1), false
 	for _, l := range k.leases {
 		k.lose(l)
 	}

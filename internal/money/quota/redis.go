@@ -32,8 +32,6 @@ type redisBackend struct {
 	clock    func() time.Time
 	counters *counters
 	unknown  *engine // counts this node's share of accounts that cannot be seeded
-	seedMu   sync.Mutex
-	seeding  map[string]*seeding // accounts that are being seeded
 }
 
 // redisServer is one server, with this node's queue of settlements for it. While the server is lost,
@@ -50,12 +48,9 @@ type redisServer struct {
 	shareSince   atomic.Int64           // when local was created, in ms
 	lostAt       atomic.Int64           // when the server was lost last, in ms
 	nodes        atomic.Int64
-	epoch        atomic.Int64 // id of the server when it was used last; 0: it was never used
-	known        atomic.Bool  // the server knew this node at the last heartbeat
-	emptied      atomic.Bool  // the server has lost its data
-	replaces     bool         // the server has taken over keys of another one that is gone
-	beatAt       time.Time    // time of the last heartbeat
-	beatKey      string       // key of the last heartbeat
+	born         atomic.Int64 // identifies the server's data; 0: not known; otherBorn: data of a server that is gone
+	evicts       atomic.Bool  // the server may evict counters
+	policyAt     int64        // when the policy of eviction was read, in ms
 	sendMu       sync.Mutex   // serialises sending settlements and registering leases
 }
 
@@ -66,7 +61,7 @@ func NewRedis(o Options) *Limiter {
 	k := &Limiter{}
 	r := &redisBackend{
 		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: seed.New(o.Ledger, o.Logger),
-		seeding: map[string]*seeding{}, clock: timing.Monotonic(o.Clock), counters: &k.counters,
+		clock: timing.Monotonic(o.Clock), counters: &k.counters,
 	}
 	r.servers.Store(&servers{})
 	o.Redis.OnLost(r.lose)
@@ -87,7 +82,9 @@ func (r *redisServer) enterFallback(err error) {
 	}
 	now := r.now()
 	r.lostAt.Store(now)
-	r.resetShare(now)
+	if !r.evicts.Load() { // else the share is in use already
+		r.resetShare(now)
+	}
 	r.counters.outages.Add(1)
 	r.options.Logger.Warn("redis is lost; limits are this node's share", "error", err, "nodes", r.nodes.Load(), "server", r.server.Addr)
 	select {
@@ -107,7 +104,7 @@ func (r *redisBackend) reserve(ctx context.Context, req *Request, h *reservation
 }
 
 func (r *redisServer) reserve(ctx context.Context, req *Request, h *reservation) *Refusal {
-	if r.lost.Load() {
+	if r.usesShare() {
 		return r.reserveFromShare(ctx, req, h)
 	}
 	if r.options.HotRate >= 0 && req.Cost > 0 {
@@ -137,7 +134,7 @@ func (r *redisServer) reserveShared(ctx context.Context, req *Request, h *reserv
 			r.learnAll(req, got)
 			return refusalOf(req, got)
 		case script.Unseeded:
-			if r.seedOnce(ctx, req.Org, req.Accounts[got.Account], got.Now) {
+			if r.seedAccount(ctx, req.Org, req.Accounts[got.Account], got.Now) {
 				continue
 			}
 			return r.reserveFromEngine(ctx, r.unknown, req, h)
@@ -150,9 +147,10 @@ func (r *redisServer) reserveShared(ctx context.Context, req *Request, h *reserv
 // take reserves amounts from all accounts in Redis. If no reply arrives in time, an undo is queued.
 // divisor limits a slice or an allowance to 1/divisor of what is left; it is 0 for a request.
 func (r *redisServer) take(req *Request, id string, want amounts, divisor int64) (script.Reply, error) {
+	born := r.born.Load()
 	c := r.reserveCall(req, id, want)
 	c.Arg(divisor, 0)
-	addLimits(c, req.Accounts)
+	r.addLimits(c, req)
 	values, err := r.server.Do(c)
 	if err != nil {
 		if !errors.Is(err, redis.ErrBusy) {
@@ -160,7 +158,12 @@ func (r *redisServer) take(req *Request, id string, want amounts, divisor int64)
 		}
 		return script.Reply{}, err
 	}
-	return script.Parse(values, len(req.Accounts))
+	got, err := script.Parse(values, len(req.Accounts))
+	if got.Mark, got.Born = id, born; got.Status == script.RecordLost {
+		r.checkData(dataLost)
+		err = errEmptied
+	}
+	return got, err
 }
 
 // reserveCall builds a call of the reserve script, without divisor, force and limits.
@@ -178,24 +181,40 @@ func (r *redisBackend) reserveCall(req *Request, id string, want amounts) *redis
 // reservationTTL returns the time in ms during which a reservation can be undone. It is longer than the lease.
 func (r *redisBackend) reservationTTL() int64 { return (2 * r.options.Lease).Milliseconds() }
 
-// addLimits appends the limits of the accounts.
-func addLimits(c *redis.Call, accounts []Account) {
-	for i := range accounts {
-		l := &accounts[i].Limit
-		c.Arg(l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), l.budgetWindow().Milliseconds())
+// addLimits appends the limits of the accounts, and 1 if Redis must have the account's record.
+func (r *redisBackend) addLimits(c *redis.Call, req *Request) {
+	p, now := r.mirror.shardOf(req.Org), r.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range req.Accounts {
+		l, known := &req.Accounts[i].Limit, int64(0)
+		if k := p.accounts[req.Accounts[i].ID]; k != nil && k.recorded && now-k.seenAt < 2*minute { // a record stays for three
+			known = 1
+		}
+		c.Arg(l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), l.budgetWindow().Milliseconds(), known)
 	}
 }
 
-// applyGrant adds a granted reservation to this node's leases and updates the mirror.
+// applyGrant adds a granted reservation to this node's leases and updates the mirror. If Redis has lost its data
+// since the call, it may have lost the reservation too: applyGrant undoes it and registers it again.
 func (r *redisServer) applyGrant(req *Request, want amounts, got script.Reply, h *reservation) {
 	h.minute = got.Now / minute
 	p, now := r.mirror.shardOf(req.Org), r.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	doubtful := !r.isCurrent(got)
+	if doubtful {
+		r.put(undo(req, got.Mark, want))
+	}
 	for i := range req.Accounts {
 		k := p.account(req.Org, req.Accounts[i], now)
-		k.learn(got.State(i), now)
-		l, anyLost := k.leaseFor(got.State(i)[script.StateLease])
+		l, anyLost := (*lease)(nil), true
+		if doubtful {
+			l = k.unregisteredLease()
+		} else {
+			k.learn(got.State(i), now)
+			l, anyLost = k.leaseFor(got.State(i)[script.StateLease])
+		}
 		l.add(want.open, want.cost)
 		*h.leases.At(i) = l
 		if anyLost {
@@ -204,12 +223,17 @@ func (r *redisServer) applyGrant(req *Request, want amounts, got script.Reply, h
 	}
 }
 
+// isCurrent reports whether the server has the data that it had at the call.
+func (r *redisServer) isCurrent(got script.Reply) bool {
+	return got.Born == 0 || got.Born == r.born.Load()
+}
+
 // learnAll updates the mirror from a refusal.
-func (r *redisBackend) learnAll(req *Request, got script.Reply) {
+func (r *redisServer) learnAll(req *Request, got script.Reply) {
 	p, now := r.mirror.shardOf(req.Org), r.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range req.Accounts {
+	for i := 0; i < len(req.Accounts) && r.isCurrent(got); i++ {
 		p.account(req.Org, req.Accounts[i], now).learn(got.State(i), now)
 	}
 }
@@ -281,7 +305,7 @@ func (r *redisBackend) fill(s *Snapshot) {
 	for _, one := range r.servers.Load().all {
 		queued, merged := one.queue.size()
 		s.Queued, s.Merged = s.Queued+queued, s.Merged+merged
-		s.Nodes, s.Lost = max(s.Nodes, int(one.nodes.Load())), s.Lost || one.lost.Load()
+		s.Nodes, s.Lost, s.Evicts = max(s.Nodes, int(one.nodes.Load())), s.Lost || one.lost.Load(), s.Evicts || one.evicts.Load()
 	}
 	for i := range r.mirror.shards {
 		p := &r.mirror.shards[i]

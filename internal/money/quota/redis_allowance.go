@@ -137,7 +137,7 @@ func (r *redisServer) grant(p *mirrorShard, k *mirrorAccount, l *lease, amount u
 // busy account that has nothing left. It also returns the account's allowance, because a request for
 // all that is left of the budget needs that money. The result is the given refusal.
 func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
-	if refusal == nil || refusal.Reason != Budget || r.lost.Load() {
+	if refusal == nil || refusal.Reason != Budget || r.usesShare() {
 		return refusal
 	}
 	p, now := r.mirror.shardOf(req.Org), r.now()

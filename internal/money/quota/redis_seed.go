@@ -12,48 +12,17 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
-// seeding is a call of seedOnce in progress.
-type seeding struct {
-	done chan struct{}
-	err  error
-}
-
-// seedOnce seeds an account that Redis does not have, because it is new or because Redis was
-// emptied. Concurrent calls for one account share the work. It reports whether Redis has the
-// account now.
+// seedAccount seeds an account that Redis does not have, because it is new or because Redis was emptied, and reports
+// whether Redis has the account now. Concurrent calls for one account share the query, and Redis applies the first seed.
 //
 // The seed is the ledger's sum. What the ledger does not have yet comes from the nodes: each has sent, or
 // will send, the totals of its logs.
-func (r *redisServer) seedOnce(ctx context.Context, org string, account Account, now int64) bool {
-	name := script.Key(org, "a:", account.ID)
-	r.seedMu.Lock()
-	f := r.seeding[name]
-	if f != nil {
-		r.seedMu.Unlock()
-		select {
-		case <-f.done:
-			return f.err == nil
-		case <-ctx.Done():
-			return false
-		}
-	}
-	f = &seeding{done: make(chan struct{})}
-	r.seeding[name] = f
-	r.seedMu.Unlock()
-	if !r.seedAccount(ctx, org, account, now) {
-		f.err = redis.ErrBusy
-	}
-	r.seedMu.Lock()
-	delete(r.seeding, name)
-	r.seedMu.Unlock()
-	close(f.done)
-	return f.err == nil
-}
-
-// seedAccount queries the ledger and writes the seed.
 func (r *redisServer) seedAccount(ctx context.Context, org string, account Account, now int64) bool {
 	from, err := r.seeder.Fetch(ctx, account.toSeed(), time.UnixMilli(now), seed.Discard{})
 	if err != nil {
+		return false
+	}
+	if !r.checkData(0) { // the other nodes may have reservations that Redis has lost
 		return false
 	}
 	c := &redis.Call{Script: script.Seed}

@@ -13,12 +13,15 @@ const (
 	Unseeded      = -1
 	SliceTooLarge = -2
 	AlreadyUndone = -3
+	RecordLost    = -4
 )
 
 // Reply is the result of the reserve script.
 type Reply struct {
 	Status     int64
-	Account    int // index of the account that refuses
+	Mark       string // id of the reservation
+	Born       int64  // data of the server that the caller knew
+	Account    int    // index of the account that refuses
 	Reason     int64
 	Wait       int64
 	Now        int64

@@ -43,7 +43,7 @@ local function roll(a)
   a.w = w
 end
 
--- sweep deletes expired leases and sums the others.
+-- sweep deletes expired leases and sums the others, also if only the account's record is missing.
 local function sweep(a)
   if a.e == 0 or now < a.e then return end
   local all = redis.call('HGETALL', a.nodes)
@@ -97,7 +97,7 @@ local function load(key, budget, window)
   if text then
     a.g, a.E, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = struct.unpack(shape, text)
   else
-    a.g, a.E, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = 0, epoch, tonumber(window or 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    a.g, a.E, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = 0, epoch, tonumber(window or 0), 0, 0, 0, 0, 1, 0, 0, 0, 0, 0
   end
   if a.E ~= epoch then
     redis.call('DEL', a.nodes) -- the nodes register their leases again
@@ -106,7 +106,8 @@ local function load(key, budget, window)
   roll(a)
   sweep(a)
   forget(a, tonumber(window or a.W))
-  if a.dirty then save(a) end -- also if the request is refused
+  a.missing = not text
+  if a.dirty and text then save(a) end -- also if the request is refused
   return a
 end
 

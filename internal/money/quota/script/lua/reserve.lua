@@ -1,10 +1,10 @@
 -- KEYS: the reservation's mark, then for each account its value and its three hashes.
 -- ARGV: node, requests, tokens, cost, open, lease TTL in ms, mark TTL in ms, divisor, force;
---   then for each account requests, tokens, concurrency, budget, window.
+--   then for each account requests, tokens, concurrency, budget, window, and 1 if Redis must have its record.
 -- divisor: a slice takes at most that part of what is left; 0 for a request.
 -- force: 1 registers requests that are open already, without checking limits.
 -- Returns status (1 granted, 0 refused, -1 account not seeded, -2 too much for a slice,
---   -3 undone before it arrived), account, reason, ms to wait (-1 never), time;
+--   -3 undone before it arrived, -4 the record was lost), account, reason, ms to wait (-1 never), time;
 --   then for each account lease id, generation, spent, reserved, requests used, tokens used.
 local node, lease_ms, mark_ms = ARGV[1], tonumber(ARGV[6]), ARGV[7]
 local want = {tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[4])}
@@ -33,9 +33,10 @@ end
 local all = {}
 local worst, answer = nil, {1, 0, 0, 0, now}
 for n = 1, (#KEYS - 1) / 4 do
-  local at = 4 + 5 * n
+  local at = 3 + 6 * n
   local l = {tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])}
   local a = load(KEYS[4 * n - 2], l[4], ARGV[at + 5])
+  if a.missing and ARGV[at + 6] == '1' and not force then return {-4} end
   if l[4] > 0 and a.g == 0 and not force then return {-1, n - 1, 0, 0, now} end
   all[n] = a
   local requests, tokens = used(a)
@@ -76,6 +77,8 @@ for n, a in ipairs(all) do
     if new then keep(a, node, l) end -- extend needs the hash to exist
     if l.ends < now + lease_ms / 2 then extend(a, l, lease_ms) end
     keep(a, node, l)
+    save(a)
+  elseif a.missing then -- the caller learns that it exists
     save(a)
   end
   local requests, tokens = used(a)
