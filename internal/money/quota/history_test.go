@@ -250,7 +250,7 @@ func TestNodesAgree(t *testing.T) {
 		nodes int64
 		wait  bool
 	}{{a, 3, 1, true}, {b, 2, 2, true}, {c, 1, 3, false}, {a, 3, 3, false}, {b, 2, 3, false}, {d, 9, 4, false}, {a, leaveServer, 1, false}, {b, 0, 3, false}} {
-		if m, ok := step.node.join(step.want, 0); m.nodes != step.nodes || m.wait != step.wait || !ok {
+		if m, ok := step.node.join(step.node.send, step.want, 0); m.nodes != step.nodes || m.wait != step.wait || !ok {
 			t.Errorf("step %d: %+v, ok %v, want %d and %v", i, m, ok, step.nodes, step.wait)
 		}
 	}

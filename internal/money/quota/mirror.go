@@ -169,11 +169,6 @@ func (k *mirrorAccount) unregisteredLease() *lease {
 	return l
 }
 
-// hasRegisteredLease reports whether the node has open reservations of the account in Redis.
-func (k *mirrorAccount) hasRegisteredLease() bool {
-	return slices.ContainsFunc(k.leases, func(l *lease) bool { return l.id != 0 && !l.isEmpty() })
-}
-
 // each calls f for every account under its shard's lock, and deletes idle accounts.
 func (b *mirror) each(now int64, f func(*mirrorAccount)) {
 	for i := range b.shards {
@@ -182,7 +177,7 @@ func (b *mirror) each(now int64, f func(*mirrorAccount)) {
 		for id, k := range p.accounts {
 			k.leases = slices.DeleteFunc(k.leases, func(l *lease) bool { return l.isEmpty() && !l.registering && now-k.lastUsed > minute })
 			f(k)
-			if k.isIdle(now) {
+			if len(k.leases) == 0 && now-k.lastUsed > idleTTL {
 				delete(p.accounts, id)
 			}
 		}
@@ -194,5 +189,3 @@ func (b *mirror) each(now int64, f func(*mirrorAccount)) {
 		p.mu.Unlock()
 	}
 }
-
-func (k *mirrorAccount) isIdle(now int64) bool { return len(k.leases) == 0 && now-k.lastUsed > idleTTL }

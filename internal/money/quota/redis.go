@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,7 +32,8 @@ type redisBackend struct {
 	seeder   *seed.Seeder
 	clock    func() time.Time
 	counters *counters
-	unknown  *engine // counts this node's share of accounts that cannot be seeded
+	seeding  sync.Map // accounts that are being seeded
+	unknown  *engine  // counts this node's share of accounts that cannot be seeded
 }
 
 // redisServer is one server, with this node's queue of settlements for it. While the server is lost,
@@ -49,6 +51,7 @@ type redisServer struct {
 	lostAt       atomic.Int64           // when the server was lost last, in ms
 	nodes        atomic.Int64
 	born         atomic.Int64 // identifies the server's data; 0: not known; otherBorn: data of a server that is gone
+	checked      atomic.Int64 // when the server still had these data, by its clock, in microseconds
 	evicts       atomic.Bool  // the server may evict counters
 	policyAt     int64        // when the policy of eviction was read, in ms
 	sendMu       sync.Mutex   // serialises sending settlements and registering leases
@@ -122,51 +125,56 @@ func (r *redisServer) reserveShared(ctx context.Context, req *Request, h *reserv
 		return r.reserveFromShare(ctx, req, h)
 	}
 	for range maxAccounts + 1 { // each account may need a seed once
-		got, err := r.take(req, r.newMark(), req.amounts(), 0)
+		got, err := r.take(req, r.newMark(), req.amounts(), 0, h)
 		if err != nil {
 			break
 		}
 		switch got.Status {
 		case script.Granted:
-			r.applyGrant(req, req.amounts(), got, h)
 			return nil
 		case script.Refused:
-			r.learnAll(req, got)
 			return refusalOf(req, got)
 		case script.Unseeded:
-			if r.seedAccount(ctx, req.Org, req.Accounts[got.Account], got.Now) {
+			if r.seedOnce(ctx, req.Org, req.Accounts[got.Account], got.Now) {
 				continue
 			}
-			return r.reserveFromEngine(ctx, r.unknown, req, h)
+			if !r.lost.Load() {
+				return r.reserveFromEngine(ctx, r.unknown, req, h)
+			}
 		}
 		break
 	}
 	return r.reserveFromShare(ctx, req, h)
 }
 
-// take reserves amounts from all accounts in Redis. If no reply arrives in time, an undo is queued.
-// divisor limits a slice or an allowance to 1/divisor of what is left; it is 0 for a request.
-func (r *redisServer) take(req *Request, id string, want amounts, divisor int64) (script.Reply, error) {
+// take reserves amounts from all accounts in Redis and applies the reply. If no reply arrives in time, or Redis has
+// lost its data since the call, an undo is queued. divisor limits a slice or an allowance to 1/divisor of what is left;
+// it is 0 for a request.
+func (r *redisServer) take(req *Request, id string, want amounts, divisor int64, h *reservation) (script.Reply, error) {
 	born := r.born.Load()
 	c := r.reserveCall(req, id, want)
-	c.Arg(divisor, 0)
+	c.Arg(divisor, 0, r.checked.Load())
 	r.addLimits(c, req)
 	values, err := r.server.Do(c)
-	if err != nil {
-		if !errors.Is(err, redis.ErrBusy) {
-			r.put(undo(req, id, want))
-		}
+	if errors.Is(err, redis.ErrBusy) {
 		return script.Reply{}, err
 	}
-	got, err := script.Parse(values, len(req.Accounts))
-	if got.Mark, got.Born = id, born; got.Status == script.RecordLost {
-		r.checkData(dataLost)
-		err = errEmptied
+	var got script.Reply
+	if err == nil {
+		got, err = script.Parse(values, len(req.Accounts))
 	}
-	return got, err
+	switch {
+	case err == nil && got.Status == script.RecordLost:
+		r.checkData(r.server.Do, dataLost)
+		return got, errEmptied
+	case err == nil && (got.Status != script.Granted && got.Status != script.Refused || r.apply(req, want, got, born, h)):
+		return got, nil
+	}
+	r.put(undo(req, id, want))
+	return got, cmp.Or(err, errEmptied)
 }
 
-// reserveCall builds a call of the reserve script, without divisor, force and limits.
+// reserveCall builds a call of the reserve script, without divisor, force, time of the check and limits.
 func (r *redisBackend) reserveCall(req *Request, id string, want amounts) *redis.Call {
 	c := &redis.Call{Script: script.Reserve, Keys: make([]string, 0, 1+4*len(req.Accounts)), Args: make([]string, 0, 9+5*len(req.Accounts))}
 	c.Keys = append(c.Keys, script.Key(req.Org, "r:", id))
@@ -195,47 +203,30 @@ func (r *redisBackend) addLimits(c *redis.Call, req *Request) {
 	}
 }
 
-// applyGrant adds a granted reservation to this node's leases and updates the mirror. If Redis has lost its data
-// since the call, it may have lost the reservation too: applyGrant undoes it and registers it again.
-func (r *redisServer) applyGrant(req *Request, want amounts, got script.Reply, h *reservation) {
+// apply updates the mirror from a reply, and adds a granted reservation to this node's leases. It reports false if
+// Redis has lost its data since the call, and the reservation perhaps with them.
+func (r *redisServer) apply(req *Request, want amounts, got script.Reply, born int64, h *reservation) bool {
 	h.minute = got.Now / minute
 	p, now := r.mirror.shardOf(req.Org), r.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	doubtful := !r.isCurrent(got)
-	if doubtful {
-		r.put(undo(req, got.Mark, want))
+	if born != 0 && born != r.born.Load() {
+		return false
 	}
 	for i := range req.Accounts {
 		k := p.account(req.Org, req.Accounts[i], now)
-		l, anyLost := (*lease)(nil), true
-		if doubtful {
-			l = k.unregisteredLease()
-		} else {
-			k.learn(got.State(i), now)
-			l, anyLost = k.leaseFor(got.State(i)[script.StateLease])
+		k.learn(got.State(i), now)
+		if got.Status == script.Refused {
+			continue
 		}
+		l, anyLost := k.leaseFor(got.State(i)[script.StateLease])
 		l.add(want.open, want.cost)
 		*h.leases.At(i) = l
 		if anyLost {
 			r.signalUnregistered()
 		}
 	}
-}
-
-// isCurrent reports whether the server has the data that it had at the call.
-func (r *redisServer) isCurrent(got script.Reply) bool {
-	return got.Born == 0 || got.Born == r.born.Load()
-}
-
-// learnAll updates the mirror from a refusal.
-func (r *redisServer) learnAll(req *Request, got script.Reply) {
-	p, now := r.mirror.shardOf(req.Org), r.now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := 0; i < len(req.Accounts) && r.isCurrent(got); i++ {
-		p.account(req.Org, req.Accounts[i], now).learn(got.State(i), now)
-	}
+	return true
 }
 
 func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, totals usage.Totals) {

@@ -102,11 +102,8 @@ func (k *mirrorAccount) wants(now int64, cost usage.Money, nodes int64) (want us
 func (r *redisServer) refill(p *mirrorShard, k *mirrorAccount, req *Request, now int64) {
 	want, nodes := amounts{cost: req.Cost}, r.nodes.Load()
 	var h reservation
-	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, nodes))
+	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, nodes), &h)
 	ok := err == nil && got.Status == script.Granted
-	if ok {
-		r.applyGrant(req, want, got, &h)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k.refilling = false

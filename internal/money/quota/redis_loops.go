@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -62,12 +63,13 @@ func (r *redisServer) recoverLoop(ctx context.Context) {
 // and registers the open reservations. A server that has lost its data is used when all nodes have
 // done this, or have had time for it. recover returns whether the server has lost its data in this outage.
 func (r *redisServer) recover(replaced bool) bool {
-	m, ok := r.join(0, otherBorn)
+	m, ok := r.join(r.send, 0, otherBorn)
 	if !ok {
 		return replaced
 	}
 	if last := r.born.Swap(m.born); last != 0 && last != m.born {
 		replaced = true
+		r.checked.Store(0)
 		r.forgetAccounts(func(k *mirrorAccount) bool { return r.has(k.org) })
 	}
 	for range 64 { // bounded: under load the queue never becomes empty
@@ -85,10 +87,11 @@ func (r *redisServer) recover(replaced bool) bool {
 	if replaced {
 		want = r.nodes.Load()
 	}
-	if m, ok = r.join(want, m.born); !ok || m.wait {
+	if m, ok = r.join(r.send, want, m.born); !ok || m.wait {
 		return replaced
 	}
 	r.nodes.Store(m.nodes)
+	r.checked.Store(m.at)
 	lasted := time.Duration(r.now()-r.lostAt.Load()) * time.Millisecond
 	r.lost.Store(false)
 	r.queue.signal()
@@ -103,18 +106,18 @@ func (r *redisServer) recover(replaced bool) bool {
 func (r *redisServer) heartbeat() {
 	if !r.lost.Load() {
 		r.checkPolicy()
-		r.checkData(0)
+		r.checkData(r.send, 0)
 	}
 }
 
 // checkData marks this node as alive, counts the nodes, and reports whether the server still has the data that this
 // node knows. If it does not, an outage begins. A want of dataLost declares the data lost.
-func (r *redisServer) checkData(want int64) bool {
+func (r *redisServer) checkData(do caller, want int64) bool {
 	known := r.born.Load()
 	if r.lost.Load() {
 		return false
 	}
-	m, ok := r.join(want, known)
+	m, ok := r.join(do, want, known)
 	switch {
 	case !ok:
 		return false
@@ -128,6 +131,7 @@ func (r *redisServer) checkData(want int64) bool {
 		return false
 	}
 	r.nodes.Store(m.nodes)
+	r.checked.Store(m.at)
 	return true
 }
 
@@ -151,7 +155,7 @@ func (r *redisServer) checkPolicy() {
 		r.options.Logger.Warn("redis may evict counters; limits are this node's share", "policy", policy, "server", r.server.Addr)
 	case !evicts && r.evicts.Load():
 		r.enterFallback(errEvicts)
-		r.join(dataLost, r.born.Load())
+		r.join(r.send, dataLost, r.born.Load())
 		r.evicts.Store(false)
 	}
 }
@@ -161,23 +165,32 @@ func (r *redisServer) nodeTTL() time.Duration { return 5 * r.options.Heartbeat }
 
 // members is the reply of the members script.
 type members struct {
-	nodes, born int64
-	wait        bool
+	nodes, born, at int64
+	wait            bool
 }
 
 // join adds this node to the server's set of nodes and counts the set, if the server has the known data. A want above 0
 // is the number of nodes that must join after a loss of data. The nodes agree on the largest want, and wait reports
 // whether this node has to wait for others. A want of leaveServer removes the node.
-func (r *redisServer) join(want, known int64) (m members, ok bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
-	defer cancel()
+func (r *redisServer) join(do caller, want, known int64) (m members, ok bool) {
 	c := redis.Call{Script: script.Members, Keys: r.membersKeys(), Args: []string{r.node}}
 	c.Arg(r.nodeTTL().Milliseconds(), want, known)
-	got := r.server.Send(ctx, []redis.Call{c})[0]
-	if got.Err != nil || len(got.Values) != 3 {
+	v, err := do(&c)
+	if err != nil || len(v) != 4 {
 		return m, false
 	}
-	return members{max(1, min(got.Values[0], maxNodes)), got.Values[1], got.Values[2] == 1}, true
+	return members{max(1, min(v[0], maxNodes)), v[1], v[3], v[2] == 1}, true
+}
+
+// caller makes a call: redis.Server.Do while a request waits, send otherwise.
+type caller = func(*redis.Call) ([]int64, error)
+
+// send makes a call that no request waits for.
+func (r *redisServer) send(c *redis.Call) ([]int64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	got := r.server.Send(ctx, []redis.Call{*c})[0]
+	return got.Values, got.Err
 }
 
 const (
@@ -224,7 +237,7 @@ func (r *redisServer) signalUnregistered() {
 func (r *redisServer) renew() bool {
 	byOrg := map[string][]*mirrorAccount{}
 	r.mirror.each(r.now(), func(k *mirrorAccount) {
-		if r.has(k.org) && k.hasRegisteredLease() {
+		if r.has(k.org) && slices.ContainsFunc(k.leases, func(l *lease) bool { return l.id != 0 && !l.isEmpty() }) {
 			byOrg[k.org] = append(byOrg[k.org], k)
 		}
 	})
@@ -318,7 +331,7 @@ func (r *redisServer) registerLease(u unregisteredLease) bool {
 	req := &Request{Org: u.org, Accounts: []Account{u.account}}
 	id := r.newMark()
 	c := r.reserveCall(req, id, u.amounts)
-	c.Arg(0, 1)
+	c.Arg(0, 1, 0)
 	r.addLimits(c, req)
 	values, err := r.server.Do(c)
 	var got script.Reply
@@ -344,6 +357,6 @@ func (r *redisServer) leave(deadline time.Time) {
 		r.flush()
 	}
 	if !r.lost.Load() {
-		r.join(leaveServer, 0) // without it the node counts until its heartbeat expires
+		r.join(r.send, leaveServer, 0) // without it the node counts until its heartbeat expires
 	}
 }

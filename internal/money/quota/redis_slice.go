@@ -113,13 +113,9 @@ func (r *redisServer) useSlice(req *Request, h *reservation) sliceResult {
 
 // takeSlice fetches a slice and takes the request's amounts from it.
 func (r *redisServer) takeSlice(req *Request, t *keyState, want amounts, h *reservation) sliceResult {
-	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, r.nodes.Load()))
+	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, r.nodes.Load()), h)
 	ok := err == nil && got.Status == script.Granted
-	s := &slice{left: want, request: req}
-	if ok {
-		r.applyGrant(req, want, got, h)
-		s.minute, s.leases = h.minute, h.leases
-	}
+	s := &slice{left: want, request: req, minute: h.minute, leases: h.leases}
 	p := r.mirror.shardOf(req.Org)
 	p.mu.Lock()
 	defer p.mu.Unlock()

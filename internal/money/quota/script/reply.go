@@ -19,9 +19,7 @@ const (
 // Reply is the result of the reserve script.
 type Reply struct {
 	Status     int64
-	Mark       string // id of the reservation
-	Born       int64  // data of the server that the caller knew
-	Account    int    // index of the account that refuses
+	Account    int // index of the account that refuses
 	Reason     int64
 	Wait       int64
 	Now        int64

@@ -3,7 +3,7 @@
 --
 -- An account is one value of packed numbers: reading and writing a hash field by field costs
 -- several times as much.
---   g  generation: when it was seeded, in microseconds; 0: not seeded
+--   g  generation: when it was seeded, in microseconds; 0: not seeded; negative: no node has checked the server's data since
 --   E  the server that has written it. The scripts are loaded with the id of their server as epoch.
 --      A record of another one comes from a snapshot or a replica and may be old: it is seeded again.
 --   W  the budget's window in ms           i   the newest bucket

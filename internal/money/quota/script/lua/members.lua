@@ -4,13 +4,13 @@
 --   declare the data lost; the time at which the data that the caller knows were born, 0: it knows none.
 -- Data are born when the first node finds the server empty. A caller that knows other data is not added: it has to
 --   register its leases first, and nodes that wait do not wait for it any more once it is in the set.
--- Returns the number of nodes, when the data were born, and 1 if the caller has to wait.
+-- Returns the number of nodes, when the data were born, 1 if the caller has to wait, and the time in microseconds.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local ttl, want, known = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 if want == -1 then
   redis.call('ZREM', KEYS[1], ARGV[1])
-  return {0, known, 0}
+  return {0, known, 0, 0}
 end
 local born = tonumber(redis.call('HGET', KEYS[2], 'born') or 0)
 if want == -2 and born == known then
@@ -22,7 +22,7 @@ if born == 0 then
   redis.call('HSET', KEYS[2], 'born', string.format('%.0f', born))
 end
 redis.call('PEXPIRE', KEYS[2], 24 * 60 * 60000)
-if known ~= 0 and known ~= born then return {0, born, 1} end
+if known ~= 0 and known ~= born then return {0, born, 1, 0} end
 redis.call('ZADD', KEYS[1], now, ARGV[1])
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ttl)
 redis.call('PEXPIRE', KEYS[1], ttl)
@@ -38,4 +38,4 @@ if want > 0 then
     redis.call('HSET', KEYS[2], 'over', 1)
   end
 end
-return {nodes, born, wait}
+return {nodes, born, wait, time[1] * 1000000 + time[2]}
