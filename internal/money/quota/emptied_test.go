@@ -140,3 +140,24 @@ func TestRedisEvicts(t *testing.T) {
 	nodes[1].settled(t)
 	checkCount(t, nodes[0], rest.ID, Count{Spent: limit})
 }
+
+// TestRefusedRecordExpires lets a record expire whose requests are all refused. A refusal does not renew a record, so
+// its end is no loss of data.
+func TestRefusedRecordExpires(t *testing.T) {
+	s := storetest.Redis(t)
+	n := redisNode(t, s, Options{HotRate: -1}, patient)
+	account := Account{ID: "key:k", Limit: Limit{Tokens: 10, Budget: 1000}}
+	refused := func() {
+		if _, refusal := n.Reserve(t.Context(), Request{ID: "a", Org: "o", Accounts: []Account{account}, Tokens: 11}); refusal == nil || refusal.Reason != Tokens {
+			t.Fatalf("%+v, want a refusal by the tokens", refusal)
+		}
+	}
+	for range 2 {
+		refused()
+		cli(t, s, "DEL", script.Key("o", "a:", account.ID))
+		refused()
+	}
+	if x := n.Snapshot(); x.Outages > 0 {
+		t.Errorf("%d losses of data were noticed:\n%s", x.Outages, n.log)
+	}
+}

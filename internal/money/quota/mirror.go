@@ -36,7 +36,7 @@ type mirrorAccount struct {
 	requests        int64 // used in the current minute
 	tokens          int64
 	seenAt          int64 // when Redis reported the state, in ms
-	recorded        bool  // Redis had its record then, and has not lost its data since
+	savedAt         int64 // when a call of this node has written its record, in ms; 0: Redis may not have it
 
 	leases []*lease // reservations of this node
 
@@ -105,12 +105,12 @@ func (k *mirrorAccount) update(generation int64, spent, reserved usage.Money, no
 	if generation == k.generation && k.account.Limit.Window == 0 {
 		spent = max(spent, k.spent) // replies are processed in any order; without a window spending only grows
 	}
-	k.generation, k.spent, k.reserved, k.seenAt, k.recorded = generation, spent, reserved, now, true
+	k.generation, k.spent, k.reserved, k.seenAt = generation, spent, reserved, now
 }
 
 // forgetServer marks the account's record and leases as lost in Redis. The known spending stays valid.
 func (k *mirrorAccount) forgetServer() {
-	k.generation, k.recorded = min(k.generation, 1), false
+	k.generation, k.savedAt = min(k.generation, 1), 0
 	for _, l := range k.leases {
 		k.lose(l)
 	}

@@ -196,7 +196,7 @@ func (r *redisBackend) addLimits(c *redis.Call, req *Request) {
 	defer p.mu.Unlock()
 	for i := range req.Accounts {
 		l, known := &req.Accounts[i].Limit, int64(0)
-		if k := p.accounts[req.Accounts[i].ID]; k != nil && k.recorded && now-k.seenAt < 2*minute { // a record stays for three
+		if k := p.accounts[req.Accounts[i].ID]; k != nil && k.savedAt > 0 && now-k.savedAt < 2*minute { // a record stays for three
 			known = 1
 		}
 		c.Arg(l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), l.budgetWindow().Milliseconds(), known)
@@ -219,6 +219,7 @@ func (r *redisServer) apply(req *Request, want amounts, got script.Reply, born i
 		if got.Status == script.Refused {
 			continue
 		}
+		k.savedAt = now
 		l, anyLost := k.leaseFor(got.State(i)[script.StateLease])
 		l.add(want.open, want.cost)
 		*h.leases.At(i) = l

@@ -80,8 +80,6 @@ for n, a in ipairs(all) do
     if l.ends < now + lease_ms / 2 then extend(a, l, lease_ms) end
     keep(a, node, l)
     save(a)
-  elseif a.missing then -- the caller learns that it exists
-    save(a)
   end
   local requests, tokens = used(a)
   for _, v in ipairs({l and l.id or 0, a.g, a.T, a.r, requests, tokens}) do answer[#answer + 1] = v end
