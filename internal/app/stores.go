@@ -264,7 +264,7 @@ func (s *stores) snapshot() (out observe.Stores) {
 		d := s.retention.Snapshot()
 		out.Ledger.Deleted, out.Ledger.DeletedSums, out.Ledger.DroppedPartitions = d.Rows, d.Sums, d.Partitions
 		out.Keys = observe.KeysState{Known: k.Known, Age: k.Age, Polls: s.feed.Polls()}
-		out.Quota = observe.QuotaState{Lost: q.Lost, Nodes: q.Nodes, Waiting: q.Queued + q.Merged, Outages: q.Outages, Shared: q.Fallback}
+		out.Quota = observe.QuotaState{Lost: q.Lost, Evicts: q.Evicts, Nodes: q.Nodes, Waiting: q.Queued + q.Merged, Outages: q.Outages, Shared: q.Fallback}
 	}
 	if s.discovery != nil {
 		d := s.discovery.Status()

@@ -37,6 +37,7 @@ type KeysState struct {
 // QuotaState is the state of shared limits.
 type QuotaState struct {
 	Lost    bool // Redis is down: each node enforces its share
+	Evicts  bool // Redis may evict counters: likewise
 	Nodes   int
 	Waiting int // settlements that Redis does not have yet
 	Outages int64
@@ -99,6 +100,7 @@ func newStoreMetrics() *storeMetrics {
 	add(gauge, "keys_known", "Keys of the store that are in memory.", ledger(func(s *Stores) float64 { return float64(s.Keys.Known) }))
 	add(gauge, "keys_age_seconds", "Time since all changes of keys were known.", ledger(func(s *Stores) float64 { return s.Keys.Age.Seconds() }))
 	add(counter, "keys_polls_total", "How often this node has read the changes of keys in the store.", ledger(func(s *Stores) float64 { return float64(s.Keys.Polls) }))
+	add(gauge, "quota_evicts", "1 while limits are each node's share, because Redis may evict counters.", ledger(func(s *Stores) float64 { return truth(s.Quota.Evicts) }))
 	add(gauge, "quota_lost", "1 while limits are each node's share, because Redis does not respond.", ledger(func(s *Stores) float64 { return truth(s.Quota.Lost) }))
 	add(gauge, "quota_nodes", "Gateways that share the limits, as last known.", ledger(func(s *Stores) float64 { return float64(s.Quota.Nodes) }))
 	add(gauge, "quota_settlements_waiting", "Requests whose use is not in the shared limits yet.", ledger(func(s *Stores) float64 { return float64(s.Quota.Waiting) }))

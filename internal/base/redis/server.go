@@ -209,3 +209,18 @@ func (s *Server) close() {
 		(*conn).Close()
 	}
 }
+
+// EvictionPolicy returns the policy by which the server deletes keys when its memory is full; empty: it deletes none.
+func (s *Server) EvictionPolicy(ctx context.Context) (string, error) {
+	conn := s.Conn()
+	if conn == nil {
+		return "", ErrLost
+	}
+	text, err := conn.Do(ctx, conn.B().Info().Section("memory").Build()).ToString()
+	_, policy, _ := strings.Cut(text, "\nmaxmemory_policy:")
+	policy, _, _ = strings.Cut(policy, "\r\n")
+	if policy == "noeviction" || strings.Contains(text, "\nmaxmemory:0\r\n") {
+		policy = ""
+	}
+	return policy, err
+}

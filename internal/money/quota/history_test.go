@@ -250,8 +250,8 @@ func TestNodesAgree(t *testing.T) {
 		nodes int64
 		wait  bool
 	}{{a, 3, 1, true}, {b, 2, 2, true}, {c, 1, 3, false}, {a, 3, 3, false}, {b, 2, 3, false}, {d, 9, 4, false}, {a, leaveServer, 1, false}, {b, 0, 3, false}} {
-		if nodes, wait, ok := step.node.join(t.Context(), step.want); nodes != step.nodes || wait != step.wait || !ok {
-			t.Errorf("step %d: %d nodes, wait %v, ok %v, want %d and %v", i, nodes, wait, ok, step.nodes, step.wait)
+		if m, ok := step.node.join(step.node.send, step.want, 0); m.nodes != step.nodes || m.wait != step.wait || !ok {
+			t.Errorf("step %d: %+v, ok %v, want %d and %v", i, m, ok, step.nodes, step.wait)
 		}
 	}
 }

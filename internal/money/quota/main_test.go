@@ -239,7 +239,9 @@ func redisNode(t testing.TB, s *storetest.Server, o Options, timeout ...time.Dur
 // redisNodes starts n nodes on one Redis and waits until each counts all of them.
 func redisNodes(t testing.TB, s *storetest.Server, n int, o Options, timeout ...time.Duration) []*node {
 	t.Helper()
-	o.Heartbeat = 50 * time.Millisecond
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 50 * time.Millisecond
+	}
 	var all []*node
 	for i := range n {
 		o.Node = fmt.Sprintf("n%d", i)

@@ -36,6 +36,7 @@ type mirrorAccount struct {
 	requests        int64 // used in the current minute
 	tokens          int64
 	seenAt          int64 // when Redis reported the state, in ms
+	savedAt         int64 // when a call of this node has written its record, in ms; 0: Redis may not have it
 
 	leases []*lease // reservations of this node
 
@@ -109,7 +110,7 @@ func (k *mirrorAccount) update(generation int64, spent, reserved usage.Money, no
 
 // forgetServer marks the account's record and leases as lost in Redis. The known spending stays valid.
 func (k *mirrorAccount) forgetServer() {
-	k.generation = min(k.generation, 1)
+	k.generation, k.savedAt = min(k.generation, 1), 0
 	for _, l := range k.leases {
 		k.lose(l)
 	}
@@ -168,11 +169,6 @@ func (k *mirrorAccount) unregisteredLease() *lease {
 	return l
 }
 
-// hasRegisteredLease reports whether the node has open reservations of the account in Redis.
-func (k *mirrorAccount) hasRegisteredLease() bool {
-	return slices.ContainsFunc(k.leases, func(l *lease) bool { return l.id != 0 && !l.isEmpty() })
-}
-
 // each calls f for every account under its shard's lock, and deletes idle accounts.
 func (b *mirror) each(now int64, f func(*mirrorAccount)) {
 	for i := range b.shards {
@@ -181,7 +177,7 @@ func (b *mirror) each(now int64, f func(*mirrorAccount)) {
 		for id, k := range p.accounts {
 			k.leases = slices.DeleteFunc(k.leases, func(l *lease) bool { return l.isEmpty() && !l.registering && now-k.lastUsed > minute })
 			f(k)
-			if k.isIdle(now) {
+			if len(k.leases) == 0 && now-k.lastUsed > idleTTL {
 				delete(p.accounts, id)
 			}
 		}
@@ -193,5 +189,3 @@ func (b *mirror) each(now int64, f func(*mirrorAccount)) {
 		p.mu.Unlock()
 	}
 }
-
-func (k *mirrorAccount) isIdle(now int64) bool { return len(k.leases) == 0 && now-k.lastUsed > idleTTL }

@@ -80,6 +80,7 @@ func set[T comparable](field *T, value T) {
 type Snapshot struct {
 	Nodes    int   // nodes that share the limits, as last known
 	Lost     bool  // Redis does not respond; limits are this node's share
+	Evicts   bool  // Redis may evict counters; limits are this node's share
 	Accounts int   // accounts in memory
 	Open     int64 // open reservations
 	Queued   int   // settlements that Redis does not have yet

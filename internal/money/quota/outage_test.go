@@ -267,7 +267,7 @@ func TestUndo(t *testing.T) {
 			t.Errorf("%s: %+v, %v", when, c, err)
 		}
 	}
-	if got, err := r.take(a, "early", a.amounts(), 0); err != nil || got.Status != script.Granted {
+	if got, err := r.take(a, "early", a.amounts(), 0, &reservation{}); err != nil || got.Status != script.Granted {
 		t.Fatal(got, err)
 	}
 	tell("early")
@@ -275,7 +275,7 @@ func TestUndo(t *testing.T) {
 	tell("early")
 	check("after the second undo")
 	tell("late")
-	if got, err := r.take(a, "late", a.amounts(), 0); err != nil || got.Status != script.AlreadyUndone {
+	if got, err := r.take(a, "late", a.amounts(), 0, &reservation{}); err != nil || got.Status != script.AlreadyUndone {
 		t.Fatal(got, err)
 	}
 	check("after the late reservation")

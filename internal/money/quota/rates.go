@@ -37,7 +37,7 @@ func (m *memory) used(org, account string) (u Use, ok bool) {
 }
 
 func (r *redisBackend) used(org, account string) (u Use, ok bool) {
-	if r.serverOf(org).lost.Load() {
+	if r.serverOf(org).usesShare() {
 		return u, false
 	}
 	p, now := r.mirror.shardOf(org), r.now()

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,9 +32,8 @@ type redisBackend struct {
 	seeder   *seed.Seeder
 	clock    func() time.Time
 	counters *counters
-	unknown  *engine // counts this node's share of accounts that cannot be seeded
-	seedMu   sync.Mutex
-	seeding  map[string]*seeding // accounts that are being seeded
+	seeding  sync.Map // accounts that are being seeded
+	unknown  *engine  // counts this node's share of accounts that cannot be seeded
 }
 
 // redisServer is one server, with this node's queue of settlements for it. While the server is lost,
@@ -50,12 +50,10 @@ type redisServer struct {
 	shareSince   atomic.Int64           // when local was created, in ms
 	lostAt       atomic.Int64           // when the server was lost last, in ms
 	nodes        atomic.Int64
-	epoch        atomic.Int64 // id of the server when it was used last; 0: it was never used
-	known        atomic.Bool  // the server knew this node at the last heartbeat
-	emptied      atomic.Bool  // the server has lost its data
-	replaces     bool         // the server has taken over keys of another one that is gone
-	beatAt       time.Time    // time of the last heartbeat
-	beatKey      string       // key of the last heartbeat
+	born         atomic.Int64 // identifies the server's data; 0: not known; otherBorn: data of a server that is gone
+	checked      atomic.Int64 // when the server still had these data, by its clock, in microseconds
+	evicts       atomic.Bool  // the server may evict counters
+	policyAt     int64        // when the policy of eviction was read, in ms
 	sendMu       sync.Mutex   // serialises sending settlements and registering leases
 }
 
@@ -66,7 +64,7 @@ func NewRedis(o Options) *Limiter {
 	k := &Limiter{}
 	r := &redisBackend{
 		options: o, client: o.Redis, unknown: newEngine(), node: o.Node + "." + rand.Text()[:10], mirror: newMirror(), seeder: seed.New(o.Ledger, o.Logger),
-		seeding: map[string]*seeding{}, clock: timing.Monotonic(o.Clock), counters: &k.counters,
+		clock: timing.Monotonic(o.Clock), counters: &k.counters,
 	}
 	r.servers.Store(&servers{})
 	o.Redis.OnLost(r.lose)
@@ -87,7 +85,9 @@ func (r *redisServer) enterFallback(err error) {
 	}
 	now := r.now()
 	r.lostAt.Store(now)
-	r.resetShare(now)
+	if !r.evicts.Load() { // else the share is in use already
+		r.resetShare(now)
+	}
 	r.counters.outages.Add(1)
 	r.options.Logger.Warn("redis is lost; limits are this node's share", "error", err, "nodes", r.nodes.Load(), "server", r.server.Addr)
 	select {
@@ -107,7 +107,7 @@ func (r *redisBackend) reserve(ctx context.Context, req *Request, h *reservation
 }
 
 func (r *redisServer) reserve(ctx context.Context, req *Request, h *reservation) *Refusal {
-	if r.lost.Load() {
+	if r.usesShare() {
 		return r.reserveFromShare(ctx, req, h)
 	}
 	if r.options.HotRate >= 0 && req.Cost > 0 {
@@ -125,45 +125,56 @@ func (r *redisServer) reserveShared(ctx context.Context, req *Request, h *reserv
 		return r.reserveFromShare(ctx, req, h)
 	}
 	for range maxAccounts + 1 { // each account may need a seed once
-		got, err := r.take(req, r.newMark(), req.amounts(), 0)
+		got, err := r.take(req, r.newMark(), req.amounts(), 0, h)
 		if err != nil {
 			break
 		}
 		switch got.Status {
 		case script.Granted:
-			r.applyGrant(req, req.amounts(), got, h)
 			return nil
 		case script.Refused:
-			r.learnAll(req, got)
 			return refusalOf(req, got)
 		case script.Unseeded:
 			if r.seedOnce(ctx, req.Org, req.Accounts[got.Account], got.Now) {
 				continue
 			}
-			return r.reserveFromEngine(ctx, r.unknown, req, h)
+			if !r.lost.Load() {
+				return r.reserveFromEngine(ctx, r.unknown, req, h)
+			}
 		}
 		break
 	}
 	return r.reserveFromShare(ctx, req, h)
 }
 
-// take reserves amounts from all accounts in Redis. If no reply arrives in time, an undo is queued.
-// divisor limits a slice or an allowance to 1/divisor of what is left; it is 0 for a request.
-func (r *redisServer) take(req *Request, id string, want amounts, divisor int64) (script.Reply, error) {
+// take reserves amounts from all accounts in Redis and applies the reply. If no reply arrives in time, or Redis has
+// lost its data since the call, an undo is queued. divisor limits a slice or an allowance to 1/divisor of what is left;
+// it is 0 for a request.
+func (r *redisServer) take(req *Request, id string, want amounts, divisor int64, h *reservation) (script.Reply, error) {
+	born := r.born.Load()
 	c := r.reserveCall(req, id, want)
-	c.Arg(divisor, 0)
-	addLimits(c, req.Accounts)
+	c.Arg(divisor, 0, r.checked.Load())
+	r.addLimits(c, req)
 	values, err := r.server.Do(c)
-	if err != nil {
-		if !errors.Is(err, redis.ErrBusy) {
-			r.put(undo(req, id, want))
-		}
+	if errors.Is(err, redis.ErrBusy) {
 		return script.Reply{}, err
 	}
-	return script.Parse(values, len(req.Accounts))
+	var got script.Reply
+	if err == nil {
+		got, err = script.Parse(values, len(req.Accounts))
+	}
+	switch {
+	case err == nil && got.Status == script.RecordLost:
+		r.checkData(r.server.Do, dataLost)
+		return got, errEmptied
+	case err == nil && (got.Status != script.Granted && got.Status != script.Refused || r.apply(req, want, got, born, h)):
+		return got, nil
+	}
+	r.put(undo(req, id, want))
+	return got, cmp.Or(err, errEmptied)
 }
 
-// reserveCall builds a call of the reserve script, without divisor, force and limits.
+// reserveCall builds a call of the reserve script, without divisor, force, time of the check and limits.
 func (r *redisBackend) reserveCall(req *Request, id string, want amounts) *redis.Call {
 	c := &redis.Call{Script: script.Reserve, Keys: make([]string, 0, 1+4*len(req.Accounts)), Args: make([]string, 0, 9+5*len(req.Accounts))}
 	c.Keys = append(c.Keys, script.Key(req.Org, "r:", id))
@@ -178,23 +189,37 @@ func (r *redisBackend) reserveCall(req *Request, id string, want amounts) *redis
 // reservationTTL returns the time in ms during which a reservation can be undone. It is longer than the lease.
 func (r *redisBackend) reservationTTL() int64 { return (2 * r.options.Lease).Milliseconds() }
 
-// addLimits appends the limits of the accounts.
-func addLimits(c *redis.Call, accounts []Account) {
-	for i := range accounts {
-		l := &accounts[i].Limit
-		c.Arg(l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), l.budgetWindow().Milliseconds())
-	}
-}
-
-// applyGrant adds a granted reservation to this node's leases and updates the mirror.
-func (r *redisServer) applyGrant(req *Request, want amounts, got script.Reply, h *reservation) {
-	h.minute = got.Now / minute
+// addLimits appends the limits of the accounts, and 1 if Redis must have the account's record.
+func (r *redisBackend) addLimits(c *redis.Call, req *Request) {
 	p, now := r.mirror.shardOf(req.Org), r.now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range req.Accounts {
+		l, known := &req.Accounts[i].Limit, int64(0)
+		if k := p.accounts[req.Accounts[i].ID]; k != nil && k.savedAt > 0 && now-k.savedAt < 2*minute { // a record stays for three
+			known = 1
+		}
+		c.Arg(l.Requests, l.Tokens, l.Concurrency, int64(l.Budget), l.budgetWindow().Milliseconds(), known)
+	}
+}
+
+// apply updates the mirror from a reply, and adds a granted reservation to this node's leases. It reports false if
+// Redis has lost its data since the call, and the reservation perhaps with them.
+func (r *redisServer) apply(req *Request, want amounts, got script.Reply, born int64, h *reservation) bool {
+	h.minute = got.Now / minute
+	p, now := r.mirror.shardOf(req.Org), r.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if born != 0 && born != r.born.Load() {
+		return false
+	}
+	for i := range req.Accounts {
 		k := p.account(req.Org, req.Accounts[i], now)
 		k.learn(got.State(i), now)
+		if got.Status == script.Refused {
+			continue
+		}
+		k.savedAt = now
 		l, anyLost := k.leaseFor(got.State(i)[script.StateLease])
 		l.add(want.open, want.cost)
 		*h.leases.At(i) = l
@@ -202,16 +227,7 @@ func (r *redisServer) applyGrant(req *Request, want amounts, got script.Reply, h
 			r.signalUnregistered()
 		}
 	}
-}
-
-// learnAll updates the mirror from a refusal.
-func (r *redisBackend) learnAll(req *Request, got script.Reply) {
-	p, now := r.mirror.shardOf(req.Org), r.now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for i := range req.Accounts {
-		p.account(req.Org, req.Accounts[i], now).learn(got.State(i), now)
-	}
+	return true
 }
 
 func (r *redisBackend) settle(h *reservation, tokens int64, cost usage.Money, totals usage.Totals) {
@@ -281,7 +297,7 @@ func (r *redisBackend) fill(s *Snapshot) {
 	for _, one := range r.servers.Load().all {
 		queued, merged := one.queue.size()
 		s.Queued, s.Merged = s.Queued+queued, s.Merged+merged
-		s.Nodes, s.Lost = max(s.Nodes, int(one.nodes.Load())), s.Lost || one.lost.Load()
+		s.Nodes, s.Lost, s.Evicts = max(s.Nodes, int(one.nodes.Load())), s.Lost || one.lost.Load(), s.Evicts || one.evicts.Load()
 	}
 	for i := range r.mirror.shards {
 		p := &r.mirror.shards[i]

@@ -102,11 +102,8 @@ func (k *mirrorAccount) wants(now int64, cost usage.Money, nodes int64) (want us
 func (r *redisServer) refill(p *mirrorShard, k *mirrorAccount, req *Request, now int64) {
 	want, nodes := amounts{cost: req.Cost}, r.nodes.Load()
 	var h reservation
-	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, nodes))
+	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, nodes), &h)
 	ok := err == nil && got.Status == script.Granted
-	if ok {
-		r.applyGrant(req, want, got, &h)
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	k.refilling = false
@@ -137,7 +134,7 @@ func (r *redisServer) grant(p *mirrorShard, k *mirrorAccount, l *lease, amount u
 // busy account that has nothing left. It also returns the account's allowance, because a request for
 // all that is left of the budget needs that money. The result is the given refusal.
 func (r *redisServer) noteRefusal(req *Request, refusal *Refusal) *Refusal {
-	if refusal == nil || refusal.Reason != Budget || r.lost.Load() {
+	if refusal == nil || refusal.Reason != Budget || r.usesShare() {
 		return refusal
 	}
 	p, now := r.mirror.shardOf(req.Org), r.now()

@@ -2,7 +2,7 @@ package quota
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -47,111 +47,158 @@ func (r *redisServer) recoverLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var o outage
+		replaced := false // the server is another one, was restarted or was emptied
 		for r.lost.Load() {
 			if !timing.Sleep(ctx, timing.Jitter(recoverInterval)) {
 				return
 			}
 			if !r.server.Lost() {
-				r.checkReplaced(&o)
-				r.recover(&o)
+				replaced = r.recover(replaced)
 			}
 		}
 	}
 }
 
-// outage is what is known of a server that was lost.
-type outage struct {
-	replaced bool // the server is another one, was restarted or was emptied
-}
-
-// checkReplaced records whether the server has lost its data.
-func (r *redisServer) checkReplaced(o *outage) {
-	epoch := r.server.Epoch()
-	last := r.epoch.Swap(epoch)
-	if r.emptied.Swap(false) || last != 0 && last != epoch {
-		o.replaced = true
-		r.forgetAccounts(func(k *mirrorAccount) bool { return r.has(k.org) })
-	}
-	o.replaced = o.replaced || r.replaces
-}
-
 // recover ends an outage. Before requests use Redis again, it sends the settlements of the outage
 // and registers the open reservations. A server that has lost its data is used when all nodes have
-// done this, or have had time for it.
-func (r *redisServer) recover(o *outage) {
+// done this, or have had time for it. recover returns whether the server has lost its data in this outage.
+func (r *redisServer) recover(replaced bool) bool {
+	m, ok := r.join(r.send, 0, otherBorn)
+	if !ok {
+		return replaced
+	}
+	if last := r.born.Swap(m.born); last != 0 && last != m.born {
+		replaced = true
+		r.checked.Store(0)
+		r.forgetAccounts(func(k *mirrorAccount) bool { return r.has(k.org) })
+	}
 	for range 64 { // bounded: under load the queue never becomes empty
 		if r.queue.isEmpty() {
 			break
 		}
 		if !r.flush() {
-			return
+			return replaced
 		}
 	}
 	if !r.renew() || !r.registerLeases() {
-		return
+		return replaced
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
-	defer cancel()
 	want := int64(0)
-	if o.replaced {
+	if replaced {
 		want = r.nodes.Load()
 	}
-	nodes, wait, ok := r.join(ctx, want)
-	if !ok || wait {
-		return
+	if m, ok = r.join(r.send, want, m.born); !ok || m.wait {
+		return replaced
 	}
-	r.nodes.Store(nodes)
+	r.nodes.Store(m.nodes)
+	r.checked.Store(m.at)
 	lasted := time.Duration(r.now()-r.lostAt.Load()) * time.Millisecond
-	r.replaces = false
 	r.lost.Store(false)
 	r.queue.signal()
-	r.options.Logger.Info("redis is back; limits are shared again", "outage", lasted.String(), "nodes", nodes, "server", r.server.Addr)
+	r.options.Logger.Info("redis is back; limits are shared again", "outage", lasted.String(), "nodes", m.nodes, "server", r.server.Addr)
 	if r.server.Lost() { // it was lost again while lost was still true
 		r.enterFallback(errUnreached)
 	}
+	return false
 }
 
 // heartbeat marks this node as alive and counts the nodes.
 func (r *redisServer) heartbeat() {
+	if !r.lost.Load() {
+		r.checkPolicy()
+		r.checkData(r.send, 0)
+	}
+}
+
+// checkData marks this node as alive, counts the nodes, and reports whether the server still has the data that this
+// node knows. If it does not, an outage begins. A want of dataLost declares the data lost.
+func (r *redisServer) checkData(do caller, want int64) bool {
+	known := r.born.Load()
 	if r.lost.Load() {
+		return false
+	}
+	m, ok := r.join(do, want, known)
+	switch {
+	case !ok:
+		return false
+	case r.evicts.Load():
+		r.born.Store(m.born)
+		m.nodes = max(m.nodes, r.nodes.Load()) // shares in use must not grow
+	case known == 0:
+		r.born.CompareAndSwap(0, m.born)
+	case known != m.born:
+		r.enterFallback(errEmptied)
+		return false
+	}
+	r.nodes.Store(m.nodes)
+	r.checked.Store(m.at)
+	return true
+}
+
+// checkPolicy reads once a minute whether the server may evict counters. While it may, limits are this node's share.
+func (r *redisServer) checkPolicy() {
+	now := r.now()
+	if r.policyAt != 0 && now-r.policyAt < minute {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	name := r.membersKeys()[0]
-	late := time.Since(r.beatAt) > r.nodeTTL()/2 || name != r.beatKey
-	nodes, _, ok := r.join(ctx, 0)
-	if !ok {
+	policy, err := r.server.EvictionPolicy(ctx)
+	if err != nil {
 		return
 	}
-	r.nodes.Store(nodes)
-	joined := !r.beatAt.IsZero()
-	r.beatAt, r.beatKey = time.Now(), name
-	if joined && !late && !r.known.Load() {
-		r.emptied.Store(true)
-		r.enterFallback(errors.New("redis was emptied"))
+	r.policyAt = now
+	switch evicts := policy != ""; {
+	case evicts && !r.evicts.Load():
+		r.resetShare(now)
+		r.evicts.Store(true)
+		r.options.Logger.Warn("redis may evict counters; limits are this node's share", "policy", policy, "server", r.server.Addr)
+	case !evicts && r.evicts.Load():
+		r.enterFallback(errEvicts)
+		r.join(r.send, dataLost, r.born.Load())
+		r.evicts.Store(false)
 	}
 }
 
 // nodeTTL is how long a node counts after its last heartbeat.
 func (r *redisServer) nodeTTL() time.Duration { return 5 * r.options.Heartbeat }
 
-// join adds this node to the server's set of nodes and counts the set. A want above 0 is the number of
-// nodes that must join after a loss of data. The nodes agree on the largest want, and wait reports whether
-// this node has to wait for others. A want of leaveServer removes the node.
-func (r *redisServer) join(ctx context.Context, want int64) (nodes int64, wait, ok bool) {
-	c := redis.Call{Script: script.Members, Keys: r.membersKeys(), Args: []string{r.node}}
-	c.Arg(r.nodeTTL().Milliseconds(), want)
-	got := r.server.Send(ctx, []redis.Call{c})[0]
-	if got.Err != nil || len(got.Values) != 3 {
-		return 0, false, false
-	}
-	r.known.Store(got.Values[1] == 0)
-	return max(1, min(got.Values[0], maxNodes)), got.Values[2] == 1, true
+// members is the reply of the members script.
+type members struct {
+	nodes, born, at int64
+	wait            bool
 }
 
-const leaveServer = -1
+// join adds this node to the server's set of nodes and counts the set, if the server has the known data. A want above 0
+// is the number of nodes that must join after a loss of data. The nodes agree on the largest want, and wait reports
+// whether this node has to wait for others. A want of leaveServer removes the node.
+func (r *redisServer) join(do caller, want, known int64) (m members, ok bool) {
+	c := redis.Call{Script: script.Members, Keys: r.membersKeys(), Args: []string{r.node}}
+	c.Arg(r.nodeTTL().Milliseconds(), want, known)
+	v, err := do(&c)
+	if err != nil || len(v) != 4 {
+		return m, false
+	}
+	return members{max(1, min(v[0], maxNodes)), v[1], v[3], v[2] == 1}, true
+}
+
+// caller makes a call: redis.Server.Do while a request waits, send otherwise.
+type caller = func(*redis.Call) ([]int64, error)
+
+// send makes a call that no request waits for.
+func (r *redisServer) send(c *redis.Call) ([]int64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	got := r.server.Send(ctx, []redis.Call{*c})[0]
+	return got.Values, got.Err
+}
+
+const (
+	leaveServer = -1 // values of want
+	dataLost    = -2
+
+	otherBorn = -1 // differs from that of any data, so that join only reads
+)
 
 const (
 	renewAccounts = 100     // max accounts per call
@@ -190,7 +237,7 @@ func (r *redisServer) signalUnregistered() {
 func (r *redisServer) renew() bool {
 	byOrg := map[string][]*mirrorAccount{}
 	r.mirror.each(r.now(), func(k *mirrorAccount) {
-		if r.has(k.org) && k.hasRegisteredLease() {
+		if r.has(k.org) && slices.ContainsFunc(k.leases, func(l *lease) bool { return l.id != 0 && !l.isEmpty() }) {
 			byOrg[k.org] = append(byOrg[k.org], k)
 		}
 	})
@@ -284,8 +331,8 @@ func (r *redisServer) registerLease(u unregisteredLease) bool {
 	req := &Request{Org: u.org, Accounts: []Account{u.account}}
 	id := r.newMark()
 	c := r.reserveCall(req, id, u.amounts)
-	c.Arg(0, 1)
-	addLimits(c, req.Accounts)
+	c.Arg(0, 1, 0)
+	r.addLimits(c, req)
 	values, err := r.server.Do(c)
 	var got script.Reply
 	if err == nil {
@@ -310,8 +357,6 @@ func (r *redisServer) leave(deadline time.Time) {
 		r.flush()
 	}
 	if !r.lost.Load() {
-		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
-		_, _, _ = r.join(ctx, leaveServer) // without it the node counts until its heartbeat expires
-		cancel()
+		r.join(r.send, leaveServer, 0) // without it the node counts until its heartbeat expires
 	}
 }

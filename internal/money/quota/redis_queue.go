@@ -306,7 +306,7 @@ func (r *redisBackend) learnSettled(it *change, values []int64) {
 	defer p.mu.Unlock()
 	for i := range it.accounts {
 		v := values[3*i:]
-		if k := p.accounts[it.accounts[i].ID]; k != nil && v[0] != 0 { // else the record is not seeded
+		if k := p.accounts[it.accounts[i].ID]; k != nil && v[0] > 0 { // else the record is not seeded
 			k.update(script.Plausible(v[0]), usage.Money(script.Plausible(v[1])), usage.Money(script.Plausible(v[2])), now)
 		}
 	}

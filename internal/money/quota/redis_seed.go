@@ -3,6 +3,7 @@ package quota
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/isogloss-gateway/isogloss/internal/base/redis"
@@ -12,42 +13,18 @@ import (
 	"github.com/isogloss-gateway/isogloss/internal/money/usage"
 )
 
-// seeding is a call of seedOnce in progress.
-type seeding struct {
-	done chan struct{}
-	err  error
-}
-
-// seedOnce seeds an account that Redis does not have, because it is new or because Redis was
-// emptied. Concurrent calls for one account share the work. It reports whether Redis has the
-// account now.
+// seedOnce seeds an account that Redis does not have, because it is new or because Redis was emptied, and reports
+// whether Redis has the account now. Concurrent calls for one account share the work.
 //
 // The seed is the ledger's sum. What the ledger does not have yet comes from the nodes: each has sent, or
 // will send, the totals of its logs.
 func (r *redisServer) seedOnce(ctx context.Context, org string, account Account, now int64) bool {
 	name := script.Key(org, "a:", account.ID)
-	r.seedMu.Lock()
-	f := r.seeding[name]
-	if f != nil {
-		r.seedMu.Unlock()
-		select {
-		case <-f.done:
-			return f.err == nil
-		case <-ctx.Done():
-			return false
-		}
-	}
-	f = &seeding{done: make(chan struct{})}
-	r.seeding[name] = f
-	r.seedMu.Unlock()
-	if !r.seedAccount(ctx, org, account, now) {
-		f.err = redis.ErrBusy
-	}
-	r.seedMu.Lock()
-	delete(r.seeding, name)
-	r.seedMu.Unlock()
-	close(f.done)
-	return f.err == nil
+	f, _ := r.seeding.LoadOrStore(name, sync.OnceValue(func() bool {
+		defer r.seeding.Delete(name)
+		return r.seedAccount(ctx, org, account, now)
+	}))
+	return f.(func() bool)() //nolint:forcetypeassert // it has no others
 }
 
 // seedAccount queries the ledger and writes the seed.
@@ -74,7 +51,7 @@ func (r *redisServer) seedAccount(ctx context.Context, org string, account Accou
 			c.Arg(0, int64(t.Spent))
 		}
 	}
-	if _, err := r.server.Do(c); err != nil {
+	if _, err := r.server.Do(c); err != nil || !r.checkData(r.server.Do, 0) { // the other nodes may have reservations that Redis has lost
 		return false
 	}
 	r.endUnknown(org, account.ID)

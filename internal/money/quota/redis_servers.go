@@ -83,7 +83,6 @@ func (r *redisServer) keepOwn(batch []*change) []*change {
 
 func (r *redisBackend) newServer(server *redis.Server) *redisServer {
 	s := &redisServer{redisBackend: r, server: server, queue: newQueue(r.options.Queue), woken: make(chan struct{}, 1), unregistered: make(chan struct{}, 1)}
-	s.epoch.Store(server.Epoch())
 	s.nodes.Store(1)
 	s.local.Store(newEngine())
 	return s
@@ -107,7 +106,9 @@ func (r *redisBackend) followServers() (gone []*redisServer) {
 		if s == nil {
 			s = r.newServer(server)
 			s.nodes.Store(nodes)
-			s.replaces = slices.ContainsFunc(old.all, func(o *redisServer) bool { return o.epoch.Load() != 0 })
+			if slices.ContainsFunc(old.all, func(o *redisServer) bool { return o.born.Load() != 0 }) {
+				s.born.Store(otherBorn)
+			}
 			added = append(added, s)
 		}
 		next.all = append(next.all, s)
@@ -138,6 +139,8 @@ func (r *redisBackend) followServers() (gone []*redisServer) {
 var (
 	errUnreached = errors.New("redis cannot be reached")
 	errNewServer = errors.New("redis has a new master")
+	errEmptied   = errors.New("redis has lost data")
+	errEvicts    = errors.New("redis has evicted data until now")
 )
 
 // forgetAccounts marks the records and leases of some accounts as lost in Redis, and queues what these
@@ -202,17 +205,14 @@ func (r *redisBackend) run(ctx context.Context) {
 func (r *redisServer) start(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	for _, loop := range []func(context.Context){r.sendLoop, r.recoverLoop, r.heartbeatLoop, r.leaseLoop} {
+	beat := func(ctx context.Context) { timing.Every(ctx, r.options.Heartbeat, r.heartbeat) }
+	for _, loop := range []func(context.Context){r.sendLoop, r.recoverLoop, beat, r.leaseLoop} {
 		wg.Go(func() { crash.Keep(ctx, r.options.Logger, func() { loop(ctx) }) })
 	}
 	return func() {
 		cancel()
 		wg.Wait()
 	}
-}
-
-func (r *redisServer) heartbeatLoop(ctx context.Context) {
-	timing.Every(ctx, r.options.Heartbeat, r.heartbeat)
 }
 
 // close sends the queues for at most a second and removes this node from the servers.

@@ -13,9 +13,10 @@ import (
 type share struct {
 	engine      *engine     // counts the share; nil, or the engine of an earlier outage: the share is not computed yet
 	total       usage.Money // the budget of the whole account
-	budget      usage.Money
-	closed      bool // too little is left to share
-	provisional bool
+	at          int64       // when it was computed, in ms
+	left        usage.Money // of the budget, then; it is divided by the number of nodes
+	closed      bool        // too little is left to share
+	provisional bool        // the ledger did not respond
 }
 
 // minBudgetPart is the part of a budget, a tenth, that must be left. Otherwise the account is closed for
@@ -30,6 +31,9 @@ const (
 	initialShare = 20
 )
 
+// usesShare reports whether limits are this node's share.
+func (r *redisServer) usesShare() bool { return r.lost.Load() || r.evicts.Load() }
+
 // shareAllowed returns how much of its share the node may use now, in thousandths. For an account that
 // cannot be seeded this is the whole share, because no node uses Redis for such an account.
 func (r *redisServer) shareAllowed(e *engine) usage.Money {
@@ -37,7 +41,7 @@ func (r *redisServer) shareAllowed(e *engine) usage.Money {
 		return fullShare
 	}
 	lasts := r.now() - r.shareSince.Load()
-	if !r.lost.Load() || lasts < 2*second {
+	if !r.usesShare() || lasts < 2*second {
 		return initialShare
 	}
 	return usage.Money(min(fullShare, initialShare+(lasts-2*second)*(fullShare-initialShare)/(8*second)))
@@ -50,7 +54,7 @@ const retryWhileLost = 2 * time.Second
 // budget, divided by the number of nodes. Redis gets the settlement when it is back.
 func (r *redisServer) reserveFromShare(ctx context.Context, req *Request, h *reservation) *Refusal {
 	now := r.now()
-	if !r.lost.Load() && now-r.shareSince.Load() > 5*second { // a single call failed, Redis is not lost
+	if !r.usesShare() && now-r.shareSince.Load() > 5*second { // a single call failed, Redis is not lost
 		r.resetShare(now)
 	}
 	return r.reserveFromEngine(ctx, r.local.Load(), req, h)
@@ -88,7 +92,7 @@ func (r *redisServer) reserveFromEngine(ctx context.Context, e *engine, req *Req
 		*h.leases.At(i) = l
 	}
 	p.mu.Unlock()
-	if !r.lost.Load() {
+	if !r.usesShare() {
 		r.signalUnregistered()
 	}
 	r.counters.fallback.Add(1)
@@ -99,32 +103,25 @@ func (r *redisServer) reserveFromEngine(ctx context.Context, e *engine, req *Req
 // account is closed.
 func (r *redisServer) shareOfAccount(ctx context.Context, e *engine, req *Request, i int, nodes int64) (Account, bool) {
 	account := req.Accounts[i]
-	sh := r.currentShare(req.Org, account)
-	if !sh.isCurrent(e, account) {
-		sh = r.computeShare(ctx, e, req.Org, account, nodes)
-	}
+	sh := r.currentShare(ctx, e, req.Org, account, nodes)
 	l := account.Limit
 	part := Limit{Requests: perNode(l.Requests, nodes), Tokens: perNode(l.Tokens, nodes), Concurrency: perNode(l.Concurrency, nodes)}
 	if l.Budget > 0 {
-		part.Budget = max(1, sh.budget*r.shareAllowed(e)/fullShare)
-		if sh.provisional {
-			part.Budget = sh.budget
+		if l.Window > 0 && r.now()-sh.at >= l.Window.Milliseconds() { // what was spent before has left the window
+			sh.left, sh.closed = l.Budget, false
+		}
+		part.Budget, part.Window = max(1, sh.left/usage.Money(nodes)), l.Window
+		if !sh.provisional {
+			part.Budget = max(1, part.Budget*r.shareAllowed(e)/fullShare)
 		}
 	}
 	return Account{ID: account.ID, Limit: part}, !sh.closed
 }
 
-// isCurrent reports whether the share belongs to this outage and to the present budget.
-func (s share) isCurrent(e *engine, account Account) bool {
-	return s.engine == e && s.total == account.Limit.Budget
-}
-
-// currentShare returns the share computed last.
-func (r *redisServer) currentShare(org string, account Account) share {
-	p := r.mirror.shardOf(org)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.account(org, account, r.now()).share
+// isCurrent reports whether the share belongs to this outage and to the present budget. If the ledger has not
+// responded, it is queried again after five seconds.
+func (s share) isCurrent(e *engine, account Account, now int64) bool {
+	return s.engine == e && s.total == account.Limit.Budget && (!s.provisional || now-s.at < 5*second)
 }
 
 // perNode divides a limit by the number of nodes; a limit never becomes 0.
@@ -135,10 +132,17 @@ func perNode(limit, nodes int64) int64 {
 	return max(1, limit/nodes)
 }
 
-// computeShare computes the node's share of what an account has left, and initialises its counters.
-func (r *redisServer) computeShare(ctx context.Context, e *engine, org string, account Account, nodes int64) share {
-	spent, known := r.lastKnown(org, account)
-	blind := false
+// currentShare returns the node's share of what an account has left. The first time it computes the share, and
+// initialises its counters.
+func (r *redisServer) currentShare(ctx context.Context, e *engine, org string, account Account, nodes int64) share {
+	p, now := r.mirror.shardOf(org), r.now()
+	p.mu.Lock()
+	k := p.account(org, account, now)
+	sh, spent, known, blind := k.share, k.spent, k.generation != 0, false
+	p.mu.Unlock()
+	if sh.isCurrent(e, account, now) {
+		return sh
+	}
 	if !known && account.Limit.Budget > 0 {
 		from, err := r.seeder.Fetch(ctx, account.toSeed(), r.clock(), seed.Discard{})
 		spent, blind = from.Parts.Sum(), err != nil
@@ -147,35 +151,24 @@ func (r *redisServer) computeShare(ctx context.Context, e *engine, org string, a
 			spent += max(0, t.Spent-spentIn(from.Logs, t.Log))
 		}
 	}
-	now := r.now()
-	p := r.mirror.shardOf(org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	k := p.account(org, account, now)
-	if k.share.isCurrent(e, account) { // another request has computed it
+	now, k = r.now(), p.account(org, account, now)
+	if k.share.isCurrent(e, account, now) { // another request has computed it
 		return k.share
 	}
-	k.share = share{engine: e, total: account.Limit.Budget}
+	k.share = share{engine: e, total: account.Limit.Budget, at: now}
 	if l := account.Limit; l.Budget > 0 {
 		left := l.Budget - spent - k.reserved
 		k.share.closed = left < max(l.Budget/minBudgetPart, usage.Money(nodes))
-		k.share.budget, k.share.provisional = max(1, left/usage.Money(nodes)), blind
+		k.share.left, k.share.provisional = left, blind
 	}
-	b := carriedOver{provisional: blind}
+	var requests, tokens int64
 	if now-k.seenAt < minute {
-		b.requests, b.tokens = k.requests/nodes, k.tokens/nodes
+		requests, tokens = k.requests/nodes, k.tokens/nodes
 	}
-	e.shardOf(org).startShare(now, account.ID, b)
+	e.shardOf(org).startShare(now, account, requests, tokens, blind)
 	return k.share
-}
-
-// lastKnown returns what this node knows of an account's spending.
-func (r *redisServer) lastKnown(org string, account Account) (spent usage.Money, known bool) {
-	p, now := r.mirror.shardOf(org), r.now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	k := p.account(org, account, now)
-	return k.spent, k.generation != 0
 }
 
 // forget deletes an account.
@@ -185,18 +178,12 @@ func (s *shard) forget(id string) {
 	delete(s.accounts, id)
 }
 
-// carriedOver is the part of the current minute that was used before Redis was lost.
-type carriedOver struct {
-	requests, tokens int64
-	provisional      bool
-}
-
-// startShare initialises the counters of a share.
-func (s *shard) startShare(now int64, id string, b carriedOver) {
+// startShare initialises the counters of a share with what was used of the current minute before Redis was lost.
+func (s *shard) startShare(now int64, account Account, requests, tokens int64, provisional bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.account(id, now)
-	a.advance(now, Limit{})
-	a.seeded, a.provisional = true, b.provisional
-	a.requests.Current, a.tokens.Current = max(a.requests.Current, b.requests), max(a.tokens.Current, b.tokens)
+	a := s.account(account.ID, now)
+	a.advance(now, account.Limit)
+	a.seeded, a.provisional = true, provisional
+	a.requests.Current, a.tokens.Current = max(a.requests.Current, requests), max(a.tokens.Current, tokens)
 }

@@ -13,7 +13,6 @@ import (
 // requests in one call and admits requests from it without calling Redis. It is reserved like any
 // request, so nothing is overdrawn, and the unused rest is returned.
 type keyState struct {
-	org          string
 	countedSince int64 // start of the counts below, in ms
 	requests     int64
 	tokens       int64
@@ -25,7 +24,6 @@ type keyState struct {
 	fetching     bool    // a call for a slice is in flight
 	divisor      float64 // reduces the slice size while accounts have little left
 	noSliceUntil int64   // accounts have too little left for slices until then, in ms
-	accounts     []Account
 }
 
 // slice is a slice that this node has reserved.
@@ -34,6 +32,7 @@ type slice struct {
 	expires int64   // in ms
 	minute  int64
 	leases  few.List[*lease]
+	request *Request // names the accounts
 }
 
 const (
@@ -114,13 +113,9 @@ func (r *redisServer) useSlice(req *Request, h *reservation) sliceResult {
 
 // takeSlice fetches a slice and takes the request's amounts from it.
 func (r *redisServer) takeSlice(req *Request, t *keyState, want amounts, h *reservation) sliceResult {
-	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, r.nodes.Load()))
+	got, err := r.take(req, r.newMark(), want, sliceFraction*max(1, r.nodes.Load()), h)
 	ok := err == nil && got.Status == script.Granted
-	s := &slice{left: want}
-	if ok {
-		r.applyGrant(req, want, got, h)
-		s.minute, s.leases = h.minute, h.leases
-	}
+	s := &slice{left: want, request: req, minute: h.minute, leases: h.leases}
 	p := r.mirror.shardOf(req.Org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,41 +152,30 @@ func (p *mirrorShard) key(req *Request, now int64) *keyState {
 	name := accountsKey(req.Org, req.Accounts)
 	t := p.keys[name]
 	if t == nil {
-		t = &keyState{org: req.Org, countedSince: now}
+		t = &keyState{countedSince: now}
 		p.keys[name] = t
 	}
-	t.accounts = req.Accounts
 	return t
 }
 
-// endSlice removes the slice and returns its unused rest, nil if there is none.
-func (t *keyState) endSlice() *unused {
-	s := t.slice
-	t.slice = nil
-	if s == nil || s.left == (amounts{}) {
+// endSlice removes the slice and returns it, nil if nothing of it is left.
+func (t *keyState) endSlice() (s *slice) {
+	if s, t.slice = t.slice, nil; s == nil || s.left == (amounts{}) {
 		return nil
 	}
-	return &unused{slice: s, org: t.org, accounts: t.accounts}
-}
-
-// unused is the rest of a slice, to be returned to its accounts.
-type unused struct {
-	slice    *slice
-	org      string
-	accounts []Account
+	return s
 }
 
 // returnUnused queues the return of a slice's rest.
-func (r *redisBackend) returnUnused(b *unused) {
-	if b == nil {
+func (r *redisBackend) returnUnused(s *slice) {
+	if s == nil {
 		return
 	}
-	left := b.slice.left
 	it := &change{
-		id: r.newMark(), org: b.org, accounts: b.accounts, requests: -left.requests, tokens: -left.tokens, minute: b.slice.minute,
-		open: left.open, reserved: left.cost, places: few.Of[place](len(b.accounts)),
+		id: r.newMark(), org: s.request.Org, accounts: s.request.Accounts, requests: -s.left.requests, tokens: -s.left.tokens, minute: s.minute,
+		open: s.left.open, reserved: s.left.cost, places: few.Of[place](len(s.request.Accounts)),
 	}
-	r.release(it, &b.slice.leases)
+	r.release(it, &s.leases)
 	r.put(it)
 }
 
@@ -199,18 +183,16 @@ func (r *redisBackend) returnUnused(b *unused) {
 func (r *redisBackend) endSlices(now int64) {
 	for i := range r.mirror.shards {
 		p := &r.mirror.shards[i]
-		var over []*unused
+		var over []*slice
 		p.mu.Lock()
 		for _, t := range p.keys {
 			if t.slice != nil && now >= t.slice.expires {
-				if b := t.endSlice(); b != nil {
-					over = append(over, b)
-				}
+				over = append(over, t.endSlice())
 			}
 		}
 		p.mu.Unlock()
-		for _, b := range over {
-			r.returnUnused(b)
+		for _, s := range over {
+			r.returnUnused(s)
 		}
 	}
 }

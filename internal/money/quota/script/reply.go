@@ -13,6 +13,7 @@ const (
 	Unseeded      = -1
 	SliceTooLarge = -2
 	AlreadyUndone = -3
+	RecordLost    = -4
 )
 
 // Reply is the result of the reserve script.

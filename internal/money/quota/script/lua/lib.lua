@@ -3,7 +3,7 @@
 --
 -- An account is one value of packed numbers: reading and writing a hash field by field costs
 -- several times as much.
---   g  generation: when it was seeded, in microseconds; 0: not seeded
+--   g  generation: when it was seeded, in microseconds; 0: not seeded; negative: no node has checked the server's data since
 --   E  the server that has written it. The scripts are loaded with the id of their server as epoch.
 --      A record of another one comes from a snapshot or a replica and may be old: it is seeded again.
 --   W  the budget's window in ms           i   the newest bucket
@@ -43,7 +43,7 @@ local function roll(a)
   a.w = w
 end
 
--- sweep deletes expired leases and sums the others.
+-- sweep deletes expired leases and sums the others, also if only the account's record is missing.
 local function sweep(a)
   if a.e == 0 or now < a.e then return end
   local all = redis.call('HGETALL', a.nodes)
@@ -97,7 +97,7 @@ local function load(key, budget, window)
   if text then
     a.g, a.E, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = struct.unpack(shape, text)
   else
-    a.g, a.E, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = 0, epoch, tonumber(window or 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    a.g, a.E, a.W, a.i, a.T, a.o, a.r, a.e, a.w, a.c, a.p, a.k, a.q = 0, epoch, tonumber(window or 0), 0, 0, 0, 0, 1, 0, 0, 0, 0, 0
   end
   if a.E ~= epoch then
     redis.call('DEL', a.nodes) -- the nodes register their leases again
@@ -106,7 +106,8 @@ local function load(key, budget, window)
   roll(a)
   sweep(a)
   forget(a, tonumber(window or a.W))
-  if a.dirty then save(a) end -- also if the request is refused
+  a.missing = not text
+  if a.dirty and text then save(a) end -- also if the request is refused
   return a
 end
 

@@ -1,14 +1,15 @@
 -- KEYS: the reservation's mark, then for each account its value and its three hashes.
--- ARGV: node, requests, tokens, cost, open, lease TTL in ms, mark TTL in ms, divisor, force;
---   then for each account requests, tokens, concurrency, budget, window.
+-- ARGV: node, requests, tokens, cost, open, lease TTL in ms, mark TTL in ms, divisor, force, when the
+--   node has checked the server's data, in microseconds;
+--   then for each account requests, tokens, concurrency, budget, window, and 1 if Redis must have its record.
 -- divisor: a slice takes at most that part of what is left; 0 for a request.
 -- force: 1 registers requests that are open already, without checking limits.
 -- Returns status (1 granted, 0 refused, -1 account not seeded, -2 too much for a slice,
---   -3 undone before it arrived), account, reason, ms to wait (-1 never), time;
+--   -3 undone before it arrived, -4 the record was lost), account, reason, ms to wait (-1 never), time;
 --   then for each account lease id, generation, spent, reserved, requests used, tokens used.
 local node, lease_ms, mark_ms = ARGV[1], tonumber(ARGV[6]), ARGV[7]
 local want = {tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5]), tonumber(ARGV[4])}
-local divisor, force = tonumber(ARGV[8]), ARGV[9] == '1'
+local divisor, force, checked = tonumber(ARGV[8]), ARGV[9] == '1', tonumber(ARGV[10])
 
 -- wait returns after how many ms n more fit under a limit per minute; -1 never.
 local function wait(prev, cur, part, n, limit)
@@ -33,10 +34,12 @@ end
 local all = {}
 local worst, answer = nil, {1, 0, 0, 0, now}
 for n = 1, (#KEYS - 1) / 4 do
-  local at = 4 + 5 * n
+  local at = 4 + 6 * n
   local l = {tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4])}
   local a = load(KEYS[4 * n - 2], l[4], ARGV[at + 5])
-  if l[4] > 0 and a.g == 0 and not force then return {-1, n - 1, 0, 0, now} end
+  if a.missing and ARGV[at + 6] == '1' and not force then return {-4} end
+  if a.g < 0 and -a.g <= checked then a.g = -a.g end
+  if l[4] > 0 and a.g <= 0 and not force then return {-1, n - 1, 0, 0, now} end
   all[n] = a
   local requests, tokens = used(a)
   local have = {requests, tokens, a.o, a.T + a.r}

@@ -3,11 +3,12 @@
 -- ARGV: budget, window, the ledger's spending in the four quarters of the window, newest first; then
 --   for each log its name, what the ledger's sum has of it, and what the node knows of it.
 -- The account has then spent the ledger's sum, and what the logs have beyond it.
+-- The seed counts when a node has checked the server's data after it: a check before it would miss a loss between them.
 -- Returns 1 if the seed was applied, 0 if the account was seeded already.
 local a = load(KEYS[1], ARGV[1], ARGV[2])
 if a.g ~= 0 then return {0} end
 redis.call('DEL', a.spent)
-a.T, a.g = 0, stamp
+a.T, a.g = 0, -stamp
 for n = 1, 4 do spend(a, tonumber(ARGV[2 + n]), a.i - 15 * (n - 1)) end
 local ledger, sums, at = {}, {}, {}
 for _, logs in ipairs({a.logs, KEYS[5]}) do
