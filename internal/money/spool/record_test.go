@@ -139,7 +139,7 @@ func TestDamagedRecords(t *testing.T) {
 }
 
 // TestSharedPrice writes the openings of two requests with one price. The race detector reports a change of it.
-func TestSharedPrice(t *testing.T) {
+func TestSharedPrice(*testing.T) {
 	o, r := filled.New[Opening](), filled.New[usage.Row]()
 	var both sync.WaitGroup
 	for range 2 {
