@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -116,5 +117,41 @@ func TestUnracedTestsRun(t *testing.T) {
 	}
 	if found < 4 {
 		t.Errorf("only %d tests and packages were found", found)
+	}
+}
+
+// TestTimesOfCheck checks that docs/testing.md has the CPU seconds of each target that .ci/run starts, and that their sum fits
+// into 25 minutes on two cores. Changing a target's cost means measuring the table again.
+func TestTimesOfCheck(t *testing.T) {
+	const budget = 2 * 25 * 60 // CPU seconds
+	_, section, found := strings.Cut(readFile(t, "docs/testing.md"), "\n### Of `.ci/run`\n")
+	if !found {
+		t.Fatal("docs/testing.md has no section «Of `.ci/run`»")
+	}
+	section, _, _ = strings.Cut(section, "\n#")
+	measured, sum := []string{"build"}, 0
+	for _, list := range []string{"targets", "alone"} {
+		names, err := exec.Command("make", "--no-print-directory", list).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		measured = append(measured, strings.Fields(string(names))...)
+	}
+	var rows []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z0-9-]+)` \\|.* ([0-9,]+) \\|$").FindAllStringSubmatch(section, -1) {
+		seconds, err := strconv.Atoi(strings.ReplaceAll(row[2], ",", ""))
+		if err != nil {
+			t.Error(err)
+		}
+		rows = append(rows, row[1])
+		sum += seconds
+	}
+	slices.Sort(rows)
+	slices.Sort(measured)
+	if !slices.Equal(rows, measured) {
+		t.Errorf("the table has %v\n.ci/run has %v", rows, measured)
+	}
+	if sum > budget {
+		t.Errorf("the targets take %d seconds of CPU, want at most %d: 25 minutes on two cores", sum, budget)
 	}
 }

@@ -21,12 +21,20 @@ type entry struct {
 	ttl    time.Duration
 	logger *slog.Logger     // names the worker or the gateway
 	lease  clientv3.LeaseID // 0: not registered
+	failed int              // steps that failed, one after the other
 	often  logInterval
 }
 
-// needsNewClient reports whether an error ends when a new client authenticates again.
+// maxFailures is how often a client may fail, one call after the other, before another one replaces it: a client whose
+// login was cut short by a restart of etcd can be stuck.
+const maxFailures = 3
+
+// errStuck is the last of maxFailures.
+var errStuck = errors.New("several calls have failed")
+
+// needsNewClient reports whether an error may end with a new client.
 func needsNewClient(err error) bool {
-	return errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrInvalidAuthToken)
+	return errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, errStuck)
 }
 
 // step brings etcd to the wanted state and returns when to look again.
@@ -46,8 +54,12 @@ func (e *entry) step(ctx context.Context, c *clientv3.Client, wanted bool) (time
 		if ctx.Err() == nil && e.often.now() {
 			e.logger.Warn("etcd does not take the registration; it is tried again", "key", e.key, "error", err.Error())
 		}
+		if e.failed++; e.failed%maxFailures == 0 {
+			err = fmt.Errorf("%w: %w", errStuck, err)
+		}
 		return jitter(retryMost / 2), err
 	}
+	e.failed = 0
 	return jitter(e.ttl / 4), nil
 }
 

@@ -40,6 +40,7 @@ const calm = 30 * time.Second
 func (s etcdSource) Watch(ctx context.Context, tell func(Change)) {
 	var trouble time.Time
 	s.use(ctx, func(c *clientv3.Client) {
+		failed := 0 // sessions without a list, one after the other
 		for ctx.Err() == nil {
 			w := &watching{etcd: s.etcd, client: c, tell: tell, trouble: trouble}
 			err := w.run(ctx)
@@ -54,7 +55,10 @@ func (s etcdSource) Watch(ctx context.Context, tell func(Change)) {
 				continue
 			}
 			tell(Change{Stale: true, Err: err})
-			if needsNewClient(err) {
+			if failed++; w.seen > 0 {
+				failed = 0
+			}
+			if needsNewClient(err) || failed == maxFailures {
 				return
 			}
 			pause(ctx, retryMost)

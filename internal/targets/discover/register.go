@@ -83,7 +83,8 @@ func Register(ctx context.Context, o RegisterOptions) error {
 // registrar maintains one worker in etcd.
 type registrar struct {
 	entry
-	o RegisterOptions
+	o    RegisterOptions
+	well bool // the engine's last checks were good; it outlives a client, or the worker would be withdrawn with it
 }
 
 // run maintains the worker until the context ends and removes it then, or until a new
@@ -98,7 +99,6 @@ func (r *registrar) run(ctx context.Context, c *clientv3.Client) {
 	}()
 	defer func() { stop(); <-ended }()
 
-	well := false
 	renew := time.NewTimer(0)
 	defer renew.Stop()
 	for {
@@ -108,13 +108,13 @@ func (r *registrar) run(ctx context.Context, c *clientv3.Client) {
 			r.leave(context.WithoutCancel(ctx))
 			return
 		case now := <-health:
-			if now == well {
+			if now == r.well {
 				continue
 			}
-			well = now
+			r.well = now
 		case <-renew.C:
 		}
-		wait, err := r.step(ctx, c, well)
+		wait, err := r.step(ctx, c, r.well)
 		if needsNewClient(err) {
 			return
 		}
