@@ -72,10 +72,11 @@ func (f *FoundError) find(raw Raw, depth int) {
 			return
 		}
 		f.readDetails(m.Details)
-		if m.Error.Kind() != '"' { // a bare word says less than a message beside it
-			f.find(m.Error, depth+1)
+		order := [...]jsontext.Value{m.Error, m.Message, m.Capital, m.Errors, m.Detail, m.Msg, m.Original}
+		if m.Error.Kind() == '"' { // a bare word says less than a message beside it
+			order[0], order[1], order[2] = m.Message, m.Capital, m.Error
 		}
-		for _, v := range []jsontext.Value{m.Message, m.Capital, m.Error, m.Errors, m.Detail, m.Msg, m.Original} {
+		for _, v := range order {
 			f.find(v, depth+1)
 		}
 		for _, v := range []jsontext.Value{m.AWSType, m.Type} {

@@ -26,3 +26,18 @@ func TestFindError(t *testing.T) {
 		}
 	}
 }
+
+// TestFindErrorReadsOnce checks that an error inside of others is not read again for each of them.
+func TestFindErrorReadsOnce(t *testing.T) {
+	cost := func(depth int) float64 {
+		body := Raw(strings.Repeat(`{"error":`, depth) + `{"message":"m"}` + strings.Repeat(`}`, depth))
+		return testing.AllocsPerRun(10, func() {
+			if FindError(body).Message != "m" {
+				t.Error("the message is not found")
+			}
+		})
+	}
+	if one, deep := cost(1), cost(maxErrors-1); deep > maxErrors*one {
+		t.Errorf("%v allocations for an error inside of %d others, %v for one inside of one", deep, maxErrors-1, one)
+	}
+}
