@@ -21,7 +21,7 @@ type entry struct {
 	ttl    time.Duration
 	logger *slog.Logger     // names the worker or the gateway
 	lease  clientv3.LeaseID // 0: not registered
-	failed int              // steps that failed, one after the other
+	failed failures
 	often  logInterval
 }
 
@@ -31,6 +31,18 @@ const maxFailures = 3
 
 // errStuck is the last of maxFailures.
 var errStuck = errors.New("several calls have failed")
+
+// failures counts the calls that failed, one after the other.
+type failures int
+
+// add counts an error and returns it, as errStuck if it is the last of maxFailures.
+func (f *failures) add(err error) error {
+	if *f++; *f < maxFailures {
+		return err
+	}
+	*f = 0
+	return fmt.Errorf("%w: %w", errStuck, err)
+}
 
 // needsNewClient reports whether an error may end with a new client.
 func needsNewClient(err error) bool {
@@ -54,10 +66,7 @@ func (e *entry) step(ctx context.Context, c *clientv3.Client, wanted bool) (time
 		if ctx.Err() == nil && e.often.now() {
 			e.logger.Warn("etcd does not take the registration; it is tried again", "key", e.key, "error", err.Error())
 		}
-		if e.failed++; e.failed%maxFailures == 0 {
-			err = fmt.Errorf("%w: %w", errStuck, err)
-		}
-		return jitter(retryMost / 2), err
+		return jitter(retryMost / 2), e.failed.add(err)
 	}
 	e.failed = 0
 	return jitter(e.ttl / 4), nil

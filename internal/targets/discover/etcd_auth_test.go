@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/isogloss-gateway/isogloss/internal/test/storetest"
 )
 
@@ -52,6 +54,45 @@ func TestEtcdWithAPassword(t *testing.T) {
 	register(t, e, time.Minute, worker("new", "m"))
 	t.Logf("resync after %v", whole(t, d, 4))
 	a.never(t, since, 3)
+}
+
+// TestReplacedClientKeepsTheWorker closes the client of a registered worker. The client that replaces it does not withdraw the
+// worker.
+func TestReplacedClientKeepsTheWorker(t *testing.T) {
+	e, err := newEtcd(at(storetest.Etcd(t).URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := e.workers() + "w"
+	r := &registrar{o: RegisterOptions{Every: time.Second}, entry: entry{etcd: e, key: key, value: []byte("{}"), ttl: 4 * time.Second, logger: e.o.Logger}}
+	observer, first, second := client(t, e.o.Endpoints...), client(t, e.o.Endpoints...), client(t, e.o.Endpoints...)
+	ended := make(chan struct{})
+	go func() { defer close(ended); r.run(t.Context(), first) }()
+	eventually(t, "the registration", func() bool {
+		got, err := observer.Get(t.Context(), key)
+		return err == nil && len(got.Kvs) == 1
+	})
+	events := observer.Watch(t.Context(), key)
+	_ = first.Close()
+	<-ended // after maxFailures
+	ctx, stop := context.WithCancel(t.Context())
+	ended = make(chan struct{})
+	go func() { defer close(ended); r.run(ctx, second) }()
+	lease, err := observer.Get(t.Context(), key)
+	if err != nil || len(lease.Kvs) != 1 {
+		t.Fatal(lease, err)
+	}
+	eventually(t, "the renewal of the lease", func() bool {
+		got, err := observer.TimeToLive(t.Context(), clientv3.LeaseID(lease.Kvs[0].Lease))
+		return err == nil && got.TTL >= 3
+	})
+	select {
+	case e := <-events:
+		t.Errorf("the key was changed: %v", e.Events)
+	default:
+	}
+	stop()
+	<-ended
 }
 
 // pair writes a self-signed certificate and its key.

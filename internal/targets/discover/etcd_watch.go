@@ -40,7 +40,7 @@ const calm = 30 * time.Second
 func (s etcdSource) Watch(ctx context.Context, tell func(Change)) {
 	var trouble time.Time
 	s.use(ctx, func(c *clientv3.Client) {
-		failed := 0 // sessions without a list, one after the other
+		var unlisted failures // sessions without a list
 		for ctx.Err() == nil {
 			w := &watching{etcd: s.etcd, client: c, tell: tell, trouble: trouble}
 			err := w.run(ctx)
@@ -55,10 +55,12 @@ func (s etcdSource) Watch(ctx context.Context, tell func(Change)) {
 				continue
 			}
 			tell(Change{Stale: true, Err: err})
-			if failed++; w.seen > 0 {
-				failed = 0
+			if w.seen > 0 {
+				unlisted = 0
+			} else {
+				err = unlisted.add(err)
 			}
-			if needsNewClient(err) || failed == maxFailures {
+			if needsNewClient(err) {
 				return
 			}
 			pause(ctx, retryMost)
